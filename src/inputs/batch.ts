@@ -71,6 +71,16 @@ export function mapBatch<T>(batch: Batch, map: (array: HostTensor, path: string)
   );
 }
 
+/** A structure like specs, with each array's mapped. @param map gets the array's name, too, without its path */
+export function mapSpecs<T>(specs: BatchSpecs, map: (spec: TensorSpec, name: string) => T): Tree<T> {
+  return Object.fromEntries(
+    Object.entries(specs).map(([name, value]) => [
+      name,
+      isSpec(value) ? map(value, name) : mapSpecs(value, map),
+    ]),
+  );
+}
+
 /** Shapes and dtypes of a batch. */
 export function specsOf(batch: Batch): BatchSpecs {
   return mapBatch(batch, ({ shape, dtype }) => ({ shape: [...shape], dtype })) as BatchSpecs;

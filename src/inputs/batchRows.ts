@@ -1,19 +1,15 @@
 /** @file Rows of batches: added, copied from batch to batch, folded into a dimension of their own. */
-import { type HostTensor, newHostArray, sizeOf, type TensorSpec } from '../compiler/tensors.js';
-import { arraysOf, type Batch, type BatchSpecs, isSpec, mapBatch, specsOf } from './batch.js';
-
-/** Specs with each array's mapped, nested as they are. */
-function mapSpecs(specs: BatchSpecs, map: (spec: TensorSpec) => TensorSpec): BatchSpecs {
-  return Object.fromEntries(
-    Object.entries(specs).map(([name, value]) => [name, isSpec(value) ? map(value) : mapSpecs(value, map)]),
-  );
-}
+import { newHostArray, sizeOf } from '../compiler/tensors.js';
+import { arraysOf, type Batch, type BatchSpecs, mapBatch, mapSpecs, specsOf } from './batch.js';
 
 const withRows = (shape: readonly number[], rows: number): number[] => [rows, ...shape.slice(1)];
 
 /** Specs of batches with another number of rows. */
 export function specsWithRows(specs: BatchSpecs, rows: (now: number) => number): BatchSpecs {
-  return mapSpecs(specs, (spec) => ({ ...spec, shape: withRows(spec.shape, rows(spec.shape[0]!)) }));
+  return mapSpecs(specs, (spec) => ({
+    ...spec,
+    shape: withRows(spec.shape, rows(spec.shape[0]!)),
+  })) as BatchSpecs;
 }
 
 /** Name of the numbers of a batch's examples in an evaluation's data, [batchSize]; -1 for padding. */
@@ -24,15 +20,11 @@ const PADDING: Readonly<Record<string, number>> = { paddings: 1, [EXAMPLE_IDS]: 
 
 /** A batch of padding alone: `paddings` are 1, `exampleIds` -1, all else is 0. */
 export function paddingOf(specs: BatchSpecs): Batch {
-  return Object.fromEntries(
-    Object.entries(specs).map(([name, spec]) => {
-      if (!isSpec(spec)) return [name, paddingOf(spec)];
-      const { shape, dtype } = spec;
-      const data = newHostArray(dtype as HostTensor['dtype'], sizeOf(shape));
-      data.fill(PADDING[name] ?? 0);
-      return [name, { shape, dtype, data } as HostTensor];
-    }),
-  );
+  return mapSpecs(specs, ({ shape, dtype }, name) => {
+    const data = newHostArray(dtype, sizeOf(shape));
+    data.fill(PADDING[name] ?? 0);
+    return { shape, dtype, data };
+  }) as Batch;
 }
 
 /** A batch of `rows` rows of padding, shaped like another. */
@@ -72,7 +64,7 @@ function folded(shape: readonly number[], rows: number): readonly number[] {
 
 /** Specs of `foldRows`. */
 export function foldSpecs(specs: BatchSpecs, rows: number): BatchSpecs {
-  return mapSpecs(specs, (spec) => ({ ...spec, shape: folded(spec.shape, rows) }));
+  return mapSpecs(specs, (spec) => ({ ...spec, shape: folded(spec.shape, rows) })) as BatchSpecs;
 }
 
 /** A batch of `rows` rows, in which each holds as many of the given ones as there are to it. */

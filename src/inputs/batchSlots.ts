@@ -2,8 +2,8 @@
  * @file Batches in slots of shared memory, which one thread writes and another copies from. With buffers that are sent, garbage
  * collection was most of what a receiver with a large heap did.
  */
-import { type HostTensor, hostArrayIn, sizeOf, type TensorSpec } from '../compiler/tensors.js';
-import { arraysOf, type Batch, type BatchSpecs, isSpec, specsOf } from './batch.js';
+import { hostArrayIn, sizeOf } from '../compiler/tensors.js';
+import { arraysOf, type Batch, type BatchSpecs, mapSpecs, specsOf } from './batch.js';
 
 /** Arrays begin at multiples of this. */
 const ALIGNMENT = 8;
@@ -52,15 +52,10 @@ export class SlotReader {
   read({ slot, specs, memory = this.#slots[slot]! }: SlottedBatch): Batch {
     this.#slots[slot] = memory;
     let at = 0;
-    const copyOf = ({ shape, dtype }: TensorSpec): HostTensor => {
+    return mapSpecs(specs, ({ shape, dtype }) => {
       const data = hostArrayIn(memory, at, dtype, sizeOf(shape)).slice();
       at += aligned(data.byteLength);
-      return { shape, dtype, data } as HostTensor;
-    };
-    const batchOf = (of: BatchSpecs): Batch =>
-      Object.fromEntries(
-        Object.entries(of).map(([name, value]) => [name, isSpec(value) ? copyOf(value) : batchOf(value)]),
-      );
-    return batchOf(specs);
+      return { shape, dtype, data };
+    }) as Batch;
   }
 }

@@ -1,10 +1,10 @@
 /** @file Converters for language models: decoders of targets with or without inputs, and encoders of masked tokens. */
 import { z } from 'zod';
 import type { HostTensor } from '../../compiler/tensors.js';
-import type { Batch, BatchSpecs, PackedLmBatch } from '../batch.js';
+import { type Batch, type BatchSpecs, lmBatchSpecs, type PackedLmBatch } from '../batch.js';
 import { concatenate } from '../tokens.js';
 import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';
-import { decoderSpecs, hasNegative, markSegment, writePredicted } from './sequenceRows.js';
+import { hasNegative, markSegment, writePredicted } from './sequenceRows.js';
 
 /** Base of the converters that make one sequence, with labels and weights, of an example. */
 abstract class LabelledFeatureConverter extends BaseFeatureConverter.with({}) {
@@ -16,7 +16,7 @@ abstract class LabelledFeatureConverter extends BaseFeatureConverter.with({}) {
   protected abstract write(arrays: PackedLmBatch, at: number, tokens: Segment['tokens']): void;
 
   override batchSpecs(batchSize: number, lengths: FeatureLengths['lengths']): BatchSpecs {
-    return decoderSpecs(batchSize, this.capacity(lengths)[0]);
+    return lmBatchSpecs(batchSize, this.capacity(lengths)[0], true);
   }
 
   override fill(

@@ -1,14 +1,8 @@
 /** @file Converter for encoder-decoder models (Pax's SequenceModelFeatures). */
 import { z } from 'zod';
-import type { Batch, BatchSpecs, PackedLmBatch } from '../batch.js';
+import { type Batch, type BatchSpecs, lmBatchSpecs, type PackedLmBatch } from '../batch.js';
 import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';
-import {
-  decoderSpecs,
-  encoderSpecs,
-  markSegment,
-  type SequenceArrays,
-  writePredicted,
-} from './sequenceRows.js';
+import { encoderSpecs, markSegment, type SequenceArrays, writePredicted } from './sequenceRows.js';
 
 /**
  * Batches for an encoder-decoder model: `src` has the inputs, `tgt` the targets with their labels and weights. A segment
@@ -24,7 +18,7 @@ export class SequenceModelFeatures extends BaseFeatureConverter.with({
   }
 
   override batchSpecs(batchSize: number, { inputs, targets }: FeatureLengths['lengths']): BatchSpecs {
-    return { src: encoderSpecs(batchSize, inputs!), tgt: decoderSpecs(batchSize, targets!) };
+    return { src: encoderSpecs(batchSize, inputs!), tgt: lmBatchSpecs(batchSize, targets!, true) };
   }
 
   protected override sizesOf({ inputs, targets }: Segment['tokens']): [number, number] {

@@ -1,20 +1,10 @@
 /** @file Arrays of the sequences of a row: ids, labels, paddings, weights, segments. */
-import type { BatchSpecs, PackedLmBatch } from '../batch.js';
-
-const int32 = (shape: readonly number[]) => ({ shape, dtype: 'int32' as const });
-const float32 = (shape: readonly number[]) => ({ shape, dtype: 'float32' as const });
+import { type BatchSpecs, lmBatchSpecs, type PackedLmBatch } from '../batch.js';
 
 /** Specs of sequences that are read, each [batchSize, length]. */
 export function encoderSpecs(batchSize: number, length: number): BatchSpecs {
-  const shape = [batchSize, length];
-  return { ids: int32(shape), paddings: float32(shape), segmentIds: int32(shape), segmentPos: int32(shape) };
-}
-
-/** Specs of sequences that are predicted, each [batchSize, length]. */
-export function decoderSpecs(batchSize: number, length: number): BatchSpecs {
-  const shape = [batchSize, length];
-  const { ids, paddings, ...segments } = encoderSpecs(batchSize, length) as Required<BatchSpecs>;
-  return { ids: ids!, labels: int32(shape), paddings: paddings!, weights: float32(shape), ...segments };
+  const { labels: _, weights: __, ...read } = lmBatchSpecs(batchSize, length, true);
+  return read;
 }
 
 /** Arrays of sequences that are read. */
