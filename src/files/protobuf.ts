@@ -3,10 +3,9 @@
  * neither of them shorter.
  */
 
-const VARINT = 0;
-const FIXED64 = 1;
-const BYTES = 2;
-const FIXED32 = 5;
+/** What the low three bits of a field's tag say of its value. */
+export const WIRE_TYPES = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
+const { varint: VARINT, fixed64: FIXED64, bytes: BYTES, fixed32: FIXED32 } = WIRE_TYPES;
 
 /** A message under way: the fields so far, in a buffer that grows. */
 export class ProtobufMessage {

@@ -1,14 +1,12 @@
 /** @file Reading of protocol buffers' wire format: TensorFlow's examples. */
 
-/** Wire types. */
-const VARINT = 0;
-const FIXED64 = 1;
-const BYTES = 2;
-const FIXED32 = 5;
+import { WIRE_TYPES } from './protobuf.js';
+
+const { varint: VARINT, fixed64: FIXED64, bytes: BYTES, fixed32: FIXED32 } = WIRE_TYPES;
 
 /**
- * The fields of a message, one after the other: after `next()` is true, `field` has its number, and `blob`, `int` or `floats`
- * its value.
+ * The fields of a message, one after the other: after `next()` is true, `field` has its number, and `blob`, `message`,
+ * `addInts` or `addFloats` its value.
  */
 export class ProtobufReader {
   field = 0;
@@ -69,7 +67,6 @@ export class ProtobufReader {
       const number = Number(value);
       values.push(Number.isSafeInteger(number) ? number : value);
     }
-    if (reader.#at > reader.#end) throw new RangeError(`byte ${this.#from}: an integer is cut off`);
   }
 
   /** Appends the numbers of a repeated field of type float, packed or not. */

@@ -20,6 +20,7 @@ export function joinTables(
     }
     return get(tables[low]!, i - firsts[low]!);
   };
+  let digest: string | undefined;
   // Two parts of a split have the same files.
   const files = new Map(tables.flatMap((table) => table.files.map((file) => [file.path, file])));
   return {
@@ -28,7 +29,9 @@ export function joinTables(
     place: (i): string => at(i, (table, j) => table.place(j)),
     files: [...files.values()],
     get digest() {
-      return tables.map(({ digest }) => digest).join(' ');
+      // That of a file may be a matter of reading it.
+      digest ??= tables.map((table) => table.digest).join(' ');
+      return digest;
     },
     close,
   };

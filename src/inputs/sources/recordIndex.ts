@@ -4,6 +4,7 @@ import { readFully, writeFully } from '../../files/index.js';
 import { InputError } from '../inputErrors.js';
 import { cachedFile, type DataCache } from './dataCache.js';
 import { OffsetIndex, OffsetWriter, type ReadAt } from './offsetIndex.js';
+import { fileDigest } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
 
 /** Behind the offsets: numbers of records and of what was skipped, and the file's CRC-32, a float64 each. */
@@ -95,7 +96,7 @@ function indexOf(read: ReadAt, size: number, close = () => {}): RecordIndex {
   return {
     numRecords,
     numSkipped: footer.readDoubleLE(8),
-    digest: `${numRecords}-${footer.readDoubleLE(16).toString(16)}`,
+    digest: fileDigest(numRecords, footer.readDoubleLE(16)),
     extent: (i) => offsets.extent(i),
     close,
   };

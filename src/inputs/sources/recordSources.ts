@@ -109,16 +109,12 @@ export class CsvSource extends BaseFileSource.with({
         : unpackedTable(file, ['CSV 1', delimiter, columns], rows, place);
     if (unpacked !== undefined) return unpacked;
     const parsed = Array.from(rows());
-    const digest = contentsDigest(parsed.length, file);
     file.close();
-    return {
-      ...memoryTable(
-        parsed.map(([record]) => record),
-        (i) => place(parsed[i]![1]),
-        [file.dataFile],
-      ),
-      digest,
-    };
+    return memoryTable(
+      parsed.map(([record]) => record),
+      (i) => place(parsed[i]![1]),
+      [file.dataFile],
+    );
   }
 }
 

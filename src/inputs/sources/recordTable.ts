@@ -21,6 +21,10 @@ export interface RecordTable {
   close(): void;
 }
 
+/** Digest of a file's records, by the file's CRC-32. */
+export const fileDigest = (numRecords: number, checksum: number): string =>
+  `${numRecords}-${checksum.toString(16)}`;
+
 /** Records in memory, with files and places of their own where they have any. */
 export function memoryTable(
   records: readonly DataRecord[],

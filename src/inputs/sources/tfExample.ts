@@ -16,12 +16,13 @@ const VALUES = 1;
 const LISTS = { bytes: BYTES_LIST, string: BYTES_LIST, float32: FLOAT_LIST, int64: INT64_LIST } as const;
 const LIST_NAMES = ['none', 'bytes', 'float32', 'int64'];
 
-const isOf = (dtype: string, value: string | number): boolean =>
-  dtype === 'string'
-    ? typeof value === 'string'
-    : dtype === 'float32'
-      ? typeof value === 'number'
-      : dtype === 'int64' && Number.isSafeInteger(value);
+/** Whether a default is a value of each type. */
+const ACCEPTS: Readonly<Record<keyof typeof LISTS, (value: string | number) => boolean>> = {
+  string: (value) => typeof value === 'string',
+  float32: (value) => typeof value === 'number',
+  int64: Number.isSafeInteger,
+  bytes: () => false,
+};
 
 /** How a feature is read, as `tf.io.FixedLenFeature` and `tf.io.VarLenFeature` say it. */
 export const exampleFeature = z
@@ -40,7 +41,7 @@ export const exampleFeature = z
       .default(null)
       .describe('Each value of a feature that an example lacks; null: that is an error.'),
   })
-  .refine(({ dtype, default: missing }) => missing === null || isOf(dtype, missing), {
+  .refine(({ dtype, default: missing }) => missing === null || ACCEPTS[dtype](missing), {
     path: ['default'],
     error: 'must be a value of the dtype: text, a number, or an integer; bytes have none',
   });

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { InputError } from '../inputErrors.js';
 import { cachedFile, type DataCache } from './dataCache.js';
 import { openRecordFile, RecordFileWriter } from './recordFile.js';
-import type { DataRecord, RecordTable } from './recordTable.js';
+import { type DataRecord, fileDigest, type RecordTable } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
 
 const CACHE: DataCache = { name: 'records', mostBytes: 32 * 2 ** 30 };
@@ -56,5 +56,5 @@ export function contentsDigest(numRecords: number, file: WatchedFile): string {
     length = file.scan(chunk, at);
     checksum = crc32(chunk.subarray(0, length), checksum);
   }
-  return `${numRecords}-${checksum.toString(16)}`;
+  return fileDigest(numRecords, checksum);
 }
