@@ -13,7 +13,7 @@ import {
 } from '../../inputs/seqio/cacheShards.js';
 import type { CacheManifest, TaskCache } from '../../inputs/seqio/taskCache.js';
 import { UsageError } from '../../registry/usageError.js';
-import { findDataset } from '../inspect/datasets.js';
+import { findDataset } from '../datasets.js';
 
 /** What to cache. */
 export interface CacheOptions {

@@ -5,6 +5,7 @@ import type { DoneShard, ShardShare } from '../../inputs/seqio/cacheShards.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
+import { datasetFlag } from '../datasets.js';
 import { Progress } from '../terminalOutput.js';
 import { cacheReport } from './cacheReport.js';
 import { type CacheOptions, DatasetCaches } from './datasetCaches.js';
@@ -64,11 +65,7 @@ export const cacheTask: Command = {
   usage: 'EXP',
   positionals: [1, 1],
   flags: {
-    dataset: {
-      ...{ key: 'dataset', value: 'NAME', parse: nonEmpty },
-      about:
-        'Name of the dataset, or its path: datasets[1], decodeDatasets[0]. Default: the training dataset.',
-    },
+    dataset: datasetFlag,
     out: {
       ...{ key: 'out', value: 'DIR', parse: nonEmpty },
       about:

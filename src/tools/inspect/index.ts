@@ -6,7 +6,7 @@ import { showFile } from '../../registry/directories.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
-import { findDataset } from './datasets.js';
+import { datasetFlag, findDataset } from '../datasets.js';
 import { inspectInput } from './inspection.js';
 import { inspectReport } from './inspectReport.js';
 import type { PictureGrid } from './pictureGrid.js';
@@ -43,11 +43,7 @@ export const inspectCommand: Command = {
   usage: 'EXP',
   positionals: [1, 1],
   flags: {
-    dataset: {
-      ...{ key: 'dataset', value: 'NAME', parse: nonEmpty },
-      about:
-        'Name of the dataset, or its path: datasets[1], decodeDatasets[0]. Default: the training dataset.',
-    },
+    dataset: datasetFlag,
     n: {
       ...{ key: 'count', value: 'N', parse: positive(true) },
       about: 'Examples to show. Default: 3.',

@@ -1,8 +1,8 @@
 /** @file Inspection of a dataset: batches read, examples, statistics, pictures, the check of shards. */
 import { build, type Config, classOf } from '../../hparams/index.js';
 import { type BaseInput, type Batch, InputError } from '../../inputs/index.js';
+import { readBatches } from '../datasets.js';
 import { type ArrayRange, ArrayRanges } from './arrayRanges.js';
-import { readBatches } from './datasets.js';
 import { type Example, examplesOf } from './examples.js';
 import { labelsBeside, type PictureGrid, pictureGrid, picturesOf } from './pictureGrid.js';
 import { sequencesOf, type Vocabulary, vocabularyOf } from './sequences.js';

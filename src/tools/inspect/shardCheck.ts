@@ -4,7 +4,7 @@ import type { HostTensor } from '../../compiler/tensors.js';
 import { build, type Config, copyWith } from '../../hparams/index.js';
 import { arraysOf, type BaseInput, type Batch, InputError, type InputState } from '../../inputs/index.js';
 import { UsageError } from '../../registry/usageError.js';
-import { readBatches } from './datasets.js';
+import { readBatches } from '../datasets.js';
 
 /** Numbers of hosts that are compared with one. */
 const HOSTS = [2, 4] as const;

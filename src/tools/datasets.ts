@@ -1,9 +1,10 @@
 /** @file An experiment's datasets, by their names or paths, and their batches. */
-import type { ConfiguredExperiment } from '../../cli/index.js';
-import { type Config, didYouMean, isEqual } from '../../hparams/index.js';
-import type { BaseInput, Batch, InputSource } from '../../inputs/index.js';
-import { untilEnd } from '../../inputs/inputSource.js';
-import { UsageError } from '../../registry/usageError.js';
+import { nonEmpty } from '../cli/flagTable.js';
+import type { ConfiguredExperiment } from '../cli/index.js';
+import { type Config, didYouMean, isEqual } from '../hparams/index.js';
+import type { BaseInput, Batch, InputSource } from '../inputs/index.js';
+import { untilEnd } from '../inputs/inputSource.js';
+import { UsageError } from '../registry/usageError.js';
 
 /** A dataset of an experiment. */
 export interface NamedDataset {
@@ -13,6 +14,12 @@ export interface NamedDataset {
   readonly name: string;
   readonly config: Config<BaseInput>;
 }
+
+/** The flag whose value `findDataset` takes. */
+export const datasetFlag = {
+  ...{ key: 'dataset', value: 'NAME', parse: nonEmpty },
+  about: 'Name of the dataset, or its path: datasets[1], decodeDatasets[0]. Default: the training dataset.',
+};
 
 function datasetsOf(configured: ConfiguredExperiment): NamedDataset[] {
   return (['datasets', 'decodeDatasets'] as const).flatMap((root) =>
