@@ -30,7 +30,7 @@ export interface BatchCount {
 }
 
 /** Whether an entry of a batch's specs is an array's. */
-export function isSpec(value: TensorSpec | BatchSpecs): value is TensorSpec {
+function isSpec(value: TensorSpec | BatchSpecs): value is TensorSpec {
   return Array.isArray(value.shape) && typeof value.dtype === 'string';
 }
 
