@@ -1,12 +1,13 @@
 /** @file Traces: calls of a function under a backend that records its computation as a graph. */
 import { keepingCalls, keepsCalls } from './callSites.js';
 import { DILATING_BACKENDS } from './convolutionGradients.js';
+import { allDecompositions, type Decomposition } from './decompositions/decomposition.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes } from './gradientScopes.js';
 import { refuseHostDraws } from './hostDraws.js';
 import { type Graph, newValue, type Value } from './ir.js';
 import { type Precision, runInPrecision } from './precision.js';
-import { kernelRules, ruleOf } from './rules/index.js';
+import { kernelRules, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import { saveWithoutOperations } from './savedTensors.js';
 import { aroundGradients, currentCall, currentScope, explain, isUnplaced, withinGradient } from './scopes.js';
@@ -34,14 +35,40 @@ function traceBackend(): TraceBackend {
   refuseHostDraws(isTracing);
   tf.registerBackend(TRACE_BACKEND, () => backend!, 0);
   DILATING_BACKENDS.add(TRACE_BACKEND);
-  for (const kernelName of Object.keys(kernelRules)) {
-    tf.registerKernel({
-      kernelName,
-      backendName: TRACE_BACKEND,
-      kernelFunc: ({ inputs, attrs }) => recordKernel(kernelName, inputs, attrs as RawAttrs),
-    });
-  }
+  for (const kernelName of Object.keys(kernelRules))
+    registerTraced(kernelName, (inputs, attrs) => recordKernel(kernelName, inputs, attrs));
+  for (const [kernelName, decompose] of allDecompositions())
+    registerTraced(kernelName, (inputs, attrs) => decomposeKernel(kernelName, decompose, inputs, attrs));
   return backend;
+}
+
+type TracedKernel = (inputs: tf.NamedTensorInfoMap, attrs: RawAttrs) => tf.TensorInfo | tf.TensorInfo[];
+
+/** Registers a kernel that only traces can run. */
+function registerTraced(kernelName: string, run: TracedKernel): void {
+  const kernelFunc: tf.KernelFunc = ({ inputs, attrs }) => {
+    if (isTracing()) return run(inputs, (attrs ?? {}) as RawAttrs);
+    throw new CompilerError(
+      `The operation '${kernelName}' was called outside of a function that is compiled, and no backend that computes is loaded. ` +
+        "Call it in the function given to jit or compile, or import '@tensorflow/tfjs-backend-cpu' first.",
+    );
+  };
+  tf.registerKernel({ kernelName, backendName: TRACE_BACKEND, kernelFunc });
+}
+
+/** Records what a kernel consists of. Nothing here reaches tfjs's gradient tape, which is off inside of kernels. */
+function decomposeKernel(
+  kernelName: string,
+  decompose: Decomposition,
+  inputs: tf.NamedTensorInfoMap,
+  attrs: RawAttrs,
+): tf.Tensor | tf.Tensor[] {
+  // tfjs hands its tensors to kernels.
+  const tensors = inputs as Record<string, tf.Tensor>;
+  const made = withinRule(kernelName, () => decompose(tensors, attrs));
+  const given = new Set(Object.values(tensors));
+  const own = (tensor: tf.Tensor): tf.Tensor => (given.has(tensor) ? tensor.clone() : tensor);
+  return Array.isArray(made) ? made.map(own) : own(made);
 }
 
 function recordKernel(
@@ -49,19 +76,13 @@ function recordKernel(
   inputs: tf.NamedTensorInfoMap,
   attrs: RawAttrs,
 ): tf.TensorInfo | tf.TensorInfo[] {
-  if (!isTracing()) {
-    throw new CompilerError(
-      `The operation '${op}' was called outside of a function that is compiled, and no backend that computes is loaded. ` +
-        "Call it in the function given to jit or compile, or import '@tensorflow/tfjs-backend-cpu' first.",
-    );
-  }
   const trace = traceBackend();
   const { inputs: names, listOfOutputs } = ruleOf(op);
   const infos = names === 'list' ? Object.values(inputs) : names.map((name) => inputs[name]!);
   const outputs = trace.record(
     op,
     infos.map((info) => trace.unwrap(info!)),
-    attrs ?? {},
+    attrs,
   );
   const wrapped = outputs.map((output) => trace.wrap(output));
   return wrapped.length === 1 && !listOfOutputs ? wrapped[0]! : wrapped;

@@ -3,6 +3,7 @@ import type { CaseTable } from './case.js';
 import { compositeCases } from './composites.js';
 import { convolutionCases } from './convolution.js';
 import { elementwiseCases } from './elementwise.js';
+import { fusedCases } from './fused.js';
 import { indexingCases, reduceCases } from './reduce.js';
 import { shapeCases } from './shape.js';
 
@@ -13,4 +14,5 @@ export const caseTable: CaseTable = {
   ...indexingCases,
   ...compositeCases,
   ...convolutionCases,
+  ...fusedCases,
 };
