@@ -117,9 +117,12 @@ const cellsAlong = (size: number, count: number, taps: number, stride: number, b
     return Math.min(size, begin + taps) - Math.max(0, begin);
   });
 
+const infoOf = (shape: Tensor4D['shape'], { filterSize, strides, pad, dimRoundingMode }: Attrs) =>
+  backend_util.computePool2DInfo(shape, filterSize, strides, 1, pad, dimRoundingMode ?? undefined);
+
 /** Ratio of a whole window's cells to the non-padding cells of each window. */
-function windowFactors(shape: Tensor4D['shape'], { filterSize, strides, pad }: Attrs): Tensor {
-  const info = backend_util.computePool2DInfo(shape, filterSize, strides, 1, pad);
+function windowFactors(shape: Tensor4D['shape'], attrs: Attrs): Tensor {
+  const info = infoOf(shape, attrs);
   const { filterHeight: height, filterWidth: width, padInfo } = info;
   const down = cellsAlong(info.inHeight, info.outHeight, height, info.strideHeight, padInfo.top);
   const across = cellsAlong(info.inWidth, info.outWidth, width, info.strideWidth, padInfo.left);
@@ -127,12 +130,34 @@ function windowFactors(shape: Tensor4D['shape'], { filterSize, strides, pad }: A
   return tensor(factors, [info.outHeight, info.outWidth, 1]);
 }
 
-const isPadded = (shape: Tensor4D['shape'], { filterSize, strides, pad }: Attrs): boolean => {
-  const { padInfo } = backend_util.computePool2DInfo(shape, filterSize, strides, 1, pad);
-  return padInfo.top + padInfo.bottom + padInfo.left + padInfo.right > 0;
+/** Whether windows reach beyond the input. */
+const isPadded = (shape: Tensor4D['shape'], attrs: Attrs): boolean => {
+  const info = infoOf(shape, attrs);
+  const { top, left } = info.padInfo;
+  const bottom = (info.outHeight - 1) * info.strideHeight + info.filterHeight - top;
+  const right = (info.outWidth - 1) * info.strideWidth + info.filterWidth - left;
+  return top > 0 || left > 0 || bottom > info.inHeight || right > info.inWidth;
 };
 
-const windowsOf = ({ filterSize, strides, pad }: Attrs): Attrs => ({ filterSize, strides, pad });
+const poolAttrs = ({ filterSize, strides, pad, dimRoundingMode }: Attrs): Attrs => ({
+  filterSize,
+  strides,
+  pad,
+  dimRoundingMode,
+});
+
+/** tfjs's forgets how sizes are rounded. */
+registerGradient({
+  kernelName: 'MaxPool',
+  inputsToSave: ['x'],
+  outputsToSave: [true],
+  gradFunc: (dy, saved, attrs) => {
+    const [input, output] = saved as Tensor[];
+    return {
+      x: () => run('MaxPoolGrad', { dy: dy as Tensor, input: input!, output: output! }, poolAttrs(attrs)),
+    };
+  },
+});
 
 /** The kernel divides by the cells of a whole window; the factor corrects windows that contain padding. */
 registerGradient({
@@ -142,7 +167,7 @@ registerGradient({
     const [x] = saved as [Tensor4D];
     const part = (): Tensor =>
       isPadded(x.shape, attrs) ? mul(dy as Tensor, windowFactors(x.shape, attrs)) : (dy as Tensor);
-    return { x: () => run('AvgPoolGrad', { dy: part(), input: x }, windowsOf(attrs)) };
+    return { x: () => run('AvgPoolGrad', { dy: part(), input: x }, poolAttrs(attrs)) };
   },
 });
 
@@ -152,8 +177,7 @@ registerGradient({
   inputsToSave: ['input'],
   gradFunc: (ddx, saved, attrs) => {
     const [input] = saved as [Tensor4D];
-    const means = (): Tensor =>
-      run('AvgPool', { x: ddx as Tensor }, { ...windowsOf(attrs), dimRoundingMode: undefined });
+    const means = (): Tensor => run('AvgPool', { x: ddx as Tensor }, poolAttrs(attrs));
     return {
       dy: () => (isPadded(input.shape, attrs) ? div(means(), windowFactors(input.shape, attrs)) : means()),
       input: () => zerosLike(input),

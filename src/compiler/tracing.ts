@@ -1,12 +1,13 @@
 /** @file Traces: calls of a function under a backend that records its computation as a graph. */
 import { keepingCalls, keepsCalls } from './callSites.js';
 import { DILATING_BACKENDS } from './convolutionGradients.js';
-import { allDecompositions, type Decomposition } from './decompositions/decomposition.js';
+import { allDecompositions, allVariants, type Decomposition } from './decompositions/decomposition.js';
+import { REFUSED, refusalError } from './decompositions/refused.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes } from './gradientScopes.js';
 import { refuseHostDraws } from './hostDraws.js';
 import { type Graph, newValue, type Value } from './ir.js';
-import { type Precision, runInPrecision } from './precision.js';
+import { notePrecision, type Precision, runInPrecision } from './precision.js';
 import { kernelRules, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import { saveWithoutOperations } from './savedTensors.js';
@@ -35,8 +36,18 @@ function traceBackend(): TraceBackend {
   refuseHostDraws(isTracing);
   tf.registerBackend(TRACE_BACKEND, () => backend!, 0);
   DILATING_BACKENDS.add(TRACE_BACKEND);
-  for (const kernelName of Object.keys(kernelRules))
-    registerTraced(kernelName, (inputs, attrs) => recordKernel(kernelName, inputs, attrs));
+  for (const [kernelName, refusal] of Object.entries(REFUSED))
+    registerTraced(kernelName, () => {
+      throw refusalError(refusal);
+    });
+  for (const kernelName of Object.keys(kernelRules)) {
+    const vary = allVariants().get(kernelName) ?? (() => null);
+    registerTraced(
+      kernelName,
+      (inputs, attrs) =>
+        decomposeKernel(kernelName, vary, inputs, attrs) ?? recordKernel(kernelName, inputs, attrs),
+    );
+  }
   for (const [kernelName, decompose] of allDecompositions())
     registerTraced(kernelName, (inputs, attrs) => decomposeKernel(kernelName, decompose, inputs, attrs));
   return backend;
@@ -57,15 +68,17 @@ function registerTraced(kernelName: string, run: TracedKernel): void {
 }
 
 /** Records what a kernel consists of. Nothing here reaches tfjs's gradient tape, which is off inside of kernels. */
-function decomposeKernel(
+function decomposeKernel<T extends tf.Tensor | tf.Tensor[] | null>(
   kernelName: string,
-  decompose: Decomposition,
+  decompose: (...call: Parameters<Decomposition>) => T,
   inputs: tf.NamedTensorInfoMap,
   attrs: RawAttrs,
-): tf.Tensor | tf.Tensor[] {
+): tf.Tensor | tf.Tensor[] | (T & null) {
   // tfjs hands its tensors to kernels.
   const tensors = inputs as Record<string, tf.Tensor>;
   const made = withinRule(kernelName, () => decompose(tensors, attrs));
+  if (made === null) return made;
+  notePrecision(attrs);
   const given = new Set(Object.values(tensors));
   const own = (tensor: tf.Tensor): tf.Tensor => (given.has(tensor) ? tensor.clone() : tensor);
   return Array.isArray(made) ? made.map(own) : own(made);

@@ -1,6 +1,7 @@
 /**
  * @file Gradients that are always zero: of and by integers and booleans, and of empty tensors. tfjs asks the operation
- * anyway, fails for integers and for broadcasts to empty results, and lets gradients pass through casts to integers.
+ * anyway, fails for integers and for broadcasts to empty results, and lets gradients pass through casts to integers. Optional
+ * inputs that a call leaves out have none.
  */
 import * as tfjs from '@tensorflow/tfjs-core';
 import type { TapeKeeper } from './tape.js';
@@ -25,4 +26,19 @@ function knowZeros(): void {
   };
 }
 
+/** Optional inputs that a call leaves out; tfjs saves and follows them as if they were there, and fails. */
+function leaveOutMissing(): void {
+  const engine = tfjs.engine() as unknown as TapeKeeper & {
+    saveTensorsForBackwardMode(tensors: readonly (tfjs.Tensor | undefined)[]): tfjs.Tensor[];
+  };
+  const addTapeNode = engine.addTapeNode.bind(engine);
+  const save = engine.saveTensorsForBackwardMode.bind(engine);
+  engine.addTapeNode = (name, inputs, ...rest) => {
+    const given = Object.entries(inputs).filter(([, input]) => input !== undefined && input !== null);
+    addTapeNode(name, Object.fromEntries(given), ...rest);
+  };
+  engine.saveTensorsForBackwardMode = (tensors) => save(tensors.filter((tensor) => tensor !== undefined));
+}
+
 knowZeros();
+leaveOutMissing();

@@ -2,7 +2,7 @@
 import { opNames } from '../rules/index.js';
 import type { RawAttrs } from '../rules/rule.js';
 import { CompilerError } from '../tensors.js';
-import type * as tf from '../tfjs.js';
+import * as tf from '../tfjs.js';
 
 /**
  * Computes a kernel's results by other tf operations, which have rules or decompositions of their own. The gradient is
@@ -30,5 +30,56 @@ export function defineDecompositions(table: DecompositionTable): void {
   }
 }
 
+/**
+ * Computes some calls of a kernel that has a rule by calls that the rule takes; null for the others, which are recorded
+ * as they are.
+ */
+export type Variant = (...call: Parameters<Decomposition>) => ReturnType<Decomposition> | null;
+
+const variants = new Map<string, Variant>();
+
+/** Registers the variants of kernels with a rule, before anything is traced. */
+export function defineVariants(table: Readonly<Record<string, Variant>>): void {
+  for (const [kernel, vary] of Object.entries(table)) {
+    if (variants.has(kernel)) throw new CompilerError(`Operation '${kernel}' has its variants twice.`);
+    variants.set(kernel, vary);
+  }
+}
+
+/** All variants, by kernel. */
+export const allVariants = (): ReadonlyMap<string, Variant> => variants;
+
 /** All decompositions, by kernel. */
 export const allDecompositions = (): ReadonlyMap<string, Decomposition> => decompositions;
+
+/** Runs another kernel within a decomposition. */
+export const runKernel = (kernel: string, inputs: tf.NamedTensorMap, attrs: RawAttrs = {}): tf.Tensor =>
+  tf.engine().runKernel(kernel, inputs, attrs) as tf.Tensor;
+
+/**
+ * Registers a kernel's gradient, for every backend, as that of its decomposition: where tfjs has none, or a wrong one.
+ *
+ * @param inputs the inputs with a gradient, then those without.
+ * @param differentiable how many of them have one.
+ */
+export function differentiate(
+  kernelName: string,
+  decompose: Decomposition,
+  inputs: readonly string[],
+  differentiable = inputs.length,
+): void {
+  tf.registerGradient({
+    kernelName,
+    inputsToSave: [...inputs],
+    gradFunc: (dys, saved, attrs) => {
+      const rest = saved.slice(differentiable);
+      const value = (...xs: tf.Tensor[]): tf.Tensor => {
+        const given = Object.fromEntries([...xs, ...rest].map((x, i) => [inputs[i]!, x]));
+        return [decompose(given, attrs as RawAttrs)].flat()[0]!;
+      };
+      // Here and not in the functions below: tfjs disposes of all that one of them makes but its result.
+      const gradients = tf.grads(value)(saved.slice(0, differentiable), [dys].flat()[0]!);
+      return Object.fromEntries(gradients.map((gradient, i) => [inputs[i]!, () => gradient.clone()]));
+    },
+  });
+}

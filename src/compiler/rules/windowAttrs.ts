@@ -33,20 +33,6 @@ export const windowsOf = (attrs: Attrs): readonly [height: Windows, width: Windo
     Object.fromEntries(FIELDS.map((field) => [field, (attrs[field] as readonly number[])[i]!])),
   ) as unknown as [Windows, Windows];
 
-/** Rejects unsupported options before shape inference. */
-function check(name: string, { dataFormat, dimRoundingMode }: RawAttrs): void {
-  if (dataFormat !== undefined && dataFormat !== 'NHWC') {
-    throw new CompilerError(
-      `${name} with dataFormat '${dataFormat}' cannot be compiled; transpose the input to [batch, height, width, channels], which is 'NHWC'.`,
-    );
-  }
-  if (dimRoundingMode !== undefined && dimRoundingMode !== null) {
-    throw new CompilerError(
-      `${name} with dimRoundingMode '${dimRoundingMode}' cannot be compiled; give the padding of every side instead, as [[0, 0], [top, bottom], [left, right], [0, 0]].`,
-    );
-  }
-}
-
 /**
  * Attributes of windows over an input [batch, height, width, channels], from the arguments of tfjs's kernels.
  *
@@ -60,7 +46,6 @@ export function windowAttrs(
   window: readonly [number, number],
   raw: RawAttrs,
 ): Attrs {
-  check(name, raw);
   const [height, width] = window;
   const info = tf.backend_util.computeConv2DInfo(
     inputShape as [number, number, number, number],
@@ -68,6 +53,7 @@ export function windowAttrs(
     raw.strides,
     raw.dilations ?? 1,
     raw.pad,
+    raw.dimRoundingMode ?? undefined,
   );
   const axes: Windows[] = [
     {

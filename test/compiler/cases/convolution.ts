@@ -82,11 +82,36 @@ const inOneDimension: Case[] = [
   ),
 ];
 
+/** [batch, channels, height, width]. */
+const channelsFirst: Case[] = [
+  ...over(
+    (x, w) => tf.conv2d(x, w, [2, 1], 'same', 'NCHW'),
+    [[floats([2, 3, 5, 4]), floats([3, 2, 3, 2], -1, 1, 35)]],
+  ),
+  ...over(
+    (x, w) => {
+      const pads = explicit(1, 0, 2, 1);
+      return tf.conv2d(x, w, 1, [pads[0], pads[3], pads[1], pads[2]] as any, 'NCHW');
+    },
+    [[floats([1, 2, 4, 3]), floats([2, 2, 2, 3], -1, 1, 35)]],
+  ),
+];
+
+const rounded: Case[] = (['ceil', 'round', 'floor'] as const).flatMap((mode) =>
+  over(
+    (x, w) => tf.conv2d(x, w, 2, 1, 'NHWC', 1, mode),
+    [[floats([1, 6, 7, 2]), floats([3, 3, 2, 2], -1, 1, 35)]],
+    // tfjs's gradients are those without rounding.
+    mode === 'floor' ? {} : constant,
+  ),
+);
+
 type Pool = readonly [
   input: number[],
   window: number | [number, number],
   strides: number | [number, number],
   pad: unknown,
+  rounding?: 'floor' | 'ceil' | 'round',
 ];
 
 const POOLS: readonly Pool[] = [
@@ -98,6 +123,17 @@ const POOLS: readonly Pool[] = [
   [[1, 5, 5, 2], 1, 2, 'valid'],
   [[1, 6, 5, 2], 3, 2, explicit(1, 0, 2, 1)],
   [[2, 3, 4, 1], [3, 4], 1, 'valid'],
+  [[2, 6, 7, 2], 3, 2, 1, 'floor'],
+];
+
+/**
+ * Windows that reach beyond the padding, and the padding that they need. tfjs's cpu backend rounds in no gradient, so
+ * the oracle gets that padding.
+ */
+const ROUNDED: readonly (readonly [pool: Pool, pad: unknown])[] = [
+  [[[1, 6, 6, 2], 3, 2, 1, 'ceil'], explicit(1, 2, 1, 2)],
+  [[[2, 7, 7, 1], 3, 3, 0, 'ceil'], explicit(0, 2, 0, 2)],
+  [[[1, 5, 7, 2], 2, [2, 3], explicit(1, 0, 0, 0), 'round'], explicit(1, 0, 0, 1)],
 ];
 
 /** Values in random order, so far apart that a step of a finite difference swaps no two of them. */
@@ -110,17 +146,26 @@ function distinct(shape: number[]): HostTensor {
   );
 }
 
-const pools = (f: (x: any, pool: Pool) => any): Case[] =>
-  POOLS.flatMap((pool) => over((x) => f(x, pool), [[distinct(pool[0])]]));
+const pools = (f: (x: any, pool: Pool) => any): Case[] => [
+  ...POOLS.flatMap((pool) => over((x) => f(x, pool), [[distinct(pool[0])]])),
+  ...ROUNDED.flatMap(([pool, pad]) => {
+    const [input, window, strides] = pool;
+    return over((x) => f(x, pool), [[distinct(input)]], {
+      oracle: (x) => f(x, [input, window, strides, pad]),
+    });
+  }),
+];
 
-const max = (x: any, [, window, strides, pad]: Pool) => tf.maxPool(x, window, strides, pad as 'same');
-const average = (x: any, [, window, strides, pad]: Pool) => tf.avgPool(x, window, strides, pad as 'same');
+const max = (x: any, [, window, strides, pad, rounding]: Pool) =>
+  tf.maxPool(x, window, strides, pad as 'same', rounding);
+const average = (x: any, [, window, strides, pad, rounding]: Pool) =>
+  tf.avgPool(x, window, strides, pad as 'same', rounding);
 
 /** Few values: most windows have their maximum several times. */
 const ties = host([2, 6, 5, 2], ints([120], 0, 3, 37).data);
 
 const averages = pools(average);
-const convolutions = [...each(CONVOLUTIONS, conv), ...inOneDimension];
+const convolutions = [...each(CONVOLUTIONS, conv), ...inOneDimension, ...channelsFirst, ...rounded];
 const depthwises = each(DEPTHWISE, depthwise);
 /** Gradients are in the cases of what they are gradients of; these hold one of each. */
 const someOf = (cases: readonly Case[]): Case[] => [0, 2, 5].map((i) => cases[i]!);

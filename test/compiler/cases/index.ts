@@ -4,6 +4,7 @@ import { compositeCases } from './composites.js';
 import { convolutionCases } from './convolution.js';
 import { elementwiseCases } from './elementwise.js';
 import { fusedCases } from './fused.js';
+import { imageCases } from './images.js';
 import { indexingCases, reduceCases } from './reduce.js';
 import { shapeCases } from './shape.js';
 
@@ -15,4 +16,5 @@ export const caseTable: CaseTable = {
   ...compositeCases,
   ...convolutionCases,
   ...fusedCases,
+  ...imageCases,
 };

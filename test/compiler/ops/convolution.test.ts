@@ -68,14 +68,6 @@ describe('cost', () => {
 describe('what is refused', () => {
   test.each([
     [
-      "conv2d with dataFormat 'NCHW' cannot be compiled; transpose the input to [batch, height, width, channels], which is 'NHWC'.",
-      () => evalShape((x: any, w: any) => tf.conv2d(x, w, 1, 'valid', 'NCHW'), spec(1, 3, 9, 8), filter),
-    ],
-    [
-      "maxPool with dimRoundingMode 'ceil' cannot be compiled; give the padding of every side instead, as [[0, 0], [top, bottom], [left, right], [0, 0]].",
-      () => evalShape((x: any) => tf.maxPool(x, 2, 2, 0, 'ceil'), image),
-    ],
-    [
       'depthwiseConv2d: a window of 3x3 cells (3x9 with dilation) does not fit into float32[2,9,8,3].',
       () =>
         evalShape(
