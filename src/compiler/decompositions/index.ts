@@ -3,9 +3,11 @@ import { channelsFirstVariants } from './channelsFirst.js';
 import { defineDecompositions, defineVariants } from './decomposition.js';
 import { fusedDecompositions } from './fused.js';
 import { normalizationDecompositions } from './normalizations.js';
+import { numberDecompositions } from './numbers.js';
 import { rearrangementDecompositions } from './rearrangements.js';
 
 defineDecompositions(fusedDecompositions);
 defineDecompositions(normalizationDecompositions);
+defineDecompositions(numberDecompositions);
 defineDecompositions(rearrangementDecompositions);
 defineVariants(channelsFirstVariants);

