@@ -45,27 +45,29 @@ function spread(x: Tensor, axis: number, dilation: number): Tensor {
 const run = (kernel: string, inputs: Record<string, Tensor>, attrs: Attrs): Tensor =>
   engine().runKernel(kernel, inputs, attrs) as Tensor;
 
-const pairOf = (value: number | readonly number[] | null | undefined): readonly [number, number] =>
-  typeof value === 'number' ? [value, value] : value ? [value[0]!, value[1]!] : [1, 1];
+/** The dilation of each axis of a filter [...taps, channels, channels]. */
+const dilationsOf = (filterShape: readonly number[], { dilations }: Attrs): number[] =>
+  filterShape
+    .slice(0, -2)
+    .map((_, axis) => (typeof dilations === 'number' ? dilations : (dilations?.[axis] ?? 1)));
 
 function inputGradient(kernel: string, x: Tensor, filter: Tensor, dy: Tensor, attrs: Attrs): Tensor {
-  const [down, across] = pairOf(attrs.dilations);
   const whole = { ...attrs, inputShape: x.shape };
   if (DILATING_BACKENDS.has(engine().backendName)) return run(kernel, { dy, filter }, whole);
-  return run(kernel, { dy, filter: spread(spread(filter, 0, down), 1, across) }, { ...whole, dilations: 1 });
+  const wide = dilationsOf(filter.shape, attrs).reduce((taps, by, axis) => spread(taps, axis, by), filter);
+  return run(kernel, { dy, filter: wide }, { ...whole, dilations: 1 });
 }
 
 function filterGradient(kernel: string, x: Tensor, filter: Tensor, dy: Tensor, attrs: Attrs): Tensor {
-  const [down, across] = pairOf(attrs.dilations);
+  const dilations = dilationsOf(filter.shape, attrs);
   const filterShape = filter.shape;
-  if (DILATING_BACKENDS.has(engine().backendName) || (down === 1 && across === 1))
+  if (DILATING_BACKENDS.has(engine().backendName) || dilations.every((dilation) => dilation === 1))
     return run(kernel, { x, dy }, { ...attrs, filterShape });
-  const [height, width, ...channels] = filterShape as [number, number, number, number];
-  const wide = [(height - 1) * down + 1, (width - 1) * across + 1, ...channels];
+  const wide = filterShape.map((taps, axis) => (taps - 1) * (dilations[axis] ?? 1) + 1);
   const gradient = run(kernel, { x, dy }, { ...attrs, dilations: 1, filterShape: wide });
   // A strided slice would have no gradient.
-  const taps = (count: number, dilation: number) => range(0, count * dilation, dilation, 'int32');
-  return gather(gather(gradient, taps(height, down), 0), taps(width, across), 1);
+  const taps = (axis: number) => range(0, filterShape[axis]! * dilations[axis]!, dilations[axis]!, 'int32');
+  return dilations.reduce((cells, _, axis) => gather(cells, taps(axis), axis), gradient);
 }
 
 type Pair = readonly [Tensor, Tensor];
@@ -91,8 +93,12 @@ function registerProduct(
  * A convolution and its two gradients are each linear in two of x, filter and dy, so each one's gradients are the other
  * two.
  */
-for (const kernel of ['Conv2D', 'DepthwiseConv2dNative']) {
-  const [backInput, backFilter] = [`${kernel}BackpropInput`, `${kernel}BackpropFilter`];
+for (const [kernel, version] of [
+  ['Conv2D', ''],
+  ['DepthwiseConv2dNative', ''],
+  ['Conv3D', 'V2'],
+] as const) {
+  const [backInput, backFilter] = [`${kernel}BackpropInput${version}`, `${kernel}BackpropFilter${version}`];
   const forward = (x: Tensor, filter: Tensor, attrs: Attrs): Tensor =>
     run(kernel, { x, filter }, { ...attrs, dilations: attrs.dilations ?? 1 });
   registerProduct(kernel, ['x', 'filter'], (dy, [x, filter], attrs) => [

@@ -5,9 +5,13 @@ import { fusedDecompositions } from './fused.js';
 import { normalizationDecompositions } from './normalizations.js';
 import { numberDecompositions } from './numbers.js';
 import { rearrangementDecompositions } from './rearrangements.js';
+import { resizingDecompositions } from './resizing.js';
+import { volumeDecompositions } from './volumes.js';
 
 defineDecompositions(fusedDecompositions);
 defineDecompositions(normalizationDecompositions);
 defineDecompositions(numberDecompositions);
 defineDecompositions(rearrangementDecompositions);
+defineDecompositions(resizingDecompositions);
+defineDecompositions(volumeDecompositions);
 defineVariants(channelsFirstVariants);

@@ -29,7 +29,7 @@ export function cellsFrom(
 }
 
 /** Padding cells that the last window reaches behind the axis. */
-const behind = ({ size, count, taps, stride, dilation, before }: Windows): number =>
+export const behind = ({ size, count, taps, stride, dilation, before }: Windows): number =>
   Math.max(0, (count - 1) * stride + (taps - 1) * dilation + 1 - before - size);
 
 /** x [B, H, W, C], padded with `value` wherever windows reach. */

@@ -2,7 +2,7 @@
 import type { Attrs } from '../ir.js';
 import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import type { RawAttrs } from './rule.js';
+import { expects, type RawAttrs } from './rule.js';
 
 /**
  * Windows of an axis: tap t of window i is at `i * stride + t * dilation - before`; cells outside of the axis are
@@ -32,6 +32,46 @@ export const windowsOf = (attrs: Attrs): readonly [height: Windows, width: Windo
   [0, 1].map((i) =>
     Object.fromEntries(FIELDS.map((field) => [field, (attrs[field] as readonly number[])[i]!])),
   ) as unknown as [Windows, Windows];
+
+/**
+ * Windows over an input [batch, depth, height, width, channels], from the arguments of tfjs's kernels. `before` may be
+ * negative: tfjs's 'same' leaves out cells in front where strides are larger than windows.
+ *
+ * @throws Misfit where no window fits.
+ */
+export function volumeWindows(
+  inputShape: Shape,
+  [depth, height, width]: readonly number[],
+  { strides, dilations, pad, dimRoundingMode }: RawAttrs,
+): readonly [depth: Windows, height: Windows, width: Windows] {
+  const info = tf.backend_util.computeConv3DInfo(
+    inputShape as [number, number, number, number, number],
+    [depth!, height!, width!, 1, 1],
+    strides,
+    dilations ?? 1,
+    pad,
+    false,
+    'channelsLast',
+    dimRoundingMode ?? undefined,
+  );
+  const axis = (name: 'Depth' | 'Height' | 'Width', before: number): Windows => ({
+    size: info[`in${name}`],
+    count: info[`out${name}`],
+    taps: info[`filter${name}`],
+    stride: info[`stride${name}`],
+    dilation: info[`dilation${name}`],
+    before,
+  });
+  const { front, top, left } = info.padInfo;
+  const axes = [axis('Depth', front), axis('Height', top), axis('Width', left)] as const;
+  const sizes = inputShape.slice(1, 4);
+  expects(
+    axes.every(({ count }) => count >= 1),
+    `windows of ${depth}x${height}x${width} cells that fit`,
+    sizes,
+  );
+  return axes;
+}
 
 /**
  * Attributes of windows over an input [batch, height, width, channels], from the arguments of tfjs's kernels.

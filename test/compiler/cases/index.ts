@@ -7,7 +7,9 @@ import { fusedCases } from './fused.js';
 import { imageCases } from './images.js';
 import { numberCases } from './numbers.js';
 import { indexingCases, reduceCases } from './reduce.js';
+import { resizingCases } from './resizing.js';
 import { shapeCases } from './shape.js';
+import { volumeCases } from './volumes.js';
 
 export const caseTable: CaseTable = {
   ...elementwiseCases,
@@ -19,4 +21,6 @@ export const caseTable: CaseTable = {
   ...fusedCases,
   ...imageCases,
   ...numberCases,
+  ...resizingCases,
+  ...volumeCases,
 };

@@ -44,6 +44,14 @@ describe('cost', () => {
       expect(byOp[`DepthwiseConv2dNative${op}`]?.flops, op).toBe(once);
   });
 
+  test('volumes: also a multiply-add for each output, tap and channel', () => {
+    const volumes = (x: any, w: any) => tf.conv3d(x, w, 2, 'same');
+    const { byOp } = costAnalysis(gradients(volumes, 2), [spec(2, 5, 6, 7, 3), spec(2, 3, 2, 3, 4)]);
+    const once = 2 * (2 * 3 * 3 * 4 * 4) * (2 * 3 * 2 * 3);
+    for (const op of ['Conv2D', 'Conv2DBackpropInput', 'Conv2DBackpropFilter'])
+      expect(byOp[op]?.flops, op).toBe(once);
+  });
+
   test('FLOPs of pooling: one comparison or addition per output and cell of its window', () => {
     for (const [op, pool] of [
       ['MaxPool', tf.maxPool],
