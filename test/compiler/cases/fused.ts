@@ -62,6 +62,16 @@ export const fusedCases: CaseTable = {
       [image, [...image.slice(0, 2), floats([])]],
       { ...constant, oracle: conv({ activation: 'relu' }) },
     ),
+    ...over(
+      (x, filter, bias, alpha) =>
+        conv({ activation: 'prelu', preluActivationWeights: alpha })(x, filter, bias),
+      [
+        [...image, floats([4])],
+        [...image, floats([])],
+        [...image, floats([5, 6, 4])],
+      ],
+      constant,
+    ),
     ...over(conv({ strides: 2, pad: 1, dimRoundingMode: 'ceil' }), [image], constant),
   ],
   FusedDepthwiseConv2D: [
