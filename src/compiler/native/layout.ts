@@ -156,13 +156,23 @@ class Placement {
     else this.ops.push({ ...op, inputs: op.inputs.map((input, i) => this.readable(op, input, i)) });
   }
 
-  /** An operand with strides that the runtime accepts: contiguous heads of attention and rows of segment sums. */
+  /** An operand with strides that the runtime accepts: contiguous heads of attention, channels of images and rows of
+   * segment sums. */
   private readable(op: PlacedOp, input: Operand, index: number): Operand {
     if (typeof input === 'number') return input;
-    const heads = { Attention: 3, AttentionGrad: 5 }[op.op] ?? 0;
-    const hasGaps = index < heads && input.strides.at(-1) !== 1 && input.shape.at(-1) !== 1;
+    const rows = {
+      Attention: 3,
+      AttentionGrad: 5,
+      Conv2D: 1,
+      Conv2DBackpropInput: 1,
+      Conv2DBackpropFilter: 2,
+    };
+    const inRows = rows[op.op as keyof typeof rows] ?? 0;
+    const hasGaps = index < inRows && input.strides.at(-1) !== 1 && input.shape.at(-1) !== 1;
     const isScattered = op.op === 'UnsortedSegmentSum' && !isContiguous(input);
-    const isHalf = (op.op === 'Cumsum' || op.op === 'TopK') && input.buffer.storage === 'bfloat16';
+    const isConvolution = op.op.startsWith('Conv2D');
+    const isHalf =
+      (isConvolution || op.op === 'Cumsum' || op.op === 'TopK') && input.buffer.storage === 'bfloat16';
     return hasGaps || isScattered || isHalf ? this.copyOf(input, op.scope) : input;
   }
 

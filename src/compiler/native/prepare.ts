@@ -12,6 +12,7 @@ import {
 } from '../passes/index.js';
 import { inferOutputs } from '../rules/index.js';
 import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
+import { paysTransforms } from './winograd.js';
 
 /** Adds a single-output node to a graph under construction, with the shape and dtype of its rule, if it has one. */
 type Emit = (op: string, inputs: readonly Value[], attrs?: Attrs, spec?: TensorSpec) => Value;
@@ -127,7 +128,8 @@ const ATTENTION = new Set(['Attention', 'AttentionGrad']);
 
 /**
  * Operations that stay whole: windows whose taps are adjacent (views), slice updates (in place), GELU's derivative (one
- * function), and attention whose weights only its gradient reads (they never reach memory).
+ * function), attention whose weights only its gradient reads (they never reach memory), and convolutions that transforms
+ * speed up.
  */
 function keepsWhole(graph: Graph): (node: Node) => boolean {
   const readers = new Map<Value, Node[]>();
@@ -139,11 +141,14 @@ function keepsWhole(graph: Graph): (node: Node) => boolean {
   const kept = new Set<Value>();
   for (const { op, outputs: outs } of graph.nodes)
     if (op === 'Attention' && !exposed(outs[1]!)) kept.add(outs[1]!);
-  return ({ op, inputs, outputs: outs, attrs }) =>
-    (op === 'SlidingWindows' && attrs.step === 1) ||
-    (op === 'UpdateSlice' && inputs[0]!.dtype !== 'bool') ||
-    (op === 'GeluGrad' && !attrs.approximate) ||
-    (ATTENTION.has(op) && kept.has(op === 'Attention' ? outs[1]! : inputs[5]!));
+  const isAttention = ({ op, inputs, outputs: outs }: Node): boolean =>
+    ATTENTION.has(op) && kept.has(op === 'Attention' ? outs[1]! : inputs[5]!);
+  return (node) =>
+    (node.op === 'SlidingWindows' && node.attrs.step === 1) ||
+    (node.op === 'UpdateSlice' && node.inputs[0]!.dtype !== 'bool') ||
+    (node.op === 'GeluGrad' && !node.attrs.approximate) ||
+    isAttention(node) ||
+    paysTransforms(node);
 }
 
 /**

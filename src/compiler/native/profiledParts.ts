@@ -8,6 +8,7 @@ import type { Packing } from './stages.js';
 import type { Step } from './threadSteps.js';
 import type { CallUnit, LoopUnit, Unit } from './units.js';
 import { type Buffer, storageBytes, type View } from './views.js';
+import { convolutionOf } from './winograd.js';
 
 /** Scopes with their weights, normalized to a sum of 1. */
 function sharesOf(weights: readonly (readonly [scope: string, weight: number])[]): Part['shares'] {
@@ -133,7 +134,19 @@ function attentionFlops({ inputs, attrs, kind }: CallUnit): number {
 const CALL_KINDS: Partial<Record<CallUnit['kind'], PartKind>> = {
   attention: 'attention',
   attentionGrad: 'attention',
+  convolution: 'product',
+  inputGradient: 'product',
+  filterGradient: 'product',
 };
+
+/** FLOPs of plain sums, of which transforms save three quarters. */
+function callFlops(unit: CallUnit): number {
+  if (CALL_KINDS[unit.kind] === 'attention') return attentionFlops(unit);
+  const convolution = convolutionOf(unit.kind, unit.inputs, unit.attrs);
+  if (convolution === undefined) return 0;
+  const { batch, down, across, channels, filters } = convolution;
+  return 2 * 9 * batch * down * across * channels * filters;
+}
 
 function callPart(unit: CallUnit): Part {
   const kind = CALL_KINDS[unit.kind] ?? 'other';
@@ -142,7 +155,7 @@ function callPart(unit: CallUnit): Part {
     kind,
     label: `${unit.kind} ${unit.outputs[0]!.shape.join('x')}`,
     shares: sharesOf([[unit.scope, 1]]),
-    flops: kind === 'attention' ? attentionFlops(unit) : 0,
+    flops: callFlops(unit),
     bytes: [...unit.inputs, ...unit.outputs].reduce((sum, view) => sum + bytes(view), 0),
   };
 }

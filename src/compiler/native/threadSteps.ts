@@ -3,7 +3,7 @@ import type { LoopNode } from './iteration.js';
 import type { ProductUnit } from './products.js';
 import { type Share, sameShare, sharesOf } from './shares.js';
 import type { Chain, Packing, Schedule, Stage } from './stages.js';
-import { type LoopUnit, readsOf, writesOf } from './units.js';
+import { type CallUnit, type LoopUnit, readsOf, writesOf } from './units.js';
 import type { Buffer } from './views.js';
 
 /** A sum over rows, accumulated as one partial sum per thread. */
@@ -28,6 +28,9 @@ export type Step = (
   /** Steps with the same epoch have no barrier between them. */
   epoch: number;
 };
+
+/** Calls that pack a filter into the workspace. */
+const CONVOLVES: ReadonlySet<CallUnit['kind']> = new Set(['convolution', 'inputGradient']);
 
 type StepBody = Step extends infer S ? (S extends Step ? Omit<S, 'epoch'> : never) : never;
 
@@ -80,6 +83,13 @@ class Steps {
         this.push({ kind: 'multiply', products: stage.units }, [], writes);
         this.usesWorkspace = true;
         break;
+      case 'call': {
+        const usesWorkspace = CONVOLVES.has(stage.units[0].kind);
+        if (usesWorkspace && this.usesWorkspace) this.barrier();
+        this.push({ kind: 'call', stage }, reads, writes);
+        this.usesWorkspace ||= usesWorkspace;
+        break;
+      }
       default:
         this.push({ kind: stage.kind, stage }, reads, writes);
     }

@@ -15,7 +15,16 @@ export interface LoopUnit {
 
 /** An operation that the runtime, or a dedicated loop, performs as a whole. */
 export interface CallUnit {
-  readonly kind: 'attention' | 'attentionGrad' | 'segmentSum' | 'updateSlice' | 'cumsum' | 'topK';
+  readonly kind:
+    | 'attention'
+    | 'attentionGrad'
+    | 'convolution'
+    | 'inputGradient'
+    | 'filterGradient'
+    | 'segmentSum'
+    | 'updateSlice'
+    | 'cumsum'
+    | 'topK';
   readonly inputs: readonly View[];
   readonly outputs: readonly View[];
   readonly attrs: PlacedOp['attrs'];
@@ -28,6 +37,9 @@ export type Unit = LoopUnit | ProductUnit | CallUnit;
 export const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
   Attention: 'attention',
   AttentionGrad: 'attentionGrad',
+  Conv2D: 'convolution',
+  Conv2DBackpropInput: 'inputGradient',
+  Conv2DBackpropFilter: 'filterGradient',
   UnsortedSegmentSum: 'segmentSum',
   UpdateSlice: 'updateSlice',
   Cumsum: 'cumsum',

@@ -106,6 +106,22 @@ const rounded: Case[] = (['ceil', 'round', 'floor'] as const).flatMap((mode) =>
   ),
 );
 
+/** As deep, and with as many cells, as machine code computes by transforms of tiles. */
+const DEEP: readonly Form[] = [
+  [[2, 9, 13, 17], [3, 3, 17, 16], 1, 'same'],
+  [[3, 10, 8, 16], [3, 3, 16, 18], 1, explicit(0, 2, 3, 1)],
+];
+
+/** Values and gradients against tfjs alone: finite differences of so many terms are too coarse. */
+const deep: Case[] = DEEP.flatMap((form) => {
+  const [x, w] = operands(form);
+  const both: CaseFunction = (a, b) => {
+    const gradients = tf.grads((c: any, d: any) => tf.sum(tf.square(conv(form)(c, d) as any)) as any)([a, b]);
+    return [conv(form)(a, b) as any, ...gradients];
+  };
+  return over(both, [[x!, w!]], { ...constant, tolerance: { relative: 1e-5, absolute: 2e-4 } });
+});
+
 type Pool = readonly [
   input: number[],
   window: number | [number, number],
@@ -186,7 +202,7 @@ const sliding =
     callComposite('SlidingWindows', [x], { begin, count, stride, taps, step });
 
 export const convolutionCases: CaseTable = {
-  Conv2D: convolutions,
+  Conv2D: [...convolutions, ...deep],
   Conv2DBackpropInput: [...someOf(convolutions), ...transposed],
   Conv2DBackpropFilter: someOf(convolutions),
   DepthwiseConv2dNative: depthwises,

@@ -66,3 +66,22 @@ test('the gradient by the input multiplies dy by the taps of each phase', () => 
     'product 16x3x6',
   ]);
 });
+
+test('deep 3x3 convolutions with stride 1 and their gradients are calls; others are products', () => {
+  const f = (x: any, w: any) => {
+    const [dx, dw] = tf.grads((a: any, b: any) => tf.sum(tf.square(tf.conv2d(a, b, 1, 'same'))) as any)([
+      x,
+      w,
+    ]);
+    return [dx!, dw!];
+  };
+  const kinds = (...args: Parameters<typeof planOf>) => planOf(...args).units.map(({ kind }) => kind);
+  const calls = ['convolution', 'loop', 'inputGradient', 'filterGradient'];
+  expect(kinds(f, f32(2, 16, 16, 16), f32(3, 3, 16, 32)).toSorted()).toEqual(calls.toSorted());
+  // Too shallow, or too few tiles.
+  for (const shapes of [
+    [f32(2, 16, 16, 8), f32(3, 3, 8, 32)],
+    [f32(1, 16, 16, 16), f32(3, 3, 16, 32)],
+  ])
+    expect(kinds(f, ...shapes).some((kind) => calls.includes(kind) && kind !== 'loop')).toBe(false);
+});

@@ -1,9 +1,10 @@
-/** @file C calls of the runtime for attention, segment sums, cumulative sums and top k. */
+/** @file C calls of the runtime for attention, convolutions, segment sums, cumulative sums and top k. */
 import { literal } from '../expressions.js';
 import type { CallUnit } from '../units.js';
 import { mergeAxes, type View } from '../views.js';
 import type { Needs } from './cFunctions.js';
 import { byteOffset, precisionName, typeName } from './cNames.js';
+import { convolution, filterGradient } from './emitConvolutions.js';
 
 type PointerOf = (view: View) => string;
 
@@ -158,10 +159,16 @@ function updateSlice({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): 
 }
 
 const CALLS: Readonly<
-  Record<CallUnit['kind'], (unit: CallUnit, pointer: PointerOf, needs: Needs) => string[]>
+  Record<
+    CallUnit['kind'],
+    (unit: CallUnit, pointer: PointerOf, needs: Needs, workspace: () => string) => string[]
+  >
 > = {
   attention,
   attentionGrad,
+  convolution,
+  inputGradient: convolution,
+  filterGradient,
   segmentSum,
   updateSlice,
   cumsum,
@@ -169,5 +176,9 @@ const CALLS: Readonly<
 };
 
 /** Statements in which each thread runs its share of a call. */
-export const writeCall = (unit: CallUnit, pointer: PointerOf, needs: Needs): string[] =>
-  CALLS[unit.kind](unit, pointer, needs);
+export const writeCall = (
+  unit: CallUnit,
+  pointer: PointerOf,
+  needs: Needs,
+  workspace: () => string,
+): string[] => CALLS[unit.kind](unit, pointer, needs, workspace);

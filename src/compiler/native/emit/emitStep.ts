@@ -78,7 +78,12 @@ export class StepWriter {
         break;
       case 'call':
         this.lines.push(
-          ...writeCall(step.stage.units[0] as CallUnit, (view) => this.viewPointer(view), this.context.needs),
+          ...writeCall(
+            step.stage.units[0] as CallUnit,
+            (view) => this.viewPointer(view),
+            this.context.needs,
+            () => this.pointers.use({ space: 'workspace', index: 0, offset: 0 }),
+          ),
         );
         break;
       case 'finish':

@@ -98,6 +98,45 @@ double lt_peak_flops(int p, int threads, double seconds);
 /* Bytes per second that the team reads from uncached memory; 0 if memory is short. */
 double lt_read_bandwidth(int threads, double seconds);
 
+/* ---- Convolutions by 3x3 filters with stride 1 (winograd.c) ------------------------------------------------------- */
+
+/* An image in memory, strides in elements; channels are contiguous float32. */
+typedef struct {
+  void *data;
+  int64_t batch, row, column;
+} lt_image;
+
+/* A filter [3, 3, channels, filters], strides in elements. */
+typedef struct {
+  const float *data;
+  int64_t row, column, channel, filter;
+} lt_filter;
+
+/* The windows of y [batch, down, across, filters] over x [batch, height, width, channels]: window (i, j) begins at cell
+   (i - above, j - before); cells outside of x are zeros. */
+typedef struct {
+  int64_t batch, height, width, channels, down, across, filters, above, before;
+} lt_convolution;
+
+/* With LT_BFLOAT16, x, filters and dy are rounded to bf16; all else is float32. Errors are relative to the largest
+   sums in a tile of 4x4 results, two to ten times those of plain sums.
+
+   The transformed filters, packed; every thread makes its share. Then, after a barrier, every thread its share of y.
+   A tile with an infinity or a NaN is computed plainly. Scratch is per thread, aligned to 64 bytes. */
+int64_t lt_winograd_filter_bytes(const lt_convolution *s);
+int64_t lt_winograd_scratch_bytes(const lt_convolution *s);
+void lt_winograd_filters(int p, const lt_convolution *s, lt_filter w, void *packed, void *scratch, int thread, int threads);
+void lt_winograd(int p, const lt_convolution *s, lt_image x, lt_filter w, const void *packed, lt_image y, void *scratch,
+                 int thread, int threads);
+
+/* The gradient by the filters: each thread's sums, in its own scratch. Then, after a barrier, every thread adds its share
+   of them to dw [3, 3, channels, filters]; `scratch` is that of thread 0, `stride` the bytes to the next thread's. An
+   infinity or a NaN is computed plainly. */
+int64_t lt_winograd_gradient_scratch_bytes(const lt_convolution *s);
+void lt_winograd_sums(int p, const lt_convolution *s, lt_image x, lt_image dy, void *scratch, int thread, int threads);
+void lt_winograd_gradient(int p, const lt_convolution *s, lt_image x, lt_image dy, const void *scratch, int64_t stride,
+                          float *dw, int thread, int threads);
+
 /* ---- Attention (attention.c) --------------------------------------------------------------------------------- */
 
 /* Heads in memory, strides in elements; a head's own dimension is contiguous. head == 0: one head shared by all. */

@@ -1,13 +1,15 @@
-/** @file Products and attention of the native runtime against loops in doubles, by every microkernel, under sanitizers. */
+/** @file Products, attention and convolutions of the native runtime against loops in doubles, by every microkernel, under sanitizers. */
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../../../command.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
 import { buildChecks } from '../runtimeSupport.js';
 
-const [attentionCheck, productsCheck] = ['attentionCheck.c', 'gemmProducts.c'].map((name) =>
-  fileURLToPath(new URL(name, import.meta.url)),
-) as [string, string];
+const [attentionCheck, productsCheck, convolutionCheck] = [
+  'attentionCheck.c',
+  'gemmProducts.c',
+  'convolutionCheck.c',
+].map((name) => fileURLToPath(new URL(name, import.meta.url))) as [string, string, string];
 const kernels = ['portable', 'avx2', 'avx512', 'avx512bf16'];
 
 function attentionOf(program: () => string, kernel: string): void {
@@ -18,15 +20,20 @@ function attentionOf(program: () => string, kernel: string): void {
 }
 
 describe.skipIf(!hasCompiler)('instructions of this machine', () => {
-  let [attention, products] = ['', ''];
+  let [attention, products, convolutions] = ['', '', ''];
   beforeAll(async () => {
-    const sources = /^(gemm.*|attention.*|team)\.c$/;
-    const checks = [attentionCheck, productsCheck];
+    const sources = /^(gemm.*|attention.*|team|winograd)\.c$/;
+    const checks = [attentionCheck, productsCheck, convolutionCheck];
     const programs = await buildChecks(checks, sources, true, temporaryDirectory());
-    [attention, products] = programs as [string, string];
+    [attention, products, convolutions] = programs as [string, string, string];
   });
 
   describe.each(kernels)('attention, %s', (kernel) => attentionOf(() => attention, kernel));
+
+  it.each(kernels)('convolutions, %s', async (kernel) => {
+    const { stdout } = await execute(convolutions, [kernel], { timeout: 600_000 });
+    expect(['finished\n', `${kernel}: not here\n`]).toContain(stdout);
+  });
 
   /** What the program says where all is right. */
   const report = (float32: string, bfloat16: string): string =>

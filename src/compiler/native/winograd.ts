@@ -1,0 +1,87 @@
+/** @file Convolutions that the runtime computes by Winograd's transforms: 3x3 filters with stride 1. */
+import type { Attrs, Node } from '../ir.js';
+import { windowsOf } from '../rules/windowAttrs.js';
+import type { Shape } from '../tensors.js';
+import { CALLS, type CallUnit } from './units.js';
+
+/** Windows of y [batch, down, across, filters] over x [batch, height, width, channels]: lt_convolution of luthier.h. */
+export interface Convolution {
+  readonly batch: number;
+  readonly height: number;
+  readonly width: number;
+  readonly channels: number;
+  readonly down: number;
+  readonly across: number;
+  readonly filters: number;
+  readonly above: number;
+  readonly before: number;
+}
+
+/** A node's inputs, or a unit's. */
+type Shaped = readonly { readonly shape: Shape }[];
+
+/** Each kind of call as a convolution of its first input, or as the gradient of one by the filter. */
+const CONVOLUTIONS: Partial<Record<CallUnit['kind'], (inputs: Shaped, attrs: Attrs) => Convolution>> = {
+  convolution: ([x, filter], attrs) => over(x!.shape, filter!.shape[3]!, attrs),
+  filterGradient: ([x, dy], attrs) => over(x!.shape, dy!.shape[3]!, attrs),
+  inputGradient: ([dy, filter], attrs) => {
+    const x = attrs.inputShape as Shape;
+    const [batch, height, width, channels] = dy!.shape as [number, number, number, number];
+    const { above, before } = over(x, channels, attrs);
+    // The taps are turned, so their last cell counts from the other side.
+    const padding = { above: 2 - above, before: 2 - before };
+    return {
+      batch,
+      height,
+      width,
+      channels,
+      down: x[1]!,
+      across: x[2]!,
+      filters: filter!.shape[2]!,
+      ...padding,
+    };
+  },
+};
+
+function over(x: Shape, filters: number, attrs: Attrs): Convolution {
+  const [batch, height, width, channels] = x as [number, number, number, number];
+  const [down, across] = windowsOf(attrs);
+  const counts = { down: down.count, across: across.count };
+  return { batch, height, width, channels, ...counts, filters, above: down.before, before: across.before };
+}
+
+/** A call of this kind as a convolution; undefined for other kinds. */
+export const convolutionOf = (
+  kind: CallUnit['kind'],
+  inputs: Shaped,
+  attrs: Attrs,
+): Convolution | undefined => CONVOLUTIONS[kind]?.(inputs, attrs);
+
+/** Results along each side of a tile. */
+const TILE = 4;
+
+/** With fewer channels or filters, transforms take longer than what they save. */
+const LEAST_DEPTH = 16;
+
+/** With fewer tiles, so does the filter's transform. */
+const LEAST_TILES = 24;
+
+/** Most computed results for each that is wanted; tiles at the end of an axis reach beyond it. */
+const MOST_WASTE = 2;
+
+/** Whether a convolution, or a gradient of one, is faster by transforms. */
+export function paysTransforms({ op, inputs, attrs }: Node): boolean {
+  const make = CONVOLUTIONS[CALLS[op]!];
+  if (make === undefined) return false;
+  const isPlain = windowsOf(attrs).every(
+    ({ taps, stride, dilation }) => taps === 3 && stride === 1 && dilation === 1,
+  );
+  if (!isPlain) return false;
+  const { batch, channels, filters, down, across } = make(inputs, attrs);
+  const tiles = batch * Math.ceil(down / TILE) * Math.ceil(across / TILE);
+  return (
+    Math.min(channels, filters) >= LEAST_DEPTH &&
+    tiles >= LEAST_TILES &&
+    tiles * TILE * TILE <= MOST_WASTE * batch * down * across
+  );
+}

@@ -1,0 +1,158 @@
+/* convolutionCheck.c: lt_winograd and its gradient by the filter against plain sums in doubles, on random shapes. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+
+static uint64_t state = 1;
+static int64_t below(int64_t n) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (int64_t)((state >> 33) % (uint64_t)n);
+}
+static float number(void) { return (float)below(1 << 20) / (1 << 19) - 1; }
+static float as(int p, float x) { return p == LT_BFLOAT16 ? lt_from_bf16(lt_to_bf16(x)) : x; }
+
+/* Exactly as large as needed, so that overruns are found. */
+static void *room(int64_t bytes) {
+  void *memory = NULL;
+  if (posix_memalign(&memory, 64, (size_t)(bytes > 0 ? bytes : 1))) exit(2);
+  return memory;
+}
+
+/* An image with gaps between rows, and between items. */
+static lt_image imageOf(int64_t batch, int64_t height, int64_t width, int64_t channels) {
+  const int64_t column = channels + below(3), row = width * column + below(4), item = height * row + below(4);
+  const int64_t size = (batch - 1) * item + (height - 1) * row + (width - 1) * column + channels;
+  float *data = room(size * 4);
+  for (int64_t i = 0; i < size; i++) data[i] = number();
+  return (lt_image){data, item, row, column};
+}
+
+static float *at(lt_image x, int64_t item, int64_t i, int64_t j) {
+  return (float *)x.data + item * x.batch + i * x.row + j * x.column;
+}
+
+typedef struct {
+  lt_convolution s;
+  lt_image x, y, dy;
+  lt_filter w;
+  float *dw, *taps;
+} problem;
+
+typedef struct {
+  int p, threads;
+  problem *problem;
+  char *packed, *scratch, *more;
+  int64_t bytes, moreBytes;
+} job;
+
+static void runShare(void *arg, int thread, int threads) {
+  const job *j = arg;
+  const problem *q = j->problem;
+  char *const scratch = j->scratch + thread * j->bytes, *const more = j->more + thread * j->moreBytes;
+  lt_winograd_filters(j->p, &q->s, q->w, j->packed, scratch, thread, threads);
+  lt_winograd_sums(j->p, &q->s, q->x, q->dy, more, thread, threads);
+  lt_barrier();
+  lt_winograd(j->p, &q->s, q->x, q->w, j->packed, q->y, scratch, thread, threads);
+  lt_winograd_gradient(j->p, &q->s, q->x, q->dy, j->more, j->moreBytes, q->dw, thread, threads);
+}
+
+static int64_t round64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static void run(problem *q, int p, int threads) {
+  job j = {p, threads, q, room(lt_winograd_filter_bytes(&q->s)), NULL, NULL, round64(lt_winograd_scratch_bytes(&q->s)),
+           round64(lt_winograd_gradient_scratch_bytes(&q->s))};
+  j.scratch = room(threads * j.bytes);
+  j.more = room(threads * j.moreBytes);
+  lt_team_run(threads, runShare, &j);
+  free(j.packed);
+  free(j.scratch);
+  free(j.more);
+}
+
+static problem problemOf(void) {
+  lt_convolution s = {.batch = 1 + below(4), .height = 1 + below(14), .width = 1 + below(14), .channels = 1 + below(40),
+                      .filters = 1 + below(40), .above = below(5) - 1, .before = below(5) - 1};
+  /* Windows may end within the image, or reach beyond it. */
+  s.down = 1 + below(s.height + 4);
+  s.across = 1 + below(s.width + 4);
+  problem q = {s, imageOf(s.batch, s.height, s.width, s.channels), imageOf(s.batch, s.down, s.across, s.filters),
+               imageOf(s.batch, s.down, s.across, s.filters), {0}, room(9 * s.channels * s.filters * 4),
+               room(9 * s.channels * s.filters * 4)};
+  float *taps = q.taps;
+  for (int64_t i = 0; i < 9 * s.channels * s.filters; i++) taps[i] = number();
+  const int64_t c = s.channels, m = s.filters;
+  /* As it is, or turned with channels and filters exchanged, as the gradient by the input reads it. */
+  q.w = below(2) ? (lt_filter){taps, 3 * c * m, c * m, m, 1} : (lt_filter){taps + 8 * c * m, -3 * c * m, -c * m, 1, c};
+  return q;
+}
+
+static void release(problem *q) {
+  free(q->x.data), free(q->y.data), free(q->dy.data), free(q->dw), free(q->taps);
+}
+
+static float tapOf(const problem *q, int64_t tap, int64_t c, int64_t m) {
+  return q->w.data[tap / 3 * q->w.row + tap % 3 * q->w.column + c * q->w.channel + m * q->w.filter];
+}
+
+/* Compares; a special result must be the same, and no other may be special. `size`: of the sum's terms. */
+static int differs(double wanted, float got, double size) {
+  if (isnan(wanted)) return !isnan(got);
+  if (isinf(wanted)) return got != (float)wanted;
+  return !(fabs(wanted - got) <= 2e-5 * (size + 1));
+}
+
+static int64_t check(const problem *q, int p) {
+  const lt_convolution *s = &q->s;
+  int64_t bad = 0;
+  double *sums = calloc((size_t)(9 * s->channels * s->filters), sizeof *sums);
+  for (int64_t b = 0; b < s->batch; b++)
+    for (int64_t i = 0; i < s->down; i++)
+      for (int64_t j = 0; j < s->across; j++)
+        for (int64_t m = 0; m < s->filters; m++) {
+          double sum = 0;
+          const float gradient = as(p, at(q->dy, b, i, j)[m]);
+          for (int64_t tap = 0; tap < 9; tap++) {
+            const int64_t row = i + tap / 3 - s->above, column = j + tap % 3 - s->before;
+            if (row < 0 || column < 0 || row >= s->height || column >= s->width) continue;
+            for (int64_t c = 0; c < s->channels; c++) {
+              const double cell = as(p, at(q->x, b, row, column)[c]);
+              sum += cell * as(p, tapOf(q, tap, c, m));
+              sums[(tap * s->channels + c) * s->filters + m] += cell * gradient;
+            }
+          }
+          bad += differs(sum, at(q->y, b, i, j)[m], sqrt(9.0 * (double)s->channels));
+        }
+  for (int64_t i = 0; i < 9 * s->channels * s->filters; i++)
+    bad += differs(sums[i], q->dw[i], sqrt((double)(s->batch * s->down * s->across)));
+  free(sums);
+  return bad;
+}
+
+int main(int count, char **arguments) {
+  if (count > 1 && !lt_gemm_force(arguments[1])) {
+    printf("%s: not here\n", arguments[1]);
+    return 0;
+  }
+  for (int round = 0; round < 60; round++) {
+    problem q = problemOf();
+    const int special = round % 3 == 2, p = round % 2 ? LT_BFLOAT16 : LT_FLOAT32;
+    if (special) {
+      at(q.x, 0, below(q.s.height), below(q.s.width))[below(q.s.channels)] = round % 4 ? INFINITY : NAN;
+      at(q.dy, 0, below(q.s.down), below(q.s.across))[below(q.s.filters)] = -INFINITY;
+    }
+    const int threads = 1 + (int)below(3);
+    run(&q, p, threads);
+    const int64_t bad = check(&q, p);
+    if (bad)
+      printf("round %d: %lld wrong: batch %lld, %lldx%lldx%lld to %lldx%lldx%lld, above %lld, before %lld, precision %d, %d threads\n",
+             round, (long long)bad, (long long)q.s.batch, (long long)q.s.height, (long long)q.s.width, (long long)q.s.channels,
+             (long long)q.s.down, (long long)q.s.across, (long long)q.s.filters, (long long)q.s.above, (long long)q.s.before, p,
+             threads);
+    release(&q);
+  }
+  printf("finished\n");
+  return 0;
+}
