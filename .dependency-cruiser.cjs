@@ -9,6 +9,7 @@ const MAY_IMPORT = {
   checkpoints: ['hparams', 'compiler', 'workers', 'files'],
   summaries: ['hparams', 'compiler', 'workers', 'files'],
   inputs: ['hparams', 'compiler', 'workers', 'files'],
+  jit: ['compiler'],
   learners: ['hparams', 'compiler'],
   layers: ['hparams', 'compiler'],
   decoding: ['hparams', 'compiler'],

@@ -6,7 +6,7 @@
 import { registerLibrary } from './rooms.js';
 
 export { fiddler, sweep } from './cli/index.js';
-export { compile, jit, type Tensor, tf, valueAndGrad } from './compiler/index.js';
+export { compile, type Tensor, tf, valueAndGrad } from './compiler/index.js';
 export { SampleDecoder } from './decoding/index.js';
 export { Experiment, type ExperimentConfigs } from './experiment/index.js';
 export {
@@ -69,6 +69,7 @@ export {
   SyntheticLmInput,
   TextInput,
 } from './inputs/index.js';
+export { jit } from './jit/index.js';
 export {
   BaseLayer,
   Constant,

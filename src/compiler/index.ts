@@ -1,6 +1,14 @@
 /** @file The compiler: from tf.* functions to executables. Independent of configs and layers. */
 
 export type { Runner } from './backend.js';
+export {
+  type CompileOptions,
+  compile,
+  compileProgram,
+  evalShape,
+  exportOnnx,
+  type Following,
+} from './compile.js';
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
 export { dependences } from './dependences.js';
 export { type Distribution, type Draw, fillNow } from './draws.js';
@@ -21,7 +29,6 @@ export {
   valueAndGrad,
 } from './gradients.js';
 export { IndexError } from './indexChecks.js';
-export { type CompileOptions, compile, evalShape, exportOnnx, type Following, jit } from './jit.js';
 export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export { type ExportedFunction, exportModel } from './onnx/exportModel.js';
@@ -33,7 +40,9 @@ export { Profiler, type ProgramProfile } from './profile/profiler.js';
 export { placeOf, withScope } from './scopes.js';
 export type { BoundArray, DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './tensors.js';
 export { byteSize, CompilerError, DeviceError, formatSpec, newHostArray, sizeOf } from './tensors.js';
+export { flattenTree, mapTree } from './tensorTrees.js';
 export type { Tensor } from './tfjs.js';
 export * as tf from './tfjs.js';
+export { type Program, traceProgram } from './tracedProgram.js';
 export { isTracing, withBackend, withPrecision } from './tracing.js';
 export { showUsersFrame } from './usersFrame.js';

@@ -123,7 +123,8 @@ export class TraceBackend extends tf.KernelBackend {
       throw new CompilerError(
         `The value of a traced tensor ${formatSpec(value!)} was read. ` +
           'Inside jit only shapes and dtypes are known: return the tensor from the function, or compute with tf operations (tf.where instead of if). ' +
-          '--debug=eager runs a training whose layers read values, and --tap prints them.',
+          "jit's option graphBreaks runs such a function operation by operation; " +
+          '--debug=eager does so for a training whose layers read values, and --tap prints them.',
       );
     }
     return values;

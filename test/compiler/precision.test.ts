@@ -6,7 +6,6 @@ import {
   type Engine,
   exportOnnx,
   type HostTensor,
-  jit,
   type Precision,
   type Tensor,
   valueAndGrad,
@@ -15,6 +14,7 @@ import {
 import { optimize } from '../../src/compiler/passes/index.js';
 import { roundToBfloat16 } from '../../src/compiler/precision.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import { jit } from '../../src/jit/index.js';
 import { engines } from './engines.js';
 import { expectClose, floats, host, ints, ops, runOnce, tf, withGradient } from './support.js';
 

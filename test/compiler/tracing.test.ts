@@ -40,7 +40,8 @@ test.each([
     { x },
     'The value of a traced tensor float32[2,3] was read. Inside jit only shapes and dtypes are known: return the tensor ' +
       'from the function, or compute with tf operations (tf.where instead of if). ' +
-      "--debug=eager runs a training whose layers read values, and --tap prints them. (in layer 'lm/x')",
+      "jit's option graphBreaks runs such a function operation by operation; " +
+      "--debug=eager does so for a training whose layers read values, and --tap prints them. (in layer 'lm/x')",
   ],
   [
     'shapes that do not broadcast',

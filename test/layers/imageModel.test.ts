@@ -1,14 +1,8 @@
 /** @file A small image classifier, trained step by step through jit: as the eager engine trains it, and to the end. */
 import { expect, test } from 'vitest';
-import {
-  type Engine,
-  type HostTensor,
-  jit,
-  type Tensor,
-  tf,
-  valueAndGrad,
-} from '../../src/compiler/index.js';
+import { type Engine, type HostTensor, type Tensor, tf, valueAndGrad } from '../../src/compiler/index.js';
 import { build, sub } from '../../src/hparams/index.js';
+import { jit } from '../../src/jit/index.js';
 import {
   BaseLayer,
   Conv2D,

@@ -1,4 +1,4 @@
-/** @file Entry points of the compiler: compile, jit, evalShape, exportOnnx. */
+/** @file Entry points of the compiler: compile, evalShape, exportOnnx. */
 
 import type { Backend } from './backend.js';
 import { compileWithinBorder } from './border.js';
@@ -10,11 +10,9 @@ import { oneAfterAnother } from './inTurn.js';
 import type { Graph } from './ir.js';
 import { exportGraph } from './onnx/lowerToOnnx.js';
 import type { Profiler, ProgramProfile } from './profile/profiler.js';
-import { formatSpec, type HostTensor, type TensorSpec, type Tree } from './tensors.js';
-import { flattenTree } from './tensorTrees.js';
+import type { TensorSpec, Tree } from './tensors.js';
 import {
   checkProgram,
-  isSpec,
   joinPrograms,
   type Program,
   type TensorFunction,
@@ -88,6 +86,19 @@ export async function compile(
   return new Executable(name, both, oneAfterAnother(first.graph, second().graph, [backend, next]), true);
 }
 
+/** Compiles a program that was traced before, and maybe changed since; not for the eager engine, which has no graph. */
+export async function compileProgram(
+  traced: Program,
+  options: Omit<CompileOptions, 'following' | 'device'> & { readonly engine?: Exclude<Engine, 'eager'> },
+): Promise<Executable> {
+  const program = checkProgram(traced);
+  return new Executable(options.name ?? 'program', program, await lower(notCalled, program, options));
+}
+
+const notCalled: TensorFunction = () => {
+  throw new Error('Only the eager engine calls a traced function.');
+};
+
 /** Counts the runs of a backend that reports no times itself. */
 function timeRuns(backend: Backend, profile: ProgramProfile): void {
   const bind = backend.bind.bind(backend);
@@ -118,32 +129,6 @@ async function lower(
   if (profiler !== undefined && backend.runner !== 'native')
     timeRuns(backend, profiler.open(name, backend.runner, productPrecision(program.graph)));
   return backend;
-}
-
-const isHostTensor = (value: unknown): value is HostTensor => isSpec(value) && 'data' in value;
-
-/**
- * A function on host tensors that compiles `f` at the first call with each signature of shapes and dtypes.
- *
- * @param f takes and returns the same structures, of tensors.
- */
-export function jit(
-  f: (...args: any[]) => Tree<import('@tensorflow/tfjs-core').Tensor>,
-  options: CompileOptions = {},
-): (...args: Tree<HostTensor>[]) => Promise<Tree<HostTensor>> {
-  const cache = new Map<string, Promise<Executable>>();
-  return async (...args) => {
-    const leaves = flattenTree<HostTensor>(args, isHostTensor);
-    const key = leaves.map(({ path, value }) => `${path}:${formatSpec(value)}`).join(';');
-    let executable = cache.get(key);
-    if (executable === undefined) {
-      executable = compile((inputs: any[]) => f(...inputs), args, { name: f.name || 'jit', ...options });
-      cache.set(key, executable);
-      // A failed compilation is retried at the next call.
-      executable.catch(() => cache.delete(key));
-    }
-    return (await executable).run(args);
-  };
 }
 
 /** Shapes and dtypes of the result of `f` for arguments of these specs; nothing is computed or allocated. */

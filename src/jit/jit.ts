@@ -1,0 +1,200 @@
+/** @file jit: functions on tensors, compiled at the first call with each signature. */
+import {
+  CompilerError,
+  type EagerDevice,
+  type Engine,
+  type HostArray,
+  type HostTensor,
+  isTracing,
+  loadBackend,
+  type Tensor,
+  type Tree,
+  tf,
+  withBackend,
+} from '../compiler/index.js';
+import { engine as tfjsEngine } from './engineState.js';
+import { inOrderOfCalls } from './serial.js';
+import { type ProgramOptions, StatefulProgram } from './statefulProgram.js';
+import { type Arguments, readArguments, readResults } from './structure.js';
+
+/** Options of `jit`. */
+export interface JitOptions extends Omit<ProgramOptions, 'engine'> {
+  /** `auto` by default; `eager` runs operation by operation on a tfjs backend. */
+  readonly engine?: Engine;
+  /** Device of the eager engine. */
+  readonly device?: EagerDevice;
+  /** Most programs that are kept, one for each signature; 16 by default. The one not used for longest goes first. */
+  readonly maxPrograms?: number;
+  /**
+   * Whether a function that can't be compiled for a signature, such as one that reads values, runs operation by
+   * operation on the current tfjs backend instead; a notice says so once. False by default: it is an error.
+   */
+  readonly graphBreaks?: boolean;
+  /** Takes notices; `console.warn` by default. */
+  readonly notify?: (notice: string) => void;
+}
+
+/** Nested arrays of numbers of one shape. */
+type Numbers = number | boolean | readonly Numbers[];
+
+/** Arguments that are no tensors of tfjs. */
+type HostArgument = HostTensor | HostArray | Uint8ClampedArray | Numbers | string | null | undefined;
+
+/** A compiled function. */
+export interface Jitted<A extends readonly unknown[], R> {
+  (...args: A): Promise<R>;
+  /** Results of arrays are host tensors. */
+  (...args: Tree<HostArgument>[]): Promise<Tree<HostTensor>>;
+  /** Number of programs that are kept. */
+  readonly numPrograms: number;
+  /** Frees all programs. A later call compiles anew. */
+  dispose(): Promise<void>;
+}
+
+/** A way to run the function for one signature. */
+interface Runnable {
+  isCurrent(): boolean;
+  run(given: Arguments, wrap: (result: HostTensor) => unknown): Promise<unknown>;
+  dispose(): Promise<void>;
+}
+
+const MAX_PROGRAMS = 16;
+
+/** The current backend of tfjs if it computes, else its cpu backend. */
+async function computingBackend(): Promise<string> {
+  const current = tfjsEngine()
+    .backendNames()
+    .filter((name) => name !== 'luthier-trace');
+  return current.length === 0 ? loadBackend('cpu') : tf.getBackend() || current[0]!;
+}
+
+/** Runs `f` operation by operation. */
+function runnable(f: (...args: any[]) => unknown, backend: string): Runnable {
+  return {
+    isCurrent: () => true,
+    dispose: async () => {},
+    run: async (given, wrap) => {
+      const values = await Promise.all(given.arrays.map(({ values }) => values));
+      const tensors = (): Tensor[] =>
+        given.arrays.map(({ spec: { shape, dtype } }, i) =>
+          // The backend may keep the array, and the caller reuses it.
+          tf.tensor((values[i] as Float32Array).slice(), [...shape], dtype),
+        );
+      return withBackend(backend, () => {
+        let made: unknown;
+        const held: HostTensor[] = [];
+        tf.tidy(() => {
+          const results = readResults(f(...given.rebuild(tensors())));
+          for (const tensor of results.tensors) {
+            const { shape, dtype } = tensor;
+            held.push({
+              shape,
+              dtype: dtype as HostTensor['dtype'],
+              data: tensor.dataSync().slice() as HostArray,
+            });
+            // Auxiliary results of valueAndGrad are kept.
+            if (tensor.kept && !(tensor instanceof tf.Variable)) tensor.dispose();
+          }
+          made = results;
+        });
+        return (made as ReturnType<typeof readResults>).rebuild(held.map(wrap));
+      });
+    },
+  };
+}
+
+/**
+ * Compiles `f` at the first call with each signature: shapes and dtypes of tensors and arrays, and the values of strings,
+ * booleans and nulls in its arguments.
+ *
+ * Variables that `f` uses are inputs of the program, and outputs where it assigns them, by `assign` or an optimizer: their
+ * values stay in host arrays from call to call. A variable reads as after the last call, and what is assigned to it
+ * outside holds for the next. What else `f` takes from outside is a constant, as it was at the first call.
+ *
+ * @param f takes and gives structures of tensors. It is called a few times, on tensors without values.
+ * @returns a function that takes tf.Tensor, `{ data, shape, dtype }`, typed arrays, nested arrays or numbers. It gives
+ *   tf.Tensor if it was given one, or nothing at all, else `{ data, shape, dtype }`.
+ * @throws CompilerError, by the promise, for an operation that can't be compiled, shapes that don't fit, or a value that
+ *   is read.
+ */
+export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOptions = {}): Jitted<A, R> {
+  const {
+    maxPrograms = MAX_PROGRAMS,
+    graphBreaks = false,
+    notify = console.warn,
+    engine,
+    device,
+    ...rest
+  } = options;
+  if (!(Number.isInteger(maxPrograms) && maxPrograms > 0))
+    throw new CompilerError(`jit: expected maxPrograms to be a positive integer, got ${maxPrograms}.`);
+  const name = options.name ?? (f.name || 'jit');
+  const programs = new Map<string, Runnable>();
+  let hasTold = false;
+
+  const make = async (given: Arguments): Promise<Runnable> => {
+    if (engine === 'eager' || device === 'gpu') return runnable(f, await loadBackend(device ?? 'cpu'));
+    try {
+      return await StatefulProgram.compile(f, given, { ...rest, name, ...(engine && { engine }) });
+    } catch (error) {
+      if (!graphBreaks || !(error instanceof CompilerError)) throw error;
+      const backend = await computingBackend();
+      if (!hasTold)
+        notify(
+          `${name} can't be compiled and runs operation by operation on tfjs's backend ${backend}: ${error.message}`,
+        );
+      hasTold = true;
+      return runnable(f, backend);
+    }
+  };
+
+  const programFor = async (given: Arguments): Promise<Runnable> => {
+    const { signature } = given;
+    let program = programs.get(signature);
+    programs.delete(signature);
+    if (program?.isCurrent() === false) {
+      await program.dispose();
+      program = undefined;
+    }
+    program ??= await make(given);
+    // The newest stands last.
+    programs.set(signature, program);
+    for (const [oldest, { dispose }] of programs) {
+      if (programs.size <= maxPrograms) break;
+      await dispose.call(programs.get(oldest));
+      programs.delete(oldest);
+    }
+    return program;
+  };
+
+  const call = (...args: unknown[]): Promise<unknown> => {
+    if (isTracing())
+      throw new CompilerError(
+        `${name} was called within a function that is compiled: call the function that was given to jit.`,
+      );
+    return run(args);
+  };
+  const run = async (args: readonly unknown[]): Promise<unknown> => {
+    const given = readArguments(args);
+    return inOrderOfCalls(async () => {
+      const program = await programFor(given);
+      if (given.givesTensors && tf.getBackend() === undefined) await loadBackend('cpu');
+      const wrap = given.givesTensors ? tensorFrom : (result: HostTensor): HostTensor => result;
+      return program.run(given, wrap);
+    });
+  };
+  return Object.defineProperties(call, {
+    numPrograms: { get: () => programs.size },
+    dispose: {
+      value: () =>
+        inOrderOfCalls(async () => {
+          const all = [...programs.values()];
+          programs.clear();
+          for (const program of all) await program.dispose();
+        }),
+    },
+  }) as unknown as Jitted<A, R>;
+}
+
+const tensorFrom = ({ data, shape, dtype }: HostTensor): Tensor =>
+  tf.tensor(data as Float32Array, [...shape], dtype);
