@@ -59,27 +59,31 @@ export const runKernel = (kernel: string, inputs: tf.NamedTensorMap, attrs: RawA
 /**
  * Registers a kernel's gradient, for every backend, as that of its decomposition: where tfjs has none, or a wrong one.
  *
- * @param inputs the inputs with a gradient, then those without.
+ * @param inputs the inputs with a gradient, then those without; 'list' where tfjs passes a list of inputs.
  * @param differentiable how many of them have one.
  */
 export function differentiate(
   kernelName: string,
   decompose: Decomposition,
-  inputs: readonly string[],
-  differentiable = inputs.length,
+  inputs: readonly string[] | 'list',
+  differentiable = inputs === 'list' ? Number.POSITIVE_INFINITY : inputs.length,
 ): void {
+  const nameOf = (i: number): string => (inputs === 'list' ? String(i) : inputs[i]!);
   tf.registerGradient({
     kernelName,
-    inputsToSave: [...inputs],
+    ...(inputs === 'list' ? { saveAllInputs: true } : { inputsToSave: [...inputs] }),
     gradFunc: (dys, saved, attrs) => {
       const rest = saved.slice(differentiable);
       const value = (...xs: tf.Tensor[]): tf.Tensor => {
-        const given = Object.fromEntries([...xs, ...rest].map((x, i) => [inputs[i]!, x]));
+        const given = Object.fromEntries([...xs, ...rest].map((x, i) => [nameOf(i), x]));
         return [decompose(given, attrs as RawAttrs)].flat()[0]!;
       };
       // Here and not in the functions below: tfjs disposes of all that one of them makes but its result.
-      const gradients = tf.grads(value)(saved.slice(0, differentiable), [dys].flat()[0]!);
-      return Object.fromEntries(gradients.map((gradient, i) => [inputs[i]!, () => gradient.clone()]));
+      const xs = saved.slice(0, differentiable);
+      const { grads } = tf.engine().gradients(() => value(...xs), xs, [dys].flat()[0]!, true);
+      // Null for those that the result does not depend on.
+      const gradients = grads.map((gradient, i) => gradient ?? tf.zerosLike(xs[i]!));
+      return Object.fromEntries(gradients.map((gradient, i) => [nameOf(i), () => gradient.clone()]));
     },
   });
 }

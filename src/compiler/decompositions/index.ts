@@ -1,9 +1,11 @@
 /** @file Registration of all decompositions. */
 import { channelsFirstVariants } from './channelsFirst.js';
 import { defineDecompositions, defineVariants } from './decomposition.js';
+import { einsumDecompositions } from './einsum.js';
 import { fusedDecompositions } from './fused.js';
+import { indexingDecompositions, indexingVariants } from './indexing.js';
 import { normalizationDecompositions } from './normalizations.js';
-import { numberDecompositions } from './numbers.js';
+import { numberDecompositions, numberVariants } from './numbers.js';
 import { rearrangementDecompositions } from './rearrangements.js';
 import { resizingDecompositions } from './resizing.js';
 import { volumeDecompositions } from './volumes.js';
@@ -11,7 +13,11 @@ import { volumeDecompositions } from './volumes.js';
 defineDecompositions(fusedDecompositions);
 defineDecompositions(normalizationDecompositions);
 defineDecompositions(numberDecompositions);
+defineDecompositions(indexingDecompositions);
+defineDecompositions(einsumDecompositions);
 defineDecompositions(rearrangementDecompositions);
 defineDecompositions(resizingDecompositions);
 defineDecompositions(volumeDecompositions);
 defineVariants(channelsFirstVariants);
+defineVariants(indexingVariants);
+defineVariants(numberVariants);

@@ -1,7 +1,13 @@
 /** @file Decompositions of elementwise kernels and of products along an axis. */
 import { resolveAxis } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
-import type { Decomposition, DecompositionTable } from './decomposition.js';
+import {
+  type Decomposition,
+  type DecompositionTable,
+  differentiate,
+  runKernel,
+  type Variant,
+} from './decomposition.js';
 
 const HALF_PI = Math.PI / 2;
 /** Of selu (Klambauer et al. 2017, "Self-Normalizing Neural Networks"). */
@@ -59,6 +65,11 @@ function cumulativeProducts(x: tf.Tensor, axis: number, exclusive: boolean, reve
   return products;
 }
 
+const cumprod: Decomposition = ({ x }, { axis, exclusive, reverse }) => {
+  const numbers = x!.dtype === 'bool' ? tf.cast(x!, 'int32') : x!;
+  return cumulativeProducts(numbers, resolveAxis(axis, x!.rank), exclusive, reverse);
+};
+
 export const numberDecompositions: DecompositionTable = {
   Selu: unary(
     inFloats((x) =>
@@ -67,8 +78,54 @@ export const numberDecompositions: DecompositionTable = {
   ),
   Prelu: ({ x, alpha }) => tf.where(tf.less(x!, 0), tf.mul(alpha!, x!), x!),
   Atan2: ({ a, b }) => inFloats(angle)(a!, b!),
-  Cumprod: ({ x }, { axis, exclusive, reverse }) => {
-    const numbers = x!.dtype === 'bool' ? tf.cast(x!, 'int32') : x!;
-    return cumulativeProducts(numbers, resolveAxis(axis, x!.rank), exclusive, reverse);
-  },
+  Cumprod: cumprod,
 };
+
+/** Functions of float32, whose results tfjs's kernels convert back to the type of the operand. */
+const FLOAT_FUNCTIONS = [
+  ...[
+    'Expm1',
+    'Log',
+    'Log1p',
+    'Sqrt',
+    'Rsqrt',
+    'Reciprocal',
+    'Sin',
+    'Cos',
+    'Tan',
+    'Asin',
+    'Acos',
+    'Atan',
+    'Sinh',
+  ],
+  ...['Cosh', 'Tanh', 'Asinh', 'Acosh', 'Atanh', 'Sigmoid', 'Softplus', 'Erf', 'Elu'],
+];
+
+const ofIntegers =
+  (kernel: string): Variant =>
+  ({ x }) => {
+    if (x!.dtype === 'float32') return null;
+    const truncated = tf.cast(runKernel(kernel, { x: tf.cast(x!, 'float32') }), 'int32');
+    return tf.cast(truncated, x!.dtype);
+  };
+
+/** Of truth values, by another kernel or of integers. */
+const ofTruths =
+  (run: (x: tf.Tensor, attrs: Record<string, any>) => tf.Tensor): Variant =>
+  ({ x }, attrs) =>
+    x!.dtype === 'bool' ? run(x!, attrs) : null;
+
+const reduced = (kernel: string): Variant => ofTruths((x, attrs) => runKernel(kernel, { x }, attrs));
+
+const asIntegers = (kernel: string): Variant =>
+  ofTruths((x, attrs) => runKernel(kernel, { x: tf.cast(x, 'int32') }, attrs));
+
+export const numberVariants: Readonly<Record<string, Variant>> = {
+  ...Object.fromEntries(FLOAT_FUNCTIONS.map((kernel) => [kernel, ofIntegers(kernel)])),
+  Max: reduced('Any'),
+  Min: reduced('All'),
+  ArgMax: asIntegers('ArgMax'),
+  ArgMin: asIntegers('ArgMin'),
+};
+
+differentiate('Cumprod', cumprod, ['x']);

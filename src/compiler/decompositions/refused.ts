@@ -36,6 +36,7 @@ export const REFUSED: Readonly<Record<string, Refusal>> = {
   RaggedRange: sizedByValues('tf.raggedRange', 'the length of each row'),
   RaggedTensorToTensor: sizedByValues('tf.raggedTensorToTensor', 'the length of each row'),
   SparseFillEmptyRows: sizedByValues('tf.sparse.sparseFillEmptyRows', 'the number of elements'),
+  Unique: sizedByValues('tf.unique', 'the number of different elements'),
   StaticRegexReplace: ofStrings('tf.string.staticRegexReplace'),
   StringNGrams: ofStrings('tf.string.stringNGrams'),
   StringSplit: ofStrings('tf.string.stringSplit'),

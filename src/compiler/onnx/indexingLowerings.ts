@@ -39,7 +39,7 @@ const segmentSum: Lowering = ({ inputs: [x], outputs: [out], attrs }, [name, ids
   const segments = attrs.numSegments as number;
   const rows = x!.shape[0]!;
   const flatSize = sizeOf(x!.shape) / rows;
-  if (segments > ONE_HOT_SEGMENTS || x!.dtype !== 'float32') {
+  if (segments > ONE_HOT_SEGMENTS || x!.dtype !== 'float32' || attrs.isExact) {
     const zeros = b.emit('Expand', [b.scalar(0, x!.dtype), b.ints(out!.shape)]);
     return [scatterAddRows(b, zeros, name!, ids!, x!.shape)];
   }

@@ -213,9 +213,12 @@ export const elementwiseRules: RuleTable = {
   Relu: unary((x) => Math.max(x, 0)),
   Relu6: unary((x) => Math.min(Math.max(x, 0), 6)),
   Elu: real((x) => (x >= 0 ? x : Math.expm1(x)), 2),
-  IsNan: unary((x) => Number(Number.isNaN(x)), { takes: FLOAT, gives: 'bool' }),
-  IsInf: unary((x) => Number(Math.abs(x) === Number.POSITIVE_INFINITY), { takes: FLOAT, gives: 'bool' }),
-  IsFinite: unary((x) => Number(Number.isFinite(x)), { takes: FLOAT, gives: 'bool' }),
+  IsNan: { ...unary((x) => Number(Number.isNaN(x)), { takes: FLOAT, gives: 'bool' }), ...toReal },
+  IsInf: {
+    ...unary((x) => Number(Math.abs(x) === Number.POSITIVE_INFINITY), { takes: FLOAT, gives: 'bool' }),
+    ...toReal,
+  },
+  IsFinite: { ...unary((x) => Number(Number.isFinite(x)), { takes: FLOAT, gives: 'bool' }), ...toReal },
   Identity: unary((x) => x, { takes: ANY, flops: 0 }),
   LeakyRelu: {
     ...real(null, 2),

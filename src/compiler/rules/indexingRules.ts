@@ -53,7 +53,8 @@ export const indexingRules: RuleTable = {
       address: (_, attrs) => ({ limit: attrs.numSegments as number, what: `${attrs.numSegments} segments` }),
     },
     ofEmpty: () => 0,
-    attrs: (raw) => ({ numSegments: raw.numSegments }),
+    // Exact: a row that is not finite reaches no other segment. tfjs's multiplies by zeros.
+    attrs: (raw) => ({ numSegments: raw.numSegments, ...(raw.isExact === true && { isExact: true }) }),
     infer: ([x, ids], attrs) => {
       expectsDtypes([x!], NUMBERS);
       expectsIndices(ids!);

@@ -5,13 +5,14 @@ import { convolutionCases } from './convolution.js';
 import { elementwiseCases } from './elementwise.js';
 import { fusedCases } from './fused.js';
 import { imageCases } from './images.js';
+import { indexCases, variantCases } from './indices.js';
 import { numberCases } from './numbers.js';
 import { indexingCases, reduceCases } from './reduce.js';
 import { resizingCases } from './resizing.js';
 import { shapeCases } from './shape.js';
 import { volumeCases } from './volumes.js';
 
-export const caseTable: CaseTable = {
+const cases: CaseTable = {
   ...elementwiseCases,
   ...shapeCases,
   ...reduceCases,
@@ -23,4 +24,11 @@ export const caseTable: CaseTable = {
   ...numberCases,
   ...resizingCases,
   ...volumeCases,
+  ...indexCases,
+};
+
+/** All cases by operation. */
+export const caseTable: CaseTable = {
+  ...cases,
+  ...Object.fromEntries(Object.entries(variantCases).map(([op, more]) => [op, [...cases[op]!, ...more]])),
 };
