@@ -9,6 +9,7 @@ import { indexCases, variantCases } from './indices.js';
 import { numberCases } from './numbers.js';
 import { indexingCases, reduceCases } from './reduce.js';
 import { resizingCases } from './resizing.js';
+import { samplingCases } from './sampling.js';
 import { shapeCases } from './shape.js';
 import { volumeCases } from './volumes.js';
 
@@ -23,6 +24,7 @@ const cases: CaseTable = {
   ...imageCases,
   ...numberCases,
   ...resizingCases,
+  ...samplingCases,
   ...volumeCases,
   ...indexCases,
 };
