@@ -1,11 +1,14 @@
 /** @file Random programs with gradients: each engine gives what tfjs's cpu backend gives. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { allDecompositions } from '../../src/compiler/decompositions/decomposition.js';
+import { opNames } from '../../src/compiler/rules/index.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { runs } from '../faults/campaign.js';
 import { expectAgreement } from './agreement.js';
 import { BFLOAT16, FLOAT32 } from './campaign.js';
 import { engines } from './engines.js';
+import { kernelSteps } from './kernelOperations.js';
 import { differentiated, programInputs, stepsArbitrary } from './programs.js';
 
 /** The same in every run: test/faults/programs.long.ts tries others, and more. */
@@ -31,6 +34,11 @@ describe.each(engines)('%s', (_, { engine, available }) => {
     },
     3_600_000,
   );
+});
+
+test('the programs draw from all operations', () => {
+  const all = [...opNames(), ...allDecompositions().keys()].map((op) => `kernel ${op}`);
+  expect([...kernelSteps].sort()).toEqual(all.sort());
 });
 
 test('the programs have most operations, and products of both kinds', () => {

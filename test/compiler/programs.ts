@@ -8,6 +8,7 @@ import {
   valueAndGrad,
   withPrecision,
 } from '../../src/compiler/index.js';
+import { kernelSteps, runKernelStep } from './kernelOperations.js';
 import { broadcasts, type Inputs, pairs, shapes, smooth, takesEmpty } from './programOperations.js';
 import { specials } from './specialOperations.js';
 import { floats, host, ints, weightedSum } from './values.js';
@@ -25,12 +26,18 @@ const fits = (x: Tensor): boolean => x.rank <= 4 && x.size <= 200;
 
 export const stepsArbitrary = fc.array(
   fc.record({
-    op: fc.constantFrom(
-      ...Object.keys(smooth),
-      ...Object.keys(pairs),
-      ...Object.keys(shapes),
-      ...Object.keys(pairs),
-      ...Object.keys(specials),
+    op: fc.oneof(
+      {
+        weight: 3,
+        arbitrary: fc.constantFrom(
+          ...Object.keys(smooth),
+          ...Object.keys(pairs),
+          ...Object.keys(shapes),
+          ...Object.keys(pairs),
+          ...Object.keys(specials),
+        ),
+      },
+      { weight: 1, arbitrary: fc.constantFrom(...kernelSteps) },
     ),
     a: fc.nat(1000),
     b: fc.nat(1000),
@@ -77,7 +84,7 @@ export const programInputs: Inputs<HostTensor> = {
 interface Results {
   /** Values that no later step may have used, and some in between. */
   readonly values: Tensor[];
-  /** What special values gave; it has no gradient. */
+  /** What special values gave, and operations without a gradient. */
   readonly special: Tensor[];
 }
 
@@ -93,6 +100,12 @@ function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Results {
     // Later values are chosen more often: programs become deep.
     const x = pool[pool.length - 1 - (a % Math.min(pool.length, 6))]!;
     if (x.size === 0 && !takesEmpty.has(op)) continue;
+    if (kernelSteps.includes(op)) {
+      const results = runKernelStep(op, a + b, x, inputs);
+      pool.push(...results.smooth.filter(fits));
+      special.push(...results.exact);
+      continue;
+    }
     const partners = pool.filter((candidate) => broadcasts(candidate.shape, x.shape));
     const y = partners[b % partners.length]!;
     const axis = x.rank === 0 ? 0 : b % x.rank;
@@ -123,8 +136,8 @@ export const differentiated =
     return [...aux, ...grads];
   };
 
-/** Max pooling's gradient has none. */
-const hasSecond = ({ op }: Step): boolean => op !== 'largestNear';
+/** Max pooling's gradient has none, nor have some of the cases'. */
+const hasSecond = ({ op }: Step): boolean => op !== 'largestNear' && !kernelSteps.includes(op);
 
 /** The gradients, with respect to all float inputs, of a weighted sum of the gradients. */
 export const twiceDifferentiated =

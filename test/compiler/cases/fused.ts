@@ -1,6 +1,7 @@
 /** @file Cases of kernels that add a bias and apply an activation. */
 import type { HostTensor } from '../../../src/compiler/index.js';
-import { floats, tf } from '../support.js';
+import { tf } from '../../../src/compiler/index.js';
+import { floats } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
 const ACTIVATIONS = ['linear', 'relu', 'relu6', 'elu', 'sigmoid', 'leakyrelu'] as const;

@@ -1,5 +1,6 @@
 /** @file Cases of kernels about images: normalization, blocks, mirror images. */
-import { bools, floats, host, ints, tf } from '../support.js';
+import { tf } from '../../../src/compiler/index.js';
+import { bools, floats, host, ints } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
 const image = floats([2, 4, 6, 8], -2, 2, 41);

@@ -1,5 +1,6 @@
 /** @file Cases of resized images. */
-import { floats, ints, tf } from '../support.js';
+import { tf } from '../../../src/compiler/index.js';
+import { floats, ints } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
 type Form = readonly [input: number[], size: [number, number], align: boolean, half: boolean];
