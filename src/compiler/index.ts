@@ -37,6 +37,7 @@ export type { Precision } from './precision.js';
 export * from './prng.js';
 export type { Part, PartKind } from './profile/part.js';
 export { Profiler, type ProgramProfile } from './profile/profiler.js';
+export { withDrawsFrom } from './replacedDraws.js';
 export { placeOf, withScope } from './scopes.js';
 export type { BoundArray, DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './tensors.js';
 export { byteSize, CompilerError, DeviceError, formatSpec, newHostArray, sizeOf } from './tensors.js';

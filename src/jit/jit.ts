@@ -3,10 +3,13 @@ import {
   CompilerError,
   type EagerDevice,
   type Engine,
+  foldIn,
   type HostArray,
   type HostTensor,
   isTracing,
   loadBackend,
+  type PrngKey,
+  prngKey,
   type Tensor,
   type Tree,
   tf,
@@ -30,6 +33,8 @@ export interface JitOptions extends Omit<ProgramOptions, 'engine'> {
    * operation on the current tfjs backend instead; a notice says so once. False by default: it is an error.
    */
   readonly graphBreaks?: boolean;
+  /** Seed of what layers of tfjs-layers draw, such as dropout; each call draws anew. Drawn itself where absent. */
+  readonly seed?: number;
   /** Takes notices; `console.warn` by default. */
   readonly notify?: (notice: string) => void;
 }
@@ -54,7 +59,7 @@ export interface Jitted<A extends readonly unknown[], R> {
 /** A way to run the function for one signature. */
 interface Runnable {
   isCurrent(): boolean;
-  run(given: Arguments, wrap: (result: HostTensor) => unknown): Promise<unknown>;
+  run(given: Arguments, wrap: (result: HostTensor) => unknown, nextKey: () => PrngKey): Promise<unknown>;
   dispose(): Promise<void>;
 }
 
@@ -124,6 +129,7 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
     notify = console.warn,
     engine,
     device,
+    seed = Math.floor(Math.random() * 2 ** 32),
     ...rest
   } = options;
   if (!(Number.isInteger(maxPrograms) && maxPrograms > 0))
@@ -131,6 +137,9 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
   const name = options.name ?? (f.name || 'jit');
   const programs = new Map<string, Runnable>();
   let hasTold = false;
+  const key = prngKey(seed);
+  let draws = 0;
+  const nextKey = (): PrngKey => foldIn(key, draws++);
 
   const make = async (given: Arguments): Promise<Runnable> => {
     if (engine === 'eager' || device === 'gpu') return runnable(f, await loadBackend(device ?? 'cpu'));
@@ -180,7 +189,7 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
       const program = await programFor(given);
       if (given.givesTensors && tf.getBackend() === undefined) await loadBackend('cpu');
       const wrap = given.givesTensors ? tensorFrom : (result: HostTensor): HostTensor => result;
-      return program.run(given, wrap);
+      return program.run(given, wrap, nextKey);
     });
   };
   return Object.defineProperties(call, {

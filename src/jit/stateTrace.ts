@@ -7,6 +7,7 @@ import {
   type Tree,
   type tf,
   traceProgram,
+  withDrawsFrom,
 } from '../compiler/index.js';
 import { aliasOf, engine, uncounted, withData } from './engineState.js';
 import { type NumberInput, numbersAsInputs } from './numberInputs.js';
@@ -87,14 +88,14 @@ function traceOnce(
   let results: Results | undefined;
   const held: readonly Tensor[] = [...variables, ...tensors.map(tensorIn)];
   const pure = (
-    inputs: Record<'arguments' | 'variables' | 'tensors', Record<string, Tensor>>,
+    inputs: Record<'arguments' | 'variables' | 'tensors' | 'keys', Record<string, Tensor>>,
   ): Tree<Tensor> => {
     const standIns = [...Object.values(inputs.variables), ...Object.values(inputs.tensors)];
     return withData(held, standIns, () => {
       const call = (): unknown => f(...given.rebuild(Object.values(inputs.arguments)));
       const value = tellingVariables(
         (variable, initial) => created.push({ variable, initial }),
-        () => optimizers.around(call, substitutes),
+        () => withDrawsFrom(inputs.keys[0]!, () => optimizers.around(call, substitutes)),
       );
       results = readResults(value);
       const isAssigned = (variable: tf.Variable, i: number): boolean =>
@@ -113,6 +114,7 @@ function traceOnce(
       arguments: numbered(given.arrays.map(({ spec }) => spec)),
       variables: numbered(variables.map(specOf)),
       tensors: numbered(tensors.map((field) => specOf(tensorIn(field)))),
+      keys: numbered([{ shape: [2], dtype: 'int32' } as const]),
     };
     const program = uncounted(() => traceProgram(pure as never, specs as unknown as Tree<TensorSpec>));
     return { program, variables, tensors, assigned, created, results: results! };

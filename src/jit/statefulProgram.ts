@@ -8,6 +8,7 @@ import {
   type HostArray,
   type HostTensor,
   newHostArray,
+  type PrngKey,
   sizeOf,
   type TensorSpec,
   type tf,
@@ -45,6 +46,7 @@ export class StatefulProgram {
   private readonly args: Arrays;
   private readonly tensors: Arrays;
   private readonly numbers: Arrays;
+  private readonly keys: Arrays;
   private readonly read = new Map<string, object>();
   private readonly call: BoundCall;
 
@@ -58,10 +60,11 @@ export class StatefulProgram {
     this.args = newArrays(inputs.arguments);
     this.tensors = newArrays(inputs.tensors);
     this.numbers = newArrays(inputs.numbers);
-    const { args, tensors, numbers } = this;
+    this.keys = newArrays(inputs.keys);
+    const { args, tensors, numbers, keys } = this;
     const results = newArrays((traced.program.outputs as unknown as Specs).results);
     const trees = {
-      inputs: { arguments: args, tensors, numbers, variables: memoryOf(traced.variables) },
+      inputs: { arguments: args, tensors, numbers, keys, variables: memoryOf(traced.variables) },
       outputs: { results, assigned: memoryOf(traced.assigned), created: {} },
     };
     this.call = executable.bind(trees);
@@ -87,8 +90,16 @@ export class StatefulProgram {
     return this.variables.every(isSame) && optimizers.isCurrent();
   }
 
-  /** Runs once; gives the results as the function does, with what `wrap` makes of their values. */
-  async run(given: Arguments, wrap: (result: HostTensor) => unknown): Promise<unknown> {
+  /**
+   * Runs once; gives the results as the function does, with what `wrap` makes of their values.
+   *
+   * @param nextKey the key of this call's draws.
+   */
+  async run(
+    given: Arguments,
+    wrap: (result: HostTensor) => unknown,
+    nextKey: () => PrngKey,
+  ): Promise<unknown> {
     await fill(this.args, given);
     await bringValues([...this.variables, ...this.assigned]);
     for (const [key, field] of this.traced.tensors) {
@@ -99,6 +110,7 @@ export class StatefulProgram {
     }
     for (const [key, number] of this.traced.numbers)
       this.numbers[key]!.fill(number.factor * numberIn(number));
+    for (const key of Object.values(this.keys)) key.set(nextKey());
     partFromClones(this.assigned);
     let outputs: Record<string, Record<string, HostTensor>>;
     try {
@@ -130,9 +142,9 @@ async function initialize({ created, traced }: ReturnType<typeof discover>, give
       Object.keys(inputs.variables ?? {}).map((key) => [key, traced.variables[Number(key)]!]),
     );
     await bringValues([...read.values()]);
-    const tensors = newArrays(inputs.tensors);
+    const [tensors, keys] = [newArrays(inputs.tensors), newArrays(inputs.keys)];
     const executable = await compileProgram(program, { name: 'initial values', engine: 'onnx' });
-    const call = executable.bind({ inputs: { arguments: args, tensors, variables: memoryOf(read) } });
+    const call = executable.bind({ inputs: { arguments: args, tensors, keys, variables: memoryOf(read) } });
     const { created } = (await call.run()) as Record<string, Record<string, HostTensor>>;
     variables.forEach((variable, i) => void adopt(variable, created![i]!.data));
     await executable.dispose();

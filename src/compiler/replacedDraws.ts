@@ -1,0 +1,55 @@
+/** @file tfjs's random operations as tfjs-layers calls them, drawn from a key within a program. */
+import { createRequire } from 'node:module';
+import { dropout, foldIn, randomUniform } from './ops/randomOps.js';
+import { CompilerError } from './tensors.js';
+import * as tf from './tfjs.js';
+
+type Draws = Record<'dropout' | 'randomUniform' | 'randomNormal', (...args: any[]) => tf.Tensor>;
+
+/** What other packages call: their copy of the module's names follows this one. */
+const called = createRequire(import.meta.url)('@tensorflow/tfjs-core') as Draws;
+
+function checkDtype(operation: string, dtype: string | undefined): void {
+  if (dtype !== undefined && dtype !== 'float32')
+    throw new CompilerError(`tf.${operation}: a program draws float32, got ${dtype}; tf.cast converts.`);
+}
+
+/** The operations, each call with a key of its own. Seeds have no effect: they would give each run the same numbers. */
+function drawsFrom(key: tf.Tensor): Draws {
+  let count = 0;
+  const next = (): tf.Tensor => foldIn(key, count++);
+  return {
+    dropout: (x: tf.Tensor, rate: number, noiseShape?: readonly (number | null)[] | null) => {
+      if (noiseShape === undefined || noiseShape === null) return dropout(x, next(), 1 - rate);
+      const shape = noiseShape.map((size, axis) => size ?? x.shape[axis]!);
+      return tf.mul(x, dropout(tf.ones(shape), next(), 1 - rate));
+    },
+    randomUniform: (shape: number[], low = 0, high = 1, dtype?: string) => {
+      checkDtype('randomUniform', dtype);
+      const drawn = randomUniform(next(), shape);
+      return low === 0 && high === 1 ? drawn : tf.add(tf.mul(drawn, high - low), low);
+    },
+    // Box and Muller, 1958.
+    randomNormal: (shape: number[], mean = 0, deviation = 1, dtype?: string) => {
+      checkDtype('randomNormal', dtype);
+      const radius = tf.sqrt(tf.mul(tf.log(tf.sub(1, randomUniform(next(), shape))), -2));
+      const angle = tf.mul(randomUniform(next(), shape), 2 * Math.PI);
+      return tf.add(tf.mul(tf.mul(radius, tf.cos(angle)), deviation), mean);
+    },
+  };
+}
+
+/**
+ * Traces `f` with the draws of layers of tfjs-layers, such as dropout, as functions of `key`, so that each run draws anew.
+ *
+ * @param key int32 [2].
+ */
+export function withDrawsFrom<T>(key: tf.Tensor, f: () => T): T {
+  const { dropout, randomUniform, randomNormal } = called;
+  Object.assign(called, drawsFrom(key));
+  try {
+    return f();
+  } finally {
+    Object.assign(called, { dropout, randomUniform, randomNormal });
+  }
+}
