@@ -164,6 +164,33 @@ export function decodeCandidates(
   return [own, ...peers];
 }
 
+/** Loss and gradients of a model beyond GPT by Luthier, ONNX Runtime and PyTorch, eager and compiled. */
+export function beyondCandidates(
+  model: string,
+  precision: Precision,
+  { threads, seconds }: { readonly threads: number; readonly seconds: number },
+): Candidate[] {
+  const flagsOf = (more: Record<string, string>): string[] =>
+    Object.entries({ model, precision, threads, seconds, ...more }).map(
+      ([name, value]) => `--${name}=${value}`,
+    );
+  const own = (['native', 'onnx'] as const).map((engine) => ({
+    ...node('luthierBeyond.ts', ...flagsOf({ engine })),
+    name: engine === 'native' ? 'Luthier' : 'Luthier on ONNX Runtime',
+    how: engine,
+  }));
+  // Of images, both orders of axes.
+  const orders = ['conv', 'mobile', 'resnet'].includes(model) ? ['', ' channels_last'] : [''];
+  const modes = ['eager', 'compile'].flatMap((mode) => orders.map((order) => mode + order));
+  const peers = modes.map((mode) => ({
+    ...python('torch_beyond.py', ...flagsOf({ mode })),
+    env: process.platform === 'linux' ? tunedGlibc : {},
+    name: 'PyTorch',
+    how: mode,
+  }));
+  return hasPeers ? [...own, ...peers] : own;
+}
+
 /** Luthier's first step, with programs cached in this folder. */
 export const luthierFirstStep = (shape: string, precision: Precision, cache: string): Program => ({
   ...node('luthierFirstStep.ts', `--shape=${shape}`, `--precision=${precision}`),
