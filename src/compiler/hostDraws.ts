@@ -11,12 +11,12 @@ const INSTEAD: Readonly<Record<string, string>> = {
   dropout: 'ops.dropout(x, key, keepProb)',
   rand: 'ops.randomUniform(key, shape)',
   randomUniform: 'ops.randomUniform(key, shape)',
-  randomUniformInt: 'ops.randomUniform(key, shape), scaled and cast to int32',
-  randomNormal: 'ops.randomUniform(key, shape), as sqrt(-2 log(1 - u)) cos(2 pi v)',
-  randomStandardNormal: 'ops.randomUniform(key, shape), as sqrt(-2 log(1 - u)) cos(2 pi v)',
-  truncatedNormal: 'ops.randomUniform(key, shape), as sqrt(-2 log(1 - u)) cos(2 pi v)',
+  randomUniformInt: 'ops.randomInt(key, shape, low, high)',
+  randomNormal: 'ops.randomNormal(key, shape)',
+  randomStandardNormal: 'ops.randomNormal(key, shape)',
+  truncatedNormal: 'ops.truncatedNormal(key, shape)',
   randomGamma: 'ops.randomUniform(key, shape)',
-  multinomial: 'tf.argMax of the logits less log(-log(ops.randomUniform(key, shape)))',
+  multinomial: 'tf.transpose(ops.categorical(key, logits, [numSamples, batch]))',
 };
 
 /** tfjs opens a scope of this name around each operation. */
@@ -31,7 +31,7 @@ export function refuseHostDraws(isTracing: () => boolean): void {
     if (Object.hasOwn(INSTEAD, op) && isTracing()) {
       throw new CompilerError(
         `tf.${op} draws once, while the function is traced, and every run would have the same numbers. ` +
-          `Call ${INSTEAD[op]}, with a key int32 [2] that the function is given, or that ops.foldIn makes of one.`,
+          `Call ${INSTEAD[op]}, with a key int32 [2] that the function is given, or that ops.foldIn or ops.splitKey makes of one.`,
       );
     }
     original(name);

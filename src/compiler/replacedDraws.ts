@@ -1,5 +1,6 @@
 /** @file tfjs's random operations as tfjs-layers calls them, drawn from a key within a program. */
 import { createRequire } from 'node:module';
+import { randomNormal } from './ops/distributionOps.js';
 import { dropout, foldIn, randomUniform } from './ops/randomOps.js';
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
@@ -29,12 +30,9 @@ function drawsFrom(key: tf.Tensor): Draws {
       const drawn = randomUniform(next(), shape);
       return low === 0 && high === 1 ? drawn : tf.add(tf.mul(drawn, high - low), low);
     },
-    // Box and Muller, 1958.
     randomNormal: (shape: number[], mean = 0, deviation = 1, dtype?: string) => {
       checkDtype('randomNormal', dtype);
-      const radius = tf.sqrt(tf.mul(tf.log(tf.sub(1, randomUniform(next(), shape))), -2));
-      const angle = tf.mul(randomUniform(next(), shape), 2 * Math.PI);
-      return tf.add(tf.mul(tf.mul(radius, tf.cos(angle)), deviation), mean);
+      return tf.add(tf.mul(randomNormal(next(), shape), deviation), mean);
     },
   };
 }

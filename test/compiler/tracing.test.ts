@@ -26,12 +26,16 @@ function messageOf(f: (inputs: any) => any, inputs: Record<string, TensorSpec>):
 
 const x = spec([2, 3]);
 
+/** A kernel that none of tfjs's functions runs. */
+const bandOf = (tensor: Tensor): Tensor =>
+  tf.engine().runKernel('MatrixBandPart', { input: tensor }) as Tensor;
+
 test.each([
   [
     'an operation without a rule',
-    (t: any) => tf.cumprod(t.x),
+    (t: any) => bandOf(t.x),
     { x },
-    "The compiler has no rule for the operation 'Cumprod' (in layer 'lm/x'). Write it with operations that have one " +
+    "The compiler has no rule for the operation 'MatrixBandPart' (in layer 'lm/x'). Write it with operations that have one " +
       '(src/compiler/rules), or add a rule there and its lowering in src/compiler/onnx.',
   ],
   [
@@ -107,7 +111,7 @@ test.each([
     (t: any) => tf.dropout(t.x, 0.5),
     { x },
     'tf.dropout draws once, while the function is traced, and every run would have the same numbers. Call ' +
-      'ops.dropout(x, key, keepProb), with a key int32 [2] that the function is given, or that ops.foldIn makes of one. ' +
+      'ops.dropout(x, key, keepProb), with a key int32 [2] that the function is given, or that ops.foldIn or ops.splitKey makes of one. ' +
       "(in layer 'lm/x')",
   ],
   [
@@ -115,8 +119,8 @@ test.each([
     (t: any) => tf.add(t.x, tf.randomNormal([2, 3], 0, 1, 'float32', 7)),
     { x },
     'tf.randomNormal draws once, while the function is traced, and every run would have the same numbers. Call ' +
-      'ops.randomUniform(key, shape), as sqrt(-2 log(1 - u)) cos(2 pi v), with a key int32 [2] that the function is ' +
-      "given, or that ops.foldIn makes of one. (in layer 'lm/x')",
+      'ops.randomNormal(key, shape), with a key int32 [2] that the function is given, or that ops.foldIn or ' +
+      "ops.splitKey makes of one. (in layer 'lm/x')",
   ],
   ['no tensor', () => ({ loss: 3 }), { x }, "Expected a tensor or a structure of tensors at 'loss', got 3."],
 ])('%s', (_, f, inputs, message) => {
@@ -191,11 +195,6 @@ test.each<[string, (t: any) => Tensor | Tensor[], string]>([
     'gather: expected an axis from -2 to 1, got 2.',
   ],
   [
-    'gather with batch dimensions',
-    (t: any) => tf.gather(t.x, t.i, 1, 1),
-    'gather: expected batchDims 0 (gather from a reshape of the batch into the axis, by indices plus offsets), got 1.',
-  ],
-  [
     'a negative pad',
     (t: any) =>
       tf.pad(t.x, [
@@ -262,11 +261,6 @@ test.each<[string, (t: any) => Tensor | Tensor[], string]>([
     'mul: expected float32 or int32 (tf.cast converts), got bool[2,3] and bool[2,3].',
   ],
   [
-    'integers that would be cut off',
-    (t: any) => tf.reciprocal(t.i),
-    'reciprocal: expected float32 (tf.cast converts), got int32[2,3].',
-  ],
-  [
     'a range of integers in halves',
     () => tf.range(0, 4, 0.5, 'int32'),
     'range: expected a start and a step that are integers, as dtype int32 has them, got 0 and 0.5.',
@@ -308,12 +302,12 @@ test.each<[string, (t: any) => Tensor | Tensor[], string]>([
 });
 
 test('the innermost layer is named', () => {
-  const f = (t: any) => withScope('lm/x/inner', () => tf.cumprod(t.x));
-  expect(messageOf(f, { x })).toContain("'Cumprod' (in layer 'lm/x/inner').");
+  const f = (t: any) => withScope('lm/x/inner', () => bandOf(t.x));
+  expect(messageOf(f, { x })).toContain("'MatrixBandPart' (in layer 'lm/x/inner').");
 });
 
 test('an error leaves the tracer ready for the next program', () => {
-  expect(() => traceProgram((t: any) => tf.cumprod(tf.neg(t.x)), { x })).toThrow();
+  expect(() => traceProgram((t: any) => bandOf(tf.neg(t.x)), { x })).toThrow();
   const { graph } = traceProgram((t: any) => tf.exp(t.x), { x });
   expect(graph.nodes.map((node) => node.op)).toEqual(['Exp']);
 });

@@ -184,6 +184,9 @@ export const EXPRESSIONS: Readonly<Record<string, Expression>> = {
     `(${index} == (int32_t)${column} ? ${literal(attrs.onValue as number, result)} : ${literal(attrs.offValue as number, result)})`,
   RandomUniform: ({ args: [k0, k1], attrs, column }) =>
     `lt_uniformf((uint32_t)(r * ${attrs.columns} + ${column}), (uint32_t)${k0}, (uint32_t)${k1})`,
+  RandomInt: ({ args: [k0, k1], attrs, column }) =>
+    `lt_random_int((uint32_t)(r * ${attrs.columns} + ${column}), (uint32_t)${k0}, (uint32_t)${k1}, ` +
+    `(uint32_t)${literal(attrs.low as number, 'int32')}, ${(attrs.high as number) - (attrs.low as number)}ull)`,
   Range: ({ attrs, result, column }) => {
     const value = `${attrs.start} + (double)(r * ${attrs.columns} + ${column}) * ${attrs.step}`;
     return result === 'float32' ? `((float)(${value}))` : `((int32_t)(${value}))`;

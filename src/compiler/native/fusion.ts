@@ -28,9 +28,12 @@ interface OpenLoop {
 
 const isWide = ({ role }: Iteration, { columns }: Split): boolean => columns > 1 || role === 'row';
 
+/** Operations whose expressions count elements. */
+const COUNTS = new Set(['RandomUniform', 'RandomInt', 'Range']);
+
 /** Attributes of an expression that depend on the split or on its operands' layout. */
 function attrsOf(op: PlacedOp, split: Split): PlacedOp['attrs'] {
-  if (op.op === 'RandomUniform' || op.op === 'Range') return { ...op.attrs, columns: split.columns };
+  if (COUNTS.has(op.op)) return { ...op.attrs, columns: split.columns };
   if (op.op !== 'GatherV2') return op.attrs;
   const x = op.inputs[0] as View;
   const axis = op.attrs.axis as number;

@@ -54,13 +54,17 @@ const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value>> = 
     const words = [emit('FoldInFirst', [k0!], attrs, word), emit('FoldInSecond', [k0!, k1!], attrs, word)];
     return emit('Concat', words, { axis: 0 });
   },
-  RandomUniform: ({ inputs: [key], outputs: [out], attrs }, emit) => {
-    const words = [0, 1].map((begin) =>
-      reshaped(emit('Slice', [key!], { begin: [begin], size: [1] }), [], emit),
-    );
-    return emit('RandomUniform', words, attrs, out!);
-  },
+  RandomUniform: byWords,
+  RandomInt: byWords,
 };
+
+/** The same operation on the words of a key as scalars. */
+function byWords({ op, inputs: [key], outputs: [out], attrs }: Node, emit: Emit): Value {
+  const words = [0, 1].map((begin) =>
+    reshaped(emit('Slice', [key!], { begin: [begin], size: [1] }), [], emit),
+  );
+  return emit(op, words, attrs, out!);
+}
 
 /** The index of the first element equal to the extremum. */
 function firstIndex(op: string, { inputs: [x], outputs: [out], attrs }: Node, emit: Emit): Value {
@@ -104,7 +108,7 @@ function sumIntegersBySegment({ inputs: [x, ids], outputs: [out], attrs }: Node,
 /** Whether an operation is expanded. */
 const isExpanded = ({ op, inputs }: Node): boolean => {
   if (EXPANSIONS[op] === undefined) return false;
-  if (op === 'RandomUniform') return inputs.length === 1;
+  if (EXPANSIONS[op] === byWords) return inputs.length === 1;
   const isExactOnly = op === 'BatchMatMul' || op === 'UnsortedSegmentSum';
   return !isExactOnly || inputs[0]!.dtype === 'int32';
 };

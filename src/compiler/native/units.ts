@@ -24,6 +24,7 @@ export interface CallUnit {
     | 'segmentSum'
     | 'updateSlice'
     | 'cumsum'
+    | 'random'
     | 'topK';
   readonly inputs: readonly View[];
   readonly outputs: readonly View[];
@@ -43,6 +44,9 @@ export const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
   UnsortedSegmentSum: 'segmentSum',
   UpdateSlice: 'updateSlice',
   Cumsum: 'cumsum',
+  RandomNormal: 'random',
+  TruncatedNormal: 'random',
+  Gumbel: 'random',
   TopK: 'topK',
 };
 

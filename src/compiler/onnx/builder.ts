@@ -84,6 +84,16 @@ export class OnnxBuilder {
     );
   }
 
+  /** A scalar constant of double precision. */
+  double(value: number): string {
+    return this.constant(`double ${value}`, () => this.initializer('double', [], Float64Array.of(value)));
+  }
+
+  /** An array constant of double precision; each list of values once. */
+  doubles(values: Float64Array): string {
+    return this.constant(`doubles ${values}`, () => this.initializer('double', [values.length], values));
+  }
+
   /** An array constant. */
   array(shape: Shape, data: Float32Array | Int32Array): string {
     return this.initializer(data instanceof Float32Array ? 'float32' : 'int32', shape, data);

@@ -1,5 +1,4 @@
-/** @file ONNX lowerings of gathers, scatters, cross-entropy and random bits: all handling of indices and words. */
-import { foldWords, MIX_1, MIX_2 } from '../ops/randomOps.js';
+/** @file ONNX lowerings of gathers, scatters and cross-entropy: all handling of indices. */
 import { type Shape, sizeOf } from '../tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { MICROSOFT } from './builder.js';
@@ -70,45 +69,6 @@ const crossEntropyGrad: Lowering = ({ inputs: [dy, logProbs] }, [d, lp, ids], b)
   return [b.emit('ScatterElements', [scaled, labels, b.emit('Neg', [dyColumn])], { attrs })];
 };
 
-/** x ^ (x >>> bits); ONNX shifts only unsigned words. */
-function xorShift(b: OnnxBuilder, x: string, bits: number): string {
-  const shifted = b.emit('BitShift', [b.cast(x, OnnxType.uint32), b.word(bits, 'uint32')], {
-    attrs: { direction: 'RIGHT' },
-  });
-  return b.emit('BitwiseXor', [x, b.cast(shifted, OnnxType.int32)]);
-}
-
-/** mix32 of ops/random.ts over an int32 tensor. */
-function mix32(b: OnnxBuilder, x: string): string {
-  const first = b.emit('Mul', [xorShift(b, x, 16), b.scalar(MIX_1, 'int32')]);
-  const second = b.emit('Mul', [xorShift(b, first, 15), b.scalar(MIX_2, 'int32')]);
-  return xorShift(b, second, 16);
-}
-
-/** A word of a key, as a scalar. */
-const keyWord = (b: OnnxBuilder, key: string, index: number): string =>
-  b.emit('Gather', [key, b.word(index, 'int64')], { attrs: { axis: 0 } });
-
-const randomUniform: Lowering = ({ outputs: [out] }, [key], b) => {
-  const size = sizeOf(out!.shape);
-  const positions = b.emit('Range', [b.scalar(0, 'int32'), b.scalar(size, 'int32'), b.scalar(1, 'int32')]);
-  const first = mix32(b, b.emit('Add', [positions, keyWord(b, key!, 0)]));
-  const bits = mix32(b, b.emit('BitwiseXor', [first, keyWord(b, key!, 1)]));
-  const high = b.emit('BitShift', [b.cast(bits, OnnxType.uint32), b.word(8, 'uint32')], {
-    attrs: { direction: 'RIGHT' },
-  });
-  const uniform = b.emit('Mul', [b.cast(high, OnnxType.float32), b.scalar(2 ** -24)]);
-  return [b.emit('Reshape', [uniform, b.ints(out!.shape)])];
-};
-
-const foldIn: Lowering = ({ attrs }, [key], b) => {
-  const [d0, d1] = foldWords(attrs.data as number);
-  const k0 = mix32(b, b.emit('BitwiseXor', [keyWord(b, key!, 0), b.scalar(d0, 'int32')]));
-  const sum = b.emit('Add', [b.emit('Add', [keyWord(b, key!, 1), k0]), b.scalar(d1, 'int32')]);
-  const words = [k0, mix32(b, sum)].map((word) => b.emit('Reshape', [word, b.ints([1])]));
-  return [b.emit('Concat', words, { attrs: { axis: 0 } })];
-};
-
 export const indexingLowerings: Readonly<Record<string, Lowering>> = {
   GatherV2: ({ inputs: [x, ids], attrs }, [table, indices], b) => {
     const axis = attrs.axis as number;
@@ -127,6 +87,4 @@ export const indexingLowerings: Readonly<Record<string, Lowering>> = {
   },
   SoftmaxCrossEntropy: crossEntropy,
   SoftmaxCrossEntropyGrad: crossEntropyGrad,
-  RandomUniform: randomUniform,
-  FoldIn: foldIn,
 };

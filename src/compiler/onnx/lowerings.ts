@@ -21,6 +21,7 @@ import {
 import { type Lowering, MICROSOFT, type OnnxBuilder } from './builder.js';
 import { indexingLowerings } from './indexingLowerings.js';
 import { OnnxType } from './proto.js';
+import { randomLowerings } from './randomLowerings.js';
 import { shapeLowerings } from './shapes.js';
 
 /** An ONNX operator with the same meaning. */
@@ -178,6 +179,7 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
   ...Object.fromEntries(FUNCTIONS.map((op) => [op, ofFloats(same(op))])),
   ...Object.fromEntries(['Floor', 'Ceil', 'Round'].map((op) => [op, rounding(op)])),
   ...indexingLowerings,
+  ...randomLowerings,
   ...shapeLowerings,
   Select: select,
   NotEqual: (_, inputs, b) => [b.emit('Not', [b.emit('Equal', inputs)])],

@@ -56,7 +56,7 @@ export interface OnnxInitializer {
   readonly name: string;
   readonly type: OnnxTypeName;
   readonly shape: Shape;
-  readonly data: HostArray | BigInt64Array;
+  readonly data: HostArray | BigInt64Array | Float64Array;
 }
 
 /** Name, type and shape of an input or output. */

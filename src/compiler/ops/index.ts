@@ -2,6 +2,16 @@
 export { hostConstant } from '../tracing.js';
 export { type AttentionOptions, attention, attentionLogits } from './attention.js';
 export { softmaxCrossEntropy } from './crossEntropy.js';
+export {
+  bernoulli,
+  categorical,
+  gumbel,
+  permutation,
+  randomInt,
+  randomNormal,
+  splitKey,
+  truncatedNormal,
+} from './distributionOps.js';
 export { embeddingLookup } from './embedding.js';
 export { gelu } from './gelu.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';

@@ -1,5 +1,6 @@
 /** @file Counter-based random numbers inside programs: values depend only on key and position. */
 
+import { bitsToUniform } from '../prng.js';
 import { defineOp } from '../rules/index.js';
 import { expects, expectsShape, perOutputElement, spec } from '../rules/rule.js';
 import { CompilerError, type Shape, sameShape, type TensorSpec } from '../tensors.js';
@@ -35,15 +36,19 @@ export function foldInHost(key: ArrayLike<number>, data: number): [number, numbe
   return [k0, mix32((key[1]! + k0 + d1) | 0)];
 }
 
-/** Uniform numbers in [0, 1) for the positions 0 … size - 1 on the host, like the traced RandomUniform. */
-export function randomUniformHost(key: ArrayLike<number>, size: number): Float32Array {
-  const result = new Float32Array(size);
+/** The words at positions 0 … size - 1 of a key's stream. */
+export function randomWords(key: ArrayLike<number>, size: number): Uint32Array {
+  const words = new Uint32Array(size);
   const [k0, k1] = [key[0]!, key[1]!];
-  for (let i = 0; i < size; i++) result[i] = (mix32(mix32((i + k0) | 0) ^ k1) >>> 8) * 2 ** -24;
-  return result;
+  for (let i = 0; i < size; i++) words[i] = mix32(mix32((i + k0) | 0) ^ k1);
+  return words;
 }
 
-const expectsKey = (key: TensorSpec): void =>
+/** Uniform numbers in [0, 1) on the host, like the traced RandomUniform. */
+export const randomUniformHost = (key: ArrayLike<number>, size: number): Float32Array =>
+  Float32Array.from(randomWords(key, size), bitsToUniform);
+
+export const expectsKey = (key: TensorSpec): void =>
   expects(key.dtype === 'int32' && sameShape(key.shape, [2]), 'a key int32[2]', key);
 
 defineOp('RandomUniform', {

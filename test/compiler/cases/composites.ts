@@ -4,6 +4,9 @@ import { callComposite } from '../../../src/compiler/ops/composite.js';
 import { floats, host, ints } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
+/** Random numbers have the same bits everywhere. */
+const same = { ...constant, tolerance: { relative: 0, absolute: 0 } };
+
 const key = host([2], [12345, -678], 'int32');
 
 /** x with scale and bias, x with scale, and x alone, for several ranks. */
@@ -161,6 +164,10 @@ export const compositeCases: CaseTable = {
     ...over((k) => ops.randomUniform(k, [3, 7]), [[key]], constant),
     ...over((x, k) => ops.dropout(x, k, 0.75), [[floats([5, 4]), key]], { differentiable: 1 }),
   ],
+  RandomNormal: over((k) => ops.randomNormal(k, [3, 7]), [[key]], same),
+  TruncatedNormal: over((k) => ops.truncatedNormal(k, [3, 7]), [[key]], same),
+  Gumbel: over((k) => ops.gumbel(k, [3, 7]), [[key]], same),
+  RandomInt: over((k) => ops.randomInt(k, [3, 7], -4, 5), [[key]], same),
   MatMulAdd: [
     {
       transposeA: false,

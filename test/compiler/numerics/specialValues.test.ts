@@ -67,7 +67,8 @@ const UNLISTED = [
     'AddN',
     'MatMulAdd',
   ],
-  ...['RandomUniform', 'FoldIn', 'EluGrad', 'MaxPoolGrad', 'AvgPoolGrad', 'AttentionGrad', 'GeluGrad'],
+  ...['RandomUniform', 'RandomNormal', 'TruncatedNormal', 'Gumbel', 'RandomInt', 'FoldIn'],
+  ...['EluGrad', 'MaxPoolGrad', 'AvgPoolGrad', 'AttentionGrad', 'GeluGrad'],
   ...['SoftmaxCrossEntropyGrad', 'Conv2DBackpropInput', 'Conv2DBackpropFilter', 'DepthwiseConv2dNative'],
   ...['DepthwiseConv2dNativeBackpropInput', 'DepthwiseConv2dNativeBackpropFilter', 'Attention', 'LogSoftmax'],
 ];

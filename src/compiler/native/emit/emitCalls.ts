@@ -1,4 +1,5 @@
-/** @file C calls of the runtime for attention, convolutions, segment sums, cumulative sums and top k. */
+/** @file C calls of the runtime for attention, convolutions, sums, random numbers and top k. */
+import type { RealDraw } from '../../ops/distributionOps.js';
 import { literal } from '../expressions.js';
 import type { CallUnit } from '../units.js';
 import { mergeAxes, type View } from '../views.js';
@@ -132,6 +133,20 @@ function topK({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf, needs: N
   ]);
 }
 
+const DISTRIBUTIONS: Readonly<Record<RealDraw, string>> = {
+  RandomNormal: 'LT_RANDOM_NORMAL',
+  TruncatedNormal: 'LT_RANDOM_TRUNCATED',
+  Gumbel: 'LT_RANDOM_GUMBEL',
+};
+
+function random({ inputs: [key], outputs: [out], attrs }: CallUnit, pointer: PointerOf): string[] {
+  const size = out!.shape.reduce((product, dim) => product * dim, 1);
+  const distribution = DISTRIBUTIONS[attrs.draw as RealDraw];
+  return [
+    `lt_random(${distribution}, ${pointer(key!)}, ${key!.strides[0]!}, ${pointer(out!)}, ${size}, frame->thread, frame->threads);`,
+  ];
+}
+
 /**
  * Writes the slice, after copying the rest where the result does not share x's memory. Threads divide all axes but the
  * slice's and the last, in order, so that their items of a cache [B, S, N, H] are their items (batch, head) of an
@@ -172,6 +187,7 @@ const CALLS: Readonly<
   segmentSum,
   updateSlice,
   cumsum,
+  random,
   topK,
 };
 

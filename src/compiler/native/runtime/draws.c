@@ -1,15 +1,10 @@
 /* draws.c: bulk random numbers with the same bits as src/compiler/draws.ts on every machine. */
 /* flags: machine -ffp-contract=off */
-#include <math.h>
 #include <stdatomic.h>
 
-#include "luthier.h"
-
-/* Uses only operations that IEEE 754 defines to the last bit, each rounded separately, in the order of the
-   TypeScript code: results do not depend on the vector width that the compiler chooses. */
+#include "distributions.h"
 
 enum {
-  PAIRS = 512,     /* counters at a time, two numbers each: intermediate results fit the first-level cache */
   PIECE = 1 << 19, /* counters per work item: threads that share a large page would both clear it */
 };
 
@@ -32,59 +27,6 @@ static void draw_words(const uint32_t *key, uint32_t first, uint32_t *restrict e
     FOUR_ROUNDS(13, 15, 26, 6);
     x0 += k2, x1 += k0 + 5;
     even[i] = x0, odd[i] = x1;
-  }
-}
-
-/* The natural logarithm of (word + 1/2) / 2^32. */
-static inline double log_of_word(uint32_t word) {
-  union {
-    double number;
-    int64_t bits;
-  } w = {.number = word + 0.5};
-  int32_t exponent = (int32_t)(w.bits >> 52) - 1023;
-  w.bits = (w.bits & 0xfffffffffffff) | (int64_t)1023 << 52;
-  const int is_large = w.number > 1.4142135623730951;
-  const double mantissa = is_large ? w.number * 0.5 : w.number;
-  exponent += is_large;
-  const double s = (mantissa - 1) / (mantissa + 1);
-  const double z = s * s;
-  const double series =
-      1.0 / 3 +
-      z * (1.0 / 5 +
-           z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z * (1.0 / 13 + z * (1.0 / 15 + z * (1.0 / 17 + z / 19)))))));
-  return (exponent - 32) * 0.6931471805599453 + 2 * (s + s * z * series);
-}
-
-static inline double sine_of(double x, double z) {
-  return x * (1 + z * (-1.0 / 6 +
-                       z * (1.0 / 120 +
-                            z * (-1.0 / 5040 +
-                                 z * (1.0 / 362880 +
-                                      z * (-1.0 / 39916800 + z * (1.0 / 6227020800 - z / 1307674368000)))))));
-}
-
-static inline double cosine_of(double z) {
-  return 1 + z * (-1.0 / 2 +
-                  z * (1.0 / 24 +
-                       z * (-1.0 / 720 +
-                            z * (1.0 / 40320 +
-                                 z * (-1.0 / 3628800 +
-                                      z * (1.0 / 479001600 + z * (-1.0 / 87178291200 + z / 20922789888000)))))));
-}
-
-/* Box-Muller pairs: the radius from one word, the angle from the other. */
-static void normal_of_words(double scale, const uint32_t *restrict even, const uint32_t *restrict odd,
-                            float *restrict firsts, float *restrict seconds) {
-  for (int i = 0; i < PAIRS; i++) {
-    const double radius = scale * sqrt(-2 * log_of_word(even[i]));
-    const uint32_t word = odd[i];
-    const uint32_t turns = ((word >> 29) + 1) >> 1;
-    const double x = 2 * 3.141592653589793 / 4294967296 * (int32_t)(word - (turns << 30));
-    const double z = x * x;
-    const double sine = sine_of(x, z), cosine = cosine_of(z);
-    const double c = radius * (turns & 1 ? sine : cosine), s = radius * (turns & 1 ? cosine : sine);
-    firsts[i] = (float)((turns + 1) & 2 ? -c : c);
-    seconds[i] = (float)(turns & 2 ? -s : s);
   }
 }
 

@@ -54,8 +54,16 @@ LT_MATH uint32_t lt_mix(uint32_t x) {
   return x ^ (x >> 16);
 }
 
+LT_MATH uint32_t lt_random_word(uint32_t position, uint32_t k0, uint32_t k1) { return lt_mix(lt_mix(position + k0) ^ k1); }
+
 LT_MATH float lt_uniformf(uint32_t position, uint32_t k0, uint32_t k1) {
-  return (float)(int32_t)(lt_mix(lt_mix(position + k0) ^ k1) >> 8) * 0x1p-24f;
+  return (float)(int32_t)(lt_random_word(position, k0, k1) >> 8) * 0x1p-24f;
+}
+
+/* From `low` on, `range` integers; of two words, 63 bits are taken modulo the range. */
+LT_MATH int32_t lt_random_int(uint32_t position, uint32_t k0, uint32_t k1, uint32_t low, uint64_t range) {
+  const uint64_t high = lt_random_word(2 * position, k0, k1) >> 1;
+  return (int32_t)(low + (uint32_t)((high << 32 | lt_random_word(2 * position + 1, k0, k1)) % range));
 }
 LT_MATH uint32_t lt_fold_first(uint32_t k0, uint32_t d0) { return lt_mix(k0 ^ d0); }
 LT_MATH uint32_t lt_fold_second(uint32_t k0, uint32_t k1, uint32_t d0, uint32_t d1) {

@@ -208,6 +208,13 @@ typedef struct {
    the same bits. */
 void lt_fill(int threads, const lt_draw *draws, int64_t count);
 
+/* Distributions inside programs (random.c). */
+enum { LT_RANDOM_NORMAL = 0, LT_RANDOM_TRUNCATED = 1, LT_RANDOM_GUMBEL = 2 };
+
+/* This thread's share of `count` numbers of the distribution, by the words key[0] and key[stride]. Any number of threads
+   gives the same bits. */
+void lt_random(int distribution, const int32_t *key, int64_t stride, float *out, int64_t count, int thread, int threads);
+
 #ifdef __cplusplus
 }
 #endif
