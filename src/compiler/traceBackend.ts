@@ -4,7 +4,7 @@ import { notePrecision } from './precision.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import { currentCall, currentScope } from './scopes.js';
-import { CompilerError, type DType, formatSpec, hostArrayFrom, sizeOf } from './tensors.js';
+import { CompilerError, type DType, formatSpec, type HostArray, hostArrayFrom, sizeOf } from './tensors.js';
 import * as tf from './tfjs.js';
 
 /** What a tensor's data stand for; tensors made here also use it as their data's identity. */
@@ -14,8 +14,8 @@ class Stored {
   constructor(
     readonly dtype: DType,
     readonly shape: number[],
-    /** Host values of a constant; null for traced tensors. */
-    readonly values: tf.BackendValues | null,
+    /** Host values of a constant or of a value that was read; null for other traced tensors. */
+    public values: tf.BackendValues | null,
     /** The traced value; for constants, made at first use. */
     public value: Value | null,
   ) {}
@@ -28,11 +28,14 @@ const MAX_ABSTRACT_ELEMENTS = 1 << 12;
 export interface Trace {
   /** Whether only shapes are needed: large constants are then dropped, or never made. */
   readonly abstract: boolean;
-  readonly nodes: Node[];
+  /** Takes the nodes in order. */
+  readonly nodes: { push(node: Node): unknown };
   /** Constants made by `hostConstant`, by key. */
   readonly constants: Map<string, Value>;
-  /** Tensors that live until the trace ends. */
-  readonly kept: tf.Tensor[];
+  /** Tensors that live until the trace ends; null where their owners dispose of them. */
+  readonly kept: tf.Tensor[] | null;
+  /** Computes a value; absent where values are only known when the program runs. */
+  read?(value: Value): Promise<HostArray>;
 }
 
 /** Whether all values are equal. A plain loop: callbacks would take most of the time of tracing a large model. */
@@ -119,6 +122,11 @@ export class TraceBackend extends tf.KernelBackend {
 
   override readSync(dataId: tf.DataId): tf.BackendValues {
     const { values, value } = this.storedOf(dataId);
+    if (values === null && this.current?.read) {
+      throw new CompilerError(
+        `The value of a lazy tensor ${formatSpec(value!)} was read at once. await x.data() or x.array() computes it.`,
+      );
+    }
     if (values === null) {
       throw new CompilerError(
         `The value of a traced tensor ${formatSpec(value!)} was read. ` +
@@ -131,6 +139,8 @@ export class TraceBackend extends tf.KernelBackend {
   }
 
   override async read(dataId: tf.DataId): Promise<tf.BackendValues> {
+    const stored = this.storedOf(dataId);
+    if (stored.values === null && this.current?.read) stored.values = await this.current.read(stored.value!);
     return this.readSync(dataId);
   }
 

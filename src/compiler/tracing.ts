@@ -6,7 +6,7 @@ import { REFUSED, refusalError } from './decompositions/refused.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes } from './gradientScopes.js';
 import { refuseHostDraws } from './hostDraws.js';
-import { type Graph, newValue, type Value } from './ir.js';
+import { type Graph, type Node, newValue, type Value } from './ir.js';
 import { notePrecision, type Precision, runInPrecision } from './precision.js';
 import { kernelRules, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
@@ -33,7 +33,7 @@ function traceBackend(): TraceBackend {
     around: aroundGradients,
   });
   saveWithoutOperations(isTracing);
-  refuseHostDraws(isTracing);
+  refuseHostDraws(() => isTracing() && !isLazy());
   tf.registerBackend(TRACE_BACKEND, () => backend!, 0);
   DILATING_BACKENDS.add(TRACE_BACKEND);
   for (const [kernelName, refusal] of Object.entries(REFUSED))
@@ -104,6 +104,33 @@ function recordKernel(
 /** Whether tf operations are being recorded now. */
 export const isTracing = (): boolean => backend !== null && backend.current !== null;
 
+const isLazy = (): boolean => backend?.current?.read !== undefined;
+
+/** Has a trace record all tf operations until the returned function is called. */
+export function recordLazily(trace: Trace): () => void {
+  if (isTracing()) {
+    const where = isLazy() ? 'in lazy execution: dispose of that first' : 'within a traced function';
+    throw new CompilerError(`lazy was called ${where}.`);
+  }
+  const current = traceBackend();
+  const before = tf.engine().backendName;
+  current.current = trace;
+  void tf.engine().setBackend(TRACE_BACKEND);
+  return () => {
+    current.current = null;
+    enterBackend(before);
+  };
+}
+
+/** Makes a backend current again; null where there was none. */
+function enterBackend(before: string | null): void {
+  const engine = tf.engine();
+  const after = before || (tf.findBackend('cpu') ? 'cpu' : null);
+  if (after) void engine.setBackend(after);
+  // There was no backend before, and this one can't compute: operations outside of traces stay errors.
+  else Object.assign(engine, { backendName: null, backendInstance: null });
+}
+
 const tensorOf = (value: Value): tf.Tensor =>
   tf.engine().makeTensorFromTensorInfo(traceBackend().wrap(value)) as tf.Tensor;
 
@@ -145,7 +172,7 @@ export function hostConstant(
 export function keepCopy(tensor: tf.Tensor): tf.Tensor {
   // Records no operation.
   const copy = tf.keep((tf.engine() as unknown as { clone(x: tf.Tensor): tf.Tensor }).clone(tensor));
-  backend?.current?.kept.push(copy);
+  backend?.current?.kept?.push(copy);
   return copy;
 }
 
@@ -166,10 +193,7 @@ export function withBackend<T>(name: string, f: () => T): T {
   try {
     return f();
   } finally {
-    const after = before || (tf.findBackend('cpu') ? 'cpu' : null);
-    if (after) void engine.setBackend(after);
-    // There was no backend before, and this one can't compute: operations outside of traces stay errors.
-    else Object.assign(engine, { backendName: null, backendInstance: null });
+    enterBackend(before);
   }
 }
 
@@ -181,7 +205,7 @@ function traceOnce(
   const trace = traceBackend();
   const values = inputs.map(({ name, spec }) => newValue(spec, { name }));
   let outputs: Value[] = [];
-  const current: Trace = { abstract, nodes: [], constants: new Map(), kept: [] };
+  const current = { abstract, nodes: [] as Node[], constants: new Map(), kept: [] as tf.Tensor[] };
   const { current: enclosing } = trace;
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = DEEP;

@@ -1,0 +1,160 @@
+/** @file Lazy execution: tf operations are recorded, and reading a value compiles and runs what it depends on. */
+import { compileProgram } from './compile.js';
+import type { Engine } from './engine.js';
+import type { Executable } from './executable.js';
+import { type Graph, type Node, newValue, type Value } from './ir.js';
+import { hashGraphs } from './native/stored/graphHash.js';
+import { CompilerError, formatSpec, type HostArray, type HostTensor, type TensorSpec } from './tensors.js';
+import type { Trace } from './traceBackend.js';
+import { recordLazily } from './tracing.js';
+
+/** Options of lazy execution. */
+export interface LazyOptions {
+  /** `auto` by default. */
+  readonly engine?: Exclude<Engine, 'eager'>;
+  /** Threads per operation; one per core by default. */
+  readonly numThreads?: number;
+  /** Programs that are kept for values of the same kind, 64 by default; the one that was used last is kept longest. */
+  readonly maxPrograms?: number;
+}
+
+/** Lazy execution, until it is disposed of. */
+export interface Lazy {
+  /** Returns to the backend that was current before. Values that were not read are lost. */
+  dispose(): Promise<void>;
+}
+
+/** A value's graph, and the data of its inputs. */
+interface Needed {
+  readonly graph: Graph;
+  readonly data: readonly HostArray[];
+}
+
+/** A recording that forgets what no tensor depends on: each value holds the operations behind it, and nothing else does. */
+class Recording implements Trace {
+  readonly abstract = false;
+  readonly constants = new Map<string, Value>();
+  readonly kept = null;
+  readonly nodes = {
+    push: (node: Node): void => {
+      for (const output of node.outputs) this.producers.set(output, node);
+    },
+  };
+  private readonly producers = new WeakMap<Value, Node>();
+  private readonly results = new WeakMap<Value, HostArray>();
+  private readonly programs = new Map<string, Promise<Executable>>();
+  /** One program runs at a time. */
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly options: LazyOptions) {}
+
+  /** The elements of a value. */
+  read(value: Value): Promise<HostArray> {
+    const turn = this.last.then(() => this.compute(value));
+    this.last = turn.catch(() => {});
+    return turn;
+  }
+
+  async dispose(): Promise<void> {
+    await this.last;
+    const programs = [...this.programs.values()];
+    this.programs.clear();
+    await Promise.all(programs.map(async (program) => (await program).dispose()));
+  }
+
+  private known(value: Value): HostArray | undefined {
+    return value.data ?? this.results.get(value);
+  }
+
+  private async compute(value: Value): Promise<HostArray> {
+    const known = this.known(value);
+    if (known !== undefined) return known;
+    const { graph, data } = this.needed(value);
+    const program = await this.programOf(graph);
+    const inputs = graph.inputs.map(({ shape, dtype }, i): HostTensor => ({ shape, dtype, data: data[i]! }));
+    const [result] = (await program.run(inputs)) as readonly HostTensor[];
+    this.results.set(value, result!.data);
+    this.producers.delete(value);
+    return result!.data;
+  }
+
+  /** What a value is computed from, back to values that are known. */
+  private needed(value: Value): Needed {
+    const inputs: Value[] = [];
+    const data: HostArray[] = [];
+    const nodes: Node[] = [];
+    const stands = new Map<Value, Value>();
+    const pending: (Value | Node)[] = [value];
+    const begun = new Set<Node>();
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      if ('op' in next) {
+        const { call: _, ...node } = next;
+        nodes.push({ ...node, inputs: node.inputs.map((input) => stands.get(input) ?? input) });
+        continue;
+      }
+      if (stands.has(next)) continue;
+      const known = this.known(next);
+      if (known !== undefined) {
+        const input = newValue(next, { name: String(inputs.length) });
+        stands.set(next, input);
+        inputs.push(input);
+        data.push(known);
+        continue;
+      }
+      const node = this.producers.get(next);
+      if (node === undefined)
+        throw new CompilerError(`A tensor ${formatSpec(next)} of another trace was used in lazy execution.`);
+      if (begun.has(node)) continue;
+      begun.add(node);
+      // Comes up again once all of its inputs are there.
+      pending.push(node, ...node.inputs);
+    }
+    return { graph: { inputs, outputs: [value], nodes }, data };
+  }
+
+  private programOf(graph: Graph): Promise<Executable> {
+    const key = hashGraphs([graph]).hash;
+    const program = this.programs.get(key) ?? this.compile(graph);
+    this.programs.delete(key);
+    this.programs.set(key, program);
+    // A failed compilation is retried at the next read.
+    program.catch(() => this.programs.delete(key));
+    const { maxPrograms = 64 } = this.options;
+    if (this.programs.size > maxPrograms) {
+      const [oldest, unused] = this.programs.entries().next().value!;
+      this.programs.delete(oldest);
+      void unused.then((executable) => executable.dispose());
+    }
+    return program;
+  }
+
+  private compile(graph: Graph): Promise<Executable> {
+    const specOf = ({ shape, dtype }: Value): TensorSpec => ({ shape, dtype });
+    const traced = {
+      graph,
+      inputs: graph.inputs.map(specOf),
+      outputs: graph.outputs.map(specOf),
+      inputPaths: graph.inputs.map((_, i) => String(i)),
+      outputPaths: ['0'],
+    };
+    const { engine = 'auto', numThreads } = this.options;
+    return compileProgram(traced, { name: 'lazy', engine, ...(numThreads && { numThreads }) });
+  }
+}
+
+/**
+ * Records tf operations from now on instead of running them. `await x.data()`, or `array()`, compiles and runs what x
+ * depends on; what was read is not computed again. `dataSync` throws for a value that was not read before.
+ *
+ * @throws CompilerError within a traced function, and in lazy execution.
+ */
+export function lazy(options: LazyOptions = {}): Lazy {
+  const recording = new Recording(options);
+  const leave = recordLazily(recording);
+  return {
+    dispose: async () => {
+      leave();
+      await recording.dispose();
+    },
+  };
+}

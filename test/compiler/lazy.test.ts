@@ -1,0 +1,104 @@
+/** @file Lazy execution: values, gradients and variables, what is kept, and what is refused. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { compile, type Lazy, lazy, ops, tf } from '../../src/compiler/index.js';
+import { engines } from './engines.js';
+
+let open: Lazy | null = null;
+const enter = (options?: Parameters<typeof lazy>[0]): Lazy => {
+  open = lazy(options);
+  return open;
+};
+afterEach(async () => {
+  await open?.dispose();
+  open = null;
+});
+
+describe.each(engines)('%s', (_, { engine, available }) => {
+  test.skipIf(!available)('reading computes values, gradients and updates of variables', async () => {
+    enter({ engine: engine as 'onnx' | 'native', numThreads: 1 });
+    const x = tf.tensor2d([1, 2, 3, 4], [2, 2]);
+    const squares = tf.matMul(x, x);
+    expect(await squares.array()).toEqual([
+      [7, 10],
+      [15, 22],
+    ]);
+    // What was read is an input of what follows.
+    expect(await tf.sum(squares).data()).toEqual(Float32Array.of(54));
+    expect(
+      await tf
+        .grad((v: tf.Tensor) => tf.sum(tf.mul(v, v)))(x)
+        .data(),
+    ).toEqual(Float32Array.of(2, 4, 6, 8));
+    const w = tf.variable(tf.scalar(3));
+    const optimizer = tf.train.sgd(0.25);
+    for (let step = 0; step < 3; step++) optimizer.minimize(() => tf.square(w) as tf.Scalar);
+    expect(await w.data()).toEqual(Float32Array.of(3 / 8));
+    w.dispose();
+    expect(await tf.greater(x, 2).data()).toEqual(Uint8Array.of(0, 0, 1, 1));
+    const normed = await ops.layerNorm(x, null, null, { epsilon: 0 }).data();
+    expect(Array.from(normed, Math.round)).toEqual([-1, 1, -1, 1]);
+  });
+});
+
+test('values that are read together are computed one after the other; few programs are kept', async () => {
+  enter({ engine: 'onnx', maxPrograms: 1 });
+  const read = [1, 2, 3].flatMap((n) => [tf.ones([n]), tf.sum(tf.ones([n]))]).map((x) => x.data());
+  expect((await Promise.all(read)).map((data) => [...data])).toEqual([[1], [1], [1, 1], [2], [1, 1, 1], [3]]);
+});
+
+test('what no tensor depends on is forgotten', async () => {
+  const { setFlagsFromString } = await import('node:v8');
+  setFlagsFromString('--expose-gc');
+  const collect = (await import('node:vm')).runInNewContext('gc') as () => void;
+  enter({ engine: 'onnx' });
+  let state = tf.scalar(1);
+  const data = new WeakRef(new Float32Array(1 << 16));
+  state = tf.add(state, tf.sum(tf.tensor1d(data.deref()!)));
+  expect(await state.data()).toEqual(Float32Array.of(1));
+  await new Promise(setImmediate);
+  collect();
+  expect(data.deref()).toBeUndefined();
+});
+
+test('the backend comes back, and values that were not read are lost', async () => {
+  const before = tf.getBackend();
+  const execution = enter({ engine: 'onnx' });
+  const [read, lost] = [tf.add(1, 2), tf.add(3, 4)];
+  await read.data();
+  await execution.dispose();
+  expect(tf.getBackend()).toBe(before);
+  expect(read.dataSync()).toEqual(Float32Array.of(3));
+  expect(() => lost.dataSync()).toThrow('The value of a traced tensor float32[] was read.');
+});
+
+test('what cannot be lazy is refused', async () => {
+  enter({ engine: 'onnx' });
+  expect(() => tf.add(1, 2).dataSync()).toThrow(
+    'The value of a lazy tensor float32[] was read at once. await x.data() or x.array() computes it.',
+  );
+  expect(() => lazy()).toThrow('lazy was called in lazy execution: dispose of that first.');
+  const nested = compile(
+    (x: tf.Tensor) => {
+      lazy();
+      return x;
+    },
+    { shape: [], dtype: 'float32' },
+  );
+  await expect(nested).rejects.toThrow('lazy was called');
+});
+
+test('tf draws random numbers on the host, and programs can be compiled meanwhile', async () => {
+  enter({ engine: 'onnx' });
+  const drawn = await tf.randomUniform([100]).data();
+  expect(new Set(drawn).size).toBeGreaterThan(90);
+  const program = await compile(
+    (x: tf.Tensor) => tf.mul(x, 2),
+    { shape: [], dtype: 'float32' },
+    { engine: 'onnx' },
+  );
+  expect(await program.run({ shape: [], dtype: 'float32', data: Float32Array.of(4) })).toMatchObject({
+    data: Float32Array.of(8),
+  });
+  expect(await tf.mul(3, 4).data()).toEqual(Float32Array.of(12));
+  await program.dispose();
+});
