@@ -173,6 +173,9 @@ export class TraceBackend extends tf.KernelBackend {
     return { unreliable: true };
   }
 
+  /** Traces and what they recorded need nothing of tfjs. */
+  override dispose(): void {}
+
   override timerAvailable(): boolean {
     return false;
   }

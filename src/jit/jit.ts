@@ -15,10 +15,10 @@ import {
   tf,
   withBackend,
 } from '../compiler/index.js';
+import { type Arguments, readArguments, readResults } from './callStructure.js';
 import { engine as tfjsEngine } from './engineState.js';
 import { inOrderOfCalls } from './serial.js';
 import { type ProgramOptions, StatefulProgram } from './statefulProgram.js';
-import { type Arguments, readArguments, readResults } from './structure.js';
 
 /** Options of `jit`. */
 export interface JitOptions extends Omit<ProgramOptions, 'engine'> {

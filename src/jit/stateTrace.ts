@@ -9,10 +9,10 @@ import {
   traceProgram,
   withDrawsFrom,
 } from '../compiler/index.js';
+import { type Arguments, type Results, readResults } from './callStructure.js';
 import { aliasOf, engine, uncounted, withData } from './engineState.js';
 import { type NumberInput, numbersAsInputs } from './numberInputs.js';
 import { type NumberField, OptimizerTrace, type TensorField, tensorIn } from './optimizerTrace.js';
-import { type Arguments, type Results, readResults } from './structure.js';
 
 /** A program of a function with state. Inputs and outputs lie below these keys, by number. */
 export interface StateProgram {

@@ -13,9 +13,9 @@ import {
   type TensorSpec,
   type tf,
 } from '../compiler/index.js';
+import type { Arguments } from './callStructure.js';
 import { numberIn, tensorIn } from './optimizerTrace.js';
 import { discard, discover, type StateProgram, stateProgram } from './stateTrace.js';
-import type { Arguments } from './structure.js';
 import { adopt, arrayOf, bringValues, partFromClones, showValues } from './variableMemory.js';
 
 /** Options of the compilation. */

@@ -1,0 +1,58 @@
+/**
+ * @file Runs tfjs-core's own specs in one process: `runSpecs.ts BUNDLE ENGINE REPORT`. ENGINE `cpu` is tfjs's backend as
+ * it comes; the others run the specs through lazy execution.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Engine } from '../src/compiler/index.js';
+import type { SpecResult } from './conformance.js';
+
+const require = createRequire(import.meta.url);
+const [bundle, engine, report] = process.argv.slice(2) as [string, string, string];
+
+if (engine === 'cpu') {
+  require('@tensorflow/tfjs-layers');
+  require('@tensorflow/tfjs-backend-cpu');
+} else {
+  const { lazy, loadBackend } = await import('../src/compiler/index.js');
+  await loadBackend('cpu');
+  lazy({ engine: engine as Exclude<Engine, 'eager'>, numThreads: 1 });
+}
+
+const { getEnv } = require('jasmine-core').boot();
+const jasmine = getEnv();
+const { parts, part } = JSON.parse(readFileSync(`${bundle}.json`, 'utf8')) as { parts: number; part: number };
+/** A part that stays the same when specs are added. */
+const isIn = (name: string): boolean => {
+  let hash = 0;
+  for (const letter of name) hash = (Math.imul(hash, 31) + letter.codePointAt(0)!) >>> 0;
+  return hash % parts === part;
+};
+/** Without the environment that jasmine_util adds. */
+const plain = (name: string): string => name.replace(' luthier {}', '');
+jasmine.configure({
+  random: false,
+  specFilter: (spec: { getFullName(): string }) => isIn(plain(spec.getFullName())),
+});
+
+const results: SpecResult[] = [];
+jasmine.addReporter({
+  specDone: ({ fullName, status, failedExpectations }: any) => {
+    if (status === 'excluded' || status === 'pending') return;
+    const [file, ...name] = plain(fullName).split(' ');
+    const error = failedExpectations[0]?.message.split('\n')[0];
+    results.push({
+      file: file!,
+      name: name.join(' '),
+      ...(status === 'passed' ? {} : { error: error ?? status }),
+    });
+  },
+});
+
+/** What specs warn of is theirs. */
+console.warn = () => {};
+Object.assign(globalThis, { specBackend: engine === 'cpu' ? 'cpu' : 'luthier-trace' });
+require(bundle);
+await jasmine.execute();
+writeFileSync(report, JSON.stringify(results));
+process.exit(0);
