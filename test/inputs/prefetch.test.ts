@@ -52,7 +52,8 @@ async function untilAhead(input: InputSource, check: () => Promise<void>): Promi
   const deadline = Date.now() + 30_000;
   while (!isAhead(input) && Date.now() < deadline) {
     await check();
-    await sleep(20);
+    // Threads may take seconds to start, and data end.
+    await sleep(100);
   }
   expect(isAhead(input)).toBe(true);
 }
@@ -164,7 +165,8 @@ test('data ends for a reader ahead as for any other, and begins again after rese
   while (!isAhead(input) && Date.now() < deadline) {
     input.reset();
     expect(await readAll(input)).toEqual(expected);
-    await sleep(20);
+    // Threads may take seconds to start, and data end.
+    await sleep(100);
   }
   input.reset();
   expect(await readAll(input)).toEqual(expected);
