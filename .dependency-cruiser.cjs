@@ -9,7 +9,7 @@ const MAY_IMPORT = {
   checkpoints: ['hparams', 'compiler', 'workers', 'files'],
   summaries: ['hparams', 'compiler', 'workers', 'files'],
   inputs: ['hparams', 'compiler', 'workers', 'files'],
-  jit: ['compiler'],
+  jit: ['compiler', 'system'],
   learners: ['hparams', 'compiler'],
   layers: ['hparams', 'compiler'],
   decoding: ['hparams', 'compiler'],

@@ -29,6 +29,7 @@ export {
   valueAndGrad,
 } from './gradients.js';
 export { IndexError } from './indexChecks.js';
+export { KeptPrograms } from './keptPrograms.js';
 export { type Lazy, type LazyOptions, lazy } from './lazy.js';
 export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';

@@ -1,8 +1,10 @@
 /** @file Lazy execution: tf operations are recorded, and reading a value compiles and runs what it depends on. */
+import { Turns } from '../system/index.js';
 import { compileProgram } from './compile.js';
 import type { Engine } from './engine.js';
 import type { Executable } from './executable.js';
 import { type Graph, type Node, newValue, type Value } from './ir.js';
+import { KeptPrograms } from './keptPrograms.js';
 import { hashGraphs } from './native/stored/graphHash.js';
 import { CompilerError, formatSpec, type HostArray, type HostTensor, type TensorSpec } from './tensors.js';
 import type { Trace } from './traceBackend.js';
@@ -24,6 +26,8 @@ export interface Lazy {
   dispose(): Promise<void>;
 }
 
+const MAX_PROGRAMS = 64;
+
 /** A value's graph, and the data of its inputs. */
 interface Needed {
   readonly graph: Graph;
@@ -42,24 +46,20 @@ class Recording implements Trace {
   };
   private readonly producers = new WeakMap<Value, Node>();
   private readonly results = new WeakMap<Value, HostArray>();
-  private readonly programs = new Map<string, Promise<Executable>>();
-  /** One program runs at a time. */
-  private last: Promise<unknown> = Promise.resolve();
+  private readonly programs: KeptPrograms<Executable>;
+  private readonly turns = new Turns();
 
-  constructor(private readonly options: LazyOptions) {}
+  constructor(private readonly options: LazyOptions) {
+    this.programs = new KeptPrograms('lazy', options.maxPrograms ?? MAX_PROGRAMS);
+  }
 
   /** The elements of a value. */
   read(value: Value): Promise<HostArray> {
-    const turn = this.last.then(() => this.compute(value));
-    this.last = turn.catch(() => {});
-    return turn;
+    return this.turns.take(() => this.compute(value));
   }
 
-  async dispose(): Promise<void> {
-    await this.last;
-    const programs = [...this.programs.values()];
-    this.programs.clear();
-    await Promise.all(programs.map(async (program) => (await program).dispose()));
+  dispose(): Promise<void> {
+    return this.turns.take(() => this.programs.dispose());
   }
 
   private known(value: Value): HostArray | undefined {
@@ -70,7 +70,7 @@ class Recording implements Trace {
     const known = this.known(value);
     if (known !== undefined) return known;
     const { graph, data } = this.needed(value);
-    const program = await this.programOf(graph);
+    const program = await this.programs.get(hashGraphs([graph]).hash, () => this.compile(graph));
     const inputs = graph.inputs.map(({ shape, dtype }, i): HostTensor => ({ shape, dtype, data: data[i]! }));
     const [result] = (await program.run(inputs)) as readonly HostTensor[];
     this.results.set(value, result!.data);
@@ -112,22 +112,6 @@ class Recording implements Trace {
     return { graph: { inputs, outputs: [value], nodes }, data };
   }
 
-  private programOf(graph: Graph): Promise<Executable> {
-    const key = hashGraphs([graph]).hash;
-    const program = this.programs.get(key) ?? this.compile(graph);
-    this.programs.delete(key);
-    this.programs.set(key, program);
-    // A failed compilation is retried at the next read.
-    program.catch(() => this.programs.delete(key));
-    const { maxPrograms = 64 } = this.options;
-    if (this.programs.size > maxPrograms) {
-      const [oldest, unused] = this.programs.entries().next().value!;
-      this.programs.delete(oldest);
-      void unused.then((executable) => executable.dispose());
-    }
-    return program;
-  }
-
   private compile(graph: Graph): Promise<Executable> {
     const specOf = ({ shape, dtype }: Value): TensorSpec => ({ shape, dtype });
     const traced = {
@@ -146,7 +130,7 @@ class Recording implements Trace {
  * Records tf operations from now on instead of running them. `await x.data()`, or `array()`, compiles and runs what x
  * depends on; what was read is not computed again. `dataSync` throws for a value that was not read before.
  *
- * @throws CompilerError within a traced function, and in lazy execution.
+ * @throws CompilerError within a traced function, in lazy execution, and for a bad `maxPrograms`.
  */
 export function lazy(options: LazyOptions = {}): Lazy {
   const recording = new Recording(options);

@@ -7,6 +7,7 @@ import {
   type HostArray,
   type HostTensor,
   isTracing,
+  KeptPrograms,
   loadBackend,
   type PrngKey,
   prngKey,
@@ -15,9 +16,9 @@ import {
   tf,
   withBackend,
 } from '../compiler/index.js';
+import { Turns } from '../system/index.js';
 import { type Arguments, readArguments, readResults } from './callStructure.js';
 import { engine as tfjsEngine } from './engineState.js';
-import { inOrderOfCalls } from './serial.js';
 import { type ProgramOptions, StatefulProgram } from './statefulProgram.js';
 
 /** Options of `jit`. */
@@ -64,6 +65,9 @@ interface Runnable {
 }
 
 const MAX_PROGRAMS = 16;
+
+/** Calls of all compiled functions: they share variables. */
+const calls = new Turns();
 
 /** The current backend of tfjs if it computes, else its cpu backend. */
 async function computingBackend(): Promise<string> {
@@ -132,10 +136,8 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
     seed = Math.floor(Math.random() * 2 ** 32),
     ...rest
   } = options;
-  if (!(Number.isInteger(maxPrograms) && maxPrograms > 0))
-    throw new CompilerError(`jit: expected maxPrograms to be a positive integer, got ${maxPrograms}.`);
   const name = options.name ?? (f.name || 'jit');
-  const programs = new Map<string, Runnable>();
+  const programs = new KeptPrograms<Runnable>('jit', maxPrograms);
   let hasTold = false;
   const key = prngKey(seed);
   let draws = 0;
@@ -157,25 +159,6 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
     }
   };
 
-  const programFor = async (given: Arguments): Promise<Runnable> => {
-    const { signature } = given;
-    let program = programs.get(signature);
-    programs.delete(signature);
-    if (program?.isCurrent() === false) {
-      await program.dispose();
-      program = undefined;
-    }
-    program ??= await make(given);
-    // The newest stands last.
-    programs.set(signature, program);
-    for (const [oldest, { dispose }] of programs) {
-      if (programs.size <= maxPrograms) break;
-      await dispose.call(programs.get(oldest));
-      programs.delete(oldest);
-    }
-    return program;
-  };
-
   const call = (...args: unknown[]): Promise<unknown> => {
     if (isTracing())
       throw new CompilerError(
@@ -185,8 +168,12 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
   };
   const run = async (args: readonly unknown[]): Promise<unknown> => {
     const given = readArguments(args);
-    return inOrderOfCalls(async () => {
-      const program = await programFor(given);
+    return calls.take(async () => {
+      const program = await programs.get(
+        given.signature,
+        () => make(given),
+        (kept) => kept.isCurrent(),
+      );
       if (given.givesTensors && tf.getBackend() === undefined) await loadBackend('cpu');
       const wrap = given.givesTensors ? tensorFrom : (result: HostTensor): HostTensor => result;
       return program.run(given, wrap, nextKey);
@@ -195,12 +182,7 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
   return Object.defineProperties(call, {
     numPrograms: { get: () => programs.size },
     dispose: {
-      value: () =>
-        inOrderOfCalls(async () => {
-          const all = [...programs.values()];
-          programs.clear();
-          for (const program of all) await program.dispose();
-        }),
+      value: () => calls.take(() => programs.dispose()),
     },
   }) as unknown as Jitted<A, R>;
 }

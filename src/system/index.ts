@@ -11,3 +11,4 @@ export { OwnProcess } from './ownProcess.js';
 export { exitCodeOfSignal, isAlive, type StopSignalName } from './processes.js';
 export { StopSignal } from './signals.js';
 export { StrayFailures } from './strayFailures.js';
+export { Turns } from './turns.js';

@@ -14,6 +14,7 @@ import { didYouMean } from '../hparams/index.js';
 import { arraysOf, type Batch } from '../inputs/index.js';
 import type { BaseModel } from '../models/index.js';
 import { type FlatParams, paramSpecs } from '../programs/taskState.js';
+import { Turns } from '../system/index.js';
 import { arraysBehind, predictions, type Specs } from './predictions.js';
 import { RequestError } from './requestError.js';
 
@@ -51,7 +52,7 @@ export function withRows(specs: Specs, rows: number): Specs {
 /** Computes predictions. Calls take turns. */
 export class Predictor {
   readonly #compiled = new Map<string, Promise<Compiled>>();
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(private readonly options: PredictorOptions) {}
 
@@ -63,13 +64,11 @@ export class Predictor {
   async predict(batch: Batch): Promise<Predictions> {
     const given = new Map(arraysOf(batch));
     const specs = this.#checked(given);
-    const predicted = this.#last.then(() => this.#run(given, specs));
-    this.#last = predicted.catch(() => {});
-    return predicted;
+    return this.#turns.take(() => this.#run(given, specs));
   }
 
   async dispose(): Promise<void> {
-    await this.#last;
+    await this.#turns.ended();
     for (const compiled of this.#compiled.values()) await (await compiled).executable.dispose();
     this.#compiled.clear();
   }

@@ -77,6 +77,11 @@ test('what cannot be lazy is refused', async () => {
     'The value of a lazy tensor float32[] was read at once. await x.data() or x.array() computes it.',
   );
   expect(() => lazy()).toThrow('lazy was called in lazy execution: dispose of that first.');
+  await open!.dispose();
+  expect(() => lazy({ maxPrograms: 0 })).toThrow(
+    'lazy: expected maxPrograms to be a positive integer, got 0.',
+  );
+  enter({ engine: 'onnx' });
   const nested = compile(
     (x: tf.Tensor) => {
       lazy();

@@ -1,5 +1,6 @@
 /** @file Backend of a compiled C library: its memory, its runs off the main thread, its disposal. */
 import { availableParallelism } from 'node:os';
+import { Turns } from '../../system/index.js';
 import type { Backend, FlatBinding } from '../backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { ProgramProfile } from '../profile/profiler.js';
@@ -96,8 +97,8 @@ class Program implements Backend {
   private disposed = false;
   /** Whether frozen inputs have changed since the last run. */
   private stale = false;
-  /** End of the last requested run: runs share the program's memory, so they take turns. */
-  private last: Promise<unknown> = Promise.resolve();
+  /** Runs share the program's memory. */
+  private readonly turns = new Turns();
 
   constructor(
     private readonly functions: ProgramFunctions,
@@ -124,7 +125,7 @@ class Program implements Backend {
     const lengths = arrays.map(({ length }) => length);
     return (times = 1) => {
       if (this.disposed) return Promise.reject(this.error('the program has been disposed of'));
-      const run = this.last.then(async () => {
+      return this.turns.take(async () => {
         // A buffer that was transferred to a thread, or shrunk, has lost its address.
         if (arrays.some((array, i) => array.length !== lengths[i]))
           throw this.error('the memory of a bound array was transferred or resized');
@@ -150,8 +151,6 @@ class Program implements Backend {
           });
         if (result !== 0) throw this.error(failures[result] ?? `it failed with code ${result}`);
       });
-      this.last = run.catch(() => {});
-      return run;
     };
   }
 
@@ -183,7 +182,7 @@ class Program implements Backend {
   async dispose(): Promise<void> {
     if (this.disposed) return;
     this.disposed = true;
-    await this.last;
+    await this.turns.ended();
     await this.functions.destroy(this.handle);
     this.kept = [];
   }
