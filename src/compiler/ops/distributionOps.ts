@@ -6,7 +6,7 @@ import { expects, expectsShape, isWithin, perOutputElement, spec } from '../rule
 import { CompilerError, type HostArray, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../tracing.js';
-import { expectsKey, foldIn, randomUniform, randomWords } from './randomOps.js';
+import { expectsKey, foldIn, numbersOf, randomUniform, randomWords } from './randomOps.js';
 
 /** Numbers of a key, by operation. */
 const REALS = {
@@ -15,9 +15,8 @@ const REALS = {
     fillNormal(randomWords(key, size + (size & 1)), 1, out);
     return out;
   },
-  TruncatedNormal: (key: ArrayLike<number>, size: number) =>
-    Float32Array.from(randomWords(key, size), truncatedOfWord),
-  Gumbel: (key: ArrayLike<number>, size: number) => Float32Array.from(randomWords(key, size), gumbelOfWord),
+  TruncatedNormal: (key: ArrayLike<number>, size: number) => numbersOf(key, size, truncatedOfWord),
+  Gumbel: (key: ArrayLike<number>, size: number) => numbersOf(key, size, gumbelOfWord),
 };
 
 /** The operations that draw float32 numbers of a distribution. */
@@ -27,11 +26,13 @@ export type RealDraw = keyof typeof REALS;
 function randomIntsHost(key: ArrayLike<number>, size: number, low: number, high: number): Int32Array {
   const words = randomWords(key, 2 * size);
   const range = high - low;
-  return Int32Array.from({ length: size }, (_, i) => {
+  const integers = new Int32Array(size);
+  for (let i = 0; i < size; i++) {
     const [first, second] = [words[2 * i]! >>> 1, words[2 * i + 1]!];
     const upper = ((first % range) * 2 ** 16 + (second >>> 16)) % range;
-    return low + ((upper * 2 ** 16 + (second & 0xffff)) % range);
-  });
+    integers[i] = low + ((upper * 2 ** 16 + (second & 0xffff)) % range);
+  }
+  return integers;
 }
 
 for (const draw of Object.keys(REALS))
