@@ -54,13 +54,15 @@ function runSpecs(bundle: string, engine: string): Promise<SpecResult[]> {
   const script = fileURLToPath(new URL('runSpecs.ts', import.meta.url));
   const env = { ...process.env, XDG_CACHE_HOME: join(root, 'out/cache') };
   return new Promise((resolve, reject) => {
-    spawn(process.execPath, ['--import', 'tsx', script, bundle, engine, report], {
+    const child = spawn(process.execPath, ['--import', 'tsx', script, bundle, engine, report], {
       cwd: root,
       env,
       stdio: ['ignore', 'ignore', 'inherit'],
-    }).on('exit', (code) => {
+    });
+    child.on('error', reject);
+    child.on('exit', (code, signal) => {
       if (code === 0) resolve(JSON.parse(readFileSync(report, 'utf8')));
-      else reject(new Error(`The specs on ${engine} ended with exit code ${code}.`));
+      else reject(new Error(`The specs on ${engine} ended with exit code ${code ?? signal}.`));
     });
   });
 }

@@ -36,14 +36,20 @@ jasmine.configure({
 });
 
 const results: SpecResult[] = [];
+/** How often each name has come; some specs share one. */
+const repeated = new Map<string, number>();
 jasmine.addReporter({
   specDone: ({ fullName, status, failedExpectations }: any) => {
     if (status === 'excluded' || status === 'pending') return;
-    const [file, ...name] = plain(fullName).split(' ');
+    const [file, ...words] = plain(fullName).split(' ');
+    const called = words.join(' ');
+    const before = repeated.get(fullName) ?? 0;
+    repeated.set(fullName, before + 1);
+    const name = before === 0 ? called : `${called} (${before + 1})`;
     const error = failedExpectations[0]?.message.split('\n')[0];
     results.push({
       file: file!,
-      name: name.join(' '),
+      name,
       ...(status === 'passed' ? {} : { error: error ?? status }),
     });
   },
