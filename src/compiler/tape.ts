@@ -1,5 +1,5 @@
 /** @file tfjs's tape: the operations that its engine records for gradients. */
-import type * as tf from '@tensorflow/tfjs-core';
+import * as tf from '@tensorflow/tfjs-core';
 
 /** An operation on the tape. */
 interface TapeNode {
@@ -20,3 +20,10 @@ export interface TapeKeeper {
   gradients(...args: unknown[]): unknown;
   readonly state: { activeTape: TapeNode[]; readonly gradientDepth: number };
 }
+
+/** Gradients of `f` with respect to `xs`, to any order; zeros for those that it does not depend on. */
+export const gradientsBy = (f: () => tf.Tensor, xs: readonly tf.Tensor[], dy?: tf.Tensor): tf.Tensor[] =>
+  tf
+    .engine()
+    .gradients(f, [...xs], dy, true)
+    .grads.map((gradient, i) => gradient ?? tf.zerosLike(xs[i]!));

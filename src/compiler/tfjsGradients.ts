@@ -5,6 +5,7 @@
 import {
   backend_util,
   cast,
+  cumprod,
   cumsum,
   engine,
   expandDims,
@@ -12,11 +13,8 @@ import {
   less,
   mul,
   oneHot,
-  pad,
   registerGradient,
   reshape,
-  reverse,
-  slice,
   stack,
   sum,
   type Tensor,
@@ -110,18 +108,7 @@ registerGradient({
   },
 });
 
-/** Exclusive cumulative product along the last axis, by doubling strides. */
-function productsBefore(x: Tensor): Tensor {
-  const shift = (y: Tensor, by: number): Tensor => {
-    const pads = y.shape.map((_, axis): [number, number] => [axis === y.rank - 1 ? by : 0, 0]);
-    return slice(pad(y, pads, 1), new Array<number>(y.rank).fill(0), y.shape);
-  };
-  let products = shift(x, 1);
-  for (let count = 1; count < x.shape.at(-1)!; count *= 2) products = mul(products, shift(products, count));
-  return products;
-}
-
-/** tfjs's uses a kernel without a rule. Multiplies all other elements, which is right even where one is 0. */
+/** tfjs's calls methods of tensors that tfjs-core alone leaves out. Multiplies all other elements: right where one is 0. */
 registerGradient({
   kernelName: 'Prod',
   inputsToSave: ['x'],
@@ -133,7 +120,7 @@ registerGradient({
     const moved = transpose(x, order);
     const rows = kept.map((axis) => x.shape[axis]!);
     const flat = reshape(moved, [...rows, -1]);
-    const others = mul(productsBefore(flat), reverse(productsBefore(reverse(flat, -1)), -1));
+    const others = mul(cumprod(flat, rows.length, true, false), cumprod(flat, rows.length, true, true));
     const gradient = mul(others, reshape(dy as Tensor, [...rows, 1]));
     const back = order.map((_, axis) => order.indexOf(axis));
     return { x: () => transpose(reshape(gradient, moved.shape), back) };

@@ -28,7 +28,8 @@ export interface Arguments {
   rebuild(tensors: readonly Tensor[]): unknown[];
 }
 
-const DTYPES: readonly string[] = ['float32', 'int32', 'bool'];
+/** Types of elements that programs compute with. */
+export const DTYPES: readonly string[] = ['float32', 'int32', 'bool'];
 
 const isHostTensor = (value: object): value is HostTensor =>
   'dtype' in value && 'shape' in value && 'data' in value && ArrayBuffer.isView(value.data);

@@ -9,7 +9,7 @@ import {
   traceProgram,
   withDrawsFrom,
 } from '../compiler/index.js';
-import { type Arguments, type Results, readResults } from './callStructure.js';
+import { type Arguments, DTYPES, type Results, readResults } from './callStructure.js';
 import { aliasOf, engine, uncounted, withData } from './engineState.js';
 import { type NumberInput, numbersAsInputs } from './numberInputs.js';
 import { type NumberField, OptimizerTrace, type TensorField, tensorIn } from './optimizerTrace.js';
@@ -42,8 +42,6 @@ interface Traced {
   readonly created: readonly { readonly variable: tf.Variable; readonly initial: Tensor }[];
   readonly results: Results;
 }
-
-const DTYPES: readonly string[] = ['float32', 'int32', 'bool'];
 
 const specOf = ({ shape, dtype }: Tensor): TensorSpec => ({ shape, dtype: dtype as TensorSpec['dtype'] });
 

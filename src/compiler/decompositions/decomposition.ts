@@ -1,6 +1,7 @@
 /** @file Decompositions of tfjs kernels without a rule: what a trace records in place of a kernel. */
 import { opNames } from '../rules/index.js';
 import type { RawAttrs } from '../rules/rule.js';
+import { gradientsBy } from '../tape.js';
 import { CompilerError } from '../tensors.js';
 import * as tf from '../tfjs.js';
 
@@ -80,9 +81,7 @@ export function differentiate(
       };
       // Here and not in the functions below: tfjs disposes of all that one of them makes but its result.
       const xs = saved.slice(0, differentiable);
-      const { grads } = tf.engine().gradients(() => value(...xs), xs, [dys].flat()[0]!, true);
-      // Null for those that the result does not depend on.
-      const gradients = grads.map((gradient, i) => gradient ?? tf.zerosLike(xs[i]!));
+      const gradients = gradientsBy(() => value(...xs), xs, [dys].flat()[0]!);
       return Object.fromEntries(gradients.map((gradient, i) => [nameOf(i), () => gradient.clone()]));
     },
   });

@@ -1,5 +1,5 @@
 /** @file Decompositions of grayscale dilation, and of the position of a window's maximum: maxima over taps. */
-import { allTaps, padded, scatterTaps, tapCells } from '../ops/windows.js';
+import { allTaps, firstOf, padded, scatterTaps, tapCells } from '../ops/windows.js';
 import { type Windows, windowAttrs, windowsOf } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
 import { hostConstant } from '../tracing.js';
@@ -19,17 +19,6 @@ function cellsOfTaps(x: tf.Tensor, axes: Axes, padding: number): tf.Tensor[] {
   return rows.flatMap((cells) =>
     Array.from({ length: axes[1].taps }, (_, column) => tapCells(cells, 2, width!, column)),
   );
-}
-
-/** Where each tap holds the maximum, and no tap before it. */
-function firstOf(values: readonly tf.Tensor[], max: tf.Tensor): tf.Tensor[] {
-  let found: tf.Tensor | null = null;
-  return values.map((value) => {
-    const isMax = tf.equal(value, max);
-    const isFirst = found === null ? isMax : tf.logicalAnd(isMax, tf.logicalNot(found));
-    found = found === null ? isMax : tf.logicalOr(found, isMax);
-    return isFirst;
-  });
 }
 
 const largest = (values: readonly tf.Tensor[]): tf.Tensor => values.reduce((a, b) => tf.maximum(a, b));

@@ -1,4 +1,5 @@
 /** @file Decompositions of elementwise kernels and of products along an axis. */
+import { cellsFrom } from '../ops/windows.js';
 import { resolveAxis } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import {
@@ -47,12 +48,7 @@ const unary =
 function cumulativeProducts(x: tf.Tensor, axis: number, exclusive: boolean, reverse: boolean): tf.Tensor {
   const size = x.shape[axis]!;
   const moved = (y: tf.Tensor, by: number): tf.Tensor => {
-    const part = (begin: number, count: number) =>
-      tf.slice(
-        y,
-        y.shape.map((_, i) => (i === axis ? begin : 0)),
-        y.shape.map((dim, i) => (i === axis ? count : dim)),
-      );
+    const part = (begin: number, count: number) => cellsFrom(y, axis, { begin, step: 1, count });
     const ones = tf.fill(
       x.shape.map((dim, i) => (i === axis ? by : dim)),
       1,

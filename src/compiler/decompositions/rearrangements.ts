@@ -1,11 +1,11 @@
 /** @file Decompositions of kernels that move cells of images: blocks, mirror images, reflections at borders. */
+import { cellsFrom } from '../ops/windows.js';
 import { expects } from '../rules/rule.js';
+import { sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { type Decomposition, type DecompositionTable, differentiate } from './decomposition.js';
 
 type Pads = readonly (readonly [number, number])[];
-
-const product = (dims: readonly number[]): number => dims.reduce((all, dim) => all * dim, 1);
 
 /** [B, ...cells, ...] to [blocks * B, ...cells / blocks, ...]: the cells at each place of a block become a batch. */
 const spaceToBatch: Decomposition = ({ x }, { blockShape, paddings }) => {
@@ -24,7 +24,7 @@ const spaceToBatch: Decomposition = ({ x }, { blockShape, paddings }) => {
   const cells = blocks.map((_, i) => 1 + 2 * i);
   const order = [...places, 0, ...cells, ...rest.map((_, i) => 1 + 2 * count + i)];
   const moved = blocks.map((block, i) => dims[i]! / block);
-  return tf.reshape(tf.transpose(apart, order), [batch * product(blocks), ...moved, ...rest]);
+  return tf.reshape(tf.transpose(apart, order), [batch * sizeOf(blocks), ...moved, ...rest]);
 };
 
 /** The inverse of `spaceToBatch`, without the cells in `crops`. */
@@ -32,8 +32,8 @@ const batchToSpace: Decomposition = ({ x }, { blockShape, crops }) => {
   const blocks = blockShape as number[];
   const count = blocks.length;
   const [batches, ...dims] = x!.shape as [number, ...number[]];
-  expects(batches % product(blocks) === 0, `a batch that blocks of [${blocks}] divide`, batches);
-  const batch = batches / product(blocks);
+  expects(batches % sizeOf(blocks) === 0, `a batch that blocks of [${blocks}] divide`, batches);
+  const batch = batches / sizeOf(blocks);
   const rest = dims.slice(count);
   const apart = tf.reshape(x!, [...blocks, batch, ...dims]);
   const order = [
@@ -77,12 +77,7 @@ function mirror(
   const size = x.shape[axis]!;
   const turned = (begin: number, count: number): tf.Tensor[] => {
     if (count === 0) return [];
-    const cells = tf.slice(
-      x,
-      x.shape.map((_, i) => (i === axis ? begin : 0)),
-      x.shape.map((dim, i) => (i === axis ? count : dim)),
-    );
-    return [tf.reverse(cells, axis)];
+    return [tf.reverse(cellsFrom(x, axis, { begin, step: 1, count }), axis)];
   };
   const parts = [...turned(skip, before), x, ...turned(size - skip - behind, behind)];
   return parts.length === 1 ? x : tf.concat(parts, axis);

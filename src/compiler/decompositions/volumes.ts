@@ -2,7 +2,7 @@
  * @file Decompositions of convolutions and poolings over [batch, depth, height, width, channels]: those of images, with
  * the depth among the channels or, for poolings, as an axis of its own.
  */
-import { behind, cellsFrom, scatterTaps } from '../ops/windows.js';
+import { behind, cellsFrom, scatterTaps, still } from '../ops/windows.js';
 import type { RawAttrs } from '../rules/rule.js';
 import { volumeWindows, type Windows } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
@@ -134,9 +134,6 @@ const poolAttrs = (height: Windows, width: Windows): RawAttrs => ({
   ...imageAttrs(height, width),
   filterSize: [height.taps, width.taps],
 });
-
-/** One window a cell. */
-const still = (size: number): Windows => ({ size, count: size, taps: 1, stride: 1, dilation: 1, before: 0 });
 
 /** Poolings of volumes: over height and width, then over the depth, where these are one axis. */
 function poolings(kernel: 'MaxPool' | 'AvgPool') {

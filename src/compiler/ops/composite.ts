@@ -4,6 +4,7 @@ import type { Attrs } from '../ir.js';
 import { precisionOf, runInPrecision } from '../precision.js';
 import { defineOp, ruleOf } from '../rules/index.js';
 import type { OpRule } from '../rules/rule.js';
+import { gradientsBy } from '../tape.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../tracing.js';
 
@@ -69,21 +70,9 @@ interface Differentiator {
     readonly backwardsFunc: (dys: tf.Tensor | tf.Tensor[]) => Record<string, () => tf.Tensor>;
     readonly inputs: Readonly<Record<string, tf.Tensor>>;
   }): tf.Tensor[];
-  gradients(
-    f: () => tf.Tensor,
-    xs: readonly tf.Tensor[],
-    dy: tf.Tensor | undefined,
-    allowNoGradients: boolean,
-  ): { readonly grads: readonly (tf.Tensor | null)[] };
 }
 
 const engine = (): Differentiator => tf.engine() as unknown as Differentiator;
-
-/** Gradients of `f` with respect to `xs`; zeros for those that it does not depend on. */
-const gradientsBy = (f: () => tf.Tensor, xs: readonly tf.Tensor[], dy?: tf.Tensor): tf.Tensor[] =>
-  engine()
-    .gradients(f, xs, dy, true)
-    .grads.map((gradient, i) => gradient ?? tf.zerosLike(xs[i]!));
 
 /**
  * Calls a composite's gradient as one operation. Its own gradients are those of the decomposition's gradient, which

@@ -2,10 +2,7 @@
 import { type Windows, windowsOf } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
 import { decomposeKernel } from './composite.js';
-import { allTaps, padded, scatterTaps, tapCells } from './windows.js';
-
-/** Windows of one cell each, for the axis that is not being reduced. */
-const still = (size: number): Windows => ({ size, count: size, taps: 1, stride: 1, dilation: 1, before: 0 });
+import { allTaps, firstOf, padded, scatterTaps, still, tapCells } from './windows.js';
 
 /** The cells that each tap reads, by window. */
 function readTaps(x: tf.Tensor, axis: 1 | 2, windows: Windows, padding: number): tf.Tensor[] {
@@ -26,13 +23,8 @@ decomposeKernel('MaxPool', ([x], attrs) => {
 
 /** Routes dy to the first tap that holds the maximum. */
 function toFirst(dy: tf.Tensor, x: tf.Tensor, max: tf.Tensor, axis: 1 | 2, windows: Windows): tf.Tensor {
-  let found: tf.Tensor | null = null;
-  const parts = readTaps(x, axis, windows, least(x)).map((cells) => {
-    const isMax = tf.equal(cells, max);
-    const isFirst = found === null ? isMax : tf.logicalAnd(isMax, tf.logicalNot(found));
-    found = found === null ? isMax : tf.logicalOr(found, isMax);
-    return tf.where(isFirst, dy, tf.zerosLike(dy));
-  });
+  const firsts = firstOf(readTaps(x, axis, windows, least(x)), max);
+  const parts = firsts.map((isFirst) => tf.where(isFirst, dy, tf.zerosLike(dy)));
   return scatterTaps(parts, axis, windows);
 }
 

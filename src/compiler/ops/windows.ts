@@ -32,6 +32,27 @@ export function cellsFrom(
 export const behind = ({ size, count, taps, stride, dilation, before }: Windows): number =>
   Math.max(0, (count - 1) * stride + (taps - 1) * dilation + 1 - before - size);
 
+/** Windows of one cell each, for an axis that is not being reduced. */
+export const still = (size: number): Windows => ({
+  size,
+  count: size,
+  taps: 1,
+  stride: 1,
+  dilation: 1,
+  before: 0,
+});
+
+/** Where each of several tensors holds the maximum of all, and none before it does. */
+export function firstOf(values: readonly tf.Tensor[], max: tf.Tensor): tf.Tensor[] {
+  let found: tf.Tensor | null = null;
+  return values.map((value) => {
+    const isMax = tf.equal(value, max);
+    const isFirst = found === null ? isMax : tf.logicalAnd(isMax, tf.logicalNot(found));
+    found = found === null ? isMax : tf.logicalOr(found, isMax);
+    return isFirst;
+  });
+}
+
 /** x [B, H, W, C], padded with `value` wherever windows reach. */
 export function padded(x: tf.Tensor, [height, width]: readonly [Windows, Windows], value: number): tf.Tensor {
   const pads = [height, width].map((axis): [number, number] => [axis.before, behind(axis)]);
