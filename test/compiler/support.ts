@@ -1,5 +1,5 @@
 /** @file What the compiler's tests share: reproducible values, and one function run by both engines. */
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import {
   type CompileOptions,
   compile,
@@ -13,9 +13,6 @@ import { optimize } from '../../src/compiler/passes/index.js';
 import { flattenTree } from '../../src/compiler/tensorTrees.js';
 import { isSpec, traceProgram } from '../../src/compiler/tracedProgram.js';
 import { cutLoops } from '../../src/compiler/wasm/cut.js';
-
-// Many small programs are compiled in one test, maybe on a busy machine.
-vi.setConfig({ testTimeout: 120_000 });
 
 export const leavesOf = (tree: Tree<HostTensor>): HostTensor[] =>
   flattenTree<HostTensor>(tree, isSpec as (value: unknown) => value is HostTensor).map((leaf) => leaf.value);

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encode as encodePng } from 'fast-png';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { maskedCrc32c } from '../../src/files/index.js';
 import { build, type Config, configurable } from '../../src/hparams/index.js';
@@ -38,9 +38,6 @@ import {
 } from '../../src/inputs/index.js';
 import { temporaryDirectory } from '../command.js';
 import { shorts, wavOf } from './audio/sounds.js';
-
-// Threads start slowly on a machine that does much else.
-vi.setConfig({ testTimeout: 60_000 });
 
 const directory = temporaryDirectory();
 

@@ -1,7 +1,7 @@
 /** @file Models of tfjs-layers, compiled, against the same models on tfjs's cpu backend. */
 import '@tensorflow/tfjs-backend-cpu';
 import { createRequire } from 'node:module';
-import { beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { Tensor } from '../../src/compiler/index.js';
 import { compileModel, type JitOptions } from '../../src/jit/index.js';
 import { floats, tf } from '../compiler/support.js';
@@ -157,5 +157,3 @@ test('dropout draws anew in each step and has no part in predictions', async () 
   await compiled.dispose();
   await again.dispose();
 });
-
-vi.setConfig({ testTimeout: 60_000 });
