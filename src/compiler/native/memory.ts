@@ -45,8 +45,7 @@ function unitsOf(step: Step): readonly Unit[] {
   switch (step.kind) {
     case 'chain':
       return step.chain.units;
-    case 'packProducts':
-    case 'multiply':
+    case 'products':
       return step.products;
     case 'pack':
     case 'finish':

@@ -11,17 +11,18 @@ export type Overwrite = readonly [output: number, input: number];
 
 const unitsOf = (step: Step): readonly Unit[] => {
   if (step.kind === 'chain') return step.chain.units;
+  if (step.kind === 'products') return step.products;
   return 'stage' in step ? step.stage.units : [];
 };
 
 function readsOfStep(step: Step): Buffer[] {
   if (step.kind === 'pack') return step.packings.map(({ unit }) => unit.b.buffer);
-  return step.kind === 'packProducts' ? step.products.flatMap(readsOf) : unitsOf(step).flatMap(readsOf);
+  return unitsOf(step).flatMap(readsOf);
 }
 
 function writesOfStep(step: Step): Buffer[] {
   if (step.kind === 'finish') return step.accumulators.map(({ node }) => node.write.buffer);
-  return step.kind === 'multiply' ? step.products.flatMap(writesOf) : unitsOf(step).flatMap(writesOf);
+  return unitsOf(step).flatMap(writesOf);
 }
 
 /**

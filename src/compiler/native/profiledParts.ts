@@ -3,7 +3,7 @@ import type { Part, PartKind } from '../profile/part.js';
 import { sizeOf } from '../tensors.js';
 import { type Access, sameAccess } from './iteration.js';
 import type { NativePlan } from './lowerToC.js';
-import type { Matrix, Precision, ProductUnit } from './products.js';
+import type { Precision, ProductUnit } from './products.js';
 import type { Packing } from './stages.js';
 import type { Step } from './threadSteps.js';
 import type { CallUnit, LoopUnit, Unit } from './units.js';
@@ -51,22 +51,18 @@ function productPart(unit: ProductUnit): Part {
   };
 }
 
-/** The parts of several products: packing both operands, or multiplying packed ones. */
-function productsPart(products: readonly ProductUnit[], kind: 'packProducts' | 'multiply'): Part {
-  const weight = (unit: ProductUnit): number =>
-    kind === 'multiply' ? productFlops(unit) : unit.k * (unit.m + unit.n);
-  const bytes = (unit: ProductUnit): number => {
-    const packed = packedBytes(unit.precision, unit.k * (unit.m + unit.n));
-    const read = (x: Matrix, elements: number): number => sharedBytes(x.buffer, elements);
-    return kind === 'multiply'
-      ? packed + read(unit.c, unit.m * unit.n)
-      : packed + read(unit.a, unit.m * unit.k) + read(unit.b, unit.k * unit.n);
-  };
+/** Products that pack both operands. */
+function productsPart(products: readonly ProductUnit[]): Part {
+  const bytes = ({ m, n, k, a, b, c, precision }: ProductUnit): number =>
+    sharedBytes(a.buffer, m * k) +
+    sharedBytes(b.buffer, k * n) +
+    packedBytes(precision, k * (m + n)) +
+    sharedBytes(c.buffer, m * n);
   return {
-    kind: kind === 'multiply' ? 'product' : 'packing',
+    kind: 'product',
     label: products.map(productLabel).join(', '),
-    shares: sharesOf(products.map((unit) => [unit.scope, weight(unit)])),
-    flops: kind === 'multiply' ? products.reduce((sum, unit) => sum + productFlops(unit), 0) : 0,
+    shares: sharesOf(products.map((unit) => [unit.scope, productFlops(unit)])),
+    flops: products.reduce((sum, unit) => sum + productFlops(unit), 0),
     bytes: products.reduce((sum, unit) => sum + bytes(unit), 0),
   };
 }
@@ -171,9 +167,8 @@ function stepParts(step: Step): Part[] {
       return step.chain.units.map(unitPart);
     case 'pack':
       return [packPart(step.packings)];
-    case 'packProducts':
-    case 'multiply':
-      return [productsPart(step.products, step.kind)];
+    case 'products':
+      return [productsPart(step.products)];
     case 'finish':
       return [
         {

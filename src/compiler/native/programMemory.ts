@@ -43,8 +43,19 @@ function bfloat16Bytes(): number {
 }
 
 /** Bytes of a packed matrix. */
-function packedBytes({ precision, k }: ProductUnit, edge: number): number {
+function packedBytes({ precision, k }: Pick<ProductUnit, 'precision' | 'k'>, edge: number): number {
   return k * Math.ceil(edge / LANES) * LANES * (precision === 'bfloat16' ? bfloat16Bytes() : 4);
+}
+
+/** As in gemmProducts.c. */
+const SLAB_WORDS = 512;
+
+/** Of k, what is packed at a time: two slabs, of which threads pack one while they multiply the other. */
+function packedDepth({ k, c, precision }: ProductUnit): number {
+  const elements = precision === 'bfloat16' && bfloat16Bytes() === 2 ? 2 : 1;
+  const words = Math.ceil(k / elements);
+  const slabs = Math.ceil(words / SLAB_WORDS);
+  return c.buffer.storage === 'bfloat16' || slabs <= 1 ? k : 2 * elements * Math.ceil(words / slabs);
 }
 
 /** Bytes of the packed operands of concurrent products; shared ones count once. */
@@ -54,7 +65,7 @@ function workspaceOf(products: readonly ProductUnit[], partsOf: (buffer: Buffer)
     for (const side of ['a', 'b'] as const)
       operands.set(
         operandKey(side, unit),
-        packedBytes(unit, edgeOf(side, unit)) / partsOf(unit[side].buffer),
+        packedBytes({ ...unit, k: packedDepth(unit) }, edgeOf(side, unit)) / partsOf(unit[side].buffer),
       );
   }
   return [...operands.values()].reduce((sum, bytes) => sum + bytes, 0);

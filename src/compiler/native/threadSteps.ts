@@ -21,7 +21,7 @@ export type Step = (
   | { readonly kind: 'chain'; readonly chain: Chain }
   | { readonly kind: 'loop' | 'narrow' | 'batch' | 'call'; readonly stage: Stage }
   | { readonly kind: 'pack'; readonly packings: readonly Packing[] }
-  | { readonly kind: 'packProducts' | 'multiply'; readonly products: readonly ProductUnit[] }
+  | { readonly kind: 'products'; readonly products: readonly ProductUnit[] }
   /** Adds the threads' partial sums. */
   | { readonly kind: 'finish'; readonly accumulators: readonly Accumulator[] }
 ) & {
@@ -78,9 +78,7 @@ class Steps {
       case 'products':
         // The workspace is free once all threads have finished the previous products.
         if (this.usesWorkspace) this.barrier();
-        this.push({ kind: 'packProducts', products: stage.units }, reads, []);
-        this.barrier();
-        this.push({ kind: 'multiply', products: stage.units }, [], writes);
+        this.push({ kind: 'products', products: stage.units }, reads, writes);
         this.usesWorkspace = true;
         break;
       case 'call': {

@@ -29,10 +29,8 @@ function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
     }
     case 'pack':
       return [`pack ${step.packings.map(packingText).join('; ')}`];
-    case 'packProducts':
-      return ['pack both operands of', ...all(step.products)];
-    case 'multiply':
-      return ['multiply', ...all(step.products)];
+    case 'products':
+      return ['pack and multiply, a slab at a time', ...all(step.products)];
     case 'finish':
       return [`add the threads' partial sums of ${step.accumulators.map(sumText).join('; ')}`];
     default: {

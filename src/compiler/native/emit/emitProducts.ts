@@ -72,7 +72,7 @@ class Workspace {
   /** An operand of product `i`. */
   operand(side: Side, unit: ProductUnit, i: number): WorkspaceOperand {
     const { buffer, offset } = unit[side];
-    const key = operandKey(side, unit);
+    const key = `${operandKey(side, unit)} ${unit.c.buffer.storage}`;
     const known = this.names.get(key);
     if (known !== undefined) return { data: 'NULL', packed: known };
     const name = `${side}${i}`;
@@ -80,18 +80,17 @@ class Workspace {
     const p = precisionName(unit.precision);
     const bytes =
       side === 'a'
-        ? `lt_packed_left_bytes(${p}, ${unit.m}, ${unit.k})`
-        : `lt_packed_bytes(${p}, ${unit.k}, ${unit.n})`;
+        ? `lt_slabs_left_bytes(${p}, ${typeName(unit.c.buffer)}, ${unit.m}, ${unit.k})`
+        : `lt_slabs_bytes(${p}, ${typeName(unit.c.buffer)}, ${unit.k}, ${unit.n})`;
     this.sizes.push(`lt_align(${bytes})`);
     this.lines.push(`char *const ${name} = free;`, `free += lt_align(${bytes});`);
     return { data: this.pointers.use(placeOf(buffer, offset)), packed: name };
   }
 }
 
-/** Packs both operands of all products into the workspace, or multiplies the packed operands. */
+/** Products that pack both operands into the workspace. */
 export function writeProducts(
   products: readonly ProductUnit[],
-  kind: 'packProducts' | 'multiply',
   { pointers, needs }: ProductContext,
 ): string[] {
   const workspace = new Workspace(pointers);
@@ -110,12 +109,11 @@ export function writeProducts(
         `${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, ${a.packed}, ${b.packed}},`
       );
     });
-    const verb = kind === 'multiply' ? 'multiply' : 'pack';
     lines.push(
       `const lt_product ${precision}[] = {`,
       ...rows,
       '};',
-      `lt_products_${verb}(${precisionName(precision)}, ${precision}, ${group.length}, frame->thread, frame->threads);`,
+      `lt_products(${precisionName(precision)}, ${precision}, ${group.length}, frame->thread, frame->threads);`,
     );
   }
   needs.workspace.add(workspace.sizes.join(' + '));

@@ -66,9 +66,8 @@ export class StepWriter {
       case 'pack':
         this.lines.push(...step.packings.map(({ unit }) => writePacking(unit, this.products)));
         break;
-      case 'packProducts':
-      case 'multiply':
-        this.lines.push(...writeProducts(step.products, step.kind, this.products));
+      case 'products':
+        this.lines.push(...writeProducts(step.products, this.products));
         break;
       case 'narrow':
         this.lines.push(writeNarrow(step.stage.units[0] as ProductUnit, this.products));

@@ -8,6 +8,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 enum {
   DEPTH_WORDS = 1024, /* of k at a time: a block of rows of this depth stays in the second-level cache */
   BLOCK_ROWS = LT_BLOCK_ROWS,   /* of c at a time */
+  SLAB_WORDS = 512, /* of k packed at a time: slabs of both operands stay in the caches */
   STREAM_WORDS = 2048 /* prefetched where b is read once */
 };
 
@@ -102,34 +103,55 @@ static void takeUnits(share *s, double work, int64_t units, int64_t *first, int6
   *last = high <= 0 ? 0 : high >= (double)units || s->to >= s->total ? units : (int64_t)(high + 0.5);
 }
 
+/* Slabs of k, all but the last of equal depth. Packed ones alternate between two places, so that a thread packs the
+   next one while others still multiply this one. Sums that are stored as bf16 between slabs would lose digits: they
+   have one slab. */
+static int64_t slabsOf(const lt_kernel *kernel, int32_t c_type, int64_t k) {
+  return c_type == LT_BFLOAT16 || k == 0 ? 1 : ceilDivide(lt_words(kernel, k), SLAB_WORDS);
+}
+
+static int64_t slabDepth(const lt_kernel *kernel, int32_t c_type, int64_t k) {
+  const int64_t slabs = slabsOf(kernel, c_type, k);
+  return slabs == 1 ? k : ceilDivide(lt_words(kernel, k), slabs) * kernel->depth;
+}
+
+int64_t lt_slabs_left_bytes(int p, int32_t c_type, int64_t m, int64_t k) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  return lt_packed_left_bytes(p, m, slabDepth(kernel, c_type, k)) * least(2, slabsOf(kernel, c_type, k));
+}
+
+int64_t lt_slabs_bytes(int p, int32_t c_type, int64_t k, int64_t n) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  return lt_packed_bytes(p, slabDepth(kernel, c_type, k), n) * least(2, slabsOf(kernel, c_type, k));
+}
+
+/* A product's slab s, as a product of its own. */
+static lt_product slabOf(int p, const lt_kernel *kernel, const lt_product *q, int64_t s) {
+  const int64_t depth = slabDepth(kernel, q->c_type, q->k), k0 = s * depth;
+  lt_product slab = *q;
+  slab.k = least(depth, q->k - k0);
+  slab.accumulate = q->accumulate || s > 0;
+  slab.packed_a = (char *)q->packed_a + s % 2 * lt_packed_left_bytes(p, q->m, depth);
+  slab.packed_b = (char *)q->packed_b + s % 2 * lt_packed_bytes(p, depth, q->n);
+  if (q->a.data) slab.a.data = lt_element(q->a, 0, k0);
+  if (q->b.data) slab.b.data = lt_element(q->b, k0, 0);
+  return slab;
+}
+
 enum { PACK_ROWS = 64 }; /* of k per unit of packing, where memory is read row by row */
 
 /* Packs a thread's share of one operand: `across` is the stride between its vectors, `along` that along k. */
 static void packShare(const lt_kernel *kernel, share *s, void *packed, const void *data, int32_t type, int64_t across,
                       int64_t along, int64_t vectors, int64_t width, int64_t k) {
   const int64_t panels = ceilDivide(vectors, width), words = lt_words(kernel, k), size = type == LT_BFLOAT16 ? 2 : 4;
-  const int bySlabs = across == 1 && along != 1;
+  const int byRows = across == 1 && along != 1;
   int64_t first, last;
-  takeUnits(s, (double)vectors * (double)k, bySlabs ? ceilDivide(k, PACK_ROWS) : panels, &first, &last);
+  takeUnits(s, (double)vectors * (double)k, byRows ? ceilDivide(k, PACK_ROWS) : panels, &first, &last);
   if (first >= last) return;
-  const int64_t d0 = bySlabs ? first * PACK_ROWS : 0, d1 = bySlabs ? least(k, last * PACK_ROWS) : k;
-  const int64_t i0 = bySlabs ? 0 : first * width, i1 = bySlabs ? vectors : least(vectors, last * width);
+  const int64_t d0 = byRows ? first * PACK_ROWS : 0, d1 = byRows ? least(k, last * PACK_ROWS) : k;
+  const int64_t i0 = byRows ? 0 : first * width, i1 = byRows ? vectors : least(vectors, last * width);
   kernel->pack((uint32_t *)packed + i0 * words + d0 / kernel->depth * width, width * words, width,
                (const char *)data + (i0 * across + d0 * along) * size, type, across, along, i1 - i0, d1 - d0);
-}
-
-void lt_products_pack(int p, const lt_product *products, int64_t count, int thread, int threads) {
-  const lt_kernel *kernel = lt_kernel_of(p);
-  double total = 0;
-  for (const lt_product *q = products; q < products + count; q++)
-    total += (double)q->k * (double)((q->a.data ? q->m : 0) + (q->b.data ? q->n : 0));
-  share s = shareOf(total, thread, threads);
-  for (const lt_product *q = products; q < products + count; q++) {
-    if (q->a.data && q->m > 0)
-      packShare(kernel, &s, q->packed_a, q->a.data, q->a.type, q->a.rs, q->a.cs, q->m, kernel->rows, q->k);
-    if (q->b.data && q->n > 0)
-      packShare(kernel, &s, q->packed_b, q->b.data, q->b.type, q->b.cs, q->b.rs, q->n, lt_panel_width(kernel, q->n), q->k);
-  }
 }
 
 /* The units [first, last) of a product: panels of columns within blocks of rows, block by block. */
@@ -153,17 +175,46 @@ static int64_t blockOf(const lt_kernel *kernel, int64_t m, int64_t panels, int t
   return block;
 }
 
-void lt_products_multiply(int p, const lt_product *products, int64_t count, int thread, int threads) {
+static double packWork(const lt_product *q) {
+  return (double)q->k * (double)((q->a.data ? q->m : 0) + (q->b.data ? q->n : 0));
+}
+static double multiplyWork(const lt_product *q) { return (double)q->m * (double)q->n * (double)(q->k + 1); }
+
+static void packSlab(const lt_kernel *kernel, share *s, const lt_product *q) {
+  if (q->a.data && q->m > 0)
+    packShare(kernel, s, q->packed_a, q->a.data, q->a.type, q->a.rs, q->a.cs, q->m, kernel->rows, q->k);
+  if (q->b.data && q->n > 0)
+    packShare(kernel, s, q->packed_b, q->b.data, q->b.type, q->b.cs, q->b.rs, q->n, lt_panel_width(kernel, q->n), q->k);
+}
+
+static void multiplySlab(int p, const lt_kernel *kernel, share *s, const lt_product *q, int threads) {
+  if (q->m <= 0 || q->n <= 0) return;
+  const int64_t panels = lt_panels(p, q->n), block = blockOf(kernel, q->m, panels, threads);
+  int64_t first, last;
+  takeUnits(s, multiplyWork(q), ceilDivide(q->m, block) * panels, &first, &last);
+  multiplyUnits(kernel, q, block, panels, first, last);
+}
+
+void lt_products(int p, const lt_product *products, int64_t count, int thread, int threads) {
   const lt_kernel *kernel = lt_kernel_of(p);
-  double total = 0;
-  for (const lt_product *q = products; q < products + count; q++)
-    total += (double)q->m * (double)q->n * (double)(q->k + 1);
-  share s = shareOf(total, thread, threads);
+  int64_t slabs = 0;
   for (const lt_product *q = products; q < products + count; q++) {
-    if (q->m <= 0 || q->n <= 0) continue;
-    const int64_t panels = lt_panels(p, q->n), block = blockOf(kernel, q->m, panels, threads);
-    int64_t first, last;
-    takeUnits(&s, (double)q->m * (double)q->n * (double)(q->k + 1), ceilDivide(q->m, block) * panels, &first, &last);
-    multiplyUnits(kernel, q, block, panels, first, last);
+    const int64_t own = slabsOf(kernel, q->c_type, q->k);
+    slabs = own > slabs ? own : slabs;
+  }
+  for (int64_t s = 0; s < slabs; s++) {
+    lt_product now[count];
+    int64_t left = 0;
+    double packing = 0, multiplying = 0;
+    for (const lt_product *q = products; q < products + count; q++) {
+      if (s >= slabsOf(kernel, q->c_type, q->k)) continue;
+      now[left] = slabOf(p, kernel, q, s);
+      packing += packWork(now + left);
+      multiplying += multiplyWork(now + left++);
+    }
+    share packed = shareOf(packing, thread, threads), multiplied = shareOf(multiplying, thread, threads);
+    for (int64_t i = 0; i < left; i++) packSlab(kernel, &packed, now + i);
+    lt_barrier();
+    for (int64_t i = 0; i < left; i++) multiplySlab(p, kernel, &multiplied, now + i, threads);
   }
 }

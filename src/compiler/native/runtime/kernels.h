@@ -46,6 +46,9 @@ static inline const void *lt_element(lt_matrix a, int64_t i, int64_t j) {
   return (const char *)a.data + (i * a.rs + j * a.cs) * (a.type == LT_BFLOAT16 ? 2 : 4);
 }
 
+/* Bytes of a packed left operand a[m, k]. */
+int64_t lt_packed_left_bytes(int p, int64_t m, int64_t k);
+
 /* Packs the row panels [first, last) of a left operand a[m, k]; its size is lt_packed_left_bytes(p, m, k). */
 void lt_pack_left(int p, void *packed, lt_matrix a, int64_t m, int64_t k, int64_t first, int64_t last);
 

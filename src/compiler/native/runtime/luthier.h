@@ -62,7 +62,7 @@ enum { LT_BLOCK_ROWS = 128 };
 void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *packed_b, int64_t first_panel,
              int64_t last_panel, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate, void *scratch);
 
-/* A product that packs both operands first. If a.data (b.data) is NULL, another product of the list with the same
+/* A product that packs both operands, a slab of k at a time. If a.data (b.data) is NULL, another product of the list with the same
    operand fills packed_a (packed_b). */
 typedef struct {
   int64_t m, n, k;
@@ -75,12 +75,13 @@ typedef struct {
   void *packed_a, *packed_b;
 } lt_product;
 
-int64_t lt_packed_left_bytes(int p, int64_t m, int64_t k);
+/* Bytes of packed_a and packed_b. */
+int64_t lt_slabs_left_bytes(int p, int32_t c_type, int64_t m, int64_t k);
+int64_t lt_slabs_bytes(int p, int32_t c_type, int64_t k, int64_t n);
 
-/* Every thread of a team calls lt_products_pack, lt_barrier(), lt_products_multiply, and a barrier of its own before
-   c is read or operands are packed again. Shapes alone determine the split: every run gives the same bits. */
-void lt_products_pack(int p, const lt_product *products, int64_t count, int thread, int threads);
-void lt_products_multiply(int p, const lt_product *products, int64_t count, int thread, int threads);
+/* Every thread of a team calls lt_products, and a barrier of its own before c is read or its operands' places are used
+   again. c is none of the operands. Shapes alone determine how sums are split: every run gives the same bits. */
+void lt_products(int p, const lt_product *products, int64_t count, int thread, int threads);
 
 /* The selected microkernel: "avx512bf16", "avx512", "avx2" or "portable". */
 const char *lt_gemm_kernel(int p);

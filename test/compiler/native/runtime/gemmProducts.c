@@ -174,9 +174,7 @@ typedef struct {
 
 static void work(void *arg, int thread, int threads) {
   const job *j = arg;
-  lt_products_pack(j->p, j->products, PRODUCTS, thread, threads);
-  lt_barrier();
-  lt_products_multiply(j->p, j->products, PRODUCTS, thread, threads);
+  lt_products(j->p, j->products, PRODUCTS, thread, threads);
 }
 
 static void onThreads(int p, const lt_product *products, int threads) {
@@ -193,18 +191,20 @@ static void productsCase(int p, int threads) {
   for (int q = 0; q < PRODUCTS; q++) {
     const int shareLeft = q == 1, shareRight = q == 3;
     const int64_t m = shareLeft ? products[0].m : upTo(300), n = shareRight ? products[0].n : upTo(200);
-    const int64_t k = shareLeft || shareRight ? products[0].k : upTo(150);
+    const int64_t k = shareLeft || shareRight ? products[0].k : upTo(drawn() % 8 ? 150 : 2500);
+    /* Operands that are packed once have the same slabs. */
+    const int cType = shareLeft || shareRight ? cs[0].view.type : drawn() % 3 == 0;
     as[q] = matrix(m, k, drawn() % 2, drawn() % LAYOUTS);
     bs[q] = matrix(k, n, drawn() % 2, drawn() % LAYOUTS);
-    cs[q] = matrix(m, n, drawn() % 3 == 0, ROWS_APART);
+    cs[q] = matrix(m, n, cType, ROWS_APART);
     lefts[q] = shareLeft ? as[0].view : as[q].view;
     rights[q] = shareRight ? bs[0].view : bs[q].view;
     before[q] = malloc((size_t)(m * n) * sizeof(float));
     for (int64_t i = 0; i < m * n; i++) before[q][i] = at(cs[q].view, i / n, i % n);
     products[q] = (lt_product){m, n, k, lefts[q], rights[q], cs[q].memory, cs[q].view.type, cs[q].view.rs, 0.5f,
                                cs[q].view.type == LT_FLOAT32 && q % 2,
-                               shareLeft ? products[0].packed_a : aligned(lt_packed_left_bytes(p, m, k)),
-                               shareRight ? products[0].packed_b : aligned(lt_packed_bytes(p, k, n))};
+                               shareLeft ? products[0].packed_a : aligned(lt_slabs_left_bytes(p, cType, m, k)),
+                               shareRight ? products[0].packed_b : aligned(lt_slabs_bytes(p, cType, k, n))};
     if (shareLeft) products[q].a.data = NULL;
     if (shareRight) products[q].b.data = NULL;
   }
@@ -226,8 +226,8 @@ static void sameBits(int p) {
   float *results[4];
   for (int threads = 1; threads <= 4; threads++) {
     float *c = results[threads - 1] = malloc((size_t)(m * n) * sizeof(float));
-    lt_product products[PRODUCTS] = {{m, n, k, a.view, b.view, c, 0, n, 1.0f, 0, aligned(lt_packed_left_bytes(p, m, k)),
-                                      aligned(lt_packed_bytes(p, k, n))}};
+    lt_product products[PRODUCTS] = {{m, n, k, a.view, b.view, c, 0, n, 1.0f, 0, aligned(lt_slabs_left_bytes(p, 0, m, k)),
+                                      aligned(lt_slabs_bytes(p, 0, k, n))}};
     onThreads(p, products, threads);
     if (memcmp(c, results[0], (size_t)(m * n) * sizeof(float)) && !failures++)
       snprintf(first, sizeof first, "%d threads give other bits than one", threads);
