@@ -285,13 +285,13 @@ if (canInject) {
       how: HOWS[place.call]![at % HOWS[place.call]!.length]!,
     });
     const firsts = chosen.map((place, at) => ({ ...of(place, at), times: 1 }));
-    // All of them, or 27 that the seed chooses.
+    // All of them, or those that the seed chooses.
     const order = draw(fc.nat(), firsts.length, 26);
     firsts.sort((a, b) => order[chosen.indexOf(a.place)]! - order[chosen.indexOf(b.place)]!);
-    firsts.splice(tries(firsts.length, 27));
+    firsts.splice(tries(firsts.length, 14));
     const random = draw(
       fc.record({ at: fc.nat(places.length - 1), how: fc.nat(100), times: fc.constantFrom(1, 1, 3, 1000) }),
-      tries(150, 5),
+      tries(150, 3),
       27,
     ).map(({ at, how, times }) => ({ ...of(places[at]!, how), times }));
     // What goes wrong all the time can't be overcome; what interrupts forever never ends.

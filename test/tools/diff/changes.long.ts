@@ -2,10 +2,13 @@
 import { cpSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { withCommandEnvironment, withSources } from '../../loader.js';
+import { kinds } from './kinds.js';
 import { experimentsFile, family } from './repository.js';
 import { instead, ScratchReview } from './scratchReview.js';
+
+const test = kinds();
 
 withCommandEnvironment();
 const library = fileURLToPath(new URL('../../..', import.meta.url));

@@ -1,8 +1,11 @@
 /** @file Kinds of change in a scratch clone, and all that a review tells of each: of experiments' and classes' names. */
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { withCommandEnvironment, withSources } from '../../loader.js';
+import { kinds } from './kinds.js';
 import { experimentsFile, family } from './repository.js';
 import { instead, ScratchReview } from './scratchReview.js';
+
+const test = kinds();
 
 withCommandEnvironment();
 

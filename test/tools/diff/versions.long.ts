@@ -1,7 +1,7 @@
 /** @file luthier diff --base in real repositories: what it says of each kind of change. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { compareVersions, type VersionsRequest } from '../../../src/tools/diff/compareVersions.js';
 import type { DiffReport } from '../../../src/tools/diff/diffReport.js';
 import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
@@ -10,7 +10,10 @@ import { plain } from '../../../src/tools/terminalOutput.js';
 import { temporaryDirectory } from '../../command.js';
 import { missingLines, root } from '../../docs/pages.js';
 import { withCommandEnvironment } from '../../loader.js';
+import { kinds } from './kinds.js';
 import { experimentsFile, family, repositoryOf, type TestRepository } from './repository.js';
+
+const test = kinds();
 
 withCommandEnvironment();
 
