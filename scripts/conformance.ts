@@ -3,7 +3,8 @@
  * `npm run conformance -- [--engine=onnx|native] [--files=PATTERN] [--part=K/N] [--failures]`
  */
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -48,23 +49,48 @@ async function bundleSpecs(files: readonly string[], outfile: string): Promise<v
   });
 }
 
-/** Runs the bundled specs on an engine, in a process of its own. */
-function runSpecs(bundle: string, engine: string): Promise<SpecResult[]> {
-  const report = join(root, `out/conformance/${engine}.json`);
+/** What to run of a bundle, in one process. */
+export interface Share {
+  readonly bundle: string;
+  readonly engine: string;
+  /** Where its results are written. */
+  readonly report: string;
+  /** The part of the specs, from 0, of so many. */
+  readonly part: number;
+  readonly parts: number;
+  /** The slice of that part, from 0, of so many. */
+  readonly slice: number;
+  readonly slices: number;
+}
+
+/** Runs a share of the bundled specs in a process of its own. */
+function runShare(share: Share): Promise<SpecResult[]> {
   const script = fileURLToPath(new URL('runSpecs.ts', import.meta.url));
   const env = { ...process.env, XDG_CACHE_HOME: join(root, 'out/cache') };
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', script, bundle, engine, report], {
+    const child = spawn(process.execPath, ['--import', 'tsx', script, JSON.stringify(share)], {
       cwd: root,
       env,
       stdio: ['ignore', 'ignore', 'inherit'],
     });
     child.on('error', reject);
     child.on('exit', (code, signal) => {
-      if (code === 0) resolve(JSON.parse(readFileSync(report, 'utf8')));
-      else reject(new Error(`The specs on ${engine} ended with exit code ${code ?? signal}.`));
+      if (code === 0) resolve(JSON.parse(readFileSync(share.report, 'utf8')));
+      else reject(new Error(`The specs on ${share.engine} ended with exit code ${code ?? signal}.`));
     });
   });
+}
+
+/** Processes at a time; each takes up to 500 MB. */
+const processes = Math.min(2, availableParallelism());
+
+/** Runs the bundled specs on an engine. */
+async function runSpecs(bundle: string, engine: string, part: number, parts: number): Promise<SpecResult[]> {
+  const slices = Array.from({ length: processes }, (_, slice) => {
+    const report = join(root, `out/conformance/${engine}-${slice}.json`);
+    return runShare({ bundle, engine, report, part, parts, slice, slices: processes });
+  });
+  return (await Promise.all(slices)).flat().sort((a, b) => (a.file < b.file ? -1 : Number(a.file > b.file)));
 }
 
 /** What to run. */
@@ -88,13 +114,14 @@ export async function conform({ engines, files = /./, part = 0, parts = 1 }: Sel
   const bundle = join(root, 'out/conformance/specs.cjs');
   mkdirSync(join(root, 'out/conformance'), { recursive: true });
   await bundleSpecs(chosen, bundle);
-  writeFileSync(`${bundle}.json`, JSON.stringify({ part, parts }));
   const key = ({ file, name }: SpecResult): string => `${file} ${name}`;
-  const base = await runSpecs(bundle, 'cpu');
+  const base = await runSpecs(bundle, 'cpu', part, parts);
   const passing = new Set(base.filter(({ error }) => error === undefined).map(key));
   const compared: Compared[] = [];
   for (const engine of engines) {
-    const results = new Map((await runSpecs(bundle, engine)).map((result) => [key(result), result]));
+    const results = new Map(
+      (await runSpecs(bundle, engine, part, parts)).map((result) => [key(result), result]),
+    );
     for (const result of base) {
       if (!passing.has(key(result))) continue;
       const { file, name } = result;

@@ -1,14 +1,15 @@
 /**
- * @file Runs tfjs-core's own specs in one process: `runSpecs.ts BUNDLE ENGINE REPORT`. ENGINE `cpu` is tfjs's backend as
- * it comes; the others run the specs through lazy execution.
+ * @file Runs tfjs-core's own specs in one process: `runSpecs.ts SHARE`, a `Share` as JSON. The engine `cpu` is tfjs's
+ * backend as it comes; the others run the specs through lazy execution.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Engine } from '../src/compiler/index.js';
-import type { SpecResult } from './conformance.js';
+import type { Share, SpecResult } from './conformance.js';
 
 const require = createRequire(import.meta.url);
-const [bundle, engine, report] = process.argv.slice(2) as [string, string, string];
+const share = JSON.parse(process.argv[2]!) as Share;
+const { bundle, engine, report, part, parts, slice, slices } = share;
 
 if (engine === 'cpu') {
   require('@tensorflow/tfjs-layers');
@@ -21,12 +22,11 @@ if (engine === 'cpu') {
 
 const { getEnv } = require('jasmine-core').boot();
 const jasmine = getEnv();
-const { parts, part } = JSON.parse(readFileSync(`${bundle}.json`, 'utf8')) as { parts: number; part: number };
-/** A part that stays the same when specs are added. */
+/** Parts and slices stay the same when specs are added. */
 const isIn = (name: string): boolean => {
   let hash = 0;
   for (const letter of name) hash = (Math.imul(hash, 31) + letter.codePointAt(0)!) >>> 0;
-  return hash % parts === part;
+  return hash % parts === part && Math.floor(hash / parts) % slices === slice;
 };
 /** Without the environment that jasmine_util adds. */
 const plain = (name: string): string => name.replace(' luthier {}', '');

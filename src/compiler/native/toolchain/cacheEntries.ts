@@ -36,7 +36,7 @@ function readNames(path: string): string[] {
 }
 
 /** Total size of an entry's files. */
-function folderBytes(folder: string): number {
+export function folderBytes(folder: string): number {
   const sizes = readNames(folder).map(
     (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size,
   );
@@ -84,17 +84,22 @@ export function dropEntry({ folder }: CachedEntry): void {
   rmSync(aside, { recursive: true, force: true });
 }
 
-/** Evicts the least recently used entries until the rest takes at most `limit` bytes; entries in use stay. */
-export function dropOld(path: string, limit: number): void {
+/**
+ * Evicts the least recently used entries until the rest takes at most `limit` bytes; entries in use stay.
+ *
+ * @returns the bytes of the rest.
+ */
+export function dropOld(path: string, limit: number): number {
   removeLeftovers(path);
   const entries = listEntries(path);
   let bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
   for (const entry of entries.reverse()) {
-    if (bytes <= limit) return;
+    if (bytes <= limit) break;
     if (entry.inUse) continue;
     dropEntry(entry);
     bytes -= entry.bytes;
   }
+  return bytes;
 }
 
 /** Removes the leftovers of processes killed while building or dropping an entry. */

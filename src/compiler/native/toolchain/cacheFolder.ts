@@ -16,7 +16,7 @@ import { CompilerError } from '../../tensors.js';
 /** A folder that is safe to use as the cache. */
 export interface CacheFolder {
   readonly path: string;
-  /** Most bytes of all entries together. */
+  /** Most bytes of all entries together, which each process may exceed by a sixteenth. */
   readonly limit: number;
   /** Why entries will not survive this process, if so. */
   readonly notice?: string;

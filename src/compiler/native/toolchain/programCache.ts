@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeF
 import { join } from 'node:path';
 import { readRegularFile } from '../../../files/index.js';
 import { CompilerError } from '../../tensors.js';
-import { dropOld, FAILED, MANIFEST } from './cacheEntries.js';
+import { dropOld, FAILED, folderBytes, MANIFEST } from './cacheEntries.js';
 import { type CacheFolder, openFolder } from './cacheFolder.js';
 import { diskFullError, InterruptedBuild, isDiskFull } from './interrupted.js';
 import { markUse } from './useMarks.js';
@@ -54,6 +54,8 @@ const sha256 = (data: string | Uint8Array): string => createHash('sha256').updat
 export class Cache {
   /** Entries that this process is building. */
   private readonly making = new Map<string, Promise<Entry>>();
+  /** Bytes that this process may add before it looks at all entries again. */
+  private room = 0;
 
   private constructor(private readonly folder: CacheFolder) {}
 
@@ -147,7 +149,7 @@ export class Cache {
       }
       rmSync(this.failed(wanted), { recursive: true, force: true });
       const entry = this.place(aside, folder);
-      this.bound();
+      this.bound(entry);
       return entry;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
@@ -158,10 +160,16 @@ export class Cache {
     }
   }
 
-  /** Evicts old entries. The new entry stays, whatever fails here. */
-  private bound(): void {
+  /**
+   * Evicts old entries. The new entry stays, whatever fails here. Looking at all entries takes longer than compiling a
+   * small program where there are thousands; other processes may meanwhile add entries, too.
+   */
+  private bound({ folder }: Entry): void {
+    const { limit } = this.folder;
     try {
-      dropOld(this.path, this.folder.limit);
+      this.room -= folderBytes(folder);
+      if (this.room >= 0) return;
+      this.room = Math.min(Math.max(limit - dropOld(this.path, limit), limit / 64), limit / 16);
     } catch {
       // The next addition tries again.
     }

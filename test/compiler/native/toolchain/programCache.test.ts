@@ -204,6 +204,23 @@ describe('the size', () => {
     expect(listEntries(cache.path).map(({ name }) => name)).toEqual(['e', 'd']);
   });
 
+  it('is bound among many small entries, all of which are not looked at for each', async () => {
+    const cache = Cache.open(newEnv({ LUTHIER_CACHE_MB: '0.1' }));
+    const leftover = join(cache.path, `.build-${await endedProcess()}-0`);
+    let looks = 0;
+    for (let i = 0; i < 60; i++) {
+      mkdirSync(leftover, { recursive: true });
+      age((await put(cache, wanted(String(i)), 'x'.repeat(3000))).folder, 60 - i);
+      if (!existsSync(leftover)) looks++;
+    }
+    const entries = listEntries(cache.path);
+    expect(entries.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(1.1e5);
+    expect(entries.map(({ name }) => Number(name)).slice(0, 25)).toEqual(
+      Array.from({ length: 25 }, (_, i) => 59 - i),
+    );
+    expect(looks).toBeLessThan(50);
+  });
+
   it('keeps entries of other live processes, and ignores marks of dead ones', async () => {
     const env = newEnv({ LUTHIER_CACHE_MB: '0' });
     const cache = Cache.open(env);
