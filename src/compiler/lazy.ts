@@ -3,6 +3,7 @@ import { Turns } from '../system/index.js';
 import { compileProgram } from './compile.js';
 import type { Engine } from './engine.js';
 import type { Executable } from './executable.js';
+import { GraphBreaks } from './graphBreaks.js';
 import { type Graph, type Node, newValue, type Value } from './ir.js';
 import { KeptPrograms } from './keptPrograms.js';
 import { hashGraphs } from './native/stored/graphHash.js';
@@ -18,13 +19,23 @@ export interface LazyOptions {
   readonly numThreads?: number;
   /** Programs that are kept for values of the same kind, 64 by default; the one that was used last is kept longest. */
   readonly maxPrograms?: number;
+  /**
+   * Whether operations that no program can hold, such as those on strings or tf.unique, run at once on tfjs's cpu
+   * backend, between programs. True by default; otherwise they are errors.
+   */
+  readonly graphBreaks?: boolean;
 }
 
 /** Lazy execution, until it is disposed of. */
 export interface Lazy {
+  /** How often operations ran outside of programs, by the names of their tfjs kernels. */
+  readonly graphBreaks: Readonly<Record<string, number>>;
   /** Returns to the backend that was current before. Values that were not read are lost. */
   dispose(): Promise<void>;
 }
+
+/** Operations whose result has the elements of their input. */
+const SAME_ELEMENTS = new Set(['Identity', 'Reshape', 'ExpandDims']);
 
 const MAX_PROGRAMS = 64;
 
@@ -37,6 +48,7 @@ interface Needed {
 /** A recording that forgets what no tensor depends on: each value holds the operations behind it, and nothing else does. */
 class Recording implements Trace {
   readonly abstract = false;
+  readonly breaks?: GraphBreaks;
   readonly constants = new Map<string, Value>();
   readonly kept = null;
   readonly nodes = {
@@ -51,6 +63,7 @@ class Recording implements Trace {
 
   constructor(private readonly options: LazyOptions) {
     this.programs = new KeptPrograms('lazy', options.maxPrograms ?? MAX_PROGRAMS);
+    if (options.graphBreaks ?? true) this.breaks = new GraphBreaks();
   }
 
   /** The elements of a value. */
@@ -62,12 +75,20 @@ class Recording implements Trace {
     return this.turns.take(() => this.programs.dispose());
   }
 
-  private known(value: Value): HostArray | undefined {
+  /** The elements of a value that is a constant or was read, or of such a value in another shape. */
+  known(value: Value): HostArray | undefined {
+    const node = this.producers.get(value);
+    return node !== undefined && SAME_ELEMENTS.has(node.op)
+      ? this.known(node.inputs[0]!)
+      : this.computed(value);
+  }
+
+  private computed(value: Value): HostArray | undefined {
     return value.data ?? this.results.get(value);
   }
 
   private async compute(value: Value): Promise<HostArray> {
-    const known = this.known(value);
+    const known = this.computed(value);
     if (known !== undefined) return known;
     const { graph, data } = this.needed(value);
     const program = await this.programs.get(hashGraphs([graph]).hash, () => this.compile(graph));
@@ -93,7 +114,7 @@ class Recording implements Trace {
         continue;
       }
       if (stands.has(next)) continue;
-      const known = this.known(next);
+      const known = this.computed(next);
       if (known !== undefined) {
         const input = newValue(next, { name: String(inputs.length) });
         stands.set(next, input);
@@ -136,6 +157,9 @@ export function lazy(options: LazyOptions = {}): Lazy {
   const recording = new Recording(options);
   const leave = recordLazily(recording);
   return {
+    get graphBreaks() {
+      return recording.breaks?.counted ?? {};
+    },
     dispose: async () => {
       leave();
       await recording.dispose();

@@ -1,4 +1,5 @@
 /** @file tfjs's tracing backend: kernels that record a graph instead of computing. */
+import type { GraphBreaks } from './graphBreaks.js';
 import { type Attrs, type Node, newValue, type Value } from './ir.js';
 import { notePrecision } from './precision.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
@@ -12,7 +13,7 @@ class Stored {
   refCount = 1;
 
   constructor(
-    readonly dtype: DType,
+    readonly dtype: DType | 'string',
     readonly shape: number[],
     /** Host values of a constant or of a value that was read; null for other traced tensors. */
     public values: tf.BackendValues | null,
@@ -36,6 +37,10 @@ export interface Trace {
   readonly kept: tf.Tensor[] | null;
   /** Computes a value; absent where values are only known when the program runs. */
   read?(value: Value): Promise<HostArray>;
+  /** A value that is computed already. */
+  known?(value: Value): HostArray | undefined;
+  /** What runs kernels that no program can hold; absent where they are errors. */
+  readonly breaks?: GraphBreaks;
 }
 
 /** Whether all values are equal. A plain loop: callbacks would take most of the time of tracing a large model. */
@@ -45,9 +50,14 @@ function isUniform(values: ArrayLike<number>): boolean {
   return true;
 }
 
+const noStrings = (): CompilerError =>
+  new CompilerError('Tensors of dtype string cannot be compiled; use float32, int32 or bool.');
+
 export class TraceBackend extends tf.KernelBackend {
   /** Tensors made by other backends. */
   private readonly storage = new tf.DataStorage<Stored>(this, tf.engine() as unknown as tf.DataMover);
+  /** Data of tensors made here that were not disposed of. */
+  private live = 0;
   /** The active trace. */
   current: Trace | null = null;
 
@@ -70,15 +80,17 @@ export class TraceBackend extends tf.KernelBackend {
   /** A tensor that stands for `value`. */
   wrap(value: Value): tf.TensorInfo {
     const { shape, dtype } = value;
-    return { dataId: new Stored(dtype, [...shape], null, value), shape: [...shape], dtype };
+    return { dataId: this.own(new Stored(dtype, [...shape], null, value)), shape: [...shape], dtype };
   }
 
   /** The value behind `info`; a tensor made on the host becomes a constant of the program. */
   unwrap(info: tf.TensorInfo): Value {
     const stored = this.storedOf(info.dataId);
+    const { dtype, shape, values } = stored;
+    if (dtype === 'string') throw noStrings();
     if (stored.value === null) {
-      const data = hostArrayFrom(stored.dtype, stored.values as unknown as ArrayLike<number>);
-      stored.value = newValue({ shape: stored.shape, dtype: stored.dtype }, { data });
+      const data = hostArrayFrom(dtype, values as unknown as ArrayLike<number>);
+      stored.value = newValue({ shape, dtype }, { data });
     }
     return stored.value;
   }
@@ -88,7 +100,13 @@ export class TraceBackend extends tf.KernelBackend {
   }
 
   override write(values: tf.BackendValues, shape: number[], dtype: tf.DataType): tf.DataId {
-    return this.store(values, shape, dtype);
+    return this.own(this.store(values, shape, dtype));
+  }
+
+  /** Counts data that only this backend has. */
+  private own(stored: Stored): Stored {
+    this.live++;
+    return stored;
   }
 
   override move(
@@ -104,8 +122,11 @@ export class TraceBackend extends tf.KernelBackend {
   }
 
   private store(values: tf.BackendValues, shape: number[], dtype: tf.DataType): Stored {
-    if (dtype === 'string' || dtype === 'complex64') {
+    if (dtype === 'complex64')
       throw new CompilerError(`Tensors of dtype ${dtype} cannot be compiled; use float32, int32 or bool.`);
+    if (dtype === 'string') {
+      if (!this.current?.breaks) throw noStrings();
+      return new Stored(dtype, [...shape], values, null);
     }
     const large = this.current?.abstract === true && sizeOf(shape) > MAX_ABSTRACT_ELEMENTS;
     return large
@@ -120,8 +141,15 @@ export class TraceBackend extends tf.KernelBackend {
       : newValue({ shape: [...shape], dtype });
   }
 
-  override readSync(dataId: tf.DataId): tf.BackendValues {
+  /** The values of a tensor; null where they are not computed yet. */
+  known(dataId: tf.DataId): tf.BackendValues | null {
     const { values, value } = this.storedOf(dataId);
+    return values ?? (value && this.current?.known?.(value)) ?? null;
+  }
+
+  override readSync(dataId: tf.DataId): tf.BackendValues {
+    const values = this.known(dataId);
+    const { value } = this.storedOf(dataId);
     if (values === null && this.current?.read) {
       throw new CompilerError(
         `The value of a lazy tensor ${formatSpec(value!)} was read at once. await x.data() or x.array() computes it.`,
@@ -153,7 +181,8 @@ export class TraceBackend extends tf.KernelBackend {
     stored.refCount--;
     if (!force && stored.refCount > 0) return false;
     // Other backends' data may return, with other values.
-    if (!(dataId instanceof Stored)) this.storage.delete(dataId);
+    if (dataId instanceof Stored) this.live--;
+    else this.storage.delete(dataId);
     return true;
   }
 
@@ -166,7 +195,7 @@ export class TraceBackend extends tf.KernelBackend {
   }
 
   override numDataIds(): number {
-    return this.storage.numDataIds();
+    return this.live + this.storage.numDataIds();
   }
 
   override memory(): { unreliable: boolean } {

@@ -58,7 +58,9 @@ type TracedKernel = (inputs: tf.NamedTensorInfoMap, attrs: RawAttrs) => tf.Tenso
 /** Registers a kernel that only traces can run. */
 function registerTraced(kernelName: string, run: TracedKernel): void {
   const kernelFunc: tf.KernelFunc = ({ inputs, attrs }) => {
-    if (isTracing()) return run(inputs, (attrs ?? {}) as RawAttrs);
+    const given = (attrs ?? {}) as RawAttrs;
+    const trace = backend?.current;
+    if (trace) return trace.breaks?.run(kernelName, inputs, given, backend!) ?? run(inputs, given);
     throw new CompilerError(
       `The operation '${kernelName}' was called outside of a function that is compiled, and no backend that computes is loaded. ` +
         "Call it in the function given to jit or compile, or import '@tensorflow/tfjs-backend-cpu' first.",
@@ -76,12 +78,15 @@ function decomposeKernel<T extends tf.Tensor | tf.Tensor[] | null>(
 ): tf.Tensor | tf.Tensor[] | (T & null) {
   // tfjs hands its tensors to kernels.
   const tensors = inputs as Record<string, tf.Tensor>;
-  const made = withinRule(kernelName, () => decompose(tensors, attrs));
-  if (made === null) return made;
-  notePrecision(attrs);
   const given = new Set(Object.values(tensors));
   const own = (tensor: tf.Tensor): tf.Tensor => (given.has(tensor) ? tensor.clone() : tensor);
-  return Array.isArray(made) ? made.map(own) : own(made);
+  const run = (): tf.Tensor | tf.Tensor[] | (T & null) => {
+    const made = withinRule(kernelName, () => decompose(tensors, attrs));
+    if (made === null) return made;
+    notePrecision(attrs);
+    return Array.isArray(made) ? made.map(own) : own(made);
+  };
+  return tf.tidy(run as () => tf.Tensor);
 }
 
 function recordKernel(

@@ -40,6 +40,62 @@ describe.each(engines)('%s', (_, { engine, available }) => {
   });
 });
 
+test('what no program can hold runs on the cpu backend, and is counted', async () => {
+  const execution = enter({ engine: 'onnx' });
+  const x = tf.tensor1d([3, 1, 3, 2]);
+  const doubled = tf.mul(x, 2);
+  await doubled.data();
+  // Reading made the elements known, in this shape and others.
+  const { values, indices } = tf.unique(tf.reshape(tf.reshape(doubled, [2, 2]), [4]));
+  expect(await tf.add(values, 1).data()).toEqual(Float32Array.of(7, 3, 5));
+  expect(await indices.data()).toEqual(Int32Array.of(0, 1, 0, 2));
+  const words = tf.concat([tf.tensor1d(['a', 'b']), tf.fill([1], 'c', 'string' as 'int32')]);
+  expect(await tf.equal(words, 'b').array()).toEqual([0, 1, 0]);
+  expect(await words.array()).toEqual(['a', 'b', 'c']);
+  const kept = tf.image.nonMaxSuppression(tf.tensor2d([0, 0, 1, 1, 0, 0, 1, 0.9], [2, 4]), [0.5, 0.9], 2);
+  expect(await tf.gather(x, kept).data()).toEqual(Float32Array.of(1));
+  const ragged = tf.raggedTensorToTensor(
+    [2, 2],
+    tf.tensor1d([1, 2, 3]),
+    0,
+    [tf.tensor1d([0, 1, 3], 'int32')],
+    ['ROW_SPLITS'],
+  );
+  expect(await ragged.array()).toEqual([
+    [1, 0],
+    [2, 3],
+  ]);
+  const pixels = { data: Uint8Array.of(1, 2, 3, 255), width: 1, height: 1 } as unknown as tf.PixelData;
+  expect(await tf.browser.fromPixels(pixels).array()).toEqual([[[1, 2, 3]]]);
+  expect(execution.graphBreaks).toEqual({
+    Concat: 1,
+    Equal: 1,
+    Fill: 1,
+    FromPixels: 1,
+    NonMaxSuppressionV3: 1,
+    RaggedTensorToTensor: 1,
+    Unique: 1,
+  });
+  expect(() => tf.unique(tf.add(x, 1))).toThrow(
+    'tf.unique runs outside of programs, and needs the value of a lazy tensor float32[4] at once. Compute that first: await x.data().',
+  );
+  await execution.dispose();
+  expect(words.dataSync()).toEqual(['a', 'b', 'c']);
+  enter({ engine: 'onnx', graphBreaks: false });
+  expect(() => tf.unique([1, 1])).toThrow('tf.unique cannot be compiled');
+  expect(() => tf.tensor1d(['a'])).toThrow('Tensors of dtype string cannot be compiled');
+  expect(open!.graphBreaks).toEqual({});
+});
+
+test('programs take no strings, in lazy execution too', async () => {
+  enter({ engine: 'onnx' });
+  const words = tf.tensor1d(['a', 'b']);
+  const f = (x: tf.Tensor): tf.Tensor => tf.add(x, tf.cast(tf.equal(words, 'b'), 'float32'));
+  await expect(compile(f, { shape: [2], dtype: 'float32' })).rejects.toThrow(
+    'Tensors of dtype string cannot be compiled',
+  );
+});
+
 test('values that are read together are computed one after the other; few programs are kept', async () => {
   enter({ engine: 'onnx', maxPrograms: 1 });
   const read = [1, 2, 3].flatMap((n) => [tf.ones([n]), tf.sum(tf.ones([n]))]).map((x) => x.data());

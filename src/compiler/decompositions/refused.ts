@@ -41,6 +41,11 @@ export const REFUSED: Readonly<Record<string, Refusal>> = {
   StringNGrams: ofStrings('tf.string.stringNGrams'),
   StringSplit: ofStrings('tf.string.stringSplit'),
   StringToHashBucketFast: ofStrings('tf.string.stringToHashBucketFast'),
+  Multinomial: {
+    call: 'tf.multinomial',
+    reason: 'it draws on the host, and every run would have the same numbers',
+    instead: 'call ops.categorical',
+  },
   FromPixels: {
     call: 'tf.browser.fromPixels',
     reason: 'it reads an image of the browser',

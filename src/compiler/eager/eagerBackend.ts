@@ -1,5 +1,6 @@
 /** @file Eager engine: runs a function operation by operation on a tfjs backend. `cpu` is the reference in tests. */
 
+import { createRequire } from 'node:module';
 import type { Backend } from '../backend.js';
 import { isAuxiliary, isTensor } from '../gradients.js';
 import { IndexError, problemOf, UNKNOWN_INDEX } from '../indexChecks.js';
@@ -12,19 +13,24 @@ import { withBackend } from '../tracing.js';
 import { answerForEmpties } from './empties.js';
 import { checkSegmentIds } from './segmentIds.js';
 
+const require = createRequire(import.meta.url);
+
 /** Backends that the eager engine can run on. */
 export type EagerDevice = 'cpu' | 'gpu';
 
+/** Loads tfjs's cpu backend at first use. */
+export function loadCpuBackend(): string {
+  require('@tensorflow/tfjs-backend-cpu');
+  // Suppresses tfjs's advertisement for tfjs-node at first use.
+  (tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean }).firstUse = false;
+  answerForEmpties('cpu');
+  checkSegmentIds('cpu');
+  return 'cpu';
+}
+
 /** Loads the tfjs backend of a device at first use. */
 export async function loadBackend(device: EagerDevice): Promise<string> {
-  if (device === 'cpu') {
-    await import('@tensorflow/tfjs-backend-cpu');
-    // Suppresses tfjs's advertisement for tfjs-node at first use.
-    (tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean }).firstUse = false;
-    answerForEmpties('cpu');
-    checkSegmentIds('cpu');
-    return 'cpu';
-  }
+  if (device === 'cpu') return loadCpuBackend();
   const name = '@tensorflow/tfjs-node-gpu';
   try {
     // The package is missing, or was installed without its binary: either way there is no GPU backend.
