@@ -120,19 +120,21 @@ for (const [kernel, version] of [
 const cellsAlong = (size: number, count: number, taps: number, stride: number, before: number): number[] =>
   Array.from({ length: count }, (_, i) => {
     const begin = i * stride - before;
-    return Math.min(size, begin + taps) - Math.max(0, begin);
+    return Math.max(0, Math.min(size, begin + taps) - Math.max(0, begin));
   });
 
 const infoOf = (shape: Tensor4D['shape'], { filterSize, strides, pad, dimRoundingMode }: Attrs) =>
   backend_util.computePool2DInfo(shape, filterSize, strides, 1, pad, dimRoundingMode ?? undefined);
 
-/** Ratio of a whole window's cells to the non-padding cells of each window. */
+/** Ratio of a whole window's cells to the non-padding cells of each window; 0 for windows of padding alone. */
 function windowFactors(shape: Tensor4D['shape'], attrs: Attrs): Tensor {
   const info = infoOf(shape, attrs);
   const { filterHeight: height, filterWidth: width, padInfo } = info;
   const down = cellsAlong(info.inHeight, info.outHeight, height, info.strideHeight, padInfo.top);
   const across = cellsAlong(info.inWidth, info.outWidth, width, info.strideWidth, padInfo.left);
-  const factors = down.flatMap((rows) => across.map((columns) => (height * width) / (rows * columns)));
+  const factors = down.flatMap((rows) =>
+    across.map((columns) => (rows * columns === 0 ? 0 : (height * width) / (rows * columns))),
+  );
   return tensor(factors, [info.outHeight, info.outWidth, 1]);
 }
 

@@ -1,12 +1,18 @@
 /**
- * @file Gradients that are always zero: of and by integers and booleans, and of empty tensors. tfjs asks the operation
- * anyway, fails for integers and for broadcasts to empty results, and lets gradients pass through casts to integers. Optional
- * inputs that a call leaves out have none.
+ * @file Gradients that are always zero: of and by integers and booleans that stand for choices (what a comparison, a
+ * rounding or a search makes of floats, and indices), and of empty tensors. tfjs asks the operation anyway, fails for
+ * many of them, and lets gradients pass through casts to integers. Integers that are differentiated count as numbers, as in
+ * tfjs. Optional inputs that a call leaves out have no gradient.
  */
 import * as tfjs from '@tensorflow/tfjs-core';
 import type { TapeKeeper } from './tape.js';
 
-const hasSlope = ({ dtype, size }: tfjs.Tensor): boolean => dtype === 'float32' && size > 0;
+const SLOPED = ['float32', 'complex64'];
+
+const isFloat = ({ dtype }: tfjs.Tensor): boolean => SLOPED.includes(dtype);
+
+/** Integers and booleans that were computed from floats. */
+const choices = new WeakSet<tfjs.Tensor>();
 
 /** Makes tfjs's engine ask operations only for gradients that may be nonzero. */
 function knowZeros(): void {
@@ -14,6 +20,9 @@ function knowZeros(): void {
   const original = engine.addTapeNode.bind(engine);
   engine.addTapeNode = (name, inputs, outputs, ...rest) => {
     original(name, inputs, outputs, ...rest);
+    const isOfFloats = Object.values(inputs).some((input) => isFloat(input) || choices.has(input));
+    const hasSlope = (tensor: tfjs.Tensor): boolean => tensor.size > 0 && (isFloat(tensor) || !isOfFloats);
+    if (isOfFloats) for (const output of outputs) if (!isFloat(output)) choices.add(output);
     const isFlat = !outputs.some(hasSlope);
     const flat = Object.entries(inputs).filter(([, input]) => isFlat || !hasSlope(input));
     if (flat.length === 0) return;

@@ -100,9 +100,8 @@ const sparseToDense: Decomposition = ({ sparseValues, defaultValue, sparseIndice
 /** A gather within each batch, as one of rows of all batches. */
 const gatherInBatches: Decomposition = ({ x, indices }, attrs) => {
   const axis = resolveAxis(attrs.axis ?? 0, x!.rank);
-  const batchDims = resolveAxis(attrs.batchDims, indices!.rank + 1);
   const { batchSize, outerSize, dimSize, sliceSize, outputShape } =
-    tf.backend_util.segment_util.collectGatherOpShapeInfo(x!, indices!, axis, batchDims);
+    tf.backend_util.segment_util.collectGatherOpShapeInfo(x!, indices!, axis, attrs.batchDims);
   const starts = tf.mul(column(batchSize * outerSize), scalarInt(dimSize));
   const within = tf.reshape(checked(indices!, dimSize), [batchSize, 1, -1]);
   const at = tf.add(within, tf.reshape(starts, [batchSize, outerSize, 1]));
@@ -124,6 +123,10 @@ function countIn(x: tf.Tensor, weights: tf.Tensor, size: number): tf.Tensor {
   const sums = sumRows(given, tf.reshape(at, [-1]), rows * (size + 1));
   return tf.slice(tf.reshape(sums, [rows, size + 1]), [0, 0], [rows, size]);
 }
+
+/** Of all elements. */
+const bincount: Decomposition = ({ x, weights }, { size }) =>
+  tf.reshape(countIn(tf.reshape(x!, [1, x!.size]), weights!, size), [size]);
 
 const denseBincount: Decomposition = ({ x, weights }, { size, binaryOutput }) => {
   const table = x!.rank === 1 ? tf.reshape(x!, [1, x!.size]) : x!;
@@ -206,7 +209,7 @@ export const indexingDecompositions: DecompositionTable = {
   SparseReshape: sparseReshape,
   SparseSegmentSum: sparseSegments(false),
   SparseSegmentMean: sparseSegments(true),
-  Bincount: denseBincount,
+  Bincount: bincount,
   DenseBincount: denseBincount,
   SearchSorted: searchSorted,
   Diag: diag,

@@ -2,7 +2,7 @@
  * @file Decompositions of convolutions and poolings over [batch, depth, height, width, channels]: those of images, with
  * the depth among the channels or, for poolings, as an axis of its own.
  */
-import { behind, cellsFrom, scatterTaps, still } from '../ops/windows.js';
+import { behind, cellCounts, cellsFrom, scatterTaps, still } from '../ops/windows.js';
 import type { RawAttrs } from '../rules/rule.js';
 import { volumeWindows, type Windows } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
@@ -135,6 +135,16 @@ const poolAttrs = (height: Windows, width: Windows): RawAttrs => ({
   filterSize: [height.taps, width.taps],
 });
 
+/** The averages [B, D, H, W, C], but 0, as in tfjs, for windows of padding alone. */
+function zeroOfPadding(averages: tf.Tensor, axes: Axes): tf.Tensor {
+  const counts = axes.map(cellCounts);
+  if (counts.flat().every((count) => count > 0)) return averages;
+  const [down, across, along] = counts as [number[], number[], number[]];
+  const isPadding = down.flatMap((d) => across.flatMap((h) => along.map((w) => d * h * w === 0)));
+  const shape = [1, ...counts.map(({ length }) => length), 1];
+  return tf.where(tf.tensor(isPadding, shape, 'bool'), tf.zerosLike(averages), averages);
+}
+
 /** Poolings of volumes: over height and width, then over the depth, where these are one axis. */
 function poolings(kernel: 'MaxPool' | 'AvgPool') {
   const across = (x: tf.Tensor, [, height, width]: Axes): tf.Tensor =>
@@ -150,7 +160,9 @@ function poolings(kernel: 'MaxPool' | 'AvgPool') {
     const pooled = reading(float(x!), windows, (volume, axes) =>
       runKernel(kernel, { x: withDepth(across(volume, axes), axes) }, depthAttrs(axes)),
     );
-    return tf.reshape(pooled, [x!.shape[0]!, ...windows.map(({ count }) => count), x!.shape[4]!]);
+    const shape = [x!.shape[0]!, ...windows.map(({ count }) => count), x!.shape[4]!];
+    const result = tf.reshape(pooled, shape);
+    return kernel === 'AvgPool' ? zeroOfPadding(result, windows) : result;
   };
 
   const gradient: Decomposition = ({ dy, input, output }, attrs) => {

@@ -2,7 +2,7 @@
 import { type Windows, windowsOf } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
 import { decomposeKernel } from './composite.js';
-import { allTaps, firstOf, padded, scatterTaps, still, tapCells } from './windows.js';
+import { allTaps, cellCounts, firstOf, padded, scatterTaps, still, tapCells } from './windows.js';
 
 /** The cells that each tap reads, by window. */
 function readTaps(x: tf.Tensor, axis: 1 | 2, windows: Windows, padding: number): tf.Tensor[] {
@@ -36,14 +36,6 @@ decomposeKernel('MaxPoolGrad', ([dy, x, y], attrs) => {
   const rows = largest(x!, 2, width);
   return [toFirst(toFirst(dy!, rows, y!, 1, height), x!, rows, 2, width)];
 });
-
-/** Number of non-padding cells of each window. */
-function cellCounts({ size, count, taps, stride, dilation, before }: Windows): number[] {
-  return Array.from({ length: count }, (_, i) => {
-    const places = Array.from({ length: taps }, (_, tap) => i * stride + tap * dilation - before);
-    return places.filter((place) => place >= 0 && place < size).length;
-  });
-}
 
 decomposeKernel('AvgPool', ([x], attrs) => {
   const [height, width] = windowsOf(attrs);

@@ -32,6 +32,14 @@ export function cellsFrom(
 export const behind = ({ size, count, taps, stride, dilation, before }: Windows): number =>
   Math.max(0, (count - 1) * stride + (taps - 1) * dilation + 1 - before - size);
 
+/** Number of non-padding cells of each window. */
+export function cellCounts({ size, count, taps, stride, dilation, before }: Windows): number[] {
+  return Array.from({ length: count }, (_, i) => {
+    const places = Array.from({ length: taps }, (_, tap) => i * stride + tap * dilation - before);
+    return places.filter((place) => place >= 0 && place < size).length;
+  });
+}
+
 /** Windows of one cell each, for an axis that is not being reduced. */
 export const still = (size: number): Windows => ({
   size,

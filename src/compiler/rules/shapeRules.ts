@@ -116,6 +116,12 @@ export const shapeRules: RuleTable = {
     },
     infer: ([x], attrs) => {
       const [begin, size] = [ints(attrs.begin), ints(attrs.size)];
+      const isForward = begin.every((at) => at >= 0);
+      expects(
+        isForward,
+        'begins of 0 or more (slice() does not support negative begin indexing.)',
+        `[${begin}]`,
+      );
       const fits = x!.shape.every(
         (dim, i) => isWithin(begin[i], 0, dim) && isWithin(size[i], 0, dim - begin[i]!),
       );

@@ -116,6 +116,7 @@ export const indexCases: CaseTable = {
     [
       [ints([9], 0, 7), floats([9])],
       [ints([9], 0, 7), floats([0])],
+      [ints([3, 4, 1], 0, 7), floats([0])],
       [ints([9], 0, 7), ints([9], -4, 9)],
       [whole([5], [0, 1, 1, 2, 9]), notFinite],
     ],
@@ -198,6 +199,9 @@ export const variantCases: CaseTable = {
       { differentiable: 1 },
     ),
     ...over((x, i) => tf.gather(x, i, 2, 1), [[floats([2, 3, 4]), whole([2, 2], [0, 3, 3, 3])]], {
+      differentiable: 1,
+    }),
+    ...over((x, i) => tf.gather(x, i, 1, -1), [[floats([2, 3]), whole([2, 2], [0, 2, 1, 1])]], {
       differentiable: 1,
     }),
     // tfjs's own gradient is wrong here; this one is compared with differences.
