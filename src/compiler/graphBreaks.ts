@@ -4,7 +4,7 @@ import { loadCpuBackend } from './eager/eagerBackend.js';
 import type { RawAttrs } from './rules/rule.js';
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
-import type { TraceBackend } from './traceBackend.js';
+import type { RunsOutside, TraceBackend } from './traceBackend.js';
 import { withBackend } from './tracing.js';
 
 /** What tfjs gives a kernel: some inputs are lists of tensors, and images of the browser are no tensors. */
@@ -32,7 +32,7 @@ function kernelOf(kernelName: string): tf.KernelFunc {
 }
 
 /** Runs such kernels on host memory, and counts them. */
-export class GraphBreaks {
+export class GraphBreaks implements RunsOutside {
   private readonly counts = new Map<string, number>();
 
   /** How often each kernel has run, by name. */
@@ -41,8 +41,7 @@ export class GraphBreaks {
   }
 
   /**
-   * Runs a kernel on the cpu backend; its results are constants of what is recorded next. Undefined for a call that a
-   * program can hold.
+   * Runs a kernel on the cpu backend; its results are constants of what is recorded next.
    *
    * @throws CompilerError for an input that is recorded and was not read.
    */

@@ -1,5 +1,4 @@
 /** @file tfjs's tracing backend: kernels that record a graph instead of computing. */
-import type { GraphBreaks } from './graphBreaks.js';
 import { type Attrs, type Node, newValue, type Value } from './ir.js';
 import { notePrecision } from './precision.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
@@ -25,6 +24,17 @@ class Stored {
 /** In an abstract trace, larger constants have only a shape. */
 const MAX_ABSTRACT_ELEMENTS = 1 << 12;
 
+/** Runs kernels outside of programs. */
+export interface RunsOutside {
+  /** The results of a call that no program can hold; undefined for others. */
+  run(
+    kernelName: string,
+    inputs: tf.NamedTensorInfoMap,
+    attrs: RawAttrs,
+    trace: TraceBackend,
+  ): tf.TensorInfo | tf.TensorInfo[] | undefined;
+}
+
 /** State of one trace. */
 export interface Trace {
   /** Whether only shapes are needed: large constants are then dropped, or never made. */
@@ -40,7 +50,7 @@ export interface Trace {
   /** A value that is computed already. */
   known?(value: Value): HostArray | undefined;
   /** What runs kernels that no program can hold; absent where they are errors. */
-  readonly breaks?: GraphBreaks;
+  readonly breaks?: RunsOutside;
 }
 
 /** Whether all values are equal. A plain loop: callbacks would take most of the time of tracing a large model. */
