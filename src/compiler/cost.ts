@@ -27,8 +27,8 @@ export interface Cost {
   readonly precision: Precision;
 }
 
-/** Operations whose result is their input's memory under another shape. */
-export const VIEWS: ReadonlySet<string> = new Set(['Reshape', 'ExpandDims', 'Identity']);
+/** Operations whose results are their inputs' memory, maybe under another shape. */
+export const VIEWS: ReadonlySet<string> = new Set(['Reshape', 'ExpandDims', 'Identity', 'Barrier']);
 
 /** FLOPs of one node. */
 export function nodeFlops({ op, inputs, outputs, attrs }: Node): number {
@@ -74,7 +74,10 @@ export function graphCost(graph: Graph): Cost {
 export function viewedValues(graph: Graph): Map<Value, Value> {
   const viewed = new Map<Value, Value>();
   for (const { op, inputs, outputs } of graph.nodes) {
-    if (VIEWS.has(op)) viewed.set(outputs[0]!, viewed.get(inputs[0]!) ?? inputs[0]!);
+    if (!VIEWS.has(op)) continue;
+    outputs.forEach((output, i) => {
+      viewed.set(output, viewed.get(inputs[i]!) ?? inputs[i]!);
+    });
   }
   return viewed;
 }

@@ -2,18 +2,26 @@
  * @file Scopes of gradients. tfjs computes gradients after the forward pass has returned, when no layer is active; here
  * each one gets the scope of the operation that it differentiates.
  */
+import type { Mark } from './regions.js';
 import type { TapeKeeper } from './tape.js';
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
 
-/** Access to the tracer's current scope. */
+/** Where an operation was recorded. */
+export interface Place {
+  readonly scope: string;
+  /** The call that recorded it, where calls are kept. */
+  readonly call: Error | undefined;
+  /** Its checkpointed region; null outside of checkpoints. */
+  readonly mark: Mark | null;
+}
+
+/** Access to the tracer's current place. */
 export interface ScopeKeeper {
-  /** The current scope, or null outside of a trace. */
-  current(): string | null;
-  /** The current call, where calls are kept. */
-  call(): Error | undefined;
-  /** Runs `f` within the gradient of an operation that `call` recorded in `scope`. */
-  within<T>(scope: string, call: Error | undefined, f: () => T): T;
+  /** The current place, or null outside of a trace. */
+  current(): Place | null;
+  /** Runs `f` within the gradient of an operation that was recorded there. */
+  within<T>(place: Place, f: () => T): T;
   /**
    * Runs `f`, which computes gradients. Operations recorded between two gradients belong to the first; later ones do
    * not.
@@ -30,18 +38,17 @@ export function carryScopes(scopes: ScopeKeeper): void {
   engine.addTapeNode = (name, inputs, outputs, ...rest) => {
     addTapeNode(name, inputs, outputs, ...rest);
     const node = engine.state.activeTape.findLast((node) => node.outputs === outputs)!;
-    const scope = scopes.current();
+    const place = scopes.current();
     const { gradient } = node;
-    if (scope === null) return;
-    const call = scopes.call();
+    if (place === null) return;
     if (gradient === undefined) {
-      node.gradient = () => scopes.within(scope, call, () => refuse(name));
+      node.gradient = () => scopes.within(place, () => refuse(name));
       return;
     }
     node.gradient = (dys) => {
-      const gradients = scopes.within(scope, call, () => gradient(dys));
+      const gradients = scopes.within(place, () => gradient(dys));
       return Object.fromEntries(
-        Object.entries(gradients).map(([name, work]) => [name, () => scopes.within(scope, call, work)]),
+        Object.entries(gradients).map(([name, work]) => [name, () => scopes.within(place, work)]),
       );
     };
   };

@@ -43,6 +43,10 @@ function rootOf(value: Value, made: ReadonlyMap<Value, Node>): { root: Value; th
   const through: Node[] = [];
   let root = value;
   for (let node = made.get(root); node !== undefined; node = made.get(root)) {
+    if (node.op === 'Barrier') {
+      root = node.inputs[node.outputs.indexOf(root)]!;
+      continue;
+    }
     if (!WHOLE.has(node.op) && !PARTS.has(node.op)) break;
     through.unshift(node);
     root = node.inputs[0]!;

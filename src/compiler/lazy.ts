@@ -7,6 +7,7 @@ import { GraphBreaks } from './graphBreaks.js';
 import { type Graph, type Node, newValue, type Value } from './ir.js';
 import { KeptPrograms } from './keptPrograms.js';
 import { hashGraphs } from './native/stored/graphHash.js';
+import type { Mark } from './regions.js';
 import { CompilerError, formatSpec, type HostArray, type HostTensor, type TensorSpec } from './tensors.js';
 import type { Trace } from './traceBackend.js';
 import { recordLazily } from './tracing.js';
@@ -51,6 +52,8 @@ class Recording implements Trace {
   readonly breaks?: GraphBreaks;
   readonly constants = new Map<string, Value>();
   readonly kept = null;
+  readonly marks = new WeakMap<Node, Mark>();
+  readonly names = new WeakMap<Value, string>();
   readonly nodes = {
     push: (node: Node): void => {
       for (const output of node.outputs) this.producers.set(output, node);

@@ -1,6 +1,7 @@
 /** @file Layer scopes of recorded operations, and errors that name them. */
 import { presentCall } from './callSites.js';
-import { GRADIENT, readScope } from './gradientScopes.js';
+import { GRADIENT, type Place, readScope } from './gradientScopes.js';
+import { currentMark, withMark } from './regions.js';
 import { CompilerError } from './tensors.js';
 import { showUsersFrame } from './usersFrame.js';
 
@@ -44,13 +45,20 @@ export function aroundGradients<T>(f: () => T): T {
   }
 }
 
-/** Runs `f` as the gradient of an operation that `call` recorded in `scope`. */
-export function withinGradient<T>(scope: string, call: Error | undefined, f: () => T): T {
+/** Where operations are being recorded. */
+export const currentPlace = (): Place => ({
+  scope: currentScope(),
+  call: currentCall(),
+  mark: currentMark(),
+});
+
+/** Runs `f` as the gradient of an operation that was recorded there. */
+export function withinGradient<T>({ scope, call, mark }: Place, f: () => T): T {
   const { layer } = readScope(scope);
   lastGradient = layer === '' ? GRADIENT : `${GRADIENT} ${layer}`;
   differentiated = call;
   try {
-    return withScope(lastGradient, f);
+    return withScope(lastGradient, () => withMark(mark && { ...mark, isGradient: true }, f));
   } catch (error) {
     if (error instanceof Error) {
       if (call === undefined) unplaced.add(error);

@@ -1,6 +1,7 @@
 /** @file tfjs's tracing backend: kernels that record a graph instead of computing. */
 import { type Attrs, type Node, newValue, type Value } from './ir.js';
 import { notePrecision } from './precision.js';
+import { currentMark, type Mark } from './regions.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import { currentCall, currentScope } from './scopes.js';
@@ -51,6 +52,10 @@ export interface Trace {
   known?(value: Value): HostArray | undefined;
   /** What runs kernels that no program can hold; absent where they are errors. */
   readonly breaks?: RunsOutside;
+  /** The checkpointed regions of nodes. */
+  readonly marks: { set(node: Node, mark: Mark): unknown };
+  /** Names of values for the policies of checkpoints. */
+  readonly names: { set(value: Value, name: string): unknown };
 }
 
 /** Whether all values are equal. A plain loop: callbacks would take most of the time of tracing a large model. */
@@ -79,7 +84,10 @@ export class TraceBackend extends tf.KernelBackend {
     if (attrs.precision !== undefined) notePrecision(raw);
     const outputs = inferOutputs(op, inputs, attrs).map((output) => newValue(output));
     const call = currentCall();
-    this.current!.nodes.push({ op, inputs, outputs, attrs, scope: currentScope(), ...(call && { call }) });
+    const node: Node = { op, inputs, outputs, attrs, scope: currentScope(), ...(call && { call }) };
+    this.current!.nodes.push(node);
+    const mark = currentMark();
+    if (mark !== null) this.current!.marks.set(node, mark);
     return outputs;
   }
 

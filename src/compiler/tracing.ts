@@ -7,11 +7,13 @@ import { prepareBackends } from './eager/rounding.js';
 import { carryScopes } from './gradientScopes.js';
 import { refuseHostDraws } from './hostDraws.js';
 import { type Graph, type Node, newValue, type Value } from './ir.js';
+import { rematerialize } from './passes/rematerialize.js';
 import { notePrecision, type Precision, runInPrecision } from './precision.js';
+import type { Mark } from './regions.js';
 import { kernelRules, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import { saveWithoutOperations } from './savedTensors.js';
-import { aroundGradients, currentCall, currentScope, explain, isUnplaced, withinGradient } from './scopes.js';
+import { aroundGradients, currentPlace, explain, isUnplaced, withinGradient } from './scopes.js';
 import { CompilerError, type TensorSpec } from './tensors.js';
 import * as tf from './tfjs.js';
 import { type Trace, TraceBackend } from './traceBackend.js';
@@ -27,8 +29,7 @@ function traceBackend(): TraceBackend {
   if (backend !== null) return backend;
   backend = new TraceBackend();
   carryScopes({
-    current: () => (isTracing() || keepsCalls() ? currentScope() : null),
-    call: currentCall,
+    current: () => (isTracing() || keepsCalls() ? currentPlace() : null),
     within: withinGradient,
     around: aroundGradients,
   });
@@ -181,6 +182,12 @@ export function keepCopy(tensor: tf.Tensor): tf.Tensor {
   return copy;
 }
 
+/** Names a tensor for the policies of checkpoints. Records no operation; in eager execution it does nothing. */
+export function nameTensor(tensor: tf.Tensor, name: string): void {
+  const current = backend?.current;
+  if (current) current.names.set(backend!.unwrap(tensor), name);
+}
+
 /** Records an operation on traced tensors, outside of tfjs's gradient tape; for composites. */
 export function recordOp(op: string, inputs: readonly tf.Tensor[], attrs: RawAttrs): tf.Tensor[] {
   const trace = traceBackend();
@@ -210,7 +217,14 @@ function traceOnce(
   const trace = traceBackend();
   const values = inputs.map(({ name, spec }) => newValue(spec, { name }));
   let outputs: Value[] = [];
-  const current = { abstract, nodes: [] as Node[], constants: new Map(), kept: [] as tf.Tensor[] };
+  const current = {
+    abstract,
+    nodes: [] as Node[],
+    constants: new Map<string, Value>(),
+    kept: [] as tf.Tensor[],
+    marks: new Map<Node, Mark>(),
+    names: new Map<Value, string>(),
+  };
   const { current: enclosing } = trace;
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = DEEP;
@@ -229,7 +243,7 @@ function traceOnce(
     trace.current = enclosing;
     Error.stackTraceLimit = stackTraceLimit;
   }
-  return { inputs: values, outputs, nodes: current.nodes };
+  return rematerialize({ ...current, inputs: values, outputs });
 }
 
 /**

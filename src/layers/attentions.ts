@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
 import { type ConfigValues, deepCopy, sub } from '../hparams/index.js';
+import type { CheckpointName } from './checkpointPolicy.js';
 import { BaseLayer } from './core/base.js';
 import type { DecodeStateSpec } from './core/context.js';
 import { WeightInit } from './core/weightInit.js';
@@ -56,6 +57,8 @@ export interface Heads {
   readonly key: Tensor;
   readonly value: Tensor;
 }
+
+const checkpointName = (x: Tensor, name: CheckpointName): Tensor => ops.checkpointName(x, name);
 
 /**
  * softmax(query key^T / sqrt(H) + mask) value for each of N heads, between projections (Vaswani et al., 2017).
@@ -155,16 +158,20 @@ export class DotProductAttention extends BaseLayer.with({
         if (queryVec !== keyVec || keyVec !== valueVec)
           throw this.error('combineQkv is for self-attention: query, key and value vectors are one tensor.');
         const [query, key, value] = combined.fprop(queryVec);
-        return { query, key, value };
+        return {
+          query: checkpointName(query, 'combined_qkv_proj'),
+          key: checkpointName(key, 'combined_qkv_proj'),
+          value: checkpointName(value, 'combined_qkv_proj'),
+        };
       };
     } else {
       const key = create('key', { numHeads: numKvHeads });
       const query = create('query', { numHeads });
       const value = create('value', { numHeads: numKvHeads });
       this.#qkv = (queryVec, keyVec, valueVec) => ({
-        query: query.fprop(queryVec),
-        key: key.fprop(keyVec),
-        value: value.fprop(valueVec),
+        query: checkpointName(query.fprop(queryVec), 'query_proj'),
+        key: checkpointName(key.fprop(keyVec), 'key_proj'),
+        value: checkpointName(value.fprop(valueVec), 'value_proj'),
       });
     }
     this.#post = create('post', {
@@ -187,7 +194,7 @@ export class DotProductAttention extends BaseLayer.with({
       causal,
       mask: attenMask,
     });
-    return this.#post.fprop(encoded);
+    return checkpointName(this.#post.fprop(checkpointName(encoded, 'context')), 'out_proj');
   }
 
   /** Keys (rotated, with rotary embeddings) and values of all tokens so far. */

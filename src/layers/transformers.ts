@@ -1,9 +1,10 @@
 /** @file Transformer blocks: feed-forward, self-attention with residual, and stacks (praxis/layers/transformers.py). */
 import { z } from 'zod';
-import { type Tensor, tf } from '../compiler/index.js';
+import { ops, type Tensor, tf } from '../compiler/index.js';
 import { type Config, type ConfigValues, deepCopyWith, registerAlias, sub } from '../hparams/index.js';
 import { activationField, Identity, ReLU } from './activations.js';
 import { type AttentionArgs, DotProductAttention, dimPerHeadField } from './attentions.js';
+import { CHECKPOINT_POLICIES, checkpointPolicyField } from './checkpointPolicy.js';
 import { BaseLayer } from './core/base.js';
 import { WeightInit } from './core/weightInit.js';
 import { FeedForward } from './linears.js';
@@ -215,6 +216,11 @@ export class StackedTransformer extends BaseLayer.with({
   reluDropoutProb: partDropoutField('activations'),
   inputDropoutProb: dropoutField('an input element'),
   transformerLayerParamsTpl: sub(Transformer).describe('Each layer.'),
+  remat: z
+    .boolean()
+    .default(false)
+    .describe('Whether gradients compute the activations of each layer again instead of keeping them.'),
+  checkpointPolicy: checkpointPolicyField,
 }) {
   protected inputDropout!: Dropout;
   protected layers: Transformer[] = [];
@@ -246,7 +252,10 @@ export class StackedTransformer extends BaseLayer.with({
 
   /** As Transformer.fprop. */
   fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {
-    return this.layers.reduce((x, layer) => layer.fprop(x, args, paddings), this.inputDropout.fprop(inputs));
+    const { remat, checkpointPolicy } = this.hp;
+    const call = (layer: Transformer, x: Tensor): Tensor => layer.fprop(x, args, paddings);
+    const checked = remat ? ops.checkpoint(call, CHECKPOINT_POLICIES[checkpointPolicy]) : call;
+    return this.layers.reduce((x, layer) => checked(layer, x), this.inputDropout.fprop(inputs));
   }
 
   /** As Transformer.extendStep. */

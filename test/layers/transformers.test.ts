@@ -1,9 +1,11 @@
 /** @file TransformerFeedForward, Transformer and StackedTransformer: composition, norm policies, dropout, sharing. */
 import { expect, test } from 'vitest';
-import { type Tensor, tf } from '../../src/compiler/index.js';
+import { compile, costAnalysis, type Tensor, tf, valueAndGrad } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
+import { CHECKPOINT_POLICIES } from '../../src/layers/checkpointPolicy.js';
 import {
   GELU,
+  initVariables,
   LayerNorm,
   listVariables,
   RmsNorm,
@@ -191,4 +193,69 @@ test('a stack runs its layers in order', () => {
     run(theta, () => stack.fprop(x, { causal: true })),
     expected.dataSync(),
   );
+});
+
+/** A loss of a stack of four layers with its gradients, and their inputs. */
+function stackStep(values: Partial<Config<StackedTransformer>>) {
+  const stack = build(
+    StackedTransformer.config({
+      ...{ numLayers: 4, modelDims: 8, hiddenDims: 32, numHeads: 2 },
+      ...values,
+    }),
+  );
+  const theta = Object.fromEntries(
+    listVariables(stack).map(({ path, shape, dtype }) => [path, { shape, dtype }]),
+  );
+  const loss = (x: Tensor) => (theta: Record<string, Tensor>) => ({
+    value: tf.sum(tf.sin(run(theta, () => stack.fprop(x, { causal: true })))) as Tensor,
+    aux: {},
+  });
+  const x = { shape: [4, 32, 8], dtype: 'float32' } as const;
+  const f = (x: Tensor, theta: Record<string, Tensor>) => valueAndGrad(loss(x), theta) as never;
+  return { stack, f, specs: [x, theta] as const };
+}
+
+test('remat takes less memory for the same gradients; policies keep more', () => {
+  const settings = Object.keys(CHECKPOINT_POLICIES).map((checkpointPolicy) => ({
+    remat: true,
+    checkpointPolicy,
+  }));
+  const costs = [{}, ...settings].map((values) => {
+    const { f, specs } = stackStep(values as never);
+    return costAnalysis(f, ...specs).peakMemory;
+  });
+  const [none, nothing, everything, dots, weights, qkv, separate, out, context, contextAndOut] =
+    costs as number[];
+  expect(nothing).toBeLessThan(0.6 * none!);
+  expect(everything).toBe(none);
+  for (const more of [dots, weights, separate, out, context, contextAndOut]) {
+    expect(more).toBeGreaterThan(nothing!);
+    expect(more).toBeLessThan(none!);
+  }
+  // Its projections are separate.
+  expect(qkv).toBe(out);
+});
+
+test('with remat, a stack is trained to the same bits', async () => {
+  const trained = async (remat: boolean) => {
+    const { stack, f, specs } = stackStep({ remat });
+    const of = ({ x, theta }: any) => f(x, theta);
+    const program = await compile(of, { x: specs[0], theta: specs[1] }, { engine: 'onnx' });
+    const theta = Object.fromEntries(
+      [...initVariables(stack, 7)].map(([path, data]) => [path, { ...specs[1][path]!, data }]),
+    );
+    const x = { ...specs[0], data: Float32Array.from({ length: 1024 }, (_, i) => Math.sin(i * i)) };
+    const losses: number[] = [];
+    for (let step = 0; step < 4; step++) {
+      const { value, grads } = (await program.run({ x, theta } as never)) as any;
+      losses.push(value.data[0]);
+      for (const [path, { data }] of Object.entries(theta))
+        for (let i = 0; i < data.length; i++) data[i]! -= 0.01 * grads[path].data[i];
+    }
+    await program.dispose();
+    return { losses, theta };
+  };
+  const [kept, again] = [await trained(false), await trained(true)];
+  expect(again).toEqual(kept);
+  expect(kept.losses[3]).toBeLessThan(kept.losses[0]! - 1);
 });

@@ -10,7 +10,7 @@ import {
 } from './iteration.js';
 import { buffersOf, type PlacedOp } from './placedOps.js';
 import { type ProductUnit, productOf } from './products.js';
-import { CALLS, type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import { CALLS, type CallUnit, type LoopUnit, readsOf, type Unit, waitsOf, writesOf } from './units.js';
 import { type Buffer, storedDtype, type View } from './views.js';
 
 /** An elementwise operation or reduction, with all splits that its loop may have. */
@@ -96,6 +96,7 @@ function join({ unit, members }: OpenLoop, member: Member): boolean {
     types: op.types,
     write: split.write,
     result: storedDtype(op.outputs[0]!.buffer.storage),
+    ...(op.after && { after: op.after }),
   });
   return true;
 }
@@ -131,8 +132,7 @@ class Fusion {
     }
     const unit = this.products.get(op) ?? callOf(op);
     // Operations that do not need the open loop go before it, and it stays open.
-    const written = new Set(this.open ? writesOf(this.open.unit) : []);
-    if ([...readsOf(unit), ...writesOf(unit)].some((buffer) => written.has(buffer))) this.close();
+    if (this.opens([...readsOf(unit), ...writesOf(unit), ...waitsOf(unit)])) this.close();
     this.units.push(unit);
   }
 
@@ -141,7 +141,14 @@ class Fusion {
     this.open = null;
   }
 
+  /** Whether the open loop writes one of these. */
+  private opens(buffers: readonly Buffer[]): boolean {
+    const written = new Set(this.open ? writesOf(this.open.unit) : []);
+    return buffers.some((buffer) => written.has(buffer));
+  }
+
   private addLoop(member: Member): void {
+    if (this.opens(member.op.after ?? [])) this.close();
     const { open } = this;
     if (open !== null && join(open, member)) return;
     const shared = open === null ? null : this.splitAgain(open, member);
@@ -170,12 +177,13 @@ class Fusion {
   }
 }
 
-const callOf = ({ op, inputs, outputs, attrs, scope }: PlacedOp): CallUnit => ({
+const callOf = ({ op, inputs, outputs, attrs, scope, after }: PlacedOp): CallUnit => ({
   kind: CALLS[op]!,
   inputs: inputs as View[],
   outputs,
   attrs,
   scope,
+  ...(after && { after }),
 });
 
 /** The units of a program, each after the units that it reads from. */

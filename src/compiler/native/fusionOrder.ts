@@ -24,7 +24,9 @@ export function orderForFusion(ops: readonly PlacedOp[]): PlacedOp[] {
     const fits =
       isLoopOp(op.op) &&
       [...inputs, ...op.outputs.map(({ buffer }) => buffer)].every(({ size }) => size <= SMALL);
-    const ready = inputs.every((buffer) => (writers.get(buffer) ?? []).every((writer) => early.has(writer)));
+    const ready = [...inputs, ...(op.after ?? [])].every((buffer) =>
+      (writers.get(buffer) ?? []).every((writer) => early.has(writer)),
+    );
     // A buffer written in several pieces is completed in place.
     const alone = op.outputs.every(({ buffer }) => writers.get(buffer)!.length === 1);
     if (fits && ready && alone && op.op !== 'GatherV2') early.add(op);

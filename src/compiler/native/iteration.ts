@@ -51,6 +51,7 @@ export interface LoopNode {
   readonly types: readonly DType[];
   readonly write: Access;
   readonly result: DType;
+  readonly after?: PlacedOp['after'];
 }
 
 const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);

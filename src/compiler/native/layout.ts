@@ -50,6 +50,8 @@ class Placement {
   private readonly views = new Map<Value, View>();
   private readonly made: Map<Value, Node>;
   private readonly literals = new Map<Value, number>();
+  /** What values behind barriers wait for. */
+  private readonly awaited = new Map<Value, Buffer>();
 
   /** @param before the graph whose inputs, outputs and data are numbered before this one's. */
   constructor(
@@ -96,7 +98,7 @@ class Placement {
   /** Computes `value` directly into `view`; false where it already has another place, or can't have this one. */
   private place(value: Value, view: View): boolean {
     const node = this.made.get(value);
-    if (node === undefined || this.views.has(value)) return false;
+    if (node === undefined || this.views.has(value) || node.op === 'Barrier') return false;
     if (VIEWS[node.op] === undefined) {
       if (FILLS.has(node.op) || !writesTo(node.op, view)) return false;
       this.views.set(value, view);
@@ -132,7 +134,8 @@ class Placement {
         output,
         node.op === 'Fill' ? Number(node.attrs.value) : node.op === 'OnesLike' ? 1 : 0,
       );
-    } else if (node.op === 'Concat' || node.op === 'Pack') this.join(node);
+    } else if (node.op === 'Barrier') this.hold(node);
+    else if (node.op === 'Concat' || node.op === 'Pack') this.join(node);
     else if (node.op === 'Tile') this.tile(node);
     else if (node.op === 'PadV2') this.pad(node);
     else if (VIEWS[node.op] !== undefined) this.view(node);
@@ -146,8 +149,25 @@ class Placement {
         outputs: node.outputs.map((value) => this.ensure(value)),
         attrs: node.attrs,
         scope: node.scope,
+        ...this.afterOf(node),
       });
     }
+  }
+
+  /** The values behind a barrier are views of those before it. */
+  private hold({ inputs, outputs }: Node): void {
+    const arrival = this.operand(inputs.at(-1)!);
+    outputs.forEach((output, i) => {
+      const x = this.operand(inputs[i]!);
+      if (typeof x === 'number') this.literals.set(output, x);
+      else this.views.set(output, x);
+      if (typeof arrival !== 'number') this.awaited.set(output, arrival.buffer);
+    });
+  }
+
+  private afterOf({ inputs }: Node): Pick<PlacedOp, 'after'> {
+    const after = [...new Set(inputs.flatMap((input) => this.awaited.get(input) ?? []))];
+    return after.length > 0 ? { after } : {};
   }
 
   /** Emits a computing operation, copying operands whose strides it can't take. */

@@ -15,6 +15,8 @@ export interface PlacedOp {
   readonly outputs: readonly View[];
   readonly attrs: Attrs;
   readonly scope: string;
+  /** Where it reads behind barriers, what these wait for: it is not moved before that is written. */
+  readonly after?: readonly Buffer[];
 }
 
 /** The operations that write each buffer, in order. */

@@ -29,6 +29,7 @@ export interface ProductUnit {
   readonly batch: Shape;
   readonly batchStrides: readonly [readonly number[], readonly number[], readonly number[]];
   readonly scope: string;
+  readonly after?: PlacedOp['after'];
 }
 
 /** Left or right operand of a product. */
@@ -68,7 +69,7 @@ function mergedRows(view: View): number | null {
 }
 
 /** The product unit of a BatchMatMul. */
-export function productOf({ inputs, outputs, attrs, scope }: PlacedOp): ProductUnit {
+export function productOf({ inputs, outputs, attrs, scope, after }: PlacedOp): ProductUnit {
   const [left, right] = inputs as readonly [View, View];
   const c = outputs[0]!;
   const batch = broadcastShapes(left.shape.slice(0, -2), right.shape.slice(0, -2));
@@ -87,6 +88,7 @@ export function productOf({ inputs, outputs, attrs, scope }: PlacedOp): ProductU
     alpha: attrs.alpha as number,
     precision: (attrs.precision ?? 'float32') as Precision,
     scope,
+    ...(after && { after }),
   };
   const isShared = b.strides.slice(0, -2).every((stride, i) => stride === 0 || b.shape[i] === 1);
   const [rowsOfA, rowsOfC] = [mergedRows(a), mergedRows(c)];

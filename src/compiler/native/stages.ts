@@ -1,7 +1,7 @@
 /** @file Stages: units scheduled together, on blocks of rows or divided among all threads. */
 import { addWrites, type Touch, touchedReads, touchedWrites, writesByRows } from './chainRows.js';
 import type { Precision, ProductUnit } from './products.js';
-import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import { type CallUnit, type LoopUnit, readsOf, type Unit, waitsOf, writesOf } from './units.js';
 import type { Buffer } from './views.js';
 
 /** A right operand in panel order. */
@@ -74,6 +74,8 @@ class Scheduler {
   constructor(private readonly isKept: (buffer: Buffer) => boolean) {}
 
   add(unit: Unit): void {
+    // What is computed again must not live as long as the gradients of all layers, which a chain's products wait for.
+    if (waitsOf(unit).some(this.isOpen)) this.flush();
     if (unit.kind === 'loop') this.addRows(unit);
     else if (unit.kind === 'product') {
       if (unit.batch.length === 0 && this.isSumOverRows(unit)) this.defer(unit);
@@ -95,10 +97,11 @@ class Scheduler {
     this.deferredWrites.clear();
   }
 
+  private readonly isOpen = (buffer: Buffer): boolean =>
+    this.chainWrites.has(buffer) || this.deferredWrites.has(buffer);
+
   private dependsOnOpen(unit: Unit): boolean {
-    const isOpen = (buffer: Buffer): boolean =>
-      this.chainWrites.has(buffer) || this.deferredWrites.has(buffer);
-    return readsOf(unit).some(isOpen) || writesOf(unit).some(isOpen);
+    return readsOf(unit).some(this.isOpen) || writesOf(unit).some(this.isOpen);
   }
 
   /** Whether a product sums over the chain's rows, and so needs all of them. */

@@ -30,6 +30,7 @@ export interface CallUnit {
   readonly outputs: readonly View[];
   readonly attrs: PlacedOp['attrs'];
   readonly scope: string;
+  readonly after?: PlacedOp['after'];
 }
 
 export type Unit = LoopUnit | ProductUnit | CallUnit;
@@ -53,6 +54,12 @@ export const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
 /** Whether the lowering has a rule for an operation that is neither a view nor a copy. */
 export const hasRule = ({ op }: PlacedOp): boolean =>
   isLoopOp(op) || op === 'BatchMatMul' || CALLS[op] !== undefined;
+
+/** The buffers that a unit waits for without reading them; see `PlacedOp.after`. */
+export function waitsOf(unit: Unit): readonly Buffer[] {
+  if (unit.kind !== 'loop') return unit.after ?? [];
+  return unit.nodes.flatMap(({ after }) => after ?? []);
+}
 
 /** The buffers that a unit reads. */
 export function readsOf(unit: Unit): Buffer[] {

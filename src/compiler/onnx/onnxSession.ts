@@ -76,6 +76,10 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
         // run, or the threads of one session starve those of the next.
         force_spinning_stop: '1',
       },
+      // It drops the computed shape that a barrier waits by, and finds no input to connect it to.
+      ...(prepared.nodes.some(({ op }) => op === 'Barrier') && {
+        optimization: { disable_specified_optimizers: 'ReshapeFusion' },
+      }),
     },
   });
   const tensor = (spec: TensorSpec, data: HostArray): Tensor =>

@@ -6,6 +6,24 @@ import { OnnxType } from './proto.js';
 
 const reshape: Lowering = ({ outputs }, [x], b) => [b.emit('Reshape', [x!, b.ints(outputs[0]!.shape)])];
 
+/**
+ * Reshapes to the same shape, which depends on the last input by a zero: ONNX Runtime neither copies the values, nor
+ * finds common subexpressions across, nor runs what follows before that input exists.
+ */
+const barrier: Lowering = ({ inputs, outputs }, names, b) => {
+  const arrived = b.emit('Reshape', [names.at(-1)!, b.ints([-1])]);
+  const first = b.emit('Gather', [arrived, b.ints([0])]);
+  const isFloat = inputs.at(-1)!.dtype === 'float32';
+  const number = isFloat ? first : b.cast(first, OnnxType.int32);
+  const zero = b.cast(b.emit('Less', [number, number]), OnnxType.int64);
+  // A scalar's shape is an empty list.
+  const nothing = b.emit('Slice', [zero, b.ints([0]), b.ints([0])]);
+  return outputs.map(({ shape }, i) => {
+    const dims = shape.length === 0 ? nothing : b.emit('Add', [b.ints(shape), zero]);
+    return b.emit('Reshape', [names[i]!, dims]);
+  });
+};
+
 const fill =
   (value: (attrs: Attrs) => number): Lowering =>
   ({ outputs: [out], attrs }, _, b) => [
@@ -61,6 +79,7 @@ const strided: Lowering = ({ attrs, outputs: [out] }, [x], b) => {
 };
 
 export const shapeLowerings: Readonly<Record<string, Lowering>> = {
+  Barrier: barrier,
   Reshape: reshape,
   ExpandDims: reshape,
   Transpose: ({ attrs }, [x], b) => [b.emit('Transpose', [x!], { attrs: { perm: ints(attrs.perm) } })],

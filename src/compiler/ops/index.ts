@@ -1,6 +1,7 @@
 /** @file Luthier's own operations, which layers call beside tf.*. */
 export { hostConstant } from '../tracing.js';
 export { type AttentionOptions, attention, attentionLogits } from './attention.js';
+export { type CheckpointPolicy, checkpoint, checkpointName } from './checkpoint.js';
 export { softmaxCrossEntropy } from './crossEntropy.js';
 export {
   bernoulli,

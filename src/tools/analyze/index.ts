@@ -58,9 +58,9 @@ export const analyzeCommand: Command = {
   formats: ['markdown'],
   details: [
     'The model is traced on shapes alone: no data is read and no weight initialised, so models of any size can be analysed.',
-    'A multiply-add counts as two FLOPs, and a training step as three forward passes. Memory is that of one device without',
-    'rematerialisation: everything that the backward pass reads is kept. Under a mesh (task.mesh), a device holds its part',
-    'of what is split, and all else whole.',
+    'A multiply-add counts as two FLOPs, and a training step as three forward passes. Memory is that of one device: what',
+    'the backward pass reads is kept, but for what remat has it compute again. Under a mesh (task.mesh), a device holds its',
+    'part of what is split, and all else whole.',
     '',
     '  npx luthier analyze lm.Small --set numLayers=8',
     '  npx luthier analyze lm.Small --depth=3 --peak_tflops=312 --mfu=0.4 --format=markdown',

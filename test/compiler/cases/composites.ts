@@ -1,5 +1,5 @@
 /** @file Cases of the compiler's own operations; eagerly their decompositions run, and tfjs differentiates those. */
-import { type HostTensor, ops } from '../../../src/compiler/index.js';
+import { type HostTensor, ops, type Tensor, tf } from '../../../src/compiler/index.js';
 import { callComposite } from '../../../src/compiler/ops/composite.js';
 import { floats, host, ints } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
@@ -160,6 +160,14 @@ export const compositeCases: CaseTable = {
   SoftmaxCrossEntropy: crossEntropy,
   SoftmaxCrossEntropyGrad: crossEntropy,
   UpdateSlice: updateSliceCases,
+  // In the gradient of a checkpointed function.
+  Barrier: over(
+    (x, w) => ops.checkpoint((a: Tensor, b: Tensor) => tf.tanh(tf.mul(tf.sin(a), tf.exp(b))))(x, w),
+    [
+      [floats([3, 4]), floats([4], -1, 1, 7)],
+      [floats([]), floats([], -1, 1, 7)],
+    ],
+  ),
   RandomUniform: [
     ...over((k) => ops.randomUniform(k, [3, 7]), [[key]], constant),
     ...over((x, k) => ops.dropout(x, k, 0.75), [[floats([5, 4]), key]], { differentiable: 1 }),
