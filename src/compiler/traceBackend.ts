@@ -20,6 +20,9 @@ class Stored {
     /** The traced value; for constants, made at first use. */
     public value: Value | null,
   ) {}
+
+  /** Computes the values of what depends on constants alone; absent for the rest. */
+  compute?: () => tf.BackendValues;
 }
 
 /** In an abstract trace, larger constants have only a shape. */
@@ -113,6 +116,27 @@ export class TraceBackend extends tf.KernelBackend {
     return stored.value;
   }
 
+  /**
+   * Remembers how to compute results that depend on constants alone, such as shapes of tensors: code may read these.
+   *
+   * @param compute computes the values of each result.
+   */
+  remember(
+    given: readonly tf.TensorInfo[],
+    results: readonly tf.TensorInfo[],
+    compute: (constants: tf.BackendValues[]) => tf.BackendValues[],
+  ): void {
+    const sources = given.map(({ dataId }) => this.storedOf(dataId));
+    if (sources.some(({ values, compute }) => values === null && compute === undefined)) return;
+    let computed: tf.BackendValues[] | undefined;
+    const all = (): tf.BackendValues[] =>
+      (computed ??= compute(sources.map((source) => (source.values ??= source.compute!()))));
+    results.forEach(({ dataId }, i) => {
+      const stored = this.storedOf(dataId);
+      if (stored.values === null) stored.compute ??= () => all()[i]!;
+    });
+  }
+
   private storedOf(dataId: tf.DataId): Stored {
     return dataId instanceof Stored ? dataId : this.storage.get(dataId);
   }
@@ -161,7 +185,9 @@ export class TraceBackend extends tf.KernelBackend {
 
   /** The values of a tensor; null where they are not computed yet. */
   known(dataId: tf.DataId): tf.BackendValues | null {
-    const { values, value } = this.storedOf(dataId);
+    const stored = this.storedOf(dataId);
+    if (stored.compute !== undefined && !this.current?.read) stored.values ??= stored.compute();
+    const { values, value } = stored;
     return values ?? (value && this.current?.known?.(value)) ?? null;
   }
 

@@ -61,13 +61,47 @@ function registerTraced(kernelName: string, run: TracedKernel): void {
   const kernelFunc: tf.KernelFunc = ({ inputs, attrs }) => {
     const given = (attrs ?? {}) as RawAttrs;
     const trace = backend?.current;
-    if (trace) return trace.breaks?.run(kernelName, inputs, given, backend!) ?? run(inputs, given);
+    if (trace) {
+      const broken = trace.breaks?.run(kernelName, inputs, given, backend!);
+      if (broken) return broken;
+      const made = run(inputs, given);
+      rememberConstants(kernelName, inputs, given, [made].flat());
+      return made;
+    }
     throw new CompilerError(
       `The operation '${kernelName}' was called outside of a function that is compiled, and no backend that computes is loaded. ` +
         "Call it in the function given to jit or compile, or import '@tensorflow/tfjs-backend-cpu' first.",
     );
   };
   tf.registerKernel({ kernelName, backendName: TRACE_BACKEND, kernelFunc });
+}
+
+/** Lets code read results that depend on constants alone, such as the shapes in graph models: tfjs's cpu backend has them. */
+function rememberConstants(
+  kernelName: string,
+  inputs: tf.NamedTensorInfoMap,
+  attrs: RawAttrs,
+  results: readonly tf.TensorInfo[],
+): void {
+  const kernel = tf.getKernel(kernelName, 'cpu');
+  const cpu = tf.findBackend('cpu');
+  if (isLazy() || !kernel || !cpu) return;
+  // tfjs passes undefined for what a kernel may do without.
+  const names = Object.keys(inputs).filter((name) => inputs[name]);
+  const given = names.map((name) => inputs[name]!);
+  traceBackend().remember(given, results, (constants) => {
+    const infos = given.map(({ shape, dtype }, i) => {
+      return { dataId: cpu.write(constants[i]!, shape, dtype), shape, dtype };
+    });
+    // Kernels of any number of inputs take a list.
+    const named = Array.isArray(inputs)
+      ? (infos as unknown as tf.NamedTensorInfoMap)
+      : Object.fromEntries(names.map((name, i) => [name, infos[i]!]));
+    const computed = [kernel.kernelFunc({ inputs: named, attrs, backend: cpu })].flat();
+    const values = computed.map(({ dataId }) => cpu.readSync(dataId));
+    for (const { dataId } of [...infos, ...computed]) cpu.disposeData(dataId, true);
+    return values;
+  });
 }
 
 /** Records what a kernel consists of. Nothing here reaches tfjs's gradient tape, which is off inside of kernels. */

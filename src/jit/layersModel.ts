@@ -174,7 +174,7 @@ class ModelPrograms {
 /** The model that runs: a tf.Sequential holds one, which it makes when it is first used. */
 function coreOf(model: TrainableModel): TrainableModel {
   if (typeof model?.getClassName !== 'function' || typeof model.predict !== 'function')
-    throw new CompilerError('compileModel: expected a tf.Sequential or tf.LayersModel.');
+    throw new CompilerError('compileModel: expected a tf.Sequential, tf.LayersModel or tf.GraphModel.');
   if (model.getClassName() !== 'Sequential') return model;
   if (!model.model) model.build();
   return model.model!;
@@ -194,14 +194,8 @@ const IDLE = Object.fromEntries(
   ]),
 );
 
-/**
- * Runs a model of tfjs-layers compiled: `predict`, `evaluate`, `fit` and `trainOnBatch` take and give what the model's
- * own methods do, by promises. Its weights and its optimizer's slots are those of `model`. Dropout and noise layers draw
- * anew in each step, from `options.seed`.
- *
- * @param model a tf.Sequential or tf.LayersModel; all but `predict` need `model.compile` before, as ever.
- */
-export function compileModel(model: object, options: JitOptions = {}): CompiledModel {
+/** Runs a model of tfjs-layers compiled. */
+export function compileLayersModel(model: object, options: JitOptions): CompiledModel {
   const given = model as TrainableModel;
   coreOf(given);
   const programs = new Map<TrainableModel, ModelPrograms>();

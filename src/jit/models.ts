@@ -1,0 +1,41 @@
+/** @file compileModel: models of tfjs that run compiled. */
+import { type CompiledGraphModel, compileGraphModel, type GraphModel, isGraphModel } from './graphModel.js';
+import type { JitOptions } from './jit.js';
+import { type CompiledModel, compileLayersModel } from './layersModel.js';
+
+export type { CompiledGraphModel, CompiledModel };
+
+/** What tells tf.Sequential and tf.LayersModel from other models. */
+interface LayersModelType {
+  fit(...args: any[]): unknown;
+  evaluate(...args: any[]): unknown;
+}
+
+/** What tells a tf.GraphModel from other models. */
+interface GraphModelType {
+  readonly modelVersion: string;
+  execute(...args: any[]): unknown;
+}
+
+/**
+ * Runs a model of tfjs-layers compiled: `predict`, `evaluate`, `fit` and `trainOnBatch` take and give what the model's
+ * own methods do, by promises. Its weights and its optimizer's slots are those of `model`. Dropout and noise layers draw
+ * anew in each step, from `options.seed`.
+ *
+ * @param model a tf.Sequential or tf.LayersModel; all but `predict` need `model.compile` before, as ever.
+ */
+export function compileModel(model: LayersModelType, options?: JitOptions): CompiledModel;
+/**
+ * Runs a graph model of tfjs-converter compiled: `predict` and `execute` take and give what the model's own methods do, by
+ * promises. Its weights are constants of the programs.
+ *
+ * @param model as `tf.loadGraphModel` gives it. With `options.graphBreaks`, nodes that need values while the graph runs,
+ *   such as loops, run operation by operation on the current backend, and all before them compiled.
+ * @throws CompilerError, by the promises, that names the nodes that can't be compiled.
+ */
+export function compileModel(model: GraphModelType, options?: JitOptions): CompiledGraphModel;
+export function compileModel(model: object, options: JitOptions = {}): CompiledModel | CompiledGraphModel {
+  return isGraphModel(model)
+    ? compileGraphModel(model as GraphModel, options)
+    : compileLayersModel(model, options);
+}
