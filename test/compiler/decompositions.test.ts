@@ -23,3 +23,29 @@ test('a kernel that no program can hold is an error with the reason', () => {
       'program has fixed shapes: call it outside of the compiled function, on tensors that the function returns.',
   );
 });
+
+test('what a trace knows of sparse tensors is checked', () => {
+  const reshape = (to: number[]) => () =>
+    evalShape(
+      () => tf.sparse.sparseReshape([[0, 0, 1]], [2, 3, 4], tf.tensor1d(to, 'int32')).outputShape as any,
+    );
+  expect(reshape([4, -1])).not.toThrow();
+  expect(reshape([4, 6])).not.toThrow();
+  expect(reshape([-1, -1])).toThrow('only one output dimension may be -1, not both 0 and 1');
+  expect(reshape([4, -6])).toThrow('size 1 must be non-negative, not -6');
+  expect(reshape([5, -1])).toThrow('requires a multiple of 5');
+  expect(reshape([0, -1])).toThrow('unless all specified input sizes are non-zero');
+  expect(reshape([4, 5])).toThrow('a tensor with 24 dense values, but the requested shape has 20');
+  const sums = (rows: number[], ids: number[]) => () =>
+    evalShape(() => tf.sparse.sparseSegmentSum([[1], [2]], rows, ids) as any);
+  expect(sums([0, 1, 1], [0, 0, 2])()).toMatchObject({ shape: [3, 1] });
+  expect(sums([], [])()).toMatchObject({ shape: [0, 1] });
+  expect(sums([0, 1], [0, -1])).toThrow('segment ids must be >= 0');
+  expect(sums([0, 1, 0], [0, 2, 1])).toThrow('segment ids are not increasing');
+  expect(sums([0, 1, 0], [-1, 0, 1])).toThrow('Segment id -1 out of range [0, 2)');
+  expect(sums([0, 2], [0, 1])).toThrow('Bad: indices[1] == 2 out of range [0, 2)');
+  const indices = { shape: [2], dtype: 'int32' } as const;
+  expect(
+    evalShape((rows: any) => tf.sparse.sparseSegmentMean([[1], [2]], rows, [0, 1]) as any, indices),
+  ).toMatchObject({ shape: [2, 1] });
+});

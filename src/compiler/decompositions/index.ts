@@ -10,6 +10,7 @@ import { numberDecompositions, numberVariants } from './numbers.js';
 import { rearrangementDecompositions } from './rearrangements.js';
 import { resizingDecompositions } from './resizing.js';
 import { samplingDecompositions } from './samplingImages.js';
+import { sparseDecompositions } from './sparse.js';
 import { volumeDecompositions } from './volumes.js';
 
 defineDecompositions(fusedDecompositions);
@@ -21,6 +22,7 @@ defineDecompositions(einsumDecompositions);
 defineDecompositions(rearrangementDecompositions);
 defineDecompositions(resizingDecompositions);
 defineDecompositions(samplingDecompositions);
+defineDecompositions(sparseDecompositions);
 defineDecompositions(volumeDecompositions);
 defineVariants(channelsFirstVariants);
 defineVariants(indexingVariants);

@@ -23,7 +23,7 @@ const checked = (indices: tf.Tensor, limit: number): tf.Tensor =>
  * Sums of the rows [n, size] by segment, [segments, size]. Unlike tf.unsortedSegmentSum's, a row that is not finite
  * reaches no other segment on any engine.
  */
-const sumRows = (x: tf.Tensor, segmentIds: tf.Tensor, numSegments: number): tf.Tensor =>
+export const sumRows = (x: tf.Tensor, segmentIds: tf.Tensor, numSegments: number): tf.Tensor =>
   runKernel('UnsortedSegmentSum', { x, segmentIds }, { numSegments, isExact: true });
 
 /** Rows of a tensor that indices address by its first `depth` axes. */
@@ -157,28 +157,6 @@ const searchSorted: Decomposition = ({ sortedSequence, values }, { side }) => {
   return right;
 };
 
-/** The indices of a sparse tensor's elements in another shape, one of whose sizes may be -1. */
-const sparseReshape: Decomposition = ({ inputIndices, inputShape, newShape }) => {
-  const [one, unknown] = [scalarInt(1), tf.equal(newShape!, scalarInt(-1))];
-  const known = tf.prod(tf.where(unknown, one, newShape!));
-  const shape = tf.where(unknown, tf.floorDiv(tf.prod(inputShape!), known), newShape!);
-  const stridesOf = (sizes: tf.Tensor): tf.Tensor => tf.cumprod(sizes, 0, true, true);
-  const at = tf.sum(tf.mul(inputIndices!, stridesOf(inputShape!)), 1, true);
-  return [tf.mod(tf.floorDiv(at, stridesOf(shape)), shape), shape];
-};
-
-/** Sums, or means, of chosen rows by segment; the last segment's id, which must be known, gives their number. */
-const sparseSegments =
-  (isMean: boolean): Decomposition =>
-  ({ data, indices, segmentIds }) => {
-    const segments = segmentIds!.size === 0 ? 0 : segmentIds!.dataSync().at(-1)! + 1;
-    const rows = tf.reshape(data!, [data!.shape[0]!, -1]);
-    const sums = sumRows(tf.gather(rows, indices as tf.Tensor1D), segmentIds!, segments);
-    const counts = sumRows(tf.ones([segmentIds!.size, 1], data!.dtype as 'float32'), segmentIds!, segments);
-    const result = isMean ? tf.div(sums, tf.maximum(counts, tf.onesLike(counts))) : sums;
-    return tf.reshape(result, [segments, ...data!.shape.slice(1)]);
-  };
-
 const diag: Decomposition = ({ x }) => {
   const flat = tf.reshape(x!, [x!.size]);
   const isOn = tf.equal(column(x!.size), tf.range(0, x!.size, 1, 'int32'));
@@ -206,9 +184,6 @@ export const indexingDecompositions: DecompositionTable = {
   ScatterNd: scatterNd,
   TensorScatterUpdate: tensorScatterUpdate,
   SparseToDense: sparseToDense,
-  SparseReshape: sparseReshape,
-  SparseSegmentSum: sparseSegments(false),
-  SparseSegmentMean: sparseSegments(true),
   Bincount: bincount,
   DenseBincount: denseBincount,
   SearchSorted: searchSorted,
