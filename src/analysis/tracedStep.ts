@@ -1,5 +1,5 @@
 /** @file Trace of a training step without values: FLOPs, saved activations and output shapes by layer. */
-import { nodeFlops, productPrecision, viewedValues } from '../compiler/cost.js';
+import { executions, nodeFlops, productPrecision, viewedValues } from '../compiler/cost.js';
 import {
   byteSize,
   type FlatLayout,
@@ -79,7 +79,7 @@ function traceForward(
   const { graph } = observeCalls(note, () => traceProgram(forwardStep(task), specs, { abstract: true }));
   const flops = new Map<string, number>();
   const optimized = optimize(graph);
-  for (const node of optimized.nodes) add(flops, node.scope, nodeFlops(node));
+  for (const { node, times } of executions(optimized)) add(flops, node.scope, times * nodeFlops(node));
   return { flops, outputShapes: new Map([...called, ...shapes]), precision: productPrecision(optimized) };
 }
 

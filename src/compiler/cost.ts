@@ -38,12 +38,28 @@ export function nodeFlops({ op, inputs, outputs, attrs }: Node): number {
 /** Whether a node is a matrix product or a convolution. */
 export const isProduct = ({ op }: Node): boolean => ruleOf(op).isProduct === true;
 
+/** A node, and how often a run executes it. */
+interface Execution {
+  readonly node: Node;
+  readonly times: number;
+}
+
+/** The nodes of a graph and of the bodies that it repeats. Of two branches, the one with more FLOPs counts. */
+export function executions({ nodes }: Graph, times = 1): Execution[] {
+  return nodes.flatMap((node): Execution[] => {
+    if (node.bodies === undefined) return [{ node, times }];
+    const inner = node.bodies.map((body) => executions(body, times * Number(node.attrs.length ?? 1)));
+    const flops = inner.map((all) => all.reduce((sum, { node, times }) => sum + times * nodeFlops(node), 0));
+    return inner[flops.indexOf(Math.max(...flops))]!;
+  });
+}
+
 /** The precision of most product FLOPs of a graph; MFU uses the peak of that precision. */
-export function productPrecision({ nodes }: Graph): Precision {
+export function productPrecision(graph: Graph): Precision {
   let balance = 0;
-  for (const node of nodes) {
+  for (const { node, times } of executions(graph)) {
     if (!isProduct(node)) continue;
-    balance += precisionOf(node.attrs) === 'bfloat16' ? nodeFlops(node) : -nodeFlops(node);
+    balance += times * (precisionOf(node.attrs) === 'bfloat16' ? nodeFlops(node) : -nodeFlops(node));
   }
   return balance > 0 ? 'bfloat16' : 'float32';
 }
@@ -51,13 +67,17 @@ export function productPrecision({ nodes }: Graph): Precision {
 /** Costs of a graph, without optimization. */
 export function graphCost(graph: Graph): Cost {
   const byOp: Record<string, OpCost> = {};
-  for (const node of graph.nodes) {
+  for (const { node, times } of executions(graph)) {
     const { op, inputs, outputs } = node;
     const known = byOp[op] ?? { count: 0, flops: 0, bytes: 0 };
     const moved = VIEWS.has(op)
       ? 0
       : [...inputs, ...outputs].reduce((sum, value) => sum + byteSize(value), 0);
-    byOp[op] = { count: known.count + 1, flops: known.flops + nodeFlops(node), bytes: known.bytes + moved };
+    byOp[op] = {
+      count: known.count + times,
+      flops: known.flops + times * nodeFlops(node),
+      bytes: known.bytes + times * moved,
+    };
   }
   const total = (pick: (cost: OpCost) => number): number =>
     Object.values(byOp).reduce((sum, cost) => sum + pick(cost), 0);
@@ -106,9 +126,10 @@ export function peakMemory(graph: Graph, elsewhere: Iterable<Value> = []): numbe
   for (const value of pinned) if (!uncounted.has(value)) live += byteSize(value);
   let peak = live;
   const comesAndGoes = (value: Value): boolean => !pinned.has(value) && !viewed.has(value);
-  graph.nodes.forEach(({ inputs, outputs }, i) => {
+  graph.nodes.forEach(({ inputs, outputs, bodies = [] }, i) => {
     for (const output of outputs) if (comesAndGoes(output)) live += byteSize(output);
-    peak = Math.max(peak, live);
+    const within = bodies.map((body) => peakMemory(body, body.inputs));
+    peak = Math.max(peak, live + Math.max(0, ...within));
     const dying = new Set([...inputs.map(memoryOf), ...outputs]);
     for (const value of dying)
       if (comesAndGoes(value) && (lastReader.get(value) ?? i) <= i) live -= byteSize(value);

@@ -7,8 +7,8 @@
  * repeated or resumed would end with other bits. So a program that happens to be compiled already still counts its
  * compiling, and no run begins on one engine and goes on with another as soon as that is ready.
  */
-import { isProduct, nodeFlops, VIEWS } from './cost.js';
-import type { Graph } from './ir.js';
+import { executions, isProduct, nodeFlops, VIEWS } from './cost.js';
+import type { Graph, Node } from './ir.js';
 import { byteSize, type TensorSpec } from './tensors.js';
 
 /** Properties of graphs on which their time depends. */
@@ -31,24 +31,26 @@ const bytesOf = (values: readonly TensorSpec[]): number =>
   values.reduce((sum, value) => sum + byteSize(value), 0);
 
 function measure(graphs: readonly Graph[]): Measures {
-  const nodes = graphs.flatMap((graph) => graph.nodes.filter(({ op }) => !VIEWS.has(op)));
+  const executed = graphs.flatMap((graph) => executions(graph)).filter(({ node }) => !VIEWS.has(node.op));
   const kinds = new Set(
-    nodes.map(
-      ({ op, inputs, outputs }) => `${op} ${[...inputs, ...outputs].map(({ shape }) => shape).join(' ')}`,
+    executed.map(
+      ({ node: { op, inputs, outputs } }) =>
+        `${op} ${[...inputs, ...outputs].map(({ shape }) => shape).join(' ')}`,
     ),
   );
-  const products = nodes.filter(isProduct);
-  const others = nodes.filter((node) => !isProduct(node));
-  const convolutions = products.filter(({ op }) => op.startsWith('Conv'));
-  const matrices = products.filter(({ op }) => !op.startsWith('Conv'));
-  const flops = (of: typeof nodes): number => of.reduce((sum, node) => sum + nodeFlops(node), 0);
+  const products = executed.filter(({ node }) => isProduct(node));
+  const others = executed.filter(({ node }) => !isProduct(node));
+  const convolutions = products.filter(({ node }) => node.op.startsWith('Conv'));
+  const matrices = products.filter(({ node }) => !node.op.startsWith('Conv'));
+  const sum = (of: typeof executed, measureOf: (node: Node) => number): number =>
+    of.reduce((total, { node, times }) => total + times * measureOf(node), 0);
   return {
-    operations: nodes.length,
+    operations: executed.length,
     distinct: kinds.size,
-    matrixFlops: flops(matrices),
-    convolutionFlops: flops(convolutions),
-    packedBytes: bytesOf(matrices.map(({ inputs }) => inputs[1]!)),
-    movedBytes: bytesOf(others.flatMap(({ inputs, outputs }) => [...inputs, ...outputs])),
+    matrixFlops: sum(matrices, nodeFlops),
+    convolutionFlops: sum(convolutions, nodeFlops),
+    packedBytes: sum(matrices, ({ inputs }) => byteSize(inputs[1]!)),
+    movedBytes: sum(others, ({ inputs, outputs }) => bytesOf([...inputs, ...outputs])),
     outputBytes: bytesOf(graphs.flatMap(({ outputs }) => outputs)),
   };
 }

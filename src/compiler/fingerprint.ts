@@ -1,10 +1,12 @@
 /** @file Fingerprints of traced programs: equal where equal inputs give equal outputs, to the bit. */
 import { createHash } from 'node:crypto';
-import type { Attrs, Node, Value } from './ir.js';
+import { executions } from './cost.js';
+import type { Attrs, Graph, Node, Value } from './ir.js';
 import { formatSpec } from './tensors.js';
 import type { Program } from './tracedProgram.js';
 
 type Attr = Attrs[string];
+type Traced = Pick<Program, 'graph' | 'inputPaths' | 'outputPaths'>;
 
 /** Numbers that print alike are told apart. */
 const numberText = (value: number): string => (Object.is(value, -0) ? '-0' : String(value));
@@ -27,7 +29,7 @@ class Definitions {
   private readonly names = new Map<Value, string>();
   private readonly makers = new Map<Value, Node>();
 
-  constructor({ graph, inputPaths }: Program) {
+  constructor({ graph, inputPaths }: Traced) {
     for (const node of graph.nodes) for (const output of node.outputs) this.makers.set(output, node);
     graph.inputs.forEach((input, i) => {
       this.names.set(input, `input ${JSON.stringify(inputPaths[i])} ${formatSpec(input)}`);
@@ -59,12 +61,13 @@ class Definitions {
       this.names.set(value, `constant ${contents} ${formatSpec(value)}`);
       return;
     }
-    const { op, inputs, outputs, attrs } = node;
+    const { op, inputs, outputs, attrs, bodies = [] } = node;
     const settings = Object.keys(attrs)
       .sort()
       .map((name) => `${name}=${attrText(attrs[name]!)}`);
     const operands = inputs.map((input) => this.names.get(input));
-    const text = `${op} {${settings.join()}} (${operands.join()}) ${outputs.map(formatSpec).join()}`;
+    const inner = bodies.map((body) => ` ${bodyFingerprint(body)}`);
+    const text = `${op} {${settings.join()}} (${operands.join()}) ${outputs.map(formatSpec).join()}${inner.join('')}`;
     let number = this.numbers.get(text);
     if (number === undefined) this.numbers.set(text, (number = this.numbers.size));
     outputs.forEach((output, i) => {
@@ -80,15 +83,24 @@ class Definitions {
 /** Equal for programs that do the same operations on the same shapes: they cost the same, whatever their numbers are. */
 export function operationsOf({ graph, inputPaths }: Program): string {
   const inputs = graph.inputs.map((input, i) => `${inputPaths[i]} ${formatSpec(input)}`);
-  const nodes = graph.nodes.map(({ op, outputs }) => `${op} ${outputs.map(formatSpec).join()}`);
+  const nodes = executions(graph).map(
+    ({ node: { op, outputs }, times }) => `${times} ${op} ${outputs.map(formatSpec).join()}`,
+  );
   return digest([...inputs, ...nodes].join('\n'));
 }
+
+const bodyFingerprint = (graph: Graph): string =>
+  fingerprint({
+    graph,
+    inputPaths: graph.inputs.map((_, i) => String(i)),
+    outputPaths: graph.outputs.map((_, i) => String(i)),
+  });
 
 /**
  * The fingerprint of a program that was traced with its constants. Layers' names, the order in which operations that do
  * not depend on each other were recorded, and results that nobody reads make no difference.
  */
-export function fingerprint(program: Program): string {
+export function fingerprint(program: Traced): string {
   const definitions = new Definitions(program);
   const { graph, outputPaths } = program;
   const results = graph.outputs.map((output, i) => [outputPaths[i], definitions.nameOf(output)]);

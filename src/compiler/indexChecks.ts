@@ -2,7 +2,7 @@
  * @file Range checks of indices. Indices in a program's inputs are checked before it runs; gathers check computed ones
  * as it runs.
  */
-import { type Graph, ints, type Node, newValue, producers, rewrite, type Value } from './ir.js';
+import { type Graph, ints, mapBodies, type Node, newValue, producers, rewrite, type Value } from './ir.js';
 import { eliminateDeadCode } from './passes/dce.js';
 import { forEachElement } from './rules/elementwiseRules.js';
 import { ruleOf } from './rules/index.js';
@@ -157,6 +157,14 @@ export interface CheckedGraph {
  * @throws CompilerError for a constant out of range.
  */
 export function checkIndices(traced: Graph): CheckedGraph {
+  return check(
+    mapBodies(traced, (body) => check(body, true).graph),
+    false,
+  );
+}
+
+/** @param isBody whether inputs are values of the program, which only exist as it runs. */
+function check(traced: Graph, isBody: boolean): CheckedGraph {
   const live = eliminateDeadCode(traced);
   const made = producers(live);
   const checks = new Map<string, IndexCheck>();
@@ -174,7 +182,7 @@ export function checkIndices(traced: Graph): CheckedGraph {
     if (root.data !== undefined) {
       const bad = findBad(check, root.data);
       if (bad >= 0) throw new CompilerError(`${node.op}: ${problemOf(root.data[bad]!, check)}.`);
-    } else if (made.has(root)) {
+    } else if (isBody || made.has(root)) {
       if (node.op === 'GatherV2' && positions === null)
         gathered.set(root, Math.min(limit, gathered.get(root) ?? limit));
       else if (!((gathered.get(root) ?? limit + 1) <= limit)) computed.add(node.inputs[operand]!);

@@ -29,6 +29,8 @@ export interface Node {
   readonly scope: string;
   /** The call that made it or, in a gradient, the call that is differentiated; set where calls are kept. */
   readonly call?: Error;
+  /** What a loop repeats, or the branches of a choice. Bodies read their own inputs, their own values and constants. */
+  readonly bodies?: readonly Graph[];
 }
 
 /** A program: nodes in an order in which each comes after the nodes whose outputs it reads. */
@@ -51,6 +53,37 @@ let nextId = 0;
 export function newValue({ shape, dtype }: TensorSpec, extra?: { name?: string; data?: HostArray }): Value {
   const id = nextId++;
   return extra === undefined ? { id, shape, dtype } : { id, shape, dtype, ...extra };
+}
+
+/** A copy of a graph with values of its own. */
+export function copyGraph(graph: Graph): Graph {
+  const values = new Map<Value, Value>();
+  const copy = (value: Value): Value => {
+    const known = values.get(value);
+    if (known !== undefined || value.data !== undefined) return known ?? value;
+    const made = newValue(value);
+    values.set(value, made);
+    return made;
+  };
+  return {
+    inputs: graph.inputs.map(copy),
+    nodes: graph.nodes.map((node) => ({
+      ...node,
+      inputs: node.inputs.map(copy),
+      outputs: node.outputs.map(copy),
+      ...(node.bodies && { bodies: node.bodies.map(copyGraph) }),
+    })),
+    outputs: graph.outputs.map(copy),
+  };
+}
+
+/** The graph with each body of its nodes replaced. */
+export function mapBodies(graph: Graph, map: (body: Graph) => Graph): Graph {
+  if (!graph.nodes.some(({ bodies }) => bodies)) return graph;
+  const nodes = graph.nodes.map((node) =>
+    node.bodies === undefined ? node : { ...node, bodies: node.bodies.map(map) },
+  );
+  return { ...graph, nodes };
 }
 
 /** The node behind each value; inputs and constants are absent. */

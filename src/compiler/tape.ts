@@ -2,7 +2,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 
 /** An operation on the tape. */
-interface TapeNode {
+export interface TapeNode {
   readonly inputs: Readonly<Record<string, tf.Tensor>>;
   readonly outputs: readonly tf.Tensor[];
   readonly saved?: readonly tf.Tensor[];
@@ -27,3 +27,28 @@ export const gradientsBy = (f: () => tf.Tensor, xs: readonly tf.Tensor[], dy?: t
     .engine()
     .gradients(f, [...xs], dy, true)
     .grads.map((gradient, i) => gradient ?? tf.zerosLike(xs[i]!));
+
+/** A tape, and tfjs's depths of nested gradients and kernels. */
+interface TapeState {
+  activeTape: TapeNode[] | null;
+  gradientDepth: number;
+  kernelDepth: number;
+}
+
+/** tfjs's engine, as far as bodies of loops and branches need it. */
+export const taping = tf.engine() as unknown as {
+  isTapeOn(): boolean;
+  readonly state: TapeState & { readonly nextTensorId: number };
+} & Pick<TapeKeeper, 'addTapeNode'>;
+
+/** Runs `f` while operations are recorded on this tape alone; on none for null. */
+export function onTape<T>(tape: TapeNode[] | null, f: () => T): T {
+  const { state } = taping;
+  const { activeTape, gradientDepth, kernelDepth } = state;
+  Object.assign(state, { activeTape: tape, gradientDepth: tape === null ? 0 : 1, kernelDepth: 0 });
+  try {
+    return f();
+  } finally {
+    Object.assign(state, { activeTape, gradientDepth, kernelDepth });
+  }
+}

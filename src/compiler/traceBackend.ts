@@ -1,5 +1,5 @@
 /** @file tfjs's tracing backend: kernels that record a graph instead of computing. */
-import { type Attrs, type Node, newValue, type Value } from './ir.js';
+import { type Attrs, type Graph, type Node, newValue, type Value } from './ir.js';
 import { notePrecision } from './precision.js';
 import { currentMark, type Mark } from './regions.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
@@ -59,6 +59,8 @@ export interface Trace {
   readonly marks: { set(node: Node, mark: Mark): unknown };
   /** Names of values for the policies of checkpoints. */
   readonly names: { set(value: Value, name: string): unknown };
+  /** What stands for a tensor in the body of a loop or of a branch; absent in the trace of a whole program. */
+  within?(tensor: tf.TensorInfo, value: Value): Value;
 }
 
 /** Whether all values are equal. A plain loop: callbacks would take most of the time of tracing a large model. */
@@ -79,15 +81,19 @@ export class TraceBackend extends tf.KernelBackend {
   /** The active trace. */
   current: Trace | null = null;
 
-  record(op: string, given: readonly Value[], raw: RawAttrs): readonly Value[] {
+  record(op: string, given: readonly Value[], raw: RawAttrs, bodies?: readonly Graph[]): readonly Value[] {
     const rule = ruleOf(op);
     const dtypes = rule.takes?.(given);
     const inputs = dtypes === undefined ? given : given.map((value, i) => this.cast(value, dtypes[i]!));
     const attrs: Attrs = withinRule(op, () => rule.attrs?.(raw, inputs)) ?? {};
     if (attrs.precision !== undefined) notePrecision(raw);
-    const outputs = inferOutputs(op, inputs, attrs).map((output) => newValue(output));
+    const outputs = inferOutputs(op, inputs, attrs, bodies).map((output) => newValue(output));
     const call = currentCall();
-    const node: Node = { op, inputs, outputs, attrs, scope: currentScope(), ...(call && { call }) };
+    const node: Node = {
+      ...{ op, inputs, outputs, attrs, scope: currentScope() },
+      ...(call && { call }),
+      ...(bodies && { bodies }),
+    };
     this.current!.nodes.push(node);
     const mark = currentMark();
     if (mark !== null) this.current!.marks.set(node, mark);
@@ -113,7 +119,7 @@ export class TraceBackend extends tf.KernelBackend {
       const data = hostArrayFrom(dtype, values as unknown as ArrayLike<number>);
       stored.value = newValue({ shape, dtype }, { data });
     }
-    return stored.value;
+    return this.current?.within?.(info, stored.value) ?? stored.value;
   }
 
   /**

@@ -6,7 +6,7 @@ import { REFUSED, refusalError } from './decompositions/refused.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes } from './gradientScopes.js';
 import { refuseHostDraws } from './hostDraws.js';
-import { type Graph, type Node, newValue, type Value } from './ir.js';
+import { type Attrs, type Graph, type Node, newValue, type Value } from './ir.js';
 import { rematerialize } from './passes/rematerialize.js';
 import { notePrecision, type Precision, runInPrecision } from './precision.js';
 import type { Mark } from './regions.js';
@@ -227,6 +227,38 @@ export function recordOp(op: string, inputs: readonly tf.Tensor[], attrs: RawAtt
   const trace = traceBackend();
   const given = inputs.map((input) => trace.unwrap(input));
   return trace.record(op, given, attrs).map(tensorOf);
+}
+
+/** Records a loop or a choice with its bodies. */
+export function recordBodies(
+  op: string,
+  inputs: readonly tf.Tensor[],
+  attrs: Attrs,
+  bodies: readonly Graph[],
+): tf.Tensor[] {
+  const trace = traceBackend();
+  const given = inputs.map((input) => trace.unwrap(input));
+  return trace.record(op, given, attrs, bodies).map(tensorOf);
+}
+
+/** Has the operations that `f` calls recorded in `nodes`, as those of a body within the current trace. */
+export function recordWithin(
+  nodes: Node[],
+  within: NonNullable<Trace['within']>,
+  f: (trace: { unwrap(tensor: tf.Tensor): Value; wrap(value: Value): tf.Tensor }) => void,
+): void {
+  const trace = traceBackend();
+  const { abstract, constants, kept } = trace.current!;
+  const { current: enclosing } = trace;
+  // A gradient computes each turn again as it is, without marks of checkpoints.
+  const [marks, names] = [new Map<Node, Mark>(), new Map<Value, string>()];
+  trace.current = { abstract, constants, kept, nodes, within, marks, names };
+  try {
+    // Results leave through variables, since tidy walks its function's result.
+    tf.engine().tidy(() => f({ unwrap: (tensor) => trace.unwrap(tensor), wrap: tensorOf }));
+  } finally {
+    trace.current = enclosing;
+  }
 }
 
 /** Runs `f` with tfjs's backend `name`, which must be ready, then switches back. */

@@ -7,6 +7,7 @@ import type { NumberField, OptimizerTrace } from './optimizerTrace.js';
 
 type Graph = Program['graph'];
 type Value = Graph['inputs'][number];
+type Node = Graph['nodes'][number];
 
 /** A number of an optimizer that a program reads, and the factor, 1 or -1, that it is read with. */
 export interface NumberInput extends NumberField {
@@ -69,11 +70,33 @@ function findNumbers(
     return (
       node.op === other?.op &&
       JSON.stringify(node.attrs) === JSON.stringify(other.attrs) &&
-      allAgree(node.inputs, other.inputs)
+      allAgree(node.inputs, other.inputs) &&
+      sameBodies(node.bodies, other.bodies)
     );
   });
   const isSame = sameNodes && first.nodes.length === second.nodes.length;
   return isSame && allAgree(first.outputs, second.outputs) ? found : undefined;
+}
+
+/** Whether bodies are the same, their constants included: a number within one is no input. */
+function sameBodies(first: Node['bodies'] = [], second: Node['bodies'] = []): boolean {
+  const same = (a: Value, b: Value): boolean =>
+    a.data === undefined || b.data === undefined ? a.data === b.data : sameData(a.data, b.data);
+  const allSame = (a: readonly Value[], b: readonly Value[]): boolean =>
+    a.length === b.length && a.every((value, i) => same(value, b[i]!));
+  return first.every(({ nodes, outputs }, k) => {
+    const other = second[k]!;
+    const isSame = nodes.every((node, i) => {
+      const { op, attrs, inputs, bodies } = other.nodes[i]!;
+      return (
+        node.op === op &&
+        JSON.stringify(node.attrs) === JSON.stringify(attrs) &&
+        allSame(node.inputs, inputs) &&
+        sameBodies(node.bodies, bodies)
+      );
+    });
+    return nodes.length === other.nodes.length && isSame && allSame(outputs, other.outputs);
+  });
 }
 
 /** The program with these constants as further inputs, below `numbers`. */

@@ -70,10 +70,12 @@ class AnyRows {
     this.emit('Reshape', ['batch/shape', 'batch/none'], ROWS);
     this.emit('Cast', [ROWS], ROWS_FLOAT, { to: OnnxType.float32 });
     this.each(
+      this.models,
       (model) => model.initializers,
       (constants) => this.constant(constants),
     );
     const nodes = this.each(
+      this.models,
       (model) => model.nodes,
       (counterparts) => this.node(counterparts),
     );
@@ -81,8 +83,12 @@ class AnyRows {
     return { ...first, inputs, outputs, initializers: this.initializers, nodes: all };
   }
 
-  private each<T, U>(listOf: (model: OnnxModel) => readonly T[], act: (counterparts: Three<T>) => U): U[] {
-    const [a, b, c] = three(this.models, listOf);
+  private each<T, U>(
+    models: Three<OnnxModel>,
+    listOf: (model: OnnxModel) => readonly T[],
+    act: (counterparts: Three<T>) => U,
+  ): U[] {
+    const [a, b, c] = three(models, listOf);
     if (a.length !== b.length || a.length !== c.length) throw this.unlike('the number of its operations');
     return a.map((value, i) => act([value, b[i]!, c[i]!]));
   }
@@ -105,7 +111,7 @@ class AnyRows {
   }
 
   private valueInfos(listOf: (model: OnnxModel) => readonly OnnxValueInfo[]): OnnxValueInfo[] {
-    return this.each(listOf, (infos) => this.valueInfo(infos));
+    return this.each(this.models, listOf, (infos) => this.valueInfo(infos));
   }
 
   private valueInfo(infos: Three<OnnxValueInfo>): OnnxValueInfo {
@@ -146,11 +152,18 @@ class AnyRows {
     const [first] = values;
     if (typeof first === 'object' && 'graph' in first) {
       const graphs = three(values, (value) => (value as typeof first).graph);
-      // The bodies only copy; what they give has the batch among its dimensions.
-      const outputs = first.graph.outputs.map((_, i) =>
-        this.valueInfo(three(graphs, ({ outputs }) => outputs[i]!)),
+      const infosOf = (border: 'inputs' | 'outputs') =>
+        this.each(
+          graphs,
+          (graph) => graph[border],
+          (infos) => this.valueInfo(infos),
+        );
+      const nodes = this.each(
+        graphs,
+        (graph) => graph.nodes,
+        (counterparts) => this.node(counterparts),
       );
-      return { graph: { ...first.graph, outputs } };
+      return { graph: { ...first.graph, inputs: infosOf('inputs'), outputs: infosOf('outputs'), nodes } };
     }
     const [a, b, c] = three(values, (value) => JSON.stringify(value));
     if (a !== b || a !== c) throw this.unlike(what);

@@ -1,5 +1,5 @@
 /** @file ONNX model builder: value names, constants, and index type conversions. */
-import type { Node, Value } from '../ir.js';
+import type { Graph, Node, Value } from '../ir.js';
 import { type DType, hostArrayFrom, type Shape, type TensorSpec } from '../tensors.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
 import { OnnxType } from './proto.js';
@@ -17,10 +17,10 @@ export interface EmitOptions {
 
 /** Collects nodes and constants while a lowering walks the graph. */
 export class OnnxBuilder {
-  private readonly nodes: OnnxNode[] = [];
+  private nodes: OnnxNode[] = [];
   private readonly initializers: OnnxInitializer[] = [];
   private readonly names = new Map<Value, string>();
-  private readonly constants = new Map<string, string>();
+  private constants = new Map<string, string>();
   private next = 0;
   /** Path of the layer that new nodes belong to. */
   scope = '';
@@ -135,6 +135,30 @@ export class OnnxBuilder {
       return { graph: { inputs: [], outputs, initializers: [], nodes: [copy] } };
     });
     return this.emit('If', [condition], { attrs: { then_branch: then_branch!, else_branch: else_branch! } });
+  }
+
+  /**
+   * A body that reads the names around it. Constants are initializers of the whole model.
+   *
+   * @param inputs the body's own inputs; others have names already.
+   * @param write writes a node of the body.
+   */
+  body(graph: Graph, inputs: readonly Value[], write: (node: Node) => void): OnnxModel {
+    const [{ nodes, constants }, { scope }] = [this, this];
+    [this.nodes, this.constants] = [[], new Map(constants)];
+    const given = inputs.map((input) => ({ name: this.name(input), type: input.dtype, shape: input.shape }));
+    for (const node of graph.nodes) write(node);
+    const made = new Set(this.nodes.flatMap(({ outputs }) => outputs));
+    this.scope = scope;
+    const outputs = graph.outputs.map((output) => {
+      const name = this.name(output);
+      // Each result is a value of the body, and of its own.
+      const own = made.delete(name) ? name : this.emit('Identity', [name]);
+      return { name: own, type: output.dtype, shape: output.shape };
+    });
+    const body = { inputs: given, outputs, initializers: [], nodes: this.nodes };
+    [this.nodes, this.constants] = [nodes, constants];
+    return body;
   }
 
   /** A float32 value rounded to bfloat16, as float32; shared by all users. */

@@ -1,8 +1,8 @@
 /** @file Lowering of a graph to an ONNX model. */
-import { type Graph, producers, type Value } from '../ir.js';
+import { type Graph, mapBodies, producers, type Value } from '../ir.js';
 import { eliminateDeadCode, expandComposites, fuseMatMulAdd, optimize } from '../passes/index.js';
 import { OnnxBuilder } from './builder.js';
-import { loweringOf, lowerings } from './lowerings.js';
+import { lowerings, writeNode } from './lowerings.js';
 import { encodeModel, type OnnxModel } from './proto.js';
 
 /** ONNX name of input `i` of a program. */
@@ -18,7 +18,7 @@ export function prepareForOnnx(graph: Graph): Graph {
 /** An optimized graph without the composites that ONNX has no kernel for, simplified. */
 export function expandForOnnx(graph: Graph): Graph {
   const expanded = optimize(expandComposites(graph, (node) => node.op in lowerings));
-  return optimize(fuseMatMulAdd(expanded));
+  return optimize(fuseMatMulAdd(mapBodies(expanded, expandForOnnx)));
 }
 
 /**
@@ -47,17 +47,7 @@ export function lowerToOnnx(
     builder.bind(input, nameOf(i));
     taken.add(nameOf(i));
   });
-  for (const node of graph.nodes) {
-    builder.scope = node.scope;
-    const outputs = loweringOf(node)(
-      node,
-      node.inputs.map((input) => builder.name(input)),
-      builder,
-    );
-    node.outputs.forEach((output, i) => {
-      builder.bind(output, outputs[i]!);
-    });
-  }
+  for (const node of graph.nodes) writeNode(node, builder);
   builder.scope = '';
   const outputs = graph.outputs.map((output) => {
     const name = builder.name(output);

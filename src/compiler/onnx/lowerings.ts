@@ -19,6 +19,7 @@ import {
   toInt,
 } from './arithmetic.js';
 import { type Lowering, MICROSOFT, type OnnxBuilder } from './builder.js';
+import { controlLowerings } from './controlLowerings.js';
 import { indexingLowerings } from './indexingLowerings.js';
 import { OnnxType } from './proto.js';
 import { randomLowerings } from './randomLowerings.js';
@@ -179,6 +180,7 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
   ...Object.fromEntries(FUNCTIONS.map((op) => [op, ofFloats(same(op))])),
   ...Object.fromEntries(['Floor', 'Ceil', 'Round'].map((op) => [op, rounding(op)])),
   ...indexingLowerings,
+  ...controlLowerings(writeNode),
   ...randomLowerings,
   ...shapeLowerings,
   Select: select,
@@ -237,7 +239,7 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
 };
 
 /** The lowering of `node`. */
-export function loweringOf(node: Node): Lowering {
+function loweringOf(node: Node): Lowering {
   const lowering = lowerings[node.op];
   if (lowering === undefined) {
     throw new CompilerError(
@@ -246,4 +248,17 @@ export function loweringOf(node: Node): Lowering {
     );
   }
   return lowering;
+}
+
+/** Writes a node and binds its outputs. */
+export function writeNode(node: Node, builder: OnnxBuilder): void {
+  builder.scope = node.scope;
+  const outputs = loweringOf(node)(
+    node,
+    node.inputs.map((input) => builder.name(input)),
+    builder,
+  );
+  node.outputs.forEach((output, i) => {
+    builder.bind(output, outputs[i]!);
+  });
 }

@@ -119,6 +119,14 @@ function writeGraph(model: OnnxModel, name: string): ProtobufMessage {
   return graph;
 }
 
+/** The domains of a model's operators, those of bodies included. */
+function domainsOf({ nodes }: OnnxModel): Set<string> {
+  const bodies = nodes.flatMap(({ attrs }) =>
+    Object.values(attrs).flatMap((attr) => (typeof attr === 'object' && 'graph' in attr ? [attr.graph] : [])),
+  );
+  return new Set([...nodes.map(({ domain }) => domain), ...bodies.flatMap((body) => [...domainsOf(body)])]);
+}
+
 /** Where a model comes from. */
 export interface OnnxOrigin {
   readonly name: string;
@@ -135,7 +143,8 @@ export function encodeModel(model: OnnxModel, origin?: OnnxOrigin): Uint8Array {
   message
     .message(7, writeGraph(model, origin?.name ?? 'program'))
     .message(8, new ProtobufMessage().string(1, '').int(2, OPSET));
-  const domains = new Set(model.nodes.map(({ domain }) => domain).filter((domain) => domain !== ''));
+  const domains = domainsOf(model);
+  domains.delete('');
   for (const domain of domains)
     message.message(8, new ProtobufMessage().string(1, domain).int(2, MICROSOFT_OPSET));
   for (const [key, value] of Object.entries(origin?.metadata ?? {}))

@@ -49,6 +49,10 @@ export function eliminateCommonSubexpressions(graph: Graph): Graph {
   const constants = new ConstantPool();
   const seen = new Map<string, readonly Value[]>();
   return rewrite(graph, (node, emit) => {
+    if (node.bodies !== undefined) {
+      emit(node);
+      return node.outputs;
+    }
     const inputs = node.inputs.map((input) => (input.data ? constants.canonical(input) : input));
     const ids = inputs.map((input) => input.id);
     if (ruleOf(node.op).commutes) ids.sort((a, b) => a - b);

@@ -1,10 +1,11 @@
 /** @file Passes: functions from graph to graph. `optimize` runs them in order. */
-import type { Graph } from '../ir.js';
+import { type Graph, mapBodies } from '../ir.js';
 import { eliminateCommonSubexpressions } from './cse.js';
 import { eliminateDeadCode } from './dce.js';
 import { dropEmpties } from './empty.js';
 import { foldConstants } from './foldConstants.js';
 import { simplify } from './simplify.js';
+import { simplifyBodies } from './simplifyBodies.js';
 import { verify, verifyNoEmpties } from './verify.js';
 
 export { eliminateCommonSubexpressions } from './cse.js';
@@ -18,7 +19,8 @@ export { verifyNoEmpties } from './verify.js';
 
 /** Passes for every lowering: less computation, the same results. */
 export function optimize(graph: Graph): Graph {
-  let current = dropEmpties(eliminateDeadCode(graph));
+  let current = dropEmpties(eliminateDeadCode(simplifyBodies(eliminateDeadCode(graph))));
+  current = mapBodies(current, optimize);
   current = foldConstants(current);
   current = simplify(current);
   current = eliminateDeadCode(eliminateCommonSubexpressions(current));

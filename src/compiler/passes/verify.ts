@@ -32,7 +32,7 @@ export function verify(graph: Graph): void {
       if (pending.has(input)) fault(node, `it reads ${formatSpec(input)} before that is made`);
       checkConstant(node, input);
     }
-    const inferred = inferOutputs(node.op, node.inputs, node.attrs);
+    const inferred = inferOutputs(node.op, node.inputs, node.attrs, node.bodies);
     const { outputs } = node;
     if (inferred.length !== outputs.length || !inferred.every((spec, i) => isSame(spec, outputs[i]!)))
       fault(node, `from ${listed(node.inputs)}, expected ${listed(inferred)}, got ${listed(outputs)}`);

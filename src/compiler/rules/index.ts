@@ -1,6 +1,7 @@
 /** @file Rule table of all operations of a program. Composites register through `defineOp`. */
-import type { Attrs } from '../ir.js';
+import type { Attrs, Graph } from '../ir.js';
 import { CompilerError, type TensorSpec } from '../tensors.js';
+import { controlRules } from './controlRules.js';
 import { convolutionRules } from './convolutionRules.js';
 import { elementwiseRules } from './elementwiseRules.js';
 import { indexingRules } from './indexingRules.js';
@@ -21,7 +22,7 @@ export const kernelRules: Readonly<Record<string, OpRule>> = {
   ...convolutionRules,
 };
 
-const rules = new Map<string, OpRule>(Object.entries(kernelRules));
+const rules = new Map<string, OpRule>(Object.entries({ ...kernelRules, ...controlRules }));
 
 /** Registers a Luthier operation. */
 export function defineOp(name: string, rule: OpRule): void {
@@ -73,4 +74,5 @@ export const inferOutputs = (
   op: string,
   inputs: readonly TensorSpec[],
   attrs: Attrs,
-): readonly TensorSpec[] => withinRule(op, () => ruleOf(op).infer(inputs, attrs));
+  bodies: readonly Graph[] = [],
+): readonly TensorSpec[] => withinRule(op, () => ruleOf(op).infer(inputs, attrs, bodies));

@@ -1,5 +1,5 @@
 /** @file Rule of an operation: everything that holds in every lowering. */
-import type { Attrs } from '../ir.js';
+import type { Attrs, Graph } from '../ir.js';
 import { type DType, formatSpec, type HostTensor, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
 
 /** Attributes as tfjs passes them to a kernel. */
@@ -18,7 +18,11 @@ export interface OpRule {
   /** The dtypes that inputs are converted to before recording, like tfjs's kernels do. Absent: no conversion. */
   readonly takes?: (inputs: readonly TensorSpec[]) => readonly DType[];
   /** Shapes and dtypes of the outputs. Throws Misfit for inputs or attributes that lowerings need not support. */
-  readonly infer: (inputs: readonly TensorSpec[], attrs: Attrs) => readonly TensorSpec[];
+  readonly infer: (
+    inputs: readonly TensorSpec[],
+    attrs: Attrs,
+    bodies: readonly Graph[],
+  ) => readonly TensorSpec[];
   /** FLOPs of one execution; absent for operations that only move data. */
   readonly flops?: (inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attrs: Attrs) => number;
   /** Whether the operation consists of matrix products, which multiply in the current precision. */

@@ -36,9 +36,10 @@ export function attrsText(attrs: Attrs): string {
 export const withScopeText = (line: string, scope: string): string =>
   scope === '' ? line : `${line}  # ${scope}`;
 
-/** Prints inputs, constants, nodes in order, and outputs. */
-export function graphText({ inputs, nodes, outputs }: Graph): string {
-  const names = new ValueNames();
+/** Prints inputs, constants, nodes in order with their bodies, and outputs. */
+export const graphText = (graph: Graph): string => `${linesOf(graph, new ValueNames()).join('\n')}\n`;
+
+function linesOf({ inputs, nodes, outputs }: Graph, names: ValueNames): string[] {
   const given = (value: Value, what: string): string => `${names.of(value)} = ${formatSpec(value)} ${what}`;
   const lines = inputs.map((value) => given(value, `input ${value.name ?? ''}`.trimEnd()));
   const constants = new Set(
@@ -51,7 +52,10 @@ export function graphText({ inputs, nodes, outputs }: Graph): string {
     const operands = node.inputs.map((input) => names.of(input)).join(', ');
     return withScopeText(`${results} = ${types} ${node.op}(${operands})${attrsText(node.attrs)}`, node.scope);
   };
-  lines.push(...nodes.map(nodeText));
+  for (const node of nodes) {
+    lines.push(nodeText(node));
+    for (const body of node.bodies ?? []) lines.push(...linesOf(body, names).map((line) => `  ${line}`));
+  }
   lines.push(`return ${outputs.map((output) => names.of(output)).join(', ')}`);
-  return `${lines.join('\n')}\n`;
+  return lines;
 }

@@ -13,7 +13,10 @@ class Writer {
   write({ inputs, nodes, outputs }: Graph): void {
     for (const input of inputs)
       this.lines.push(`${this.numberOf(input)} input ${formatSpec(input)} ${JSON.stringify(input.name)}`);
-    for (const node of nodes) this.lines.push(this.nodeText(node));
+    for (const node of nodes) {
+      this.lines.push(this.nodeText(node));
+      for (const body of node.bodies ?? []) this.write(body);
+    }
     this.lines.push(`return ${this.numbersOf(outputs)}`);
   }
 
