@@ -53,7 +53,7 @@ function lengthOf(xs: Tree<tf.Tensor>, length: number | undefined): number {
 }
 
 /** The leaves of a new carry. @throws CompilerError that names the first leaf that differs from the old carry */
-export function carried(what: string, given: Tree<tf.Tensor>, made: Tree<tf.Tensor>): tf.Tensor[] {
+export function sameCarry(what: string, given: Tree<tf.Tensor>, made: Tree<tf.Tensor>): tf.Tensor[] {
   const before = flattenTree<tf.Tensor>(given, isTensor);
   const after = flattenTree<tf.Tensor>(made, isTensor);
   const paths = new Set(after.map(({ path }) => path));
@@ -238,7 +238,7 @@ export function scan<C extends Tree<tf.Tensor>, X extends Tree<tf.Tensor>, Y ext
         'scan: expected the body to return [carry, y], a pair of structures of tensors.',
       );
     const [next, y] = result as unknown as [C, Y];
-    const leaves = carried('scan: the body returns', init, next);
+    const leaves = sameCarry('scan: the body returns', init, next);
     example ??= y;
     return [leaves, flattenTree<tf.Tensor>(y, isTensor).map(({ value }) => value)];
   };

@@ -7,6 +7,7 @@ import { verifyNoEmpties } from '../passes/index.js';
 import { sizeOf } from '../tensors.js';
 import { EXPRESSIONS } from './expressions.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
+import { type Around, placeCond, placeScan } from './placeBodies.js';
 import type { Operand, PlacedOp } from './placedOps.js';
 import { repeatedViews, slotsOf, sourceView, VIEWS, withinPads } from './viewOps.js';
 import {
@@ -45,8 +46,7 @@ function writesTo(op: string, view: View): boolean {
   return inRows && (op === 'BatchMatMul' || op.startsWith('Attention') || isContiguous(view));
 }
 
-class Placement {
-  readonly ops: PlacedOp[] = [];
+class Placement implements Around {
   private readonly views = new Map<Value, View>();
   private readonly made: Map<Value, Node>;
   private readonly literals = new Map<Value, number>();
@@ -60,6 +60,7 @@ class Placement {
     private readonly buffers: Buffer[],
     private readonly constants: Value[],
     private readonly before: Pick<Graph, 'inputs' | 'outputs'> = { inputs: [], outputs: [] },
+    readonly ops: PlacedOp[] = [],
   ) {
     this.made = producers(graph);
   }
@@ -69,16 +70,36 @@ class Placement {
     graph.inputs.forEach((input, i) => {
       this.views.set(input, this.newView(input, { kind: 'input', index: before.inputs.length + i }));
     });
-    const late = graph.outputs.map((output, i) => this.placeOutput(output, before.outputs.length + i));
-    for (let i = graph.nodes.length - 1; i >= 0; i--) this.placeParts(graph.nodes[i]!);
-    for (const node of graph.nodes) this.visit(node);
-    late.forEach((copy, i) => {
-      if (copy) this.copy(this.operand(graph.outputs[i]!), copy, '');
-    });
+    this.fill(
+      graph.outputs.map((output, i) =>
+        this.newView(output, { kind: 'output', index: before.outputs.length + i }),
+      ),
+    );
     return this.ops;
   }
 
-  private newBuffer(size: number, storage: Storage, home: Home): Buffer {
+  /** Places the nodes so that the outputs end up in these views. */
+  private fill(results: readonly View[]): void {
+    const { graph } = this;
+    const late = graph.outputs.map((output, i) => !this.place(output, results[i]!));
+    for (let i = graph.nodes.length - 1; i >= 0; i--) this.placeParts(graph.nodes[i]!);
+    for (const node of graph.nodes) this.visit(node);
+    late.forEach((isLate, i) => {
+      if (isLate) this.copy(this.operand(graph.outputs[i]!), results[i]!, '');
+    });
+  }
+
+  placeBody(body: Graph, given: readonly Operand[], results: readonly View[]): void {
+    const inner = new Placement(body, new Set(), this.buffers, this.constants, undefined, this.ops);
+    body.inputs.forEach((input, i) => {
+      const operand = given[i]!;
+      if (typeof operand === 'number') inner.literals.set(input, operand);
+      else inner.views.set(input, operand);
+    });
+    inner.fill(results);
+  }
+
+  newBuffer(size: number, storage: Storage, home: Home): Buffer {
     const buffer = { id: this.buffers.length, size, storage, home };
     this.buffers.push(buffer);
     return buffer;
@@ -90,7 +111,7 @@ class Placement {
   }
 
   /** Copies an operand; `Overwrite` follows a copy to the same buffer. */
-  private copy(from: Operand, to: View, scope: string, op: 'Copy' | 'Overwrite' = 'Copy'): void {
+  copy(from: Operand, to: View, scope: string, op: 'Copy' | 'Overwrite' = 'Copy'): void {
     const type = storedDtype(to.buffer.storage);
     this.ops.push({ op, inputs: [from], types: [type], outputs: [to], attrs: {}, scope });
   }
@@ -108,12 +129,6 @@ class Placement {
     if (moved === null || !this.place(node.inputs[0]!, moved)) return false;
     this.views.set(value, view);
     return true;
-  }
-
-  /** Computes an output directly into the caller's memory, or schedules a final copy. */
-  private placeOutput(output: Value, index: number): View | null {
-    const view = this.newView(output, { kind: 'output', index });
-    return this.place(output, view) ? null : view;
   }
 
   /** Computes the pieces of a concatenation directly into the whole. */
@@ -136,6 +151,8 @@ class Placement {
       );
     } else if (node.op === 'Barrier') this.hold(node);
     else if (node.op === 'Concat' || node.op === 'Pack') this.join(node);
+    else if (node.op === 'Scan') placeScan(node, this);
+    else if (node.op === 'Cond') placeCond(node, this);
     else if (node.op === 'Tile') this.tile(node);
     else if (node.op === 'PadV2') this.pad(node);
     else if (VIEWS[node.op] !== undefined) this.view(node);
@@ -211,7 +228,13 @@ class Placement {
     this.copy(output, target, op.scope);
   }
 
-  private ensure(value: Value): View {
+  settle(value: Value, view: View): void {
+    const known = this.views.get(value);
+    if (known === undefined) this.views.set(value, view);
+    else this.copy(view, known, '');
+  }
+
+  ensure(value: Value): View {
     const view = this.views.get(value) ?? this.newView(value);
     this.views.set(value, view);
     return view;
@@ -263,7 +286,7 @@ class Placement {
   }
 
   /** The view of a value for an operation that takes no numbers. */
-  private memory(value: Value): View {
+  memory(value: Value): View {
     const operand = this.operand(value);
     if (typeof operand !== 'number') return operand;
     const view = this.newView(value);
@@ -272,7 +295,7 @@ class Placement {
   }
 
   /** The operand that stands for a value. */
-  private operand(value: Value): Operand {
+  operand(value: Value): Operand {
     const literal = this.literals.get(value);
     if (literal !== undefined) return literal;
     const known = this.views.get(value);

@@ -2,14 +2,12 @@
 import { type Graph, joinGraphs, type Value } from '../ir.js';
 import { blockRowsOf } from './blocks.js';
 import { writeProgram } from './emit/emitProgram.js';
-import { fuse } from './fusion.js';
-import { orderForFusion } from './fusionOrder.js';
 import { halvesOf, type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
-import { splitOnce } from './once.js';
 import { type Overwrite, overwritesOf } from './overwrites.js';
 import { prepareForNative } from './prepare.js';
-import { type Chain, inTurn, joinSchedules, type Schedule, schedule } from './stages.js';
+import { fuseSegments, scheduleSegments, unitsOfSegments } from './scheduleLoops.js';
+import { type Chain, inTurn, type Schedule } from './stages.js';
 import { contract, keepInRegisters, roundStorage } from './storage.js';
 import { type Plan, plan } from './threadSteps.js';
 import { hasRule, type Unit } from './units.js';
@@ -55,16 +53,10 @@ export function planNative(
   { ops, later, constants }: Layout,
   frozen: ReadonlySet<number> = new Set(),
 ): NativePlan {
-  const turns = [ops, later].map((turn) => {
-    const { once, rest, isKept } = splitOnce(orderForFusion(turn), frozen);
-    const [early, late] = [fuse(once), fuse(rest)];
-    return { early, late, isKept };
-  });
-  const units = turns.flatMap(({ early, late }) => [...early, ...late]);
+  const turns = [ops, later].map((turn) => fuseSegments(turn, frozen));
+  const units = turns.flatMap(unitsOfSegments);
   keepInRegisters(units);
-  const scheduled = turns
-    .map(({ early, late, isKept }) => joinSchedules(schedule(early), schedule(late, isKept)))
-    .reduce(inTurn);
+  const scheduled = turns.map(scheduleSegments).reduce(inTurn);
   contract(scheduled.stages);
   roundStorage(scheduled.stages);
   const planned = plan(scheduled);

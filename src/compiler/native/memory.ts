@@ -4,7 +4,7 @@ import type { Chain } from './stages.js';
 import { rowLength } from './storage.js';
 import type { Plan, Step } from './threadSteps.js';
 import { readsOf, type Unit, writesOf } from './units.js';
-import { type Buffer, storageBytes } from './views.js';
+import { type Buffer, type Loop, rootOf, storageBytes, turnsOf } from './views.js';
 
 /** Request for `bytes` bytes from time `from` to time `to`, both inclusive. */
 interface Interval {
@@ -69,7 +69,10 @@ class Lifetimes {
   touch(buffer: Buffer, time: number): void {
     const span = this.spans.get(buffer);
     if (span === undefined) this.spans.set(buffer, { from: time, to: time });
-    else span.to = Math.max(span.to, time);
+    else {
+      span.from = Math.min(span.from, time);
+      span.to = Math.max(span.to, time);
+    }
   }
 
   /** Places all buffers of one kind of memory; `elements` is the size needed of each. Returns the total bytes. */
@@ -89,15 +92,32 @@ class Lifetimes {
 }
 
 /** Lifetimes by epoch of first and last access; results of steps that run once live to the end. */
-export function lifetimesOf({ steps, onceSteps }: Plan): Lifetimes {
+export function lifetimesOf({ steps, loops, onceSteps }: Plan): Lifetimes {
   const lifetimes = new Lifetimes();
   const end = steps.at(-1)?.epoch ?? 0;
-  steps.forEach((step, i) => {
-    for (const buffer of touched(step)) {
-      lifetimes.touch(buffer, step.epoch);
-      if (i < onceSteps) lifetimes.touch(buffer, end);
-    }
+  const byRoot = new Map<Buffer, { readonly at: number; readonly turns: readonly Loop[] }[]>();
+  const touch = (buffer: Buffer, at: number): void => {
+    const root = rootOf(buffer);
+    lifetimes.touch(root, steps[at]!.epoch);
+    if (at < onceSteps) lifetimes.touch(root, end);
+    if (loops.length > 0) byRoot.set(root, [...(byRoot.get(root) ?? []), { at, turns: turnsOf(buffer) }]);
+  };
+  steps.forEach((step, at) => {
+    for (const buffer of touched(step)) touch(buffer, at);
   });
+  // A predicate is read before the first step of what it decides on.
+  for (const { loop, first } of loops)
+    if (loop.predicate !== undefined) touch(loop.predicate.view.buffer, first);
+  for (const [root, touches] of byRoot) {
+    for (const { loop, first, end } of loops) {
+      const within = touches.filter(({ at }) => at >= first && at < end);
+      const outlives = within.length < touches.length || within.some(({ turns }) => turns.includes(loop));
+      if (within.length === 0 || !outlives) continue;
+      // Each turn needs what is from outside, and what one turn leaves for the next.
+      lifetimes.touch(root, steps[first]!.epoch);
+      lifetimes.touch(root, steps[end - 1]!.epoch);
+    }
+  }
   return lifetimes;
 }
 

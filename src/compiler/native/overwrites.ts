@@ -2,9 +2,9 @@
 
 import { touchedReads, touchedWrites } from './chainRows.js';
 import { sameAccess } from './iteration.js';
-import { type Plan, partitionOf, type Step } from './threadSteps.js';
+import { type Plan, partitionOf, type Step, type StepLoop } from './threadSteps.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
-import type { Buffer, View } from './views.js';
+import { type Buffer, rootOf, type View } from './views.js';
 
 /** Numbers of an output and of an input. */
 export type Overwrite = readonly [output: number, input: number];
@@ -86,7 +86,7 @@ function stepAllows(step: Step, output: Buffer, input: Buffer): boolean {
 function touching(steps: readonly Step[], kind: 'input' | 'output'): Map<Buffer, Step[]> {
   const found = new Map<Buffer, Step[]>();
   for (const step of steps) {
-    const touched = kind === 'input' ? readsOfStep(step) : writesOfStep(step);
+    const touched = (kind === 'input' ? readsOfStep(step) : writesOfStep(step)).map(rootOf);
     for (const buffer of new Set(touched.filter(({ home }) => home.kind === kind)))
       found.set(buffer, [...(found.get(buffer) ?? []), step]);
   }
@@ -97,7 +97,14 @@ function touching(steps: readonly Step[], kind: 'input' | 'output'): Map<Buffer,
  * Outputs that the schedule lets share memory with inputs of as many elements: a barrier separates every read from
  * every later write, or both are in the same step and place.
  */
-export function overwritesOf({ steps }: Plan): Overwrite[] {
+export function overwritesOf({ steps, loops }: Plan): Overwrite[] {
+  /** The outermost loop that a step is in. */
+  const loopOf = (step: Step): StepLoop | undefined => {
+    const at = steps.indexOf(step);
+    return loops.find(({ first, end }) => at >= first && at < end);
+  };
+  const isBefore = (reading: Step, writing: Step): boolean =>
+    reading.epoch < writing.epoch && (loopOf(reading) === undefined || loopOf(reading) !== loopOf(writing));
   const [read, written] = [touching(steps, 'input'), touching(steps, 'output')];
   const allowed: Overwrite[] = [];
   for (const [output, writes] of written) {
@@ -105,7 +112,9 @@ export function overwritesOf({ steps }: Plan): Overwrite[] {
       if (input.size !== output.size || input.storage !== output.storage) continue;
       const isAllowed = reads.every((reading) =>
         writes.every((writing) =>
-          reading === writing ? stepAllows(reading, output, input) : reading.epoch < writing.epoch,
+          reading === writing && loopOf(reading) === undefined
+            ? stepAllows(reading, output, input)
+            : isBefore(reading, writing),
         ),
       );
       if (isAllowed)

@@ -2,7 +2,7 @@
  * @file Graph preparation for the native lowering: expands composites but attention, and softmax and the like, into
  * plainer operations.
  */
-import { type Attrs, type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
+import { type Attrs, type Graph, mapBodies, type Node, newValue, rewrite, type Value } from '../ir.js';
 import {
   dropEmpties,
   eliminateDeadCode,
@@ -185,5 +185,5 @@ export function prepareForNative(graph: Graph): Graph {
   const keep = keepsWhole(graph);
   let current = dropEmpties(eliminateDeadCode(expandComposites(graph, keep)));
   current = simplify(foldConstants(current));
-  return eliminateDeadCode(withLogSums(expandOps(current)));
+  return mapBodies(eliminateDeadCode(withLogSums(expandOps(current))), prepareForNative);
 }

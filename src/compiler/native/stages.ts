@@ -2,7 +2,7 @@
 import { addWrites, type Touch, touchedReads, touchedWrites, writesByRows } from './chainRows.js';
 import type { Precision, ProductUnit } from './products.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, waitsOf, writesOf } from './units.js';
-import type { Buffer } from './views.js';
+import type { Buffer, Loop } from './views.js';
 
 /** A right operand in panel order. */
 export interface Packing {
@@ -31,6 +31,8 @@ export type Stage =
   /** A batch of products. */
   | { readonly kind: 'batch'; readonly units: readonly [ProductUnit] }
   | { readonly kind: 'call'; readonly units: readonly [CallUnit] }
+  /** Begin or end of a loop. */
+  | { readonly kind: 'begin' | 'end'; readonly units: readonly []; readonly loop: Loop }
   /** Packing of right operands for later stages. */
   | { readonly kind: 'pack'; readonly units: readonly []; readonly packings: Packing[] };
 

@@ -51,7 +51,7 @@ export function contract(stages: readonly Stage[]): void {
   for (const stage of stages) {
     if (stage.kind !== 'chain') continue;
     for (const buffer of new Set(stage.units.flatMap(writesOf))) {
-      const isLocal = buffer.home.kind === 'arena' && users.get(buffer)!.size === 1;
+      const isLocal = buffer.home.kind === 'arena' && !buffer.pinned && users.get(buffer)!.size === 1;
       if (isLocal && rowLength(buffer, stage) !== null) buffer.home = { kind: 'scratch', offset: -1 };
     }
   }
@@ -95,7 +95,7 @@ export function roundStorage(stages: readonly Stage[]): void {
   }
   for (const [buffer, reading] of readers) {
     const isOurs = buffer.home.kind === 'arena' || buffer.home.kind === 'scratch';
-    if (!isOurs || buffer.storage !== 'float32') continue;
+    if (!isOurs || buffer.pinned || buffer.storage !== 'float32') continue;
     const all = reading.every((unit) => rounds(unit) && multiplied(unit, buffer));
     if (all && (writers.get(buffer) ?? []).every((unit) => canRound(unit, buffer)))
       buffer.storage = 'bfloat16';
@@ -112,7 +112,7 @@ export function keepInRegisters(units: readonly Unit[]): void {
     if (unit.kind !== 'loop') continue;
     for (const { write, role } of unit.nodes) {
       const { buffer } = write;
-      const isLocal = buffer.home.kind === 'arena' && users.get(buffer)!.size === 1;
+      const isLocal = buffer.home.kind === 'arena' && !buffer.pinned && users.get(buffer)!.size === 1;
       if (isLocal && (role === 'map' || role === 'row')) buffer.home = { kind: 'register' };
     }
   }

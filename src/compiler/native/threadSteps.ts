@@ -4,7 +4,7 @@ import type { ProductUnit } from './products.js';
 import { type Share, sameShare, sharesOf } from './shares.js';
 import type { Chain, Packing, Schedule, Stage } from './stages.js';
 import { type CallUnit, type LoopUnit, readsOf, writesOf } from './units.js';
-import type { Buffer } from './views.js';
+import type { Buffer, Loop } from './views.js';
 
 /** A sum over rows, accumulated as one partial sum per thread. */
 export interface Accumulator {
@@ -34,9 +34,18 @@ const CONVOLVES: ReadonlySet<CallUnit['kind']> = new Set(['convolution', 'inputG
 
 type StepBody = Step extends infer S ? (S extends Step ? Omit<S, 'epoch'> : never) : never;
 
+/** A loop over the steps from `first` to before `end`. */
+export interface StepLoop {
+  readonly loop: Loop;
+  readonly first: number;
+  end: number;
+}
+
 /** The steps of a program, and its accumulators. */
 export interface Plan {
   readonly steps: readonly Step[];
+  /** Outer loops come before those within them. */
+  readonly loops: readonly StepLoop[];
   readonly accumulators: readonly Accumulator[];
   /** Bytes of accumulators per thread. */
   readonly accumulatorBytes: number;
@@ -55,6 +64,7 @@ export function partitionOf({ rows, columns, nodes }: LoopUnit): 'rows' | 'colum
 
 class Steps {
   readonly steps: Step[] = [];
+  readonly loops: StepLoop[] = [];
   readonly accumulators: Accumulator[] = [];
   bytes = 0;
   private pending: Accumulator[] = [];
@@ -88,6 +98,13 @@ class Steps {
         this.usesWorkspace ||= usesWorkspace;
         break;
       }
+      case 'begin':
+      case 'end':
+        this.finish();
+        this.barrier();
+        if (stage.kind === 'begin') this.loops.push({ loop: stage.loop, first: this.steps.length, end: -1 });
+        else this.loops.find(({ loop }) => loop === stage.loop)!.end = this.steps.length;
+        break;
       default:
         this.push({ kind: stage.kind, stage }, reads, writes);
     }
@@ -162,6 +179,7 @@ export function plan({ stages, onceStages, laterStages }: Omit<Schedule, 'packin
   addAll(stages.slice(laterStages));
   return {
     steps: steps.steps,
+    loops: steps.loops.filter(({ first, end }) => first < end),
     accumulators: steps.accumulators,
     accumulatorBytes: steps.bytes,
     onceSteps,

@@ -53,7 +53,7 @@ export const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
 
 /** Whether the lowering has a rule for an operation that is neither a view nor a copy. */
 export const hasRule = ({ op }: PlacedOp): boolean =>
-  isLoopOp(op) || op === 'BatchMatMul' || CALLS[op] !== undefined;
+  op === 'Begin' || op === 'End' || isLoopOp(op) || op === 'BatchMatMul' || CALLS[op] !== undefined;
 
 /** The buffers that a unit waits for without reading them; see `PlacedOp.after`. */
 export function waitsOf(unit: Unit): readonly Buffer[] {

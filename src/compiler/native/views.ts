@@ -14,7 +14,26 @@ export type Home =
   /** Memory per thread, for one block of rows of a chain. */
   | { readonly kind: 'scratch'; offset: number }
   /** No memory: only the loop that computes it reads it. */
-  | { readonly kind: 'register' };
+  | { readonly kind: 'register' }
+  /** A part of another buffer, from element `offset` on; which part, depends on the turn of a loop. */
+  | { readonly kind: 'slice'; readonly of: Buffer; readonly offset: number; readonly turn: Turn | null };
+
+/** Operations that are repeated, or done where a predicate holds. */
+export interface Loop {
+  /** Number of turns. */
+  readonly length: number;
+  /** A bool in memory, which has to be `holds` for the loop to be entered. */
+  readonly predicate?: { readonly view: View; readonly holds: boolean };
+}
+
+/** Where the slice of a loop's turn begins: (turn + shift) * step elements further on, with turns modulo `period`. */
+export interface Turn {
+  readonly loop: Loop;
+  readonly step: number;
+  readonly shift: number;
+  /** 0 for none. */
+  readonly period: number;
+}
 
 /** Memory of one tensor, or of several that contain each other. */
 export interface Buffer {
@@ -23,6 +42,22 @@ export interface Buffer {
   readonly size: number;
   storage: Storage;
   home: Home;
+  /** Whether it keeps its place and storage, since slices of it are accessed. */
+  pinned?: boolean;
+}
+
+/** The buffer whose memory a buffer lies in: its own, or that which it is a slice of. */
+export function rootOf(buffer: Buffer): Buffer {
+  let root = buffer;
+  while (root.home.kind === 'slice') root = root.home.of;
+  return root;
+}
+
+/** The loops by whose turns a slice moves. */
+export function turnsOf(buffer: Buffer): Loop[] {
+  const { home } = buffer;
+  if (home.kind !== 'slice') return [];
+  return [...turnsOf(home.of), ...(home.turn === null ? [] : [home.turn.loop])];
 }
 
 /** A buffer's elements as a tensor: element (i, j, …) is at offset + i * strides[0] + j * strides[1] + … */

@@ -1,4 +1,5 @@
 /** @file Luthier's own operations, which layers call beside tf.*. */
+export { cond, type WhileOptions, whileLoop } from '../control/cond.js';
 export { type ScanOptions, scan } from '../control/scan.js';
 export { hostConstant } from '../tracing.js';
 export { type AttentionOptions, attention, attentionLogits } from './attention.js';

@@ -28,7 +28,7 @@ export class GraphBuilder {
   /** Adds a node; its outputs are what the rule infers. */
   all(op: string, inputs: Value[], attrs: Attrs = {}): Value[] {
     const outputs = ruleOf(op)
-      .infer(inputs, attrs)
+      .infer(inputs, attrs, [])
       .map((spec) => newValue(spec));
     this.nodes.push({ op, inputs, outputs, attrs, scope: '' });
     return outputs;

@@ -5,6 +5,7 @@ import type { Plan } from '../threadSteps.js';
 import { Functions, type Needs } from './cFunctions.js';
 import { precisionName } from './cNames.js';
 import { StepWriter } from './emitStep.js';
+import { LoopTable } from './loopTable.js';
 import type { Place } from './pointers.js';
 
 /** Results of memory planning. */
@@ -46,7 +47,9 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
   const blockRows = (chain: Chain): number => memory.blockRows.get(chain)!;
   const places: Place[] = [];
   let oncePlaces = 0;
+  const loopTable = new LoopTable(plan.loops, places);
   const rows = plan.steps.map((step, i) => {
+    loopTable.reach(i);
     const writer = new StepWriter({ loops, steps, needs, plan, packingIndex, blockRows });
     const { name, pointers } = writer.write(step);
     const first = places.length;
@@ -55,6 +58,7 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     const waits = i > 0 && plan.steps[i - 1]!.epoch !== step.epoch;
     return `{${name}, ${first}, ${waits ? 1 : 0}}`;
   });
+  const turns = loopTable.rows();
   const packingRows = packings.map(
     ({ unit, precision }) => `{${precisionName(precision)}, ${unit.k}, ${unit.n}}`,
   );
@@ -71,11 +75,13 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
       '{LT_ARENA, 0, 0}',
     ),
     table('lt_step steps', rows, '{NULL, 0, 0}'),
+    table('lt_loop program_loops', turns.loops, '{0, 0, 0, 0, 0, 0, 0}'),
+    table('lt_term terms', turns.terms, '{0, 0, 0, 0, 0}'),
     table('lt_packing packings', packingRows, '{0, 0, 0}'),
     `static int64_t work_bytes(void) { return ${largest(needs.work)}; }`,
     `static int64_t workspace_bytes(void) { return ${largest(needs.workspace)}; }\n`,
     'static const lt_program_text text = {',
-    `  places, steps, packings, ${places.length}, ${rows.length}, ${packings.length},`,
+    `  places, steps, packings, program_loops, terms, ${places.length}, ${rows.length}, ${packings.length}, ${turns.loops.length},`,
     `  ${memory.arenaBytes}, ${memory.scratchBytes}, ${needs.rowBytes}, ${plan.accumulatorBytes}, ${plan.onceSteps}, ${oncePlaces}, work_bytes, workspace_bytes, LT_PROFILED};\n`,
     'void *lt_program_create(int threads, const void *const *constants) { return lt_open(&text, threads, constants); }',
     'int lt_program_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request) { return lt_run(program, inputs, outputs, request); }',

@@ -35,7 +35,7 @@ const SUMMED_AT_ONCE = 4096;
 
 /** Writes the function of one step. */
 export class StepWriter {
-  private readonly pointers = new Pointers();
+  private readonly pointers: Pointers;
   private readonly products: ProductContext;
   private readonly lines: string[] = [];
   /** The chain whose blocks are being written. */
@@ -51,7 +51,8 @@ export class StepWriter {
       readonly blockRows: (chain: Chain) => number;
     },
   ) {
-    const { needs, packingIndex } = context;
+    const { needs, packingIndex, plan } = context;
+    this.pointers = new Pointers(plan.loops.map(({ loop }) => loop));
     this.products = { pointers: this.pointers, needs, packingIndex };
   }
 

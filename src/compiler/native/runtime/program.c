@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 1 << 21 };
+enum { PAGE = 1 << 21, MOST_LOOPS = 64 };
 
 static int64_t pages(int64_t bytes) { return (lt_larger(bytes, 1) + PAGE - 1) / PAGE * PAGE; }
 
@@ -46,6 +46,8 @@ typedef struct {
   int64_t arena, workspace, threads_at, thread_bytes, scratch_at, row_at, work_at, accumulators_at, accumulator_stride;
   int64_t *packed;
   void **pointers;
+  char **bases;   /* pointers without what turns add */
+  int64_t *turns; /* of each loop */
   lt_timeline *timelines; /* per thread; NULL without profiling */
   int64_t stop_at;   /* the first barrier after a bad index, counted from 1 over all rounds */
   int64_t bad_round; /* its round */
@@ -97,12 +99,14 @@ void *lt_open(const lt_program_text *text, int threads, const void *const *const
   p->threads = threads;
   p->packed = calloc(text->packing_count + 1, sizeof *p->packed);
   p->pointers = calloc(text->place_count + 1, sizeof *p->pointers);
+  p->bases = calloc(text->place_count + 1, sizeof *p->bases);
+  p->turns = calloc(text->loop_count + 1, sizeof *p->turns);
   if (text->profiled) p->timelines = calloc(threads, sizeof *p->timelines);
   int64_t constant_count = 0;
   for (int64_t i = 0; i < text->place_count; i++)
     if (text->places[i].space == LT_CONSTANT) constant_count = lt_larger(constant_count, text->places[i].index + 1);
   p->constants = calloc(constant_count + 1, sizeof *p->constants);
-  if (!p->packed || !p->pointers || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
+  if (!p->packed || !p->pointers || !p->bases || !p->turns || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
   for (int64_t i = 0; i < constant_count; i++) p->constants[i] = constants[i];
   p->guard = getenv("LUTHIER_GUARD_PAGES") == NULL ? 0 : sysconf(_SC_PAGESIZE);
   p->memory_bytes = lay_out(p);
@@ -119,6 +123,8 @@ void lt_close(void *handle) {
   lt_release(p->memory, p->memory_bytes);
   free(p->packed);
   free(p->pointers);
+  free(p->bases);
+  free(p->turns);
   for (int i = 0; p->timelines != NULL && i < p->threads; i++) free(p->timelines[i].spans);
   free(p->timelines);
   free(p->constants);
@@ -180,8 +186,22 @@ static void resolve(program *p, int64_t round) {
       default: break;
     }
     p->pointers[i] = place->space == LT_OFFSET ? (void *)(intptr_t)place->offset : base + place->offset;
+    p->bases[i] = p->pointers[i];
     /* Persistent results came from other memory. */
     if (i < p->text->once_places && p->pointers[i] != before) p->stale = 1;
+  }
+}
+
+/* Points what moves with a loop, and with those within it, to the slices of a turn. */
+static void turn_to(program *p, int64_t loop, int64_t turn) {
+  const lt_loop *l = &p->text->loops[loop];
+  p->turns[loop] = turn;
+  for (int64_t i = l->first_term; i < l->end_term; i++) {
+    const lt_term *term = &p->text->terms[i];
+    int64_t at = p->turns[term->loop] + term->shift;
+    if (term->period) at %= term->period;
+    char *from = i > l->first_term && term[-1].place == term->place ? p->pointers[term->place] : p->bases[term->place];
+    p->pointers[term->place] = from + at * term->step;
   }
 }
 
@@ -232,6 +252,7 @@ static void take_steps(void *argument, int thread, int threads) {
     frame.timeline->last = now();
   }
   int64_t barrier = 0;
+  int64_t open[MOST_LOOPS]; /* the loops that the next step is in */
   for (int64_t round = 0; round < p->request->times; round++) {
     if (round > 0) {
       if (stops(p, &frame, &barrier, round - 1)) return;
@@ -239,14 +260,48 @@ static void take_steps(void *argument, int thread, int threads) {
       lt_barrier();
     }
     const int64_t first = p->stale ? 0 : p->text->once_steps;
-    for (int64_t i = first; i < p->text->step_count; i++) {
+    const lt_loop *const loops = p->text->loops;
+    int64_t depth = 0, next = 0; /* `next`: the first loop that begins at step i or later */
+    int met = 1;                 /* whether all threads have just met */
+    for (int64_t i = first;;) {
+      const int goes_on = depth > 0 && i == loops[open[depth - 1]].end;
+      const int begins = !goes_on && next < p->text->loop_count && i == loops[next].first;
+      if (goes_on || begins) {
+        if (begins) open[depth++] = next;
+        const int64_t loop = open[depth - 1], turn = begins ? 0 : p->turns[loop] + 1;
+        if (goes_on && (turn == loops[loop].length || loops[loop].predicate >= 0)) {
+          depth--;
+          continue;
+        }
+        /* Only once all threads are done with the last turn may one of them move the pointers on. */
+        if (stops(p, &frame, &barrier, round)) return;
+        if (frame.timeline != NULL) lt_mark(frame.timeline, -1);
+        if (begins && loops[loop].predicate >= 0 &&
+            (*(const uint8_t *)p->pointers[loops[loop].predicate] != 0) != loops[loop].holds) {
+          i = loops[loop].end;
+          depth--;
+          while (next < p->text->loop_count && loops[next].first < i) next++;
+          lt_barrier();
+          met = 1;
+          continue;
+        }
+        if (thread == 0) turn_to(p, loop, turn);
+        lt_barrier();
+        i = loops[loop].first;
+        next = loop + 1;
+        met = 1;
+        continue;
+      }
+      if (i == p->text->step_count) break;
       const lt_step *step = &p->text->steps[i];
       if (frame.timeline != NULL) frame.timeline->step = (int32_t)i;
-      if (step->waits && i > first) {
+      if (step->waits && !met) {
         if (stops(p, &frame, &barrier, round)) return;
         if (frame.timeline != NULL) lt_mark(frame.timeline, -1);
       }
+      met = 0;
       step->run(p->pointers + step->first, &frame);
+      i++;
     }
   }
   note(p, &frame, barrier + 1);

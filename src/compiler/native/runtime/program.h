@@ -66,6 +66,22 @@ typedef struct {
   int32_t waits; /* whether a barrier precedes it */
 } lt_step;
 
+/* Steps [first, end) that are repeated `length` times or, with a predicate, done once if that bool is `holds`. */
+typedef struct {
+  int32_t first, end;
+  int64_t length;
+  int32_t predicate; /* its number among the places; -1 for none */
+  int32_t holds;
+  int32_t first_term, end_term; /* of the pointers that move within the loop */
+} lt_loop;
+
+/* What a turn adds to a pointer: (turn + shift) * step bytes, with turns modulo period, unless that is 0. */
+typedef struct {
+  int32_t place, loop;
+  int32_t shift, period;
+  int64_t step;
+} lt_term;
+
 /* A packed operand of products. */
 typedef struct {
   int32_t precision;
@@ -77,7 +93,9 @@ typedef struct {
   const lt_place *places;
   const lt_step *steps;
   const lt_packing *packings;
-  int64_t place_count, step_count, packing_count;
+  const lt_loop *loops; /* outer ones before those within them */
+  const lt_term *terms; /* by place */
+  int64_t place_count, step_count, packing_count, loop_count;
   int64_t arena_bytes, scratch_bytes, row_bytes, accumulator_bytes;
   int64_t once_steps, once_places; /* numbers of leading steps, and of their places, that run only when their inputs have changed */
   int64_t (*work_bytes)(void);

@@ -1,0 +1,216 @@
+/** @file Programs with loops and choices, of the inputs x [5, 2, 3], w [3, 3] and h [2, 3]. */
+import { ops, type Tensor, type Tree, tf, valueAndGrad } from '../../../src/compiler/index.js';
+
+/** The inputs of every program. */
+export type Inputs = { readonly x: Tensor; readonly w: Tensor; readonly h: Tensor };
+
+/** The sum of squares, the tensors, and the gradients by all inputs. */
+const graded =
+  (f: (inputs: Inputs) => Tree<Tensor>) =>
+  (inputs: Inputs): Tree<Tensor> =>
+    valueAndGrad((given: Inputs) => {
+      const result = f(given);
+      const terms = leaves(result)
+        .filter(({ dtype }) => dtype === 'float32')
+        .map((tensor) => tf.sum(tf.square(tensor)));
+      // So that the value depends on every input, whatever the program reads.
+      const rest = Object.values(given).map((tensor) => tf.mul(tf.sum(tensor), 0.5));
+      return { value: tf.addN([...terms, ...rest] as tf.Scalar[]), aux: result };
+    }, inputs) as unknown as Tree<Tensor>;
+
+function leaves(tree: Tree<Tensor>): Tensor[] {
+  return tree instanceof tf.Tensor ? [tree] : Object.values(tree).flatMap(leaves);
+}
+
+const int = (value: number): Tensor => tf.scalar(value, 'int32');
+const cell = (state: Tensor, w: Tensor, x: Tensor): Tensor => tf.tanh(tf.add(tf.matMul(state, w), x));
+const isPositive = (x: Tensor): Tensor => tf.greater(tf.sum(x), 0);
+
+export const programs: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>> = {
+  'a recurrent cell': graded(({ x, w, h }) =>
+    ops.scan(
+      (state: Tensor, input: Tensor) => {
+        const next = cell(state, w, input);
+        return [next, tf.mul(next, 2)];
+      },
+      h,
+      x,
+    ),
+  ),
+  'in reverse, with a structure, an integer and an input that is also used from outside': graded(
+    ({ x, w, h }) =>
+      ops.scan(
+        (state: { h: Tensor; i: Tensor }, { x: input }: { x: Tensor }) => {
+          const next = cell(state.h, w, tf.mul(input, h));
+          return [
+            { h: next, i: tf.add(state.i, int(1)) },
+            { y: next, i: state.i },
+          ];
+        },
+        { h, i: int(0) },
+        { x },
+        { reverse: true },
+      ),
+  ),
+  'a loop in a loop, without slices': graded(({ x, w, h }) =>
+    ops.scan(
+      (outer: Tensor, input: Tensor) => {
+        const turn = (inner: Tensor): [Tensor, Tensor] => [cell(inner, w, input), tf.sum(inner)];
+        return ops.scan<Tensor, [], Tensor>(turn, outer, [], { length: 3 });
+      },
+      h,
+      x,
+    ),
+  ),
+  'a loop over slices of slices': graded(({ x, w }) => {
+    const square = tf.stack([w, tf.add(w, 1), tf.mul(w, 2)]);
+    return ops.scan(
+      (total: Tensor, matrix: Tensor) =>
+        ops.scan(
+          (sum: Tensor, row: Tensor) => [tf.add(sum, tf.sum(tf.sin(row))), tf.mul(row, sum)],
+          total,
+          matrix,
+          { reverse: true },
+        ),
+      tf.mean(x),
+      square,
+    );
+  }),
+  'ys alone': graded(({ x, w }) => {
+    const row = tf.slice(w, [0, 0], [2, 3]);
+    return ops.scan((none: [], input: Tensor) => [none, tf.sin(tf.mul(input, row))], [], x)[1];
+  }),
+  'a carry alone': graded(
+    ({ x, w, h }) =>
+      ops.scan((state: Tensor, input: Tensor): [Tensor, []] => [cell(state, w, input), []], h, x)[0],
+  ),
+  'carries that trade places, and one that stays': graded(({ x, h }) =>
+    ops.scan(
+      ({ a, b, k }: { a: Tensor; b: Tensor; k: Tensor }, input: Tensor) => [
+        { a: b, b: a, k },
+        tf.add(tf.mul(k, input), a),
+      ],
+      { a: tf.scalar(1), b: tf.sum(h), k: h },
+      x,
+    ),
+  ),
+  'slices, and tensors from outside, that are returned as they are': graded(({ x, w, h }) =>
+    ops.scan((state: Tensor, input: Tensor) => [tf.add(state, 1), { input, w, h, w2: w }], tf.sum(h), x),
+  ),
+  'one turn': graded(({ x, w, h }) =>
+    ops.scan(
+      (state: Tensor, input: Tensor) => [cell(state, w, input), tf.mul(state, input)],
+      h,
+      tf.slice(x, [0, 0, 0], [1, 2, 3]),
+    ),
+  ),
+  'no turns': graded(({ x, w, h }) =>
+    ops.scan(
+      (state: Tensor, input: Tensor) => [cell(state, w, input), tf.mul(state, input)],
+      h,
+      tf.slice(x, [0, 0, 0], [0, 2, 3]),
+    ),
+  ),
+  'empty tensors among carries, slices and ys': graded(({ x, h }) => {
+    type State = { none: Tensor; sum: Tensor };
+    const xs = { x, none: tf.slice(x, [0, 0, 0], [5, 0, 3]) };
+    return ops.scan(
+      ({ none, sum }: State, { x: input, none: empty }: typeof xs) => [
+        { none: tf.mul(none, 2), sum: tf.add(sum, tf.sum(input)) },
+        { none, empty, sum },
+      ],
+      { none: tf.zeros([0, 3]), sum: tf.sum(h) },
+      xs,
+    );
+  }),
+  'bools and integers': ({ x }) =>
+    ops.scan(
+      (state: Tensor, input: Tensor) => [
+        tf.logicalXor(state, isPositive(input)),
+        { state, whole: tf.cast(tf.mul(input, 10), 'int32'), isNegative: tf.less(input, 0) },
+      ],
+      tf.scalar(true, 'bool'),
+      x,
+    ),
+  'indices that a body works out': graded(({ x, w }) =>
+    ops.scan(
+      (at: Tensor, input: Tensor) => [
+        tf.mod(tf.add(at, int(1)), int(3)),
+        tf.add(tf.gather(w, at), tf.sum(input)),
+      ],
+      int(0),
+      x,
+    ),
+  ),
+  'a gradient within the body': graded(({ x, w, h }) =>
+    ops.scan(
+      (state: Tensor, input: Tensor) => {
+        const slope = tf.grad((s: Tensor) => tf.sum(cell(s, w, input)))(state);
+        return [tf.sub(state, tf.mul(slope, 0.1)), slope];
+      },
+      h,
+      x,
+    ),
+  ),
+  'a gradient of a gradient': ({ x, w, h }) =>
+    graded((inputs) => {
+      const of = (given: Inputs) => {
+        const [last, ys] = ops.scan(
+          (state: Tensor, input: Tensor) => [cell(state, given.w, input), tf.mul(state, input)],
+          given.h,
+          given.x,
+        );
+        return { value: tf.add(tf.sum(tf.square(ys)), tf.sum(last)), aux: {} };
+      };
+      return valueAndGrad(of, inputs).grads;
+    })({ x, w, h }),
+  'both branches, with operands and tensors from outside': graded(({ x, w, h }) => {
+    const choices = [isPositive(x), tf.logicalNot(isPositive(x))].map((predicate) =>
+      ops.cond(
+        predicate,
+        ({ a }: { a: Tensor }) => ({ u: tf.matMul(tf.sin(a), w), v: a }),
+        ({ a }) => ({ u: tf.mul(a, 3), v: tf.mul(h, a) }),
+        { a: h },
+      ),
+    );
+    return choices;
+  }),
+  'a choice in each turn': graded(({ x, w, h }) =>
+    ops.scan(
+      (state: Tensor, input: Tensor) => {
+        const next = ops.cond(
+          isPositive(input),
+          (given: Tensor) => cell(given, w, input),
+          (given) => tf.add(given, input),
+          state,
+        );
+        return [next, tf.sum(next)];
+      },
+      h,
+      x,
+    ),
+  ),
+  'a loop in a branch': graded(({ x, w, h }) => {
+    const loop = (start: Tensor) =>
+      ops.scan((state: Tensor, input: Tensor): [Tensor, []] => [cell(state, w, input), []], start, x)[0];
+    return [true, false].map((wanted) =>
+      ops.cond(tf.equal(isPositive(x), tf.scalar(wanted, 'bool')), loop, (start) => tf.mul(start, 2), h),
+    );
+  }),
+  'until a sum is large': graded(({ w, h }) =>
+    ops.whileLoop(
+      ({ a }) => tf.less(tf.sum(tf.abs(a)), 20),
+      ({ a, n }) => ({ a: tf.add(tf.mul(a, 1.5), tf.matMul(a, w)), n: tf.add(n, int(1)) }),
+      { a: h, n: int(0) },
+      { maxSteps: 10 },
+    ),
+  ),
+  'a condition that does not come to hold': graded(({ h }) =>
+    ops.whileLoop(
+      (state) => isPositive(tf.abs(state)),
+      (state) => tf.mul(state, 0.5),
+      h,
+      { maxSteps: 4 },
+    ),
+  ),
+};
