@@ -1,31 +1,39 @@
 /**
  * @file Conformance: TensorFlow.js's own specs on the compiler's engines, against the same specs on its cpu backend.
- * `npm run conformance -- [--engine=onnx|native] [--files=PATTERN] [--part=K/N] [--failures]`
+ * `npm run conformance -- [--engine=onnx|native] [--files=PATTERN] [--part=K/N] [--failures] [--write]`
  */
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { globSync } from 'tinyglobby';
-
-/** How one spec came out. */
-export interface SpecResult {
-  /** Its file in tfjs-core/dist, without `_test.js`. */
-  readonly file: string;
-  readonly name: string;
-  /** The first line of what failed; absent where it passed. */
-  readonly error?: string;
-}
+import { conformancePage, outdatedFailures, unlistedFailures } from './conformancePage.js';
+import type { Compared, SpecResult } from './specResult.js';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const core = join(root, 'node_modules/@tensorflow/tfjs-core/dist');
 
-/** Specs that say nothing about a backend: of tfjs's engine, registries, flags, files and browsers. */
-const NOT_OF_BACKENDS =
-  /^(io\/|platforms\/|backends\/|engine|environment|flags|globals|kernel_registry|jasmine_util|debug_mode|profiler|device_util|browser_util|hash_util|test_util|util|version|types|serialization|worker)/;
+/** Files whose specs say nothing about a backend, by the reason. */
+const NOT_OF_BACKENDS: Readonly<Record<string, RegExp>> = {
+  "tfjs's engine, flags, registries and profiler":
+    /^(engine|environment|flags|globals|kernel_registry|debug_mode|profiler)/,
+  'files and formats of models': /^(io\/|serialization)/,
+  'the platform: browsers, workers, Node': /^(platforms\/|device_util|browser_util|worker)/,
+  'functions on numbers, shapes and strings, without tensors': /^(backends\/|hash_util|util|version|types)/,
+  "the specs' own tools": /^(jasmine_util|test_util)/,
+};
+
+/** Files of specs, without `_test.js`. */
+const specFiles = (): string[] =>
+  globSync('**/*_test.js', { cwd: core })
+    .map((file) => file.replace(/_test\.js$/, ''))
+    .sort();
+
+const isOfBackends = (file: string): boolean =>
+  !Object.values(NOT_OF_BACKENDS).some((pattern) => pattern.test(file));
 
 /** Bundles the specs of some files, since their imports have no extensions; each file is a suite named after it. */
 async function bundleSpecs(files: readonly string[], outfile: string): Promise<void> {
@@ -102,15 +110,9 @@ export interface Selection {
   readonly parts?: number;
 }
 
-/** A spec that passes on the cpu backend, and its result on an engine. */
-export interface Compared extends SpecResult {
-  readonly engine: string;
-}
-
 /** Runs the specs on tfjs's cpu backend and on the engines. */
 export async function conform({ engines, files = /./, part = 0, parts = 1 }: Selection): Promise<Compared[]> {
-  const all = globSync('**/*_test.js', { cwd: core }).map((file) => file.replace(/_test\.js$/, ''));
-  const chosen = all.filter((file) => files.test(file) && !NOT_OF_BACKENDS.test(file)).sort();
+  const chosen = specFiles().filter((file) => files.test(file) && isOfBackends(file));
   const bundle = join(root, 'out/conformance/specs.cjs');
   mkdirSync(join(root, 'out/conformance'), { recursive: true });
   await bundleSpecs(chosen, bundle);
@@ -154,6 +156,7 @@ async function main(): Promise<void> {
       files: { type: 'string', default: '' },
       part: { type: 'string', default: '1/1' },
       failures: { type: 'boolean', default: false },
+      write: { type: 'boolean', default: false },
     },
   });
   const [part, parts] = values.part.split('/').map(Number) as [number, number];
@@ -165,6 +168,18 @@ async function main(): Promise<void> {
     if (values.failures)
       for (const { file, name, error } of own) if (error) console.log(`${file}: ${name}\n    ${error}`);
   }
+  const isWhole = values.files === '' && parts === 1;
+  const told = [...unlistedFailures(results), ...(isWhole ? outdatedFailures(results, engines) : [])];
+  if (told.length > 0) console.log(`\n${told.join('\n')}`);
+  if (!values.write) return;
+  if (!isWhole) throw new Error('--write makes the page of all specs: leave out --files and --part.');
+  const excluded = Object.entries(NOT_OF_BACKENDS).map(
+    ([reason, pattern]) => [reason, specFiles().filter((file) => pattern.test(file))] as const,
+  );
+  writeFileSync(
+    join(root, 'docs/guide/conformance.md'),
+    conformancePage(results, Object.fromEntries(excluded)),
+  );
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]!).href) await main();

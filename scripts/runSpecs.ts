@@ -4,24 +4,36 @@
  */
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Engine } from '../src/compiler/index.js';
-import type { Share, SpecResult } from './conformance.js';
+import type { Engine, Lazy } from '../src/compiler/index.js';
+import type { Share } from './conformance.js';
+import type { SpecResult } from './specResult.js';
 
 const require = createRequire(import.meta.url);
 const share = JSON.parse(process.argv[2]!) as Share;
 const { bundle, engine, report, part, parts, slice, slices } = share;
 
+let execution: Lazy | undefined;
 if (engine === 'cpu') {
   require('@tensorflow/tfjs-layers');
   require('@tensorflow/tfjs-backend-cpu');
 } else {
   const { lazy, loadBackend } = await import('../src/compiler/index.js');
   await loadBackend('cpu');
-  lazy({ engine: engine as Exclude<Engine, 'eager'>, numThreads: 1 });
+  execution = lazy({ engine: engine as Exclude<Engine, 'eager'>, numThreads: 1 });
 }
 
-const { getEnv } = require('jasmine-core').boot();
-const jasmine = getEnv();
+/** Kernels that have run outside of programs more often than before. */
+let counted: Readonly<Record<string, number>> = {};
+function newBreaks(): string[] {
+  const before = counted;
+  counted = execution?.graphBreaks ?? {};
+  return Object.keys(counted).filter((kernel) => counted[kernel] !== before[kernel]);
+}
+
+const core = require('jasmine-core').boot();
+// Compiling takes long on a busy machine.
+core.DEFAULT_TIMEOUT_INTERVAL = 600_000;
+const jasmine = core.getEnv();
 /** Parts and slices stay the same when specs are added. */
 const isIn = (name: string): boolean => {
   let hash = 0;
@@ -41,6 +53,7 @@ const repeated = new Map<string, number>();
 jasmine.addReporter({
   specDone: ({ fullName, status, failedExpectations }: any) => {
     if (status === 'excluded' || status === 'pending') return;
+    const breaks = newBreaks();
     const [file, ...words] = plain(fullName).split(' ');
     const called = words.join(' ');
     const before = repeated.get(fullName) ?? 0;
@@ -51,6 +64,7 @@ jasmine.addReporter({
       file: file!,
       name,
       ...(status === 'passed' ? {} : { error: error ?? status }),
+      ...(breaks.length > 0 && { breaks }),
     });
   },
 });
