@@ -71,7 +71,7 @@ export function saveWithoutOperations(isTracing: () => boolean): void {
     const copy = engine.makeTensorFromTensorInfo({ dataId, shape, dtype });
     // Gradients of gradients pass through saved tensors.
     const gradient = (dy: tf.Tensor) => ({
-      x: () => engine.runKernel('Cast', { x: dy }, { dtype: 'float32' }),
+      x: () => engine.runKernel('Cast', { x: dy }, { dtype: dtype === 'complex64' ? dtype : 'float32' }),
     });
     engine.addTapeNode('saved', { x }, [copy], gradient, [], {});
     return copy;

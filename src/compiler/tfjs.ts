@@ -8,5 +8,6 @@ import './convolutionGradients.js';
 import './savedTensors.js';
 import './tfjsGradients.js';
 import './zeroGradients.js';
+import './complexGradients.js';
 
 export * from '@tensorflow/tfjs-core';

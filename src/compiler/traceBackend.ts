@@ -5,7 +5,7 @@ import { currentMark, type Mark } from './regions.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import { currentCall, currentScope } from './scopes.js';
-import { CompilerError, type DType, formatSpec, type HostArray, hostArrayFrom, sizeOf } from './tensors.js';
+import { CompilerError, type DType, type HostArray, hostArrayFrom, sizeOf } from './tensors.js';
 import * as tf from './tfjs.js';
 
 /** What a tensor's data stand for; tensors made here also use it as their data's identity. */
@@ -13,17 +13,25 @@ class Stored {
   refCount = 1;
 
   constructor(
-    readonly dtype: DType | 'string',
+    readonly dtype: DType | 'string' | 'complex64',
     readonly shape: number[],
-    /** Host values of a constant or of a value that was read; null for other traced tensors. */
+    /**
+     * Host values of a constant or of a value that was read; null for other traced tensors. Those of complex numbers
+     * alternate between the parts.
+     */
     public values: tf.BackendValues | null,
     /** The traced value; for constants, made at first use. */
     public value: Value | null,
+    /** The real and imaginary parts of complex numbers; for constants, made at first use. */
+    public parts: Parts | null = null,
   ) {}
 
   /** Computes the values of what depends on constants alone; absent for the rest. */
   compute?: () => tf.BackendValues;
 }
+
+/** Values of the real and imaginary parts. */
+type Parts = readonly [real: Value, imag: Value];
 
 /** In an abstract trace, larger constants have only a shape. */
 const MAX_ABSTRACT_ELEMENTS = 1 << 12;
@@ -73,6 +81,10 @@ function isUniform(values: ArrayLike<number>): boolean {
 const noStrings = (): CompilerError =>
   new CompilerError('Tensors of dtype string cannot be compiled; use float32, int32 or bool.');
 
+/** The message for a real tensor where a complex one is due. */
+export const expectsComplex = ({ dtype, shape }: tf.TensorInfo): string =>
+  `Expected complex64, got ${dtype}[${shape}]: tf.complex(real, imag) makes complex numbers.`;
+
 export class TraceBackend extends tf.KernelBackend {
   /** Tensors made by other backends. */
   private readonly storage = new tf.DataStorage<Stored>(this, tf.engine() as unknown as tf.DataMover);
@@ -80,6 +92,8 @@ export class TraceBackend extends tf.KernelBackend {
   private live = 0;
   /** The active trace. */
   current: Trace | null = null;
+  /** The nodes behind values. */
+  private readonly made = new WeakMap<Value, Node>();
 
   record(op: string, given: readonly Value[], raw: RawAttrs, bodies?: readonly Graph[]): readonly Value[] {
     const rule = ruleOf(op);
@@ -97,6 +111,7 @@ export class TraceBackend extends tf.KernelBackend {
     this.current!.nodes.push(node);
     const mark = currentMark();
     if (mark !== null) this.current!.marks.set(node, mark);
+    for (const output of outputs) this.made.set(output, node);
     return outputs;
   }
 
@@ -110,11 +125,21 @@ export class TraceBackend extends tf.KernelBackend {
     return { dataId: this.own(new Stored(dtype, [...shape], null, value)), shape: [...shape], dtype };
   }
 
+  /** A complex tensor of two parts, float32 of one shape. */
+  wrapParts(parts: Parts): tf.TensorInfo {
+    const shape = [...parts[0].shape];
+    return { dataId: this.own(new Stored('complex64', shape, null, null, parts)), shape, dtype: 'complex64' };
+  }
+
   /** The value behind `info`; a tensor made on the host becomes a constant of the program. */
   unwrap(info: tf.TensorInfo): Value {
     const stored = this.storedOf(info.dataId);
     const { dtype, shape, values } = stored;
     if (dtype === 'string') throw noStrings();
+    if (dtype === 'complex64')
+      throw new CompilerError(
+        `Expected real numbers, got complex64[${shape}]: take tf.real(x) and tf.imag(x).`,
+      );
     if (stored.value === null) {
       const data = hostArrayFrom(dtype, values as unknown as ArrayLike<number>);
       stored.value = newValue({ shape, dtype }, { data });
@@ -141,6 +166,35 @@ export class TraceBackend extends tf.KernelBackend {
       const stored = this.storedOf(dataId);
       if (stored.values === null) stored.compute ??= () => all()[i]!;
     });
+  }
+
+  /** The parts of a complex tensor. */
+  partsOf(info: tf.TensorInfo): Parts {
+    const stored = this.storedOf(info.dataId);
+    const { dtype, shape, values } = stored;
+    if (dtype !== 'complex64') throw new CompilerError(expectsComplex(info));
+    const part = (which: number): Value => {
+      const data = Float32Array.from(
+        { length: sizeOf(shape) },
+        (_, i) => (values as Float32Array)[2 * i + which]!,
+      );
+      return newValue({ shape, dtype: 'float32' }, { data });
+    };
+    stored.parts ??= [part(0), part(1)];
+    return stored.parts;
+  }
+
+  /** Whether all elements are seen to be 0. */
+  isZeros(info: tf.TensorInfo): boolean {
+    for (let value = this.unwrap(info); ; ) {
+      if (value.data !== undefined) return value.data.every((x) => x === 0);
+      const made = this.made.get(value);
+      if (made === undefined) return false;
+      if (made.op === 'ZerosLike') return true;
+      if (made.op === 'Fill') return made.attrs.value === 0;
+      if (!['Reshape', 'ExpandDims', 'Slice'].includes(made.op)) return false;
+      value = made.inputs[0]!;
+    }
   }
 
   private storedOf(dataId: tf.DataId): Stored {
@@ -170,12 +224,11 @@ export class TraceBackend extends tf.KernelBackend {
   }
 
   private store(values: tf.BackendValues, shape: number[], dtype: tf.DataType): Stored {
-    if (dtype === 'complex64')
-      throw new CompilerError(`Tensors of dtype ${dtype} cannot be compiled; use float32, int32 or bool.`);
     if (dtype === 'string') {
       if (!this.current?.breaks) throw noStrings();
       return new Stored(dtype, [...shape], values, null);
     }
+    if (dtype === 'complex64') return new Stored(dtype, [...shape], values, null);
     const large = this.current?.abstract === true && sizeOf(shape) > MAX_ABSTRACT_ELEMENTS;
     return large
       ? new Stored(dtype, [...shape], null, this.abstracted(values as ArrayLike<number>, shape, dtype))
@@ -199,15 +252,15 @@ export class TraceBackend extends tf.KernelBackend {
 
   override readSync(dataId: tf.DataId): tf.BackendValues {
     const values = this.known(dataId);
-    const { value } = this.storedOf(dataId);
+    const { dtype, shape } = this.storedOf(dataId);
     if (values === null && this.current?.read) {
       throw new CompilerError(
-        `The value of a lazy tensor ${formatSpec(value!)} was read at once. await x.data() or x.array() computes it.`,
+        `The value of a lazy tensor ${dtype}[${shape}] was read at once. await x.data() or x.array() computes it.`,
       );
     }
     if (values === null) {
       throw new CompilerError(
-        `The value of a traced tensor ${formatSpec(value!)} was read. ` +
+        `The value of a traced tensor ${dtype}[${shape}] was read. ` +
           'Inside jit only shapes and dtypes are known: return the tensor from the function, or compute with tf operations (tf.where instead of if). ' +
           "jit's option graphBreaks runs such a function operation by operation; " +
           '--debug=eager does so for a training whose layers read values, and --tap prints them.',
@@ -218,8 +271,16 @@ export class TraceBackend extends tf.KernelBackend {
 
   override async read(dataId: tf.DataId): Promise<tf.BackendValues> {
     const stored = this.storedOf(dataId);
-    if (stored.values === null && this.current?.read) stored.values = await this.current.read(stored.value!);
+    if (stored.values === null && this.current?.read)
+      stored.values = stored.parts
+        ? await this.readParts(stored.parts)
+        : await this.current.read(stored.value!);
     return this.readSync(dataId);
+  }
+
+  private async readParts(parts: Parts): Promise<Float32Array> {
+    const [real, imag] = [await this.current!.read!(parts[0]), await this.current!.read!(parts[1])];
+    return Float32Array.from({ length: 2 * real.length }, (_, i) => (i % 2 === 0 ? real : imag)[i >> 1]!);
   }
 
   /**

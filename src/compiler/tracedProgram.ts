@@ -3,8 +3,8 @@ import './decompositions/index.js';
 import { isTensor } from './gradients.js';
 import { checkIndices, type IndexCheck } from './indexChecks.js';
 import { type Graph, joinGraphs } from './ir.js';
-import type { TensorSpec, Tree } from './tensors.js';
-import { flattenTree, mapTree } from './tensorTrees.js';
+import { CompilerError, type TensorSpec, type Tree } from './tensors.js';
+import { flattenTree, type Leaf, mapTree } from './tensorTrees.js';
 import type * as tf from './tfjs.js';
 import { traceGraph } from './tracing.js';
 
@@ -50,6 +50,16 @@ export function isSpec(value: unknown): value is TensorSpec {
   return typeof value === 'object' && value !== null && 'dtype' in value && 'shape' in value;
 }
 
+/** @throws CompilerError for complex numbers, which only exist inside of programs. */
+function refuseComplex(what: string, { path, value: { dtype, shape } }: Leaf<TensorSpec>): void {
+  if ((dtype as string) !== 'complex64') return;
+  const place = path === '' ? what : `${what} '${path}'`;
+  throw new CompilerError(
+    `The ${place} is complex64[${shape}]: programs take and give real numbers. ` +
+      (what === 'input' ? 'Pass both parts, and call tf.complex.' : 'Return tf.real(x) and tf.imag(x).'),
+  );
+}
+
 /** Traces `f` on symbolic tensors of these specs; `abstract` as in `traceGraph`. */
 export function traceProgram(
   f: TensorFunction,
@@ -57,6 +67,7 @@ export function traceProgram(
   options: { readonly abstract?: boolean } = {},
 ): Program {
   const leaves = flattenTree<TensorSpec>(inputs, isSpec);
+  for (const leaf of leaves) refuseComplex('input', leaf);
   let outputs: Tree<TensorSpec> = [];
   let outputPaths: string[] = [];
   const graph = traceGraph(
@@ -65,6 +76,7 @@ export function traceProgram(
       let next = 0;
       const results = f(mapTree<TensorSpec, tf.Tensor>(inputs, isSpec, () => tensors[next++]!));
       const flat = flattenTree<tf.Tensor>(results, isTensor);
+      for (const leaf of flat) refuseComplex('output', leaf as Leaf<TensorSpec>);
       outputs = mapTree<tf.Tensor, TensorSpec>(results, isTensor, ({ shape, dtype }) => ({
         shape,
         dtype: dtype as TensorSpec['dtype'],

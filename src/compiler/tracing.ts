@@ -1,7 +1,14 @@
 /** @file Traces: calls of a function under a backend that records its computation as a graph. */
 import { keepingCalls, keepsCalls } from './callSites.js';
+import { reveal } from './complexGradients.js';
 import { DILATING_BACKENDS } from './convolutionGradients.js';
-import { allDecompositions, allVariants, type Decomposition } from './decompositions/decomposition.js';
+import {
+  allDecompositions,
+  allVariants,
+  COMPLEX_KERNELS,
+  complexCall,
+  type Decomposition,
+} from './decompositions/decomposition.js';
 import { REFUSED, refusalError } from './decompositions/refused.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes } from './gradientScopes.js';
@@ -16,7 +23,7 @@ import { saveWithoutOperations } from './savedTensors.js';
 import { aroundGradients, currentPlace, explain, isUnplaced, withinGradient } from './scopes.js';
 import { CompilerError, type TensorSpec } from './tensors.js';
 import * as tf from './tfjs.js';
-import { type Trace, TraceBackend } from './traceBackend.js';
+import { expectsComplex, type Trace, TraceBackend } from './traceBackend.js';
 import { DEEP } from './usersFrame.js';
 
 /** tfjs's name of the tracing backend. */
@@ -49,6 +56,7 @@ function traceBackend(): TraceBackend {
         decomposeKernel(kernelName, vary, inputs, attrs) ?? recordKernel(kernelName, inputs, attrs),
     );
   }
+  registerComplex(backend);
   for (const [kernelName, decompose] of allDecompositions())
     registerTraced(kernelName, (inputs, attrs) => decomposeKernel(kernelName, decompose, inputs, attrs));
   return backend;
@@ -64,7 +72,7 @@ function registerTraced(kernelName: string, run: TracedKernel): void {
     if (trace) {
       const broken = trace.breaks?.run(kernelName, inputs, given, backend!);
       if (broken) return broken;
-      const made = run(inputs, given);
+      const made = runTraced(kernelName, run, inputs, given);
       rememberConstants(kernelName, inputs, given, [made].flat());
       return made;
     }
@@ -102,6 +110,41 @@ function rememberConstants(
     for (const { dataId } of [...infos, ...computed]) cpu.disposeData(dataId, true);
     return values;
   });
+}
+
+/** Runs a kernel of real numbers or, part by part, of complex ones. */
+function runTraced(
+  kernelName: string,
+  run: TracedKernel,
+  inputs: tf.NamedTensorInfoMap,
+  attrs: RawAttrs,
+): ReturnType<TracedKernel> {
+  // tfjs's tape adds gradients.
+  if (kernelName === 'Add') reveal(Object.values(inputs));
+  const ofParts = withinRule(kernelName, () => complexCall(kernelName, inputs, attrs));
+  return ofParts === undefined ? run(inputs, attrs) : decomposeKernel(kernelName, ofParts, inputs, attrs);
+}
+
+/** Registers the kernels that make complex numbers, take them apart, or take no others. */
+function registerComplex(trace: TraceBackend): void {
+  const makers: Readonly<Record<string, TracedKernel>> = {
+    Complex: ({ real, imag }) => {
+      const [a, b] = [real!, imag!].map((x) => trace.unwrap(tf.cast(x as tf.Tensor, 'float32')));
+      return trace.wrapParts([a!, b!]);
+    },
+    Real: ({ input }) => trace.wrap(trace.partsOf(input!)[0]),
+    Imag: ({ input }) => trace.wrap(trace.partsOf(input!)[1]),
+  };
+  for (const [kernelName, run] of Object.entries(makers))
+    tf.registerKernel({
+      kernelName,
+      backendName: TRACE_BACKEND,
+      kernelFunc: ({ inputs }) => run(inputs, {}),
+    });
+  for (const kernelName of COMPLEX_KERNELS.filter((name) => !(name in makers)))
+    registerTraced(kernelName, ({ input, x }) => {
+      throw new CompilerError(`${kernelName}: ${expectsComplex((input ?? x)!)}`);
+    });
 }
 
 /** Records what a kernel consists of. Nothing here reaches tfjs's gradient tape, which is off inside of kernels. */
@@ -170,6 +213,9 @@ function enterBackend(before: string | null): void {
   // There was no backend before, and this one can't compute: operations outside of traces stay errors.
   else Object.assign(engine, { backendName: null, backendInstance: null });
 }
+
+/** Whether all elements of a traced tensor are seen to be 0. */
+export const isZeros = (tensor: tf.Tensor): boolean => traceBackend().isZeros(tensor);
 
 const tensorOf = (value: Value): tf.Tensor =>
   tf.engine().makeTensorFromTensorInfo(traceBackend().wrap(value)) as tf.Tensor;

@@ -1,7 +1,7 @@
 /** @file Random programs with gradients: each engine gives what tfjs's cpu backend gives. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { allDecompositions } from '../../src/compiler/decompositions/decomposition.js';
+import { allDecompositions, COMPLEX_KERNELS } from '../../src/compiler/decompositions/decomposition.js';
 import { opNames } from '../../src/compiler/rules/index.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { runs } from '../faults/campaign.js';
@@ -37,7 +37,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
 });
 
 test('the programs draw from all operations', () => {
-  const all = [...opNames(), ...allDecompositions().keys()].map((op) => `kernel ${op}`);
+  const all = [...opNames(), ...allDecompositions().keys(), ...COMPLEX_KERNELS].map((op) => `kernel ${op}`);
   expect([...kernelSteps].sort()).toEqual(all.sort());
 });
 

@@ -1,7 +1,7 @@
 /** @file Every operation's rule and lowering: compiled results and gradients against tfjs's cpu backend. */
 import { getKernel } from '@tensorflow/tfjs-core';
 import { describe, expect, test, vi } from 'vitest';
-import { allDecompositions } from '../../src/compiler/decompositions/decomposition.js';
+import { allDecompositions, COMPLEX_KERNELS } from '../../src/compiler/decompositions/decomposition.js';
 import {
   compile,
   type Engine,
@@ -20,13 +20,15 @@ import { engines } from './engines.js';
 import { expectClose, leavesOf, runOnce, tf, weightedSum } from './support.js';
 
 test('every operation has cases here, and a lowering or a decomposition', () => {
-  expect(Object.keys(table).sort()).toEqual([...opNames(), ...allDecompositions().keys()].sort());
+  expect(Object.keys(table).sort()).toEqual(
+    [...opNames(), ...allDecompositions().keys(), ...COMPLEX_KERNELS].sort(),
+  );
   const without = opNames().filter((op) => !(op in lowerings) && compositeOf(op) === undefined);
   expect(without).toEqual([]);
 });
 
 test.each(Object.entries(table))('cases of %s use it', (op, cases) => {
-  if (allDecompositions().has(op)) {
+  if (leavesNoNode(op)) {
     expectCallsOf(op, cases);
     return;
   }
@@ -35,6 +37,8 @@ test.each(Object.entries(table))('cases of %s use it', (op, cases) => {
     expect(recorded, `case ${i}`).toContain(op);
   }
 });
+
+const leavesNoNode = (op: string): boolean => allDecompositions().has(op) || COMPLEX_KERNELS.includes(op);
 
 /** Expects each case to call a kernel that leaves no node of its own. */
 function expectCallsOf(op: string, cases: readonly Case[]): void {
@@ -147,7 +151,7 @@ test.each(differentiableCases)('gradient of %s against finite differences', asyn
 
 test('constant folding agrees with the lowering', async () => {
   for (const [op, cases] of Object.entries(table)) {
-    if (allDecompositions().has(op) || ruleOf(op).fold === undefined) continue;
+    if (leavesNoNode(op) || ruleOf(op).fold === undefined) continue;
     for (const [i, { inputs, f, tolerance }] of cases.slice(0, 4).entries()) {
       const constants = () =>
         [f(...inputs.map((x) => tf.tensor(x.data as Float32Array, [...x.shape], x.dtype)))].flat();

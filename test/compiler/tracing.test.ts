@@ -122,6 +122,36 @@ test.each([
       'ops.randomNormal(key, shape), with a key int32 [2] that the function is given, or that ops.foldIn or ' +
       "ops.splitKey makes of one. (in layer 'lm/x')",
   ],
+  [
+    'a complex output',
+    (t: any) => ({ y: tf.complex(t.x, t.x) }),
+    { x },
+    "The output 'y' is complex64[2,3]: programs take and give real numbers. Return tf.real(x) and tf.imag(x).",
+  ],
+  [
+    'a complex input',
+    (t: any) => t.x,
+    { x: spec([2], 'complex64' as never) },
+    "The input 'x' is complex64[2]: programs take and give real numbers. Pass both parts, and call tf.complex.",
+  ],
+  [
+    'a function of real numbers on complex ones',
+    (t: any) => tf.exp(tf.complex(t.x, t.x)),
+    { x },
+    "exp: expected real numbers, got complex64: tf.real(x) and tf.imag(x) are its parts. (in layer 'lm/x')",
+  ],
+  [
+    'a composite of real numbers on complex ones',
+    (t: any) => ops.gelu(tf.complex(t.x, t.x)),
+    { x },
+    "Expected real numbers, got complex64[2,3]: take tf.real(x) and tf.imag(x). (in layer 'lm/x')",
+  ],
+  [
+    'the real part of real numbers',
+    (t: any) => tf.real(t.x),
+    { x },
+    "Expected complex64, got float32[2,3]: tf.complex(real, imag) makes complex numbers. (in layer 'lm/x')",
+  ],
   ['no tensor', () => ({ loss: 3 }), { x }, "Expected a tensor or a structure of tensors at 'loss', got 3."],
 ])('%s', (_, f, inputs, message) => {
   expect(messageOf(f, inputs as Record<string, TensorSpec>)).toBe(message);

@@ -1,7 +1,11 @@
 /** @file What becomes of each of tfjs's kernels in a program, as a page. */
 import * as kernels from '@tensorflow/tfjs-core/dist/kernel_names.js';
 import '../../src/compiler/index.js';
-import { allDecompositions, allVariants } from '../../src/compiler/decompositions/decomposition.js';
+import {
+  allDecompositions,
+  allVariants,
+  COMPLEX_KERNELS,
+} from '../../src/compiler/decompositions/decomposition.js';
 import { REFUSED } from '../../src/compiler/decompositions/refused.js';
 import { opNames } from '../../src/compiler/rules/index.js';
 
@@ -15,7 +19,7 @@ const names = Object.values(kernels as unknown as Record<string, string>)
 function statusOf(kernel: string): string {
   const refusal = REFUSED[kernel];
   if (opNames().includes(kernel)) return allVariants().has(kernel) ? 'rule, some calls decomposed' : 'rule';
-  if (allDecompositions().has(kernel)) return 'decomposed';
+  if (allDecompositions().has(kernel) || COMPLEX_KERNELS.includes(kernel)) return 'decomposed';
   return refusal ? `refused: ${refusal.reason}; ${refusal.instead}` : 'missing';
 }
 

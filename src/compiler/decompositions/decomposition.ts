@@ -1,6 +1,6 @@
 /** @file Decompositions of tfjs kernels without a rule: what a trace records in place of a kernel. */
 import { opNames } from '../rules/index.js';
-import type { RawAttrs } from '../rules/rule.js';
+import { Misfit, type RawAttrs } from '../rules/rule.js';
 import { gradientsBy } from '../tape.js';
 import { CompilerError } from '../tensors.js';
 import * as tf from '../tfjs.js';
@@ -49,6 +49,34 @@ export function defineVariants(table: Readonly<Record<string, Variant>>): void {
 
 /** All variants, by kernel. */
 export const allVariants = (): ReadonlyMap<string, Variant> => variants;
+
+export const isComplex = ({ dtype }: { readonly dtype: string }): boolean => dtype === 'complex64';
+
+/** Kernels that make complex numbers, take them apart, or take no others. */
+export const COMPLEX_KERNELS: readonly string[] = ['Complex', 'Real', 'Imag', 'ComplexAbs', 'FFT', 'IFFT'];
+
+let complexKernels: DecompositionTable = {};
+
+/** Registers what kernels do with complex numbers, before anything is traced. */
+export function defineComplexKernels(table: DecompositionTable): void {
+  complexKernels = table;
+}
+
+/** The kernels that take complex numbers. */
+export const complexKernelNames = (): string[] => Object.keys(complexKernels);
+
+/** What a call with complex numbers consists of; undefined for calls without. @throws Misfit where it takes none. */
+export function complexCall(
+  kernel: string,
+  inputs: Readonly<Record<string, { readonly dtype: string } | undefined>>,
+  attrs: RawAttrs,
+): Decomposition | undefined {
+  if (attrs.dtype !== 'complex64' && !Object.values(inputs).some((x) => x && isComplex(x))) return undefined;
+  const decompose = complexKernels[kernel];
+  if (decompose === undefined)
+    throw new Misfit('expected real numbers, got complex64: tf.real(x) and tf.imag(x) are its parts');
+  return decompose;
+}
 
 /** All decompositions, by kernel. */
 export const allDecompositions = (): ReadonlyMap<string, Decomposition> => decompositions;

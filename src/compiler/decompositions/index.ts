@@ -1,6 +1,7 @@
 /** @file Registration of all decompositions. */
 import { channelsFirstVariants } from './channelsFirst.js';
-import { defineDecompositions, defineVariants } from './decomposition.js';
+import { complexKernels } from './complexNumbers.js';
+import { defineComplexKernels, defineDecompositions, defineVariants } from './decomposition.js';
 import { einsumDecompositions } from './einsum.js';
 import { fusedDecompositions } from './fused.js';
 import { indexingDecompositions, indexingVariants } from './indexing.js';
@@ -24,6 +25,7 @@ defineDecompositions(resizingDecompositions);
 defineDecompositions(samplingDecompositions);
 defineDecompositions(sparseDecompositions);
 defineDecompositions(volumeDecompositions);
+defineComplexKernels(complexKernels);
 defineVariants(channelsFirstVariants);
 defineVariants(indexingVariants);
 defineVariants(numberVariants);

@@ -10,6 +10,7 @@ import * as tf from '../tfjs.js';
 import type { Program, TensorFunction } from '../tracedProgram.js';
 import { isSpec } from '../tracedProgram.js';
 import { withBackend } from '../tracing.js';
+import { answerForComplex } from './complexKernels.js';
 import { answerForEmpties } from './empties.js';
 import { checkSegmentIds } from './segmentIds.js';
 
@@ -24,6 +25,7 @@ export function loadCpuBackend(): string {
   // Suppresses tfjs's advertisement for tfjs-node at first use.
   (tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean }).firstUse = false;
   answerForEmpties('cpu');
+  answerForComplex('cpu');
   checkSegmentIds('cpu');
   return 'cpu';
 }

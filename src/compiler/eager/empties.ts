@@ -26,7 +26,9 @@ function answering(op: string, kernelFunc: tf.KernelFunc): tf.KernelFunc {
   const { inputs: names, attrs: attrsOf, listOfOutputs, ofEmpty } = ruleOf(op);
   return (args) => {
     const all = Object.values(args.inputs);
-    if (!all.some(isEmpty) || all.some((info) => info?.dtype === 'string')) return kernelFunc(args);
+    const isOther = (x: tf.TensorInfo | undefined): boolean =>
+      x?.dtype === 'string' || x?.dtype === 'complex64';
+    if (!all.some(isEmpty) || all.some(isOther) || args.attrs?.dtype === 'complex64') return kernelFunc(args);
     const inputs = (names === 'list'
       ? all
       : names.map((name) => args.inputs[name])) as unknown as TensorSpec[];

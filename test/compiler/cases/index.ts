@@ -1,5 +1,6 @@
 /** @file The cases of every operation. */
 import type { CaseTable } from './case.js';
+import { complexCases } from './complexNumbers.js';
 import { compositeCases } from './composites.js';
 import { convolutionCases } from './convolution.js';
 import { elementwiseCases } from './elementwise.js';
@@ -19,6 +20,7 @@ const cases: CaseTable = {
   ...reduceCases,
   ...indexingCases,
   ...compositeCases,
+  ...complexCases,
   ...convolutionCases,
   ...fusedCases,
   ...imageCases,
