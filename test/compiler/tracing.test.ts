@@ -187,7 +187,7 @@ test.each<[string, (t: any) => Tensor | Tensor[], string]>([
   [
     'a slice from before its tensor',
     (t: any) => tf.slice(t.x, [-1, 0], [1, 2]),
-    'slice: expected a part of float32[2,3], got begin [-1,0] and size [1,2].',
+    'slice: expected begins of 0 or more (slice() does not support negative begin indexing.), got [-1,0].',
   ],
   [
     'a slice of more axes',

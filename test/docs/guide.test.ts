@@ -23,7 +23,7 @@ const unshown: Record<string, RegExp[]> = {
 };
 
 for (const page of pages) {
-  test.concurrent(`${page} shows what happens`, { timeout: 300_000 }, async () => {
+  test.concurrent(`${page} shows what happens`, async () => {
     const results = await runPage(page, commandEnvironment);
     const expected = [...(unshown[page] ?? [])];
     let hasRun = false;

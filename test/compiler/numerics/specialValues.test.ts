@@ -46,6 +46,7 @@ const differences = (
 /** Operations that move values or fill with them, draw, differentiate, or that only passes and other operations make. */
 const UNLISTED = [
   ...[
+    'Barrier',
     'ExpandDims',
     'Transpose',
     'BroadcastTo',
