@@ -30,8 +30,8 @@ export function defineOp(name: string, rule: OpRule): void {
   rules.set(name, rule);
 }
 
-/** The names of all operations. */
-export const opNames = (): string[] => [...rules.keys()];
+/** The names of all operations but loops and choices, which have bodies. */
+export const opNames = (): string[] => [...rules.keys()].filter((name) => !(name in controlRules));
 
 /** The rule of `op`. */
 export function ruleOf(op: string): OpRule {
