@@ -4,25 +4,14 @@
  * arguments are a GPT's shape as JSON and `f32` or `bf16`, or an experiment's name with --set flags.
  */
 import { spawnSync } from 'node:child_process';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { analyze } from '../src/analysis/analyze.js';
 import { parseSet } from '../src/cli/overrides.js';
 import type { JobOptions } from '../src/programs/options.js';
 import { trainingDataset } from '../src/programs/programDataset.js';
 import { configureFor } from '../src/tools/commandExperiment.js';
 import { jobOptions, openProgram } from './gptJob.js';
+import { resident } from './resident.js';
 import type { Precision } from './results.js';
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
-
-/** Resident bytes outside of JavaScript's heap. */
-function resident(): number {
-  for (let i = 0; i < 3; i++) collect();
-  const { rss, heapTotal } = process.memoryUsage();
-  return rss - heapTotal;
-}
 
 async function grown(options: JobOptions): Promise<number> {
   const before = resident();

@@ -29,8 +29,9 @@ describe.each(engines)('%s', (_, { engine, available }) => {
     async () => {
       const plan = { engine, precision: 'bfloat16', programs: Math.ceil(programs / 4), seed } as const;
       const results = await expectAgreement(plan, BFLOAT16);
-      const alike = results.filter(({ difference }) => difference <= FLOAT32).length;
-      expect(alike / results.length).toBeGreaterThan(0.9);
+      // One in ten may round an operand to the other neighbour, and one of fewer.
+      const apart = results.filter(({ difference }) => difference > FLOAT32).length;
+      expect(apart).toBeLessThanOrEqual(Math.ceil(results.length / 10));
     },
     3_600_000,
   );
@@ -41,12 +42,12 @@ test('the programs draw from all operations', () => {
   expect([...kernelSteps].sort()).toEqual(all.sort());
 });
 
-test('the programs have most operations, and products of both kinds', () => {
+test('the programs have most operations, products of both kinds, and checkpoints', () => {
   const used = new Set<string>();
   for (const steps of fc.sample(stepsArbitrary, { numRuns: 150, seed })) {
     const { graph } = traceProgram(differentiated(steps) as any, programInputs as any);
     for (const { op } of graph.nodes) used.add(op);
   }
   expect(used.size).toBeGreaterThan(80);
-  expect([...used]).toEqual(expect.arrayContaining(['BatchMatMul', 'Attention', 'AttentionGrad']));
+  expect([...used]).toEqual(expect.arrayContaining(['BatchMatMul', 'Attention', 'AttentionGrad', 'Barrier']));
 });

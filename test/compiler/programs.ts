@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import {
   type HostTensor,
+  ops,
   type Precision,
   type Tensor,
   tf,
@@ -21,6 +22,11 @@ export interface Step {
   readonly n: number;
 }
 
+/** A step that has the next ones, as many as its `n` says, run in a checkpoint, whose policy `a` chooses. */
+const CHECKPOINT = 'checkpoint';
+
+const policies = ['nothing', 'dots', 'dotsWithNoBatchDims'] as const;
+
 /** A value is kept where it is small enough to go on with. */
 const fits = (x: Tensor): boolean => x.rank <= 4 && x.size <= 200;
 
@@ -35,6 +41,7 @@ export const stepsArbitrary = fc.array(
           ...Object.keys(shapes),
           ...Object.keys(pairs),
           ...Object.keys(specials),
+          CHECKPOINT,
         ),
       },
       { weight: 1, arbitrary: fc.constantFrom(...kernelSteps) },
@@ -92,26 +99,33 @@ interface Results {
 function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Results {
   const pool = [...inputs.floats];
   const special: Tensor[] = [];
-  for (const { op, a, b, n } of steps) {
+  const run = ({ op, a, b, n }: Step): void => {
     if (op in specials) {
       special.push(specials[op]!(inputs.special, n));
-      continue;
+      return;
     }
     // Later values are chosen more often: programs become deep.
     const x = pool[pool.length - 1 - (a % Math.min(pool.length, 6))]!;
-    if (x.size === 0 && !takesEmpty.has(op)) continue;
+    if (x.size === 0 && !takesEmpty.has(op)) return;
     if (kernelSteps.includes(op)) {
       const results = runKernelStep(op, a + b, x, inputs);
       pool.push(...results.smooth.filter(fits));
       special.push(...results.exact);
-      continue;
+      return;
     }
     const partners = pool.filter((candidate) => broadcasts(candidate.shape, x.shape));
     const y = partners[b % partners.length]!;
     const axis = x.rank === 0 ? 0 : b % x.rank;
     const made = smooth[op]?.(x) ?? pairs[op]?.(x, y) ?? shapes[op]!({ x, y, n, axis, inputs });
     pool.push(...[made].flat().filter(fits));
-  }
+  };
+  const runAll = ([step, ...rest]: readonly Step[]): void => {
+    if (step === undefined) return;
+    if (step.op !== CHECKPOINT) run(step);
+    else ops.checkpoint(runAll, policies[step.a % policies.length])(rest.splice(0, step.n));
+    runAll(rest);
+  };
+  runAll(steps);
   return { values: pool.slice(-3).concat(pool[Math.floor(pool.length / 2)]!), special };
 }
 

@@ -30,7 +30,8 @@ const POLICIES: readonly string[] = [
 /**
  * The same function with another gradient: what `f` computes is not kept for it, but computed again in the backward
  * pass, from the arguments and from whatever else `f` reads. Values and gradients stay the same, in machine code but for
- * the last digit; the peak of memory falls, and each run takes up to a third longer. Calls may be nested. As jax.checkpoint.
+ * the last digit; the native engine's peak of memory falls, and each run takes up to a third longer. Calls may be nested. As
+ * jax.checkpoint.
  *
  * In eager execution and under `lazy` it is `f`.
  *
