@@ -32,7 +32,8 @@ import type { TapeKeeper } from './tape.js';
 
 type Gradients = Record<string, () => Tensor>;
 
-const isComplex = ({ dtype }: Tensor): boolean => dtype === 'complex64';
+/** Inputs that an operation does without are null or undefined. */
+const isComplex = (x: Tensor | null | undefined): boolean => x?.dtype === 'complex64';
 
 /** Complex tensors that pass as float32. */
 const disguised = new WeakSet<object>();
@@ -70,13 +71,13 @@ function carryComplexGradients(): void {
     const node = keeper.state.activeTape.findLast((each) => each.outputs === outputs)!;
     const { gradient } = node;
     if (gradient === undefined) return;
-    const isCopy = COPIES.includes(name) && isComplex(inputs.x!) && isComplex(outputs[0]!);
+    const isCopy = COPIES.includes(name) && isComplex(inputs.x) && isComplex(outputs[0]);
     node.gradient = (dys) => {
       reveal(dys);
       const given = dys.map((dy, i) => received(dy, outputs[i]!)) as Tensor[];
       const gradients: Gradients = isCopy ? { x: () => given[0]!.clone() } : gradient(given);
       const passing = (input: string, made: Tensor): Tensor =>
-        isComplex(made) && !isComplex(inputs[input]!) ? real(made) : disguise(made);
+        isComplex(made) && !isComplex(inputs[input]) ? real(made) : disguise(made);
       return Object.fromEntries(
         Object.entries(gradients).map(([input, make]) => [input, () => passing(input, make())]),
       );
