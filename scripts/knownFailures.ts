@@ -14,10 +14,6 @@ export interface KnownFailures {
 /** Failures by reason. `npm run conformance` tells of listed specs that pass, and of others that fail. */
 export const KNOWN_FAILURES: readonly KnownFailures[] = [
   {
-    reason: 'complex numbers and Fourier transforms do not compile',
-    error: /Kernel 'Complex' not registered/,
-  },
-  {
     reason:
       "NaN wins in choices, as in PyTorch, and `sign(NaN)` is NaN; tfjs's cpu backend passes over NaN ([Numerics](numerics.md))",
     specs: {
