@@ -1,0 +1,169 @@
+/** @file Kernels of tfjs's tracing backend: what they record, of real numbers and of complex ones. */
+import { reveal } from './complexGradients.js';
+import {
+  allDecompositions,
+  allVariants,
+  COMPLEX_KERNELS,
+  complexCall,
+  type Decomposition,
+} from './decompositions/decomposition.js';
+import { REFUSED, refusalError } from './decompositions/refused.js';
+import { notePrecision } from './precision.js';
+import { kernelRules, ruleOf, withinRule } from './rules/index.js';
+import type { RawAttrs } from './rules/rule.js';
+import { CompilerError } from './tensors.js';
+import * as tf from './tfjs.js';
+import { expectsComplex, type TraceBackend } from './traceBackend.js';
+
+/** The tracing backend, and its name in tfjs. */
+interface Registered {
+  readonly backend: TraceBackend;
+  readonly backendName: string;
+}
+
+type TracedKernel = (inputs: tf.NamedTensorInfoMap, attrs: RawAttrs) => tf.TensorInfo | tf.TensorInfo[];
+
+/** Registers a kernel that only traces can run. */
+function registerTraced({ backend, backendName }: Registered, kernelName: string, run: TracedKernel): void {
+  const kernelFunc: tf.KernelFunc = ({ inputs, attrs }) => {
+    const given = (attrs ?? {}) as RawAttrs;
+    const trace = backend.current;
+    if (trace) {
+      const broken = trace.breaks?.run(kernelName, inputs, given, backend);
+      if (broken) return broken;
+      const made = runTraced(kernelName, run, inputs, given);
+      if (trace.read === undefined) rememberConstants(backend, kernelName, inputs, given, [made].flat());
+      return made;
+    }
+    throw new CompilerError(
+      `The operation '${kernelName}' was called outside of a function that is compiled, and no backend that computes is loaded. ` +
+        "Call it in the function given to jit or compile, or import '@tensorflow/tfjs-backend-cpu' first.",
+    );
+  };
+  tf.registerKernel({ kernelName, backendName, kernelFunc });
+}
+
+/** Lets code read results that depend on constants alone, such as the shapes in graph models: tfjs's cpu backend has them. */
+function rememberConstants(
+  backend: TraceBackend,
+  kernelName: string,
+  inputs: tf.NamedTensorInfoMap,
+  attrs: RawAttrs,
+  results: readonly tf.TensorInfo[],
+): void {
+  const kernel = tf.getKernel(kernelName, 'cpu');
+  const cpu = tf.findBackend('cpu');
+  if (!kernel || !cpu) return;
+  // tfjs passes undefined for what a kernel may do without.
+  const names = Object.keys(inputs).filter((name) => inputs[name]);
+  const given = names.map((name) => inputs[name]!);
+  backend.remember(given, results, (constants) => {
+    const infos = given.map(({ shape, dtype }, i) => {
+      return { dataId: cpu.write(constants[i]!, shape, dtype), shape, dtype };
+    });
+    // Kernels of any number of inputs take a list.
+    const named = Array.isArray(inputs)
+      ? (infos as unknown as tf.NamedTensorInfoMap)
+      : Object.fromEntries(names.map((name, i) => [name, infos[i]!]));
+    const computed = [kernel.kernelFunc({ inputs: named, attrs, backend: cpu })].flat();
+    const values = computed.map(({ dataId }) => cpu.readSync(dataId));
+    for (const { dataId } of [...infos, ...computed]) cpu.disposeData(dataId, true);
+    return values;
+  });
+}
+
+/** Runs a kernel of real numbers or, part by part, of complex ones. */
+function runTraced(
+  kernelName: string,
+  run: TracedKernel,
+  inputs: tf.NamedTensorInfoMap,
+  attrs: RawAttrs,
+): ReturnType<TracedKernel> {
+  // tfjs's tape adds gradients.
+  if (kernelName === 'Add') reveal(Object.values(inputs));
+  const ofParts = withinRule(kernelName, () => complexCall(kernelName, inputs, attrs));
+  return ofParts === undefined ? run(inputs, attrs) : decomposeKernel(kernelName, ofParts, inputs, attrs);
+}
+
+/** Registers the kernels that make complex numbers, take them apart, or take no others. */
+function registerComplex(registered: Registered): void {
+  const { backend: trace, backendName } = registered;
+  const makers: Readonly<Record<string, TracedKernel>> = {
+    Complex: ({ real, imag }) => {
+      const [a, b] = [real!, imag!].map((x) => trace.unwrap(tf.cast(x as tf.Tensor, 'float32')));
+      return trace.wrapParts([a!, b!]);
+    },
+    Real: ({ input }) => trace.wrap(trace.partsOf(input!)[0]),
+    Imag: ({ input }) => trace.wrap(trace.partsOf(input!)[1]),
+  };
+  for (const [kernelName, run] of Object.entries(makers))
+    tf.registerKernel({
+      kernelName,
+      backendName,
+      kernelFunc: ({ inputs }) => run(inputs, {}),
+    });
+  for (const kernelName of COMPLEX_KERNELS.filter((name) => !(name in makers)))
+    registerTraced(registered, kernelName, ({ input, x }) => {
+      throw new CompilerError(`${kernelName}: ${expectsComplex((input ?? x)!)}`);
+    });
+}
+
+/** Records what a kernel consists of. Nothing here reaches tfjs's gradient tape, which is off inside of kernels. */
+function decomposeKernel<T extends tf.Tensor | tf.Tensor[] | null>(
+  kernelName: string,
+  decompose: (...call: Parameters<Decomposition>) => T,
+  inputs: tf.NamedTensorInfoMap,
+  attrs: RawAttrs,
+): tf.Tensor | tf.Tensor[] | (T & null) {
+  // tfjs hands its tensors to kernels.
+  const tensors = inputs as Record<string, tf.Tensor>;
+  const given = new Set(Object.values(tensors));
+  const own = (tensor: tf.Tensor): tf.Tensor => (given.has(tensor) ? tensor.clone() : tensor);
+  const run = (): tf.Tensor | tf.Tensor[] | (T & null) => {
+    const made = withinRule(kernelName, () => decompose(tensors, attrs));
+    if (made === null) return made;
+    notePrecision(attrs);
+    return Array.isArray(made) ? made.map(own) : own(made);
+  };
+  return tf.tidy(run as () => tf.Tensor);
+}
+
+function recordKernel(
+  trace: TraceBackend,
+  op: string,
+  inputs: tf.NamedTensorInfoMap,
+  attrs: RawAttrs,
+): tf.TensorInfo | tf.TensorInfo[] {
+  const { inputs: names, listOfOutputs } = ruleOf(op);
+  const infos = names === 'list' ? Object.values(inputs) : names.map((name) => inputs[name]!);
+  const outputs = trace.record(
+    op,
+    infos.map((info) => trace.unwrap(info!)),
+    attrs,
+  );
+  const wrapped = outputs.map((output) => trace.wrap(output));
+  return wrapped.length === 1 && !listOfOutputs ? wrapped[0]! : wrapped;
+}
+
+/** Registers the kernels of the tracing backend: those with a rule or a decomposition, and those that are refused. */
+export function registerKernels(backend: TraceBackend, backendName: string): void {
+  const registered: Registered = { backend, backendName };
+  for (const [kernelName, refusal] of Object.entries(REFUSED))
+    registerTraced(registered, kernelName, () => {
+      throw refusalError(refusal);
+    });
+  for (const kernelName of Object.keys(kernelRules)) {
+    const vary = allVariants().get(kernelName) ?? (() => null);
+    registerTraced(
+      registered,
+      kernelName,
+      (inputs, attrs) =>
+        decomposeKernel(kernelName, vary, inputs, attrs) ?? recordKernel(backend, kernelName, inputs, attrs),
+    );
+  }
+  registerComplex(registered);
+  for (const [kernelName, decompose] of allDecompositions())
+    registerTraced(registered, kernelName, (inputs, attrs) =>
+      decomposeKernel(kernelName, decompose, inputs, attrs),
+    );
+}
