@@ -85,6 +85,15 @@ const noStrings = (): CompilerError =>
 export const expectsComplex = ({ dtype, shape }: tf.TensorInfo): string =>
   `Expected complex64, got ${dtype}[${shape}]: tf.complex(real, imag) makes complex numbers.`;
 
+/** Whether a node's elements are all seen to be 0. */
+function isZero({ op, inputs, attrs }: Node, isZeros: (value: Value) => boolean): boolean {
+  if (op === 'Fill') return attrs.value === 0;
+  return op === 'ZerosLike' || (KEEPS_ZEROS.has(op) && isZeros(inputs[0]!));
+}
+
+/** Operations that only move elements. */
+const KEEPS_ZEROS = new Set(['Reshape', 'ExpandDims', 'Slice']);
+
 export class TraceBackend extends tf.KernelBackend {
   /** Tensors made by other backends. */
   private readonly storage = new tf.DataStorage<Stored>(this, tf.engine() as unknown as tf.DataMover);
@@ -92,8 +101,8 @@ export class TraceBackend extends tf.KernelBackend {
   private live = 0;
   /** The active trace. */
   current: Trace | null = null;
-  /** The nodes behind values. */
-  private readonly made = new WeakMap<Value, Node>();
+  /** Values of nodes whose elements are all seen to be 0. */
+  private readonly zeros = new WeakSet<Value>();
 
   record(op: string, given: readonly Value[], raw: RawAttrs, bodies?: readonly Graph[]): readonly Value[] {
     const rule = ruleOf(op);
@@ -111,7 +120,7 @@ export class TraceBackend extends tf.KernelBackend {
     this.current!.nodes.push(node);
     const mark = currentMark();
     if (mark !== null) this.current!.marks.set(node, mark);
-    for (const output of outputs) this.made.set(output, node);
+    if (isZero(node, (value) => this.isZeros(value))) for (const output of outputs) this.zeros.add(output);
     return outputs;
   }
 
@@ -174,10 +183,8 @@ export class TraceBackend extends tf.KernelBackend {
     const { dtype, shape, values } = stored;
     if (dtype !== 'complex64') throw new CompilerError(expectsComplex(info));
     const part = (which: number): Value => {
-      const data = Float32Array.from(
-        { length: sizeOf(shape) },
-        (_, i) => (values as Float32Array)[2 * i + which]!,
-      );
+      const data = new Float32Array(sizeOf(shape));
+      for (let i = 0; i < data.length; i++) data[i] = (values as Float32Array)[2 * i + which]!;
       return newValue({ shape, dtype: 'float32' }, { data });
     };
     stored.parts ??= [part(0), part(1)];
@@ -185,16 +192,8 @@ export class TraceBackend extends tf.KernelBackend {
   }
 
   /** Whether all elements are seen to be 0. */
-  isZeros(info: tf.TensorInfo): boolean {
-    for (let value = this.unwrap(info); ; ) {
-      if (value.data !== undefined) return value.data.every((x) => x === 0);
-      const made = this.made.get(value);
-      if (made === undefined) return false;
-      if (made.op === 'ZerosLike') return true;
-      if (made.op === 'Fill') return made.attrs.value === 0;
-      if (!['Reshape', 'ExpandDims', 'Slice'].includes(made.op)) return false;
-      value = made.inputs[0]!;
-    }
+  isZeros(value: Value): boolean {
+    return this.zeros.has(value) || (value.data?.every((x) => x === 0) ?? false);
   }
 
   private storedOf(dataId: tf.DataId): Stored {
@@ -251,8 +250,8 @@ export class TraceBackend extends tf.KernelBackend {
   }
 
   override readSync(dataId: tf.DataId): tf.BackendValues {
-    const values = this.known(dataId);
     const { dtype, shape } = this.storedOf(dataId);
+    const values = this.known(dataId);
     if (values === null && this.current?.read) {
       throw new CompilerError(
         `The value of a lazy tensor ${dtype}[${shape}] was read at once. await x.data() or x.array() computes it.`,

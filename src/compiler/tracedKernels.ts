@@ -6,6 +6,7 @@ import {
   COMPLEX_KERNELS,
   complexCall,
   type Decomposition,
+  isComplex,
 } from './decompositions/decomposition.js';
 import { REFUSED, refusalError } from './decompositions/refused.js';
 import { notePrecision } from './precision.js';
@@ -31,7 +32,7 @@ function registerTraced({ backend, backendName }: Registered, kernelName: string
     if (trace) {
       const broken = trace.breaks?.run(kernelName, inputs, given, backend);
       if (broken) return broken;
-      const made = runTraced(kernelName, run, inputs, given);
+      const made = run(inputs, given);
       if (trace.read === undefined) rememberConstants(backend, kernelName, inputs, given, [made].flat());
       return made;
     }
@@ -53,7 +54,9 @@ function rememberConstants(
 ): void {
   const kernel = tf.getKernel(kernelName, 'cpu');
   const cpu = tf.findBackend('cpu');
-  if (!kernel || !cpu) return;
+  // Its complex tensors are made of two others.
+  const areReal = ![...Object.values(inputs), ...results].some((info) => info && isComplex(info));
+  if (!areReal || !kernel || !cpu) return;
   // tfjs passes undefined for what a kernel may do without.
   const names = Object.keys(inputs).filter((name) => inputs[name]);
   const given = names.map((name) => inputs[name]!);
@@ -72,22 +75,19 @@ function rememberConstants(
   });
 }
 
-/** Runs a kernel of real numbers or, part by part, of complex ones. */
-function runTraced(
-  kernelName: string,
-  run: TracedKernel,
-  inputs: tf.NamedTensorInfoMap,
-  attrs: RawAttrs,
-): ReturnType<TracedKernel> {
-  // tfjs's tape adds gradients.
-  if (kernelName === 'Add') reveal(Object.values(inputs));
-  const ofParts = withinRule(kernelName, () => complexCall(kernelName, inputs, attrs));
-  return ofParts === undefined ? run(inputs, attrs) : decomposeKernel(kernelName, ofParts, inputs, attrs);
-}
+/** A kernel of real numbers that, part by part, also takes complex ones. */
+const realOrComplex =
+  (kernelName: string, run: TracedKernel): TracedKernel =>
+  (inputs, attrs) => {
+    // tfjs's tape adds gradients.
+    if (kernelName === 'Add') reveal(Object.values(inputs));
+    const ofParts = withinRule(kernelName, () => complexCall(kernelName, inputs, attrs));
+    return ofParts === undefined ? run(inputs, attrs) : decomposeKernel(kernelName, ofParts, inputs, attrs);
+  };
 
 /** Registers the kernels that make complex numbers, take them apart, or take no others. */
 function registerComplex(registered: Registered): void {
-  const { backend: trace, backendName } = registered;
+  const { backend: trace } = registered;
   const makers: Readonly<Record<string, TracedKernel>> = {
     Complex: ({ real, imag }) => {
       const [a, b] = [real!, imag!].map((x) => trace.unwrap(tf.cast(x as tf.Tensor, 'float32')));
@@ -96,16 +96,13 @@ function registerComplex(registered: Registered): void {
     Real: ({ input }) => trace.wrap(trace.partsOf(input!)[0]),
     Imag: ({ input }) => trace.wrap(trace.partsOf(input!)[1]),
   };
-  for (const [kernelName, run] of Object.entries(makers))
-    tf.registerKernel({
-      kernelName,
-      backendName,
-      kernelFunc: ({ inputs }) => run(inputs, {}),
-    });
-  for (const kernelName of COMPLEX_KERNELS.filter((name) => !(name in makers)))
-    registerTraced(registered, kernelName, ({ input, x }) => {
+  for (const [kernelName, run] of Object.entries(makers)) registerTraced(registered, kernelName, run);
+  for (const kernelName of COMPLEX_KERNELS.filter((name) => !(name in makers))) {
+    const run: TracedKernel = ({ input, x }) => {
       throw new CompilerError(`${kernelName}: ${expectsComplex((input ?? x)!)}`);
-    });
+    };
+    registerTraced(registered, kernelName, realOrComplex(kernelName, run));
+  }
 }
 
 /** Records what a kernel consists of. Nothing here reaches tfjs's gradient tape, which is off inside of kernels. */
@@ -154,16 +151,13 @@ export function registerKernels(backend: TraceBackend, backendName: string): voi
     });
   for (const kernelName of Object.keys(kernelRules)) {
     const vary = allVariants().get(kernelName) ?? (() => null);
-    registerTraced(
-      registered,
-      kernelName,
-      (inputs, attrs) =>
-        decomposeKernel(kernelName, vary, inputs, attrs) ?? recordKernel(backend, kernelName, inputs, attrs),
-    );
+    const run: TracedKernel = (inputs, attrs) =>
+      decomposeKernel(kernelName, vary, inputs, attrs) ?? recordKernel(backend, kernelName, inputs, attrs);
+    registerTraced(registered, kernelName, realOrComplex(kernelName, run));
   }
   registerComplex(registered);
-  for (const [kernelName, decompose] of allDecompositions())
-    registerTraced(registered, kernelName, (inputs, attrs) =>
-      decomposeKernel(kernelName, decompose, inputs, attrs),
-    );
+  for (const [kernelName, decompose] of allDecompositions()) {
+    const run: TracedKernel = (inputs, attrs) => decomposeKernel(kernelName, decompose, inputs, attrs);
+    registerTraced(registered, kernelName, realOrComplex(kernelName, run));
+  }
 }

@@ -70,7 +70,7 @@ function enterBackend(before: string | null): void {
 }
 
 /** Whether all elements of a traced tensor are seen to be 0. */
-export const isZeros = (tensor: tf.Tensor): boolean => traceBackend().isZeros(tensor);
+export const isZeros = (tensor: tf.Tensor): boolean => traceBackend().isZeros(traceBackend().unwrap(tensor));
 
 const tensorOf = (value: Value): tf.Tensor =>
   tf.engine().makeTensorFromTensorInfo(traceBackend().wrap(value)) as tf.Tensor;
