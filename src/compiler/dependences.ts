@@ -1,11 +1,14 @@
 /** @file Inputs that each output of a function depends on. */
 import type { Value } from './ir.js';
 import type { TensorSpec, Tree } from './tensors.js';
-import { type TensorFunction, traceProgram } from './tracedProgram.js';
+import { type Program, type TensorFunction, traceProgram } from './tracedProgram.js';
 
 /** The outputs of a function on arguments of these specs by path, each with the paths of the inputs it depends on. */
-export function dependences(f: TensorFunction, inputs: Tree<TensorSpec>): Map<string, ReadonlySet<string>> {
-  const { graph, inputPaths, outputPaths } = traceProgram(f, inputs, { abstract: true });
+export const dependences = (f: TensorFunction, inputs: Tree<TensorSpec>): Map<string, ReadonlySet<string>> =>
+  dependencesOf(traceProgram(f, inputs, { abstract: true }));
+
+/** As `dependences`, of what was traced before. */
+export function dependencesOf({ graph, inputPaths, outputPaths }: Program): Map<string, ReadonlySet<string>> {
   const none: ReadonlySet<string> = new Set();
   const behind = new Map<Value, ReadonlySet<string>>(
     graph.inputs.map((input, i) => [input, new Set([inputPaths[i]!])]),

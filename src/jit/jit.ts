@@ -17,6 +17,7 @@ import {
   withBackend,
 } from '../compiler/index.js';
 import { Turns } from '../system/index.js';
+import { type BucketArguments, type BucketOptions, BucketProgram, Buckets, type Rows } from './buckets.js';
 import { type Arguments, readArguments, readResults } from './callStructure.js';
 import { engine as tfjsEngine } from './engineState.js';
 import { type ProgramOptions, StatefulProgram } from './statefulProgram.js';
@@ -40,6 +41,16 @@ export interface JitOptions extends Omit<ProgramOptions, 'engine'> {
   readonly notify?: (notice: string) => void;
 }
 
+/** Options of `jit` for arguments of any number of rows. */
+export interface BucketJitOptions extends JitOptions {
+  /**
+   * Compiles for a few numbers of rows and pads arguments to the next of them; results are cut again. `f` is given the
+   * `Rows` that are no padding before its arguments. It is right where rows are computed independently, or padding is
+   * left out by `rows`.
+   */
+  readonly bucket: BucketOptions;
+}
+
 /** Nested arrays of numbers of one shape. */
 type Numbers = number | boolean | readonly Numbers[];
 
@@ -60,7 +71,11 @@ export interface Jitted<A extends readonly unknown[], R> {
 /** A way to run the function for one signature. */
 interface Runnable {
   isCurrent(): boolean;
-  run(given: Arguments, wrap: (result: HostTensor) => unknown, nextKey: () => PrngKey): Promise<unknown>;
+  run(
+    given: Arguments | BucketArguments,
+    wrap: (result: HostTensor) => unknown,
+    nextKey: () => PrngKey,
+  ): Promise<unknown>;
   dispose(): Promise<void>;
 }
 
@@ -82,7 +97,8 @@ function runnable(f: (...args: any[]) => unknown, backend: string): Runnable {
   return {
     isCurrent: () => true,
     dispose: async () => {},
-    run: async (given, wrap) => {
+    run: async (padded, wrap) => {
+      const given = 'resized' in padded ? padded.resized(padded.count) : padded;
       const values = await Promise.all(given.arrays.map(({ values }) => values));
       const tensors = (): Tensor[] =>
         given.arrays.map(({ spec: { shape, dtype } }, i) =>
@@ -126,7 +142,18 @@ function runnable(f: (...args: any[]) => unknown, backend: string): Runnable {
  * @throws CompilerError, by the promise, for an operation that can't be compiled, shapes that don't fit, or a value that
  *   is read.
  */
-export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOptions = {}): Jitted<A, R> {
+export function jit<A extends any[], R>(
+  f: (rows: Rows, ...args: A) => R,
+  options: BucketJitOptions,
+): Jitted<A, R>;
+export function jit<A extends any[], R>(
+  f: (...args: A) => R,
+  options?: JitOptions & { readonly bucket?: undefined },
+): Jitted<A, R>;
+export function jit(
+  f: (...args: any[]) => unknown,
+  options: JitOptions & { readonly bucket?: BucketOptions | undefined } = {},
+): Jitted<any[], unknown> {
   const {
     maxPrograms = MAX_PROGRAMS,
     graphBreaks = false,
@@ -134,9 +161,11 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
     engine,
     device,
     seed = Math.floor(Math.random() * 2 ** 32),
+    bucket,
     ...rest
   } = options;
   const name = options.name ?? (f.name || 'jit');
+  const buckets = bucket && new Buckets(name, bucket);
   const programs = new KeptPrograms<Runnable>('jit', maxPrograms);
   let hasTold = false;
   const key = prngKey(seed);
@@ -145,8 +174,11 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
 
   const make = async (given: Arguments): Promise<Runnable> => {
     if (engine === 'eager' || device === 'gpu') return runnable(f, await loadBackend(device ?? 'cpu'));
+    const chosen = { ...rest, name, ...(engine && { engine }) };
     try {
-      return await StatefulProgram.compile(f, given, { ...rest, name, ...(engine && { engine }) });
+      return buckets === undefined
+        ? await StatefulProgram.compile(f, given, chosen)
+        : await BucketProgram.compile(f, given as BucketArguments, chosen);
     } catch (error) {
       if (!graphBreaks || !(error instanceof CompilerError)) throw error;
       const backend = await computingBackend();
@@ -167,7 +199,7 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
     return run(args);
   };
   const run = async (args: readonly unknown[]): Promise<unknown> => {
-    const given = readArguments(args);
+    const given = (await buckets?.read(args)) ?? readArguments(args);
     return calls.take(async () => {
       const program = await programs.get(
         given.signature,
@@ -184,7 +216,7 @@ export function jit<A extends any[], R>(f: (...args: A) => R, options: JitOption
     dispose: {
       value: () => calls.take(() => programs.dispose()),
     },
-  }) as unknown as Jitted<A, R>;
+  }) as unknown as Jitted<any[], unknown>;
 }
 
 const tensorFrom = ({ data, shape, dtype }: HostTensor): Tensor =>
