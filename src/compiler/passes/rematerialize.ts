@@ -89,13 +89,15 @@ function recomputeRegion(
     return mark !== undefined && mark.isGradient === isGradient && isWithinRegion(mark.region, region);
   };
   const forward = new Set(nodes.filter((node) => isIn(node, false)));
-  const backward = nodes.filter((node) => isIn(node, true));
+  // Gradients that the function itself takes are a part of its forward pass, and stay as they are.
+  const end = nodes.findLastIndex((node) => forward.has(node));
+  const backward = nodes.slice(end + 1).filter((node) => isIn(node, true));
   const made = producers({ inputs: [], outputs: [], nodes });
   const isRecomputed = (node: Node): boolean => forward.has(node) && !isKept(region.policy, node, names);
   const isWanted = (value: Value): boolean => made.has(value) && isRecomputed(made.get(value)!);
   const wanted = new Set(backward.flatMap(({ inputs }) => inputs.filter(isWanted)));
   if (wanted.size === 0) return nodes;
-  const first = nodes.findIndex((node) => isIn(node, true) && node.inputs.some(isWanted));
+  const first = nodes.findIndex((node, i) => i > end && isIn(node, true) && node.inputs.some(isWanted));
   const again = closure(wanted, made, isRecomputed);
   const isOutside = (value: Value): boolean =>
     value.data === undefined && sizeOf(value.shape) > 0 && !again.has(made.get(value)!);

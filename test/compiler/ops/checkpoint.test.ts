@@ -106,3 +106,15 @@ test('checkpoints may be nested', async () => {
   const [plain, nested] = await runOnce(both, floats([5]), { engine: 'onnx' });
   expect(nested).toEqual(plain);
 });
+
+test('a checkpointed function may take gradients itself', async () => {
+  const f = (x: Tensor): Tensor => {
+    const inner = (v: Tensor) => ({ value: tf.sum(tf.exp(tf.sin(v))) as Tensor, aux: {} });
+    return tf.tanh(tf.mul(valueAndGrad(inner, tf.mul(x, x)).grads, x));
+  };
+  const gradient = (g: (x: Tensor) => Tensor) => (x: Tensor) =>
+    valueAndGrad((v: Tensor) => ({ value: tf.sum(g(v)), aux: {} }), x).grads;
+  const both = (x: Tensor) => [gradient(f)(x), gradient(ops.checkpoint(f))(x)];
+  const [plain, checked] = await runOnce(both, floats([5]), { engine: 'onnx' });
+  expect(checked).toEqual(plain);
+});
