@@ -59,19 +59,29 @@ function received(dy: Tensor | null, output: Tensor): Tensor | null {
 }
 
 /** Operations whose results are their operand, but whose gradients tfjs takes to be real. */
-const COPIES = ['Identity', 'Cast', 'saved'];
+const COPIES = ['Identity', 'Cast'];
 
 /** Makes tfjs's tape take gradients of complex numbers, and gives real operands the real part. */
 function carryComplexGradients(): void {
-  const keeper = engine() as unknown as TapeKeeper;
-  const addTapeNode = keeper.addTapeNode.bind(keeper);
+  const keeper = engine() as unknown as TapeKeeper & { clone(x: Tensor): Tensor };
+  const [addTapeNode, clone] = [keeper.addTapeNode.bind(keeper), keeper.clone.bind(keeper)];
+  let isCloning = false;
+  // Nodes of clones, which are also made where tensors are saved, have the name of the scope that they are made in.
+  keeper.clone = (x) => {
+    isCloning = true;
+    try {
+      return clone(x);
+    } finally {
+      isCloning = false;
+    }
+  };
   keeper.addTapeNode = (name, inputs, outputs, ...rest) => {
     addTapeNode(name, inputs, outputs, ...rest);
     if (![...Object.values(inputs), ...outputs].some(isComplex)) return;
     const node = keeper.state.activeTape.findLast((each) => each.outputs === outputs)!;
     const { gradient } = node;
     if (gradient === undefined) return;
-    const isCopy = COPIES.includes(name) && isComplex(inputs.x) && isComplex(outputs[0]);
+    const isCopy = (isCloning || COPIES.includes(name)) && isComplex(inputs.x) && isComplex(outputs[0]);
     node.gradient = (dys) => {
       reveal(dys);
       const given = dys.map((dy, i) => received(dy, outputs[i]!)) as Tensor[];
