@@ -78,8 +78,10 @@ describe.each(engines)('%s', (_, { engine, available }) => {
   test.skipIf(!available)('sums products of rounded operands in float32', async () => {
     const inputs = leavesOf(programInputs as any).map(({ data }) => data);
     let count = 0;
-    for (let seed = 0; seed < 10; seed++) {
+    for (let seed = 0; seed < 20; seed++) {
       const { graph, products } = exposed(fc.sample(stepsArbitrary, { numRuns: 20, seed }));
+      // Programs of so many operations may hold none.
+      if (products.length === 0) continue;
       const backend = await backends[engine]!(graph);
       const outputs = graph.outputs.map(({ dtype, shape }) => newHostArray(dtype, sizeOf(shape)));
       await backend.bind({ inputs, outputs })();
