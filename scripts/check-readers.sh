@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Reads our checkpoints, event files and tokenizers with the real readers, python's safetensors, tensorboard and tokenizers,
-# compares our operations on images and sounds with Pillow's and librosa's, and reads what pyarrow writes.
+# compares our operations on images and sounds with Pillow's and librosa's, reads what pyarrow writes, and checks and runs our
+# ONNX files.
 # PYTHON names the interpreter. Where it or its packages are absent, says 'skipped' and succeeds.
-#   python3 -m venv .venv && .venv/bin/pip install safetensors numpy tensorboard pillow librosa pyarrow tokenizers==0.23.2
+#   python3 -m venv .venv && .venv/bin/pip install safetensors numpy tensorboard pillow librosa pyarrow onnx onnxruntime \
+#     tokenizers==0.23.2
 #   PYTHON=.venv/bin/python scripts/check-readers.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."

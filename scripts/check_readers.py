@@ -1,4 +1,4 @@
-"""Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard, tokenizers, Pillow and librosa, and our
+"""Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard, tokenizers, Pillow, librosa and ONNX, and our
 readers with files of pyarrow and of TensorBoard's TFRecord writer; the argument is their directory. What is not installed is
 skipped."""
 
@@ -394,6 +394,46 @@ def check_tfrecords(root):
     assert tables == [expected, expected]
 
 
+def check_onnx(root):
+    """Files of functions and models: checked by onnx, run by ONNX Runtime at two sizes, against our own engine."""
+    import numpy
+    import onnx
+    import onnxruntime
+
+    paths = sorted(glob.glob(os.path.join(root, "onnx", "*.onnx")))
+    assert len(paths) == 5, paths
+    for path in paths:
+        with open(path[: -len("onnx")] + "json", encoding="utf-8") as file:
+            sample = json.load(file)
+        onnx.checker.check_model(path, full_check=True)
+        model = onnx.load(path)
+        assert {each.domain for each in model.opset_import} == {""}, model.opset_import
+        # Strict inference fails where a declared shape is not that of the operators.
+        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        in_names, out_names = sample.get("inputNames", {}), sample.get("outputNames", {})
+        dims = {
+            each.name: [dim.dim_param or dim.dim_value for dim in each.type.tensor_type.shape.dim]
+            for each in inferred.graph.input
+        }
+        assert dims == {in_names.get(name, name): shape for name, shape in sample["dims"].items()}, dims
+        assert model.producer_name == sample.get("producer", {"name": "luthier"})["name"]
+        assert model.producer_version == sample.get("producer", {}).get("version", "")
+        assert model.doc_string == sample.get("description", "")
+        assert model.graph.name == sample.get("name", "program")
+        assert {each.key: each.value for each in model.metadata_props} == sample.get("metadata", {})
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+        def array(given):
+            return numpy.array(given["data"], dtype=given["dtype"]).reshape(given["shape"])
+
+        for run in sample["runs"]:
+            feeds = {in_names.get(name, name): array(given) for name, given in run["inputs"].items()}
+            found = session.run([out_names.get(name, name) for name in run["outputs"]], feeds)
+            for (name, expected), got in zip(run["outputs"].items(), found, strict=True):
+                assert got.dtype == array(expected).dtype and got.shape == array(expected).shape, (path, name, got)
+                assert numpy.allclose(got, array(expected), rtol=1e-5, atol=1e-6), (path, name, got, expected)
+
+
 checks = {
     "safetensors": check_checkpoint,
     "TensorBoard": check_events,
@@ -403,6 +443,7 @@ checks = {
     "librosa": check_sounds,
     "pyarrow": check_columns,
     "TFRecord": check_tfrecords,
+    "ONNX": check_onnx,
 }
 for name, check in checks.items():
     try:

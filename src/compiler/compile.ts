@@ -1,4 +1,4 @@
-/** @file Entry points of the compiler: compile, evalShape, exportOnnx. */
+/** @file Entry points of the compiler: compile, evalShape. */
 
 import type { Backend } from './backend.js';
 import { compileWithinBorder } from './border.js';
@@ -8,7 +8,6 @@ import { compileGraph, type Engine } from './engine.js';
 import { Executable } from './executable.js';
 import { oneAfterAnother } from './inTurn.js';
 import type { Graph } from './ir.js';
-import { exportGraph } from './onnx/lowerToOnnx.js';
 import type { Profiler, ProgramProfile } from './profile/profiler.js';
 import type { TensorSpec, Tree } from './tensors.js';
 import {
@@ -134,9 +133,4 @@ async function lower(
 /** Shapes and dtypes of the result of `f` for arguments of these specs; nothing is computed or allocated. */
 export function evalShape(f: (...args: any[]) => Tree<any>, ...specs: Tree<TensorSpec>[]): Tree<TensorSpec> {
   return traceProgram((inputs: any[]) => f(...inputs), specs, { abstract: true }).outputs;
-}
-
-/** Exports `f` as an ONNX model; inputs are named in0, in1, … in the order of the leaves of `specs`. */
-export function exportOnnx(f: (...args: any[]) => Tree<any>, ...specs: Tree<TensorSpec>[]): Uint8Array {
-  return exportGraph(traceProgram((inputs: any[]) => f(...inputs), specs).graph);
 }

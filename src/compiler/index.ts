@@ -6,7 +6,6 @@ export {
   compile,
   compileProgram,
   evalShape,
-  exportOnnx,
   type Following,
 } from './compile.js';
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
@@ -33,7 +32,7 @@ export { KeptPrograms } from './keptPrograms.js';
 export { type Lazy, type LazyOptions, lazy } from './lazy.js';
 export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
-export { type ExportedFunction, exportModel } from './onnx/exportModel.js';
+export { exportOnnx, type OnnxOptions, type OpenSpec } from './onnx/exportModel.js';
 export * as ops from './ops/index.js';
 export type { Precision } from './precision.js';
 export * from './prng.js';

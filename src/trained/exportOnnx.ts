@@ -1,5 +1,5 @@
 /** @file A trained run as an ONNX file. */
-import { exportModel } from '../compiler/index.js';
+import { exportOnnx as exportFunction, type OpenSpec } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { versions } from '../programs/jobFiles.js';
 import { paramSpecs } from '../programs/taskState.js';
@@ -53,18 +53,27 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
   const inputs = Object.keys(batchSpecs).filter((path) =>
     chosen.some((output) => behind.get(output)!.includes(path)),
   );
-  const given = Object.fromEntries(inputs.map((path) => [path, batchSpecs[path]!]));
+  const batch = Object.fromEntries(
+    inputs.map((path): [string, OpenSpec] => {
+      const { shape, dtype } = batchSpecs[path]!;
+      return [path, { shape: ['batch', ...shape.slice(1)], dtype }];
+    }),
+  );
   const absent = Object.fromEntries(Object.entries(batchSpecs).filter(([path]) => !inputs.includes(path)));
+  const weights = Object.entries(params.views);
   const { luthier } = versions();
   // What stands for absent arrays is not behind the chosen outputs: it is traced, and then removed.
-  const bytes = exportModel({
-    f: (inputs) => predictions(task.model, withRows(absent, rowsOf(inputs)), chosen)(inputs),
-    specsFor: (rows) => ({ params: paramSpecs(params), batch: withRows(given, rows) }),
-    weights: params.views,
-    origin: {
+  const bytes = exportFunction(
+    (inputs) => predictions(task.model, withRows(absent, rowsOf(inputs)), chosen)(inputs),
+    { params: paramSpecs(params), batch },
+    {
+      inputNames: Object.fromEntries([
+        ...weights.map(([path]) => [`params.${path}`, path]),
+        ...inputs.map((path) => [`batch.${path}`, path]),
+      ]),
+      constants: Object.fromEntries(weights.map(([path, values]) => [`params.${path}`, values])),
       name,
-      producer: 'luthier',
-      version: luthier!,
+      producer: { name: 'luthier', version: luthier! },
       metadata: {
         experiment: name,
         step: String(step),
@@ -72,7 +81,7 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
         luthier: luthier!,
       },
     },
-  });
+  );
   const others = new Map([...behind].filter(([output]) => !chosen.includes(output)));
   return { bytes, inputs, outputs: chosen, others };
 }

@@ -1,9 +1,10 @@
-/** @file Writes a checkpoint, an event file, tokenizers and media for scripts/check-readers.sh; its argument is the directory. */
+/** @file Writes checkpoints, event files, tokenizers, media and ONNX files for scripts/check-readers.sh; its argument is the directory. */
 
 import { join } from 'node:path';
 import { Checkpointer, createTrainState } from '../../src/checkpoints/index.js';
 import { EventFile } from '../../src/summaries/index.js';
 import { writeImageSamples } from './imageSamples.js';
+import { writeOnnxSamples } from './onnxSamples.js';
 import { writeSoundSamples } from './soundSamples.js';
 import { writeTokenizerSamples } from './tokenizerSamples.js';
 
@@ -43,6 +44,7 @@ async function writeSamples(directory: string): Promise<void> {
 
   writeImageSamples(join(directory, 'images.json'));
   writeSoundSamples(join(directory, 'sounds.json'));
+  await writeOnnxSamples(join(directory, 'onnx'));
 }
 
 const directory = process.argv[2]!;

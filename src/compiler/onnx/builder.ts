@@ -32,7 +32,8 @@ export class OnnxBuilder {
   constructor(readonly isPortable = false) {}
 
   private fresh(): string {
-    return `v${this.next++}`;
+    // Arrays of users hardly begin with a slash.
+    return `${this.isPortable ? '/v' : 'v'}${this.next++}`;
   }
 
   /** ONNX name of a value; constants become initializers at first use. */

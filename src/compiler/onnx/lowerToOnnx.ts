@@ -3,7 +3,7 @@ import { type Graph, mapBodies, producers, type Value } from '../ir.js';
 import { eliminateDeadCode, expandComposites, fuseMatMulAdd, optimize } from '../passes/index.js';
 import { OnnxBuilder } from './builder.js';
 import { lowerings, writeNode } from './lowerings.js';
-import { encodeModel, type OnnxModel } from './proto.js';
+import type { OnnxModel } from './proto.js';
 
 /** ONNX name of input `i` of a program. */
 export const inputName = (i: number): string => `in${i}`;
@@ -61,9 +61,4 @@ export function lowerToOnnx(
     shape: input.shape,
   }));
   return builder.finish(inputs, outputs);
-}
-
-/** The bytes of the ONNX model of a traced graph. */
-export function exportGraph(graph: Graph): Uint8Array {
-  return encodeModel(lowerToOnnx(prepareForOnnx(optimize(graph))));
 }

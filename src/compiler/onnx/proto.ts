@@ -127,27 +127,32 @@ function domainsOf({ nodes }: OnnxModel): Set<string> {
   return new Set([...nodes.map(({ domain }) => domain), ...bodies.flatMap((body) => [...domainsOf(body)])]);
 }
 
-/** Where a model comes from. */
+/** What a file tells of its model. */
 export interface OnnxOrigin {
-  readonly name: string;
-  readonly producer: string;
-  readonly version: string;
+  /** Name of the graph; 'program' by default. */
+  readonly name?: string;
+  readonly description?: string;
+  /** The program that wrote the file, and its version. */
+  readonly producer?: { readonly name: string; readonly version?: string };
   /** Further facts by name. */
-  readonly metadata: Readonly<Record<string, string>>;
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 /** Encodes a ModelProto. It names ONNX Runtime's operators only if it has any. */
-export function encodeModel(model: OnnxModel, origin?: OnnxOrigin): Uint8Array {
+export function encodeModel(
+  model: OnnxModel,
+  { name = 'program', description, producer, metadata = {} }: OnnxOrigin = {},
+): Uint8Array {
   const message = new ProtobufMessage().int(1, IR_VERSION);
-  if (origin !== undefined) message.string(2, origin.producer).string(3, origin.version);
-  message
-    .message(7, writeGraph(model, origin?.name ?? 'program'))
-    .message(8, new ProtobufMessage().string(1, '').int(2, OPSET));
+  if (producer !== undefined) message.string(2, producer.name);
+  if (producer?.version !== undefined) message.string(3, producer.version);
+  if (description !== undefined) message.string(6, description);
+  message.message(7, writeGraph(model, name)).message(8, new ProtobufMessage().string(1, '').int(2, OPSET));
   const domains = domainsOf(model);
   domains.delete('');
   for (const domain of domains)
     message.message(8, new ProtobufMessage().string(1, domain).int(2, MICROSOFT_OPSET));
-  for (const [key, value] of Object.entries(origin?.metadata ?? {}))
+  for (const [key, value] of Object.entries(metadata))
     message.message(14, new ProtobufMessage().string(1, key).string(2, value));
   return message.bytes();
 }
