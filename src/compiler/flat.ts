@@ -5,6 +5,8 @@ export interface FlatVariable {
   name: string;
   shape: readonly number[];
   group: string;
+  /** Variables that it stacks along its first axes; absent for one. */
+  slices?: number;
 }
 
 /** Position of a variable; `offset` and `size` count elements. */
@@ -14,6 +16,8 @@ export interface FlatEntry {
   offset: number;
   size: number;
   group: string;
+  /** Variables that it stacks along its first axes; absent for one. */
+  slices?: number;
 }
 
 /** A contiguous range of the buffer; `size` includes padding. */
@@ -54,9 +58,10 @@ export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
   const layout: FlatLayout = { entries: [], groups: [], size: 0 };
   for (const [group, members] of byGroup) {
     const offset = layout.size;
-    for (const { name, shape } of members) {
+    for (const { name, shape, slices } of members) {
       const size = elementCount(name, shape);
-      layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group });
+      const stacked = slices === undefined ? {} : { slices };
+      layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group, ...stacked });
       layout.size += Math.ceil(size / ALIGNMENT) * ALIGNMENT;
     }
     layout.groups.push({ name: group, offset, size: layout.size - offset });

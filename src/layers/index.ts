@@ -78,6 +78,8 @@ export {
   TrainablePositionalEmbedding,
 } from './positions.js';
 export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
+export { StackedTransformerRepeated } from './repeatedTransformers.js';
+export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
 export { Dropout } from './stochastics.js';
 export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerModels.js';

@@ -7,7 +7,8 @@ import { BaseLayer } from './core/base.js';
 /** A layer from one tensor to one tensor. */
 type TensorLayer = BaseLayer & { fprop(inputs: Tensor): Tensor };
 
-const layerField = template<TensorLayer>(
+/** Field of a layer with a method `fprop`. */
+export const layerField = template<TensorLayer>(
   'a layer with fprop(x)',
   (cls) => cls?.prototype instanceof BaseLayer && 'fprop' in cls.prototype,
 );

@@ -227,11 +227,17 @@ export class StackedTransformer extends BaseLayer.with({
 
   protected override setup(): void {
     const { hp } = this;
-    const { modelDims: inputDims, hiddenDims, numHeads, dimPerHead, dropoutProb } = hp;
     this.inputDropout = this.createChild(
       'input_dropout',
       Dropout.config({ keepProb: 1 - hp.inputDropoutProb }),
     );
+    this.createLayers();
+  }
+
+  /** Creates what is between the dropout of the input and the output. */
+  protected createLayers(): void {
+    const { hp } = this;
+    const { modelDims: inputDims, hiddenDims, numHeads, dimPerHead, dropoutProb } = hp;
     const layer = (_: unknown, index: number) =>
       deepCopyWith(this.layerTpl(index), {
         ...{ inputDims, hiddenDims, numHeads, dimPerHead },

@@ -19,7 +19,9 @@ export interface GroupGradient {
 /** A function from gradients to those that the optimizer sees; several compose. */
 export type GradientTransform = (gradients: Gradients) => Gradients;
 
-const sumOfSquares = (x: Tensor): Tensor => tf.sum(tf.square(x));
+/** Of each row of a matrix, [rows, 1]; of all else together, []. */
+const sumOfSquares = (x: Tensor): Tensor =>
+  x.rank === 2 ? tf.sum(tf.square(x), -1, true) : tf.sum(tf.square(x));
 
 /** Gradients with their norm. */
 export function withNorm(groups: readonly GroupGradient[]): Gradients {

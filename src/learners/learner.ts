@@ -1,6 +1,6 @@
 /** @file Learner: an optimizer with its loss, its trainable variables, and the check of gradients. */
 import { z } from 'zod';
-import { type FlatLayout, type Following, flatLayout } from '../compiler/index.js';
+import { type FlatLayout, type Following, flatLayout, sizeOf } from '../compiler/index.js';
 import { Configurable, didYouMean, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './checkFields.js';
@@ -15,6 +15,8 @@ export interface LearnableVariable {
   /** Path in the model: `lm/softmax/w`. */
   readonly path: string;
   readonly shape: readonly number[];
+  /** The first axes of its shape, along which it stacks variables that are updated each for itself. */
+  readonly repeatPrefix?: readonly number[];
   /** Collections of the variable: `NON_TRAINABLE`, `SKIP_LP_REGULARIZATION`. */
   readonly collections?: readonly string[];
 }
@@ -98,7 +100,8 @@ export class Learner extends Configurable.with({
     if (variable.collections?.includes('NON_TRAINABLE')) return NON_TRAINABLE;
     if (!this.isTrainable(variable)) return FROZEN;
     const skipLpRegularization = variable.collections?.includes('SKIP_LP_REGULARIZATION') ?? false;
-    return this.hp.optimizer.groupOf({ shape: variable.shape, skipLpRegularization });
+    const shape = variable.shape.slice(variable.repeatPrefix?.length ?? 0);
+    return this.hp.optimizer.groupOf({ shape, skipLpRegularization });
   }
 
   /**
@@ -118,7 +121,15 @@ export class Learner extends Configurable.with({
           'It is compared with the whole path; model_params.txt and luthier analyze list the paths.',
       );
     }
-    const placed = variables.map((v) => ({ name: v.path, shape: v.shape, group: this.groupOf(v) }));
+    const placed = variables.map((v) => {
+      const { path: name, shape, repeatPrefix = [] } = v;
+      return {
+        name,
+        shape,
+        group: this.groupOf(v),
+        ...(repeatPrefix.length > 0 && { slices: sizeOf(repeatPrefix) }),
+      };
+    });
     const isFrozen = ({ group }: { group: string }) => group === FROZEN;
     return flatLayout([...placed.filter((each) => !isFrozen(each)), ...placed.filter(isFrozen)]);
   }

@@ -46,16 +46,24 @@ export class VariableGroup {
   }
 
   /**
-   * Multiplies each variable of a flat tensor by a factor of its own.
+   * Multiplies each variable of a flat tensor by a factor of its own; of stacked variables, each slice.
    *
    * @param flat [size of the group].
    * @param factorOf the factor, [], of a variable's elements, followed by zeros up to the next one; `size` counts them
-   *   without these.
+   *   without these. Of stacked variables [slices, size], the factors, [slices, 1].
    */
   scaleEach(flat: Tensor, factorOf: (variable: Tensor, size: number) => Tensor): Tensor {
     const { offset: begin, size: length } = this.place;
-    const scaled = this.entries.map(({ offset, size }, i) => {
+    const scaled = this.entries.flatMap(({ offset, size, slices }, i) => {
       const end = this.entries[i + 1]?.offset ?? begin + length;
+      if (slices !== undefined) {
+        const stack = tf.reshape(tf.slice(flat, [offset - begin], [size]), [slices, size / slices]);
+        const rest = end - offset - size;
+        return [
+          tf.reshape(tf.mul(stack, factorOf(stack, size / slices)), [size]),
+          ...(rest > 0 ? [tf.slice(flat, [offset - begin + size], [rest])] : []),
+        ];
+      }
       const variable = tf.slice(flat, [offset - begin], [end - offset]);
       return tf.mul(variable, factorOf(variable, size));
     });

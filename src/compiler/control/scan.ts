@@ -14,6 +14,8 @@ export interface ScanOptions {
   readonly length?: number;
   /** Whether turns go from the last slice to the first; ys keep the order of xs. */
   readonly reverse?: boolean;
+  /** Whether the body is called for each turn, and every turn is compiled apart. */
+  readonly unroll?: boolean;
 }
 
 interface Turns {
@@ -244,7 +246,12 @@ export function scan<C extends Tree<tf.Tensor>, X extends Tree<tf.Tensor>, Y ext
   };
   const leaves = (tree: Tree<tf.Tensor>): tf.Tensor[] =>
     flattenTree<tf.Tensor>(tree, isTensor).map(({ value }) => value);
-  const run = turns.length > 1 && isTracing() ? recorded : turns.length === 0 ? shapesOnly : unrolled;
+  const run =
+    turns.length > 1 && isTracing() && !options.unroll
+      ? recorded
+      : turns.length === 0
+        ? shapesOnly
+        : unrolled;
   const [carry, ys] = run(turn, leaves(init), leaves(xs), turns);
   return [refill(init, carry), refill(example!, ys)];
 }

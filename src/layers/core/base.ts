@@ -82,6 +82,15 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     return this.hp.skipLpRegularization ?? this.parent?.skipLpRegularization ?? false;
   }
 
+  /** Axes that layers above put before those of this layer's variables (Pax's repeat_prefix); [] for most. */
+  get repeatPrefix(): readonly number[] {
+    return this.#placement.repeatPrefix;
+  }
+  /** The prefix of the children: that of this layer, and an axis more where it repeats them. */
+  protected get childRepeatPrefix(): readonly number[] {
+    return this.repeatPrefix;
+  }
+
   /** Whether the present pass evaluates: no dropout. */
   get doEval(): boolean {
     return this.context.doEval;
@@ -107,7 +116,8 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     if (this.skipLpRegularization) collections.add(WeightCollection.SKIP_LP_REGULARIZATION);
     this.#variables.declare(name, {
       path: this.#pathOf(name),
-      shape: [...weight.shape],
+      shape: [...this.repeatPrefix, ...weight.shape],
+      repeatPrefix: this.repeatPrefix,
       init: weight.init ?? this.paramsInit,
       dtype: weight.dtype ?? 'float32',
       collections: [...collections],
@@ -198,6 +208,13 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     return {};
   }
 
+  /** Decode state of all repetitions of a layer below, from that of one, by path. */
+  repeatDecodeState(
+    specs: Readonly<Record<string, DecodeStateSpec>>,
+  ): Readonly<Record<string, DecodeStateSpec>> {
+    return specs;
+  }
+
   /** Current value of a variable: from `updateVar` in this pass, else from the caller. */
   protected getVar(name: string): Tensor {
     return this.#variables.present(name);
@@ -254,12 +271,12 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
 
   #buildChild<T extends BaseLayer>(name: string, config: Config<T>): T {
     const id = config.sharedWeightLayerId;
-    if (!id) return this.#buildAt(this.#pathOf(name), config);
+    if (!id) return this.#buildAt(this.#pathOf(name), this.childRepeatPrefix, config);
     const { root } = this;
     return root.#shared.get(
       id,
       config,
-      (path) => root.#buildAt(path, config),
+      (path) => root.#buildAt(path, [], config),
       (shared) =>
         this.error(
           `child '${name}' has sharedWeightLayerId '${id}' like ${shared.path}, and another config; ` +
@@ -268,8 +285,8 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     ) as T;
   }
 
-  #buildAt<T extends BaseLayer>(path: string, config: Config<T>): T {
-    const layer: unknown = withPlacement({ parent: this, path }, () => build(config));
+  #buildAt<T extends BaseLayer>(path: string, repeatPrefix: readonly number[], config: Config<T>): T {
+    const layer: unknown = withPlacement({ parent: this, path, repeatPrefix }, () => build(config));
     if (!(layer instanceof BaseLayer)) {
       throw this.error(`${path} is a ${classOf(config).name}, not a layer.`);
     }

@@ -2,7 +2,7 @@
 import type { Tensor } from '../../compiler/index.js';
 import { didYouMean } from '../../hparams/index.js';
 import type { LayerContext } from './context.js';
-import { type Theta, type Variable, WeightCollection } from './weights.js';
+import { oneRepetition, type Theta, type Variable, WeightCollection } from './weights.js';
 
 /** The part of a layer that its variables need. */
 interface Owner {
@@ -62,10 +62,15 @@ export class OwnVariables {
     );
   }
 
-  private checkShape({ path, shape }: Variable, value: Tensor, source: string): void {
+  private checkShape(variable: Variable, value: Tensor, source: string): void {
+    const { path, shape } = oneRepetition(variable);
     if (value.shape.length === shape.length && value.shape.every((dim, i) => dim === shape[i])) return;
+    const isWhole = variable.repeatPrefix.length > 0 && value.shape.join() === variable.shape.join();
     throw this.owner.error(
-      `${source} shape [${value.shape.join(', ')}] for '${path}', declared as [${shape.join(', ')}].`,
+      `${source} shape [${value.shape.join(', ')}] for '${path}', declared as [${shape.join(', ')}].` +
+        (isWhole
+          ? ' A layer above repeats it, and stacks its variables: it works within that layer alone.'
+          : ''),
     );
   }
 }

@@ -5,6 +5,8 @@ export interface Placement<L> {
   /** The layer that creates it; null for the root. */
   readonly parent: L | null;
   readonly path: string;
+  /** Axes that layers above put before those of its variables. */
+  readonly repeatPrefix: readonly number[];
 }
 
 /** The place of the next layer to be built. */
@@ -23,7 +25,7 @@ export function withPlacement<L, T>(placement: Placement<L>, build: () => T): T 
 
 /** The place of the layer under construction, or a root's place. */
 export function takePlacement<L>(): Placement<L> {
-  const placement = next ?? { parent: null, path: '' };
+  const placement = next ?? { parent: null, path: '', repeatPrefix: [] };
   next = undefined;
   return placement as Placement<L>;
 }

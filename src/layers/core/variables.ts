@@ -14,7 +14,7 @@ import {
 import type { BaseLayer } from './base.js';
 import type { DecodeStateSpec } from './context.js';
 import type { WeightShape } from './weightInit.js';
-import type { Variable } from './weights.js';
+import { oneRepetition, type Variable } from './weights.js';
 
 /** `root` and every layer below it once, parents before children, in order of creation. */
 export function listLayers(root: BaseLayer): BaseLayer[] {
@@ -33,16 +33,19 @@ export function listVariables(root: BaseLayer): Variable[] {
   return listLayers(root).flatMap((layer) => [...layer.variables.values()]);
 }
 
-/** The initial values of a variable. */
+/** The initial values of a variable, or of one repetition of it. */
 export interface InitialValues {
   readonly variable: Variable;
+  /** Which repetition, in the order of memory; 0 where nothing repeats the variable. */
+  readonly repetition: number;
   readonly key: PrngKey;
   /** The values, or the distribution to draw with the key. */
   readonly initial: Float32Array | Distribution;
 }
 
 /**
- * Initial values of each variable, or their distribution; they depend only on the seed and the variable's path.
+ * Initial values of each variable, or their distribution; they depend only on the seed and the variable's path. Each
+ * repetition of a variable that a layer repeats has a key of its own.
  *
  * @param shapeOf the shape to draw, if not the variable's own.
  */
@@ -54,8 +57,18 @@ export function* initialValues(
   const rootKey = prngKey(seed);
   for (const variable of listVariables(root)) {
     const key = foldIn(rootKey, hashString(variable.path));
-    yield { variable, key, initial: variable.init.draw(key, shapeOf(variable)) };
+    const one = oneRepetition(variable);
+    for (let repetition = 0; repetition < sizeOf(variable.repeatPrefix); repetition++) {
+      const own = variable.repeatPrefix.length === 0 ? key : foldIn(key, repetition);
+      yield { variable: one, repetition, key: own, initial: variable.init.draw(own, shapeOf(one)) };
+    }
   }
+}
+
+/** The part of a variable's array that initial values are for. */
+function partOf(whole: Float32Array, { variable, repetition }: InitialValues): Float32Array {
+  const size = sizeOf(variable.shape);
+  return whole.subarray(repetition * size, (repetition + 1) * size);
 }
 
 /**
@@ -65,11 +78,14 @@ export function* initialValues(
  * @returns row-major values by path, in the order of `listVariables`.
  */
 export function initVariables(root: BaseLayer, seed: number): Map<string, Float32Array> {
-  const values = new Map<string, Float32Array>();
-  for (const { variable, key, initial } of initialValues(root, seed)) {
-    const out = initial instanceof Float32Array ? initial : new Float32Array(sizeOf(variable.shape));
-    if (!(initial instanceof Float32Array)) fillNow({ ...initial, key, out });
-    values.set(variable.path, out);
+  const values = new Map(
+    listVariables(root).map(({ path, shape }) => [path, new Float32Array(sizeOf(shape))]),
+  );
+  for (const each of initialValues(root, seed)) {
+    const { variable, key, initial } = each;
+    const out = partOf(values.get(variable.path)!, each);
+    if (initial instanceof Float32Array) out.set(initial);
+    else fillNow({ ...initial, key, out });
   }
   return values;
 }
@@ -86,8 +102,9 @@ export async function fillVariables(
   options?: FillOptions,
 ): Promise<void> {
   const draws: Draw[] = [];
-  for (const { variable, key, initial } of initialValues(root, seed)) {
-    const out = views[variable.path]!;
+  for (const each of initialValues(root, seed)) {
+    const { variable, key, initial } = each;
+    const out = partOf(views[variable.path]!, each);
     if (initial instanceof Float32Array) out.set(initial);
     else draws.push({ ...initial, key, out });
   }
@@ -107,9 +124,12 @@ export function decodeStateSpecs(
 ): Record<string, DecodeStateSpec> {
   const specs: Record<string, DecodeStateSpec> = {};
   for (const layer of listLayers(root)) {
-    for (const [name, spec] of Object.entries(layer.decodeStateSpecs(batchSize, seqLen))) {
-      specs[layer.path === '' ? name : `${layer.path}/${name}`] = spec;
-    }
+    const own = Object.entries(layer.decodeStateSpecs(batchSize, seqLen));
+    let named: Readonly<Record<string, DecodeStateSpec>> = Object.fromEntries(
+      own.map(([name, spec]) => [layer.path === '' ? name : `${layer.path}/${name}`, spec]),
+    );
+    for (let above = layer.parent; above; above = above.parent) named = above.repeatDecodeState(named);
+    Object.assign(specs, named);
   }
   return specs;
 }

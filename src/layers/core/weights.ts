@@ -27,7 +27,15 @@ export interface Variable extends WeightShape {
   readonly init: WeightInit;
   readonly dtype: DType;
   readonly collections: readonly WeightCollection[];
+  /** The first axes of its shape, along which layers that repeat theirs stack one variable for each repetition. */
+  readonly repeatPrefix: readonly number[];
 }
+
+/** A variable of one repetition: the variable itself where no layer repeats it. Axes of its fans are those of this shape. */
+export const oneRepetition = (variable: Variable): Variable =>
+  variable.repeatPrefix.length === 0
+    ? variable
+    : { ...variable, shape: variable.shape.slice(variable.repeatPrefix.length), repeatPrefix: [] };
 
 /** Values of a layer's variables by name; readable only within `runInContext`. */
 export type Theta<K extends string = string> = Readonly<Record<K, Tensor>>;
