@@ -1,4 +1,4 @@
-/** @file Checks written in C, built from the runtime's sources as the toolchain builds them, under sanitizers. */
+/** @file Checks written in C, built from the runtime's sources as the toolchain builds them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { baseFlags, machineFlags } from '../../../src/compiler/native/toolchain/compilerFlags.js';
@@ -14,83 +14,102 @@ function asked(file: string): { own: readonly string[] | undefined; optional: bo
   return { own, optional: own?.some((flag) => flag.startsWith('-m')) ?? false };
 }
 
+/** What checks are built for. */
+export interface Target {
+  /** The compiler's path. */
+  readonly compiler: string;
+  /** Instructions that files without flags of their own may use. */
+  readonly machine: readonly string[];
+  /** Flags of the runtime's files, after all others, and of linking. */
+  readonly flags: readonly string[];
+}
+
+/**
+ * This machine, under the sanitizers of addresses and of undefined behaviour where it has them.
+ *
+ * @param machine whether files without flags of their own may use all of this CPU's instructions, as they do in use.
+ */
+export async function thisMachine(machine: boolean, folder: string): Promise<Target> {
+  const sanitized = (await hasSanitizer('address,undefined', folder))
+    ? ['-O1', '-g1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
+    : ['-O2'];
+  const instructions = machine ? machineFlags(await cpuFeatures()) : [];
+  return { compiler: compilerPath(), machine: instructions, flags: sanitized };
+}
+
 /** Compiles one file, with its own flags after the others; false where the compiler lacks them. */
 async function compileFile(
+  { compiler, machine, flags }: Target,
   file: string,
   object: string,
-  flags: readonly string[],
-  machine: readonly string[] = [],
+  more: readonly string[] = [],
 ): Promise<boolean> {
   const { own, optional } = asked(file);
-  const args = [
-    ...baseFlags,
-    ...strict,
-    ...fileFlags(own, machine),
-    ...flags,
-    '-I',
-    runtimeSources,
-    '-c',
-    file,
-    '-o',
-    object,
-  ];
+  const args = [...baseFlags, ...strict, '-O3', ...fileFlags(own, machine), ...flags, ...more];
   try {
-    await execute(compilerPath(), args);
+    await execute(compiler, [...args, '-I', runtimeSources, '-c', file, '-o', object]);
     return true;
   } catch (error) {
-    if (optional && /unrecognized|unknown|unsupported/.test(`${error}`)) return false;
+    if (optional && /unrecognized|unknown|unsupported|bad value/.test(`${error}`)) return false;
     throw error;
   }
 }
 
+/** Maps items, two at a time: each is a process of the compiler. */
+async function inPairs<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (let i = 0; i < items.length; i += 2)
+    results.push(...(await Promise.all(items.slice(i, i + 2).map(work))));
+  return results;
+}
+
 /**
- * Builds programs, one of each check, of the runtime's files whose names match, under the sanitizers of addresses and of
- * undefined behaviour where the machine has them. The checks themselves are optimised instead: their loops take most of
- * the time, and the sanitizers watch the heap for them anyway.
+ * Compiles the runtime's files whose names match; a warning is an error.
  *
- * @param machine whether files without flags of their own may use all of this CPU's instructions, as they do in use.
+ * @returns the paths of the objects.
+ */
+export async function buildRuntime(sources: RegExp, target: Target, folder: string): Promise<string[]> {
+  const files = readdirSync(runtimeSources)
+    .filter((file) => file.endsWith('.c') && sources.test(file))
+    .map((file) => join(runtimeSources, file));
+  const object = (file: string): string => join(folder, `${basename(file)}.o`);
+  const special = files.filter((file) => asked(file).optional);
+  const built = await inPairs(special, (file) => compileFile(target, file, object(file)));
+  const kept = special.filter((_, i) => built[i]);
+  const having = kept.map((file) => `-DLT_HAVE_${basename(file, '.c').toUpperCase()}`);
+  const rest = files.filter((file) => !special.includes(file));
+  await inPairs(rest, (file) => compileFile(target, file, object(file), having));
+  return [...kept, ...rest].map(object);
+}
+
+/**
+ * Builds programs, one of each check, of the runtime's files whose names match. The checks themselves are optimised:
+ * their loops take most of the time, and the sanitizers of the runtime's files watch the heap for them anyway.
+ *
  * @returns the programs' paths.
  */
 export async function buildChecks(
   checks: readonly string[],
   sources: RegExp,
-  machine: boolean,
+  target: Target,
   folder: string,
 ): Promise<string[]> {
-  const sanitized = (await hasSanitizer('address,undefined', folder))
-    ? ['-O1', '-g1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
-    : ['-O2'];
-  const files = readdirSync(runtimeSources)
-    .filter((file) => file.endsWith('.c') && sources.test(file))
-    .map((file) => join(runtimeSources, file));
-  const object = (file: string): string => join(folder, `${basename(file)}.o`);
-  const native = machine ? machineFlags(await cpuFeatures()) : [];
-  const build = (file: string, flags: readonly string[]): Promise<boolean> =>
-    compileFile(file, object(file), [...sanitized, ...flags], native);
-  const special = files.filter((file) => asked(file).optional);
-  const built = await Promise.all(special.map((file) => build(file, [])));
-  const kept = special.filter((_, i) => built[i]);
-  const having = kept.map((file) => `-DLT_HAVE_${basename(file, '.c').toUpperCase()}`);
-  const rest = files.filter((file) => !special.includes(file));
-  await Promise.all(rest.map((file) => build(file, having)));
-  const shared = [...kept, ...rest].map(object);
-  return Promise.all(
-    checks.map(async (check) => {
-      const program = join(folder, basename(check, '.c'));
-      // Beside the objects of the runtime, which may have one of that name.
-      const own = `${program}.check.o`;
-      await compileFile(check, own, ['-O2']);
-      await execute(compilerPath(), [
-        ...sanitized,
-        ...shared,
-        own,
-        '-o',
-        program,
-        '-lpthread',
-        '-ldl',
-        '-lm',
-      ]);
-      return program;
-    }),
-  );
+  const runtime = await buildRuntime(sources, target, folder);
+  return inPairs(checks, (check) => buildCheck(check, runtime, target, folder));
+}
+
+/** Builds one check with objects of the runtime. */
+export async function buildCheck(
+  check: string,
+  runtime: readonly string[],
+  target: Target,
+  folder: string,
+): Promise<string> {
+  const { compiler, flags } = target;
+  const program = join(folder, basename(check, '.c'));
+  // Beside the objects of the runtime, which may have one of that name.
+  const own = `${program}.check.o`;
+  await compileFile({ compiler, machine: [], flags: ['-O2'] }, check, own);
+  await execute(compiler, [...flags, ...runtime, own, '-o', program, '-lpthread', '-ldl', '-lm']);
+  return program;
 }

@@ -50,6 +50,13 @@ static inline int64_t lt_strip_width(const lt_attention *s) {
   return strips == 0 ? LT_GROUP_LANES : lt_round_up((s->queries + strips - 1) / strips, LT_GROUP_LANES);
 }
 
+/* Width of the panels of a strip's lanes: the greatest that the lanes are a multiple of. */
+static inline int64_t lt_strip_panel(const lt_kernel *kernel, int64_t lanes) {
+  int64_t width = lt_least(lanes, kernel->columns);
+  while (lanes % width != 0) width -= kernel->lanes;
+  return width;
+}
+
 static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
   const lt_kernel *kernel = lt_kernel_of(p);
   const int finish = s->mask != NULL || s->logit_cap != 0.0f || !(s->scale > 1e-6f && s->scale < 1e6f);

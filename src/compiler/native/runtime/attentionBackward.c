@@ -83,7 +83,7 @@ static int64_t strips_of(const buffers *b, const place *at) { return (at->querie
 
 /* A strip's rows as a right operand, at its position in the chunk's panels. */
 static lt_panel_list strip_panels(const lt_shape *a, const buffers *b, uint32_t *words, const strip *at, int64_t k) {
-  const int64_t width = lt_least(at->lanes, a->kernel->columns), size = lt_words(a->kernel, k);
+  const int64_t width = lt_strip_panel(a->kernel, at->lanes), size = lt_words(a->kernel, k);
   return (lt_panel_list){words + at->index * b->width * size, width, width * size};
 }
 

@@ -75,7 +75,7 @@ static void forward_strip(const lt_shape *a, const buffers *b, lt_heads q, lt_he
   const lt_attention *s = a->s;
   const lt_kernel *kernel = a->kernel;
   const int64_t lanes = lt_round_up(queries, LT_GROUP_LANES), seen = lt_visible(a, query + queries - 1);
-  const int64_t dim_words = lt_words(kernel, s->dims), right = lt_least(lanes, kernel->columns);
+  const int64_t dim_words = lt_words(kernel, s->dims), right = lt_strip_panel(kernel, lanes);
   const lt_panel_list packed = {b->queries.words, right, right * dim_words};
   const lt_matrix rows = lt_head_rows(q, batch, head, query);
   lt_pack_list(kernel, packed, rows, rows.rs, rows.cs, queries, lanes, s->dims);

@@ -10,7 +10,7 @@
 /* LT_HAVE_X means that the compiler accepted the flags of that file. */
 
 extern const lt_kernel lt_avx512bf16_bfloat16, lt_avx512_float32, lt_avx512_bfloat16, lt_avx2_float32, lt_avx2_bfloat16,
-    lt_portable_float32, lt_portable_bfloat16;
+    lt_neon_float32, lt_neon_bfloat16, lt_portable_float32, lt_portable_bfloat16;
 
 typedef struct {
   const char *name;
@@ -45,6 +45,9 @@ static const struct {
 #endif
 #ifdef LT_HAVE_GEMMAVX2
     {runsAvx2, {"avx2", {&lt_avx2_float32, &lt_avx2_bfloat16}}},
+#endif
+#ifdef LT_HAVE_GEMMNEON
+    {runsAlways, {"neon", {&lt_neon_float32, &lt_neon_bfloat16}}},
 #endif
     {runsAlways, {"portable", {&lt_portable_float32, &lt_portable_bfloat16}}},
 };

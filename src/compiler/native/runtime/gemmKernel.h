@@ -4,7 +4,8 @@
    LT_LANES         float32 lanes of a vector           LT_DEPTH             elements of k in a word
    LT_OPERAND       the type of a vector of words       LT_LOAD(p)           a vector of words from memory
    LT_SPREAD(w)     a word in all lanes                 LT_MULADD(c, a, b)   c + a b, lane by lane
-   LT_NARROW(x)     floats as bf16, where there is an instruction                                                      */
+   LT_NARROW(x)     floats as bf16, where there is an instruction
+   LT_LEFTS(a, rows), LT_LEFT(a, i)   where words are spread from vectors: loads of `rows` words, and word i in all lanes */
 
 typedef float lt_vector __attribute__((vector_size(4 * LT_LANES)));
 typedef float lt_loose __attribute__((vector_size(4 * LT_LANES), aligned(4), may_alias));
@@ -21,6 +22,11 @@ LT_INLINE lt_wordv LT_NAME(rounded)(lt_wordv u) {
   const lt_wordv nan = (lt_wordv)((lt_signedv)(u & 0x7fffffffu) > 0x7f800000);
   return (~nan & (u + 0x7fffu + ((u >> 16) & 1u))) | (nan & (u | 0x400000u));
 }
+
+#ifndef LT_LEFT
+#define LT_LEFTS(a, rows)
+#define LT_LEFT(a, i) LT_SPREAD((a)[i])
+#endif
 
 #ifndef LT_NARROW
 #define LT_NARROW(x) __builtin_convertvector(LT_NAME(rounded)((lt_wordv)(x)) >> 16, lt_halves)
@@ -70,8 +76,9 @@ LT_INLINE void LT_NAME(tile)(const int rows, const int vectors, const uint32_t *
     if (w < ahead) LT_NAME(fetch)(rows < LT_ROWS, dense ? vectors : 1, &next);
     LT_OPERAND right[LT_VECTORS];
     LT_UNROLL for (int j = 0; j < vectors; j++) right[j] = LT_LOAD(b + j * LT_LANES);
+    LT_LEFTS(a, rows);
     LT_UNROLL for (int i = 0; i < rows; i++) {
-      const LT_OPERAND left = LT_SPREAD(a[i]);
+      const LT_OPERAND left = LT_LEFT(a, i);
       LT_UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = LT_MULADD(sums[i][j], left, right[j]);
     }
     a += LT_ROWS;

@@ -1,17 +1,12 @@
-/* gemmPortable.c: the microkernel in compiler vectors of four floats, for every CPU (NEON on ARM, SSE on x86). */
+/* gemmPortable.c: the microkernel in compiler vectors of four floats, for every CPU. */
 /* flags: -O3 */
 #include "kernels.h"
 
 #define LT_NAME(x) x
 #define LT_LANES 4
 #define LT_DEPTH 1
-#ifdef __aarch64__ /* 32 registers */
-#define LT_ROWS 8
-#define LT_VECTORS 3
-#else
 #define LT_ROWS 4
 #define LT_VECTORS 2
-#endif
 #define LT_OPERAND lt_vector
 #define LT_LOAD(p) (*(const lt_loose *)(p))
 #define LT_SPREAD(w) spread(w)

@@ -83,7 +83,7 @@ int64_t lt_slabs_bytes(int p, int32_t c_type, int64_t k, int64_t n);
    again. c is none of the operands. Shapes alone determine how sums are split: every run gives the same bits. */
 void lt_products(int p, const lt_product *products, int64_t count, int thread, int threads);
 
-/* The selected microkernel: "avx512bf16", "avx512", "avx2" or "portable". */
+/* The selected microkernel: "avx512bf16", "avx512", "avx2", "neon" or "portable". */
 const char *lt_gemm_kernel(int p);
 
 /* All selected kernels, for display: a library without an optional one gives other bits. */

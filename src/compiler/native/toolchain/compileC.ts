@@ -11,13 +11,12 @@ import { runtimeFolder } from './runtimeLibrary.js';
 /** Vectorisation as at -O3, without the passes that take most of its time. */
 const optimization = ['-O2', '-ftree-vectorize'];
 
-/** Compiler flags of a program for this CPU. @param defines macros defined as 1. */
-export const programFlags = (cpu: string, defines: readonly string[] = []): string[] => [
-  ...baseFlags,
-  ...optimization,
-  ...machineFlags(cpu),
-  ...defines.map((name) => `-D${name}=1`),
-];
+/** Compiler flags of a program for this CPU. @param defines macros defined as 1. @param machine the CPU's own flags. */
+export const programFlags = (
+  cpu: string,
+  defines: readonly string[] = [],
+  machine: readonly string[] = machineFlags(cpu),
+): string[] => [...baseFlags, ...optimization, ...machine, ...defines.map((name) => `-D${name}=1`)];
 
 /** Options of compiling a program. */
 export interface ProgramOptions {

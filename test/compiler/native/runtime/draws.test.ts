@@ -3,10 +3,12 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { temporaryDirectory } from '../../../command.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
-import { buildChecks } from '../runtimeSupport.js';
+import { buildChecks, thisMachine } from '../runtimeSupport.js';
 
 it.skipIf(!hasCompiler)('arrays of many lengths, alone and together', async () => {
   const check = fileURLToPath(new URL('drawsCheck.c', import.meta.url));
-  const [program] = await buildChecks([check], /^(draws|team)\.c$/, true, temporaryDirectory());
+  const folder = temporaryDirectory();
+  const target = await thisMachine(true, folder);
+  const [program] = await buildChecks([check], /^(draws|team)\.c$/, target, folder);
   expect(await execute(program!, [], { timeout: 60_000 })).toEqual({ stdout: '', stderr: '' });
 });

@@ -3,14 +3,16 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../../../command.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
-import { buildChecks } from '../runtimeSupport.js';
+import { buildChecks, thisMachine } from '../runtimeSupport.js';
 
 const check = fileURLToPath(new URL('indexingCheck.c', import.meta.url));
 
 describe.skipIf(!hasCompiler)('indexing', () => {
   let program = '';
   beforeAll(async () => {
-    [program] = (await buildChecks([check], /^indexing\.c$/, true, temporaryDirectory())) as [string];
+    const folder = temporaryDirectory();
+    const target = await thisMachine(true, folder);
+    [program] = (await buildChecks([check], /^indexing\.c$/, target, folder)) as [string];
   });
 
   it.each(['segments', 'cumulative', 'largest'])('%s', async (part) => {

@@ -3,14 +3,14 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../../../command.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
-import { buildChecks } from '../runtimeSupport.js';
+import { buildChecks, thisMachine } from '../runtimeSupport.js';
 
 const [attentionCheck, productsCheck, convolutionCheck] = [
   'attentionCheck.c',
   'gemmProducts.c',
   'convolutionCheck.c',
 ].map((name) => fileURLToPath(new URL(name, import.meta.url))) as [string, string, string];
-const kernels = ['portable', 'avx2', 'avx512', 'avx512bf16'];
+const kernels = ['portable', 'neon', 'avx2', 'avx512', 'avx512bf16'];
 
 function attentionOf(program: () => string, kernel: string): void {
   it.each(['random', 'threads', 'slices', 'long', 'empty', 'nan'])('%s', async (part) => {
@@ -24,7 +24,8 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
   beforeAll(async () => {
     const sources = /^(gemm.*|attention.*|team|winograd)\.c$/;
     const checks = [attentionCheck, productsCheck, convolutionCheck];
-    const programs = await buildChecks(checks, sources, true, temporaryDirectory());
+    const folder = temporaryDirectory();
+    const programs = await buildChecks(checks, sources, await thisMachine(true, folder), folder);
     [attention, products, convolutions] = programs as [string, string, string];
   });
 
@@ -48,6 +49,7 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
 
   it.each([
     ['portable', 'portable'],
+    ['neon', 'neon'],
     ['avx2', 'avx2'],
     ['avx512', 'avx512'],
     ['avx512bf16', 'avx512'],
@@ -74,7 +76,9 @@ describe.skipIf(!hasCompiler)('instructions of any machine', () => {
   let attention = '';
   beforeAll(async () => {
     const sources = /^(gemm|gemmP.*|attention.*|team)\.c$/;
-    [attention] = (await buildChecks([attentionCheck], sources, false, temporaryDirectory())) as [string];
+    const folder = temporaryDirectory();
+    const target = await thisMachine(false, folder);
+    [attention] = (await buildChecks([attentionCheck], sources, target, folder)) as [string];
   });
 
   describe('attention, portable', () => attentionOf(() => attention, 'portable'));
