@@ -18,9 +18,9 @@ interface GraphModelType {
 }
 
 /**
- * Runs a model of tfjs-layers compiled: `predict`, `evaluate`, `fit` and `trainOnBatch` take and give what the model's
- * own methods do, by promises. Its weights and its optimizer's slots are those of `model`. Dropout and noise layers draw
- * anew in each step, from `options.seed`.
+ * Runs a model of tfjs-layers compiled: `predict`, `evaluate`, `fit`, `trainOnBatch`, `fitDataset` and `evaluateDataset`
+ * take and give what the model's own methods do, by promises. Its weights and its optimizer's slots are those of `model`.
+ * Dropout and noise layers draw anew in each step, from `options.seed`.
  *
  * @param model a tf.Sequential or tf.LayersModel; all but `predict` need `model.compile` before, as ever.
  */

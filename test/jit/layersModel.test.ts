@@ -1,68 +1,23 @@
 /** @file Models of tfjs-layers, compiled, against the same models on tfjs's cpu backend. */
 import '@tensorflow/tfjs-backend-cpu';
-import { createRequire } from 'node:module';
 import { beforeEach, expect, test } from 'vitest';
 import type { Tensor } from '../../src/compiler/index.js';
-import { compileModel, type JitOptions } from '../../src/jit/index.js';
-import { floats, tf } from '../compiler/support.js';
-
-// As the compiler does: one copy of the engine.
-const tfl = createRequire(import.meta.url)('@tensorflow/tfjs-layers') as any;
-const quick: JitOptions = { engine: 'onnx', numThreads: 1, seed: 7 };
+import { compileModel } from '../../src/jit/index.js';
+import { tf } from '../compiler/support.js';
+import {
+  convnet,
+  expectSame,
+  expectSameWeights,
+  oneHot,
+  quick,
+  tensor,
+  tfjs,
+  twins,
+} from './layersModels.js';
 
 beforeEach(async () => {
   await tf.setBackend('cpu');
 });
-
-const tensor = (shape: number[], seed: number): Tensor =>
-  tf.tensor(floats(shape, -1, 1, seed).data as Float32Array, shape);
-
-const oneHot = (rows: number, classes: number): Tensor => {
-  const ids = Array.from({ length: rows }, (_, i) => i % classes);
-  return tf.oneHot(tf.tensor1d(ids, 'int32'), classes, 1, 0, 'float32');
-};
-
-function expectSame(actual: Tensor, expected: Tensor, what: string, tolerance = 2e-5): void {
-  expect(actual.shape, what).toEqual(expected.shape);
-  const [a, e] = [actual.dataSync(), expected.dataSync()];
-  for (let i = 0; i < e.length; i++)
-    expect(Math.abs(a[i]! - e[i]!), `${what}, element ${i}: ${a[i]}, ${e[i]}`).toBeLessThan(tolerance);
-}
-
-/** Two models of the same weights. */
-function twins(make: () => any): [any, any] {
-  const [a, b] = [make(), make()];
-  b.setWeights(a.getWeights());
-  return [a, b];
-}
-
-function expectSameWeights(actual: any, expected: any, tolerance?: number): void {
-  const [a, e] = [actual.getWeights(), expected.getWeights()];
-  expect(a.length).toBe(e.length);
-  e.forEach((weight: Tensor, i: number) => void expectSame(a[i], weight, `weight ${i}`, tolerance));
-}
-
-const convnet = (): any =>
-  tfl.sequential({
-    layers: [
-      tfl.layers.conv2d({
-        inputShape: [8, 8, 2],
-        filters: 4,
-        kernelSize: 3,
-        padding: 'same',
-        useBias: false,
-      }),
-      tfl.layers.batchNormalization(),
-      tfl.layers.activation({ activation: 'relu' }),
-      tfl.layers.maxPooling2d({ poolSize: 2 }),
-      tfl.layers.flatten(),
-      tfl.layers.dense({
-        units: 3,
-        activation: 'softmax',
-        kernelRegularizer: tfl.regularizers.l2({ l2: 0.01 }),
-      }),
-    ],
-  });
 
 test('fit, evaluate and predict as on the cpu backend, with callbacks, metrics, validation and a partial batch', async () => {
   const [plain, model] = twins(convnet);
@@ -107,12 +62,12 @@ test('fit, evaluate and predict as on the cpu backend, with callbacks, metrics, 
 
 test('a functional model with two inputs and outputs', async () => {
   const make = (): any => {
-    const [a, b] = [tfl.input({ shape: [4] }), tfl.input({ shape: [3] })];
-    const joined = tfl.layers
+    const [a, b] = [tfjs.input({ shape: [4] }), tfjs.input({ shape: [3] })];
+    const joined = tfjs.layers
       .concatenate()
-      .apply([a, tfl.layers.dense({ units: 2, activation: 'tanh' }).apply(b)]);
-    const outputs = [1, 2].map((units) => tfl.layers.dense({ units, name: `out${units}` }).apply(joined));
-    return tfl.model({ inputs: [a, b], outputs });
+      .apply([a, tfjs.layers.dense({ units: 2, activation: 'tanh' }).apply(b)]);
+    const outputs = [1, 2].map((units) => tfjs.layers.dense({ units, name: `out${units}` }).apply(joined));
+    return tfjs.model({ inputs: [a, b], outputs });
   };
   const [plain, model] = twins(make);
   const [x, y] = [
@@ -137,11 +92,11 @@ test('a functional model with two inputs and outputs', async () => {
 });
 
 test('dropout draws anew in each step and has no part in predictions', async () => {
-  const model = tfl.sequential({
+  const model = tfjs.sequential({
     layers: [
-      tfl.layers.dense({ inputShape: [2], units: 400, useBias: false, kernelInitializer: 'ones' }),
-      tfl.layers.dropout({ rate: 0.25 }),
-      tfl.layers.dense({ units: 1, useBias: false, kernelInitializer: 'ones' }),
+      tfjs.layers.dense({ inputShape: [2], units: 400, useBias: false, kernelInitializer: 'ones' }),
+      tfjs.layers.dropout({ rate: 0.25 }),
+      tfjs.layers.dense({ units: 1, useBias: false, kernelInitializer: 'ones' }),
     ],
   });
   model.compile({ optimizer: tf.train.sgd(0), loss: 'meanAbsoluteError' });
