@@ -5,8 +5,8 @@
 import { type Graph, type Node, producers, type Value } from '../ir.js';
 import { verifyNoEmpties } from '../passes/index.js';
 import { sizeOf } from '../tensors.js';
-import { EXPRESSIONS } from './expressions.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
+import { FILLS, takesNumbers, wantsCopy, writesTo } from './operandForms.js';
 import { type Around, placeCond, placeScan } from './placeBodies.js';
 import type { Operand, PlacedOp } from './placedOps.js';
 import { repeatedViews, slotsOf, sourceView, VIEWS, withinPads } from './viewOps.js';
@@ -14,7 +14,6 @@ import {
   type Buffer,
   type Home,
   invertPermutation,
-  isContiguous,
   type Storage,
   sameView,
   storedDtype,
@@ -31,19 +30,6 @@ export interface Layout {
   readonly buffers: readonly Buffer[];
   /** Constants that are read from memory, in the order of their homes. */
   readonly constants: readonly Value[];
-}
-
-/** Operations that elementwise readers replace by a number. */
-const FILLS = new Set(['Fill', 'ZerosLike', 'OnesLike']);
-
-/** Whether an operation can take a number for an operand whose elements are all equal. */
-const takesNumbers = (op: string): boolean => EXPRESSIONS[op] !== undefined;
-
-/** Whether an operation can write its result with a view's strides. */
-function writesTo(op: string, view: View): boolean {
-  if (isLoopOp(op)) return true;
-  const inRows = view.strides.at(-1) === 1 && view.strides.every((stride) => stride > 0);
-  return inRows && (op === 'BatchMatMul' || op.startsWith('Attention') || isContiguous(view));
 }
 
 class Placement implements Around {
@@ -190,27 +176,12 @@ class Placement implements Around {
   /** Emits a computing operation, copying operands whose strides it can't take. */
   private compute(op: PlacedOp): void {
     if (isLoopOp(op.op) && splitsOf(iterationOf(op)).length === 0) this.reduceCopies(op);
-    else this.ops.push({ ...op, inputs: op.inputs.map((input, i) => this.readable(op, input, i)) });
-  }
-
-  /** An operand with strides that the runtime accepts: contiguous heads of attention, channels of images and rows of
-   * segment sums. */
-  private readable(op: PlacedOp, input: Operand, index: number): Operand {
-    if (typeof input === 'number') return input;
-    const rows = {
-      Attention: 3,
-      AttentionGrad: 5,
-      Conv2D: 1,
-      Conv2DBackpropInput: 1,
-      Conv2DBackpropFilter: 2,
-    };
-    const inRows = rows[op.op as keyof typeof rows] ?? 0;
-    const hasGaps = index < inRows && input.strides.at(-1) !== 1 && input.shape.at(-1) !== 1;
-    const isScattered = op.op === 'UnsortedSegmentSum' && !isContiguous(input);
-    const isConvolution = op.op.startsWith('Conv2D');
-    const isHalf =
-      (isConvolution || op.op === 'Cumsum' || op.op === 'TopK') && input.buffer.storage === 'bfloat16';
-    return hasGaps || isScattered || isHalf ? this.copyOf(input, op.scope) : input;
+    else {
+      const inputs = op.inputs.map((input, i) =>
+        typeof input !== 'number' && wantsCopy(op, input, i) ? this.copyOf(input, op.scope) : input,
+      );
+      this.ops.push({ ...op, inputs });
+    }
   }
 
   /** Copies the operands of a reduction whose axes have no common stride, in iteration order. */

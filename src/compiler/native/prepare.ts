@@ -12,6 +12,7 @@ import {
 } from '../passes/index.js';
 import { inferOutputs } from '../rules/index.js';
 import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
+import { isDepthwiseCall } from './depthwise.js';
 import { paysTransforms } from './winograd.js';
 
 /** Adds a single-output node to a graph under construction, with the shape and dtype of its rule, if it has one. */
@@ -132,8 +133,8 @@ const ATTENTION = new Set(['Attention', 'AttentionGrad']);
 
 /**
  * Operations that stay whole: windows whose taps are adjacent (views), slice updates (in place), GELU's derivative (one
- * function), attention whose weights only its gradient reads (they never reach memory), and convolutions that transforms
- * speed up.
+ * function), attention whose weights only its gradient reads (they never reach memory), convolutions that transforms
+ * speed up, and those of each channel on its own.
  */
 function keepsWhole(graph: Graph): (node: Node) => boolean {
   const readers = new Map<Value, Node[]>();
@@ -152,6 +153,7 @@ function keepsWhole(graph: Graph): (node: Node) => boolean {
     (node.op === 'UpdateSlice' && node.inputs[0]!.dtype !== 'bool') ||
     (node.op === 'GeluGrad' && !node.attrs.approximate) ||
     isAttention(node) ||
+    isDepthwiseCall(node) ||
     paysTransforms(node);
 }
 

@@ -133,6 +133,10 @@ const CALL_KINDS: Partial<Record<CallUnit['kind'], PartKind>> = {
   convolution: 'product',
   inputGradient: 'product',
   filterGradient: 'product',
+  // As many bytes as FLOPs: with loops, they wait for memory.
+  depthwise: 'loop',
+  depthwiseInput: 'loop',
+  depthwiseFilter: 'loop',
 };
 
 /** FLOPs of plain sums, of which transforms save three quarters. */

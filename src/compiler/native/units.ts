@@ -21,6 +21,9 @@ export interface CallUnit {
     | 'convolution'
     | 'inputGradient'
     | 'filterGradient'
+    | 'depthwise'
+    | 'depthwiseInput'
+    | 'depthwiseFilter'
     | 'segmentSum'
     | 'updateSlice'
     | 'cumsum'
@@ -42,6 +45,9 @@ export const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
   Conv2D: 'convolution',
   Conv2DBackpropInput: 'inputGradient',
   Conv2DBackpropFilter: 'filterGradient',
+  DepthwiseConv2dNative: 'depthwise',
+  DepthwiseConv2dNativeBackpropInput: 'depthwiseInput',
+  DepthwiseConv2dNativeBackpropFilter: 'depthwiseFilter',
   UnsortedSegmentSum: 'segmentSum',
   UpdateSlice: 'updateSlice',
   Cumsum: 'cumsum',

@@ -59,6 +59,17 @@ const DEPTHWISE: readonly Form[] = CONVOLUTIONS.map(([input, [height, width], ..
   ...windows,
 ]);
 
+/** As many channels as vectors take: whole ones, several at once, and a rest; in one case, of an input that is transposed. */
+const BROAD: readonly Form[] = [
+  [[2, 5, 6, 8], [3, 3, 8, 1], 1, 'same'],
+  [[1, 3, 2, 75], [3, 2, 75, 1], [2, 1], explicit(1, 2, 0, 3)],
+  [[2, 6, 6, 13], [2, 3, 13, 1], 1, 'valid', [3, 2]],
+  // Cells that no window reads, and windows of padding alone.
+  [[1, 5, 6, 11], [2, 1, 11, 1], [3, 4], 'valid'],
+  [[1, 2, 3, 9], [5, 5, 9, 1], 3, 'same'],
+  [[1, 2, 2, 10], [1, 1, 10, 1], 1, 2],
+];
+
 const each = (forms: readonly Form[], f: (form: Form) => CaseFunction): Case[] =>
   forms.flatMap((form) => over(f(form), [operands(form)]));
 
@@ -183,6 +194,11 @@ const ties = host([2, 6, 5, 2], ints([120], 0, 3, 37).data);
 const averages = pools(average);
 const convolutions = [...each(CONVOLUTIONS, conv), ...inOneDimension, ...channelsFirst, ...rounded];
 const depthwises = each(DEPTHWISE, depthwise);
+const turned = over(
+  (x, w) => depthwise([[], [], 1, 'same'])(tf.transpose(x, [0, 2, 3, 1]), tf.transpose(w, [2, 1, 0, 3])),
+  [[floats([2, 9, 4, 5], -1, 1, 31), floats([9, 3, 2, 1], -1, 1, 32)]],
+);
+const broad = [...each(BROAD, depthwise), ...turned];
 /** Gradients are in the cases of what they are gradients of; these hold one of each. */
 const someOf = (cases: readonly Case[]): Case[] => [0, 2, 5].map((i) => cases[i]!);
 
@@ -205,7 +221,7 @@ export const convolutionCases: CaseTable = {
   Conv2D: [...convolutions, ...deep],
   Conv2DBackpropInput: [...someOf(convolutions), ...transposed],
   Conv2DBackpropFilter: someOf(convolutions),
-  DepthwiseConv2dNative: depthwises,
+  DepthwiseConv2dNative: [...depthwises, ...broad],
   DepthwiseConv2dNativeBackpropInput: someOf(depthwises),
   DepthwiseConv2dNativeBackpropFilter: someOf(depthwises),
   MaxPool: [...pools(max), ...over((x) => max(x, POOLS[1]!), [[ints([2, 5, 7, 2], -9, 9)]], constant)],

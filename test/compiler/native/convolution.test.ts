@@ -85,3 +85,16 @@ test('deep 3x3 convolutions with stride 1 and their gradients are calls; others 
   ])
     expect(kinds(f, ...shapes).some((kind) => calls.includes(kind) && kind !== 'loop')).toBe(false);
 });
+
+test('convolutions of each channel on its own and their gradients are calls; with few channels, loops', () => {
+  const f = (x: any, w: any) =>
+    tf.grads((a: any, b: any) => tf.depthwiseConv2d(a, b, 2, 'same') as any)([x, w]);
+  const kinds = (channels: number, filters: number) =>
+    planOf(f as any, f32(2, 9, 9, channels), f32(3, 3, channels, filters)).units.map(({ kind }) => kind);
+  expect(kinds(8, 1)).toEqual(expect.arrayContaining(['depthwiseInput', 'depthwiseFilter']));
+  for (const [channels, filters] of [
+    [7, 1],
+    [8, 2],
+  ] as const)
+    expect(new Set(kinds(channels, filters))).toEqual(new Set(['loop']));
+});

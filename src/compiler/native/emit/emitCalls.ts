@@ -5,7 +5,7 @@ import type { CallUnit } from '../units.js';
 import { mergeAxes, type View } from '../views.js';
 import type { Needs } from './cFunctions.js';
 import { byteOffset, precisionName, typeName } from './cNames.js';
-import { convolution, filterGradient } from './emitConvolutions.js';
+import { convolution, depthwise, depthwiseFilter, filterGradient } from './emitConvolutions.js';
 
 type PointerOf = (view: View) => string;
 
@@ -184,6 +184,9 @@ const CALLS: Readonly<
   convolution,
   inputGradient: convolution,
   filterGradient,
+  depthwise,
+  depthwiseInput: depthwise,
+  depthwiseFilter,
   segmentSum,
   updateSlice,
   cumsum,

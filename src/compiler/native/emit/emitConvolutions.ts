@@ -1,4 +1,6 @@
-/** @file C calls of the runtime for convolutions by Winograd's transforms. */
+/** @file C calls of the runtime for convolutions: by Winograd's transforms, or of each channel on its own. */
+import type { Windows } from '../../rules/windowAttrs.js';
+import { type Depthwise, depthwiseOf } from '../depthwise.js';
 import type { CallUnit } from '../units.js';
 import type { View } from '../views.js';
 import { type Convolution, convolutionOf } from '../winograd.js';
@@ -8,6 +10,9 @@ import { precisionName } from './cNames.js';
 type PointerOf = (view: View) => string;
 
 const SHARE = 'frame->thread, frame->threads';
+
+/** The work memory of thread 0, and the bytes to the next thread's. */
+const FIRST_WORK = 'frame->work - frame->thread * frame->accumulator_stride, frame->accumulator_stride';
 
 const descriptor = (s: Convolution): string =>
   `{${[s.batch, s.height, s.width, s.channels, s.down, s.across, s.filters, s.above, s.before].join(', ')}}`;
@@ -56,12 +61,51 @@ export function filterGradient(
   needs.work.add(`lt_winograd_gradient_scratch_bytes(&(const lt_convolution)${shape})`);
   const p = precisionName(attrs.precision);
   const images = inputs.map((view) => image(view, pointer)).join(', ');
-  const first = 'frame->work - frame->thread * frame->accumulator_stride, frame->accumulator_stride';
   return [
     `const lt_convolution s = ${shape};`,
     `lt_winograd_sums(${p}, &s, ${images}, frame->work, ${SHARE});`,
     'lt_barrier();',
-    `lt_winograd_gradient(${p}, &s, ${images}, ${first}, (float *)${pointer(outputs[0]!)}, ${SHARE});`,
+    `lt_winograd_gradient(${p}, &s, ${images}, ${FIRST_WORK}, (float *)${pointer(outputs[0]!)}, ${SHARE});`,
+    'lt_barrier();',
+  ];
+}
+
+const axis = (w: Windows): string =>
+  `{${[w.size, w.count, w.taps, w.stride, w.dilation, w.before].join(', ')}}`;
+
+const channelwise = ({ batch, channels, windows }: Depthwise): string =>
+  `{${[batch, channels, ...windows.map(axis)].join(', ')}}`;
+
+/** A convolution of each channel on its own, or the gradient of one by its input. */
+export function depthwise(
+  { kind, inputs, outputs, attrs }: CallUnit,
+  pointer: PointerOf,
+  needs: Needs,
+): string[] {
+  const shape = channelwise(depthwiseOf(kind, inputs, attrs)!);
+  needs.work.add(`lt_depthwise_scratch_bytes(&(const lt_depthwise)${shape})`);
+  const [from, to] = [image(inputs[0]!, pointer), image(outputs[0]!, pointer)];
+  const call = kind === 'depthwise' ? 'lt_depthwise_forward' : 'lt_depthwise_backward';
+  return [
+    `const lt_depthwise s = ${shape};`,
+    `${call}(&s, ${from}, (const float *)${pointer(inputs[1]!)}, ${to}, frame->work, ${SHARE});`,
+  ];
+}
+
+/** The gradient of such a convolution by its filter, with barriers as `filterGradient` has them. */
+export function depthwiseFilter(
+  { kind, inputs, outputs, attrs }: CallUnit,
+  pointer: PointerOf,
+  needs: Needs,
+): string[] {
+  const shape = channelwise(depthwiseOf(kind, inputs, attrs)!);
+  needs.work.add(`lt_depthwise_sums_bytes(&(const lt_depthwise)${shape})`);
+  const images = inputs.map((view) => image(view, pointer)).join(', ');
+  return [
+    `const lt_depthwise s = ${shape};`,
+    `lt_depthwise_sums(&s, ${images}, frame->work, ${SHARE});`,
+    'lt_barrier();',
+    `lt_depthwise_filter(&s, ${FIRST_WORK}, (float *)${pointer(outputs[0]!)}, ${SHARE});`,
     'lt_barrier();',
   ];
 }

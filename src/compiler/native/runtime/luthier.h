@@ -99,7 +99,7 @@ double lt_peak_flops(int p, int threads, double seconds);
 /* Bytes per second that the team reads from uncached memory; 0 if memory is short. */
 double lt_read_bandwidth(int threads, double seconds);
 
-/* ---- Convolutions by 3x3 filters with stride 1 (winograd.c) ------------------------------------------------------- */
+/* ---- Convolutions by 3x3 filters with stride 1 (winograd*.c) ------------------------------------------------------ */
 
 /* An image in memory, strides in elements; channels are contiguous float32. */
 typedef struct {
@@ -137,6 +137,33 @@ int64_t lt_winograd_gradient_scratch_bytes(const lt_convolution *s);
 void lt_winograd_sums(int p, const lt_convolution *s, lt_image x, lt_image dy, void *scratch, int thread, int threads);
 void lt_winograd_gradient(int p, const lt_convolution *s, lt_image x, lt_image dy, const void *scratch, int64_t stride,
                           float *dw, int thread, int threads);
+
+/* ---- Convolutions of each channel by a filter of its own (depthwise.c) ---------------------------------------------- */
+
+/* Windows along an axis of `size` cells: tap t of window i is at cell i * stride + t * dilation - before; cells outside of
+   the axis are left out. */
+typedef struct {
+  int64_t size, count, taps, stride, dilation, before;
+} lt_windows;
+
+typedef struct {
+  int64_t batch, channels;
+  lt_windows down, across;
+} lt_depthwise;
+
+/* y of x and the contiguous filter w [down.taps, across.taps, channels], and the gradient dx; every thread its share.
+   Scratch is per thread, aligned to 64 bytes. */
+int64_t lt_depthwise_scratch_bytes(const lt_depthwise *s);
+void lt_depthwise_forward(const lt_depthwise *s, lt_image x, const float *w, lt_image y, void *scratch, int thread,
+                          int threads);
+void lt_depthwise_backward(const lt_depthwise *s, lt_image dy, const float *w, lt_image dx, void *scratch, int thread,
+                           int threads);
+
+/* The gradient by the filter: each thread's sums, in its own scratch. Then, after a barrier, every thread adds its share of
+   them to dw; `scratch` is that of thread 0, `stride` the bytes to the next thread's. */
+int64_t lt_depthwise_sums_bytes(const lt_depthwise *s);
+void lt_depthwise_sums(const lt_depthwise *s, lt_image x, lt_image dy, void *scratch, int thread, int threads);
+void lt_depthwise_filter(const lt_depthwise *s, const void *scratch, int64_t stride, float *dw, int thread, int threads);
 
 /* ---- Attention (attention.c) --------------------------------------------------------------------------------- */
 

@@ -1,0 +1,50 @@
+/** @file Forms of operands: which strides and storage each placed operation reads and writes. */
+import { EXPRESSIONS } from './expressions.js';
+import { isLoopOp } from './iteration.js';
+import type { PlacedOp } from './placedOps.js';
+import { isContiguous, type View } from './views.js';
+
+/** Operations that elementwise readers replace by a number. */
+export const FILLS: ReadonlySet<string> = new Set(['Fill', 'ZerosLike', 'OnesLike']);
+
+/** Whether an operation can take a number for an operand whose elements are all equal. */
+export const takesNumbers = (op: string): boolean => EXPRESSIONS[op] !== undefined;
+
+/** Whether an operation can write its result with a view's strides. */
+export function writesTo(op: string, view: View): boolean {
+  if (isLoopOp(op)) return true;
+  const inRows = view.strides.at(-1) === 1 && view.strides.every((stride) => stride > 0);
+  return inRows && (op === 'BatchMatMul' || op.startsWith('Attention') || isContiguous(view));
+}
+
+/** What the runtime's functions want of an operand. */
+interface Form {
+  /** How many leading operands have a contiguous last axis: heads of attention, channels of images. */
+  readonly inRows?: number;
+  /** The operands that are row-major as a whole. */
+  readonly contiguous?: readonly number[];
+  /** Whether all are float32, also where the graph's inputs are stored in bfloat16. */
+  readonly isFloat32?: boolean;
+}
+
+const FORMS: Readonly<Record<string, Form>> = {
+  Attention: { inRows: 3 },
+  AttentionGrad: { inRows: 5 },
+  Conv2D: { inRows: 1, isFloat32: true },
+  Conv2DBackpropInput: { inRows: 1, isFloat32: true },
+  Conv2DBackpropFilter: { inRows: 2, isFloat32: true },
+  DepthwiseConv2dNative: { inRows: 1, contiguous: [1], isFloat32: true },
+  DepthwiseConv2dNativeBackpropInput: { inRows: 1, contiguous: [1], isFloat32: true },
+  DepthwiseConv2dNativeBackpropFilter: { inRows: 2, isFloat32: true },
+  UnsortedSegmentSum: { contiguous: [0, 1] },
+  Cumsum: { isFloat32: true },
+  TopK: { isFloat32: true },
+};
+
+/** Whether an operation reads a row-major copy in place of operand `index`. */
+export function wantsCopy({ op }: PlacedOp, operand: View, index: number): boolean {
+  const { inRows = 0, contiguous = [], isFloat32 = false } = FORMS[op] ?? {};
+  const hasGaps = index < inRows && operand.strides.at(-1) !== 1 && operand.shape.at(-1) !== 1;
+  const isScattered = contiguous.includes(index) && !isContiguous(operand);
+  return hasGaps || isScattered || (isFloat32 && operand.buffer.storage === 'bfloat16');
+}
