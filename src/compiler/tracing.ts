@@ -142,18 +142,23 @@ export function recordBodies(
   return trace.record(op, given, attrs, bodies).map(tensorOf);
 }
 
-/** Has the operations that `f` calls recorded in `nodes`, as those of a body within the current trace. */
+/** What is recorded of a body: nodes, in order, and what is known of their checkpoints. */
+export interface Recording {
+  readonly nodes: Node[];
+  readonly marks: Map<Node, Mark>;
+  readonly names: Map<Value, string>;
+}
+
+/** Has the operations that `f` calls recorded as those of a body within the current trace. */
 export function recordWithin(
-  nodes: Node[],
+  recording: Recording,
   within: NonNullable<Trace['within']>,
   f: (trace: { unwrap(tensor: tf.Tensor): Value; wrap(value: Value): tf.Tensor }) => void,
 ): void {
   const trace = traceBackend();
   const { abstract, constants, kept } = trace.current!;
   const { current: enclosing } = trace;
-  // A gradient computes each turn again as it is, without marks of checkpoints.
-  const [marks, names] = [new Map<Node, Mark>(), new Map<Value, string>()];
-  trace.current = { abstract, constants, kept, nodes, within, marks, names };
+  trace.current = { abstract, constants, kept, within, ...recording };
   try {
     // Results leave through variables, since tidy walks its function's result.
     tf.engine().tidy(() => f({ unwrap: (tensor) => trace.unwrap(tensor), wrap: tensorOf }));

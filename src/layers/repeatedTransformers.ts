@@ -28,7 +28,7 @@ export class StackedTransformerRepeated extends StackedTransformer.with({
   protected repeated!: Repeat;
 
   protected override createLayers(): void {
-    const { xTimes, block, repeatLayer, unrollInDecode, ...rest } = this.hp;
+    const { xTimes, block, repeatLayer, unrollInDecode, remat, ...rest } = this.hp;
     const { numLayers, modelDims, hiddenDims, numHeads, dimPerHead, dropoutProb } = rest;
     const { attenDropoutProb, residualDropoutProb, reluDropoutProb, transformerLayerParamsTpl } = rest;
     const fields = {
@@ -39,7 +39,13 @@ export class StackedTransformerRepeated extends StackedTransformer.with({
       if (isSet(block, name))
         throw this.error(`block sets ${name}, which is a field of this layer: set it here.`);
     const subTpl = deepCopyWith(block, fields);
-    this.repeated = this.createChild('repeat', repeatLayer, { subTpl, xTimes, unrollInDecode });
+    const checkpointPolicy = remat ? rest.checkpointPolicy : 'SAVE_EVERYTHING';
+    this.repeated = this.createChild('repeat', repeatLayer, {
+      subTpl,
+      xTimes,
+      checkpointPolicy,
+      unrollInDecode,
+    });
   }
 
   override fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ops, type Tensor, type Tree, tf } from '../compiler/index.js';
 import type { Config, ConfigBuilding } from '../hparams/index.js';
+import { CHECKPOINT_POLICIES, checkpointPolicyField } from './checkpointPolicy.js';
 import { BaseLayer } from './core/base.js';
 import { type AuxLoss, type DecodeStateSpec, runInContext } from './core/context.js';
 import { listVariables } from './core/variables.js';
@@ -41,8 +42,8 @@ const pick = (values: Readonly<Values>, paths: Iterable<string>): Values =>
 /**
  * `xTimes` calls of one layer, each on the output of the one before, and each with weights, random numbers, state and
  * summaries of its own. A variable of the layer, at `sub`, stacks those of all repetitions along a first axis.
- * It is one `ops.scan`: a compiled program has the layer once, however many repetitions there are, and its gradient computes
- * the activations of a repetition again from its input.
+ * It is one `ops.scan`: a compiled program has the layer once, however many repetitions there are. Its gradient computes
+ * the activations of a repetition again from its input, unless `checkpointPolicy` keeps more.
  *
  * The initial values of each repetition are drawn as those of a layer alone, with keys of their own: fans are those of one
  * repetition. Losses that the layer adds are summed; summaries stand under `sub_0`, `sub_1` and so on, which are the
@@ -51,6 +52,9 @@ const pick = (values: Readonly<Values>, paths: Iterable<string>): Values =>
 export class Repeat extends BaseLayer.with({
   subTpl: layerField.describe('The layer; what it returns for an input may be its next input.'),
   xTimes: z.int().positive().describe('How often it is called.'),
+  checkpointPolicy: checkpointPolicyField.describe(
+    'What each repetition keeps for the gradient beside its input: as in StackedTransformer.',
+  ),
   unrollInDecode: z
     .boolean()
     .default(false)
@@ -72,7 +76,8 @@ export class Repeat extends BaseLayer.with({
 
   /** As the layer's own `fprop`. @param args are the same for all repetitions. */
   fprop<X extends Tree<Tensor>>(inputs: X, ...args: unknown[]): X {
-    return this.repeat(inputs, (x) => this.sub.fprop(x, ...args) as X);
+    const call = (x: X): X => this.sub.fprop(x, ...args) as X;
+    return this.repeat(inputs, ops.checkpoint(call, CHECKPOINT_POLICIES[this.hp.checkpointPolicy]));
   }
 
   /** As the layer's own `extendStep`. @param args are the same for all repetitions. */

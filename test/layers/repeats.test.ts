@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
   compile,
+  costAnalysis,
   evalShape,
   type HostTensor,
   type Tensor,
@@ -205,6 +206,38 @@ test('a program is no larger for more repetitions', () => {
     return optimize(graph).nodes.length;
   };
   expect(sizeOf(12)).toBe(sizeOf(3));
+});
+
+test('gradients compute again what the policy does not keep, as those of layers apart', () => {
+  const costOf = (config: Config<StackedTransformer>) => {
+    const stack = build(config);
+    const theta = Object.fromEntries(
+      listVariables(stack).map(({ path, shape, dtype }) => [path, { shape, dtype }]),
+    );
+    const step = (x: Tensor, theta: Values) =>
+      valueAndGrad(
+        (given: Values) => ({ value: sumsOf(run(given, () => stack.fprop(x, { causal: true }))), aux: {} }),
+        theta,
+      ) as never;
+    const { byOp, peakMemory } = costAnalysis(step, { shape: [4, 32, 8], dtype: 'float32' }, theta);
+    return { products: byOp.BatchMatMul!, attentions: byOp.Attention!.count, peakMemory };
+  };
+  const fields = { modelDims: 8, hiddenDims: 32, numHeads: 2 };
+  const policies = [
+    {},
+    { remat: true, checkpointPolicy: 'SAVE_DOT_ONLY' },
+    { remat: true, checkpointPolicy: 'SAVE_OUT_PROJ' },
+    { remat: true },
+  ] as const;
+  const memory = policies.map((policy) => {
+    const plain = costOf(StackedTransformer.config({ ...fields, ...policy, numLayers: 6 }));
+    const one = costOf(StackedTransformerRepeated.config({ ...fields, ...policy, xTimes: 6 }));
+    expect(one.products, JSON.stringify(policy)).toEqual(plain.products);
+    expect(one.attentions).toBe(plain.attentions);
+    return one.peakMemory;
+  });
+  expect(memory).toEqual([...memory].sort((a, b) => b - a));
+  expect(memory[3]).toBeLessThan(0.5 * memory[0]!);
 });
 
 /** Results of a function of tensors by ONNX Runtime. */

@@ -2,11 +2,13 @@
  * @file Bodies of loops and branches: functions traced apart, with a tape of their own. Outer tensors that they use become
  * inputs.
  */
-import { copyGraph, type Graph, type Node, newValue, type Value } from '../ir.js';
+import { copyGraph, type Graph, newValue, type Value } from '../ir.js';
+import { currentMark } from '../regions.js';
 import { onTape, type TapeNode, taping } from '../tape.js';
 import { newHostArray, sizeOf, type TensorSpec } from '../tensors.js';
 import type * as tf from '../tfjs.js';
-import { recordWithin } from '../tracing.js';
+import { type Recording, recordWithin } from '../tracing.js';
+import type { MarkedBody } from './residuals.js';
 
 /** The outer tensors that a body uses, each with the input that stands for it. */
 class Closure {
@@ -65,7 +67,9 @@ export interface Body {
   readonly outer: readonly tf.Tensor[];
   /** Its gradient tape; null where no gradient was recorded. */
   readonly tape: readonly TapeNode[] | null;
-  /** Its graph, with values of its own. Inputs are its own and those that stand for `outer`. */
+  /** What was recorded. Inputs are its own and those that stand for `outer`. */
+  recorded(outputs?: readonly tf.Tensor[]): MarkedBody;
+  /** Its graph, with values of its own. */
   graph(outputs?: readonly tf.Tensor[]): Graph;
   /** A body that goes on from this one, with its tape; `f` may read all of its tensors. */
   extended(f: (input: (spec: TensorSpec) => tf.Tensor) => Pick<Body, 'inputs' | 'outputs'>): Body;
@@ -78,13 +82,14 @@ interface Recorded extends Pick<Body, 'inputs' | 'outputs'> {
 
 function record(
   f: (input: (spec: TensorSpec) => tf.Tensor) => Pick<Body, 'inputs' | 'outputs'>,
-  nodes: Node[],
+  recording: Recording,
   closure: Closure,
   tape: TapeNode[] | null,
+  region = currentMark()?.region ?? null,
 ): Body {
   let recorded: Recorded | undefined;
   const within = (info: tf.TensorInfo, value: Value): Value => closure.within(info, value);
-  recordWithin(nodes, within, ({ unwrap, wrap }) =>
+  recordWithin(recording, within, ({ unwrap, wrap }) =>
     onTape(tape, () => {
       const { inputs, outputs } = f(({ shape, dtype }) => wrap(newValue({ shape, dtype })));
       // Gradients follow tensors that no operation has read yet, too.
@@ -95,15 +100,19 @@ function record(
     }),
   );
   const { inputs, outputs, values } = recorded!;
+  const all = (some: readonly tf.Tensor[] = outputs): MarkedBody => ({
+    ...{ ...recording, region },
+    inputs: [...inputs.map((input) => values.get(input)!), ...closure.inputs],
+    outputs: some.map((output) => values.get(output)!),
+  });
   return {
-    ...{ inputs, outputs, tape, outer: closure.tensors },
-    graph: (some = outputs) =>
-      copyGraph({
-        inputs: [...inputs.map((input) => values.get(input)!), ...closure.inputs],
-        outputs: some.map((output) => values.get(output)!),
-        nodes,
-      }),
-    extended: (f) => record(f, [...nodes], closure.extended(), [...(tape ?? [])]),
+    ...{ inputs, outputs, tape, outer: closure.tensors, recorded: all },
+    graph: (some) => copyGraph(all(some)),
+    extended: (f) => {
+      const { nodes, marks, names } = recording;
+      const copy = { nodes: [...nodes], marks: new Map(marks), names: new Map(names) };
+      return record(f, copy, closure.extended(), [...(tape ?? [])], region);
+    },
   };
 }
 
@@ -120,5 +129,6 @@ export function traceBody(
     const inputs = specs.map(input);
     return { inputs, outputs: f(inputs) };
   };
-  return record(call, [], new Closure(oldest), taping.isTapeOn() ? [] : null);
+  const recording = { nodes: [], marks: new Map(), names: new Map() };
+  return record(call, recording, new Closure(oldest), taping.isTapeOn() ? [] : null);
 }

@@ -50,6 +50,20 @@ export function gradientsWith(
   return engine.gradients(weighted, [...xs], undefined, true).grads.map((gradient) => gradient ?? undefined);
 }
 
+/** Whether gradients are being recorded that nothing differentiates. */
+let isLast = false;
+
+/** Runs `f`, which records the gradient of a body, and tells it whether nothing differentiates that gradient. */
+export function differentiating<T>(f: (isLast: boolean) => T): T {
+  const outer = isLast;
+  isLast ||= !taping.isTapeOn();
+  try {
+    return f(isLast);
+  } finally {
+    isLast = outer;
+  }
+}
+
 /** Stands for a cotangent that is zero everywhere. */
 const NONE = {} as tf.Tensor;
 

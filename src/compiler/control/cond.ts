@@ -7,7 +7,7 @@ import { flattenTree, type Leaf, mapTree } from '../tensorTrees.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordBodies } from '../tracing.js';
 import { type Body, traceBody } from './body.js';
-import { gradientsWith, isFloat, recordGradient, specOf, zerosOf } from './bodyGradients.js';
+import { differentiating, gradientsWith, isFloat, recordGradient, specOf, zerosOf } from './bodyGradients.js';
 import { sameCarry, scan } from './scan.js';
 
 /** Requires a scalar bool. */
@@ -37,7 +37,7 @@ function recordCond(
       'Cond',
       inputs,
       outputs,
-      (dys) => [undefined, ...gradients(predicate, branches, inputs.slice(1), dys)],
+      (dys) => [undefined, ...differentiating(() => gradients(predicate, branches, inputs.slice(1), dys))],
       branches.flatMap(({ tape }) => tape!),
     );
   return outputs;

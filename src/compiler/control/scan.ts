@@ -1,12 +1,14 @@
 /** @file Loops over a fixed number of turns. The gradient is a loop in the other direction. */
 import { isTensor } from '../gradients.js';
+import { copyGraph, type Graph, type Value } from '../ir.js';
 import { taping } from '../tape.js';
 import { CompilerError, formatSpec, sameShape, type Tree } from '../tensors.js';
 import { flattenTree, mapTree } from '../tensorTrees.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordBodies } from '../tracing.js';
 import { type Body, traceBody } from './body.js';
-import { gradientsWith, isFloat, recordGradient, specOf, zerosOf } from './bodyGradients.js';
+import { differentiating, gradientsWith, isFloat, recordGradient, specOf, zerosOf } from './bodyGradients.js';
+import { savableValues, withResiduals } from './residuals.js';
 
 /** Options of a scan. */
 export interface ScanOptions {
@@ -103,24 +105,45 @@ function unrolled(
   return [carry, rows[0]!.map((_, k) => tf.stack(rows.map((row) => row[k]!)))];
 }
 
-/** Records a loop over a body whose first inputs and outputs are the carries. */
+/** The values of turns that are stacked for the gradient, each with its stack. */
+type Residuals = ReadonlyMap<Value, tf.Tensor>;
+
+/**
+ * Records a loop over a body whose first inputs and outputs are the carries.
+ *
+ * @param residuals what the body, the gradient of another one, may read instead of computing it.
+ */
 function scanBody(
   body: Body,
   init: readonly tf.Tensor[],
   xs: readonly tf.Tensor[],
   turns: Turns,
+  residuals: Residuals = new Map(),
 ): tf.Tensor[] {
   const count = init.length;
   const isTaped = body.tape !== null && taping.isTapeOn();
   // The gradient starts each turn from the carries that the turn was given.
   const given = isTaped ? body.inputs.slice(0, count) : [];
+  const recorded = body.recorded([...body.outputs, ...given]);
+  const turning = count + xs.length;
+  const read = withResiduals(recorded, new Set(residuals.keys()), turning);
+  const sliced = [...xs, ...read.residuals.map((value) => residuals.get(value)!)];
+  const savable = isTaped && residuals.size === 0 ? savableValues(recorded, turning) : [];
+  const graph: Graph = { ...read.graph, outputs: [...read.graph.outputs, ...savable] };
+  const made = recordBodies(
+    'Scan',
+    [...init, ...sliced, ...body.outer],
+    { ...turns, carries: count, xs: sliced.length },
+    [copyGraph(graph)],
+  );
+  const outputs = made.slice(0, made.length - savable.length);
   const inputs = [...init, ...xs, ...body.outer];
-  const outputs = recordBodies('Scan', inputs, { ...turns, carries: count, xs: xs.length }, [
-    body.graph([...body.outputs, ...given]),
-  ]);
   if (isTaped) {
+    const stacks = new Map(savable.map((value, i) => [value, made[outputs.length + i]!]));
     const gradientsOf = (dys: readonly (tf.Tensor | undefined)[]) =>
-      gradients(body, init, xs, turns, outputs, dys);
+      differentiating((isLast) =>
+        gradients(body, init, xs, turns, outputs, isLast ? stacks : new Map(), dys),
+      );
     recordGradient('Scan', inputs, outputs, gradientsOf, body.tape!);
   }
   return outputs.slice(0, body.outputs.length);
@@ -133,6 +156,7 @@ function gradients(
   xs: readonly tf.Tensor[],
   { length, reverse }: Turns,
   outputs: readonly tf.Tensor[],
+  residuals: Residuals,
   dys: readonly (tf.Tensor | undefined)[],
 ): (tf.Tensor | undefined)[] {
   const count = init.length;
@@ -170,6 +194,7 @@ function gradients(
     [...carries.map((i) => dys[i] ?? zerosOf(init[i]!)), ...outer.map((i) => zerosOf(body.outer[i]!))],
     [...outputs.slice(body.outputs.length), ...xs, ...stacked.map((i) => dys[i]!)],
     { length, reverse: !reverse },
+    residuals,
   );
   const all: (tf.Tensor | undefined)[] = [...init, ...xs, ...body.outer].map(() => undefined);
   const places = [...carries, ...outer.map((i) => count + xs.length + i), ...sliced.map((i) => count + i)];

@@ -16,7 +16,7 @@ export interface Marked extends Graph {
 }
 
 /** Whether the forward pass keeps the outputs of `node` for the gradient. */
-function isKept(policy: CheckpointPolicy, node: Node, names: Marked['names']): boolean {
+export function isKept(policy: CheckpointPolicy, node: Node, names: Marked['names']): boolean {
   if (policy === 'nothing') return false;
   if (policy === 'everything') return true;
   if (typeof policy !== 'string')
