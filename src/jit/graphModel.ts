@@ -7,8 +7,9 @@ import {
   type TensorSpec,
   tf,
 } from '../compiler/index.js';
+import type { Rows } from './buckets.js';
 import { brokenAt, type GraphNode, nodeOf } from './graphBreaks.js';
-import { type JitOptions, jit } from './jit.js';
+import { type Jitted, jit, type ModelOptions } from './jit.js';
 
 /** Inputs of a graph model: in the order of `inputNodes`, or by the names of nodes. */
 type GraphInputs = Tensor | readonly Tensor[] | Readonly<Record<string, Tensor>>;
@@ -39,6 +40,8 @@ export interface CompiledGraphModel {
   predict(inputs: GraphInputs): Promise<GraphOutputs | Record<string, Tensor>>;
   /** As `model.execute`: the values of the nodes called `outputs`. */
   execute(inputs: GraphInputs, outputs?: string | readonly string[]): Promise<GraphOutputs>;
+  /** Number of programs that are kept. */
+  readonly numPrograms: number;
   /** Frees all programs; the model stays. */
   dispose(): Promise<void>;
 }
@@ -67,12 +70,17 @@ const list = (names: readonly string[]): string =>
     .join(', ')}${names.length > 8 ? ', …' : ''}]`;
 
 /** Runs a graph model compiled. Its weights are constants of the programs. */
-export function compileGraphModel(model: GraphModel, options: JitOptions): CompiledGraphModel {
-  const { graphBreaks = false, notify = console.warn, ...rest } = options;
-  const call = jit(
-    (inputs: Record<string, Tensor>, outputs: readonly string[]) => model.execute(inputs, [...outputs]),
-    { name: 'graph model', ...rest },
-  );
+export function compileGraphModel(model: GraphModel, options: ModelOptions): CompiledGraphModel {
+  const { graphBreaks = false, notify = console.warn, bucket, ...others } = options;
+  const rest = { name: 'graph model', ...others };
+  const execute = (inputs: Record<string, Tensor>, outputs: readonly string[]) =>
+    model.execute(inputs, [...outputs]);
+  const call: Jitted<Parameters<typeof execute>, GraphOutputs> = bucket === undefined
+    ? jit(execute, rest)
+    : jit((_: Rows, ...args: Parameters<typeof execute>) => execute(...args), {
+        ...rest,
+        bucket: { ...bucket, arguments: [0] },
+      });
   let hasTold = false;
 
   /** The node behind an error of a trace: the first, in the order of execution, that can't be recorded. */
@@ -152,6 +160,9 @@ export function compileGraphModel(model: GraphModel, options: JitOptions): Compi
       return keys ? Object.fromEntries(keys.map((key, i) => [key, values[i]!])) : single(values);
     },
     execute: async (inputs, outputs = model.outputNodes) => single(await run(inputs, listOf(outputs))),
+    get numPrograms() {
+      return call.numPrograms;
+    },
     dispose: () => call.dispose(),
   };
 }

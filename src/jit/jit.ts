@@ -51,6 +51,15 @@ export interface BucketJitOptions extends JitOptions {
   readonly bucket: BucketOptions;
 }
 
+/** Options of `compileModel`. */
+export interface ModelOptions extends JitOptions {
+  /**
+   * Predicts for a few numbers of rows, powers of two or `sizes`: batches are padded to the next of them, and predictions are
+   * cut again. It is right for models that compute each row of its own.
+   */
+  readonly bucket?: Pick<BucketOptions, 'sizes'>;
+}
+
 /** Nested arrays of numbers of one shape. */
 type Numbers = number | boolean | readonly Numbers[];
 

@@ -12,7 +12,7 @@ import {
   single,
   testAll,
 } from './batches.js';
-import type { JitOptions } from './jit.js';
+import type { ModelOptions } from './jit.js';
 import { type BatchDataset, evaluateDataset, fitDataset, IDLE } from './layersDatasets.js';
 import { coreOf, ModelPrograms, type TrainableModel, withMethods } from './layersPrograms.js';
 
@@ -34,12 +34,14 @@ export interface CompiledModel {
   evaluateDataset(dataset: any, args?: { batches?: number }): Promise<Tensor | Tensor[]>;
   /** As `model.trainOnBatch`. */
   trainOnBatch(x: any, y: any): Promise<number | number[]>;
+  /** Number of programs that are kept. */
+  readonly numPrograms: number;
   /** Frees all programs; the model stays. */
   dispose(): Promise<void>;
 }
 
 /** Runs a model of tfjs-layers compiled. */
-export function compileLayersModel(model: object, options: JitOptions): CompiledModel {
+export function compileLayersModel(model: object, options: ModelOptions): CompiledModel {
   const given = model as TrainableModel;
   coreOf(given);
   const programs = new Map<TrainableModel, ModelPrograms>();
@@ -162,6 +164,9 @@ export function compileLayersModel(model: object, options: JitOptions): Compiled
       disposeMade([...inputs, ...targets], [x, y]);
       const losses = await (await programsOf(core).train())(arrays);
       return single(losses.map(({ data }) => data[0]!));
+    },
+    get numPrograms() {
+      return [...programs.values()].reduce((sum, own) => sum + own.size, 0);
     },
     dispose: async () => {
       for (const own of programs.values()) await own.dispose();

@@ -1,7 +1,8 @@
 /** @file Programs of layers models: steps, tests and predictions of a model as tfjs-layers computes them. */
 import { CompilerError, type HostTensor, type Tensor } from '../compiler/index.js';
 import { type Batch, type Losses, listOf, single } from './batches.js';
-import { type JitOptions, type Jitted, jit } from './jit.js';
+import type { Rows } from './buckets.js';
+import { type JitOptions, type Jitted, jit, type ModelOptions } from './jit.js';
 
 /** What is used of tfjs-layers' models, which hide part of it. */
 export interface TrainableModel {
@@ -60,18 +61,24 @@ export class ModelPrograms {
 
   constructor(
     private readonly model: TrainableModel,
-    private readonly options: JitOptions,
+    private readonly options: ModelOptions,
   ) {}
+
+  /** Number of programs that are kept. */
+  get size(): number {
+    return [...this.made.values()].reduce((sum, { call }) => sum + call.numPrograms, 0);
+  }
 
   private async program(
     name: string,
     state: readonly unknown[],
-    f: (arrays: any) => unknown,
+    make: (options: JitOptions) => Jitted<any, any>,
   ): Promise<(batch: Batch) => Promise<any>> {
     let entry = this.made.get(name);
     if (entry === undefined || state.some((part, i) => part !== entry!.state[i])) {
       await entry?.call.dispose();
-      entry = { state, call: jit(f as never, { ...this.options, name }) };
+      const { bucket, ...options } = this.options;
+      entry = { state, call: make({ ...options, name }) };
       this.made.set(name, entry);
     }
     return entry.call as never;
@@ -94,21 +101,31 @@ export class ModelPrograms {
   }
 
   train(): Promise<(batch: Batch) => Losses> {
-    return this.program('fit', this.state(), (arrays) => this.own.makeTrainFunction.call(this.model)(arrays));
+    const step = (arrays: Tensor[]): Tensor[] => this.own.makeTrainFunction.call(this.model)(arrays);
+    return this.program('fit', this.state(), (options) => jit(step, options));
   }
 
   test(): Promise<(batch: Batch) => Losses> {
-    return this.program('evaluate', this.state(), (arrays) => {
+    const test = (arrays: Tensor[]): Tensor[] => {
       // The model keeps the function that it has.
       const view = Object.create(this.model) as TrainableModel;
       this.own.makeTestFunction.call(view);
       return view.testFunction!(arrays);
-    });
+    };
+    return this.program('evaluate', this.state(), (options) => jit(test, options));
   }
 
   predict(): Promise<(batch: Batch) => Promise<readonly HostTensor[]>> {
-    return this.program('predict', [], (arrays: Tensor[]) =>
-      listOf(this.model.predictLoop(single(arrays), arrays[0]!.shape[0])),
+    const predict = (arrays: Tensor[]): readonly unknown[] =>
+      listOf(this.model.predictLoop(single(arrays), arrays[0]!.shape[0]));
+    const { bucket } = this.options;
+    return this.program('predict', [], (options) =>
+      bucket === undefined
+        ? jit(predict, options)
+        : jit((_: Rows, arrays: Tensor[]) => predict(arrays), {
+            ...options,
+            bucket: { ...bucket, arguments: [0] },
+          }),
     );
   }
 

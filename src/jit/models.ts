@@ -1,6 +1,6 @@
 /** @file compileModel: models of tfjs that run compiled. */
 import { type CompiledGraphModel, compileGraphModel, type GraphModel, isGraphModel } from './graphModel.js';
-import type { JitOptions } from './jit.js';
+import type { ModelOptions } from './jit.js';
 import { type CompiledModel, compileLayersModel } from './layersModel.js';
 
 export type { CompiledGraphModel, CompiledModel };
@@ -20,11 +20,12 @@ interface GraphModelType {
 /**
  * Runs a model of tfjs-layers compiled: `predict`, `evaluate`, `fit`, `trainOnBatch`, `fitDataset` and `evaluateDataset`
  * take and give what the model's own methods do, by promises. Its weights and its optimizer's slots are those of `model`.
- * Dropout and noise layers draw anew in each step, from `options.seed`.
+ * Dropout and noise layers draw anew in each step, from `options.seed`. Each method keeps `options.maxPrograms` programs at
+ * most, for batches of so many sizes.
  *
  * @param model a tf.Sequential or tf.LayersModel; all but `predict` need `model.compile` before, as ever.
  */
-export function compileModel(model: LayersModelType, options?: JitOptions): CompiledModel;
+export function compileModel(model: LayersModelType, options?: ModelOptions): CompiledModel;
 /**
  * Runs a graph model of tfjs-converter compiled: `predict` and `execute` take and give what the model's own methods do, by
  * promises. Its weights are constants of the programs.
@@ -33,8 +34,8 @@ export function compileModel(model: LayersModelType, options?: JitOptions): Comp
  *   such as loops, run operation by operation on the current backend, and all before them compiled.
  * @throws CompilerError, by the promises, that names the nodes that can't be compiled.
  */
-export function compileModel(model: GraphModelType, options?: JitOptions): CompiledGraphModel;
-export function compileModel(model: object, options: JitOptions = {}): CompiledModel | CompiledGraphModel {
+export function compileModel(model: GraphModelType, options?: ModelOptions): CompiledGraphModel;
+export function compileModel(model: object, options: ModelOptions = {}): CompiledModel | CompiledGraphModel {
   return isGraphModel(model)
     ? compileGraphModel(model as GraphModel, options)
     : compileLayersModel(model, options);

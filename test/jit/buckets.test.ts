@@ -1,8 +1,17 @@
 /** @file Buckets of jit: programs shared by calls of different numbers of rows, and no padding in what they give. */
 import { expect, test } from 'vitest';
 import type { HostTensor, Tensor } from '../../src/compiler/index.js';
-import { type BucketJitOptions, type JitOptions, jit, type Rows } from '../../src/jit/index.js';
+import {
+  type BucketJitOptions,
+  type CompiledGraphModel,
+  compileModel,
+  type JitOptions,
+  jit,
+  type Rows,
+} from '../../src/jit/index.js';
 import { floats, host, tf } from '../compiler/support.js';
+import { GraphFile } from './graphModelFiles.js';
+import { convnet, expectSame, tensor, tfjs } from './layersModels.js';
 
 const quick: JitOptions = { engine: 'onnx', numThreads: 1 };
 const first: BucketJitOptions = { ...quick, bucket: { arguments: [0] } };
@@ -144,4 +153,36 @@ test('operation by operation, nothing is padded', async () => {
     { ...host([3], []), data: result.mean.dataSync() },
     expected(() => tf.mean(tensorOf(x), 0)),
   );
+});
+
+test('models predict any number of rows by a few programs', async () => {
+  await tf.setBackend('cpu');
+  const model = convnet();
+  const compiled = compileModel(model, { ...quick, bucket: { sizes: [2, 4] } });
+  for (const rows of [1, 3, 4, 7]) {
+    const x = tensor([rows, 8, 8, 2], rows);
+    expectSame((await compiled.predict(x, { batchSize: 4 })) as Tensor, model.predict(x), `${rows} rows`);
+  }
+  expect(compiled.numPrograms).toBe(2);
+  await expect(compiled.predict(tensor([5, 8, 8, 2], 1))).rejects.toThrow('largest bucket has 4');
+  await compiled.dispose();
+  expect(compiled.numPrograms).toBe(0);
+
+  const file = new GraphFile();
+  const y = file.dense(file.input('x', [-1, 4]), 4, 4);
+  const total = file.node('Mean', [y, file.int(0)], {}, 'total');
+  const graph = await tfjs.loadGraphModel(tf.io.fromMemory(file.artifacts() as any));
+  const bucketed = compileModel(graph as { modelVersion: string; execute(): unknown }, {
+    ...quick,
+    bucket: {},
+  });
+  for (const rows of [3, 4]) {
+    const x = tensor([rows, 4], rows);
+    expectSame((await bucketed.execute(x, y)) as Tensor, graph.execute(x, y), `${rows} rows`);
+  }
+  expect(bucketed.numPrograms).toBe(1);
+  await expect(bucketed.execute(tensor([3, 4], 3), total)).rejects.toThrow(
+    'computed from all rows of a bucket',
+  );
+  await bucketed.dispose();
 });

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Tensor } from '../../src/compiler/index.js';
 import { type JitOptions, jit } from '../../src/jit/index.js';
+import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { host, tf } from '../compiler/support.js';
 
 test('a function is traced once for each signature', async () => {
@@ -96,6 +97,30 @@ test('the programs used last are kept, until all are freed', async () => {
   expect(() => jit(tf.neg, { maxPrograms: 0 })).toThrow(
     'expected maxPrograms to be a positive integer, got 0',
   );
+});
+
+test.skipIf(!hasCompiler)('programs that are let go free their memory', async () => {
+  const { setFlagsFromString } = await import('node:v8');
+  setFlagsFromString('--expose-gc');
+  const collect = (await import('node:vm')).runInNewContext('gc') as () => void;
+  // Sums of two orders need the whole product.
+  const f = jit((x: Tensor) => [0, 1].map((axis) => tf.sum(tf.matMul(x as any, x as any), axis)), {
+    ...quick,
+    engine,
+    maxPrograms: 1,
+  });
+  const memory: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const size = 2048 + i;
+    await f(host([size, size], new Float32Array(size * size) as never));
+    expect(f.numPrograms).toBe(1);
+    await new Promise(setImmediate);
+    collect();
+    memory.push(process.memoryUsage().rss / 2 ** 20);
+  }
+  // A program has an argument of 16 MB, and as much for the product.
+  expect(memory.at(-1)! - memory[0]!, memory.join(' ')).toBeLessThan(64);
+  await f.dispose();
 });
 
 test('a value that is read is an error, or breaks the graph where asked', async () => {
