@@ -1,14 +1,7 @@
 /** @file Buckets of jit: programs shared by calls of different numbers of rows, and no padding in what they give. */
 import { expect, test } from 'vitest';
 import type { HostTensor, Tensor } from '../../src/compiler/index.js';
-import {
-  type BucketJitOptions,
-  type CompiledGraphModel,
-  compileModel,
-  type JitOptions,
-  jit,
-  type Rows,
-} from '../../src/jit/index.js';
+import { type BucketJitOptions, compileModel, type JitOptions, jit, type Rows } from '../../src/jit/index.js';
 import { floats, host, tf } from '../compiler/support.js';
 import { GraphFile } from './graphModelFiles.js';
 import { convnet, expectSame, tensor, tfjs } from './layersModels.js';
