@@ -12,7 +12,7 @@ export const takesNumbers = (op: string): boolean => EXPRESSIONS[op] !== undefin
 
 /** Whether an operation can write its result with a view's strides. */
 export function writesTo(op: string, view: View): boolean {
-  if (isLoopOp(op)) return true;
+  if (isLoopOp(op) || op === 'Concat' || op === 'Pack') return true;
   const inRows = view.strides.at(-1) === 1 && view.strides.every((stride) => stride > 0);
   return inRows && (op === 'BatchMatMul' || op.startsWith('Attention') || isContiguous(view));
 }

@@ -8,6 +8,7 @@ import {
   eliminateDeadCode,
   expandComposites,
   foldConstants,
+  mergeProducts,
   simplify,
 } from '../passes/index.js';
 import { inferOutputs } from '../rules/index.js';
@@ -186,6 +187,6 @@ function withLogSums(graph: Graph): Graph {
 export function prepareForNative(graph: Graph): Graph {
   const keep = keepsWhole(graph);
   let current = dropEmpties(eliminateDeadCode(expandComposites(graph, keep)));
-  current = simplify(foldConstants(current));
+  current = mergeProducts(simplify(foldConstants(current)));
   return mapBodies(eliminateDeadCode(withLogSums(expandOps(current))), prepareForNative);
 }

@@ -14,6 +14,7 @@ export { dropEmpties, isEmpty } from './empty.js';
 export { expandComposites } from './expand.js';
 export { foldConstants } from './foldConstants.js';
 export { fuseMatMulAdd } from './fuseMatMulAdd.js';
+export { mergeProducts } from './mergeProducts.js';
 export { simplify } from './simplify.js';
 export { verifyNoEmpties } from './verify.js';
 

@@ -41,6 +41,14 @@ const product = (transposeA: boolean, transposeB: boolean, ...shapes: [number[],
     shapes.map(([a, b]) => [floats(a), floats(b, -2, 2, 5)]),
   );
 
+/** A recurrent layer: the gradient of its weight is a sum of one product for each step, those of its inputs are a stack. */
+const recurrent =
+  (axis: number): CaseFunction =>
+  (x, w) => {
+    const steps = tf.unstack(x, axis);
+    return steps.reduce((state, step) => tf.tanh(tf.add(step, tf.matMul(state as any, w))), steps[0]!);
+  };
+
 const topThree: CaseFunction = (x) => {
   const { values, indices } = tf.topk(x, 3);
   return [values, indices];
@@ -105,6 +113,9 @@ export const reduceCases: CaseTable = {
     ...over(topThree, [[ints([2, 9], 0, 4)], [ties]], constant),
   ],
   BatchMatMul: [
+    ...[0, 1].flatMap((axis) =>
+      over(recurrent(axis), [[floats(axis ? [2, 4, 8] : [4, 2, 8]), floats([8, 8], -1, 1, 5)]]),
+    ),
     ...product(
       false,
       false,
