@@ -121,7 +121,7 @@ class LoopWriter {
     const args = node.reads.map((read, i) => this.operand(read, node.types[i]!, node.wide, phase));
     // A NaN extremum equals no element: the first NaN is the result.
     if (node.op === 'FirstIndex')
-      return `((${args[0]} == ${args[1]}) | (${args[0]} != ${args[0]}) ? (int32_t)j : INT32_MAX)`;
+      return `(((${args[0]} == ${args[1]}) | (${args[0]} != ${args[0]})) ? (int32_t)j : INT32_MAX)`;
     const reducer = REDUCERS[node.op];
     return reducer !== undefined
       ? args[0]!

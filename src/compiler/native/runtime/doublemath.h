@@ -105,8 +105,8 @@ LT_MATH float lt_powf(float a, float b) {
   const int whole = lt_floorf(b) == b;
   const int odd = whole & (lt_floorf(b * 0.5f) != b * 0.5f);
   const float sign = (lt_bits(a) >> 31) & odd ? -size : size;
-  const float real = (a < 0.0f) & (a > -LT_INFINITY) & !whole & (b == b) ? LT_NAN : sign;
-  const float one = (a == 1.0f) | (b == 0.0f) | ((a == -1.0f) & (lt_absf(b) == LT_INFINITY)) ? 1.0f : real;
+  const float real = ((a < 0.0f) & (a > -LT_INFINITY) & !whole & (b == b)) ? LT_NAN : sign;
+  const float one = ((a == 1.0f) | (b == 0.0f) | ((a == -1.0f) & (lt_absf(b) == LT_INFINITY))) ? 1.0f : real;
   return one;
 }
 

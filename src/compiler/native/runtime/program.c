@@ -28,6 +28,8 @@ void lt_prefer_large_pages(void *memory, int64_t bytes) {
 #ifdef MADV_HUGEPAGE
   const uintptr_t begin = ((uintptr_t)memory + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)memory + bytes) / PAGE * PAGE;
   if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+#else
+  (void)memory, (void)bytes;
 #endif
 }
 

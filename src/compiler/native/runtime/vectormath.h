@@ -193,7 +193,7 @@ LT_MATH float lt_erff(float x) {
   q = q * s + 5.022415018e-1f;
   q = q * s + 1.0f;
   const float y = u * p / q;
-  return __builtin_copysignf((t > 3.925f) | (y > 1.0f) ? 1.0f : y, x);
+  return __builtin_copysignf(((t > 3.925f) | (y > 1.0f)) ? 1.0f : y, x);
 }
 
 /* The derivative of x Phi(x), Phi(x) + x phi(x), to 3e-7 absolute: half of it is odd, x p(x^2) / q(x^2), minimax, and 1/2

@@ -9,13 +9,24 @@ export const baseFlags: readonly string[] = [
   '-fno-trapping-math',
 ];
 
-/** Flags for code on this CPU. @param cpu from `cpuFeatures`. */
-export function machineFlags(cpu: string, arch: string = process.arch): string[] {
+/**
+ * Flags for code on this CPU.
+ *
+ * ARM64 code is for any such CPU: all have NEON. With SVE, gcc 12 reads the partial sums of short loops before they are
+ * written. Apple's compilers target the first of its processors by themselves.
+ *
+ * @param cpu from `cpuFeatures`.
+ */
+export function machineFlags(
+  cpu: string,
+  arch: string = process.arch,
+  platform: string = process.platform,
+): string[] {
   if (arch === 'x64') {
     const width = /\bavx512f\b/.test(cpu) ? 512 : 256;
     return ['-march=native', `-mprefer-vector-width=${width}`];
   }
-  return arch === 'arm64' ? ['-mcpu=native'] : [];
+  return arch === 'arm64' && platform !== 'darwin' ? ['-march=armv8-a'] : [];
 }
 
 /**

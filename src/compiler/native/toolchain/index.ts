@@ -40,8 +40,20 @@ export function openToolchain(env: NodeJS.ProcessEnv = process.env): Promise<Too
   return toolchain;
 }
 
+/** A sentence that says why this system cannot run machine code, whatever its compiler. */
+export function whyUnsupported(
+  platform: string = process.platform,
+  arch: string = process.arch,
+): string | undefined {
+  if (platform === 'win32') return 'The native engine runs on Linux and macOS, and this is Windows.';
+  if (/^(arm|ia32|mips|mipsel|ppc|s390)$/.test(arch))
+    return `The native engine runs on 64-bit processors, such as x64 and arm64, and this is ${arch}.`;
+  return undefined;
+}
+
 async function open(env: NodeJS.ProcessEnv): Promise<Toolchain | Missing> {
-  if (process.platform === 'win32') return { reason: 'The native engine runs on Linux and macOS.' };
+  const unsupported = whyUnsupported();
+  if (unsupported !== undefined) return { reason: unsupported };
   const compiler = await findCompiler(env);
   if ('reason' in compiler) return compiler;
   try {

@@ -11,7 +11,7 @@ import { programs as loopPrograms } from '../../control/loopPrograms.js';
 import { expectClose, floats, leavesOf, runOnce, type Tolerance } from '../../support.js';
 import { execute } from '../compilerSupport.js';
 import { buildCheck } from '../runtimeSupport.js';
-import { emulating, hasCrossTools, neon, targetOf, whyWithout } from './crossTools.js';
+import { crossTarget, emulating, hasCrossTools, whyWithout } from './crossTools.js';
 import { compileEmulated, type Emulation, emulation } from './emulatedProgram.js';
 import { trainingInputs, trainingStep } from './trainingStep.js';
 
@@ -49,6 +49,7 @@ const FAMILIES = [
   'LayerNorm',
   'Attention',
   'Conv2D',
+  'DepthwiseConv2dNative',
   'RandomUniform',
 ];
 /** Their results are the same bits on every machine. */
@@ -94,17 +95,17 @@ async function compareCases(arm: Emulation, ops: readonly string[]): Promise<voi
 describe.skipIf(!hasCrossTools)(`ARM64 under emulation${whyWithout}`, () => {
   let arm: Emulation;
   beforeAll(async () => {
-    arm = await emulation(neon, temporaryDirectory());
+    arm = await emulation(temporaryDirectory());
   });
 
   const built = new Map<string, Promise<string>>();
   const programOf = (check: string): Promise<string> => {
     const source = fileURLToPath(new URL(`../runtime/${check}.c`, import.meta.url));
-    if (!built.has(check)) built.set(check, buildCheck(source, arm.objects, targetOf(neon), arm.folder));
+    if (!built.has(check)) built.set(check, buildCheck(source, arm.objects, crossTarget(), arm.folder));
     return built.get(check)!;
   };
   it.each(kernelChecks.filter(([, , , short]) => short || isWhole))('%s %s', async (check, args, said) => {
-    const [command, options] = emulating(neon, await programOf(check));
+    const [command, options] = emulating(await programOf(check));
     const list = args.split(' ').filter((arg) => arg !== '');
     const { stdout } = await execute(command, [...options, ...list], { timeout: 600_000 });
     expect(stdout).toMatch(said);

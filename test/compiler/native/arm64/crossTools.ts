@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { machineFlags } from '../../../../src/compiler/native/toolchain/compilerFlags.js';
 import type { Target } from '../runtimeSupport.js';
 
 const made = fileURLToPath(new URL('../../../../out/arm64/bin', import.meta.url));
@@ -23,24 +24,15 @@ export const whyWithout = hasCrossTools
   ? ''
   : ` (skipped: no ${compiler === undefined ? 'aarch64-linux-gnu-gcc' : 'qemu-aarch64'}; run scripts/setup-arm64.sh)`;
 
-/** An ARM64 processor, by the compiler's flags and the emulator's name for one with its instructions. */
-export interface Processor {
-  readonly flags: readonly string[];
-  readonly emulated: string;
-}
-
-/** NEON, as every ARM64 processor has it. */
-export const neon: Processor = { flags: ['-mcpu=cortex-a53'], emulated: 'cortex-a53' };
-
-/** As in use, but in programs without shared libraries, which the emulator would look for in the system's folders. */
-export const targetOf = ({ flags }: Processor): Target => ({
+/** As in use, but without shared libraries, which the emulator would look for in the system's folders. */
+export const crossTarget = (): Target => ({
   compiler: compiler!,
-  machine: flags,
+  machine: machineFlags('', 'arm64', 'linux'),
   flags: ['-static'],
 });
 
-/** The command that runs a program. */
-export const emulating = ({ emulated }: Processor, program: string): [string, string[]] => [
+/** The command that runs a program, on a processor that has nothing but what all have. */
+export const emulating = (program: string): [string, string[]] => [
   emulator!,
-  ['-cpu', emulated, program],
+  ['-cpu', 'cortex-a53', program],
 ];

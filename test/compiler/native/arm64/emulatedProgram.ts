@@ -14,25 +14,24 @@ import type { BoundArray } from '../../../../src/compiler/tensors.js';
 import { checkProgram, type TensorFunction, traceProgram } from '../../../../src/compiler/tracedProgram.js';
 import { execute, runtimeSources } from '../compilerSupport.js';
 import { buildRuntime } from '../runtimeSupport.js';
-import { emulating, type Processor, targetOf } from './crossTools.js';
+import { crossTarget, emulating } from './crossTools.js';
 
 const main = fileURLToPath(new URL('runProgram.c', import.meta.url));
 
-/** Where programs are built for one processor, and the objects that each is linked with. */
+/** Where programs are built, and the objects that each is linked with. */
 export interface Emulation {
-  readonly processor: Processor;
   readonly folder: string;
   readonly objects: readonly string[];
 }
 
-export async function emulation(processor: Processor, folder: string): Promise<Emulation> {
-  return { processor, folder, objects: await buildRuntime(/\.c$/, targetOf(processor), folder) };
+export async function emulation(folder: string): Promise<Emulation> {
+  return { folder, objects: await buildRuntime(/\.c$/, crossTarget(), folder) };
 }
 
 let count = 0;
 
-async function build({ processor, folder, objects }: Emulation, source: string): Promise<string> {
-  const { compiler, machine, flags } = targetOf(processor);
+async function build({ folder, objects }: Emulation, source: string): Promise<string> {
+  const { compiler, machine, flags } = crossTarget();
   const file = join(folder, `program${count++}.c`);
   writeFileSync(file, source);
   const program = file.replace(/\.c$/, '');
@@ -71,7 +70,7 @@ async function compileGraph(emulation: Emulation, graph: Graph, threads: number)
         const sizes = [...read, ...outputs].map(({ byteLength }) => byteLength);
         const words = new BigInt64Array([...header, ...sizes].map(BigInt));
         writeFileSync(from, Buffer.concat([words, ...read].map(bytesOf)));
-        const [command, args] = emulating(emulation.processor, program);
+        const [command, args] = emulating(program);
         const env = { ...process.env, LUTHIER_GUARD_PAGES: '1' };
         await execute(command, [...args, from, to, String(threads)], { env, timeout: 600_000 });
         const results = readFileSync(to);

@@ -2,6 +2,8 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { machineFlags } from '../../../../src/compiler/native/toolchain/compilerFlags.js';
+import { cpuFeatures } from '../../../../src/compiler/native/toolchain/cpuFeatures.js';
 import { foldInHost, mix32 } from '../../../../src/compiler/ops/randomOps.js';
 import { temporaryDirectory } from '../../../command.js';
 import { compilerPath, execute, hasCompiler, hasSanitizer, runtimeSources } from '../compilerSupport.js';
@@ -15,9 +17,8 @@ const uniform = Array.from({ length: 8 }, (_, i) =>
   Math.fround((mix32(mix32((i * 1000003 + 0x12345678) | 0) ^ 0xfedcba98) >>> 8) * 2 ** -24),
 );
 
-const native = process.arch === 'x64' ? '-march=native' : '-mcpu=native';
 const builds: [string, string[]][] = [
-  ['for this machine', ['-O2', '-ftree-vectorize', native]],
+  ['for this machine', ['-O2', '-ftree-vectorize', ...machineFlags(await cpuFeatures())]],
   ['for any machine', ['-O2', '-ftree-vectorize']],
   [
     'under sanitizers',

@@ -3,11 +3,23 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { findCompiler, installHint } from '../../../../src/compiler/native/toolchain/compiler.js';
+import { whyUnsupported } from '../../../../src/compiler/native/toolchain/index.js';
 import { temporaryDirectory } from '../../../command.js';
 import { folderOf, gccSays } from './fakes.js';
 
 const hint = installHint();
 const needed = 'gcc 9 or newer, or clang 11 or newer';
+
+it('says which systems have no machine code', () => {
+  expect(whyUnsupported('linux', 'arm64')).toBeUndefined();
+  expect(whyUnsupported('darwin', 'arm64')).toBeUndefined();
+  expect(whyUnsupported('win32', 'x64')).toBe(
+    'The native engine runs on Linux and macOS, and this is Windows.',
+  );
+  expect(whyUnsupported('linux', 'arm')).toBe(
+    'The native engine runs on 64-bit processors, such as x64 and arm64, and this is arm.',
+  );
+});
 
 describe('findCompiler', () => {
   it('takes the first of cc, gcc and clang', async () => {

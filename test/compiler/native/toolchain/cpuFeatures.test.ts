@@ -38,7 +38,8 @@ it('chooses the flags for this machine', () => {
     '-mprefer-vector-width=512',
   ]);
   expect(machineFlags('x64 A 1 2 avx2', 'x64')).toEqual(['-march=native', '-mprefer-vector-width=256']);
-  expect(machineFlags('arm64 0x41 sve', 'arm64')).toEqual(['-mcpu=native']);
+  expect(machineFlags('arm64 0x41 sve', 'arm64', 'linux')).toEqual(['-march=armv8-a']);
+  expect(machineFlags('arm64 Apple M1', 'arm64', 'darwin')).toEqual([]);
   expect(machineFlags('riscv64', 'riscv64')).toEqual([]);
 });
 
