@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { beforeEach, expect, test } from 'vitest';
 import type { Tensor } from '../../src/compiler/index.js';
 import { compileModel, type JitOptions } from '../../src/jit/index.js';
+import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { expectClose, floats, tf } from '../compiler/support.js';
 import { GraphFile } from './graphModelFiles.js';
 import { architectures } from './graphModels.js';
@@ -58,13 +59,15 @@ const inputs: Readonly<Record<string, () => Tensor>> = {
 test.each(Object.keys(architectures))('%s computes what it does on the cpu backend', async (name) => {
   const [file, outputs] = architectures[name]!();
   const model = await loaded(file);
-  const compiled = compileModel(model, quick);
   const x = inputs[name]!();
-  const actual = [await compiled.execute(x, outputs)].flat() as Tensor[];
   const expected = [model.execute(x, outputs)].flat() as Tensor[];
-  expect(actual.length).toBe(outputs.length);
-  actual.forEach((output, i) => void expectSame(output, expected[i]!, outputs[i]!));
-  await compiled.dispose();
+  for (const engine of hasCompiler ? (['onnx', 'native'] as const) : (['onnx'] as const)) {
+    const compiled = compileModel(model, { ...quick, engine });
+    const actual = [await compiled.execute(x, outputs)].flat() as Tensor[];
+    expect(actual.length).toBe(outputs.length);
+    actual.forEach((output, i) => void expectSame(output, expected[i]!, `${outputs[i]} on ${engine}`));
+    await compiled.dispose();
+  }
 });
 
 /** Boxes from an image, of which the best are gathered by a node that needs their values, then a branch. */
