@@ -44,8 +44,12 @@ const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value>> = 
   Mean: ({ inputs: [x], outputs: [out], attrs }, emit) => {
     const floats = x!.dtype === 'float32' ? x! : emit('Cast', [x!], { dtype: 'float32' });
     const share = new Float32Array([sizeOf(out!.shape) / sizeOf(x!.shape)]);
-    return emit('Multiply', [emit('Sum', [floats], attrs), scalar(share, 'float32')]);
+    const sum = isSumOfRows(floats, attrs)
+      ? sumRows(floats, out!.shape, attrs, emit)
+      : emit('Sum', [floats], attrs);
+    return emit('Multiply', [sum, scalar(share, 'float32')]);
   },
+  Sum: ({ inputs: [x], outputs: [out], attrs }, emit) => sumRows(x!, out!.shape, attrs, emit),
   BatchMatMul: multiplyIntegers,
   UnsortedSegmentSum: sumIntegersBySegment,
   ArgMax: (node, emit) => firstIndex('Max', node, emit),
@@ -107,9 +111,40 @@ function sumIntegersBySegment({ inputs: [x, ids], outputs: [out], attrs }: Node,
   return reshaped(emit('Sum', [terms], { axes: [2], keepDims: false }), out!.shape, emit);
 }
 
+/** Most rows whose sum keeps its digits when they are added one after the other. */
+const MOST_ROWS = 4096;
+
+/** With fewer columns, a row is no vector. */
+const LEAST_COLUMNS = 8;
+
+/** Items, rows and columns of a sum over axes between others. */
+function asRows({ shape }: Value, axes: readonly number[]): [items: number, rows: number, columns: number] {
+  const [first, last] = [Math.min(...axes), Math.max(...axes)];
+  return [sizeOf(shape.slice(0, first)), sizeOf(shape.slice(first, last + 1)), sizeOf(shape.slice(last + 1))];
+}
+
+/** Whether a sum adds the rows of several items, as pooling over whole images does. */
+function isSumOfRows(x: Value, attrs: Attrs): boolean {
+  const axes = attrs.axes as readonly number[];
+  if (axes.length === 0 || x.dtype !== 'float32') return false;
+  const [items, rows, columns] = asRows(x, axes);
+  const areAdjacent = Math.max(...axes) - Math.min(...axes) === axes.length - 1;
+  return areAdjacent && items > 1 && rows > 1 && rows <= MOST_ROWS && columns >= LEAST_COLUMNS;
+}
+
+/** Such a sum as one of segments: a loop would go down each column by itself, and read a cache line for each number. */
+function sumRows(x: Value, shape: Shape, attrs: Attrs, emit: Emit): Value {
+  const [items, rows, columns] = asRows(x, attrs.axes as readonly number[]);
+  const range = emit('Range', [], { start: 0, stop: items, step: 1, dtype: 'int32' });
+  const ids = emit('Tile', [reshaped(range, [items, 1], emit)], { reps: [1, rows] });
+  const all = [reshaped(x, [items * rows, columns], emit), reshaped(ids, [items * rows], emit)];
+  return reshaped(emit('UnsortedSegmentSum', all, { numSegments: items }), shape, emit);
+}
+
 /** Whether an operation is expanded. */
-const isExpanded = ({ op, inputs }: Node): boolean => {
+const isExpanded = ({ op, inputs, attrs }: Node): boolean => {
   if (EXPANSIONS[op] === undefined) return false;
+  if (op === 'Sum') return isSumOfRows(inputs[0]!, attrs);
   if (EXPANSIONS[op] === byWords) return inputs.length === 1;
   const isExactOnly = op === 'BatchMatMul' || op === 'UnsortedSegmentSum';
   return !isExactOnly || inputs[0]!.dtype === 'int32';

@@ -54,13 +54,21 @@ const topThree: CaseFunction = (x) => {
   return [values, indices];
 };
 
+/** Over axes between others, of as many columns as a row is added by, and of a transposed operand. */
+const between = (reduce: typeof tf.sum): Case[] => [
+  ...over((x) => reduce(x, [1, 2]), [[floats([3, 2, 3, 9])]]),
+  ...over((x) => reduce(tf.transpose(x, [0, 2, 1]), 1, true), [[floats([2, 8, 3])]]),
+];
+
 export const reduceCases: CaseTable = {
   Sum: [
+    ...between(tf.sum),
     ...reduction(tf.sum),
     ...reductionInt(tf.sum),
     ...over((x) => tf.sum(x, 0), [[bools([5, 2])]], constant),
   ],
   Mean: [
+    ...between(tf.mean),
     ...reduction(tf.mean),
     ...reductionInt(tf.mean),
     ...over((x) => tf.mean(x, 0), [[bools([5, 2])]], constant),
