@@ -148,7 +148,9 @@ class AnySizes {
         `attribute ${name} of the operation ${first!.name}`,
       ),
     ]);
-    return { ...first!, attrs: Object.fromEntries(attrs) };
+    // A size of 0 is itself, and not that of the input.
+    const zeros = first!.op === 'Reshape' ? { allowzero: 1 } : {};
+    return { ...first!, attrs: { ...Object.fromEntries(attrs), ...zeros } };
   }
 
   private attr(values: Each<OnnxAttr>, what: string): OnnxAttr {

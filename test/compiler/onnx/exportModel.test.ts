@@ -61,8 +61,9 @@ test.each<[string, Function]>([
     ({ batch: { x } }) => ({ y: tf.slice(x, [0, 1], [x.shape[0]!, 2]), z: tf.reverse(x, 0) }),
   ],
   ['weights alone', ({ params: { w }, batch: { x } }) => ({ w2: tf.add(w, 1), y: tf.tile(x, [2, 1]) })],
-])('%s', async (_, f) => {
-  for (const rows of [1, 2, 13]) {
+])('%s', async (name, f) => {
+  // ONNX says nothing of the mean of no rows.
+  for (const rows of name === 'a sum over rows' ? [1, 13] : [0, 1, 13]) {
     const [found, expected] = await both(f, rows);
     expect(found).toEqual(expected);
   }
