@@ -33,7 +33,7 @@ export async function cpuFeatures(): Promise<string> {
 }
 
 /** Extensions that change the results of products or loops, as named by /proc/cpuinfo and, in capitals, by sysctl. */
-const decisive = /^(avx2|fma|avx512f|avx512_bf16|amx_bf16|asimd|bf16|sve)$/;
+const decisive = /^(avx2|fma|avx512f|avx512_bf16|amx_bf16|asimd)$/;
 
 /** A CPU for display: its model, and the extensions that results depend on, such as `AMD EPYC 9B45 (avx2 fma)`. */
 export function shortCpu(features: string, model: string): string {

@@ -9,8 +9,8 @@ import { type Case, program } from '../../cases/case.js';
 import { caseTable } from '../../cases/index.js';
 import { programs as loopPrograms } from '../../control/loopPrograms.js';
 import { expectClose, floats, leavesOf, runOnce, type Tolerance } from '../../support.js';
-import { execute } from '../compilerSupport.js';
-import { buildCheck } from '../runtimeSupport.js';
+import { execute, hasCompiler } from '../compilerSupport.js';
+import { buildCheck, buildChecks, thisMachine } from '../runtimeSupport.js';
 import { crossTarget, emulating, hasCrossTools, whyWithout } from './crossTools.js';
 import { compileEmulated, type Emulation, emulation } from './emulatedProgram.js';
 import { trainingInputs, trainingStep } from './trainingStep.js';
@@ -52,8 +52,9 @@ const FAMILIES = [
   'DepthwiseConv2dNative',
   'RandomUniform',
 ];
-/** Their results are the same bits on every machine. */
+/** Their results are the same bits on every machine, as all integers are. */
 const EXACT = /^(Random|FoldIn|Bitwise)/;
+const NONE: Tolerance = { relative: 0, absolute: 0 };
 /** Compiling takes longer than running: the cases of this many operations are one program. */
 const TOGETHER = 16;
 
@@ -72,7 +73,8 @@ function expectSame(
 ): void {
   expect(actual.length, what).toBe(expected.length);
   actual.forEach((tensor, i) => {
-    expectClose(tensor, expected[i]!, tolerance, `${what}, result ${i}`);
+    const asked = tensor.dtype === 'float32' ? tolerance : NONE;
+    expectClose(tensor, expected[i]!, asked, `${what}, result ${i}`);
   });
 }
 
@@ -87,7 +89,7 @@ async function compareCases(arm: Emulation, ops: readonly string[]): Promise<voi
   const oracle = await compile(each((c) => c.oracle ?? c.f) as TensorFunction, inputs, { engine: 'eager' });
   const known = (await oracle.run(inputs)) as any[];
   cases.forEach(({ op, what, tolerance }, i) => {
-    const asked = EXACT.test(op) ? { relative: 0, absolute: 0 } : tolerance;
+    const asked = EXACT.test(op) ? NONE : tolerance;
     expectSame(leavesOf(results[i]), leavesOf(known[i]), asked, what);
   });
 }
@@ -109,6 +111,15 @@ describe.skipIf(!hasCrossTools)(`ARM64 under emulation${whyWithout}`, () => {
     const list = args.split(' ').filter((arg) => arg !== '');
     const { stdout } = await execute(command, [...options, ...list], { timeout: 600_000 });
     expect(stdout).toMatch(said);
+  });
+
+  it.skipIf(!hasCompiler)('drawn numbers are those of this machine, bit by bit', async () => {
+    const source = fileURLToPath(new URL('drawnBits.c', import.meta.url));
+    const folder = temporaryDirectory();
+    const target = await thisMachine(true, folder);
+    const [here] = await buildChecks([source], /^(draws|team)\.c$/, target, folder);
+    const [command, options] = emulating(await buildCheck(source, arm.objects, crossTarget(), arm.folder));
+    expect((await execute(command, options)).stdout).toBe((await execute(here!, [])).stdout);
   });
 
   it.each(groups.map((ops) => [ops.join(', '), ops] as const))('cases of %s', async (_, ops) => {

@@ -46,7 +46,7 @@ it('chooses the flags for this machine', () => {
 it('is displayed by its model and the extensions that results depend on', () => {
   const features = 'x64 AuthenticAMD 26 17 aes avx avx2 avx512_bf16 avx512f fma sse2';
   expect(shortCpu(features, 'AMD  EPYC 9B45 ')).toBe('AMD EPYC 9B45 (avx2 avx512_bf16 avx512f fma)');
-  expect(shortCpu('arm64 0x41 0xd4f asimd bf16', '')).toBe(`${process.arch} (asimd bf16)`);
+  expect(shortCpu('arm64 0x41 0xd4f asimd bf16', '')).toBe(`${process.arch} (asimd)`);
   expect(shortCpu('x64 Intel AVX2 FMA', 'Core')).toBe('Core (avx2 fma)');
   expect(shortCpu('riscv64', 'U74')).toBe('U74');
 });
