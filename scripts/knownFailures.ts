@@ -72,10 +72,6 @@ export const KNOWN_FAILURES: readonly KnownFailures[] = [
     },
   },
   {
-    reason: 'segments out of range are errors here; the cpu backend leaves negative ones out',
-    specs: { 'ops/unsorted_segment_sum': ['unsortedSegmentSum ignores negative segmentIds'] },
-  },
-  {
     reason: 'a graph break on a value that was computed and not read',
     specs: { 'ops/multinomial': ['multinomial Flip a ten-sided coin and check bounds'] },
   },

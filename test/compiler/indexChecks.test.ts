@@ -82,7 +82,8 @@ describe.each(all)('%s', (_, { engine, available }) => {
     for (const [f, x, limit, at] of cases) {
       const g = withGradient(f, 1);
       await runOnce(g, [x, idsWith(limit - 2)], { engine });
-      for (const value of [limit - 1, -2]) {
+      // A sum by segments leaves negative ones out.
+      for (const value of at.length === 1 ? [limit - 1] : [limit - 1, -2]) {
         const found = (await error(g, [x, idsWith(value)])) as IndexError;
         expect(found).toBeInstanceOf(IndexError);
         expect(found.message).toContain(`${value + 1} is not one of the ${limit} `);

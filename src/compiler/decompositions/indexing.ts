@@ -1,5 +1,7 @@
 /** @file Decompositions of gathers, scatters, counts and searches into gathers and sums of rows. */
+import { readScope } from '../gradientScopes.js';
 import { expects, resolveAxis } from '../rules/rule.js';
+import { currentScope } from '../scopes.js';
 import { sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import {
@@ -192,8 +194,25 @@ export const indexingDecompositions: DecompositionTable = {
   BroadcastArgs: broadcastArgs,
 };
 
+/**
+ * Leaves out rows with negative ids, as zeros of the first segment. The gradient of a gather calls the same operation, whose
+ * negative ids are errors.
+ */
+const segmentSum: Variant = ({ x, segmentIds }, { numSegments, isExact, isClamped }) => {
+  const isOneEach =
+    segmentIds!.rank === 1 && segmentIds!.dtype === 'int32' && segmentIds!.size === x!.shape[0];
+  if (isExact || isClamped || !(numSegments > 0) || !isOneEach) return null;
+  if (readScope(currentScope()).isGradient) return null;
+  const isKept = tf.greaterEqual(segmentIds!, scalarInt(0));
+  const fits = tf.reshape(isKept, [segmentIds!.size, ...x!.shape.slice(1).map(() => 1)]);
+  const rows = tf.where(fits, x!, tf.zerosLike(x!));
+  const ids = tf.maximum(segmentIds!, scalarInt(0));
+  return runKernel('UnsortedSegmentSum', { x: rows, segmentIds: ids }, { numSegments, isClamped: true });
+};
+
 export const indexingVariants: Readonly<Record<string, Variant>> = {
   GatherV2: (inputs, attrs) => (hasBatches(attrs) ? gatherInBatches(inputs, attrs) : null),
+  UnsortedSegmentSum: segmentSum,
 };
 
 differentiate('GatherNd', gatherNd, ['params', 'indices'], 1);

@@ -277,6 +277,12 @@ export const indexingCases: CaseTable = {
       ],
       { differentiable: 1 },
     ),
+    // Rows of negative ids are left out.
+    ...over(
+      (x, i) => tf.unsortedSegmentSum(x, i, 3),
+      [[floats([6, 2]), { shape: [6], dtype: 'int32', data: Int32Array.of(-1, 2, -7, 0, 2, -(2 ** 31)) }]],
+      { differentiable: 1 },
+    ),
     // tfjs's cpu kernel makes int32 float32.
     ...over((x, i) => tf.unsortedSegmentSum(x, i, 4), [[ints([5, 3], 0, 9), ids]], {
       ...constant,
