@@ -7,9 +7,9 @@ import {
   type TensorSpec,
   tf,
 } from '../compiler/index.js';
-import type { Rows } from './buckets.js';
+import { listOf, single } from './batches.js';
 import { brokenAt, type GraphNode, nodeOf } from './graphBreaks.js';
-import { type Jitted, jit, type ModelOptions } from './jit.js';
+import { jitPredictions, type ModelOptions } from './jit.js';
 
 /** Inputs of a graph model: in the order of `inputNodes`, or by the names of nodes. */
 type GraphInputs = Tensor | readonly Tensor[] | Readonly<Record<string, Tensor>>;
@@ -49,8 +49,6 @@ export interface CompiledGraphModel {
 export const isGraphModel = (model: object): boolean =>
   'executor' in model && 'outputNodes' in model && 'execute' in model;
 
-const listOf = <T>(items: T | readonly T[]): readonly T[] => (Array.isArray(items) ? items : [items as T]);
-
 /** Inputs by the names of their nodes. */
 function named({ inputNodes }: GraphModel, inputs: GraphInputs): Readonly<Record<string, Tensor>> {
   if (!(inputs instanceof tf.Tensor) && !Array.isArray(inputs)) return inputs as Record<string, Tensor>;
@@ -71,16 +69,11 @@ const list = (names: readonly string[]): string =>
 
 /** Runs a graph model compiled. Its weights are constants of the programs. */
 export function compileGraphModel(model: GraphModel, options: ModelOptions): CompiledGraphModel {
-  const { graphBreaks = false, notify = console.warn, bucket, ...others } = options;
-  const rest = { name: 'graph model', ...others };
-  const execute = (inputs: Record<string, Tensor>, outputs: readonly string[]) =>
-    model.execute(inputs, [...outputs]);
-  const call: Jitted<Parameters<typeof execute>, GraphOutputs> = bucket === undefined
-    ? jit(execute, rest)
-    : jit((_: Rows, ...args: Parameters<typeof execute>) => execute(...args), {
-        ...rest,
-        bucket: { ...bucket, arguments: [0] },
-      });
+  const { graphBreaks = false, notify = console.warn, ...rest } = options;
+  const call = jitPredictions(
+    (inputs: Record<string, Tensor>, outputs: readonly string[]) => model.execute(inputs, [...outputs]),
+    { name: 'graph model', ...rest },
+  );
   let hasTold = false;
 
   /** The node behind an error of a trace: the first, in the order of execution, that can't be recorded. */
@@ -152,7 +145,6 @@ export function compileGraphModel(model: GraphModel, options: ModelOptions): Com
     }
   };
 
-  const single = (values: Tensor[]): GraphOutputs => (values.length === 1 ? values[0]! : values);
   return {
     predict: async (inputs) => {
       const values = await run(inputs, model.outputNodes);

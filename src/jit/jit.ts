@@ -230,3 +230,12 @@ export function jit(
 
 const tensorFrom = ({ data, shape, dtype }: HostTensor): Tensor =>
   tf.tensor(data as Float32Array, [...shape], dtype);
+
+/** Compiles a model's predictions `f`. The arrays of its first argument have the rows that are put in buckets. */
+export function jitPredictions<A extends any[], R>(
+  f: (...args: A) => R,
+  { bucket, ...options }: ModelOptions,
+): Jitted<A, R> {
+  if (bucket === undefined) return jit(f, options);
+  return jit((_: Rows, ...args: A) => f(...args), { ...options, bucket: { ...bucket, arguments: [0] } });
+}

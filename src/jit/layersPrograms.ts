@@ -1,8 +1,7 @@
 /** @file Programs of layers models: steps, tests and predictions of a model as tfjs-layers computes them. */
 import { CompilerError, type HostTensor, type Tensor } from '../compiler/index.js';
 import { type Batch, type Losses, listOf, single } from './batches.js';
-import type { Rows } from './buckets.js';
-import { type JitOptions, type Jitted, jit, type ModelOptions } from './jit.js';
+import { type JitOptions, type Jitted, jit, jitPredictions, type ModelOptions } from './jit.js';
 
 /** What is used of tfjs-layers' models, which hide part of it. */
 export interface TrainableModel {
@@ -120,12 +119,7 @@ export class ModelPrograms {
       listOf(this.model.predictLoop(single(arrays), arrays[0]!.shape[0]));
     const { bucket } = this.options;
     return this.program('predict', [], (options) =>
-      bucket === undefined
-        ? jit(predict, options)
-        : jit((_: Rows, arrays: Tensor[]) => predict(arrays), {
-            ...options,
-            bucket: { ...bucket, arguments: [0] },
-          }),
+      jitPredictions(predict, { ...options, ...(bucket && { bucket }) }),
     );
   }
 

@@ -44,12 +44,9 @@ const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value>> = 
   Mean: ({ inputs: [x], outputs: [out], attrs }, emit) => {
     const floats = x!.dtype === 'float32' ? x! : emit('Cast', [x!], { dtype: 'float32' });
     const share = new Float32Array([sizeOf(out!.shape) / sizeOf(x!.shape)]);
-    const sum = isSumOfRows(floats, attrs)
-      ? sumRows(floats, out!.shape, attrs, emit)
-      : emit('Sum', [floats], attrs);
-    return emit('Multiply', [sum, scalar(share, 'float32')]);
+    return emit('Multiply', [summed(floats, out!.shape, attrs, emit), scalar(share, 'float32')]);
   },
-  Sum: ({ inputs: [x], outputs: [out], attrs }, emit) => sumRows(x!, out!.shape, attrs, emit),
+  Sum: ({ inputs: [x], outputs: [out], attrs }, emit) => summed(x!, out!.shape, attrs, emit),
   BatchMatMul: multiplyIntegers,
   UnsortedSegmentSum: sumIntegersBySegment,
   ArgMax: (node, emit) => firstIndex('Max', node, emit),
@@ -132,8 +129,9 @@ function isSumOfRows(x: Value, attrs: Attrs): boolean {
   return areAdjacent && items > 1 && rows > 1 && rows <= MOST_ROWS && columns >= LEAST_COLUMNS;
 }
 
-/** Such a sum as one of segments: a loop would go down each column by itself, and read a cache line for each number. */
-function sumRows(x: Value, shape: Shape, attrs: Attrs, emit: Emit): Value {
+/** A sum; of rows by segments: a loop would go down each column by itself, and read a cache line for each number. */
+function summed(x: Value, shape: Shape, attrs: Attrs, emit: Emit): Value {
+  if (!isSumOfRows(x, attrs)) return emit('Sum', [x], attrs);
   const [items, rows, columns] = asRows(x, attrs.axes as readonly number[]);
   const range = emit('Range', [], { start: 0, stop: items, step: 1, dtype: 'int32' });
   const ids = emit('Tile', [reshaped(range, [items, 1], emit)], { reps: [1, rows] });

@@ -5,7 +5,7 @@
 import { CompilerError, type HostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
 import { isConstant, type OpenDimensions, type Polynomial } from './openDimensions.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
-import { OnnxType } from './proto.js';
+import { nodeBodies, OnnxType } from './proto.js';
 
 /** Counterparts in the models. */
 type Each<T> = readonly T[];
@@ -117,8 +117,8 @@ class AnySizes {
       for (const node of nodes) {
         const at = node.inputs.indexOf(name);
         if (at >= 0) return `input ${at + 1} of the operation ${node.name}`;
-        for (const attr of Object.values(node.attrs)) {
-          const within = typeof attr === 'object' && 'graph' in attr ? find(attr.graph.nodes) : undefined;
+        for (const body of nodeBodies(node)) {
+          const within = find(body.nodes);
           if (within !== undefined) return within;
         }
       }

@@ -7,7 +7,7 @@ import { forAnySizes } from './anySizes.js';
 import { OnnxBuilder } from './builder.js';
 import { expandForOnnx, lowerToOnnx } from './lowerToOnnx.js';
 import { OpenDimensions } from './openDimensions.js';
-import { encodeModel, type OnnxModel, type OnnxNode, type OnnxOrigin } from './proto.js';
+import { encodeModel, nodeBodies, type OnnxModel, type OnnxNode, type OnnxOrigin } from './proto.js';
 
 /** Shape and element type of an input; a name in the place of a dimension's size stands for any size. */
 export interface OpenSpec {
@@ -48,13 +48,9 @@ function named(paths: readonly string[], names: Names | undefined, border: 'inpu
 
 /** Names that nodes read, bodies of control flow included. */
 const readBy = (nodes: readonly OnnxNode[]): string[] =>
-  nodes.flatMap(({ inputs, attrs }) => [
-    ...inputs,
-    ...Object.values(attrs).flatMap((attr) =>
-      typeof attr === 'object' && 'graph' in attr
-        ? [...readBy(attr.graph.nodes), ...attr.graph.outputs.map(({ name }) => name)]
-        : [],
-    ),
+  nodes.flatMap((node) => [
+    ...node.inputs,
+    ...nodeBodies(node).flatMap((body) => [...readBy(body.nodes), ...body.outputs.map(({ name }) => name)]),
   ]);
 
 function renamed(nodes: readonly OnnxNode[], names: ReadonlyMap<string, string>): OnnxNode[] {

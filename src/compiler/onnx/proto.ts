@@ -119,13 +119,15 @@ function writeGraph(model: OnnxModel, name: string): ProtobufMessage {
   return graph;
 }
 
+/** The bodies of a node of control flow; none of others. */
+export const nodeBodies = ({ attrs }: OnnxNode): OnnxModel[] =>
+  Object.values(attrs).flatMap((attr) => (typeof attr === 'object' && 'graph' in attr ? [attr.graph] : []));
+
 /** The domains of a model's operators, those of bodies included. */
-function domainsOf({ nodes }: OnnxModel): Set<string> {
-  const bodies = nodes.flatMap(({ attrs }) =>
-    Object.values(attrs).flatMap((attr) => (typeof attr === 'object' && 'graph' in attr ? [attr.graph] : [])),
+const domainsOf = ({ nodes }: OnnxModel): Set<string> =>
+  new Set(
+    nodes.flatMap((node) => [node.domain, ...nodeBodies(node).flatMap((body) => [...domainsOf(body)])]),
   );
-  return new Set([...nodes.map(({ domain }) => domain), ...bodies.flatMap((body) => [...domainsOf(body)])]);
-}
 
 /** What a file tells of its model. */
 export interface OnnxOrigin {
