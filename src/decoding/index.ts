@@ -4,7 +4,6 @@ export type {
   DecodingModel,
   DrawnIds,
   ExtendGreedily,
-  ExtendSampling,
   ExtendStep,
   Float32Tensor,
   Int32Tensor,
@@ -18,5 +17,3 @@ export {
   GreedyDecoder,
   SampleDecoder,
 } from './decoder.js';
-export { GREEDY, isRandom, sampleIds } from './sampledIds.js';
-export type { SamplingRule } from './sampling.js';

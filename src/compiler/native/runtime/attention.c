@@ -43,31 +43,51 @@ void lt_fetch_streams(lt_streams *streams) {
   streams->row = end;
 }
 
-void lt_multiply_lists(const lt_kernel *kernel, lt_panel_list a, lt_panel_list b, int64_t first, int64_t words, int64_t m,
-                       int64_t n, float *c, int64_t ldc, int accumulate) {
-  const uint32_t *left = a.words + first * a.width, *right = b.words + first * b.width;
-  for (int64_t j = 0; j < n; j += b.width, right += b.size) {
+lt_left lt_keys_as_left(const lt_shape *a, lt_panel_list packed, lt_matrix rows, int64_t dims) {
+  if (a->kernel->multiply != NULL && a->p == LT_FLOAT32 && rows.type == LT_FLOAT32)
+    return lt_left_in_place(a->kernel, rows.data, rows.rs, 1);
+  lt_pack_list(a->kernel, packed, rows, rows.rs, 1, a->s->keys, a->s->keys, dims);
+  return lt_packed_left(packed);
+}
+
+void lt_multiply_rows(const lt_kernel *kernel, lt_left a, lt_panel_list b, int64_t first, int64_t words, int64_t m,
+                      int64_t n, float *c, int64_t ldc, int accumulate) {
+  const int64_t rows = kernel->rows;
+  a.words += first * a.step;
+  b.words += first * b.width;
+  if (kernel->multiply != NULL) {
+    n = (n + kernel->lanes - 1) & -kernel->lanes;
+    const int64_t at_once = a.size == rows * a.row ? m : rows;
+    for (int64_t i = 0; i < m; i += at_once, a.words += a.size)
+      kernel->multiply(a.words, a.row, a.step, b.words, b.size, b.width, words, c + i * ldc, ldc,
+                       lt_least(at_once, m - i), n, accumulate);
+    return;
+  }
+  for (int64_t j = 0; j < n; j += b.width, b.words += b.size) {
     const int64_t columns = n - j >= b.width ? b.width : lt_round_up(n - j, kernel->lanes);
-    const uint32_t *panel = left;
-    lt_tile *const tile = kernel->tile(a.width, columns);
-    for (int64_t i = 0; i < m; i += a.width, panel += a.size)
-      tile(panel, right, words, b.width, c + i * ldc + j, LT_FLOAT32, ldc, a.width, columns, 1.0f, accumulate, NULL, 0);
+    const lt_word *left = a.words;
+    lt_tile *const tile = kernel->tile(rows, columns);
+    for (int64_t i = 0; i < m; i += rows, left += a.size)
+      tile(left, b.words, words, b.width, c + i * ldc + j, LT_FLOAT32, ldc, rows, columns, 1.0f, accumulate, NULL, 0);
   }
 }
 
-void lt_multiply_strip(const lt_shape *a, lt_panel_list left, lt_panel_list strip, int64_t words, int64_t key,
-                       int64_t keys, int64_t query, int64_t lanes, float *to) {
-  const lt_kernel *kernel = a->kernel;
-  left.words += key / left.width * left.size;
-  for (int64_t r = 0; r < keys; r += left.width, left.words += left.size, to += left.width * lanes) {
+void lt_multiply_strip(const lt_shape *a, lt_left left, lt_panel_list strip, int64_t words, int64_t key, int64_t keys,
+                       int64_t query, int64_t lanes, float *to) {
+  const int64_t rows = a->kernel->rows;
+  int64_t count;
+  left.words += key / rows * left.size;
+  for (int64_t r = 0; r < keys; r += count) {
+    count = lt_same_lanes(a, key + r, keys - r, query, lanes);
     const int64_t skipped = lt_first_lane(a, key + r, query, lanes);
-    const uint32_t *right = strip.words;
-    for (int64_t j = 0; j < lanes; j += strip.width, right += strip.size) {
+    lt_panel_list right = strip;
+    for (int64_t j = 0; j < lanes; j += strip.width, right.words += strip.size) {
       const int64_t first = skipped > j ? skipped - j : 0, columns = strip.width - first;
-      if (columns > 0)
-        kernel->tile(left.width, columns)(left.words, right + first, words, strip.width, to + j + first, LT_FLOAT32, lanes,
-                                          left.width, columns, 1.0f, 0, NULL, 0);
+      if (columns <= 0) continue;
+      const lt_panel_list seen = {right.words + first, strip.width, 0};
+      lt_multiply_rows(a->kernel, left, seen, 0, words, count, columns, to + r * lanes + j + first, lanes, 0);
     }
+    left.words += (count + rows - 1) / rows * left.size;
   }
 }
 
@@ -122,25 +142,54 @@ void lt_finish_logits(const lt_shape *a, int64_t batch, int64_t head, int64_t ke
   }
 }
 
-/* sum(x * y) in sixteen partial sums, whatever the type. */
-#define LT_ROW_PRODUCT(name, TYPE_X, TYPE_Y, FROM_X, FROM_Y)                                                            \
-  static float name(const TYPE_X *x, const TYPE_Y *y, int64_t columns) {                                                \
-    float sums[LT_GROUP_LANES] = {0};                                                                                   \
-    int64_t at = 0;                                                                                                     \
-    for (; at + LT_GROUP_LANES <= columns; at += LT_GROUP_LANES)                                                        \
-      _Pragma("omp simd") for (int c = 0; c < LT_GROUP_LANES; c++) sums[c] += FROM_X(x[at + c]) * FROM_Y(y[at + c]);    \
-    for (int c = 0; at + c < columns; c++) sums[c] += FROM_X(x[at + c]) * FROM_Y(y[at + c]);                            \
-    return lt_sum_lanes(sums);                                                                                          \
-  }
-LT_ROW_PRODUCT(product_ff, float, float, , )
-LT_ROW_PRODUCT(product_fb, float, bf16, , lt_from_bf16)
-LT_ROW_PRODUCT(product_bb, bf16, bf16, lt_from_bf16, lt_from_bf16)
+/* One of the CPU's vectors: compilers keep sums of this type in registers, those of an array in memory. */
+#if defined(__AVX512F__)
+enum { LANES = 16 };
+#elif defined(__AVX__)
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
+typedef float vector __attribute__((vector_size(4 * LANES)));
+typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef bf16 halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
+typedef uint32_t words __attribute__((vector_size(4 * LANES)));
 
-float lt_row_product(lt_matrix x, lt_matrix y, int64_t row, int64_t columns) {
-  const float *xf = (const float *)x.data + row * x.rs, *yf = (const float *)y.data + row * y.rs;
-  const bf16 *xb = (const bf16 *)x.data + row * x.rs, *yb = (const bf16 *)y.data + row * y.rs;
-  if (x.type == LT_BFLOAT16) return y.type == LT_BFLOAT16 ? product_bb(xb, yb, columns) : product_fb(yf, xb, columns);
-  return y.type == LT_BFLOAT16 ? product_fb(xf, yb, columns) : product_ff(xf, yf, columns);
+#define LT_FLOATS_AT(x) (*(const loose *)(x))
+#define LT_BF16S_AT(x) ((vector)(__builtin_convertvector(*(const halves *)(x), words) << 16))
+
+/* sum(x * y) in two vectors of sums, whatever the type. */
+#define LT_ROW_PRODUCT(name, TYPE_X, TYPE_Y, X_AT, Y_AT, FROM_X, FROM_Y)                                                \
+  static inline float name(const TYPE_X *x, const TYPE_Y *y, int64_t columns) {                                         \
+    vector even = {0}, odd = {0};                                                                                       \
+    float sum = 0.0f;                                                                                                   \
+    int64_t at = 0;                                                                                                     \
+    for (; at + 2 * LANES <= columns; at += 2 * LANES) {                                                                \
+      even += X_AT(x + at) * Y_AT(y + at);                                                                              \
+      odd += X_AT(x + at + LANES) * Y_AT(y + at + LANES);                                                               \
+    }                                                                                                                   \
+    for (; at < columns; at++) sum += FROM_X(x[at]) * FROM_Y(y[at]);                                                    \
+    even += odd;                                                                                                        \
+    for (int c = 0; c < LANES; c++) sum += even[c];                                                                     \
+    return sum;                                                                                                         \
+  }
+LT_ROW_PRODUCT(product_ff, float, float, LT_FLOATS_AT, LT_FLOATS_AT, , )
+LT_ROW_PRODUCT(product_fb, float, bf16, LT_FLOATS_AT, LT_BF16S_AT, , lt_from_bf16)
+LT_ROW_PRODUCT(product_bb, bf16, bf16, LT_BF16S_AT, LT_BF16S_AT, lt_from_bf16, lt_from_bf16)
+
+void lt_row_products(lt_matrix x, lt_matrix y, int64_t rows, int64_t columns, float *to) {
+  if (x.type != y.type && x.type == LT_BFLOAT16) {
+    lt_row_products(y, x, rows, columns, to);
+    return;
+  }
+  for (int64_t r = 0; r < rows; r++) {
+    const float *xf = (const float *)x.data + r * x.rs, *yf = (const float *)y.data + r * y.rs;
+    const bf16 *xb = (const bf16 *)x.data + r * x.rs, *yb = (const bf16 *)y.data + r * y.rs;
+    if (x.type == LT_BFLOAT16)
+      to[r] = product_bb(xb, yb, columns);
+    else
+      to[r] = y.type == LT_BFLOAT16 ? product_fb(xf, yb, columns) : product_ff(xf, yf, columns);
+  }
 }
 
 /* Rounds a row, sixteen elements at a time where the CPU can; its instruction flushes subnormal numbers to zero. */

@@ -22,7 +22,6 @@ typedef struct {
   const lt_kernel *kernel;
   int p;
   int64_t offset;  /* the last key that query t sees is t + offset, where causal */
-  int64_t grain;   /* causal masking skips lanes in groups of this many: a power of two */
   float scale;     /* applied to a strip's logits: 1 if lt_finish_logits has applied it already */
   int finish;      /* whether lt_finish_logits is needed: for a mask, a cap, or a scale that one can't divide by */
 } lt_shape;
@@ -36,6 +35,13 @@ typedef struct {
   int64_t width; /* of a panel, in vectors */
   int64_t size;  /* of a panel, in words */
 } lt_panel_list;
+
+/* A left operand in tiles of the kernel's rows, `size` words apart: element (i, w) of a tile is words[i * row + w * step].
+   Kernels that take pairs need packed ones; others multiply keys and strips where they lie. */
+typedef struct {
+  const lt_word *words;
+  int64_t row, step, size;
+} lt_left;
 
 /* Number of leading keys that the query sees. */
 static inline int64_t lt_visible(const lt_shape *a, int64_t query) {
@@ -60,22 +66,33 @@ static inline int64_t lt_strip_panel(const lt_kernel *kernel, int64_t lanes) {
 static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
   const lt_kernel *kernel = lt_kernel_of(p);
   const int finish = s->mask != NULL || s->logit_cap != 0.0f || !(s->scale > 1e-6f && s->scale < 1e6f);
-  /* A tile whose rows are lanes must not span two grains. */
-  const int64_t grain = LT_GROUP_LANES % kernel->rows == 0 ? LT_GROUP_LANES : lt_strip_width(s);
-  return (lt_shape){s, kernel, p, s->keys - s->queries, grain, finish ? 1.0f : s->scale, finish};
+  return (lt_shape){s, kernel, p, s->keys - s->queries, finish ? 1.0f : s->scale, finish};
 }
 
-/* The first lane from `query` on whose grain sees a tile of keys from `key` on; at most `lanes`. */
+/* The first lane from `query` on whose group sees a tile of keys from `key` on; at most `lanes`. */
 static inline int64_t lt_first_lane(const lt_shape *a, int64_t key, int64_t query, int64_t lanes) {
   const int64_t first = key - query - a->offset;
-  return !a->s->causal || first <= 0 ? 0 : lt_least(first & -a->grain, lanes);
+  return !a->s->causal || first <= 0 ? 0 : lt_least(first & -LT_GROUP_LANES, lanes);
+}
+
+/* How many of `keys` keys from `key` on are in consecutive tiles with the same first lane. */
+static inline int64_t lt_same_lanes(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t lanes) {
+  const int64_t first = lt_first_lane(a, key, query, lanes);
+  int64_t count = a->kernel->rows;
+  while (count < keys && lt_first_lane(a, key + count, query, lanes) == first) count += a->kernel->rows;
+  return lt_least(count, keys);
 }
 
 /* Conversely: how many of `keys` keys from `key` on a strip's lane computes. */
 static inline int64_t lt_lane_keys(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t lane) {
   if (!a->s->causal) return keys;
-  const int64_t seen = query + (lane & -a->grain) + a->grain + a->offset - key;
+  const int64_t seen = query + (lane & -LT_GROUP_LANES) + LT_GROUP_LANES + a->offset - key;
   return seen <= 0 ? 0 : lt_least(lt_round_up(seen, a->kernel->rows), keys);
+}
+
+/* How many of them products may read of the lane's group: their tiles also hold rows and lanes of the next one. */
+static inline int64_t lt_read_keys(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t lane) {
+  return lt_lane_keys(a, key, keys, query + a->kernel->rows - 1, lane);
 }
 
 /* The rows of one head, from row `first` on, as a matrix. */
@@ -131,13 +148,23 @@ static inline void *lt_take(lt_scratch *scratch, int64_t count) { /* count: 32-b
 void lt_pack_list(const lt_kernel *kernel, lt_panel_list to, lt_matrix from, int64_t across, int64_t along,
                   int64_t vectors, int64_t room, int64_t k);
 
-/* c[m, n] = a b (+ c) over `words` words of both operands' panels, from word `first` on; c has room for whole tiles. */
-void lt_multiply_lists(const lt_kernel *kernel, lt_panel_list a, lt_panel_list b, int64_t first, int64_t words, int64_t m,
-                       int64_t n, float *c, int64_t ldc, int accumulate);
+/* c[m, n] = a b (+ c) over `words` words, from word `first` on; c has room for whole tiles. */
+void lt_multiply_rows(const lt_kernel *kernel, lt_left a, lt_panel_list b, int64_t first, int64_t words, int64_t m,
+                      int64_t n, float *c, int64_t ldc, int accumulate);
+
+static inline lt_left lt_packed_left(lt_panel_list list) {
+  return (lt_left){list.words, 1, list.width, list.size};
+}
+static inline lt_left lt_left_in_place(const lt_kernel *kernel, const void *words, int64_t row, int64_t step) {
+  return (lt_left){words, row, step, kernel->rows * row};
+}
+
+/* A head's keys or values as left operands, in place or packed. */
+lt_left lt_keys_as_left(const lt_shape *a, lt_panel_list packed, lt_matrix rows, int64_t dims);
 
 /* Products of a strip: to[r, lane] of the left operand's rows from `key` on, for all lanes that lt_first_lane does
    not skip. */
-void lt_multiply_strip(const lt_shape *a, lt_panel_list left, lt_panel_list strip, int64_t words, int64_t key,
+void lt_multiply_strip(const lt_shape *a, lt_left left, lt_panel_list strip, int64_t words, int64_t key,
                        int64_t keys, int64_t query, int64_t lanes, float *to);
 
 /* Caps, scales and masks the logits of `keys` keys from `key` on by `lanes` lanes, of which `queries` are queries
@@ -145,8 +172,8 @@ void lt_multiply_strip(const lt_shape *a, lt_panel_list left, lt_panel_list stri
 void lt_finish_logits(const lt_shape *a, int64_t batch, int64_t head, int64_t key, int64_t keys, int64_t query,
                       int64_t queries, int64_t lanes, float *logits, float *slopes);
 
-/* sum(x[row, c] * y[row, c]) over the columns c. */
-float lt_row_product(lt_matrix x, lt_matrix y, int64_t row, int64_t columns);
+/* to[row] = sum(x[row, c] * y[row, c]) over the columns c. */
+void lt_row_products(lt_matrix x, lt_matrix y, int64_t rows, int64_t columns, float *to);
 
 /* to[row, c] = from[row * stride + c] * scales[row] (1 if scales is NULL), rounded if stored as bf16. */
 void lt_store_rows(lt_matrix to, const float *from, int64_t stride, const float *scales, int64_t rows, int64_t columns);
@@ -164,8 +191,9 @@ void lt_hide_logits(const lt_shape *a, const lt_strip *at, float *logits);
 /* maxima[lane] = the maximum of itself and its logits, ignoring NaN. */
 void lt_raise_maxima(const lt_shape *a, const lt_strip *at, const float *logits, float *maxima);
 
-/* Adds exp(scale * (logit - maximum)) to totals. If weights is not NULL, packs them there as a left operand whose
-   panel rows are lanes; each panel is as deep as its last query sees. */
+/* Adds exp(scale * (logit - maximum)) to totals. If weights is not NULL, keeps them as left operands whose rows are
+   lanes: packed there, each panel as deep as its last query sees, or where the logits were if the kernel can multiply
+   them in place. */
 void lt_forward_weights(const lt_shape *a, const lt_strip *at, float *logits, const float *maxima, float *totals,
                         const lt_panel_list *weights);
 
@@ -175,10 +203,17 @@ typedef struct {
   float *shifts, *biases, *deltas;
 } lt_lanes;
 
-/* Computes probabilities p and ds = p (dweights - delta) slope, packed as left operands: p and ds with keys as rows,
-   from word `first` on, and ds with lanes as rows. slopes NULL: a->s->scale for all. */
+/* Where a strip's p and ds go: packed as left operands, p and ds with keys as rows and ds with lanes as rows; or as
+   they are, `stride` words from key to key, if the kernel can multiply them so. */
+typedef struct {
+  lt_panel_list weights, dlogits_rows, dlogits;
+  float *p, *ds;
+  int64_t stride, rows; /* rows: of keys that products read; those beyond at->keys become zeros */
+} lt_gradients;
+
+/* Computes probabilities p and ds = p (dweights - delta) slope. slopes NULL: a->s->scale for all. */
 void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, const float *slopes,
-                         lt_lanes lanes, lt_panel_list weights, lt_panel_list dlogits_rows, lt_panel_list dlogits);
+                         lt_lanes lanes, const lt_gradients *to);
 
 /* ---- The passes ------------------------------------------------------------------------------------------------ */
 

@@ -7,7 +7,8 @@ enum {
 };
 
 typedef struct {
-  lt_panel_list keys, values, queries, weights;
+  lt_left keys;
+  lt_panel_list packed_keys, values, queries, weights;
   float *logits, *sums;              /* [keys of a block, lanes], [lanes, value_dims] */
   int64_t sums_stride, block, width; /* width: queries per strip */
 } buffers;
@@ -21,7 +22,7 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   const int64_t value_width = lt_panel_width(kernel, s->value_dims);
   const int64_t dim_words = lt_words(kernel, s->dims), block_words = lt_words(kernel, b->block);
   b->sums_stride = lt_round_up(s->value_dims, value_width);
-  b->keys = (lt_panel_list){lt_take(scratch, (s->keys + 8) * (s->dims + 1)), kernel->rows, kernel->rows * dim_words};
+  b->packed_keys = (lt_panel_list){lt_take(scratch, (s->keys + 8) * (s->dims + 1)), kernel->rows, kernel->rows * dim_words};
   b->values = (lt_panel_list){lt_take(scratch, (s->keys + 1) * (s->value_dims + LT_PANEL)), value_width,
                               value_width * lt_words(kernel, s->keys)};
   b->queries = (lt_panel_list){lt_take(scratch, LT_STRIP * (s->dims + 1)), 0, 0};
@@ -33,13 +34,17 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
 
 /* Adds the products of a strip's weights and values to its sums. A tile of queries stops at its last visible key. */
 static void add_values(const lt_shape *a, const buffers *b, const lt_strip *at, int accumulate) {
-  lt_panel_list weights = b->weights, values = b->values;
+  const int64_t rows = a->kernel->rows, lanes = at->lanes;
+  lt_panel_list values = b->values;
   values.words += lt_words(a->kernel, at->key) * values.width;
-  for (int64_t i = 0; i < at->queries; i += weights.width, weights.words += weights.size) {
-    const int64_t last = at->query + lt_least(i + weights.width, at->queries) - 1;
+  lt_left left = lt_packed_left(b->weights);
+  if (a->kernel->multiply != NULL) left = lt_left_in_place(a->kernel, b->logits, 1, lanes);
+  const int64_t at_once = a->s->causal ? rows : at->queries;
+  for (int64_t i = 0; i < at->queries; i += at_once, left.words += left.size) {
+    const int64_t queries = lt_least(at_once, at->queries - i), last = at->query + i + queries - 1;
     const int64_t count = lt_least(lt_visible(a, last) - at->key, at->keys);
-    lt_multiply_lists(a->kernel, weights, values, 0, lt_words(a->kernel, count < 0 ? 0 : count), weights.width,
-                      a->s->value_dims, b->sums + i * b->sums_stride, b->sums_stride, accumulate);
+    lt_multiply_rows(a->kernel, left, values, 0, lt_words(a->kernel, count < 0 ? 0 : count), queries, a->s->value_dims,
+                     b->sums + i * b->sums_stride, b->sums_stride, accumulate);
   }
 }
 
@@ -164,7 +169,7 @@ void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, 
     const int64_t item = at / strips, batch = item / s->heads, head = item % s->heads, query = at % strips * b.width;
     const lt_matrix keys = lt_head_rows(k, batch, head, 0), values = lt_head_rows(v, batch, head, 0);
     /* Heads that share keys are consecutive. */
-    if (keys.data != packed_keys) lt_pack_list(a.kernel, b.keys, keys, keys.rs, keys.cs, s->keys, s->keys, s->dims);
+    if (keys.data != packed_keys) b.keys = lt_keys_as_left(&a, b.packed_keys, keys, s->dims);
     if (values.data != packed_values)
       lt_pack_list(a.kernel, b.values, values, values.cs, values.rs, s->value_dims, s->value_dims, s->keys);
     if (at == first || query == 0) next = next_item(&a, strips, item + 1, (last - 1) / strips, q, k, v, out);

@@ -104,14 +104,23 @@ INLINE void store_group(bf16 *to, const float *from) { (void)to, (void)from; }
 
 /* ---- Forward ---------------------------------------------------------------------------------------------------- */
 
-enum { COUNT, KEEP, PAIRS }; /* destination of a strip's weights */
+enum { COUNT, KEEP, ROUND, PAIRS }; /* destination of a strip's weights; ROUND: kept as bf16 rounds them */
 
-INLINE void weigh_row(float *restrict weights, const float *restrict logits, const float *restrict shift, float scale,
+/* Zeros of a group in the rows [from, to). */
+INLINE void clear_rows(float *group, int64_t stride, int64_t from, int64_t to) {
+  for (; from < to; from++) memset(group + from * stride, 0, GROUP * sizeof(float));
+}
+
+/* Whether products round their left operands as they are packed, so that others must be rounded before. */
+static int rounds_in_place(const lt_shape *a) { return a->kernel->multiply != NULL && a->p == LT_BFLOAT16; }
+
+/* weights may be logits. */
+INLINE void weigh_row(const int rounding, float *weights, const float *logits, const float *restrict shift, float scale,
                       float *restrict total) {
 #pragma omp simd
   for (int c = 0; c < GROUP; c++) {
     const float e = power_of_two((logits[c] - shift[c]) * scale);
-    weights[c] = e;
+    weights[c] = rounding ? lt_from_bf16(lt_to_bf16(e)) : e;
     total[c] += e;
   }
 }
@@ -119,30 +128,26 @@ INLINE void weigh_row(float *restrict weights, const float *restrict logits, con
 INLINE void weigh(const int what, const lt_shape *a, const lt_strip *at, float *logits, const float *maxima, float *totals,
                   const lt_panel_list *panels) {
   const float scale = a->scale * LOG2_E;
-  for (int64_t g = 0; g < at->lanes; g += GROUP) {
+  const int64_t lanes = at->lanes;
+  for (int64_t g = 0; g < lanes; g += GROUP) {
     const int64_t keys = lt_lane_keys(a, at->key, at->keys, at->query, g);
-    float shift[GROUP], total[GROUP], even[GROUP], odd[GROUP];
-    memcpy(shift, maxima + g, sizeof shift);
-    memcpy(total, totals + g, sizeof total);
-    float *row = logits + g;
-    uint32_t *words = what == PAIRS ? panels->words + g / 8 * panels->size : NULL;
-    for (int64_t r = 0; r + 2 <= keys; r += 2, row += 2 * at->lanes) {
-      weigh_row(even, row, shift, scale, total);
-      weigh_row(odd, row + at->lanes, shift, scale, total);
-      if (what == KEEP) {
-        memcpy(row, even, sizeof even);
-        memcpy(row + at->lanes, odd, sizeof odd);
-      } else if (what == PAIRS) {
+    const float *shift = maxima + g;
+    float *row = logits + g, *total = totals + g, even[GROUP], odd[GROUP];
+    if (what == PAIRS) {
+      uint32_t *words = panels->words + g / 8 * panels->size;
+      for (int64_t r = 0; r < keys; r += 2, row += 2 * lanes, words += 8) {
+        weigh_row(0, even, row, shift, scale, total);
+        if (r + 1 < keys)
+          weigh_row(0, odd, row + lanes, shift, scale, total);
+        else
+          memset(odd, 0, sizeof odd);
         store_pairs(words, panels->size, even, odd);
-        words += 8;
       }
+    } else {
+      for (int64_t r = 0; r < keys; r++, row += lanes)
+        weigh_row(what == ROUND, what == COUNT ? even : row, row, shift, scale, total);
+      if (what != COUNT) clear_rows(logits + g, lanes, keys, lt_read_keys(a, at->key, at->keys, at->query, g));
     }
-    if (keys % 2 == 1) {
-      weigh_row(even, row, shift, scale, total);
-      if (what == KEEP) memcpy(row, even, sizeof even);
-      if (what == PAIRS) store_pairs(words, panels->size, even, (const float[GROUP]){0});
-    }
-    memcpy(totals + g, total, sizeof total);
   }
 }
 
@@ -150,7 +155,9 @@ void lt_forward_weights(const lt_shape *a, const lt_strip *at, float *logits, co
                         const lt_panel_list *weights) {
   if (weights == NULL) return weigh(COUNT, a, at, logits, maxima, totals, NULL);
   if (packs_pairs(a->kernel)) return weigh(PAIRS, a, at, logits, maxima, totals, weights);
+  if (rounds_in_place(a)) return weigh(ROUND, a, at, logits, maxima, totals, NULL);
   weigh(KEEP, a, at, logits, maxima, totals, NULL);
+  if (a->kernel->multiply != NULL) return;
   lt_panel_list panels = *weights;
   for (int64_t i = 0; i < at->queries; i += panels.width, panels.words += panels.size) {
     const int64_t last = at->query + lt_least(i + panels.width, at->queries) - 1;
@@ -167,44 +174,56 @@ typedef struct {
   float shift[GROUP], bias[GROUP], delta[GROUP], scale, slope;
 } group_lanes;
 
-/* Overwrites logits with p and dweights with ds. */
-INLINE void differentiate_row(const group_lanes *of, const float *logits, const float *dweights, float *restrict p,
-                              float *restrict ds) {
+/* p may be logits, and ds dweights. */
+INLINE void differentiate_row(const int rounding, const group_lanes *of, const float *logits, const float *dweights,
+                              float *p, float *ds) {
 #pragma omp simd
   for (int c = 0; c < GROUP; c++) {
     const float e = power_of_two((logits[c] - of->shift[c]) * of->scale + of->bias[c]);
-    p[c] = e;
-    ds[c] = e * (dweights[c] * of->slope - of->delta[c]);
+    const float d = e * (dweights[c] * of->slope - of->delta[c]);
+    p[c] = rounding ? lt_from_bf16(lt_to_bf16(e)) : e;
+    ds[c] = rounding ? lt_from_bf16(lt_to_bf16(d)) : d;
   }
 }
 
-/* In place; with pairs, rows of both strips become bf16 at the same byte offsets. */
-INLINE void differentiate(const int pairs, const lt_shape *a, const lt_strip *at, float *logits, float *dweights,
-                          float slope, lt_lanes lanes, lt_panel_list dlogits) {
+enum { IN_PLACE, IN_PAIRS, ELSEWHERE, ELSEWHERE_ROUNDED }; /* destination of p and ds */
+
+/* IN_PLACE overwrites both strips; with IN_PAIRS their rows become bf16 at the same byte offsets. */
+INLINE void differentiate(const int what, const lt_shape *a, const lt_strip *at, float *logits, float *dweights,
+                          float slope, lt_lanes lanes, const lt_gradients *to) {
+  const int elsewhere = what == ELSEWHERE || what == ELSEWHERE_ROUNDED;
+  const int64_t stride = at->lanes, to_stride = elsewhere ? to->stride : stride;
   for (int64_t g = 0; g < at->lanes; g += GROUP) {
-    const int64_t keys = lt_lane_keys(a, at->key, at->keys, at->query, g), stride = at->lanes;
+    const int64_t keys = lt_lane_keys(a, at->key, at->keys, at->query, g);
     group_lanes of;
     of.scale = a->scale * LOG2_E;
     of.slope = slope;
     memcpy(of.shift, lanes.shifts + g, sizeof of.shift);
     memcpy(of.bias, lanes.biases + g, sizeof of.bias);
     for (int c = 0; c < GROUP; c++) of.delta[c] = lanes.deltas[g + c] * slope;
-    uint32_t *words = dlogits.words + g / 8 * dlogits.size;
-    for (int64_t r = 0; r < keys; r += 2, words += 8) {
-      float *row = logits + r * stride, *drow = dweights + r * stride, p[2][GROUP], ds[2][GROUP] = {{0}};
-      const int both = r + 1 < keys;
-      differentiate_row(&of, row + g, drow + g, p[0], ds[0]);
-      if (both) differentiate_row(&of, row + stride + g, drow + stride + g, p[1], ds[1]);
-      for (int i = 0; i < 1 + both; i++, row += stride, drow += stride) {
-        if (pairs) {
-          store_group((bf16 *)row + g, p[i]);
-          store_group((bf16 *)drow + g, ds[i]);
-        } else {
-          memcpy(row + g, p[i], sizeof p[i]);
-          memcpy(drow + g, ds[i], sizeof ds[i]);
+    float *row = logits + g, *drow = dweights + g;
+    if (what == IN_PAIRS) {
+      uint32_t *words = to->dlogits.words + g / 8 * to->dlogits.size;
+      for (int64_t r = 0; r < keys; r += 2, words += 8) {
+        float p[GROUP], ds[2][GROUP];
+        const int rows = r + 1 < keys ? 2 : 1;
+        for (int i = 0; i < rows; i++, row += stride, drow += stride) {
+          differentiate_row(0, &of, row, drow, p, ds[i]);
+          store_group((bf16 *)(row - g) + g, p);
+          store_group((bf16 *)(drow - g) + g, ds[i]);
         }
+        if (rows == 1) memset(ds[1], 0, sizeof ds[1]);
+        store_pairs(words, to->dlogits.size, ds[0], ds[1]);
       }
-      if (pairs) store_pairs(words, dlogits.size, ds[0], ds[1]);
+    } else {
+      float *p = elsewhere ? to->p + g : row, *ds = elsewhere ? to->ds + g : drow;
+      for (int64_t r = 0; r < keys; r++)
+        differentiate_row(what == ELSEWHERE_ROUNDED, &of, row + r * stride, drow + r * stride, p + r * to_stride,
+                          ds + r * to_stride);
+      if (!elsewhere) continue;
+      const int64_t end = lt_read_keys(a, at->key, to->rows, at->query, g);
+      clear_rows(p, to_stride, keys, end);
+      clear_rows(ds, to_stride, keys, end);
     }
   }
 }
@@ -222,7 +241,7 @@ static void pack_rows(const lt_shape *a, const lt_strip *at, int32_t type, const
 }
 
 void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, const float *slopes,
-                         lt_lanes lanes, lt_panel_list weights, lt_panel_list dlogits_rows, lt_panel_list dlogits) {
+                         lt_lanes lanes, const lt_gradients *to) {
   float slope = a->s->scale;
   float none[LT_STRIP] = {0};
   if (slopes != NULL) {
@@ -235,14 +254,16 @@ void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, f
     lanes.deltas = none;
     slope = 1.0f;
   }
+  if (rounds_in_place(a)) return differentiate(ELSEWHERE_ROUNDED, a, at, logits, dweights, slope, lanes, to);
+  if (a->kernel->multiply != NULL) return differentiate(ELSEWHERE, a, at, logits, dweights, slope, lanes, to);
   const int pairs = packs_pairs(a->kernel);
   if (pairs)
-    differentiate(1, a, at, logits, dweights, slope, lanes, dlogits);
+    differentiate(IN_PAIRS, a, at, logits, dweights, slope, lanes, to);
   else
-    differentiate(0, a, at, logits, dweights, slope, lanes, dlogits);
-  pack_rows(a, at, pairs ? LT_BFLOAT16 : LT_FLOAT32, logits, weights);
-  pack_rows(a, at, pairs ? LT_BFLOAT16 : LT_FLOAT32, dweights, dlogits_rows);
+    differentiate(IN_PLACE, a, at, logits, dweights, slope, lanes, to);
+  pack_rows(a, at, pairs ? LT_BFLOAT16 : LT_FLOAT32, logits, to->weights);
+  pack_rows(a, at, pairs ? LT_BFLOAT16 : LT_FLOAT32, dweights, to->dlogits_rows);
   if (pairs) return;
   const lt_matrix ds = {dweights, LT_FLOAT32, at->lanes, 1};
-  lt_pack_list(a->kernel, dlogits, ds, 1, at->lanes, at->queries, at->queries, at->keys);
+  lt_pack_list(a->kernel, to->dlogits, ds, 1, at->lanes, at->queries, at->queries, at->keys);
 }

@@ -45,5 +45,7 @@ LT_INLINE void transpose(uint32_t *to, int64_t width, int64_t stored, const __m2
 #define LT_TRANSPOSE(to, width, stored, rows) transpose(to, width, stored, (const __m256i *)(rows))
 #include "gemmPack.h"
 
-const lt_kernel lt_avx2_float32 = {"avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, burn};
-const lt_kernel lt_avx2_bfloat16 = {"avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, burn};
+const lt_kernel lt_avx2_float32 = {
+    "avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn};
+const lt_kernel lt_avx2_bfloat16 = {
+    "avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn};

@@ -13,5 +13,7 @@
 #define LT_TRANSPOSE(to, width, stored, rows) lt_transpose512(to, width, (const __m512i *)(rows), 16)
 #include "gemmPack.h"
 
-const lt_kernel lt_avx512_float32 = {"avx512", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, burn};
-const lt_kernel lt_avx512_bfloat16 = {"avx512", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, burn};
+const lt_kernel lt_avx512_float32 = {
+    "avx512", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn};
+const lt_kernel lt_avx512_bfloat16 = {
+    "avx512", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn};

@@ -5,7 +5,8 @@
    LT_OPERAND       the type of a vector of words       LT_LOAD(p)           a vector of words from memory
    LT_SPREAD(w)     a word in all lanes                 LT_MULADD(c, a, b)   c + a b, lane by lane
    LT_NARROW(x)     floats as bf16, where there is an instruction
-   LT_LEFTS(a, rows), LT_LEFT(a, i)   where words are spread from vectors: loads of `rows` words, and word i in all lanes */
+   LT_LEFTS(a, rows), LT_LEFT(a, i)   where words are spread from vectors: loads of `rows` words, and word i in all lanes
+   LT_NEXT(left)    where compilers load too many words ahead: makes the next one wait for this */
 
 typedef float lt_vector __attribute__((vector_size(4 * LT_LANES)));
 typedef float lt_loose __attribute__((vector_size(4 * LT_LANES), aligned(4), may_alias));
@@ -26,6 +27,10 @@ LT_INLINE lt_wordv LT_NAME(rounded)(lt_wordv u) {
 #ifndef LT_LEFT
 #define LT_LEFTS(a, rows)
 #define LT_LEFT(a, i) LT_SPREAD((a)[i])
+#endif
+
+#ifndef LT_NEXT
+#define LT_NEXT(left)
 #endif
 
 #ifndef LT_NARROW
@@ -140,6 +145,78 @@ static lt_tile *LT_NAME(choose)(int64_t m, int64_t n) {
   const int rows = m > 4 ? 3 : m > 2 ? 2 : m > 1;
   return tiles[rows][(n - 1) / LT_LANES];
 }
+
+#if LT_DEPTH == 1
+/* A tile of whole vectors whose left operand lies anywhere. Two pointers reach all rows by scaled indices. */
+LT_INLINE void LT_NAME(tileAt)(const int rows, const int vectors, const char *a, int64_t row, int64_t step,
+                               const uint32_t *b, int64_t words, int64_t width, float *c, int64_t ldc, int accumulate) {
+  enum { NEAR = (LT_ROWS + 1) / 2 };
+  const char *far = a + (rows > NEAR ? NEAR * row : 0);
+  lt_vector sums[LT_ROWS][LT_VECTORS];
+  LT_UNROLL for (int i = 0; i < rows; i++) LT_UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = (lt_vector){0};
+  for (int64_t w = 0; w < words; w++) {
+    LT_OPERAND right[LT_VECTORS];
+    LT_UNROLL for (int j = 0; j < vectors; j++) right[j] = LT_LOAD(b + j * LT_LANES);
+    LT_UNROLL for (int i = 0; i < rows; i++) {
+      LT_OPERAND left = LT_SPREAD(*(const lt_word *)(i < NEAR ? a + i * row : far + (i - NEAR) * row));
+      LT_NEXT(left);
+      LT_UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = LT_MULADD(sums[i][j], left, right[j]);
+    }
+    a += step;
+    far += step;
+    b += width;
+  }
+  LT_UNROLL for (int i = 0; i < rows; i++) {
+    LT_UNROLL for (int j = 0; j < vectors; j++) {
+      lt_loose *place = (lt_loose *)(c + i * ldc + j * LT_LANES);
+      *place = accumulate ? (lt_vector)*place + sums[i][j] : sums[i][j];
+    }
+  }
+}
+
+#define LT_TILE_AT(rows, vectors)                                                                                      \
+  static __attribute__((noinline)) void LT_NAME(tileAt_##rows##_##vectors)(                                            \
+      const char *a, int64_t row, int64_t step, const uint32_t *b, int64_t words, int64_t width, float *c, int64_t ldc, \
+      int accumulate) {                                                                                                \
+    LT_NAME(tileAt)(rows, vectors, a, row, step, b, words, width, c, ldc, accumulate);                                 \
+  }
+#if LT_VECTORS == 3
+#define LT_TILES_AT(rows) LT_TILE_AT(rows, 1) LT_TILE_AT(rows, 2) LT_TILE_AT(rows, 3)
+#define LT_TILE_AT_ROW(rows) {LT_NAME(tileAt_##rows##_1), LT_NAME(tileAt_##rows##_2), LT_NAME(tileAt_##rows##_3)}
+#else
+#define LT_TILES_AT(rows) LT_TILE_AT(rows, 1) LT_TILE_AT(rows, 2)
+#define LT_TILE_AT_ROW(rows) {LT_NAME(tileAt_##rows##_1), LT_NAME(tileAt_##rows##_2)}
+#endif
+LT_TILES_AT(1)
+LT_TILES_AT(2)
+LT_TILES_AT(4)
+#if LT_ROWS == 6
+LT_TILES_AT(6)
+#define LT_TILE_AT_ALL LT_TILE_AT_ROW(6)
+#elif LT_ROWS == 8
+LT_TILES_AT(8)
+#define LT_TILE_AT_ALL LT_TILE_AT_ROW(8)
+#else
+#define LT_TILE_AT_ALL LT_TILE_AT_ROW(4)
+#endif
+
+/* lt_kernel.multiply. Only rows that exist are read: an odd number of them takes several tiles. */
+static void LT_NAME(multiplyAt)(const lt_word *a, int64_t row, int64_t step, const uint32_t *b, int64_t size,
+                                int64_t width, int64_t words, float *c, int64_t ldc, int64_t m, int64_t n,
+                                int accumulate) {
+  typedef void tile(const char *, int64_t, int64_t, const uint32_t *, int64_t, int64_t, float *, int64_t, int);
+  static tile *const tiles[4][LT_VECTORS] = {LT_TILE_AT_ROW(1), LT_TILE_AT_ROW(2), LT_TILE_AT_ROW(4), LT_TILE_AT_ALL};
+  for (int64_t j = 0; j < n; j += width, b += size) {
+    const int64_t vectors = (n - j < width ? n - j : width) / LT_LANES;
+    for (int64_t i = 0, rows; i < m; i += rows) {
+      const int which = m - i >= LT_ROWS ? 3 : m - i >= 4 ? 2 : m - i >= 2;
+      rows = which == 3 ? LT_ROWS : 1 << which;
+      tiles[which][vectors - 1]((const char *)(a + i * row), row * 4, step * 4, b, words, width, c + i * ldc + j, ldc,
+                                accumulate);
+    }
+  }
+}
+#endif
 
 /* lt_kernel.burn: the tile's inner loop without loads; volatile operands keep equal sums from merging. */
 static float LT_NAME(burn)(int64_t rounds) {

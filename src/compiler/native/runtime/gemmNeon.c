@@ -26,6 +26,9 @@
   }
 #define LT_LEFT(a, i) (lt_vector){lefts[(i) / 4][(i) % 4], lefts[(i) / 4][(i) % 4], lefts[(i) / 4][(i) % 4], lefts[(i) / 4][(i) % 4]}
 
+/* For the same reason. */
+#define LT_NEXT(left) __asm__ volatile("" : "+w"(left) : : "memory")
+
 #include "gemmKernel.h"
 
 /* to[q * width + i] = rows[i][q] for four rows. */
@@ -42,5 +45,7 @@ LT_INLINE void transpose(uint32_t *to, int64_t width, const lt_wordv *rows) {
 #define LT_TRANSPOSE(to, width, stored, rows) transpose(to, width, rows)
 #include "gemmPack.h"
 
-const lt_kernel lt_neon_float32 = {"neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, burn};
-const lt_kernel lt_neon_bfloat16 = {"neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, burn};
+const lt_kernel lt_neon_float32 = {
+    "neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn};
+const lt_kernel lt_neon_bfloat16 = {
+    "neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn};

@@ -26,5 +26,7 @@ static inline __attribute__((always_inline)) spreadVector spread(uint32_t word) 
     for (int g = 0; g < (stored); g++) (to)[w * (width) + g] = (rows)[g][w]
 #include "gemmPack.h"
 
-const lt_kernel lt_portable_float32 = {"portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, burn};
-const lt_kernel lt_portable_bfloat16 = {"portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, burn};
+const lt_kernel lt_portable_float32 = {
+    "portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn};
+const lt_kernel lt_portable_bfloat16 = {
+    "portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn};

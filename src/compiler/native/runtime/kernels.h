@@ -10,6 +10,9 @@
    32-bit words: word [w * width + i] is element i at depth w; with depth == 2 it is a pair of bf16, the even depth
    in the lower half. Elements beyond the operand's edge are zero. */
 
+/* A word of any type in memory. */
+typedef uint32_t lt_word __attribute__((may_alias));
+
 /* c[m, n] = alpha * a b (+ c), from the `words` words at a and b. Prefetches `ahead` lines from `next` on: one per
    word, or as many as b has if that is more. */
 typedef void lt_tile(const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type,
@@ -29,6 +32,12 @@ typedef struct lt_kernel {
 
   /* The function for tiles of m <= rows by n <= columns, both positive. */
   lt_tile *(*tile)(int64_t m, int64_t n);
+
+  /* NULL where depth is 2. c[m, n] = a b (+ c) over `words` words, for a left operand that isn't packed: element (i, w)
+     is a[i * row + w * step]. b's panels start `size` words apart; n is a number of whole vectors. Reads no rows
+     beyond m. */
+  void (*multiply)(const lt_word *a, int64_t row, int64_t step, const uint32_t *b, int64_t size, int64_t width,
+                   int64_t words, float *c, int64_t ldc, int64_t m, int64_t n, int accumulate);
 
   /* `rounds` multiply-adds on every register of a tile: 2 * rows * columns * depth operations each. */
   float (*burn)(int64_t rounds);
