@@ -1,5 +1,6 @@
 /** @file Programs of bench:engines: training steps, evaluation steps and decoding steps, compiled as jobs compile them. */
 import { flatLayout, flatViews, type HostTensor, newHostArray, sizeOf } from '../src/compiler/index.js';
+import { GREEDY } from '../src/decoding/index.js';
 import { build, type Config } from '../src/hparams/index.js';
 import { initVariables, listVariables } from '../src/layers/index.js';
 import { Adam, Learner } from '../src/learners/index.js';
@@ -139,13 +140,13 @@ function decoding(name: string, shape: Shape, precision: Precision, rows: number
         params: { layout, views },
         rows,
         seqlen: shape.context,
-        isGreedy: true,
+        rule: GREEDY,
         compileOptions: (program) => compileOptions(given, program, runs),
       });
       return {
         run: async (count) => {
           const tokens = Math.min(count, shape.context - 1);
-          await stepper.extendGreedily(new Int32Array(rows), 0, tokens);
+          await stepper.extendDrawing(new Int32Array(rows), 0, tokens);
           return tokens;
         },
         dispose: () => stepper.dispose(),

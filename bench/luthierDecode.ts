@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { flatLayout, flatViews, prngKey } from '../src/compiler/index.js';
-import { GreedyDecoder, type Int32Tensor } from '../src/decoding/index.js';
+import { GREEDY, GreedyDecoder, type Int32Tensor } from '../src/decoding/index.js';
 import { build } from '../src/hparams/index.js';
 import { initVariables, listVariables } from '../src/layers/index.js';
 import { compileOptions } from '../src/programs/options.js';
@@ -37,13 +37,13 @@ const stepper = await Stepper.create({
   params: { layout, views },
   rows: batch,
   seqlen: shape.context,
-  isGreedy: true,
+  rule: GREEDY,
   compileOptions: (name) => compileOptions({ engine, numThreads }, name),
 });
 const decoder = build(GreedyDecoder.config({ seqlen: shape.context, eosId: [] }));
 const ones: Int32Tensor = { shape: [batch], dtype: 'int32', data: new Int32Array(batch).fill(1) };
 const prompts = { prefixIds: { ...ones, shape: [batch, 1] }, prefixLengths: ones };
-const { extendStep, extendGreedily } = stepper;
+const { extendStep, extendDrawing: extendGreedily } = stepper;
 
 /** Milliseconds per token of all rows. */
 async function decode(): Promise<number> {

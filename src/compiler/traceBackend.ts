@@ -7,34 +7,17 @@ import type { RawAttrs } from './rules/rule.js';
 import { currentCall, currentScope } from './scopes.js';
 import { CompilerError, type DType, type HostArray, hostArrayFrom, sizeOf } from './tensors.js';
 import * as tf from './tfjs.js';
-
-/** What a tensor's data stand for; tensors made here also use it as their data's identity. */
-class Stored {
-  refCount = 1;
-
-  constructor(
-    readonly dtype: DType | 'string' | 'complex64',
-    readonly shape: number[],
-    /**
-     * Host values of a constant or of a value that was read; null for other traced tensors. Those of complex numbers
-     * alternate between the parts.
-     */
-    public values: tf.BackendValues | null,
-    /** The traced value; for constants, made at first use. */
-    public value: Value | null,
-    /** The real and imaginary parts of complex numbers; for constants, made at first use. */
-    public parts: Parts | null = null,
-  ) {}
-
-  /** Computes the values of what depends on constants alone; absent for the rest. */
-  compute?: () => tf.BackendValues;
-}
-
-/** Values of the real and imaginary parts. */
-type Parts = readonly [real: Value, imag: Value];
+import { isUniform, isZero, type Parts, Stored } from './tracedData.js';
 
 /** In an abstract trace, larger constants have only a shape. */
 const MAX_ABSTRACT_ELEMENTS = 1 << 12;
+
+const noStrings = (): CompilerError =>
+  new CompilerError('Tensors of dtype string cannot be compiled; use float32, int32 or bool.');
+
+/** The message for a real tensor where a complex one is due. */
+export const expectsComplex = ({ dtype, shape }: tf.TensorInfo): string =>
+  `Expected complex64, got ${dtype}[${shape}]: tf.complex(real, imag) makes complex numbers.`;
 
 /** Runs kernels outside of programs. */
 export interface RunsOutside {
@@ -70,29 +53,6 @@ export interface Trace {
   /** What stands for a tensor in the body of a loop or of a branch; absent in the trace of a whole program. */
   within?(tensor: tf.TensorInfo, value: Value): Value;
 }
-
-/** Whether all values are equal. A plain loop: callbacks would take most of the time of tracing a large model. */
-function isUniform(values: ArrayLike<number>): boolean {
-  const first = values[0];
-  for (let i = 1; i < values.length; i++) if (values[i] !== first) return false;
-  return true;
-}
-
-const noStrings = (): CompilerError =>
-  new CompilerError('Tensors of dtype string cannot be compiled; use float32, int32 or bool.');
-
-/** The message for a real tensor where a complex one is due. */
-export const expectsComplex = ({ dtype, shape }: tf.TensorInfo): string =>
-  `Expected complex64, got ${dtype}[${shape}]: tf.complex(real, imag) makes complex numbers.`;
-
-/** Whether a node's elements are all seen to be 0. */
-function isZero({ op, inputs, attrs }: Node, isZeros: (value: Value) => boolean): boolean {
-  if (op === 'Fill') return attrs.value === 0;
-  return op === 'ZerosLike' || (KEEPS_ZEROS.has(op) && isZeros(inputs[0]!));
-}
-
-/** Operations that only move elements. */
-const KEEPS_ZEROS = new Set(['Reshape', 'ExpandDims', 'Slice']);
 
 export class TraceBackend extends tf.KernelBackend {
   /** Tensors made by other backends. */

@@ -1,6 +1,6 @@
 /** @file The decode loop: prompts and drawn tokens through a model's cache. */
 import type { HostTensor } from '../compiler/index.js';
-import { argmax, logProbability } from './sampling.js';
+import { logProbability } from './sampling.js';
 
 /** A host tensor of whole numbers. */
 export interface Int32Tensor extends HostTensor {
@@ -40,6 +40,20 @@ export interface DrawnIds {
 export type ExtendGreedily = (ids: Int32Array, timeStep: number, count: number) => Promise<DrawnIds>;
 
 /**
+ * Several positions of a model, of which each has the token that was drawn after the one before, by the rule of the
+ * decoder.
+ *
+ * @param uniforms the number in [0, 1] by which each token is drawn, [count, rows].
+ * @returns the drawn tokens; to be read before the next call.
+ */
+export type ExtendSampling = (
+  ids: Int32Array,
+  timeStep: number,
+  count: number,
+  uniforms: Float32Array,
+) => Promise<DrawnIds>;
+
+/**
  * The first positions of all rows at once, as ExtendStep takes them one by one.
  *
  * @param ids tokens at positions 0 to count - 1, [rows, count].
@@ -51,6 +65,8 @@ export interface DecodingModel {
   readonly extendStep: ExtendStep;
   /** Called by a greedy decoder in the place of extendStep, where there is one. */
   readonly extendGreedily?: ExtendGreedily | undefined;
+  /** Called by a decoder that samples in the place of extendStep, where there is one. */
+  readonly extendSampling?: ExtendSampling | undefined;
   /** Takes the positions that all prompts have, where there is one. */
   readonly prefill?: Prefill | undefined;
   /**
@@ -90,11 +106,18 @@ export interface DecodedRows {
 
 /** Fewest positions for which prefilling pays. */
 const MIN_PREFILL = 8;
-/** Likeliest tokens drawn per call: at first, and at most. */
-const GREEDY_STEPS = { least: 16, most: 64 };
+/** Tokens drawn per call: at first, and at most. */
+const DRAWN_STEPS = { least: 16, most: 64 };
 
 /** Draws the token of a row at position `timeStep + 1` from its logits, [V]. */
-export type SelectId = (logits: Float32Array, row: number, timeStep: number) => number;
+type SelectId = (logits: Float32Array, row: number, timeStep: number) => number;
+
+/** How tokens are drawn. */
+export interface Draws {
+  readonly selectId: SelectId;
+  /** Draws the same tokens at several positions, where the model can. */
+  readonly extend?: ExtendGreedily | undefined;
+}
 
 /** Told of each drawn token as soon as it is there. @returns whether the row ends with it */
 export type OnToken = (row: number, id: number) => boolean;
@@ -190,16 +213,16 @@ async function draw(
   model: DecodingModel,
   rows: Rows,
   step: number,
-  selectId: SelectId | null,
+  { selectId, extend }: Draws,
 ): Promise<Drawn> {
   const size = rows.current.length;
-  if (selectId === null && model.extendGreedily) {
+  if (extend) {
     const [, longest] = rows.promptLengths();
     // Doubling wastes at most as many tokens as were drawn before the rows ended.
-    const atOnce = Math.min(Math.max(GREEDY_STEPS.least, step + 1 - longest), GREEDY_STEPS.most);
+    const atOnce = Math.min(Math.max(DRAWN_STEPS.least, step + 1 - longest), DRAWN_STEPS.most);
     // Within prompts the next tokens are not those that are drawn.
     const count = step + 1 < longest ? 1 : Math.min(atOnce, rows.mostLeft(step));
-    const { ids, logprobs } = await model.extendGreedily(rows.current, step, count);
+    const { ids, logprobs } = await extend(rows.current, step, count);
     const at = (position: number, row: number) => {
       const index = position * size + row;
       return { id: ids[index]!, logprob: logprobs[index]! };
@@ -208,12 +231,11 @@ async function draw(
   }
   const logits = await model.extendStep(rows.current, step);
   const vocabulary = logits.length / size;
-  const select = selectId ?? argmax;
   return {
     count: 1,
     at: (_, row) => {
       const rowLogits = logits.subarray(row * vocabulary, (row + 1) * vocabulary);
-      const id = select(rowLogits, row, step);
+      const id = selectId(rowLogits, row, step);
       return { id, logprob: logProbability(rowLogits, id) };
     },
   };
@@ -221,14 +243,12 @@ async function draw(
 
 /**
  * Decodes rows until all have ended or are `seqlen` long. An end-of-sequence token in the prompt ends nothing.
- *
- * @param selectId draws a row's next token; null takes the likeliest.
  */
 export async function decodeRows(
   prompts: Prompts,
   stop: StopRule,
   model: DecodingModel,
-  selectId: SelectId | null,
+  draws: Draws,
   onToken: OnToken = () => false,
 ): Promise<DecodedRows> {
   const rows = new Rows(prompts, stop, onToken);
@@ -241,7 +261,7 @@ export async function decodeRows(
     step = shared;
   }
   while (step < stop.seqlen - 1 && rows.running > 0) {
-    const drawn = await draw(model, rows, step, selectId);
+    const drawn = await draw(model, rows, step, draws);
     for (let i = 0; i < drawn.count && rows.running > 0; i++, step++)
       rows.accept(step, (row) => drawn.at(i, row));
   }

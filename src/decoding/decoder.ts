@@ -4,13 +4,15 @@ import { foldIn, type PrngKey } from '../compiler/index.js';
 import { ConfigError, Configurable } from '../hparams/index.js';
 import {
   type DecodingModel,
+  type Draws,
   decodeRows,
   type Float32Tensor,
   type Int32Tensor,
   type Prompts,
 } from './decodeLoop.js';
 import { bestFirst, checkPrompts, repeatRows, splitRows, takeRows, unitDouble } from './promptRows.js';
-import { sampleId } from './sampling.js';
+import { GREEDY } from './sampledIds.js';
+import { argmax, type SamplingRule, sampleId } from './sampling.js';
 
 /** A decode to run; the model is called with `numRows(B)` rows. */
 export interface DecodeRequest extends Prompts, DecodingModel {
@@ -57,6 +59,11 @@ export abstract class BaseDecoder extends Configurable.with({
     return batchSize;
   }
 
+  /** The rule by which a program may draw in the decoder's place; null where the decoder reads logits itself. */
+  get rule(): SamplingRule | null {
+    return null;
+  }
+
   /**
    * Continues prompts.
    *
@@ -78,11 +85,7 @@ export abstract class BaseDecoder extends Configurable.with({
   }
 
   /** Decodes prompts that are already repeated for every row. */
-  protected async run(
-    prompts: Prompts,
-    model: DecodingModel,
-    selectId: Parameters<typeof decodeRows>[3],
-  ): Promise<DecodeOutput> {
+  protected async run(prompts: Prompts, model: DecodingModel, draws: Draws): Promise<DecodeOutput> {
     const { seqlen, eosId, maxDecodeSteps } = this.hp;
     if (seqlen <= 0) {
       throw new ConfigError(
@@ -97,7 +100,7 @@ export abstract class BaseDecoder extends Configurable.with({
       maxDecodeSteps: maxDecodeSteps ?? seqlen,
       eosIds: new Set(typeof eosId === 'number' ? [eosId] : eosId),
     };
-    const decoded = await decodeRows(prompts, stop, model, selectId);
+    const decoded = await decodeRows(prompts, stop, model, draws);
     const ids = prefixIds.data.map((id, i) =>
       i % prefixSize < prefixLengths.data[Math.trunc(i / prefixSize)]! ? id : 0,
     );
@@ -113,8 +116,15 @@ export abstract class BaseDecoder extends Configurable.with({
 
 /** Takes the most likely token at every position. Outputs are [B, T] and [B]. */
 export class GreedyDecoder extends BaseDecoder {
+  override get rule(): SamplingRule | null {
+    return this.decode === GreedyDecoder.prototype.decode ? GREEDY : null;
+  }
+
   decode({ prefixIds, prefixLengths, ...model }: DecodeRequest): Promise<DecodeOutput> {
-    return this.run({ prefixIds, prefixLengths }, model, null);
+    return this.run({ prefixIds, prefixLengths }, model, {
+      selectId: argmax,
+      extend: model.extendGreedily,
+    });
   }
 }
 
@@ -137,6 +147,11 @@ export class SampleDecoder extends BaseDecoder.with({
     .default(true)
     .describe('Sorts the samples of a prompt by log-probability, best first.'),
 }) {
+  override get rule(): SamplingRule | null {
+    const { temperature, k, p } = this.hp;
+    return this.decode === SampleDecoder.prototype.decode ? { temperature, k, p } : null;
+  }
+
   override numRows(batchSize: number): number {
     return batchSize * this.hp.numSamples;
   }
@@ -147,9 +162,19 @@ export class SampleDecoder extends BaseDecoder.with({
       prefixIds: repeatRows(prefixIds, numSamples),
       prefixLengths: repeatRows(prefixLengths, numSamples),
     };
-    const output = await this.run(prompts, model, (logits, row, timeStep) =>
-      sampleId(logits, this.hp, unitDouble(foldIn(foldIn(key, row), timeStep))),
-    );
+    const rowKeys = Array.from(prompts.prefixLengths.data, (_, row) => foldIn(key, row));
+    const numberOf = (row: number, timeStep: number) => unitDouble(foldIn(rowKeys[row]!, timeStep));
+    const numbersOf = (timeStep: number, count: number) =>
+      Float32Array.from({ length: count * rowKeys.length }, (_, i) =>
+        numberOf(i % rowKeys.length, timeStep + Math.floor(i / rowKeys.length)),
+      );
+    const { extendSampling } = model;
+    const output = await this.run(prompts, model, {
+      selectId: (logits, row, timeStep) => sampleId(logits, this.hp, numberOf(row, timeStep)),
+      extend:
+        extendSampling &&
+        ((ids, timeStep, count) => extendSampling(ids, timeStep, count, numbersOf(timeStep, count))),
+    });
     const order = sortSamples && numSamples > 1 ? bestFirst(output.logprobs, numSamples) : null;
     const arrange = <T extends Int32Tensor | Float32Tensor>(tensor: T): T =>
       splitRows(order ? takeRows(tensor, order) : tensor, numSamples);

@@ -4,6 +4,7 @@ export type {
   DecodingModel,
   DrawnIds,
   ExtendGreedily,
+  ExtendSampling,
   ExtendStep,
   Float32Tensor,
   Int32Tensor,
@@ -17,3 +18,5 @@ export {
   GreedyDecoder,
   SampleDecoder,
 } from './decoder.js';
+export { GREEDY, isRandom, sampleIds } from './sampledIds.js';
+export type { SamplingRule } from './sampling.js';

@@ -50,7 +50,8 @@ function nucleus(row: Float32Array, candidates: Int32Array, p: number): Int32Arr
   for (const id of candidates) total += Math.exp(row[id]! - max);
   let kept = 0;
   let mass = 0;
-  while (kept < candidates.length && mass < p * total) mass += Math.exp(row[candidates[kept++]!]! - max);
+  // Of logits without a softmax all candidates are kept: their sum is NaN.
+  while (kept < candidates.length && !(mass >= p * total)) mass += Math.exp(row[candidates[kept++]!]! - max);
   const last = row[candidates[kept - 1]!]!;
   while (kept < candidates.length && row[candidates[kept]!] === last) kept++;
   return candidates.subarray(0, kept);

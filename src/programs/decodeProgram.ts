@@ -1,7 +1,7 @@
 /** @file DecodeProgram: continuations of the examples of one dataset, written to a file (paxml's decode programs). */
 import { join } from 'node:path';
 import { foldIn, hashString, type PrngKey, prngKey } from '../compiler/index.js';
-import { type DecodeOutput, GreedyDecoder, type Int32Tensor } from '../decoding/index.js';
+import type { DecodeOutput, Int32Tensor } from '../decoding/index.js';
 import { type Config, ConfigError } from '../hparams/index.js';
 import {
   type BaseInput,
@@ -105,12 +105,12 @@ export class DecodeProgram implements Program<Run> {
     const prefixLengths = this.prefixLengths(batch, lengths, foldIn(key, 0));
     const stepper = await this.stepperOf(decoder.numRows(lengths.data.length));
     stepper.reset();
-    const { extendStep, extendGreedily, prefill } = stepper;
+    const { extendStep, extendDrawing, prefill } = stepper;
     const output = await decoder.decode({
       prefixIds: batch.ids,
       prefixLengths,
       extendStep,
-      extendGreedily,
+      ...(decoder.rule && { extendGreedily: extendDrawing, extendSampling: extendDrawing }),
       prefill,
       key: foldIn(key, 1),
     });
@@ -127,7 +127,7 @@ export class DecodeProgram implements Program<Run> {
       params: this.params,
       rows,
       seqlen: decoder.hp.seqlen,
-      isGreedy: decoder instanceof GreedyDecoder,
+      rule: decoder.rule,
       compileOptions: (name) => compileOptions(this.options, name, runs),
     });
     return this.#stepper;

@@ -11,7 +11,14 @@ import {
   type Tree,
   tf,
 } from '../compiler/index.js';
-import type { DrawnIds, ExtendGreedily, ExtendStep, Prefill } from '../decoding/index.js';
+import {
+  type DrawnIds,
+  type ExtendStep,
+  isRandom,
+  type Prefill,
+  type SamplingRule,
+  sampleIds,
+} from '../decoding/index.js';
 import { runInContext } from '../layers/index.js';
 import type { LanguageModel } from '../models/index.js';
 import { type FlatParams, paramSpecs } from './taskState.js';
@@ -27,8 +34,8 @@ export interface StepperOptions {
   readonly rows: number;
   /** Length of the longest sequence, prompt included. */
   readonly seqlen: number;
-  /** Whether only the likeliest tokens are needed, so that logits stay within the program. */
-  readonly isGreedy: boolean;
+  /** The rule by which the program draws tokens, so that logits stay within it; null gives logits. */
+  readonly rule: SamplingRule | null;
   /** Compiler options by program name. */
   readonly compileOptions: (name: string) => CompileOptions;
 }
@@ -42,9 +49,11 @@ interface Given {
   readonly state: Tensors;
   readonly ids: Tensor;
   readonly timeStep: Tensor;
-  /** In greedy decoding: the tokens so far and their log-probabilities, both [seqlen, rows]. */
+  /** Where the program draws: the tokens so far and their log-probabilities, both [seqlen, rows]. */
   readonly drawn: Tensor;
   readonly logprobs: Tensor;
+  /** Where it draws at random: the number by which the token after each position is drawn, [seqlen, rows]. */
+  readonly uniforms: Tensor;
 }
 
 /** A program and its bound call. */
@@ -53,16 +62,8 @@ interface Bound {
   readonly call: BoundCall;
 }
 
-/** Likeliest tokens of logits [B, V] and their log-probabilities, both [1, B]. */
-function likeliest(logits: Tensor): { ids: Tensor; logprobs: Tensor } {
-  const rows = logits.shape[0]!;
-  const shifted = tf.sub(logits, tf.max(logits, -1, true));
-  const logprobs = tf.neg(tf.log(tf.sum(tf.exp(shifted), -1)));
-  return { ids: tf.reshape(tf.argMax(logits, -1), [1, rows]), logprobs: tf.reshape(logprobs, [1, rows]) };
-}
-
 /**
- * A model's decode state, and the programs on it: one token per row, runs of likeliest tokens, and blocks of prompt
+ * A model's decode state, and the programs on it: one token per row, runs of drawn tokens, and blocks of prompt
  * tokens.
  */
 export class Stepper {
@@ -71,6 +72,7 @@ export class Stepper {
   private readonly timeStep = new Int32Array(1);
   private readonly drawn: Int32Array;
   private readonly logprobs: Float32Array;
+  private readonly uniforms: Float32Array;
   private state: Arrays = {};
   private main!: Bound;
   private prompts: Bound | null = null;
@@ -82,6 +84,7 @@ export class Stepper {
     this.ids = new Int32Array(rows);
     this.drawn = new Int32Array(rows * seqlen);
     this.logprobs = new Float32Array(rows * seqlen);
+    this.uniforms = new Float32Array(rows * seqlen);
   }
 
   /** Compiles the step; the prompt program is compiled at first use. */
@@ -96,33 +99,36 @@ export class Stepper {
   }
 
   private async compileStep(): Promise<void> {
-    const { isGreedy, rows, seqlen, model } = this.options;
-    const step = ({ ids, timeStep, drawn, logprobs }: Given): Tree<Tensor> => {
+    const { rule, rows, seqlen, model } = this.options;
+    const hasNumbers = rule !== null && isRandom(rule);
+    const step = ({ ids, timeStep, drawn, logprobs, uniforms }: Given): Tree<Tensor> => {
       const logits = model.extendStep(ids, timeStep);
-      if (!isGreedy) return { logits };
-      const next = likeliest(logits);
+      if (rule === null) return { logits };
+      const numbers = hasNumbers ? tf.gather(uniforms, timeStep) : undefined;
+      const next = sampleIds(logits, rule, numbers);
       return {
-        ids: tf.reshape(next.ids, [rows]),
+        ids: next.ids,
         timeStep: tf.add(timeStep, tf.scalar(1, 'int32')) as Tensor,
-        drawn: ops.updateSlice(drawn, next.ids, timeStep, 0),
-        logprobs: ops.updateSlice(logprobs, next.logprobs, timeStep, 0),
+        drawn: ops.updateSlice(drawn, tf.expandDims(next.ids), timeStep, 0),
+        logprobs: ops.updateSlice(logprobs, tf.expandDims(next.logprobs), timeStep, 0),
       };
     };
-    const history = {
-      drawn: { shape: [seqlen, rows], dtype: 'int32' },
-      logprobs: { shape: [seqlen, rows], dtype: 'float32' },
+    const byPosition = (dtype: 'int32' | 'float32') => ({ shape: [seqlen, rows], dtype });
+    const specs = {
+      ids: { shape: [rows], dtype: 'int32' },
+      ...(rule && { drawn: byPosition('int32'), logprobs: byPosition('float32') }),
+      ...(hasNumbers && { uniforms: byPosition('float32') }),
     };
-    const specs = { ids: { shape: [rows], dtype: 'int32' }, ...(isGreedy && history) };
     const executable = await this.compile('decode_step', step, specs as Tree<TensorSpec>, {});
     const names = Object.keys(this.stateSpecs);
     const arrays = executable.newInputs(names.map((name) => `state.${name}`));
     this.state = Object.fromEntries(names.map((name, i) => [name, arrays[i]!]));
-    const { ids, drawn, logprobs } = this;
+    const { ids, drawn, logprobs, uniforms } = this;
     this.main = this.bind(
       executable,
-      { ids, ...(isGreedy && { drawn, logprobs }) },
-      isGreedy ? ['ids', 'timeStep'] : [],
-      isGreedy ? { drawn, logprobs } : { logits: null },
+      { ids, ...(rule && { drawn, logprobs }), ...(hasNumbers && { uniforms }) },
+      rule ? ['ids', 'timeStep'] : [],
+      rule ? { drawn, logprobs } : { logits: null },
     );
   }
 
@@ -217,7 +223,7 @@ export class Stepper {
     await this.prompts?.executable.dispose();
   }
 
-  /** Runs one position; returns the next logits [rows, vocabSize]. Not for greedy decoding. */
+  /** Runs one position; returns the next logits [rows, vocabSize]. Where the program does not draw. */
   readonly extendStep: ExtendStep = async (ids, timeStep) => {
     this.ids.set(ids);
     this.timeStep[0] = timeStep;
@@ -225,10 +231,16 @@ export class Stepper {
     return outputs.logits.data;
   };
 
-  /** Runs several positions, each fed the likeliest token of the one before. For greedy decoding. */
-  readonly extendGreedily: ExtendGreedily = async (ids, timeStep, count): Promise<DrawnIds> => {
+  /** Runs several positions, each fed the token that was drawn after the one before. Where the program draws. */
+  readonly extendDrawing = async (
+    ids: Int32Array,
+    timeStep: number,
+    count: number,
+    uniforms?: Float32Array,
+  ): Promise<DrawnIds> => {
     const { rows } = this;
     this.ids.set(ids);
+    if (uniforms) this.uniforms.set(uniforms, timeStep * rows);
     this.timeStep[0] = timeStep;
     await this.main.call.run(count);
     const [begin, end] = [timeStep * rows, (timeStep + count) * rows];

@@ -85,7 +85,7 @@ export class DecodeQueue {
 
   #step(): Promise<Stepper> {
     const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
-    const options = { ...this.options, isGreedy: false, compileOptions };
+    const options = { ...this.options, rule: null, compileOptions };
     this.#stepper ??= Stepper.create(options).catch((error) => {
       // A failed compilation is tried again with the next batch.
       this.#stepper = undefined;
@@ -113,7 +113,7 @@ export class DecodeQueue {
       },
       { seqlen, maxDecodeSteps: seqlen, eosIds: new Set() },
       { extendStep: stepper.extendStep, prefill: stepper.prefill, prefillBlock: blockOf(rows) },
-      (logits, row) => batch[row]?.select(logits) ?? 0,
+      { selectId: (logits, row) => batch[row]?.select(logits) ?? 0 },
       (row, id) => batch[row]?.accept(id) ?? true,
     );
   }

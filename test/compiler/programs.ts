@@ -113,7 +113,9 @@ function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Results {
       special.push(...results.exact);
       return;
     }
-    const partners = pool.filter((candidate) => broadcasts(candidate.shape, x.shape));
+    const partners = pool.filter(
+      ({ shape, size }) => broadcasts(shape, x.shape) && (size > 0 || takesEmpty.has(op)),
+    );
     const y = partners[b % partners.length]!;
     const axis = x.rank === 0 ? 0 : b % x.rank;
     const made = smooth[op]?.(x) ?? pairs[op]?.(x, y) ?? shapes[op]!({ x, y, n, axis, inputs });

@@ -2,7 +2,9 @@
 import { expect, test } from 'vitest';
 import { prngKey } from '../../src/compiler/index.js';
 import {
+  type DecodeOutput,
   type DecodeRequest,
+  type ExtendSampling,
   type ExtendStep,
   GreedyDecoder,
   type Int32Tensor,
@@ -264,7 +266,7 @@ test('prompts of a few tokens, or of no length, do not go through prefill', asyn
   expect(fed.length).toBe(13);
 });
 
-test('a greedy decoder draws several tokens at a time once all prompts have ended, a sampler does not', async () => {
+test('a greedy decoder draws several tokens at a time once all prompts have ended', async () => {
   const calls: [step: number, count: number][] = [];
   const extendGreedily = async (ids: Int32Array, step: number, count: number) => {
     calls.push([step, count]);
@@ -310,8 +312,39 @@ test('a greedy decoder draws several tokens at a time once all prompts have ende
     [1, 1],
     [2, 4],
   ]);
-  const sampler = build(SampleDecoder.config({ seqlen: 5 }));
+  // A program that takes the likeliest tokens draws none for a sampler.
   const { extendStep: logits, fed } = scripted(Array.from({ length: 5 }, () => [3, 4]));
-  await sampler.decode({ ...asked, extendStep: logits });
+  await build(SampleDecoder.config({ seqlen: 5 })).decode({ ...asked, extendStep: logits });
   expect(fed.length).toBe(4);
+});
+
+test('a sampler gives a program that draws the numbers by which it would draw itself', async () => {
+  // Logits of two tokens that are as likely: the number decides.
+  const even = Float32Array.from({ length: 2 * 10 }, (_, i) => (i % 10 === 3 || i % 10 === 4 ? 0 : -100));
+  const extendStep = async () => even;
+  const given: Float32Array[] = [];
+  const extendSampling: ExtendSampling = async (ids, _step, count, uniforms) => {
+    expect(uniforms.length).toBe(count * ids.length);
+    given.push(uniforms);
+    const drawn = Int32Array.from(uniforms, (u) => (u < 0.5 ? 3 : 4));
+    return { ids: drawn, logprobs: Float32Array.from(drawn, () => Math.log(0.5)) };
+  };
+  const decoder = build(SampleDecoder.config({ seqlen: 60, numSamples: 2, eosId: [] }));
+  const asked = request([[5, 5, 5]], extendStep);
+  const expected = await decoder.decode(asked);
+  const output = await decoder.decode({ ...asked, extendSampling });
+  expect(rowsOf(output.outputIds)).toEqual(rowsOf(expected.outputIds));
+  // Two prompts' tokens one by one, then as many as a call may draw.
+  expect(given.map(({ length }) => length / 2)).toEqual([1, 1, 16, 16, 25]);
+});
+
+test('a decoder with a way of its own to decode reads logits', () => {
+  class Own extends SampleDecoder {
+    override async decode(request: DecodeRequest): Promise<DecodeOutput> {
+      return super.decode(request);
+    }
+  }
+  expect(build(SampleDecoder.config({ k: 3 })).rule).toEqual({ temperature: 1, k: 3, p: null });
+  expect(build(GreedyDecoder.config()).rule).toEqual({ temperature: 0, k: 0, p: null });
+  expect(build(Own.config()).rule).toBeNull();
 });

@@ -10,6 +10,7 @@ import {
 } from '../../src/compiler/index.js';
 import {
   type DecodeOutput,
+  GREEDY,
   GreedyDecoder,
   type Int32Tensor,
   SampleDecoder,
@@ -49,7 +50,7 @@ async function stepperOf(options: Partial<StepperOptions> & { engine: 'native' |
     params: paramsOf(model, 1),
     rows: 3,
     seqlen: SEQLEN,
-    isGreedy: true,
+    rule: GREEDY,
     compileOptions: (name) => ({ name, engine: options.engine, numThreads: 2 }),
     ...options,
   });
@@ -75,17 +76,24 @@ const prompts = {
 const decoders = {
   greedy: GreedyDecoder.config({ seqlen: SEQLEN, eosId: [] }),
   'greedy, with an end': GreedyDecoder.config({ seqlen: SEQLEN, eosId: [1, 2, 3, 4], maxDecodeSteps: 9 }),
-  sampled: SampleDecoder.config({ seqlen: SEQLEN, eosId: [5], k: 7 }),
+  'the 7 likeliest': SampleDecoder.config({ seqlen: SEQLEN, eosId: [5], k: 7 }),
+  'a nucleus of them': SampleDecoder.config({ seqlen: SEQLEN, eosId: [5], k: 9, p: 0.6, temperature: 0.7 }),
+  'a nucleus of all': SampleDecoder.config({ seqlen: SEQLEN, eosId: [], k: 0, p: 0.8 }),
+  'all, hot': SampleDecoder.config({ seqlen: SEQLEN, eosId: [], k: 0, temperature: 1.5 }),
 };
 
 async function decode(
   config: Config<GreedyDecoder> | Config<SampleDecoder>,
   stepper: Stepper,
-  withPrefill = true,
+  { withPrefill = true, withDrawing = true } = {},
 ): Promise<DecodeOutput> {
   stepper.reset();
-  const { extendStep, extendGreedily, prefill } = stepper;
-  const model = { extendStep, extendGreedily, prefill: withPrefill ? prefill : undefined };
+  const { extendStep, extendDrawing, prefill } = stepper;
+  const model = {
+    extendStep,
+    ...(withDrawing && { extendGreedily: extendDrawing, extendSampling: extendDrawing }),
+    ...(withPrefill && { prefill }),
+  };
   return build(config as Config<GreedyDecoder>).decode({ ...prompts, ...model, key: prngKey(4) });
 }
 
@@ -99,18 +107,18 @@ function expectSame(actual: DecodeOutput, expected: DecodeOutput, digits = 3): v
 
 for (const dtype of ['float32', 'bfloat16'] as const) {
   for (const [name, config] of Object.entries(decoders)) {
-    const isGreedy = name !== 'sampled';
     for (const [title, { engine, available }] of engines) {
       test.skipIf(!available)(`${name}, ${dtype}, on ${title}: as eagerly, step by step`, async () => {
         const model = modelOf(dtype);
-        const oracle = await stepperOf({ model, isGreedy, engine: 'eager' });
-        const expected = await decode(config, oracle, false);
-        const stepper = await stepperOf({ model, isGreedy, engine: engine as 'native' });
+        const oracle = await stepperOf({ model, rule: null, engine: 'eager' });
+        const expected = await decode(config, oracle, { withPrefill: false, withDrawing: false });
+        const { rule } = build(config as Config<GreedyDecoder>);
+        const stepper = await stepperOf({ model, rule, engine: engine as 'native' });
         const digits = dtype === 'bfloat16' ? 2 : 3;
         expectSame(await decode(config, stepper), expected, digits);
         // Again, on a cache that is full; and with prompts step by step.
         expectSame(await decode(config, stepper), expected, digits);
-        expectSame(await decode(config, stepper, false), expected, digits);
+        expectSame(await decode(config, stepper, { withPrefill: false }), expected, digits);
       });
     }
   }
@@ -159,7 +167,7 @@ for (const dtype of ['float32', 'bfloat16'] as const) {
         const params = paramsOf(model, 3);
         const stepper = await stepperOf({ model, params, rows, engine: 'native' });
         stepper.reset();
-        const { extendStep, extendGreedily, prefill } = stepper;
+        const { extendStep, extendDrawing, prefill } = stepper;
         const ids = Array.from(uniform(prngKey(11), rows * 20), (u) => Math.floor(u * V));
         const output = await build(GreedyDecoder.config({ seqlen: SEQLEN, eosId: [] })).decode({
           prefixIds: int32([rows, 20], ids),
@@ -168,7 +176,7 @@ for (const dtype of ['float32', 'bfloat16'] as const) {
             Array.from({ length: rows }, (_, row) => prefixLength(row)),
           ),
           extendStep,
-          extendGreedily,
+          extendGreedily: extendDrawing,
           prefill,
           key: prngKey(0),
         });
@@ -194,7 +202,34 @@ for (const [title, { engine, available }] of engines) {
     const after = await decode(decoders.greedy, stepper);
     expect([...after.outputIds.data]).not.toEqual([...before.outputIds.data]);
     const oracle = await stepperOf({ model, params, engine: 'eager' });
-    expectSame(after, await decode(decoders.greedy, oracle, false));
+    expectSame(after, await decode(decoders.greedy, oracle, { withPrefill: false }));
+  });
+}
+
+for (const [title, { engine, available }] of engines) {
+  test.skipIf(!available)(`tokens drawn are the same however many a call, on ${title}`, async () => {
+    const { rule } = build(decoders['a nucleus of all']);
+    const stepper = await stepperOf({ rule, engine: engine as 'native' });
+    const uniforms = uniform(prngKey(6), 3 * (SEQLEN - 1));
+    const [all, one, some] = [[SEQLEN - 1], new Array<number>(SEQLEN - 1).fill(1), [5, 1, SEQLEN - 7]];
+    const drawn = [];
+    for (const counts of [all, one, some]) {
+      stepper.reset();
+      const ids = [7, 8, 9];
+      const logprobs: number[] = [];
+      for (const count of counts) {
+        const step = ids.length / 3 - 1;
+        const numbers = uniforms.slice(3 * step, 3 * (step + count));
+        const next = await stepper.extendDrawing(Int32Array.from(ids.slice(-3)), step, count, numbers);
+        ids.push(...next.ids);
+        logprobs.push(...next.logprobs);
+      }
+      drawn.push({ ids, logprobs });
+    }
+    expect(drawn[0]!.ids.length).toBe(3 * SEQLEN);
+    expect(new Set(drawn[0]!.ids).size).toBeGreaterThan(5);
+    expect(drawn[1]).toEqual(drawn[0]);
+    expect(drawn[2]).toEqual(drawn[0]);
   });
 }
 
@@ -202,12 +237,12 @@ test('a prompt of one token', async () => {
   const model = modelOf('float32');
   const stepper = await stepperOf({ model, rows: 1, engine: 'onnx' });
   const config = build(GreedyDecoder.config({ seqlen: 5, eosId: [] }));
-  const { extendStep, extendGreedily, prefill } = stepper;
+  const { extendStep, extendDrawing, prefill } = stepper;
   const output = await config.decode({
     prefixIds: int32([1, 1], [7]),
     prefixLengths: int32([1], [1]),
     extendStep,
-    extendGreedily,
+    extendGreedily: extendDrawing,
     prefill,
     key: prngKey(0),
   });

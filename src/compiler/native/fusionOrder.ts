@@ -33,17 +33,21 @@ export function orderForFusion(ops: readonly PlacedOp[]): PlacedOp[] {
   }
   const readers = new Map<Buffer, PlacedOp[]>();
   for (const op of ops)
-    for (const buffer of buffersOf(op.inputs)) readers.set(buffer, [...(readers.get(buffer) ?? []), op]);
+    for (const buffer of [...buffersOf(op.inputs), ...(op.after ?? [])])
+      readers.set(buffer, [...(readers.get(buffer) ?? []), op]);
   const late = new Set<PlacedOp>();
   for (let i = ops.length - 1; i >= 0; i--) {
     const op = ops[i]!;
     if (early.has(op) || !isLoopOp(op.op)) continue;
     const buffers = [...buffersOf(op.inputs), ...op.outputs.map(({ buffer }) => buffer)];
     const isTiny = buffers.every(({ size }) => size <= TINY);
-    const unread = op.outputs.every(({ buffer }) =>
-      (readers.get(buffer) ?? []).every((reader) => late.has(reader)),
-    );
-    if (isTiny && unread) late.add(op);
+    // What reads it, and what writes over a part of it, stays behind it.
+    const isLast = op.outputs.every(({ buffer }) => {
+      const written = writers.get(buffer)!;
+      const followers = [...(readers.get(buffer) ?? []), ...written.slice(written.indexOf(op) + 1)];
+      return followers.every((follower) => follower === op || late.has(follower));
+    });
+    if (isTiny && isLast) late.add(op);
   }
   const middle = ops.filter((op) => !early.has(op) && !late.has(op));
   return [...ops.filter((op) => early.has(op)), ...middle, ...ops.filter((op) => late.has(op))];

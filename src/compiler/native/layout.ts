@@ -4,11 +4,12 @@
 
 import { type Graph, type Node, producers, type Value } from '../ir.js';
 import { verifyNoEmpties } from '../passes/index.js';
-import { sizeOf } from '../tensors.js';
+import { type Shape, sizeOf } from '../tensors.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
 import { FILLS, takesNumbers, wantsCopy, writesTo } from './operandForms.js';
 import { type Around, placeCond, placeScan } from './placeBodies.js';
 import type { Operand, PlacedOp } from './placedOps.js';
+import { halvesOf } from './storage.js';
 import { repeatedViews, slotsOf, sourceView, VIEWS, withinPads } from './viewOps.js';
 import {
   type Buffer,
@@ -91,9 +92,12 @@ class Placement implements Around {
     return buffer;
   }
 
-  private newView(value: Value, home: Home = { kind: 'arena', offset: -1 }): View {
-    const storage = this.halves.has(value) ? 'bfloat16' : value.dtype;
-    return wholeView(this.newBuffer(sizeOf(value.shape), storage, home), value.shape);
+  private newView(value: Value, home?: Home): View {
+    return this.viewOf(value.shape, this.halves.has(value) ? 'bfloat16' : value.dtype, home);
+  }
+
+  private viewOf(shape: Shape, storage: Storage, home: Home = { kind: 'arena', offset: -1 }): View {
+    return wholeView(this.newBuffer(sizeOf(shape), storage, home), shape);
   }
 
   /** Copies an operand; `Overwrite` follows a copy to the same buffer. */
@@ -107,7 +111,7 @@ class Placement implements Around {
     const node = this.made.get(value);
     if (node === undefined || this.views.has(value) || node.op === 'Barrier') return false;
     if (VIEWS[node.op] === undefined) {
-      if (FILLS.has(node.op) || !writesTo(node.op, view)) return false;
+      if (node.op in FILLS || !writesTo(node.op, view)) return false;
       this.views.set(value, view);
       return true;
     }
@@ -130,12 +134,9 @@ class Placement implements Around {
 
   private visit(node: Node): void {
     const output = node.outputs[0]!;
-    if (FILLS.has(node.op)) {
-      this.literals.set(
-        output,
-        node.op === 'Fill' ? Number(node.attrs.value) : node.op === 'OnesLike' ? 1 : 0,
-      );
-    } else if (node.op === 'Barrier') this.hold(node);
+    const fill = FILLS[node.op];
+    if (fill !== undefined) this.literals.set(output, fill(node.attrs));
+    else if (node.op === 'Barrier') this.hold(node);
     else if (node.op === 'Concat' || node.op === 'Pack') this.join(node);
     else if (node.op === 'Scan') placeScan(node, this);
     else if (node.op === 'Cond') placeCond(node, this);
@@ -193,8 +194,7 @@ class Placement implements Around {
         : transposeView(this.copyOf(transposeView(input, order), op.scope), invertPermutation(order)),
     );
     const target = op.outputs[0]!;
-    const home: Home = { kind: 'arena', offset: -1 };
-    const output = wholeView(this.newBuffer(sizeOf(target.shape), target.buffer.storage, home), target.shape);
+    const output = this.viewOf(target.shape, target.buffer.storage);
     this.ops.push({ ...op, inputs, outputs: [output] });
     this.copy(output, target, op.scope);
   }
@@ -228,9 +228,7 @@ class Placement implements Around {
   }
 
   private copyOf(x: View, scope: string): View {
-    const home: Home = { kind: 'arena', offset: -1 };
-    const dtype = storedDtype(x.buffer.storage);
-    const copy = wholeView(this.newBuffer(sizeOf(x.shape), dtype, home), x.shape);
+    const copy = this.viewOf(x.shape, storedDtype(x.buffer.storage));
     this.copy(x, copy, scope);
     return copy;
   }
@@ -283,18 +281,6 @@ class Placement implements Around {
     this.views.set(value, view);
     return view;
   }
-}
-
-/** Values stored in bfloat16: these inputs, and the results of replacing slices of them. */
-export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Value> {
-  const halves = new Set(inputs);
-  for (const {
-    op,
-    inputs: [x],
-    outputs,
-  } of nodes)
-    if (op === 'UpdateSlice' && halves.has(x!)) halves.add(outputs[0]!);
-  return halves;
 }
 
 /**

@@ -2,13 +2,13 @@
 import { type Graph, joinGraphs, type Value } from '../ir.js';
 import { blockRowsOf } from './blocks.js';
 import { writeProgram } from './emit/emitProgram.js';
-import { halvesOf, type Layout, layOut } from './layout.js';
+import { type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
 import { type Overwrite, overwritesOf } from './overwrites.js';
 import { prepareForNative } from './prepare.js';
 import { fuseSegments, scheduleSegments, unitsOfSegments } from './scheduleLoops.js';
 import { type Chain, inTurn, type Schedule } from './stages.js';
-import { contract, keepInRegisters, roundStorage } from './storage.js';
+import { contract, halvesOf, keepInRegisters, roundStorage } from './storage.js';
 import { type Plan, plan } from './threadSteps.js';
 import { hasRule, type Unit } from './units.js';
 

@@ -1,11 +1,16 @@
 /** @file Forms of operands: which strides and storage each placed operation reads and writes. */
+import type { Attrs } from '../ir.js';
 import { EXPRESSIONS } from './expressions.js';
 import { isLoopOp } from './iteration.js';
 import type { PlacedOp } from './placedOps.js';
 import { isContiguous, type View } from './views.js';
 
-/** Operations that elementwise readers replace by a number. */
-export const FILLS: ReadonlySet<string> = new Set(['Fill', 'ZerosLike', 'OnesLike']);
+/** Operations that elementwise readers replace by a number, and that number. */
+export const FILLS: Readonly<Record<string, (attrs: Attrs) => number>> = {
+  Fill: ({ value }) => Number(value),
+  ZerosLike: () => 0,
+  OnesLike: () => 1,
+};
 
 /** Whether an operation can take a number for an operand whose elements are all equal. */
 export const takesNumbers = (op: string): boolean => EXPRESSIONS[op] !== undefined;

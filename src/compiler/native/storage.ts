@@ -3,6 +3,7 @@
  * it.
  */
 
+import type { Graph, Value } from '../ir.js';
 import { touchedReads, touchedWrites } from './chainRows.js';
 import type { Chain, Stage } from './stages.js';
 import { type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
@@ -116,4 +117,16 @@ export function keepInRegisters(units: readonly Unit[]): void {
       if (isLocal && (role === 'map' || role === 'row')) buffer.home = { kind: 'register' };
     }
   }
+}
+
+/** Values stored in bfloat16: these inputs, and the results of replacing slices of them. */
+export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Value> {
+  const halves = new Set(inputs);
+  for (const {
+    op,
+    inputs: [x],
+    outputs,
+  } of nodes)
+    if (op === 'UpdateSlice' && halves.has(x!)) halves.add(outputs[0]!);
+  return halves;
 }

@@ -26,6 +26,18 @@ test('a sum over rows closes the loop for those that read it', () => {
   ]);
 });
 
+test('a small border is not moved behind what is written into it', () => {
+  const edges: [number, number][] = [
+    [0, 0],
+    [1, 0],
+  ];
+  expect(units((x) => tf.pad(tf.unstack(tf.tanh(x), 2)[0]!, edges), f32(8, 5, 2))).toEqual([
+    'loop 1x80 Tanh',
+    'loop 1x48 Copy',
+    'loop 8x5 Overwrite',
+  ]);
+});
+
 test('contiguous data are one row', () => {
   expect(units((x) => tf.exp(x), f32(4, 5, 6))).toEqual(['loop 1x120 Exp']);
   expect(units((x) => tf.exp(tf.transpose(x)), f32(4, 5))).toEqual(['loop 5x4 Exp']);

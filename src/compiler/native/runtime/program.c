@@ -4,38 +4,9 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 1 << 21, MOST_LOOPS = 64 };
-
-static int64_t pages(int64_t bytes) { return (lt_larger(bytes, 1) + PAGE - 1) / PAGE * PAGE; }
-
-void *lt_allocate(int64_t bytes) {
-  /* One page more than needed, so that a large page can start within it. */
-  const int64_t size = pages(bytes) + PAGE;
-  char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return NULL;
-  char *start = (char *)(((uintptr_t)memory + PAGE - 1) / PAGE * PAGE);
-  if (start > memory) munmap(memory, start - memory);
-  const int64_t behind = memory + size - (start + pages(bytes));
-  if (behind > 0) munmap(start + pages(bytes), behind);
-  if (bytes >= PAGE) lt_prefer_large_pages(start, pages(bytes));
-  return start;
-}
-
-void lt_prefer_large_pages(void *memory, int64_t bytes) {
-#ifdef MADV_HUGEPAGE
-  const uintptr_t begin = ((uintptr_t)memory + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)memory + bytes) / PAGE * PAGE;
-  if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
-#else
-  (void)memory, (void)bytes;
-#endif
-}
-
-void lt_release(void *memory, int64_t bytes) {
-  if (memory != NULL) munmap(memory, pages(bytes));
-}
+enum { MOST_LOOPS = 64 };
 
 typedef struct {
   const lt_program_text *text;
@@ -143,30 +114,6 @@ void lt_pack_share(int p, void *packed, lt_matrix b, int64_t k, int64_t n, const
   }
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-/* More than any run should need; further spans are dropped. */
-enum { MOST_SPANS = 1 << 21 };
-
-void lt_mark(lt_timeline *line, int32_t part) {
-  const double to = now();
-  if (line->count == line->room && line->room < MOST_SPANS) {
-    const int64_t room = line->room == 0 ? 1024 : 2 * line->room;
-    lt_span *spans = realloc(line->spans, room * sizeof *spans);
-    if (spans != NULL) {
-      line->spans = spans;
-      line->room = room;
-    }
-  }
-  if (line->count < line->room)
-    line->spans[line->count++] = (lt_span){.from = line->last, .to = to, .step = line->step, .part = part};
-  line->last = to;
-}
-
 /* The slice of a stacked array that a run uses. */
 static char *slice_of(void *const *arrays, const int64_t *strides, int64_t index, int64_t round) {
   return (char *)arrays[index] + (strides == NULL ? 0 : round * strides[index]);
@@ -249,10 +196,7 @@ static void take_steps(void *argument, int thread, int threads) {
                     .timeline = p->timelines == NULL ? NULL : &p->timelines[thread],
                     .thread = thread,
                     .threads = threads};
-  if (frame.timeline != NULL) {
-    frame.timeline->count = 0;
-    frame.timeline->last = now();
-  }
+  if (frame.timeline != NULL) lt_restart_timeline(frame.timeline);
   int64_t barrier = 0;
   int64_t open[MOST_LOOPS]; /* the loops that the next step is in */
   for (int64_t round = 0; round < p->request->times; round++) {
@@ -328,15 +272,5 @@ int lt_run(void *handle, void *const *inputs, void *const *outputs, const lt_req
 
 int64_t lt_spans(void *handle, double *spans, int64_t capacity) {
   const program *p = handle;
-  int64_t count = 0;
-  for (int thread = 0; p->timelines != NULL && thread < p->threads; thread++) {
-    const lt_timeline *line = &p->timelines[thread];
-    for (int64_t i = 0; i < line->count; i++, count++) {
-      if (count >= capacity) continue;
-      const lt_span *span = &line->spans[i];
-      double *row = spans + 5 * count;
-      row[0] = thread, row[1] = span->step, row[2] = span->part, row[3] = span->from, row[4] = span->to;
-    }
-  }
-  return count;
+  return p->timelines == NULL ? 0 : lt_copy_spans(p->timelines, p->threads, spans, capacity);
 }

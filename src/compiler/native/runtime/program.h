@@ -112,6 +112,9 @@ enum { LT_PROFILED = 0 };
 #define LT_MARK(part) ((void)0)
 #endif
 void lt_mark(lt_timeline *timeline, int32_t part);
+void lt_restart_timeline(lt_timeline *timeline); /* forgets its spans; the next one begins now */
+/* The spans of all threads, up to `capacity`, five numbers each as in lt_spans; returns their total number. */
+int64_t lt_copy_spans(const lt_timeline *timelines, int threads, double *spans, int64_t capacity);
 
 static inline int64_t lt_align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 static inline int64_t lt_larger(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -177,7 +177,8 @@ LT_MATH float lt_softplusf(float x) {
 LT_MATH float lt_eluf(float x) { return x >= 0.0f ? x : lt_expm1f(x); }
 LT_MATH float lt_elugradf(float dy, float y) { return y >= 0.0f ? dy : dy * (y + 1.0f); }
 
-/* x p(x^2) / q(x^2), minimax for the relative error, 2e-8 before rounding; from 3.925 on it is 1. */
+/* x p(x^2) / q(x^2), minimax for the relative error, 2e-8 before rounding; from 3.925 on it is 1, where the quotient is
+   within a rounding of it: to ask for that again would turn both selects into jumps. */
 LT_MATH float lt_erff(float x) {
   const float t = lt_absf(x), u = t > 3.925f ? 3.925f : t, s = u * u;
   float p = 2.045995023e-6f;
@@ -193,7 +194,7 @@ LT_MATH float lt_erff(float x) {
   q = q * s + 5.022415018e-1f;
   q = q * s + 1.0f;
   const float y = u * p / q;
-  return __builtin_copysignf(((t > 3.925f) | (y > 1.0f)) ? 1.0f : y, x);
+  return __builtin_copysignf(y > 0.9999999f ? 1.0f : y, x);
 }
 
 /* The derivative of x Phi(x), Phi(x) + x phi(x), to 3e-7 absolute: half of it is odd, x p(x^2) / q(x^2), minimax, and 1/2

@@ -31,6 +31,7 @@ const kernelChecks: readonly (readonly [check: string, args: string, said: RegEx
     (part) => ['attentionCheck', `neon ${part}`, /^$/, part === 'threads' || part === 'nan'] as const,
   ),
   ['convolutionCheck', 'neon', /^finished\n$/, true],
+  ['depthwiseCheck', '', /^finished\n$/, true],
   ['drawsCheck', '', /^$/, false],
   ...['segments', 'cumulative', 'largest'].map((part) => ['indexingCheck', part, /^$/, true] as const),
   ['gemmVectormath', '', /^(.*: ok\n)+random .*\nfinished 42\n$/, false],

@@ -1,38 +1,7 @@
 /* convolutionCheck.c: lt_winograd and its gradient by the filter against plain sums in doubles, on random shapes. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "imageCheck.h"
 
-#include "kernels.h"
-
-static uint64_t state = 1;
-static int64_t below(int64_t n) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (int64_t)((state >> 33) % (uint64_t)n);
-}
-static float number(void) { return (float)below(1 << 20) / (1 << 19) - 1; }
 static float as(int p, float x) { return p == LT_BFLOAT16 ? lt_from_bf16(lt_to_bf16(x)) : x; }
-
-/* Exactly as large as needed, so that overruns are found. */
-static void *room(int64_t bytes) {
-  void *memory = NULL;
-  if (posix_memalign(&memory, 64, (size_t)(bytes > 0 ? bytes : 1))) exit(2);
-  return memory;
-}
-
-/* An image with gaps between rows, and between items. */
-static lt_image imageOf(int64_t batch, int64_t height, int64_t width, int64_t channels) {
-  const int64_t column = channels + below(3), row = width * column + below(4), item = height * row + below(4);
-  const int64_t size = (batch - 1) * item + (height - 1) * row + (width - 1) * column + channels;
-  float *data = room(size * 4);
-  for (int64_t i = 0; i < size; i++) data[i] = number();
-  return (lt_image){data, item, row, column};
-}
-
-static float *at(lt_image x, int64_t item, int64_t i, int64_t j) {
-  return (float *)x.data + item * x.batch + i * x.row + j * x.column;
-}
 
 typedef struct {
   lt_convolution s;
@@ -58,8 +27,6 @@ static void runShare(void *arg, int thread, int threads) {
   lt_winograd(j->p, &q->s, q->x, q->w, j->packed, q->y, scratch, thread, threads);
   lt_winograd_gradient(j->p, &q->s, q->x, q->dy, j->more, j->moreBytes, q->dw, thread, threads);
 }
-
-static int64_t round64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static void run(problem *q, int p, int threads) {
   job j = {p, threads, q, room(lt_winograd_filter_bytes(&q->s)), NULL, NULL, round64(lt_winograd_scratch_bytes(&q->s)),
@@ -95,13 +62,6 @@ static void release(problem *q) {
 
 static float tapOf(const problem *q, int64_t tap, int64_t c, int64_t m) {
   return q->w.data[tap / 3 * q->w.row + tap % 3 * q->w.column + c * q->w.channel + m * q->w.filter];
-}
-
-/* Compares; a special result must be the same, and no other may be special. `size`: of the sum's terms. */
-static int differs(double wanted, float got, double size) {
-  if (isnan(wanted)) return !isnan(got);
-  if (isinf(wanted)) return got != (float)wanted;
-  return !(fabs(wanted - got) <= 2e-5 * (size + 1));
 }
 
 static int64_t check(const problem *q, int p) {

@@ -5,11 +5,12 @@ import { temporaryDirectory } from '../../../command.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
 import { buildChecks, thisMachine } from '../runtimeSupport.js';
 
-const [attentionCheck, productsCheck, convolutionCheck] = [
+const [attentionCheck, productsCheck, convolutionCheck, depthwiseCheck] = [
   'attentionCheck.c',
   'gemmProducts.c',
   'convolutionCheck.c',
-].map((name) => fileURLToPath(new URL(name, import.meta.url))) as [string, string, string];
+  'depthwiseCheck.c',
+].map((name) => fileURLToPath(new URL(name, import.meta.url))) as [string, string, string, string];
 const kernels = ['portable', 'neon', 'avx2', 'avx512', 'avx512bf16'];
 
 function attentionOf(program: () => string, kernel: string): void {
@@ -20,13 +21,13 @@ function attentionOf(program: () => string, kernel: string): void {
 }
 
 describe.skipIf(!hasCompiler)('instructions of this machine', () => {
-  let [attention, products, convolutions] = ['', '', ''];
+  let [attention, products, convolutions, depthwise] = ['', '', '', ''];
   beforeAll(async () => {
-    const sources = /^(gemm.*|attention.*|team|winograd.*)\.c$/;
-    const checks = [attentionCheck, productsCheck, convolutionCheck];
+    const sources = /^(gemm.*|attention.*|team|winograd.*|depthwise)\.c$/;
+    const checks = [attentionCheck, productsCheck, convolutionCheck, depthwiseCheck];
     const folder = temporaryDirectory();
     const programs = await buildChecks(checks, sources, await thisMachine(true, folder), folder);
-    [attention, products, convolutions] = programs as [string, string, string];
+    [attention, products, convolutions, depthwise] = programs as [string, string, string, string];
   });
 
   describe.each(kernels)('attention, %s', (kernel) => attentionOf(() => attention, kernel));
@@ -34,6 +35,10 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
   it.each(kernels)('convolutions, %s', async (kernel) => {
     const { stdout } = await execute(convolutions, [kernel], { timeout: 600_000 });
     expect(['finished\n', `${kernel}: not here\n`]).toContain(stdout);
+  });
+
+  it('convolutions of each channel', async () => {
+    expect((await execute(depthwise, [], { timeout: 600_000 })).stdout).toBe('finished\n');
   });
 
   /** What the program says where all is right. */
