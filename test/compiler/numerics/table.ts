@@ -714,7 +714,8 @@ export const SECTIONS: readonly Section[] = [
     title: 'Functions of float32',
     text:
       'A subnormal result, smaller than 1.2e-38, may become 0. Otherwise errors are below 1e-6 of the result, and below ' +
-      '1e-6 absolute for `sin` and `cos`, for angles of any size.',
+      '1e-6 absolute for `sin` and `cos`, for angles of any size. The largest error of a Fourier transform, of any length ' +
+      'up to 65536, was 1.4e-6 of the mean size of its results.',
     rows: functions,
   },
   {
