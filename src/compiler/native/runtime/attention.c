@@ -30,14 +30,13 @@ void lt_fetch_streams(lt_streams *streams) {
   const int64_t end = lt_least(streams->row + streams->share, streams->rows);
   for (int i = 0; i < streams->count; i++) {
     for (int64_t r = streams->row; r < lt_least(end, streams->of[i].rows); r++) {
-      const char *at = streams->of[i].at + r * streams->of[i].stride, *last = at + streams->of[i].bytes - 1;
-      for (; at < last; at += LINE) {
+      const char *first = streams->of[i].at + r * streams->of[i].stride, *last = first + streams->of[i].bytes - 1;
+      for (const char *at = first - (uintptr_t)first % LINE; at <= last; at += LINE) {
         if (streams->of[i].write)
           __builtin_prefetch(at, 1, 2);
         else
           __builtin_prefetch(at, 0, 2);
       }
-      if (!streams->of[i].write) __builtin_prefetch(last, 0, 2);
     }
   }
   streams->row = end;

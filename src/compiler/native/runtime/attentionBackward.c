@@ -14,13 +14,11 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   const lt_kernel *kernel = a->kernel;
   b->width = lt_strip_width(s);
   b->chunk = lt_least(STRIPS, (s->queries + b->width - 1) / b->width) * b->width;
-  b->strip_rows = lt_round_up(b->width, kernel->rows);
+  b->strip_rows = kernel->multiply != NULL ? b->width : lt_round_up(b->width, kernel->rows);
   const int64_t block = lt_least(lt_round_up(s->keys, STEP_KEYS), BLOCK_KEYS), dims = s->dims, value_dims = s->value_dims;
   const int64_t dim_width = lt_panel_width(kernel, dims), value_width = lt_panel_width(kernel, value_dims);
   const int64_t dim_words = lt_words(kernel, dims), value_words = lt_words(kernel, value_dims);
   const int64_t chunk_words = lt_words(kernel, b->chunk), chunk = b->chunk, keys = s->keys, rows = kernel->rows;
-  b->dq_stride = lt_round_up(dims, dim_width);
-  b->dv_stride = lt_round_up(value_dims, value_width);
   b->packed_keys = take_list(scratch, (keys + 8) * (dims + 1), rows, dim_words);
   b->packed_values = take_list(scratch, (keys + 8) * (value_dims + 1), rows, value_words);
   b->key_columns = take_list(scratch, (keys + 1) * (dims + LT_PANEL), dim_width, lt_words(kernel, keys));
@@ -35,9 +33,9 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   b->logits = lt_take(scratch, STEP_KEYS * LT_STRIP);
   b->dweights = lt_take(scratch, STEP_KEYS * LT_STRIP);
   b->slopes = s->logit_cap == 0.0f ? NULL : lt_take(scratch, STEP_KEYS * LT_STRIP);
-  b->dq = lt_take(scratch, (chunk + 8 * STRIPS) * (dims + LT_PANEL));
-  b->dk = lt_take(scratch, (keys + 8) * (dims + LT_PANEL));
-  b->dv = lt_take(scratch, (keys + 8) * (value_dims + LT_PANEL));
+  b->dq = (sums){lt_take(scratch, (chunk + 8 * STRIPS) * (dims + LT_PANEL)), lt_round_up(dims, dim_width)};
+  b->dk = (sums){lt_take(scratch, (keys + 8) * (dims + LT_PANEL)), b->dq.stride};
+  b->dv = (sums){lt_take(scratch, (keys + 8) * (value_dims + LT_PANEL)), lt_round_up(value_dims, value_width)};
   b->lanes = (lt_lanes){lt_take(scratch, chunk), lt_take(scratch, chunk), lt_take(scratch, chunk)};
   return scratch->used;
 }
@@ -89,9 +87,9 @@ static void step(const lt_shape *a, const buffers *b, const place *in, int64_t k
     count = lt_same_lanes(a, key + i, keys - i, in->query, in->queries);
     const int64_t first = lt_words(kernel, lt_first_lane(a, key + i, in->query, in->queries));
     lt_multiply_rows(kernel, weights, b->dout_columns, first, words - first, count, a->s->value_dims,
-                     b->dv + (key + i) * b->dv_stride, b->dv_stride, add_dv);
+                     b->dv.at + (key + i) * b->dv.stride, b->dv.stride, add_dv);
     lt_multiply_rows(kernel, dlogits, b->query_columns, first, words - first, count, a->s->dims,
-                     b->dk + (key + i) * b->dq_stride, b->dq_stride, add_dk);
+                     b->dk.at + (key + i) * b->dk.stride, b->dk.stride, add_dk);
     weights.words += (count + rows - 1) / rows * weights.size;
     dlogits.words += (count + rows - 1) / rows * dlogits.size;
   }
@@ -115,9 +113,14 @@ static void add_dq(const lt_shape *a, const buffers *b, const place *in, int64_t
       if (kernel->multiply != NULL)
         dlogits = lt_left_in_place(kernel, b->dlogits.words + index * b->width + i, 1, b->stride);
       lt_multiply_rows(kernel, dlogits, columns, 0, lt_words(kernel, seen < 0 ? 0 : seen), count, a->s->dims,
-                       b->dq + row * b->dq_stride, b->dq_stride, block > 0);
+                       b->dq.at + row * b->dq.stride, b->dq.stride, block > 0);
     }
   }
+}
+
+/* Stores sums, unless they are where they belong. */
+static void store_sums(lt_matrix to, sums from, int64_t rows, int64_t columns) {
+  if (from.at != to.data) lt_store_rows(to, from.at, from.stride, NULL, rows, columns);
 }
 
 static void backward_chunk(const lt_shape *a, const buffers *b, const place *in, lt_heads dq, int add_dk, int add_dv,
@@ -137,8 +140,8 @@ static void backward_chunk(const lt_shape *a, const buffers *b, const place *in,
   } while ((block += BLOCK_KEYS) < end);
   for (int64_t index = 0; index < strips_of(b, in); index++) {
     const strip at = strip_of(b, in, index);
-    lt_store_rows(lt_head_rows(dq, in->batch, in->head, at.query), b->dq + index * b->strip_rows * b->dq_stride,
-                  b->dq_stride, NULL, at.queries, s->dims);
+    const sums from = {b->dq.at + index * b->strip_rows * b->dq.stride, b->dq.stride};
+    store_sums(lt_head_rows(dq, in->batch, in->head, at.query), from, at.queries, s->dims);
   }
 }
 
@@ -179,6 +182,13 @@ static void pack_head(const lt_shape *a, buffers *b, lt_matrix keys, lt_matrix v
   b->values = values.data;
 }
 
+/* The rows themselves as places of sums, where whole vectors of float32 fit them and each is written once: sums over
+   several chunks stay in scratch memory, which is dense. */
+static sums sums_in(const lt_shape *a, const buffers *b, sums scratch, lt_matrix rows, int64_t columns) {
+  if (a->kernel->multiply == NULL || rows.type != LT_FLOAT32 || columns % a->kernel->lanes != 0) return scratch;
+  return a->s->queries <= b->chunk ? (sums){(float *)rows.data, rows.rs} : scratch;
+}
+
 void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
                            lt_heads dout, const float *lse, lt_heads dq, lt_heads dk, lt_heads dv, void *scratch,
                            int thread, int threads) {
@@ -187,6 +197,7 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
   buffers b = {.keys = NULL, .values = NULL};
   lt_scratch taken = {scratch, 0};
   take_buffers(&taken, &a, &b);
+  const sums dq_scratch = b.dq, dk_scratch = b.dk, dv_scratch = b.dv;
   const int shared_k = dk.head == 0 && s->heads > 1, shared_v = dv.head == 0 && s->heads > 1;
   /* An item is a head, or all heads that share keys or values, whose gradients are sums over them. */
   const int64_t group = shared_k || shared_v ? s->heads : 1, items = s->batch * s->heads / group;
@@ -195,6 +206,11 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
     place in = {i / s->heads, i % s->heads, 0, 0};
     const int later = i % group > 0, last = i % group == group - 1;
     pack_head(&a, &b, lt_head_rows(k, in.batch, in.head, 0), lt_head_rows(v, in.batch, in.head, 0));
+    const lt_matrix dq_rows = lt_head_rows(dq, in.batch, in.head, 0);
+    const lt_matrix dk_rows = lt_head_rows(dk, in.batch, in.head, 0), dv_rows = lt_head_rows(dv, in.batch, in.head, 0);
+    b.dq = sums_in(&a, &b, dq_scratch, dq_rows, s->dims);
+    b.dk = sums_in(&a, &b, dk_scratch, dk_rows, s->dims);
+    b.dv = sums_in(&a, &b, dv_scratch, dv_rows, s->value_dims);
     lt_streams next = {.count = 0};
     if (i + 1 < end) next = head_streams(&a, &b, &of, i + 1);
     do {
@@ -202,9 +218,7 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
       lt_begin_chunk(&a, &b, &in, &of, lse);
       backward_chunk(&a, &b, &in, dq, in.query > 0 || (later && shared_k), in.query > 0 || (later && shared_v), &next);
     } while ((in.query += b.chunk) < s->queries);
-    if (last || !shared_k)
-      lt_store_rows(lt_head_rows(dk, in.batch, in.head, 0), b.dk, b.dq_stride, NULL, s->keys, s->dims);
-    if (last || !shared_v)
-      lt_store_rows(lt_head_rows(dv, in.batch, in.head, 0), b.dv, b.dv_stride, NULL, s->keys, s->value_dims);
+    if (last || !shared_k) store_sums(dk_rows, b.dk, s->keys, s->dims);
+    if (last || !shared_v) store_sums(dv_rows, b.dv, s->keys, s->value_dims);
   }
 }

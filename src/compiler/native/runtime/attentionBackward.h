@@ -10,6 +10,12 @@ enum {
   BLOCK_KEYS = 384  /* keys per block: the depth of the product for dq; like STEP_KEYS, a multiple of all tile heights */
 };
 
+/* Rows of sums. */
+typedef struct {
+  float *at;
+  int64_t stride;
+} sums;
+
 typedef struct {
   lt_left key_rows, value_rows;                      /* of a head: left operands */
   lt_panel_list packed_keys, packed_values;          /* their places where they are packed */
@@ -18,10 +24,10 @@ typedef struct {
   lt_panel_list weights, dlogits_rows, dlogits;      /* left operands of dv, dk (of a step) and dq (of a block) */
   uint32_t *query_rows, *dout_rows;                  /* of a chunk, strip after strip: right operands of p and dp */
   float *logits, *dweights, *slopes;                 /* strips of a step; slopes where there is a cap */
-  float *dq, *dk, *dv;                               /* sums: of a chunk; of all keys */
+  sums dq, dk, dv;                                   /* of a chunk; of all keys */
   lt_lanes lanes;                                    /* of a chunk */
   const void *keys, *values;                         /* the head's, as they lie in memory; NULL before the first */
-  int64_t width, chunk, strip_rows, dq_stride, dv_stride; /* dk_stride is dq_stride */
+  int64_t width, chunk, strip_rows;                  /* queries of a strip, of a chunk; rows of dq from strip to strip */
   int64_t stride; /* words from key to key of weights [keys of a step, queries of a chunk] and dlogits [keys of a block,
                      queries of a chunk] that aren't packed: no power of two */
 } buffers;
