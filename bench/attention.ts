@@ -1,0 +1,59 @@
+/**
+ * @file Attention by itself, in the shapes of GPT: the shortest forward and backward pass on one thread of the native
+ * engine, and the part of the registers' peak that each reaches.
+ */
+import { parseArgs } from 'node:util';
+import { compile, ops, Profiler, tf, valueAndGrad, withPrecision } from '../src/compiler/index.js';
+import { findPeak } from '../src/programs/mfu.js';
+import { jobOptions } from './gptJob.js';
+import { shapes } from './shapes.js';
+
+const { values: flags } = parseArgs({
+  options: { shapes: { type: 'string' }, precision: { type: 'string' }, seconds: { type: 'string' } },
+});
+const names = flags.shapes?.split(',') ?? Object.keys(shapes);
+const precision = flags.precision === 'bf16' ? 'bfloat16' : 'float32';
+const seconds = Number(flags.seconds ?? 3);
+
+const { flops: peak } = await findPeak({ ...jobOptions(shapes.nano!), numThreads: 1 }, precision);
+process.stdout.write(`${precision}, one thread; peak ${(peak / 1e9).toFixed(1)} GFLOP/s\n`);
+for (const name of names) {
+  const shape = shapes[name];
+  if (!shape) throw new Error(`--shapes: expected some of ${Object.keys(shapes).join(', ')}; got '${name}'`);
+  const { batch, context, heads, width } = shape;
+  const head = { shape: [batch, context, heads, width / heads], dtype: 'float32' } as const;
+  const profiler = new Profiler();
+  const executable = await compile(
+    ({ weights, ...params }: Record<'q' | 'k' | 'v' | 'weights', tf.Tensor>) =>
+      withPrecision(precision, () => {
+        const loss = ({ q, k, v }: typeof params) => {
+          const out = ops.attention(q, k, v, { causal: true });
+          return { value: tf.sum(tf.mul(out, weights)) as tf.Tensor, aux: {} };
+        };
+        const { value, grads } = valueAndGrad(loss, params);
+        return { value, grads: { ...grads } };
+      }),
+    { q: head, k: head, v: head, weights: head },
+    { engine: 'native', name: 'attention', numThreads: 1, profiler },
+  );
+  const filled = () => Float32Array.from({ length: batch * context * width }, () => 2 * Math.random() - 1);
+  const call = executable.bind({ inputs: { q: filled(), k: filled(), v: filled(), weights: filled() } });
+  const [profile] = profiler.programs;
+  const shortest = new Map<string, { seconds: number; flops: number }>();
+  for (const end = performance.now() + 1000 * seconds; performance.now() < end; ) {
+    profile!.restart();
+    await call.run();
+    for (const { part, seconds } of profile!.times) {
+      if (part.kind !== 'attention') continue;
+      const pass = part.label.startsWith('attentionGrad') ? 'backward' : 'forward';
+      const known = shortest.get(pass)?.seconds ?? Number.POSITIVE_INFINITY;
+      shortest.set(pass, { seconds: Math.min(known, seconds), flops: part.flops });
+    }
+  }
+  for (const [pass, { seconds, flops }] of shortest) {
+    const part = ((100 * flops) / seconds / peak).toFixed(1);
+    process.stdout.write(`${name} ${pass}: ${(1e3 * seconds).toFixed(3)} ms, ${part} % of the peak\n`);
+  }
+  await executable.dispose();
+}
+process.exit();
