@@ -106,6 +106,12 @@ INLINE void store_group(bf16 *to, const float *from) { (void)to, (void)from; }
 
 enum { COUNT, KEEP, ROUND, PAIRS }; /* destination of a strip's weights; ROUND: kept as bf16 rounds them */
 
+/* lt_from_bf16(lt_to_bf16(x)), in lanes of one size and without conditions, which keep loops from becoming vectors. */
+INLINE float rounded(float x) {
+  const uint32_t u = lt_bits(x), nan = 0u - (uint32_t)((int32_t)(u & 0x7fffffffu) > 0x7f800000);
+  return lt_from_bits(((~nan & (u + 0x7fffu + ((u >> 16) & 1u))) | (nan & (u | 0x400000u))) & 0xffff0000u);
+}
+
 /* Zeros of a group in the rows [from, to). */
 INLINE void clear_rows(float *group, int64_t stride, int64_t from, int64_t to) {
   for (; from < to; from++) memset(group + from * stride, 0, GROUP * sizeof(float));
@@ -120,7 +126,7 @@ INLINE void weigh_row(const int rounding, float *weights, const float *logits, c
 #pragma omp simd
   for (int c = 0; c < GROUP; c++) {
     const float e = power_of_two((logits[c] - shift[c]) * scale);
-    weights[c] = rounding ? lt_from_bf16(lt_to_bf16(e)) : e;
+    weights[c] = rounding ? rounded(e) : e;
     total[c] += e;
   }
 }
@@ -181,8 +187,8 @@ INLINE void differentiate_row(const int rounding, const group_lanes *of, const f
   for (int c = 0; c < GROUP; c++) {
     const float e = power_of_two((logits[c] - of->shift[c]) * of->scale + of->bias[c]);
     const float d = e * (dweights[c] * of->slope - of->delta[c]);
-    p[c] = rounding ? lt_from_bf16(lt_to_bf16(e)) : e;
-    ds[c] = rounding ? lt_from_bf16(lt_to_bf16(d)) : d;
+    p[c] = rounding ? rounded(e) : e;
+    ds[c] = rounding ? rounded(d) : d;
   }
 }
 
