@@ -1,8 +1,8 @@
 /** @file Programs of bench:engines: training steps, evaluation steps and decoding steps, compiled as jobs compile them. */
-import { flatLayout, flatViews, type HostTensor, newHostArray, sizeOf } from '../src/compiler/index.js';
+import { type HostTensor, newHostArray, sizeOf } from '../src/compiler/index.js';
 import { GREEDY } from '../src/decoding/index.js';
 import { build, type Config } from '../src/hparams/index.js';
-import { initVariables, listVariables } from '../src/layers/index.js';
+import { initVariables } from '../src/layers/index.js';
 import { Adam, Learner } from '../src/learners/index.js';
 import type { BaseModel } from '../src/models/index.js';
 import { BatchBuffers } from '../src/programs/batchBuffers.js';
@@ -13,7 +13,7 @@ import { Stepper } from '../src/programs/stepper.js';
 import { trainStateOf } from '../src/programs/taskState.js';
 import { SingleTask, Train } from '../src/tasks/index.js';
 import { convolutional, type Modelled, perceptron, recurrent } from './engineModels.js';
-import { gptModel } from './gptJob.js';
+import { gptModel, initialParams } from './gptJob.js';
 import type { Precision } from './results.js';
 import { type Shape, shapes } from './shapes.js';
 
@@ -129,15 +129,9 @@ function decoding(name: string, shape: Shape, precision: Precision, rows: number
     name: `${name}, decoding ${rows} ${rows === 1 ? 'row' : 'rows'}`,
     open: async (given, runs) => {
       const model = build(gptModel(shape, precision));
-      const variables = listVariables(model);
-      const layout = flatLayout(
-        variables.map(({ path, shape: dims }) => ({ name: path, shape: dims, group: 'all' })),
-      );
-      const views = flatViews(layout, new Float32Array(layout.size));
-      for (const [path, values] of initVariables(model, 0)) views[path]!.set(values);
       const stepper = await Stepper.create({
         model,
-        params: { layout, views },
+        params: initialParams(model),
         rows,
         seqlen: shape.context,
         rule: GREEDY,

@@ -1,11 +1,12 @@
 /** @file Benchmark job: GPT on random tokens, as in peers/torch_gpt.py. */
-import type { Engine } from '../src/compiler/index.js';
+import { type Engine, flatLayout, flatViews } from '../src/compiler/index.js';
 import { build, type Config } from '../src/hparams/index.js';
 import { type Batch, SyntheticLmInput } from '../src/inputs/index.js';
+import { initVariables, listVariables } from '../src/layers/index.js';
 import { AdamW, Learner } from '../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../src/models/index.js';
 import type { JobOptions } from '../src/programs/options.js';
-import { beginToInitialize, trainStateOf } from '../src/programs/taskState.js';
+import { beginToInitialize, type FlatParams, trainStateOf } from '../src/programs/taskState.js';
 import { TrainProgram } from '../src/programs/trainProgram.js';
 import { SingleTask, Train } from '../src/tasks/index.js';
 import type { Precision } from './results.js';
@@ -38,6 +39,16 @@ export function gptModel(
     maxSeqLength: context,
   });
   return LanguageModel.config({ fpropDtype: precision === 'bf16' ? 'bfloat16' : 'float32', lmTpl });
+}
+
+/** Initial values of a model's variables, which all are drawn by seed 0. */
+export function initialParams(model: LanguageModel): FlatParams {
+  const layout = flatLayout(
+    listVariables(model).map(({ path, shape }) => ({ name: path, shape, group: 'all' })),
+  );
+  const views = flatViews(layout, new Float32Array(layout.size));
+  for (const [path, values] of initVariables(model, 0)) views[path]!.set(values);
+  return { layout, views };
 }
 
 /** The task trained by peers/torch_gpt.py. */

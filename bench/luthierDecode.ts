@@ -1,14 +1,13 @@
 /** @file Timing of Luthier's greedy decoding of a GPT shape, one measurement per process; prints one line of JSON. */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { flatLayout, flatViews, prngKey } from '../src/compiler/index.js';
+import { prngKey } from '../src/compiler/index.js';
 import { GREEDY, GreedyDecoder, type Int32Tensor } from '../src/decoding/index.js';
 import { build } from '../src/hparams/index.js';
-import { initVariables, listVariables } from '../src/layers/index.js';
 import { compileOptions } from '../src/programs/options.js';
 import { Stepper } from '../src/programs/stepper.js';
 import { readMeasured } from './flags.js';
-import { gptModel } from './gptJob.js';
+import { gptModel, initialParams } from './gptJob.js';
 import { type DecodeResult, median } from './results.js';
 
 const { values: flags } = parseArgs({
@@ -26,15 +25,10 @@ const batch = Number(flags.batch);
 const numThreads = flags.threads === undefined ? undefined : Number(flags.threads);
 
 const model = build(gptModel(shape, precision));
-const layout = flatLayout(
-  listVariables(model).map(({ path, shape: dims }) => ({ name: path, shape: dims, group: 'all' })),
-);
-const views = flatViews(layout, new Float32Array(layout.size));
-for (const [path, values] of initVariables(model, 0)) views[path]!.set(values);
 const started = performance.now();
 const stepper = await Stepper.create({
   model,
-  params: { layout, views },
+  params: initialParams(model),
   rows: batch,
   seqlen: shape.context,
   rule: GREEDY,
