@@ -31,14 +31,15 @@ export const isFloat = ({ dtype }: tf.Tensor): boolean => dtype === 'float32';
 
 /**
  * Gradients by `xs` of the outputs on the current tape, with these cotangents; undefined for tensors that no output
- * depends on.
+ * depends on, and for integers and booleans: tfjs would follow a counter through the comparison that ends a loop.
  */
 export function gradientsWith(
   outputs: readonly tf.Tensor[],
   cotangents: readonly tf.Tensor[],
   xs: readonly tf.Tensor[],
 ): readonly (tf.Tensor | undefined)[] {
-  if (outputs.length === 0 || xs.length === 0) return xs.map(() => undefined);
+  const floats = xs.filter(isFloat);
+  if (outputs.length === 0 || floats.length === 0) return xs.map(() => undefined);
   const engine = tf.engine() as unknown as Differentiator;
   // A sum of the outputs times their cotangents, of which only the gradients are asked for.
   const weighted = (): tf.Tensor =>
@@ -47,7 +48,8 @@ export function gradientsWith(
       backwardsFunc: () => byNumber(cotangents.map((cotangent) => () => cotangent)),
       inputs: byNumber(outputs),
     });
-  return engine.gradients(weighted, [...xs], undefined, true).grads.map((gradient) => gradient ?? undefined);
+  const { grads } = engine.gradients(weighted, floats, undefined, true);
+  return xs.map((x) => (isFloat(x) ? (grads[floats.indexOf(x)] ?? undefined) : undefined));
 }
 
 /** Whether gradients are being recorded that nothing differentiates. */

@@ -205,6 +205,24 @@ export const programs: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>
       { maxSteps: 10 },
     ),
   ),
+  'a loop that ends by a counter or a sum, in a loop': graded(({ x, h }) =>
+    ops.scan(
+      (state: Tensor, input: Tensor) => {
+        const { a, n } = ops.whileLoop(
+          ({ a, n }) => tf.logicalAnd(tf.less(n, int(3)), tf.less(tf.sum(tf.abs(a)), 4)),
+          ({ a, n }) => ({
+            a: tf.add(a, tf.sin(tf.mul(a, input))) as Tensor,
+            n: tf.add(n, int(1)) as Tensor,
+          }),
+          { a: state, n: int(0) },
+          { maxSteps: 4 },
+        );
+        return [tf.tanh(a), n];
+      },
+      h,
+      x,
+    ),
+  ),
   'a condition that does not come to hold': graded(({ h }) =>
     ops.whileLoop(
       (state) => isPositive(tf.abs(state)),
