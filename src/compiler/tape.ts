@@ -21,12 +21,23 @@ export interface TapeKeeper {
   readonly state: { activeTape: TapeNode[]; readonly gradientDepth: number };
 }
 
-/** Gradients of `f` with respect to `xs`, to any order; zeros for those that it does not depend on. */
-export const gradientsBy = (f: () => tf.Tensor, xs: readonly tf.Tensor[], dy?: tf.Tensor): tf.Tensor[] =>
-  tf
+/**
+ * Partial derivatives of `f` with respect to each of `xs`, to any order; zeros for those that it does not depend on.
+ *
+ * @param f takes copies of `xs`. Within another gradient the tape also says how `xs` came to be, so that a derivative by `xs`
+ *   themselves would count what one of them, or `dy`, owes to another.
+ */
+export function gradientsBy(
+  f: (...xs: tf.Tensor[]) => tf.Tensor,
+  xs: readonly tf.Tensor[],
+  dy?: tf.Tensor,
+): tf.Tensor[] {
+  const copies = xs.map((x) => tf.clone(x));
+  return tf
     .engine()
-    .gradients(f, [...xs], dy, true)
+    .gradients(() => f(...copies), copies, dy, true)
     .grads.map((gradient, i) => gradient ?? tf.zerosLike(xs[i]!));
+}
 
 /** A tape, and tfjs's depths of nested gradients and kernels. */
 interface TapeState {

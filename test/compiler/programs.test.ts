@@ -42,12 +42,14 @@ test('the programs draw from all operations', () => {
   expect([...kernelSteps].sort()).toEqual(all.sort());
 });
 
-test('the programs have most operations, products of both kinds, and checkpoints', () => {
+test('the programs have most operations, products of both kinds, loops and checkpoints', () => {
   const used = new Set<string>();
   for (const steps of fc.sample(stepsArbitrary, { numRuns: 150, seed })) {
     const { graph } = traceProgram(differentiated(steps) as any, programInputs as any);
     for (const { op } of graph.nodes) used.add(op);
   }
   expect(used.size).toBeGreaterThan(80);
-  expect([...used]).toEqual(expect.arrayContaining(['BatchMatMul', 'Attention', 'AttentionGrad', 'Barrier']));
+  expect([...used]).toEqual(
+    expect.arrayContaining(['BatchMatMul', 'Attention', 'AttentionGrad', 'Barrier', 'Scan', 'Cond']),
+  );
 });

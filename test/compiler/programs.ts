@@ -10,11 +10,15 @@ import {
   withPrecision,
 } from '../../src/compiler/index.js';
 import { kernelSteps, runKernelStep } from './kernelOperations.js';
+import { type BodySteps, loops, type Made } from './programLoops.js';
 import { broadcasts, type Inputs, pairs, shapes, smooth, takesEmpty } from './programOperations.js';
 import { specials } from './specialOperations.js';
 import { floats, host, ints, weightedSum } from './values.js';
 
-/** One step: an operation on values made before; the numbers choose operands and axes, whatever there is. */
+/**
+ * One step: an operation on values made before; the numbers choose operands and axes, whatever there is. The next steps, as
+ * `n` says, are the body of a loop or choice.
+ */
 export interface Step {
   readonly op: string;
   readonly a: number;
@@ -41,6 +45,7 @@ export const stepsArbitrary = fc.array(
           ...Object.keys(shapes),
           ...Object.keys(pairs),
           ...Object.keys(specials),
+          ...Object.keys(loops),
           CHECKPOINT,
         ),
       },
@@ -87,25 +92,18 @@ export const programInputs: Inputs<HostTensor> = {
   key: host([2], [3, 4], 'int32'),
 };
 
-/** What a program gives. */
-interface Results {
-  /** Values that no later step may have used, and some in between. */
-  readonly values: Tensor[];
-  /** What special values gave, and operations without a gradient. */
-  readonly special: Tensor[];
-}
-
-/** Runs the steps. */
-function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Results {
+/** Runs the steps. @returns values that no later step may have used, and some in between */
+function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Made {
   const pool = [...inputs.floats];
   const special: Tensor[] = [];
+  // Later values are chosen more often: programs become deep.
+  const operand = (a: number): Tensor => pool[pool.length - 1 - (a % Math.min(pool.length, 6))]!;
   const run = ({ op, a, b, n }: Step): void => {
     if (op in specials) {
       special.push(specials[op]!(inputs.special, n));
       return;
     }
-    // Later values are chosen more often: programs become deep.
-    const x = pool[pool.length - 1 - (a % Math.min(pool.length, 6))]!;
+    const x = operand(a);
     if (x.size === 0 && !takesEmpty.has(op)) return;
     if (kernelSteps.includes(op)) {
       const results = runKernelStep(op, a + b, x, inputs);
@@ -123,9 +121,24 @@ function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Results {
   };
   const runAll = ([step, ...rest]: readonly Step[]): void => {
     if (step === undefined) return;
-    if (step.op !== CHECKPOINT) run(step);
-    else ops.checkpoint(runAll, policies[step.a % policies.length])(rest.splice(0, step.n));
+    const { op, a, n } = step;
+    if (op === CHECKPOINT) ops.checkpoint(runAll, policies[a % policies.length])(rest.splice(0, n));
+    else if (op in loops) repeat(step, rest.splice(0, 1 + (n % 4)));
+    else run(step);
     runAll(rest);
+  };
+  /** What is made in a body leaves it by the results of the loop alone. */
+  const repeat = ({ op, a, n }: Step, within: readonly Step[]): void => {
+    const body: BodySteps = (x) => {
+      const [values, others] = [pool.length, special.length];
+      pool.push(x);
+      runAll(within);
+      return { values: pool.splice(values).slice(1), special: special.splice(others) };
+    };
+    const x = operand(a);
+    const made = x.size === 0 ? body(x) : loops[op]!(x, body, n);
+    pool.push(...made.values.filter(fits));
+    special.push(...made.special);
   };
   runAll(steps);
   return { values: pool.slice(-3).concat(pool[Math.floor(pool.length / 2)]!), special };

@@ -109,7 +109,7 @@ export function differentiate(
       };
       // Here and not in the functions below: tfjs disposes of all that one of them makes but its result.
       const xs = saved.slice(0, differentiable);
-      const gradients = gradientsBy(() => value(...xs), xs, [dys].flat()[0]!);
+      const gradients = gradientsBy(value, xs, [dys].flat()[0]!);
       return Object.fromEntries(gradients.map((gradient, i) => [nameOf(i), () => gradient.clone()]));
     },
   });

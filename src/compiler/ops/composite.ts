@@ -86,13 +86,13 @@ function callGradient(
   attrs: Attrs,
   differentiable: number,
 ): tf.Tensor[] {
-  const xs = inputs.slice(0, differentiable);
-  const value = (): tf.Tensor => composite.decompose(inputs, attrs)[0]!;
+  const [xs, rest] = [inputs.slice(0, differentiable), inputs.slice(differentiable)];
+  const value = (...given: tf.Tensor[]): tf.Tensor => composite.decompose([...given, ...rest], attrs)[0]!;
   const backwardsFunc = (dys: tf.Tensor | tf.Tensor[]): Record<string, () => tf.Tensor> => {
     const weights = [dys].flat();
     // The sum of gradients times their cotangents: its gradients are the requested ones.
-    const weighted = (): tf.Tensor =>
-      gradientsBy(value, xs, dy)
+    const weighted = (cotangent: tf.Tensor, ...given: tf.Tensor[]): tf.Tensor =>
+      gradientsBy(value, given, cotangent)
         .map((gradient, i) => tf.sum(tf.mul(gradient, weights[i]!)) as tf.Tensor)
         .reduce((sum, term) => tf.add(sum, term));
     const gradients = runInPrecision(precisionOf(attrs), () => gradientsBy(weighted, [dy, ...xs]));
