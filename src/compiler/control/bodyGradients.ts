@@ -73,7 +73,7 @@ const NONE = {} as tf.Tensor;
  * Records an operation on tfjs's tape, if one is kept.
  *
  * @param gradientsOf gives the gradients by the inputs from the cotangents, which are undefined where zero; undefined where
- *   zero, too. Called once.
+ *   zero, too.
  * @param saved tape nodes whose saved tensors may be disposed of with the tape.
  */
 export function recordGradient(
@@ -85,12 +85,9 @@ export function recordGradient(
 ): void {
   if (!taping.isTapeOn()) return;
   const gradients = (dys: tf.Tensor | readonly tf.Tensor[]): Record<number, () => tf.Tensor> => {
-    let known: readonly (tf.Tensor | undefined)[] | undefined;
-    const all = (): readonly (tf.Tensor | undefined)[] => {
-      known ??= gradientsOf([dys].flat().map((dy) => (dy === NONE ? undefined : dy)));
-      return known;
-    };
-    return byNumber(inputs.map((input, i) => () => all()[i] ?? zerosOf(input)));
+    // Here and not in the functions below: tfjs disposes of all that one of them makes but its result.
+    const all = gradientsOf([dys].flat().map((dy) => (dy === NONE ? undefined : dy)));
+    return byNumber(inputs.map((input, i) => () => (all[i] ? tf.clone(all[i]) : zerosOf(input))));
   };
   taping.addTapeNode(
     name,

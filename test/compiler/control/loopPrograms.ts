@@ -223,6 +223,18 @@ export const programs: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>
       x,
     ),
   ),
+  'a carry, slices and a tensor from outside that are casts': graded(({ x, w, h }) => {
+    const [start, slices, outer] = [h, x, w].map((each) => tf.cast(each, 'float32')) as [
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    return ops.scan(
+      (state: Tensor, input: Tensor): [Tensor, []] => [cell(state, outer, input), []],
+      start,
+      slices,
+    )[0];
+  }),
   'a condition that does not come to hold': graded(({ h }) =>
     ops.whileLoop(
       (state) => isPositive(tf.abs(state)),
