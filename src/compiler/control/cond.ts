@@ -22,6 +22,8 @@ function recordCond(
   branches: readonly [Body, Body],
   operands: readonly tf.Tensor[],
 ): tf.Tensor[] {
+  // Between results that are all empty there is nothing to choose.
+  if (branches[0].outputs.length === 0) return [];
   const outer = branches.map((branch) => branch.outer);
   const inputs = [predicate, ...operands, ...outer.flat()];
   const standIns = (of: readonly tf.Tensor[]) => of.map((tensor) => newValue(specOf(tensor)));
