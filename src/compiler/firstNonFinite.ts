@@ -2,6 +2,7 @@
  * @file Origin of NaN and infinity: reruns a program with two flags per value, and follows non-finite results back to
  * the operation that produced them from finite operands.
  */
+import { withLoopsUnrolled } from './control/scan.js';
 import { readScope } from './gradientScopes.js';
 import { type Graph, type Node, newValue, type Value } from './ir.js';
 import { type OnnxOptions, runOnnx } from './onnx/onnxSession.js';
@@ -127,7 +128,7 @@ async function runFlagged(
  * Finds the operation that first made a result of `f` NaN or infinite: the first one, forward before backward, that
  * turns finite operands into such a value, or infinite ones into NaN. Only values that reach a result through other
  * non-finite ones count. Infinite constants are intended: a mask of -Infinity is not reported, nor is an infinity that
- * a select discards. The program runs on ONNX Runtime, whose rounding may differ from the engine's that produced the
+ * a select discards. Loops run turn by turn, and choices as both branches. The program runs on ONNX Runtime, whose rounding may differ from the engine's that produced the
  * value.
  *
  * @param f takes a structure of tensors like `inputs`.
@@ -139,7 +140,9 @@ export async function firstNonFinite(
   options: NonFiniteOptions = {},
 ): Promise<NonFinite | undefined> {
   const leaves = flattenTree<HostTensor>(inputs, isSpec as (value: unknown) => value is HostTensor);
-  const graph = eliminateDeadCode(withCallsKept(() => traceProgram(f, inputs)).graph);
+  const graph = eliminateDeadCode(
+    withLoopsUnrolled(() => withCallsKept(() => traceProgram(f, inputs))).graph,
+  );
   const given = new Map(graph.inputs.map((input, i) => [input, leaves[i]!.value.data]));
   const flags = await runFlagged(graph, given, options);
   for (const [input, data] of given) flags.set(input, flagsOf(data));

@@ -1,6 +1,6 @@
 /** @file The first operation that makes NaN or infinity is named, by layer, and nothing that was infinite on purpose. */
 import { expect, test } from 'vitest';
-import { firstNonFinite, tf, valueAndGrad, withScope } from '../../src/compiler/index.js';
+import { firstNonFinite, ops, tf, valueAndGrad, withScope } from '../../src/compiler/index.js';
 import { host } from './support.js';
 
 const x = host([2, 3], [1, 2, 3, 4, 0, 6]);
@@ -52,6 +52,41 @@ test('ignores masks of -Infinity, but not the operation that turns them into NaN
   });
   const computed = net((a) => tf.softmax(tf.add(a, tf.log(tf.cast(tf.greater(a, 3), 'float32')))));
   expect(await firstNonFinite(computed, { x: host([2, 3], [1, 2, 3, 4, 5, 6]) })).toBe(undefined);
+});
+
+test('names the operation in the body of a loop, and ignores the branch that is not taken', async () => {
+  const looped = net((a) => {
+    const [last] = ops.scan(
+      (state: tf.Tensor, row: tf.Tensor) => {
+        const next = ops.cond(
+          tf.greater(tf.min(row), 0),
+          (given: tf.Tensor) => withScope('net/b/body', () => tf.log(given) as tf.Tensor),
+          (given) => tf.abs(given),
+          row,
+        );
+        return [tf.add(state, next), []];
+      },
+      tf.zeros([3]) as tf.Tensor,
+      a,
+    );
+    return last;
+  });
+  expect(await firstNonFinite(looped, { x })).toBe(undefined);
+  expect(await firstNonFinite(looped, { x: host([2, 3], [1, 2, 3, 4, 5, 6]) })).toBe(undefined);
+  const shifted = net(
+    (a) =>
+      ops.scan(
+        (state: tf.Tensor, row: tf.Tensor) => [
+          withScope('net/b/body', () => tf.log(tf.sub(tf.add(state, row), 4)) as tf.Tensor),
+          [],
+        ],
+        tf.zeros([3]) as tf.Tensor,
+        a,
+      )[0],
+  );
+  expect(await firstNonFinite(shifted, { x })).toMatchObject({
+    ...{ layer: 'net/b/body', op: 'Log', value: 'NaN', spec: 'float32[3]' },
+  });
 });
 
 test('names a non-finite input', async () => {

@@ -8,7 +8,7 @@ import * as tf from '../tfjs.js';
 import { isTracing, recordBodies } from '../tracing.js';
 import { type Body, traceBody } from './body.js';
 import { differentiating, gradientsWith, isFloat, recordGradient, specOf, zerosOf } from './bodyGradients.js';
-import { sameCarry, scan } from './scan.js';
+import { isUnrolling, sameCarry, scan } from './scan.js';
 
 /** Requires a scalar bool. */
 function expectsPredicate(what: string, predicate: unknown): asserts predicate is tf.Tensor {
@@ -120,9 +120,17 @@ export function cond<A extends Tree<tf.Tensor>, R extends Tree<tf.Tensor>>(
         expectsSame(...(results.map(leavesOf) as [Leaf<tf.Tensor>[], Leaf<tf.Tensor>[]]));
       return leavesOf(result).flatMap(({ value }) => (value.size > 0 ? [value] : []));
     });
+  let next = 0;
+  if (isUnrolling()) {
+    const [made, other] = [onTrue(operands), onFalse(operands)];
+    expectsSame(leavesOf(made), leavesOf(other));
+    const others = leavesOf(other);
+    return mapTree<tf.Tensor, tf.Tensor>(made, isTensor, (leaf) =>
+      tf.where(predicate, leaf, others[next++]!.value),
+    ) as R;
+  }
   const branches = [trace(onTrue), trace(onFalse)] as [Body, Body];
   const outputs = recordCond(predicate, branches, []);
-  let next = 0;
   return mapTree<tf.Tensor, tf.Tensor>(results[0]!, isTensor, ({ size, shape, dtype }) =>
     size > 0 ? outputs[next++]! : tf.zeros([...shape], dtype as 'float32'),
   ) as R;

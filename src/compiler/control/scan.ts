@@ -25,6 +25,22 @@ interface Turns {
   readonly reverse: boolean;
 }
 
+let areUnrolled = false;
+
+/** Whether loops are traced turn by turn, and choices as both branches. */
+export const isUnrolling = (): boolean => areUnrolled;
+
+/** Traces with every loop turn by turn, so that what is computed in bodies are nodes of the program. */
+export function withLoopsUnrolled<T>(trace: () => T): T {
+  const outer = areUnrolled;
+  areUnrolled = true;
+  try {
+    return trace();
+  } finally {
+    areUnrolled = outer;
+  }
+}
+
 /** One turn on flat tensors: from carries and slices of the xs to carries and ys. */
 type Turn = (carry: readonly tf.Tensor[], slices: readonly tf.Tensor[]) => [tf.Tensor[], tf.Tensor[]];
 
@@ -272,7 +288,7 @@ export function scan<C extends Tree<tf.Tensor>, X extends Tree<tf.Tensor>, Y ext
   const leaves = (tree: Tree<tf.Tensor>): tf.Tensor[] =>
     flattenTree<tf.Tensor>(tree, isTensor).map(({ value }) => value);
   const run =
-    turns.length > 1 && isTracing() && !options.unroll
+    turns.length > 1 && isTracing() && !options.unroll && !areUnrolled
       ? recorded
       : turns.length === 0
         ? shapesOnly

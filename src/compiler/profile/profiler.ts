@@ -24,6 +24,36 @@ export interface PartTime {
 /** Numbers per span, as the runtime writes them: thread, step, part, from, to. */
 const WORDS = 5;
 
+/** How often each part ran: a thread runs the parts of a step once, or once for each block of rows, between two waits. */
+class Visits {
+  private readonly current = new Map<number, { readonly step: number; readonly parts: Set<number> }>();
+  private readonly byStep = new Map<number, Map<number, Map<number, number>>>();
+
+  add(thread: number, step: number, part: number): void {
+    if (part < 0) {
+      this.current.delete(thread);
+      return;
+    }
+    let visit = this.current.get(thread);
+    if (visit?.step !== step) {
+      visit = { step, parts: new Set() };
+      this.current.set(thread, visit);
+    }
+    if (visit.parts.has(part)) return;
+    visit.parts.add(part);
+    const parts = this.byStep.get(step) ?? new Map<number, Map<number, number>>();
+    const threads = parts.get(part) ?? new Map<number, number>();
+    threads.set(thread, (threads.get(thread) ?? 0) + 1);
+    this.byStep.set(step, parts.set(part, threads));
+  }
+
+  /** The count of the thread that ran the part most often: not every one has a share. */
+  *counts(): Generator<[step: number, part: number, count: number]> {
+    for (const [step, parts] of this.byStep)
+      for (const [part, threads] of parts) yield [step, part, Math.max(...threads.values())];
+  }
+}
+
 /** Profile of one program. */
 export class ProgramProfile {
   runs = 0;
@@ -65,21 +95,18 @@ export class ProgramProfile {
     if (spans.length === 0) return;
     this.last = spans;
     const ends = new Map<number, { from: number; to: number }>();
-    const taken = new Set<PartTime>();
+    const visits = new Visits();
     for (let i = 0; i < spans.length; i += WORDS) {
       const [thread, step, part] = [spans[i]!, spans[i + 1]!, spans[i + 2]!];
       const [from, to] = [spans[i + 3]!, spans[i + 4]!];
       const end = ends.get(thread);
       if (end === undefined) ends.set(thread, { from, to });
       else end.to = to;
+      visits.add(thread, step, part);
       if (part < 0) this.waitingSeconds += to - from;
-      else {
-        const time = this.steps[step]![part]!;
-        time.seconds += to - from;
-        taken.add(time);
-      }
+      else this.steps[step]![part]!.seconds += to - from;
     }
-    for (const time of taken) time.count += times;
+    for (const [step, part, count] of visits.counts()) this.steps[step]![part]!.count += count;
     const all = [...ends.values()];
     const inside = Math.max(...all.map(({ to }) => to)) - Math.min(...all.map(({ from }) => from));
     this.insideSeconds += inside;

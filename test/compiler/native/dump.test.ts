@@ -2,7 +2,15 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { CompilerError, compile, tf, valueAndGrad, withScope } from '../../../src/compiler/index.js';
+import {
+  CompilerError,
+  compile,
+  ops,
+  type Tensor,
+  tf,
+  valueAndGrad,
+  withScope,
+} from '../../../src/compiler/index.js';
 import { graphText } from '../../../src/compiler/native/dump/graphText.js';
 import { unitsText } from '../../../src/compiler/native/dump/unitText.js';
 import { dumpTexts, writeDump } from '../../../src/compiler/native/dump/writeDump.js';
@@ -165,6 +173,37 @@ describe('texts', () => {
         expect(apart || to! < otherFrom! || otherTo! < from!).toBe(true);
       }
     }
+  });
+
+  it('of loops and branches: their steps are indented', () => {
+    const loop = ({ x }: any): any =>
+      ops.scan(
+        (state: Tensor, row: Tensor) => [
+          ops.cond(
+            tf.greater(tf.sum(row), 0),
+            (given: Tensor) => tf.exp(given),
+            (given: Tensor) => tf.sin(given),
+            state,
+          ),
+          [],
+        ],
+        tf.ones([8]),
+        x,
+      )[0];
+    const { 'steps.txt': text } = dumpTexts(lowered(loop, { x: { shape: [5, 2], dtype: 'float32' } }));
+    const heads = text!.split('\n').filter((line) => /turns of|only if|step/.test(line));
+    expect(heads.map((line) => line.replace(/%\d+/, '%n').replace(/threads.*/, 'threads'))).toEqual([
+      'step 0 (only once its inputs have changed): threads',
+      '5 turns of',
+      '  step 1: threads',
+      '  step 2: add the threads',
+      '  step 3: threads',
+      '  only if %n is true:',
+      '    step 4: threads',
+      '  only if %n is false:',
+      '    step 5: threads',
+      'step 6: threads',
+    ]);
   });
 
   it('of a program that does nothing', () => {

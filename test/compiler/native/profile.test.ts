@@ -116,16 +116,19 @@ describe('a profile', () => {
       ['b', 5, 1],
     ]);
     expect(profile).toMatchObject({ runs: 1, seconds: 8, insideSeconds: 6, waitingSeconds: 3 });
-    profile.add(8, 3, spans.subarray(0, 15));
+    // Two runs, the second of which waits for the first, and a part that is done in two blocks.
+    const again = [0, 0, -1, 16, 17, 0, 0, 0, 17, 18, 0, 0, 0, 18, 20];
+    profile.add(8, 2, Float64Array.from([...spans.subarray(0, 15), ...again]));
     expect(profile.times.map(({ seconds, count }) => [seconds, count])).toEqual([
-      [6, 4],
-      [8, 4],
+      [9, 3],
+      [8, 2],
     ]);
-    expect(profile).toMatchObject({ runs: 4, seconds: 16, insideSeconds: 12, waitingSeconds: 4 });
-    expect([...profile.lastRun()]).toEqual([
+    expect(profile).toMatchObject({ runs: 3, seconds: 16, insideSeconds: 16, waitingSeconds: 5 });
+    expect([...profile.lastRun()].slice(0, 4)).toEqual([
       { thread: 0, part: a, from: 10, to: 12 },
       { thread: 0, part: null, from: 12, to: 13 },
       { thread: 0, part: b, from: 13, to: 16 },
+      { thread: 0, part: null, from: 16, to: 17 },
     ]);
   });
 
@@ -184,6 +187,50 @@ describe.skipIf(!hasCompiler)('machine code', () => {
       for (const [i, { from }] of own.slice(1).entries()) expect(from).toBe(own[i]!.to);
     }
   });
+
+  it.each([1, 2])(
+    'counts each turn of a loop, and the turns that take a branch, on %i threads',
+    async (threads) => {
+      const profiler = new Profiler();
+      const f = ({ x, w }: any): any =>
+        ops.scan(
+          (state: tf.Tensor, row: tf.Tensor) => {
+            const next = tf.tanh(tf.matMul(state, w)) as tf.Tensor;
+            const isLarge = tf.greater(tf.sum(row), 10);
+            return [
+              next,
+              ops.cond(
+                isLarge,
+                (given) => tf.exp(given),
+                (given) => tf.sin(given),
+                next,
+              ),
+            ];
+          },
+          tf.ones([4, 8]),
+          x,
+        )[1];
+      const inputs = {
+        x: { shape: [5, 2], dtype: 'float32' },
+        w: { shape: [8, 8], dtype: 'float32' },
+      } as const;
+      const executable = await compile(f, inputs, {
+        engine: 'native',
+        name: 'loop',
+        numThreads: threads,
+        profiler,
+      });
+      opened.push(executable);
+      const call = executable.bind({
+        inputs: { x: Float32Array.of(9, 9, 0, 0, 9, 9, 1, 1, 1, 1), w: new Float32Array(64).fill(0.1) },
+      });
+      for (let i = 0; i < 3; i++) await call.run(2);
+      const [profile] = profiler.programs;
+      const countOf = (label: string) => profile!.times.find(({ part }) => part.label === label)!.count;
+      expect(profile!.runs).toBe(6);
+      expect(['4x8 by 8x8', 'Exp', 'Sin'].map(countOf)).toEqual([6 * 5, 6 * 2, 6 * 3]);
+    },
+  );
 
   it('is compared with the memory bandwidth', async () => {
     expect(await memoryBandwidth(2)).toBeGreaterThan(0);

@@ -6,7 +6,7 @@ import type { Packing } from '../stages.js';
 import { rowLength } from '../storage.js';
 import type { Accumulator, Step } from '../threadSteps.js';
 import type { Unit } from '../units.js';
-import { type Buffer, storageBytes } from '../views.js';
+import { type Buffer, type Loop, storageBytes } from '../views.js';
 import { bufferName, unitLines } from './unitText.js';
 
 const packingText = ({ unit: { b, k, n }, precision }: Packing): string =>
@@ -40,14 +40,26 @@ function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
   }
 }
 
-/** Prints the steps in order; every thread runs its share of each. */
+/** What the steps of a loop, or of a branch, run under. */
+function loopText({ length, predicate }: Loop): string {
+  if (predicate === undefined) return `${length} turns of`;
+  return `only if ${bufferName(predicate.view.buffer)} is ${predicate.holds}:`;
+}
+
+/** Prints the steps in order, those of loops and branches indented; every thread runs its share of each. */
 export function stepsText(plan: NativePlan): string {
-  const { steps, onceSteps } = plan.plan;
+  const { steps, loops, onceSteps } = plan.plan;
   const lines = steps.flatMap((step, i) => {
+    const around = loops.filter(({ first, end }) => i >= first && i < end);
+    const indented = (depth: number, texts: readonly string[]): string[] =>
+      texts.map((text) => '  '.repeat(depth) + text);
+    const begun = around.flatMap(({ loop, first }, depth) =>
+      first === i ? indented(depth, [loopText(loop)]) : [],
+    );
     const barrier = i > 0 && steps[i - 1]!.epoch !== step.epoch ? ['-- barrier --'] : [];
     const [head, ...rest] = stepLines(step, plan);
     const when = i < onceSteps ? ' (only once its inputs have changed)' : '';
-    return [...barrier, `step ${i}${when}: ${head}`, ...rest];
+    return [...barrier, ...begun, ...indented(around.length, [`step ${i}${when}: ${head}`, ...rest])];
   });
   return `${lines.join('\n')}\n`;
 }

@@ -204,6 +204,7 @@ static void take_steps(void *argument, int thread, int threads) {
       if (stops(p, &frame, &barrier, round - 1)) return;
       if (thread == 0) go_on(p, round);
       lt_barrier();
+      if (frame.timeline != NULL) lt_mark(frame.timeline, -1);
     }
     const int64_t first = p->stale ? 0 : p->text->once_steps;
     const lt_loop *const loops = p->text->loops;
