@@ -2,7 +2,7 @@
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { oneProcess, project, startCommand, temporaryDirectory } from '../command.js';
 import { answers } from '../fixtures/faults/experiments/answers.js';
 import { readEvents } from '../summaries/readEvents.js';
@@ -237,9 +237,11 @@ test('where nothing can be saved, the error is still that of the run', async () 
     faults,
   );
   await stepReached(directory, 2, training);
-  // The run may be writing there.
-  rmSync(join(directory, 'checkpoints'), { recursive: true, maxRetries: 10 });
-  writeFileSync(join(directory, 'checkpoints'), '');
+  // The run may be writing there: it makes the directory again where a save comes between the two.
+  await vi.waitFor(() => {
+    rmSync(join(directory, 'checkpoints'), { recursive: true, force: true });
+    writeFileSync(join(directory, 'checkpoints'), '');
+  });
   const { code, stdout, stderr } = await training.finished;
   expect(code, stdout).toBe(1);
   expect(stderr).toContain(`${directory}/checkpoints`);
