@@ -11,7 +11,8 @@ if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; 
   exit 1
 fi
 
-mkdir -p "$peers"
+# Luthier runs no code from a cache that others could write to, and the peers stand in that cache.
+(umask 077 && mkdir -p "$peers")
 [[ -x "$peers/venv/bin/python" ]] || python3 -m venv "$peers/venv"
 "$peers/venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
 
