@@ -21,7 +21,7 @@ import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import { Stepper, type StepperOptions } from '../../src/programs/stepper.js';
 import { type FlatParams, paramSpecs } from '../../src/programs/taskState.js';
 import { engines } from '../compiler/engines.js';
-import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { hasCompiler, sharedBytes } from '../compiler/native/compilerSupport.js';
 
 const [V, D, SEQLEN] = [23, 16, 40];
 
@@ -248,4 +248,17 @@ test('a prompt of one token', async () => {
   });
   expect(output.outputIds.data[0]).toBe(7);
   expect(output.outputIds.data.length).toBe(5);
+});
+
+test.skipIf(!hasCompiler)('steps and prompts multiply by the same packed weights', async () => {
+  const before = await sharedBytes();
+  const stepper = await stepperOf({ engine: 'native' });
+  const [ids, prompts] = [Int32Array.from([7, 8, 9]), new Int32Array(3 * SEQLEN).fill(4)];
+  await stepper.extendDrawing(ids, 0, 1);
+  const packed = (await sharedBytes()) - before;
+  expect(packed).toBeGreaterThan(0);
+  await stepper.prefill(prompts, SEQLEN);
+  expect((await sharedBytes()) - before).toBe(packed);
+  await stepper.dispose();
+  expect(await sharedBytes()).toBe(before);
 });

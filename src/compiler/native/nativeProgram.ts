@@ -99,6 +99,8 @@ class Program implements Backend {
   private stale = false;
   /** Runs share the program's memory. */
   private readonly turns = new Turns();
+  /** The arrays of the last run: the library knows by their addresses what persistent results were made of. */
+  protected lastArrays: readonly unknown[] = [];
 
   constructor(
     private readonly functions: ProgramFunctions,
@@ -132,6 +134,7 @@ class Program implements Backend {
         request.table[0] = BigInt(times);
         request.table[1] = BigInt(this.stale);
         this.stale = false;
+        this.lastArrays = arrays;
         const { profile } = this.options;
         const before = performance.now();
         const result = await this.functions.run(
@@ -184,7 +187,7 @@ class Program implements Backend {
     this.disposed = true;
     await this.turns.ended();
     await this.functions.destroy(this.handle);
-    this.kept = [];
+    this.kept = this.lastArrays = [];
   }
 
   private check(

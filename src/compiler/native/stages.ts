@@ -8,8 +8,6 @@ import type { Buffer, Loop } from './views.js';
 export interface Packing {
   readonly unit: ProductUnit;
   readonly precision: Precision;
-  /** Offset in the program's memory in bytes; set by memory planning. */
-  offset: number;
 }
 
 /** Units on the same rows, run block by block without a barrier between the units. */
@@ -163,7 +161,7 @@ class Scheduler {
   /** Packs a product's right operand before the open chain, once for all of its readers. */
   private pack(unit: LoopUnit | ProductUnit): void {
     if (unit.kind !== 'product' || this.packings.some((known) => samePacking(known.unit, unit))) return;
-    const packing: Packing = { unit, precision: unit.precision, offset: -1 };
+    const packing: Packing = { unit, precision: unit.precision };
     this.packings.push(packing);
     if (this.isKept(unit.b.buffer)) {
       this.keptPackings.push(packing);

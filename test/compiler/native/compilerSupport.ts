@@ -4,7 +4,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { open } from '../../../src/compiler/native/library.js';
 import { findCompiler } from '../../../src/compiler/native/toolchain/compiler.js';
+import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';
 
 const found = await findCompiler(process.env);
 
@@ -21,6 +23,14 @@ export function compilerPath(): string {
 export const runtimeSources = fileURLToPath(
   new URL('../../../src/compiler/native/runtime/', import.meta.url),
 );
+
+/** Bytes of packed operands that all programs of the process share at present. */
+export async function sharedBytes(): Promise<number> {
+  const toolchain = await openToolchain();
+  if ('reason' in toolchain) throw new Error(toolchain.reason);
+  const [bytes] = await open(toolchain.runtime.library, 'int64_t lt_shared_bytes()');
+  return Number(bytes!());
+}
 
 /** Runs a program to its end; the error of one that fails says what it wrote. */
 export const execute = promisify(execFile);

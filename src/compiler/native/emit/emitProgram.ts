@@ -1,12 +1,12 @@
 /** @file C text of a program: its functions, and tables of steps and their memory. */
 import type { ProductUnit } from '../products.js';
-import { type Chain, type Schedule, samePacking } from '../stages.js';
+import { type Chain, type Packing, type Schedule, samePacking } from '../stages.js';
 import type { Plan } from '../threadSteps.js';
 import { Functions, type Needs } from './cFunctions.js';
-import { precisionName } from './cNames.js';
+import { precisionName, typeName } from './cNames.js';
 import { StepWriter } from './emitStep.js';
 import { LoopTable } from './loopTable.js';
-import type { Place } from './pointers.js';
+import { type Place, placeOf } from './pointers.js';
 
 /** Results of memory planning. */
 export interface MemoryPlan {
@@ -37,6 +37,14 @@ const table = (declaration: string, rows: readonly string[], none: string): stri
 const [LOOPS, STEPS] = ['LT_LOOPS', 'LT_STEPS'];
 export const PROGRAM_SECTIONS: readonly string[] = [LOOPS, STEPS];
 
+/** A row of the table of packed operands. Programs share those that persist, of matrices in inputs. */
+function packingRow({ unit: { b, k, n }, precision }: Packing, isKept: boolean): string {
+  const place = isKept ? placeOf(b.buffer, b.offset) : undefined;
+  const input =
+    place?.space === 'input' ? [1, place.index, typeName(b.buffer), place.offset, b.rs, b.cs] : [0];
+  return `{${[precisionName(precision), k, n, ...input].join(', ')}}`;
+}
+
 /** Writes the program. Only numbers reach the text: names of variables and layers stay out. */
 export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryPlan): string {
   const loops = new Functions('loop');
@@ -59,9 +67,10 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     return `{${name}, ${first}, ${waits ? 1 : 0}}`;
   });
   const turns = loopTable.rows();
-  const packingRows = packings.map(
-    ({ unit, precision }) => `{${precisionName(precision)}, ${unit.k}, ${unit.n}}`,
+  const kept = new Set(
+    plan.steps.slice(0, plan.onceSteps).flatMap((step) => (step.kind === 'pack' ? step.packings : [])),
   );
+  const packingRows = packings.map((packing) => packingRow(packing, kept.has(packing)));
   return [
     '#include "program.h"\n',
     `#ifdef ${LOOPS}\n`,

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "program.h"
 
+#include "sharedOperands.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,6 +20,9 @@ typedef struct {
   /* Offsets into the memory block. */
   int64_t arena, workspace, threads_at, thread_bytes, scratch_at, row_at, work_at, accumulators_at, accumulator_stride;
   int64_t *packed;
+  lt_operand *operands; /* those packings that are shared, as the present run has them */
+  lt_shared **shared;
+  int64_t shared_count;
   void **pointers;
   char **bases;   /* pointers without what turns add */
   int64_t *turns; /* of each loop */
@@ -42,6 +47,9 @@ static int64_t place(const program *p, int64_t *end, int64_t bytes) {
   return at;
 }
 
+/* With guards, every packed operand is a region of the program's own. */
+static int is_shared(const program *p, const lt_packing *packing) { return packing->shared && !p->guard; }
+
 /* Assigns offsets to all regions; returns the total bytes. */
 static int64_t lay_out(program *p) {
   const lt_program_text *text = p->text;
@@ -49,7 +57,7 @@ static int64_t lay_out(program *p) {
   p->arena = place(p, &end, text->arena_bytes);
   for (int64_t i = 0; i < text->packing_count; i++) {
     const lt_packing *packing = &text->packings[i];
-    p->packed[i] = place(p, &end, lt_packed_bytes(packing->precision, packing->k, packing->n));
+    if (!is_shared(p, packing)) p->packed[i] = place(p, &end, lt_packed_bytes(packing->precision, packing->k, packing->n));
   }
   p->workspace = place(p, &end, text->workspace_bytes());
   p->threads_at = end;
@@ -71,6 +79,8 @@ void *lt_open(const lt_program_text *text, int threads, const void *const *const
   p->text = text;
   p->threads = threads;
   p->packed = calloc(text->packing_count + 1, sizeof *p->packed);
+  p->operands = calloc(text->packing_count + 1, sizeof *p->operands);
+  p->shared = calloc(text->packing_count + 1, sizeof *p->shared);
   p->pointers = calloc(text->place_count + 1, sizeof *p->pointers);
   p->bases = calloc(text->place_count + 1, sizeof *p->bases);
   p->turns = calloc(text->loop_count + 1, sizeof *p->turns);
@@ -79,9 +89,11 @@ void *lt_open(const lt_program_text *text, int threads, const void *const *const
   for (int64_t i = 0; i < text->place_count; i++)
     if (text->places[i].space == LT_CONSTANT) constant_count = lt_larger(constant_count, text->places[i].index + 1);
   p->constants = calloc(constant_count + 1, sizeof *p->constants);
-  if (!p->packed || !p->pointers || !p->bases || !p->turns || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
+  if (!p->packed || !p->operands || !p->shared || !p->pointers || !p->bases || !p->turns || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
   for (int64_t i = 0; i < constant_count; i++) p->constants[i] = constants[i];
   p->guard = getenv("LUTHIER_GUARD_PAGES") == NULL ? 0 : sysconf(_SC_PAGESIZE);
+  for (int64_t i = 0; i < text->packing_count; i++)
+    if (is_shared(p, &text->packings[i])) p->packed[i] = p->shared_count++;
   p->memory_bytes = lay_out(p);
   p->memory = lt_allocate(p->memory_bytes);
   p->stale = 1;
@@ -94,7 +106,10 @@ void lt_close(void *handle) {
   program *p = handle;
   if (p == NULL) return;
   lt_release(p->memory, p->memory_bytes);
+  if (p->shared != NULL) lt_unshare(p->shared, p->shared_count);
   free(p->packed);
+  free(p->operands);
+  free(p->shared);
   free(p->pointers);
   free(p->bases);
   free(p->turns);
@@ -119,6 +134,25 @@ static char *slice_of(void *const *arrays, const int64_t *strides, int64_t index
   return (char *)arrays[index] + (strides == NULL ? 0 : round * strides[index]);
 }
 
+/* Finds the shared operands of a request; returns 0 where memory is short. An input that is another one in each run has
+   an operand that no other program knows. */
+static int share(program *p) {
+  const lt_request *request = p->request;
+  for (int64_t i = 0; i < p->text->packing_count; i++) {
+    const lt_packing *q = &p->text->packings[i];
+    if (!is_shared(p, q)) continue;
+    const int moves = request->input_strides != NULL && request->input_strides[q->input] != 0;
+    const void *data = moves ? (const char *)&p->packed[i] : (const char *)p->inputs[q->input] + q->offset;
+    p->operands[p->packed[i]] = (lt_operand){{data, q->type, q->rs, q->cs}, q->precision, q->k, q->n};
+  }
+  return p->shared_count == 0 || lt_share(p->shared, p->operands, p->shared_count);
+}
+
+static char *packed_operand(const program *p, int64_t index) {
+  if (!is_shared(p, &p->text->packings[index])) return p->memory + p->packed[index];
+  return lt_shared_data(p->shared[p->packed[index]]);
+}
+
 static void resolve(program *p, int64_t round) {
   const lt_request *request = p->request;
   for (int64_t i = 0; i < p->text->place_count; i++) {
@@ -130,7 +164,7 @@ static void resolve(program *p, int64_t round) {
       case LT_INPUT: base = slice_of(p->inputs, request->input_strides, place->index, round); break;
       case LT_OUTPUT: base = slice_of(p->outputs, request->output_strides, place->index, round); break;
       case LT_CONSTANT: base = (char *)p->constants[place->index]; break;
-      case LT_PACKED: base = p->memory + p->packed[place->index]; break;
+      case LT_PACKED: base = packed_operand(p, place->index); break;
       case LT_WORKSPACE: base = p->memory + p->workspace; break;
       default: break;
     }
@@ -262,6 +296,10 @@ int lt_run(void *handle, void *const *inputs, void *const *outputs, const lt_req
   p->inputs = inputs;
   p->outputs = outputs;
   p->request = request;
+  if (!share(p)) {
+    p->stale = 1;
+    return 1;
+  }
   resolve(p, 0);
   if (request->times < 1) return 0;
   lt_team_run(p->threads, take_steps, p);

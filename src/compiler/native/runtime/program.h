@@ -86,6 +86,10 @@ typedef struct {
 typedef struct {
   int32_t precision;
   int64_t k, n;
+  /* Where it persists between runs and is packed from an input: that input, so that programs can share it. */
+  int32_t shared;
+  int32_t input, type;
+  int64_t offset, rs, cs; /* bytes, elements */
 } lt_packing;
 
 /* A program's data, without its code. */
@@ -199,5 +203,7 @@ int lt_run(void *program, void *const *inputs, void *const *outputs, const lt_re
 void lt_close(void *program);
 /* The spans of the last run, up to `capacity` of them, as thread, step, part, from, to; returns their total number. */
 int64_t lt_spans(void *program, double *spans, int64_t capacity);
+/* Bytes of packed operands that programs share at present (runtime/sharedOperands.c). */
+int64_t lt_shared_bytes(void);
 
 #endif

@@ -1,0 +1,109 @@
+/** @file Programs that multiply by the same frozen inputs pack them once, in memory that they share. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { compile, type HostTensor } from '../../../src/compiler/index.js';
+import { floats } from '../support.js';
+import { hasCompiler, sharedBytes } from './compilerSupport.js';
+import { f32, tf } from './plans.js';
+
+const [depth, columns] = [48, 96];
+/** Bytes of the packed operand: this many columns are whole panels of every kernel. */
+const PACKED = depth * columns * 4;
+
+/** [rows, depth] times w, in a program of its own. */
+const product = (rows: number, frozen = ['w']) =>
+  compile(
+    ({ x, w }: any) => ({ y: tf.matMul(x, w) }),
+    { x: f32(rows, depth), w: f32(depth, columns) },
+    {
+      ...{ engine: 'native', numThreads: 2, name: `product of ${rows}` },
+      frozen,
+    },
+  );
+
+const weights = (seed: number) => floats([depth, columns], -1, 1, seed).data as Float32Array;
+
+function boundTo(executable: Awaited<ReturnType<typeof product>>, rows: number, w: Float32Array) {
+  const call = executable.bind({ inputs: { x: floats([rows, depth], -1, 1, rows).data, w } });
+  return async () => [...((await call.run()) as { y: HostTensor }).y.data];
+}
+
+/** What a program gives that packs w anew in each run. */
+async function expected(rows: number, w: Float32Array): Promise<number[]> {
+  const plain = await product(rows, []);
+  const y = await boundTo(plain, rows, w)();
+  await plain.dispose();
+  return y;
+}
+
+describe.skipIf(!hasCompiler)('packed operands', () => {
+  // Programs of other files in this process may share some, too.
+  let before = 0;
+  beforeEach(async () => {
+    before = await sharedBytes();
+  });
+  const moreBytes = async () => (await sharedBytes()) - before;
+
+  it('are shared by programs of few rows and of many, until the last one is disposed of', async () => {
+    const w = weights(1);
+    const [few, many] = [await product(2), await product(64)];
+    expect(await moreBytes()).toBe(0);
+    expect(await boundTo(few, 2, w)()).toEqual(await expected(2, w));
+    expect(await moreBytes()).toBe(PACKED);
+    const runMany = boundTo(many, 64, w);
+    expect(await runMany()).toEqual(await expected(64, w));
+    expect(await moreBytes()).toBe(PACKED);
+    await few.dispose();
+    expect(await runMany()).toEqual(await expected(64, w));
+    expect(await moreBytes()).toBe(PACKED);
+    await many.dispose();
+    expect(await moreBytes()).toBe(0);
+  });
+
+  it('are those of other arrays, or of another layout, in memory of their own', async () => {
+    const [w, other] = [weights(1), weights(2)];
+    const [one, two] = [await product(2), await product(3)];
+    const runs = [boundTo(one, 2, w), boundTo(two, 3, other), boundTo(two, 3, w)] as const;
+    expect([await runs[0](), await runs[1]()]).toEqual([await expected(2, w), await expected(3, other)]);
+    expect(await moreBytes()).toBe(2 * PACKED);
+    // The program leaves the one for the other.
+    expect(await runs[2]()).toEqual(await expected(3, w));
+    expect(await moreBytes()).toBe(PACKED);
+    const transposed = await compile(
+      ({ x, w }: any) => ({ y: tf.matMul(x, w, false, true) }),
+      { x: f32(2, depth), w: f32(columns, depth) },
+      { engine: 'native', frozen: ['w'], name: 'transposed' },
+    );
+    const y = await boundTo(transposed, 2, w)();
+    expect(y).not.toEqual(await expected(2, w));
+    expect(await moreBytes()).toBe(2 * PACKED);
+    for (const executable of [one, two, transposed]) await executable.dispose();
+    expect(await moreBytes()).toBe(0);
+  });
+
+  it('follow what has changed, in each program that is told', async () => {
+    const w = weights(1);
+    const [few, many] = [await product(2), await product(64)];
+    const [runFew, runMany] = [boundTo(few, 2, w), boundTo(many, 64, w)];
+    await Promise.all([runFew(), runMany()]);
+    w.set(weights(5));
+    for (const executable of [few, many]) executable.refresh();
+    // At the same time: runs of the process's threads take turns.
+    expect(await Promise.all([runMany(), runFew()])).toEqual([await expected(64, w), await expected(2, w)]);
+    for (const executable of [few, many]) await executable.dispose();
+  });
+
+  it('of an input that is another one in each run of a call are shared with no program', async () => {
+    const [w, stacked] = [weights(1), new Float32Array([...weights(1), ...weights(2), ...weights(3)])];
+    const [one, moving] = [await product(2), await product(64)];
+    const run = boundTo(one, 2, w);
+    await run();
+    const x = floats([64, depth], -1, 1, 64).data as Float32Array;
+    const call = moving.bind({ inputs: { x, w: stacked }, runs: 3 });
+    const { y } = (await call.run(3)) as { y: HostTensor };
+    const parts = [1, 2, 3].map((seed) => expected(64, weights(seed)));
+    expect([...y.data]).toEqual((await Promise.all(parts)).flat());
+    expect(await moreBytes()).toBe(2 * PACKED);
+    expect(await run()).toEqual(await expected(2, w));
+    for (const executable of [one, moving]) await executable.dispose();
+  });
+});
