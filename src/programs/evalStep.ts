@@ -1,5 +1,12 @@
 /** @file Evaluation steps, one for each shape of batches: compiled, or op by op under --debug=eager. */
-import { type BoundCall, compile, firstNonFinite, type HostTensor, runEagerly } from '../compiler/index.js';
+import {
+  type BoundCall,
+  compile,
+  type Executable,
+  firstNonFinite,
+  type HostTensor,
+  runEagerly,
+} from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
 import {
   type EvalOutputs,
@@ -32,6 +39,7 @@ export class EvalStep {
     private readonly params: FlatParams,
     private readonly buffers: BatchBuffers,
     private readonly call: Pick<BoundCall, 'problemOf' | 'run'>,
+    private readonly executable?: Executable,
   ) {}
 
   /** @param runs batches that are expected in all. */
@@ -50,12 +58,17 @@ export class EvalStep {
     const executable = await compile(
       step,
       { params: paramSpecs(params), batch: buffers.specs },
-      compileOptions(options, 'eval_step', runs),
+      { ...compileOptions(options, 'eval_step', runs), frozen: ['params'] },
     );
     const call = executable.bind({
       inputs: { params: params.views, batch: buffers.arrays },
     });
-    return new EvalStep(options, task, params, buffers, call);
+    return new EvalStep(options, task, params, buffers, call, executable);
+  }
+
+  /** Must be called after the parameters have changed. */
+  refresh(): void {
+    this.executable?.refresh();
   }
 
   /**
@@ -99,6 +112,16 @@ export class EvalSteps {
     /** Batches that are expected in all. */
     private readonly runs?: number,
   ) {}
+
+  /** Must be called after the parameters have changed. */
+  refresh(): void {
+    // A step that is still being compiled has no results of earlier ones; its failure is told to the batch that waits.
+    for (const step of this.#steps.values())
+      step.then(
+        (compiled) => compiled.refresh(),
+        () => {},
+      );
+  }
 
   /**
    * Adds a batch of the named input to an evaluation.

@@ -19,6 +19,8 @@ export class MeasuredEvaluation {
     private readonly input: InputSource,
   ) {
     this.#evaluation = new Evaluation(task.hp.evalMetrics, input.scoreMetrics());
+    // Training may have changed the parameters.
+    steps.refresh();
     this.#watch.start();
   }
 

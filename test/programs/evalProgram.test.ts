@@ -19,6 +19,7 @@ import type { JobOptions } from '../../src/programs/index.js';
 import { InterruptedError } from '../../src/system/index.js';
 import { Evaluation, F1, Perplexity, type SingleTask, WeightedMeans } from '../../src/tasks/index.js';
 import { project, temporaryDirectory } from '../command.js';
+import { engines } from '../compiler/engines.js';
 import { Answers } from '../fixtures/faults/experiments/answers.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
 
@@ -46,14 +47,16 @@ beforeAll(async () => {
   steps = new EvalSteps(options, task, { layout, views });
 });
 
-function validation(values: Partial<Config<TextInput>>, cls = TextInput): EvalProgram {
+function counting(values: Partial<Config<TextInput>>, cls = TextInput): Config<TextInput> {
   const files = [join(project, 'corpus/counting.txt')];
-  const dataset = cls.config({
+  return cls.config({
     ...{ files, seqLen: 16, split: 'validation', batchSize: 1, evalLoopNumBatches: -1 },
     ...values,
   });
-  return new EvalProgram(options, task, steps, dataset);
 }
+
+const validation = (values: Partial<Config<TextInput>>, cls = TextInput): EvalProgram =>
+  new EvalProgram(options, task, steps, counting(values, cls));
 
 /** A run at a step, which is stopped before a batch where `isStopped` says so. */
 const at = (step: number, isStopped = () => false) => ({
@@ -73,6 +76,28 @@ test('batches of 1, 3 and 7 rows, with and without padding rows, give one result
   expect(three!.value).toBeCloseTo(one!.value, 5);
   expect(seven!.value).toBeCloseTo(one!.value, 5);
 });
+
+test.each(engines)(
+  'an evaluation has the parameters of its beginning, on %s',
+  async (_, { engine, available }) => {
+    if (!available) return;
+    const layout = task.layout();
+    const params = createTrainState(layout).params;
+    const own = { layout, views: flatViews(layout, params) };
+    await task.initialize(own.views);
+    const evaluation = new EvalSteps({ ...options, engine: engine as 'native' }, task, own);
+    const evaluate = async (on: EvalSteps) => {
+      const program = new EvalProgram(options, task, on, counting({ batchSize: 32 }));
+      const { metrics } = await program.evaluate(at(0));
+      return metrics.log_pplx!.value;
+    };
+    const before = await evaluate(evaluation);
+    for (const views of Object.values(own.views)) views.set(views.map((x) => 3 * x));
+    const after = await evaluate(evaluation);
+    expect(after).not.toBeCloseTo(before, 3);
+    expect(after).toBe(await evaluate(new EvalSteps({ ...options, engine: engine as 'native' }, task, own)));
+  },
+);
 
 test('hosts that share the data come to the metrics of one: means by weight, and those of tasks by example', async () => {
   const [, config] = new Answers().datasets();
