@@ -9,6 +9,7 @@ import {
   isComplex,
 } from './decompositions/decomposition.js';
 import { REFUSED, refusalError } from './decompositions/refused.js';
+import { runOnCpu } from './onCpu.js';
 import { notePrecision } from './precision.js';
 import { kernelRules, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
@@ -142,12 +143,16 @@ function recordKernel(
   return wrapped.length === 1 && !listOfOutputs ? wrapped[0]! : wrapped;
 }
 
-/** Registers the kernels of the tracing backend: those with a rule or a decomposition, and those that are refused. */
+/** Registers the kernels of the tracing backend: those with a rule or a decomposition, and those that are refused, on values at least that no trace knows. */
 export function registerKernels(backend: TraceBackend, backendName: string): void {
   const registered: Registered = { backend, backendName };
   for (const [kernelName, refusal] of Object.entries(REFUSED))
-    registerTraced(registered, kernelName, () => {
-      throw refusalError(refusal);
+    registerTraced(registered, kernelName, (inputs, attrs) => {
+      const unknown = () => refusalError(refusal);
+      // There is none where tfjs's cpu backend is not loaded.
+      const kernel = tf.getKernel(kernelName, 'cpu')?.kernelFunc;
+      if (!refusal.takesConstants || kernel === undefined) throw unknown();
+      return runOnCpu({ kernel, inputs, attrs, trace: backend, unknown });
     });
   for (const kernelName of Object.keys(kernelRules)) {
     const vary = allVariants().get(kernelName) ?? (() => null);

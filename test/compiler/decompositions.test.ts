@@ -3,9 +3,10 @@ import * as kernels from '@tensorflow/tfjs-core/dist/kernel_names.js';
 import { expect, test } from 'vitest';
 import { allDecompositions } from '../../src/compiler/decompositions/decomposition.js';
 import { REFUSED } from '../../src/compiler/decompositions/refused.js';
-import { evalShape } from '../../src/compiler/index.js';
+import { compile, evalShape, type HostTensor } from '../../src/compiler/index.js';
 import { opNames } from '../../src/compiler/rules/index.js';
-import { tf } from './support.js';
+import { engines } from './engines.js';
+import { host, tf } from './support.js';
 
 test('a kernel has a rule, a decomposition or a refusal, and one of them', () => {
   const names = Object.values(kernels as unknown as Record<string, string>);
@@ -23,6 +24,34 @@ test('a kernel that no program can hold is an error with the reason', () => {
       'program has fixed shapes: call it outside of the compiled function, on tensors that the function returns.',
   );
 });
+
+test.each(engines)(
+  'sizes that depend on constants alone are known, on %s',
+  async (_, { engine, available }) => {
+    if (!available) return;
+    const boxes = [
+      [0, 0, 1, 1],
+      [0, 0, 1, 0.9],
+      [2, 2, 3, 3],
+    ];
+    const f = ({ x }: any): any => {
+      const { values, indices } = tf.unique(tf.tensor1d([3, 1, 3, 7]));
+      const kept = tf.image.nonMaxSuppression(boxes, [0.5, 0.9, 0.1], 2);
+      return { y: tf.add(tf.gather(values, indices), x), boxes: tf.gather(x, kept) };
+    };
+    const x = host([4], [10, 20, 30, 40]);
+    const executable = await compile(f, { x: { shape: [4], dtype: 'float32' } }, { engine });
+    const { y, boxes: ofBoxes } = (await executable.run({ x })) as Record<string, HostTensor>;
+    expect([[...y!.data], [...ofBoxes!.data]]).toEqual([
+      [13, 21, 33, 47],
+      [20, 30],
+    ]);
+    await executable.dispose();
+    expect(() => evalShape(({ x }: any) => tf.unique(x).values as any, { x: x as any })).toThrow(
+      'tf.unique cannot be compiled, since the number of different elements depends on values',
+    );
+  },
+);
 
 test('what a trace knows of sparse tensors is checked', () => {
   const reshape = (to: number[]) => () =>

@@ -8,6 +8,8 @@ export interface Refusal {
   readonly reason: string;
   /** What to do instead, as an imperative. */
   readonly instead: string;
+  /** Whether a call on constants is a constant, worked out as the program is traced. */
+  readonly takesConstants?: boolean;
 }
 
 const outside = 'call it outside of the compiled function, on tensors that the function returns';
@@ -16,6 +18,7 @@ const sizedByValues = (call: string, what: string): Refusal => ({
   call,
   reason: `${what} depends on values, and a program has fixed shapes`,
   instead: outside,
+  takesConstants: true,
 });
 
 const ofStrings = (call: string): Refusal => ({
