@@ -143,13 +143,13 @@ function recordKernel(
   return wrapped.length === 1 && !listOfOutputs ? wrapped[0]! : wrapped;
 }
 
-/** Registers the kernels of the tracing backend: those with a rule or a decomposition, and those that are refused, on values at least that no trace knows. */
+/** Registers the kernels of the tracing backend: those with a rule or a decomposition, and those that are refused. */
 export function registerKernels(backend: TraceBackend, backendName: string): void {
   const registered: Registered = { backend, backendName };
   for (const [kernelName, refusal] of Object.entries(REFUSED))
     registerTraced(registered, kernelName, (inputs, attrs) => {
       const unknown = () => refusalError(refusal);
-      // There is none where tfjs's cpu backend is not loaded.
+      // Constants have no size that depends on a run; the kernel is there once tfjs's cpu backend is loaded.
       const kernel = tf.getKernel(kernelName, 'cpu')?.kernelFunc;
       if (!refusal.takesConstants || kernel === undefined) throw unknown();
       return runOnCpu({ kernel, inputs, attrs, trace: backend, unknown });
