@@ -41,7 +41,9 @@ export const PROGRAM_SECTIONS: readonly string[] = [LOOPS, STEPS];
 function packingRow({ unit: { b, k, n }, precision }: Packing, isKept: boolean): string {
   const place = isKept ? placeOf(b.buffer, b.offset) : undefined;
   const input =
-    place?.space === 'input' ? [1, place.index, typeName(b.buffer), place.offset, b.rs, b.cs] : [0];
+    place?.space === 'input'
+      ? [1, place.index, typeName(b.buffer), place.offset, b.rs, b.cs]
+      : [0, 0, 0, 0, 0, 0];
   return `{${[precisionName(precision), k, n, ...input].join(', ')}}`;
 }
 
@@ -86,7 +88,7 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     table('lt_step steps', rows, '{NULL, 0, 0}'),
     table('lt_loop program_loops', turns.loops, '{0, 0, 0, 0, 0, 0, 0}'),
     table('lt_term terms', turns.terms, '{0, 0, 0, 0, 0}'),
-    table('lt_packing packings', packingRows, '{0, 0, 0}'),
+    table('lt_packing packings', packingRows, '{0, 0, 0, 0, 0, 0, 0, 0, 0}'),
     `static int64_t work_bytes(void) { return ${largest(needs.work)}; }`,
     `static int64_t workspace_bytes(void) { return ${largest(needs.workspace)}; }\n`,
     'static const lt_program_text text = {',
