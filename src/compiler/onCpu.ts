@@ -18,7 +18,18 @@ interface CpuCall {
 
 const isTensor = (input: Input): input is tf.TensorInfo => (input as tf.TensorInfo)?.dataId !== undefined;
 
-/** Runs a kernel on the cpu backend, which is loaded. @throws what `unknown` makes of an input that the trace does not know. */
+/** tfjs's cpu backend, which is loaded, without its advertisement for tfjs-node at first use. */
+export function cpuBackend(): tf.KernelBackend {
+  const backend = tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean };
+  backend.firstUse = false;
+  return backend;
+}
+
+/**
+ * Runs a kernel on the cpu backend, which is loaded.
+ *
+ * @throws what `unknown` makes of an input that the trace does not know.
+ */
 export function runOnCpu({
   kernel,
   inputs,
@@ -26,9 +37,7 @@ export function runOnCpu({
   trace,
   unknown,
 }: CpuCall): tf.TensorInfo | tf.TensorInfo[] {
-  const cpu = tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean };
-  // Suppresses tfjs's advertisement for tfjs-node.
-  cpu.firstUse = false;
+  const cpu = cpuBackend();
   const copies: tf.TensorInfo[] = [];
   const copied = (input: Input): unknown => {
     if (Array.isArray(input)) return input.map(copied);

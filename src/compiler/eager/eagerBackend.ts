@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import type { Backend } from '../backend.js';
 import { isAuxiliary, isTensor } from '../gradients.js';
 import { IndexError, problemOf, UNKNOWN_INDEX } from '../indexChecks.js';
+import { cpuBackend } from '../onCpu.js';
 import { CompilerError, DeviceError, formatSpec, sameShape, type TensorSpec, type Tree } from '../tensors.js';
 import { flattenTree, type Leaf, mapTree } from '../tensorTrees.js';
 import * as tf from '../tfjs.js';
@@ -22,8 +23,7 @@ export type EagerDevice = 'cpu' | 'gpu';
 /** Loads tfjs's cpu backend at first use. */
 export function loadCpuBackend(): string {
   require('@tensorflow/tfjs-backend-cpu');
-  // Suppresses tfjs's advertisement for tfjs-node at first use.
-  (tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean }).firstUse = false;
+  cpuBackend();
   answerForEmpties('cpu');
   answerForComplex('cpu');
   checkSegmentIds('cpu');

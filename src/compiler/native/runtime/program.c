@@ -19,8 +19,8 @@ typedef struct {
   int64_t guard; /* size of the guard page behind each region, 0 without guards */
   /* Offsets into the memory block. */
   int64_t arena, workspace, threads_at, thread_bytes, scratch_at, row_at, work_at, accumulators_at, accumulator_stride;
-  int64_t *packed;
-  lt_operand *operands; /* those packings that are shared, as the present run has them */
+  int64_t *packed;      /* offsets too; of shared operands their numbers */
+  lt_operand *operands; /* the shared ones, as the present run has them */
   lt_shared **shared;
   int64_t shared_count;
   void **pointers;
@@ -138,6 +138,7 @@ static char *slice_of(void *const *arrays, const int64_t *strides, int64_t index
    an operand that no other program knows. */
 static int share(program *p) {
   const lt_request *request = p->request;
+  if (p->shared_count == 0) return 1;
   for (int64_t i = 0; i < p->text->packing_count; i++) {
     const lt_packing *q = &p->text->packings[i];
     if (!is_shared(p, q)) continue;
@@ -145,7 +146,7 @@ static int share(program *p) {
     const void *data = moves ? (const char *)&p->packed[i] : (const char *)p->inputs[q->input] + q->offset;
     p->operands[p->packed[i]] = (lt_operand){{data, q->type, q->rs, q->cs}, q->precision, q->k, q->n};
   }
-  return p->shared_count == 0 || lt_share(p->shared, p->operands, p->shared_count);
+  return lt_share(p->shared, p->operands, p->shared_count);
 }
 
 static char *packed_operand(const program *p, int64_t index) {
