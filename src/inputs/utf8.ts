@@ -14,13 +14,17 @@ export function utf8Text(bytes: Uint8Array, placeOf: (offset: number) => string,
   try {
     return decoder.decode(bytes);
   } catch (error) {
-    const offset = firstInvalid(bytes);
-    const problem =
-      offset < bytes.length
-        ? `${placeOf(offset)}: the text is not UTF-8.${advice}`
-        : `${placeOf(0)}: a text of ${bytes.length} bytes is longer than a string can be.`;
-    throw new InputError(problem, { cause: error });
+    checkUtf8(bytes, placeOf, advice);
+    throw new InputError(`${placeOf(0)}: a text of ${bytes.length} bytes is longer than a string can be.`, {
+      cause: error,
+    });
   }
+}
+
+/** @throws InputError with the place of the first bytes that are no character, as `utf8Text` */
+export function checkUtf8(bytes: Uint8Array, placeOf: (offset: number) => string, advice = ''): void {
+  if (isUtf8(bytes)) return;
+  throw new InputError(`${placeOf(firstInvalid(bytes))}: the text is not UTF-8.${advice}`);
 }
 
 /** Where a byte of a file is. */
@@ -28,6 +32,27 @@ export const byteOf =
   (path: string) =>
   (offset: number): string =>
     `${path}, byte ${offset}`;
+
+/** How texts begin: byte order marks, or characters of ASCII with a zero beside them. */
+const isUtf16 = ([a, b, c, d]: Uint8Array): boolean =>
+  (a === 0xff && b === 0xfe) ||
+  (a === 0xfe && b === 0xff) ||
+  (a === 0 && b! > 0 && c === 0 && d! > 0) ||
+  (a! > 0 && b === 0 && c! > 0 && d === 0);
+
+/**
+ * Where the text of a file begins: behind a byte order mark, if there is one.
+ *
+ * @param first at least the file's first 4 bytes, unless it has fewer. @throws InputError for UTF-16
+ */
+export function utf8Start(first: Uint8Array, path: string): number {
+  if (isUtf16(first))
+    throw new InputError(
+      `${byteOf(path)(0)}: the text is UTF-16; expected UTF-8. Convert it, as by iconv -f UTF-16 -t UTF-8.`,
+    );
+  const [a, b, c] = first;
+  return a === 0xef && b === 0xbb && c === 0xbf ? 3 : 0;
+}
 
 /** Bytes of a character by its first one; 0 for a byte that begins none. */
 function lengthOf(first: number): number {

@@ -229,7 +229,7 @@ test('files that are not what they should be, and splits without records, are to
     "RecordInput 'input': twice.csv:1: two columns are called 'x'. Give each its own name.",
   );
   expect(await csv('latin1.csv', Uint8Array.of(120, 10, 233))).toBe(
-    "RecordInput 'input': latin1.csv, byte 2: the text is not UTF-8.",
+    "RecordInput 'input': latin1.csv:2, byte 2: the text is not UTF-8.",
   );
   expect(await csv('empty.csv', 'x,parity\n')).toBe("RecordInput 'input': there are no records.");
   const jsonl = (text: string) =>

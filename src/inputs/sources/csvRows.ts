@@ -1,7 +1,8 @@
 /** @file Rows of CSV files, a megabyte at a time. */
-import { parse } from 'csv-parse/sync';
+import { CsvError, parse } from 'csv-parse/sync';
 import { InputError } from '../inputErrors.js';
-import { byteOf, utf8Text } from '../utf8.js';
+import { checkUtf8 } from '../utf8.js';
+import { csvParts, lineOf } from './csvParts.js';
 import type { DataRecord } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
 
@@ -12,11 +13,11 @@ export interface CsvFormat {
   readonly columns: readonly string[] | null;
 }
 
-const QUOTE = 34;
-const NEWLINE = 10;
-
-/** A row, and the line on which it ends. */
+/** A row, and the line on which it begins. */
 type Row = readonly [DataRecord, line: number];
+
+/** Each of them ends a row that stands outside quotes, in whatever mixture; the longest one comes first. */
+const LINE_ENDS = ['\r\n', '\n', '\r'];
 
 /** The rows of a file, of which about `chunkBytes` are read at once. @throws InputError with the place of what is no row */
 export function* csvRows(
@@ -25,80 +26,39 @@ export function* csvRows(
   chunkBytes = 2 ** 20,
 ): Generator<Row> {
   let names = columns;
-  let linesBefore = 0;
-  for (const { bytes, from } of parts(file, chunkBytes)) {
-    const text = utf8Text(bytes, (offset) => byteOf(file.path)(from + offset)).replace(
-      from === 0 ? /^\uFEFF/ : '',
-      '',
-    );
+  for (const part of csvParts(file, chunkBytes)) {
+    const { bytes, position, lines } = part;
+    checkUtf8(bytes, (offset) => `${file.path}:${lineOf(part, offset)}, byte ${position + offset}`);
+    const numHeaders = names === null ? 1 : 0;
     const header = (found: string[]): readonly string[] => {
-      names = distinct(found, file.path);
+      names = distinct(found, `${file.path}:${lines[0]}`);
       return names;
     };
-    let rows: { record: DataRecord; info: { lines: number } }[];
+    let records: DataRecord[];
     try {
-      rows = parse(text, {
+      records = parse(bytes, {
         columns: (names === null ? header : [...names]) as string[],
         delimiter,
-        info: true,
+        record_delimiter: LINE_ENDS,
         skip_empty_lines: true,
-      }) as never;
+      }) as DataRecord[];
     } catch (error) {
-      if (error instanceof InputError) throw error;
-      const problem = (error as Error).message.replace(
-        / line (\d+)/,
-        (_, line) => ` line ${linesBefore + Number(line)}`,
-      );
+      if (!(error instanceof CsvError)) throw error;
+      // The parser counts lines anew in each part, and one that ends in both characters within quotes as two.
+      const line = lines[(error.records as number) + numHeaders] ?? lines.at(-1);
+      const problem = error.message.replace(/ line \d+/, ` line ${line}`);
       throw new InputError(`${file.path} is not a CSV file of the kind expected: ${problem}`, {
         cause: error,
       });
     }
-    for (const { record, info } of rows) yield [record, linesBefore + info.lines];
-    linesBefore += countOf(NEWLINE, bytes);
+    for (const [r, record] of records.entries()) yield [record, lines[r + numHeaders]!];
   }
-}
-
-/** The bytes of a file in parts of whole rows: those end at newlines that stand in no quotes. */
-function* parts(
-  file: WatchedFile,
-  chunkBytes: number,
-): Generator<{ readonly bytes: Buffer; readonly from: number }> {
-  let rest: Buffer = Buffer.alloc(0);
-  let from = 0;
-  for (let at = 0; at < file.size; ) {
-    const chunk = file.read(at, Math.min(at + chunkBytes, file.size));
-    if (chunk.length === 0) break;
-    at += chunk.length;
-    const bytes = Buffer.concat([rest, chunk]);
-    const end = at >= file.size ? bytes.length : endOfRows(bytes);
-    if (end > 0) yield { bytes: bytes.subarray(0, end), from };
-    from += end;
-    rest = bytes.subarray(end);
-  }
-}
-
-/** Where the last whole row ends. */
-function endOfRows(bytes: Buffer): number {
-  let isQuoted = false;
-  let end = 0;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at];
-    if (byte === QUOTE) isQuoted = !isQuoted;
-    else if (byte === NEWLINE && !isQuoted) end = at + 1;
-  }
-  return end;
-}
-
-function countOf(wanted: number, bytes: Uint8Array): number {
-  let count = 0;
-  for (const byte of bytes) if (byte === wanted) count++;
-  return count;
 }
 
 /** @throws InputError for two columns of one name */
-function distinct(header: readonly string[], path: string): string[] {
+function distinct(header: readonly string[], place: string): string[] {
   const names = header.map((name) => name.trim());
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice === undefined) return names;
-  throw new InputError(`${path}:1: two columns are called '${twice}'. Give each its own name.`);
+  throw new InputError(`${place}: two columns are called '${twice}'. Give each its own name.`);
 }

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { CorpusFile } from '../corpusFiles.js';
 import type { DataFile } from '../dataIdentity.js';
 import { InputError } from '../inputErrors.js';
-import { byteOf, utf8Text } from '../utf8.js';
+import { byteOf, utf8Start, utf8Text } from '../utf8.js';
 import { joinTables } from './joinedTables.js';
 import { LONGEST_RECORD, type OffsetWriter } from './offsetIndex.js';
 import { type RecordIndex, recordIndex, type Scanned } from './recordIndex.js';
@@ -13,7 +13,6 @@ import { openWatched, type WatchedFile } from './watchedFile.js';
 const CHUNK_BYTES = 2 ** 20;
 const NEWLINE = 10;
 const SPACE = 32;
-const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /** The record of a line. @throws InputError with the line's place */
 type ParseLine = (text: string, place: () => string) => DataRecord;
@@ -86,7 +85,7 @@ class LineTable implements RecordTable {
   }
 }
 
-/** @throws InputError for a line over the limit, with its number and first byte */
+/** @throws InputError for a line over the limit, with its number and first byte, and for UTF-16 */
 function scanLines(file: WatchedFile, skipsBlank: boolean, starts: OffsetWriter): Scanned {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   let [checksum, position, start, end, line, numSkipped] = [0, 0, 0, 0, 1, 0];
@@ -108,7 +107,7 @@ function scanLines(file: WatchedFile, skipsBlank: boolean, starts: OffsetWriter)
     if (length === 0) break;
     const bytes = chunk.subarray(0, length);
     checksum = crc32(bytes, checksum);
-    let from = position === 0 && BYTE_ORDER_MARK.every((byte, i) => bytes[i] === byte) ? 3 : 0;
+    let from = position === 0 ? utf8Start(bytes, file.path) : 0;
     if (position === 0) start = from;
     while (from < length) {
       const newline = bytes.indexOf(NEWLINE, from);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Configurable } from '../../hparams/index.js';
 import { type CorpusFile, resolveFiles } from '../corpusFiles.js';
-import { byteOf, utf8Text } from '../utf8.js';
+import { byteOf, utf8Start, utf8Text } from '../utf8.js';
 import { csvRows } from './csvRows.js';
 import { joinTables } from './joinedTables.js';
 import { type DataRecord, memoryTable, type RecordTable, tableOf } from './recordTable.js';
@@ -85,7 +85,10 @@ export abstract class BaseFileSource extends BaseRecordSource.with({
 /** Smaller tables stay in memory, for reading them takes less than a second. */
 const SMALLEST_UNPACKED = 16 * 2 ** 20;
 
-/** A CSV file's rows by column (RFC 4180): its first line names the columns, and all values are text. */
+/**
+ * A CSV file's rows by column (RFC 4180): its first line names the columns, and all values are text. `\r\n`, `\n` and `\r` each
+ * end a row outside quotes, and a file may have all of them.
+ */
 export class CsvSource extends BaseFileSource.with({
   delimiter: z.string().min(1).default(',').describe('What separates values: a comma, a semicolon, a tab.'),
   columns: z
@@ -106,7 +109,7 @@ export class CsvSource extends BaseFileSource.with({
     const unpacked =
       file.size < SMALLEST_UNPACKED
         ? undefined
-        : unpackedTable(file, ['CSV 1', delimiter, columns], rows, place);
+        : unpackedTable(file, ['CSV 2', delimiter, columns], rows, place);
     if (unpacked !== undefined) return unpacked;
     const parsed = Array.from(rows());
     file.close();
@@ -129,8 +132,9 @@ function textTable(file: WatchedFile): RecordTable {
   return {
     numRecords: 1,
     read() {
-      const text = utf8Text(file.read(0, file.size), byteOf(file.path)).replace(/^\uFEFF/, '');
-      return { text, file: file.name };
+      const start = utf8Start(file.read(0, 4), file.path);
+      const placeOf = (offset: number) => byteOf(file.path)(start + offset);
+      return { text: utf8Text(file.read(start, file.size), placeOf), file: file.name };
     },
     place: () => `${file.name}:1`,
     files: [file.dataFile],

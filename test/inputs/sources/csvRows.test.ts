@@ -1,4 +1,4 @@
-/** @file Rows of CSV files, however they are cut into parts. */
+/** @file Rows of CSV files, however they are cut into parts and whatever ends their lines. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -9,40 +9,59 @@ import { temporaryDirectory } from '../../command.js';
 
 const path = join(temporaryDirectory(), 'a.csv');
 
-function rowsOf(text: string, chunkBytes?: number, columns: readonly string[] | null = null) {
+function rowsOf(text: string | Uint8Array, chunkBytes?: number, columns: readonly string[] | null = null) {
   writeFileSync(path, text);
   const file = { name: 'a.csv', path };
   return openWatched(file, (watched) => [...csvRows(watched, { delimiter: ',', columns }, chunkBytes)]);
 }
 
-test('any values come back with the lines on which their rows end, whatever is read at once', () => {
+const error = (text: string | Uint8Array, size?: number): string => {
+  try {
+    rowsOf(text, size);
+    return 'none';
+  } catch (caught) {
+    return (caught as Error).message.replaceAll(path, 'it');
+  }
+};
+
+/** Lines of a text, ended by any of the three ends. */
+const linesOf = (text: string): number => text.split(/\r\n|\n|\r/).length;
+
+test('any values come back with the lines on which their rows begin, whatever ends these and is read at once', () => {
   const value = fc.string({
-    unit: fc.constantFrom('a', 'ü', '"', ',', '\n', '\r\n', ' ', '𝄞'),
+    unit: fc.constantFrom('a', 'ü', '"', ',', '\n', '\r', '\r\n', ' ', '𝄞'),
     maxLength: 6,
   });
+  const end = fc.constantFrom('\n', '\r', '\r\n', '\n\n', '\r\r\n', '\n\r');
   fc.assert(
     fc.property(
-      fc.array(fc.tuple(value, value), { maxLength: 20 }),
+      fc.tuple(fc.constantFrom('', '\uFEFF'), end),
+      fc.array(fc.tuple(value, value, end), { maxLength: 20 }),
       fc.integer({ min: 1, max: 40 }),
-      (rows, size) => {
-        const quoted = rows.map(
-          (row) => `${row.map((text) => `"${text.replaceAll('"', '""')}"`).join(',')}\n`,
-        );
-        const found = rowsOf(`\uFEFFx,y\n${quoted.join('')}`, size);
-        expect(found.map(([record]) => record)).toEqual(rows.map(([x, y]) => ({ x, y })));
-        const ends = quoted.map(
-          (_, i) =>
-            quoted
-              .slice(0, i + 1)
-              .join('')
-              .split('\n').length,
-        );
-        // csv-parse takes a carriage return within quotes for a line of its own.
-        if (!quoted.join('').includes('\r')) expect(found.map(([, line]) => line)).toEqual(ends);
+      fc.boolean(),
+      ([mark, headerEnd], rows, size, isEnded) => {
+        let text = `x,y${headerEnd}`;
+        const wanted = rows.map(([x, y, rowEnd], r) => {
+          const line = linesOf(text);
+          const quoted = [x, y].map((field) => `"${field.replaceAll('"', '""')}"`).join(',');
+          text += `${quoted}${isEnded || r + 1 < rows.length ? rowEnd : ''}`;
+          return [{ x, y }, line];
+        });
+        expect(rowsOf(`${mark}${text}`, size)).toEqual(wanted);
       },
     ),
-    { numRuns: 200 },
+    { numRuns: 300 },
   );
+});
+
+test('line ends that change within a file lose no rows', () => {
+  const count = 5000;
+  const ends = ['\r\n', '\n', '\r'];
+  const text = Array.from({ length: count }, (_, i) => `${i}${ends[Math.floor((i / count) * 3)]}`).join('');
+  for (const size of [7, 64, 2 ** 20])
+    expect(rowsOf(`text\r\n${text}`, size).map(([{ text }]) => Number(text))).toEqual(
+      Array.from({ length: count }, (_, i) => i),
+    );
 });
 
 test('columns without a header, blank lines, and a last line without an end', () => {
@@ -51,13 +70,31 @@ test('columns without a header, blank lines, and a last line without an end', ()
     [{ x: '3', y: '4' }, 3],
   ]);
   expect(rowsOf('', 3)).toEqual([]);
+  expect(rowsOf('\r\n\n', 1)).toEqual([]);
+  expect(rowsOf('\n__proto__,x\n1,2\n', 4)).toEqual([[JSON.parse('{"__proto__": "1", "x": "2"}'), 3]]);
 });
 
 test('what is no row is told by its line, whatever was read before it', () => {
-  const text = `x,y\n${'1,2\n'.repeat(9)}3\n`;
+  const text = `x,y\r${'1,2\r\n'.repeat(8)}"1\r\n",2\n3\n`;
   for (const size of [4, 2 ** 20])
     expect(() => rowsOf(text, size)).toThrow(
-      `${path} is not a CSV file of the kind expected: Invalid Record Length: columns length is 2, got 1 on line 11`,
+      `${path} is not a CSV file of the kind expected: Invalid Record Length: columns length is 2, got 1 on line 12`,
     );
-  expect(() => rowsOf('x,y\n1,2\n"3,4\n', 5)).toThrow(/Quote Not Closed: .* line/);
+  for (const size of [5, 2 ** 20]) {
+    expect(error('x,y\n1,2\n"3,4\r\n5,6\n', size)).toMatch(/Quote Not Closed: .* line 3$/);
+    expect(error('x,y\n1,2\n\n"3"4,5\n', size)).toMatch(/Invalid Closing Quote: got "4" at line 4 /);
+    expect(error('x,y\r\n1,2\r\n3"4,5\r\n6,"7"\r\n', size)).toMatch(/Invalid Opening Quote: .* at line 3,/);
+  }
+  expect(error('\n\nx,x\n1,2\n')).toBe("it:3: two columns are called 'x'. Give each its own name.");
+});
+
+test('bytes that are no UTF-8 are told by line and byte, and UTF-16 by its name', () => {
+  const latin1 = Buffer.from('x,y\r\n1,2\r\n\r3,\xe9\n', 'latin1');
+  for (const size of [1, 4, 11, 2 ** 20])
+    expect(error(latin1, size)).toBe('it:4, byte 13: the text is not UTF-8.');
+  const message =
+    'it, byte 0: the text is UTF-16; expected UTF-8. Convert it, as by iconv -f UTF-16 -t UTF-8.';
+  const little = Buffer.from('\uFEFFx,y\n1,2\n', 'utf16le');
+  for (const bytes of [little, Buffer.from(little).swap16()])
+    expect([bytes, bytes.subarray(2)].map((each) => error(each))).toEqual([message, message]);
 });
