@@ -15,12 +15,19 @@ export type ConstantOverride = {
 /** A write to a constant; writes are in constructor order. */
 export interface Write {
   readonly name: string;
+  /** Values of the constants that were read since the write before: a class field's initializer may have used them. */
+  readonly reads: ReadonlyMap<string, unknown>;
 }
 
 export interface State {
+  /** Values, or how they are computed. */
   readonly values: Map<string, unknown>;
+  /** Values that are being computed, outermost first. */
+  readonly computing: Computed[];
   readonly overridden: Map<string, ConstantOverride>;
   readonly writes: Write[];
+  /** Values of the constants read since the last write. */
+  readonly recentReads: Map<string, unknown>;
   /** Constants read so far. */
   readonly reads: Set<string>;
 }
@@ -61,11 +68,62 @@ export class MissingConstantError extends ConfigError {
 
 export const unset = Symbol('unset');
 
-/** A constant's value, or `unset` if nothing sets it. */
+/** A constant that follows others: its value is computed at each read, from whatever sets the others. */
+export class Computed {
+  constructor(
+    readonly name: string,
+    readonly compute: () => unknown,
+    /** The value of the base class, or its way of being computed, which `compute` sees under its own name. */
+    readonly inherited: unknown,
+    readonly place: string | undefined,
+  ) {}
+}
+
+/**
+ * A constant's value, or `unset` if nothing sets it.
+ *
+ * @throws ConfigError for a computed value that is invalid, that reads a constant without value, or that depends on itself.
+ */
 export function currentValue(state: State, schema: z.ZodType, name: string): unknown {
-  if (state.values.has(name)) return state.values.get(name);
+  const innermost = state.computing.at(-1);
+  // `preset({ width: ({ width }) => 2 * width })` doubles the base class's width.
+  const entry =
+    innermost?.name === name ? innermost.inherited : state.values.has(name) ? state.values.get(name) : unset;
+  if (entry instanceof Computed) return computed(state, entry);
+  if (entry !== unset) return entry;
   const byDefault = schema.safeParse(undefined);
   return byDefault.success ? byDefault.data : unset;
+}
+
+function computed(state: State, entry: Computed): unknown {
+  const { computing } = state;
+  const start = computing.indexOf(entry);
+  if (start >= 0) {
+    const cycle = [...computing.slice(start), entry].map(({ name }) => name).join(' → ');
+    throw new ConfigError(
+      `The constants ${cycle} are computed from each other: set one of them to a value, in a preset or by ` +
+        `--set ${entry.name}=VALUE.`,
+      { place: entry.place },
+    );
+  }
+  computing.push(entry);
+  try {
+    return entry.compute();
+  } finally {
+    computing.pop();
+  }
+}
+
+/** Whether a constant has a value, computed or not, or a default. */
+function isSet(state: State, schema: z.ZodType, name: string): boolean {
+  return state.values.has(name) || schema.safeParse(undefined).success;
+}
+
+/** Errors for all constants without value or default. */
+export function missingConstants(cls: Function, state: State): MissingConstantError[] {
+  return Object.entries(constantsOf(cls))
+    .filter(([name, schema]) => !isSet(state, schema, name))
+    .map(([name, schema]) => missing(cls, name, schema));
 }
 
 export function missing(cls: Function, name: string, schema: z.ZodType): MissingConstantError {

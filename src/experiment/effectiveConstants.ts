@@ -7,8 +7,7 @@ import {
   currentValue,
   type Declaring,
   declared,
-  type MissingConstantError,
-  missing,
+  missingConstants,
   presets,
   states,
   unset,
@@ -29,15 +28,6 @@ export function unreadOverrides(experiment: Experiment): ConstantOverride[] {
   return [...overridden.values()].filter(({ name }) => !reads.has(name));
 }
 
-/** Errors for all constants without value or default. */
-function missingConstants(experiment: Experiment): MissingConstantError[] {
-  const state = states.get(experiment)!;
-  const { constructor: cls } = experiment;
-  return Object.entries(constantsOf(cls))
-    .filter(([name, schema]) => currentValue(state, schema, name) === unset)
-    .map(([name, schema]) => missing(cls, name, schema));
-}
-
 /** All errors of the constants that the class or `overrides` set, of missing constants, and of other class fields. */
 export function constantProblems(
   cls: new () => Experiment,
@@ -45,14 +35,15 @@ export function constantProblems(
 ): unknown[] {
   let missing: readonly unknown[] = [];
   const problems = gatheredProblems(() => {
-    missing = missingConstants(instantiate(cls, overrides));
+    const experiment = instantiate(cls, overrides);
+    missing = missingConstants(cls, states.get(experiment)!);
   });
   return [...problems, ...missing];
 }
 
 /** Throws MissingConstantError for the first constant that has neither a value nor a default. */
 export function checkRequired(experiment: Experiment): void {
-  const [first] = missingConstants(experiment);
+  const [first] = missingConstants(experiment.constructor, states.get(experiment)!);
   if (first) throw first;
 }
 

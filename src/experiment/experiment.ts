@@ -1,16 +1,18 @@
 /** @file Experiment: a class whose constants have schemas and whose methods return configs (Pax's base_experiment.py). */
 import type { z } from 'zod';
 import { linesBelow } from '../hparams/errors.js';
-import { type Config, ConfigError, type OldNames, withOldNames } from '../hparams/index.js';
+import { type Config, ConfigError, type OldNames, showValue, withOldNames } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { checkValue, placeOfCaller } from './checkConstant.js';
 import {
+  Computed,
   type ConstantOverride,
   type Constants,
   constantsOf,
   currentValue,
   declared,
+  MissingConstantError,
   missing,
   oldConstantsOf,
   oldNames,
@@ -70,7 +72,14 @@ export abstract class Experiment {
   constructor() {
     const cls = new.target;
     const schemas = constantsOf(cls);
-    const state: State = { values: new Map(), overridden: new Map(), writes: [], reads: new Set() };
+    const state: State = {
+      values: new Map(),
+      computing: [],
+      overridden: new Map(),
+      writes: [],
+      recentReads: new Map(),
+      reads: new Set(),
+    };
     for (const override of pending) {
       const { name, origin } = override;
       reporting(() => {
@@ -87,6 +96,7 @@ export abstract class Experiment {
         state.reads.add(key as string);
         const value = currentValue(state, schema, key as string);
         if (value === unset) throw missing(cls, key as string, schema);
+        if (state.computing.length === 0) state.recentReads.set(key as string, value);
         return value;
       },
       defineProperty(target, key, descriptor) {
@@ -96,8 +106,12 @@ export abstract class Experiment {
           // A field without a value (`override dataPath!: string`) only restates the type.
           if (descriptor.value === undefined) return;
           const label = () => `${cls.name}.${key}`;
-          const value = checkValue(schemas[key]!, descriptor.value, label, placeOfCaller);
-          state.writes.push({ name: key });
+          const value =
+            descriptor.value instanceof Computed
+              ? descriptor.value
+              : checkValue(schemas[key]!, descriptor.value, label, placeOfCaller);
+          state.writes.push({ name: key, reads: new Map(state.recentReads) });
+          state.recentReads.clear();
           if (!state.overridden.has(key)) state.values.set(key, value);
         });
         return true;
@@ -127,8 +141,8 @@ export abstract class Experiment {
 
   /**
    * Makes a base class with values for some constants: `class Small extends Lm.preset({ numLayers: 4 }) {}`. A value
-   * may be a function of the experiment, `({ modelDims }) => 4 * modelDims`, which sees the constants as this class and
-   * `--set` set them.
+   * may be a function of the experiment, `({ modelDims }) => 4 * modelDims`. It is computed when it is read, so it follows
+   * this class, subclasses and `--set`, whichever sets modelDims. Under its own name it sees the base class's value.
    *
    * @throws ConfigError for an unknown constant or an invalid value.
    */
@@ -141,11 +155,22 @@ export abstract class Experiment {
       static readonly [presets] = true;
       constructor() {
         super();
+        const schemas = constantsOf(new.target);
+        const inherited = states.get(this)!.values;
         for (const [name, given] of Object.entries(values)) {
+          const checked = (value: unknown) =>
+            checkValue(
+              schemas[name]!,
+              value,
+              () => `${new.target.name}.${name}`,
+              () => place,
+            );
+          const before = inherited.has(name) ? inherited.get(name) : unset;
           reporting(() => {
-            const value = typeof given === 'function' ? given(this) : given;
-            const label = () => `${new.target.name}.${name}`;
-            checkValue(constantsOf(new.target)[name]!, value, label, () => place);
+            const value =
+              typeof given === 'function'
+                ? new Computed(name, () => checked(given(this)), before, place)
+                : checked(given);
             Object.defineProperty(this, name, {
               value,
               configurable: true,
@@ -191,9 +216,52 @@ export function instantiate<T extends Experiment>(
   const outer = pending;
   pending = overrides;
   try {
-    return new cls();
+    const experiment = new cls();
+    readComputed(experiment);
+    checkFields(experiment);
+    return experiment;
   } finally {
     pending = outer;
+  }
+}
+
+/** Reads each computed constant, so that errors in them come up as the experiment is made. */
+function readComputed(experiment: Experiment): void {
+  const { values } = states.get(experiment)!;
+  for (const [name, value] of values) {
+    if (!(value instanceof Computed)) continue;
+    reporting(() => {
+      try {
+        void (experiment as unknown as Record<string, unknown>)[name];
+      } catch (error) {
+        // The constant that is missing is reported by itself.
+        if (!(error instanceof MissingConstantError)) throw error;
+      }
+    });
+  }
+}
+
+/**
+ * Class fields are evaluated once, before subclasses set theirs.
+ *
+ * @throws ConfigError for a class field whose initializer read a constant that has another value by now.
+ */
+function checkFields(experiment: Experiment): void {
+  const { writes, overridden } = states.get(experiment)!;
+  const last = new Map(writes.map((write) => [write.name, write]));
+  const values = experiment as unknown as Record<string, unknown>;
+  for (const { name, reads } of last.values()) {
+    if (overridden.has(name)) continue;
+    for (const [read, then] of reads) {
+      if (read === name || Object.is(values[read], then)) continue;
+      reporting(() => {
+        throw new ConfigError(
+          `${experiment.constructor.name}.${name} was computed from ${read} = ${showValue(then)}, and ${read} is ` +
+            `${showValue(values[read])} now: a class field does not follow what is set later. ` +
+            `Compute it in a preset, which does: preset({ ${name}: ({ ${read} }) => … }).`,
+        );
+      });
+    }
   }
 }
 

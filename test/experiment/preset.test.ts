@@ -52,16 +52,86 @@ test('TypeScript checks names and values; errors have the preset’s place', () 
   );
 });
 
-test('a value may be computed from constants that --set changes', () => {
+test('a computed value follows other constants, however and in whatever order they are set', () => {
   class Computed extends Small.preset({ hiddenDims: ({ modelDims }) => 4 * modelDims }) {}
   expect(new Computed().hiddenDims).toBe(2048);
   expect(instantiate(Computed, [flag('modelDims', '10')]).hiddenDims).toBe(40);
   expect(instantiate(Computed, [flag('hiddenDims', '7')]).hiddenDims).toBe(7);
+  class Narrow extends Computed.preset({ modelDims: 10 }) {}
+  class Field extends Computed {
+    override modelDims = 11;
+  }
+  class Chained extends Computed.preset({ modelDims: ({ numLayers }) => 3 * numLayers }) {}
+  class Reset extends Narrow.preset({ hiddenDims: 5 }) {}
+  class Doubled extends Narrow.preset({ hiddenDims: ({ hiddenDims }) => 2 * hiddenDims }) {}
+  const dims = [Narrow, Field, Chained, Reset, Doubled].map((cls) => instantiate(cls).hiddenDims);
+  expect(dims).toEqual([40, 44, 48, 5, 80]);
+  expect(instantiate(Narrow, [flag('modelDims', '3')]).hiddenDims).toBe(12);
+  expect(instantiate(Chained, [flag('numLayers', '5')]).hiddenDims).toBe(60);
+  expect(instantiate(Doubled, [{ name: 'modelDims', origin: '--unset', toDefault: true }]).hiddenDims).toBe(
+    4096,
+  );
+  // The class that computes a value sets it, whichever class sets what it follows.
+  expect(Object.fromEntries(classVars(effectiveConstants(instantiate(Narrow))))).toMatchObject({
+    Computed: { hiddenDims: 40 },
+    Narrow: { modelDims: 10 },
+  });
+});
+
+test('a subclass may set what a value without default is computed from, also to null', () => {
+  abstract class Needs extends Family.with({ width: z.int().nullable() }) {}
+  class Wide extends Needs.preset({ hiddenDims: ({ width }) => 2 * (width ?? 50) }) {}
+  class Given extends Wide.preset({ width: 8 }) {}
+  class None extends Wide.preset({ width: null }) {}
+  class Kept extends None.preset({ width: ({ width }) => width }) {}
+  expect([Given, None, Kept].map((cls) => instantiate(cls).hiddenDims)).toEqual([16, 100, 100]);
+  expect(constantProblems(Wide).map(String)).toEqual([
+    "ConfigError: Wide needs a value for its constant 'width': it has no default. Set it with --set width=VALUE, or in the class with preset({ width: … }).",
+  ]);
+});
+
+test('a computed value that is invalid is an error as the experiment is made', () => {
   class Wrong extends Small.preset({ hiddenDims: ({ modelDims }) => modelDims / 3 }) {}
-  expect(() => new Wrong()).toThrow(
+  expect(() => instantiate(Wrong)).toThrow(
     /^Wrong\.hiddenDims: expected a positive integer, got 170\.66666666666666 \(at test\/experiment\/preset\.test\.ts:\d+\)$/,
   );
   expect(constantProblems(Wrong)).toHaveLength(1);
+  class Mended extends Wrong.preset({ modelDims: 6 }) {}
+  expect(instantiate(Mended).hiddenDims).toBe(2);
+});
+
+test('constants that are computed from each other are an error, until one of them is set', () => {
+  class Cycle extends Small.preset({
+    hiddenDims: ({ modelDims }) => 4 * modelDims,
+    modelDims: ({ numLayers }) => 4 * numLayers,
+    numLayers: ({ hiddenDims }) => hiddenDims / 16,
+  }) {}
+  expect(() => instantiate(Cycle)).toThrow(
+    /^The constants numLayers → hiddenDims → modelDims → numLayers are computed from each other: set one of them to a value, in a preset or by --set numLayers=VALUE\. \(at test\/experiment\/preset\.test\.ts:\d+\)$/,
+  );
+  expect(instantiate(Cycle, [flag('numLayers', '2')]).hiddenDims).toBe(32);
+  class Cut extends Cycle.preset({ numLayers: 3 }) {}
+  expect(instantiate(Cut).hiddenDims).toBe(48);
+});
+
+test('a class field that used a constant which a subclass or flag changes is an error', () => {
+  class Base extends Small {
+    override hiddenDims = 4 * this.modelDims;
+  }
+  expect(instantiate(Base).hiddenDims).toBe(2048);
+  class Narrow extends Base {
+    override modelDims = 10;
+  }
+  expect(() => instantiate(Narrow)).toThrow(
+    'Narrow.hiddenDims was computed from modelDims = 512, and modelDims is 10 now: a class field does not follow what is ' +
+      'set later. Compute it in a preset, which does: preset({ hiddenDims: ({ modelDims }) => … }).',
+  );
+  expect(instantiate(Narrow, [flag('hiddenDims', '3')]).hiddenDims).toBe(3);
+  expect(instantiate(Base, [flag('modelDims', '10')]).hiddenDims).toBe(40);
+  class Both extends Narrow {
+    override hiddenDims = 40;
+  }
+  expect(instantiate(Both).hiddenDims).toBe(40);
 });
 
 test('a preset belongs to the class that extends it', () => {
