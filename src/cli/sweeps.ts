@@ -7,6 +7,7 @@ import { argumentsFor, findFunction } from './commandFunctions.js';
 import { configure } from './configure.js';
 import { callFunction, isRecord } from './fiddlers.js';
 import { asUsage, type Change, isCall, type Override, type SweepChange } from './overrides.js';
+import { DistinctRuns } from './sweepEffects.js';
 import { combinationNames, parseSweptPath, product, type Setting } from './sweepGrammar.js';
 
 /** A run of a sweep. */
@@ -89,9 +90,14 @@ export function expandSweeps(changes: readonly Change[], resolved: ResolvedExper
   });
 }
 
-/** Expands sweeps and makes every run's configs, so that no run starts if a later one would fail. */
+/**
+ * Expands sweeps and makes every run's configs, so that no run starts if a later one would fail.
+ *
+ * @throws UsageError for a sweep that can't be expanded, two runs with equal configs, or settings that `configure` refuses.
+ */
 export function checkedCombinations(changes: readonly Change[], resolved: ResolvedExperiment): Combination[] {
   const combinations = expandSweeps(changes, resolved);
-  for (const { overrides } of combinations) configure(resolved, overrides);
+  const distinct = new DistinctRuns(changes);
+  for (const { name, overrides } of combinations) distinct.add(name, configure(resolved, overrides).configs);
   return combinations;
 }

@@ -317,6 +317,28 @@ test.each([
     ['--sweep', 'pairs(9)'],
     "--sweep pairs(9): most: expected an integer from 1 to 4, got '9'\n  pairs(9)\n        ^",
   ],
+  [
+    ['--sweep', '#LearningRate=1e-3,1e-4', '--set', 'task.train.learner.optimizer.learningRate=0.1'],
+    'The runs LearningRate=1e-3 and LearningRate=1e-4 of the sweep have the same configs. ' +
+      '--set task.train.learner.optimizer.learningRate=0.1 overrides task.train.learner.optimizer.learningRate, which ' +
+      '--sweep #LearningRate=1e-3,1e-4 sets: leave one out.',
+  ],
+  [
+    ['--sweep', '#LearningRate=1,2', '--sweep', 'task.train.learner.optimizer.learningRate=3,4'],
+    'The runs LearningRate=1,learningRate=3 and LearningRate=2,learningRate=3 of the sweep have the same configs. ' +
+      '--sweep task.train.learner.optimizer.learningRate=3,4 overrides task.train.learner.optimizer.learningRate, which ' +
+      '--sweep #LearningRate=1,2 sets: leave one out.',
+  ],
+  [
+    ['--sweep', 'learningRate=1e-3,1e-4', '--set', 'task.train.learner.optimizer.learningRate=0.1'],
+    'The runs learningRate=1e-3 and learningRate=1e-4 of the sweep have the same configs. ' +
+      'The values of --sweep learningRate=1e-3,1e-4 are equal, overridden by another flag, or not read.',
+  ],
+  [
+    ['--sweep', 'learningRate=1e-2,0.01'],
+    'The runs learningRate=1e-2 and learningRate=0.01 of the sweep have the same configs. ' +
+      'The values of --sweep learningRate=1e-2,0.01 are equal, overridden by another flag, or not read.',
+  ],
 ])('%j cannot be run', (flags, message) => {
   expect(messageOf(() => checkedCombinations(parse(flags), resolved))).toBe(message);
 });
