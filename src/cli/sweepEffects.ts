@@ -1,8 +1,9 @@
 /** @file Check that the runs of a sweep differ in their configs. */
 import { createHash } from 'node:crypto';
+import type { ExperimentConfigs } from '../experiment/index.js';
 import { formatPath, history, iterate, print } from '../hparams/index.js';
 import { UsageError } from '../registry/usageError.js';
-import type { ExperimentConfigs } from './configure.js';
+
 import type { Change } from './overrides.js';
 
 /** Memory of the configs that a sweep's runs have, to tell two that are equal. */
