@@ -35,10 +35,8 @@ const ofRequest: ReadonlySet<string> = new Set(['RequestError', 'InputError']);
  */
 export function httpError(error: unknown, log: (error: unknown) => void): HttpError {
   if (error instanceof HttpError) return error;
-  const { name, message, statusCode } = error as Error & { readonly statusCode?: number };
+  const { name, message } = error as Error;
   if (ofRequest.has(name)) return new HttpError(400, message, { param: 'prompt' });
-  // Fastify's own: bodies that are no JSON, too large or of another type.
-  if (statusCode !== undefined && statusCode < 500) return new HttpError(statusCode, message);
   log(error);
   return new HttpError(500, 'The server failed to answer this request; its log says why.');
 }

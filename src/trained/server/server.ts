@@ -1,6 +1,11 @@
-/** @file HTTP server of a trained run: OpenAI's completions, on fastify. */
+/** @file HTTP server of a trained run: OpenAI's completions, on Hono. */
 import { randomInt } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { Server as HttpServer, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { HttpBindings } from '@hono/node-server';
+import type { HonoRequest } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Completion } from '../completion.js';
 import type { TrainedRun } from '../trainedRun.js';
 import { streamAnswer, wholeAnswer } from './completionAnswers.js';
@@ -81,13 +86,36 @@ class Completions {
 }
 
 /** A web page may have its own name lead to this machine: what it asks for then names that host. */
-function checkHost({ headers }: IncomingMessage, { host }: ServerOptions): void {
-  const named = (headers.host ?? '').replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
+function checkHost(header: string, { host }: ServerOptions): void {
+  const named = header.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
   if (isLoopback(host) && !isLoopback(named))
     throw new HttpError(
       403,
       `The host '${named}' is not this server's: expected ${[...loopback].join(', ')}.`,
     );
+}
+
+/** The JSON of a request's body. Any web page may send text to this machine; JSON takes a server's consent. */
+async function readJson(request: HonoRequest): Promise<unknown> {
+  const type = request.header('content-type') ?? 'none';
+  if (!/^application\/json *(;|$)/i.test(type))
+    throw new HttpError(
+      415,
+      `The body's content type: expected application/json, got ${type.slice(0, 100)}.`,
+    );
+  try {
+    return await request.json();
+  } catch (error) {
+    throw new HttpError(400, `The body: expected JSON: ${(error as Error).message}.`);
+  }
+}
+
+/** Listens, and gives the server's address. @throws the system's error where it can't */
+async function listen(server: HttpServer, { host, port }: ServerOptions): Promise<string> {
+  server.listen({ host, port });
+  await once(server, 'listening');
+  const { address, family, port: taken } = server.address() as AddressInfo;
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
 }
 
 /**
@@ -97,47 +125,64 @@ function checkHost({ headers }: IncomingMessage, { host }: ServerOptions): void 
  * @throws the system's error where the address can't be listened on.
  */
 export async function serve(run: TrainedRun, options: ServerOptions): Promise<Server> {
-  // Loading it takes a while, which no other command needs.
-  const { fastify } = await import('fastify');
-  const { host, port, maxBody, maxTokens, maxWaiting, log } = options;
-  const app = fastify({ bodyLimit: maxBody, requestTimeout: REQUEST_MS, forceCloseConnections: 'idle' });
-  // Any web page may send text to this machine; JSON takes a server's consent.
-  app.removeContentTypeParser('text/plain');
+  // Loading them takes a while, which no other command needs.
+  const { Hono } = await import('hono');
+  const { bodyLimit } = await import('hono/body-limit');
+  const { createAdaptorServer } = await import('@hono/node-server');
+  const { RESPONSE_ALREADY_SENT } = await import('@hono/node-server/utils/response');
+  const { maxBody, maxTokens, maxWaiting, log } = options;
+  const app = new Hono<{ Bindings: HttpBindings }>();
   const completions = new Completions(run, options);
   const started = Math.floor(Date.now() / 1000);
   const describe = (error: unknown) => httpError(error, log);
-  app.setErrorHandler((error, _, reply) => {
-    const described = describe(error);
-    if (described.status === 503) reply.header('retry-after', String(RETRY_S));
-    return reply.status(described.status).send(described.body);
+  app.onError((error, context) => {
+    const { status, body } = describe(error);
+    if (status === 503) context.header('retry-after', String(RETRY_S));
+    return context.json(body, status as ContentfulStatusCode);
   });
-  app.setNotFoundHandler(({ method, url }) => {
-    const routes = 'GET /health, GET /v1/models and POST /v1/completions';
-    throw new HttpError(404, `There is no ${method} ${url.slice(0, 100)}: there are ${routes}.`);
+  app.use(async (context, next) => {
+    checkHost(context.req.header('host') ?? '', options);
+    await next();
+    // A connection that stays open would keep a server that is to stop.
+    if (!server.listening && !context.env.outgoing.headersSent) context.header('connection', 'close');
   });
-  app.addHook('onRequest', async ({ raw }) => checkHost(raw, options));
-  app.get('/health', async () => ({
-    ...{ status: 'ok', model: run.name, step: run.step, completions: completions.count },
-  }));
-  app.get('/v1/models', async () => ({
-    object: 'list',
-    data: [{ id: run.name, object: 'model', created: started, owned_by: 'luthier' }],
-  }));
-  app.post('/v1/completions', async ({ body }, reply) => {
+  const onError = () => {
+    throw new HttpError(413, `The body has more than ${maxBody} bytes.`);
+  };
+  app.use(bodyLimit({ maxSize: maxBody, onError }));
+  app.get('/health', (context) =>
+    context.json({ status: 'ok', model: run.name, step: run.step, completions: completions.count }),
+  );
+  app.get('/v1/models', (context) =>
+    context.json({
+      object: 'list',
+      data: [{ id: run.name, object: 'model', created: started, owned_by: 'luthier' }],
+    }),
+  );
+  app.post('/v1/completions', async (context) => {
     const limits = { prompts: Math.min(16, maxWaiting), maxTokens: Math.min(maxTokens, run.maxTokens) };
-    const request = readBody(body, limits);
-    const begun = completions.begin(request, reply.raw);
-    if (!request.isStreamed) return wholeAnswer(run.name, begun);
-    reply.hijack();
-    await streamAnswer(reply.raw, run.name, begun, describe);
-    return reply;
+    const request = readBody(await readJson(context.req), limits);
+    const { outgoing } = context.env;
+    const begun = completions.begin(request, outgoing);
+    if (!request.isStreamed) return context.json(await wholeAnswer(run.name, begun));
+    await streamAnswer(outgoing, run.name, begun, describe);
+    return RESPONSE_ALREADY_SENT;
   });
-  const url = await app.listen({ host, port });
+  app.all('*', ({ env: { incoming } }) => {
+    const routes = 'GET /health, GET /v1/models and POST /v1/completions';
+    const asked = `${incoming.method} ${incoming.url?.slice(0, 100)}`;
+    throw new HttpError(404, `There is no ${asked}: there are ${routes}.`);
+  });
+  const serverOptions = { requestTimeout: REQUEST_MS };
+  const server = createAdaptorServer({ fetch: app.fetch, serverOptions }) as HttpServer;
+  const url = await listen(server, options);
   return {
     url,
     close: async (graceMs) => {
       const impatient = setTimeout(() => completions.cancel(), graceMs);
-      await app.close();
+      const closed = once(server, 'close');
+      server.close();
+      await closed;
       clearTimeout(impatient);
     },
   };

@@ -32,7 +32,7 @@ beforeAll(async () => {
   ({ directory } = await tinyRun());
   run = await loadRun(directory, { batchSize: 4 });
   [server, url] = await started();
-}, 60_000);
+});
 
 afterAll(async () => {
   server.child.kill('SIGKILL');
@@ -168,8 +168,9 @@ test.each<[string, unknown, number, string, string | null]>([
     'prompt: expected a text, or a list of 1 to 16, got ["a","a","a","a","a","a","a","a","a","a","a","a","a","a","a"….',
     'prompt',
   ],
-  ['bad JSON', '{"prompt": ', 400, expect.stringMatching(/JSON/) as unknown as string, null],
-  ['a large body', { prompt: 'a'.repeat(3000) }, 413, 'Request body is too large', null],
+  ['bad JSON', '{"prompt": ', 400, 'The body: expected JSON: Unexpected end of JSON input.', null],
+  ['no body', '', 400, 'The body: expected JSON: Unexpected end of JSON input.', null],
+  ['a large body', { prompt: 'a'.repeat(3000) }, 413, 'The body has more than 2000 bytes.', null],
 ])('a request with %s is refused, and says why', async (_, sent, status, message, param) => {
   const answer = await post(sent);
   expect(answer).toEqual({
@@ -190,7 +191,20 @@ test('unknown fields, routes, types and hosts are refused without a stack', asyn
   expect(unknown.body.error.message).toMatch(
     /^"temprature" is not supported\. Did you mean 'temperature'\? The fields are: model, prompt, /,
   );
-  expect((await post('prompt=a', 'text/plain')).status).toBe(415);
+  const plain = await post('prompt=a', 'text/plain');
+  expect([plain.status, plain.body.error.message]).toEqual([
+    415,
+    "The body's content type: expected application/json, got text/plain.",
+  ]);
+  // A body whose length is not told is counted as it comes.
+  const streamed = await fetch(`${url}/v1/completions`, {
+    ...{ method: 'POST', headers: { 'content-type': 'application/json' }, duplex: 'half' },
+    body: new Blob([JSON.stringify({ prompt: 'a'.repeat(3000) })]).stream(),
+  });
+  expect([streamed.status, await streamed.json()]).toMatchObject([
+    413,
+    { error: { message: 'The body has more than 2000 bytes.' } },
+  ]);
   const lost = await get('/v1/chat');
   expect([lost.status, lost.body.error.message]).toEqual([
     404,
@@ -271,6 +285,24 @@ test('an error of its own is told to the log, and not to the client', async () =
   expect(errors).toEqual([expect.objectContaining({ message: 'a secret path' })]);
   await local.close(0);
   await failing.dispose();
+});
+
+test('an answer under way when the server closes ends its connection', async () => {
+  const one = await loadRun(directory);
+  const options = { host: '127.0.0.1', port: 0, maxBody: 1000, maxTokens: 100, maxWaiting: 16 };
+  const local = await serve(one, { ...options, log: () => undefined });
+  const answer = fetch(`${local.url}/v1/completions`, {
+    ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+    body: JSON.stringify({ prompt: Array.from({ length: 16 }, () => '1') }),
+  });
+  const health = async () => (await (await fetch(`${local.url}/health`)).json()) as Answer['body'];
+  while ((await health()).completions === 0) await sleep(1);
+  const closed = local.close(60_000);
+  const response = await answer;
+  expect([response.status, response.headers.get('connection')]).toEqual([200, 'close']);
+  await response.json();
+  await closed;
+  await one.dispose();
 });
 
 test('SIGTERM lets a stream end, then the server', async () => {
