@@ -100,4 +100,4 @@ export { ByteTokenizer } from './vocabularies/byteTokenizer.js';
 export { charVocabularyOf } from './vocabularies/characters.js';
 export { CharTokenizer } from './vocabularies/charTokenizer.js';
 export { PretrainedTokenizer } from './vocabularies/pretrainedTokenizer.js';
-export type { TokenDecoder } from './vocabularies/tokenDecoders.js';
+export { type TokenDecoder, textAfter } from './vocabularies/tokenDecoders.js';

@@ -10,6 +10,7 @@ import {
   type LmBatch,
   nextBatch,
   TOKEN_UNIT,
+  textAfter,
 } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
@@ -203,9 +204,10 @@ function describeExamples(
   const sampleAt = (index: number, prefixLength: number): Sample => {
     const length = output.decodeLengths.data[index]!;
     const ids = output.outputIds.data.slice(index * size, index * size + length);
+    const decoded = text(ids);
     return {
-      decoded: text(ids),
-      decoded_substr: text(ids.slice(prefixLength)),
+      decoded,
+      decoded_substr: textAfter(text(ids.slice(0, prefixLength)), decoded),
       decoded_ids: [...ids],
       logprobs: [...output.logprobs.data.slice(index * size + prefixLength, index * size + length)],
       decode_length: length,

@@ -173,7 +173,7 @@ export class TrainedRun {
       );
     }
     return new Completion(ids, settings, {
-      decoder: tokenizer.decoder(),
+      decoder: tokenizer.decoder(ids),
       endIds: endsOf(hp.decode.hp.decoder),
       enqueue: queue.add,
     });

@@ -49,9 +49,13 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
     return null;
   }
 
-  /** Decodes ids as they come, each in bounded time. */
-  decoder(): TokenDecoder {
-    return new WindowDecoder((ids) => this.decode(ids));
+  /**
+   * Decodes ids as they come, each in bounded time. The pieces are the text of all ids without that of the context.
+   *
+   * @param context ids before the first one: a prompt's
+   */
+  decoder(context: ArrayLike<number> = []): TokenDecoder {
+    return new WindowDecoder((ids) => this.decode(ids), context);
   }
 
   /** Whether `fit` must see the corpus before anything is encoded. */

@@ -63,8 +63,8 @@ export class ByteLevelBpe {
     return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
   }
 
-  decoder(): TokenDecoder {
-    return new ByteDecoder((id) => this.bytesOf(id)!);
+  decoder(context: ArrayLike<number>): TokenDecoder {
+    return new ByteDecoder((id) => this.bytesOf(id)!, context);
   }
 
   #encodeText(bytes: Uint8Array, start: number, end: number): void {

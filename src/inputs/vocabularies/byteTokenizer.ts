@@ -20,11 +20,11 @@ export class ByteTokenizer extends BaseTokenizer.with({}) {
     return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(ids));
   }
 
-  override decoder(): TokenDecoder {
+  override decoder(context: ArrayLike<number> = []): TokenDecoder {
     return new ByteDecoder((id) => {
       checkIds([id], this.vocabSize, 'ByteTokenizer');
       return Uint8Array.of(id);
-    });
+    }, context);
   }
 
   override encodeFile(file: SourceFile): TokenArray {

@@ -106,8 +106,9 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
     return model.decode(ids);
   }
 
-  override decoder(): TokenDecoder {
-    const decoder = this.#load().model.decoder();
+  override decoder(context: ArrayLike<number> = []): TokenDecoder {
+    this.#check(context);
+    const decoder = this.#load().model.decoder(context);
     return {
       take: (id) => {
         this.#check([id]);

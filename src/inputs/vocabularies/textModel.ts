@@ -17,7 +17,7 @@ export interface TextModel {
   /** @throws InputError for a file that the model cannot read */
   encodeFile(file: SourceFile): Int32Array;
   decode(ids: ArrayLike<number>): string;
-  decoder(): TokenDecoder;
+  decoder(context: ArrayLike<number>): TokenDecoder;
 }
 
 function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefined)[]): TextModel {
@@ -28,7 +28,7 @@ function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefi
     encode: (text) => bpe.encode(utf8.encode(text)),
     encodeFile: (file) => bpe.encode(file.bytes),
     decode: (ids) => bpe.decode(ids),
-    decoder: () => bpe.decoder(),
+    decoder: (context) => bpe.decoder(context),
   };
 }
 
@@ -55,7 +55,7 @@ function anyModel(document: TokenizerDocument, specialTokensAsText: boolean): Te
     encode,
     encodeFile: (file) => encode(decodeUtf8(file)),
     decode,
-    decoder: () => new WindowDecoder(decode),
+    decoder: (context) => new WindowDecoder(decode, context),
   };
 }
 

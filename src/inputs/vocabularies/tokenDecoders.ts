@@ -12,8 +12,16 @@ export interface TokenDecoder {
 export class ByteDecoder implements TokenDecoder {
   readonly #utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-  /** @param bytesOf the bytes of an id */
-  constructor(private readonly bytesOf: (id: number) => Uint8Array) {}
+  /**
+   * @param bytesOf the bytes of an id
+   * @param context ids before the first one that is taken
+   */
+  constructor(
+    private readonly bytesOf: (id: number) => Uint8Array,
+    context: ArrayLike<number>,
+  ) {
+    for (let i = 0; i < context.length; i++) this.take(context[i]!);
+  }
 
   take(id: number): string {
     return this.#utf8.decode(this.bytesOf(id), { stream: true });
@@ -30,16 +38,36 @@ const REPLACEMENT = '\uFFFD';
 const MOST_WAITING = 3;
 
 /**
- * Decoder of any tokenizer: text is decoded in windows. A window begins with the ids of the last piece that was given,
- * for the text of an id may depend on the one before it (a blank between words, say).
+ * The text of ids that follow others, as the others' text and that of all tell it: what the ids are decoded to alone may
+ * lack a blank at its beginning, or have half a character there.
+ */
+export function textAfter(before: string, whole: string): string {
+  let at = 0;
+  while (at < before.length && before[at] === whole[at]) at++;
+  const isWithinPair = /[\uD800-\uDBFF]/.test(whole.charAt(at - 1));
+  return whole.slice(isWithinPair ? at - 1 : at);
+}
+
+/**
+ * Decoder of any tokenizer: text is decoded in windows. A window begins with the context, then with the ids of the last
+ * piece that was given, for the text of an id may depend on the one before it (a blank between words, say).
  */
 export class WindowDecoder implements TokenDecoder {
-  #window: number[] = [];
+  #window: number[];
   /** Ids of the window whose text is given. */
-  #given = 0;
+  #given: number;
 
-  /** @param decode text of ids */
-  constructor(private readonly decode: (ids: readonly number[]) => string) {}
+  /**
+   * @param decode text of ids
+   * @param context ids before the first one that is taken
+   */
+  constructor(
+    private readonly decode: (ids: readonly number[]) => string,
+    context: ArrayLike<number>,
+  ) {
+    this.#window = Array.from(context);
+    this.#given = context.length;
+  }
 
   take(id: number): string {
     this.#window.push(id);
@@ -55,7 +83,7 @@ export class WindowDecoder implements TokenDecoder {
   /** The text of the ids before `end` that is not given yet. */
   #give(end: number): string {
     const before = this.decode(this.#window.slice(0, this.#given));
-    const piece = this.decode(this.#window.slice(0, end)).slice(before.length);
+    const piece = textAfter(before, this.decode(this.#window.slice(0, end)));
     this.#window = this.#window.slice(this.#given);
     this.#given = end - this.#given;
     return piece;
