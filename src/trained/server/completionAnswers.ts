@@ -14,6 +14,15 @@ const choice = (index: number, text: string, { finishReason = null }: { finishRe
   ...{ index, text, logprobs: null, finish_reason: finishReason },
 });
 
+/** Tokens of the prompts, and of what was drawn so far. */
+function usageOf(completions: readonly Completion[]): object {
+  const sum = (count: (completion: Completion) => number) =>
+    completions.reduce((total, completion) => total + count(completion), 0);
+  const prompt = sum(({ promptIds }) => promptIds.length);
+  const drawn = sum(({ tokens }) => tokens);
+  return { prompt_tokens: prompt, completion_tokens: drawn, total_tokens: prompt + drawn };
+}
+
 /** The whole answer, once all continuations have ended. */
 export async function wholeAnswer(model: string, completions: readonly Completion[]): Promise<object> {
   const begun = head(model);
@@ -24,15 +33,18 @@ export async function wholeAnswer(model: string, completions: readonly Completio
       return pieces.join('');
     }),
   );
-  const sum = (count: (completion: Completion) => number) =>
-    completions.reduce((total, completion) => total + count(completion), 0);
-  const prompt = sum(({ promptIds }) => promptIds.length);
-  const drawn = sum(({ tokens }) => tokens);
   return {
     ...begun,
     choices: texts.map((text, i) => choice(i, text, { finishReason: completions[i]!.finishReason! })),
-    usage: { prompt_tokens: prompt, completion_tokens: drawn, total_tokens: prompt + drawn },
+    usage: usageOf(completions),
   };
+}
+
+/** What a stream tells besides the text. */
+export interface StreamOptions {
+  /** Whether it ends with the usage of tokens. */
+  readonly includesUsage: boolean;
+  readonly describe: (error: unknown) => HttpError;
 }
 
 /** Writes pieces as events as they come; an error ends the events with one of its own. */
@@ -40,9 +52,9 @@ export async function streamAnswer(
   response: ServerResponse,
   model: string,
   completions: readonly Completion[],
-  describe: (error: unknown) => HttpError,
+  { includesUsage, describe }: StreamOptions,
 ): Promise<void> {
-  const begun = head(model);
+  const begun = { ...head(model), ...(includesUsage && { usage: null }) };
   // A connection that stays open would keep a server that is to stop.
   const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', connection: 'close' };
   response.writeHead(200, headers);
@@ -53,6 +65,7 @@ export async function streamAnswer(
   };
   try {
     await Promise.all(completions.map(follow));
+    if (includesUsage) send({ ...begun, choices: [], usage: usageOf(completions) });
     response.write('data: [DONE]\n\n');
   } catch (error) {
     for (const completion of completions) completion.cancel();

@@ -20,9 +20,25 @@ const expected = (what: string) => ({
   error: ({ input }: { readonly input?: unknown }) => `expected ${what}, got ${shown(input)}`,
 });
 
-/** A field of OpenAI's that only has its neutral value here. */
-const only = <T extends number | boolean | null>(value: T) =>
-  z.literal(value, expected(`${value}, as others are not supported`)).optional();
+/** A field of OpenAI's that only has the values that change nothing. */
+const only = (...values: readonly (number | boolean | string)[]) =>
+  z.literal([...values], expected(`${shown(values[0])}, as others are not supported`)).optional();
+
+/** OpenAI's fields that ask for what a trained run lacks, with the values that ask for nothing. */
+const neutral = {
+  ...{ n: only(1), best_of: only(1), echo: only(false), logprobs: only(false), suffix: only('') },
+  ...{ presence_penalty: only(0), frequency_penalty: only(0) },
+  logit_bias: z.record(z.string(), only(0), expected('biases of tokens by id')).optional(),
+};
+
+/** Whether a value asks for nothing: clients send null, {} and [] for what their users leave out. */
+function isEmpty(value: unknown): boolean {
+  return value === null || (typeof value === 'object' && Object.keys(value).length === 0);
+}
+
+/** The fields of an object that ask for something. */
+const filled = (object: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(object).filter(([, value]) => !isEmpty(value)));
 
 function schemaFor({ prompts, maxTokens }: Limits) {
   const text = z.string(expected('a text'));
@@ -34,20 +50,31 @@ function schemaFor({ prompts, maxTokens }: Limits) {
       [text, z.array(text).min(1).max(prompts)],
       expected(`a text, or a list of 1 to ${prompts}`),
     ),
-    max_tokens: z.int(count).min(1, count).max(maxTokens, count).nullish(),
-    temperature: z.number(expected('a number from 0')).min(0, expected('a number from 0')).nullish(),
+    max_tokens: z.int(count).min(1, count).max(maxTokens, count).optional(),
+    temperature: z.number(expected('a number from 0')).min(0, expected('a number from 0')).optional(),
     top_p: z
       .number(expected('a number above 0, up to 1'))
       .gt(0, expected('a number above 0, up to 1'))
       .max(1, expected('a number above 0, up to 1'))
-      .nullish(),
-    top_k: z.int(expected('an integer from 0')).min(0, expected('an integer from 0')).nullish(),
-    stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(4)], expected(stops)).nullish(),
-    seed: z.int(expected('an integer from 0')).min(0, expected('an integer from 0')).nullish(),
-    stream: z.boolean(expected('true or false')).nullish(),
+      .optional(),
+    top_k: z.int(expected('an integer from 0')).min(0, expected('an integer from 0')).optional(),
+    stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(4)], expected(stops)).optional(),
+    seed: z.int(expected('an integer from 0')).min(0, expected('an integer from 0')).optional(),
+    stream: z.boolean(expected('true or false')).optional(),
+    stream_options: z.preprocess(
+      (value) => (typeof value === 'object' && value !== null ? filled(value) : value),
+      z
+        .strictObject(
+          {
+            include_usage: z.boolean(expected('true or false')).optional(),
+            include_obfuscation: only(false),
+          },
+          expected('an object with include_usage'),
+        )
+        .optional(),
+    ),
     user: z.string(expected('a text')).optional(),
-    ...{ n: only(1), best_of: only(1), echo: only(false), logprobs: only(null), suffix: only(null) },
-    ...{ presence_penalty: only(0), frequency_penalty: only(0) },
+    ...neutral,
   });
 }
 
@@ -56,6 +83,8 @@ export interface CompletionRequest {
   readonly model: string | undefined;
   readonly prompts: readonly string[];
   readonly isStreamed: boolean;
+  /** Whether a stream ends with the usage of tokens. */
+  readonly includesUsage: boolean;
   readonly options: GenerateOptions;
 }
 
@@ -65,25 +94,27 @@ export function readBody(body: unknown, limits: Limits): CompletionRequest {
     throw new HttpError(400, `The body: expected a JSON object, got ${shown(body)}.`);
   const schema = schemaFor(limits);
   const names = Object.keys(schema.shape);
-  const unknown = Object.keys(body).find((name) => !names.includes(name));
+  const { prompt: asked } = body as { readonly prompt?: unknown };
+  const fields = { ...filled(body), ...(asked !== undefined && { prompt: asked }) };
+  const unknown = Object.keys(fields).find((name) => !names.includes(name));
   if (unknown !== undefined) {
     const told = `${shown(unknown)} is not supported.${didYouMean(unknown, names)} The fields are: ${names.join(', ')}.`;
     throw new HttpError(400, told, { param: unknown });
   }
-  const checked = schema.safeParse(body);
+  const checked = schema.safeParse(fields);
   if (!checked.success) {
     const { path, message } = checked.error.issues[0]!;
     throw new HttpError(400, `${path.join('.')}: ${message}.`, { param: String(path[0]) });
   }
-  const { model, prompt, max_tokens, temperature, top_p, top_k, stop, seed, stream } = checked.data;
+  const { model, prompt, max_tokens, temperature, top_p, top_k, stop, seed, stream, stream_options } =
+    checked.data;
   const given = { maxTokens: max_tokens, temperature, topP: top_p, topK: top_k, stop, seed };
-  const options = Object.fromEntries(
-    Object.entries(given).filter(([, value]) => value !== undefined && value !== null),
-  );
+  const options = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   return {
     model,
     prompts: typeof prompt === 'string' ? [prompt] : prompt,
     isStreamed: stream === true,
+    includesUsage: stream_options?.include_usage === true,
     options: { maxTokens: limits.maxTokens, ...options },
   };
 }

@@ -165,7 +165,7 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
     const { outgoing } = context.env;
     const begun = completions.begin(request, outgoing);
     if (!request.isStreamed) return context.json(await wholeAnswer(run.name, begun));
-    await streamAnswer(outgoing, run.name, begun, describe);
+    await streamAnswer(outgoing, run.name, begun, { includesUsage: request.includesUsage, describe });
     return RESPONSE_ALREADY_SENT;
   });
   app.all('*', ({ env: { incoming } }) => {

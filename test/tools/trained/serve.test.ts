@@ -108,6 +108,31 @@ test('a stream gives pieces as they come, and the reason of the end', async () =
   expect(new Set(found.map(({ id }) => id)).size).toBe(1);
 });
 
+/** What clients send for what their users leave out, as recorded of them. */
+const CLIENTS: readonly [string, object][] = [
+  ['null for every optional field', { max_tokens: null, stop: null, stream: null, suffix: null, user: null }],
+  ['null, objects and lists for fields that are unknown', { store: null, metadata: {}, tools: [] }],
+  ['empty objects and lists', { logit_bias: {}, stream_options: {}, stop: [] }],
+  ['the values of OpenAI’s documentation', { n: 1, best_of: 1, echo: false, logprobs: null, user: 'user-1' }],
+  ['penalties of nothing', { presence_penalty: 0, frequency_penalty: 0.0, logit_bias: { 50256: 0 } }],
+  ['flags for null', { logprobs: false, suffix: '', stream_options: { include_usage: null } }],
+];
+
+test.each(CLIENTS)('a request with %s is answered', async (_, fields) => {
+  const { status, body } = await post({ prompt: '182 a', temperature: 0, max_tokens: 9, ...fields });
+  expect(body.choices).toHaveLength(1);
+  expect(status).toBe(200);
+});
+
+test('a stream ends with the usage of tokens where that is asked for', async () => {
+  const body = { prompt: ['182 a', '1 '], max_tokens: 4, stream_options: { include_usage: true } };
+  const found = await events(body);
+  const usage = { prompt_tokens: 7, completion_tokens: 8, total_tokens: 15 };
+  expect(found.pop()).toMatchObject({ choices: [], usage });
+  expect(found.every((event) => event.usage === null && event.choices.length === 1)).toBe(true);
+  expect((await events({ prompt: '1 ' })).some((event) => 'usage' in event)).toBe(false);
+});
+
 test('requests that come together get what each gets alone', async () => {
   const bodies = Array.from({ length: 12 }, (_, i) => ({
     prompt: '1 and 2\n2 and 3'.slice(0, 3 + i),
@@ -153,6 +178,34 @@ test.each<[string, unknown, number, string, string | null]>([
     'temperature',
   ],
   ['several samples', { prompt: 'a', n: 2 }, 400, 'n: expected 1, as others are not supported, got 2.', 'n'],
+  [
+    'text behind the continuation',
+    { prompt: 'a', suffix: 'b' },
+    400,
+    'suffix: expected "", as others are not supported, got "b".',
+    'suffix',
+  ],
+  [
+    'biases',
+    { prompt: 'a', logit_bias: { 7: -100 } },
+    400,
+    'logit_bias.7: expected 0, as others are not supported, got -100.',
+    'logit_bias',
+  ],
+  [
+    'another option of streams',
+    { prompt: 'a', stream_options: { include_usage: 1 } },
+    400,
+    'stream_options.include_usage: expected true or false, got 1.',
+    'stream_options',
+  ],
+  [
+    'null for the prompt',
+    { prompt: null },
+    400,
+    'prompt: expected a text, or a list of 1 to 16, got null.',
+    'prompt',
+  ],
   ['a list', [1], 400, 'The body: expected a JSON object, got [1].', null],
   [
     'another model',
