@@ -2,6 +2,7 @@
 import { didYouMean } from '../hparams/errors.js';
 import { shortPaths } from '../hparams/walking/shortPaths.js';
 import { formatDuration } from '../summaries/index.js';
+import { differencesOf, type RunDifferences } from './runDifferences.js';
 import type { MetricSummary, RunSummary } from './runSummary.js';
 
 /** How runs are compared. */
@@ -18,18 +19,16 @@ export interface ComparedRun {
   /** Undefined for a run that has not reported the metric. */
   readonly last?: MetricSummary['last'] | undefined;
   readonly best?: MetricSummary['last'] | undefined;
-  /** The settings that differ between the runs; one that a run lacks is absent. */
+  /** The values of what differs between the runs, by name; one that a run lacks is absent. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 /** Runs in the order of the metric, the best one first. */
-export interface RunComparison {
+export interface RunComparison extends RunDifferences {
   /** Undefined where no run has reported a metric. */
   readonly metric: string | undefined;
   readonly best: 'min' | 'max';
   readonly runs: readonly ComparedRun[];
-  /** Paths of the settings that differ. */
-  readonly differing: readonly string[];
 }
 
 /** No run has the metric that was asked for. */
@@ -85,12 +84,11 @@ export function compareRuns(runs: readonly RunSummary[], options: CompareOptions
   const best = options.best ?? directionOf(runs, metric);
   // Of a run whose settings can't be read, nothing can be said to differ.
   const known = runs.filter(({ settings }) => settings.size > 0);
-  const paths = [...new Set(['experiment', ...known.flatMap(({ settings }) => [...settings.keys()])])];
-  const differing = paths.filter((path) => new Set(known.map(({ settings }) => settings.get(path))).size > 1);
+  const { differing, following } = differencesOf(known);
   const compared = runs.map((run): ComparedRun => {
     const values = metric === undefined ? undefined : run.metrics.get(metric);
     const own = differing.flatMap((path) => {
-      const value = run.settings.get(path);
+      const value = run.constants.get(path)?.value ?? run.settings.get(path);
       return value === undefined ? [] : [[path, value]];
     });
     return { run, last: values?.last, best: values?.[best], settings: Object.fromEntries(own) };
@@ -99,7 +97,7 @@ export function compareRuns(runs: readonly RunSummary[], options: CompareOptions
   const keyOf = ({ best: value }: ComparedRun) =>
     value === undefined ? Number.POSITIVE_INFINITY : sign * value.value;
   const sorted = compared.toSorted((a, b) => (keyOf(a) === keyOf(b) ? 0 : keyOf(a) - keyOf(b)));
-  return { metric, best, runs: sorted, differing };
+  return { metric, best, runs: sorted, differing, following };
 }
 
 /** Columns of settings in a table; further ones are named below it. */
@@ -120,7 +118,7 @@ export interface RunTable {
 
 /** @param labels names of runs and, where they are known better, their states, by directory. */
 export function runTable(
-  { metric, best, runs, differing }: RunComparison,
+  { metric, best, runs, differing, following }: RunComparison,
   labels: ReadonlyMap<string, { readonly name: string; readonly state?: string }>,
 ): RunTable {
   const shown = differing.slice(0, mostSettings);
@@ -144,6 +142,9 @@ export function runTable(
     ...(further.length === 0
       ? []
       : [`${further.length} more settings differ, among them ${further.slice(0, 3).join(', ')}.`]),
+    ...(following.length === 0
+      ? []
+      : [`Left out: ${following.length} more that differ with these constants, such as ${following[0]}.`]),
     ...runs.flatMap(({ run }) => {
       const name = labels.get(run.directory)?.name ?? run.directory;
       const failure = run.state === 'failed' ? [`${name} failed: ${run.reason}`] : [];

@@ -5,6 +5,7 @@ import { listCheckpoints } from '../checkpoints/directory.js';
 import { explain, linesFromEnd, openRegularFile, readRegularFile } from '../files/index.js';
 import { parseMetricsLine } from '../summaries/index.js';
 import { lockHolder } from '../system/index.js';
+import { parseSettings } from './jobFiles.js';
 import { durationOf, type RunStatus, readStatus } from './runStatus.js';
 
 /** A value and the step that it is of. */
@@ -26,6 +27,14 @@ export interface MetricSummary {
  */
 type RunState = RunStatus['state'] | 'unfinished';
 
+/** A constant of a run. */
+export interface RunConstant {
+  /** As JSON. */
+  readonly value: string;
+  /** The class or flag that set it. */
+  readonly setBy: string;
+}
+
 /** What a job directory tells of its run. */
 export interface RunSummary {
   readonly directory: string;
@@ -41,6 +50,10 @@ export interface RunSummary {
   readonly metrics: ReadonlyMap<string, MetricSummary>;
   /** Fields of the configs by path, as text; the experiment's name as `experiment`. */
   readonly settings: ReadonlyMap<string, string>;
+  /** The experiment's constants by name. */
+  readonly constants: ReadonlyMap<string, RunConstant>;
+  /** Flags that changed the experiment, as written. */
+  readonly overrides: readonly string[];
   /** Files that are missing or can't be read. */
   readonly problems: readonly string[];
 }
@@ -74,21 +87,28 @@ function count(metrics: Map<string, MetricSummary>, name: string, at: ValueAt): 
 
 /** The fields of model_params.txt by path. */
 function readSettings(directory: string): Map<string, string> {
-  const lines = readRegularFile(join(directory, 'model_params.txt')).toString().split('\n');
-  return new Map(
-    lines.flatMap((line) => {
-      const at = line.indexOf(' : ');
-      return at < 0 ? [] : [[line.slice(0, at), line.slice(at + 3)]];
-    }),
-  );
+  return parseSettings(readRegularFile(join(directory, 'model_params.txt')).toString());
 }
 
-function readName(directory: string): string {
-  const { name } = JSON.parse(readRegularFile(join(directory, 'experiment.json')).toString()) as {
+/** The constants in experiment_cls_vars.txt: `Setter:` lines, each above its `  name: value` lines. */
+function readConstants(directory: string): Map<string, RunConstant> {
+  const constants = new Map<string, RunConstant>();
+  let setBy = '';
+  for (const line of readRegularFile(join(directory, 'experiment_cls_vars.txt')).toString().split('\n')) {
+    const found = /^ {2}([^:]+): (.*)$/.exec(line);
+    if (found) constants.set(found[1]!, { value: found[2]!, setBy });
+    else setBy = line.replace(/:$/, '');
+  }
+  return constants;
+}
+
+function readExperiment(directory: string): { name: string; overrides: readonly string[] } {
+  const { name, overrides } = JSON.parse(readRegularFile(join(directory, 'experiment.json')).toString()) as {
     name?: unknown;
+    overrides?: unknown;
   };
-  if (typeof name === 'string') return name;
-  throw new Error("it has no experiment's name");
+  if (typeof name !== 'string') throw new Error("it has no experiment's name");
+  return { name, overrides: Array.isArray(overrides) ? overrides.map(String) : [] };
 }
 
 /** Reads what a job directory has; what is broken becomes a problem, and the rest is still told. */
@@ -109,17 +129,30 @@ export async function readRun(directory: string): Promise<RunSummary> {
   const status = attempt('status.json', undefined, () => readStatus(directory));
   isYoung = status !== undefined && !existsSync(join(directory, 'experiment.json'));
   const isRunning = existsSync(directory) && (await lockHolder(join(directory, '.train.lock'))) !== undefined;
-  const name = attempt('experiment.json', undefined, () => readName(directory));
+  const experiment = attempt('experiment.json', undefined, () => readExperiment(directory));
   const settings = attempt('model_params.txt', new Map<string, string>(), () => readSettings(directory));
+  const constants = attempt('experiment_cls_vars.txt', new Map<string, RunConstant>(), () =>
+    existsSync(join(directory, 'experiment_cls_vars.txt')) ? readConstants(directory) : new Map(),
+  );
   const metrics = attempt('metrics.jsonl', new Map<string, MetricSummary>(), () => readMetrics(directory));
   const checkpoints = attempt('checkpoints', new Map<number, string>(), () =>
     listCheckpoints(join(directory, 'checkpoints')),
   );
   const step = Math.max(metrics.get('train/loss')?.last.step ?? 0, ...checkpoints.keys());
   const numTrainSteps = Number(settings.get('task.train.numTrainSteps') ?? Number.NaN);
-  if (name !== undefined) settings.set('experiment', name);
+  if (experiment !== undefined) settings.set('experiment', experiment.name);
+  const overrides = experiment?.overrides ?? [];
   return {
-    ...{ directory, state: stateOf(status, isRunning), step, metrics, settings, problems },
+    ...{
+      directory,
+      state: stateOf(status, isRunning),
+      step,
+      metrics,
+      settings,
+      constants,
+      overrides,
+      problems,
+    },
     ...(status && { seconds: durationOf(directory, status, isRunning ? new Date() : undefined) }),
     ...(!isRunning && status?.reason !== undefined && { reason: status.reason }),
     ...(Number.isFinite(numTrainSteps) && { numTrainSteps }),

@@ -13,6 +13,9 @@ const luthier = oneProcess('src/tools/commandLine.ts');
 
 interface Made {
   readonly settings?: Readonly<Record<string, string>>;
+  /** Text of experiment_cls_vars.txt. */
+  readonly constants?: string;
+  readonly experiment?: { readonly name?: string; readonly overrides?: readonly string[] };
   /** Evaluation losses at steps 1, 2, …; training has 10 times each. */
   readonly losses?: readonly number[];
   readonly saved?: number;
@@ -28,13 +31,14 @@ const seconds = (start: number, end: number) => ({
 /** A job directory of 3 steps, as training leaves one. */
 function makeRun(
   directory: string,
-  { settings = {}, losses = [3, 2, 4], saved = losses.length, status = {} }: Made,
+  { settings = {}, constants, experiment, losses = [3, 2, 4], saved = losses.length, status = {} }: Made,
 ): string {
   mkdirSync(join(directory, 'checkpoints', `checkpoint_0000000${saved}`), { recursive: true });
   const fields = { 'task.train.numTrainSteps': '3', ...settings };
   const lines = Object.entries(fields).map(([path, value]) => `${path} : ${value}\n`);
   writeFileSync(join(directory, 'model_params.txt'), lines.join(''));
-  writeFileSync(join(directory, 'experiment.json'), '{"name":"a.B"}');
+  writeFileSync(join(directory, 'experiment.json'), JSON.stringify({ name: 'a.B', ...experiment }));
+  if (constants !== undefined) writeFileSync(join(directory, 'experiment_cls_vars.txt'), constants);
   const ended = { state: 'finished', ...seconds(0, 65), ...status };
   writeFileSync(join(directory, 'status.json'), JSON.stringify(ended));
   const metrics = new MetricsFile(join(directory, 'metrics.jsonl'));
@@ -86,6 +90,46 @@ test('runs are listed by the best evaluation loss, with state and differing sett
     ...{ state: 'failed', reason: 'No more rows.', step: 2, numTrainSteps: 3, seconds: 65 },
     ...{ settings: {}, problems: [] },
     ...{ last: { step: 2, value: -6 }, best: { step: 1, value: -5 } },
+  });
+});
+
+test('constants that flags set come first, without what follows from them', async () => {
+  const root = temporaryDirectory();
+  const make = async (
+    dims: number,
+    more: Made['settings'] = {},
+    overrides: readonly string[] = [],
+    name = 'a.B',
+  ) =>
+    readRun(
+      makeRun(join(root, `${dims}-${Object.values(more).join()}-${overrides.length}-${name}`), {
+        settings: { 'task.dims': `${dims}`, 'task.hidden': `${4 * dims}`, ...more },
+        constants: `Small:\n  hiddenDims: ${4 * dims}\n  path: "a: b"\n--set dims=${dims}:\n  dims: ${dims}\n`,
+        experiment: { name, overrides: [`--set dims=${dims}`, ...overrides] },
+      }),
+    );
+  const [narrow, wide, seeded] = [await make(8), await make(16), await make(16, { 'task.seed': '7' })];
+  const differences = (...runs: Parameters<typeof compareRuns>[0]) => {
+    const { differing, following } = compareRuns(runs);
+    return { differing, following };
+  };
+  const following = ['hiddenDims', 'task.dims', 'task.hidden'];
+  expect(differences(narrow, wide)).toEqual({ differing: ['dims'], following });
+  expect(compareRuns([narrow, wide]).runs.map(({ settings }) => settings)).toEqual([
+    { dims: '8' },
+    { dims: '16' },
+  ]);
+  expect(runTable(compareRuns([narrow, wide]), new Map()).below).toContain(
+    'Left out: 3 more that differ with these constants, such as hiddenDims.',
+  );
+  // Of two runs with equal constants, a setting that differs has another cause.
+  expect(differences(narrow, wide, seeded)).toEqual({ differing: ['dims', 'task.seed'], following });
+  // So it may have where another flag, or another experiment, is part of the difference.
+  const all = { differing: ['dims', 'task.dims', 'task.hidden', 'task.seed'], following: [] };
+  expect(differences(narrow, await make(16, { 'task.seed': '8' }, ['--set task.seed=8']))).toEqual(all);
+  expect(differences(narrow, await make(16, { 'task.seed': '9' }, [], 'a.C'))).toEqual({
+    ...all,
+    differing: ['dims', 'experiment', ...all.differing.slice(1)],
   });
 });
 
