@@ -3,7 +3,7 @@ import type { LoadRunOptions, TrainedRun } from './trainedRun.js';
 
 /**
  * Loads a run from its job_log_dir: configs from experiment.json, the vocabulary that training recorded, parameters from
- * a checkpoint (their moving average where `decodeUseEmaStates` asks for it). The directory may be moved or copied; the
+ * a checkpoint (their moving average where the task decodes or evaluates with it: see `parametersOf`). The directory may be moved or copied; the
  * experiment's module is needed only if it declares classes of its own.
  *
  * @throws JobError for a directory that is no trained run; CheckpointError for a missing or broken checkpoint; UsageError

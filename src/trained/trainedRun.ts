@@ -39,6 +39,11 @@ export interface LoadRunOptions {
   readonly engine?: Engine;
   /** Default: the number of cores. */
   readonly numThreads?: number | undefined;
+  /**
+   * The program whose parameters are taken: `eval` takes their moving average if `task.train.evalUseEmaStates`, `decode` if
+   * `decodeUseEmaStates`. Default: `decode` for a language model, `eval` for others.
+   */
+  readonly parametersOf?: 'eval' | 'decode' | undefined;
 }
 
 /** Shapes and dtypes of a dataset's arrays by path; undefined where the input does not tell them from its config. */
@@ -89,6 +94,8 @@ export class TrainedRun {
     task: SingleTask,
     /** The parameters of the checkpoint. */
     readonly params: FlatTrainState,
+    /** Whether they are the moving average of training's. */
+    readonly isAveraged: boolean,
     rows: number,
   ) {
     this.task = task;
@@ -104,7 +111,7 @@ export class TrainedRun {
   /** Reads a run's record and restores its parameters. @throws as `loadRun` */
   static async open(
     directory: string,
-    { experiments, batchSize = 1, ...options }: LoadRunOptions,
+    { experiments, batchSize = 1, parametersOf, ...options }: LoadRunOptions,
   ): Promise<TrainedRun> {
     if (!Number.isInteger(batchSize) || batchSize < 1)
       throw new RequestError(`loadRun: batchSize: expected an integer from 1, got ${batchSize}.`);
@@ -119,8 +126,11 @@ export class TrainedRun {
       classVars: '',
     };
     const task = build(document.task);
-    const state = await restoreParams(job, task, task.hp.train.hp.decodeUseEmaStates);
-    return new TrainedRun(document, job, task, state, batchSize);
+    const { decodeUseEmaStates, evalUseEmaStates } = task.hp.train.hp;
+    const program = parametersOf ?? (task.model instanceof LanguageModel ? 'decode' : 'eval');
+    const isAveraged = program === 'eval' ? evalUseEmaStates : decodeUseEmaStates;
+    const state = await restoreParams(job, task, isAveraged);
+    return new TrainedRun(document, job, task, state, isAveraged, batchSize);
   }
 
   /** Full name of the experiment. */

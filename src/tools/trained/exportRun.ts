@@ -12,7 +12,7 @@ import { runOf, trainedFlags } from './trainedFlags.js';
 
 async function exported(args: Arguments): Promise<Report> {
   const { outputs, out } = args.values as { outputs?: readonly string[]; out?: string };
-  const run = await runOf(args);
+  const run = await runOf(args, { parametersOf: 'eval' });
   const { bytes, ...model } = exportOnnx(run, outputs);
   const difference = await compareOnnx(run, bytes, model);
   await run.dispose();
@@ -28,6 +28,7 @@ async function exported(args: Arguments): Promise<Report> {
   const shown = showFile(file);
   const lines = [
     `${formatBytes(bytes.length)}, ${run.name} at step ${run.step}`,
+    ...(run.isAveraged ? ['weights: the moving average of the parameters, as evaluated'] : []),
     `inputs: ${model.inputs.join(', ')}`,
     `outputs: ${model.outputs.join(', ')}`,
     ...[...model.others].map(([name, paths]) => `left out: ${name}, of ${paths.join(', ')}`),
@@ -38,7 +39,8 @@ async function exported(args: Arguments): Promise<Report> {
     text,
     further: { onnx: text },
     json: () => ({
-      ...{ experiment: run.name, step: run.step, file: shown, bytes: bytes.length, difference },
+      ...{ experiment: run.name, step: run.step, isAveraged: run.isAveraged, file: shown },
+      ...{ bytes: bytes.length, difference },
       ...{ inputs: model.inputs, outputs: model.outputs, others: Object.fromEntries(model.others) },
     }),
   };
@@ -62,8 +64,9 @@ export const exportCommand: Command = {
   changes: false,
   formats: ['onnx'],
   details: [
-    'The file has the weights, named inputs and outputs, a first dimension of any size, and the experiment, step and commit',
-    "in its metadata. --format=onnx, the file's only format, need not be given; --format=json tells of the file as JSON.",
+    'The file has the weights that evaluations use (their moving average if task.train.evalUseEmaStates), named inputs and',
+    'outputs, a first dimension of any size, and the experiment, step and commit in its metadata.',
+    "--format=onnx, the file's only format, need not be given; --format=json tells of the file as JSON.",
     'Checkpoints are safetensors files already: DIR/checkpoints/checkpoint_STEP/state.safetensors.',
     '',
     '  npx luthier export out/lm_small --format=onnx --out=small.onnx',

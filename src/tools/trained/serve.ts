@@ -27,7 +27,7 @@ async function prepared(
   stop: StopSignal,
 ): Promise<TrainedRun | undefined> {
   try {
-    const run = await runOf(args, batchSize);
+    const run = await runOf(args, { batchSize });
     await run.prepare();
     if (stop.received === undefined) return run;
     await run.dispose();

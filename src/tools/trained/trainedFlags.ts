@@ -19,7 +19,10 @@ export const trainedFlags: FlagTable = {
 };
 
 /** Loads the run whose directory is the command's argument. */
-export function runOf({ positionals, values }: Arguments, batchSize = 1): Promise<TrainedRun> {
+export function runOf(
+  { positionals, values }: Arguments,
+  options: Pick<LoadRunOptions, 'batchSize' | 'parametersOf'> = {},
+): Promise<TrainedRun> {
   const { checkpoint, numThreads, engine } = values as LoadRunOptions;
-  return loadRun(positionals[0]!, { checkpoint, numThreads, batchSize, ...(engine && { engine }) });
+  return loadRun(positionals[0]!, { ...options, checkpoint, numThreads, ...(engine && { engine }) });
 }
