@@ -6,7 +6,7 @@ import { brokenError, CheckpointError, unreadableError } from './checkpointError
 import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
 import { stepOf } from './locate.js';
 import { type BestCheckpoint, describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
-import { type CheckpointContents, readCheckpoint, readMetadata } from './restore.js';
+import { type CheckpointContents, type ReadOptions, readCheckpoint, readMetadata } from './restore.js';
 import { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
 import { SaveThread } from './saveThread.js';
 import { StateSnapshot, type TrainState } from './trainState.js';
@@ -48,13 +48,11 @@ export interface SaveOptions {
   readonly best?: BestCheckpoint | undefined;
 }
 
-export interface RestoreOptions {
+export interface RestoreOptions extends Omit<ReadOptions, 'experiment'> {
   /** The step to restore, or `best`; the newest by default. */
   readonly step?: number | 'best' | undefined;
   /** Where the newest checkpoint is broken, go back to the newest whole one. */
   readonly allowPrevious?: boolean | undefined;
-  /** Whether to leave optimizer slots out, as evaluation and decoding do; a slot's name: its values become the parameters. */
-  readonly paramsOnly?: boolean | string | undefined;
 }
 
 export interface RestoredCheckpoint extends CheckpointContents {
@@ -178,7 +176,7 @@ export class Checkpointer {
       const path = join(this.directory, found.get(step)!);
       try {
         const { experiment } = this.#options;
-        const contents = readCheckpoint(path, state, { experiment, paramsOnly: options.paramsOnly });
+        const contents = readCheckpoint(path, state, { ...options, experiment });
         this.#lastSaved = step;
         for (const broken of passedOver) this.#passOver(found, broken);
         return { ...contents, step, path, passedOver };

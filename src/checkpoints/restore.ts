@@ -27,6 +27,9 @@ export interface CheckpointContents {
   readonly progress: unknown;
   /** Variables whose slots are not in the checkpoint, since they were frozen; theirs were left as they are. */
   readonly withoutSlots: readonly string[];
+  /** Optional slots that only the state has, which were left as they are, or only the checkpoint. */
+  readonly slotsAdded: readonly string[];
+  readonly slotsDropped: readonly string[];
 }
 
 export interface ReadOptions {
@@ -34,6 +37,8 @@ export interface ReadOptions {
   readonly experiment?: string | undefined;
   /** Whether to leave optimizer slots out, as evaluation and decoding do; a slot's name: its values become the parameters. */
   readonly paramsOnly?: boolean | string | undefined;
+  /** Slots that the state or the checkpoint may lack. */
+  readonly optionalSlots?: readonly string[] | undefined;
 }
 
 /**
@@ -47,7 +52,7 @@ export function readCheckpoint(
   state: TrainState,
   options: ReadOptions = {},
 ): CheckpointContents {
-  const paramsOnly = options.paramsOnly ?? false;
+  const { paramsOnly = false, optionalSlots = [] } = options;
   const metadata = readMetadata(directory);
   checkIdentity(directory, metadata, options.experiment);
   const wanted = paramsOnly === false ? state : { ...state, slots: {} };
@@ -56,7 +61,12 @@ export function readCheckpoint(
     paramsOnly === false
       ? [metadata.slots, Object.keys(state.slots)]
       : [metadata.slots.filter((name) => name === slot), slot === null ? [] : [slot]];
-  const differences = [...compareVariables(metadata, state), ...compareSlots(saved, ours)];
+  const slotsAdded = optionalSlots.filter((name) => ours.includes(name) && !saved.includes(name));
+  const slotsDropped = optionalSlots.filter((name) => saved.includes(name) && !ours.includes(name));
+  const differences = [
+    ...compareVariables(metadata, state),
+    ...compareSlots([...saved, ...slotsAdded], [...ours, ...slotsDropped]),
+  ];
   if (differences.length > 0) throw differencesError(directory, differences);
   const [inputState, progress] = [TRAIN_INPUT_FILE, PROGRESS_FILE].map((name) =>
     readJson(directory, name, metadata),
@@ -66,6 +76,7 @@ export function readCheckpoint(
   try {
     for (const tensor of stateTensors(wanted)) {
       const { variable, data } = tensor;
+      if (tensor.slot !== null && slotsAdded.includes(tensor.slot)) continue;
       const isFrozen = metadata.variables[variable]!.isFrozen === true;
       if (tensor.slot !== null && isFrozen) withoutSlots.add(variable);
       // The average of a frozen variable is the variable.
@@ -77,7 +88,7 @@ export function readCheckpoint(
     file.close();
   }
   state.step = metadata.step;
-  return { metadata, inputState, progress, withoutSlots: [...withoutSlots] };
+  return { metadata, inputState, progress, withoutSlots: [...withoutSlots], slotsAdded, slotsDropped };
 }
 
 /** Most bytes of metadata.json: more than a million variables take. */

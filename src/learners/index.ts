@@ -5,7 +5,14 @@ export { type Gradients, type GradientTransform, withNorm } from './clipping.js'
 export { type LearnableVariable, Learner } from './learner.js';
 export { Lion } from './lion.js';
 export { sumOfSquares } from './norms.js';
-export { BaseOptimizer, type Direction, EMA, LearningRate, type NamedTensors } from './optimizer.js';
+export {
+  BaseOptimizer,
+  beginAverage,
+  type Direction,
+  EMA,
+  LearningRate,
+  type NamedTensors,
+} from './optimizer.js';
 export { isPattern, wholePath } from './pathPattern.js';
 export {
   LinearRampupCosineDecay,

@@ -4,7 +4,7 @@ import { type FlatLayout, type Following, flatLayout, sizeOf } from '../compiler
 import { Configurable, didYouMean, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './checkFields.js';
-import { BaseOptimizer, EMA } from './optimizer.js';
+import { BaseOptimizer, beginAverage } from './optimizer.js';
 import { wholePath } from './pathPattern.js';
 import { type UpdateRules, updateOf } from './update.js';
 import { FlatUpdater, type UpdaterBuffers } from './updater.js';
@@ -80,7 +80,7 @@ export class Learner extends Configurable.with({
   initializeSlots({ params, slots }: Pick<UpdaterBuffers, 'params' | 'slots'>): void {
     for (const [name, value] of Object.entries(this.hp.optimizer.initialSlots()))
       if (value !== 0) slots[name]!.fill(value);
-    slots[EMA]?.set(params.subarray(0, slots[EMA].length));
+    beginAverage({ params, slots });
   }
 
   /** The learning rate at a step (0 for the first update). */

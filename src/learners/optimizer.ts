@@ -10,6 +10,17 @@ import type { UpdateGroup, VariableGroup } from './variableGroup.js';
 /** Name of the slot that holds the exponential moving average of the parameters. */
 export const EMA = 'ema';
 
+/** Begins the average, if there is one, from the parameters in front of the frozen ones. */
+export function beginAverage({
+  params,
+  slots,
+}: {
+  readonly params: Float32Array;
+  readonly slots: Readonly<Record<string, Float32Array>>;
+}): void {
+  slots[EMA]?.set(params.subarray(0, slots[EMA].length));
+}
+
 /** Tensors by name: slots, each [size of the group], or scalars, each []. */
 export type NamedTensors = Readonly<Record<string, Tensor>>;
 

@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isThere, readRegularFile } from '../files/index.js';
 import { type PrintOptions, print, toJSON } from '../hparams/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import type { Machine } from './machine.js';
@@ -42,6 +43,57 @@ export function describeConfigs(
       .map((line) => (line.startsWith('<root>') ? line.replace('<root>', root) : `${root}.${line}`)),
   );
   return `${lines.join('\n')}\n`;
+}
+
+/** Settings in model_params.txt by path: the paths of --set, and values as text. */
+export function parseSettings(text: string): Map<string, string> {
+  return new Map(
+    text.split('\n').flatMap((line) => {
+      const at = line.indexOf(' : ');
+      return at < 0 ? [] : [[line.slice(0, at), line.slice(at + 3)]];
+    }),
+  );
+}
+
+/** Longer values are cut in a list of changes. */
+const longestValue = 60;
+
+/** `path: old → new` for each setting that differs. */
+function changesBetween(before: string, after: string): string[] {
+  const [old, present] = [parseSettings(before), parseSettings(after)];
+  const shown = (value = '(absent)') =>
+    value.length <= longestValue ? value : `${value.slice(0, longestValue - 1)}…`;
+  return [...new Set([...old.keys(), ...present.keys()])]
+    .filter((path) => old.get(path) !== present.get(path))
+    .map((path) => `${path}: ${shown(old.get(path))} → ${shown(present.get(path))}`);
+}
+
+/** The next free name: experiment_1.json, experiment_2.json, … */
+function freeName(jobLogDir: string): string {
+  for (let count = 1; ; count++) {
+    const name = `experiment_${count}.json`;
+    if (!isThere(join(jobLogDir, name))) return name;
+  }
+}
+
+/** Changed settings of a resumed run. */
+export interface ChangedSettings {
+  /** `path: old → new` */
+  readonly changes: readonly string[];
+  /** Name of the file that has the earlier record. */
+  readonly kept: string;
+}
+
+/** Before a resumed run writes its description: keeps the earlier experiment.json where settings have changed. */
+export function keepRecord(options: JobOptions): ChangedSettings | undefined {
+  const { jobLogDir } = options;
+  const [settings, record] = [join(jobLogDir, 'model_params.txt'), join(jobLogDir, 'experiment.json')];
+  if (!isThere(settings) || !isThere(record)) return undefined;
+  const changes = changesBetween(readRegularFile(settings).toString(), describeConfigs(options));
+  if (changes.length === 0) return undefined;
+  const kept = freeName(jobLogDir);
+  writeJobFile(join(jobLogDir, kept), readRegularFile(record).toString());
+  return { changes, kept };
 }
 
 /**

@@ -5,6 +5,7 @@ import { type Checkpointer, locateCheckpoint, readCheckpoint } from '../checkpoi
 import { takeMemory } from '../compiler/index.js';
 import { isThere, readRegularFile } from '../files/index.js';
 import { InputError, type InputState } from '../inputs/index.js';
+import { beginAverage, EMA } from '../learners/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { recordData, recordedData } from './dataRecord.js';
 import { writeJobFile } from './jobDirectory.js';
@@ -25,6 +26,8 @@ export interface Restored {
   readonly changes: string | undefined;
   /** Variables that were frozen and are no longer. */
   readonly unfrozen: readonly string[];
+  /** Whether the moving average of the parameters begins or ends here. */
+  readonly average: 'begins' | 'ends' | undefined;
 }
 
 /** Content of started_from.json, in the directory of a run that started from the state of another. */
@@ -37,7 +40,8 @@ const origin = z.strictObject({
 
 /**
  * Restores the state and the training input from `--checkpoint`, or else from the newest checkpoint; undefined for a run
- * that begins from initial values. Slots of variables that were frozen start as at the first step.
+ * that begins from initial values. Slots of variables that were frozen start as at the first step; an average of the
+ * parameters that the checkpoint lacks starts from its parameters.
  *
  * @throws JobError where the directory's run did not start from the other run that `--checkpoint` names, or has no
  *   checkpoint; CheckpointError for one that is missing, broken or of another model; InputError for data that the saved
@@ -61,14 +65,16 @@ export async function restoreStart(
   }
   if (newest !== undefined && isOfOtherRun(checkpoint)) checkOrigin(options, checkpoint, newest);
   await takeMemory([state.params, ...Object.values(state.slots), state.grads], options);
+  const optionalSlots = [EMA];
   const restored =
     isOfOtherRun(checkpoint) && newest === undefined
-      ? fromOtherRun(checkpoint, state)
+      ? fromOtherRun(checkpoint, state, optionalSlots)
       : await checkpointer.restore(state, {
           step: isOfOwnRun(checkpoint) ? checkpoint : undefined,
           allowPrevious: options.restorePreviousCheckpoint,
+          optionalSlots,
         });
-  const { inputState, path, withoutSlots: unfrozen } = restored;
+  const { inputState, path, withoutSlots: unfrozen, slotsAdded, slotsDropped } = restored;
   const changes = dataset.takeChanges();
   try {
     if (inputState !== null) dataset.open().setState(inputState as InputState);
@@ -77,13 +83,18 @@ export async function restoreStart(
     throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
   }
   restartSlots(task, state, new Set(unfrozen));
+  if (slotsAdded.length > 0) beginAverage(state);
   const progress = readProgress(restored.progress, path);
-  return { path, jobLogDir: newest === undefined ? runOf(path) : jobLogDir, progress, changes, unfrozen };
+  const average = slotsAdded.length > 0 ? 'begins' : slotsDropped.length > 0 ? 'ends' : undefined;
+  return {
+    ...{ path, jobLogDir: newest === undefined ? runOf(path) : jobLogDir },
+    ...{ progress, changes, unfrozen, average },
+  };
 }
 
-function fromOtherRun(checkpoint: string, state: TrainMemory) {
+function fromOtherRun(checkpoint: string, state: TrainMemory, optionalSlots: readonly string[]) {
   const path = locateCheckpoint(checkpoint);
-  return { ...readCheckpoint(path, state), path };
+  return { ...readCheckpoint(path, state, { optionalSlots }), path };
 }
 
 /** Before a new run opens its data: what another run's data was, if its checkpoint is to be started from. */

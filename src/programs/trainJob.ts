@@ -14,7 +14,7 @@ import { expectedEvalRuns } from './expectedRuns.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';
 import { runToEnd } from './jobEnd.js';
 import { strayFailures } from './jobErrors.js';
-import { writeJobFiles } from './jobFiles.js';
+import { keepRecord, writeJobFiles } from './jobFiles.js';
 import { type Loop, runLoop } from './loop.js';
 import { machineChanges, machineOf, recordedMachine } from './machine.js';
 import { MeteredTraining } from './meteredTraining.js';
@@ -121,12 +121,21 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
     reporter.tell(...machineChanges(recordedMachine(restored.jobLogDir) ?? {}, machine));
     if (restored.changes !== undefined)
       reporter.tell(`Going on with data that is not what the run began with: ${restored.changes}.`);
+    if (restored.average !== undefined)
+      reporter.tell(
+        `The moving average of the parameters ${restored.average} at this step: emaDecay has changed.`,
+      );
     if (restored.unfrozen.length > 0)
       reporter.tell(
         `No longer frozen, with the optimizer's state of a first step: ${shortList(restored.unfrozen)}.`,
       );
   }
   // Written last, since a run that can't resume must not overwrite the earlier record.
+  const changed = restored?.jobLogDir === options.jobLogDir ? keepRecord(options) : undefined;
+  if (changed !== undefined)
+    reporter.tell(
+      `Resuming with changed settings: ${shortList(changed.changes)}. The earlier record is kept as ${changed.kept}.`,
+    );
   writeJobFiles(options, machine);
   recordOrigin(options, restored);
   status.begin();

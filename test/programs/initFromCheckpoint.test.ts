@@ -2,8 +2,8 @@
 import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { SafetensorsFile } from '../../src/checkpoints/index.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
+import { tensorsAt } from './runs.js';
 
 const run = oneProcess('src/main.ts');
 const flags = (directory: string, ...sets: readonly string[]) => [
@@ -16,16 +16,6 @@ const rules = (text: string) => `task.train.initFromCheckpoint=[CheckpointLoadin
 
 function checkpoint(directory: string, step: number): string {
   return join(directory, 'checkpoints', `checkpoint_${String(step).padStart(8, '0')}`);
-}
-
-/** Tensors by name. */
-function tensors(directory: string, step: number): Record<string, ArrayLike<number | bigint>> {
-  const file = new SafetensorsFile(join(checkpoint(directory, step), 'state.safetensors'));
-  try {
-    return Object.fromEntries(file.layout.tensors.map(({ name }) => [name, file.read(name)]));
-  } finally {
-    file.close();
-  }
 }
 
 const named = (all: Record<string, unknown>, prefix: string) =>
@@ -54,9 +44,9 @@ test('all variables, by default; the step and the optimizer begin anew, and a ru
   const { code, stdout } = await run(flags(directory, atStart, given));
   expect(code, stdout).toBe(0);
   expect(stdout).toContain(`\nInitial values of 11 of 11 variables come from ${checkpoint(source, 3)}.\n`);
-  const [ours, theirs] = [tensors(directory, 0), tensors(source, 3)];
+  const [ours, theirs] = [tensorsAt(directory, 0), tensorsAt(source, 3)];
   expect(named(ours, 'params/')).toEqual(named(theirs, 'params/'));
-  expect(named(ours, 'params/')).not.toEqual(named(tensors(fresh, 0), 'params/'));
+  expect(named(ours, 'params/')).not.toEqual(named(tensorsAt(fresh, 0), 'params/'));
   for (const moment of Object.values(named(ours, 'slots/')))
     expect(new Set(moment as Float32Array)).toEqual(new Set([0]));
   const record = JSON.parse(readFileSync(join(directory, 'init_from_checkpoint.json'), 'utf8'));
@@ -95,7 +85,7 @@ test('rules map paths, read averages, and leave variables their own values', asy
   expect(stdout).toContain(
     '\nNot loaded, with initial values of their own: lm/transformer/x_layers_0/self_attention/query/w, ',
   );
-  const [ours, theirs, own] = [tensors(directory, 0), tensors(trained, 3), tensors(fresh, 0)];
+  const [ours, theirs, own] = [tensorsAt(directory, 0), tensorsAt(trained, 3), tensorsAt(fresh, 0)];
   const attention = 'lm/transformer/x_layers_0/self_attention';
   expect(ours['params/lm/final_ln/scale']).toEqual(theirs['slots/ema/lm/final_ln/scale']);
   expect(ours[`params/${attention}/key/w`]).toEqual(theirs[`params/${attention}/value/w`]);
@@ -160,7 +150,7 @@ test('frozen variables have no slots; when they are frozen no longer, the optimi
     given('numTrainSteps=2', "task.train.learner.bpropVariableExclusion=['lm/softmax/.*']"),
   );
   expect(frozen.code, frozen.stderr).toBe(0);
-  const [before, after] = [tensors(trained, 3), tensors(directory, 2)];
+  const [before, after] = [tensorsAt(trained, 3), tensorsAt(directory, 2)];
   const own = Object.keys(named(after, 'params/'));
   expect(own).toContain('lm/softmax/w');
   const trainedOnes = own.filter((name) => !name.startsWith('lm/softmax/'));
@@ -174,7 +164,7 @@ test('frozen variables have no slots; when they are frozen no longer, the optimi
     flags(average, atStart, rules(`checkpoint='${directory}', loadRules=[['(.*)', 'ema/{}']]`)),
   );
   expect(loaded.code, loaded.stderr).toBe(0);
-  const taken = named(tensors(average, 0), 'params/');
+  const taken = named(tensorsAt(average, 0), 'params/');
   expect(taken).toEqual({
     ...named(after, 'slots/ema/'),
     ...Object.fromEntries(
@@ -189,7 +179,7 @@ test('frozen variables have no slots; when they are frozen no longer, the optimi
   expect(resumed.stdout).toContain(
     "\nNo longer frozen, with the optimizer's state of a first step: lm/softmax/w.\n",
   );
-  const last = tensors(directory, 3);
+  const last = tensorsAt(directory, 3);
   expect(Object.keys(named(last, 'slots/ema/')).sort()).toEqual(own.sort());
   const [value, ema] = [last['params/lm/softmax/w']!, last['slots/ema/lm/softmax/w']!];
   const start = before['params/lm/softmax/w']!;

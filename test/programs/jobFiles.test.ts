@@ -1,5 +1,5 @@
 /** @file The records of a run. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { fromJSON } from '../../src/index.js';
@@ -45,6 +45,36 @@ test('a run records its experiment, its final configs, and the origins of consta
       '--set modelDims=8:\n  modelDims: 8\n',
   );
   expect(existsSync(join(directory, 'summaries/train'))).toBe(true);
+});
+
+test('a resume with changed settings tells them, and keeps the earlier record', async () => {
+  const directory = temporaryDirectory();
+  const trained = async (...sets: string[]) => {
+    const { code, stdout, stderr } = await run([
+      ...['--exp=Tiny', `--job_log_dir=${directory}`, '--engine=onnx'],
+      ...sets.flatMap((set) => ['--set', set]),
+    ]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    return stdout.split('\n').filter((line) => line.startsWith('Resuming'));
+  };
+  const earlier = () => readdirSync(directory).filter((name) => /^experiment_\d+\.json$/.test(name));
+  const steps = (name: string) => JSON.parse(readFileSync(join(directory, name), 'utf8')).overrides;
+  expect(await trained('numTrainSteps=2')).toEqual([]);
+  expect(await trained('numTrainSteps=2')).toEqual([]);
+  expect(earlier()).toEqual([]);
+  expect(await trained('numTrainSteps=3', 'learningRate=0.5')).toEqual([
+    'Resuming with changed settings: task.train.learner.optimizer.learningRate: 0.01 → 0.5, ' +
+      'task.train.numTrainSteps: 2 → 3. The earlier record is kept as experiment_1.json.',
+  ]);
+  expect(await trained('numTrainSteps=4', 'learningRate=0.5')).toEqual([
+    'Resuming with changed settings: task.train.numTrainSteps: 3 → 4. The earlier record is kept as experiment_2.json.',
+  ]);
+  expect(earlier()).toEqual(['experiment_1.json', 'experiment_2.json']);
+  expect(['experiment_1.json', 'experiment_2.json', 'experiment.json'].map(steps)).toEqual([
+    ['--set numTrainSteps=2'],
+    ['--set numTrainSteps=3', '--set learningRate=0.5'],
+    ['--set numTrainSteps=4', '--set learningRate=0.5'],
+  ]);
 });
 
 for (const [title, { engine, available }] of engines) {

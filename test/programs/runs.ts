@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
+import { SafetensorsFile } from '../../src/checkpoints/index.js';
 import { type oneProcess, type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
 
 /** The complete lines of metrics.jsonl. */
@@ -76,4 +77,15 @@ export async function killedRun(
   const { code, stdout } = await runCommand(flags(directory));
   expect(code, stdout).toBe(0);
   return directory;
+}
+
+/** Tensors of the checkpoint of a step by name: `params/lm/softmax/w`, `slots/m/lm/softmax/w`. */
+export function tensorsAt(directory: string, step: number): Record<string, ArrayLike<number | bigint>> {
+  const checkpoint = `checkpoint_${String(step).padStart(8, '0')}`;
+  const file = new SafetensorsFile(join(directory, 'checkpoints', checkpoint, 'state.safetensors'));
+  try {
+    return Object.fromEntries(file.layout.tensors.map(({ name }) => [name, file.read(name)]));
+  } finally {
+    file.close();
+  }
 }
