@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { compile, type Engine, type HostTensor, type Precision } from '../../src/compiler/index.js';
 import { differentiated, programInputs, type Step, stepsArbitrary, twiceDifferentiated } from './programs.js';
+import { repeatedly } from './repeatedRuns.js';
 
 /** What is to be tried. */
 export interface Campaign {
@@ -34,7 +35,7 @@ async function run(
   const differentiate = order === 1 ? differentiated : twiceDifferentiated;
   const all = (each: any[]) => programs.map((steps, i) => differentiate(steps, precision)(each[i]));
   const executable = await compile(all, inputs as any, { engine, numThreads: 1, name: 'random programs' });
-  const results = (await executable.run(inputs as any)) as unknown as HostTensor[][];
+  const results = (await repeatedly(executable, inputs as any)) as unknown as HostTensor[][];
   await executable.dispose();
   return results;
 }

@@ -11,7 +11,7 @@ import {
 } from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { engines } from './engines.js';
-import { floats, runOnce } from './support.js';
+import { compiledResults, floats } from './support.js';
 
 const x = floats([3]);
 let captured: tf.Tensor;
@@ -69,10 +69,10 @@ describe.each([...engines, ['eager', { engine: 'eager', available: true }] as co
   (_, { engine, available }) => {
     test.skipIf(!available).each(Object.entries(functions))('%s', async (_, f) => {
       const before = engineState();
-      const [first] = await runOnce(([x]) => f(x), [x], { engine });
+      const [first] = await compiledResults(([x]) => f(x), [x], { engine });
       expectWhole();
       evalShape((x) => f(x), x);
-      const [second] = await runOnce(([x]) => f(x), [x], { engine });
+      const [second] = await compiledResults(([x]) => f(x), [x], { engine });
       expect(second).toEqual(first);
       expectWhole();
       expect(engineState()).toEqual(before);

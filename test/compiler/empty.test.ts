@@ -4,7 +4,7 @@ import { compile, type HostTensor, type Tensor, type Tree } from '../../src/comp
 import { isEmpty, optimize } from '../../src/compiler/passes/index.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { engines } from './engines.js';
-import { host, leavesOf, ops, runOnce, tf, withGradient } from './support.js';
+import { compiledResults, host, leavesOf, ops, repeatedly, tf, withGradient } from './support.js';
 
 /** A function of some inputs, and each of its results as text. */
 type Case = readonly [f: (...xs: any[]) => Tensor | Tensor[], inputs: HostTensor[], ...expected: string[]];
@@ -266,7 +266,7 @@ describe.each(runs)('%s', (_, { engine, available }) => {
     const inputs = Object.values(all).map(([, tensors]) => tensors);
     const f = (lists: any[][]) => Object.values(all).map(([g], i) => [g(...lists[i]!)].flat());
     const executable = await compile(f as any, inputs as any, { engine, numThreads: 1 });
-    const results = (await executable.run(inputs as any)) as unknown as Tree<HostTensor>[];
+    const results = (await repeatedly(executable, inputs as any)) as unknown as Tree<HostTensor>[];
     await executable.dispose();
     const names = Object.keys(all);
     const actual = Object.fromEntries(results.map((tree, i) => [names[i]!, leavesOf(tree).map(told)]));
@@ -276,7 +276,7 @@ describe.each(runs)('%s', (_, { engine, available }) => {
   });
 
   test.skipIf(!available)('a program without any elements runs', async () => {
-    const results = await runOnce(({ e }) => ({ y: tf.neg(e), z: e }), { e: rows }, { engine });
+    const results = await compiledResults(({ e }) => ({ y: tf.neg(e), z: e }), { e: rows }, { engine });
     expect(results.map(told)).toEqual(['float32[0,3] ', 'float32[0,3] ']);
   });
 

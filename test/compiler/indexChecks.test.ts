@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { compile, type HostTensor, IndexError, ops, tf, withScope } from '../../src/compiler/index.js';
 import { engines } from './engines.js';
-import { floats, host, ints, runOnce, withGradient } from './support.js';
+import { compiledResults, floats, host, ints, withGradient } from './support.js';
 
 const table = floats([6, 4]);
 const logits = floats([2, 3, 5]);
@@ -18,7 +18,7 @@ const all = [...engines, ['eager', { engine: 'eager', available: true }] as cons
 
 describe.each(all)('%s', (_, { engine, available }) => {
   const error = async (f: (inputs: any) => any, inputs: any): Promise<unknown> =>
-    runOnce(f, inputs, { engine, name: 'net' }).catch((error: unknown) => error);
+    compiledResults(f, inputs, { engine, name: 'net' }).catch((error: unknown) => error);
 
   test.skipIf(!available).each([
     ['gather', ([x, i]: any) => tf.gather(x, i), 6, '6 rows of float32[6,4]'],
@@ -40,7 +40,7 @@ describe.each(all)('%s', (_, { engine, available }) => {
         `net: input '1', element [1,1]: ${value} is not one of the ${what}, 0 to ${limit - 1}.`,
       );
     }
-    await runOnce(f as any, [table, idsWith(limit - 1)], { engine });
+    await compiledResults(f as any, [table, idsWith(limit - 1)], { engine });
   });
 
   test.skipIf(!available)('labels, with the layer', async () => {
@@ -60,13 +60,13 @@ describe.each(all)('%s', (_, { engine, available }) => {
 
   test.skipIf(!available)('what is cut away may be anything', async () => {
     const f = ([x, i]: any) => tf.gather(x, tf.slice(i, [0, 0], [2, 2]));
-    await runOnce(f, [table, host([2, 3], [0, 1, -9, 2, 3, 99], 'int32')], { engine });
+    await compiledResults(f, [table, host([2, 3], [0, 1, -9, 2, 3, 99], 'int32')], { engine });
     expect(await error(f, [table, host([2, 3], [0, 1, 2, 3, 99, 2], 'int32')])).toMatchObject({
       input: '1',
       at: [1, 1],
     });
     const strided = ([x, i]: any) => tf.gather(x, tf.reverse(tf.stridedSlice(i, [0, 2], [2, 0], [1, -2]), 0));
-    await runOnce(strided, [table, host([2, 3], [-9, -9, 1, -9, -9, 3], 'int32')], { engine });
+    await compiledResults(strided, [table, host([2, 3], [-9, -9, 1, -9, -9, 3], 'int32')], { engine });
     expect(await error(strided, [table, host([2, 3], [-9, -9, 1, -9, -9, 6], 'int32')])).toMatchObject({
       at: [1, 2],
     });
@@ -81,7 +81,7 @@ describe.each(all)('%s', (_, { engine, available }) => {
     ] as const;
     for (const [f, x, limit, at] of cases) {
       const g = withGradient(f, 1);
-      await runOnce(g, [x, idsWith(limit - 2)], { engine });
+      await compiledResults(g, [x, idsWith(limit - 2)], { engine });
       // A sum by segments leaves negative ones out.
       for (const value of at.length === 1 ? [limit - 1] : [limit - 1, -2]) {
         const found = (await error(g, [x, idsWith(value)])) as IndexError;

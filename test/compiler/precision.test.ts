@@ -16,7 +16,7 @@ import { roundToBfloat16 } from '../../src/compiler/precision.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { jit } from '../../src/jit/index.js';
 import { engines } from './engines.js';
-import { expectClose, floats, host, ints, ops, runOnce, tf, withGradient } from './support.js';
+import { compiledResults, expectClose, floats, host, ints, ops, tf, withGradient } from './support.js';
 
 /** Rounds by arithmetic on doubles, which hold every step exactly: 8 bits of significand, ties to the even neighbour. */
 function rounded(x: number): number {
@@ -91,16 +91,18 @@ describe('rounding', () => {
         const values = allExponents.filter((x) => !Number.isNaN(x));
         const sums = comparable(expected(values));
         const column = host([values.length, 1], values);
-        const [left] = await runOnce(([a, b]) => product(a, b), [column, one], { engine });
+        const [left] = await compiledResults(([a, b]) => product(a, b), [column, one], { engine });
         expect(comparable(left!.data)).toEqual(sums);
-        const [right] = await runOnce(([a, b]) => product(b, tf.transpose(a)), [column, one], { engine });
+        const [right] = await compiledResults(([a, b]) => product(b, tf.transpose(a)), [column, one], {
+          engine,
+        });
         expect(comparable(right!.data)).toEqual(sums);
       },
     );
 
     test.skipIf(!available)('NaN of low bits alone, and NaN that a carry would turn into -0', async () => {
       const nans = host([3, 1], fromBits([0x7f800001, 0x7fffffff, 0xffffffff]));
-      const [kept] = await runOnce(([a, b]) => product(a, b), [nans, one], { engine });
+      const [kept] = await compiledResults(([a, b]) => product(a, b), [nans, one], { engine });
       expect([...kept!.data]).toEqual([Number.NaN, Number.NaN, Number.NaN]);
     });
   });
@@ -149,8 +151,8 @@ describe('the graph', () => {
       if (!available) return;
       const [a, b] = [ints([2, 3], 500, 1000), ints([3, 2], 500, 1000)];
       expect(productsOf(([p, q]) => product(p, q), [a, b])).toEqual(['BatchMatMul absent']);
-      const [exact] = await runOnce(([p, q]) => product(p, q), [a, b], { engine });
-      const [plain] = await runOnce(([p, q]) => tf.matMul(p, q), [a, b], { engine });
+      const [exact] = await compiledResults(([p, q]) => product(p, q), [a, b], { engine });
+      const [plain] = await compiledResults(([p, q]) => tf.matMul(p, q), [a, b], { engine });
       expect(exact).toEqual(plain);
     },
   );
@@ -225,7 +227,7 @@ const results = (
 ): Promise<HostTensor[]> => {
   const program = (xs: Tensor[]) =>
     withPrecision(options.precision, () => withGradient(f, inputs.length)(xs));
-  return runOnce(program as any, [...inputs], { engine: options.engine });
+  return compiledResults(program as any, [...inputs], { engine: options.engine });
 };
 
 /** Values of few bits: no engine's last bit decides how an operand that was computed before is rounded. */
@@ -302,9 +304,9 @@ describe('elsewhere', () => {
 
   test('no memory is kept by eager products', async () => {
     const [a, b] = [floats([4, 4]), floats([4, 4], -2, 2, 5)];
-    await runOnce(([x, y]) => product(x, y), [a, b], { engine: 'eager' });
+    await compiledResults(([x, y]) => product(x, y), [a, b], { engine: 'eager' });
     const before = [tf.memory().numTensors, tf.engine().backend.numDataIds()];
-    await runOnce(([x, y]) => product(x, y), [a, b], { engine: 'eager' });
+    await compiledResults(([x, y]) => product(x, y), [a, b], { engine: 'eager' });
     expect([tf.memory().numTensors, tf.engine().backend.numDataIds()]).toEqual(before);
   });
 });

@@ -17,7 +17,7 @@ import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { type Case, program } from './cases/case.js';
 import { caseTable as table } from './cases/index.js';
 import { engines } from './engines.js';
-import { expectClose, leavesOf, runOnce, tf, weightedSum } from './support.js';
+import { compiledResults, expectClose, leavesOf, repeatedly, tf, weightedSum } from './support.js';
 
 test('every operation has cases here, and a lowering or a decomposition', () => {
   expect(Object.keys(table).sort()).toEqual(
@@ -58,7 +58,7 @@ async function runAll(cases: readonly Case[], engine: Engine): Promise<HostTenso
     cases.map((c, i) => program(c, engine === 'eager' ? (c.oracle ?? c.f) : c.f)(lists[i]!));
   const inputs = cases.map((c) => [...c.inputs]);
   const executable = await compile(all as any, inputs, { engine, numThreads: 1 });
-  const results = (await executable.run(inputs)) as unknown as Tree<HostTensor>[];
+  const results = (await repeatedly(executable, inputs)) as unknown as Tree<HostTensor>[];
   await executable.dispose();
   return results.map(leavesOf);
 }
@@ -140,7 +140,7 @@ const differentiableCases = Object.entries(table)
 test.each(differentiableCases)('gradient of %s against finite differences', async (_, cases) => {
   for (const [i, c] of cases.entries()) {
     const expected = await differences(c);
-    const results = await runOnce(program(c, c.f), [...c.inputs], quick);
+    const results = await compiledResults(program(c, c.f), [...c.inputs], quick);
     const actual = results.slice(-expected.length);
     actual.forEach((gradient, k) => {
       const what = `case ${i} on ${c.inputs.map((x) => `[${x.shape}]`).join(' ')}, gradient ${k}`;
@@ -155,8 +155,8 @@ test('constant folding agrees with the lowering', async () => {
     for (const [i, { inputs, f, tolerance }] of cases.slice(0, 4).entries()) {
       const constants = () =>
         [f(...inputs.map((x) => tf.tensor(x.data as Float32Array, [...x.shape], x.dtype)))].flat();
-      const folded = await runOnce(constants, [], quick);
-      const computed = await runOnce((tensors) => [f(...tensors)].flat(), [...inputs], quick);
+      const folded = await compiledResults(constants, [], quick);
+      const computed = await compiledResults((tensors) => [f(...tensors)].flat(), [...inputs], quick);
       folded.forEach((tensor, k) => {
         expectClose(tensor, computed[k]!, tolerance, `${op}, case ${i}, output ${k}`);
       });

@@ -20,7 +20,7 @@ import { SECOND } from './campaign.js';
 import type { Case } from './cases/case.js';
 import { caseTable } from './cases/index.js';
 import { engines } from './engines.js';
-import { leavesOf, tf, weightedSum, withGradient } from './support.js';
+import { leavesOf, repeatedly, tf, weightedSum, withGradient } from './support.js';
 
 /** Operations with jumps: the gradient is that of the pieces. */
 const JUMPS = ['Floor', 'Ceil', 'Round', 'Cast', 'Mod', 'Sign', 'Step'];
@@ -79,7 +79,7 @@ async function check(op: string, cases: readonly Case[], engine: Engine): Promis
   const at = (steps: number) => cases.map((c, i) => moved(c, directions[i]!, steps));
   const executable = await compile(f as any, at(0), { engine, numThreads: 1 });
   const results = async (steps: number) =>
-    ((await executable.run(at(steps))) as HostTensor[][]).map((outputs) => leavesOf(outputs));
+    ((await repeatedly(executable, at(steps))) as HostTensor[][]).map((outputs) => leavesOf(outputs));
   const [low, middle, high] = [await results(-1), await results(0), await results(1)];
   await executable.dispose();
   for (const [i, { inputs }] of cases.entries()) {

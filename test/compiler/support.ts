@@ -10,21 +10,18 @@ import {
   tf,
 } from '../../src/compiler/index.js';
 import { optimize } from '../../src/compiler/passes/index.js';
-import { flattenTree } from '../../src/compiler/tensorTrees.js';
-import { isSpec, traceProgram } from '../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { cutLoops } from '../../src/compiler/wasm/cut.js';
+import { leavesOf, repeatedly } from './repeatedRuns.js';
 
-export const leavesOf = (tree: Tree<HostTensor>): HostTensor[] =>
-  flattenTree<HostTensor>(tree, isSpec as (value: unknown) => value is HostTensor).map((leaf) => leaf.value);
-
-/** Compiles, runs once and disposes. */
-export async function runOnce(
+/** Compiles, runs repeatedly and disposes. */
+export async function compiledResults(
   f: (inputs: any) => Tree<Tensor>,
   inputs: Tree<HostTensor>,
   options: CompileOptions = {},
 ): Promise<HostTensor[]> {
   const executable = await compile(f, inputs, { numThreads: 1, ...options });
-  const result = leavesOf(await executable.run(inputs));
+  const result = leavesOf(await repeatedly(executable, inputs));
   await executable.dispose();
   return result;
 }
@@ -35,7 +32,7 @@ export async function runLoop(
   inputs: Tree<HostTensor>,
 ): Promise<HostTensor[]> {
   expect(cutLoops(optimize(traceProgram(f, inputs).graph)), 'the program has loops').toBeDefined();
-  return runOnce(f, inputs);
+  return compiledResults(f, inputs);
 }
 
 /** The largest error that counts as agreement: absolute, or relative to the expected value. */
@@ -71,4 +68,4 @@ export function expectCloseToLargest(actual: HostTensor, expected: HostTensor, w
 }
 
 export * from './values.js';
-export { ops, tf };
+export { leavesOf, ops, repeatedly, tf };

@@ -1,6 +1,6 @@
 /** @file Gradients by integers: as numbers where they are differentiated, zeros where they are choices. */
 import { expect, test } from 'vitest';
-import { runOnce, tf } from './support.js';
+import { compiledResults, tf } from './support.js';
 import { host } from './values.js';
 
 type Tensor = import('@tensorflow/tfjs-core').Tensor;
@@ -9,7 +9,7 @@ const onnx = { engine: 'onnx', numThreads: 1 } as const;
 
 /** Gradients of f's elements, times 1, 2, and so on, by all inputs. */
 async function gradients(f: (...xs: Tensor[]) => Tensor, ...inputs: readonly ReturnType<typeof host>[]) {
-  const results = await runOnce(
+  const results = await compiledResults(
     (xs: any) => {
       const dy = (y: Tensor) =>
         tf.tensor(

@@ -50,6 +50,7 @@ import {
 } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import { engines } from '../compiler/engines.js';
+import { repeatedly } from '../compiler/repeatedRuns.js';
 import { numbers } from './helpers.js';
 
 interface Host {
@@ -96,7 +97,7 @@ async function evaluate(
     return { value, outputs: (aux as { outputs: Tensor }).outputs, grads: grads as never };
   };
   const executable = await compile(program, args as never, { engine, numThreads: 1 });
-  const { value, outputs, grads } = (await executable.run(args as never)) as unknown as {
+  const { value, outputs, grads } = (await repeatedly(executable, args as never)) as unknown as {
     value: HostTensor;
     outputs: HostTensor;
     grads: { params: Record<string, HostTensor>; real: Record<string, HostTensor> };

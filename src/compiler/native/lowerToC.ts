@@ -11,6 +11,7 @@ import { type Chain, inTurn, type Schedule } from './stages.js';
 import { contract, halvesOf, keepInRegisters, roundStorage } from './storage.js';
 import { type Plan, plan } from './threadSteps.js';
 import { hasRule, type Unit } from './units.js';
+import { verifyPlan } from './verifyPlan.js';
 
 /** A program in C, with its constants and interface. */
 export interface NativeProgram {
@@ -60,6 +61,7 @@ export function planNative(
   contract(scheduled.stages);
   roundStorage(scheduled.stages);
   const planned = plan(scheduled);
+  verifyPlan(planned, frozen);
   const arenaBytes = placeArena(planned);
   const chains = scheduled.stages.filter((stage): stage is Chain => stage.kind === 'chain');
   const blockRows = new Map(chains.map((chain) => [chain, blockRowsOf(chain)]));

@@ -2,8 +2,7 @@
 import { touchedReads, touchedWrites } from './chainRows.js';
 import type { Chain } from './stages.js';
 import { rowLength } from './storage.js';
-import type { Plan, Step } from './threadSteps.js';
-import { readsOf, type Unit, writesOf } from './units.js';
+import { type Plan, readsOfStep, writesOfStep } from './threadSteps.js';
 import { type Buffer, type Loop, rootOf, storageBytes, turnsOf } from './views.js';
 
 /** Request for `bytes` bytes from time `from` to time `to`, both inclusive. */
@@ -39,27 +38,6 @@ export function firstFit(intervals: readonly Interval[]): number {
     end = Math.max(end, offset + interval.bytes);
   }
   return end;
-}
-
-function unitsOf(step: Step): readonly Unit[] {
-  switch (step.kind) {
-    case 'chain':
-      return step.chain.units;
-    case 'products':
-      return step.products;
-    case 'pack':
-    case 'finish':
-      return [];
-    default:
-      return step.stage.units;
-  }
-}
-
-/** The buffers that a step accesses. */
-function touched(step: Step): Buffer[] {
-  if (step.kind === 'pack') return step.packings.map(({ unit }) => unit.b.buffer);
-  if (step.kind === 'finish') return step.accumulators.map(({ node }) => node.write.buffer);
-  return unitsOf(step).flatMap((unit) => [...readsOf(unit), ...writesOf(unit)]);
 }
 
 /** Lifetimes of buffers, by the times of their accesses. */
@@ -103,7 +81,7 @@ export function lifetimesOf({ steps, loops, onceSteps }: Plan): Lifetimes {
     if (loops.length > 0) byRoot.set(root, [...(byRoot.get(root) ?? []), { at, turns: turnsOf(buffer) }]);
   };
   steps.forEach((step, at) => {
-    for (const buffer of touched(step)) touch(buffer, at);
+    for (const buffer of [...readsOfStep(step), ...writesOfStep(step)]) touch(buffer, at);
   });
   // A predicate is read before the first step of what it decides on.
   for (const { loop, first } of loops)

@@ -2,7 +2,7 @@
  * @file Hoisting: values that depend only on frozen inputs and constants are computed when these change, not in every
  * run.
  */
-import { buffersOf, type PlacedOp, writersOf } from './placedOps.js';
+import { buffersOf, type PlacedOp, writeCounts, writersOf } from './placedOps.js';
 import type { Buffer } from './views.js';
 
 /** Larger results would occupy memory for little gain. */
@@ -20,9 +20,15 @@ export interface Split {
 /**
  * Separates the small operations that depend only on persistent inputs.
  *
+ * @param ops operations outside of loops.
  * @param frozen numbers of the inputs whose contents persist.
+ * @param writes how many operations of the whole program write to each buffer's memory.
  */
-export function splitOnce(ops: readonly PlacedOp[], frozen: ReadonlySet<number>): Split {
+export function splitOnce(
+  ops: readonly PlacedOp[],
+  frozen: ReadonlySet<number>,
+  writes: ReadonlyMap<Buffer, number> = writeCounts(ops),
+): Split {
   const writers = writersOf(ops);
   const once = new Set<PlacedOp>();
   const isKept = (buffer: Buffer): boolean => {
@@ -35,8 +41,8 @@ export function splitOnce(ops: readonly PlacedOp[], frozen: ReadonlySet<number>)
   for (const op of ops) {
     const isOurs = op.outputs.every(
       ({ buffer }) =>
-        // A buffer written in several pieces is completed in place.
-        buffer.home.kind === 'arena' && buffer.size <= MOST_ELEMENTS && writers.get(buffer)!.length === 1,
+        // What others write to as well, such as the turns of a loop to its carry, is made anew in every run.
+        buffer.home.kind === 'arena' && buffer.size <= MOST_ELEMENTS && writes.get(buffer) === 1,
     );
     if (isOurs && buffersOf(op.inputs).every(isKept)) once.add(op);
   }

@@ -2,28 +2,20 @@
 
 import { touchedReads, touchedWrites } from './chainRows.js';
 import { sameAccess } from './iteration.js';
-import { type Plan, partitionOf, type Step, type StepLoop } from './threadSteps.js';
-import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import {
+  type Plan,
+  partitionOf,
+  readsOfStep,
+  type Step,
+  type StepLoop,
+  unitsOfStep,
+  writesOfStep,
+} from './threadSteps.js';
+import type { CallUnit, LoopUnit } from './units.js';
 import { type Buffer, rootOf, type View } from './views.js';
 
 /** Numbers of an output and of an input. */
 export type Overwrite = readonly [output: number, input: number];
-
-const unitsOf = (step: Step): readonly Unit[] => {
-  if (step.kind === 'chain') return step.chain.units;
-  if (step.kind === 'products') return step.products;
-  return 'stage' in step ? step.stage.units : [];
-};
-
-function readsOfStep(step: Step): Buffer[] {
-  if (step.kind === 'pack') return step.packings.map(({ unit }) => unit.b.buffer);
-  return unitsOf(step).flatMap(readsOf);
-}
-
-function writesOfStep(step: Step): Buffer[] {
-  if (step.kind === 'finish') return step.accumulators.map(({ node }) => node.write.buffer);
-  return unitsOf(step).flatMap(writesOf);
-}
 
 /**
  * Whether a loop reads each element of `input` no later than it writes that of `output`: in one pass over the row, by
@@ -77,7 +69,7 @@ function chainAllows(step: Extract<Step, { kind: 'chain' }>, output: Buffer, inp
 /** Whether a step that reads `input` may write `output` to the same memory. */
 function stepAllows(step: Step, output: Buffer, input: Buffer): boolean {
   if (step.kind === 'chain') return chainAllows(step, output, input);
-  const [unit] = unitsOf(step);
+  const [unit] = unitsOfStep(step);
   if (unit?.kind === 'loop') return loopAllows(unit, partitionOf(unit) === 'columns', output, input);
   return step.kind === 'call' && callAllows(unit as CallUnit, input);
 }

@@ -1,7 +1,7 @@
 /** @file Placed operations: nodes whose operands are views of buffers. */
 import type { Attrs } from '../ir.js';
 import type { DType } from '../tensors.js';
-import type { Buffer, View } from './views.js';
+import { type Buffer, rootOf, type View } from './views.js';
 
 /** An operand: elements of a buffer, or one number for all elements. */
 export type Operand = View | number;
@@ -19,12 +19,21 @@ export interface PlacedOp {
   readonly after?: readonly Buffer[];
 }
 
-/** The operations that write each buffer, in order. */
+/** The operations that write each buffer, in order; those that write a slice of it are not among them. */
 export function writersOf(ops: readonly PlacedOp[]): Map<Buffer, PlacedOp[]> {
   const writers = new Map<Buffer, PlacedOp[]>();
   for (const op of ops)
     for (const { buffer } of op.outputs) writers.set(buffer, [...(writers.get(buffer) ?? []), op]);
   return writers;
+}
+
+/** How many operations write to the memory of each buffer, be it the whole or a slice. */
+export function writeCounts(ops: readonly PlacedOp[]): Map<Buffer, number> {
+  const counts = new Map<Buffer, number>();
+  for (const { outputs } of ops)
+    for (const root of new Set(outputs.map(({ buffer }) => rootOf(buffer))))
+      counts.set(root, (counts.get(root) ?? 0) + 1);
+  return counts;
 }
 
 /** The buffers of operands. */

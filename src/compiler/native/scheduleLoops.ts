@@ -3,7 +3,7 @@ import { fuse } from './fusion.js';
 import { orderForFusion } from './fusionOrder.js';
 import { isSteady, type Segment, segmentsOf } from './loops.js';
 import { splitOnce } from './once.js';
-import type { PlacedOp } from './placedOps.js';
+import { type PlacedOp, writeCounts } from './placedOps.js';
 import { joinSchedules, type Packing, type Schedule, type Stage, schedule } from './stages.js';
 import type { Unit } from './units.js';
 import type { Buffer } from './views.js';
@@ -16,16 +16,22 @@ interface FusedSegment extends Pick<Segment, 'after' | 'loops'> {
   readonly isKept: (buffer: Buffer) => boolean;
 }
 
-function fused({ after, loops, ops }: Segment, frozen: ReadonlySet<number>): FusedSegment {
+function fused(
+  { after, loops, ops }: Segment,
+  frozen: ReadonlySet<number>,
+  writes: ReadonlyMap<Buffer, number>,
+): FusedSegment {
   if (loops.length > 0)
     return { after, loops, early: [], late: fuse(orderForFusion(ops)), isKept: () => false };
-  const { once, rest, isKept } = splitOnce(orderForFusion(ops), frozen);
+  const { once, rest, isKept } = splitOnce(orderForFusion(ops), frozen, writes);
   return { after, loops, early: fuse(once), late: fuse(rest), isKept };
 }
 
 /** The segments of placed operations, fused; `frozen` inputs, by number, keep their contents between runs. */
-export const fuseSegments = (ops: readonly PlacedOp[], frozen: ReadonlySet<number>): FusedSegment[] =>
-  segmentsOf(ops).map((segment) => fused(segment, frozen));
+export function fuseSegments(ops: readonly PlacedOp[], frozen: ReadonlySet<number>): FusedSegment[] {
+  const writes = writeCounts(ops);
+  return segmentsOf(ops).map((segment) => fused(segment, frozen, writes));
+}
 
 /** The units of segments. */
 export const unitsOfSegments = (segments: readonly FusedSegment[]): Unit[] =>

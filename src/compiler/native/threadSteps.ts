@@ -3,7 +3,7 @@ import type { LoopNode } from './iteration.js';
 import type { ProductUnit } from './products.js';
 import { type Share, sameShare, sharesOf } from './shares.js';
 import type { Chain, Packing, Schedule, Stage } from './stages.js';
-import { type CallUnit, type LoopUnit, readsOf, writesOf } from './units.js';
+import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer, Loop } from './views.js';
 
 /** A sum over rows, accumulated as one partial sum per thread. */
@@ -28,6 +28,25 @@ export type Step = (
   /** Steps with the same epoch have no barrier between them. */
   epoch: number;
 };
+
+/** The units whose results a step makes. */
+export function unitsOfStep(step: Step): readonly Unit[] {
+  if (step.kind === 'chain') return step.chain.units;
+  if (step.kind === 'products') return step.products;
+  return 'stage' in step ? step.stage.units : [];
+}
+
+/** The buffers that a step reads. */
+export function readsOfStep(step: Step): Buffer[] {
+  if (step.kind === 'pack') return step.packings.map(({ unit }) => unit.b.buffer);
+  return unitsOfStep(step).flatMap(readsOf);
+}
+
+/** The buffers that a step writes. */
+export function writesOfStep(step: Step): Buffer[] {
+  if (step.kind === 'finish') return step.accumulators.map(({ node }) => node.write.buffer);
+  return unitsOfStep(step).flatMap(writesOf);
+}
 
 /** Calls that pack a filter into the workspace. */
 const CONVOLVES: ReadonlySet<CallUnit['kind']> = new Set(['convolution', 'inputGradient']);

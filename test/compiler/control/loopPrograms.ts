@@ -26,7 +26,89 @@ const int = (value: number): Tensor => tf.scalar(value, 'int32');
 const cell = (state: Tensor, w: Tensor, x: Tensor): Tensor => tf.tanh(tf.add(tf.matMul(state, w), x));
 const isPositive = (x: Tensor): Tensor => tf.greater(tf.sum(x), 0);
 
+/** Programs that start from constants: no turn may write over them. */
+const fromConstants: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>> = {
+  "sums from a constant, as the guide's": graded(({ x }) =>
+    ops.scan(
+      (total: Tensor, value: Tensor) => {
+        const next = tf.add(total, value);
+        return [next, next];
+      },
+      tf.scalar(0),
+      tf.reshape(x, [30]),
+    ),
+  ),
+  'a cell that starts from zeros': graded(({ x, w }) =>
+    ops.scan((state: Tensor, input: Tensor) => [cell(state, w, input), state], tf.zeros([2, 3]) as Tensor, x),
+  ),
+  'an array of constants, a sum of constants, and constants that depend on none': graded(({ x, w }) =>
+    ops.scan(
+      ({ a, b, c }: Record<'a' | 'b' | 'c', Tensor>, input: Tensor) => [
+        { a: tf.add(b, tf.mul(a, 0.5)), b: tf.tanh(tf.add(a, input)), c: tf.add(tf.mul(c, 0.9), tf.sum(w)) },
+        [a, b, c],
+      ],
+      {
+        a: tf.tensor2d([1, 2, 3, 4, 5, 6], [2, 3]) as Tensor,
+        b: tf.exp(tf.tensor2d([0, 0.1, 0.2, 0.3, 0.4, 0.5], [2, 3])) as Tensor,
+        c: tf.cos(tf.fill([2], 0.5)) as Tensor,
+      },
+      x,
+    ),
+  ),
+  'constants in an inner loop and in a branch': graded(({ x, w, h }) =>
+    ops.scan(
+      (outer: Tensor, input: Tensor) => {
+        const [last, rows] = ops.scan(
+          (sum: Tensor, row: Tensor) => [tf.add(sum, row), tf.tanh(tf.mul(row, sum))],
+          tf.ones([3]) as Tensor,
+          w,
+        ) as unknown as [Tensor, Tensor];
+        const next = tf.tanh(tf.add(tf.matMul(tf.add(outer, input), rows), last));
+        return [
+          ops.cond(
+            isPositive(input),
+            (given: Tensor) =>
+              ops.scan(
+                (a: Tensor, b: Tensor) => [tf.add(tf.mul(a, 0.5), b), []],
+                tf.fill([3], 0.25) as Tensor,
+                given,
+              )[0],
+            () => tf.fill([3], 0.5),
+            next,
+          ),
+          next,
+        ] as [Tensor, Tensor];
+      },
+      tf.zeros([3]) as Tensor,
+      tf.add(x, h),
+    ),
+  ),
+  'what an inner loop stacks, multiplied by in each turn': graded(({ x, w, h }) =>
+    ops.scan(
+      (state: Tensor, input: Tensor) => {
+        const rows = ops.scan(
+          (sum: Tensor, row: Tensor) => [tf.add(sum, tf.sum(row)), tf.tanh(tf.mul(row, sum))],
+          tf.sum(tf.mul(state, input)),
+          w,
+        )[1] as Tensor;
+        const next = cell(state, rows, input);
+        return [next, next];
+      },
+      h,
+      x,
+    ),
+  ),
+  'a counter from a constant': ({ h }) =>
+    ops.whileLoop(
+      ({ n }) => tf.less(n, int(5)),
+      ({ n, a }) => ({ n: tf.add(n, int(1)), a: tf.tanh(tf.add(a, h)) }),
+      { n: int(0), a: tf.zeros([2, 3]) as Tensor },
+      { maxSteps: 9 },
+    ),
+};
+
 export const programs: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>> = {
+  ...fromConstants,
   'a recurrent cell': graded(({ x, w, h }) =>
     ops.scan(
       (state: Tensor, input: Tensor) => {

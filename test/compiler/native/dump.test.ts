@@ -193,7 +193,7 @@ describe('texts', () => {
     const { 'steps.txt': text } = dumpTexts(lowered(loop, { x: { shape: [5, 2], dtype: 'float32' } }));
     const heads = text!.split('\n').filter((line) => /turns of|only if|step/.test(line));
     expect(heads.map((line) => line.replace(/%\d+/, '%n').replace(/threads.*/, 'threads'))).toEqual([
-      'step 0 (only once its inputs have changed): threads',
+      'step 0: threads',
       '5 turns of',
       '  step 1: threads',
       '  step 2: add the threads',

@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { type CompileOptions, compile, type HostTensor, withPrecision } from '../../../src/compiler/index.js';
 import { planNative } from '../../../src/compiler/native/lowerToC.js';
 import { splitOnce } from '../../../src/compiler/native/once.js';
+import { writesOfStep } from '../../../src/compiler/native/threadSteps.js';
+import { verifyPlan } from '../../../src/compiler/native/verifyPlan.js';
+import { rootOf } from '../../../src/compiler/native/views.js';
 import { floats, host, ops } from '../support.js';
 import { hasCompiler } from './compilerSupport.js';
 import { f32, i32, layoutOf, opText, tf } from './plans.js';
@@ -23,6 +26,42 @@ describe('splitOnce', () => {
     expect(splitOnce(large.ops, new Set([1])).once).toEqual([]);
     const result = layoutOf((w) => tf.exp(w), f32(4));
     expect(splitOnce(result.ops, new Set([0])).once).toEqual([]);
+  });
+
+  it('leaves the carry of a loop, which the turns write to, whatever it starts from', () => {
+    const loop = (x: any, w: any) =>
+      ops.scan((state: any, row: any) => [tf.tanh(tf.add(state, row)), []] as any, tf.exp(w), x)[0] as any;
+    for (const start of [loop, (x: any) => loop(x, tf.tensor1d([1, 2, 3]))]) {
+      const { plan } = planNative(layoutOf(start, f32(4, 3), f32(3)), new Set([1]));
+      const once = plan.steps.slice(0, plan.onceSteps);
+      const later = plan.steps.slice(plan.onceSteps).flatMap(writesOfStep).map(rootOf);
+      expect(once.flatMap(writesOfStep).filter((buffer) => later.includes(rootOf(buffer)))).toEqual([]);
+    }
+  });
+
+  it('is held to that: no step writes over what another one keeps', () => {
+    const planned = planNative(layoutOf(scaled, f32(64, 4), f32(4, 5), f32(5)), new Set([1, 2])).plan;
+    const { steps, onceSteps } = planned;
+    const wrong = [
+      [new Set([1]), planned, 'a loop step wrong: it runs once, and reads what changes between runs'],
+      [
+        new Set([1, 2]),
+        { ...planned, onceSteps: onceSteps + 1 },
+        'a chain step wrong: it runs once, and reads what',
+      ],
+      [
+        new Set([1, 2]),
+        { ...planned, steps: [...steps, steps[0]!] },
+        'a loop step wrong: it writes over what is kept between runs',
+      ],
+    ] as const;
+    for (const [frozen, plan, message] of wrong) expect(() => verifyPlan(plan, frozen)).toThrow(message);
+    const toInput = planNative(layoutOf((w: any) => tf.exp(w), f32(4))).plan;
+    const [written] = toInput.steps.flatMap(writesOfStep);
+    written!.home = { kind: 'input', index: 0 };
+    expect(() => verifyPlan(toInput, new Set())).toThrow(
+      'The native engine planned a loop step wrong: it writes to an input.',
+    );
   });
 
   it('packs frozen operands in steps that run once, whose results nothing is placed over', () => {

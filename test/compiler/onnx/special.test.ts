@@ -1,7 +1,7 @@
 /** @file NaN, infinities, zeros of both signs and extreme values, through every elementwise operation. */
 import { expect, test } from 'vitest';
 import type { HostTensor, Tensor } from '../../../src/compiler/index.js';
-import { host, ops, runOnce, tf } from '../support.js';
+import { compiledResults, host, ops, tf } from '../support.js';
 
 const { NaN: nan, POSITIVE_INFINITY: inf } = Number;
 const VALUES = [nan, inf, -inf, 0, -0, 1e-40, 1, -1, 2.5, -2.5, 0.5, 1e-4, -1e-4, 88, -104, 1e9, 3e38, -3e38];
@@ -88,8 +88,8 @@ function expectSame(name: string, operands: HostTensor[], actual: HostTensor, ex
 
 test.each(Object.entries(unary))('%s', async (name, f) => {
   const x = host([VALUES.length], VALUES);
-  const [actual] = await runOnce(f, x);
-  const [expected] = await runOnce(f, x, { engine: 'eager' });
+  const [actual] = await compiledResults(f, x);
+  const [expected] = await compiledResults(f, x, { engine: 'eager' });
   expectSame(name, [x], actual!, expected!);
 });
 
@@ -104,8 +104,8 @@ test.each(Object.entries(binary))('%s', async (name, f) => {
     Array.from({ length: size }, (_, i) => VALUES[i % VALUES.length]!),
   );
   const program = ({ a, b }: Record<string, Tensor>) => f(a!, b!);
-  const [actual] = await runOnce(program, { a, b });
-  const [expected] = await runOnce(program, { a, b }, { engine: 'eager' });
+  const [actual] = await compiledResults(program, { a, b });
+  const [expected] = await compiledResults(program, { a, b }, { engine: 'eager' });
   expectSame(name, [a, b], actual!, expected!);
 });
 
@@ -125,7 +125,7 @@ test('a NaN goes through products, sums, extrema, softmax, norms, attention and 
     (x) => ops.softmaxCrossEntropy(tf.reshape(x, [4, 3]), tf.tensor1d([0, 1, 2, 0], 'int32')),
     (x) => tf.cumsum(x, 3),
   ];
-  const results = await runOnce((x) => programs.map((f) => f(x)), x);
+  const results = await compiledResults((x) => programs.map((f) => f(x)), x);
   results.forEach(({ data }, i) => {
     expect([...data].some(Number.isNaN), `program ${i}`).toBe(true);
   });
@@ -133,7 +133,10 @@ test('a NaN goes through products, sums, extrema, softmax, norms, attention and 
 
 test('a NaN in the gradient of few embeddings spoils all rows: their sums are a matrix product', async () => {
   const f = ({ dy, ids }: any) => [4, 600].map((rows) => tf.unsortedSegmentSum(dy, ids, rows));
-  const [few, many] = await runOnce(f, { dy: host([2, 1], [nan, 1]), ids: host([2], [0, 1], 'int32') });
+  const [few, many] = await compiledResults(f, {
+    dy: host([2, 1], [nan, 1]),
+    ids: host([2], [0, 1], 'int32'),
+  });
   expect([...few!.data]).toEqual([nan, nan, nan, nan]);
   expect([...many!.data.subarray(0, 3)]).toEqual([nan, 1, 0]);
 });

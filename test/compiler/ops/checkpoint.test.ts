@@ -13,7 +13,7 @@ import { lowerToC } from '../../../src/compiler/native/lowerToC.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { engines } from '../engines.js';
-import { expectClose, floats, host, runOnce } from '../support.js';
+import { compiledResults, expectClose, floats, host } from '../support.js';
 
 const [LAYERS, DEPTH, ROWS] = [4, 16, 64];
 type Policy = Parameters<typeof ops.checkpoint>[1] | null;
@@ -56,7 +56,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
   test.skipIf(!available)('values and gradients are the same under every policy', async () => {
     const policies: Policy[] = [null, 'everything', 'dots', 'dotsWithNoBatchDims', ['hidden'], 'nothing'];
     const all = (each: any) => policies.map((policy) => step(policy)(each));
-    const results = await runOnce(all, inputs as any, { engine });
+    const results = await compiledResults(all, inputs as any, { engine });
     const count = results.length / policies.length;
     expect(count).toBe(1 + 2 * LAYERS);
     for (const [i, result] of results.entries()) {
@@ -103,7 +103,7 @@ test('checkpoints may be nested', async () => {
   const gradient = (g: (x: Tensor) => Tensor) => (x: Tensor) =>
     valueAndGrad((v: Tensor) => ({ value: tf.sum(g(v)), aux: {} }), x).grads;
   const both = (x: Tensor) => [gradient(f)(x), gradient(ops.checkpoint(f))(x)];
-  const [plain, nested] = await runOnce(both, floats([5]), { engine: 'onnx' });
+  const [plain, nested] = await compiledResults(both, floats([5]), { engine: 'onnx' });
   expect(nested).toEqual(plain);
 });
 
@@ -115,6 +115,6 @@ test('a checkpointed function may take gradients itself', async () => {
   const gradient = (g: (x: Tensor) => Tensor) => (x: Tensor) =>
     valueAndGrad((v: Tensor) => ({ value: tf.sum(g(v)), aux: {} }), x).grads;
   const both = (x: Tensor) => [gradient(f)(x), gradient(ops.checkpoint(f))(x)];
-  const [plain, checked] = await runOnce(both, floats([5]), { engine: 'onnx' });
+  const [plain, checked] = await compiledResults(both, floats([5]), { engine: 'onnx' });
   expect(checked).toEqual(plain);
 });

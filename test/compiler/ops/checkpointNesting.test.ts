@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Tensor, valueAndGrad } from '../../../src/compiler/index.js';
 import { engines } from '../engines.js';
-import { expectClose, floats, host, ops, runOnce, tf } from '../support.js';
+import { compiledResults, expectClose, floats, host, ops, tf } from '../support.js';
 
 type Layer = (x: Tensor, w: Tensor, v: Tensor) => Tensor;
 
@@ -60,7 +60,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
     async () => {
       const none = ((f: Layer) => f) as unknown as typeof ops.checkpoint;
       const both = (given: any) => [all(none)(given), all(ops.checkpoint)(given)];
-      const results = await runOnce(both as any, inputs as any, { engine });
+      const results = await compiledResults(both as any, inputs as any, { engine });
       const half = results.length / 2;
       expect(half).toBe(1 + 8 + 2);
       for (let i = 0; i < half; i++) {
@@ -70,7 +70,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
           expectClose(checked, plain, { relative: 1e-6, absolute: 1e-7 }, `result ${i}`);
         else expect(checked.data, `result ${i}`).toEqual(plain.data);
       }
-      const expected = await runOnce(all(ops.checkpoint) as any, inputs as any, { engine: 'eager' });
+      const expected = await compiledResults(all(ops.checkpoint) as any, inputs as any, { engine: 'eager' });
       expected.forEach((result, i) => {
         expectClose(results[i]!, result, { relative: 1e-4, absolute: 1e-5 }, `result ${i}`);
       });

@@ -9,7 +9,7 @@ import {
 } from '../../../src/compiler/index.js';
 import { roundToBfloat16 } from '../../../src/compiler/precision.js';
 import { engines } from '../engines.js';
-import { expectCloseToLargest, floats, host, runOnce, tf, withGradient } from '../support.js';
+import { compiledResults, expectCloseToLargest, floats, host, tf, withGradient } from '../support.js';
 
 const spec = (...shape: number[]) => ({ shape, dtype: 'float32' as const });
 const [image, filter] = [spec(2, 9, 8, 3), spec(3, 2, 3, 5)];
@@ -91,7 +91,7 @@ describe('what is refused', () => {
 
 describe.each(engines)('engine %s', (_, { engine, available }) => {
   const run = (f: (...xs: any[]) => any, inputs: HostTensor[]) =>
-    runOnce((xs: Tensor[]) => f(...xs), inputs, { engine });
+    compiledResults((xs: Tensor[]) => f(...xs), inputs, { engine });
 
   test.skipIf(!available)('NaN reaches every window that sees it, and no other', async () => {
     const x = floats([1, 4, 6, 1]);
@@ -132,15 +132,15 @@ describe.each(engines)('engine %s', (_, { engine, available }) => {
       };
       const whole = (a: any, b: any, d: any) => [conv(a, b), ...grads(a, b, d)];
       for (const on of [engine, 'eager'] as const) {
-        const actual = await runOnce(([a, b, d]: any) => inHalf(a, b, d), [x, w, dy], { engine: on });
-        const expected = await runOnce(([a, b, d]: any) => whole(a, b, d), [x, w, dy].map(rounded), {
+        const actual = await compiledResults(([a, b, d]: any) => inHalf(a, b, d), [x, w, dy], { engine: on });
+        const expected = await compiledResults(([a, b, d]: any) => whole(a, b, d), [x, w, dy].map(rounded), {
           engine: 'eager',
         });
         expected.forEach((tensor, i) => {
           expectCloseToLargest(actual[i]!, tensor, `${on}, result ${i}`);
         });
         const [pools] = [actual.slice(3)];
-        const exact = await runOnce(
+        const exact = await compiledResults(
           ([a]: any) => [tf.maxPool(a, 2, 2, 'same'), tf.avgPool(a, 2, 2, 'same')],
           [x],
           { engine: 'eager' },
@@ -156,7 +156,7 @@ describe.each(engines)('engine %s', (_, { engine, available }) => {
 test('the mean beside padding has the gradient of a mean, on tfjs itself too', async () => {
   // Windows of 2 x 2, 2 x 1, 1 x 2 and 1 x 1 real cells.
   const f = (x: any) => tf.grad((y: any) => tf.avgPool(y, 2, 2, 'same') as any)(x, tf.ones([1, 2, 2, 1]));
-  const [gradient] = await runOnce(([x]: any) => [f(x)], [floats([1, 3, 3, 1])], { engine: 'eager' });
+  const [gradient] = await compiledResults(([x]: any) => [f(x)], [floats([1, 3, 3, 1])], { engine: 'eager' });
   const [whole, half] = [0.25, 0.5];
   expect([...gradient!.data]).toEqual([whole, whole, half, whole, whole, half, half, half, 1]);
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { HostTensor, Tensor } from '../../../src/compiler/index.js';
 import { foldInHost, randomUniformHost, randomWords } from '../../../src/compiler/ops/randomOps.js';
 import { engines } from '../engines.js';
-import { host, ops, runOnce, tf } from '../support.js';
+import { compiledResults, host, ops, tf } from '../support.js';
 
 const KEYS = [
   [0, 0],
@@ -50,8 +50,8 @@ const differences = (found: readonly HostTensor[], expected: readonly HostTensor
 describe.each(engines)('%s', (_, { engine, available }) => {
   test.skipIf(!available)('the same bits as operation by operation', async () => {
     const inputs = KEYS.map(keyOf);
-    const expected = await runOnce(program as any, inputs, { engine: 'eager' });
-    const found = await runOnce(program as any, inputs, { engine, numThreads: 2 });
+    const expected = await compiledResults(program as any, inputs, { engine: 'eager' });
+    const found = await compiledResults(program as any, inputs, { engine, numThreads: 2 });
     expect(found.map(({ shape, dtype }) => ({ shape, dtype }))).toEqual(
       expected.map(({ shape, dtype }) => ({ shape, dtype })),
     );
@@ -259,7 +259,7 @@ test('what does not fit is refused, in traces and outside of them alike', async 
   ];
   for (const [f, message] of wrong) {
     await expect(
-      runOnce(f as any, { ...key, data: Int32Array.of(1, 2) }, { engine: 'onnx' }),
+      compiledResults(f as any, { ...key, data: Int32Array.of(1, 2) }, { engine: 'onnx' }),
     ).rejects.toThrow(message);
     expect(() => eager([1, 2], f)).toThrow(message);
   }

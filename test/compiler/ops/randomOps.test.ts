@@ -1,7 +1,7 @@
 /** @file Random numbers inside programs: the same bits on every engine, even and independent; dropout. */
 import { expect, test } from 'vitest';
 import { foldInHost, mix32, randomUniformHost } from '../../../src/compiler/ops/randomOps.js';
-import { host, ops, runOnce, tf } from '../support.js';
+import { compiledResults, host, ops, tf } from '../support.js';
 
 const KEYS = [
   [0, 0],
@@ -21,7 +21,7 @@ test.each(KEYS)('key [%i, %i]: host, compiled and eager give the same bits', asy
   const folded = foldInHost(key, 3);
   const expected = [randomUniformHost(key, 35), Int32Array.from(folded), randomUniformHost(folded, 4)];
   for (const engine of ['onnx', 'eager'] as const) {
-    const results = await runOnce(f, keyOf(key), { engine });
+    const results = await compiledResults(f, keyOf(key), { engine });
     expect(results.map((result) => result.data)).toEqual(expected);
   }
 });
@@ -87,7 +87,10 @@ test('the first number of consecutive keys is uniform', () => {
 
 test.each([0.9, 0.5, 0.1])('dropout keeps %f of the elements and scales them', async (keepProb) => {
   const x = host([100, 200], new Float32Array(20_000).fill(3));
-  const [dropped] = await runOnce(({ x, key }) => ops.dropout(x, key, keepProb), { x, key: keyOf([5, 6]) });
+  const [dropped] = await compiledResults(({ x, key }) => ops.dropout(x, key, keepProb), {
+    x,
+    key: keyOf([5, 6]),
+  });
   const kept = dropped!.data.filter((value: number) => value !== 0);
   for (const value of kept) expect(value).toBeCloseTo(3 / keepProb, 4);
   const deviation = Math.sqrt((keepProb * (1 - keepProb)) / 20_000);
@@ -97,7 +100,7 @@ test.each([0.9, 0.5, 0.1])('dropout keeps %f of the elements and scales them', a
 test('dropout drops others under another key, and the same under the same key', async () => {
   const x = host([500], new Float32Array(500).fill(1));
   const f = ({ x, a, b }: any) => [ops.dropout(x, a, 0.5), ops.dropout(x, b, 0.5), ops.dropout(x, a, 0.5)];
-  const [a, b, again] = await runOnce(f, { x, a: keyOf([1, 1]), b: keyOf([1, 2]) });
+  const [a, b, again] = await compiledResults(f, { x, a: keyOf([1, 1]), b: keyOf([1, 2]) });
   expect(again!.data).toEqual(a!.data);
   const differing = a!.data.filter((value, i) => value !== b!.data[i]).length;
   expect(differing).toBeGreaterThan(200);

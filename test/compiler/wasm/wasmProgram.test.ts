@@ -4,7 +4,7 @@ import { compile, type HostTensor, type Tensor, type Tree } from '../../../src/c
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { BLOCK } from '../../../src/compiler/wasm/lowerToWasm.js';
-import { expectClose, floats, host, leavesOf, runLoop, runOnce, tf } from '../support.js';
+import { compiledResults, expectClose, floats, host, leavesOf, runLoop, tf } from '../support.js';
 
 type Program = (inputs: any) => Tree<Tensor>;
 
@@ -59,7 +59,7 @@ test.each(Object.entries(EXACT))('%s gives the bits of the oracle', async (op, f
   const recorded = optimize(traceProgram(program, [left, right]).graph).nodes.map((node) => node.op);
   expect(recorded).toContain(op);
   const [actual] = await runLoop(program, [left, right]);
-  const [expected] = await runOnce(program, [left, right], { engine: 'eager' });
+  const [expected] = await compiledResults(program, [left, right], { engine: 'eager' });
   expect(bitsOf(actual!)).toEqual(bitsOf(expected!));
 });
 
@@ -74,7 +74,7 @@ test.each(Object.entries(ROUNDED))('%s agrees with the oracle', async (op, f) =>
   const program: Program = ([a, b]) => f(a, b);
   expect(traceProgram(program, [left, right]).graph.nodes.map((node) => node.op)).toContain(op);
   const [actual] = await runLoop(program, [left, right]);
-  const [expected] = await runOnce(program, [left, right], { engine: 'eager' });
+  const [expected] = await compiledResults(program, [left, right], { engine: 'eager' });
   expectClose(actual!, expected!, { relative: 2 ** -22, absolute: 0 });
 });
 
@@ -101,7 +101,7 @@ test.each([
       rate: floats([], 0.1, 1, 3),
     };
     const actual = await runLoop(mixed, inputs);
-    const expected = await runOnce(mixed, inputs, { engine: 'eager' });
+    const expected = await compiledResults(mixed, inputs, { engine: 'eager' });
     actual.forEach((tensor, i) => {
       expectClose(tensor, expected[i]!, {}, `output ${i} of ${size} elements`);
     });
@@ -112,7 +112,7 @@ test('arrays of several axes, and scalars of any rank, beside each other', async
   const f: Program = ([x, a, b, c]) => tf.add(tf.mul(x, a), tf.div(b, tf.sub(c, x)));
   const inputs = [floats([3, 5, 7]), host([], [3]), host([1], [-2]), host([1, 1], [9])];
   const [actual] = await runLoop(f, inputs);
-  const [expected] = await runOnce(f, inputs, { engine: 'eager' });
+  const [expected] = await compiledResults(f, inputs, { engine: 'eager' });
   expectClose(actual!, expected!);
 });
 
@@ -125,19 +125,22 @@ test('programs of one element agree on all engines', async () => {
   ]) {
     const inputs = shapes.map((shape) => floats(shape as number[]));
     const f: Program = ([x, y]) => tf.sub(tf.mul(x, y), 0.5);
-    const [actual] = await runOnce(f, inputs);
-    const [expected] = await runOnce(f, inputs, { engine: 'eager' });
+    const [actual] = await compiledResults(f, inputs);
+    const [expected] = await compiledResults(f, inputs, { engine: 'eager' });
     expectClose(actual!, expected!);
   }
 });
 
 test('arrays without elements give arrays without elements', async () => {
-  const [actual] = await runOnce(([x]) => tf.add(x, 1), [host([0], [])]);
+  const [actual] = await compiledResults(([x]) => tf.add(x, 1), [host([0], [])]);
   expect(actual).toEqual({ shape: [0], dtype: 'float32', data: new Float32Array(0) });
 });
 
 test('a constant array as output is no loop, and comes out all the same', async () => {
-  const [negative, constant] = await runOnce(([x]) => [tf.neg(x), tf.tensor1d([4, 5, 6])], [floats([3])]);
+  const [negative, constant] = await compiledResults(
+    ([x]) => [tf.neg(x), tf.tensor1d([4, 5, 6])],
+    [floats([3])],
+  );
   expect([...negative!.data]).toEqual(Array.from(floats([3]).data, (x) => -x));
   expect([...constant!.data]).toEqual([4, 5, 6]);
 });
@@ -207,7 +210,7 @@ test('the head passes arrays and booleans to the loops', async () => {
   for (const largest of [1, 100]) {
     const inputs = [floats([BLOCK + 5], 0, largest / 100, 1), floats([BLOCK + 5], -2, 2, 2)];
     const actual = await runLoop(f, inputs);
-    const expected = await runOnce(f, inputs, { engine: 'eager' });
+    const expected = await compiledResults(f, inputs, { engine: 'eager' });
     actual.forEach((tensor, i) => {
       expectClose(tensor, expected[i]!);
     });

@@ -8,7 +8,7 @@ import { tries } from '../../../faults/campaign.js';
 import { type Case, program } from '../../cases/case.js';
 import { caseTable } from '../../cases/index.js';
 import { programs as loopPrograms } from '../../control/loopPrograms.js';
-import { expectClose, floats, leavesOf, runOnce, type Tolerance } from '../../support.js';
+import { compiledResults, expectClose, floats, leavesOf, type Tolerance } from '../../support.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
 import { buildCheck, buildChecks, thisMachine } from '../runtimeSupport.js';
 import { crossTarget, emulating, hasCrossTools, whyWithout } from './crossTools.js';
@@ -138,7 +138,7 @@ describe.skipIf(!hasCrossTools)(`ARM64 under emulation${whyWithout}`, () => {
     const results = leavesOf(await executable.run(inputs));
     expectSame(
       results,
-      await runOnce(f, inputs, { engine: 'eager' }),
+      await compiledResults(f, inputs, { engine: 'eager' }),
       { relative: 2e-4, absolute: 2e-5 },
       'loops',
     );
@@ -152,7 +152,7 @@ describe.skipIf(!hasCrossTools)(`ARM64 under emulation${whyWithout}`, () => {
     const step = trainingStep(precision) as TensorFunction;
     const executable = await compileEmulated(arm, step, trainingInputs as any, 3);
     const results = leavesOf(await executable.run(trainingInputs as any));
-    const known = await runOnce(step, trainingInputs as any, { engine: 'eager' });
+    const known = await compiledResults(step, trainingInputs as any, { engine: 'eager' });
     expectSame(results, known, tolerance, precision);
   });
 });

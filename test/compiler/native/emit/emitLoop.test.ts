@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { writeLoop } from '../../../../src/compiler/native/emit/emitLoop.js';
 import type { LoopUnit } from '../../../../src/compiler/native/units.js';
-import { floats, host, ops, runOnce, tf } from '../../support.js';
+import { compiledResults, floats, host, ops, tf } from '../../support.js';
 import { hasCompiler } from '../compilerSupport.js';
 import { f32, i32, planOf, unitText } from '../plans.js';
 
@@ -24,8 +24,8 @@ test('a gather is in the loop that computes its indices', () => {
 test.skipIf(!hasCompiler)('each gather of a table reads the rows at its own computed indices', async () => {
   const inputs = [floats([5, 3]), host([4], [0, 1, 2, 3], 'int32')];
   const program = ([table, ids]: any) => lookups(table, ids);
-  const actual = await runOnce(program, inputs, { engine: 'native' });
-  const expected = await runOnce(program, inputs, { engine: 'eager' });
+  const actual = await compiledResults(program, inputs, { engine: 'native' });
+  const expected = await compiledResults(program, inputs, { engine: 'eager' });
   expect(actual.map(({ data }) => [...data])).toEqual(expected.map(({ data }) => [...data]));
 });
 
