@@ -1,8 +1,9 @@
 /**
- * @file Rejection of tfjs's random operations in traces: they draw on the host, so every run would repeat the same
- * numbers.
+ * @file tfjs's random operations in traces: they draw on the host, so every run would repeat the same numbers. Where the
+ * program has a key of its own, they draw from that; elsewhere they are refused.
  */
 
+import { catchDraw, type Drawer, isDistribution, releaseDraw } from './caughtDraws.js';
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
 
@@ -22,18 +23,43 @@ const INSTEAD: Readonly<Record<string, string>> = {
 /** tfjs opens a scope of this name around each operation. */
 const NAME = /^(\w+)__op$/;
 
-/** Makes tfjs's engine reject its random operations while tracing. Called once. */
-export function refuseHostDraws(isTracing: () => boolean): void {
+/** Operations that call those which draw. */
+const CALLING: ReadonlySet<string> = new Set(['dropout', 'randomStandardNormal', 'randomUniformInt']);
+
+/** Draws from the key of the function that is being traced, where it has one. */
+let drawer: Drawer | null = null;
+
+/** Traces `f` with its random operations drawn by `own`. */
+export function withDrawer<T>(own: Drawer, f: () => T): T {
+  const outer = drawer;
+  drawer = own;
+  try {
+    return f();
+  } finally {
+    drawer = outer;
+  }
+}
+
+/** Makes tfjs's engine draw from the program's key, or else reject its random operations, while tracing. Called once. */
+export function replaceHostDraws(isTracing: () => boolean): void {
   const engine = tf.engine();
-  const original = engine.startScope.bind(engine);
+  const [start, end] = [engine.startScope.bind(engine), engine.endScope.bind(engine)];
+  engine.endScope = (result) => {
+    // An operation that throws ends without a result.
+    releaseDraw();
+    end(result);
+  };
   engine.startScope = (name) => {
     const op = NAME.exec(name ?? '')?.[1] ?? '';
-    if (Object.hasOwn(INSTEAD, op) && isTracing()) {
+    if (!Object.hasOwn(INSTEAD, op) || !isTracing()) start(name);
+    else if (drawer === null || !(isDistribution(op) || CALLING.has(op)))
       throw new CompilerError(
         `tf.${op} draws once, while the function is traced, and every run would have the same numbers. ` +
           `Call ${INSTEAD[op]}, with a key int32 [2] that the function is given, or that ops.foldIn or ops.splitKey makes of one.`,
       );
+    else {
+      start(name);
+      if (isDistribution(op)) catchDraw(op, drawer);
     }
-    original(name);
   };
 }

@@ -1,13 +1,15 @@
-/** @file tfjs's random operations as tfjs-layers calls them, drawn from a key within a program. */
+/** @file tfjs's random operations drawn from a key within a program. */
 import { createRequire } from 'node:module';
-import { randomNormal } from './ops/distributionOps.js';
+import type { Distribution, Drawer } from './caughtDraws.js';
+import { withDrawer } from './hostDraws.js';
+import { randomNormal, truncatedNormal } from './ops/distributionOps.js';
 import { dropout, foldIn, randomUniform } from './ops/randomOps.js';
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
 
 type Draws = Record<'dropout' | 'randomUniform' | 'randomNormal', (...args: any[]) => tf.Tensor>;
 
-/** What other packages call: their copy of the module's names follows this one. */
+/** What tfjs-layers calls, with seeds of its own: its copy of the module's names follows this one. */
 const called = createRequire(import.meta.url)('@tensorflow/tfjs-core') as Draws;
 
 function checkDtype(operation: string, dtype: string | undefined): void {
@@ -16,9 +18,7 @@ function checkDtype(operation: string, dtype: string | undefined): void {
 }
 
 /** The operations, each call with a key of its own. Seeds have no effect: they would give each run the same numbers. */
-function drawsFrom(key: tf.Tensor): Draws {
-  let count = 0;
-  const next = (): tf.Tensor => foldIn(key, count++);
+function drawsFrom(next: () => tf.Tensor): Draws {
   return {
     dropout: (x: tf.Tensor, rate: number, noiseShape?: readonly (number | null)[] | null) => {
       if (noiseShape === undefined || noiseShape === null) return dropout(x, next(), 1 - rate);
@@ -37,16 +37,26 @@ function drawsFrom(key: tf.Tensor): Draws {
   };
 }
 
+const STANDARD: Readonly<Record<Distribution, (key: tf.Tensor, shape: readonly number[]) => tf.Tensor>> = {
+  randomUniform,
+  randomNormal,
+  truncatedNormal,
+};
+
 /**
- * Traces `f` with the draws of layers of tfjs-layers, such as dropout, as functions of `key`, so that each run draws anew.
+ * Traces `f` with the draws of tfjs's random operations, and of layers such as dropout, as functions of `key`, so that each
+ * run draws anew.
  *
  * @param key int32 [2].
  */
 export function withDrawsFrom<T>(key: tf.Tensor, f: () => T): T {
+  let count = 0;
+  const next = (): tf.Tensor => foldIn(key, count++);
+  const drawer: Drawer = (distribution, shape) => STANDARD[distribution](next(), shape);
   const { dropout, randomUniform, randomNormal } = called;
-  Object.assign(called, drawsFrom(key));
+  Object.assign(called, drawsFrom(next));
   try {
-    return f();
+    return withDrawer(drawer, f);
   } finally {
     Object.assign(called, { dropout, randomUniform, randomNormal });
   }

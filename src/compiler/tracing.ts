@@ -3,7 +3,7 @@ import { keepingCalls, keepsCalls } from './callSites.js';
 import { DILATING_BACKENDS } from './convolutionGradients.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes } from './gradientScopes.js';
-import { refuseHostDraws } from './hostDraws.js';
+import { replaceHostDraws } from './hostDraws.js';
 import { type Attrs, type Graph, type Node, newValue, type Value } from './ir.js';
 import { rematerialize } from './passes/rematerialize.js';
 import { type Precision, runInPrecision } from './precision.js';
@@ -32,7 +32,7 @@ function traceBackend(): TraceBackend {
     around: aroundGradients,
   });
   saveWithoutOperations(isTracing);
-  refuseHostDraws(() => isTracing() && !isLazy());
+  replaceHostDraws(() => isTracing() && !isLazy());
   tf.registerBackend(TRACE_BACKEND, () => backend!, 0);
   DILATING_BACKENDS.add(TRACE_BACKEND);
   registerKernels(backend, TRACE_BACKEND);

@@ -188,8 +188,9 @@ export class BucketProgram {
     f: (...args: any[]) => unknown,
     given: BucketArguments,
     options: ProgramOptions & { readonly name: string },
+    nextKey: () => PrngKey,
   ): Promise<BucketProgram> {
-    const program = await StatefulProgram.compile(f, given, options);
+    const program = await StatefulProgram.compile(f, given, options, nextKey);
     try {
       // Variables that the function makes at its first call exist by now.
       return new BucketProgram(program, resultsOfRows(f, given, options.name));

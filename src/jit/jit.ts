@@ -35,7 +35,7 @@ export interface JitOptions extends Omit<ProgramOptions, 'engine'> {
    * operation on the current tfjs backend instead; a notice says so once. False by default: it is an error.
    */
   readonly graphBreaks?: boolean;
-  /** Seed of what layers of tfjs-layers draw, such as dropout; each call draws anew. Drawn itself where absent. */
+  /** Seed of what `tf.randomNormal`, `tf.dropout` and their kin draw; each call draws anew. Drawn itself where absent. */
   readonly seed?: number;
   /** Takes notices; `console.warn` by default. */
   readonly notify?: (notice: string) => void;
@@ -186,8 +186,8 @@ export function jit(
     const chosen = { ...rest, name, ...(engine && { engine }) };
     try {
       return buckets === undefined
-        ? await StatefulProgram.compile(f, given, chosen)
-        : await BucketProgram.compile(f, given as BucketArguments, chosen);
+        ? await StatefulProgram.compile(f, given, chosen, nextKey)
+        : await BucketProgram.compile(f, given as BucketArguments, chosen, nextKey);
     } catch (error) {
       if (!graphBreaks || !(error instanceof CompilerError)) throw error;
       const backend = await computingBackend();

@@ -70,14 +70,15 @@ export class StatefulProgram {
     this.call = executable.bind(trees);
   }
 
-  /** Traces and compiles `f`; gives variables that it makes their first values. */
+  /** Traces and compiles `f`; gives variables that it makes their first values, which may be drawn. */
   static async compile(
     f: (...args: any[]) => unknown,
     given: Arguments,
     options: ProgramOptions,
+    nextKey: () => PrngKey,
   ): Promise<StatefulProgram> {
     const found = discover(f, given);
-    if (found.created !== undefined) await initialize(found, given);
+    if (found.created !== undefined) await initialize(found, given, nextKey());
     const traced = stateProgram(f, given, found);
     return new StatefulProgram(traced, await compileProgram(traced.program, options));
   }
@@ -132,7 +133,11 @@ export class StatefulProgram {
 }
 
 /** Gives the variables that a trace has made their initial values. */
-async function initialize({ created, traced }: ReturnType<typeof discover>, given: Arguments): Promise<void> {
+async function initialize(
+  { created, traced }: ReturnType<typeof discover>,
+  given: Arguments,
+  prngKey: PrngKey,
+): Promise<void> {
   const { program, variables } = created!;
   try {
     const inputs = program.inputs as unknown as Specs;
@@ -143,6 +148,7 @@ async function initialize({ created, traced }: ReturnType<typeof discover>, give
     );
     await bringValues([...read.values()]);
     const [tensors, keys] = [newArrays(inputs.tensors), newArrays(inputs.keys)];
+    for (const key of Object.values(keys)) key.set(prngKey);
     const executable = await compileProgram(program, { name: 'initial values', engine: 'onnx' });
     const call = executable.bind({ inputs: { arguments: args, tensors, keys, variables: memoryOf(read) } });
     const { created } = (await call.run()) as Record<string, Record<string, HostTensor>>;
