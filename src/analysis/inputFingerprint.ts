@@ -12,7 +12,7 @@ import {
   nextBatch,
   peekBatch,
   specsOf,
-  withTokenizerOf,
+  withRecorded,
 } from '../inputs/index.js';
 import { digest, reasonOf } from './digests.js';
 import type { PartDigest } from './fingerprintedParts.js';
@@ -87,7 +87,7 @@ async function* givenBy(config: Config<BaseInput>): AsyncGenerator<unknown> {
     const start = input.getState();
     const { files = [], ...identity } = input.dataIdentity();
     yield [start, identity, files.map(({ name, size }) => [name, size])];
-    if (identity.tokenizer !== undefined) yield attempt(() => toJSON(withTokenizerOf(config, identity)));
+    if (identity.tokenizer !== undefined) yield attempt(() => toJSON(withRecorded(config, identity)));
     yield* beginningOf(input);
     yield* restOf(input, start);
   } finally {

@@ -15,6 +15,7 @@ import {
   type InputState,
   untilEnd,
 } from './inputSource.js';
+import { type PartStates, recordedParts } from './recordedParts.js';
 import { SkippedExamples } from './skippedExamples.js';
 
 /** A name that also names a directory. */
@@ -154,6 +155,10 @@ export abstract class BaseInput
     return {};
   }
 
+  recordedParts(): PartStates {
+    return recordedParts(this);
+  }
+
   /** The part of `dataIdentity` that follows from the config alone; null where the data must be read. */
   knownIdentity(): DataIdentity | null {
     return {};
@@ -252,6 +257,23 @@ export abstract class BaseInput
   /** Names, by id, of the classes whose ids stand at a path of the batches; null where they have none. */
   classNamesFor(_path: string): readonly string[] | null {
     return null;
+  }
+
+  /**
+   * A batch of examples of the user's own, as many rows, made as those of an evaluation are: records, texts, paths or bytes
+   * of files. Only the arrays at `paths` need what an example has; others (labels, say) may be left out.
+   *
+   * @param first number of the first example in messages
+   * @throws InputError with the number of the example that does not fit, and unless a subclass overrides it.
+   */
+  async exampleBatch(
+    _examples: readonly unknown[],
+    _paths: readonly string[],
+    _first: number,
+  ): Promise<Batch> {
+    throw new InputError(
+      `${this.constructor.name} makes no batches of examples of your own: give its class an exampleBatch() method.`,
+    );
   }
 
   idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {

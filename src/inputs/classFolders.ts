@@ -4,6 +4,7 @@ import { join, posix, resolve } from 'node:path';
 import { z } from 'zod';
 import type { CorpusFile } from './corpusFiles.js';
 import { InputError } from './inputErrors.js';
+import type { RecordedState } from './recordedParts.js';
 
 /** Fields of what reads a folder for each class. */
 export const classFolderFields = {
@@ -15,6 +16,10 @@ export const classFolderFields = {
     .default(null)
     .describe('Names of the folders to read, in the order of their ids; null: all folders, by name.'),
 };
+
+/** What a run saves of classes that were found: their names, in the order of their ids. */
+export const recordedClasses = (classes: readonly string[] | undefined): RecordedState | null =>
+  classes ? { identity: `classes ${classes.join(', ')}`, learned: { classes } } : null;
 
 /** A file with the id of its class. */
 interface LabelledFile {

@@ -1,17 +1,8 @@
 /** @file Identity of an input's data: tokenizer, files, contents. */
 
-import { type Config, type Configurable, classOf, deepCopy, iterate } from '../hparams/index.js';
+import { type Config, type Configurable, classOf, deepCopy, formatPath, iterate } from '../hparams/index.js';
 import type { JsonValue } from './jsonValue.js';
-
-/** Identity of a tokenizer: everything that its ids depend on. */
-interface TokenizerIdentity {
-  /** Name of its class. */
-  readonly class: string;
-  /** Equal for equal ids: class, size and a digest of the vocabulary. */
-  readonly identity: string;
-  /** Config fields learned from the corpus; if set, they give the same ids with any corpus. */
-  readonly learned: { readonly [field: string]: JsonValue };
-}
+import { type PartState, type PartStates, partAt } from './recordedParts.js';
 
 /** A file as it was read. */
 export interface DataFile {
@@ -27,28 +18,45 @@ export interface DataFile {
 export interface DataIdentity {
   /** Exclusive limit of ids. */
   readonly vocabSize?: number;
-  readonly tokenizer?: TokenizerIdentity;
+  /** That of the batches' `ids`. */
+  readonly tokenizer?: PartState;
+  /** Its other parts that read files or learn. */
+  readonly parts?: PartStates;
   /** The files of the split, in order. */
   readonly files?: readonly DataFile[];
   /** Size and digest of all tokens of the split. */
   readonly contents?: string;
 }
 
+/** The identity of an input's data with that of its parts; the tokenizer of `ids` stands there once. */
+export function recordedIdentity(input: {
+  dataIdentity(): DataIdentity;
+  recordedParts(): PartStates;
+}): DataIdentity {
+  const identity = input.dataIdentity();
+  const { tokenizer } = identity;
+  const parts = Object.entries(input.recordedParts()).filter(
+    ([, part]) => part.class !== tokenizer?.class || part.identity !== tokenizer.identity,
+  );
+  return { ...identity, ...(parts.length > 0 && { parts: Object.fromEntries(parts) }) };
+}
+
+/** All recorded states of an input. */
+const statesOf = ({ tokenizer, parts = {} }: DataIdentity): PartStates =>
+  tokenizer === undefined ? parts : { ...parts, '(ids)': tokenizer };
+
 /**
- * Copies a dataset's config and sets its tokenizers' unset fields to those learned from the corpus of `identity`;
- * returns the config itself if there are none.
+ * Copies a dataset's config and sets unset fields of its parts to the state that they had where `identity` was recorded:
+ * what they learned, the contents of files that they read. Returns the config itself if there is nothing to set.
  */
-export function withTokenizerOf<T extends Configurable>(
-  config: Config<T>,
-  { tokenizer }: DataIdentity,
-): Config<T> {
-  if (tokenizer === undefined) return config;
-  const learned = Object.entries(tokenizer.learned);
+export function withRecorded<T extends Configurable>(config: Config<T>, identity: DataIdentity): Config<T> {
+  const states = statesOf(identity);
+  if (Object.keys(states).length === 0) return config;
   const copied = deepCopy(config);
   let changed = false;
-  for (const { config: part } of iterate(copied, { defaults: true })) {
-    if (classOf(part).name !== tokenizer.class) continue;
-    for (const [field, value] of learned) {
+  for (const { config: part, path } of iterate(copied, { defaults: true })) {
+    const learned = partAt(states, formatPath(path), classOf(part).name)?.learned ?? {};
+    for (const [field, value] of Object.entries(learned)) {
       const fields = part as unknown as Record<string, JsonValue>;
       if (fields[field] !== null) continue;
       fields[field] = value;
@@ -56,6 +64,19 @@ export function withTokenizerOf<T extends Configurable>(
     }
   }
   return changed ? copied : config;
+}
+
+/** Parts whose state is not the one they had before: their paths, with both identities. */
+export function changedParts(
+  before: DataIdentity,
+  now: DataIdentity,
+): { readonly path: string; readonly before: string; readonly now: string }[] {
+  const states = statesOf(before);
+  return Object.entries(now.parts ?? {}).flatMap(([path, state]) => {
+    const recorded = partAt(states, path, state.class);
+    const isSame = recorded === undefined || recorded.identity === state.identity;
+    return isSame ? [] : [{ path, before: recorded.identity, now: state.identity }];
+  });
 }
 
 const count = (value: number, noun: string): string => `${value} ${noun}${value === 1 ? '' : 's'}`;

@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { sizeOf } from '../compiler/tensors.js';
 import { Configurable, didYouMean } from '../hparams/index.js';
 import { InputError } from './inputErrors.js';
+import type { IdVocabulary } from './inputSource.js';
+import type { RecordedState } from './recordedParts.js';
 import type { DataRecord } from './sources/recordTable.js';
 
 /** Shape of a record's value, without the batch, and its dtype. */
@@ -11,23 +13,52 @@ export interface FeatureSpec {
   readonly dtype: 'float32' | 'int32';
 }
 
+/** Specs of a feature of several arrays, by their names: a batch has them as `<feature>.<name>`. */
+export type FeatureSpecs = Readonly<Record<string, FeatureSpec>>;
+
+/** Values of a record: of the feature's array, or of each of its arrays by name. */
+export type FeatureValues = ArrayLike<number> | Readonly<Record<string, ArrayLike<number>>>;
+
 /** Base of all features. */
 export abstract class BaseFeature extends Configurable.with({}) {
   static override readonly isAbstract = true;
 
-  abstract spec(): FeatureSpec;
+  abstract spec(): FeatureSpec | FeatureSpecs;
 
   /** Names of the classes whose ids are its values; null where they have none. */
   get classNames(): readonly string[] | null {
     return null;
   }
 
+  /** Name of the column whose text is all that it reads of a record; null where it reads anything else. */
+  get textColumn(): string | null {
+    return null;
+  }
+
+  /** Meaning of the ids in one of its arrays, '' being the only one; null where they have none. */
+  vocabularyFor(_array: string): IdVocabulary | null {
+    return null;
+  }
+
+  /** What a run saves of it: of a file that it reads, of what it learned; null where its config says it all. */
+  recorded(): RecordedState | null {
+    return null;
+  }
+
+  /** Whether `fit` must see the records before it has values. */
+  get needsRecords(): boolean {
+    return false;
+  }
+
+  /** Learns from all records, those of training and validation. */
+  fit(_records: Iterable<DataRecord>): void {}
+
   /** The record's values, as many as the shape has elements. @throws InputError for what is missing or of another kind */
-  abstract valuesOf(record: DataRecord): ArrayLike<number>;
+  abstract valuesOf(record: DataRecord): FeatureValues;
 }
 
 /** The value of a column. @throws InputError with the columns that there are */
-function cellOf(record: DataRecord, column: string): unknown {
+export function cellOf(record: DataRecord, column: string): unknown {
   if (Object.hasOwn(record, column)) return record[column];
   const names = Object.keys(record);
   throw new InputError(`no column '${column}'.${didYouMean(column, names)} It has: ${names.join(', ')}.`);

@@ -1,6 +1,7 @@
 /** @file ImageInput: batches of labelled images of one size. */
 import { z } from 'zod';
 import { foldIn, type PrngKey } from '../compiler/prng.js';
+import { sizeOf } from '../compiler/tensors.js';
 import { instance } from '../hparams/index.js';
 import { BaseAugmentation } from './augmentations/baseAugmentation.js';
 import { BaseMixing } from './augmentations/mixing.js';
@@ -8,8 +9,8 @@ import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { ExampleInput } from './exampleInput.js';
-import { BaseImageSource, type LabelledImage } from './imageSources.js';
-import { InputError } from './inputErrors.js';
+import { BaseImageSource, fileOf, type LabelledImage, ofFile } from './imageSources.js';
+import { InputError, placed } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
 import { KeptItems } from './keptItems.js';
 import { streamKey } from './random.js';
@@ -163,7 +164,29 @@ export class ImageInput extends ExampleInput.with({
   }
 
   override classNamesFor(path: string): readonly string[] | null {
-    return (path === 'labels' && this.hp.numClasses === null && this.#find().classes) || null;
+    if (path !== 'labels' || this.hp.numClasses !== null) return null;
+    return this.hp.source.classNames ?? this.#find().classes ?? null;
+  }
+
+  /** Of images as their files have them: paths, or their bytes. */
+  override async exampleBatch(
+    examples: readonly unknown[],
+    _paths: readonly string[],
+    first: number,
+  ): Promise<Batch> {
+    this.#decode ??= await loadImageDecoder();
+    const decode = this.#decode;
+    const pixels = (example: unknown) => {
+      const [subject, bytes] = fileOf(example);
+      return this.#numbersOf(this.#fitted(ofFile(subject, () => decode(bytes))));
+    };
+    const place = (i: number) => () => `image ${first + i}`;
+    const inputs = examples.map((example, i) => placed(place(i), () => pixels(example)));
+    const { height, width, channels } = this.hp;
+    const shape = [examples.length, height, width, channels];
+    const data = new Float32Array(sizeOf(shape));
+    for (const [i, pixels] of inputs.entries()) data.set(pixels, i * pixels.length);
+    return { inputs: { shape, dtype: 'float32', data } };
   }
 
   override dataIdentity(): DataIdentity {
@@ -228,7 +251,13 @@ export class ImageInput extends ExampleInput.with({
             `the batch has ${height} × ${width} × ${channels}.`,
         );
     }
-    return Float32Array.from(image.data, (value, i) => this.#levels[i % channels]![value]!);
+    return this.#numbersOf(image);
+  }
+
+  /** Bytes as standardised numbers. */
+  #numbersOf({ data }: RawImage): Float32Array {
+    const { channels } = this.hp;
+    return Float32Array.from(data, (value, i) => this.#levels[i % channels]![value]!);
   }
 
   #augmentations(): readonly BaseAugmentation[] {
@@ -237,13 +266,19 @@ export class ImageInput extends ExampleInput.with({
 
   /** A record's image in the batch's colours, and of its size unless an augmentation sees to that. */
   #imageOf(row: number): RawImage {
-    const { height, width, channels, fit } = this.hp;
     return this.#kept.get(row, () => {
       const stored = this.#find().images[row]!.pixels(this.#decode!);
-      const image = withChannels(stored, channels);
-      if (this.#augmentations()[0]?.fitsToBatch) return image;
-      return resize(fit === 'crop' ? centerCrop(image, height, width) : image, height, width);
+      return this.#augmentations()[0]?.fitsToBatch
+        ? withChannels(stored, this.hp.channels)
+        : this.#fitted(stored);
     });
+  }
+
+  /** An image in the colours and the size of the batch. */
+  #fitted(stored: RawImage): RawImage {
+    const { height, width, channels, fit } = this.hp;
+    const image = withChannels(stored, channels);
+    return resize(fit === 'crop' ? centerCrop(image, height, width) : image, height, width);
   }
 
   #find(): Found {

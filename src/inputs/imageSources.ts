@@ -1,11 +1,13 @@
 /** @file Sources of labelled images: their contract, and a folder for each class. */
 import { createHash } from 'node:crypto';
+import { resolve } from 'node:path';
 import { Configurable } from '../hparams/index.js';
-import { classFolderFields, filesByClass } from './classFolders.js';
+import { classFolderFields, filesByClass, recordedClasses } from './classFolders.js';
 import { type CorpusFile, readFiles, type SourceFile } from './corpusFiles.js';
 import type { DataFile } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { ImageDecoder, RawImage } from './rawImage.js';
+import type { RecordedState } from './recordedParts.js';
 
 /** An image with the id of its class, not decoded yet. */
 export interface LabelledImage {
@@ -28,6 +30,16 @@ export interface ImageSet {
 export abstract class BaseImageSource extends Configurable.with({}) {
   static override readonly isAbstract = true;
 
+  /** Names of the classes by id, where they are known without the images. */
+  get classNames(): readonly string[] | null {
+    return null;
+  }
+
+  /** What a run saves of it, such as the classes that it found; null where its config says it all. */
+  recorded(): RecordedState | null {
+    return null;
+  }
+
   /** Finds the images, and reads them where they are in few files. @throws InputError */
   abstract read(): ImageSet;
 }
@@ -41,8 +53,19 @@ export const digestOf = (parts: Iterable<string | Uint8Array>): string => {
 
 /** PNG and JPEG files in a folder for each class: `photos/cat/1.png`, `photos/dog/a.jpg`. */
 export class ImageFolder extends BaseImageSource.with(classFolderFields) {
+  #classes: readonly string[] | undefined;
+
+  override get classNames(): readonly string[] | null {
+    return this.hp.classes;
+  }
+
+  override recorded(): RecordedState | null {
+    return recordedClasses(this.hp.classes ?? this.#classes);
+  }
+
   override read(): ImageSet {
     const { classes, files } = filesByClass(this.hp, /\.(png|jpe?g)$/i, '1.png');
+    this.#classes = classes;
     const images = files.map(({ file, label }) => ({
       label,
       pixels: (decode: ImageDecoder) => decodeFile(file, decode),
@@ -52,12 +75,27 @@ export class ImageFolder extends BaseImageSource.with(classFolderFields) {
   }
 }
 
+/** Decodes the image of a file. @throws InputError with its path */
 function decodeFile(file: CorpusFile, decode: ImageDecoder): RawImage {
   const [{ bytes }] = readFiles([file]) as [SourceFile];
+  return ofFile(file.path, () => decode(bytes));
+}
+
+/** What `read` makes of a file. @throws InputError whose subject is the file */
+export function ofFile<T>(subject: string, read: () => T): T {
   try {
-    return decode(bytes);
+    return read();
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
-    throw new InputError(`${file.path} ${error.message}`, { cause: error });
+    throw new InputError(`${subject} ${error.message}`, { cause: error });
   }
+}
+
+/** The bytes of an example that is a file: its path, or the bytes themselves; and its name in messages. @throws InputError */
+export function fileOf(example: unknown): readonly [subject: string, bytes: Uint8Array] {
+  if (example instanceof Uint8Array) return ['it', example];
+  if (typeof example !== 'string')
+    throw new InputError(`expected the path of a file or its bytes, got ${typeof example}`);
+  const [{ path, bytes }] = readFiles([{ name: example, path: resolve(example) }]) as [SourceFile];
+  return [path, bytes];
 }

@@ -24,8 +24,22 @@ export {
 } from './batch.js';
 export { CifarImages, IdxImages } from './binaryImages.js';
 export { packageDirectory, resolveFiles, type SourceFile } from './corpusFiles.js';
-export { type DataIdentity, dataChanges, withTokenizerOf } from './dataIdentity.js';
-export { ArrayFeature, BaseFeature, ClassFeature, type FeatureSpec, NumberFeature } from './features.js';
+export {
+  changedParts,
+  type DataIdentity,
+  dataChanges,
+  recordedIdentity,
+  withRecorded,
+} from './dataIdentity.js';
+export {
+  ArrayFeature,
+  BaseFeature,
+  ClassFeature,
+  type FeatureSpec,
+  type FeatureSpecs,
+  type FeatureValues,
+  NumberFeature,
+} from './features.js';
 export { ImageInput } from './imageInput.js';
 export { BaseImageSource, ImageFolder } from './imageSources.js';
 export { EndOfData, InputError } from './inputErrors.js';
@@ -42,6 +56,7 @@ export type { JsonValue } from './jsonValue.js';
 export { MultiInput } from './multiInput.js';
 export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RebatchedInput } from './rebatchedInput.js';
+export type { PartState, PartStates, RecordedState } from './recordedParts.js';
 export { RecordInput } from './recordInput.js';
 export { RowInput } from './rowInput.js';
 export { CacheDatasetPlaceholder } from './seqio/cacheDatasetPlaceholder.js';
@@ -93,6 +108,7 @@ export type { DataRecord, RecordTable } from './sources/recordTable.js';
 export { TfRecordSource } from './sources/tfRecordSource.js';
 export { StreamInput } from './streamInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
+export { TextFeature } from './textFeature.js';
 export { TextInput } from './textInput.js';
 export type { TokenArray } from './tokens.js';
 export { BaseTokenizer } from './vocabularies/baseTokenizer.js';

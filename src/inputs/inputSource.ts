@@ -4,6 +4,7 @@ import type { Batch, BatchUnit } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { EndOfData } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
+import type { PartStates } from './recordedParts.js';
 import type { SkippedExamples } from './skippedExamples.js';
 
 /** Position of an input, as JSON; checkpoints keep it in train_input.json. */
@@ -27,6 +28,10 @@ export interface InputSource {
   readonly isEndless: boolean;
   /** Identity of the data, reading it if necessary. @throws InputError for unusable data */
   dataIdentity(): DataIdentity;
+  /** The states of its parts that read files or learn from the data; those that learn have them after `dataIdentity`. */
+  recordedParts(): PartStates;
+  /** Names, by id, of the classes whose ids stand at a path of the batches; null where they have none. */
+  classNamesFor(path: string): readonly string[] | null;
   /** Examples left out under `onError` 'skip', of batches taken. */
   readonly skipped: SkippedExamples;
   /** Takes the next batch, which the caller owns. @throws EndOfData after the last one, until `reset` */

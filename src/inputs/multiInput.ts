@@ -7,6 +7,7 @@ import { foldRows, foldSpecs } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { IdRows, IdVocabulary, InputState } from './inputSource.js';
+import { type PartStates, partsBelow } from './recordedParts.js';
 
 type InputsByName = Readonly<Record<string, BaseInput>>;
 
@@ -97,12 +98,43 @@ export class MultiInput extends BaseInput.with({
     return this.#built[name]?.classNamesFor(rest.join('.')) ?? null;
   }
 
+  /** Of examples by the names of the inputs; one whose rows are n to an example takes a list of n. */
+  override async exampleBatch(
+    examples: readonly unknown[],
+    paths: readonly string[],
+    first: number,
+  ): Promise<Batch> {
+    const batch: Record<string, Batch> = {};
+    for (const [name, input] of Object.entries(this.#built)) {
+      const own = paths
+        .filter((path) => path.startsWith(`${name}.`))
+        .map((path) => path.slice(name.length + 1));
+      if (own.length === 0) continue;
+      const each = input.batchSize / this.hp.batchSize;
+      const parts = examples.flatMap((example, i) => partOf(example, name, first + i));
+      if (parts.length !== each * examples.length)
+        throw new InputError(
+          `'${name}': expected ${each} to an example, ${each * examples.length} in all; got ${parts.length}.`,
+        );
+      batch[name] = foldRows(await input.exampleBatch(parts, own, first * each), examples.length);
+    }
+    return batch;
+  }
+
   override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
     return this.#default.idsToStrings(ids, lengths);
   }
 
   override dataIdentity(): DataIdentity {
     return this.#joined((input) => input.dataIdentity());
+  }
+
+  override recordedParts(): PartStates {
+    const parts = this.#map((input) => input.recordedParts());
+    return Object.assign(
+      {},
+      ...Object.entries(parts).map(([name, own]) => partsBelow(own, ['inputs', name])),
+    );
   }
 
   override knownIdentity(): DataIdentity | null {
@@ -165,4 +197,11 @@ export class MultiInput extends BaseInput.with({
       ...(contents.length > 0 && { contents: contents.join('; ') }),
     };
   }
+}
+
+/** The part of an example that an input reads. @throws InputError for one without it */
+function partOf(example: unknown, name: string, i: number): unknown {
+  if (typeof example === 'object' && example !== null && Object.hasOwn(example, name))
+    return (example as Record<string, unknown>)[name];
+  throw new InputError(`example ${i}: expected an object with '${name}'`);
 }

@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import { build, type Config, type JsonDocument, toJSON } from '../hparams/index.js';
 import type { BaseInput } from './baseInput.js';
 import type { Batch, BatchUnit } from './batch.js';
-import { type DataIdentity, withTokenizerOf } from './dataIdentity.js';
+import { type DataIdentity, recordedIdentity, withRecorded } from './dataIdentity.js';
 import { EndOfData, InputError } from './inputErrors.js';
 import {
   type ExampleMetrics,
@@ -17,6 +17,7 @@ import {
 import { Pace } from './pace.js';
 import type { Item } from './prefetchProtocol.js';
 import { PrefetchThread } from './prefetchThread.js';
+import type { PartStates } from './recordedParts.js';
 import { NONE_SKIPPED, type SkippedExamples } from './skippedExamples.js';
 
 /** Options of `openInput`. */
@@ -38,7 +39,7 @@ export function openInput(config: Config<BaseInput>, options: OpenInputOptions =
   input.getState();
   if (input.prefetch === 'never') return input;
   // The thread reads the files again; its tokenizer must not learn another vocabulary from changed ones.
-  const document = toJSON(withTokenizerOf(config, input.dataIdentity()));
+  const document = toJSON(withRecorded(config, recordedIdentity(input)));
   return new PrefetchedInput(input, document, options.modules ?? []);
 }
 
@@ -86,6 +87,14 @@ class PrefetchedInput implements InputSource {
 
   dataIdentity(): DataIdentity {
     return this.#input.dataIdentity();
+  }
+
+  recordedParts(): PartStates {
+    return this.#input.recordedParts();
+  }
+
+  classNamesFor(path: string): readonly string[] | null {
+    return this.#input.classNamesFor(path);
   }
 
   get skipped(): SkippedExamples {

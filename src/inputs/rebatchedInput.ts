@@ -13,6 +13,7 @@ import {
   type InputState,
   untilEnd,
 } from './inputSource.js';
+import { type PartStates, partsBelow } from './recordedParts.js';
 
 /**
  * The rows of an input that knows nothing of hosts, or has batches of a fixed size. Every host reads all of them: a
@@ -112,6 +113,10 @@ export class RebatchedInput extends BaseInput.with({
     return this.#input.classNamesFor(path);
   }
 
+  override exampleBatch(...examples: Parameters<BaseInput['exampleBatch']>): Promise<Batch> {
+    return this.#input.exampleBatch(...examples);
+  }
+
   override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
     return this.#input.idsToStrings(ids, lengths);
   }
@@ -126,6 +131,10 @@ export class RebatchedInput extends BaseInput.with({
 
   override dataIdentity(): DataIdentity {
     return this.#input.dataIdentity();
+  }
+
+  override recordedParts(): PartStates {
+    return partsBelow(this.#input.recordedParts(), ['input']);
   }
 
   override knownIdentity(): DataIdentity | null {

@@ -3,14 +3,24 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { newHostArray, sizeOf } from '../compiler/tensors.js';
 import { builds } from '../hparams/index.js';
+import type { BaseInput } from './baseInput.js';
 import type { Batch, BatchSpecs } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { ExampleInput } from './exampleInput.js';
 import type { FeatureSpec } from './features.js';
 import { blamesExample } from './inputErrors.js';
+import type { IdVocabulary } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
-import { features, type Row, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
+import {
+  featureArrays,
+  featureAt,
+  features,
+  recordBatch,
+  recordSpecs,
+  rowOf,
+  writeRow,
+} from './recordBatches.js';
 import { BaseRecordSource } from './sources/recordSources.js';
 import { type DataRecord, type RecordTable, tableOf } from './sources/recordTable.js';
 import { ALL, openSubSplits } from './sources/subSplits.js';
@@ -86,7 +96,16 @@ export class RecordInput extends ExampleInput.with({
   }
 
   override classNamesFor(path: string): readonly string[] | null {
-    return this.hp.features[path]?.classNames ?? null;
+    return featureAt(this.hp.features, path)[0]?.classNames ?? null;
+  }
+
+  override vocabularyFor(path: string): IdVocabulary | null {
+    const [feature, array] = featureAt(this.hp.features, path);
+    return feature?.vocabularyFor(array) ?? null;
+  }
+
+  override async exampleBatch(...examples: Parameters<BaseInput['exampleBatch']>): Promise<Batch> {
+    return recordBatch(this.hp.features, ...examples);
   }
 
   override dataIdentity(): DataIdentity {
@@ -107,6 +126,8 @@ export class RecordInput extends ExampleInput.with({
     this.#table ??= this.named(() => {
       const records = this.#open();
       const wanted = splitOf(records.numRecords, this.hp, 'records');
+      for (const feature of Object.values(this.hp.features))
+        if (feature.needsRecords) feature.fit(readable(records));
       const { columns, broken } = this.#columnsOf(records, wanted);
       const contents = contentsOf(wanted.numItems, columns, [...broken.keys()]);
       records.close();
@@ -123,15 +144,15 @@ export class RecordInput extends ExampleInput.with({
   }
 
   #columnsOf(records: RecordTable, wanted: Split): Pick<Table, 'columns' | 'broken'> {
-    const columns = Object.entries(this.hp.features).map(([name, feature]) => {
-      const spec = feature.spec();
+    const columns = featureArrays(this.hp.features).map(([name, spec]) => {
       const values = newHostArray(spec.dtype, wanted.numItems * sizeOf(spec.shape)) as Column['values'];
       return [name, { spec, values }] as const;
     });
     const broken = new Map<number, unknown>();
     for (let row = 0; row < wanted.numItems; row++) {
       try {
-        const found = this.#valuesOf(records, wanted.item(row));
+        const i = wanted.item(row);
+        const found = rowOf(records.read(i), () => records.place(i), this.hp.features);
         for (const [name, { spec, values }] of columns) values.set(found[name]!, row * sizeOf(spec.shape));
       } catch (error) {
         if (this.hp.onError === 'fail' || !blamesExample(error)) throw error;
@@ -140,15 +161,16 @@ export class RecordInput extends ExampleInput.with({
     }
     return { columns: Object.fromEntries(columns), broken };
   }
+}
 
-  #valuesOf(records: RecordTable, i: number): Row {
-    const record = records.read(i);
-    return Object.fromEntries(
-      Object.entries(this.hp.features).map(([name, feature]) => [
-        name,
-        valuesOf(record, () => records.place(i), name, feature),
-      ]),
-    );
+/** The records that can be read; others are told where their rows are made. */
+function* readable(records: RecordTable): Generator<DataRecord> {
+  for (let i = 0; i < records.numRecords; i++) {
+    try {
+      yield records.read(i);
+    } catch (error) {
+      if (!blamesExample(error)) throw error;
+    }
   }
 }
 

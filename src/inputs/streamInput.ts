@@ -5,10 +5,10 @@ import { BaseInput } from './baseInput.js';
 import type { Batch, BatchSpecs } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import { EndOfData, InputError } from './inputErrors.js';
-import type { InputState } from './inputSource.js';
+import type { IdVocabulary, InputState } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { drawBelow, streamKey } from './random.js';
-import { features, type Row, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
+import { featureAt, features, type Row, recordBatch, recordSpecs, rowOf, writeRow } from './recordBatches.js';
 import { savedPosition } from './savedPosition.js';
 import { errorFields } from './skippedExamples.js';
 import { type DataRecord, recordOf } from './sources/recordTable.js';
@@ -50,7 +50,16 @@ export class StreamInput extends BaseInput.with({
   }
 
   override classNamesFor(path: string): readonly string[] | null {
-    return this.hp.features[path]?.classNames ?? null;
+    return featureAt(this.hp.features, path)[0]?.classNames ?? null;
+  }
+
+  override vocabularyFor(path: string): IdVocabulary | null {
+    const [feature, array] = featureAt(this.hp.features, path);
+    return feature?.vocabularyFor(array) ?? null;
+  }
+
+  override async exampleBatch(...examples: Parameters<BaseInput['exampleBatch']>): Promise<Batch> {
+    return recordBatch(this.hp.features, ...examples);
   }
 
   override async getNext(): Promise<Batch> {
@@ -155,15 +164,7 @@ export class StreamInput extends BaseInput.with({
       for await (const record of records()) {
         if (isInSplit(i)) {
           const place = () => `record ${i}`;
-          const row = this.skipped.attempt(onError, () => {
-            const checked = recordOf(record, place);
-            return Object.fromEntries(
-              Object.entries(features).map(([name, feature]) => [
-                name,
-                valuesOf(checked, place, name, feature),
-              ]),
-            );
-          });
+          const row = this.skipped.attempt(onError, () => rowOf(recordOf(record, place), place, features));
           if (row === undefined) this.skipped.check(++inARow);
           else {
             yield row;

@@ -7,11 +7,16 @@ import type { DataIdentity } from '../inputs/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';
 
+const part = z.strictObject({
+  class: z.string(),
+  identity: z.string(),
+  learned: z.record(z.string(), z.json()),
+});
+
 const schema = z.strictObject({
   vocabSize: z.int().positive().optional(),
-  tokenizer: z
-    .strictObject({ class: z.string(), identity: z.string(), learned: z.record(z.string(), z.json()) })
-    .optional(),
+  tokenizer: part.optional(),
+  parts: z.record(z.string(), part).optional(),
   files: z.array(z.strictObject({ name: z.string(), path: z.string(), size: z.int() })).optional(),
   contents: z.string().optional(),
 });

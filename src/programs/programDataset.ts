@@ -81,14 +81,14 @@ export class ProgramDataset {
   }
 
   get #fixedConfig(): Config<inputs.BaseInput> {
-    return inputs.withTokenizerOf(this.config, this.#training ?? {});
+    return inputs.withRecorded(this.config, this.#training ?? {});
   }
 
   #open(): inputs.InputSource {
     const { program } = this;
     const { jobLogDir } = this.options;
     const input = this.#openInput();
-    const identity = input.dataIdentity();
+    const identity = inputs.recordedIdentity(input);
     this.#checkIds(identity, input.name);
     const recorded = recordedData(jobLogDir, program);
     if (recorded === undefined && Object.keys(identity).length > 0) recordData(jobLogDir, program, identity);
@@ -117,7 +117,18 @@ export class ProgramDataset {
   /** Checks that ids mean the same as in training, and fit the model's vocabulary. */
   #checkIds(identity: inputs.DataIdentity, name: string): void {
     this.#checkTokenizer(identity, name);
+    this.#checkParts(identity, name);
     checkVocabulary(this.task, name, identity);
+  }
+
+  #checkParts(identity: inputs.DataIdentity, name: string): void {
+    const [changed] = inputs.changedParts(this.#training ?? {}, identity);
+    if (changed === undefined) return;
+    throw new JobError(
+      `Input '${name}': ${changed.path || 'it'} has ${changed.now}, and the run is trained with ${changed.before} ` +
+        `(${this.#trainingRecord}). The same numbers would mean something else: restore what it reads, or use another ` +
+        '--job_log_dir.',
+    );
   }
 
   #checkTokenizer({ tokenizer: now }: inputs.DataIdentity, name: string): void {

@@ -3,7 +3,7 @@ import { exportOnnx as exportFunction, type OpenSpec } from '../compiler/index.j
 import { didYouMean } from '../hparams/index.js';
 import { versions } from '../programs/jobFiles.js';
 import { paramSpecs } from '../programs/taskState.js';
-import { arraysBehind, predictions } from './predictions.js';
+import { arraysBehind, fewest, predictions } from './predictions.js';
 import { withRows } from './predictor.js';
 import { RequestError } from './requestError.js';
 import type { TrainedRun } from './trainedRun.js';
@@ -17,12 +17,6 @@ export interface ExportedOnnx {
   readonly outputs: readonly string[];
   /** Predictions that the file leaves out, with the arrays that they need. */
   readonly others: ReadonlyMap<string, readonly string[]>;
-}
-
-/** Predictions that need as few arrays as any: of a model that is trained with labels, those that need none. */
-function fewest(behind: ReadonlyMap<string, readonly string[]>): string[] {
-  const [first] = [...behind.values()].sort((a, b) => a.length - b.length);
-  return [...behind].flatMap(([name, paths]) => (paths.every((path) => first!.includes(path)) ? [name] : []));
 }
 
 /**

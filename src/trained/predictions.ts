@@ -77,3 +77,9 @@ export function arraysBehind(model: BaseModel, params: Specs, batch: Specs): Map
   const learned = [...found].filter(([, paths]) => [...paths].some((path) => path.startsWith('params.')));
   return new Map(learned.map(([name, paths]) => [name, [...paths].flatMap(ofBatch)]));
 }
+
+/** Predictions that need as few arrays as any: of a model that is trained with labels, those that need none. */
+export function fewest(behind: ReadonlyMap<string, readonly string[]>): string[] {
+  const [first] = [...behind.values()].sort((a, b) => a.length - b.length);
+  return [...behind].flatMap(([name, paths]) => (paths.every((path) => first!.includes(path)) ? [name] : []));
+}

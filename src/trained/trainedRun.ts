@@ -1,25 +1,27 @@
 /** @file A trained run in use: continuations of prompts and predictions for batches, from one checkpoint. */
 import type { CompileOptions, Engine } from '../compiler/index.js';
-import { build, type Config, classOf, iterate } from '../hparams/index.js';
+import { build, type Config, classOf, copyWith, iterate } from '../hparams/index.js';
 import {
   type BaseInput,
   BaseTokenizer,
   type Batch,
   type BatchSpecs,
   InputError,
-  withTokenizerOf,
+  withRecorded,
 } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import { restoreParams } from '../programs/checkpointJob.js';
 import { recordedData } from '../programs/dataRecord.js';
 import { compileOptions, type JobOptions } from '../programs/options.js';
 import { TRAIN, trainingDataset } from '../programs/programDataset.js';
-import type { FlatTrainState } from '../programs/taskState.js';
+import { type FlatTrainState, paramSpecs } from '../programs/taskState.js';
 import type { SingleTask } from '../tasks/index.js';
+import { type ClassOutput, classOutputOf } from './classOutput.js';
 import { Completion } from './completion.js';
 import { DecodeQueue } from './decodeQueue.js';
+import { type ExamplePrediction, ExamplePredictor, type RawExample } from './examplePredictor.js';
 import { endsOf, type GenerateOptions, generationDefaults, generationOf } from './generation.js';
-import type { Specs } from './predictions.js';
+import { arraysBehind, fewest, type Specs } from './predictions.js';
 import { type Predictions, Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
 import { type RunDocument, readRunDocument } from './runDocument.js';
@@ -31,7 +33,10 @@ export interface LoadRunOptions {
    * Default: the newest.
    */
   readonly checkpoint?: number | string | undefined;
-  /** Continuations that are decoded at once, default 1; further ones wait. */
+  /**
+   * Continuations that are decoded at once, default 1; further ones wait. Also the rows of the batches of `predict` on
+   * examples, by default those of the dataset.
+   */
   readonly batchSize?: number | undefined;
   /** Directories to look for the experiment's module in. Default: ./experiments, then the package's. */
   readonly experiments?: readonly string[] | undefined;
@@ -64,7 +69,7 @@ function specsByPath(dataset: Config<BaseInput>): Specs | undefined {
 
 /** The tokenizer of a dataset, with the vocabulary that training recorded; undefined where it has none. */
 function tokenizerOf(dataset: Config<BaseInput>, directory: string): BaseTokenizer | undefined {
-  const fixed = withTokenizerOf(dataset, recordedData(directory, TRAIN) ?? {});
+  const fixed = withRecorded(dataset, recordedData(directory, TRAIN) ?? {});
   const parts = iterate(fixed, { defaults: true }).map(({ config }) => config);
   const config = parts.find((part) => classOf(part).prototype instanceof BaseTokenizer);
   return config && (build(config) as BaseTokenizer);
@@ -84,7 +89,8 @@ export class TrainedRun {
   readonly batchSpecs: Specs | undefined;
   readonly #options: JobOptions;
   readonly #predictor: Predictor;
-  readonly #rows: number;
+  readonly #rows: number | undefined;
+  #examples: ExamplePredictor | undefined;
   #continuing: Continuing | undefined;
 
   private constructor(
@@ -96,7 +102,7 @@ export class TrainedRun {
     readonly params: FlatTrainState,
     /** Whether they are the moving average of training's. */
     readonly isAveraged: boolean,
-    rows: number,
+    rows: number | undefined,
   ) {
     this.task = task;
     this.#options = options;
@@ -111,9 +117,9 @@ export class TrainedRun {
   /** Reads a run's record and restores its parameters. @throws as `loadRun` */
   static async open(
     directory: string,
-    { experiments, batchSize = 1, parametersOf, ...options }: LoadRunOptions,
+    { experiments, batchSize, parametersOf, ...options }: LoadRunOptions,
   ): Promise<TrainedRun> {
-    if (!Number.isInteger(batchSize) || batchSize < 1)
+    if (batchSize !== undefined && (!Number.isInteger(batchSize) || batchSize < 1))
       throw new RequestError(`loadRun: batchSize: expected an integer from 1, got ${batchSize}.`);
     const document = await readRunDocument(directory, experiments);
     const job: JobOptions = {
@@ -196,8 +202,25 @@ export class TrainedRun {
    *
    * @throws RequestError for arrays or shapes that training's batches don't have, and where nothing can be predicted.
    */
-  predict(batch: Batch): Promise<Predictions> {
-    return this.#predictor.predict(batch);
+  predict(batch: Batch): Promise<Predictions>;
+  /**
+   * The predictions for examples as files have them, in their order and of any number: records, texts, paths or bytes of
+   * files. They are preprocessed as the first dataset that is not for training would, without augmentations; only what
+   * predictions need is read of them, so that labels may be absent.
+   *
+   * @throws RequestError for an example that does not fit, with its number; and where nothing can be predicted of examples.
+   */
+  predict(examples: readonly RawExample[]): Promise<ExamplePrediction[]>;
+  async predict(given: Batch | readonly RawExample[]): Promise<Predictions | ExamplePrediction[]> {
+    if (!Array.isArray(given)) return this.#predictor.predict(given as Batch);
+    this.#examples ??= this.#newExamples();
+    return this.#examples.predict(given);
+  }
+
+  /** The prediction that is logits of classes; undefined where the model is no classifier. */
+  get classOutput(): ClassOutput | undefined {
+    if (this.batchSpecs === undefined) return undefined;
+    return this.#classOutput(this.batchSpecs, this.#behind(this.batchSpecs), build(this.#exampleDataset()));
   }
 
   /** Compiles what continuations need, so that the first one starts at once. @throws as `stream` */
@@ -209,6 +232,45 @@ export class TrainedRun {
   async dispose(): Promise<void> {
     await this.#continuing?.queue.dispose();
     await this.#predictor.dispose();
+  }
+
+  #behind(specs: Specs): Map<string, readonly string[]> {
+    const behind = arraysBehind(this.task.model, paramSpecs(this.params), specs);
+    if (behind.size === 0) throw new RequestError(`${this.name}: no prediction depends on the parameters.`);
+    return behind;
+  }
+
+  #classOutput(
+    specs: Specs,
+    behind: ReadonlyMap<string, readonly string[]>,
+    input: BaseInput,
+  ): ClassOutput | undefined {
+    return classOutputOf(this.task.model, paramSpecs(this.params), specs, behind, input);
+  }
+
+  /** The first dataset that is not for training, or training's as an evaluation reads it, with training's tokenizer. */
+  #exampleDataset(): Config<BaseInput> {
+    const { document } = this;
+    const found =
+      document.datasets.find(({ isTraining }) => !isTraining) ??
+      copyWith(trainingDataset(document), { isTraining: false });
+    return withRecorded(found, recordedData(this.#options.jobLogDir, TRAIN) ?? {});
+  }
+
+  #newExamples(): ExamplePredictor {
+    const dataset = this.#exampleDataset();
+    const specs = specsByPath(dataset);
+    if (specs === undefined) {
+      throw new RequestError(
+        `${this.name}: ${classOf(dataset).name} doesn't tell the shapes of its batches: give its class a batchSpecs() method.`,
+      );
+    }
+    const [behind, input] = [this.#behind(specs), build(dataset)];
+    return new ExamplePredictor({
+      ...{ input, predictor: this.#predictor, rows: this.#rows ?? input.batchSize },
+      paths: [...new Set(fewest(behind).flatMap((output) => behind.get(output)!))],
+      classOutput: this.#classOutput(specs, behind, input),
+    });
   }
 
   readonly #compileOptions = (name: string): CompileOptions => compileOptions(this.#options, name);
@@ -239,7 +301,7 @@ export class TrainedRun {
       );
     }
     const queue = new DecodeQueue({
-      ...{ model, params: this.params, rows: this.#rows, seqlen },
+      ...{ model, params: this.params, rows: this.#rows ?? 1, seqlen },
       compileOptions: this.#compileOptions,
     });
     return { tokenizer, queue, seqlen };

@@ -1,19 +1,21 @@
 /** @file AudioInput: batches of log-mel features of labelled sounds. */
 import { z } from 'zod';
 import { foldIn } from '../../compiler/prng.js';
+import type { HostTensor } from '../../compiler/tensors.js';
 import { instance } from '../../hparams/index.js';
 import type { Batch, BatchSpecs, BatchUnit } from '../batch.js';
-import { paddingOf } from '../batchRows.js';
-import { classFolderFields, filesByClass } from '../classFolders.js';
+import { paddingOf, specsWithRows } from '../batchRows.js';
+import { classFolderFields, filesByClass, recordedClasses } from '../classFolders.js';
 import { type CorpusFile, readFiles, type SourceFile } from '../corpusFiles.js';
 import type { DataIdentity } from '../dataIdentity.js';
 import { ExampleInput } from '../exampleInput.js';
-import { digestOf } from '../imageSources.js';
-import { InputError } from '../inputErrors.js';
+import { digestOf, fileOf, ofFile } from '../imageSources.js';
+import { InputError, placed } from '../inputErrors.js';
 import type { JsonValue } from '../jsonValue.js';
 import { KeptItems } from '../keptItems.js';
 import { drawBelow, streamKey } from '../random.js';
 import { writeRow } from '../recordBatches.js';
+import type { RecordedState } from '../recordedParts.js';
 import { splitFields, splitOf } from '../splits.js';
 import { LogMel } from './logMel.js';
 import { resample } from './resample.js';
@@ -80,21 +82,52 @@ export class AudioInput extends ExampleInput.with({
   }
 
   protected override fillRow(row: number, batch: Batch, b: number, epoch: number): void {
-    const { numSamples, features, inputRandomSeed, isTraining } = this.hp;
+    const { numSamples, inputRandomSeed, isTraining } = this.hp;
     const samples = this.#kept.get(row, () => this.#samplesOf(row));
     const spare = Math.max(0, samples.length - numSamples);
     const key = foldIn(streamKey(inputRandomSeed ?? 0, CROP + epoch), row);
     const start = isTraining ? drawBelow(key, 0, spare + 1) : spare >> 1;
+    writeRow(batch, b, { ...this.#framesOf(samples, start), labels: [this.#find().sounds[row]!.label] });
+  }
+
+  /** Of sounds as their files have them: paths, or their bytes. */
+  override async exampleBatch(
+    examples: readonly unknown[],
+    _paths: readonly string[],
+    first: number,
+  ): Promise<Batch> {
+    const specs = specsWithRows(this.batchSpecs(), () => examples.length);
+    const { inputs, paddings } = paddingOf(specs) as Record<string, HostTensor>;
+    for (const [i, example] of examples.entries()) {
+      const samples = placed(
+        () => `sound ${first + i}`,
+        () => this.#resampled(...fileOf(example)),
+      );
+      const start = Math.max(0, samples.length - this.hp.numSamples) >> 1;
+      const made = this.#framesOf(samples, start);
+      (inputs!.data as Float32Array).set(made.inputs, i * made.inputs.length);
+      (paddings!.data as Float32Array).set(made.paddings, i * made.paddings.length);
+    }
+    return { inputs: inputs!, paddings: paddings! };
+  }
+
+  /** Features of `numSamples` samples from `start` on, and the padding behind the end of the sound. */
+  #framesOf(samples: Float32Array, start: number): { inputs: Float32Array; paddings: Float32Array } {
+    const { numSamples, features } = this.hp;
     const sound = new Float32Array(numSamples);
     sound.set(samples.subarray(start, start + numSamples));
     const frames = features.numFrames(Math.min(samples.length, numSamples));
     const paddings = new Float32Array(features.numFrames(numSamples)).fill(1, frames);
-    const inputs = features.features(sound);
-    writeRow(batch, b, { inputs, paddings, labels: [this.#find().sounds[row]!.label] });
+    return { inputs: features.features(sound), paddings };
   }
 
   override classNamesFor(path: string): readonly string[] | null {
-    return path === 'labels' ? this.#find().classes : null;
+    return path === 'labels' ? (this.hp.classes ?? this.#find().classes) : null;
+  }
+
+  /** The classes, which a run saves. */
+  recorded(): RecordedState | null {
+    return recordedClasses(this.hp.classes ?? this.#found?.classes);
   }
 
   override dataIdentity(): DataIdentity {
@@ -111,13 +144,18 @@ export class AudioInput extends ExampleInput.with({
 
   /** The samples of a sound at the sample rate of the features. */
   #samplesOf(row: number): Float32Array {
+    const [{ path, bytes }] = readFiles([this.#find().sounds[row]!.file]) as [SourceFile];
+    return this.#resampled(path, bytes);
+  }
+
+  /** @param subject the sound in messages */
+  #resampled(subject: string, bytes: Uint8Array): Float32Array {
     const { features, resample: resamples } = this.hp;
     const wanted = features.hp.sampleRate;
-    const [file] = readFiles([this.#find().sounds[row]!.file]) as [SourceFile];
-    const sound = soundOf(file);
+    const sound = ofFile(subject, () => readWav(bytes));
     if (sound.sampleRate !== wanted && !resamples)
       throw new InputError(
-        `${file.path} has ${sound.sampleRate} samples per second, and the features' sampleRate is ${wanted}. ` +
+        `${subject} has ${sound.sampleRate} samples per second, and the features' sampleRate is ${wanted}. ` +
           'Set resample: true, or the sampleRate of the files.',
       );
     return resample(sound, wanted);
@@ -133,14 +171,5 @@ export class AudioInput extends ExampleInput.with({
       return { sounds, classes, contents: `${numItems} sounds (sha256 ${digest})` };
     });
     return this.#found;
-  }
-}
-
-function soundOf({ path, bytes }: SourceFile) {
-  try {
-    return readWav(bytes);
-  } catch (error) {
-    if (!(error instanceof InputError)) throw error;
-    throw new InputError(`${path} ${error.message}`, { cause: error });
   }
 }

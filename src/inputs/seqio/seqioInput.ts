@@ -2,11 +2,12 @@
 import { build, type Config, toJSON } from '../../hparams/index.js';
 import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
 import { EXAMPLE_IDS, paddingOf } from '../batchRows.js';
-import { type DataIdentity, withTokenizerOf } from '../dataIdentity.js';
+import { type DataIdentity, withRecorded } from '../dataIdentity.js';
 import { ExampleInput } from '../exampleInput.js';
 import { EndOfData, InputError } from '../inputErrors.js';
 import type { ExampleMetrics, IdVocabulary, InputState } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
+import { type PartStates, recordedParts } from '../recordedParts.js';
 import { savedPosition } from '../savedPosition.js';
 import type { BaseFeatureConverter, Segment } from './featureConverter.js';
 import { InputCaches } from './inputCaches.js';
@@ -157,6 +158,10 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     return { ...this.knownIdentity(), files: tasks.flatMap(({ table }) => table.files), contents };
   }
 
+  override recordedParts(): PartStates {
+    return recordedParts(this.#mixture, ['mixtureOrTask']);
+  }
+
   override knownIdentity(): DataIdentity {
     return vocabularyIdentity(this.#tasks);
   }
@@ -208,7 +213,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
 
   /** The tasks' config without their metrics, the same whether it says what tokenizers have learned, as in another thread, or not. */
   #learned(): Config<MixtureOrTask> {
-    return withoutMetrics(withTokenizerOf(this.hp.mixtureOrTask, this.knownIdentity()));
+    return withoutMetrics(withRecorded(this.hp.mixtureOrTask, this.knownIdentity()));
   }
 
   get #tasks(): readonly Task[] {

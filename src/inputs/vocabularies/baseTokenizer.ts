@@ -3,6 +3,7 @@ import { Configurable } from '../../hparams/index.js';
 import type { SourceFile } from '../corpusFiles.js';
 import { InputError } from '../inputErrors.js';
 import type { JsonValue } from '../jsonValue.js';
+import type { RecordedState } from '../recordedParts.js';
 import type { TokenArray } from '../tokens.js';
 import { type TokenDecoder, WindowDecoder } from './tokenDecoders.js';
 
@@ -69,6 +70,11 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
    */
   learned(): { readonly [field: string]: JsonValue } {
     return {};
+  }
+
+  /** What a run saves of it; null before it has learned. */
+  recorded(): RecordedState | null {
+    return this.needsCorpus ? null : { identity: this.identity(), learned: this.learned() };
   }
 
   /** Learns the vocabulary from a whole corpus, training and validation. */

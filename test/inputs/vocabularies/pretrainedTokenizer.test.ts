@@ -8,7 +8,7 @@ import {
   openInput,
   PretrainedTokenizer,
   TextInput,
-  withTokenizerOf,
+  withRecorded,
 } from '../../../src/inputs/index.js';
 import { anyText, corpusDirectory } from '../corpus.js';
 import { prose, trainedJson } from './trainedBpe.js';
@@ -187,7 +187,7 @@ test('a run keeps the file’s contents: later it may be gone or another', async
   const first = await nextBatch(input);
   rmSync(source);
   const saved = JSON.parse(JSON.stringify(identity));
-  const later = openInput(withTokenizerOf(config, saved));
+  const later = openInput(withRecorded(config, saved));
   expect(await nextBatch(later)).toEqual(first);
   await later.close();
   expect(() => build(config).dataIdentity()).toThrow(`No file matches '${source}'`);
