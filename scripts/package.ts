@@ -1,5 +1,5 @@
 /**
- * @file The package that `npm pack` and `npm publish` make: JavaScript, declarations and C sources in `dist`, and a
+ * @file The package that `npm pack` and `npm publish` make: JavaScript, declarations, C sources and ONNX Runtime in `dist`, and a
  * package.json made from the repository's, which names TypeScript sources. npm runs `prepack` before and `postpack` after.
  */
 import { execFileSync } from 'node:child_process';
@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { argv } from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { globSync } from 'tinyglobby';
+import { imports, onnxRuntimeFiles, writeOnnxRuntime } from './onnxRuntime.js';
 
 /** What this script reads of a package.json. */
 interface Manifest {
@@ -42,6 +43,7 @@ export function publishedManifest(manifest: Manifest): Record<string, unknown> {
     ...Object.fromEntries(kept),
     bin: eachBuilt(manifest.bin),
     exports: eachBuilt(manifest.exports),
+    imports,
     // Optional dependencies are installed where they can be; these are large, and each project's own choice.
     peerDependencies: { ...peerDependencies, ...optionalDependencies },
     peerDependenciesMeta: Object.fromEntries(
@@ -57,7 +59,7 @@ export function packagedFiles(root: string): string[] {
     const file = built(source);
     return /\.[ch]$/.test(file) ? [file] : [file, file.replace(/\.(c?)js$/, '.d.$1ts')];
   });
-  return ['LICENSE', 'README.md', ...files].sort();
+  return ['LICENSE', 'README.md', ...files, ...onnxRuntimeFiles(root)].sort();
 }
 
 /** Writes `dist` anew. */
@@ -72,6 +74,7 @@ function build(root: string): void {
     mkdirSync(dirname(target), { recursive: true });
     cpSync(join(root, file), target);
   }
+  writeOnnxRuntime(root);
   chmodSync(join(root, 'dist/tools/luthier.js'), 0o755);
 }
 

@@ -13,12 +13,13 @@ import { sourceRevision } from './sourceRevision.js';
 export function versions(): Record<string, string> {
   const require = createRequire(import.meta.url);
   const own = require('../../package.json') as { version: string; dependencies: Record<string, string> };
-  const { '@tensorflow/tfjs-core': tfjs, 'onnxruntime-node': onnxruntime } = own.dependencies;
+  const { '@tensorflow/tfjs-core': tfjs } = own.dependencies;
+  const onnxruntime = require('#onnxruntime/package.json') as { version: string };
   return {
     luthier: own.version,
     node: process.versions.node,
     ...(tfjs && { '@tensorflow/tfjs-core': tfjs }),
-    ...(onnxruntime && { 'onnxruntime-node': onnxruntime }),
+    'onnxruntime-node': onnxruntime.version,
   };
 }
 

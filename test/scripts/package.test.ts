@@ -1,8 +1,9 @@
 /** @file The package that npm makes of the repository: its package.json, and the files that it holds. */
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
+import { dirname, join } from 'node:path';
 import { globSync } from 'tinyglobby';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { packagedFiles, publishedManifest } from '../../scripts/package.js';
 import { importsIn } from '../../src/tools/diff/sources.js';
 
@@ -10,7 +11,7 @@ const manifest = JSON.parse(readFileSync('package.json', 'utf8'));
 const published = publishedManifest(manifest) as Record<string, Record<string, unknown>>;
 
 test('the package.json of the package is that of the repository without what only a clone uses', () => {
-  const { bin, exports, peerDependencies, peerDependenciesMeta, ...same } = published;
+  const { bin, exports, imports, peerDependencies, peerDependenciesMeta, ...same } = published;
   expect(same).toEqual({
     name: 'luthier',
     version: manifest.version,
@@ -28,6 +29,7 @@ test('the package.json of the package is that of the repository without what onl
     './typescript': './dist/system/typescript.js',
   });
   expect(Object.keys(exports!)).toEqual(Object.keys(manifest.exports));
+  expect(Object.keys(imports!)).toEqual(Object.keys(manifest.imports));
   // A second zod would take the schemas of the first for strangers'.
   expect(peerDependencies).toEqual({ zod: '^4.6.7', '@tensorflow/tfjs-node-gpu': '4.22.0' });
   expect(peerDependenciesMeta).toEqual({ '@tensorflow/tfjs-node-gpu': { optional: true } });
@@ -35,9 +37,9 @@ test('the package.json of the package is that of the repository without what onl
 
 test('the package holds JavaScript, declarations and C, and what its package.json names', () => {
   const files = packagedFiles('.');
-  const strangers = files.filter(
-    (file) => !/^dist\/(?!editor\/).*(\.d\.c?ts|\.c?js|\.[ch])$|^(LICENSE|README\.md)$/.test(file),
-  );
+  const strangers = files
+    .filter((file) => !file.startsWith('dist/onnxruntime/'))
+    .filter((file) => !/^dist\/(?!editor\/).*(\.d\.c?ts|\.c?js|\.[ch])$|^(LICENSE|README\.md)$/.test(file));
   expect(strangers).toEqual([]);
   const named = [...Object.values(published.exports!), ...Object.values(published.bin!)];
   for (const file of named.map((name) => String(name).replace('./', ''))) {
@@ -47,6 +49,48 @@ test('the package holds JavaScript, declarations and C, and what its package.jso
   expect(files).toContain('dist/compiler/native/runtime/luthier.h');
   expect(files).toContain('dist/compiler/native/runtime/gemmProducts.c');
   expect(new Set(files).size).toBe(files.length);
+});
+
+test('the package holds ONNX Runtime for all platforms that it is built for, or for those that are named', () => {
+  const binaries = () => packagedFiles('.').filter((file) => /^dist\/onnxruntime\/bin\//.test(file));
+  for (const file of Object.values(published.imports!))
+    expect(packagedFiles('.')).toContain(String(file).slice(2));
+  const libraries = [
+    ...[
+      'darwin/arm64/libonnxruntime.1.dylib',
+      'linux/arm64/libonnxruntime.so.1',
+      'linux/x64/libonnxruntime.so.1',
+    ],
+    ...['win32/arm64/onnxruntime.dll', 'win32/x64/onnxruntime.dll'],
+  ];
+  const all = libraries.flatMap((file) => [file, join(dirname(file), 'onnxruntime_binding.node')]);
+  expect(binaries()).toEqual(all.map((file) => `dist/onnxruntime/bin/napi-v6/${file}`).sort());
+  vi.stubEnv('LUTHIER_PLATFORMS', 'linux/x64');
+  expect(binaries()).toEqual([
+    'dist/onnxruntime/bin/napi-v6/linux/x64/libonnxruntime.so.1',
+    'dist/onnxruntime/bin/napi-v6/linux/x64/onnxruntime_binding.node',
+  ]);
+  vi.stubEnv('LUTHIER_PLATFORMS', 'linux/x46');
+  expect(binaries).toThrow(
+    "LUTHIER_PLATFORMS: expected some of darwin/arm64, linux/arm64, linux/x64, win32/arm64, win32/x64, got 'linux/x46'.",
+  );
+  vi.unstubAllEnvs();
+});
+
+test('packages that users get have no install scripts but those that need no host', () => {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
+    readonly packages: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  };
+  const scripted = Object.entries(packages).filter(([, each]) => each.hasInstallScript && !each.dev);
+  expect(scripted.map(([path]) => path).sort()).toEqual([
+    // A peer that no package manager installs by itself.
+    'node_modules/@tensorflow/tfjs-node-gpu',
+    // Prints a line.
+    'node_modules/core-js',
+    // Check that a package of the registry has come with their binary.
+    'node_modules/esbuild',
+    'node_modules/koffi',
+  ]);
 });
 
 test('sources import only packages that users get', () => {

@@ -12,6 +12,16 @@ const luthier = oneProcess('src/tools/commandLine.ts');
 
 const manifestIn = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 
+const own = JSON.parse(readFileSync('package.json', 'utf8'));
+/** What a project lists for its imports and its compiler, as Luthier itself does. */
+const packages = {
+  dependencies: { zod: own.peerDependencies.zod },
+  devDependencies: {
+    '@types/node': own.dependencies['@types/node'],
+    typescript: own.dependencies.typescript,
+  },
+};
+
 const scripts = {
   types: 'tsc',
   test: 'node --import luthier/typescript --test test/*.test.ts',
@@ -29,18 +39,19 @@ test('an empty folder becomes a project', async () => {
   tsconfig.json
   .gitignore
   .github/workflows/config-review.yml
-  package.json
+  package.json, with zod, @types/node, typescript
 
 Next:
+  npm install                                                        # installs what was added to package.json
   npx luthier train --exp=first.Tiny                                 # trains it, into out/first.Tiny
-  npm run types && npm test                                          # compiles the project, and runs its test
+  npm run types && npm run test                                      # compiles the project, and runs its test
   git init -b main && git add . && git commit -m "First experiment"  # what reviews compare with
   npm run review                                                     # shows what a later edit changes
 `,
   );
   for (const [file, text] of Object.entries(files))
     expect(readFileSync(join(folder, file), 'utf8')).toBe(text);
-  expect(manifestIn(folder)).toEqual({ private: true, type: 'module', scripts });
+  expect(manifestIn(folder)).toEqual({ private: true, type: 'module', scripts, ...packages });
 });
 
 test("npm's own package.json keeps what it says; its placeholder of a test goes", async () => {
@@ -55,8 +66,37 @@ test("npm's own package.json keeps what it says; its placeholder of a test goes"
     name: 'mine',
     type: 'module',
     scripts: { lint: 'x', ...scripts },
-    dependencies: { luthier: '0.1.0' },
+    dependencies: { luthier: '0.1.0', ...packages.dependencies },
+    devDependencies: packages.devDependencies,
   });
+});
+
+test('packages that a project lists keep their place and version, and its package manager is told', async () => {
+  const folder = temporaryDirectory();
+  const dependencies = { luthier: '0.1.0', typescript: '^5', zod: '4.0.0' };
+  const devDependencies = { '@types/node': '^20' };
+  writeFiles(folder, {
+    'package.json': JSON.stringify({ dependencies, devDependencies }),
+    'pnpm-lock.yaml': '',
+  });
+  const { stdout } = await luthier(['init'], folder);
+  expect(manifestIn(folder)).toMatchObject({ dependencies, devDependencies });
+  expect(stdout).toMatch(/^ {2}package\.json$/m);
+  expect(stdout).not.toContain('install');
+  expect(stdout).toContain('  pnpm run types && pnpm run test ');
+  for (const [lockfile, manager] of [
+    ['yarn.lock', 'yarn'],
+    ['bun.lock', 'bun'],
+  ] as const) {
+    const other = temporaryDirectory();
+    writeFiles(other, { 'package.json': JSON.stringify({ dependencies: { zod: '4.0.0' } }), [lockfile]: '' });
+    const { next, added } = JSON.parse((await luthier(['init', '--format=json'], other)).stdout);
+    expect([next[0], added]).toEqual([`${manager} install`, ['@types/node', 'typescript']]);
+    expect(manifestIn(other)).toMatchObject({
+      dependencies: { zod: '4.0.0' },
+      ...{ devDependencies: packages.devDependencies },
+    });
+  }
 });
 
 test('nothing is written where something is in the way, and all of it is named', async () => {

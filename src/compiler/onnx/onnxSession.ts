@@ -1,5 +1,5 @@
 /** @file ONNX Runtime sessions as backends. */
-import type { Tensor } from 'onnxruntime-node';
+import type { Tensor } from '#onnxruntime';
 import type { Backend, FlatBinding } from '../backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { Graph } from '../ir.js';
@@ -18,14 +18,14 @@ export interface OnnxOptions {
 }
 
 /** Loads ONNX Runtime at first use, since loading takes 60 ms and shape inference doesn't need it. */
-export async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
+export async function loadRuntime(): Promise<typeof import('#onnxruntime')> {
   await disableTelemetry();
   try {
-    return await import('onnxruntime-node');
+    return await import('#onnxruntime');
   } catch (error) {
     throw new CompilerError(
       `ONNX Runtime could not be loaded (package onnxruntime-node on ${process.platform} ${process.arch}): ${(error as Error).message}. ` +
-        'Run with --engine=eager, or reinstall with npm ci.',
+        'Run with --engine=eager, or install the packages anew.',
       { cause: error },
     );
   }

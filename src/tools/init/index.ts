@@ -1,5 +1,6 @@
 /** @file `luthier init`: the files of a new project, in the working directory. */
 import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import { explain, makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
 import { UsageError } from '../../registry/usageError.js';
@@ -14,6 +15,8 @@ interface Manifest {
   readonly [key: string]: unknown;
   readonly type?: string;
   readonly scripts?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
 function readManifest(): Manifest {
@@ -42,23 +45,69 @@ function conflictsOf(manifest: Manifest): string[] {
   ];
 }
 
-function withScripts(manifest: Manifest): Manifest {
-  return { ...manifest, type: 'module', scripts: { ...ownScripts(manifest), ...scripts } };
-}
-
-const next: readonly (readonly [command: string, about: string])[] = [
-  ['npx luthier train --exp=first.Tiny', 'trains it, into out/first.Tiny'],
-  ['npm run types && npm test', 'compiles the project, and runs its test'],
-  ['git init -b main && git add . && git commit -m "First experiment"', 'what reviews compare with'],
-  ['npm run review', 'shows what a later edit changes'],
+/**
+ * Packages that the project's files import and its compiler needs, in Luthier's own versions. Where a package manager keeps
+ * packages apart, a project finds none but those that it lists.
+ */
+const needed: readonly (readonly [list: 'dependencies' | 'devDependencies', name: string])[] = [
+  ['dependencies', 'zod'],
+  ['devDependencies', '@types/node'],
+  ['devDependencies', 'typescript'],
 ];
 
-function reportOf(written: readonly string[]): Report {
+/** Those of them that the project does not list. */
+function missingFrom({ dependencies, devDependencies }: Manifest): typeof needed {
+  const listed = { ...dependencies, ...devDependencies };
+  return needed.filter(([, name]) => !Object.hasOwn(listed, name));
+}
+
+function completed(manifest: Manifest): Manifest {
+  const own = createRequire(import.meta.url)('../../../package.json') as {
+    readonly dependencies: Readonly<Record<string, string>>;
+    readonly peerDependencies: Readonly<Record<string, string>>;
+  };
+  const versions = { ...own.dependencies, ...own.peerDependencies };
+  const missing = missingFrom(manifest);
+  const lists = [...new Set(missing.map(([list]) => list))].map((list) => {
+    const added = missing.filter(([other]) => other === list).map(([, name]) => [name, versions[name]!]);
+    return [list, { ...manifest[list], ...Object.fromEntries(added) }];
+  });
+  const packages = Object.fromEntries(lists) as Pick<Manifest, 'dependencies' | 'devDependencies'>;
+  return { ...manifest, type: 'module', scripts: { ...ownScripts(manifest), ...scripts }, ...packages };
+}
+
+/** Lockfiles of package managers other than npm. */
+const lockfiles = { 'pnpm-lock.yaml': 'pnpm', 'yarn.lock': 'yarn', 'bun.lock': 'bun', 'bun.lockb': 'bun' };
+
+/** The package manager that has installed the project's packages. */
+function packageManager(): string {
+  return Object.entries(lockfiles).find(([file]) => existsSync(file))?.[1] ?? 'npm';
+}
+
+/** Commands that come next, with what they do. */
+function nextSteps(added: readonly string[]): [command: string, about: string][] {
+  const manager = packageManager();
+  return [
+    ...(added.length === 0
+      ? []
+      : [[`${manager} install`, 'installs what was added to package.json'] as [string, string]]),
+    ['npx luthier train --exp=first.Tiny', 'trains it, into out/first.Tiny'],
+    [`${manager} run types && ${manager} run test`, 'compiles the project, and runs its test'],
+    ['git init -b main && git add . && git commit -m "First experiment"', 'what reviews compare with'],
+    [`${manager} run review`, 'shows what a later edit changes'],
+  ];
+}
+
+function reportOf(files: readonly string[], added: readonly string[]): Report {
+  const next = nextSteps(added);
   const widest = Math.max(...next.map(([command]) => command.length));
   const steps = next.map(([command, about]) => `  ${command.padEnd(widest)}  # ${about}`);
+  const manifest = added.length === 0 ? 'package.json' : `package.json, with ${added.join(', ')}`;
+  const written = [...files, 'package.json'];
   return {
-    text: () => ['Wrote', ...written.map((file) => `  ${file}`), '', 'Next:', ...steps].join('\n'),
-    json: () => ({ written, next: next.map(([command]) => command) }),
+    text: () =>
+      ['Wrote', ...[...files, manifest].map((file) => `  ${file}`), '', 'Next:', ...steps].join('\n'),
+    json: () => ({ written, added, next: next.map(([command]) => command) }),
   };
 }
 
@@ -72,7 +121,8 @@ export const init: Command = {
     'Writes to the working directory:',
     '',
     ...Object.keys(files).map((file) => `  ${file}`),
-    `  package.json: "type": "module", and the scripts ${Object.keys(scripts).join(', ')}`,
+    `  package.json: "type": "module", the scripts ${Object.keys(scripts).join(', ')},`,
+    `    and the packages ${needed.map(([, name]) => name).join(', ')} where it does not list them`,
     '',
     'Nothing is written where one of them is there already.',
     '',
@@ -89,11 +139,14 @@ export const init: Command = {
     }
     for (const [file, text] of Object.entries({
       ...files,
-      'package.json': jsonText(withScripts(manifest)),
+      'package.json': jsonText(completed(manifest)),
     })) {
       makeDirectory(dirname(file));
       writeWhole(file, text);
     }
-    return reportOf([...Object.keys(files), 'package.json']);
+    return reportOf(
+      Object.keys(files),
+      missingFrom(manifest).map(([, name]) => name),
+    );
   },
 };
