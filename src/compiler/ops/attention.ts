@@ -139,7 +139,23 @@ defineComposite('Attention', {
       throw new CompilerError('attention over a number of keys that is known at run time has no gradient.');
     return recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!], attrs);
   },
+  lateGradient: (dy, mask, [, , v], [out, weights]) =>
+    sumTo(logitGradients(dy, v!, out!, weights!), mask.shape),
 });
+
+/** Gradients of the logits [B, N, T, S] with scale and masks. */
+function logitGradients(dy: tf.Tensor, v: tf.Tensor, out: tf.Tensor, weights: tf.Tensor): tf.Tensor {
+  const dWeights = tf.matMul(headsFirst(dy), headsFirst(v), false, true);
+  // Softmax's gradient needs the row sums of weights * dWeights, which equal those of out * dy.
+  const rowSums = tf.transpose(tf.sum(tf.mul(dy, out), -1, true), [0, 2, 1, 3]);
+  return tf.mul(weights, tf.sub(dWeights, rowSums));
+}
+
+/** Sums over the axes along which `shape` was broadcast. */
+function sumTo(x: tf.Tensor, shape: number[]): tf.Tensor {
+  const axes = tf.backend_util.getReductionAxes(shape, x.shape);
+  return tf.reshape(axes.length === 0 ? x : tf.sum(x, axes), shape);
+}
 
 /** Gradients of q, k and v. */
 defineComposite('AttentionGrad', {
@@ -163,15 +179,11 @@ defineComposite('AttentionGrad', {
   flops: ([, q, k]) => 4 * matmulFlops([q!, k!]),
   decompose: ([dy, q, k, v, out, weights], attrs) => {
     const scale = attrs.scale as number;
-    const d = headsFirst(dy!);
-    const dWeights = tf.matMul(d, headsFirst(v!), false, true);
-    // Softmax's gradient needs the row sums of weights * dWeights, which equal those of out * dy.
-    const rowSums = tf.transpose(tf.sum(tf.mul(dy!, out!), -1, true), [0, 2, 1, 3]);
-    const dLogits = tf.mul(weights!, tf.sub(dWeights, rowSums));
+    const dLogits = logitGradients(dy!, v!, out!, weights!);
     return [
       headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(k!)), scale)),
       headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(q!), true, false), scale)),
-      headsFirst(tf.matMul(weights!, d, true, false)),
+      headsFirst(tf.matMul(weights!, headsFirst(dy!), true, false)),
     ];
   },
 });
@@ -184,7 +196,8 @@ export interface AttentionOptions {
   readonly causal?: boolean;
   /** Logits become cap * tanh(logits / cap); 0 for none (Pax's atten_logit_cap). */
   readonly logitCap?: number;
-  /** Added to the logits; broadcasts to [B, N, T, S]; -Infinity hides a key. Has no gradient. */
+  /** Added to the logits; broadcasts to [B, N, T, S]; -Infinity hides a key. Where it has a gradient, such as a trained bias, the weights of all
+   * pairs are kept for it. */
   readonly mask?: tf.Tensor;
   /**
    * int32 scalar: only this many leading keys are valid, as in a cache that is partly filled; causal queries are the
@@ -226,5 +239,5 @@ export function attention(
     const weights = probabilities(q, k, options, attrs);
     return headsFirst(tf.matMul(dropout ? dropout(weights) : weights, headsFirst(v)));
   }
-  return callComposite('Attention', [q, k, v, ...extras], attrs, 3);
+  return callComposite('Attention', [q, k, v, ...extras], attrs, 3, options.mask ? 1 : 0);
 }

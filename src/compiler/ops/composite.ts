@@ -19,6 +19,14 @@ export interface Composite extends OpRule {
     outputs: readonly tf.Tensor[],
     attrs: Attrs,
   ) => tf.Tensor[];
+  /** The gradient by an input behind these that has one, recorded only where something depends on it. */
+  readonly lateGradient?: (
+    dy: tf.Tensor,
+    input: tf.Tensor,
+    inputs: readonly tf.Tensor[],
+    outputs: readonly tf.Tensor[],
+    attrs: Attrs,
+  ) => tf.Tensor;
 }
 
 const composites = new Map<string, Composite>();
@@ -43,24 +51,36 @@ export function compositeOf(name: string): Composite | undefined {
  * Calls a composite. Traced, it is one node with its own gradient; in eager execution, tfjs runs and differentiates its
  * decomposition, an independent check of the gradient.
  *
- * @param differentiable how many leading `inputs` have a gradient.
+ * @param differentiable how many leading `inputs` have gradients that are computed together.
+ * @param late how many inputs behind these have a late gradient.
  */
 export function callComposite(
   name: string,
   inputs: readonly tf.Tensor[],
   attrs: Attrs,
   differentiable = inputs.length,
+  late = 0,
 ): tf.Tensor {
   const composite = composites.get(name)!;
   if (!isTracing()) return composite.decompose(inputs, attrs)[0]!;
-  const rest = inputs.slice(differentiable);
-  const call = tf.customGrad((...args: any[]) => {
-    const all: tf.Tensor[] = [...args.slice(0, differentiable), ...rest];
-    const outputs = recordOp(name, all, attrs);
-    const gradFunc = (dy: tf.Tensor) => callGradient(composite, dy, all, outputs, attrs, differentiable);
-    return { value: outputs[0]!, gradFunc };
-  });
-  return call(...inputs.slice(0, differentiable));
+  const xs = inputs.slice(0, differentiable + late);
+  let outputs: readonly tf.Tensor[];
+  const forwardFunc = () => {
+    outputs = recordOp(name, inputs, attrs);
+    return [outputs[0]!];
+  };
+  const backwardsFunc = (dys: tf.Tensor | tf.Tensor[]): Record<string, () => tf.Tensor> => {
+    const [dy] = [dys].flat() as [tf.Tensor];
+    const gradientsOf = (first: number, count: number, compute: () => tf.Tensor[]) =>
+      callGradient(composite, dy, inputs, attrs, { known: xs.length, first, count, compute });
+    const together = gradientsOf(0, differentiable, () => composite.gradient!(dy, inputs, outputs, attrs));
+    // tfjs calls the functions of those inputs alone that what it differentiates by leads to.
+    const gradientOf = (x: tf.Tensor, i: number) => (): tf.Tensor =>
+      together[i] ?? gradientsOf(i, 1, () => [composite.lateGradient!(dy, x, inputs, outputs, attrs)])[0]!;
+    return Object.fromEntries(xs.map((x, i) => [i, gradientOf(x, i)]));
+  };
+  const named = Object.fromEntries(xs.map((x, i) => [i, x]));
+  return engine().runKernelFunc({ forwardFunc, backwardsFunc, inputs: named })[0]!;
 }
 
 /** tfjs's engine, as far as functions with gradients need it. */
@@ -74,6 +94,14 @@ interface Differentiator {
 
 const engine = (): Differentiator => tf.engine() as unknown as Differentiator;
 
+/** Gradients of a composite by `count` of its inputs from `first` on, of which the leading `known` have gradients. */
+interface GradientCall {
+  readonly known: number;
+  readonly first: number;
+  readonly count: number;
+  readonly compute: () => tf.Tensor[];
+}
+
 /**
  * Calls a composite's gradient as one operation. Its own gradients are those of the decomposition's gradient, which
  * tfjs differentiates to any order.
@@ -82,23 +110,22 @@ function callGradient(
   composite: Composite,
   dy: tf.Tensor,
   inputs: readonly tf.Tensor[],
-  outputs: readonly tf.Tensor[],
   attrs: Attrs,
-  differentiable: number,
+  { known, first, count, compute }: GradientCall,
 ): tf.Tensor[] {
-  const [xs, rest] = [inputs.slice(0, differentiable), inputs.slice(differentiable)];
+  const [xs, rest] = [inputs.slice(0, known), inputs.slice(known)];
   const value = (...given: tf.Tensor[]): tf.Tensor => composite.decompose([...given, ...rest], attrs)[0]!;
   const backwardsFunc = (dys: tf.Tensor | tf.Tensor[]): Record<string, () => tf.Tensor> => {
     const weights = [dys].flat();
     // The sum of gradients times their cotangents: its gradients are the requested ones.
     const weighted = (cotangent: tf.Tensor, ...given: tf.Tensor[]): tf.Tensor =>
       gradientsBy(value, given, cotangent)
+        .slice(first, first + count)
         .map((gradient, i) => tf.sum(tf.mul(gradient, weights[i]!)) as tf.Tensor)
         .reduce((sum, term) => tf.add(sum, term));
     const gradients = runInPrecision(precisionOf(attrs), () => gradientsBy(weighted, [dy, ...xs]));
     return Object.fromEntries(gradients.map((gradient, i) => [i, () => gradient]));
   };
-  const forwardFunc = () => composite.gradient!(dy, inputs, outputs, attrs);
   const named = Object.fromEntries([dy, ...xs].map((arg, i) => [i, arg]));
-  return engine().runKernelFunc({ forwardFunc, backwardsFunc, inputs: named });
+  return engine().runKernelFunc({ forwardFunc: compute, backwardsFunc, inputs: named });
 }
