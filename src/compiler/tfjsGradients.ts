@@ -20,6 +20,8 @@ import {
   type Tensor,
   transpose,
   util,
+  where,
+  zerosLike,
 } from '@tensorflow/tfjs-core';
 import { notedPrecision, runInPrecision } from './precision.js';
 
@@ -77,6 +79,20 @@ registerGradient({
   gradFunc: (dy, _, attrs) => ({
     value: () => stack(Array.isArray(dy) ? dy : [dy], attrs.axis as unknown as number),
   }),
+});
+
+/** tfjs multiplies by the condition, which lets a NaN of the side that was not chosen through. */
+registerGradient({
+  kernelName: 'Select',
+  inputsToSave: ['condition'],
+  gradFunc: (dy, [condition]) => {
+    const [gradient, none] = [dy as Tensor, zerosLike(dy as Tensor)];
+    return {
+      condition: () => zerosLike(condition!),
+      t: () => where(condition!, gradient, none),
+      e: () => where(condition!, none, gradient),
+    };
+  },
 });
 
 /** Missing in tfjs. */

@@ -4,6 +4,7 @@ import { ops, type Tensor, tf } from '../compiler/index.js';
 import { sub } from '../hparams/index.js';
 import { Identity } from './activations.js';
 import { BaseLayer } from './core/base.js';
+import { tame, weightedSum } from './core/masks.js';
 import type { Theta } from './core/weights.js';
 import { Bias, FeedForward } from './linears.js';
 
@@ -89,13 +90,13 @@ export abstract class BaseSoftmax extends BaseLayer.with({
 
   /**
    * @param inputs [..., inputDims].
-   * @param classWeights [...]: weight of each position.
+   * @param classWeights [...]: weight of each position; what is not finite in positions of weight 0 counts as 0.
    * @param classIds int32 [...]: the labels.
    */
   fprop(inputs: Tensor, classWeights: Tensor, classIds: Tensor): SoftmaxOutput {
-    const logits = this.getLogits(inputs);
+    const logits = this.getLogits(tame(inputs, classWeights));
     const perExampleXent = this.#xent(logits, classIds);
-    const totalXent = tf.sum(tf.mul(perExampleXent, classWeights));
+    const totalXent = weightedSum(perExampleXent, classWeights);
     const totalWeight = tf.sum(classWeights);
     if (this.hp.zLossWeight > 0) this.#addZLoss(logits, classWeights, totalWeight);
     return {
@@ -122,7 +123,7 @@ export abstract class BaseSoftmax extends BaseLayer.with({
   #addZLoss(logits: Tensor, classWeights: Tensor, totalWeight: Tensor): void {
     const squares = tf.square(tf.logSumExp(logits, -1));
     // Like avgXent, 0 instead of NaN for a batch of only padding.
-    const mean = tf.div(tf.sum(tf.mul(squares, classWeights)), tf.add(totalWeight, 1e-6));
+    const mean = tf.div(weightedSum(squares, classWeights), tf.add(totalWeight, 1e-6));
     const loss = tf.mul(mean, this.hp.zLossWeight) as Tensor;
     this.addSummary('aux_z_loss', () => loss);
     this.addAuxLoss('aux_z_loss', loss);

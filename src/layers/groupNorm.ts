@@ -1,6 +1,7 @@
 /** @file Normalisation over groups of the last dimension's elements (praxis/layers/normalizations.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
+import { selected, unpadded } from './core/masks.js';
 import { constantInit } from './core/weightInit.js';
 import { type Theta, WeightCollection } from './core/weights.js';
 import { BaseNormalization } from './normalizations.js';
@@ -50,37 +51,41 @@ export class GroupNorm extends BaseNormalization.with({
   /**
    * [batch, ..., dim] to the same shape.
    *
-   * @param paddings [batch, time], 1 for padding, where time is the dimension behind the batch: it does not count.
+   * @param paddings [batch, time], 1 for padding, where time is the dimension behind the batch: it does not count. Either
+   *   size may be 1.
+   * @throws LayerError for paddings of another shape
    */
   override fprop(inputs: Tensor, paddings?: Tensor): Tensor {
     const { dim, epsilon, useScale, useBias, setPaddedOutputToZero } = this.hp;
     const [batch = 1, ...positions] = inputs.shape.slice(0, -1);
     const [time = 1, ...rest] = positions;
     const each = rest.reduce((count, size) => count * size, 1);
-    const x = tf.reshape(inputs, [batch, time, each, dim / this.#groupSize, this.#groupSize]) as Tensor;
-    const kept = paddings ? tf.sub(1, paddings) : tf.ones([1, time]);
-    const keep = tf.reshape(kept, [-1, time, 1, 1, 1]) as Tensor;
+    const groups = tf.reshape(inputs, [batch, time, each, dim / this.#groupSize, this.#groupSize]) as Tensor;
+    const kept = paddings && tf.broadcastTo(unpadded(this, paddings, [batch, time]), [batch, time]);
+    const keep = kept && (tf.reshape(kept, [batch, time, 1, 1, 1]) as Tensor);
+    const x = keep ? selected(groups, keep) : groups;
     const mean = this.#meanOfGroups(x, keep);
     const centered = tf.sub(x, mean);
     const variance = this.#meanOfGroups(tf.square(centered), keep);
     let outputs = tf.reshape(tf.mul(centered, tf.rsqrt(tf.add(variance, epsilon))), inputs.shape) as Tensor;
     if (useScale) outputs = tf.mul(outputs, tf.add(this.theta.gamma, 1));
     if (useBias) outputs = tf.add(outputs, this.theta.beta);
-    if (!paddings || !setPaddedOutputToZero) return outputs;
-    return tf.mul(outputs, tf.reshape(keep, [batch, time, ...rest.map(() => 1), 1]));
+    if (!kept || !setPaddedOutputToZero) return outputs;
+    return selected(outputs, tf.reshape(kept, [batch, time, ...rest.map(() => 1), 1]));
   }
 
   /**
    * Mean of each group over the positions and elements that count: all of them, or up to the same time.
    *
    * @param x [batch, time, positions, groups, size].
-   * @param keep [batch or 1, time, 1, 1, 1], 0 for what does not count.
+   * @param keep bool [batch, time, 1, 1, 1], false for what does not count; absent: all counts.
    */
-  #meanOfGroups(x: Tensor, keep: Tensor): Tensor {
+  #meanOfGroups(x: Tensor, keep: Tensor | undefined): Tensor {
     const overTime = (sums: Tensor): Tensor =>
       this.hp.cumulative ? tf.cumsum(sums, 1) : tf.sum(sums, 1, true);
-    const sums = overTime(tf.sum(tf.mul(x, keep), [2, 4], true));
-    const counted = tf.mul(overTime(keep), x.shape[2]! * x.shape[4]!);
+    const counts = keep ? tf.cast(keep, 'float32') : tf.ones([1, x.shape[1]!, 1, 1, 1]);
+    const sums = overTime(tf.sum(keep ? selected(x, keep) : x, [2, 4], true));
+    const counted = tf.mul(overTime(counts), x.shape[2]! * x.shape[4]!);
     return tf.div(sums, tf.maximum(counted, 1));
   }
 }

@@ -28,6 +28,7 @@ export {
   runInContext,
 } from './core/context.js';
 export { ActivationDtype } from './core/layerFields.js';
+export { isWeighed, selected, weightedSum } from './core/masks.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
 export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';
 export {

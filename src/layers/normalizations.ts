@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
 import { BaseLayer } from './core/base.js';
+import { selected, unpadded, weighedRows } from './core/masks.js';
 import { constantInit } from './core/weightInit.js';
 import { type Theta, WeightCollection } from './core/weights.js';
 
@@ -13,7 +14,8 @@ export abstract class BaseNormalization extends BaseLayer.with({
   /**
    * [..., dim] to the same shape.
    *
-   * @param paddings [...], 1 for padding; read only by norms over other positions.
+   * @param paddings [...], 1 for padding; sizes may be 1. Read only by norms over other positions.
+   * @throws LayerError for paddings of another shape, where they are read
    */
   abstract fprop(inputs: Tensor, paddings?: Tensor): Tensor;
 }
@@ -89,7 +91,8 @@ function scaleFactor(scale: Tensor, direct: boolean): Tensor {
  * (x - mean) / sqrt(variance + epsilon) * (1 + gamma) + beta for each element of the last dimension (Ioffe and Szegedy,
  * 2015). Training uses the batch's mean and variance over all other dimensions, evaluation their moving averages:
  * moving = decay moving + (1 - decay) batch. As in Pax, the variance divides by N, not N - 1, in the moving average
- * too.
+ * too. Neither padding nor rows of the batch whose weight is 0 count; inputs whose first dimension is not that of the
+ * batch need paddings to tell.
  */
 export class BatchNorm extends BaseNormalization.with({
   epsilon: z.number().positive().default(1e-3).describe('Added to the variance.'),
@@ -121,35 +124,63 @@ export class BatchNorm extends BaseNormalization.with({
 
   override fprop(inputs: Tensor, paddings?: Tensor): Tensor {
     const { epsilon, useMovingAvgInTraining, setPaddedOutputToZero } = this.hp;
-    const keep = paddings ? tf.expandDims(tf.sub(1, paddings), -1) : null;
-    const [mean, variance] = this.moments(inputs, keep);
-    const normalized = tf.mul(tf.sub(inputs, mean), tf.rsqrt(tf.add(variance, epsilon)));
+    const leading = inputs.shape.slice(0, -1);
+    const kept = paddings ? tf.expandDims(unpadded(this, paddings, leading), -1) : null;
+    const counted = this.#counted(inputs, kept);
+    const x = counted ? selected(inputs, counted) : inputs;
+    const [mean, variance] = this.moments(x, counted);
+    const normalized = tf.mul(tf.sub(x, mean), tf.rsqrt(tf.add(variance, epsilon)));
     const outputs = useMovingAvgInTraining
       ? normalized
       : tf.add(tf.mul(normalized, tf.add(this.theta.gamma, 1)), this.theta.beta);
-    return keep && setPaddedOutputToZero ? tf.mul(outputs, keep) : outputs;
+    return kept && setPaddedOutputToZero ? selected(outputs, kept) : outputs;
+  }
+
+  /** Whether normalisation is by the moving averages, which stay as they are. */
+  get #isFixed(): boolean {
+    return this.doEval || this.hp.forceEvalMode;
+  }
+
+  /** What counts, bool [..., 1]: all that is no padding, and, where there are statistics of the batch, no row of weight 0. */
+  #counted(inputs: Tensor, kept: Tensor | null): Tensor | null {
+    const rows = this.#isFixed ? undefined : weighedRows(this, inputs);
+    if (rows === undefined) return kept;
+    return kept ? tf.logicalAnd(kept, rows) : rows;
   }
 
   /**
-   * Mean and variance [dim] for normalising; updates the moving averages in training. `keep` [..., 1] is 0 for padding.
+   * Mean and variance [dim] for normalising; updates the moving averages in training.
+   *
+   * @param keep bool [..., 1], false for elements that do not count; sizes may be 1. null: all count.
    */
   protected moments(inputs: Tensor, keep: Tensor | null): [Tensor, Tensor] {
-    const { decay, useMovingAvgInTraining, forceEvalMode } = this.hp;
+    const { decay, useMovingAvgInTraining } = this.hp;
     const moving = (): [Tensor, Tensor] => [this.getVar('moving_mean'), this.getVar('moving_variance')];
-    if (this.doEval || forceEvalMode) return moving();
-    const mean = meanOf(inputs, keep);
-    const variance = meanOf(tf.square(tf.sub(inputs, mean)), keep);
-    const move = (name: string, value: Tensor): void =>
-      this.updateVar(name, tf.add(tf.mul(this.getVar(name), decay), tf.mul(value, 1 - decay)));
+    if (this.#isFixed) return moving();
+    const count = keep && countOf(keep, inputs.shape.slice(0, -1));
+    const meanOf = (x: Tensor): Tensor => meanOver(x, keep, count);
+    const mean = meanOf(inputs);
+    const variance = meanOf(tf.square(tf.sub(inputs, mean)));
+    const move = (name: string, value: Tensor): void => {
+      const before = this.getVar(name);
+      const after = tf.add(tf.mul(before, decay), tf.mul(value, 1 - decay)) as Tensor;
+      // A batch of padding alone has no mean.
+      this.updateVar(name, count ? tf.where(tf.greater(count, 0), after, before) : after);
+    };
     move('moving_mean', mean);
     move('moving_variance', variance);
     return useMovingAvgInTraining ? moving() : [mean, variance];
   }
 }
 
-/** Mean over all dimensions but the last, of elements whose `keep` [..., 1] is 1. */
-function meanOf(x: Tensor, keep: Tensor | null): Tensor {
+/** Number of the positions of shape `leading` for which `keep`, of that shape and 1 behind it, holds; a scalar. */
+function countOf(keep: Tensor, leading: readonly number[]): Tensor {
+  return tf.sum(tf.broadcastTo(tf.cast(keep, 'float32'), [...leading, 1]));
+}
+
+/** Mean over all dimensions but the last, of the `count` elements for which `keep` [..., 1] holds; 0 where there are none. */
+function meanOver(x: Tensor, keep: Tensor | null, count: Tensor | null): Tensor {
   const axes = x.shape.slice(0, -1).map((_, axis) => axis);
-  if (!keep) return tf.mean(x, axes);
-  return tf.div(tf.sum(tf.mul(x, keep), axes), tf.maximum(tf.sum(keep), 1));
+  if (!keep || !count) return tf.mean(x, axes);
+  return tf.div(tf.sum(selected(x, keep), axes), tf.maximum(count, 1));
 }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { paddingField, pairField } from './convolutions.js';
 import { BaseLayer } from './core/base.js';
+import { selected, unpadded } from './core/masks.js';
 
 const poolingTypeField = z
   .enum(['MAX', 'AVG'])
@@ -11,10 +12,6 @@ const poolingTypeField = z
 
 /** Below every input that is not padding. */
 const LEAST = -3.4028234663852886e38;
-
-/** x where `isPadding` is 0, else `value`; the shapes broadcast. */
-const unlessPadding = (x: Tensor, isPadding: Tensor, value: number): Tensor =>
-  tf.where(tf.greater(isPadding, 0.5), tf.scalar(value), x);
 
 /** Maximum or mean of each window of an image. */
 export class Pooling extends BaseLayer.with({
@@ -30,20 +27,21 @@ export class Pooling extends BaseLayer.with({
    * [B, H, W, D] to [B, H', W', D]. Cells outside of the image do not count.
    *
    * @param paddings [B, H], 1 for a padding row, such as a time step: it does not count, and windows of only padding
-   *   give 0.
+   *   give 0. Either size may be 1.
+   * @throws LayerError for paddings of another shape
    */
   fprop(inputs: Tensor, paddings: Tensor | null = null): Tensor {
     const isMax = this.hp.poolingType === 'MAX';
     if (paddings === null) return isMax ? this.#largest(inputs) : this.#mean(inputs);
     const rows = (x: Tensor): Tensor => tf.reshape(x, [...x.shape, 1, 1]);
-    const isPadding = rows(paddings);
-    if (isMax) {
-      const largest = this.#largest(unlessPadding(inputs, isPadding, LEAST));
-      return unlessPadding(largest, rows(this.pooledPaddings(paddings)), 0);
-    }
-    const sums = this.#mean(unlessPadding(inputs, isPadding, 0));
     const [B, H, W] = inputs.shape as [number, number, number];
-    const counted = this.#mean(tf.broadcastTo(tf.sub(1, isPadding), [B, H, W, 1]));
+    const kept = rows(unpadded(this, paddings, [B, H]));
+    if (isMax) {
+      const largest = this.#largest(tf.where(kept, inputs, tf.scalar(LEAST)));
+      return selected(largest, tf.less(rows(this.pooledPaddings(paddings)), 0.5));
+    }
+    const sums = this.#mean(selected(inputs, kept));
+    const counted = this.#mean(tf.broadcastTo(tf.cast(kept, 'float32'), [B, H, W, 1]));
     return tf.div(sums, tf.maximum(counted, 1e-6));
   }
 
@@ -84,8 +82,9 @@ export class GlobalPooling extends BaseLayer.with({
   /**
    * inputs reduced over poolingDims.
    *
-   * @param paddings 1 for elements that do not count; broadcastable to the shape of inputs. Without other elements, the
+   * @param paddings 1 for elements that do not count, of the shape of inputs; sizes may be 1. Without other elements, the
    *   result is 0.
+   * @throws LayerError for paddings of another shape
    */
   fprop(inputs: Tensor, paddings: Tensor | null = null): Tensor {
     const { poolingDims, poolingType, keepdims } = this.hp;
@@ -94,11 +93,10 @@ export class GlobalPooling extends BaseLayer.with({
       throw this.error(`poolingDims has ${outside}, and the inputs are [${inputs.shape.join(', ')}].`);
     const over = (f: typeof tf.max, x: Tensor): Tensor => f(x, [...poolingDims], keepdims);
     if (paddings === null) return over(poolingType === 'MAX' ? tf.max : tf.mean, inputs);
-    const isPadding = tf.broadcastTo(paddings, inputs.shape);
-    const counted = over(tf.sum, tf.sub(1, isPadding));
-    if (poolingType === 'AVG')
-      return tf.div(over(tf.sum, unlessPadding(inputs, isPadding, 0)), tf.maximum(counted, 1));
-    const largest = over(tf.max, unlessPadding(inputs, isPadding, LEAST));
-    return tf.where(tf.greater(counted, 0), largest, tf.zerosLike(largest));
+    const kept = tf.broadcastTo(unpadded(this, paddings, inputs.shape), inputs.shape);
+    const counted = over(tf.sum, tf.cast(kept, 'float32'));
+    if (poolingType === 'AVG') return tf.div(over(tf.sum, selected(inputs, kept)), tf.maximum(counted, 1));
+    const largest = over(tf.max, tf.where(kept, inputs, tf.scalar(LEAST)));
+    return selected(largest, tf.greater(counted, 0));
   }
 }

@@ -11,6 +11,8 @@ export abstract class BasePositionalEmbedding extends BaseLayer.with({
   static override readonly isAbstract = true;
   /** The embeddings of positions 0 to seqLength - 1: [seqLength, embeddingDims]. */
   abstract fprop(seqLength: number): Tensor;
+  /** @throws LayerError where there is no embedding for each position of so long a sequence */
+  checkLength(_seqLength: number): void {}
   /** The embeddings of int32 positions [...]: [..., embeddingDims]. */
   abstract atPositions(position: Tensor): Tensor;
 }
@@ -77,11 +79,15 @@ export class TrainablePositionalEmbedding extends BasePositionalEmbedding.with({
     this.createVariable('emb_var', { shape: [this.hp.maxSeqLength, this.hp.embeddingDims] });
   }
 
+  override checkLength(seqLength: number): void {
+    const { maxSeqLength } = this.hp;
+    if (seqLength > maxSeqLength)
+      throw this.error(`a sequence of ${seqLength} tokens is longer than maxSeqLength ${maxSeqLength}.`);
+  }
+
   override fprop(seqLength: number): Tensor {
     const { maxSeqLength, embeddingDims } = this.hp;
-    if (seqLength > maxSeqLength) {
-      throw this.error(`a sequence of ${seqLength} tokens is longer than maxSeqLength ${maxSeqLength}.`);
-    }
+    this.checkLength(seqLength);
     const table = this.theta.emb_var;
     return seqLength === maxSeqLength ? table : tf.slice(table, [0, 0], [seqLength, embeddingDims]);
   }

@@ -124,6 +124,7 @@ export class Repeat extends BaseLayer.with({
           theta: over(context.theta, given.theta),
           doEval: context.doEval,
           prngKey: isKey ? ops.foldIn(key, 0) : undefined,
+          rowWeights: context.rowWeights,
           summaries: context.summaries && summaries,
           images: context.images && images,
           summaryVerbosity: context.summaryVerbosity,

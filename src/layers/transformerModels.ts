@@ -4,6 +4,7 @@ import { type Tensor, tf } from '../compiler/index.js';
 import { sub } from '../hparams/index.js';
 import { type AttentionArgs, paddingMask, segmentMask } from './attentions.js';
 import { BaseLayer } from './core/base.js';
+import { weightedSum } from './core/masks.js';
 import { BaseSoftmax, Embedding, SharedEmbeddingSoftmax, type SoftmaxOutput } from './embeddingSoftmax.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { BasePositionalEmbedding, PositionalEmbedding, stepsFrom } from './positions.js';
@@ -113,6 +114,8 @@ export class TransformerLm extends BaseLayer.with({
   activations(inputs: LmInputs): Tensor {
     const args = this.attentionArgs(inputs);
     const paddings = this.hp.usePaddings ? inputs.paddings : undefined;
+    // A packed document may be as long as its row.
+    this.positions?.checkLength(inputs.ids.shape[1]!);
     const x = this.embed(inputs.ids, args.segmentPos);
     return this.normalize(this.transformer.fprop(x, args, paddings));
   }
@@ -145,7 +148,7 @@ export class TransformerLm extends BaseLayer.with({
     const auxLoss = this.auxLoss();
     return {
       ...output,
-      perSequenceXent: tf.sum(tf.mul(output.perExampleXent, classWeights), -1),
+      perSequenceXent: weightedSum(output.perExampleXent, classWeights, -1),
       auxLoss,
       totalLoss: auxLoss ? tf.add(output.avgXent, auxLoss) : output.avgXent,
     };

@@ -6,11 +6,16 @@ import { activationField, Identity, ReLU } from './activations.js';
 import { type AttentionArgs, DotProductAttention, dimPerHeadField } from './attentions.js';
 import { CHECKPOINT_POLICIES, checkpointPolicyField } from './checkpointPolicy.js';
 import { BaseLayer } from './core/base.js';
+import { selected, unpadded } from './core/masks.js';
 import { WeightInit } from './core/weightInit.js';
 import { FeedForward } from './linears.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { NormPolicy, NormPolicySchema } from './normPolicy.js';
 import { Dropout, dropoutField } from './stochastics.js';
+
+/** Positions of inputs [..., D] that are no padding, bool [..., 1]. */
+const keptPositions = (layer: BaseLayer, inputs: Tensor, paddings: Tensor): Tensor =>
+  tf.expandDims(unpadded(layer, paddings, inputs.shape.slice(0, -1)), -1);
 
 /**
  * activation(x W1 + b1) W2 + b2 with norm, dropouts and residual connection (Vaswani et al., 2017, section 3.3).
@@ -85,13 +90,13 @@ export class TransformerFeedForward extends BaseLayer.with({
 
   /**
    * @param inputs [..., inputDims].
-   * @param paddings [...], 1 for padding, whose outputs are those of a zero update; optional.
+   * @param paddings [...], 1 for padding, whose inputs count as 0 and whose update is 0; sizes may be 1. Optional.
    * @returns the shape of inputs.
    */
   fprop(inputs: Tensor, paddings?: Tensor): Tensor {
-    const keep = paddings ? tf.expandDims(tf.sub(1, paddings), -1) : null;
-    const mask = (x: Tensor): Tensor => (keep ? tf.mul(x, keep) : x);
-    return this.residual(inputs, (x) => mask(this.output(mask(this.hidden(x)))));
+    if (!paddings) return this.residual(inputs, (x) => this.output(this.hidden(x)));
+    const kept = keptPositions(this, inputs, paddings);
+    return this.residual(selected(inputs, kept), (x) => selected(this.output(this.hidden(x)), kept));
   }
 
   /** activation(x W1 + b1), times x W + b for gated activations: [..., inputDims] to [..., hiddenDims]. */
@@ -166,11 +171,12 @@ export class Transformer extends BaseLayer.with({
 
   /**
    * @param inputs [B, T, D].
-   * @param paddings [B, T], 1 for padding; optional.
+   * @param paddings [B, T], 1 for padding, whose inputs count as 0; `args.attenMask` hides it. Optional.
    * @returns [B, T, D].
    */
   fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {
-    return this.subLayers(inputs, (x) => this.selfAttention.fprop(x, x, x, args), paddings);
+    const x = paddings ? selected(inputs, keptPositions(this, inputs, paddings)) : inputs;
+    return this.subLayers(x, (x) => this.selfAttention.fprop(x, x, x, args), paddings);
   }
 
   /** The next T tokens, the first at `timeStep` (int32 scalar): inputs [B, T, D] to [B, T, D]. */

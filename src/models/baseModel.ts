@@ -2,7 +2,7 @@
 import { type Tensor, tf } from '../compiler/index.js';
 import { flattenTree } from '../compiler/tensorTrees.js';
 import { didYouMean } from '../hparams/index.js';
-import { BaseLayer } from '../layers/index.js';
+import { BaseLayer, weightedSum } from '../layers/index.js';
 
 /** A batch inside a program: tensors by name. What an input nests is read by path, with `tensorOf`. */
 export type TensorBatch = Readonly<Record<string, Tensor>>;
@@ -64,5 +64,5 @@ export function weightedAccuracy(
 ): Tensor {
   const hits = tf.cast(tf.equal(labels, predicted), 'float32');
   // 0 and not NaN for a batch that is all padding.
-  return tf.div(tf.sum(tf.mul(hits, weights)), tf.maximum(totalWeight, 1));
+  return tf.div(weightedSum(hits, weights), tf.maximum(totalWeight, 1));
 }

@@ -1,5 +1,12 @@
 /** @file Step functions, which programs compile: training, evaluation, forward pass. */
-import { type HostTensor, NoGradientError, type Tensor, type Tree, valueAndGrad } from '../compiler/index.js';
+import {
+  type HostTensor,
+  NoGradientError,
+  type Tensor,
+  type Tree,
+  tf,
+  valueAndGrad,
+} from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import { runInContext, type TapOutputs, type Taps } from '../layers/index.js';
 import type { TensorBatch, WeightedScalars } from '../models/index.js';
@@ -40,16 +47,23 @@ function metricTensors(metrics: WeightedScalars): MetricTensors {
   );
 }
 
+/** The weights of a batch's rows, where it has any, by the name that the context gives them. */
+function rowWeightsOf({ weights }: TensorBatch): { readonly rowWeights?: Tensor } {
+  // An input may nest arrays under this name.
+  return weights instanceof tf.Tensor ? { rowWeights: weights } : {};
+}
+
 /** The training step of a task as a pure function. @param taps receives activations and gradients */
 export function trainStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) => TrainOutputs {
   const [trainable, nonTrainable] = [task.trainablePaths(), task.nonTrainablePaths()];
   return ({ params, batch, prngKey }) => {
     const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
-    const forward = (theta: Record<string, Tensor>) => {
+    const forward = (moving: Record<string, Tensor>) => {
       const summaries: Record<string, Tensor> = {};
       const images: Record<string, Tensor> = {};
       const updatedVars = Object.fromEntries(nonTrainable.map((path) => [path, params[path]!]));
-      const context = { theta: { ...params, ...theta }, prngKey, summaries, images, updatedVars, taps };
+      const theta = { ...params, ...moving };
+      const context = { theta, prngKey, ...rowWeightsOf(batch), summaries, images, updatedVars, taps };
       const [metrics] = runInContext(context, () => task.model.fprop(batch));
       const aux = { metrics: metricTensors(metrics), summaries, images, updatedVars };
       return { value: task.lossOf(metrics)[0], aux };
@@ -134,7 +148,9 @@ function unknownTensor(metric: string, name: string, perExample: object, batch: 
 /** The forward pass of a training step without its gradient, for counting FLOPs. */
 export function forwardStep(task: SingleTask): (inputs: TrainInputs) => Tensor {
   return ({ params, batch, prngKey }) => {
-    const [metrics] = runInContext({ theta: params, prngKey }, () => task.model.fprop(batch));
+    const [metrics] = runInContext({ theta: params, prngKey, ...rowWeightsOf(batch) }, () =>
+      task.model.fprop(batch),
+    );
     return task.lossOf(metrics)[0];
   };
 }

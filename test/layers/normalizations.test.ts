@@ -6,6 +6,7 @@ import {
   BatchNorm,
   type ContextOptions,
   IdentityNorm,
+  LayerError,
   LayerNorm,
   listVariables,
   RmsNorm,
@@ -141,7 +142,35 @@ test('BatchNorm counts no padding', () => {
   expectClose(tf.slice(outputs, [0, 2, 0], [2, 1, 2]), [0, 0, 0, 0]);
   expectClose(tf.tensor1d([...means, ...variance]), [0.25, 1.5, 1.025, 3.4]);
   const all = batchNorm({ decay: 0.9 }, padded, { paddings: tf.ones([2, 3]) });
-  expectClose(tf.tensor1d([...all.mean, ...all.variance]), [0, 0, 0.9, 0.9]);
+  // Nothing counts, and so nothing moves.
+  expect([...all.mean, ...all.variance]).toEqual([0, 0, 1, 1]);
+});
+
+test('BatchNorm counts what its paddings broadcast to, and refuses those that do not fit', () => {
+  const x = tf.tensor4d([3, 4, 2, 1e9, Number.NaN, 8, 5, 4, 3], [1, 3, 3, 1]);
+  const paddings = tf.tensor3d([0, 1, 0], [1, 3, 1]);
+  const { mean: means } = batchNorm({ decay: 0 }, x, { paddings });
+  expectClose(tf.tensor1d(means), [3.5]);
+  expect(() => batchNorm({}, x, { paddings: tf.zeros([3, 3]) })).toThrow(
+    new LayerError(
+      '',
+      'BatchNorm',
+      'paddings [3, 3] do not fit the inputs: expected [1, 3, 3], or 1 in place of a size.',
+    ),
+  );
+});
+
+test('rows of weight 0 count in no statistic of a batch, whatever their positions weigh', () => {
+  const x = tf.concat([tf.reshape(column, [2, 2, 2]), tf.fill([1, 2, 2], Number.NaN)], 0);
+  const expected = batchNorm({ decay: 0.9, epsilon: 1e-5 }, tf.reshape(column, [2, 2, 2]));
+  for (const rowWeights of [tf.tensor1d([1, 0.5, 0]), tf.tensor2d([1, 0, 0, 1, 0, 0], [3, 2])]) {
+    const { outputs, mean, variance } = batchNorm({ decay: 0.9, epsilon: 1e-5 }, x, { rowWeights });
+    expectClose(tf.slice(outputs, [0, 0, 0], [2, 2, 2]), normalized);
+    expect([mean, variance]).toEqual([expected.mean, expected.variance]);
+    // Evaluation has no statistics of a batch.
+    const evaluated = batchNorm({}, x, { rowWeights, doEval: true });
+    expect(evaluated.outputs.dataSync().at(-1)).toBeNaN();
+  }
 });
 
 test('BatchNorm by moving averages in training has neither gamma nor beta', () => {

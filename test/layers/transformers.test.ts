@@ -81,14 +81,14 @@ test('a gate multiplies the first layer, which then has no activation', () => {
   checkGradients(layer, [x], (input) => layer.fprop(input!), { probes: 4 });
 });
 
-test('paddings zero the update; skip connection and residual weight', () => {
+test('padding counts as 0, and so does its update; skip connection and residual weight', () => {
   const x = tensor([2, 2, D]);
   const paddings = tf.tensor2d([0, 1, 0, 0], [2, 2]);
   const layer = build(feedForward({ residualWeight: 0.5 }));
   const theta = randomTheta(layer);
   const rows = matrix(x.dataSync(), D);
   const update = branch(theta, norm(theta, 'layer_norm', rows));
-  const expected = map(rows, (v, i, j) => v + (i === 1 ? 0 : 0.5 * update[i]![j]!));
+  const expected = map(rows, (v, i, j) => (i === 1 ? 0 : v + 0.5 * update[i]![j]!));
   expectClose(
     run(theta, () => layer.fprop(x, paddings)),
     expected.flat(),

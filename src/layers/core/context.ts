@@ -25,6 +25,8 @@ export interface ContextOptions {
   readonly doEval?: boolean;
   /** int32 [2], from (seed, step); layers derive their keys from it. Required if a layer draws numbers. */
   readonly prngKey?: Tensor | undefined;
+  /** float32 [B, …]: weights of a batch's rows, or of their positions. Rows without any count in no statistic of a batch. */
+  readonly rowWeights?: Tensor | undefined;
   /** Receives summaries by name; if absent, none are computed. */
   readonly summaries?: Record<string, Tensor> | undefined;
   /** Receives image summaries by name, float32 [n, height, width, channels]; if absent, none are computed. */
@@ -65,6 +67,7 @@ export function runInContext<T>(options: ContextOptions, fn: () => T): T {
     theta: options.theta,
     doEval: options.doEval ?? false,
     prngKey: options.prngKey,
+    rowWeights: options.rowWeights,
     summaries: options.summaries,
     images: options.images,
     summaryVerbosity: options.summaryVerbosity ?? 3,
