@@ -4,6 +4,7 @@ import { InputError } from '../inputErrors.js';
 import type { Feature } from './feature.js';
 import { iidNoiseMask, noiseCounts, randomSpansNoiseMask, withSentinels } from './noiseMasks.js';
 import { type Example, MapPreprocessor, type PreprocessContext, tokensOf } from './preprocessor.js';
+import { uncounted } from './sequenceRows.js';
 
 const TARGETS = 'targets';
 
@@ -106,7 +107,7 @@ export class MaskTokens extends MapPreprocessor.with({
     const [inputs, targets] = [tokens.slice(), tokens.slice()];
     for (let i = 0; i < tokens.length; i++) {
       if (mask[i] === 0) {
-        targets[i] = -tokens[i]!;
+        targets[i] = uncounted(tokens[i]!);
         continue;
       }
       const kind = draws.uniform();

@@ -4,7 +4,7 @@ import type { HostTensor } from '../../compiler/tensors.js';
 import { type Batch, type BatchSpecs, lmBatchSpecs, type PackedLmBatch } from '../batch.js';
 import { concatenate } from '../tokens.js';
 import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';
-import { hasNegative, markSegment, writePredicted } from './sequenceRows.js';
+import { hasNegative, markSegment, targetId, writePredicted } from './sequenceRows.js';
 
 /** Base of the converters that make one sequence, with labels and weights, of an example. */
 abstract class LabelledFeatureConverter extends BaseFeatureConverter.with({}) {
@@ -52,6 +52,7 @@ export class LanguageModelFeatures extends LabelledFeatureConverter.with({
   bosId: z.int().min(0).default(0).describe('Id before the first token.'),
 }) {
   protected override readonly taskFeatures = { inputs: 'optional', targets: 'required' } as const;
+  override readonly labels = 'next tokens';
 
   override capacity({ inputs = 0, targets }: FeatureLengths['lengths']): [number] {
     return [inputs + targets!];
@@ -75,7 +76,7 @@ export class LanguageModelFeatures extends LabelledFeatureConverter.with({
     const signed = inputs === undefined ? targets! : concatenate([inputs, targets!]);
     const start = at + signed.length - targets!.length;
     const isSigned = hasNegative(signed);
-    writePredicted(arrays, at, isSigned ? signed.map(Math.abs) : signed, bosId);
+    writePredicted(arrays, at, isSigned ? signed.map(targetId) : signed, bosId);
     const { data: weights } = arrays.weights;
     weights.fill(1, isTargetsOnly === true ? start : at, at + signed.length);
     if (isSigned && isTargetsOnly === null)
@@ -87,9 +88,13 @@ export class LanguageModelFeatures extends LabelledFeatureConverter.with({
   }
 }
 
-/** Batches for an encoder that predicts masked tokens: `ids` are the inputs, `labels` the targets, of weight 0 below 0. */
+/**
+ * Batches for an encoder that predicts masked tokens: `ids` are the inputs, `labels` the targets. Targets below 0 have weight
+ * 0; their magnitudes are the ids, and -2^31 is id 0.
+ */
 export class MaskedLanguageModelFeatures extends LabelledFeatureConverter {
   protected override readonly taskFeatures = { inputs: 'required', targets: 'required' } as const;
+  override readonly labels = 'masked tokens';
 
   override capacity({ targets }: FeatureLengths['lengths']): [number] {
     return [targets!];
@@ -105,9 +110,9 @@ export class MaskedLanguageModelFeatures extends LabelledFeatureConverter {
     { inputs, targets }: Segment['tokens'],
   ): void {
     ids.data.set(inputs!.subarray(0, targets!.length), at);
-    labels.data.set(targets!.map(Math.abs), at);
+    labels.data.set(targets!.map(targetId), at);
     weights.data.set(
-      targets!.map((token) => (token < 1 ? 0 : 1)),
+      targets!.map((token) => (token < 0 ? 0 : 1)),
       at,
     );
   }

@@ -38,6 +38,15 @@ export function writePredicted(
   ids.data.set(tokens.subarray(0, -1), at + 1);
 }
 
+/** Stands for -0, which int32 lacks. */
+const MINUS_ZERO = -(2 ** 31);
+
+/** Marks a target whose label is not to count: the negative of its id. */
+export const uncounted = (id: number): number => (id === 0 ? MINUS_ZERO : -id);
+
+/** The id of a target, marked or not. */
+export const targetId = (token: number): number => (token === MINUS_ZERO ? 0 : Math.abs(token));
+
 /** Whether a token is below 0. */
 export function hasNegative(tokens: Int32Array): boolean {
   let bits = 0;

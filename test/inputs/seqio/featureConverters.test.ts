@@ -139,9 +139,9 @@ test('an encoder and a decoder: segments have one number in both', async () => {
   expect(rowsOf(await input.getNext())['src.ids']).toEqual([3, 0, 0, 0, 0, 0]);
 });
 
-test('an encoder predicts the tokens whose targets are positive', async () => {
+test('an encoder predicts the tokens whose targets are not negative, id 0 among them', async () => {
   const input = inputOf(
-    [{ inputs: [5, 99, 7], targets: [-5, 6, -7] }],
+    [{ inputs: [5, 99, 7], targets: [-5, 0, -(2 ** 31)] }],
     MaskedLanguageModelFeatures.config(),
     {
       ...{ inputs: 4, targets: 4 },
@@ -149,7 +149,7 @@ test('an encoder predicts the tokens whose targets are positive', async () => {
   );
   expect(rowsOf(await input.getNext())).toMatchObject({
     ids: [5, 99, 7, 0],
-    labels: [5, 6, 7, 0],
+    labels: [5, 0, 0, 0],
     weights: [0, 1, 0, 0],
   });
 });

@@ -198,5 +198,9 @@ test('masked tokens: most are masks, some random, some as they were; the others 
   expect(share((i) => inputs[i] === 1001)).toBeCloseTo(0.8, 1);
   expect(share((i) => inputs[i] === targets[i])).toBeCloseTo(0.1, 1);
   for (const i of targets.keys()) if (targets[i]! < 0) expect(inputs[i]).toBe(-targets[i]!);
+  // -2^31 stands for the negative of id 0.
+  const [zeros] = made([MaskTokens.config({ noiseDensity: 0.3 })], [{ targets: new Int32Array(100) }]);
+  const marks = new Set((zeros as { targets: number[] }).targets);
+  expect(marks).toEqual(new Set([0, -(2 ** 31)]));
   expect(iidNoiseMask(4, 0.999999, new ExampleDraws([0, 0]))).toEqual(Uint8Array.of(1, 1, 1, 1));
 });
