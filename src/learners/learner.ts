@@ -30,7 +30,10 @@ export class Learner extends Configurable.with({
   checkValidStep: z
     .boolean()
     .default(true)
-    .describe('Looks for gradients that are not finite or too large; isValidStep is 0 for such a step.'),
+    .describe(
+      'Looks for gradients that are not finite or too large, and for replaced variables, such as moving averages, that are ' +
+        'not finite; isValidStep is 0 for such a step.',
+    ),
   enableSkipStepOnGradientAnomalies: z
     .boolean()
     .default(true)

@@ -18,7 +18,10 @@ export interface UpdateRules {
   readonly optimizer: BaseOptimizer;
   /** Whether a step that is not valid leaves everything as it was. */
   readonly skipsInvalidSteps: boolean;
-  /** A step is valid where the norm of all gradients is below this; null where all steps are. */
+  /**
+   * A step is valid where the norm of all gradients is below this and what the forward pass replaced is finite; null where
+   * all steps are.
+   */
   readonly normBound: number | null;
 }
 
@@ -90,7 +93,8 @@ function update(
 ): Tree<Tensor> {
   const raw = withNorm(groups.map((variables) => ({ variables, grad: () => given[variables.name]!.grad })));
   const clipped = optimizer.transformGradients(raw);
-  const isValid = normBound === null ? tf.scalar(1, 'bool') : tf.less(raw.norm, normBound);
+  const { [NON_TRAINABLE]: replaced } = given;
+  const isValid = normBound === null ? tf.scalar(1, 'bool') : valid(raw.norm, normBound, replaced);
   const settled = (after: GroupState<Tensor>, before: GroupState<Tensor>): GroupState<Tensor> =>
     skipsInvalidSteps && normBound !== null ? choose(isValid, after, before) : after;
   const updated = clipped.groups.map(({ variables, grad }) => {
@@ -101,7 +105,6 @@ function update(
     );
     return [name, changed] as const;
   });
-  const { [NON_TRAINABLE]: replaced } = given;
   return {
     ...{ rawGradNorm: raw.norm, clippedGradNorm: clipped.norm, isValid },
     groups: {
@@ -109,6 +112,12 @@ function update(
       ...(replaced && { [NON_TRAINABLE]: settled(replacement(replaced), replaced) }),
     } as unknown as Tree<Tensor>,
   };
+}
+
+/** Whether the norm of the gradients is below its bound, and all that the forward pass replaced is finite. */
+function valid(norm: Tensor, bound: number, replaced: Members<Tensor> | undefined): Tensor {
+  const isBelow = tf.less(norm, bound);
+  return replaced ? tf.logicalAnd(isBelow, tf.all(tf.isFinite(replaced.grad))) : isBelow;
 }
 
 /** The value from the forward pass, which is its own average. */

@@ -21,7 +21,7 @@ export interface UpdateReport {
   readonly clippedGradNorm: number;
   /** Factor of global-norm clipping, 1 where it did not clip. */
   readonly gradScale: number;
-  /** 1, or 0 where the gradients were not finite or too large. */
+  /** 1, or 0 where the gradients were not finite or too large, or a replaced variable was not finite. */
   readonly isValidStep: 0 | 1;
 }
 

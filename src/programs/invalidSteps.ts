@@ -43,7 +43,7 @@ export async function invalidStepsError(ended: Ended, { loss, update }: TrainRep
 
 async function reasonOf(task: SingleTask, program: TrainProgram, norm: number): Promise<string> {
   const { skipStepGradientNormValue: bound } = task.hp.train.hp.learner.hp;
-  if (Number.isFinite(norm) && bound > 0)
+  if (Number.isFinite(norm) && bound > 0 && norm >= bound)
     return `Gradients must have a norm below ${bound} (learner.skipStepGradientNormValue).`;
   try {
     return describeNonFinite(await program.firstNonFinite());

@@ -32,21 +32,34 @@ class Summing extends LanguageModel {
   }
 }
 
+/** Divides by the weights: its gradients are finite where all weights are 0, and what it keeps is not. */
+class Dividing extends LanguageModel {
+  protected override setup(): void {
+    super.setup();
+    const init = build(Constant.config({ scale: 0 }));
+    this.createVariable('share', { shape: [], init, collections: [WeightCollection.NON_TRAINABLE] });
+  }
+  override fprop(batch: TensorBatch): ReturnType<LanguageModel['fprop']> {
+    this.updateVar('share', tf.div(1, tf.sum(batch.weights as Tensor)));
+    return super.fprop(batch);
+  }
+}
+
 interface Fed {
   readonly input: InputSource;
   /** Sums of the ids of each batch. */
   readonly sums: number[];
 }
 
-/** Batch number `bad`, from 0, has a NaN among its weights. */
-function fed(bad = -1): Fed {
+/** Batch number `bad`, from 0, has a NaN among its weights, or other weights. */
+function fed(bad = -1, spoil = (weights: Float32Array) => void (weights[3] = Number.NaN)): Fed {
   const input = tokens();
   const sums: number[] = [];
   const getNext = input.getNext.bind(input);
   input.getNext = async (): Promise<Batch> => {
     const batch = await getNext();
     const { ids, weights } = batch as unknown as Record<'ids' | 'weights', { data: Float32Array }>;
-    if (sums.length === bad) weights.data[3] = Number.NaN;
+    if (sums.length === bad) spoil(weights.data);
     sums.push(ids.data.reduce((sum, id) => sum + id, 0));
     return batch;
   };
@@ -93,6 +106,22 @@ for (const [title, { engine, available }] of engines) {
     expect(Object.keys(program.updater.gradNorms())).not.toContain('seen');
     expect(program.updater.varNorm()).toBeLessThan(100);
   });
+
+  test.skipIf(!available)(
+    `${title}: a step whose replaced variables are not finite is left out`,
+    async () => {
+      const { input } = fed(1, (weights) => void weights.fill(0));
+      const { program, state } = await tinyTraining(engine, 2, { input, Model: Dividing });
+      const first = await program.run();
+      const before = state.params.slice();
+      const { loss, update } = await program.run();
+      expect({ ...update, loss }).toMatchObject({ loss: 0, rawGradNorm: 0, isValidStep: 0 });
+      expect(state.params).toEqual(before);
+      expect(await program.firstNonFinite()).toMatchObject({ op: 'RealDiv', value: 'infinity', layer: '' });
+      expect((await program.run()).update.isValidStep).toBe(1);
+      expect(first.update.isValidStep).toBe(1);
+    },
+  );
 
   test.skipIf(!available)(`${title}: stopped and resumed from a checkpoint, the same bits`, async () => {
     const whole = await open(engine, fed(), 0.9);
