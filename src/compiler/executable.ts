@@ -2,12 +2,13 @@
 import { letEventsIn } from '../system/index.js';
 import type { Backend, Carried, Runner, Stacked } from './backend.js';
 import { productPrecision } from './cost.js';
-import { findBad, IndexError, placeIn, problemOf } from './indexChecks.js';
+import { findBad, type IndexCheck, IndexError, placeIn, problemOf } from './indexChecks.js';
 import { findComputed } from './onnx/indices.js';
 import { type Bound, checkOutputsApart, outputsOnInputs } from './overlap.js';
 import { Ports } from './ports.js';
 import type { Precision } from './precision.js';
 import { bindRepeated } from './repeat.js';
+import type { Addressed } from './rules/rule.js';
 import {
   type BoundArray,
   CompilerError,
@@ -177,6 +178,16 @@ export class Executable {
       (tensor) => tensor.data,
     );
     return this.bind({ inputs: arrays }).run();
+  }
+
+  /** What the indices of an input address, by its path; the least where several operations read them. */
+  indexLimits(): ReadonlyMap<string, Addressed & { readonly where: string }> {
+    const limits = new Map<string, IndexCheck>();
+    for (const check of this.program.checks ?? []) {
+      const path = this.inputPorts.paths[check.input]!;
+      if (!((limits.get(path)?.limit ?? Number.POSITIVE_INFINITY) <= check.limit)) limits.set(path, check);
+    }
+    return limits;
   }
 
   /** Frees the compiled program. Further runs are errors; disposing again is not. */

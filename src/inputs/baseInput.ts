@@ -13,6 +13,7 @@ import {
   type IdVocabulary,
   type InputSource,
   type InputState,
+  type RowTraits,
   untilEnd,
 } from './inputSource.js';
 import { type PartStates, recordedParts } from './recordedParts.js';
@@ -174,6 +175,11 @@ export abstract class BaseInput
       `Input '${this.name}' (${this.constructor.name}) does not say what its batches look like: ` +
         'give the class a batchSpecs() method.',
     );
+  }
+
+  /** What rows of token ids hold, from the config alone; nothing for other rows. */
+  rowTraits(): RowTraits {
+    return {};
   }
 
   /** `batchSpecs` of padded batches. @throws InputError as `batchSpecs`. */

@@ -51,6 +51,7 @@ export {
   type InputState,
   nextBatch,
   peekBatch,
+  type RowTraits,
 } from './inputSource.js';
 export type { JsonValue } from './jsonValue.js';
 export { MultiInput } from './multiInput.js';

@@ -89,6 +89,16 @@ export interface IdVocabulary {
   decode(ids: ArrayLike<number>): string;
 }
 
+/** What rows of token ids hold, as an input's config says it; a model's settings have to agree. */
+export interface RowTraits {
+  /** The field of the config by which a row holds several documents; absent where it holds one. */
+  readonly packedBy?: string;
+  /** Whether labels are the tokens behind the ids, which must not see them, or tokens that the ids hide. */
+  readonly labels?: 'next tokens' | 'masked tokens';
+  /** Whether rows may end in padding. */
+  readonly isPadded?: boolean;
+}
+
 /** Token ids, [rows, length], row-major. */
 export interface IdRows {
   readonly shape: readonly number[];

@@ -11,6 +11,7 @@ import {
   type IdRows,
   type IdVocabulary,
   type InputState,
+  type RowTraits,
   untilEnd,
 } from './inputSource.js';
 import { type PartStates, partsBelow } from './recordedParts.js';
@@ -52,6 +53,11 @@ export class RebatchedInput extends BaseInput.with({
 
   override get batchUnit(): BatchUnit {
     return this.#input.batchUnit;
+  }
+
+  override rowTraits(): RowTraits {
+    const { packedBy, ...traits } = this.#input.rowTraits();
+    return { ...traits, ...(packedBy !== undefined && { packedBy: `input.${packedBy}` }) };
   }
 
   override batchSpecs(): BatchSpecs {

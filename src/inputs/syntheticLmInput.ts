@@ -12,6 +12,7 @@ import {
 } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
+import type { RowTraits } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
@@ -44,6 +45,11 @@ export class SyntheticLmInput extends RowInput.with({
 
   protected override get numRows(): number {
     return (this.hp.numBatches ?? Number.POSITIVE_INFINITY) * this.getGlobalBatchSize();
+  }
+
+  /** `packed` has no say: a row is one segment. */
+  override rowTraits(): RowTraits {
+    return { labels: 'next tokens' };
   }
 
   override batchSpecs(): BatchSpecs {

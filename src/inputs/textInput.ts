@@ -6,6 +6,7 @@ import { type BatchSpecs, type BatchUnit, type LmBatch, lmBatchSpecs, TOKEN_UNIT
 import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
+import type { RowTraits } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { fillWindow, packedRows, type RowSource, windowRows } from './lmRows.js';
 import { drawBelow, streamKey } from './random.js';
@@ -92,6 +93,10 @@ export class TextInput extends RowInput.with({
   /** Number of tokens of the split. */
   get numTokens(): number {
     return this.#load().stream.tokens.length;
+  }
+
+  override rowTraits(): RowTraits {
+    return { ...(this.hp.packed && { packedBy: 'packed' }), labels: 'next tokens', isPadded: true };
   }
 
   override vocabularyFor(): BaseTokenizer {

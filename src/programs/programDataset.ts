@@ -4,6 +4,7 @@ import * as inputs from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { dataRecordPath, recordData, recordedData } from './dataRecord.js';
+import { checkAgreement } from './inputAgreement.js';
 import { JobError } from './jobErrors.js';
 import type { JobOptions } from './options.js';
 
@@ -41,7 +42,7 @@ export class ProgramDataset {
    * since.
    *
    * @throws InputError for invalid data, JobError for a tokenizer with other ids than training's, ConfigError for one
-   *   with more ids than the model.
+   *   with more ids than the model, or settings that disagree with the model's.
    */
   open(): inputs.InputSource {
     this.#input ??= this.#open();
@@ -49,15 +50,21 @@ export class ProgramDataset {
   }
 
   /**
-   * Checks ids before the first training step. Reads data only if the tokenizer learns from it.
+   * Checks settings and ids before the first training step. Reads data only if the tokenizer learns from it.
    *
    * @throws as `open`
    */
   check(): void {
-    const input = build(this.#fixedConfig);
+    const input = this.build();
+    checkAgreement(this.task, input);
     const known = input.knownIdentity();
     if (known === null) this.open();
     else this.#checkIds(known, input.name);
+  }
+
+  /** The input by its config alone, unopened. */
+  build(): inputs.BaseInput {
+    return build(this.#fixedConfig);
   }
 
   /** Differences between the data and its record, returned once; undefined without any. */
@@ -87,6 +94,7 @@ export class ProgramDataset {
   #open(): inputs.InputSource {
     const { program } = this;
     const { jobLogDir } = this.options;
+    checkAgreement(this.task, this.build());
     const input = this.#openInput();
     const identity = inputs.recordedIdentity(input);
     this.#checkIds(identity, input.name);

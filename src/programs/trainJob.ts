@@ -12,6 +12,7 @@ import { EvalProgram, EvalTrainProgram } from './evalProgram.js';
 import { EvalSteps } from './evalStep.js';
 import { expectedEvalRuns } from './expectedRuns.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';
+import { checkClasses } from './inputAgreement.js';
 import { runToEnd } from './jobEnd.js';
 import { strayFailures } from './jobErrors.js';
 import { keepRecord, writeJobFiles } from './jobFiles.js';
@@ -116,6 +117,8 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
   const creating = TrainProgram.create(explained, task, state, input, (reading) => strays.during(reading));
   const [program] = await Promise.all([creating, beginning?.done]);
+  const evaluated = list.flatMap((each) => (each instanceof EvalProgram ? [each.dataset.build()] : []));
+  checkClasses({ indexLimits: program.executable.indexLimits() }, dataset.build(), evaluated);
   const machine = await machineOf(options, program.executable);
   if (restored !== undefined) {
     reporter.tell(...machineChanges(recordedMachine(restored.jobLogDir) ?? {}, machine));

@@ -76,6 +76,13 @@ export class Hangs extends Family {
   }
 }
 export class After extends Family {}
+export class Seeing extends Family {
+  override task() {
+    const task = super.task();
+    Object.assign(task.model.lmTpl, { modelType: 'bidirectional' });
+    return task;
+  }
+}
 `,
   'experiments/half.ts': `import { Family } from './base.js';
 export class First extends Family {}
@@ -123,6 +130,18 @@ test('every experiment has its own findings, whatever the others do', async () =
           path: 'datasets[1]',
           message:
             'lm/position_emb (TrainablePositionalEmbedding): a sequence of 64 tokens is longer than maxSeqLength 16.',
+        },
+      ]),
+      parameters: 3888,
+    },
+    'bad.Seeing': {
+      ...failed('bad.ts:60', 'datasets', [
+        {
+          level: 'trace',
+          path: 'task.model.lmTpl.modelType',
+          message: expect.stringMatching(
+            /^Input 'train' has labels that are the next tokens, .* \(MaskedLanguageModelFeatures\)\.$/,
+          ),
         },
       ]),
       parameters: 3888,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Configurable } from '../../hparams/index.js';
 import type { Batch, BatchSpecs } from '../batch.js';
 import { InputError } from '../inputErrors.js';
+import type { RowTraits } from '../inputSource.js';
 import type { Feature } from './feature.js';
 import { bestFit, nextFit, type Sized } from './packing.js';
 import { type Example, tokensOf } from './preprocessor.js';
@@ -47,6 +48,9 @@ export abstract class BaseFeatureConverter extends Configurable.with({
 
   /** The features that it reads, and whether a task must have them. */
   protected abstract readonly taskFeatures: Readonly<Record<string, 'required' | 'optional'>>;
+
+  /** What the labels of a row are; undefined where a row is more than one sequence. */
+  readonly labels: RowTraits['labels'];
 
   /** Specs of a batch. */
   abstract batchSpecs(batchSize: number, lengths: FeatureLengths['lengths']): BatchSpecs;

@@ -5,7 +5,7 @@ import { EXAMPLE_IDS, paddingOf } from '../batchRows.js';
 import { type DataIdentity, withRecorded } from '../dataIdentity.js';
 import { ExampleInput } from '../exampleInput.js';
 import { EndOfData, InputError } from '../inputErrors.js';
-import type { ExampleMetrics, IdVocabulary, InputState } from '../inputSource.js';
+import type { ExampleMetrics, IdVocabulary, InputState, RowTraits } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
 import { type PartStates, recordedParts } from '../recordedParts.js';
 import { savedPosition } from '../savedPosition.js';
@@ -144,6 +144,12 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     if (lanes === null) return { position: Math.max(...positions), ...identity };
     const joined = joinLanes(states.map((state) => lanesState(this.name, state, setting)));
     return { ...joined, ...identity } as unknown as InputState;
+  }
+
+  override rowTraits(): RowTraits {
+    const { labels, hp } = this.#converter;
+    if (labels === undefined) return {};
+    return { labels, isPadded: true, ...(hp.pack && { packedBy: 'featureConverter.pack' }) };
   }
 
   /** Encoders read the feature `inputs`; all else are ids of `targets`. */

@@ -13,6 +13,7 @@ import {
   unreadConstants,
 } from '../../experiment/index.js';
 import { type AnyConfig, build, type Config, validate } from '../../hparams/index.js';
+import { checkAgreement } from '../../programs/inputAgreement.js';
 import { trainingDataset } from '../../programs/programDataset.js';
 import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
 import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
@@ -214,7 +215,7 @@ export class Check {
   }
 
   /**
-   * Level trace: the training step and each dataset's evaluation have valid shapes. Nothing is computed or allocated.
+   * Level trace: settings of inputs and model agree, and the training step and each dataset's evaluation have valid shapes. Nothing is computed or allocated.
    */
   private trace(): void {
     const { configured, task } = this.known;
@@ -223,13 +224,16 @@ export class Check {
       task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }] as const),
     );
     const prngKey = { shape: [2], dtype: 'int32' } as const;
-    const training = build(trainingDataset(configured)).paddedBatchSpecs();
-    evalShape(trainStep(task), { params, batch: training, prngKey });
+    const training = build(trainingDataset(configured));
+    checkAgreement(task, training);
+    evalShape(trainStep(task), { params, batch: training.paddedBatchSpecs(), prngKey });
     const seen = new Set<string>();
     for (const [i, dataset] of configured.datasets.entries()) {
       if (dataset.isTraining) continue;
       try {
-        const batch = build(dataset).paddedBatchSpecs();
+        const input = build(dataset);
+        checkAgreement(task, input);
+        const batch = input.paddedBatchSpecs();
         const signature = JSON.stringify(batch);
         if (!seen.has(signature)) evalShape(evalStep(task), { params, batch });
         seen.add(signature);

@@ -1,0 +1,79 @@
+/** @file Agreement of an input's settings with the model's and with those of other inputs, compared before the first step. */
+import type { Executable } from '../compiler/index.js';
+import { ConfigError } from '../hparams/index.js';
+import type { BaseInput } from '../inputs/index.js';
+import { LanguageModel } from '../models/index.js';
+import type { SingleTask } from '../tasks/index.js';
+
+const LM = 'task.model.lmTpl';
+
+/** An error about a setting of the model. */
+const disagreement = (field: string, problem: string): ConfigError =>
+  new ConfigError(problem, { path: `${LM}.${field}` });
+
+/**
+ * Compares what an input says of its rows with the settings of a language model. Models of other classes say nothing of
+ * the rows that they read.
+ *
+ * @throws ConfigError that names both settings
+ */
+export function checkAgreement({ model }: SingleTask, input: BaseInput): void {
+  if (!(model instanceof LanguageModel)) return;
+  const { packedInput, modelType, usePaddings } = model.hp.lmTpl;
+  const { packedBy, labels, isPadded } = input.rowTraits();
+  const whose = `Input '${input.name}'`;
+  if (packedBy !== undefined && !packedInput)
+    throw disagreement(
+      'packedInput',
+      `${whose} packs several documents into a row (${packedBy} is true), and ${LM}.packedInput is false: documents ` +
+        `would attend to one another. Set ${LM}.packedInput to true, or the input's ${packedBy} to false.`,
+    );
+  if (modelType !== 'bidirectional') return;
+  if (labels === 'next tokens')
+    throw disagreement(
+      'modelType',
+      `${whose} has labels that are the next tokens, and ${LM}.modelType is 'bidirectional': every position would see ` +
+        `its label. Set ${LM}.modelType to 'causal', or give the input masked tokens (MaskedLanguageModelFeatures).`,
+    );
+  if (isPadded === true && !packedInput && !usePaddings)
+    throw disagreement(
+      'usePaddings',
+      `${whose} fills rows up with padding, and ${LM}.modelType is 'bidirectional' with usePaddings false: tokens would ` +
+        `attend to padding. Set ${LM}.usePaddings to true.`,
+    );
+}
+
+/**
+ * Compares the classes of training's labels with those that the compiled step knows, and with those of other datasets:
+ * ids of folders and of values follow from the data.
+ *
+ * @throws ConfigError for more classes than the model has, and for ids that mean other classes
+ */
+export function checkClasses(
+  { indexLimits }: { readonly indexLimits: ReturnType<Executable['indexLimits']> },
+  training: BaseInput,
+  others: readonly BaseInput[],
+): void {
+  for (const [input, { limit, what, where }] of indexLimits) {
+    const path = input.replace(/^(\d+\.)?batch\./, '');
+    const classes = training.classNamesFor(path);
+    if (classes === null) continue;
+    if (classes.length > limit)
+      throw new ConfigError(
+        `Input '${training.name}': '${path}' has ${classes.length} classes, and the model's are ${what}${where}. ` +
+          'Give the model as many classes as the input has.',
+      );
+    for (const other of others) checkNames(path, training, classes, other);
+  }
+}
+
+function checkNames(path: string, training: BaseInput, classes: readonly string[], other: BaseInput): void {
+  const names = other.classNamesFor(path);
+  const id = names?.findIndex((name, i) => name !== classes[i]) ?? -1;
+  if (id < 0) return;
+  const known = classes[id] === undefined ? 'no class' : `'${classes[id]}'`;
+  throw new ConfigError(
+    `Input '${other.name}': id ${id} of '${path}' is class '${names![id]}', and in training, input '${training.name}', it is ` +
+      `${known}: ids would mean other classes. Give both the same classes, in the same order.`,
+  );
+}
