@@ -15,6 +15,7 @@ import {
   oneHot,
   registerGradient,
   reshape,
+  scalar,
   stack,
   sum,
   type Tensor,
@@ -86,7 +87,7 @@ registerGradient({
   kernelName: 'Select',
   inputsToSave: ['condition'],
   gradFunc: (dy, [condition]) => {
-    const [gradient, none] = [dy as Tensor, zerosLike(dy as Tensor)];
+    const [gradient, none] = [dy as Tensor, scalar(0, (dy as Tensor).dtype)];
     return {
       condition: () => zerosLike(condition!),
       t: () => where(condition!, gradient, none),

@@ -127,9 +127,8 @@ export class BatchNorm extends BaseNormalization.with({
     const leading = inputs.shape.slice(0, -1);
     const kept = paddings ? tf.expandDims(unpadded(this, paddings, leading), -1) : null;
     const counted = this.#counted(inputs, kept);
-    const x = counted ? selected(inputs, counted) : inputs;
-    const [mean, variance] = this.moments(x, counted);
-    const normalized = tf.mul(tf.sub(x, mean), tf.rsqrt(tf.add(variance, epsilon)));
+    const [mean, variance] = this.moments(inputs, counted);
+    const normalized = tf.mul(countedOf(tf.sub(inputs, mean), counted), tf.rsqrt(tf.add(variance, epsilon)));
     const outputs = useMovingAvgInTraining
       ? normalized
       : tf.add(tf.mul(normalized, tf.add(this.theta.gamma, 1)), this.theta.beta);
@@ -158,9 +157,12 @@ export class BatchNorm extends BaseNormalization.with({
     const moving = (): [Tensor, Tensor] => [this.getVar('moving_mean'), this.getVar('moving_variance')];
     if (this.#isFixed) return moving();
     const count = keep && countOf(keep, inputs.shape.slice(0, -1));
-    const meanOf = (x: Tensor): Tensor => meanOver(x, keep, count);
-    const mean = meanOf(inputs);
-    const variance = meanOf(tf.square(tf.sub(inputs, mean)));
+    const axes = inputs.shape.slice(0, -1).map((_, axis) => axis);
+    /** Of elements that are 0 where they do not count. */
+    const meanOf = (x: Tensor): Tensor =>
+      count ? tf.div(tf.sum(x, axes), tf.maximum(count, 1)) : tf.mean(x, axes);
+    const mean = meanOf(countedOf(inputs, keep));
+    const variance = meanOf(tf.square(countedOf(tf.sub(inputs, mean), keep)));
     const move = (name: string, value: Tensor): void => {
       const before = this.getVar(name);
       const after = tf.add(tf.mul(before, decay), tf.mul(value, 1 - decay)) as Tensor;
@@ -178,9 +180,5 @@ function countOf(keep: Tensor, leading: readonly number[]): Tensor {
   return tf.sum(tf.broadcastTo(tf.cast(keep, 'float32'), [...leading, 1]));
 }
 
-/** Mean over all dimensions but the last, of the `count` elements for which `keep` [..., 1] holds; 0 where there are none. */
-function meanOver(x: Tensor, keep: Tensor | null, count: Tensor | null): Tensor {
-  const axes = x.shape.slice(0, -1).map((_, axis) => axis);
-  if (!keep || !count) return tf.mean(x, axes);
-  return tf.div(tf.sum(selected(x, keep), axes), tf.maximum(count, 1));
-}
+/** `x` where `keep` holds, 0 elsewhere; all of it for null. */
+const countedOf = (x: Tensor, keep: Tensor | null): Tensor => (keep ? selected(x, keep) : x);

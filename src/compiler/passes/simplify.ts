@@ -40,6 +40,15 @@ const batchOf = ({ shape }: Value): Shape => shape.slice(0, -2);
 const allRows = (value: Value, make: Make): Value =>
   reshaped(value, [sizeOf(value.shape.slice(0, -1)), value.shape.at(-1)!], make);
 
+const stretched = node('stretch', op(['Tile', 'BroadcastTo'], x));
+
+/** What was stretched along axes of size 1 alone; false for copies side by side. */
+function unstretched({ x, stretch }: { x: Value; stretch: Node }, make: Make): Value | false {
+  if (sizeOf(x.shape) === 1) return reshaped(x, [], make);
+  const shape = stretch.outputs[0]!.shape.slice(-x.shape.length);
+  return x.shape.every((size, axis) => size === 1 || size === shape[axis]) && x;
+}
+
 /** Rewrites that would change shape or dtype are rejected: `x + 0` is not x where broadcasting zeros enlarges it. */
 const RULES = [
   rule(op(UNCHANGING, x), ({ x }) => x),
@@ -47,11 +56,19 @@ const RULES = [
   rule(op(['Add', 'Sub'], x, 0), ({ x }) => x),
   rule(op(['Multiply', 'RealDiv'], x, 1), ({ x }) => x),
 
-  // A condition that is one value need not be broadcast.
-  rule(
-    op('Select', op(['Tile', 'BroadcastTo'], x), a, b),
-    ({ x, a, b }, make) => sizeOf(x.shape) === 1 && make('Select', [reshaped(x, [], make), a, b]),
-  ),
+  // A choice broadcasts its operands by itself, beside one of the full shape.
+  rule(op('Select', stretched, a, b), (found, make) => {
+    const cond = unstretched(found, make);
+    return cond && make('Select', [cond, found.a, found.b]);
+  }),
+  rule(op('Select', a, stretched, b), (found, make) => {
+    const chosen = unstretched(found, make);
+    return chosen && make('Select', [found.a, chosen, found.b]);
+  }),
+  rule(op('Select', a, b, stretched), (found, make) => {
+    const chosen = unstretched(found, make);
+    return chosen && make('Select', [found.a, found.b, chosen]);
+  }),
 
   // Views of views, and reductions that change only the shape.
   rule(op(VIEWS, op(VIEWS, x)), ({ x, out }, make) => reshaped(x, out.shape, make)),

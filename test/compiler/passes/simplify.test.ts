@@ -228,3 +228,20 @@ test('a scalar condition selects between whole tensors without broadcasting', ()
     }),
   ).toEqual(['Neg in0 -> #0', 'Select in1 in0 #0 -> #1', 'return #1']);
 });
+
+test('a choice broadcasts its operands by itself, beside one of the full shape; copies side by side stay', () => {
+  const tiled = (g: GraphBuilder, shape: number[], reps: number[], dtype: 'bool' | 'float32' = 'float32') =>
+    g.node('Tile', [g.input(shape, dtype)], { reps });
+  expect(
+    simplified((g, x) => g.node('Select', [tiled(g, [2, 1], [1, 3], 'bool'), x, tiled(g, [1, 3], [2, 1])])),
+  ).toEqual(['Select in1 in0 in2 -> #0', 'return #0']);
+  // Nothing else is as large as the result.
+  const none = simplified((g) =>
+    g.node('Select', [tiled(g, [2, 1], [1, 3], 'bool'), tiled(g, [2, 1], [1, 3]), g.input([1])]),
+  );
+  expect(none.filter((line) => line.startsWith('Tile'))).toHaveLength(1);
+  const copies = simplified((g, x) =>
+    g.node('Select', [g.input([4, 3], 'bool'), g.node('Tile', [x], { reps: [2, 1] }), g.input([4, 3])]),
+  );
+  expect(copies.filter((line) => line.startsWith('Tile'))).toHaveLength(1);
+});
