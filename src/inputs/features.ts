@@ -1,16 +1,17 @@
 /** @file Features: tensors made from the columns of a record. */
 import { z } from 'zod';
-import { sizeOf } from '../compiler/tensors.js';
 import { Configurable, didYouMean } from '../hparams/index.js';
+import { type FeatureDType, numberOf, numbersOf } from './featureValues.js';
 import { InputError } from './inputErrors.js';
 import type { IdVocabulary } from './inputSource.js';
 import type { RecordedState } from './recordedParts.js';
+import { shown } from './shown.js';
 import type { DataRecord } from './sources/recordTable.js';
 
 /** Shape of a record's value, without the batch, and its dtype. */
 export interface FeatureSpec {
   readonly shape: readonly number[];
-  readonly dtype: 'float32' | 'int32';
+  readonly dtype: FeatureDType;
 }
 
 /** Specs of a feature of several arrays, by their names: a batch has them as `<feature>.<name>`. */
@@ -53,7 +54,11 @@ export abstract class BaseFeature extends Configurable.with({}) {
   /** Learns from all records, those of training and validation. */
   fit(_records: Iterable<DataRecord>): void {}
 
-  /** The record's values, as many as the shape has elements. @throws InputError for what is missing or of another kind */
+  /**
+   * The record's values, as many as the shape has elements. Who reads them checks that they fit the dtype.
+   *
+   * @throws InputError for what is missing or of another kind
+   */
   abstract valuesOf(record: DataRecord): FeatureValues;
 }
 
@@ -64,11 +69,11 @@ export function cellOf(record: DataRecord, column: string): unknown {
   throw new InputError(`no column '${column}'.${didYouMean(column, names)} It has: ${names.join(', ')}.`);
 }
 
-const shown = (value: unknown): string => JSON.stringify(value)?.slice(0, 40) ?? String(value);
+const placeOf = (column: string): string => `column '${column}'`;
 
 const column = z.string().min(1);
 
-/** float32 numbers: [] of one column, [columns] of a list of columns. */
+/** float32 numbers, rounded where they must be: [] of one column, [columns] of a list of columns. */
 export class NumberFeature extends BaseFeature.with({
   columns: z
     .union([column, z.array(column).min(1)])
@@ -86,20 +91,24 @@ export class NumberFeature extends BaseFeature.with({
   }
 
   valuesOf(record: DataRecord): number[] {
-    const { columns, missing } = this.hp;
-    return [columns].flat().map((name) => {
-      const value = cellOf(record, name);
-      if (!isMissing(value)) return numberOf(value, name);
-      if (Object.hasOwn(missing, name)) return missing[name]!;
-      throw new InputError(
-        `column '${name}': expected a number, got ${shown(value)}. ` +
-          `For missing values, set the feature's 'missing', as in { ${JSON.stringify(name)}: 0 }`,
-      );
-    });
+    const { columns } = this.hp;
+    if (typeof columns === 'string') return [this.#numberIn(record, columns)];
+    return columns.map((name) => this.#numberIn(record, name));
+  }
+
+  #numberIn(record: DataRecord, name: string): number {
+    const value = cellOf(record, name);
+    if (!isMissing(value)) return numberOf(value, 'float32', placeOf, name);
+    const { missing } = this.hp;
+    if (Object.hasOwn(missing, name)) return missing[name]!;
+    throw new InputError(
+      `${placeOf(name)}: expected a number, got ${shown(value)}. ` +
+        `For missing values, set the feature's 'missing', as in { ${JSON.stringify(name)}: 0 }`,
+    );
   }
 }
 
-/** Numbers of an array that stands in one column, nested or flat, or a typed array: [...shape]. */
+/** Numbers of an array that stands in one column, nested as its shape or flat, or a typed array: [...shape]. */
 export class ArrayFeature extends BaseFeature.with({
   column,
   shape: z.array(z.int().positive()).min(1).describe("Shape of a record's array."),
@@ -110,33 +119,17 @@ export class ArrayFeature extends BaseFeature.with({
     return { shape, dtype };
   }
 
-  valuesOf(record: DataRecord): ArrayLike<number> {
-    const { column: name, shape } = this.hp;
-    const value = cellOf(record, name);
-    const flat = Array.isArray(value) ? value.flat(Number.POSITIVE_INFINITY) : value;
-    const isArray = Array.isArray(flat) || ArrayBuffer.isView(flat);
-    const { length } = flat as ArrayLike<unknown>;
-    if (isArray && length === sizeOf(shape))
-      return Array.from(flat as ArrayLike<unknown>, (x) => numberOf(x, name));
-    throw new InputError(
-      `column '${name}': expected an array of shape [${shape.join(', ')}], ` +
-        `got ${isArray ? `${length} number${length === 1 ? '' : 's'}` : shown(value)}`,
-    );
+  valuesOf(record: DataRecord): Float32Array | Int32Array {
+    const { column: name, shape, dtype } = this.hp;
+    return numbersOf(cellOf(record, name), shape, dtype, name);
   }
 }
 
 /** Whether a value of a table is missing: as empty text and null, and as pandas and R write it. */
 function isMissing(value: unknown): boolean {
-  const text = typeof value === 'string' ? value.trim() : value;
-  return ['', 'NA', 'NaN', null, undefined].includes(text as string) || Number.isNaN(text);
-}
-
-/** A number, or its text. */
-function numberOf(value: unknown, name: string): number {
-  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
-  if (typeof number === 'boolean' || typeof number === 'bigint') return Number(number);
-  if (typeof number === 'number' && Number.isFinite(number)) return number;
-  throw new InputError(`column '${name}': expected a number, got ${shown(value)}`);
+  if (typeof value === 'number') return Number.isNaN(value);
+  if (typeof value === 'string') return ['', 'NA', 'NaN'].includes(value.trim());
+  return value === null || value === undefined;
 }
 
 /** The id of a class, [] of int32: its place in the list of classes. */

@@ -5,6 +5,7 @@ import { instance } from '../hparams/index.js';
 import type { Batch, BatchSpecs } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import { BaseFeature, type FeatureSpec, type FeatureSpecs } from './features.js';
+import { checkedValues } from './featureValues.js';
 import { InputError } from './inputErrors.js';
 import { type DataRecord, recordOf } from './sources/recordTable.js';
 
@@ -63,26 +64,31 @@ export function writeRow(batch: Batch, b: number, row: Row): void {
     (arrayAt(batch, path).data as Float32Array | Int32Array).set(values, b * values.length);
 }
 
-/** A record's values of all features. @throws InputError with the record's place and the feature's name */
-export function rowOf(record: DataRecord, place: () => string, features: Features): Row {
-  const row: Record<string, ArrayLike<number>> = {};
-  for (const [name, feature] of Object.entries(features)) {
-    try {
-      const values = feature.valuesOf(record);
-      for (const [path, { shape }] of featureArrays({ [name]: feature })) {
-        const own = isValues(values) ? values : values[path.slice(name.length + 1)];
-        if (own?.length !== sizeOf(shape))
-          throw new InputError(
-            `array '${path}': expected ${sizeOf(shape)} values, as its spec() says; got ${own?.length ?? 'none'}`,
-          );
-        row[path] = own;
+/** Reads a record's values. */
+export type RowReader = (record: DataRecord, place: () => string) => Row;
+
+/** What reads the features of records. @throws InputError with the record's place and the feature's name */
+export function rowReader(features: Features): RowReader {
+  const readers = Object.entries(features).map(([name, feature]) => {
+    const arrays = featureArrays({ [name]: feature }).map(([path, { shape, dtype }]) => {
+      return { path, part: path.slice(name.length + 1), dtype, size: sizeOf(shape) };
+    });
+    return { name, feature, arrays };
+  });
+  return (record, place) => {
+    const row: Record<string, ArrayLike<number>> = {};
+    for (const { name, feature, arrays } of readers) {
+      try {
+        const values = feature.valuesOf(record);
+        for (const { path, part, dtype, size } of arrays)
+          row[path] = checkedValues(isValues(values) ? values : values[part], path, dtype, size);
+      } catch (error) {
+        if (!(error instanceof InputError)) throw error;
+        throw new InputError(`${place()}: feature '${name}', ${error.message}`, { cause: error });
       }
-    } catch (error) {
-      if (!(error instanceof InputError)) throw error;
-      throw new InputError(`${place()}: feature '${name}', ${error.message}`, { cause: error });
     }
-  }
-  return row;
+    return row;
+  };
 }
 
 const isValues = (values: ReturnType<BaseFeature['valuesOf']>): values is ArrayLike<number> =>
@@ -105,10 +111,11 @@ export function recordBatch(
   const columns = new Set(Object.values(wanted).flatMap(({ textColumn }) => textColumn ?? []));
   const [column] = columns;
   const batch = paddingOf(recordSpecs(wanted, records.length));
+  const read = rowReader(wanted);
   for (const [i, given] of records.entries()) {
     const place = () => `record ${first + i}`;
     const isText = typeof given === 'string' && columns.size === 1;
-    writeRow(batch, i, rowOf(isText ? { [column!]: given } : recordOf(given, place), place, wanted));
+    writeRow(batch, i, read(isText ? { [column!]: given } : recordOf(given, place), place));
   }
   return batch;
 }

@@ -18,7 +18,7 @@ import {
   features,
   recordBatch,
   recordSpecs,
-  rowOf,
+  rowReader,
   writeRow,
 } from './recordBatches.js';
 import { BaseRecordSource } from './sources/recordSources.js';
@@ -148,11 +148,12 @@ export class RecordInput extends ExampleInput.with({
       const values = newHostArray(spec.dtype, wanted.numItems * sizeOf(spec.shape)) as Column['values'];
       return [name, { spec, values }] as const;
     });
+    const read = rowReader(this.hp.features);
     const broken = new Map<number, unknown>();
     for (let row = 0; row < wanted.numItems; row++) {
       try {
         const i = wanted.item(row);
-        const found = rowOf(records.read(i), () => records.place(i), this.hp.features);
+        const found = read(records.read(i), () => records.place(i));
         for (const [name, { spec, values }] of columns) values.set(found[name]!, row * sizeOf(spec.shape));
       } catch (error) {
         if (this.hp.onError === 'fail' || !blamesExample(error)) throw error;

@@ -8,7 +8,15 @@ import { EndOfData, InputError } from './inputErrors.js';
 import type { IdVocabulary, InputState } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { drawBelow, streamKey } from './random.js';
-import { featureAt, features, type Row, recordBatch, recordSpecs, rowOf, writeRow } from './recordBatches.js';
+import {
+  featureAt,
+  features,
+  type Row,
+  recordBatch,
+  recordSpecs,
+  rowReader,
+  writeRow,
+} from './recordBatches.js';
 import { savedPosition } from './savedPosition.js';
 import { errorFields } from './skippedExamples.js';
 import { type DataRecord, recordOf } from './sources/recordTable.js';
@@ -159,12 +167,13 @@ export class StreamInput extends BaseInput.with({
   async *#epoch(): AsyncGenerator<Row> {
     const { records, features, split, onError } = this.hp;
     const isInSplit = streamSplit(this.hp);
+    const read = rowReader(features);
     let [i, count, inARow] = [0, 0, 0];
     try {
       for await (const record of records()) {
         if (isInSplit(i)) {
           const place = () => `record ${i}`;
-          const row = this.skipped.attempt(onError, () => rowOf(recordOf(record, place), place, features));
+          const row = this.skipped.attempt(onError, () => read(recordOf(record, place), place));
           if (row === undefined) this.skipped.check(++inARow);
           else {
             yield row;

@@ -4,6 +4,7 @@ import { ConfigError, instance } from '../hparams/index.js';
 import { BaseFeature, cellOf, type FeatureSpecs } from './features.js';
 import { InputError } from './inputErrors.js';
 import type { IdVocabulary } from './inputSource.js';
+import { shown } from './shown.js';
 import type { DataRecord } from './sources/recordTable.js';
 import { BaseTokenizer } from './vocabularies/baseTokenizer.js';
 import { ByteTokenizer } from './vocabularies/byteTokenizer.js';
@@ -71,8 +72,7 @@ export class TextFeature extends BaseFeature.with({
     const { column } = this.hp;
     const value = cellOf(record, column);
     if (typeof value === 'string') return value;
-    const shown = JSON.stringify(value)?.slice(0, 40) ?? String(value);
-    throw new InputError(`column '${column}': expected a text, got ${shown}`);
+    throw new InputError(`column '${column}': expected a text, got ${shown(value)}`);
   }
 
   /** The id at an end of the text, where it has one. @throws ConfigError where the tokenizer lacks it */

@@ -122,7 +122,9 @@ test('records that do not fit are told by their number', async () => {
   const where = "RecordInput 'input': record 1: feature 'x', column 'x': expected";
   expect(await error([1] as never)).toBe(`${where} an array of shape [2], got 1 number`);
   expect(await error('12' as never)).toBe(`${where} an array of shape [2], got "12"`);
-  expect(await error([1, 'a'] as never)).toBe(`${where} a number, got "a"`);
+  expect(await error([1, 'a'] as never)).toBe(
+    `${where.replace(': expected', ', [1]: expected')} a number, got "a"`,
+  );
   const id = inputOf({
     source: [{ y: 3 }],
     features: { y: ClassFeature.config({ column: 'y', classes: 3 }) },

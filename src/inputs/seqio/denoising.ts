@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { InputError } from '../inputErrors.js';
 import type { Feature } from './feature.js';
 import { iidNoiseMask, noiseCounts, randomSpansNoiseMask, withSentinels } from './noiseMasks.js';
-import { type Example, MapPreprocessor, type PreprocessContext, tokensOf } from './preprocessor.js';
+import { type Example, MapPreprocessor, type PreprocessContext, tokenId, tokensOf } from './preprocessor.js';
 import { uncounted } from './sequenceRows.js';
 
 const TARGETS = 'targets';
@@ -23,8 +23,7 @@ function targetsOf({ features }: PreprocessContext): Feature {
 export class SpanCorruption extends MapPreprocessor.with({
   noiseDensity: z.number().gt(0).lt(1).default(0.15).describe('Share of the tokens that are hidden.'),
   meanNoiseSpanLength: z.number().min(1).default(3).describe('Tokens of a hidden span, on average.'),
-  sentinelId: z
-    .int()
+  sentinelId: tokenId
     .positive()
     .nullable()
     .default(null)
@@ -82,12 +81,7 @@ export class PrefixLm extends MapPreprocessor {
  * stay. In the targets the others are negative, which gives them weight 0 in MaskedLanguageModelFeatures.
  */
 export class MaskTokens extends MapPreprocessor.with({
-  maskId: z
-    .int()
-    .min(0)
-    .nullable()
-    .default(null)
-    .describe('Id of the mask; null: the last one of the vocabulary.'),
+  maskId: tokenId.nullable().default(null).describe('Id of the mask; null: the last one of the vocabulary.'),
   noiseDensity: z.number().gt(0).lt(1).default(0.15).describe('Share of the tokens that are predicted.'),
   randomTokenProb: z
     .number()

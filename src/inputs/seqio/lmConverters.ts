@@ -4,6 +4,7 @@ import type { HostTensor } from '../../compiler/tensors.js';
 import { type Batch, type BatchSpecs, lmBatchSpecs, type PackedLmBatch } from '../batch.js';
 import { concatenate } from '../tokens.js';
 import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';
+import { tokenId } from './preprocessor.js';
 import { hasNegative, markSegment, targetId, writePredicted } from './sequenceRows.js';
 
 /** Base of the converters that make one sequence, with labels and weights, of an example. */
@@ -49,7 +50,7 @@ export class LanguageModelFeatures extends LabelledFeatureConverter.with({
     .describe(
       'Whether inputs have weight 0. null: ids below 0 have, of inputs and targets; their magnitudes are the ids.',
     ),
-  bosId: z.int().min(0).default(0).describe('Id before the first token.'),
+  bosId: tokenId.default(0).describe('Id before the first token.'),
 }) {
   protected override readonly taskFeatures = { inputs: 'optional', targets: 'required' } as const;
   override readonly labels = 'next tokens';

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { builds, Configurable, didYouMean } from '../../hparams/index.js';
 import { InputError } from '../inputErrors.js';
+import { shown } from '../shown.js';
 import type { DataRecord } from '../sources/recordTable.js';
 import type { ExampleDraws } from './exampleDraws.js';
 import type { Feature } from './feature.js';
@@ -104,13 +105,34 @@ export function valueAt(example: Example, name: string): unknown {
   );
 }
 
-/** The token ids of an example's feature. @throws InputError where it is missing or no list of integers */
+/** A token id that fits the arrays of a batch. */
+export const tokenId = z
+  .int()
+  .min(0)
+  .max(2 ** 31 - 1);
+
+/**
+ * The token ids of an example's feature, some of them marked as `uncounted` does.
+ *
+ * @throws InputError where it is missing or no list of integers, and for those that int32 does not hold
+ */
 export function tokensOf(example: Example, name: string): Int32Array {
   const value = valueAt(example, name);
   if (value instanceof Int32Array) return value;
   const isList = Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
-  if (isList && Array.prototype.every.call(value, Number.isInteger))
-    return Int32Array.from(value as number[]);
-  const shown = JSON.stringify(value)?.slice(0, 40);
-  throw new InputError(`'${name}': expected token ids, got ${shown}. Put Tokenize before what takes ids.`);
+  if (!isList)
+    throw new InputError(
+      `'${name}': expected token ids, got ${shown(value)}. Put Tokenize before what takes ids.`,
+    );
+  const given = value as ArrayLike<unknown>;
+  const ids = new Int32Array(given.length);
+  for (let i = 0; i < ids.length; i++) {
+    const id = given[i];
+    if (typeof id !== 'number' || id !== (id | 0))
+      throw new InputError(
+        `'${name}', position ${i}: expected a token id, an integer from -2147483648 to 2147483647, got ${shown(id)}.`,
+      );
+    ids[i] = id;
+  }
+  return ids;
 }

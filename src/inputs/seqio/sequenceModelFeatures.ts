@@ -1,7 +1,7 @@
 /** @file Converter for encoder-decoder models (Pax's SequenceModelFeatures). */
-import { z } from 'zod';
 import { type Batch, type BatchSpecs, lmBatchSpecs, type PackedLmBatch } from '../batch.js';
 import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';
+import { tokenId } from './preprocessor.js';
 import { encoderSpecs, markSegment, type SequenceArrays, writePredicted } from './sequenceRows.js';
 
 /**
@@ -9,7 +9,7 @@ import { encoderSpecs, markSegment, type SequenceArrays, writePredicted } from '
  * has the same number in both.
  */
 export class SequenceModelFeatures extends BaseFeatureConverter.with({
-  bosId: z.int().min(0).default(0).describe('Id before the first target.'),
+  bosId: tokenId.default(0).describe('Id before the first target.'),
 }) {
   protected override readonly taskFeatures = { inputs: 'required', targets: 'required' } as const;
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { DataFile } from '../dataIdentity.js';
 import { InputError } from '../inputErrors.js';
+import { shown } from '../shown.js';
 
 /** A record: values by the names of their columns. */
 export type DataRecord = Readonly<Record<string, unknown>>;
@@ -53,9 +54,7 @@ export function tableOf(records: Iterable<unknown>): RecordTable {
 /** A value that is a record. @throws InputError with its place for what is none */
 export function recordOf(value: unknown, place: () => string): DataRecord {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as DataRecord;
-  throw new InputError(
-    `${place()}: expected an object, { column: value, … }; got ${JSON.stringify(value)?.slice(0, 40)}`,
-  );
+  throw new InputError(`${place()}: expected an object, { column: value, … }; got ${shown(value)}`);
 }
 
 function digestOfRecords(records: readonly DataRecord[]): string {
