@@ -2,6 +2,7 @@
 import {
   CompressionType,
   type DataType,
+  type Field,
   setCompressionCodec,
   type Table,
   Type,
@@ -10,6 +11,7 @@ import {
 import { compressors } from 'hyparquet-compressors';
 import { InputError } from '../inputErrors.js';
 import { type Block, type ColumnFile, columnsIn, decoded, plainValue, type ValueKind } from './columnFile.js';
+import { millisecondsOf, scaled, type TimeUnit } from './decimals.js';
 import type { DataRecord } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
 
@@ -60,18 +62,83 @@ export function openArrow(file: WatchedFile, wanted: readonly string[] | null): 
       decoded(place(`the record batch from byte ${start} on`), () => {
         const before = messages.slice(1, m).filter(({ kind }) => kind === DICTIONARY);
         const parts = [schema, ...before, message].map(bytesOf);
-        return recordsOf(tableFromIPC(parts, { useBigInt: true, useMap: true }).select(names));
+        const exact = { useBigInt: true, useBigIntTimestamp: true, useDecimalInt: true };
+        return recordsOf(tableFromIPC(parts, { ...exact, useMap: true }).select(names));
       });
     return [{ numRecords, size: end - start, read }];
   });
-  return { file, format: 'Arrow 1', columns, blocks };
+  return { file, format: 'Arrow 2', columns, blocks };
 }
 
 function recordsOf(table: Table): DataRecord[] {
-  const columns = table.names.map((name) => [String(name), table.getChild(name)] as const);
+  const columns = table.names.map((name) => {
+    const column = table.getChild(name);
+    return [String(name), column, converterOf(column.type as DataType)] as const;
+  });
   return Array.from({ length: table.numRows }, (_, i) =>
-    Object.fromEntries(columns.map(([name, column]) => [name, plainValue(column.at(i))])),
+    Object.fromEntries(columns.map(([name, column, convert]) => [name, convert(column.at(i))])),
   );
+}
+
+type Convert = (value: unknown) => unknown;
+
+const UNITS: readonly TimeUnit[] = ['seconds', 'milliseconds', 'microseconds', 'nanoseconds'];
+
+/** What makes a record's value of one that the library gives: `plainValue`, but for what these types are made of. */
+function converterOf(type: DataType): Convert {
+  const convert = valueConverter(type);
+  return (value) => (value === null || value === undefined ? null : convert(value));
+}
+
+function valueConverter(type: DataType): Convert {
+  switch (type.typeId) {
+    case Type.Decimal:
+      return (value) => scaled(value as bigint, type.scale);
+    case Type.Timestamp:
+    case Type.Time:
+    case Type.Duration:
+      return millisecondsOf(UNITS[type.unit]!) as Convert;
+    case Type.Dictionary:
+      return converterOf(type.dictionary);
+    case Type.RunEndEncoded:
+      return converterOf(type.children[1].type);
+    case Type.List:
+    case Type.LargeList:
+    case Type.ListView:
+    case Type.LargeListView:
+    case Type.FixedSizeList: {
+      const convert = converterOf(type.children[0]!.type);
+      return (value) => Array.from(value as ArrayLike<unknown>, convert);
+    }
+    case Type.Struct: {
+      const fields = type.children.map((field) => [field.name, converterOf(field.type)] as const);
+      return (value) =>
+        Object.fromEntries(
+          fields.map(([name, convert]) => [name, convert((value as Record<string, unknown>)[name])]),
+        );
+    }
+    case Type.Map: {
+      const [, item] = (type.children[0]!.type as { readonly children: readonly Field[] }).children;
+      const convert = converterOf(item!.type);
+      return (value) =>
+        Object.fromEntries(
+          [...(value as Map<unknown, unknown>)].map(([key, v]) => [String(key), convert(v)]),
+        );
+    }
+    case Type.Union:
+      if (hasScaled(type))
+        throw new Error('it has a union with decimals or times. Store them in columns of their own');
+      return plainValue;
+    default:
+      return plainValue;
+  }
+}
+
+/** Whether there are decimals or times in a type. */
+function hasScaled(type: DataType): boolean {
+  const scaledTypes: readonly number[] = [Type.Decimal, Type.Timestamp, Type.Time, Type.Duration];
+  const children = (type as { readonly children?: readonly Field[] }).children ?? [];
+  return scaledTypes.includes(type.typeId) || children.some((field) => hasScaled(field.type));
 }
 
 /** The messages of a file up to its end or its mark of the end. @throws InputError for one that is cut off */

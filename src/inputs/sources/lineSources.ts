@@ -1,6 +1,7 @@
 /** @file Sources whose records are lines: text and JSON Lines, read where they are. */
 import type { CorpusFile } from '../corpusFiles.js';
 import { InputError } from '../inputErrors.js';
+import { parseJson } from './jsonText.js';
 import { lineTable } from './lineTable.js';
 import { BaseFileSource } from './recordSources.js';
 import { type DataRecord, type RecordTable, recordOf } from './recordTable.js';
@@ -12,7 +13,10 @@ export class TextLinesSource extends BaseFileSource.with({}) {
   }
 }
 
-/** Objects of JSON Lines files, one a line, read when they are needed. Blank lines are left out. */
+/**
+ * Objects of JSON Lines files, one a line, read when they are needed. Blank lines are left out. Integers beyond 2^53 are
+ * bigints.
+ */
 export class JsonLinesSource extends BaseFileSource.with({}) {
   protected override openFiles(files: readonly CorpusFile[]): RecordTable {
     return lineTable(files, true, objectOf);
@@ -22,7 +26,7 @@ export class JsonLinesSource extends BaseFileSource.with({}) {
 function objectOf(line: string, place: () => string): DataRecord {
   let value: unknown;
   try {
-    value = JSON.parse(line);
+    value = parseJson(line);
   } catch (error) {
     throw new InputError(`${place()}: not JSON: ${(error as Error).message}`, { cause: error });
   }

@@ -14,10 +14,13 @@ import { getTreePath, isListLike, isMapLike } from 'hyparquet/src/schema.js';
 import { compressors } from 'hyparquet-compressors';
 import { FileError, InputError } from '../inputErrors.js';
 import { type Block, type ColumnFile, columnsIn, decoded, plainValue, type ValueKind } from './columnFile.js';
+import { millisecondsOf, scaled, type TimeUnit } from './decimals.js';
+import { parseJson } from './jsonText.js';
 import type { DataRecord } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
 
 type RowGroup = FileMetaData['row_groups'][number];
+type SchemaElement = SchemaTree['element'];
 
 /** Bytes of the footer's length and of the magic behind it. */
 const TAIL_BYTES = 8;
@@ -32,14 +35,15 @@ const decompressors: typeof compressors = Object.fromEntries(
   ]),
 );
 
-/** Times are numbers of milliseconds, and text must be UTF-8. */
+/** Times are milliseconds, and text must be UTF-8. */
 const parsers: ParquetParsers = {
   ...DEFAULT_PARSERS,
-  timestampFromMilliseconds: Number,
-  timestampFromMicroseconds: (micros: bigint) => Number(micros) / 1e3,
-  timestampFromNanoseconds: (nanos: bigint) => Number(nanos / 1000n) / 1e3,
+  timestampFromMilliseconds: millisecondsOf('milliseconds'),
+  timestampFromMicroseconds: millisecondsOf('microseconds'),
+  timestampFromNanoseconds: millisecondsOf('nanoseconds'),
   dateFromDays: (days: number) => days * 86_400_000,
   stringFromBytes: (bytes: Uint8Array) => bytes && decoder.decode(bytes),
+  jsonFromBytes: (bytes: Uint8Array) => bytes && parseJson(decoder.decode(bytes)),
 };
 
 /** Reads a file's footer. */
@@ -57,7 +61,7 @@ export function openParquet(file: WatchedFile, wanted: readonly string[] | null)
     };
   });
   const kinds = [...columns].map(([name, column]) => [name, kindOf(column)] as const);
-  return { file, format: 'Parquet 1', columns: new Map(kinds), blocks };
+  return { file, format: 'Parquet 2', columns: new Map(kinds), blocks };
 }
 
 function footerOf(file: WatchedFile): FileMetaData {
@@ -110,7 +114,7 @@ function columnOf(
   tree: SchemaTree,
   column: SchemaTree,
 ): ArrayLike<unknown> {
-  const { name, scale = 0 } = column.element;
+  const { name } = column.element;
   const parts = new Map<string, ArrayLike<unknown>>();
   for (const { meta_data: chunk } of group.columns) {
     if (chunk === undefined || chunk.path_in_schema[0] !== name) continue;
@@ -123,28 +127,74 @@ function columnOf(
     const bytes = file.read(start, end);
     const schemaPath = getTreePath(tree, chunk.path_in_schema);
     const rows = Number(group.num_rows);
+    const { element, convert } = leafOf(schemaPath.at(-1)!.element);
     const { data } = readColumn(
       { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length), offset: 0 },
       { groupStart: 0, selectStart: 0, selectEnd: rows, groupRows: rows },
       {
         ...chunk,
         pathInSchema: chunk.path_in_schema,
-        element: schemaPath.at(-1)!.element,
+        element,
         schemaPath,
         parsers,
         compressors: decompressors,
         utf8: false,
       },
     );
-    parts.set(chunk.path_in_schema.join('.'), flatten(data));
+    const values = flatten(data);
+    const converted =
+      convert === undefined ? values : Array.from(values, (value) => mapLeaves(value, convert));
+    parts.set(chunk.path_in_schema.join('.'), converted);
   }
   if (column.children.length > 0) assembleNested(parts as never, column, parsers);
-  const values = parts.get(name) ?? [];
-  // The library multiplies by a power of ten, which is not exact.
-  const isDecimal = column.element.converted_type === 'DECIMAL' && scale > 0;
-  return isDecimal
-    ? Array.from(values, (value) => (typeof value === 'number' ? Number(value.toFixed(scale)) : value))
-    : values;
+  return parts.get(name) ?? [];
+}
+
+/** A leaf of the schema as the library reads it, and what remains to be done to its values. */
+interface Leaf {
+  readonly element: SchemaElement;
+  readonly convert?: (value: never) => unknown;
+}
+
+/**
+ * The library gives decimals as products with a power of ten, which are not exact, and times in their units; and it does not
+ * know dates and JSON where the file has the newer of two ways alone to say so.
+ */
+function leafOf(element: SchemaElement): Leaf {
+  const { logical_type: logical, converted_type: old, ...rest } = element;
+  if (logical?.type === 'DECIMAL' || old === 'DECIMAL') {
+    const scale = (logical?.type === 'DECIMAL' ? logical.scale : element.scale) ?? 0;
+    return {
+      element: rest,
+      convert: (value: Uint8Array | bigint | number) => scaled(integerOf(value), scale),
+    };
+  }
+  const unit = logical?.type === 'TIME' ? TIME_UNITS[logical.unit] : TIME_UNITS[old ?? ''];
+  if (unit !== undefined) return { element: rest, convert: millisecondsOf(unit) };
+  if (logical?.type === 'DATE' || logical?.type === 'JSON')
+    return { element: { ...element, converted_type: logical.type } };
+  return { element };
+}
+
+const TIME_UNITS: Readonly<Record<string, TimeUnit>> = {
+  MILLIS: 'milliseconds',
+  MICROS: 'microseconds',
+  NANOS: 'nanoseconds',
+  TIME_MILLIS: 'milliseconds',
+  TIME_MICROS: 'microseconds',
+};
+
+/** An integer of 32 or 64 bits, or of bytes in two's complement, the high one first. */
+function integerOf(value: Uint8Array | bigint | number): bigint | number {
+  if (!(value instanceof Uint8Array)) return value;
+  if (value.length === 0) return 0;
+  return BigInt.asIntN(8 * value.length, BigInt(`0x${Buffer.from(value).toString('hex')}`));
+}
+
+/** Values of nested lists, of which null is missing. */
+function mapLeaves(value: unknown, convert: (value: never) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((inner) => mapLeaves(inner, convert));
+  return value === null || value === undefined ? null : convert(value as never);
 }
 
 function kindOf(column: SchemaTree): ValueKind {

@@ -74,6 +74,42 @@ test.each<[string, Source]>([
   },
 );
 
+test.each<[string, Source, object]>([
+  ['pyarrow-units.parquet', ParquetSource, {}],
+  // Parquet has no type for them.
+  ['pyarrow-units.arrow', ArrowSource, { span: [1.5, null, -0.001] }],
+])(
+  '%s: times of all units in milliseconds, and decimals and integers with all digits',
+  (name, Source, more) => {
+    const table = open(Source, [join(project, '../columns', name)]);
+    const columns = {
+      s: [86_399_000, null, 0],
+      ms: [86_399_999, null, 1],
+      us: [86_399_999.999, null, 0.001],
+      ns: [86_399_999.999999, null, 0.001],
+      clocks: [[1.5, null], null, []],
+      at_s: [-1000, null, 253_402_300_800_000],
+      at_us: [36_028_797_018_963.969, null, -1.5],
+      at_ns: ['1704067200123.456789', null, 1_704_067_200_123.456],
+      day: [-86_400_000, null, 86_400_000],
+      cents: [1.1, null, -0.07],
+      long: ['123456789012345678.12345678901234567891', null, 0.3],
+      whole: [10n ** 75n + 1n, null, 7],
+      owed: [{ d: [0.3, null] }, null, { d: [] }],
+      u64: [2n ** 64n - 1n, null, 2n ** 53n],
+      u32: [2 ** 32 - 1, null, 0],
+      f16: [65504, null, 2 ** -24],
+      u8s: [[255, 0], null, []],
+      ...more,
+    };
+    for (const [i, record] of all(table).entries())
+      expect(record).toEqual(
+        Object.fromEntries(Object.entries(columns).map(([column, values]) => [column, values[i]])),
+      );
+    table.close();
+  },
+);
+
 test('any rows come back, in any order of reading, from several files with groups of any size', () => {
   const row = fc.record({
     x: fc.double({ noNaN: true, noInteger: true }),
