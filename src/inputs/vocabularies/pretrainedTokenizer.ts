@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { readFiles, resolveFiles, type SourceFile } from '../corpusFiles.js';
-import { InputError } from '../inputErrors.js';
+import { InputError, placed } from '../inputErrors.js';
 import type { JsonValue } from '../jsonValue.js';
 import type { TokenArray } from '../tokens.js';
 import { BaseTokenizer, checkIds } from './baseTokenizer.js';
@@ -25,7 +25,7 @@ interface Loaded {
 /**
  * A tokenizer in Hugging Face's format: BPE, Unigram, WordPiece, as `luthier tokenizer train` or another program wrote it.
  * Special tokens in a text become their ids, unless `specialTokensAsText` is set; none are added. Byte-level BPE with GPT-2's words takes any bytes; other
- * models are encoded by @huggingface/tokenizers, and may have no way back to the exact text.
+ * models are encoded by the Rust library `tokenizers`, and may have no way back to the exact text.
  */
 export class PretrainedTokenizer extends BaseTokenizer.with({
   file: z.string().min(1).describe("Path of a tokenizer.json, or a 'pkg:<package>/<path>' spec."),
@@ -91,11 +91,13 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
   }
 
   override encode(text: string): Int32Array {
-    return this.#load().model.encode(text);
+    const { model } = this.#load();
+    return this.#placed(() => model.encode(text));
   }
 
   override encodeFile(file: SourceFile): TokenArray {
-    const ids = this.#load().model.encodeFile(file);
+    const { model } = this.#load();
+    const ids = this.#placed(() => model.encodeFile(file));
     return this.vocabSize <= 1 << 16 ? Uint16Array.from(ids) : ids;
   }
 
@@ -116,6 +118,10 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
       },
       rest: () => decoder.rest(),
     };
+  }
+
+  #placed<T>(make: () => T): T {
+    return placed(() => `PretrainedTokenizer: ${this.hp.file}`, make);
   }
 
   #check(ids: ArrayLike<number>): void {
@@ -165,9 +171,8 @@ function modelOf(
   document: TokenizerDocument,
   { file, specialTokensAsText }: PretrainedTokenizer['hp'],
 ): TextModel {
-  try {
-    return textModel(document, specialTokensAsText);
-  } catch (cause) {
-    throw new InputError(`${file}: its model cannot be used: ${(cause as Error).message}`, { cause });
-  }
+  return placed(
+    () => file,
+    () => textModel(document, specialTokensAsText),
+  );
 }

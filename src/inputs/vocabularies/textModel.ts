@@ -1,13 +1,14 @@
 /** @file Text models: what encodes and decodes by a tokenizer.json. */
-import { createRequire } from 'node:module';
-import type { Tokenizer } from '@huggingface/tokenizers';
 import type { SourceFile } from '../corpusFiles.js';
 import { ByteLevelBpe } from './byteLevelBpe.js';
 import { byteLevelVocabulary } from './byteLevelVocabulary.js';
 import { decodeUtf8 } from './characters.js';
-import { mendedDocument, withoutSpecialTokens } from './mendedDocument.js';
+import { withoutSpecialTokens } from './hiddenTokens.js';
+import { RustTokenizer } from './rustTokenizer.js';
 import { type TokenDecoder, WindowDecoder } from './tokenDecoders.js';
 import type { TokenizerDocument } from './tokenizerJson.js';
+import { checkAddedIds, checkedModel, idsOf, type TokenizerModel } from './tokenizerModel.js';
+import { checkedPart, type PartKind } from './tokenizerParts.js';
 
 /** Encodes texts and decodes known ids. */
 export interface TextModel {
@@ -32,26 +33,18 @@ function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefi
   };
 }
 
-/** A document in the hands of Hugging Face's library, which knows all models. */
-function anyModel(document: TokenizerDocument, specialTokensAsText: boolean): TextModel {
-  // Most runs don't need it.
-  const library = createRequire(import.meta.url)('@huggingface/tokenizers') as {
-    Tokenizer: new (document: object, config: object) => Tokenizer;
-  };
-  const mended = mendedDocument(document);
-  const tokenizer = new library.Tokenizer(mended, {});
-  const encoder = specialTokensAsText ? new library.Tokenizer(withoutSpecialTokens(mended), {}) : tokenizer;
-  const encode = (text: string): Int32Array =>
-    text === ''
-      ? new Int32Array()
-      : Int32Array.from(
-          encoder.encode(text.replace(/\p{Surrogate}/gu, '\uFFFD'), { add_special_tokens: false }).ids,
-        );
-  const options = { skip_special_tokens: false, clean_up_tokenization_spaces: false };
-  const decode = (ids: ArrayLike<number>): string =>
-    ids.length === 0 ? '' : tokenizer.decode(Array.from(ids), options);
+/** A document in the hands of the Rust library, which knows all models. */
+function rustModel(document: TokenizerDocument, specialTokensAsText: boolean): TextModel {
+  const tokenizer = new RustTokenizer(JSON.stringify(document));
+  const encoder = specialTokensAsText
+    ? new RustTokenizer(JSON.stringify(withoutSpecialTokens(document)))
+    : tokenizer;
+  const encode = (text: string): Int32Array => encoder.encode(text.replace(/\p{Surrogate}/gu, '\uFFFD'));
+  const decode = (ids: ArrayLike<number>): string => (ids.length === 0 ? '' : tokenizer.decode(ids));
+  const ids = [...idsOf(document.model as object as TokenizerModel)];
+  const added = document.added_tokens.map(({ id, content }) => [id, content] as const);
   return {
-    tokens: new Map([...tokenizer.get_vocab(true)].map(([token, id]) => [id, token])),
+    tokens: new Map([...ids.map(([token, id]) => [id, token] as const), ...added]),
     encode,
     encodeFile: (file) => encode(decodeUtf8(file)),
     decode,
@@ -60,12 +53,27 @@ function anyModel(document: TokenizerDocument, specialTokensAsText: boolean): Te
 }
 
 /**
- * The model of a document: our own for byte-level BPE, else Hugging Face's.
+ * The model of a document: our own for byte-level BPE, else the Rust library's.
  *
  * @param specialTokensAsText whether special tokens in a text are encoded as its other characters.
+ * @throws InputError for parts that do not fit, with their place and what does
  */
-export function textModel(document: TokenizerDocument, specialTokensAsText: boolean): TextModel {
+export function textModel(given: TokenizerDocument, specialTokensAsText: boolean): TextModel {
+  const document = checkedDocument(given);
   const vocabulary = byteLevelVocabulary(document, specialTokensAsText);
-  if (vocabulary === undefined) return anyModel(document, specialTokensAsText);
+  if (vocabulary === undefined) return rustModel(document, specialTokensAsText);
   return byteLevelModel(new ByteLevelBpe(vocabulary), vocabulary.tokens);
+}
+
+/** A document whose parts have all their fields. The lengths that it asks for are the reader's to choose. */
+function checkedDocument(document: TokenizerDocument): TokenizerDocument {
+  const { normalizer, pre_tokenizer, post_processor, decoder, added_tokens } = document;
+  const model = checkedModel(document.model);
+  checkAddedIds(added_tokens, idsOf(model));
+  const parts = { normalizer, pre_tokenizer, post_processor, decoder };
+  const checked = Object.entries(parts).map(([kind, part]) => [
+    kind,
+    checkedPart(kind as PartKind, part, kind),
+  ]);
+  return { ...document, ...Object.fromEntries(checked), model, truncation: null, padding: null };
 }

@@ -19,7 +19,7 @@ const directory = corpusDirectory({ 'tokenizer.json': contents, 'a.txt': prose }
 const file = join(directory, 'tokenizer.json');
 const open = (values: object = {}) => build(PretrainedTokenizer.config({ file, ...values }));
 
-/** A vocabulary of another kind, which the library of Hugging Face reads. */
+/** A vocabulary of another kind, which the Rust library of Hugging Face reads. */
 const unigram = JSON.stringify({
   version: '1.0',
   added_tokens: [{ id: 0, content: '<unk>', special: true }],
@@ -150,7 +150,7 @@ test('special tokens as text in other models, whose vocabularies have them as pi
   expect(wordPiece.decode([1, 3])).toContain('[SEP]');
 });
 
-test('other models are read by the library of Hugging Face', () => {
+test('other models are read by the Rust library of Hugging Face', () => {
   const tokenizer = open({ contents: unigram });
   expect(tokenizer.vocabSize).toBe(8);
   expect(tokenizer.unkId).toBe(0);
@@ -199,7 +199,7 @@ test('what is no tokenizer.json, and ids that it has not', () => {
   );
   expect(() => open({ contents: '{"model": 1}' }).vocabSize).toThrow('expected object, received number');
   expect(() => open({ contents: '{"model": {"type": "Magic"}}' }).vocabSize).toThrow(
-    `${file}: its model cannot be used: `,
+    `${file}: model: type 'Magic' is not known. The types are: BPE, WordPiece, WordLevel, Unigram.`,
   );
   expect(() => open().decode([320])).toThrow(
     'PretrainedTokenizer: id 320 at position 0 is not an integer from 0 to 319.',

@@ -1,0 +1,64 @@
+/** @file RustTokenizer: a tokenizer of the Rust library `tokenizers`, asked and waited for. */
+import { extname } from 'node:path';
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
+import { startWorker } from '../../workers/index.js';
+import { InputError } from '../inputErrors.js';
+import type { RustAnswer, RustRequest, RustWorkerData } from './rustWorker.js';
+
+/** Milliseconds that loading a tokenizer may take, with the start of the thread. */
+const LOADING_MS = 300_000;
+
+type Ask = (request: RustRequest, limit?: number) => Int32Array | string | null;
+
+let asking: Ask | undefined;
+let handles = 0;
+
+/** Starts the thread that all tokenizers of this one share; it does not keep the process. */
+function startThread(): Ask {
+  const { port1: port, port2: theirs } = new MessageChannel();
+  const signal = new Int32Array(new SharedArrayBuffer(4));
+  const workerData: RustWorkerData = { port: theirs, signal };
+  const url = new URL(`./rustWorker${extname(import.meta.url)}`, import.meta.url);
+  const worker = startWorker(url, { workerData, transferList: [theirs], name: 'tokenizers' });
+  worker.unref();
+  return (request, limit) => {
+    Atomics.store(signal, 0, 0);
+    port.postMessage(request);
+    if (request.type === 'forget') return null;
+    // A wait may also end by the notice of the answer before, which is on its way when that is seen.
+    while (Atomics.load(signal, 0) === 0)
+      if (Atomics.wait(signal, 0, 0, limit) === 'timed-out')
+        throw new InputError(
+          `the thread of the library 'tokenizers' has not answered for ${LOADING_MS / 1000} s`,
+        );
+    const told = receiveMessageOnPort(port)!.message as RustAnswer;
+    if ('error' in told) throw new InputError(told.error);
+    return told.value;
+  };
+}
+
+const forgotten = new FinalizationRegistry<number>((handle) => asking!({ type: 'forget', handle }));
+
+/** Encodes and decodes as a tokenizer.json says. */
+export class RustTokenizer {
+  readonly #handle = handles++;
+  readonly #ask: Ask;
+
+  /** @param contents the document @throws InputError with the library's message */
+  constructor(contents: string) {
+    asking ??= startThread();
+    this.#ask = asking;
+    this.#ask({ type: 'load', handle: this.#handle, contents }, LOADING_MS);
+    forgotten.register(this, this.#handle);
+  }
+
+  /** The ids of a text, which are not added to. @throws InputError for a text that the model has no ids for */
+  encode(text: string): Int32Array {
+    return this.#ask({ type: 'encode', handle: this.#handle, text }) as Int32Array;
+  }
+
+  /** The text of known ids, special tokens included. */
+  decode(ids: ArrayLike<number>): string {
+    return this.#ask({ type: 'decode', handle: this.#handle, ids: Array.from(ids) }) as string;
+  }
+}

@@ -1,0 +1,135 @@
+/** @file Model and added tokens of a tokenizer.json, as the Rust library `tokenizers` has them. */
+import { z } from 'zod';
+import { didYouMean } from '../../hparams/index.js';
+import { InputError } from '../inputErrors.js';
+import { checkedFields } from './tokenizerParts.js';
+
+const text = z.string();
+const optional = text.nullable().default(null);
+const flag = z.boolean().default(false);
+const MOST_ID = 2 ** 31 - 1;
+
+const isId = (id: unknown): boolean =>
+  Number.isInteger(id) && (id as number) >= 0 && (id as number) <= MOST_ID;
+
+/** Ids by token. Vocabularies are large: they are looked through, and not copied. */
+const ids = z.custom<Readonly<Record<string, number>>>(
+  (given) =>
+    typeof given === 'object' && given !== null && !Array.isArray(given) && Object.values(given).every(isId),
+  'expected an object of ids by token',
+);
+const merge = z.union([text, z.tuple([text, text])]);
+const isScored = (piece: unknown): boolean =>
+  Array.isArray(piece) && typeof piece[0] === 'string' && Number.isFinite(piece[1]);
+const pieces = z.custom<readonly (readonly [string, number])[]>(
+  (given) => Array.isArray(given) && given.length > 0 && given.every(isScored),
+  'expected a list of pieces, each with its score',
+);
+
+const models = {
+  BPE: z.looseObject({
+    dropout: z
+      .union([z.null(), z.literal(0)], 'expected null: ids that are drawn anew each time are not supported')
+      .default(null),
+    ...{ unk_token: optional, continuing_subword_prefix: optional, end_of_word_suffix: optional },
+    ...{ fuse_unk: flag, byte_fallback: flag, ignore_merges: flag },
+    vocab: ids,
+    merges: z.array(merge),
+  }),
+  WordPiece: z.looseObject({
+    ...{ unk_token: text.default('[UNK]'), continuing_subword_prefix: text.default('##') },
+    max_input_chars_per_word: z.int().nonnegative().default(100),
+    vocab: ids,
+  }),
+  WordLevel: z.looseObject({ unk_token: text.default('<unk>'), vocab: ids }),
+  Unigram: z.looseObject({
+    unk_id: z.int().nonnegative().nullable().default(null),
+    byte_fallback: flag,
+    vocab: pieces,
+  }),
+};
+
+/** The model's kind, where a document of old leaves it out. */
+function typeOf(model: object): string {
+  if ('type' in model && typeof model.type === 'string') return model.type;
+  if ('merges' in model) return 'BPE';
+  if ('vocab' in model && Array.isArray(model.vocab)) return 'Unigram';
+  return 'continuing_subword_prefix' in model ? 'WordPiece' : 'WordLevel';
+}
+
+/** Both tokens of a merge, and the token that they become. */
+export function mergeOf(merge: string | readonly [string, string], prefix: string | null): readonly string[] {
+  const [left = '', right = '', ...more] = typeof merge === 'string' ? merge.split(' ') : merge;
+  return [left, right, left + right.slice(prefix?.length ?? 0), ...more];
+}
+
+/** What lacks of a merge would end the library's process. */
+function checkMerges(
+  { vocab, merges, continuing_subword_prefix: prefix }: z.output<typeof models.BPE>,
+  path: string,
+): void {
+  for (const [i, merge] of merges.entries()) {
+    const tokens = mergeOf(merge, prefix);
+    const told = `${path}.merges.${i} ${JSON.stringify(merge)}`;
+    if (tokens.length > 3 || tokens.includes('')) throw new InputError(`${told}: expected two tokens.`);
+    if (!tokens[1]!.startsWith(prefix ?? ''))
+      throw new InputError(
+        `${told}: the second token does not begin with continuing_subword_prefix '${prefix}'.`,
+      );
+    const unknown = tokens.find((token) => !Object.hasOwn(vocab, token));
+    if (unknown !== undefined) throw new InputError(`${told}: '${unknown}' is not in the vocabulary.`);
+  }
+}
+
+/** A model with its defaults. @throws InputError for an unknown type, and for fields that do not fit */
+export function checkedModel(given: object): Readonly<Record<string, unknown>> & TokenizerModel {
+  const type = typeOf(given);
+  if (!Object.hasOwn(models, type)) {
+    const names = Object.keys(models);
+    throw new InputError(
+      `model: type '${type}' is not known.${didYouMean(type, names)} The types are: ${names.join(', ')}.`,
+    );
+  }
+  const path = `model (${type})`;
+  if (type === 'BPE') checkMerges(checkedFields(models.BPE, given, path), path);
+  const model = checkedFields<object>(models[type as keyof typeof models], given, path);
+  return { ...model, type } as Readonly<Record<string, unknown>> & TokenizerModel;
+}
+
+/** A model's vocabulary: ids by token, or pieces whose ids are their places. */
+export interface TokenizerModel {
+  readonly type: string;
+  readonly vocab: Readonly<Record<string, number>> | readonly (readonly [string, number])[];
+}
+
+/** Ids of a model's tokens. */
+export function idsOf({ vocab }: TokenizerModel): Map<string, number> {
+  return new Map(
+    Array.isArray(vocab)
+      ? vocab.map(([piece]: readonly [string, number], id: number) => [piece, id])
+      : Object.entries(vocab as Readonly<Record<string, number>>),
+  );
+}
+
+/**
+ * Checks that added tokens have the ids that the library gives them whatever the file says: those of the model's
+ * vocabulary, and the next ones behind it.
+ *
+ * @throws InputError for the first that has another
+ */
+export function checkAddedIds(
+  added: readonly { readonly id: number; readonly content: string }[],
+  ids: ReadonlyMap<string, number>,
+): void {
+  const [size, known] = [ids.size, new Map<string, number>()];
+  let largest = -1;
+  for (const { id, content } of added) {
+    const given = known.get(content) ?? ids.get(content) ?? Math.max(size, largest + 1);
+    known.set(content, given);
+    largest = Math.max(largest, given);
+    if (given !== id)
+      throw new InputError(
+        `added_tokens: '${content}' has id ${id}, and the Rust library gives it ${given}: that of the vocabulary, or the next one behind it.`,
+      );
+  }
+}
