@@ -87,7 +87,8 @@ async function* givenBy(config: Config<BaseInput>): AsyncGenerator<unknown> {
     const start = input.getState();
     const { files = [], ...identity } = input.dataIdentity();
     yield [start, identity, files.map(({ name, size }) => [name, size])];
-    if (identity.tokenizer !== undefined) yield attempt(() => toJSON(withRecorded(config, identity)));
+    if (identity.tokenizer !== undefined)
+      yield attempt(() => toJSON(withRecorded(config, identity), { modules: false }));
     yield* beginningOf(input);
     yield* restOf(input, start);
   } finally {

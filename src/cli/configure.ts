@@ -42,6 +42,7 @@ import type { BaseInput } from '../inputs/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import type { SingleTask } from '../tasks/index.js';
+import { classesFor } from './configModules.js';
 import { applyFiddler } from './fiddlers.js';
 import { asUsage, type Override, type SetOverride, type UnsetOverride } from './overrides.js';
 
@@ -139,7 +140,9 @@ function sorted(
       append(constants, withPresentNames(added, resolved.cls, notify));
     if (override.kind === 'fiddler') edits.push((configs) => applyFiddler(configs, override, resolved));
     else if (override.kind === 'file') {
-      const assignments = asUsage(origin, () => readConfigFile(override.file, { notify })).flatMap(opened);
+      const assignments = asUsage(origin, () =>
+        readConfigFile(override.file, { notify, classes: classesFor(override) }),
+      ).flatMap(opened);
       const [edited, set] = [assignments.filter(isEdit), assignments.filter((each) => !isEdit(each))];
       addConstants(
         set.map(({ path, value, place }) => ({

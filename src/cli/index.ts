@@ -1,6 +1,7 @@
 /** @file Command-line changes of experiments: overrides, fiddlers, sweeps and dumps. */
 export { type FiddlerResult, fiddler, type SweepResult, sweep } from './commandFunctions.js';
 export { dumpText, jsonDocument, yamlDocument } from './configDump.js';
+export { loadConfigModules } from './configModules.js';
 export { type ConfiguredExperiment, configure, constantOverrides } from './configure.js';
 export {
   type Change,

@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import { exitCodeOfSignal, StopSignal } from '../system/index.js';
+import type { ConfiguredExperiment } from './configure.js';
 import { defaultTemplate, directoryOf } from './directoryTemplate.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
 import { flagsHelp } from './flagTable.js';
@@ -17,16 +18,18 @@ async function help(flags: Flags, library: LoadLibrary): Promise<void> {
   process.stdout.write(`${intro}${flagsHelp(flagTable)}\n`);
   if (flags.exp === undefined) return;
   const { settingsHelp } = await import('./settingsHelp.js');
-  const text = settingsHelp(await resolve(flags.exp, library), flags.changes, process.stdout.columns);
+  const text = settingsHelp(await resolve(flags.exp, flags, library), flags.changes, process.stdout.columns);
   process.stdout.write(`\n${text}\n`);
 }
 
 /** Resolves the experiment; from here on, short names refer to the library's classes. */
-async function resolve(exp: string, library: LoadLibrary): Promise<ResolvedExperiment> {
+async function resolve(exp: string, { changes }: Flags, library: LoadLibrary): Promise<ResolvedExperiment> {
   const { resolveExperiment } = await import('../registry/index.js');
   const resolved = await resolveExperiment(exp);
   // The experiment has loaded the library already.
   (await library()).registerLibrary();
+  const { loadConfigModules } = await import('./index.js');
+  await loadConfigModules(changes);
   return resolved;
 }
 
@@ -49,7 +52,7 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
   const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
   if (flags.dump !== undefined) {
     const { dumpText } = await import('./index.js');
-    process.stdout.write(dumpText(await resolve(exp, library), flags.changes, flags.dump, warn));
+    process.stdout.write(dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, warn));
     return 0;
   }
   return flags.changes.some(({ kind }) => kind === 'sweep')
@@ -67,12 +70,13 @@ async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<
     import('./index.js'),
     import('../experiment/index.js'),
   ]);
-  const resolved = await resolve(exp, library);
+  const resolved = await resolve(exp, flags, library);
   const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
   const { warnings, ...configured } = configure(resolved, overrides);
   for (const warning of warnings) warn(warning);
   // A missing device ends the command before it writes anything.
   if (flags.device === 'gpu') await (await import('../compiler/index.js')).loadBackend('gpu');
+  if (flags.mode.startsWith('train')) await tellUnloadable(configured);
   const { runJob } = await loadingPrograms;
   const job = {
     ...configured,
@@ -99,9 +103,24 @@ async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<
   return signal === undefined ? 0 : exitCodeOfSignal[signal];
 }
 
+/** Says before training which classes nothing could load afterwards. */
+async function tellUnloadable({
+  task,
+  datasets,
+  decodeDatasets,
+}: Omit<ConfiguredExperiment, 'warnings'>): Promise<void> {
+  const { unloadableClasses } = await import('../hparams/index.js');
+  const found = await unloadableClasses({ task, datasets, decodeDatasets });
+  if (found.length === 0) return;
+  warn(
+    `generate, serve, export and --config_file will not find ${found.join('; nor ')}. ` +
+      'They load the classes of a run from the files that export them: declare them at the top of a file and export them.',
+  );
+}
+
 async function runSweep(exp: string, flags: Flags, library: LoadLibrary): Promise<number> {
   const { checkedCombinations, flagOf, shellText } = await import('./index.js');
-  const resolved = await resolve(exp, library);
+  const resolved = await resolve(exp, flags, library);
   const combinations = checkedCombinations(flags.changes, resolved);
   const { runSweepJob } = await import('../programs/index.js');
   return runSweepJob({

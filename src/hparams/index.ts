@@ -29,6 +29,7 @@ export {
   applyAssignments,
   applyConfigFile,
   loadConfigFile,
+  loadFileModules,
   readConfigFile,
   saveConfigFile,
 } from './documents/files.js';
@@ -39,6 +40,14 @@ export {
   fromJSON,
   toJSON,
 } from './documents/json.js';
+export {
+  importModule,
+  type LoadModulesOptions,
+  loadModules,
+  registerExports,
+  unloadableClasses,
+  untranslated,
+} from './documents/modules.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
 export { getPath, setPath, unsetPath } from './editing/access.js';
 export { derive } from './editing/derive.js';
@@ -78,7 +87,7 @@ export { type TrimOptions, trimmed, withDefaultsTrimmed } from './editing/trim.j
 export { ConfigError, type ConfigErrorOptions, didYouMean, nearest } from './errors.js';
 export { formerNamesOf, registerAlias, registerClass, UNNAMED } from './fields/classNames.js';
 export { coerce, coerceLiteral, plainValue } from './fields/coerce.js';
-export { type Declared, lineageOf } from './fields/declaringModule.js';
+export { type Declared, lineageOf, markLibrary } from './fields/declaringModule.js';
 export { describeSchema, showLong, showValue } from './fields/describe.js';
 export { builds, container, factory, instance, sub, template } from './fields/holders.js';
 export {

@@ -59,12 +59,22 @@ export function excludeFromPlaces(file: string): () => void {
 
 /** The first frame of `trace` outside this library, or undefined where there is none. */
 export function placeOf(trace: Trace): Place | undefined {
+  const place = absolutePlaceOf(trace);
+  return place && { ...place, file: shorten(place.file) };
+}
+
+/** The file of that frame, as an absolute path. */
+export function fileOfTrace(trace: Trace): string | undefined {
+  return absolutePlaceOf(trace)?.file;
+}
+
+function absolutePlaceOf(trace: Trace): Place | undefined {
   for (const text of (trace.stack ?? '').split('\n')) {
     const match = frame.exec(text);
     if (match === null) continue;
     const file = plainPath(match[2]!);
     if (file === undefined || isLibraryFile(file)) continue;
-    return { file: shorten(file), line: Number(match[3]), column: Number(match[4]), functionName: match[1] };
+    return { file, line: Number(match[3]), column: Number(match[4]), functionName: match[1] };
   }
   return undefined;
 }

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Configurable } from './configurable.js';
 import { ConfigError, didYouMean } from './errors.js';
+import { markLibrary } from './fields/declaringModule.js';
 import { showValue } from './fields/describe.js';
 import { CARRIER, type FieldInfo, infoOf } from './fields/fields.js';
 import { markTags } from './fields/schema.js';
@@ -18,7 +19,7 @@ import {
   writeTags,
 } from './nodes/node.js';
 import { origin } from './nodes/record.js';
-import { captureTrace, placeText, type Trace } from './source.js';
+import { captureTrace, fileOfTrace, placeText, type Trace } from './source.js';
 import type { AnyConfig, NameIn, Tag, TagChanges } from './types.js';
 
 /** Stands for its value: `build` unwraps it, reading the container that holds it gives the value. */
@@ -26,6 +27,8 @@ class TaggedValue extends Configurable.with({ value: z.any() }) {
   static readonly [CARRIER] = true;
 }
 
+// No room exports it.
+markLibrary([TaggedValue]);
 const info = infoOf(TaggedValue);
 const field = info.fields.get('value')!;
 
@@ -99,6 +102,17 @@ export function defineTag<V = any>(
   const tag = new NamedTag(name, description, options.parent);
   defined.set(name, { tag, trace });
   return tag;
+}
+
+/** The file that defines a tag. */
+export function fileOfTag({ name }: Tag): string | undefined {
+  const tag = defined.get(name);
+  return tag && fileOfTrace(tag.trace);
+}
+
+/** Whether there is a tag called `name`. */
+export function isTagDefined(name: string): boolean {
+  return defined.has(name);
 }
 
 /** The tag called `name`. @throws ConfigError with a suggestion where none was defined. */

@@ -19,18 +19,25 @@ import type { Item } from './prefetchProtocol.js';
 import { PrefetchThread } from './prefetchThread.js';
 import type { PartStates } from './recordedParts.js';
 import { NONE_SKIPPED, type SkippedExamples } from './skippedExamples.js';
+import { loadingProblem } from './threadLoading.js';
 
 /** Options of `openInput`. */
 export interface OpenInputOptions {
-  /** File URLs of modules with custom input or tokenizer classes, for the worker to load. */
+  /**
+   * File URLs of modules that the worker loads first where the input has classes of a program. Those that declare these
+   * classes it finds itself.
+   */
   readonly modules?: readonly string[];
+  /** Is told of what makes reading slower than it could be. Default: a line on stderr. */
+  readonly tell?: (line: string) => void;
 }
 
 /**
  * Builds an input, read ahead in a worker thread where `prefetchBatches` asks for it.
  *
  * Batches, states and errors are those of the input itself; missing files are detected here, before anything is read.
- * The main thread makes the first batches while the worker starts, so that programs need not wait.
+ * The main thread makes the first batches while the worker starts, so that programs need not wait. It makes them all where
+ * no thread can load the input's classes, which is found, and told, before the first batch.
  *
  * @throws InputError for invalid data
  */
@@ -40,7 +47,7 @@ export function openInput(config: Config<BaseInput>, options: OpenInputOptions =
   if (input.prefetch === 'never') return input;
   // The thread reads the files again; its tokenizer must not learn another vocabulary from changed ones.
   const document = toJSON(withRecorded(config, recordedIdentity(input)));
-  return new PrefetchedInput(input, document, options.modules ?? []);
+  return new PrefetchedInput(input, document, options);
 }
 
 class PrefetchedInput implements InputSource {
@@ -61,12 +68,22 @@ class PrefetchedInput implements InputSource {
   #pace = new Pace();
   #failure: InputError | null = null;
   #closed = false;
+  #tell: (line: string) => void;
+  /** Why no thread can read, where it lacks classes; the library's it has. */
+  readonly #loading: Promise<string | undefined> | undefined;
+  #isAlone = false;
 
-  constructor(input: BaseInput, document: JsonDocument, modules: readonly string[]) {
+  constructor(
+    input: BaseInput,
+    document: JsonDocument,
+    { modules = [], tell = (line) => process.stderr.write(`${line}\n`) }: OpenInputOptions,
+  ) {
     this.#input = input;
     this.#document = document;
     this.#modules = modules;
+    this.#tell = tell;
     this.#state = input.getState();
+    if (document.modules !== undefined) this.#loading = loadingProblem(input.name, { document, modules });
   }
 
   get name(): string {
@@ -177,11 +194,22 @@ class PrefetchedInput implements InputSource {
     if (this.#failure) throw this.#failure;
     if (this.#closed) throw this.#isClosed();
     if (this.#ended) return { batch: null, state: this.#state, skipped: NONE_SKIPPED };
+    await this.#chooseThread();
     this.#pace.begin();
     const item = await (this.#readers > 0 ? this.#receive() : this.#make());
     this.#pace.end();
     if (item.batch !== null) this.#recruit(item.state);
     return item;
+  }
+
+  /** Has this thread read alone where no other can load the input's classes. */
+  async #chooseThread(): Promise<void> {
+    const problem = this.#isAlone ? undefined : await this.#loading;
+    if (problem === undefined) return;
+    this.#isAlone = true;
+    this.#tell(
+      `Input '${this.name}' is read in the main thread, which may take longer: a prefetch thread cannot load its classes. ${problem}`,
+    );
   }
 
   /** Makes a batch in this thread. */
@@ -220,6 +248,7 @@ class PrefetchedInput implements InputSource {
    */
   get #wanted(): number {
     const { prefetch, hp } = this.#input;
+    if (this.#isAlone) return 0;
     const now = this.#readers;
     const isSlow =
       this.#pace.isSlow || (now === 0 && prefetch !== 'where it is slow' && this.#pace.made >= 2);

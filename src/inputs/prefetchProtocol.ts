@@ -43,6 +43,9 @@ interface SlottedItem extends Omit<Item, 'batch'> {
 
 /** From the thread. Items carry the generation of their start command. */
 export type PrefetchMessage =
+  /** It has all classes of the config. */
+  | { readonly kind: 'loaded' }
+  /** It has built the input and read what it needs. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'item'; readonly generation: number; readonly item: SlottedItem }
   | { readonly kind: 'error'; readonly error: Error };

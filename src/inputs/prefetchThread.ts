@@ -39,6 +39,15 @@ export class PrefetchThread {
     return this.#isReady;
   }
 
+  /** Waits until it has all classes of the config. @throws what it failed with. */
+  async load(): Promise<void> {
+    for (;;) {
+      const message = this.#next();
+      if (message?.kind === 'loaded') return;
+      if (message === undefined) await this.#mailbox.wait();
+    }
+  }
+
   /** Forgets what it read ahead, and reads on as told. */
   start(command: Omit<StartCommand, 'kind'>): void {
     this.#slots = new SlotReader();

@@ -1,9 +1,18 @@
 /** @file The prefetch thread: builds an input from its config and reads it ahead. */
 
 import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
-import { build, type Config, Configurable, fromJSON, registerClass } from '../hparams/index.js';
+import {
+  type AbstractClass,
+  build,
+  type Config,
+  fromJSON,
+  importModule,
+  loadModules,
+  registerExports,
+} from '../hparams/index.js';
 import type { BaseInput } from './baseInput.js';
 import { type Batch, batchBytes } from './batch.js';
 import { SlotWriter } from './batchSlots.js';
@@ -23,13 +32,6 @@ const post = (message: PrefetchMessage): void => port.postMessage(message);
 
 /** Memory for small batches, of which more may queue, since programs take several at once. */
 const AHEAD_BYTES = 4 << 20;
-
-/** Registers a module's exported configurable classes by name. */
-function registerAll(namespace: object): void {
-  for (const value of Object.values(namespace)) {
-    if (typeof value === 'function' && value.prototype instanceof Configurable) registerClass(value);
-  }
-}
 
 async function nextCommand(): Promise<PrefetchCommand> {
   for (;;) {
@@ -78,15 +80,24 @@ async function readAhead(input: BaseInput, start: StartCommand): Promise<StartCo
   }
 }
 
+/** Loads the modules of the classes that inputs lack, those of the program first: another order may not work. */
+async function ownClasses(): Promise<readonly AbstractClass[]> {
+  // An experiment's module loads layers and kernels, which a thread that reads text does not need.
+  const isBuiltIn = document.configs.every((config) => Object.hasOwn(inputs, config.class));
+  if (isBuiltIn && document.modules === undefined) return [];
+  // `require` shares the module instances, and so the class registry, of this thread's own imports.
+  const load = createRequire(import.meta.url);
+  for (const url of modules) await importModule(fileURLToPath(url), load);
+  const folders = [process.cwd(), ...modules.map((url) => dirname(fileURLToPath(url)))];
+  return loadModules(document, { folders, load });
+}
+
 async function main(): Promise<void> {
   try {
-    registerAll(inputs);
-    // An experiment's module loads layers and kernels, which a thread that reads text does not need.
-    const isOwn = document.configs.some((config) => !Object.hasOwn(inputs, config.class));
-    // `require` shares the module instances, and so the class registry, of this thread's own imports.
-    const load = createRequire(import.meta.url);
-    for (const url of isOwn ? modules : []) registerAll(load(fileURLToPath(url)));
-    const input = build(fromJSON(document) as Config<BaseInput>);
+    registerExports(inputs);
+    const config = fromJSON(document, { classes: await ownClasses() }) as Config<BaseInput>;
+    post({ kind: 'loaded' });
+    const input = build(config);
     // Reads the data, so that errors surface before the main thread hands over.
     input.getState();
     post({ kind: 'ready' });

@@ -1,5 +1,5 @@
 /** @file A program's dataset: opened at first use, with training's tokenizer, and compared with its record. */
-import { build, type Config, ConfigError, classOf, iterate } from '../hparams/index.js';
+import { build, type Config, ConfigError } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -7,8 +7,6 @@ import { dataRecordPath, recordData, recordedData } from './dataRecord.js';
 import { checkAgreement } from './inputAgreement.js';
 import { JobError } from './jobErrors.js';
 import type { JobOptions } from './options.js';
-
-const builtIn = new Set<unknown>(Object.values(inputs));
 
 /** Name of the training program. */
 export const TRAIN = 'train';
@@ -105,16 +103,11 @@ export class ProgramDataset {
     return input;
   }
 
-  /**
-   * Opens the input. The prefetch thread loads the experiment's module only if the dataset has custom classes: the
-   * module imports the whole framework, which would keep the thread busy during the first steps.
-   */
   #openInput(): inputs.InputSource {
     const config = this.#fixedConfig;
-    const classes = iterate(config, { defaults: true }).map(({ config }) => classOf(config));
-    const modules = classes.every((cls) => builtIn.has(cls)) ? [] : [this.options.moduleUrl];
+    const { moduleUrl } = this.options;
     try {
-      return inputs.openInput(config, { modules });
+      return inputs.openInput(config, { modules: moduleUrl === '' ? [] : [moduleUrl] });
     } catch (error) {
       if (config === this.config || !(error instanceof inputs.InputError)) throw error;
       const fixed = `The run is trained with the tokenizer of ${this.#trainingRecord}.`;

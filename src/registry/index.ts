@@ -1,6 +1,6 @@
 /** @file Experiments by name: search directories, and the class behind `--exp`. */
+export { registerExports } from '../hparams/index.js';
 export { experimentDirectories } from './directories.js';
-export { registerExports } from './registerExports.js';
 export {
   ExperimentLoadError,
   type ResolvedExperiment,

@@ -1,10 +1,9 @@
 /** @file Resolution of --exp to an experiment class (Pax's experiment_registry.py, without registration). */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { type Experiment, isExperimentClass } from '../experiment/index.js';
+import { importModule, untranslated } from '../hparams/index.js';
 import { experimentDirectories, extensions, showFile } from './directories.js';
-import { registerExports } from './registerExports.js';
 import { fullNameOf, suggestExperiment } from './suggest.js';
 import { UsageError } from './usageError.js';
 
@@ -34,16 +33,12 @@ export class ExperimentLoadError extends Error {
   override name = 'ExperimentLoadError';
 }
 
-async function load(name: string, file: string): Promise<Record<string, unknown>> {
+async function load(name: string, file: string): Promise<ResolvedExperiment['exports']> {
   try {
-    const exports: Record<string, unknown> = await import(pathToFileURL(file).href);
-    registerExports(exports);
-    return exports;
+    return await importModule(file);
   } catch (cause) {
     const fix =
-      (cause as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION'
-        ? ' This process does not load TypeScript: start it with node --import luthier/typescript PROGRAM.'
-        : '';
+      (cause as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' ? ` ${untranslated}` : '';
     throw new ExperimentLoadError(`Experiment '${name}': ${showFile(file)} failed to load.${fix}`, { cause });
   }
 }

@@ -1,7 +1,7 @@
 /** @file A command's experiment: lookup, configs, and the file given by --out. */
 
 import { dirname } from 'node:path';
-import { type ConfiguredExperiment, configure } from '../cli/index.js';
+import { type ConfiguredExperiment, configure, loadConfigModules } from '../cli/index.js';
 import { makeDirectory, writeWhole } from '../files/index.js';
 import { showFile } from '../registry/directories.js';
 import { type ResolvedExperiment, resolveExperiment } from '../registry/index.js';
@@ -18,10 +18,11 @@ export async function resolveFor(name: string): Promise<ResolvedExperiment> {
 }
 
 /** Configures a resolved experiment by the flags; prints warnings. */
-export function configureResolved(
+export async function configureResolved(
   resolved: ResolvedExperiment,
   { changes, warn }: Pick<Arguments, 'changes' | 'warn'>,
-): ConfiguredExperiment {
+): Promise<ConfiguredExperiment> {
+  await loadConfigModules(changes);
   const configured = configure(resolved, changes);
   for (const warning of configured.warnings) warn(warning);
   return configured;

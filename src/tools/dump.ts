@@ -73,7 +73,7 @@ export const dump: Command = {
       throw new UsageError(`${flag}: a document has no place for it; use --format=text.`);
     }
     const resolved = await resolveFor(name);
-    const configured = configureResolved(resolved, args);
+    const configured = await configureResolved(resolved, args);
     const file = showFile(resolved.file);
     return {
       text: (paint) => text(configured, file, shown, paint),

@@ -67,7 +67,7 @@ export const graph: Command = {
   async run(args): Promise<Report> {
     const { out, at, dot: _, ...options } = args.values as Drawn;
     const resolved = await resolveFor(args.positionals[0]!);
-    const { configs } = configureResolved(resolved, args);
+    const { configs } = await configureResolved(resolved, args);
     const root = at === undefined ? configs : getPath(configs, at);
     const kind = kindOf(args);
     const picture = kind === 'dot' ? toDot(root, options) : await toSvg(root, options);

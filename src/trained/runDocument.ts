@@ -1,13 +1,13 @@
 /** @file A trained run's record: experiment.json of its directory, with the configs of its task and datasets. */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { explain, readRegularFile } from '../files/index.js';
-import { type Config, fromJSON, type JsonDocument } from '../hparams/index.js';
+import { type Config, fromJSON, type JsonDocument, loadModules } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
 import { JobError } from '../programs/jobErrors.js';
-import { type ResolvedExperiment, resolveExperiment } from '../registry/index.js';
+import { type ResolvedExperiment, resolveExperiment, UsageError } from '../registry/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
 /** What the directory of a run says of its experiment. */
@@ -25,7 +25,10 @@ export interface RunDocument {
 const schema = z.looseObject({
   name: z.string(),
   gitRevision: z.string().nullish(),
-  config: z.looseObject({ configs: z.array(z.looseObject({ class: z.string() })) }),
+  config: z.looseObject({
+    configs: z.array(z.looseObject({ class: z.string() })),
+    modules: z.record(z.string(), z.array(z.string())).optional(),
+  }),
 });
 
 function parse(directory: string, path: string): z.infer<typeof schema> {
@@ -44,24 +47,44 @@ function parse(directory: string, path: string): z.infer<typeof schema> {
 }
 
 /**
- * Reads the record of a run. Its experiment's module is imported where the configs name classes that the library lacks.
+ * Reads the record of a run. What its configs have that the library lacks is imported: the experiment's module, where it is
+ * still there, then the modules that the record lists.
  *
- * @param experiments directories to look for the module in; default: ./experiments, then the package's.
- * @throws JobError for a directory without a record; UsageError for an experiment that isn't there; ConfigError for
- *   configs that its classes don't take.
+ * @param experiments directories to look for the experiment in; default: ./experiments, then the package's.
+ * @throws JobError for a directory without a record; UsageError for an experiment that isn't there and whose classes no
+ *   listed module has; ConfigError for modules that can't be loaded, and configs that their classes don't take.
  */
 export async function readRunDocument(
   directory: string,
   experiments?: readonly string[],
 ): Promise<RunDocument> {
-  const { name, gitRevision = null, config } = parse(directory, join(directory, 'experiment.json'));
+  const file = join(directory, 'experiment.json');
+  const { name, gitRevision = null, config } = parse(directory, file);
   const { registerLibrary, rooms } = await import('../rooms.js');
   registerLibrary();
   const library = new Set(Object.values(rooms).flatMap((room) => Object.keys(room)));
-  const foreign = config.configs.some(({ class: cls }) => !library.has(cls));
-  const module: ResolvedExperiment | undefined = foreign
-    ? await resolveExperiment(name, experiments)
-    : undefined;
-  const configs = fromJSON(config as unknown as JsonDocument) as Pick<RunDocument, 'task' | 'datasets'>;
+  const isForeign =
+    config.modules !== undefined || config.configs.some(({ class: cls }) => !library.has(cls));
+  const module = isForeign ? await moduleOf(name, config.modules !== undefined, experiments) : undefined;
+  const classes = await loadModules(config, {
+    folders: [process.cwd(), ...(module === undefined ? [] : [dirname(module.file)])],
+    file,
+  });
+  const read = fromJSON(config as unknown as JsonDocument, { classes });
+  const configs = read as Pick<RunDocument, 'task' | 'datasets'>;
   return { name, gitRevision, ...configs, moduleUrl: module ? pathToFileURL(module.file).href : '' };
+}
+
+/** The experiment of a run, imported. A record that lists its modules can do without it. */
+async function moduleOf(
+  name: string,
+  hasModules: boolean,
+  experiments: readonly string[] | undefined,
+): Promise<ResolvedExperiment | undefined> {
+  try {
+    return await resolveExperiment(name, experiments);
+  } catch (error) {
+    if (hasModules && error instanceof UsageError) return undefined;
+    throw error;
+  }
 }

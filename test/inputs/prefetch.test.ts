@@ -202,26 +202,45 @@ test('an error in the worker has the original message', async () => {
   await expect(input.getNext()).rejects.toThrow(message);
 });
 
-test('a class that the worker does not know is an error that names it', async () => {
-  const input = open(CountingInput.config({ batchSize: 1, prefetchBatches: 3, numBatches: 100_000 }));
-  const read = async () => {
-    for (;;) {
-      await input.getNext();
-      await sleep(5);
-    }
-  };
-  await expect(read()).rejects.toThrow(/^Input 'input' failed in its prefetch thread: .*CountingInput/);
+/** Reads `count` batches of an input that reads ahead where it can; what it told before the first of them. */
+async function toldBefore(
+  config: Parameters<typeof openInput>[0],
+  modules: readonly string[] = [],
+  count = 20,
+): Promise<string[]> {
+  const told: string[] = [];
+  const input = open(config, { modules, tell: (line) => told.push(line) });
+  expect(await input.getNext()).toEqual(await build(config).getNext());
+  const before = [...told];
+  await take(input, count - 1);
+  expect([told, isAhead(input)]).toEqual([before, false]);
+  return told;
+}
+
+test('a class of a program is found by the module that declares it', async () => {
+  const config = CountingInput.config({ batchSize: 1, prefetchBatches: 3, numBatches: 100_000 });
+  const input = open(config);
+  const plain = build(config);
+  await untilAhead(input, async () => expect(await input.getNext()).toEqual(await plain.getNext()));
 });
 
-test('a module is loaded only for classes that inputs do not have', async () => {
+test('a class that no thread finds is told before the first batch, and read in the main thread', async () => {
+  class Unexported extends CountingInput {}
+  expect(await toldBefore(Unexported.config({ batchSize: 1, prefetchBatches: 3 }))).toEqual([
+    expect.stringMatching(
+      /^Input 'input' is read in the main thread, which may take longer: a prefetch thread cannot load its classes\. 'Unexported' is unknown\. The document has it from \.\/test\/inputs\/prefetch\.test\.ts, which /,
+    ),
+  ]);
+});
+
+test('a module is loaded only for classes that inputs do not have, and told of where no thread can load it', async () => {
   const modules = [new URL('./topLevelAwait.ts', import.meta.url).href];
   const input = open(textConfig(), { modules });
   await untilAhead(input, async () => void (await input.getNext()));
-  const own = open(CountingInput.config({ batchSize: 1, prefetchBatches: 3, numBatches: 100_000 }), {
-    modules,
-  });
-  const read = untilAhead(own, async () => void (await own.getNext()));
-  await expect(read).rejects.toThrow(/^Input 'input' failed in its prefetch thread: .*await/s);
+  const own = CountingInput.config({ batchSize: 1, prefetchBatches: 3 });
+  expect(await toldBefore(own, modules)).toEqual([
+    expect.stringMatching(/cannot load its classes\. .*await/s),
+  ]);
 });
 
 test('a closed input gives no more', async () => {

@@ -21,7 +21,7 @@ import {
   type Origin,
   writeTags,
 } from '../nodes/node.js';
-import { captureTrace, placeText } from '../source.js';
+import { captureTrace, fileOfTrace, placeText, type Trace } from '../source.js';
 import { explicitTags, findTag } from '../tags.js';
 import type { AbstractClass } from '../types.js';
 
@@ -49,6 +49,8 @@ export interface JsonDocument {
   version: number;
   root: JsonValue;
   configs: JsonConfig[];
+  /** The files that declare the classes, constants and tags which the library lacks, each with their names. */
+  modules?: { [specifier: string]: string[] };
 }
 
 /** How documents are read. */
@@ -116,6 +118,21 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The config document that a parsed value is, or that it holds as experiment.json does; undefined where it is neither. */
+export function documentIn(value: unknown): unknown {
+  if (!isRecord(value)) return undefined;
+  if (Object.hasOwn(value, 'format')) return value.format === format ? value : undefined;
+  const inner = Object.hasOwn(value, 'config') ? value.config : undefined;
+  return isRecord(inner) && Object.hasOwn(inner, 'format') && inner.format === format ? inner : undefined;
+}
+
+/** The module that a document has a name from. */
+function moduleFor(name: string, document: unknown): string | undefined {
+  const inside = documentIn(document);
+  const modules = isRecord(inside) && isRecord(inside.modules) ? inside.modules : {};
+  return Object.keys(modules).find((specifier) => (modules[specifier] as unknown[]).includes?.(name));
+}
+
 /** The experiment whose run wrote a document, an experiment.json; undefined for other documents. */
 function experimentOf(document: unknown): string | undefined {
   return isRecord(document) && isRecord(document.config) && typeof document.name === 'string'
@@ -148,15 +165,18 @@ export function findClass(
   }
   const known = [...concreteClasses(), ...given].map((cls) => (cls.name === short ? nameOf(cls) : cls.name));
   const experiment = experimentOf(document);
+  const module = moduleFor(name, document);
   throw new ConfigError(
     `No class '${name}' is known.${didYouMean(name, [...known, ...aliasNames()])} ` +
       'A document names only classes that the program has imported and used, or was given by the option classes.' +
+      (module === undefined ? '' : ` Import ${module}, which declares it, or have loadModules() do so.`) +
       (experiment === undefined ? '' : ` Import the module of ${experiment}, the experiment that wrote it.`),
   );
 }
 
 const named = new Map<string, unknown>();
 const names = new Map<unknown, string>();
+const registrations = new Map<string, Trace>();
 
 /**
  * Lets documents hold `value`, a function, symbol or instance, by `name`. It is found by identity, so a value has one
@@ -173,6 +193,18 @@ export function registerConstant(name: string, value: unknown): void {
   }
   named.set(name, value);
   names.set(value, name);
+  registrations.set(name, captureTrace());
+}
+
+/** Whether a constant is called `name`. */
+export function isConstantNamed(name: string): boolean {
+  return named.has(name);
+}
+
+/** The file that registers the constant called `name`. */
+export function fileOfConstant(name: string): string | undefined {
+  const trace = registrations.get(name);
+  return trace && fileOfTrace(trace);
 }
 
 function problemWith(name: string, value: unknown): string | undefined {

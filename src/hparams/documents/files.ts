@@ -4,11 +4,12 @@ import { dirname, extname, isAbsolute, join, resolve } from 'node:path';
 import { deepCopy, isConfig } from '../editing/edit.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
-import type { AnyConfig } from '../types.js';
+import type { AbstractClass, AnyConfig } from '../types.js';
 import { formatPath } from '../walking/paths.js';
 import { Assigner, type Assignment, FileReader } from './assignments.js';
 import {
   type DocumentProblem,
+  documentIn,
   isRecord,
   longestJson,
   longestWritten,
@@ -17,7 +18,8 @@ import {
   type ReadOptions,
   throwProblems,
 } from './document.js';
-import { documentIn, readDocument, toJSON } from './json.js';
+import { readDocument, toJSON } from './json.js';
+import { type LoadModulesOptions, loadModules } from './modules.js';
 import { parseJson, parseYaml, withPlaces } from './parse.js';
 import { type Parsed, readText } from './text.js';
 import { toYAML } from './yaml.js';
@@ -66,6 +68,40 @@ function readIncluding(file: string, options: ReadOptions, around: readonly stri
       { place: file },
     );
   });
+}
+
+/**
+ * Imports the modules that a config file lists, and the files that it includes, as `loadModules` does. Returns the classes
+ * that they mean, for the option `classes` of `readConfigFile`.
+ *
+ * @throws ConfigError as `loadModules` does; what else is wrong with a file is told by reading it.
+ */
+export async function loadFileModules(
+  file: string,
+  options: Omit<LoadModulesOptions, 'file'> = {},
+): Promise<AbstractClass[]> {
+  const classes: AbstractClass[] = [];
+  const files = new Set([resolve(file)]);
+  for (const each of files) {
+    const value = parsedFile(each);
+    classes.push(...(await loadModules(value, { ...options, file: each === resolve(file) ? file : each })));
+    const included = isRecord(value) && documentIn(value) === undefined ? [value.$include].flat() : [];
+    for (const path of included) if (typeof path === 'string') files.add(resolve(dirname(each), path));
+  }
+  return classes;
+}
+
+/** What a config file holds; undefined for one that cannot be read or lists no modules. */
+function parsedFile(file: string): unknown {
+  try {
+    const text = readText(file, longestJson);
+    // Most files list none, and parsing takes a while.
+    if (!/\bmodules\b|\$include\b/.test(text)) return undefined;
+    if (formatOf(file) === 'yaml') return parseYaml(text, file).value;
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Takes the `$include` out of what a file holds. */

@@ -2,18 +2,20 @@
 
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { ConfigError } from '../errors.js';
-import { nameOf } from '../fields/classNames.js';
+import { nameOf, specifierOfDeclared } from '../fields/classNames.js';
 import { showValue } from '../fields/describe.js';
 import { setJsonForm } from '../nodes/config.js';
 import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../nodes/node.js';
 import { origin } from '../nodes/record.js';
 import { describeDifferences } from '../printing/print.js';
+import { explicitTags, fileOfTag } from '../tags.js';
 import { isEqual } from '../walking/equal.js';
 import { shortPath } from '../walking/paths.js';
 import { walk } from '../walking/walk.js';
 import { Decoder } from './decodeDocument.js';
 import {
   type DocumentProblem,
+  documentIn,
   format,
   isRecord,
   type JsonConfig,
@@ -25,16 +27,26 @@ import {
   version,
 } from './document.js';
 import { Encoder } from './marks.js';
+import { ModuleList } from './modules.js';
 import { parseJson } from './parse.js';
 import { checkText, type Parsed } from './text.js';
 
+/** What a document has besides configs. */
+interface WriteOptions {
+  /** The path at which each config stands. Default: false. */
+  paths?: boolean;
+  /** The modules of classes, constants and tags that the library lacks. Default: true. */
+  modules?: boolean;
+}
+
 /**
  * `root`, a config or arrays and records of configs, as data for `JSON.stringify`. Only explicit values are kept, and
- * tags that were added or removed; history is not. `paths` gives each config the path at which it stands.
+ * tags that were added or removed; history is not. Names that the library lacks are listed by the modules that have them,
+ * which `loadModules` loads.
  *
  * @throws ConfigError with all values that have no JSON form, and their paths.
  */
-export function toJSON(root: unknown, options: { paths?: boolean } = {}): JsonDocument {
+export function toJSON(root: unknown, options: WriteOptions = {}): JsonDocument {
   const { document, problems } = encodeAll(root, options);
   throwProblems(problems, 'toJSON()');
   return document;
@@ -46,13 +58,15 @@ setJsonForm((config) => toJSON(config));
 /** The document of `root`, and the values that it lacks because they have no form. */
 export function encodeAll(
   root: unknown,
-  options: { paths?: boolean } = {},
+  options: WriteOptions = {},
 ): { document: JsonDocument; problems: DocumentProblem[] } {
   const problems: DocumentProblem[] = [];
   const configs: JsonConfig[] = [];
+  const modules = options.modules === false ? undefined : new ModuleList();
   let place: () => string | undefined = () => undefined;
-  const encoder = new Encoder((path, problem) =>
-    problems.push({ path, problem: `${path}: ${problem}`, place: place() }),
+  const encoder = new Encoder(
+    (path, problem) => problems.push({ path, problem: `${path}: ${problem}`, place: place() }),
+    (file, name) => modules?.addFile(file(), name),
   );
   walk(root, {
     leave(node, path) {
@@ -63,8 +77,12 @@ export function encodeAll(
         values[field.name] = encoder.encode(rawValue(node, field), { parent: path, segment: field.name });
       }
       encoder.numbers.set(node, configs.length);
+      const name = nameOf(node.info.cls);
+      modules?.add(specifierOfDeclared(node.info.cls), name);
+      for (const { added, removed } of explicitTags(node).values())
+        for (const tag of [...added, ...removed]) modules?.addFile(fileOfTag(tag), `#${tag.name}`);
       configs.push({
-        class: nameOf(node.info.cls),
+        class: name,
         ...(node.kind === 'config' ? {} : { kind: node.kind }),
         ...(options.paths === true ? { path: shortPath(path) } : {}),
         ...tagNames(node),
@@ -73,7 +91,8 @@ export function encodeAll(
     },
   });
   place = () => undefined;
-  const document = { format, version, root: encoder.encode(root, undefined), configs } as const;
+  const encoded = encoder.encode(root, undefined);
+  const document = { format, version, root: encoded, configs, ...modules?.entry } as const;
   return { document, problems };
 }
 
@@ -110,14 +129,6 @@ export function readDocument(parsed: Parsed, writer: Origin, options: ReadOption
   );
   throwProblems(decoder.problems(root, configs), 'The config document', parsed.file);
   return value;
-}
-
-/** The config document that a parsed value is, or that it holds as experiment.json does; undefined where it is neither. */
-export function documentIn(value: unknown): unknown {
-  if (!isRecord(value)) return undefined;
-  if (Object.hasOwn(value, 'format')) return value.format === format ? value : undefined;
-  const inner = Object.hasOwn(value, 'config') ? value.config : undefined;
-  return isRecord(inner) && Object.hasOwn(inner, 'format') && inner.format === format ? inner : undefined;
 }
 
 function partsOfDocument(

@@ -3,10 +3,10 @@
 import { didYouMean } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { deeper, isContainer } from '../nodes/containers.js';
-import { containerNamed, handlerOf } from '../nodes/containerTypes.js';
+import { containerNamed, fileOfContainer, handlerOf } from '../nodes/containerTypes.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatLink, type PathLink, type Segment } from '../walking/paths.js';
-import { constantNamed, constantNameOf, type JsonValue } from './document.js';
+import { constantNamed, constantNameOf, fileOfConstant, type JsonValue } from './document.js';
 
 /** Arrays of numbers by the name they have in documents. Buffer stands first: its instances are Uint8Arrays too. */
 const numberArrays = {
@@ -29,7 +29,11 @@ export class Encoder {
   /** The numbers of the configs that values may refer to. */
   readonly numbers = new Map<ConfigNode, number>();
 
-  constructor(private readonly refuse: (path: string, problem: string) => void) {}
+  /** @param give is told of names that a module gives, and finds its file */
+  constructor(
+    private readonly refuse: (path: string, problem: string) => void,
+    private readonly give: (file: () => string | undefined, name: string) => void,
+  ) {}
 
   encode(value: unknown, path: PathLink | undefined, depth = 0): JsonValue {
     if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
@@ -38,7 +42,10 @@ export class Encoder {
     if (value === undefined) return { $undefined: true };
     if (typeof value === 'bigint') return { $bigint: String(value) };
     const constant = constantNameOf(value);
-    if (constant !== undefined) return { $constant: constant };
+    if (constant !== undefined) {
+      this.give(() => fileOfConstant(constant), constant);
+      return { $constant: constant };
+    }
     if (typeof value !== 'object') return this.none(value, path);
     const number = this.numbers.get(nodeOf(value)!);
     return number === undefined ? this.object(value, path, deeper(depth)) : { $config: number };
@@ -67,6 +74,7 @@ export class Encoder {
     if (prototype === Set.prototype) return { $set: [...(value as Set<unknown>)].map(part) };
     const container = handlerOf(value);
     if (container?.fromParts !== undefined) {
+      this.give(() => fileOfContainer(value), value.constructor.name);
       return { $container: [value.constructor.name, ...container.flatten(value).map(part)] };
     }
     for (const [name, cls] of Object.entries(numberArrays)) {

@@ -53,7 +53,7 @@ const deepestInside = 16;
 const longestLine = 80;
 
 /** The YAML of a document. */
-function writeYaml({ configs, root }: JsonDocument): string {
+function writeYaml({ modules, configs, root }: JsonDocument): string {
   const writer = new Writer(configs);
   const listed = configs.flatMap((_, number) => (writer.apart.has(number) ? [writer.config(number)] : []));
   const entries: [string, Node][] = [
@@ -61,6 +61,7 @@ function writeYaml({ configs, root }: JsonDocument): string {
     ['version', writer.value(version)],
     ...(listed.length === 0 ? [] : [['configs', writer.list(listed)] as [string, Node]]),
     ['root', writer.value(root)],
+    ...(modules === undefined ? [] : [['modules', writer.value(modules)] as [string, Node]]),
   ];
   // Readers of YAML 1.1 take `yes` and the like for something else than a text.
   const document = new (yamlPackage().Document)(undefined, { compat: 'yaml-1.1' });

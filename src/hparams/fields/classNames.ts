@@ -5,7 +5,7 @@
 import { ConfigError } from '../errors.js';
 import { captureTrace, placeText } from '../source.js';
 import type { AbstractClass } from '../types.js';
-import { isOfLibrary, moduleOf } from './declaringModule.js';
+import { isOfLibrary, moduleOf, specifierOfClass } from './declaringModule.js';
 
 const byName = new Map<string, Set<AbstractClass>>();
 const aliases = new Map<string, AbstractClass>();
@@ -97,6 +97,11 @@ export function classesNamed(name: string): AbstractClass[] {
 export function qualifiedName(cls: AbstractClass): string {
   const module = moduleOf(sourceOf(cls));
   return module === undefined ? cls.name : `${module}.${cls.name}`;
+}
+
+/** The specifier in documents of the file that declares `cls`; undefined for a class of the library. */
+export function specifierOfDeclared(cls: AbstractClass): string | undefined {
+  return specifierOfClass(sourceOf(cls));
 }
 
 /** What is wrong with a name that several classes have. */

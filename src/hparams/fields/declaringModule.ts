@@ -4,6 +4,7 @@ import type { Session } from 'node:inspector';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { projectOf, specifierOf } from './specifiers.js';
 
 /** What V8 tells of the place of a function. */
 interface Location {
@@ -88,9 +89,27 @@ export function lineageOf(cls: Function): Declared[] {
 
 const library = fileURLToPath(new URL('../../', import.meta.url));
 
+const ofLibrary = new WeakSet<Function>();
+
+/** Says that the library declares these classes, so that V8 need not be asked. */
+export function markLibrary(classes: Iterable<Function>): void {
+  for (const cls of classes) ofLibrary.add(cls);
+}
+
 /** Whether the library itself declares `cls`. */
 export function isOfLibrary(cls: Function): boolean {
-  return fileOf(cls)?.startsWith(library) === true;
+  return ofLibrary.has(cls) || fileOf(cls)?.startsWith(library) === true;
+}
+
+/** The specifier in documents of a file of the present project; undefined for the library's, and for one of no package. */
+export function specifierOfFile(file: string): string | undefined {
+  return file.startsWith(library) ? undefined : specifierOf(file, projectOf(process.cwd()));
+}
+
+/** As `specifierOfFile`, of the file that declares a class. */
+export function specifierOfClass(cls: Function): string | undefined {
+  const file = ofLibrary.has(cls) ? undefined : fileOf(cls);
+  return file && specifierOfFile(file);
 }
 
 /**

@@ -1,6 +1,6 @@
 /** @file Containers that are neither arrays nor records: Map, Set, and the classes that users register. */
 import { ConfigError } from '../errors.js';
-import { captureTrace, placeText } from '../source.js';
+import { captureTrace, fileOfTrace, placeText, type Trace } from '../source.js';
 import type { Segment } from '../walking/paths.js';
 
 /** A part of a container and the step that leads to it. */
@@ -36,6 +36,8 @@ const registered = new Map<object, AnyHandler>([
   [Set.prototype, { flatten: (set: Set<unknown>) => [...set], unflatten: (parts) => new Set(parts) }],
 ]);
 
+const registrations = new Map<object, Trace>();
+
 function keySegment(key: unknown): Segment {
   return typeof key === 'number' && Number.isSafeInteger(key) ? key : { key: String(key) };
 }
@@ -59,6 +61,13 @@ export function registerContainer<T extends object>(
     );
   }
   registered.set(prototype, handler);
+  registrations.set(prototype, captureTrace());
+}
+
+/** The file that registers the class of a container; undefined for those that are known already. */
+export function fileOfContainer(container: object): string | undefined {
+  const trace = registrations.get(Object.getPrototypeOf(container));
+  return trace && fileOfTrace(trace);
 }
 
 /** The prototype that stands for `cls` among handlers. */

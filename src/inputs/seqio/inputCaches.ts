@@ -53,7 +53,8 @@ export class InputCaches {
     const { splitName: split, onError } = this.setting;
     const whole = this.mixture.configsOf(this.learned())[this.mixture.tasks().indexOf(task)]!;
     const cached = copyWith(whole, { preprocessors: whole.preprocessors.slice(0, task.numCachedStages) });
-    const config = toJSON(cached) as unknown as JsonValue;
+    // A cache stays that of its task where a module moves.
+    const config = toJSON(cached, { modules: false }) as unknown as JsonValue;
     return new TaskCache({ task, split, records, config, onError, command: this.#command }, directory);
   }
 }

@@ -287,8 +287,8 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
   get #configDigest(): string {
     const { featureConverter, taskFeatureLengths, splitName } = this.hp;
     this.#digest ??= digestOf([
-      toJSON(this.#learned()),
-      toJSON(featureConverter),
+      toJSON(this.#learned(), { modules: false }),
+      toJSON(featureConverter, { modules: false }),
       taskFeatureLengths,
       splitName,
     ]);

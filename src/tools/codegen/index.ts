@@ -23,7 +23,7 @@ async function generate(args: Arguments, out: string | undefined): Promise<{ nam
   if (out !== undefined && files.includes(resolve(out))) {
     throw new UsageError(`--out=${out}: ${resolved.name} is made of this file; name another one.`);
   }
-  const configured = configureResolved(resolved, args);
+  const configured = await configureResolved(resolved, args);
   const exported = resolved.name.split('.').at(-1)!;
   const { name: className = exported, out: _, ...style } = args.values as { name?: string; out?: string };
   const source = readSourceFile(resolved.file);

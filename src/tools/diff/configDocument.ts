@@ -96,7 +96,7 @@ function encodeParts(value: unknown, state: State<JsonValue>): JsonValue {
 /** A value without parts, as documents write it. */
 export function encodeLeaf(value: unknown): JsonValue {
   try {
-    return toJSON(value).root;
+    return toJSON(value, { modules: false }).root;
   } catch {
     return { $text: showLong(value) };
   }
@@ -114,7 +114,7 @@ function headsOf(
     for (const name of Object.keys(values)) if (!defaults.includes(name)) delete shell[name as never];
     return shell;
   });
-  const { root, configs: heads } = toJSON(shells);
+  const { root, configs: heads } = toJSON(shells, { modules: false });
   return (root as { $config: number }[]).map(({ $config }) => {
     const { class: name, kind } = heads[$config]!;
     return kind === undefined ? { class: name } : { class: name, kind };

@@ -3,7 +3,13 @@ import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { analyze } from '../../analysis/analyze.js';
 import { failureOf } from '../../analysis/failure.js';
-import { type ConfiguredExperiment, configure, constantOverrides, type Override } from '../../cli/index.js';
+import {
+  type ConfiguredExperiment,
+  configure,
+  constantOverrides,
+  loadConfigModules,
+  type Override,
+} from '../../cli/index.js';
 import { evalShape, sizeOf } from '../../compiler/index.js';
 import {
   constantProblems,
@@ -92,6 +98,7 @@ export class Check {
     const { name, changes, lenient } = this.question;
     const resolved = await this.load(name);
     if (resolved === undefined) return;
+    await loadConfigModules(changes);
     this.known.resolved = resolved;
     this.known.overrides = lenient ? changes.filter((override) => this.fits(resolved, override)) : changes;
   }

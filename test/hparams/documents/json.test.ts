@@ -43,6 +43,7 @@ test('toJSON lists configs, inner ones first, and refers to them by number', () 
       { class: 'Leaf', values: { size: 1 } },
       { class: 'Root', values: { left: { $config: 0 }, right: { $config: 0 }, list: ['x', { $config: 1 }] } },
     ],
+    modules: { './test/hparams/documents/json.test.ts': ['Leaf', 'Root'] },
   });
   expect(JSON.parse(JSON.stringify(root))).toEqual(toJSON(root));
 });

@@ -65,6 +65,7 @@ test('tags that were added and removed are kept; the history begins where the do
     configs: [
       { class: 'TaggedLeaf', tags: { size: ['DocumentWarm', '-DocumentCold'] }, values: { size: 3 } },
     ],
+    modules: { './test/hparams/documents/roundTrip.test.ts': ['#DocumentCold', '#DocumentWarm', 'TaggedLeaf'] },
   });
   expect(toYAML([leaf, leaf])).toBe(
     [
@@ -76,6 +77,8 @@ test('tags that were added and removed are kept; the history begins where the do
       '    $tags: {size: [DocumentWarm, -DocumentCold]}',
       '    size: 3',
       '  - *TaggedLeaf0',
+      'modules:',
+      '  ./test/hparams/documents/roundTrip.test.ts: ["#DocumentCold", "#DocumentWarm", TaggedLeaf]',
       '',
     ].join('\n'),
   );
