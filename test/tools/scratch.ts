@@ -10,7 +10,7 @@ const repository = fileURLToPath(new URL('../..', import.meta.url));
 export function scratchProject(files: Readonly<Record<string, string>>): string {
   const directory = temporaryDirectory();
   writeFiles(directory, { 'package.json': '{ "type": "module" }\n', ...files });
-  mkdirSync(join(directory, 'node_modules'));
+  mkdirSync(join(directory, 'node_modules'), { recursive: true });
   symlinkSync(repository, join(directory, 'node_modules/luthier'));
   symlinkSync(join(repository, 'node_modules/zod'), join(directory, 'node_modules/zod'));
   return directory;

@@ -2,7 +2,7 @@
 import { pathToFileURL } from 'node:url';
 import { Configurable } from '../configurable.js';
 import { classOf } from '../editing/edit.js';
-import { ConfigError, didYouMean } from '../errors.js';
+import { ConfigError } from '../errors.js';
 import {
   classesNamed,
   classOfAlias,
@@ -66,10 +66,12 @@ function classesIn(exports: Namespace): AbstractClass[] {
   );
 }
 
+const byImport = (file: string): Promise<Namespace> => import(pathToFileURL(file).href);
+
 /** Imports a file and makes the classes that it exports known by name. */
 export async function importModule(
   file: string,
-  load: (file: string) => Namespace | Promise<Namespace> = (path) => import(pathToFileURL(path).href),
+  load: (file: string) => Namespace | Promise<Namespace> = byImport,
 ): Promise<Namespace> {
   const exports = await load(file);
   registerExports(exports);
@@ -107,27 +109,22 @@ export async function loadModules(
     };
     const tried = projects.map((project) => locateModule(specifier, project));
     const found = tried.find((each) => 'file' in each) ?? tried[0]!;
+    const failEach = (why: string, fix: string, cause?: unknown): void => {
+      for (const name of unknownAmong(names)) fail(missing(name, specifier, why, fix), cause);
+    };
     if (!('file' in found)) {
-      if (found.isForeign) fail(`modules: '${specifier}' ${found.problem}; a document loads nothing else.`);
-      else
-        for (const name of unknownAmong(names)) fail(missing(name, `${specifier}, which ${found.problem}`));
+      if (found.isForeign) fail(`modules: '${specifier}' ${found.problem}. A document loads nothing else.`);
+      else failEach(found.problem, 'Restore it');
       continue;
     }
     try {
       const exported = classesIn(await importModule(found.file, load));
       classes.push(...exported.filter((cls) => names.some((name) => shortName(name) === cls.name)));
-      for (const name of unknownAmong(names)) {
-        const hint = didYouMean(
-          shortName(name),
-          exported.map((cls) => cls.name),
-        );
-        fail(missing(name, `${specifier}, which does not export it`) + hint);
-      }
+      failEach('does not export it', 'Export it there');
     } catch (error) {
       const { message, code } = error as NodeJS.ErrnoException;
       const why = code === 'ERR_UNKNOWN_FILE_EXTENSION' ? untranslated : message;
-      for (const name of unknownAmong(names))
-        fail(missing(name, `${specifier}, which fails to load: ${why}`), error);
+      failEach(`fails to load (${why})`, 'Mend the file', error);
     }
   }
   throwProblems(problems, 'The config document', place);
@@ -138,10 +135,10 @@ export async function loadModules(
 export const untranslated =
   'This process does not load TypeScript: start it with node --import luthier/typescript PROGRAM.';
 
-function missing(name: string, from: string): string {
+function missing(name: string, specifier: string, why: string, fix: string): string {
   return (
-    `'${name}' is unknown. The document has it from ${from}. ` +
-    'Export it there; where it has moved, name the new file under "modules"; where it was renamed, call registerAlias.'
+    `'${name}' is unknown: the document has it from ${specifier}, which ${why}. ${fix}; where it has moved, name its file ` +
+    'under "modules"; where it was renamed, call registerAlias.'
   );
 }
 
@@ -184,7 +181,7 @@ export async function unloadableClasses(root: unknown): Promise<string[]> {
     const located = specifier === undefined ? undefined : locateModule(specifier, projectOf(process.cwd()));
     if (located === undefined || !('file' in located)) {
       lines.push(`${nameOf(cls)}, which no file of this project or of a package declares`);
-    } else if (!classesIn(await importModule(located.file)).includes(cls)) {
+    } else if (!classesIn(await byImport(located.file)).includes(cls)) {
       lines.push(`${nameOf(cls)}, which ${specifier} does not export`);
     }
   }

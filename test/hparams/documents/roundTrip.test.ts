@@ -65,7 +65,9 @@ test('tags that were added and removed are kept; the history begins where the do
     configs: [
       { class: 'TaggedLeaf', tags: { size: ['DocumentWarm', '-DocumentCold'] }, values: { size: 3 } },
     ],
-    modules: { './test/hparams/documents/roundTrip.test.ts': ['#DocumentCold', '#DocumentWarm', 'TaggedLeaf'] },
+    modules: {
+      './test/hparams/documents/roundTrip.test.ts': ['#DocumentCold', '#DocumentWarm', 'TaggedLeaf'],
+    },
   });
   expect(toYAML([leaf, leaf])).toBe(
     [
