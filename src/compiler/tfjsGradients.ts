@@ -89,7 +89,7 @@ registerGradient({
   gradFunc: (dy, [condition]) => {
     const [gradient, none] = [dy as Tensor, scalar(0, (dy as Tensor).dtype)];
     return {
-      condition: () => zerosLike(condition!),
+      condition: () => cast(zerosLike(condition!), 'float32'),
       t: () => where(condition!, gradient, none),
       e: () => where(condition!, none, gradient),
     };

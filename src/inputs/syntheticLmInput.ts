@@ -80,6 +80,10 @@ export class SyntheticLmInput extends RowInput.with({
     return { vocabSize: this.hp.vocabSize };
   }
 
+  override knownIdentity(): DataIdentity {
+    return this.dataIdentity();
+  }
+
   protected override identity(): { readonly [name: string]: JsonValue } {
     const { seqLen, vocabSize, inputRandomSeed } = this.hp;
     return { seqLen, vocabSize, seed: inputRandomSeed ?? 0 };

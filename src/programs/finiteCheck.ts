@@ -1,5 +1,6 @@
 /** @file The check of --debug=nan: ends training at the first step that makes a value NaN or infinite. */
-import { flatViews } from '../compiler/index.js';
+import { type FlatLayout, flatViews } from '../compiler/index.js';
+import { NON_TRAINABLE } from '../learners/index.js';
 import type { WeightedValues } from '../tasks/index.js';
 import { describeNonFinite } from './invalidSteps.js';
 import { JobError } from './jobErrors.js';
@@ -39,10 +40,16 @@ export class FiniteCheck {
   async end({ loss, metrics }: TrainReport): Promise<void> {
     const { program } = this;
     const { views, changing, grads, step } = program.state;
+    const written = Object.entries(flatViews(changing, grads));
+    const { entries }: FlatLayout = changing;
+    const groups = new Map(entries.map(({ name, group }) => [name, group]));
+    const writtenTo = (isReplaced: boolean) =>
+      Object.fromEntries(written.filter(([path]) => (groups.get(path) === NON_TRAINABLE) === isReplaced));
     const wrong = [
       Number.isFinite(loss) ? undefined : `loss ${loss}`,
       ...nonFiniteMetrics(metrics),
-      listed('the gradients', flatViews(changing, grads)),
+      listed('the gradients', writtenTo(false)),
+      listed('the replaced values', writtenTo(true)),
     ].filter((text) => text !== undefined);
     if (wrong.length > 0) {
       const found = await program.firstNonFinite(this.#before);

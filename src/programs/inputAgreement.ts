@@ -1,7 +1,7 @@
 /** @file Agreement of an input's settings with the model's and with those of other inputs, compared before the first step. */
 import type { Executable } from '../compiler/index.js';
 import { ConfigError } from '../hparams/index.js';
-import type { BaseInput } from '../inputs/index.js';
+import type { BaseInput, DataIdentity } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
@@ -41,6 +41,28 @@ export function checkAgreement({ model }: SingleTask, input: BaseInput): void {
       `${whose} fills rows up with padding, and ${LM}.modelType is 'bidirectional' with usePaddings false: tokens would ` +
         `attend to padding. Set ${LM}.usePaddings to true.`,
     );
+}
+
+/**
+ * Checks that a language model has an embedding for every id of an input; otherwise some later step would fail.
+ *
+ * @throws ConfigError
+ */
+export function checkVocabulary(
+  { model }: SingleTask,
+  name: string,
+  { vocabSize: ids, tokenizer }: DataIdentity,
+): void {
+  if (ids === undefined || !(model instanceof LanguageModel)) return;
+  const { vocabSize } = model.hp.lmTpl;
+  if (ids <= vocabSize) return;
+  const path = 'task.model.lmTpl.vocabSize';
+  const whose = tokenizer === undefined ? 'the input' : `its tokenizer, ${tokenizer.class},`;
+  throw new ConfigError(
+    `Input '${name}': ${whose} has ${ids} ids, and ${path} is ${vocabSize}: the model knows ids 0 to ${vocabSize - 1}. ` +
+      `Set ${path} to ${ids} or more, or give the input a tokenizer with fewer ids.`,
+    { path },
+  );
 }
 
 /**

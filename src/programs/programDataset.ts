@@ -1,10 +1,9 @@
 /** @file A program's dataset: opened at first use, with training's tokenizer, and compared with its record. */
 import { build, type Config, ConfigError } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
-import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { dataRecordPath, recordData, recordedData } from './dataRecord.js';
-import { checkAgreement } from './inputAgreement.js';
+import { checkAgreement, checkVocabulary } from './inputAgreement.js';
 import { JobError } from './jobErrors.js';
 import type { JobOptions } from './options.js';
 
@@ -141,22 +140,4 @@ export class ProgramDataset {
         'The same ids would mean other text: give the input the tokenizer of training, or use another --job_log_dir.',
     );
   }
-}
-
-/** Checks that the model has an embedding for every id; otherwise some later step would fail. */
-function checkVocabulary(
-  { model }: SingleTask,
-  name: string,
-  { vocabSize: ids, tokenizer }: inputs.DataIdentity,
-): void {
-  if (ids === undefined || !(model instanceof LanguageModel)) return;
-  const { vocabSize } = model.hp.lmTpl;
-  if (ids <= vocabSize) return;
-  const path = 'task.model.lmTpl.vocabSize';
-  const whose = tokenizer === undefined ? 'the input' : `its tokenizer, ${tokenizer.class},`;
-  throw new ConfigError(
-    `Input '${name}': ${whose} has ${ids} ids, and ${path} is ${vocabSize}: the model knows ids 0 to ${vocabSize - 1}. ` +
-      `Set ${path} to ${ids} or more, or give the input a tokenizer with fewer ids.`,
-    { path },
-  );
 }

@@ -83,6 +83,11 @@ export class Seeing extends Family {
     return task;
   }
 }
+export class Wide extends Family {
+  override datasets() {
+    return super.datasets().map((dataset) => Object.assign(dataset, { vocabSize: 64 }));
+  }
+}
 `,
   'experiments/half.ts': `import { Family } from './base.js';
 export class First extends Family {}
@@ -142,6 +147,18 @@ test('every experiment has its own findings, whatever the others do', async () =
           message: expect.stringMatching(
             /^Input 'train' has labels that are the next tokens, .* \(MaskedLanguageModelFeatures\)\.$/,
           ),
+        },
+      ]),
+      parameters: 3888,
+    },
+    'bad.Wide': {
+      ...failed('bad.ts:67', 'datasets', [
+        {
+          level: 'trace',
+          path: 'task.model.lmTpl.vocabSize',
+          message:
+            "Input 'train': the input has 64 ids, and task.model.lmTpl.vocabSize is 32: the model knows ids 0 to 31. Set " +
+            'task.model.lmTpl.vocabSize to 64 or more, or give the input a tokenizer with fewer ids.',
         },
       ]),
       parameters: 3888,

@@ -19,7 +19,8 @@ import {
   unreadConstants,
 } from '../../experiment/index.js';
 import { type AnyConfig, build, type Config, validate } from '../../hparams/index.js';
-import { checkAgreement } from '../../programs/inputAgreement.js';
+import { type BaseInput, InputError } from '../../inputs/index.js';
+import { checkAgreement, checkVocabulary } from '../../programs/inputAgreement.js';
 import { trainingDataset } from '../../programs/programDataset.js';
 import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
 import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
@@ -232,14 +233,14 @@ export class Check {
     );
     const prngKey = { shape: [2], dtype: 'int32' } as const;
     const training = build(trainingDataset(configured));
-    checkAgreement(task, training);
+    compareSettings(task, training);
     evalShape(trainStep(task), { params, batch: training.paddedBatchSpecs(), prngKey });
     const seen = new Set<string>();
     for (const [i, dataset] of configured.datasets.entries()) {
       if (dataset.isTraining) continue;
       try {
         const input = build(dataset);
-        checkAgreement(task, input);
+        compareSettings(task, input);
         const batch = input.paddedBatchSpecs();
         const signature = JSON.stringify(batch);
         if (!seen.has(signature)) evalShape(evalStep(task), { params, batch });
@@ -267,6 +268,19 @@ export class Check {
       this.addProblem({ level: 'step', message, path });
     }
   }
+}
+
+/** Compares settings of an input with those of the model. A vocabulary that can't be read here is compared by a run. */
+function compareSettings(task: SingleTask, input: BaseInput): void {
+  checkAgreement(task, input);
+  let known: ReturnType<BaseInput['knownIdentity']>;
+  try {
+    known = input.knownIdentity();
+  } catch (error) {
+    if (error instanceof InputError) return;
+    throw error;
+  }
+  if (known !== null) checkVocabulary(task, input.name, known);
 }
 
 /** The level of a path into the configs, or of the method that makes them. */
