@@ -173,7 +173,11 @@ function readJson(directory: string, name: string, metadata: CheckpointMetadata)
   const path = join(directory, name);
   const bytes = read(path, () => readRegularFile(path));
   checkDigest(path, expected, digestOfBytes(bytes));
-  return JSON.parse(bytes.toString());
+  try {
+    return JSON.parse(bytes.toString());
+  } catch (cause) {
+    throw new CheckpointError('broken', path, `it is no JSON: ${(cause as Error).message}`, { cause });
+  }
 }
 
 /** Opens the state file, which has the digest and the tensors of metadata.json. @throws CheckpointError */

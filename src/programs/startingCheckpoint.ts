@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { type Checkpointer, locateCheckpoint, readCheckpoint } from '../checkpoints/index.js';
 import { takeMemory } from '../compiler/index.js';
-import { isThere, readRegularFile } from '../files/index.js';
+import { explain, isThere, readRegularFile } from '../files/index.js';
 import { InputError, type InputState } from '../inputs/index.js';
 import { beginAverage, EMA } from '../learners/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -122,11 +122,21 @@ export function recordOrigin({ jobLogDir, checkpoint }: JobOptions, restored: Re
   writeJobFile(originPath(jobLogDir), `${JSON.stringify(content, null, 1)}\n`);
 }
 
+function readOrigin(path: string): z.output<typeof origin> | undefined {
+  if (!isThere(path)) return undefined;
+  try {
+    return origin.parse(JSON.parse(readRegularFile(path).toString()));
+  } catch (cause) {
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : explain(cause);
+    throw new JobError(
+      `${path}: not the record of a run's start (${reason}). Restore it, or leave out --checkpoint to go on with this run.`,
+      { cause },
+    );
+  }
+}
+
 function checkOrigin({ jobLogDir }: JobOptions, checkpoint: string, newest: number): void {
-  const path = originPath(jobLogDir);
-  const recorded = isThere(path)
-    ? origin.safeParse(JSON.parse(readRegularFile(path).toString())).data
-    : undefined;
+  const recorded = readOrigin(originPath(jobLogDir));
   if (recorded?.checkpoint === resolve(checkpoint)) return;
   const started = recorded === undefined ? 'did not start from there' : `started from ${recorded.checkpoint}`;
   throw new JobError(

@@ -24,6 +24,7 @@ import {
   createTrainState,
   type RestoreOptions,
 } from '../../src/checkpoints/index.js';
+import { digestOfBytes, digestOfJson } from '../../src/checkpoints/metadata.js';
 
 const layout = {
   size: 16,
@@ -303,6 +304,25 @@ test('a file cut or changed at any byte is seen', async () => {
     { numRuns: 150 },
   );
 });
+
+test.each(['train_input.json', 'progress.json'])(
+  '%s that is cut short breaks the checkpoint, whatever its digest',
+  async (name) => {
+    const [path, metadata] = [pathOf(20, name), pathOf(20, 'metadata.json')];
+    const cut = Buffer.from('{"position": ');
+    writeFileSync(path, cut);
+    const { sha256: _, ...fields } = JSON.parse(readFileSync(metadata, 'utf8'));
+    fields.files[name] = digestOfBytes(cut);
+    writeFileSync(metadata, JSON.stringify({ ...fields, sha256: digestOfJson(fields) }));
+    const error = await failure();
+    expect(error).toMatchObject({
+      kind: 'broken',
+      problem: expect.stringMatching(/^\S+\.json: it is no JSON: Unexpected end of JSON input/),
+    });
+    const state = createTrainState(layout, ['m']);
+    expect((await open().restore(state, { allowPrevious: true })).step).toBe(10);
+  },
+);
 
 /** What may stand where a file belongs, and the words for it. */
 const strangers: Record<string, [make: (path: string) => void, problem: string]> = {

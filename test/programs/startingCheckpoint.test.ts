@@ -1,5 +1,5 @@
 /** @file Training from --checkpoint: back to an earlier one, on from the state of another run, and what is refused. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -91,6 +91,14 @@ test('a path starts a new run with the whole state of another; the same command 
   expect((await train(other, directory)).stderr).toContain(
     `--checkpoint=${directory}: --job_log_dir=${other} has a run that did not start from there; its newest checkpoint is `,
   );
+  writeFileSync(join(directory, 'started_from.json'), '{"checkpoint": ');
+  const { code, stderr } = await train(directory, from);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: expect.stringMatching(
+      /^\S+started_from\.json: not the record of a run's start \(.*JSON.*\)\. Restore it, or leave out --checkpoint to go on with this run\.\n$/,
+    ),
+  });
   const empty = temporaryDirectory();
   expect(await train(empty, 'best')).toMatchObject({
     code: 1,

@@ -1,6 +1,8 @@
 /** @file Cache of a task's split: its fingerprint, its folder, its shards and their manifest. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { explain, readRegularFile } from '../../files/index.js';
 import { InputError } from '../inputErrors.js';
 import type { JsonValue } from '../jsonValue.js';
 import type { OnError } from '../skippedExamples.js';
@@ -13,33 +15,42 @@ import { digestOf } from './taskExamples.js';
 const FORMAT = 1;
 const MANIFEST = 'manifest.json';
 
-/** Numbers of a task's cached examples, as SeqIO's `cached_dataset_stats`. */
-export interface CacheStatistics {
-  readonly examples: number;
+const count = z.int().nonnegative();
+
+const statistics = z.object({
+  examples: count,
   /** Records that were left out, as they are broken. */
-  readonly skipped: number;
+  skipped: count,
   /** Token ids of all examples together, and of the longest one, by feature. */
-  readonly features: { readonly [name: string]: { readonly tokens: number; readonly longest: number } };
-}
+  features: z.record(z.string(), z.object({ tokens: count, longest: count })),
+});
+
+const shard = z.object({
+  // A name alone: it never leads out of the cache.
+  file: z.string().regex(/^\d{5}-of-\d{5}\.records$/),
+  bytes: count,
+  statistics,
+});
+
+const manifest = z.object({
+  fingerprint: z.string(),
+  split: z.string(),
+  records: count,
+  sourceDigest: z.string(),
+  statistics,
+  shards: z.array(shard).min(1),
+  /** The task's config, up to the placeholder. */
+  task: z.custom<JsonValue>((value) => value !== undefined),
+});
+
+/** Numbers of a task's cached examples, as SeqIO's `cached_dataset_stats`. */
+export type CacheStatistics = Readonly<z.output<typeof statistics>>;
 
 /** A shard in the manifest. */
-export interface ShardEntry {
-  readonly file: string;
-  readonly bytes: number;
-  readonly statistics: CacheStatistics;
-}
+export type ShardEntry = Readonly<z.output<typeof shard>>;
 
-/** What `manifest.json` says of a cache whose shards are all there. */
-export interface CacheManifest {
-  readonly fingerprint: string;
-  readonly split: string;
-  readonly records: number;
-  readonly sourceDigest: string;
-  readonly statistics: CacheStatistics;
-  readonly shards: readonly ShardEntry[];
-  /** The task's config, up to the placeholder. */
-  readonly task: JsonValue;
-}
+/** Content of `manifest.json`, of a cache whose shards are all there. */
+export type CacheManifest = Readonly<z.output<typeof manifest>>;
 
 /** What a cache is of. */
 export interface CacheSubject {
@@ -90,14 +101,30 @@ export class TaskCache {
   manifest(): CacheManifest | undefined {
     if (!existsSync(this.manifestPath)) return undefined;
     try {
-      return JSON.parse(readFileSync(this.manifestPath, 'utf8')) as CacheManifest;
+      const read = manifest.parse(JSON.parse(readRegularFile(this.manifestPath).toString()));
+      if (read.fingerprint !== this.fingerprint)
+        throw new InputError(`it is of the cache ${read.fingerprint}, in the folder of another`);
+      const n = read.shards.length;
+      const wrong = read.shards.findIndex(({ file }, s) => file !== shardFile(s, n));
+      if (wrong >= 0)
+        throw new InputError(
+          `shard ${wrong} of ${n} is ${read.shards[wrong]!.file}; expected ${shardFile(wrong, n)}`,
+        );
+      return read;
     } catch (error) {
       throw new InputError(
-        `${this.manifestPath} is damaged: ${(error as Error).message}. Remove it; ${this.subject.command} writes it anew.`,
+        `${this.manifestPath} is damaged: ${reasonOf(error)}. Remove it; ${this.subject.command} writes it anew.`,
         { cause: error },
       );
     }
   }
+}
+
+/** In one line. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof z.ZodError)) return explain(error);
+  const { path, message } = error.issues[0]!;
+  return `${path.length === 0 ? '' : `${path.join('.')}: `}${message}`;
 }
 
 /** The file of shard s of n. */

@@ -1,4 +1,5 @@
 /** @file Caches of tasks: the same batches as without, each example once, and what is told where a cache does not fit. */
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -216,6 +217,47 @@ test('a config that changes has a cache of its own; code that changes and shards
   await expect(read()).rejects.toThrow('the record file ends before its index, or is damaged there.');
   rmSync(path);
   await expect(read()).rejects.toThrow(/ENOENT.* It is part of a cache/);
+
+  const manifestPath = join(folderOf(manifest!), 'manifest.json');
+  const sound = readFileSync(manifestPath, 'utf8');
+  const { shards } = manifest!;
+  const traversal = { ...shards[0]!, file: '../../00000-of-00002.records' };
+  const named = `SeqioInput 'input': ${manifestPath} is damaged: `;
+  for (const [text, problem] of [
+    ['{}', 'fingerprint: Invalid input: expected string, received undefined'],
+    ['null', 'Invalid input: expected object, received null'],
+    ['[1]', 'Invalid input: expected object, received array'],
+    ['{"fingerprint": ', /Unexpected end of JSON input/],
+    [
+      { ...manifest!, shards: [{ ...shards[0]!, file: 7 }] },
+      'shards.0.file: Invalid input: expected string, received number',
+    ],
+    [{ ...manifest!, shards: [traversal, shards[1]] }, /shards\.0\.file: Invalid string: must match pattern/],
+    [{ ...manifest!, shards: [] }, /shards: Too small/],
+    [
+      { ...manifest!, shards: [shards[1]] },
+      'shard 0 of 1 is 00001-of-00002.records; expected 00000-of-00001.records',
+    ],
+    [{ ...manifest!, fingerprint: 'other' }, 'it is of the cache other, in the folder of another'],
+  ] as const) {
+    writeFileSync(manifestPath, typeof text === 'string' ? text : JSON.stringify(text));
+    const { message } = await read().then(
+      () => new Error('none'),
+      (error: Error) => error,
+    );
+    expect(message.startsWith(named), message).toBe(true);
+    const told = message.slice(named.length).replace(`. Remove it; ${command} writes it anew.`, '');
+    if (typeof problem === 'string') expect(told).toBe(problem);
+    else expect(told).toMatch(problem);
+    expect(told).not.toContain('\n');
+  }
+  rmSync(manifestPath);
+  execFileSync('mkfifo', [manifestPath]);
+  await expect(read()).rejects.toThrow(
+    `${named}${manifestPath} is not a regular file but a named pipe. Remove it; ${command} writes it anew.`,
+  );
+  rmSync(manifestPath);
+  writeFileSync(manifestPath, sound);
 
   const first = readFileSync(join(folderOf(manifest!), '00000-of-00002.records'));
   for (const damage of [() => writeDamaged(500), () => writeDamaged(whole.length - 1), () => rmSync(path)]) {
