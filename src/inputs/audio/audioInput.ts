@@ -32,6 +32,8 @@ interface Found {
   readonly contents: string;
 }
 
+const kind = { pattern: /\.wav$/i, title: 'WAV files', example: '1.wav' };
+
 /**
  * WAV files in a folder for each class: `words/yes/1.wav`. A batch has `inputs`, float32 [batchSize, frames, numMels],
  * `paddings`, [batchSize, frames], which is 1 behind the end of a sound, `labels`, int32 [batchSize], and `weights`,
@@ -163,7 +165,7 @@ export class AudioInput extends ExampleInput.with({
 
   #find(): Found {
     this.#found ??= this.named(() => {
-      const { classes, files } = filesByClass(this.hp, /\.wav$/i, '1.wav');
+      const { classes, files } = filesByClass(this.hp, kind);
       const names = files.map(({ file, label }) => `${label} ${file.name}\n`);
       const { numItems, item } = splitOf(files.length, this.hp, 'sounds');
       const sounds = Array.from({ length: numItems }, (_, row) => files[item(row)]!);

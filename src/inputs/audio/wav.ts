@@ -34,8 +34,12 @@ interface Format {
 const textAt = (view: DataView, at: number): string =>
   String.fromCharCode(...Array.from({ length: 4 }, (_, i) => view.getUint8(at + i)));
 
+/** Sizes from here on stand for one that the writer did not know; sox writes 2^31 - 2^12, others 2^32 - 1. */
+const UNKNOWN = 0x7fff_f000;
+
 /**
- * The sound of a WAV file, the mean of its channels.
+ * The sound of a WAV file, the mean of its channels. What was written to a pipe has a size of nothing, or of the most there can be, in
+ * its header: its samples go to the end.
  *
  * @throws InputError with the offset of what is wrong; the message goes on from the file's name
  */
@@ -50,10 +54,18 @@ export function readWav(bytes: Uint8Array): Waveform {
   need(0, 12, 'the header');
   if (textAt(view, 0) !== 'RIFF' || textAt(view, 8) !== 'WAVE') fail(0, "expected 'RIFF' … 'WAVE'");
 
+  const whole = view.getUint32(4, true);
+  const isUnknown = (size: number, at: number): boolean =>
+    size === 0
+      ? // An empty chunk, unless the file is said to end with it, or its size is not known either.
+        whole === 0 || whole >= UNKNOWN || whole <= at
+      : size >= UNKNOWN && at + 8 + size > bytes.length;
   let format: Format | undefined;
   for (let at = 12; at < bytes.length; ) {
     need(at, 8, 'the header of a chunk');
-    const [name, size] = [textAt(view, at), view.getUint32(at + 4, true)];
+    const [name, told] = [textAt(view, at), view.getUint32(at + 4, true)];
+    const rest = bytes.length - (at + 8);
+    const size = name === 'data' && isUnknown(told, at) ? rest : told;
     need(at + 8, size, `chunk '${name}'`);
     if (name === 'fmt ') format = formatAt(view, at + 8, size, fail);
     if (name === 'data') {

@@ -20,7 +20,7 @@ function write(name: string, bytes: Uint8Array): void {
 write('words/high/a.wav', sound(700, 1937.3));
 write('words/high/b.WAV', sound(300, 2100));
 write('words/low/c.wav', sound(900, 300));
-write('words/low/notes.txt', Uint8Array.of(1));
+write('words/low/.notes.txt', Uint8Array.of(1));
 
 type Fields = Partial<Parameters<typeof AudioInput.config>[0]>;
 const features = LogMel.config({ sampleRate: 8000, numMels: 8, fftSize: 64, windowSize: 50, hopSize: 100 });

@@ -23,6 +23,32 @@ test('channels are mixed down to their mean', () => {
   expect(samples(wavOf([0, 0x40, 0, 0xc0, 0, 0x40, 0, 0], { channels: 2 }))).toEqual([0, 0.25]);
 });
 
+test('a file that was written to a pipe reads to its end, whatever size stands for an unknown one', () => {
+  const piped = (whole: number | undefined, data: number, values: readonly number[] = [0, 0x40, 0, 0x80]) => {
+    const bytes = wavOf(values, { between: note });
+    const view = new DataView(bytes.buffer);
+    const at = bytes.length - values.length - 8;
+    view.setUint32(4, whole ?? at, true);
+    view.setUint32(at + 4, data, true);
+    return bytes;
+  };
+  // ffmpeg; sox; a header that was written before there were samples, by Python's wave among others; zeros.
+  const sizes = [
+    [0xffffffff, 0xffffffff],
+    [0x7ffff024, 0x7ffff000],
+    [undefined, 0],
+    [0, 0],
+    [0xffffffff, 0],
+  ] as const;
+  for (const [whole, data] of sizes) expect(samples(piped(whole, data))).toEqual([0.5, -1]);
+  // Another size beyond the end is a file that is cut off, and an empty chunk within a file is empty.
+  expect(() => samples(piped(2000, 1964))).toThrow(
+    /^is no WAV .* chunk 'data' of 1964 bytes is cut off at 60$/,
+  );
+  expect(() => samples(piped(52, 0))).toThrow(/there are no samples$/);
+  expect(() => samples(piped(0, 0, [1, 2, 3]))).toThrow(/3 bytes are no multiple of 1 samples of 2 bytes$/);
+});
+
 test('what is damaged is told with its offset', () => {
   const errorOf = (bytes: Uint8Array): string => {
     try {
