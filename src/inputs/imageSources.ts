@@ -51,7 +51,9 @@ export const digestOf = (parts: Iterable<string | Uint8Array>): string => {
   return hash.digest('hex').slice(0, 16);
 };
 
-/** PNG and JPEG files in a folder for each class: `photos/cat/1.png`, `photos/dog/a.jpg`. */
+const kind = { pattern: /\.(png|jpe?g)$/i, title: 'PNG and JPEG files', example: '1.png' };
+
+/** PNG and JPEG files in a folder for each class: `photos/cat/1.png`, `photos/dog/2019/a.jpg`. */
 export class ImageFolder extends BaseImageSource.with(classFolderFields) {
   #classes: readonly string[] | undefined;
 
@@ -64,7 +66,7 @@ export class ImageFolder extends BaseImageSource.with(classFolderFields) {
   }
 
   override read(): ImageSet {
-    const { classes, files } = filesByClass(this.hp, /\.(png|jpe?g)$/i, '1.png');
+    const { classes, files } = filesByClass(this.hp, kind);
     this.#classes = classes;
     const images = files.map(({ file, label }) => ({
       label,

@@ -1,5 +1,6 @@
 /** @file Images as bytes: decoding PNG and JPEG, and making them the size and colours of a batch. */
 import { InputError } from './inputErrors.js';
+import { storesRgb } from './jpegColours.js';
 
 /** Pixels as bytes, [height, width, channels]; 1 channel is grey, 3 are red, green and blue. */
 export interface RawImage {
@@ -104,6 +105,23 @@ export type ImageDecoder = (bytes: Uint8Array) => RawImage;
 const isPng = (bytes: Uint8Array): boolean => bytes[0] === 0x89 && bytes[1] === 0x50;
 const isJpeg = (bytes: Uint8Array): boolean => bytes[0] === 0xff && bytes[1] === 0xd8;
 
+/** First bytes of images of other kinds; dots stand for any. */
+const otherKinds: Readonly<Record<string, RegExp>> = {
+  WebP: /^RIFF.{4}WEBP/s,
+  GIF: /^GIF8[79]a/,
+  BMP: /^BM.{4}\0{4}/s,
+  TIFF: /^(II\*|MM.\*)/s,
+  AVIF: /^.{4}ftypavi[fs]/s,
+  HEIF: /^.{4}ftyp(hei[cx]|mif1|msf1)/s,
+  'JPEG XL': /^(.{4}JXL |ÿ\n)/s,
+  'JPEG 2000': /^.{4}jP {2}/s,
+};
+
+function otherKind(bytes: Uint8Array): string | undefined {
+  const start = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
+  return Object.keys(otherKinds).find((name) => otherKinds[name]!.test(start));
+}
+
 /** Loads the decoder of PNG and JPEG files, which most programs do without. */
 export async function loadImageDecoder(): Promise<ImageDecoder> {
   const [png, jpeg] = await Promise.all([import('fast-png'), import('jpeg-js')]);
@@ -130,13 +148,22 @@ export async function loadImageDecoder(): Promise<ImageDecoder> {
       useTArray: true,
       formatAsRGBA: false,
       tolerantDecoding: false,
+      // It knows nothing of components that are red, green and blue already.
+      ...(storesRgb(bytes) && { colorTransform: false }),
     });
     return { height, width, channels: 3, data };
   }
 
   return (bytes) => {
     const decode = isPng(bytes) ? decodePng : isJpeg(bytes) ? decodeJpeg : undefined;
-    if (decode === undefined) throw new InputError('is neither a PNG nor a JPEG image');
+    if (decode === undefined) {
+      const other = otherKind(bytes);
+      throw new InputError(
+        other === undefined
+          ? 'is neither a PNG nor a JPEG image'
+          : `is a ${other} image: expected PNG or JPEG. Convert it.`,
+      );
+    }
     try {
       return decode(bytes);
     } catch (error) {

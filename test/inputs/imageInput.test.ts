@@ -1,5 +1,5 @@
 /** @file Batches of images: folders of PNG and JPEG files, IDX and CIFAR files, sizes, colours, splits, damaged files. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { encode as encodePng } from 'fast-png';
@@ -60,7 +60,9 @@ const png = (color: readonly number[], height = 2, width = 2) =>
 const photos = join(directory, 'photos');
 fileOf('photos/cat/b.png', png([255, 0, 51]));
 fileOf('photos/cat/a.PNG', png([7]));
-fileOf('photos/cat/notes.txt', Uint8Array.of(1));
+fileOf('photos/cat/.DS_Store', Uint8Array.of(1));
+fileOf('photos/cat/Thumbs.db', Uint8Array.of(1));
+fileOf('photos/README.md', Uint8Array.of(1));
 fileOf('photos/.hidden/a.png', png([9]));
 fileOf(
   'photos/dog/c.jpg',
@@ -95,6 +97,61 @@ test('a folder for each class: PNG and JPEG, grey and in colour, by name', async
     labels: [0, 1, 1],
     weights: [1, 1, 1],
   });
+});
+
+test('folders below a class belong to it, and links are followed', async () => {
+  const root = join(directory, 'deep');
+  fileOf('elsewhere/cow/2019/may/z.png', png([3]));
+  fileOf('elsewhere/cow/a.png', png([1]));
+  fileOf('elsewhere/one.png', png([9]));
+  fileOf('deep/ant/b/c/1.png', png([5]));
+  symlinkSync(join(directory, 'elsewhere/cow'), join(root, 'bee'));
+  symlinkSync(join(directory, 'elsewhere/one.png'), join(root, 'ant/one.png'));
+  const input = inputOf({ source: ImageFolder.config({ directory: root }), channels: 1, batchSize: 4 });
+  const { inputs, labels } = bytesOf(await input.getNext());
+  expect([labels, inputs.filter((_, i) => i % 4 === 0)]).toEqual([
+    [0, 0, 1, 1],
+    [5, 9, 3, 1],
+  ]);
+  expect(input.classNamesFor('labels')).toEqual(['ant', 'bee']);
+
+  symlinkSync(root, join(root, 'ant/round'));
+  const source = ImageFolder.config({ directory: root });
+  expect(await errorOf({ source })).toBe(
+    `ImageInput 'input': deep/ant/round/ant is a link to a folder that it is in, deep/ant: remove the link.`,
+  );
+  rmSync(join(root, 'ant/round'));
+  symlinkSync('nowhere', join(root, 'cat'));
+  expect(await errorOf({ source })).toMatch(/^ImageInput 'input': deep cannot be read: ENOENT.*deep\/cat'$/);
+});
+
+test('what is not read is counted and named, and may be passed over', async () => {
+  for (const name of ['a.webp', 'b/c.gif', 'd.webp', 'notes.txt'])
+    fileOf(`kinds/cat/${name}`, Uint8Array.of(1));
+  fileOf('kinds/cat/1.png', png([1]));
+  fileOf('kinds/dog/2.png', png([2]));
+  fileOf('kinds/stray.jpg', png([2]));
+  const root = join(directory, 'kinds');
+  const source = (ignore: string[], classes: string[] | null = null) =>
+    ImageFolder.config({ directory: root, ignore, classes });
+  const told = "ImageInput 'input': kinds: PNG and JPEG files in the folders of classes are read, and";
+  const advice = (glob: string) => `Convert or move them, or pass them over: ignore=['**/${glob}'].`;
+  expect(await errorOf({ source: source([]) })).toBe(
+    `${told} 5 files are not: cat/a.webp, cat/b/c.gif, cat/d.webp, … (5). ${advice('*.jpg')}`,
+  );
+  expect(await errorOf({ source: source(['stray.jpg', '**/*.{webp,gif}']) })).toBe(
+    `${told} 1 file is not: cat/notes.txt. ${advice('*.txt')}`,
+  );
+  const batch = await inputOf({ source: source(['stray.jpg', 'cat/[!1]*', '**/*.gif']) }).getNext();
+  expect(bytesOf(batch).labels).toEqual([0, 1]);
+
+  fileOf('kinds/emu/3.webp', png([2]));
+  const all = ['stray.jpg', 'cat/[!1]*', '**/*.gif', '**/*.webp'];
+  const empty =
+    "ImageInput 'input': kinds: expected files in a folder for each class, such as CLASS/1.png; emu has none.";
+  expect(await errorOf({ source: source(all) })).toBe(`${empty} Name the others in classes.`);
+  expect(await errorOf({ source: source(all, ['dog', 'emu']) })).toBe(empty);
+  expect(bytesOf(await inputOf({ source: source(all, ['dog', 'cat']) }).getNext()).labels).toEqual([0, 1]);
 });
 
 test('a thread that reads ahead gives the same images, and a run resumes exactly', async () => {
@@ -198,7 +255,7 @@ test('damaged and truncated files are told with the file and the offset', async 
     "ImageInput 'input': photos has no folder 'cow'. It has: cat, dog.",
   );
   expect(await errorOf({ source: ImageFolder.config({ directory: join(photos, 'cat') }) })).toBe(
-    "ImageInput 'input': photos/cat: expected files in a folder for each class, such as CLASS/1.png; got a.PNG, b.png, notes.txt.",
+    "ImageInput 'input': photos/cat: expected files in a folder for each class, such as CLASS/1.png; got a.PNG, b.png.",
   );
   mkdirSync(join(directory, 'empty'));
   expect(await errorOf({ source: ImageFolder.config({ directory: join(directory, 'empty') }) })).toBe(

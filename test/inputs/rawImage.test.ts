@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { encode } from 'fast-png';
 import { expect, test } from 'vitest';
 import { centerCrop, loadImageDecoder, resize, withChannels } from '../../src/inputs/rawImage.js';
+import recorded from '../fixtures/jpegs/jpegs.json' with { type: 'json' };
 import { images } from './augmentations/images.js';
 
 const decode = await loadImageDecoder();
@@ -83,4 +84,34 @@ test('cropping takes the middle; colours are kept, made grey, or repeated', () =
   );
   const color = { height: 1, width: 1, channels: 3 as const, data: Uint8Array.of(100, 150, 200) };
   expect(withChannels(color, 1).data).toEqual(Uint8Array.of(141));
+});
+
+test.each(Object.entries(recorded.files))(
+  'JPEG, %s: the colours that libjpeg reads',
+  (_, { bytes, pixels }) => {
+    const image = withChannels(decode(Buffer.from(bytes, 'base64')), 3);
+    const wanted = Buffer.from(pixels, 'base64');
+    expect([image.width, image.height, image.data.length]).toEqual([16, 8, wanted.length]);
+    const difference = image.data.reduce((most, value, i) => Math.max(most, Math.abs(value - wanted[i]!)), 0);
+    // Decoders round cosines as they like.
+    expect(difference).toBeLessThanOrEqual(4);
+  },
+);
+
+test('images of other kinds are refused by name', () => {
+  const starts = {
+    WebP: 'RIFF\x10\0\0\0WEBPVP8 ',
+    GIF: 'GIF89a',
+    BMP: 'BM\x10\0\0\0\0\0\0\0',
+    TIFF: 'II*\0',
+    AVIF: '\0\0\0\x1cftypavif',
+    HEIF: '\0\0\0\x1cftypheic',
+    'JPEG XL': '\xff\x0a',
+    'JPEG 2000': '\0\0\0\x0cjP  \r\n',
+  };
+  for (const [kind, start] of Object.entries(starts))
+    expect(() => decode(Buffer.from(start, 'latin1'))).toThrow(
+      `is a ${kind} image: expected PNG or JPEG. Convert it.`,
+    );
+  expect(() => decode(Buffer.from('text'))).toThrow('is neither a PNG nor a JPEG image');
 });
