@@ -3,23 +3,30 @@
  * every backend, including the eager engine's.
  */
 import {
+  add,
   backend_util,
   cast,
   cumprod,
   cumsum,
   engine,
   expandDims,
+  fill,
+  gather,
   getGradient,
   less,
+  minimum,
   mul,
   oneHot,
+  range,
   registerGradient,
   reshape,
   scalar,
   stack,
   sum,
   type Tensor,
+  type Tensor1D,
   transpose,
+  unsortedSegmentSum,
   util,
   where,
   zerosLike,
@@ -143,3 +150,57 @@ registerGradient({
     return { x: () => transpose(reshape(gradient, moved.shape), back) };
   },
 });
+
+/** tfjs's has none above rank 4. Sums over the repetitions of one axis after the other. */
+registerGradient({
+  kernelName: 'Tile',
+  inputsToSave: ['x'],
+  gradFunc: (dy, saved, attrs) => {
+    const { shape } = saved[0]!;
+    const { reps } = attrs as unknown as { reps: number[] };
+    const sumOver = (rest: Tensor, axis: number): Tensor => {
+      const before = util.sizeFromShape(shape.slice(0, axis));
+      return reps[axis] === 1 ? rest : sum(reshape(rest, [before, reps[axis]!, -1]), 1);
+    };
+    return { x: () => reshape([...shape.keys()].reduce(sumOver, dy as Tensor), shape) };
+  },
+});
+
+/** Missing in tfjs. Each element goes to the place that it was taken from. */
+registerGradient({
+  kernelName: 'StridedSlice',
+  inputsToSave: ['x'],
+  gradFunc: (dy, saved, attrs) => {
+    const { shape, size } = saved[0]!;
+    const places = reshape(range(0, size, 1, 'int32'), shape);
+    const taken = engine().runKernel('StridedSlice', { x: places }, attrs) as Tensor;
+    const flat = [dy as Tensor, taken].map((tensor) => reshape(tensor, [-1])) as [Tensor1D, Tensor1D];
+    return { x: () => reshape(unsortedSegmentSum(...flat, size), shape) };
+  },
+});
+
+/** Missing in tfjs. A value is counted by its weight, if it is one of those that are counted. */
+for (const kernelName of ['Bincount', 'DenseBincount'])
+  registerGradient({
+    kernelName,
+    inputsToSave: ['x', 'weights'],
+    gradFunc: (dy, saved, attrs) => {
+      const [x, weights] = saved as [Tensor, Tensor];
+      const { size, binaryOutput = false } = attrs as unknown as { size: number; binaryOutput?: boolean };
+      const ofWeights = (): Tensor => {
+        if (binaryOutput || weights.size === 0) return fill(weights.shape, 0);
+        const columns = x.shape.at(-1)!;
+        const rows = kernelName === 'Bincount' ? 1 : x.size / columns;
+        const starts = mul(range(0, rows, 1, 'int32'), scalar(size, 'int32'));
+        const places = add(minimum(reshape(x, [rows, -1]), scalar(size - 1, 'int32')), expandDims(starts, 1));
+        const slopes = gather(reshape(dy as Tensor, [-1]), reshape(places, [-1]) as Tensor1D);
+        const isCounted = less(x, scalar(size, 'int32'));
+        return where(
+          reshape(isCounted, weights.shape),
+          reshape(slopes, weights.shape),
+          fill(weights.shape, 0),
+        );
+      };
+      return { x: () => fill(x.shape, 0), weights: ofWeights };
+    },
+  });

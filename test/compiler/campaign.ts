@@ -1,6 +1,7 @@
 /** @file Runs many random programs on an engine and on the oracle, and tells where they differ. */
 import fc from 'fast-check';
 import { compile, type Engine, type HostTensor, type Precision } from '../../src/compiler/index.js';
+import { exactInputs, exactProgram, exactSteps } from './exactPrograms.js';
 import { differentiated, programInputs, type Step, stepsArbitrary, twiceDifferentiated } from './programs.js';
 import { repeatedly } from './repeatedRuns.js';
 
@@ -10,6 +11,8 @@ export interface Campaign {
   readonly precision?: Precision;
   /** Of the gradients: the second are those of a sum of the first. */
   readonly order?: 1 | 2;
+  /** Programs of exact numbers, rather than of those that rounding leaves apart. */
+  readonly exact?: boolean;
   readonly programs: number;
   readonly seed: number;
 }
@@ -28,12 +31,14 @@ const TOGETHER = 50;
 async function run(
   programs: readonly Step[][],
   engine: Engine,
-  { precision = 'float32', order = 1 }: Campaign,
+  { precision = 'float32', order = 1, exact = false }: Campaign,
 ): Promise<HostTensor[][]> {
   // Each has inputs of its own: programs that share some would be merged in part.
-  const inputs = programs.map(() => programInputs);
+  const inputs: readonly unknown[] = programs.map(() => (exact ? exactInputs : programInputs));
   const differentiate = order === 1 ? differentiated : twiceDifferentiated;
-  const all = (each: any[]) => programs.map((steps, i) => differentiate(steps, precision)(each[i]));
+  const programOf = (steps: readonly Step[]) =>
+    exact ? exactProgram(steps) : differentiate(steps, precision);
+  const all = (each: any[]) => programs.map((steps, i) => programOf(steps)(each[i]));
   const executable = await compile(all, inputs as any, { engine, numThreads: 1, name: 'random programs' });
   const results = (await repeatedly(executable, inputs as any)) as unknown as HostTensor[][];
   await executable.dispose();
@@ -85,7 +90,10 @@ async function tryAlone(steps: Step[], plan: Campaign): Promise<Outcome> {
 
 /** Runs random programs; one that fails does not end it. */
 export async function campaign(plan: Campaign): Promise<Outcome[]> {
-  const samples = fc.sample(stepsArbitrary, { numRuns: plan.programs, seed: plan.seed });
+  const samples = fc.sample(plan.exact ? exactSteps : stepsArbitrary, {
+    numRuns: plan.programs,
+    seed: plan.seed,
+  });
   const results: Outcome[] = [];
   for (let at = 0; at < samples.length; at += TOGETHER) {
     const some = samples.slice(at, at + TOGETHER);

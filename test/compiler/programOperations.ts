@@ -175,7 +175,7 @@ export const shapes: Record<string, (place: Place) => Tensor | Tensor[]> = {
     const begin = x.shape.map((dim) => (step < 0 ? dim - 1 : 0));
     const end = x.shape.map((dim) => (step < 0 ? -dim - 1 : dim));
     const steps = x.shape.map(() => step);
-    return flat((y) => tf.stridedSlice(y, begin, end, steps), x);
+    return tf.stridedSlice(x, begin, end, steps);
   },
   oneHot: ({ x, inputs }) => {
     if (x.rank === 0 || x.shape[0] === 1) return x;

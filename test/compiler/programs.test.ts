@@ -37,6 +37,18 @@ describe.each(engines)('%s', (_, { engine, available }) => {
   );
 });
 
+test.each(engines)(
+  'programs of exact numbers agree to the bit, %s',
+  async (_, { engine, available }) => {
+    if (available)
+      await expectAgreement(
+        { engine, programs: engine === 'native' ? runs(50, 8) : runs(200, 20), seed, exact: true },
+        0,
+      );
+  },
+  3_600_000,
+);
+
 test('the programs draw from all operations', () => {
   const all = [...opNames(), ...allDecompositions().keys(), ...COMPLEX_KERNELS].map((op) => `kernel ${op}`);
   expect([...kernelSteps].sort()).toEqual(all.sort());

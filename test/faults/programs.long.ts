@@ -16,6 +16,10 @@ describe.each(engines)('%s', (_, { engine, available }) => {
     await expectAgreement({ engine, programs, seed }, FLOAT32);
   });
 
+  test.skipIf(!available)(title('agrees with the oracle to the bit where numbers are exact'), async () => {
+    await expectAgreement({ engine, programs: Math.ceil(programs / 2), seed, exact: true }, 0);
+  });
+
   test.skipIf(!available)(title('agrees with the oracle in bfloat16'), async () => {
     const plan = { engine, precision: 'bfloat16', programs: Math.ceil(programs / 4), seed } as const;
     await expectAgreement(plan, BFLOAT16);

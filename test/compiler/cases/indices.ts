@@ -121,6 +121,13 @@ export const indexCases: CaseTable = {
       [whole([5], [0, 1, 1, 2, 9]), notFinite],
     ],
     constant,
+  ).concat(
+    over((w, x) => tf.bincount(x, w, 4), [[floats([9]), ints([9], 0, 7)]], { differentiable: 1 }),
+    // Of choices among floats, and without weights: nothing has a slope.
+    over(
+      (x) => tf.mul(tf.bincount(tf.cast(tf.abs(x), 'int32') as any, tf.tensor1d([]), 4), tf.sum(x)),
+      [[floats([9])]],
+    ),
   ),
   DenseBincount: [false, true].flatMap((binary) =>
     over(
@@ -132,6 +139,10 @@ export const indexCases: CaseTable = {
         [whole([0, 3], []), floats([0, 3])],
       ],
       constant,
+    ).concat(
+      over((w, x) => tf.denseBincount(x, w, 4, binary), [[floats([2, 9]), ints([2, 9], 0, 7)]], {
+        differentiable: binary ? 0 : 1,
+      }),
     ),
   ),
   SearchSorted: [

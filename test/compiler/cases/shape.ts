@@ -12,14 +12,6 @@ const anyDtype = (f: CaseFunction, ...shapes: number[][]) => [
   ...over(f, [[ints(shapes[0]!, -9, 9)], [bools(shapes[0]!)]], constant),
 ];
 
-/** Not differentiable by tfjs in the given ranks, or at all. */
-const forwardOnly = (f: CaseFunction, ...shapes: number[][]) =>
-  over(
-    f,
-    shapes.flatMap((shape) => [[floats(shape)], [ints(shape, -9, 9)]]),
-    constant,
-  );
-
 const kernel =
   (name: string, attrs: object): CaseFunction =>
   (x) =>
@@ -49,6 +41,8 @@ export const shapeCases: CaseTable = {
   Tile: [
     ...anyDtype((x) => tf.tile(x, [2, 3]), [2, 3], [1, 1]),
     ...anyDtype((x) => tf.tile(x, [3]), [4]),
+    ...over((x) => tf.tile(x, [2, 1, 3, 1, 2]), [[floats([1, 2, 1, 3, 2])]]),
+    ...over((x) => tf.tile(x, [1, 2, 1, 1, 1, 3]), [[floats([2, 1, 1, 2, 1, 2])]]),
     ...anyDtype((x) => tf.tile(x, [1, 2, 1, 3]), [2, 1, 2, 2]),
     ...over((x) => tf.broadcastTo(x, [2, 3, 4]), [[floats([3, 1])], [floats([4])], [floats([])]]),
   ],
@@ -59,15 +53,15 @@ export const shapeCases: CaseTable = {
     ...over((x) => tf.slice(x, [0, 1, 2], [2, 2, 1]), [[floats([2, 3, 4])]]),
   ],
   StridedSlice: [
-    ...forwardOnly((x) => tf.stridedSlice(x, [0, 3], [3, 0], [2, -1]), [3, 4]),
-    ...forwardOnly((x) => tf.stridedSlice(x, [-1], [-5], [-2]), [6]),
-    ...forwardOnly((x) => tf.stridedSlice(x, [0], [0], [-1], 1, 1), [5]),
+    ...anyDtype((x) => tf.stridedSlice(x, [0, 3], [3, 0], [2, -1]), [3, 4]),
+    ...anyDtype((x) => tf.stridedSlice(x, [-1], [-5], [-2]), [6]),
+    ...anyDtype((x) => tf.stridedSlice(x, [0], [0], [-1], 1, 1), [5]),
     // tfjs's cpu kernel reads the wrong elements where an axis is dropped and another has a step.
     ...over((x) => tf.stridedSlice(x, [1, 0], [2, 3], [1, 2], 0, 0, 0, 0, 1), [[floats([3, 4])]], {
       oracle: (x) => tf.reshape(tf.stridedSlice(x, [1, 0], [2, 3], [1, 2]), [2]),
       differentiable: 0,
     }),
-    ...forwardOnly((x) => tf.stridedSlice(x, [0, 1], [0, 3], [1, 1], 0, 0, 1), [2, 3, 4]),
+    ...anyDtype((x) => tf.stridedSlice(x, [0, 1], [0, 3], [1, 1], 0, 0, 1), [2, 3, 4]),
   ],
   SplitV: [
     ...anyDtype((x) => tf.split(x, 2, 1), [3, 4], [1, 2]),
