@@ -5,24 +5,33 @@
 import { z } from 'zod';
 import { CheckpointError } from './checkpointErrors.js';
 
-/** Bytes per element of each dtype that the format knows. */
-const DTYPE_BYTES = {
-  F64: 8,
-  I64: 8,
-  U64: 8,
-  F32: 4,
-  I32: 4,
-  U32: 4,
-  F16: 2,
-  BF16: 2,
-  I16: 2,
-  U16: 2,
-  I8: 1,
-  U8: 1,
-  BOOL: 1,
+/** Bits per element of each dtype that the format knows. */
+const DTYPE_BITS = {
+  F64: 64,
+  I64: 64,
+  U64: 64,
+  C64: 64,
+  F32: 32,
+  I32: 32,
+  U32: 32,
+  F16: 16,
+  BF16: 16,
+  I16: 16,
+  U16: 16,
+  I8: 8,
+  U8: 8,
+  BOOL: 8,
+  F8_E5M2: 8,
+  F8_E4M3: 8,
+  F8_E8M0: 8,
+  F8_E5M2FNUZ: 8,
+  F8_E4M3FNUZ: 8,
+  F6_E2M3: 6,
+  F6_E3M2: 6,
+  F4: 4,
 } as const;
 
-export type SafetensorsDtype = keyof typeof DTYPE_BYTES;
+export type SafetensorsDtype = keyof typeof DTYPE_BITS;
 
 /** Name, dtype and shape of a tensor. */
 export interface TensorSpec {
@@ -63,13 +72,11 @@ export function placeTensors(
   const seen = new Set<string>();
   let offset = 0;
   const tensors: TensorPlace[] = [];
-  for (const { name, dtype, shape } of [...specs].sort(
-    (a, b) => DTYPE_BYTES[b.dtype] - DTYPE_BYTES[a.dtype],
-  )) {
+  for (const { name, dtype, shape } of [...specs].sort((a, b) => DTYPE_BITS[b.dtype] - DTYPE_BITS[a.dtype])) {
     if (name === '__metadata__') throw new RangeError(`'${name}' is reserved in safetensors files`);
     if (seen.has(name)) throw new RangeError(`two tensors are named '${name}'`);
     seen.add(name);
-    const byteLength = elementCount(shape) * DTYPE_BYTES[dtype];
+    const byteLength = bytesFor(dtype, shape);
     tensors.push({ name, dtype, shape: [...shape], offset, byteLength });
     offset += byteLength;
   }
@@ -186,14 +193,14 @@ function parseHeader(path: string, header: Uint8Array): Record<string, unknown> 
 const size = z.int().nonnegative();
 
 const tensorSchema = z.object({
-  dtype: z.enum(Object.keys(DTYPE_BYTES) as SafetensorsDtype[]),
+  dtype: z.enum(Object.keys(DTYPE_BITS) as SafetensorsDtype[]),
   shape: z.array(size),
   data_offsets: z.tuple([size, size]).refine(([begin, end]) => begin <= end),
 });
 
 /** Words of errors for the fields of a tensor. */
 const FIELDS: Readonly<Record<PropertyKey, string>> = {
-  dtype: `a dtype of ${Object.keys(DTYPE_BYTES).join(', ')}`,
+  dtype: `a dtype of ${Object.keys(DTYPE_BITS).join(', ')}`,
   shape: 'a shape',
   data_offsets: 'data_offsets [begin, end]',
 };
@@ -208,7 +215,7 @@ function decodeTensor(path: string, name: string, value: unknown): TensorPlace {
   }
   const { dtype, shape, data_offsets: offsets } = parsed.data;
   const [offset, end] = offsets;
-  const byteLength = elementCount(shape) * DTYPE_BYTES[dtype];
+  const byteLength = bytesFor(dtype, shape);
   if (end - offset !== byteLength) {
     const meant = `${dtype} [${shape.join(', ')}]`;
     throw broken(path, `tensor '${name}': expected ${byteLength} bytes for ${meant}, found ${end - offset}`);
@@ -220,6 +227,10 @@ function decodeTensor(path: string, name: string, value: unknown): TensorPlace {
 export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
 }
+
+/** Bytes of a tensor: whole ones, also where an element is less than a byte. */
+const bytesFor = (dtype: SafetensorsDtype, shape: readonly number[]): number =>
+  (elementCount(shape) * DTYPE_BITS[dtype]) / 8;
 
 function broken(path: string, problem: string): CheckpointError {
   return new CheckpointError('broken', path, problem);

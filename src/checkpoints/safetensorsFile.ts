@@ -3,17 +3,20 @@
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync, fstatSync } from 'node:fs';
 import { openRegularFile, readFully } from '../files/index.js';
+import { type AxisOrder, runsOf, sameAxes } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { bytesOf, CHUNK_BYTES, type FileDigest } from './durableFile.js';
+import { asFloats, FloatRangeError, floatBytes } from './floats.js';
 import {
   decodeHeader,
   decodeHeaderLength,
   elementCount,
+  type SafetensorsDtype,
   type SafetensorsLayout,
   type TensorPlace,
 } from './safetensors.js';
 
-/** Array types of tensors; BF16 widens to float32, which is exact. */
+/** Array types of tensors. */
 const ARRAY_OF = {
   F64: Float64Array,
   I64: BigInt64Array,
@@ -64,32 +67,81 @@ export class SafetensorsFile {
     return this.#places.get(name);
   }
 
-  /** A tensor's elements in a new array; BF16 as float32. */
+  /** A tensor's elements in a new array; F16 and BF16 as float32, which has all their values. */
   read(name: string): TensorArray {
-    const { dtype, shape, offset } = this.#placeOf(name);
-    if (dtype === 'F16') {
-      throw new CheckpointError(
-        'mismatch',
-        this.path,
-        `tensor '${name}': F16 is not supported; convert it to F32`,
-      );
+    const { dtype, shape } = this.#placeOf(name);
+    const count = elementCount(shape);
+    if (!Object.hasOwn(ARRAY_OF, dtype)) {
+      const floats = new Float32Array(count);
+      this.readFloats(name, floats);
+      return floats;
     }
-    const array = new ARRAY_OF[dtype === 'BF16' ? 'U16' : dtype](elementCount(shape));
-    this.#fill(bytesOf(array), this.#dataStart + offset);
-    return dtype === 'BF16' ? widenBfloat16(array as Uint16Array) : array;
+    const array = new ARRAY_OF[dtype as keyof typeof ARRAY_OF](count);
+    this.readInto(name, array);
+    return array;
   }
 
   /** Reads a tensor's bytes straight into `target`, which must have the same length in bytes. */
   readInto(name: string, target: ArrayBufferView): void {
     const { offset, byteLength } = this.#placeOf(name);
     if (target.byteLength !== byteLength) {
-      throw new CheckpointError(
-        'mismatch',
-        this.path,
-        `tensor '${name}': expected ${target.byteLength} bytes, found ${byteLength}`,
-      );
+      throw this.#misfit(name, `expected ${target.byteLength} bytes, found ${byteLength}`);
     }
     this.#fill(bytesOf(target), this.#dataStart + offset);
+  }
+
+  /**
+   * Reads a tensor's elements as float32, through one small buffer.
+   *
+   * @param target has as many elements as `order` takes.
+   * @param order where the elements go; one after the other where absent.
+   * @throws CheckpointError of kind `mismatch` for a dtype that is not read, and for an element that float32 can't hold.
+   */
+  readFloats(name: string, target: Float32Array, order?: AxisOrder): void {
+    const { dtype, shape, offset, byteLength } = this.#placeOf(name);
+    const size = floatBytes(dtype);
+    if (size === undefined)
+      throw this.#misfit(name, `${dtype} is not read; convert it to F32, F16, BF16 or F64`);
+    const chunk = new Uint8Array(Math.min(CHUNK_BYTES, byteLength));
+    const total = elementCount(shape);
+    let [from, floats] = [0, new Float32Array(0)];
+    for (const run of runsOf(order ?? sameAxes(total), CHUNK_BYTES / size)) {
+      if (run.start < from || run.start + run.length > from + floats.length) {
+        from = run.start;
+        const bytes = chunk.subarray(0, Math.min(chunk.length, (total - from) * size));
+        this.#fill(bytes, this.#dataStart + offset + from * size);
+        floats = this.#floats(name, dtype, chunk.buffer, bytes.length / size, from);
+      }
+      const taken = floats.subarray(run.start - from, run.start - from + run.length);
+      if (run.stride === 1) target.set(taken, run.target);
+      else for (let i = 0; i < taken.length; i++) target[run.target + i * run.stride] = taken[i]!;
+    }
+  }
+
+  #floats(name: string, dtype: SafetensorsDtype, bytes: ArrayBuffer, count: number, from: number) {
+    try {
+      return asFloats(dtype, bytes, count) as Float32Array<ArrayBuffer>;
+    } catch (error) {
+      if (!(error instanceof FloatRangeError)) throw error;
+      throw this.#misfit(name, `element ${from + error.index} of ${dtype}: ${error.message}`);
+    }
+  }
+
+  #misfit(name: string, problem: string): CheckpointError {
+    return new CheckpointError('mismatch', this.path, `tensor '${name}': ${problem}`);
+  }
+
+  /** Whether a tensor has the dtype, shape and bytes of another, in this file or in `file`. */
+  isEqual(name: string, file: SafetensorsFile, other: string): boolean {
+    const [ours, theirs] = [this.#placeOf(name), file.#placeOf(other)];
+    if (ours.dtype !== theirs.dtype || `${ours.shape}` !== `${theirs.shape}`) return false;
+    for (let at = 0; at < ours.byteLength; at += CHUNK_BYTES) {
+      const [a, b] = [0, 1].map(() => new Uint8Array(Math.min(CHUNK_BYTES, ours.byteLength - at)));
+      this.#fill(a!, this.#dataStart + ours.offset + at);
+      file.#fill(b!, file.#dataStart + theirs.offset + at);
+      if (Buffer.compare(a!, b!) !== 0) return false;
+    }
+    return true;
   }
 
   /** Reads the file from its first byte to its last, through one small buffer. */
@@ -121,9 +173,4 @@ export class SafetensorsFile {
     const [expected, found] = [position + target.length, position + count];
     throw new CheckpointError('broken', this.path, `truncated: expected ${expected} bytes, found ${found}`);
   }
-}
-
-/** bfloat16 is the upper half of float32. */
-function widenBfloat16(halves: Uint16Array): Float32Array<ArrayBuffer> {
-  return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
 }

@@ -1,0 +1,93 @@
+/** @file Orders of axes against indices counted one by one; shapes and texts that fit none. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { isAxisOrder, orderAxes, runsOf } from '../../src/checkpoints/axes.js';
+
+const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
+
+/** The index of each axis at a position of a row-major tensor. */
+function unravel(position: number, sizes: readonly number[]): number[] {
+  const indices: number[] = [];
+  let rest = position;
+  for (const size of [...sizes].reverse()) {
+    indices.unshift(rest % size);
+    rest = Math.floor(rest / size);
+  }
+  return indices;
+}
+
+/** Axes in the file's order, in groups; the variable's order of them; perhaps a part that alone is taken. */
+const orders = fc
+  .record({
+    sizes: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 5 }),
+    seed: fc.infiniteStream(fc.nat(99)),
+    part: fc.option(fc.record({ at: fc.nat(4), parts: fc.integer({ min: 1, max: 3 }), index: fc.nat(2) })),
+  })
+  .map(({ sizes, seed, part }) => {
+    const next = (limit: number): number => (seed.next().value as number) % limit;
+    const axes = sizes.map((size, i) => ({ word: `a${i}`, size, only: undefined as number | undefined }));
+    if (part) {
+      const only = part.index % part.parts;
+      axes.splice(part.at % (axes.length + 1), 0, { word: `${only}/${part.parts}`, size: part.parts, only });
+    }
+    const groups: (typeof axes)[] = [];
+    for (const axis of axes)
+      (groups.length > 0 && next(2) ? groups.at(-1)! : (groups[groups.push([]) - 1] as typeof axes)).push(
+        axis,
+      );
+    const variable = axes.filter(({ only }) => only === undefined);
+    for (let i = variable.length - 1; i > 0; i--) {
+      const j = next(i + 1);
+      [variable[i], variable[j]] = [variable[j]!, variable[i]!];
+    }
+    return { axes, groups, variable };
+  });
+
+test('each element goes where its indices say, whatever the length of a run', () => {
+  fc.assert(
+    fc.property(orders, fc.integer({ min: 1, max: 9 }), ({ axes, groups, variable }, longest) => {
+      const left = groups.map((group) => `(${group.map(({ word }) => word).join(' ')})`).join(' ');
+      const notation = `${left} -> ${variable.map(({ word }) => word).join(' ')}`;
+      expect(isAxisOrder(notation)).toBe(true);
+      const stored = groups.map((group) => product(group.map(({ size }) => size)));
+      const shape = variable.map(({ size }) => size);
+      const order = orderAxes(notation, stored, shape)!;
+      const found = new Map<number, number>();
+      let before = -1;
+      for (const { start, length, target, stride } of runsOf(order, longest)) {
+        expect(start).toBeGreaterThan(before);
+        expect(length).toBeLessThanOrEqual(longest);
+        before = start + length - 1;
+        for (let i = 0; i < length; i++) found.set(start + i, target + i * stride);
+      }
+      const expected = new Map<number, number>();
+      for (let position = 0; position < product(stored); position++) {
+        const indices = unravel(
+          position,
+          axes.map(({ size }) => size),
+        );
+        if (axes.some(({ only }, i) => only !== undefined && only !== indices[i])) continue;
+        const at = variable.reduce((sum, axis) => sum * axis.size + indices[axes.indexOf(axis)]!, 0);
+        expected.set(position, at);
+      }
+      expect(found).toEqual(expected);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test.each([
+  ['o i -> i o', [3, 4], [3, 4]],
+  ['o i -> i o', [12], [4, 3]],
+  ['d (3 n h) -> 3 d n h', [4, 12], [2, 4, 2, 3]],
+  ['d (0/3 n h) -> d n h', [4, 12], [4, 3, 2]],
+])('%s does not make %j of %j', (notation, stored, shape) => {
+  expect(orderAxes(notation, stored, shape)).toBeUndefined();
+});
+
+test.each(['', 'a b', 'a -> b', 'a a -> a a', 'a (b -> a b', 'a 3/3 -> a', 'a b -> a', 'a-b -> b a'])(
+  '%j is no order of axes',
+  (text) => {
+    expect(isAxisOrder(text)).toBe(false);
+  },
+);
