@@ -13,7 +13,7 @@ const MAY_IMPORT = {
   learners: ['hparams', 'compiler'],
   layers: ['hparams', 'compiler'],
   decoding: ['hparams', 'compiler'],
-  models: ['hparams', 'compiler', 'layers', 'decoding'],
+  models: ['hparams', 'compiler', 'layers', 'decoding', 'files'],
   tasks: [
     'hparams',
     'compiler',

@@ -92,7 +92,7 @@ export {
   LinearRampupCosineDecay,
   type NamedTensors,
 } from './learners/index.js';
-export { gpt2Lm, LanguageModel } from './models/index.js';
+export { gpt2Lm, LanguageModel, llamaLm, pretrainedLm } from './models/index.js';
 export {
   BaseProgram,
   CheckpointLoadingRules,

@@ -76,6 +76,7 @@ export {
   BasePositionalEmbedding,
   PositionalEmbedding,
   RotaryPositionalEmbedding,
+  ScaledRotaryPositionalEmbedding,
   TrainablePositionalEmbedding,
 } from './positions.js';
 export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';

@@ -1,6 +1,7 @@
 /** @file Position embeddings: sinusoids, a trained table, rotations (praxis/layers/embedding_softmax.py). */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
+import type { Config, Report } from '../hparams/index.js';
 import { BaseLayer } from './core/base.js';
 import type { Theta } from './core/weights.js';
 
@@ -97,13 +98,17 @@ export class TrainablePositionalEmbedding extends BasePositionalEmbedding.with({
   }
 }
 
-/** Rotates pairs of elements (i, i + dims / 2) by angles proportional to the position (RoPE, Su et al., 2021). */
+/**
+ * Rotates pairs of elements (i, i + dims / 2) by angles proportional to the position (RoPE, Su et al., 2021).
+ *
+ * Subclasses may override: `frequencies`.
+ */
 export class RotaryPositionalEmbedding extends BaseLayer.with({
   embeddingDims: z.int().positive().multipleOf(2).describe('Size of the last dimension: that of a head.'),
   ...timescaleFields,
 }) {
   /** 1 / timescale of each of the embeddingDims / 2 rotations. */
-  #frequencies(): Float32Array {
+  protected frequencies(): Float32Array {
     const { minTimescale, maxTimescale, embeddingDims } = this.hp;
     const ratio = maxTimescale / minTimescale;
     return Float32Array.from(
@@ -128,18 +133,16 @@ export class RotaryPositionalEmbedding extends BaseLayer.with({
 
   /** Constants [1, T, 1, embeddingDims / 2]. */
   #anglesUpTo(length: number): { sin: Tensor; cos: Tensor } {
-    const { embeddingDims, minTimescale, maxTimescale } = this.hp;
-    const half = embeddingDims / 2;
+    const frequencies = this.frequencies();
+    const half = frequencies.length;
     const table = (f: (x: number) => number): Tensor =>
       ops.hostConstant(
-        `rotations ${f.name} ${[length, embeddingDims, minTimescale, maxTimescale]}`,
+        `rotations ${f.name} ${length} ${frequencies}`,
         { shape: [1, length, 1, half], dtype: 'float32' },
-        () => {
-          const frequencies = this.#frequencies();
-          return Float32Array.from({ length: length * half }, (_, i) =>
+        () =>
+          Float32Array.from({ length: length * half }, (_, i) =>
             f(Math.floor(i / half) * frequencies[i % half]!),
-          );
-        },
+          ),
       );
     return { sin: table(Math.sin), cos: table(Math.cos) };
   }
@@ -147,7 +150,45 @@ export class RotaryPositionalEmbedding extends BaseLayer.with({
   /** [B, T, 1, embeddingDims / 2] for positions [B, T]. */
   #anglesAt(position: Tensor): { sin: Tensor; cos: Tensor } {
     const column = tf.reshape(tf.cast(position, 'float32'), [...position.shape, 1, 1]);
-    const angles = tf.mul(column, tf.tensor1d(this.#frequencies(), 'float32'));
+    const angles = tf.mul(column, tf.tensor1d(this.frequencies(), 'float32'));
     return { sin: tf.sin(angles), cos: tf.cos(angles) };
+  }
+}
+
+/**
+ * Rotations for texts longer than those that a model was trained on (Llama 3.1): slow ones, with wavelengths above
+ * originalMaxSeqLength / lowFrequencyFactor, are slower by `factor`; fast ones, below originalMaxSeqLength /
+ * highFrequencyFactor, stay; those between are interpolated.
+ */
+export class ScaledRotaryPositionalEmbedding extends RotaryPositionalEmbedding.with({
+  factor: z.number().positive().default(8).describe('Divides the frequencies of slow rotations.'),
+  lowFrequencyFactor: z.number().positive().default(1).describe('Slow rotations turn less often than this …'),
+  highFrequencyFactor: z
+    .number()
+    .positive()
+    .default(4)
+    .describe('… and fast ones more often than this, over originalMaxSeqLength tokens.'),
+  originalMaxSeqLength: z
+    .int()
+    .positive()
+    .default(8192)
+    .describe('Longest sequence of the training with unscaled rotations.'),
+}) {
+  static override validate(
+    { lowFrequencyFactor, highFrequencyFactor }: Config<ScaledRotaryPositionalEmbedding>,
+    report: Report,
+  ): void {
+    if (highFrequencyFactor > lowFrequencyFactor) return;
+    report(`expected more than lowFrequencyFactor (${lowFrequencyFactor})`, 'highFrequencyFactor');
+  }
+
+  protected override frequencies(): Float32Array {
+    const { factor, lowFrequencyFactor, highFrequencyFactor, originalMaxSeqLength } = this.hp;
+    return super.frequencies().map((frequency) => {
+      const turns = (originalMaxSeqLength * frequency) / (2 * Math.PI);
+      const share = (turns - lowFrequencyFactor) / (highFrequencyFactor - lowFrequencyFactor);
+      const kept = Math.min(Math.max(share, 0), 1);
+      return frequency * ((1 - kept) / factor + kept);
+    });
   }
 }

@@ -2,8 +2,18 @@
 export { BaseModel, type TensorBatch, type WeightedScalar, type WeightedScalars } from './baseModel.js';
 export { classificationMetrics, regressionMetrics } from './batchMetrics.js';
 export { ClassificationMLPModel } from './classificationMlp.js';
-export { type Gpt2Options, gpt2Init, gpt2Lm } from './gpt2.js';
 export { LanguageModel } from './languageModel.js';
 export { type MaxTextConstants, translateMaxText } from './maxText.js';
 export { type PaxLmOptions, paxActivations, paxLm, paxNormalizations } from './paxLm.js';
 export { paxSplits } from './paxSplits.js';
+export { type Gpt2Options, gpt2Init, gpt2Lm } from './presets/gpt2.js';
+export { type LlamaOptions, llamaLm } from './presets/llama.js';
+export type { NameRule, NameRules } from './presets/nameRules.js';
+export {
+  nameRulesOf,
+  type PublishedFamilyName,
+  pretrainedLm,
+  publishedFamilies,
+  publishedSettings,
+  unknownFamily,
+} from './presets/pretrainedLm.js';

@@ -1,0 +1,191 @@
+/** @file Llama style language models, and the names of their published weights. */
+import { z } from 'zod';
+import type { Config } from '../../hparams/index.js';
+import {
+  DotProductAttention,
+  Embedding,
+  FeedForward,
+  FullSoftmax,
+  Gaussian,
+  GroupedQueryAttention,
+  NClassMajorSharedEmbeddingSoftmax,
+  RmsNorm,
+  RotaryPositionalEmbedding,
+  ScaledRotaryPositionalEmbedding,
+  SiLU,
+  StackedTransformer,
+  TransformerLm,
+} from '../../layers/index.js';
+import { linearRules, type NameRules } from './nameRules.js';
+
+/** Shape of a Llama style model. */
+export interface LlamaOptions {
+  readonly vocabSize: number;
+  readonly modelDims: number;
+  readonly numLayers: number;
+  readonly numHeads: number;
+  /** Hidden depth of the feed-forward layers. */
+  readonly hiddenDims: number;
+  /** Heads of keys and values, which query heads share in groups. Default numHeads. */
+  readonly numKvHeads?: number;
+  /** Depth of a head. Default modelDims / numHeads. */
+  readonly dimPerHead?: number;
+  /** Base of the rotations' wavelengths. Default 10000. */
+  readonly ropeTheta?: number;
+  /** Rotations in place of those by `ropeTheta`. */
+  readonly rotaryTpl?: Config<RotaryPositionalEmbedding>;
+  /** Added to the mean square of norms. Default 1e-5. */
+  readonly normEpsilon?: number;
+  /** Whether embeddings and softmax have one table. Default false. */
+  readonly tiedEmbeddings?: boolean;
+  /** Whether attention's projections have biases. Default false. */
+  readonly attentionBias?: boolean;
+  /** Whether feed-forward layers have biases. Default false. */
+  readonly feedForwardBias?: boolean;
+  /** Probability of dropout of attention weights and branch outputs. Default 0. */
+  readonly dropoutProb?: number;
+  /** Standard deviation of every initial weight. Default 0.02. */
+  readonly initStd?: number;
+}
+
+/**
+ * Llama's network (Touvron et al., 2023): RMS norms before the branches and at the end, rotated queries and keys, grouped
+ * queries, feed-forward layers gated by SiLU, and a softmax with a table of its own.
+ */
+export function llamaLm(options: LlamaOptions): Config<TransformerLm> {
+  const { vocabSize, modelDims, numLayers, numHeads, hiddenDims, numKvHeads = numHeads } = options;
+  const { ropeTheta = 10_000, normEpsilon = 1e-5, dropoutProb = 0 } = options;
+  const norm = () => RmsNorm.config({ epsilon: normEpsilon });
+  const stack = StackedTransformer.config({ numLayers, hiddenDims, numHeads, dropoutProb });
+  stack.dimPerHead = options.dimPerHead ?? null;
+  const layer = stack.transformerLayerParamsTpl;
+  layer.lnTpl = norm();
+  layer.trAttenTpl =
+    numKvHeads === numHeads ? DotProductAttention.config() : GroupedQueryAttention.config({ numKvHeads });
+  layer.trAttenTpl.useBias = options.attentionBias ?? false;
+  layer.trAttenTpl.internalEnablePerDimScale = false;
+  layer.trAttenTpl.scaleQueryByDimPerHead = true;
+  layer.trAttenTpl.useRotaryPositionEmb = true;
+  layer.trAttenTpl.rotaryPositionEmbTpl =
+    options.rotaryTpl ?? RotaryPositionalEmbedding.config({ maxTimescale: ropeTheta });
+  layer.trFflayerTpl.lnTpl = norm();
+  layer.trFflayerTpl.hasBias = options.feedForwardBias ?? false;
+  layer.trFflayerTpl.activationTpl = SiLU.config();
+  layer.trFflayerTpl.useGatedActivation = true;
+  const lm = TransformerLm.config({
+    vocabSize,
+    modelDims,
+    positionEmbTpl: null,
+    stackedTransformerTpl: stack,
+    softmaxTpl: options.tiedEmbeddings
+      ? NClassMajorSharedEmbeddingSoftmax.config({ hasBias: false })
+      : FullSoftmax.config({ feedForwardTpl: FeedForward.config({ hasBias: false }) }),
+    finalLnTpl: norm(),
+  });
+  if (!options.tiedEmbeddings) lm.separateEmbeddingTpl = Embedding.config();
+  lm.paramsInit = Gaussian.config({ scale: options.initStd ?? 0.02 });
+  return lm;
+}
+
+const count = z.int().positive();
+const positive = z.number().positive();
+
+/** Rotations, as transformers writes them from version 5 on; before, all but rope_theta were `rope_scaling`. */
+const rotations = z.object({
+  rope_theta: positive.optional(),
+  rope_type: z.enum(['default', 'linear', 'llama3']).optional(),
+  /** The name of rope_type in early files. */
+  type: z.enum(['default', 'linear', 'llama3']).optional(),
+  factor: positive.default(1),
+  low_freq_factor: positive.default(1),
+  high_freq_factor: positive.default(4),
+  original_max_position_embeddings: count.default(8192),
+});
+
+/** config.json of model_type llama; defaults are those of transformers' LlamaConfig. */
+const settings = z.object({
+  vocab_size: count.default(32_000),
+  hidden_size: count.default(4096),
+  intermediate_size: count.default(11_008),
+  num_hidden_layers: count.default(32),
+  num_attention_heads: count.default(32),
+  num_key_value_heads: count.nullish(),
+  head_dim: count.nullish(),
+  hidden_act: z.enum(['silu', 'swish']).default('silu'),
+  rms_norm_eps: positive.default(1e-6),
+  rope_theta: positive.optional(),
+  rope_parameters: rotations.nullish(),
+  rope_scaling: rotations.nullish(),
+  attention_bias: z.boolean().default(false),
+  mlp_bias: z.boolean().default(false),
+  attention_dropout: z.number().min(0).lt(1).default(0),
+  initializer_range: z.number().nonnegative().default(0.02),
+  tie_word_embeddings: z.boolean().default(false),
+});
+
+/** The network of a config.json of Llama. @throws ZodError for settings that it has no counterpart of */
+export function llamaFromSettings(json: unknown): Config<TransformerLm> {
+  const values = settings.parse(json);
+  const lm = llamaLm({
+    vocabSize: values.vocab_size,
+    modelDims: values.hidden_size,
+    numLayers: values.num_hidden_layers,
+    numHeads: values.num_attention_heads,
+    hiddenDims: values.intermediate_size,
+    ...(values.num_key_value_heads != null && { numKvHeads: values.num_key_value_heads }),
+    ...(values.head_dim != null && { dimPerHead: values.head_dim }),
+    rotaryTpl: rotaryOf(values),
+    normEpsilon: values.rms_norm_eps,
+    tiedEmbeddings: values.tie_word_embeddings,
+    attentionBias: values.attention_bias,
+    feedForwardBias: values.mlp_bias,
+    initStd: values.initializer_range,
+  });
+  lm.stackedTransformerTpl.attenDropoutProb = values.attention_dropout;
+  return lm;
+}
+
+function rotaryOf(values: z.output<typeof settings>): Config<RotaryPositionalEmbedding> {
+  const given = values.rope_parameters ?? values.rope_scaling ?? rotations.parse({});
+  const maxTimescale = given.rope_theta ?? values.rope_theta ?? 10_000;
+  const { factor } = given;
+  const kind = given.rope_type ?? given.type ?? 'default';
+  if (kind === 'default') return RotaryPositionalEmbedding.config({ maxTimescale });
+  // Positions that are divided by a factor are wavelengths that are multiplied by it.
+  if (kind === 'linear')
+    return RotaryPositionalEmbedding.config({ minTimescale: factor, maxTimescale: factor * maxTimescale });
+  return ScaledRotaryPositionalEmbedding.config({
+    ...{ maxTimescale, factor },
+    lowFrequencyFactor: given.low_freq_factor,
+    highFrequencyFactor: given.high_freq_factor,
+    originalMaxSeqLength: given.original_max_position_embeddings,
+  });
+}
+
+const layer = '.*/x_layers_(\\d+)';
+const attention = `${layer}/self_attention`;
+
+/** Names of Llama's weights. */
+export const llamaNames: NameRules = {
+  rules: [
+    ['.*/embedding_lookup/emb_var', 'embed_tokens.weight'],
+    ['.*/softmax/w', 'embed_tokens.weight'],
+    ['.*/softmax/logits_ffn/linear/w', 'lm_head.weight', 'v d -> d v'],
+    ['.*/softmax/logits_ffn/linear/w', 'embed_tokens.weight', 'v d -> d v'],
+    ['.*/final_ln/scale', 'norm.weight'],
+    [`${layer}/layer_norm/scale`, 'layers.{}.input_layernorm.weight'],
+    ...['query', 'key', 'value'].flatMap((part): NameRules['rules'] => [
+      [`${attention}/${part}/w`, `layers.{}.self_attn.${part[0]}_proj.weight`, '(n h) d -> d n h'],
+      [`${attention}/${part}/b`, `layers.{}.self_attn.${part[0]}_proj.bias`, '(n h) -> n h'],
+    ]),
+    [`${attention}/post/w`, 'layers.{}.self_attn.o_proj.weight', 'd (n h) -> d n h'],
+    [`${attention}/post/b`, 'layers.{}.self_attn.o_proj.bias'],
+    [`${layer}/ff_layer/layer_norm/scale`, 'layers.{}.post_attention_layernorm.weight'],
+    ...linearRules(`${layer}/ff_layer/ffn_layer1_gate`, 'layers.{}.mlp.gate_proj'),
+    ...linearRules(`${layer}/ff_layer/ffn_layer1`, 'layers.{}.mlp.up_proj'),
+    ...linearRules(`${layer}/ff_layer/ffn_layer2`, 'layers.{}.mlp.down_proj'),
+  ],
+  prefixes: ['model.'],
+  buffers: ['(layers\\.\\d+\\.self_attn\\.)?rotary_emb\\.inv_freq'],
+  copies: { 'lm_head.weight': 'embed_tokens.weight' },
+};

@@ -1,0 +1,30 @@
+/** @file NameRules: the tensors of published weights that a model's variables start from, as data. */
+
+/**
+ * A pattern of a variable's path; the tensor's name, with `{}` for the pattern's next group; and where the axes differ, their
+ * order in einops' notation: `o i -> i o`.
+ */
+export type NameRule = readonly [variable: string, tensor: string, axes?: string | undefined];
+
+/** Names of one family of published models. Of the rules that match a variable, the first whose tensor is there counts. */
+export interface NameRules {
+  readonly rules: readonly NameRule[];
+  /** What some writers put before every name. */
+  readonly prefixes: readonly string[];
+  /** Patterns of tensors that are no weights: masks and tables that the network computes. */
+  readonly buffers: readonly string[];
+  /** Tensors that some writers store beside the one that they are tied to, by its name. */
+  readonly copies: Readonly<Record<string, string>>;
+}
+
+/** The rules of a linear layer `[in, out]`, stored as PyTorch's `[out, in]`, and of its bias. */
+export const linearRules = (variable: string, tensor: string): NameRule[] => [
+  [`${variable}/linear/w`, `${tensor}.weight`, 'o i -> i o'],
+  [`${variable}/bias/b`, `${tensor}.bias`],
+];
+
+/** The rules of a norm. */
+export const normRules = (variable: string, tensor: string): NameRule[] => [
+  [`${variable}/scale`, `${tensor}.weight`],
+  [`${variable}/bias`, `${tensor}.bias`],
+];

@@ -1,0 +1,92 @@
+/** @file Networks of published language models, by the config.json beside their weights. */
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readRegularFile } from '../../files/index.js';
+import { type Config, ConfigError, didYouMean } from '../../hparams/index.js';
+import type { TransformerLm } from '../../layers/index.js';
+import { gpt2FromSettings, gpt2Names } from './gpt2.js';
+import { llamaFromSettings, llamaNames } from './llama.js';
+import type { NameRules } from './nameRules.js';
+
+/** A family of published models. */
+interface PublishedFamily {
+  /** Its network, by the settings of a config.json. @throws ZodError */
+  readonly network: (settings: unknown) => Config<TransformerLm>;
+  readonly names: NameRules;
+}
+
+/** Families whose networks and weights are known, by `model_type` of config.json. */
+export const publishedFamilies = ['gpt2', 'llama'] as const;
+
+export type PublishedFamilyName = (typeof publishedFamilies)[number];
+
+const families: Readonly<Record<PublishedFamilyName, PublishedFamily>> = {
+  gpt2: { network: gpt2FromSettings, names: gpt2Names },
+  llama: { network: llamaFromSettings, names: llamaNames },
+};
+
+/** Names of a family's weights. */
+export const nameRulesOf = (family: PublishedFamilyName): NameRules => families[family].names;
+
+/**
+ * The network of a published language model, such as `save_pretrained` of transformers or the Hugging Face hub has it: a folder
+ * with config.json. Its weights come by `CheckpointLoadingRules`, and its tokens by `PretrainedTokenizer`.
+ *
+ * @param folder relative to the process's own, or absolute.
+ * @throws ConfigError where there is no config.json, for a model_type that has no counterpart here, and for settings that change
+ *   the network in ways that ours has not.
+ */
+export function pretrainedLm(folder: string): Config<TransformerLm> {
+  const settings = publishedSettings(folder);
+  const file = join(folder, 'config.json');
+  if (settings === undefined)
+    throw new ConfigError(`${file} is missing: expected the folder of a published model.`);
+  const { family } = settings;
+  if (family === undefined) throw new ConfigError(unknownFamily(settings));
+  try {
+    return families[family].network(settings.json);
+  } catch (error) {
+    if (!(error instanceof z.ZodError)) throw error;
+    const lines = error.issues.map(({ path, message }) => {
+      const found = path.reduce<unknown>(
+        (value, key) => (value as Record<PropertyKey, unknown>)[key],
+        settings.json,
+      );
+      return `  ${path.join('.')} is ${JSON.stringify(found)}: ${message}`;
+    });
+    throw new ConfigError(
+      `${file}: the network has no counterpart here, or the file is damaged:\n${lines.join('\n')}`,
+    );
+  }
+}
+
+/** A config.json. */
+export interface PublishedSettings {
+  readonly file: string;
+  readonly modelType: string;
+  /** The family of `modelType`; undefined for one that has no rules. */
+  readonly family: PublishedFamilyName | undefined;
+  readonly json: unknown;
+}
+
+/** The config.json of a folder, if there is one. @throws ConfigError for one that can't be read or has no model_type */
+export function publishedSettings(folder: string): PublishedSettings | undefined {
+  const file = join(folder, 'config.json');
+  if (statSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
+  let json: unknown;
+  try {
+    json = JSON.parse(readRegularFile(file).toString());
+  } catch (error) {
+    throw new ConfigError(`${file}: ${(error as Error).message}`);
+  }
+  const modelType = z.object({ model_type: z.string() }).safeParse(json).data?.model_type;
+  if (modelType === undefined)
+    throw new ConfigError(`${file} has no model_type: expected the config.json of a published model.`);
+  return { file, modelType, family: publishedFamilies.find((name) => name === modelType), json };
+}
+
+/** The message for a family without rules. */
+export const unknownFamily = ({ file, modelType }: PublishedSettings): string =>
+  `${file}: models of model_type '${modelType}' are not known.${didYouMean(modelType, publishedFamilies)} ` +
+  `Known are ${publishedFamilies.join(' and ')}.`;
