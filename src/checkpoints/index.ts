@@ -1,5 +1,6 @@
 /** @file Checkpoints: TrainState and its files, written by a worker, restored bit for bit or not at all. */
 
+export { isAxisOrder, orderAxes } from './axes.js';
 export { CheckpointError } from './checkpointErrors.js';
 export {
   Checkpointer,
@@ -17,3 +18,5 @@ export { type ArrayTensor, encodeSafetensors } from './safetensors.js';
 export { SafetensorsFile } from './safetensorsFile.js';
 export { SavedVariables } from './savedVariables.js';
 export { createTrainState, type TrainState } from './trainState.js';
+export type { VariableSource } from './variableSource.js';
+export { holdsWeights, WeightFiles } from './weightFiles.js';

@@ -5,6 +5,7 @@ import { CheckpointError } from './checkpointErrors.js';
 import { listCheckpoints, noCheckpointsError, stepOfName } from './directory.js';
 import { METADATA_FILE } from './metadata.js';
 import { readMetadata } from './restore.js';
+import { holdsWeights } from './weightFiles.js';
 
 /**
  * The step of a checkpoint among those of a directory.
@@ -49,6 +50,11 @@ export function locateCheckpoint(path: string, wanted?: number | 'best'): string
   const named = last === 'best' ? last : stepOfName(last);
   if (named !== undefined && wanted === undefined && !isThere(path))
     return locateCheckpoint(dirname(path), named);
+  if (holdsWeights(path)) {
+    const problem =
+      'it has weights, and is no run and no checkpoint; train.initFromCheckpoint starts from them';
+    throw new CheckpointError('missing', path, problem);
+  }
   const inRun = join(path, 'checkpoints');
   const directory = isThere(inRun) ? inRun : path;
   const found = listCheckpoints(directory);

@@ -6,6 +6,7 @@ import { isDamage, openRegularFile, readRegularFile } from '../files/index.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { decodeMetadata } from './decodeMetadata.js';
 import { stepOfName } from './directory.js';
+import type { FileDigest } from './durableFile.js';
 import {
   type CheckpointMetadata,
   checkDigest,
@@ -16,7 +17,7 @@ import {
   TRAIN_INPUT_FILE,
 } from './metadata.js';
 import { SafetensorsFile } from './safetensorsFile.js';
-import { STEP_TENSOR, stateTensors, type TrainState, tensorName } from './trainState.js';
+import { STATE_FORMAT, STEP_TENSOR, stateTensors, type TrainState, tensorName } from './trainState.js';
 
 /** Results of restoring, beside the state. */
 export interface CheckpointContents {
@@ -184,7 +185,7 @@ function readJson(directory: string, name: string, metadata: CheckpointMetadata)
 export function openWholeState(directory: string, metadata: CheckpointMetadata): SafetensorsFile {
   const file = openState(directory, metadata);
   try {
-    checkDigest(file.path, metadata.files[STATE_FILE], file.digest());
+    checkState(file.path, metadata, file.digest(), file.layout.metadata.format !== STATE_FORMAT);
     checkTensors(file, metadata);
     return file;
   } catch (cause) {
@@ -200,12 +201,47 @@ function openState(directory: string, metadata: CheckpointMetadata): Safetensors
   return read(path, () => {
     const file = openRegularFile(path);
     try {
-      checkDigest(path, expected, { byteLength: fstatSync(file).size, sha256: expected?.sha256 ?? '' });
+      checkState(path, metadata, { byteLength: fstatSync(file).size, sha256: expected?.sha256 ?? '' }, true);
     } finally {
       closeSync(file);
     }
     return new SafetensorsFile(path);
   });
+}
+
+/**
+ * Checks the state file's digest.
+ *
+ * @param mayBeForeign whether a file that is whole may be another program's, with an order and padding of its own.
+ */
+function checkState(
+  path: string,
+  metadata: CheckpointMetadata,
+  found: FileDigest,
+  mayBeForeign: boolean,
+): void {
+  try {
+    checkDigest(path, metadata.files[STATE_FILE], found);
+  } catch (error) {
+    if (!mayBeForeign || !hasTensors(path, metadata)) throw error;
+    const problem =
+      `another program has written it anew, so that it is not the file that ${METADATA_FILE} tells of; its values can be ` +
+      'loaded by the path of the file itself, in train.initFromCheckpoint';
+    throw new CheckpointError('broken', path, problem, { cause: error });
+  }
+}
+
+function hasTensors(path: string, metadata: CheckpointMetadata): boolean {
+  let file: SafetensorsFile | undefined;
+  try {
+    file = new SafetensorsFile(path);
+    checkTensors(file, metadata);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    file?.close();
+  }
 }
 
 /** Checks that the state file has the tensors of metadata.json: the step, and each variable as parameter and, unless frozen, slots. */

@@ -1,19 +1,27 @@
 /** @file Variables of a checkpoint, read one by one into a model that may have others. */
+import type { AxisOrder } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { locateCheckpoint } from './locate.js';
 import type { CheckpointMetadata } from './metadata.js';
 import { openWholeState, readMetadata } from './restore.js';
 import type { SafetensorsFile } from './safetensorsFile.js';
 import { tensorName } from './trainState.js';
+import type { VariableSource } from './variableSource.js';
 
-/** An open checkpoint whose files are whole. */
-export class SavedVariables {
+/** An open checkpoint whose files are whole. Its names are paths of variables; `ema/<path>` is a slot's value of one. */
+export class SavedVariables implements VariableSource {
+  readonly names: readonly string[];
+  readonly origin: Readonly<Record<string, string | number>>;
+
   private constructor(
     /** Directory of the checkpoint. */
     readonly path: string,
-    readonly metadata: CheckpointMetadata,
+    private readonly metadata: CheckpointMetadata,
     private readonly file: SafetensorsFile,
-  ) {}
+  ) {
+    this.names = Object.keys(metadata.variables);
+    this.origin = { experiment: metadata.experiment, step: metadata.step };
+  }
 
   /**
    * @param path a run's directory, its directory of checkpoints, or one checkpoint.
@@ -26,21 +34,36 @@ export class SavedVariables {
     return new SavedVariables(directory, metadata, openWholeState(directory, metadata));
   }
 
-  /**
-   * Reads a variable, or an optimizer slot's value of it (`ema`), into `target` of as many elements.
-   *
-   * @throws CheckpointError where the file can't be read or has no such tensor
-   */
-  readInto(slot: string | null, variable: string, target: Float32Array): void {
+  shapeOf(name: string): readonly number[] | undefined {
+    const tensor = this.#tensorOf(name);
+    return tensor === undefined ? undefined : this.file.place(tensor)?.shape;
+  }
+
+  readInto(name: string, target: Float32Array, order?: AxisOrder): void {
     try {
-      this.file.readInto(tensorName(slot, variable), target);
+      this.file.readFloats(this.#tensorOf(name) ?? name, target, order);
     } catch (cause) {
       if (cause instanceof CheckpointError) throw cause;
       throw ioError(this.file.path, 'cannot be read', cause);
     }
   }
 
+  areEqual(a: string, b: string): boolean {
+    return this.file.isEqual(this.#tensorOf(a) ?? a, this.file, this.#tensorOf(b) ?? b);
+  }
+
   close(): void {
     this.file.close();
+  }
+
+  #tensorOf(name: string): string | undefined {
+    const { variables, slots } = this.metadata;
+    if (Object.hasOwn(variables, name)) return tensorName(null, name);
+    const slot = slots.find((each) => name.startsWith(`${each}/`));
+    if (slot === undefined) return undefined;
+    const variable = name.slice(slot.length + 1);
+    if (!Object.hasOwn(variables, variable)) return undefined;
+    // The average of a frozen variable is the variable.
+    return tensorName(variables[variable]!.isFrozen ? null : slot, variable);
   }
 }

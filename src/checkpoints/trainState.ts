@@ -47,6 +47,9 @@ export function createTrainState(
 /** The tensor that holds the step, an I64 scalar. */
 export const STEP_TENSOR = 'step';
 
+/** What the header of a state's file says of its writer. */
+export const STATE_FORMAT = 'luthier';
+
 /** A variable's tensor: its values, `params/<path>`, or those of an optimizer slot, `slots/<slot>/<path>`. */
 export function tensorName(slot: string | null, variable: string): string {
   return slot === null ? `params/${variable}` : `slots/${slot}/${variable}`;
@@ -85,7 +88,7 @@ export class StateSnapshot {
   /** @param state gives names and shapes; nothing is copied yet */
   constructor(state: TrainState) {
     const step: TensorSpec = { name: STEP_TENSOR, dtype: 'I64', shape: [] };
-    this.layout = placeTensors([step, ...stateTensors(state)], { format: 'luthier' });
+    this.layout = placeTensors([step, ...stateTensors(state)], { format: STATE_FORMAT });
     this.prefix = encodePrefix(this.layout);
     this.data = new SharedArrayBuffer(this.layout.byteLength);
   }

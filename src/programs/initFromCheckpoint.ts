@@ -1,27 +1,20 @@
-/** @file Initial values from checkpoints of other runs, for fine-tuning (Pax's init_from_checkpoint_rules). */
+/** @file Initial values from checkpoints of other runs and published weights, for fine-tuning (Pax's init_from_checkpoint_rules). */
 import { join } from 'node:path';
-import { SavedVariables } from '../checkpoints/index.js';
-import { ConfigError, didYouMean } from '../hparams/index.js';
-import { EMA, wholePath } from '../learners/index.js';
-import type { CheckpointLoadingRules, SingleTask } from '../tasks/index.js';
+import { holdsWeights, SavedVariables, type VariableSource, WeightFiles } from '../checkpoints/index.js';
+import { ConfigError } from '../hparams/index.js';
+import { type NameRules, publishedSettings, unknownFamily } from '../models/index.js';
+import { type CheckpointLoadingRules, namesOf, type SingleTask } from '../tasks/index.js';
 import { writeJobFile } from './jobDirectory.js';
+import { type Reading, VariableMatcher } from './loadedVariables.js';
 import { shortList } from './reporter.js';
 import type { FlatTrainState } from './taskState.js';
 
 const FIELD = 'task.train.initFromCheckpoint';
-const EMA_PREFIX = `${EMA}/`;
-
-/** A variable of the model, and where its values are in a checkpoint. */
-interface Source {
-  readonly slot: string | null;
-  readonly variable: string;
-  readonly target: Float32Array;
-}
 
 /** A checkpoint, and the variables of the model that it gives, by path. */
 interface Opened {
-  readonly saved: SavedVariables;
-  readonly sources: ReadonlyMap<string, Source>;
+  readonly source: VariableSource;
+  readonly variables: ReadonlyMap<string, readonly Reading[]>;
 }
 
 /** Checkpoints that are open, with the variables of the model that each one gives, by path. */
@@ -35,25 +28,26 @@ export class InitFromCheckpoint {
    * Opens the checkpoints that the task starts from, and finds each variable in them; nothing is read yet.
    *
    * @returns undefined where the task starts from none.
-   * @throws ConfigError for rules that match nothing and variables that a checkpoint lacks or has in another shape;
-   *   CheckpointError where there is no checkpoint or it is damaged.
+   * @throws ConfigError for rules that match nothing, variables that a checkpoint lacks or has in another shape, and published
+   *   weights that are left over; CheckpointError where there is no checkpoint or it is damaged.
    */
   static open(task: SingleTask, state: FlatTrainState): InitFromCheckpoint | undefined {
     const rules = task.hp.train.hp.initFromCheckpoint;
     if (rules.length === 0) return undefined;
-    const open: SavedVariables[] = [];
+    const open: VariableSource[] = [];
     try {
-      const taken = new Set<string>();
+      const given = new Set<string>();
       const checkpoints = rules.map((each, i): Opened => {
-        const saved = SavedVariables.open(each.hp.checkpoint, each.hp.step ?? undefined);
-        open.push(saved);
-        const sources = sourcesOf(`${FIELD}[${i}]`, each, saved, state, taken);
-        for (const path of sources.keys()) taken.add(path);
-        return { saved, sources };
+        const at = `${FIELD}[${i}]`;
+        const { source, names } = openSource(each, at);
+        open.push(source);
+        const variables = new VariableMatcher(each, source, names, state).match(given, at);
+        for (const path of variables.keys()) given.add(path);
+        return { source, variables };
       });
       return new InitFromCheckpoint(state, checkpoints);
     } catch (error) {
-      for (const saved of open) saved.close();
+      for (const source of open) source.close();
       throw error;
     }
   }
@@ -61,17 +55,18 @@ export class InitFromCheckpoint {
   /** Variables that no rule gives a value; they keep their own. */
   get kept(): string[] {
     const names = this.state.layout.entries.map(({ name }) => name);
-    return names.filter((name) => !this.checkpoints.some(({ sources }) => sources.has(name)));
+    return names.filter((name) => !this.checkpoints.some(({ variables }) => variables.has(name)));
   }
 
   /** Reads the values into the state. */
   load(): void {
-    for (const { saved, sources } of this.checkpoints)
-      for (const { slot, variable, target } of sources.values()) saved.readInto(slot, variable, target);
+    for (const { source, variables } of this.checkpoints)
+      for (const { tensor, target, order } of [...variables.values()].flat())
+        source.readInto(tensor, target, order);
   }
 
   close(): void {
-    for (const { saved } of this.checkpoints) saved.close();
+    for (const { source } of this.checkpoints) source.close();
   }
 
   /** Lines for the console: how many variables each checkpoint gives, and which ones keep their own values. */
@@ -80,8 +75,8 @@ export class InitFromCheckpoint {
     const total = this.state.layout.entries.length;
     return [
       ...this.checkpoints.map(
-        ({ saved, sources }) =>
-          `Initial values of ${sources.size} of ${total} variables come from ${saved.path}.`,
+        ({ source, variables }) =>
+          `Initial values of ${variables.size} of ${total} variables come from ${source.path}.`,
       ),
       ...(kept.length > 0 ? [`Not loaded, with initial values of their own: ${shortList(kept)}.`] : []),
     ];
@@ -90,12 +85,12 @@ export class InitFromCheckpoint {
   /** Writes init_from_checkpoint.json: each variable that was loaded with its source, and those that were not. */
   writeRecord(jobLogDir: string): void {
     const record = {
-      checkpoints: this.checkpoints.map(({ saved: { path, metadata }, sources }) => ({
-        ...{ path, experiment: metadata.experiment, step: metadata.step },
+      checkpoints: this.checkpoints.map(({ source: { path, origin }, variables }) => ({
+        ...{ path, ...origin },
         variables: Object.fromEntries(
-          [...sources].map(([name, { slot, variable }]) => [
+          [...variables].map(([name, readings]) => [
             name,
-            slot === null ? variable : `${slot}/${variable}`,
+            readings.length === 1 ? readings[0]!.tensor : readings.map(({ tensor }) => tensor),
           ]),
         ),
       })),
@@ -105,57 +100,39 @@ export class InitFromCheckpoint {
   }
 }
 
-/** The variables of the model that one checkpoint gives; those of earlier checkpoints are passed over. */
-function sourcesOf(
-  at: string,
-  rules: CheckpointLoadingRules,
-  saved: SavedVariables,
-  { layout, params }: FlatTrainState,
-  taken: ReadonlySet<string>,
-): Map<string, Source> {
-  const { variables, slots } = saved.metadata;
-  const names = Object.keys(variables);
-  const sources = new Map<string, Source>();
-  const [used, problems] = [new Set<number>(), [] as string[]];
-  for (const { name, shape, offset, size } of layout.entries) {
-    const found = rules.sourceOf(name);
-    if (found === undefined) continue;
-    used.add(found.rule);
-    if (taken.has(name)) continue;
-    const averages = found.source.startsWith(EMA_PREFIX);
-    const variable = averages ? found.source.slice(EMA_PREFIX.length) : found.source;
-    const theirs = variables[variable]?.shape;
-    if (theirs === undefined) {
-      problems.push(`${name}: the checkpoint has no '${variable}'.${didYouMean(variable, names)}`);
-    } else if (averages && !slots.includes(EMA)) {
-      problems.push(`${name}: the checkpoint has no moving average (emaDecay of its optimizer).`);
-    } else if (theirs.length !== shape.length || theirs.some((each, axis) => each !== shape[axis])) {
-      problems.push(
-        `${name} is [${shape.join(', ')}], and '${variable}' in the checkpoint [${theirs.join(', ')}].`,
-      );
-    } else {
-      const target = params.subarray(offset, offset + size);
-      // The average of a frozen variable is the variable.
-      const slot = averages && !variables[variable]!.isFrozen ? EMA : null;
-      sources.set(name, { slot, variable, target });
-    }
+interface OpenedSource {
+  readonly source: VariableSource;
+  /** Rules of its names, for published weights of a known kind. */
+  readonly names: NameRules | undefined;
+}
+
+function openSource({ hp }: CheckpointLoadingRules, at: string): OpenedSource {
+  const { checkpoint, step, nameRules } = hp;
+  if (!holdsWeights(checkpoint)) {
+    const names = nameRules === 'auto' || nameRules === 'none' ? undefined : namesOf(nameRules);
+    return { source: SavedVariables.open(checkpoint, step ?? undefined), names };
   }
-  const ours = layout.entries.map(({ name }) => name);
-  for (const [i, [pattern]] of rules.hp.loadRules.entries()) {
-    if (!used.has(i))
-      problems.push(
-        `the pattern '${pattern}' matches no variable that is left to it.${didYouMean(pattern, ours)}`,
-      );
+  if (step !== null)
+    throw new ConfigError(`${at}.step: ${checkpoint} has weights, and no steps to choose from.`);
+  const source = WeightFiles.open(checkpoint);
+  try {
+    return { source, names: namesFor(source, hp) };
+  } catch (error) {
+    source.close();
+    throw error;
   }
-  for (const pattern of rules.hp.ignoreRules) {
-    if (!ours.some((name) => wholePath(pattern).test(name)))
-      problems.push(
-        `the pattern '${pattern}' of ignoreRules matches no variable.${didYouMean(pattern, ours)}`,
-      );
-  }
-  if (problems.length === 0) return sources;
-  throw new ConfigError(
-    `${at}: the model can't start from ${saved.path}:\n${problems.map((line) => `  ${line}`).join('\n')}\n` +
-      'Map paths by loadRules, and name variables that shall keep their own initial values in ignoreRules.',
-  );
+}
+
+function namesFor(source: WeightFiles, { nameRules, loadRules }: CheckpointLoadingRules['hp']) {
+  if (nameRules === 'none') return undefined;
+  if (nameRules !== 'auto') return namesOf(nameRules);
+  if (source.shapeOf('step') !== undefined && source.names.some((name) => name.startsWith('params/')))
+    return namesOf('luthier');
+  const settings = publishedSettings(source.folder);
+  if (settings?.family !== undefined) return namesOf(settings.family);
+  if (settings !== undefined && loadRules === null)
+    throw new ConfigError(
+      `${unknownFamily(settings)} Set nameRules to one of them, or map all names by loadRules.`,
+    );
+  return undefined;
 }

@@ -1,6 +1,6 @@
 /** @file Tasks: a model with the way it is trained, its step functions, and means of metrics. */
 
-export { CheckpointLoadingRules } from './checkpointLoadingRules.js';
+export { applyRule, type Candidate, CheckpointLoadingRules, namesOf } from './checkpointLoadingRules.js';
 export { Auc, F1, Perplexity, RSquared } from './evalMetrics.js';
 export {
   type Accumulation,

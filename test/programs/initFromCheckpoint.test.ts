@@ -2,6 +2,8 @@
 import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import { SafetensorsFile } from '../../src/checkpoints/index.js';
+import { writeSafetensors } from '../checkpoints/writeSafetensors.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
 import { tensorsAt } from './runs.js';
 
@@ -115,6 +117,45 @@ test('rules that can not hold are told together, before anything is trained', as
   expect((await run(flags(directory, atStart, rules(`checkpoint='${trained}', step=2`)))).stderr).toBe(
     `${join(trained, 'checkpoints')}: no checkpoint for step 2; there are checkpoints for steps 0, 3\n`,
   );
+});
+
+test.each([
+  ['other order and no metadata', {}],
+  ['the name of its writer', { format: 'torch.pt' }],
+])('a state that another program has written anew, with %s, is loaded as a file', async (_, metadata) => {
+  const source = temporaryDirectory();
+  cpSync(trained, source, { recursive: true });
+  const path = join(checkpoint(source, 3), 'state.safetensors');
+  const file = new SafetensorsFile(path);
+  const written = file.layout.tensors.map((place) => ({ ...place, data: file.read(place.name) }));
+  file.close();
+  rmSync(path);
+  writeSafetensors(path, written.reverse(), metadata);
+
+  const directory = temporaryDirectory();
+  const { code, stderr, stdout } = await run(flags(directory, atStart, rules(`checkpoint='${path}'`)));
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain(`\nInitial values of 11 of 11 variables come from ${path}.\n`);
+  expect(named(tensorsAt(directory, 0), 'params/')).toEqual(named(tensorsAt(trained, 3), 'params/'));
+  const whole = await run(flags(temporaryDirectory(), atStart, rules(`checkpoint='${source}'`)));
+  expect(whole.stderr).toBe(
+    `${path}: another program has written it anew, so that it is not the file that metadata.json tells of; its values can be ` +
+      'loaded by the path of the file itself, in train.initFromCheckpoint\n',
+  );
+});
+
+test('weights are no run: --checkpoint says where they go', async () => {
+  const folder = join(import.meta.dirname, '../fixtures/published/gpt2');
+  for (const path of [folder, join(folder, 'model.safetensors'), join(folder, 'config.json')]) {
+    for (const mode of ['eval', 'train']) {
+      const directory = temporaryDirectory();
+      const { code, stderr } = await run([...flags(directory), `--mode=${mode}`, `--checkpoint=${path}`]);
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: `${path}: it is no run and no checkpoint; if it has weights, train.initFromCheckpoint starts from them\n`,
+      });
+    }
+  }
 });
 
 test('--checkpoint=PATH evaluates the checkpoint of another run', async () => {

@@ -1,0 +1,164 @@
+/** @file Weights in safetensors files that any program wrote: one file, or a folder with shards, as Hugging Face publishes models. */
+import { readdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { readRegularFile } from '../files/index.js';
+import type { AxisOrder } from './axes.js';
+import { CheckpointError, ioError } from './checkpointErrors.js';
+import { listCheckpoints } from './directory.js';
+import { METADATA_FILE } from './metadata.js';
+import { SafetensorsFile } from './safetensorsFile.js';
+import type { VariableSource } from './variableSource.js';
+
+const INDEX = '.safetensors.index.json';
+/** Most bytes of an index: those of a model with a million tensors. */
+const LONGEST_INDEX = 1 << 28;
+/** Weights in forms that run code when they are read, or that other programs alone read. */
+const FOREIGN = /\.(bin|pt|pth|ckpt|h5|msgpack|gguf|ot|onnx|npz)$/;
+
+const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
+
+/** Whether a path is a file, or a folder that holds weights and no checkpoints of a run. */
+export function holdsWeights(path: string): boolean {
+  const status = statSync(path, { throwIfNoEntry: false });
+  if (status === undefined) return false;
+  if (!status.isDirectory()) return true;
+  const names = readdirSync(path);
+  if (names.includes(METADATA_FILE) || names.includes('checkpoints') || listCheckpoints(path).size > 0)
+    return false;
+  return names.some((name) => name.endsWith('.safetensors') || name.endsWith(INDEX) || FOREIGN.test(name));
+}
+
+/** Open files of weights; each tensor is in one of them. */
+export class WeightFiles implements VariableSource {
+  readonly origin = {};
+  /** The folder that the files are in, where a config.json may lie beside them. */
+  readonly folder: string;
+
+  private constructor(
+    readonly path: string,
+    private readonly files: readonly SafetensorsFile[],
+    private readonly tensors: ReadonlyMap<string, SafetensorsFile>,
+  ) {
+    this.folder = dirname(files[0]!.path);
+  }
+
+  /**
+   * @param path a safetensors file, an index of shards, or a folder with either.
+   * @throws CheckpointError where a file is missing, damaged or another's, or lacks a tensor that the index places in it
+   */
+  static open(path: string): WeightFiles {
+    const chosen = reading(path, () => (statSync(path).isDirectory() ? choose(path) : path));
+    if (chosen.endsWith(INDEX)) return WeightFiles.#openShards(path, chosen);
+    if (FOREIGN.test(chosen)) throw notSafetensors(chosen);
+    const file = new SafetensorsFile(chosen);
+    return new WeightFiles(path, [file], new Map(file.layout.tensors.map(({ name }) => [name, file])));
+  }
+
+  static #openShards(path: string, indexPath: string): WeightFiles {
+    const places = Object.entries(readIndex(indexPath));
+    const files = new Map<string, SafetensorsFile>();
+    try {
+      const tensors = new Map<string, SafetensorsFile>();
+      for (const [tensor, shard] of places) {
+        let file = files.get(shard);
+        if (file === undefined) {
+          file = new SafetensorsFile(join(dirname(indexPath), shard));
+          files.set(shard, file);
+        }
+        if (file.place(tensor) === undefined)
+          throw new CheckpointError(
+            'broken',
+            file.path,
+            `it has no tensor '${tensor}', which ${indexPath} places there`,
+          );
+        tensors.set(tensor, file);
+      }
+      return new WeightFiles(path, [...files.values()], tensors);
+    } catch (error) {
+      for (const file of files.values()) file.close();
+      throw error;
+    }
+  }
+
+  get names(): readonly string[] {
+    return [...this.tensors.keys()];
+  }
+
+  shapeOf(name: string): readonly number[] | undefined {
+    return this.tensors.get(name)?.place(name)?.shape;
+  }
+
+  readInto(name: string, target: Float32Array, order?: AxisOrder): void {
+    const file = this.#fileOf(name);
+    try {
+      file.readFloats(name, target, order);
+    } catch (cause) {
+      throw ioError(file.path, 'cannot be read', cause);
+    }
+  }
+
+  areEqual(a: string, b: string): boolean {
+    return this.#fileOf(a).isEqual(a, this.#fileOf(b), b);
+  }
+
+  close(): void {
+    for (const file of this.files) file.close();
+  }
+
+  #fileOf(name: string): SafetensorsFile {
+    const file = this.tensors.get(name);
+    if (file !== undefined) return file;
+    throw new CheckpointError('mismatch', this.path, `it has no tensor '${name}'`);
+  }
+}
+
+/** The index or the only file of a folder; as transformers does, an index is preferred, and a file named model. */
+function choose(folder: string): string {
+  const names = readdirSync(folder).sort();
+  const found = ['model.safetensors.index.json', 'model.safetensors'].find((name) => names.includes(name));
+  if (found !== undefined) return join(folder, found);
+  const [indexes, files] = [INDEX, '.safetensors'].map((end) => names.filter((name) => name.endsWith(end)));
+  const candidates = indexes!.length > 0 ? indexes! : files!;
+  if (candidates.length === 1) return join(folder, candidates[0]!);
+  if (candidates.length > 1) {
+    const problem = `it has ${candidates.join(', ')} and no index that joins them; give the path of one`;
+    throw new CheckpointError('mismatch', folder, problem);
+  }
+  throw notSafetensors(join(folder, names.find((name) => FOREIGN.test(name))!));
+}
+
+function notSafetensors(path: string): CheckpointError {
+  const problem =
+    'it is not in safetensors format; convert it, as by save_pretrained(folder, safe_serialization=True) of transformers';
+  return new CheckpointError('mismatch', path, problem);
+}
+
+/** File of each tensor. Files are beside the index: a name that leads elsewhere is refused. */
+function readIndex(path: string): Record<string, string> {
+  const text = reading(path, () => readRegularFile(path, LONGEST_INDEX).toString());
+  let weightMap: Record<string, string>;
+  try {
+    weightMap = indexSchema.parse(JSON.parse(text)).weight_map;
+  } catch (cause) {
+    const problem = 'it is no index of shards: expected {"weight_map": {TENSOR: FILE, …}}';
+    throw new CheckpointError('broken', path, problem, { cause });
+  }
+  if (Object.keys(weightMap).length === 0)
+    throw new CheckpointError('broken', path, 'its weight_map is empty');
+  for (const [tensor, file] of Object.entries(weightMap)) {
+    if (/[/\\]/.test(file) || !file.endsWith('.safetensors')) {
+      const problem = `tensor '${tensor}': expected the name of a safetensors file beside it, found '${file}'`;
+      throw new CheckpointError('broken', path, problem);
+    }
+  }
+  return weightMap;
+}
+
+function reading<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw ioError(path, 'cannot be read', cause);
+  }
+}

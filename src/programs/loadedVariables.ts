@@ -1,0 +1,192 @@
+/** @file The tensors that a model's variables start from: by rules, with every problem told at once. */
+import { orderAxes, type VariableSource } from '../checkpoints/index.js';
+import { ConfigError, didYouMean } from '../hparams/index.js';
+import { EMA, wholePath } from '../learners/index.js';
+import type { NameRule, NameRules } from '../models/index.js';
+import { applyRule, type Candidate, type CheckpointLoadingRules } from '../tasks/index.js';
+import type { FlatTrainState } from './taskState.js';
+
+type AxisOrder = ReturnType<typeof orderAxes>;
+
+/** A tensor, and the memory that it is read into. */
+export interface Reading {
+  readonly tensor: string;
+  readonly order: AxisOrder;
+  readonly target: Float32Array;
+}
+
+/** A variable, or what one repetition has of a variable that stacks those of all. */
+interface Part {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly target: Float32Array;
+}
+
+type Entry = Pick<FlatTrainState['layout']['entries'][number], 'name' | 'shape' | 'offset' | 'size'>;
+
+/** Finds the tensors of all variables in one source. */
+export class VariableMatcher {
+  readonly #used = new Set<NameRule>();
+  readonly #problems: string[] = [];
+  /** Tensors that a variable takes, or would. */
+  readonly #taken = new Set<string>();
+  readonly #own: readonly NameRule[];
+  readonly #tensors: ReadonlyMap<string, string>;
+
+  /** @param names rules of the source's names, for what `rules` say nothing of. */
+  constructor(
+    private readonly rules: CheckpointLoadingRules,
+    private readonly source: VariableSource,
+    private readonly names: NameRules | undefined,
+    private readonly state: FlatTrainState,
+  ) {
+    this.#own = rules.ownRules(names !== undefined);
+    const short = (name: string): string => {
+      const prefix = names?.prefixes.find((each) => name.startsWith(each)) ?? '';
+      return name.slice(prefix.length);
+    };
+    this.#tensors = new Map(source.names.map((name) => [short(name), name]));
+  }
+
+  /**
+   * Each variable with what is read into it.
+   *
+   * @param given variables that have values already; they are passed over.
+   * @param at the rules' path in the config, for errors.
+   * @throws ConfigError
+   */
+  match(given: ReadonlySet<string>, at: string): Map<string, Reading[]> {
+    const found = new Map<string, Reading[]>();
+    for (const entry of this.state.layout.entries) {
+      const readings = this.#partsOf(entry).map((part) => this.#reading(part, given.has(entry.name)));
+      const present = readings.filter((reading) => reading !== undefined);
+      if (present.length > 0 && present.length === readings.length) found.set(entry.name, present);
+    }
+    this.#checkRules();
+    if (this.names !== undefined) this.#checkLeftOver(this.names);
+    if (this.#problems.length === 0) return found;
+    throw new ConfigError(
+      `${at}: the model can't start from ${this.source.path}:\n${this.#problems.map((line) => `  ${line}`).join('\n')}\n` +
+        `Map paths by loadRules, and name variables that shall keep their own initial values in ignoreRules${
+          this.names === undefined ? '' : ', tensors that may be left over in ignoreTensors'
+        }.`,
+    );
+  }
+
+  /** Where there are name rules, a stack of repeated layers is what its layers are, one after the other. */
+  #partsOf({ name, shape, offset, size }: Entry): Part[] {
+    const target = this.state.params.subarray(offset, offset + size);
+    const [, before, index, behind] = /^(.*)\/repeat\/sub\/x_layers_(\d+)\/(.*)$/.exec(name) ?? [];
+    if (this.names === undefined || before === undefined) return [{ name, shape, target }];
+    const stem = `${before}/repeat/sub/x_layers_`;
+    const perBlock = new Set(
+      this.state.layout.entries.flatMap((entry) =>
+        entry.name.startsWith(stem) ? [entry.name.slice(stem.length).split('/')[0]] : [],
+      ),
+    ).size;
+    const [blocks = 0, ...rest] = shape;
+    const each = size / blocks;
+    return Array.from({ length: blocks }, (_, block) => ({
+      name: `${before}/x_layers_${block * perBlock + Number(index)}/${behind}`,
+      shape: rest,
+      target: target.subarray(block * each, (block + 1) * each),
+    }));
+  }
+
+  /** What is read into a part; undefined where it keeps its value, has one already, or nothing fits. */
+  #reading(part: Part, isGiven: boolean): Reading | undefined {
+    const { name, shape, target } = part;
+    const isKept = this.rules.keeps(name);
+    const candidate = this.#candidate(name, isKept);
+    if (candidate === undefined) return undefined;
+    const tensor = this.#find(candidate.tensor);
+    if (tensor !== undefined) this.#taken.add(tensor);
+    if (isKept || isGiven) return undefined;
+    if (tensor === undefined) {
+      this.#problems.push(`${name}: ${this.#missing(candidate.tensor)}`);
+      return undefined;
+    }
+    const theirs = this.source.shapeOf(tensor)!;
+    if (candidate.axes === undefined && `${theirs}` === `${shape}`)
+      return { tensor, order: undefined, target };
+    const order = candidate.axes === undefined ? undefined : orderAxes(candidate.axes, theirs, shape);
+    if (order !== undefined) return { tensor, order, target };
+    const how = candidate.axes === undefined ? '' : `, read as ${candidate.axes}`;
+    this.#problems.push(
+      `${name} is [${shape.join(', ')}], and '${tensor}' in the checkpoint [${theirs.join(', ')}]${how}.`,
+    );
+    return undefined;
+  }
+
+  /** The rule that counts. */
+  #candidate(name: string, isKept: boolean): Candidate | undefined {
+    for (const rule of this.#own) {
+      const own = applyRule(rule, name);
+      if (own === undefined) continue;
+      if (!isKept) this.#used.add(rule);
+      return own.axes === undefined ? (this.#named(own.tensor) ?? own) : own;
+    }
+    if (this.names === undefined) return undefined;
+    const named = this.#named(name);
+    if (named === undefined && !isKept)
+      this.#problems.push(`${name}: no published weight has its place by the name rules.`);
+    return named;
+  }
+
+  /** What the name rules say of a path: the first tensor that is there, or else the first at all. */
+  #named(path: string): Candidate | undefined {
+    const all = (this.names?.rules ?? []).flatMap((rule) => applyRule(rule, path) ?? []);
+    return all.find(({ tensor }) => this.#find(tensor) !== undefined) ?? all[0];
+  }
+
+  /** The tensor of a name, with or without the prefix of its kind. */
+  #find(name: string): string | undefined {
+    if (this.source.shapeOf(name) !== undefined) return name;
+    return this.#tensors.get(name);
+  }
+
+  #missing(tensor: string): string {
+    const isAverage = tensor.startsWith(`${EMA}/`);
+    const variable = isAverage ? tensor.slice(EMA.length + 1) : tensor;
+    if (isAverage && this.source.shapeOf(variable) !== undefined)
+      return 'the checkpoint has no moving average (emaDecay of its optimizer).';
+    return `the checkpoint has no '${variable}'.${didYouMean(variable, this.source.names)}`;
+  }
+
+  #checkRules(): void {
+    const ours = this.state.layout.entries.map(({ name }) => name);
+    for (const rule of this.#own) {
+      if (!this.#used.has(rule))
+        this.#problems.push(
+          `the pattern '${rule[0]}' matches no variable that is left to it.${didYouMean(rule[0], ours)}`,
+        );
+    }
+    const parts = this.state.layout.entries.flatMap((entry) => this.#partsOf(entry).map(({ name }) => name));
+    for (const text of this.rules.hp.ignoreRules) {
+      if (!parts.some((name) => wholePath(text).test(name)))
+        this.#problems.push(
+          `the pattern '${text}' of ignoreRules matches no variable.${didYouMean(text, ours)}`,
+        );
+    }
+    for (const text of this.rules.hp.ignoreTensors) {
+      if (!this.source.names.some((name) => wholePath(text).test(name)))
+        this.#problems.push(
+          `the pattern '${text}' of ignoreTensors matches no tensor.${didYouMean(text, this.source.names)}`,
+        );
+    }
+  }
+
+  /** A tensor without a variable means another network than the one that was published. */
+  #checkLeftOver({ buffers, copies }: NameRules): void {
+    for (const [short, tensor] of this.#tensors) {
+      if (this.#taken.has(tensor)) continue;
+      if (buffers.some((text) => wholePath(text).test(short))) continue;
+      if (this.rules.hp.ignoreTensors.some((text) => wholePath(text).test(tensor))) continue;
+      const original = copies[short] === undefined ? undefined : this.#find(copies[short]);
+      if (original !== undefined && this.source.areEqual(tensor, original)) continue;
+      this.#problems.push(
+        `'${tensor}' [${this.source.shapeOf(tensor)!.join(', ')}] of the checkpoint is in no variable of the model.`,
+      );
+    }
+  }
+}
