@@ -52,7 +52,7 @@ export function locateCheckpoint(path: string, wanted?: number | 'best'): string
     return locateCheckpoint(dirname(path), named);
   if (holdsWeights(path)) {
     const problem =
-      'it has weights, and is no run and no checkpoint; train.initFromCheckpoint starts from them';
+      'it is no run and no checkpoint; if it has weights, train.initFromCheckpoint starts from them';
     throw new CheckpointError('missing', path, problem);
   }
   const inRun = join(path, 'checkpoints');

@@ -9,6 +9,7 @@ export { paxSplits } from './paxSplits.js';
 export { type Gpt2Options, gpt2Init, gpt2Lm } from './presets/gpt2.js';
 export { type LlamaOptions, llamaLm } from './presets/llama.js';
 export type { NameRule, NameRules } from './presets/nameRules.js';
+export { networkDifferences } from './presets/networkDifferences.js';
 export {
   nameRulesOf,
   type PublishedFamilyName,

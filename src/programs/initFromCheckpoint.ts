@@ -1,8 +1,15 @@
 /** @file Initial values from checkpoints of other runs and published weights, for fine-tuning (Pax's init_from_checkpoint_rules). */
 import { join } from 'node:path';
 import { holdsWeights, SavedVariables, type VariableSource, WeightFiles } from '../checkpoints/index.js';
-import { ConfigError } from '../hparams/index.js';
-import { type NameRules, publishedSettings, unknownFamily } from '../models/index.js';
+import { type Config, ConfigError, isConfig } from '../hparams/index.js';
+import type { TransformerLm } from '../layers/index.js';
+import {
+  type NameRules,
+  networkDifferences,
+  pretrainedLm,
+  publishedSettings,
+  unknownFamily,
+} from '../models/index.js';
 import { type CheckpointLoadingRules, namesOf, type SingleTask } from '../tasks/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import { type Reading, VariableMatcher } from './loadedVariables.js';
@@ -15,6 +22,8 @@ const FIELD = 'task.train.initFromCheckpoint';
 interface Opened {
   readonly source: VariableSource;
   readonly variables: ReadonlyMap<string, readonly Reading[]>;
+  /** Settings of the network that are not those of the weights' config.json. */
+  readonly differences: readonly string[];
 }
 
 /** Checkpoints that are open, with the variables of the model that each one gives, by path. */
@@ -43,7 +52,7 @@ export class InitFromCheckpoint {
         open.push(source);
         const variables = new VariableMatcher(each, source, names, state).match(given, at);
         for (const path of variables.keys()) given.add(path);
-        return { source, variables };
+        return { source, variables, differences: differencesOf(task, source, names) };
       });
       return new InitFromCheckpoint(state, checkpoints);
     } catch (error) {
@@ -78,6 +87,7 @@ export class InitFromCheckpoint {
         ({ source, variables }) =>
           `Initial values of ${variables.size} of ${total} variables come from ${source.path}.`,
       ),
+      ...this.checkpoints.flatMap(({ differences }) => differences),
       ...(kept.length > 0 ? [`Not loaded, with initial values of their own: ${shortList(kept)}.`] : []),
     ];
   }
@@ -135,4 +145,19 @@ function namesFor(source: WeightFiles, { nameRules, loadRules }: CheckpointLoadi
       `${unknownFamily(settings)} Set nameRules to one of them, or map all names by loadRules.`,
     );
   return undefined;
+}
+
+/** What is told of settings that have to agree with config.json for the published numbers. */
+function differencesOf(task: SingleTask, source: VariableSource, names: NameRules | undefined): string[] {
+  const { lmTpl } = task.hp.model as { lmTpl?: unknown };
+  if (!(source instanceof WeightFiles) || names === undefined || !isConfig(lmTpl)) return [];
+  if (publishedSettings(source.folder)?.family === undefined) return [];
+  try {
+    const differences = networkDifferences(lmTpl as Config<TransformerLm>, pretrainedLm(source.folder));
+    const file = join(source.folder, 'config.json');
+    return differences.length === 0 ? [] : [`The network is not that of ${file}: ${differences.join('; ')}.`];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return [error.message];
+  }
 }

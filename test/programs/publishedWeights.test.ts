@@ -327,3 +327,25 @@ test('settings as earlier versions of transformers write them', () => {
     },
   });
 });
+
+test('settings that shapes do not show are compared with config.json', () => {
+  const folder = join(published, 'gpt2');
+  const lm = gpt2Lm({
+    ...{ vocabSize: 264, modelDims: 16, numLayers: 2, numHeads: 2, maxSeqLength: 24, useBias: true },
+    normEpsilon: 1e-6,
+  });
+  lm.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.attenLogitCap = 50;
+  const layer = 'stackedTransformerTpl.transformerLayerParamsTpl';
+  const epsilon = (norm: string) => `${norm}.epsilon is 0.000001, there 0.00001`;
+  expect(loaded(lm, folder).lines[1]).toBe(
+    `The network is not that of ${folder}/config.json: ${epsilon(`${layer}.lnTpl`)}; ` +
+      `${epsilon(`${layer}.trFflayerTpl.lnTpl`)}; ${epsilon('finalLnTpl')}; ${layer}.trAttenTpl.attenLogitCap is 50, there 0; ` +
+      `${layer}.trFflayerTpl.activationTpl.approximate is false, there true.`,
+  );
+  const rotated = pretrainedLm(join(published, 'llama'));
+  const { trAttenTpl } = rotated.stackedTransformerTpl.transformerLayerParamsTpl;
+  trAttenTpl.rotaryPositionEmbTpl.maxTimescale = 10_000;
+  expect(loaded(rotated, join(published, 'llama')).lines[1]).toMatch(
+    /rotaryPositionEmbTpl\.maxTimescale is 10000, there 50000\.$/,
+  );
+});
