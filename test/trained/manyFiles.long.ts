@@ -101,9 +101,10 @@ test.skipIf(isShort)('files of configs name its classes, for another experiment 
 });
 
 const other = `
-import { Experiment, LanguageModel, SingleTask, Train } from 'luthier';
+import { Experiment, LanguageModel, SingleTask, SyntheticLmInput, Train } from 'luthier';
 export class Other extends Experiment {
   override task() { return SingleTask.config({ model: LanguageModel.config(), train: Train.config() }); }
+  override datasets() { return [SyntheticLmInput.config({ seqLen: 8, vocabSize: 9, batchSize: 1, isTraining: true })]; }
 }
 `;
 
