@@ -94,7 +94,9 @@ registerGradient({
   kernelName: 'Select',
   inputsToSave: ['condition'],
   gradFunc: (dy, [condition]) => {
-    const [gradient, none] = [dy as Tensor, scalar(0, (dy as Tensor).dtype)];
+    const gradient = dy as Tensor;
+    // There are no complex scalars.
+    const none = gradient.dtype === 'complex64' ? zerosLike(gradient) : scalar(0, gradient.dtype);
     return {
       condition: () => cast(zerosLike(condition!), 'float32'),
       t: () => where(condition!, gradient, none),
