@@ -9,6 +9,7 @@ import type { DataIdentity } from './dataIdentity.js';
 import { InputError, placed } from './inputErrors.js';
 import {
   type ExampleMetrics,
+  type ExampleOptions,
   type IdRows,
   type IdVocabulary,
   type InputSource,
@@ -269,13 +270,12 @@ export abstract class BaseInput
    * A batch of examples of the user's own, as many rows, made as those of an evaluation are: records, texts, paths or bytes
    * of files. Only the arrays at `paths` need what an example has; others (labels, say) may be left out.
    *
-   * @param first number of the first example in messages
    * @throws InputError with the number of the example that does not fit, and unless a subclass overrides it.
    */
   async exampleBatch(
     _examples: readonly unknown[],
     _paths: readonly string[],
-    _first: number,
+    _options: ExampleOptions,
   ): Promise<Batch> {
     throw new InputError(
       `${this.constructor.name} makes no batches of examples of your own: give its class an exampleBatch() method.`,

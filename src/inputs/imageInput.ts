@@ -11,6 +11,7 @@ import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { ExampleInput } from './exampleInput.js';
 import { BaseImageSource, fileOf, type LabelledImage, ofFile } from './imageSources.js';
 import { InputError, placed } from './inputErrors.js';
+import type { ExampleOptions } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { KeptItems } from './keptItems.js';
 import { streamKey } from './random.js';
@@ -172,12 +173,12 @@ export class ImageInput extends ExampleInput.with({
   override async exampleBatch(
     examples: readonly unknown[],
     _paths: readonly string[],
-    first: number,
+    { first, readsFiles }: ExampleOptions,
   ): Promise<Batch> {
     this.#decode ??= await loadImageDecoder();
     const decode = this.#decode;
     const pixels = (example: unknown) => {
-      const [subject, bytes] = fileOf(example);
+      const [subject, bytes] = fileOf(example, readsFiles);
       return this.#numbersOf(this.#fitted(ofFile(subject, () => decode(bytes))));
     };
     const place = (i: number) => () => `image ${first + i}`;

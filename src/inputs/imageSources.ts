@@ -94,10 +94,12 @@ export function ofFile<T>(subject: string, read: () => T): T {
 }
 
 /** The bytes of an example that is a file: its path, or the bytes themselves; and its name in messages. @throws InputError */
-export function fileOf(example: unknown): readonly [subject: string, bytes: Uint8Array] {
+export function fileOf(example: unknown, readsFiles: boolean): readonly [subject: string, bytes: Uint8Array] {
   if (example instanceof Uint8Array) return ['it', example];
-  if (typeof example !== 'string')
-    throw new InputError(`expected the path of a file or its bytes, got ${typeof example}`);
+  if (typeof example !== 'string' || !readsFiles) {
+    const expected = readsFiles ? 'the path of a file or its bytes' : "a file's bytes";
+    throw new InputError(`expected ${expected}, got ${typeof example}`);
+  }
   const [{ path, bytes }] = readFiles([{ name: example, path: resolve(example) }]) as [SourceFile];
   return [path, bytes];
 }

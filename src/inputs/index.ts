@@ -45,6 +45,7 @@ export { BaseImageSource, ImageFolder } from './imageSources.js';
 export { EndOfData, InputError } from './inputErrors.js';
 export {
   type ExampleMetrics,
+  type ExampleOptions,
   type IdRows,
   type IdVocabulary,
   type InputSource,

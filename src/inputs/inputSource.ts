@@ -58,6 +58,14 @@ export interface InputSource {
   close(): Promise<void>;
 }
 
+/** How examples of a user's own are read. */
+export interface ExampleOptions {
+  /** Number of the first one in messages. */
+  readonly first: number;
+  /** Whether a text may be the path of a file. */
+  readonly readsFiles: boolean;
+}
+
 /** Metrics of a model's outputs for all examples of an evaluation, of nothing at first. */
 export interface ExampleMetrics<Output> {
   /**

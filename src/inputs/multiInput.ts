@@ -6,7 +6,7 @@ import type { Batch, BatchSpecs } from './batch.js';
 import { foldRows, foldSpecs } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
-import type { IdRows, IdVocabulary, InputState } from './inputSource.js';
+import type { ExampleOptions, IdRows, IdVocabulary, InputState } from './inputSource.js';
 import { type PartStates, partsBelow } from './recordedParts.js';
 
 type InputsByName = Readonly<Record<string, BaseInput>>;
@@ -102,7 +102,7 @@ export class MultiInput extends BaseInput.with({
   override async exampleBatch(
     examples: readonly unknown[],
     paths: readonly string[],
-    first: number,
+    options: ExampleOptions,
   ): Promise<Batch> {
     const batch: Record<string, Batch> = {};
     for (const [name, input] of Object.entries(this.#built)) {
@@ -111,12 +111,15 @@ export class MultiInput extends BaseInput.with({
         .map((path) => path.slice(name.length + 1));
       if (own.length === 0) continue;
       const each = input.batchSize / this.hp.batchSize;
-      const parts = examples.flatMap((example, i) => partOf(example, name, first + i));
+      const parts = examples.flatMap((example, i) => partOf(example, name, options.first + i));
       if (parts.length !== each * examples.length)
         throw new InputError(
           `'${name}': expected ${each} to an example, ${each * examples.length} in all; got ${parts.length}.`,
         );
-      batch[name] = foldRows(await input.exampleBatch(parts, own, first * each), examples.length);
+      batch[name] = foldRows(
+        await input.exampleBatch(parts, own, { ...options, first: options.first * each }),
+        examples.length,
+      );
     }
     return batch;
   }

@@ -7,6 +7,7 @@ import { paddingOf } from './batchRows.js';
 import { BaseFeature, type FeatureSpec, type FeatureSpecs } from './features.js';
 import { checkedValues } from './featureValues.js';
 import { InputError } from './inputErrors.js';
+import type { ExampleOptions } from './inputSource.js';
 import { type DataRecord, recordOf } from './sources/recordTable.js';
 
 /** Weight of each row of a batch: 1, or 0 for padding. */
@@ -104,7 +105,7 @@ export function recordBatch(
   features: Features,
   records: readonly unknown[],
   paths: readonly string[],
-  first: number,
+  { first }: ExampleOptions,
 ): Batch {
   const names = new Set(paths.map((path) => (Object.hasOwn(features, path) ? path : path.split('.')[0]!)));
   const wanted = Object.fromEntries(Object.entries(features).filter(([name]) => names.has(name)));

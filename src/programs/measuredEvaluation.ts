@@ -18,7 +18,9 @@ export class MeasuredEvaluation {
     private readonly steps: EvalSteps,
     private readonly input: InputSource,
   ) {
-    this.#evaluation = new Evaluation(task.hp.evalMetrics, input.scoreMetrics());
+    this.#evaluation = new Evaluation(task.hp.evalMetrics, input.scoreMetrics(), (path) =>
+      input.classNamesFor(path),
+    );
     // Training may have changed the parameters.
     steps.refresh();
     this.#watch.start();
@@ -36,7 +38,12 @@ export class MeasuredEvaluation {
   result(changes?: string, skipped = NONE_SKIPPED): EvalResult {
     const { seconds } = this.#watch;
     const throughput = { unit: this.input.batchUnit.unit, perSec: this.#units / seconds };
-    const [images, batches] = [this.#images ?? {}, this.#batches];
-    return { metrics: this.#evaluation.result(), images, batches, skipped, seconds, throughput, changes };
+    const { metrics, tables, images: pictures } = this.#evaluation.result();
+    const images = { ...this.#images, ...prefixed(pictures) };
+    return { metrics, tables, images, batches: this.#batches, skipped, seconds, throughput, changes };
   }
 }
+
+/** Pictures under the tags of metrics. */
+const prefixed = <T>(values: Readonly<Record<string, T>>): Record<string, T> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [`Metrics/${name}`, value]));

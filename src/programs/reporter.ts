@@ -12,6 +12,10 @@ import {
   type MetricsLine,
   ProgressLine,
   type SummaryValue,
+  tableFields,
+  tableImage,
+  tableMarkdown,
+  tableText,
   throughputScalar,
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
@@ -133,18 +137,31 @@ export class Reporter {
   }
 
   evaluated(program: string, step: number, result: EvalResult): void {
-    const { metrics, images, batches, skipped, seconds, throughput, changes } = result;
+    const { metrics, tables, images, batches, skipped, seconds, throughput, changes } = result;
     this.#dataTold(program, changes, skipped);
     const scalars = {
       ...{ ...metricScalars(metrics), batches, ...throughputScalar(throughput) },
       ...skippedScalar(skipped),
     };
-    this.#write(program, step, { ...scalars, ...images });
+    const named = Object.entries(tables).map(([name, table]) => [`Metrics/${name}`, table] as const);
+    const pictures = named.filter(([, { rows, columns }]) => rows.join() === columns.join());
+    this.#write(
+      program,
+      step,
+      {
+        ...{ ...scalars, ...images },
+        ...Object.fromEntries(named.map(([tag, table]) => [tag, tableMarkdown(table)])),
+        ...Object.fromEntries(pictures.map(([tag, table]) => [`${tag}-image`, tableImage(table)])),
+      },
+      Object.fromEntries(named.map(([tag, table]) => [tag, tableFields(table)])),
+    );
     const shown = shownMetrics(metrics);
     const took = `${batches} ${batches === 1 ? 'batch' : 'batches'} in ${seconds.toFixed(1)} s`;
     this.#line.message(
       `${program} at step ${step}: ${shown.join(', ')}, ${took}, ${formatThroughput(throughput)}`,
     );
+    for (const [name, table] of Object.entries(tables))
+      this.#line.message(`${name} (${program}):\n${tableText(table)}`);
   }
 
   decoded(program: string, step: number, result: DecodeResult): void {

@@ -1,13 +1,15 @@
 /** @file Results of evaluations and decodes. */
 import type { Skipped } from '../inputs/index.js';
 import type { Images, Throughput } from '../summaries/index.js';
-import type { WeightedValues } from '../tasks/index.js';
+import type { MetricTable, WeightedValues } from '../tasks/index.js';
 
 /** Result of an evaluation. */
 export interface EvalResult {
   /** Weighted means over all batches, and the task's `evalMetrics`. */
   readonly metrics: WeightedValues;
-  /** Images of layers in the first batch, by name. */
+  /** Those of the `evalMetrics` that are tables. */
+  readonly tables: Readonly<Record<string, MetricTable>>;
+  /** Images of layers in the first batch by name, and metrics that are pictures. */
   readonly images: Readonly<Record<string, Images>>;
   readonly batches: number;
   /** Broken examples left out. */

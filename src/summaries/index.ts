@@ -4,6 +4,7 @@ export { EventFile } from './eventFile.js';
 export { formatCount, formatDuration, formatGrouped, formatScaled, type Scales } from './formatNumbers.js';
 export { MetricsFile } from './metricsFile.js';
 export { type MetricsLine, parseMetricsLine } from './metricsLine.js';
+export { type NamedTable, tableFields, tableImage, tableMarkdown, tableText } from './metricTable.js';
 export {
   ProgressLine,
   type ProgressOptions,

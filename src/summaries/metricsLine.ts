@@ -1,7 +1,7 @@
 /** @file A line of metrics.jsonl: JSON, with non-finite numbers beside the fields that they belong to. */
 
-/** Fields of a line: numbers and texts. */
-export type MetricsLine = Readonly<Record<string, number | string | boolean | null>>;
+/** Fields of a line: numbers and texts, and tables as objects. */
+export type MetricsLine = Readonly<Record<string, number | string | boolean | null | object>>;
 
 const nonFiniteNames: ReadonlySet<unknown> = new Set(['NaN', 'Infinity', '-Infinity']);
 

@@ -41,7 +41,7 @@ type Row = ArrayLike<number> & { readonly length: number };
  *
  * @throws ConfigError for labels that are no ids
  */
-function* rowsOf(
+export function* rowsOf(
   logits: HostTensor,
   labels: HostTensor,
   weights: HostTensor,
@@ -58,7 +58,8 @@ function* rowsOf(
   }
 }
 
-const classifierFields = {
+/** Fields of the metrics of classifiers. */
+export const classifierFields = {
   logits: name('logits', 'the logits [..., classes]'),
   labels: name('labels', 'the ids of the classes, int32 [...]'),
   weights,
@@ -213,7 +214,8 @@ function sum(values: Iterable<number>): number {
   return total;
 }
 
-function argMax(row: Row): number {
+/** Place of the first of the highest logits. */
+export function argMax(row: Row): number {
   let best = 0;
   for (let i = 1; i < row.length; i++) if (row[i]! > row[best]!) best = i;
   return best;

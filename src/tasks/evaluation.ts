@@ -2,7 +2,13 @@
 import type { HostTensor } from '../compiler/index.js';
 import { ConfigError, Configurable } from '../hparams/index.js';
 import type { Batch, ExampleMetrics } from '../inputs/index.js';
-import { WeightedMeans, type WeightedValue, type WeightedValues } from './metrics.js';
+import {
+  type MetricImages,
+  type MetricTable,
+  WeightedMeans,
+  type WeightedValue,
+  type WeightedValues,
+} from './metrics.js';
 
 /** Host tensors by name, each with the batch in front. */
 export type ExampleTensors = Readonly<Record<string, HostTensor>>;
@@ -12,7 +18,20 @@ export interface Accumulation {
   /** Adds a batch. The tensors are those that the metric reads; they are overwritten afterwards. */
   add(tensors: ExampleTensors): void;
   /** The metric of all batches. @param means of the model's metrics over all batches */
-  result(means: WeightedValues): WeightedValue;
+  result(means: WeightedValues): MetricValue;
+}
+
+/** A number with its weight, numbers in a table, or pictures. */
+export type MetricValue = WeightedValue | MetricTable | MetricImages;
+
+/** Names, by id, of the classes whose ids stand at a path of the batches; null where they have none. */
+export type ClassNames = (path: string) => readonly string[] | null;
+
+/** All metrics of an evaluation by name. */
+export interface EvaluationResult {
+  readonly metrics: WeightedValues;
+  readonly tables: Readonly<Record<string, MetricTable>>;
+  readonly images: Readonly<Record<string, MetricImages>>;
 }
 
 /** Base of the metrics that are computed of a whole evaluation, and not as a mean over batches. */
@@ -22,8 +41,8 @@ export abstract class BaseEvalMetric extends Configurable.with({}) {
   /** Names of the tensors that it reads: of the model's per-example output, or of the batch. */
   abstract tensorNames(): readonly string[];
 
-  /** A new accumulation, of nothing. */
-  abstract accumulate(): Accumulation;
+  /** A new accumulation, of nothing. @param classNames of the data */
+  abstract accumulate(classNames: ClassNames): Accumulation;
 }
 
 /** Outputs of an evaluation step, on the host. */
@@ -42,11 +61,12 @@ export class Evaluation {
   constructor(
     evalMetrics: Readonly<Record<string, BaseEvalMetric>>,
     private readonly scores: ExampleMetrics<number> | null = null,
+    classNames: ClassNames = () => null,
   ) {
     this.#own = new Map(
       Object.entries(evalMetrics).map(([name, metric]) => [
         name,
-        { names: metric.tensorNames(), accumulation: metric.accumulate() },
+        { names: metric.tensorNames(), accumulation: metric.accumulate(classNames) },
       ]),
     );
   }
@@ -67,9 +87,17 @@ export class Evaluation {
   }
 
   /** Every metric: the means, then the others, which win where names are equal, then those of scores. */
-  result(): WeightedValues {
+  result(): EvaluationResult {
     const means = this.#means.result();
-    const own = [...this.#own].map(([name, { accumulation }]) => [name, accumulation.result(means)] as const);
-    return { ...means, ...Object.fromEntries(own), ...this.scores?.result().metrics };
+    const metrics: Record<string, WeightedValue> = { ...means };
+    const tables: Record<string, MetricTable> = {};
+    const images: Record<string, MetricImages> = {};
+    for (const [name, { accumulation }] of this.#own) {
+      const value = accumulation.result(means);
+      if ('weight' in value) metrics[name] = value;
+      else if ('rows' in value) tables[name] = value;
+      else images[name] = value;
+    }
+    return { metrics: { ...metrics, ...this.scores?.result().metrics }, tables, images };
   }
 }

@@ -1,16 +1,25 @@
 /** @file Tasks: a model with the way it is trained, its step functions, and means of metrics. */
 
 export { applyRule, type Candidate, CheckpointLoadingRules, namesOf } from './checkpointLoadingRules.js';
+export { ConfusionMatrix, PrecisionRecall } from './confusion.js';
 export { Auc, F1, Perplexity, RSquared } from './evalMetrics.js';
 export {
   type Accumulation,
   BaseEvalMetric,
+  type ClassNames,
   type EvalOutputs,
   Evaluation,
   type ExampleTensors,
+  type MetricValue,
 } from './evaluation.js';
 export { type LocalVariable, Mesh } from './mesh.js';
-export { WeightedMeans, type WeightedValue, type WeightedValues } from './metrics.js';
+export {
+  type MetricImages,
+  type MetricTable,
+  WeightedMeans,
+  type WeightedValue,
+  type WeightedValues,
+} from './metrics.js';
 export { BaseProgram, type Program, type ProgramRun } from './program.js';
 export { Decode, SingleTask } from './singleTask.js';
 export {

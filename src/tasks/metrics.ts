@@ -1,10 +1,18 @@
 /** @file Weighted scalars and their mean over many steps (Pax's WeightedScalars). */
 
+import type { Images, NamedTable } from '../summaries/index.js';
+
 /** A metric's value and the weight it counts with, usually the number of tokens behind it. */
 export interface WeightedValue {
   readonly value: number;
   readonly weight: number;
 }
+
+/** A metric of many numbers, with names: a confusion matrix, figures by class. */
+export type MetricTable = NamedTable;
+
+/** A metric that is a picture. */
+export type MetricImages = Images;
 
 /** Metrics by name. */
 export type WeightedValues = Readonly<Record<string, WeightedValue>>;

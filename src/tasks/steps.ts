@@ -41,9 +41,18 @@ export interface TrainOutputs {
   readonly [key: string]: Tree<Tensor>;
 }
 
+/** @throws ConfigError for a metric that is no scalar, of which only the first number would be read */
 function metricTensors(metrics: WeightedScalars): MetricTensors {
   return Object.fromEntries(
-    Object.entries(metrics).map(([name, [value, weight]]) => [name, { value, weight }]),
+    Object.entries(metrics).map(([name, [value, weight]]) => {
+      const [wrong] = [value, weight].filter(({ size }) => size !== 1);
+      if (wrong !== undefined)
+        throw new ConfigError(
+          `The model's metric '${name}': expected a value and a weight that are scalars, got shape [${wrong.shape.join(', ')}]. ` +
+            "Tables and pictures are metrics of whole evaluations: see the task's evalMetrics.",
+        );
+      return [name, { value, weight }];
+    }),
   );
 }
 

@@ -1,7 +1,8 @@
 /** @file Predictions for examples of the user's own, preprocessed as those of an evaluation, with the names of their classes. */
-import { type HostTensor, sizeOf } from '../compiler/index.js';
-import { arraysOf, type BaseInput, InputError } from '../inputs/index.js';
+import { type HostTensor, newHostArray, sizeOf } from '../compiler/index.js';
+import { arraysOf, type BaseInput, type ExampleOptions, InputError } from '../inputs/index.js';
 import type { ClassOutput } from './classOutput.js';
+import type { Specs } from './predictions.js';
 import type { Predictions, Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
 
@@ -27,6 +28,8 @@ export interface ExamplePredictorOptions {
   readonly predictor: Pick<Predictor, 'predict'>;
   /** Arrays of a batch that the predictions are computed from, by path. */
   readonly paths: readonly string[];
+  /** Arrays of a batch by path. */
+  readonly specs: Specs;
   readonly classOutput: ClassOutput | undefined;
   /** Examples that are predicted together. */
   readonly rows: number;
@@ -40,20 +43,39 @@ export class ExamplePredictor {
    * The predictions for examples, in their order. One example alone is a batch of one row; others fill batches of `rows`,
    * with padding at the end, so that no other number of rows is compiled.
    *
+   * @param readsFiles whether a text may be the path of a file.
    * @throws RequestError for no example, and for one that does not fit, with its number.
    */
-  async predict(examples: readonly RawExample[]): Promise<ExamplePrediction[]> {
+  async predict(examples: readonly RawExample[], readsFiles = true): Promise<ExamplePrediction[]> {
     if (examples.length === 0) throw new RequestError('predict: expected one example or more, got none.');
     const { rows } = this.options;
     const found: ExamplePrediction[] = [];
     for (let first = 0; first < examples.length; first += rows)
-      found.push(...(await this.#predict(examples.slice(first, first + rows), first)));
+      found.push(...(await this.#predict(examples.slice(first, first + rows), { first, readsFiles })));
     return found;
   }
 
-  async #predict(examples: readonly RawExample[], first: number): Promise<ExamplePrediction[]> {
+  /** Compiles what predictions need. */
+  async prepare(): Promise<void> {
+    const { predictor, paths, specs, rows } = this.options;
+    for (const size of new Set([1, rows])) {
+      const arrays = paths.map((path) => {
+        const { shape, dtype } = specs[path]!;
+        const all = [size, ...shape.slice(1)];
+        return [path, { shape: all, dtype, data: newHostArray(dtype, sizeOf(all)) }] as const;
+      });
+      await predictor.predict(Object.fromEntries(arrays));
+    }
+  }
+
+  /** The prediction that is logits of classes; undefined where the model is no classifier. */
+  get classOutput(): ClassOutput | undefined {
+    return this.options.classOutput;
+  }
+
+  async #predict(examples: readonly RawExample[], how: ExampleOptions): Promise<ExamplePrediction[]> {
     const { predictor, rows } = this.options;
-    const arrays = await this.#arraysOf(examples, first);
+    const arrays = await this.#arraysOf(examples, how);
     const size = examples.length === 1 ? 1 : rows;
     const padded = Object.fromEntries(
       Object.entries(arrays).map(([path, array]) => [path, withRows(array, size)]),
@@ -62,10 +84,10 @@ export class ExamplePredictor {
     return examples.map((_, row) => this.#rowOf(found, row, size));
   }
 
-  async #arraysOf(examples: readonly RawExample[], first: number): Promise<Record<string, HostTensor>> {
+  async #arraysOf(examples: readonly RawExample[], how: ExampleOptions): Promise<Record<string, HostTensor>> {
     const { input, paths } = this.options;
     try {
-      const batch = await input.exampleBatch(examples, paths, first);
+      const batch = await input.exampleBatch(examples, paths, how);
       return Object.fromEntries([...arraysOf(batch)].filter(([path]) => paths.includes(path)));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
@@ -86,9 +108,7 @@ export class ExamplePredictor {
 function withRows(array: HostTensor, rows: number): HostTensor {
   const { shape, data } = array;
   if (shape[0] === rows) return array;
-  const padded = new (data.constructor as new (size: number) => HostTensor['data'])(
-    rows * sizeOf(shape.slice(1)),
-  );
+  const padded = newHostArray(array.dtype, rows * sizeOf(shape.slice(1)));
   padded.set(data as never);
   return { ...array, shape: [rows, ...shape.slice(1)], data: padded } as HostTensor;
 }

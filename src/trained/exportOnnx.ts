@@ -15,6 +15,8 @@ export interface ExportedOnnx {
   readonly inputs: readonly string[];
   /** Predictions. */
   readonly outputs: readonly string[];
+  /** Names of the classes by id, of a classifier whose classes have any; metadata `classes` of the file, as JSON. */
+  readonly classes: readonly string[] | null;
   /** Predictions that the file leaves out, with the arrays that they need. */
   readonly others: ReadonlyMap<string, readonly string[]>;
 }
@@ -56,6 +58,8 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
   const absent = Object.fromEntries(Object.entries(batchSpecs).filter(([path]) => !inputs.includes(path)));
   const weights = Object.entries(params.views);
   const { luthier } = versions();
+  const { classOutput } = run;
+  const classes = classOutput && chosen.includes(classOutput.output) ? classOutput.names : null;
   // What stands for absent arrays is not behind the chosen outputs: it is traced, and then removed.
   const bytes = exportFunction(
     (inputs) => predictions(task.model, withRows(absent, rowsOf(inputs)), chosen)(inputs),
@@ -73,11 +77,12 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
         step: String(step),
         ...(document.gitRevision && { commit: document.gitRevision }),
         luthier: luthier!,
+        ...(classes && { classes: JSON.stringify(classes), class_output: classOutput!.output }),
       },
     },
   );
   const others = new Map([...behind].filter(([output]) => !chosen.includes(output)));
-  return { bytes, inputs, outputs: chosen, others };
+  return { bytes, inputs, outputs: chosen, others, classes };
 }
 
 /** Rows of a traced batch. */

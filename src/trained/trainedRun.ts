@@ -1,30 +1,24 @@
 /** @file A trained run in use: continuations of prompts and predictions for batches, from one checkpoint. */
 import type { CompileOptions, Engine } from '../compiler/index.js';
-import { build, type Config, classOf, copyWith, iterate } from '../hparams/index.js';
-import {
-  type BaseInput,
-  BaseTokenizer,
-  type Batch,
-  type BatchSpecs,
-  InputError,
-  withRecorded,
-} from '../inputs/index.js';
+import { build, type Config, classOf, iterate } from '../hparams/index.js';
+import { type BaseInput, BaseTokenizer, type Batch, withRecorded } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import { restoreParams } from '../programs/checkpointJob.js';
 import { recordedData } from '../programs/dataRecord.js';
 import { compileOptions, type JobOptions } from '../programs/options.js';
 import { TRAIN, trainingDataset } from '../programs/programDataset.js';
-import { type FlatTrainState, paramSpecs } from '../programs/taskState.js';
+import type { FlatTrainState } from '../programs/taskState.js';
 import type { SingleTask } from '../tasks/index.js';
-import { type ClassOutput, classOutputOf } from './classOutput.js';
+import type { ClassOutput } from './classOutput.js';
 import { Completion } from './completion.js';
 import { DecodeQueue } from './decodeQueue.js';
-import { type ExamplePrediction, ExamplePredictor, type RawExample } from './examplePredictor.js';
+import type { ExamplePrediction, ExamplePredictor, RawExample } from './examplePredictor.js';
 import { endsOf, type GenerateOptions, generationDefaults, generationOf } from './generation.js';
-import { arraysBehind, fewest, type Specs } from './predictions.js';
+import type { Specs } from './predictions.js';
 import { type Predictions, Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
 import { type RunDocument, readRunDocument } from './runDocument.js';
+import { newExamplePredictor, specsByPath } from './runExamples.js';
 
 /** Options of `loadRun`. */
 export interface LoadRunOptions {
@@ -49,22 +43,6 @@ export interface LoadRunOptions {
    * `decodeUseEmaStates`. Default: `decode` for a language model, `eval` for others.
    */
   readonly parametersOf?: 'eval' | 'decode' | undefined;
-}
-
-/** Shapes and dtypes of a dataset's arrays by path; undefined where the input does not tell them from its config. */
-function specsByPath(dataset: Config<BaseInput>): Specs | undefined {
-  const flat = (specs: BatchSpecs, prefix: string): [string, Specs[string]][] =>
-    Object.entries(specs).flatMap(([name, spec]) =>
-      'dtype' in spec && typeof spec.dtype === 'string'
-        ? [[prefix + name, spec as Specs[string]]]
-        : flat(spec as BatchSpecs, `${prefix}${name}.`),
-    );
-  try {
-    return Object.fromEntries(flat(build(dataset).batchSpecs(), ''));
-  } catch (error) {
-    if (error instanceof InputError) return undefined;
-    throw error;
-  }
 }
 
 /** The tokenizer of a dataset, with the vocabulary that training recorded; undefined where it has none. */
@@ -208,24 +186,34 @@ export class TrainedRun {
    * files. They are preprocessed as the first dataset that is not for training would, without augmentations; only what
    * predictions need is read of them, so that labels may be absent.
    *
+   * @param options `readsFiles`: whether a text may be the path of a file, as by default.
    * @throws RequestError for an example that does not fit, with its number; and where nothing can be predicted of examples.
    */
-  predict(examples: readonly RawExample[]): Promise<ExamplePrediction[]>;
-  async predict(given: Batch | readonly RawExample[]): Promise<Predictions | ExamplePrediction[]> {
+  predict(
+    examples: readonly RawExample[],
+    options?: { readonly readsFiles?: boolean },
+  ): Promise<ExamplePrediction[]>;
+  async predict(
+    given: Batch | readonly RawExample[],
+    { readsFiles = true }: { readonly readsFiles?: boolean } = {},
+  ): Promise<Predictions | ExamplePrediction[]> {
     if (!Array.isArray(given)) return this.#predictor.predict(given as Batch);
-    this.#examples ??= this.#newExamples();
-    return this.#examples.predict(given);
+    return this.#ofExamples().predict(given, readsFiles);
   }
 
   /** The prediction that is logits of classes; undefined where the model is no classifier. */
   get classOutput(): ClassOutput | undefined {
-    if (this.batchSpecs === undefined) return undefined;
-    return this.#classOutput(this.batchSpecs, this.#behind(this.batchSpecs), build(this.#exampleDataset()));
+    return this.#ofExamples().classOutput;
   }
 
-  /** Compiles what continuations need, so that the first one starts at once. @throws as `stream` */
+  /** Whether the model continues text: `generate` and `stream` are for it, and `predict` for all others. */
+  get continuesText(): boolean {
+    return this.task.model instanceof LanguageModel;
+  }
+
+  /** Compiles what continuations or predictions need, so that the first one starts at once. @throws as `stream`, `predict` */
   prepare(): Promise<void> {
-    return this.#continues().queue.prepare();
+    return this.continuesText ? this.#continues().queue.prepare() : this.#ofExamples().prepare();
   }
 
   /** Ends what is under way, and frees the compiled programs. */
@@ -234,43 +222,12 @@ export class TrainedRun {
     await this.#predictor.dispose();
   }
 
-  #behind(specs: Specs): Map<string, readonly string[]> {
-    const behind = arraysBehind(this.task.model, paramSpecs(this.params), specs);
-    if (behind.size === 0) throw new RequestError(`${this.name}: no prediction depends on the parameters.`);
-    return behind;
-  }
-
-  #classOutput(
-    specs: Specs,
-    behind: ReadonlyMap<string, readonly string[]>,
-    input: BaseInput,
-  ): ClassOutput | undefined {
-    return classOutputOf(this.task.model, paramSpecs(this.params), specs, behind, input);
-  }
-
-  /** The first dataset that is not for training, or training's as an evaluation reads it, with training's tokenizer. */
-  #exampleDataset(): Config<BaseInput> {
-    const { document } = this;
-    const found =
-      document.datasets.find(({ isTraining }) => !isTraining) ??
-      copyWith(trainingDataset(document), { isTraining: false });
-    return withRecorded(found, recordedData(this.#options.jobLogDir, TRAIN) ?? {});
-  }
-
-  #newExamples(): ExamplePredictor {
-    const dataset = this.#exampleDataset();
-    const specs = specsByPath(dataset);
-    if (specs === undefined) {
-      throw new RequestError(
-        `${this.name}: ${classOf(dataset).name} doesn't tell the shapes of its batches: give its class a batchSpecs() method.`,
-      );
-    }
-    const [behind, input] = [this.#behind(specs), build(dataset)];
-    return new ExamplePredictor({
-      ...{ input, predictor: this.#predictor, rows: this.#rows ?? input.batchSize },
-      paths: [...new Set(fewest(behind).flatMap((output) => behind.get(output)!))],
-      classOutput: this.#classOutput(specs, behind, input),
+  #ofExamples(): ExamplePredictor {
+    this.#examples ??= newExamplePredictor({
+      ...{ document: this.document, directory: this.#options.jobLogDir, model: this.task.model },
+      ...{ params: this.params, predictor: this.#predictor, rows: this.#rows },
     });
+    return this.#examples;
   }
 
   readonly #compileOptions = (name: string): CompileOptions => compileOptions(this.#options, name);

@@ -87,6 +87,6 @@ test('eager: layers read the values of the batch and weights that a compiled ste
   const { options, task, state } = eager;
   const evaluation = new Evaluation({});
   await new EvalSteps(options, task, state).run('validation', await tokens().getNext(), evaluation);
-  expect(evaluation.result().total_loss!.value).toBeLessThan(loss);
+  expect(evaluation.result().metrics.total_loss!.value).toBeLessThan(loss);
   expect(shown).toHaveBeenCalledTimes(4);
 });

@@ -107,7 +107,7 @@ test('hosts that share the data come to the metrics of one: means by weight, and
       await steps.run(input.name, batch, evaluation);
     return evaluation;
   };
-  const one = (await evaluate(build(config!))).result();
+  const one = (await evaluate(build(config!))).result().metrics;
   const means = new WeightedMeans();
   const joined = build(config!).scoreMetrics()!;
   const shares: number[] = [];
@@ -122,7 +122,7 @@ test('hosts that share the data come to the metrics of one: means by weight, and
       sent.map(([, score]) => score),
     );
     host.reset();
-    means.add((await evaluate(host, null)).result());
+    means.add((await evaluate(host, null)).result().metrics);
   }
   // 8 examples: the last batch of host 1 is padding alone.
   expect(shares).toEqual([3, 5]);

@@ -142,6 +142,7 @@ async function reported(metrics: Readonly<Record<string, number>>, skipped: Skip
   reporter.evaluated('eval_test', 3, {
     metrics: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [name, { value, weight: 1 }])),
     images: {},
+    tables: {},
     batches: 2,
     skipped,
     seconds: 0.5,

@@ -158,7 +158,7 @@ for (const [title, { engine, available }] of engines) {
       const steps = new EvalSteps({ ...options, engine: on }, task, state);
       const evaluation = new Evaluation({});
       await steps.run('tiny', batch, evaluation);
-      return evaluation.result().total_loss!.value;
+      return evaluation.result().metrics.total_loss!.value;
     };
     const loss = await evaluate(engine);
     expect(loss).toBeCloseTo(await evaluate('eager'), 4);

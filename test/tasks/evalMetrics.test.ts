@@ -33,7 +33,7 @@ function classified(
     );
     evaluation.add({ metrics: {}, examples: { logits } }, batch);
   }
-  return evaluation.result().metric!.value;
+  return evaluation.result().metrics.metric!.value;
 }
 
 // Ties, a class that is never predicted right, weights: scikit-learn 1.7's f1_score, roc_auc_score, r2_score.
@@ -122,7 +122,7 @@ test("R² of two outputs is scikit-learn's; of one it is 1 for the targets, 0 fo
         { place: part(of), weights: floats(weights.slice(i, i + batchSize)) },
       );
     }
-    return evaluation.result().r2!;
+    return evaluation.result().metrics.r2!;
   };
   for (const batchSize of [12, 5, 1]) {
     expect(r2(targets, predictions, batchSize).value).toBeCloseTo(0.9184996798620644, 6);
@@ -148,13 +148,13 @@ test('perplexity is of the mean of all batches; a metric that the model has not 
     [5, 1],
   ] as const)
     evaluation.add({ metrics: { total_loss: { value, weight } }, examples: {} }, {});
-  expect(evaluation.result()).toEqual({
+  expect(evaluation.result().metrics).toEqual({
     total_loss: { value: 2, weight: 4 },
     perplexity: { value: expect.closeTo(Math.exp(2), 12), weight: 4 },
   });
   const other = new Evaluation({ perplexity: build(Perplexity.config({ of: 'total_los' })) });
   other.add({ metrics: { total_loss: { value: 1, weight: 1 } }, examples: {} }, {});
-  expect(() => other.result()).toThrow(
+  expect(() => other.result().metrics).toThrow(
     "Perplexity.of: the model has no metric 'total_los'. Did you mean 'total_loss'? It has: total_loss.",
   );
 });

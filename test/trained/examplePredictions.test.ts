@@ -1,8 +1,10 @@
-/** @file Predictions for records, texts and image files: the input's own preprocessing, names of classes, and what is refused. */
+/** @file Predictions for records, texts and image files, by programs and by HTTP: the input's own preprocessing, names of classes, and what is refused. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import { exportOnnx } from '../../src/trained/exportOnnx.js';
 import { loadRun, type TrainedRun } from '../../src/trained/index.js';
+import { serve } from '../../src/trained/server/server.js';
 import { temporaryDirectory } from '../command.js';
 import { Reviews, Shades, Sums } from '../fixtures/classifiers/experiments/classifiers.js';
 import { classifiers, greyImage, reviews, shades, sums, trainedOn } from './classifierRuns.js';
@@ -10,10 +12,14 @@ import { classifiers, greyImage, reviews, shades, sums, trainedOn } from './clas
 const experiments = [join(classifiers, 'experiments')];
 const folder = temporaryDirectory();
 let run: TrainedRun;
+/** The last line of the evaluation. */
+let evaluated: Record<string, unknown>;
 
 beforeAll(async () => {
   const data = reviews(folder);
   const directory = await trainedOn(Reviews, data);
+  const lines = readFileSync(join(directory, 'metrics.jsonl'), 'utf8').trim().split('\n');
+  evaluated = lines.map((line) => JSON.parse(line)).findLast(({ program }) => program !== 'train');
   // The directory of the run is all that predictions take.
   rmSync(data);
   run = await loadRun(directory, { experiments, engine: 'onnx' });
@@ -31,6 +37,21 @@ test('texts and records are classified by name, labels left out', async () => {
   const [text] = await run.predict(['a great film']);
   expect(text!.class).toBe('good');
   expect(text!.probabilities!.good).toBeCloseTo(good!, 5);
+});
+
+test('an evaluation writes tables with the names of the classes', () => {
+  const classes = ['bad', 'good'];
+  expect(evaluated['Metrics/confusion']).toEqual({
+    classes,
+    values: [
+      [expect.any(Number), 0],
+      [0, expect.any(Number)],
+    ],
+  });
+  expect(evaluated['Metrics/by_class']).toEqual({
+    ...{ rows: classes, columns: ['precision', 'recall', 'f1', 'weight'] },
+    values: classes.map(() => [1, 1, 1, expect.any(Number)]),
+  });
 });
 
 test('any number of examples is predicted, in batches of the dataset, each as alone', async () => {
@@ -60,6 +81,51 @@ test.each<[string, readonly (string | object)[], string]>([
   ['no record', [7 as never], 'predict: record 0: expected an object, { column: value, … }; got 7'],
 ])('examples are refused that are %s', async (_, examples, message) => {
   await expect(run.predict(examples as never)).rejects.toThrow(message);
+});
+
+const options = { host: '127.0.0.1', port: 0, maxBody: 10_000, maxWaiting: 4, log: console.error };
+
+async function post(url: string, body: unknown): Promise<{ readonly status: number; readonly body: any }> {
+  const response = await fetch(`${url}/predict`, {
+    ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+test('a server predicts what run.predict does, within its limits', async () => {
+  await run.prepare();
+  const server = await serve(run, options);
+  const instances = ['a great film', { text: 'this awful film' }];
+  const { status, body } = await post(server.url, { instances, model: null });
+  expect({ status, body }).toEqual({
+    status: 200,
+    body: { model: 'classifiers.Reviews', predictions: await run.predict(instances) },
+  });
+  const refused = async (asked: object) => (await post(server.url, asked)).body.error.message;
+  expect(await refused({ instances: ['fine', { text: 1 }] })).toBe(
+    "record 1: feature 'text', column 'text': expected a text, got 1",
+  );
+  expect(await refused({ instances: [] })).toBe('instances: expected a list of 1 to 4 examples, got 0.');
+  expect(await refused({ instances: fine(5) })).toBe('instances: expected a list of 1 to 4 examples, got 5.');
+  expect(await refused({ instance: ['a'] })).toBe(
+    '"instance" is not supported. Did you mean \'instances\'? The fields are: model, instances.',
+  );
+  expect(await refused({ instances: ['a'], model: 'other' })).toBe(
+    "The model 'other' is not served: 'classifiers.Reviews' is.",
+  );
+  const both = await Promise.all([1, 2].map(() => post(server.url, { instances: fine(3) })));
+  expect(both.map((answer) => answer.status).sort()).toEqual([200, 503]);
+  expect(await (await fetch(`${server.url}/health`)).json()).toEqual({
+    ...{ status: 'ok', model: 'classifiers.Reviews', step: 60, predictions: 0 },
+  });
+  await server.close(0);
+});
+
+test('an exported file names the classes', () => {
+  const { bytes, classes, inputs } = exportOnnx(run);
+  expect({ classes, inputs }).toEqual({ classes: ['bad', 'good'], inputs: ['text.ids', 'text.paddings'] });
+  expect(Buffer.from(bytes).includes('["bad","good"]')).toBe(true);
 });
 
 test('a regression gives numbers, and a batch of arrays still gives arrays', async () => {
@@ -100,6 +166,19 @@ test('image files are classified by their paths or bytes, with the classes that 
   await expect(pictures.predict([{ path: file }])).rejects.toThrow(
     'predict: image 0: expected the path of a file or its bytes, got object',
   );
+  const server = await serve(pictures, options);
+  const b64 = Buffer.from(greyImage(10)).toString('base64');
+  expect((await post(server.url, { instances: [{ b64 }] })).body.predictions[0].class).toBe('dark');
+  // A server's clients don't read its files.
+  const param = { type: 'invalid_request_error', param: 'instances', code: null };
+  expect(await post(server.url, { instances: [{ b64 }, file] })).toEqual({
+    status: 400,
+    body: { error: { message: "image 1: expected a file's bytes, got string", ...param } },
+  });
+  expect((await post(server.url, { instances: [{ b64: '%' }] })).body.error.message).toBe(
+    'instances[0].b64: expected base64.',
+  );
+  await server.close(0);
   await pictures.dispose();
 });
 

@@ -11,6 +11,7 @@ import type { DataIdentity } from '../dataIdentity.js';
 import { ExampleInput } from '../exampleInput.js';
 import { digestOf, fileOf, ofFile } from '../imageSources.js';
 import { InputError, placed } from '../inputErrors.js';
+import type { ExampleOptions } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
 import { KeptItems } from '../keptItems.js';
 import { drawBelow, streamKey } from '../random.js';
@@ -96,14 +97,14 @@ export class AudioInput extends ExampleInput.with({
   override async exampleBatch(
     examples: readonly unknown[],
     _paths: readonly string[],
-    first: number,
+    { first, readsFiles }: ExampleOptions,
   ): Promise<Batch> {
     const specs = specsWithRows(this.batchSpecs(), () => examples.length);
     const { inputs, paddings } = paddingOf(specs) as Record<string, HostTensor>;
     for (const [i, example] of examples.entries()) {
       const samples = placed(
         () => `sound ${first + i}`,
-        () => this.#resampled(...fileOf(example)),
+        () => this.#resampled(...fileOf(example, readsFiles)),
       );
       const start = Math.max(0, samples.length - this.hp.numSamples) >> 1;
       const made = this.#framesOf(samples, start);

@@ -31,6 +31,7 @@ async function exported(args: Arguments): Promise<Report> {
     ...(run.isAveraged ? ['weights: the moving average of the parameters, as evaluated'] : []),
     `inputs: ${model.inputs.join(', ')}`,
     `outputs: ${model.outputs.join(', ')}`,
+    ...(model.classes ? [`classes: ${model.classes.join(', ')}`] : []),
     ...[...model.others].map(([name, paths]) => `left out: ${name}, of ${paths.join(', ')}`),
     `ONNX Runtime computes the same, to ${difference.toExponential(0)} of the largest value.`,
   ];
@@ -42,6 +43,7 @@ async function exported(args: Arguments): Promise<Report> {
       ...{ experiment: run.name, step: run.step, isAveraged: run.isAveraged, file: shown },
       ...{ bytes: bytes.length, difference },
       ...{ inputs: model.inputs, outputs: model.outputs, others: Object.fromEntries(model.others) },
+      ...(model.classes && { classes: model.classes }),
     }),
   };
 }

@@ -1,4 +1,4 @@
-/** @file `luthier serve`: a trained language model behind HTTP. */
+/** @file `luthier serve`: a trained model behind HTTP. */
 import { nonEmpty, positive } from '../../cli/flagTable.js';
 import { UsageError } from '../../registry/usageError.js';
 import { exitCodeOfSignal, InterruptedError, StopSignal } from '../../system/index.js';
@@ -57,7 +57,7 @@ async function served(args: Arguments): Promise<Report> {
     return { ...stoppedBy(signal), exitCode: exitCodeOfSignal[signal] };
   }
   const server = await serve(run, {
-    ...{ host, port, maxBody, maxWaiting, maxTokens: maxTokens ?? run.maxTokens },
+    ...{ host, port, maxBody, maxWaiting, maxTokens },
     log: (error) => args.warn((error as Error).stack ?? String(error)),
   }).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(
@@ -88,7 +88,7 @@ export const serveCommand: Command = {
     },
     batch_size: {
       ...{ key: 'batchSize', value: 'N', parse: positive(true) },
-      about: 'Continuations that are decoded at once. Default: 8.',
+      about: 'Continuations that are decoded, or examples that are predicted, at once. Default: 8.',
     },
     max_tokens: {
       ...{ key: 'maxTokens', value: 'N', parse: positive(true) },
@@ -96,7 +96,8 @@ export const serveCommand: Command = {
     },
     max_waiting: {
       ...{ key: 'maxWaiting', value: 'N', parse: positive(true) },
-      about: 'Continuations that are decoded or wait; further requests are refused with 503. Default: 64.',
+      about:
+        'Continuations or examples that are computed or wait; further requests are refused with 503. Default: 64.',
     },
     max_body: {
       ...{ key: 'maxBody', value: 'BYTES', parse: positive(true) },
@@ -107,6 +108,7 @@ export const serveCommand: Command = {
   changes: false,
   details: [
     'GET /health, GET /v1/models and POST /v1/completions, as OpenAI has them, with "stream": true for server-sent events.',
+    'Of other models POST /predict: {"instances": [RECORD or TEXT or {"b64": FILE}, …]} gives a prediction for each.',
     'Requests that wait together are decoded in one batch. The first SIGINT or SIGTERM lets those under way end.',
     '',
     '  npx luthier serve out/lm_small --port=8000',

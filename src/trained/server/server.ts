@@ -1,4 +1,4 @@
-/** @file HTTP server of a trained run: OpenAI's completions, on Hono. */
+/** @file HTTP server of a trained run: OpenAI's completions of language models, predictions of others, on Hono. */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server as HttpServer, ServerResponse } from 'node:http';
@@ -7,10 +7,12 @@ import type { HttpBindings } from '@hono/node-server';
 import type { HonoRequest } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Completion } from '../completion.js';
+import { RequestError } from '../requestError.js';
 import type { TrainedRun } from '../trainedRun.js';
 import { streamAnswer, wholeAnswer } from './completionAnswers.js';
 import { type CompletionRequest, readBody } from './completionBody.js';
 import { HttpError, httpError } from './httpError.js';
+import { type PredictRequest, readPredictBody } from './predictBody.js';
 
 /** Address and limits of a server. */
 export interface ServerOptions {
@@ -19,9 +21,9 @@ export interface ServerOptions {
   readonly port: number;
   /** Bytes of a body, at most. */
   readonly maxBody: number;
-  /** Tokens that a request may ask for; at most the model's. */
-  readonly maxTokens: number;
-  /** Continuations that are decoded or wait at once; further requests are refused. */
+  /** Tokens that a request may ask for; at most, and by default, as many as the model has room for. */
+  readonly maxTokens?: number | undefined;
+  /** Continuations or examples that are computed or wait at once; further requests are refused. */
   readonly maxWaiting: number;
   /** Is given errors that are no client's fault. */
   readonly log: (error: unknown) => void;
@@ -59,15 +61,8 @@ class Completions {
 
   /** Makes the continuations that a request asks for; they end as soon as its client is gone. */
   begin({ model, prompts, options }: CompletionRequest, response: ServerResponse): Completion[] {
-    const { name } = this.run;
-    if (model !== undefined && model !== name) {
-      const message = `The model '${model}' is not served: '${name}' is.`;
-      throw new HttpError(404, message, { param: 'model', code: 'model_not_found' });
-    }
-    if (this.count + prompts.length > this.options.maxWaiting) {
-      const message = `${this.count} continuations are decoded or wait, of at most ${this.options.maxWaiting}. Try again later.`;
-      throw new HttpError(503, message, { code: 'overloaded' });
-    }
+    checkModel(model, this.run);
+    checkRoom('continuations are decoded', this.count, prompts.length, this.options);
     const seeded = { seed: randomInt(2 ** 31), ...options };
     const begun = prompts.map((prompt) => this.run.stream(prompt, seeded));
     for (const completion of begun) this.#current.add(completion);
@@ -83,6 +78,49 @@ class Completions {
   cancel(): void {
     for (const completion of this.#current) completion.cancel();
   }
+}
+
+/** Examples of requests under way. */
+class PredictedExamples {
+  #count = 0;
+
+  constructor(
+    private readonly run: TrainedRun,
+    private readonly options: ServerOptions,
+  ) {}
+
+  get count(): number {
+    return this.#count;
+  }
+
+  async predict({ model, instances }: PredictRequest): Promise<object> {
+    checkModel(model, this.run);
+    checkRoom('examples are predicted', this.count, instances.length, this.options);
+    this.#count += instances.length;
+    try {
+      // A path would let clients read this machine's files.
+      return { model: this.run.name, predictions: await this.run.predict(instances, { readsFiles: false }) };
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      throw new HttpError(400, error.message.replace(/^predict: /, ''), { param: 'instances' });
+    } finally {
+      this.#count -= instances.length;
+    }
+  }
+}
+
+/** @throws HttpError 404 for another model than the one that is served */
+function checkModel(model: string | undefined, { name }: TrainedRun): void {
+  if (model === undefined || model === name) return;
+  const message = `The model '${model}' is not served: '${name}' is.`;
+  throw new HttpError(404, message, { param: 'model', code: 'model_not_found' });
+}
+
+/** @throws HttpError 503 where more are under way or wait than may */
+function checkRoom(what: string, count: number, more: number, { maxWaiting }: ServerOptions): void {
+  if (count + more <= maxWaiting) return;
+  const message = `${count} ${what} or wait, of at most ${maxWaiting}. Try again later.`;
+  throw new HttpError(503, message, { code: 'overloaded' });
 }
 
 /** A web page may have its own name lead to this machine: what it asks for then names that host. */
@@ -133,6 +171,7 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
   const { maxBody, maxTokens, maxWaiting, log } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();
   const completions = new Completions(run, options);
+  const examples = new PredictedExamples(run, options);
   const started = Math.floor(Date.now() / 1000);
   const describe = (error: unknown) => httpError(error, log);
   app.onError((error, context) => {
@@ -151,7 +190,10 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
   };
   app.use(bodyLimit({ maxSize: maxBody, onError }));
   app.get('/health', (context) =>
-    context.json({ status: 'ok', model: run.name, step: run.step, completions: completions.count }),
+    context.json({
+      ...{ status: 'ok', model: run.name, step: run.step },
+      ...(run.continuesText ? { completions: completions.count } : { predictions: examples.count }),
+    }),
   );
   app.get('/v1/models', (context) =>
     context.json({
@@ -159,8 +201,14 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
       data: [{ id: run.name, object: 'model', created: started, owned_by: 'luthier' }],
     }),
   );
+  app.post('/predict', async (context) =>
+    context.json(await examples.predict(readPredictBody(await readJson(context.req), maxWaiting))),
+  );
   app.post('/v1/completions', async (context) => {
-    const limits = { prompts: Math.min(16, maxWaiting), maxTokens: Math.min(maxTokens, run.maxTokens) };
+    const limits = {
+      prompts: Math.min(16, maxWaiting),
+      maxTokens: Math.min(maxTokens ?? Number.POSITIVE_INFINITY, run.maxTokens),
+    };
     const request = readBody(await readJson(context.req), limits);
     const { outgoing } = context.env;
     const begun = completions.begin(request, outgoing);
@@ -169,7 +217,8 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
     return RESPONSE_ALREADY_SENT;
   });
   app.all('*', ({ env: { incoming } }) => {
-    const routes = 'GET /health, GET /v1/models and POST /v1/completions';
+    const own = run.continuesText ? '/v1/completions' : '/predict';
+    const routes = `GET /health, GET /v1/models and POST ${own}`;
     const asked = `${incoming.method} ${incoming.url?.slice(0, 100)}`;
     throw new HttpError(404, `There is no ${asked}: there are ${routes}.`);
   });

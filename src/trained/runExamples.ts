@@ -1,0 +1,70 @@
+/** @file Examples of a run: the dataset that preprocesses them, its shapes, and the predictor for them. */
+import { build, type Config, classOf, copyWith } from '../hparams/index.js';
+import { type BaseInput, type BatchSpecs, InputError, withRecorded } from '../inputs/index.js';
+import type { BaseModel } from '../models/index.js';
+import { recordedData } from '../programs/dataRecord.js';
+import { TRAIN, trainingDataset } from '../programs/programDataset.js';
+import { type FlatParams, paramSpecs } from '../programs/taskState.js';
+import { classOutputOf } from './classOutput.js';
+import { ExamplePredictor } from './examplePredictor.js';
+import { arraysBehind, fewest, type Specs } from './predictions.js';
+import type { Predictor } from './predictor.js';
+import { RequestError } from './requestError.js';
+import type { RunDocument } from './runDocument.js';
+
+/** Shapes and dtypes of a dataset's arrays by path; undefined where the input does not tell them from its config. */
+export function specsByPath(dataset: Config<BaseInput>): Specs | undefined {
+  const flat = (specs: BatchSpecs, prefix: string): [string, Specs[string]][] =>
+    Object.entries(specs).flatMap(([name, spec]) =>
+      'dtype' in spec && typeof spec.dtype === 'string'
+        ? [[prefix + name, spec as Specs[string]]]
+        : flat(spec as BatchSpecs, `${prefix}${name}.`),
+    );
+  try {
+    return Object.fromEntries(flat(build(dataset).batchSpecs(), ''));
+  } catch (error) {
+    if (error instanceof InputError) return undefined;
+    throw error;
+  }
+}
+
+/** A run, restored. */
+interface RunParts {
+  readonly document: RunDocument;
+  readonly directory: string;
+  readonly model: BaseModel;
+  readonly params: FlatParams;
+  readonly predictor: Predictor;
+  /** Examples that are predicted together; default: the rows of the dataset. */
+  readonly rows: number | undefined;
+}
+
+/** The first dataset that is not for training, or training's as an evaluation reads it, with what training recorded. */
+function exampleDataset({ document, directory }: RunParts): Config<BaseInput> {
+  const found =
+    document.datasets.find(({ isTraining }) => !isTraining) ??
+    copyWith(trainingDataset(document), { isTraining: false });
+  return withRecorded(found, recordedData(directory, TRAIN) ?? {});
+}
+
+/** What predicts examples for a run. @throws RequestError where its dataset tells no shapes, or no prediction is learned */
+export function newExamplePredictor(run: RunParts): ExamplePredictor {
+  const { model, predictor, rows } = run;
+  const { name } = run.document;
+  const dataset = exampleDataset(run);
+  const specs = specsByPath(dataset);
+  if (specs === undefined) {
+    throw new RequestError(
+      `${name}: ${classOf(dataset).name} doesn't tell the shapes of its batches: give its class a batchSpecs() method.`,
+    );
+  }
+  const params = paramSpecs(run.params);
+  const behind = arraysBehind(model, params, specs);
+  if (behind.size === 0) throw new RequestError(`${name}: no prediction depends on the parameters.`);
+  const input = build(dataset);
+  return new ExamplePredictor({
+    ...{ input, predictor, specs, rows: rows ?? input.batchSize },
+    paths: [...new Set(fewest(behind).flatMap((output) => behind.get(output)!))],
+    classOutput: classOutputOf(model, params, specs, behind, input),
+  });
+}
