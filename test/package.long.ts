@@ -1,52 +1,40 @@
 /**
- * @file The package as users install it: `npm pack`, an install in an empty folder without scripts, `luthier init`, and
- * what the guide does with such a project.
+ * @file The package as users install it: `npm pack`, an install in an empty folder by each package manager that is here,
+ * which reaches the registry alone, `luthier init`, and what the guide does with such a project.
  */
-import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { packagedFiles } from '../scripts/package.js';
+import { isHere, node18, type PackageManager, packageManagers } from './packageManagers.js';
+import { registryAlone } from './registry.js';
 import { writeFiles } from './tools/scratch.js';
+import { UserProject, usersEnvironment } from './userProject.js';
 
+const [npm, ...others] = packageManagers;
 const repository = fileURLToPath(new URL('..', import.meta.url));
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'luthier-package-')));
 const [clone, project] = [join(folder, 'clone'), join(folder, 'project')];
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** How a command ended, and what it said. */
-interface Said {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs a command as a user's shell does: nothing of the tests' own settings of Node. */
-function run(command: string, args: readonly string[], cwd = project): Promise<Said> {
-  const { NODE_OPTIONS: _, ...env } = process.env;
-  return new Promise((resolve) => {
-    execFile(command, args, { cwd, env, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr });
-    });
-  });
-}
-
-/** Its output, where it succeeds. */
-async function succeed(command: string, args: readonly string[], cwd?: string): Promise<string> {
-  const { code, stdout, stderr } = await run(command, args, cwd);
-  expect(code, `${command} ${args.join(' ')}:\n${stdout}\n${stderr}`).toBe(0);
-  return stdout;
-}
-
-const luthier = (...args: readonly string[]): Promise<string> =>
-  succeed('npx', ['--no-install', 'luthier', ...args]);
+const user = new UserProject(project);
+const { luthier, read } = { luthier: user.luthier.bind(user), read: user.read.bind(user) };
+const run = user.run.bind(user);
+const succeed = user.succeed.bind(user);
 const git = (...args: readonly string[]): Promise<string> =>
-  succeed('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args]);
-
-/** The text of a file of the project. */
-const read = (file: string): string => readFileSync(join(project, file), 'utf8');
+  succeed('git', '-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args);
+let tarball: string;
 
 beforeAll(async () => {
   for (const name of [
@@ -60,14 +48,30 @@ beforeAll(async () => {
   ])
     cpSync(join(repository, name), join(clone, name), { recursive: true });
   symlinkSync(join(repository, 'node_modules'), join(clone, 'node_modules'));
-  writeFiles(project, {});
-  await succeed('npm', ['pack', '--silent'], clone);
-  writeFiles(project, { 'package.json': '{}' });
-  const tarball = readdirSync(clone).find((name) => name.endsWith('.tgz'))!;
-  const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
-  await succeed('npm', ['install', ...flags, join(clone, tarball)]);
-  await luthier('init');
+  // Those of other machines would be packed, copied and removed for nothing.
+  vi.stubEnv('LUTHIER_PLATFORMS', `${process.platform}/${process.arch}`);
+  await new UserProject(clone).succeed('npm', 'pack', '--silent');
+  tarball = join(clone, readdirSync(clone).find((name) => name.endsWith('.tgz'))!);
 });
+
+/** Installs the package and begins a project, without a word of the network but with the registry. */
+async function begin(manager: PackageManager, folder: string): Promise<UserProject> {
+  writeFiles(folder, { 'package.json': '{}' });
+  const { relays = false } = manager;
+  const guarded = join(folder, '../guard', manager.name);
+  mkdirSync(guarded, { recursive: true });
+  const { env, refused, close } = await registryAlone(guarded, usersEnvironment(), relays);
+  const begun = new UserProject(folder, { ...env, ...manager.env });
+  const [program, ...args] = manager.command;
+  await begun.succeed(program, ...args, ...manager.add, tarball);
+  await begun.luthier('init');
+  await begun.succeed(program, ...args, ...manager.install);
+  close();
+  expect(refused()).toEqual([]);
+  return begun;
+}
+
+beforeAll(() => begin(npm!, project));
 
 test('the tarball holds what it should, and the clone is as it was', () => {
   const library = join(project, 'node_modules/luthier');
@@ -82,7 +86,8 @@ test('the tarball holds what it should, and the clone is as it was', () => {
   );
   expect(JSON.parse(read('package.json'))).toMatchObject({ type: 'module' });
   // One of each, for schemas and tensors are recognised by their classes.
-  const packages = Object.keys(JSON.parse(read('package-lock.json')).packages);
+  const { packages: locked } = JSON.parse(read('package-lock.json'));
+  const packages = Object.keys(locked);
   expect(
     packages.filter((path) => /(^|\/)node_modules\/(zod|@tensorflow\/tfjs-core)$/.test(path)),
   ).toHaveLength(2);
@@ -93,26 +98,26 @@ test('every export resolves and loads', async () => {
   const names = Object.keys(exports).map((path) => path.replace('.', 'luthier'));
   expect(names.length).toBeGreaterThan(15);
   const script = `for (const name of ${JSON.stringify(names)}) console.log(name, Object.keys(await import(name)).length)`;
-  const lines = (await succeed(process.execPath, ['--input-type=module', '-e', script])).trim().split('\n');
+  const lines = (await succeed(process.execPath, '--input-type=module', '-e', script)).trim().split('\n');
   expect(lines.map((line) => line.split(' ')[0])).toEqual(names);
   expect(lines.filter((line) => line.endsWith(' 0'))).toEqual(['luthier/typescript 0']);
 });
 
 test('its compiler checks none of our sources, and finds no error in our declarations', async () => {
-  const listed = await succeed('npx', ['--no-install', 'tsc', '--listFilesOnly']);
+  const listed = await succeed('npx', '--no-install', 'tsc', '--listFilesOnly');
   const ours = listed.split('\n').filter((file) => file.includes('/node_modules/luthier/'));
   expect(ours.length).toBeGreaterThan(100);
   expect(ours.filter((file) => !file.endsWith('.d.ts'))).toEqual([]);
-  expect(await succeed('npm', ['run', '--silent', 'types'])).toBe('');
+  expect(await succeed('npm', 'run', '--silent', 'types')).toBe('');
   // Declarations of other packages name types of browsers.
-  const { stdout } = await run('npx', ['--no-install', 'tsc', '--skipLibCheck', 'false']);
+  const { stdout } = await run('npx', '--no-install', 'tsc', '--skipLibCheck', 'false');
   const faulty = Array.from(stdout.matchAll(/^([^\s(]+)\(\d/gm), ([, file]) => file!);
   expect(faulty.length).toBeGreaterThan(0);
   expect(faulty.filter((file) => !/^node_modules\/(?!luthier\/)/.test(file))).toEqual([]);
 });
 
 test('its test passes', async () => {
-  expect(await succeed('npm', ['test', '--silent'])).toMatch(/^# pass 2$/m);
+  expect(await succeed('npm', 'test', '--silent')).toMatch(/^# pass 2$/m);
 });
 
 test('it trains, evaluates and decodes, by machine code or ONNX Runtime', async () => {
@@ -135,7 +140,7 @@ test('what it trained continues prompts, is exported, and is loaded by a program
     const run = await loadRun('out/first.Tiny');
     console.log(JSON.stringify(await run.generate('ab', { maxTokens: 5 })));
     await run.dispose();`;
-  expect(JSON.parse(await succeed(process.execPath, ['--input-type=module', '-e', script]))).toBe(
+  expect(JSON.parse(await succeed(process.execPath, '--input-type=module', '-e', script))).toBe(
     completions[0].text,
   );
 });
@@ -146,7 +151,7 @@ test('its configs are read back by whoever imports the package', async () => {
     import { fromJSON } from 'luthier';
     const { task } = fromJSON(readFileSync('out/first.Tiny/experiment.json', 'utf8'));
     console.log(task.train.numTrainSteps, task.model.lmTpl.modelDims);`;
-  expect(await succeed(process.execPath, ['--input-type=module', '-e', script])).toBe('100 32\n');
+  expect(await succeed(process.execPath, '--input-type=module', '-e', script)).toBe('100 32\n');
 });
 
 test('what looks at experiments finds them', async () => {
@@ -188,7 +193,7 @@ test('a program reads a run of its own classes where Node loads TypeScript, and 
       console.log(run.name, run.step);
       await run.dispose();`,
   });
-  const node = (...flags: readonly string[]) => run(process.execPath, [...flags, 'load.mjs']);
+  const node = (...flags: readonly string[]) => run(process.execPath, ...flags, 'load.mjs');
   expect(await node('--import', 'luthier/typescript')).toMatchObject({ code: 0, stdout: 'own.Own 60\n' });
   const strips = process.allowedNodeEnvironmentFlags.has('--experimental-strip-types');
   const { code, stderr } = await node(...(strips ? ['--no-experimental-strip-types'] : []));
@@ -208,9 +213,45 @@ test('a change of it is reviewed', async () => {
   writeFiles(project, {
     'experiments/first.ts': read('experiments/first.ts').replace('.default(32)', '.default(48)'),
   });
-  const { code, stdout, stderr } = await run('npm', ['run', '--silent', 'review']);
+  const { code, stdout, stderr } = await run('npm', 'run', '--silent', 'review');
   expect(code, stderr).toBe(0);
   expect(stdout).toContain('first.Tiny');
   expect(stdout).toMatch(/modelDims : 32 .*→ 48/);
   expect(stdout).toContain('22.6k');
+});
+
+describe.each(others)('$name', (manager) => {
+  const inShortRuns = manager.name === 'pnpm';
+  test.skipIf(!isHere(manager) || (process.env.SHORT === '1' && !inShortRuns))(
+    'installs the package from the registry alone; what init begins is compiled, tested, and trained on both engines',
+    async () => {
+      const other = await begin(manager, join(folder, manager.name));
+      expect(await other.succeed('npm', 'run', '--silent', 'types')).toBe('');
+      expect(await other.luthier('train', '--exp=first.Tiny')).toMatch(
+        /^Trained first\.Tiny to step 100 at /m,
+      );
+      const flags = [
+        '--exp=first.Tiny',
+        '--job_log_dir=out/onnx',
+        '--engine=onnx',
+        '--set',
+        'numTrainSteps=4',
+      ];
+      expect(await other.luthier('train', ...flags)).toContain('Trained first.Tiny to step 4 at ');
+      if (process.env.SHORT === '1') return;
+      expect(await other.succeed('npm', 'test', '--silent')).toMatch(/^# pass 2$/m);
+      const generate = ['generate', 'out/first.Tiny', '--prompt=ab', '--max_tokens=5', '--format=json'];
+      expect(JSON.parse(await other.luthier(...generate))).toMatchObject({ completions: [{ prompt: 'ab' }] });
+    },
+  );
+});
+
+test.skipIf(!isHere(node18))('Node 18 is told which Node it takes', async () => {
+  const command = join(project, 'node_modules/luthier/dist/tools/luthier.js');
+  const { code, stdout, stderr } = await run(node18.file, command, 'list');
+  expect([code, stdout, stderr]).toEqual([
+    1,
+    '',
+    expect.stringMatching(/^Luthier needs Node 20\.19 or newer: this is Node 18\.[\d.]+\.\n$/),
+  ]);
 });
