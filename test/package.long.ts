@@ -2,6 +2,8 @@
  * @file The package as users install it: `npm pack`, an install in an empty folder by each package manager that is here,
  * which reaches the registry alone, `luthier init`, and what the guide does with such a project.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   cpSync,
   mkdirSync,
@@ -17,6 +19,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { packagedFiles } from '../scripts/package.js';
+import { writeManyFiles } from './fixtures/manyFiles/index.js';
 import { isHere, node18, type PackageManager, packageManagers } from './packageManagers.js';
 import { registryAlone } from './registry.js';
 import { writeFiles } from './tools/scratch.js';
@@ -52,7 +55,7 @@ beforeAll(async () => {
   vi.stubEnv('LUTHIER_PLATFORMS', `${process.platform}/${process.arch}`);
   await new UserProject(clone).succeed('npm', 'pack', '--silent');
   tarball = join(clone, readdirSync(clone).find((name) => name.endsWith('.tgz'))!);
-});
+}, 1_800_000);
 
 /** Installs the package and begins a project, without a word of the network but with the registry. */
 async function begin(manager: PackageManager, folder: string): Promise<UserProject> {
@@ -218,6 +221,54 @@ test('a change of it is reviewed', async () => {
   expect(stdout).toContain('first.Tiny');
   expect(stdout).toMatch(/modelDims : 32 .*→ 48/);
   expect(stdout).toContain('22.6k');
+});
+
+describe('a project whose layer, feature, input and base experiment are each in another file', () => {
+  const isShort = process.env.SHORT === '1';
+
+  test('trains, reading ahead, and continues prompts', async () => {
+    writeManyFiles(project);
+    const said = await luthier('train', '--exp=text.Two', '--mode=train_and_decode');
+    expect(said).toMatch(/^Trained text\.Two to step 8 at /m);
+    const generate = ['generate', 'out/text.Two', '--prompt=11', '--max_tokens=4', '--format=json'];
+    expect(JSON.parse(await luthier(...generate))).toMatchObject({
+      step: 8,
+      completions: [{ prompt: '11' }],
+    });
+  });
+
+  test.skipIf(isShort)('is exported, evaluated and served', async () => {
+    expect(await luthier('export', 'out/text.Two', '--out=out/two.onnx')).toMatch(/^Wrote out\/two\.onnx: /);
+    expect(await luthier('eval', '--exp=text.Two')).toContain('eval_test_validation at step 8: ');
+    const command = join(project, 'node_modules/luthier/dist/tools/luthier.js');
+    const server = spawn(process.execPath, [command, 'serve', 'out/text.Two', '--port=0'], {
+      ...{ cwd: project, env: user.env },
+    });
+    let said = '';
+    while (!said.includes('\n')) said += String(await once(server.stdout, 'data'));
+    const [address] = /http:\/\/\S+:\d+/.exec(said)!;
+    const answer = await fetch(`${address}/v1/completions`, {
+      ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+      body: JSON.stringify({ prompt: '11', max_tokens: 4, temperature: 0 }),
+    });
+    expect(await answer.json()).toMatchObject({ choices: [{ index: 0, text: expect.any(String) }] });
+    server.kill('SIGTERM');
+    expect(await once(server, 'exit')).toEqual([0, null]);
+  });
+
+  test('predicts from raw records', async () => {
+    expect(await luthier('train', '--exp=rows.Lengths')).toMatch(/^Trained rows\.Lengths to step 6 at /m);
+    writeFiles(project, {
+      'predict.mjs': `
+        import { loadRun } from 'luthier';
+        const run = await loadRun('out/rows.Lengths');
+        const predicted = await run.predict([{ text: 'xxxx' }, { text: '' }]);
+        console.log(JSON.stringify(predicted.map(({ outputs }) => outputs.predictions)));
+        await run.dispose();`,
+    });
+    const said = await succeed(process.execPath, '--import', 'luthier/typescript', 'predict.mjs');
+    expect(JSON.parse(said)).toEqual([[expect.any(Number)], [expect.any(Number)]]);
+  });
 });
 
 describe.each(others)('$name', (manager) => {
