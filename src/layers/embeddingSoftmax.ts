@@ -90,11 +90,12 @@ export abstract class BaseSoftmax extends BaseLayer.with({
 
   /**
    * @param inputs [..., inputDims].
-   * @param classWeights [...]: weight of each position; what is not finite in positions of weight 0 counts as 0.
+   * @param classWeights [...]: weight of each position; in training, what is not finite in positions of weight 0 counts as 0.
    * @param classIds int32 [...]: the labels.
    */
   fprop(inputs: Tensor, classWeights: Tensor, classIds: Tensor): SoftmaxOutput {
-    const logits = this.getLogits(tame(inputs, classWeights));
+    // Only gradients mix rows: without them, logits depend on the inputs alone.
+    const logits = this.getLogits(this.doEval ? inputs : tame(inputs, classWeights));
     const perExampleXent = this.#xent(logits, classIds);
     const totalXent = weightedSum(perExampleXent, classWeights);
     const totalWeight = tf.sum(classWeights);

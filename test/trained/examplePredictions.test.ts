@@ -24,7 +24,7 @@ beforeAll(async () => {
   rmSync(data);
   run = await loadRun(directory, { experiments, engine: 'onnx' });
   return () => run.dispose();
-}, 60_000);
+});
 
 test('texts and records are classified by name, labels left out', async () => {
   const records = [{ text: 'a great film' }, { text: 'this awful film', verdict: 'unheard of', more: 1 }];

@@ -15,7 +15,7 @@ beforeAll(async () => {
   ({ directory, decoded } = await tinyRun());
   run = await loadRun(directory);
   return () => run.dispose();
-}, 60_000);
+});
 
 /** A copy of the run whose record was edited. */
 function edited(replace: (text: string) => string): string {

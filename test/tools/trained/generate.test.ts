@@ -22,7 +22,7 @@ beforeAll(async () => {
   ({ directory } = await tinyRun());
   run = await loadRun(directory, { checkpoint: 200 });
   return () => run.dispose();
-}, 60_000);
+});
 
 /** The command with lines in its standard input. */
 function piped(flags: readonly string[], input: string): Promise<{ stdout: string; stderr: string }> {
