@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { newHostArray, sizeOf } from '../compiler/tensors.js';
 import { builds } from '../hparams/index.js';
 import type { BaseInput } from './baseInput.js';
-import type { Batch, BatchSpecs } from './batch.js';
+import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { ExampleInput } from './exampleInput.js';
@@ -93,6 +93,10 @@ export class RecordInput extends ExampleInput.with({
       return [name, values.subarray(row * size, (row + 1) * size)] as const;
     });
     writeRow(batch, b, Object.fromEntries(values));
+  }
+
+  override get batchUnit(): BatchUnit {
+    return { unit: 'rows', dims: 1 };
   }
 
   override classNamesFor(path: string): readonly string[] | null {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { builds } from '../hparams/index.js';
 import { BaseInput } from './baseInput.js';
-import type { Batch, BatchSpecs } from './batch.js';
+import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import { EndOfData, InputError } from './inputErrors.js';
 import type { IdVocabulary, InputState } from './inputSource.js';
@@ -55,6 +55,10 @@ export class StreamInput extends BaseInput.with({
 
   override batchSpecs(): BatchSpecs {
     return recordSpecs(this.hp.features, this.hp.batchSize);
+  }
+
+  override get batchUnit(): BatchUnit {
+    return { unit: 'rows', dims: 1 };
   }
 
   override classNamesFor(path: string): readonly string[] | null {

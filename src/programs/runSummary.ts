@@ -28,7 +28,7 @@ export interface MetricSummary {
 type RunState = RunStatus['state'] | 'unfinished';
 
 /** A constant of a run. */
-export interface RunConstant {
+interface RunConstant {
   /** As JSON. */
   readonly value: string;
   /** The class or flag that set it. */

@@ -97,10 +97,12 @@ export type CheckpointEffect = z.infer<typeof checkpointEffect>;
 const effects = z
   .strictObject({
     parameters: figure,
-    /** FLOPs of the forward pass for a token. */
+    /** What batches are counted in, a plural: `tokens`, `rows`. Absent where no version could be analysed. */
+    unit: text.exactOptional(),
+    /** FLOPs of the forward pass for a token, or another unit. */
     flopsPerToken: figure,
     tokensPerStep: figure,
-    /** Tokens, or examples, of the whole training; absent where the task does not say how long it is. */
+    /** Tokens, or other units, of the whole training; absent where the task does not say how long it is. */
     trainingTokens: figure,
     /** FLOPs of the whole training, forward and backward. */
     trainingFlops: figure,

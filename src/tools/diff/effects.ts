@@ -17,7 +17,9 @@ export function effectsOf(old: Analysis | undefined, now: Analysis | undefined):
   const analyses = { old, new: now };
   const both = <T>(of: (analysis: Analysis) => T | undefined) =>
     bothSides((side) => analyses[side] && of(analyses[side]));
+  const unit = (now ?? old)?.unit;
   return {
+    ...(unit !== undefined && { unit }),
     parameters: both((analysis) => analysis.parameters),
     flopsPerToken: both((analysis) => analysis.forwardFlopsPerToken),
     tokensPerStep: both((analysis) => analysis.tokensPerStep),
@@ -43,7 +45,7 @@ export function isDifferent({ old, new: now }: Figure): boolean {
 }
 
 /** Whether anything is not as it was; what only one version could tell is not. */
-export function hasEffect({ checkpoints, precision, ...figures }: Effects): boolean {
+export function hasEffect({ checkpoints, precision, unit: _, ...figures }: Effects): boolean {
   if (checkpoints === undefined) return false;
   return !checkpoints.loads || Object.values(figures).some(isDifferent);
 }

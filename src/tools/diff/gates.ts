@@ -1,7 +1,7 @@
 /** @file Gates of a review: what a change may do only with a label on its pull request. */
 import { counted } from '../reportFormat.js';
 import type { DiffReport, ExperimentReport } from './diffReport.js';
-import { figureKinds, type Phrase, percent } from './reportLines.js';
+import { figureKinds, inUnit, type Phrase, percent, unitOf } from './reportLines.js';
 import type { Threshold } from './settings.js';
 
 /** A label of the pull request, and who set it where that is known. */
@@ -69,5 +69,5 @@ function crossed(threshold: Crossable, experiments: readonly ExperimentReport[])
   const { label } = figureKinds.find(({ key }) => key === figure)!;
   const { old, now } = grown.reduce((a, b) => (b.now / b.old > a.now / a.old ? b : a));
   const worst = old === 0 ? 'from nothing' : `by up to ${percent(old, now).slice(1)}`;
-  return `${label} of ${counted(grown.length, 'experiment')} grow ${worst}, more than ${moreThan}`;
+  return `${inUnit(label, unitOf(before))} of ${counted(grown.length, 'experiment')} grow ${worst}, more than ${moreThan}`;
 }

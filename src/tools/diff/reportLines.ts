@@ -199,7 +199,7 @@ export function variableText({ name, count, old, new: now }: VariableGroup): str
 
 /** A figure with its name, and how to write one. */
 interface FigureKind {
-  readonly key: keyof Omit<Effects, 'checkpoints' | 'precision'>;
+  readonly key: keyof Omit<Effects, 'checkpoints' | 'precision' | 'unit'>;
   readonly label: string;
   /** Its name over a column. */
   readonly column: string;
@@ -217,6 +217,19 @@ export const figureKinds: readonly FigureKind[] = [
   { key: 'price', label: 'Price of training', column: 'Price', format: formatCount },
   { key: 'peakMemory', label: 'Peak memory of training', column: 'Peak memory', format: formatBytes },
 ];
+
+/** A name of a figure in the unit of its experiment: `Forward FLOPs per row`. */
+export const inUnit = (name: string, unit = 'tokens'): string =>
+  name.replace(/(t)oken(s?)/i, (_, [first]: string, plural: string) => {
+    const word = plural === '' ? unit.replace(/s$/, '') : unit;
+    return first === 'T' ? word[0]!.toUpperCase() + word.slice(1) : word;
+  });
+
+/** The unit of all experiments; `units` where they have several. */
+export function unitOf(experiments: readonly Pick<ExperimentReport, 'effects'>[]): string | undefined {
+  const units = new Set(experiments.flatMap(({ effects }) => (effects === undefined ? [] : [effects.unit])));
+  return units.size > 1 ? 'units' : [...units][0];
+}
 
 /** `+3.7M, +30%` */
 export function difference(old: number, now: number, format: (value: number) => string): string {

@@ -3,7 +3,7 @@ import { counted, markdownTable } from '../reportFormat.js';
 import type { Effects, ExperimentReport, Figure, Status } from './diffReport.js';
 import { isDifferent } from './effects.js';
 import { namesMarkdown, span } from './markdownText.js';
-import { checkpointText, figureKinds, percent } from './reportLines.js';
+import { checkpointText, figureKinds, inUnit, percent, unitOf } from './reportLines.js';
 
 export const signs: Readonly<Record<Status, string>> = {
   broken: '❌ broken',
@@ -28,7 +28,8 @@ const mostCharacters = 30_000;
 /** The table, as far as it fits; empty where no experiment has a row. */
 export function summaryTable(experiments: readonly ExperimentReport[]): string {
   const kinds = figureKinds.filter(({ key }) => !ofTraining.has(key) || isTold(key, experiments));
-  const header = ['Experiment', '', ...kinds.map(({ column }) => column), 'Checkpoints'];
+  const unit = unitOf(experiments);
+  const header = ['Experiment', '', ...kinds.map(({ column }) => inUnit(column, unit)), 'Checkpoints'];
   const namesByRow = new Map<string, string[]>();
   for (const each of experiments) {
     if (withoutRow.has(each.status)) continue;

@@ -24,6 +24,7 @@ import {
   difference,
   fieldLine,
   figureKinds,
+  inUnit,
   formerLines,
   type Line,
   phraseText,
@@ -153,7 +154,7 @@ function effectsText(experiments: readonly ExperimentReport[]): string {
       const text = (value: number | undefined): string => (value === undefined ? '-' : format(value));
       const isSame = old === undefined || now === undefined || old === now;
       const change = isSame ? '' : difference(old, now, format);
-      return [['', label, text(old), text(now), change]];
+      return [['', inUnit(label, effects.unit), text(old), text(now), change]];
     });
     if (checkpoints?.loads === false) figures.push(['', 'Checkpoints', '', checkpointText(checkpoints), '']);
     if (figures.length === 0) {

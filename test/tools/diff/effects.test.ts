@@ -9,6 +9,7 @@ import { deviceFor, onDevice } from '../../../src/tools/diff/deviceEffects.js';
 import type { DiffReport, Effects } from '../../../src/tools/diff/diffReport.js';
 import { costChange, effectsOf, hasEffect } from '../../../src/tools/diff/effects.js';
 import { parseReport } from '../../../src/tools/diff/parseReport.js';
+import { summaryTable } from '../../../src/tools/diff/summaryTable.js';
 import { textOf } from '../../../src/tools/diff/textReport.js';
 import { plain } from '../../../src/tools/terminalOutput.js';
 
@@ -137,4 +138,18 @@ test('cost: device-hours, else FLOPs of the whole training, else of a token, by 
   expect(change({}, { flopsPerStep: 18e12, precision: 'bfloat16' }, device)).toBe(-1);
   // There was nothing before.
   expect(costChange(effectsOf(undefined, analysis()))).toBe(0);
+});
+
+test('figures are told in the unit of the input', () => {
+  const [rows, tokens] = ['rows', 'tokens'].map((unit) =>
+    effectsOf(analysis({ unit }), analysis({ unit, forwardFlopsPerToken: 6e9, tokensPerStep: 2000 })),
+  );
+  const told = textOf(reportOf(rows!), plain);
+  expect(told).toMatch(/Forward FLOPs per row +3\.00 GFLOPs? /);
+  expect(told).toContain('Rows per step');
+  expect(told).toContain('Rows of training');
+  expect(textOf(reportOf(tokens!), plain)).toContain('Forward FLOPs per token');
+  const experiments = (...effects: Effects[]) => reportOf(...effects).experiments;
+  expect(summaryTable(experiments(rows!))).toContain('FLOPs/row | Rows/step | Training rows |');
+  expect(summaryTable(experiments(rows!, tokens!))).toContain('FLOPs/unit | Units/step | Training units |');
 });
