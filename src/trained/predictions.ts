@@ -73,9 +73,9 @@ export function predictions(
 /** The arrays of a batch that each prediction is computed from. Those that no parameter goes into are left out. */
 export function arraysBehind(model: BaseModel, params: Specs, batch: Specs): Map<string, readonly string[]> {
   const found = dependences(predictions(model), { params, batch } as Tree<TensorSpec>);
-  const ofBatch = (path: string) => (path.startsWith('batch.') ? [path.slice('batch.'.length)] : []);
+  const arrays = Object.keys(batch);
   const learned = [...found].filter(([, paths]) => [...paths].some((path) => path.startsWith('params.')));
-  return new Map(learned.map(([name, paths]) => [name, [...paths].flatMap(ofBatch)]));
+  return new Map(learned.map(([name, paths]) => [name, arrays.filter((path) => paths.has(`batch.${path}`))]));
 }
 
 /** Predictions that need as few arrays as any: of a model that is trained with labels, those that need none. */
