@@ -9,8 +9,18 @@ import { lineEnds } from './lineEnds.js';
 import { nesting } from './nesting.js';
 import { numberLimits } from './numberLimits.js';
 import { check, type OddKind } from './oddFile.js';
+import { pictures } from './pictures.js';
+import { sounds } from './sounds.js';
 
-const kinds: readonly OddKind[] = [lineEnds, encodings, numberLimits, nesting, decimalsAndTimes];
+const kinds: readonly OddKind[] = [
+  lineEnds,
+  encodings,
+  numberLimits,
+  nesting,
+  decimalsAndTimes,
+  pictures,
+  sounds,
+];
 
 test.each(kinds.map((kind) => [title(kind.name), kind] as const))('%s', async (_, kind) => {
   const folder = temporaryDirectory();
