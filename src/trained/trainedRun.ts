@@ -203,7 +203,7 @@ export class TrainedRun {
 
   /** The prediction that is logits of classes; undefined where the model is no classifier. */
   get classOutput(): ClassOutput | undefined {
-    return this.#ofExamples().classOutput;
+    return this.continuesText ? undefined : this.#ofExamples().classOutput;
   }
 
   /** Whether the model continues text: `generate` and `stream` are for it, and `predict` for all others. */
