@@ -47,7 +47,7 @@ export function createTrainState(
 /** The tensor that holds the step, an I64 scalar. */
 export const STEP_TENSOR = 'step';
 
-/** What the header of a state's file says of its writer. */
+/** Metadata in the header of a state's file that names its writer. */
 export const STATE_FORMAT = 'luthier';
 
 /** A variable's tensor: its values, `params/<path>`, or those of an optimizer slot, `slots/<slot>/<path>`. */

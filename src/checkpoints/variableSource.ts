@@ -6,7 +6,7 @@ export interface VariableSource {
   /** The checkpoint's directory, or the file or folder of weights. */
   readonly path: string;
   readonly names: readonly string[];
-  /** What a run's record says of it, besides the path. */
+  /** Its description in a run's record, besides the path. */
   readonly origin: Readonly<Record<string, string | number>>;
   /** Undefined where there is no such tensor. */
   shapeOf(name: string): readonly number[] | undefined;

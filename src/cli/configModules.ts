@@ -5,7 +5,7 @@ import { asUsage, type Change, type FileOverride } from './overrides.js';
 /** The classes that files mean. No part of the change itself, which other processes are sent. */
 const loaded = new WeakMap<FileOverride, readonly AbstractClass[]>();
 
-/** Imports the modules that the files among `changes` list. @throws UsageError for what a file may not, or cannot, load. */
+/** Imports the modules that the files among `changes` list. @throws UsageError for a module that a file may not, or cannot, load. */
 export async function loadConfigModules(changes: readonly Change[]): Promise<void> {
   for (const change of changes) {
     if (change.kind !== 'file' || loaded.has(change)) continue;

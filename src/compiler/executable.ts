@@ -180,7 +180,7 @@ export class Executable {
     return this.bind({ inputs: arrays }).run();
   }
 
-  /** What the indices of an input address, by its path; the least where several operations read them. */
+  /** Bounds of the indices in an input, by its path; the least where several operations read them. */
   indexLimits(): ReadonlyMap<string, Addressed & { readonly where: string }> {
     const limits = new Map<string, IndexCheck>();
     for (const check of this.program.checks ?? []) {

@@ -24,11 +24,11 @@ export const classFolderFields = {
     ),
 };
 
-/** What a run saves of classes that were found: their names, in the order of their ids. */
+/** A run's record of classes that were found: their names, in the order of their ids. */
 export const recordedClasses = (classes: readonly string[] | undefined): RecordedState | null =>
   classes ? { identity: `classes ${classes.join(', ')}`, learned: { classes } } : null;
 
-/** What the folders of the classes hold. */
+/** Fields of a folder of classes. */
 interface ClassFolders {
   readonly directory: string;
   readonly classes: readonly string[] | null;
@@ -119,7 +119,7 @@ function listed(names: readonly string[]): string {
   return names.length > 3 ? `${first}, … (${names.length})` : first;
 }
 
-/** What stands in a folder, by name, links followed. @throws InputError for one that cannot be read or leads nowhere */
+/** Entries of a folder, by name, links followed. @throws InputError for one that cannot be read or leads nowhere */
 function entriesOf(folder: string): { readonly name: string; readonly isFolder: boolean }[] {
   try {
     return readdirSync(folder)

@@ -41,7 +41,7 @@ export abstract class BaseFeature extends Configurable.with({}) {
     return null;
   }
 
-  /** What a run saves of it: of a file that it reads, of what it learned; null where its config says it all. */
+  /** A run's record of it, such as the digest of a file or a learned vocabulary; null where its config says it all. */
   recorded(): RecordedState | null {
     return null;
   }
@@ -57,7 +57,7 @@ export abstract class BaseFeature extends Configurable.with({}) {
   /**
    * The record's values, as many as the shape has elements. Who reads them checks that they fit the dtype.
    *
-   * @throws InputError for what is missing or of another kind
+   * @throws InputError for a value that is missing or of another kind
    */
   abstract valuesOf(record: DataRecord): FeatureValues;
 }

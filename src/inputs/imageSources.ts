@@ -35,7 +35,7 @@ export abstract class BaseImageSource extends Configurable.with({}) {
     return null;
   }
 
-  /** What a run saves of it, such as the classes that it found; null where its config says it all. */
+  /** A run's record of it, such as the classes that it found; null where its config says it all. */
   recorded(): RecordedState | null {
     return null;
   }

@@ -28,7 +28,7 @@ export interface OpenInputOptions {
    * classes it finds itself.
    */
   readonly modules?: readonly string[];
-  /** Is told of what makes reading slower than it could be. Default: a line on stderr. */
+  /** Receives the reasons for slow reading. Default: a line on stderr. */
   readonly tell?: (line: string) => void;
 }
 

@@ -45,7 +45,7 @@ export class TextFeature extends BaseFeature.with({
 
   override fit(records: Iterable<DataRecord>): void {
     const { column, tokenizer } = this.hp;
-    // What is no text is told where its row is made.
+    // A value that is no text is an error of its row.
     const texts = Array.from(records, ({ [column]: text }) => (typeof text === 'string' ? text : ''));
     const name = `column '${column}'`;
     tokenizer.fit(texts.map((text) => ({ name, path: name, bytes: Buffer.from(text) })));

@@ -147,7 +147,7 @@ function namesFor(source: WeightFiles, { nameRules, loadRules }: CheckpointLoadi
   return undefined;
 }
 
-/** What is told of settings that have to agree with config.json for the published numbers. */
+/** Lines about settings that have to agree with config.json for the published numbers. */
 function differencesOf(task: SingleTask, source: VariableSource, names: NameRules | undefined): string[] {
   const { lmTpl } = task.hp.model as { lmTpl?: unknown };
   if (!(source instanceof WeightFiles) || names === undefined || !isConfig(lmTpl)) return [];

@@ -49,7 +49,7 @@ export class VariableMatcher {
   }
 
   /**
-   * Each variable with what is read into it.
+   * Each variable with its sources.
    *
    * @param given variables that have values already; they are passed over.
    * @param at the rules' path in the config, for errors.
@@ -93,7 +93,7 @@ export class VariableMatcher {
     }));
   }
 
-  /** What is read into a part; undefined where it keeps its value, has one already, or nothing fits. */
+  /** The source of a part; undefined where it keeps its value, has one already, or nothing fits. */
   #reading(part: Part, isGiven: boolean): Reading | undefined {
     const { name, shape, target } = part;
     const isKept = this.rules.keeps(name);
@@ -133,7 +133,7 @@ export class VariableMatcher {
     return named;
   }
 
-  /** What the name rules say of a path: the first tensor that is there, or else the first at all. */
+  /** The name rules' tensor for a path: the first that is there, or else the first at all. */
   #named(path: string): Candidate | undefined {
     const all = (this.names?.rules ?? []).flatMap((rule) => applyRule(rule, path) ?? []);
     return all.find(({ tensor }) => this.#find(tensor) !== undefined) ?? all[0];

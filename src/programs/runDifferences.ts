@@ -1,4 +1,4 @@
-/** @file Settings that differ between runs: swept constants, and what does not follow from them. */
+/** @file Settings that differ between runs: swept constants, and settings that do not follow from them. */
 import type { RunSummary } from './runSummary.js';
 
 /** Names of what differs between runs: constants, and paths of settings. */

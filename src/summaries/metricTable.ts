@@ -6,7 +6,7 @@ import { textTable } from './textTable.js';
 export interface NamedTable {
   readonly rows: readonly string[];
   readonly columns: readonly string[];
-  /** [rows][columns]; NaN for what is undefined. */
+  /** [rows][columns]; NaN for an undefined value. */
   readonly values: readonly (readonly number[])[];
 }
 

@@ -89,7 +89,7 @@ export const namesOf = (
   family: Exclude<CheckpointLoadingRules['hp']['nameRules'], 'auto' | 'none'>,
 ): NameRules => (family === 'luthier' ? stateNames : nameRulesOf(family));
 
-/** What a rule makes of a variable's path; undefined where its pattern does not match. */
+/** The result of a rule for a variable's path; undefined where its pattern does not match. */
 export function applyRule([text, template, axes]: NameRule, path: string): Candidate | undefined {
   const groups = wholePath(text).exec(path);
   if (groups === null) return undefined;

@@ -65,7 +65,7 @@ export class ConfusionMatrix extends ConfusionMetric.with({
   }
 }
 
-/** Precision, recall, F1 and weight of each class. What has no rows to be a share of is NaN. */
+/** Precision, recall, F1 and weight of each class. A share of no rows is NaN. */
 export class PrecisionRecall extends ConfusionMetric.with({}) {
   protected override tableOf(sums: readonly Float64Array[], names: readonly string[]): MetricTable {
     const values = sums.map((row, id) => {

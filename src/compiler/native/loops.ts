@@ -47,7 +47,7 @@ export function isSteady(
   units: readonly (readonly [loops: readonly Loop[], units: readonly Unit[]])[],
 ): (buffer: Buffer) => boolean {
   const within = units.filter(([loops]) => loops.includes(loop)).flatMap(([, some]) => some);
-  // An inner loop writes slices of what it stacks.
+  // An inner loop writes slices of its stacked results.
   const written = new Set(within.flatMap(writesOf).map(rootOf));
   return (buffer) => loop.predicate === undefined && rootOf(buffer) === buffer && !written.has(buffer);
 }

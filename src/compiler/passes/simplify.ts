@@ -42,7 +42,7 @@ const allRows = (value: Value, make: Make): Value =>
 
 const stretched = node('stretch', op(['Tile', 'BroadcastTo'], x));
 
-/** What was stretched along axes of size 1 alone; false for copies side by side. */
+/** The operand of a copy along axes of size 1 alone; false for copies side by side. */
 function unstretched({ x, stretch }: { x: Value; stretch: Node }, make: Make): Value | false {
   if (sizeOf(x.shape) === 1) return reshaped(x, [], make);
   const shape = stretch.outputs[0]!.shape.slice(-x.shape.length);

@@ -91,7 +91,7 @@ export async function loadFileModules(
   return classes;
 }
 
-/** What a config file holds; undefined for one that cannot be read or lists no modules. */
+/** Content of a config file; undefined for one that cannot be read or lists no modules. */
 function parsedFile(file: string): unknown {
   try {
     const text = readText(file, longestJson);

@@ -31,7 +31,7 @@ import { ModuleList } from './modules.js';
 import { parseJson } from './parse.js';
 import { checkText, type Parsed } from './text.js';
 
-/** What a document has besides configs. */
+/** Parts of a document besides configs. */
 interface WriteOptions {
   /** The path at which each config stands. Default: false. */
   paths?: boolean;

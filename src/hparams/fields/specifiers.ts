@@ -64,7 +64,7 @@ export type LocatedModule =
   | { readonly problem: string; readonly isForeign: boolean };
 
 /**
- * The source file that a specifier stands for in a project. Symbolic links are followed first: what they lead out of the
+ * The source file that a specifier stands for in a project. Symbolic links are followed first: a file that they lead out of the
  * project, or of a package, is refused, as is what lies in a run's own folder or in a hidden one.
  */
 export function locateModule(specifier: string, project: string): LocatedModule {

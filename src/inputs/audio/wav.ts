@@ -38,8 +38,8 @@ const textAt = (view: DataView, at: number): string =>
 const UNKNOWN = 0x7fff_f000;
 
 /**
- * The sound of a WAV file, the mean of its channels. What was written to a pipe has a size of nothing, or of the most there can be, in
- * its header: its samples go to the end.
+ * The sound of a WAV file, the mean of its channels. A file that was written to a pipe has a size of 0, or of the most
+ * there can be, in its header: its samples go to the end.
  *
  * @throws InputError with the offset of what is wrong; the message goes on from the file's name
  */

@@ -49,7 +49,7 @@ export abstract class BaseFeatureConverter extends Configurable.with({
   /** The features that it reads, and whether a task must have them. */
   protected abstract readonly taskFeatures: Readonly<Record<string, 'required' | 'optional'>>;
 
-  /** What the labels of a row are; undefined where a row is more than one sequence. */
+  /** The kind of a row's labels; undefined where a row is more than one sequence. */
   readonly labels: RowTraits['labels'];
 
   /** Specs of a batch. */

@@ -72,7 +72,7 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
     return {};
   }
 
-  /** What a run saves of it; null before it has learned. */
+  /** A run's record of it; null before it has learned. */
   recorded(): RecordedState | null {
     return this.needsCorpus ? null : { identity: this.identity(), learned: this.learned() };
   }

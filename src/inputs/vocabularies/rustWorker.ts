@@ -3,14 +3,14 @@ import { createRequire } from 'node:module';
 import { type MessagePort, workerData } from 'node:worker_threads';
 import type { Tokenizer } from 'tokenizers';
 
-/** What the thread is given. */
+/** Data of the thread. */
 export interface RustWorkerData {
   readonly port: MessagePort;
   /** Becomes 1 with each answer. */
   readonly signal: Int32Array;
 }
 
-/** What the thread is asked for; `handle` is the caller's name of a tokenizer. Forgetting has no answer. */
+/** A request to the thread; `handle` is the caller's name of a tokenizer. Forgetting has no answer. */
 export type RustRequest = { readonly handle: number } & (
   | { readonly type: 'load'; readonly contents: string }
   | { readonly type: 'encode'; readonly text: string }

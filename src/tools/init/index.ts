@@ -84,7 +84,7 @@ function packageManager(): string {
   return Object.entries(lockfiles).find(([file]) => existsSync(file))?.[1] ?? 'npm';
 }
 
-/** Commands that come next, with what they do. */
+/** Commands that come next, each with its purpose. */
 function nextSteps(added: readonly string[]): [command: string, about: string][] {
   const manager = packageManager();
   return [

@@ -40,7 +40,7 @@ export async function wholeAnswer(model: string, completions: readonly Completio
   };
 }
 
-/** What a stream tells besides the text. */
+/** Fields of a stream's events besides the text. */
 export interface StreamOptions {
   /** Whether it ends with the usage of tokens. */
   readonly includesUsage: boolean;

@@ -4,7 +4,7 @@ import { didYouMean } from '../../hparams/index.js';
 import type { RawExample } from '../examplePredictor.js';
 import { HttpError } from './httpError.js';
 
-/** What a request asks for. */
+/** A request for predictions. */
 export interface PredictRequest {
   readonly model: string | undefined;
   readonly instances: readonly RawExample[];
@@ -14,7 +14,7 @@ const FIELDS = ['model', 'instances'] as const;
 
 const file = z.strictObject({ b64: z.string() });
 
-/** A value with the bytes of files in place of `{ "b64": "…" }`. @throws HttpError for what is no base64 */
+/** A value with the bytes of files in place of `{ "b64": "…" }`. @throws HttpError for a text that is no base64 */
 function withBytes(value: unknown, path: string): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const found = file.safeParse(value);
