@@ -285,15 +285,15 @@ test('a base class of five experiments', async () => {
 
     What follows                          before       after
     five.A        Tokens of training          80         144  +64, +80%
-                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%
+                  FLOPs of training   2.13 MFLOP  3.84 MFLOP  +1.71 MFLOP, +80%
     five.B        Tokens of training          80         144  +64, +80%
-                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%
+                  FLOPs of training   2.13 MFLOP  3.84 MFLOP  +1.71 MFLOP, +80%
     five.C        Tokens of training          80         144  +64, +80%
-                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%
+                  FLOPs of training   2.13 MFLOP  3.84 MFLOP  +1.71 MFLOP, +80%
     five.D        Tokens of training          80         144  +64, +80%
-                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%
+                  FLOPs of training   2.13 MFLOP  3.84 MFLOP  +1.71 MFLOP, +80%
     five.E        Tokens of training          80         144  +64, +80%
-                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%"
+                  FLOPs of training   2.13 MFLOP  3.84 MFLOP  +1.71 MFLOP, +80%"
   `);
 });
 
@@ -524,8 +524,8 @@ test('the batch size', async () => {
     What follows                               before       after
     small.Small   Tokens per step                  16          32  +16, +100%
                   Tokens of training               80         160  +80, +100%
-                  FLOPs of training        3.91 MFLOP  7.81 MFLOP  +3.91 MFLOP, +100%
-                  Peak memory of training      235 kB      304 kB  +68.9 kB, +29%"
+                  FLOPs of training        3.92 MFLOP  7.84 MFLOP  +3.92 MFLOP, +100%
+                  Peak memory of training      237 kB      307 kB  +70.1 kB, +30%"
   `);
 });
 
@@ -620,7 +620,7 @@ test('the file behind a link', async () => {
 
     What follows                           before       after
     linked.Linked  Tokens of training          80         144  +64, +80%
-                   FLOPs of training   3.91 MFLOP  7.03 MFLOP  +3.12 MFLOP, +80%"
+                   FLOPs of training   3.92 MFLOP  7.06 MFLOP  +3.14 MFLOP, +80%"
   `);
 });
 

@@ -54,7 +54,7 @@ test('two experiments, in each form', async () => {
 
     What follows                          before       after
     small.Two     Tokens of training          80          96  +16, +20%
-                  FLOPs of training   3.91 MFLOP  4.69 MFLOP  +781 kFLOP, +20%
+                  FLOPs of training   3.92 MFLOP  4.71 MFLOP  +784 kFLOP, +20%
     "
   `);
   const json = await luthier([
@@ -141,7 +141,7 @@ test('experiments that hang or take all memory fail by themselves', async () => 
 
     What follows                          before       after
     small.Two     Tokens of training          96         112  +16, +17%
-                  FLOPs of training   4.69 MFLOP  5.47 MFLOP  +781 kFLOP, +17%
+                  FLOPs of training   4.71 MFLOP  5.49 MFLOP  +784 kFLOP, +17%
 
     Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
     "

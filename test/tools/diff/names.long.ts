@@ -184,7 +184,7 @@ test('a file that was moved and edited', async () => {
 
     What follows                          before       after
     sized.Longer  Tokens of training         160         192  +32, +20%
-                  FLOPs of training   7.81 MFLOP  9.37 MFLOP  +1.56 MFLOP, +20%"
+                  FLOPs of training   7.84 MFLOP  9.41 MFLOP  +1.57 MFLOP, +20%"
   `);
 });
 
@@ -280,17 +280,17 @@ export class Alone extends Small {
       Constants
         modelDims : 16 → 32  (set by Added at experiments/added.ts:9; was set by Family at experiments/family.ts:6)
       Fields
-        task.model.lmTpl.modelDims : 16 → 32  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.hiddenDims : 64 → 128  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.modelDims : 16 → 32  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.hiddenDims : 64 → 128  (luthier/src/models/presets/gpt2.ts:N)
         task.train.learner.optimizer.clipGradientNormToValue : 0 (default) → 0.5  (experiments/added.ts:13; was default of AdamW at luthier/src/learners/optimizer.ts:N)
 
     What follows                           before, or base       after
     added.Added   Parameters                         6.86k       26.0k  +19.2k, +279%
-                  Forward FLOPs per token       16.3 kFLOP  56.9 kFLOP  +40.7 kFLOP, +250%
+                  Forward FLOPs per token       16.3 kFLOP  57.1 kFLOP  +40.7 kFLOP, +249%
                   Tokens per step                       16          16
                   Tokens of training                    80          80
-                  FLOPs of training             3.91 MFLOP  13.7 MFLOP  +9.76 MFLOP, +250%
-                  Peak memory of training           235 kB      754 kB  +519 kB, +221%"
+                  FLOPs of training             3.92 MFLOP  13.7 MFLOP  +9.77 MFLOP, +249%
+                  Peak memory of training           237 kB      754 kB  +518 kB, +219%"
   `);
 });
 
@@ -448,8 +448,8 @@ test('two classes of one name', async () => {
                   Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                   Tokens per step                       16          16
                   Tokens of training                    80          80
-                  FLOPs of training             3.91 MFLOP  3.91 MFLOP
-                  Peak memory of training           235 kB      235 kB"
+                  FLOPs of training             3.92 MFLOP  3.92 MFLOP
+                  Peak memory of training           236 kB      236 kB"
   `);
 });
 
