@@ -61,7 +61,7 @@ test('a default of a layer, against a version of the library that has no such co
                   Forward FLOPs per token  -       16.3 kFLOP
                   Tokens per step          -               16
                   Tokens of training       -               80
-                  FLOPs of training        -       3.91 MFLOP
-                  Peak memory of training  -           236 kB"
+                  FLOPs of training        -       3.92 MFLOP
+                  Peak memory of training  -           237 kB"
   `);
 });

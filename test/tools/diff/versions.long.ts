@@ -507,6 +507,6 @@ test('an experiment that ends the process, and one that cannot be loaded', async
 
     What follows                          before       after
     c.Two         Tokens of training          80          96  +16, +20%
-                  FLOPs of training   3.91 MFLOP  4.69 MFLOP  +781 kFLOP, +20%"
+                  FLOPs of training   3.92 MFLOP  4.71 MFLOP  +784 kFLOP, +20%"
   `);
 });
