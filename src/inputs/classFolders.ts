@@ -97,7 +97,8 @@ export function filesByClass(
         `ignore=['${ignoring(unread[0]!)}'].`,
     );
   }
-  const empty = classes.filter((_, label) => !files.some((file) => file.label === label));
+  const labels = new Set(files.map(({ label }) => label));
+  const empty = classes.filter((_, label) => !labels.has(label));
   if (empty.length > 0) {
     throw new InputError(
       `${resolve(directory)}: expected files in a folder for each class, such as CLASS/${kind.example}; ` +
@@ -122,10 +123,14 @@ function listed(names: readonly string[]): string {
 /** Entries of a folder, by name, links followed. @throws InputError for one that cannot be read or leads nowhere */
 function entriesOf(folder: string): { readonly name: string; readonly isFolder: boolean }[] {
   try {
-    return readdirSync(folder)
-      .filter((name) => !name.startsWith('.') && !leftBehind.has(name))
-      .sort(byCodeUnit)
-      .map((name) => ({ name, isFolder: statSync(join(folder, name)).isDirectory() }));
+    return readdirSync(folder, { withFileTypes: true })
+      .filter(({ name }) => !name.startsWith('.') && !leftBehind.has(name))
+      .sort((a, b) => byCodeUnit(a.name, b.name))
+      .map((entry) => ({
+        name: entry.name,
+        // There may be a million files: only links are asked where they lead.
+        isFolder: (entry.isSymbolicLink() ? statSync(join(folder, entry.name)) : entry).isDirectory(),
+      }));
   } catch (error) {
     throw new InputError(`${resolve(folder)} cannot be read: ${(error as Error).message}`, { cause: error });
   }
