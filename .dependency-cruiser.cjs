@@ -8,7 +8,7 @@ const MAY_IMPORT = {
   editor: [],
   checkpoints: ['hparams', 'compiler', 'workers', 'files'],
   summaries: ['hparams', 'compiler', 'workers', 'files'],
-  inputs: ['hparams', 'compiler', 'workers', 'files'],
+  inputs: ['hparams', 'compiler', 'workers', 'files', 'system'],
   jit: ['compiler', 'system'],
   learners: ['hparams', 'compiler'],
   layers: ['hparams', 'compiler'],

@@ -12,6 +12,8 @@ export interface DataFile {
   readonly path: string;
   /** Bytes. */
   readonly size: number;
+  /** Of all its bytes; runs of before have none. */
+  readonly sha256?: string;
 }
 
 /** Identity of an input's data; properties that an input lacks are absent. */
@@ -79,22 +81,29 @@ export function changedParts(
   });
 }
 
+const short = (digest: string): string => digest.slice(0, 16);
+
 const count = (value: number, noun: string): string => `${value} ${noun}${value === 1 ? '' : 's'}`;
 
-/** Describes how an input's files and contents differ from the recorded ones, one phrase each. */
+/**
+ * Describes how an input's files and contents differ from the recorded ones, one phrase each. Equal contents are the same data in
+ * whatever files: elsewhere, or compressed anew.
+ */
 export function dataChanges(recorded: DataIdentity, now: DataIdentity): string[] {
-  if (recorded.contents === now.contents) return [];
-  const before = new Map(recorded.files?.map((file) => [file.name, file.size]));
-  const after = new Map(now.files?.map((file) => [file.name, file.size]));
-  const changes = [...before].flatMap(([name, size]) => {
+  if (now.contents !== undefined && recorded.contents === now.contents) return [];
+  const before = new Map(recorded.files?.map((file) => [file.name, file]));
+  const after = new Map(now.files?.map((file) => [file.name, file]));
+  const changes = [...before].flatMap(([name, file]) => {
     const found = after.get(name);
     if (found === undefined) return [`${name} is gone`];
-    return found === size ? [] : [`${name} has ${count(found, 'byte')}, had ${size}`];
+    if (found.size !== file.size) return [`${name} has ${count(found.size, 'byte')}, had ${file.size}`];
+    if (found.sha256 === file.sha256 || !found.sha256 || !file.sha256) return [];
+    return [`${name} has other bytes (sha256 ${short(found.sha256)}, was ${short(file.sha256)})`];
   });
   const added = [...after.keys()].filter((name) => !before.has(name)).map((name) => `${name} is new`);
-  return [
-    ...changes,
-    ...added,
-    `the data is ${now.contents ?? 'unknown'}, was ${recorded.contents ?? 'unknown'}`,
-  ];
+  const contents =
+    recorded.contents === now.contents
+      ? []
+      : [`the data is ${now.contents ?? 'unknown'}, was ${recorded.contents ?? 'unknown'}`];
+  return [...changes, ...added, ...contents];
 }

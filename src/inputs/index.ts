@@ -99,6 +99,7 @@ export {
 export { ReduceConcatTokens, SelectRandomChunk, SplitTokens } from './seqio/tokenPreprocessors.js';
 export { addSkipped, describeSkipped, NONE_SKIPPED, type Skipped } from './skippedExamples.js';
 export { ArrowSource, ParquetSource } from './sources/columnSources.js';
+export { withDigests } from './sources/fileDigests.js';
 export { JsonLinesSource, TextLinesSource } from './sources/lineSources.js';
 export {
   BaseRecordSource,

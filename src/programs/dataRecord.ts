@@ -17,7 +17,11 @@ const schema = z.strictObject({
   vocabSize: z.int().positive().optional(),
   tokenizer: part.optional(),
   parts: z.record(z.string(), part).optional(),
-  files: z.array(z.strictObject({ name: z.string(), path: z.string(), size: z.int() })).optional(),
+  files: z
+    .array(
+      z.strictObject({ name: z.string(), path: z.string(), size: z.int(), sha256: z.string().optional() }),
+    )
+    .optional(),
   contents: z.string().optional(),
 });
 

@@ -93,7 +93,7 @@ export class ProgramDataset {
     const { jobLogDir } = this.options;
     checkAgreement(this.task, this.build());
     const input = this.#openInput();
-    const identity = inputs.recordedIdentity(input);
+    const identity = inputs.withDigests(inputs.recordedIdentity(input));
     this.#checkIds(identity, input.name);
     const recorded = recordedData(jobLogDir, program);
     if (recorded === undefined && Object.keys(identity).length > 0) recordData(jobLogDir, program, identity);

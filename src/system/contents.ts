@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { versionOf } from './fileVersion.js';
 
-/** Larger files are told apart by size and time. */
-const largestRead = 64e6;
+/** Larger files are told apart by their versions. */
+const largestRead = 64_000_000n;
 /** Folders of more files are not looked through. */
 const mostListed = 2000;
 
@@ -24,11 +25,11 @@ export function contentsAt(path: string): string | undefined {
   if (path === '/proc/cpuinfo')
     return digestOf(readFileSync(path, 'latin1').replace(/^(?:cpu MHz|bogomips).*\n/gim, ''));
   if (/^\/(?:proc|sys|dev)?(?:\/|$)/.test(path)) return undefined;
-  const stats = statSync(path, { throwIfNoEntry: false });
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return 'absent';
   if (stats.isDirectory()) return path.endsWith('/') ? listingOf(path) : 'folder';
   if (!stats.isFile()) return undefined;
-  return stats.size > largestRead ? `${stats.size} ${stats.mtimeMs}` : digestOf(readFileSync(path));
+  return stats.size > largestRead ? versionOf(stats) : digestOf(readFileSync(path));
 }
 
 function listingOf(folder: string): string | undefined {

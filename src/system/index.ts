@@ -2,6 +2,7 @@
 
 export { onOutputGone } from './brokenOutput.js';
 export { letEventsIn } from './eventLoop.js';
+export { settledVersion, versionOf } from './fileVersion.js';
 export { runGit } from './git.js';
 export { InterruptedError, spawnGroup } from './groups.js';
 export { loadKoffi } from './koffi.js';

@@ -1,4 +1,5 @@
 /** @file What training fixed of its data is what later processes read with, or compare with what is there by then. */
+import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +11,7 @@ import { metricLines } from './runs.js';
 const run = oneProcess('src/main.ts', fileURLToPath(new URL('../fixtures/faults', import.meta.url)));
 
 const text = Array.from({ length: 200 }, (_, i) => `${i} and ${i + 1}\n`).join('');
+const sha256Of = (contents: string) => createHash('sha256').update(contents).digest('hex');
 const corpus = join(corpusDirectory({ 'counting.txt': text }), 'counting.txt');
 const directory = temporaryDirectory();
 const record = join(directory, 'data/train.json');
@@ -40,7 +42,7 @@ test('training records the tokenizer and files that it reads', () => {
       identity: expect.stringMatching(/^CharTokenizer of 15 characters \(sha256 [0-9a-f]{16}\)$/),
       learned: { vocabulary: '\n 0123456789adn' },
     },
-    files: [{ name: corpus, path: corpus, size: text.length }],
+    files: [{ name: corpus, path: corpus, size: text.length, sha256: sha256Of(text) }],
     contents: expect.stringMatching(/^1 document of \d+ tokens \(sha256 [0-9a-f]{16}\)$/),
   });
 });
@@ -55,7 +57,7 @@ test('an evaluation uses training’s vocabulary, even if the text has changed',
   const { code, stderr, stdout } = await run(flags('eval'));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(
-    /^eval_test_validation: its data is not what this run read at first, so figures of before do not compare: the data is 1 document of .*, was 1 document of .* \(.*data\/eval_test_validation\.json\)\.$/m,
+    /^eval_test_validation: its data is not what this run read at first, so figures of before do not compare: .*counting\.txt has other bytes \(sha256 [0-9a-f]{16}, was [0-9a-f]{16}\); the data is 1 document of .*, was 1 document of .* \(.*data\/eval_test_validation\.json\)\.$/m,
   );
   expect(Math.abs(Number(lastLoss()) - Number(trained))).toBeLessThan(0.5);
 });

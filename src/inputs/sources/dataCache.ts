@@ -1,10 +1,12 @@
 /** @file Files made from data, kept in the cache for later runs. */
 import { createHash } from 'node:crypto';
 import { readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
-import { cachePath } from '../../compiler/native/toolchain/cacheFolder.js';
-import { makeDirectory, removeQuietly, removeTemporaries, temporaryName } from '../../files/index.js';
+import { cachePath, makeFolder } from '../../compiler/native/toolchain/cacheFolder.js';
+import { removeQuietly, removeTemporaries, temporaryName } from '../../files/index.js';
+import { settledVersion } from '../../system/index.js';
+import { FileError } from '../inputErrors.js';
 
 /** A folder of the cache. */
 export interface DataCache {
@@ -13,31 +15,68 @@ export interface DataCache {
   readonly mostBytes: number;
 }
 
+/** A file of data whose contents a file of a cache is made from. */
+export interface CachedSource {
+  readonly path: string;
+  /** That of `versionOf`, before any of it was read. */
+  readonly version: string;
+}
+
 /**
  * The path of a cache's file, which is made where it is not there. Those that were not used for longest go where there are
  * too many; who has one open still reads it.
  *
- * @param key all that the file depends on.
+ * @param key all that the file depends on beside its source.
  * @param write makes the file at the path it is given.
- * @throws what `write` throws, and the system's error where the cache can't be written.
+ * @throws what `write` throws; FileError where the source changes meanwhile; the system's error where the cache can't be written.
  */
-export function cachedFile(cache: DataCache, key: readonly unknown[], write: (path: string) => void): string {
-  const folder = join(cachePath(process.env), cache.name);
-  const digest = createHash('sha256').update(JSON.stringify(key)).digest('hex');
-  const path = join(folder, digest.slice(0, 32));
+export function cachedFile(
+  cache: DataCache,
+  source: CachedSource,
+  key: readonly unknown[],
+  write: (path: string) => void,
+): string {
+  const path = pathOf(cache, source, key);
+  const folder = dirname(path);
   if (touch(path)) return path;
-  makeDirectory(folder);
+  makeFolder(folder);
   removeTemporaries(folder);
   // Threads of one process may make the same file.
   const temporary = temporaryName(`${path}-${threadId}`);
   try {
+    checkUnchanged(source);
     write(temporary);
+    checkUnchanged(source);
     renameSync(temporary, path);
   } finally {
     removeQuietly(temporary);
   }
   dropOld(folder, path, cache.mostBytes);
   return path;
+}
+
+function checkUnchanged({ path, version }: CachedSource): void {
+  if (settledVersion(path) === version) return;
+  throw new FileError(
+    `${path} changed while it was being read. Start again once nothing writes to it any more.`,
+  );
+}
+
+/** The path of a cache's file; undefined where there is none. */
+export function keptFile(
+  cache: DataCache,
+  source: CachedSource,
+  key: readonly unknown[],
+): string | undefined {
+  const path = pathOf(cache, source, key);
+  return touch(path) ? path : undefined;
+}
+
+function pathOf(cache: DataCache, { path, version }: CachedSource, key: readonly unknown[]): string {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([path, version, ...key]))
+    .digest('hex');
+  return join(cachePath(process.env), cache.name, digest.slice(0, 32));
 }
 
 function touch(path: string): boolean {

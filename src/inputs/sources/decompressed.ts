@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { versionOf } from '../../system/index.js';
 import { FileError, InputError } from '../inputErrors.js';
 import { cachedFile, type DataCache } from './dataCache.js';
 
@@ -16,18 +17,26 @@ const FORMATS: Readonly<Record<string, 'gzip' | 'zstd'>> = {
 const CACHE: DataCache = { name: 'unpacked', mostBytes: 64 * 2 ** 30 };
 const SCRIPT = fileURLToPath(new URL('./decompress.cjs', import.meta.url));
 
+/** A file's bytes without their compression. */
+interface Unpacked {
+  /** The file's own, or that of a file of the cache. */
+  readonly path: string;
+  /** The version of the file that one of the cache was made from. */
+  readonly source?: string;
+}
+
 /**
- * Path of a file's bytes without their compression, by gzip or Zstandard as its name says: the file's own, or a file of the
- * cache.
+ * A file's bytes without their compression, by gzip or Zstandard as its name says.
  *
  * @throws InputError for a damaged file; FileError where it can't be read or the cache can't be written.
  */
-export function decompressed(path: string): string {
+export function decompressed(path: string): Unpacked {
   const format = FORMATS[extname(path).toLowerCase()];
-  if (format === undefined) return path;
+  if (format === undefined) return { path };
   try {
-    const { size, mtimeMs } = statSync(path);
-    return cachedFile(CACHE, [path, size, mtimeMs], (to) => decompress(format, path, to));
+    const source = { path, version: versionOf(statSync(path, { bigint: true })) };
+    const unpacked = cachedFile(CACHE, source, [], (to) => decompress(format, path, to));
+    return { path: unpacked, source: source.version };
   } catch (error) {
     if (error instanceof InputError) throw error;
     throw new FileError(

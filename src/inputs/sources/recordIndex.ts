@@ -56,13 +56,9 @@ export function recordIndex(file: WatchedFile, format: string, scan: ScanRecords
 }
 
 /** The index as a file of the cache; undefined where the cache can't be written. */
-function keptIndex(
-  { path, size, modified }: WatchedFile,
-  format: string,
-  scan: ScanRecords,
-): RecordIndex | undefined {
+function keptIndex(file: WatchedFile, format: string, scan: ScanRecords): RecordIndex | undefined {
   try {
-    const kept = cachedFile(CACHE, [path, size, modified, format], (to) => {
+    const kept = cachedFile(CACHE, file, [format], (to) => {
       const written = openSync(to, 'w');
       try {
         write(scan, (bytes) => writeFully(written, bytes));

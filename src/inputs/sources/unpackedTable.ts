@@ -21,10 +21,9 @@ export function unpackedTable(
   records: () => Iterable<readonly [DataRecord, position: number]>,
   place: (position: number) => string,
 ): RecordTable | undefined {
-  const { dataFile, modified } = file;
-  const key = ['records 1', ...format, dataFile.path, dataFile.size, modified];
+  const { dataFile } = file;
   try {
-    const path = cachedFile(CACHE, key, (to) => write(to, records(), file));
+    const path = cachedFile(CACHE, file, ['records 1', ...format], (to) => write(to, records(), file));
     const unpacked = openRecordFile(path, `${path}, unpacked from ${dataFile.path}`);
     file.close();
     return { ...unpacked, place: (i) => place(unpacked.position(i)), files: [dataFile] };

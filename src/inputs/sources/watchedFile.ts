@@ -1,10 +1,12 @@
 /** @file Watched files: read in place, and told apart from what was opened. */
-import { closeSync, fstatSync, type Stats, statSync } from 'node:fs';
+import { type BigIntStats, closeSync, fstatSync, statSync } from 'node:fs';
 import { openRegularFile, readFully } from '../../files/index.js';
+import { versionOf } from '../../system/index.js';
 import type { CorpusFile } from '../corpusFiles.js';
 import type { DataFile } from '../dataIdentity.js';
 import { FileError, InputError } from '../inputErrors.js';
 import { decompressed } from './decompressed.js';
+import { hasBytesOf } from './fileDigests.js';
 
 /** An open file, which may neither change nor vanish until it is closed. Of a compressed file these are the bytes inside. */
 export class WatchedFile {
@@ -15,10 +17,10 @@ export class WatchedFile {
   readonly size: number;
   /** What identifies the file itself. */
   readonly dataFile: DataFile;
-  /** When it was changed last, in milliseconds. */
-  readonly modified: number;
+  /** The file's own when it was opened. */
+  readonly version: string;
   /** undefined where the bytes are those of the cache, which nobody changes. */
-  readonly #status: Stats | undefined;
+  #status: BigIntStats | undefined;
   readonly #descriptor: number;
 
   /** @throws FileError for a file that cannot be read; InputError for compressed data that is damaged. */
@@ -26,13 +28,13 @@ export class WatchedFile {
     this.name = name;
     this.path = path;
     try {
-      const contents = decompressed(path);
-      this.#descriptor = openRegularFile(contents);
-      const status = statSync(path);
-      this.#status = contents === path ? status : undefined;
-      this.size = fstatSync(this.#descriptor).size;
-      this.dataFile = { name, path, size: status.size };
-      this.modified = status.mtimeMs;
+      const unpacked = decompressed(path);
+      this.#descriptor = openRegularFile(unpacked.path);
+      const own = fstatSync(this.#descriptor, { bigint: true });
+      this.#status = unpacked.source === undefined ? own : undefined;
+      this.size = Number(own.size);
+      this.version = unpacked.source ?? versionOf(own);
+      this.dataFile = { name, path, size: unpacked.source === undefined ? this.size : statSync(path).size };
     } catch (error) {
       if (error instanceof InputError) throw error;
       throw new FileError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
@@ -55,8 +57,15 @@ export class WatchedFile {
 
   #checkUnchanged(position: number): void {
     if (this.#status === undefined) return;
-    const what = changeOf(this.#status, statSync(this.path, { throwIfNoEntry: false }));
+    const now = statSync(this.path, { bigint: true, throwIfNoEntry: false });
+    const what = changeOf(this.#status, now);
     if (what === undefined) return;
+    // Permissions and links change this time, too.
+    const isSameFile = now?.ino === this.#status.ino && now.mtimeNs === this.#status.mtimeNs;
+    if (isSameFile && hasBytesOf(this, this.#descriptor)) {
+      this.#status = now;
+      return;
+    }
     throw new FileError(
       `${this.path}, byte ${position}: ${what} while it was being read. Bring back what it was, or start again to read what it is now.`,
     );
@@ -79,9 +88,9 @@ export function openWatched<T>(file: CorpusFile, make: (watched: WatchedFile) =>
   }
 }
 
-function changeOf(before: Stats, now: Stats | undefined): string | undefined {
+function changeOf(before: BigIntStats, now: BigIntStats | undefined): string | undefined {
   if (now === undefined) return 'the file vanished';
   if (now.size < before.size) return `the file shrank from ${before.size} to ${now.size} bytes`;
   if (now.size > before.size) return `the file grew from ${before.size} to ${now.size} bytes`;
-  return now.mtimeMs === before.mtimeMs && now.ino === before.ino ? undefined : 'the file changed';
+  return versionOf(now) === versionOf(before) ? undefined : 'the file changed';
 }

@@ -98,8 +98,8 @@ export function checkFolder(path: string): string {
   return real;
 }
 
-/** `mkdirSync` with `recursive` loops forever below special folders such as /proc. */
-function makeFolder(path: string): void {
+/** Makes a folder of the cache. `mkdirSync` with `recursive` loops forever below special folders such as /proc. */
+export function makeFolder(path: string): void {
   if (!existsSync(dirname(path))) makeFolder(dirname(path));
   try {
     mkdirSync(path, { mode: 0o700 });
