@@ -7,7 +7,7 @@ const MAY_IMPORT = {
   files: ['system'],
   editor: [],
   checkpoints: ['hparams', 'compiler', 'workers', 'files'],
-  summaries: ['hparams', 'compiler', 'workers', 'files'],
+  summaries: ['hparams', 'compiler', 'workers', 'files', 'system'],
   inputs: ['hparams', 'compiler', 'workers', 'files', 'system'],
   jit: ['compiler', 'system'],
   learners: ['hparams', 'compiler'],

@@ -1,6 +1,6 @@
 /** @file Exit codes and error messages of commands; user errors print one message without a stack. */
 
-import { exitCodeOfSignal, onOutputGone } from '../system/index.js';
+import { exitCodeOfSignal, onOutputGone, warn } from '../system/index.js';
 
 /** Exit codes of user errors by name; other errors print their stack and exit with 1. */
 const exitCodes: Readonly<Record<string, number>> = {
@@ -47,7 +47,7 @@ export async function runCommand(run: () => Promise<number>): Promise<void> {
   onOutputGone(() => process.exit(exitCodeOfSignal.SIGPIPE));
   const code = await run().catch((error: unknown) => {
     const told = describeError(error);
-    process.stderr.write(`${told.text}\n`);
+    warn(told.text);
     return told.code;
   });
   // Modules still loading, or idle threads of a library, must not keep a finished command alive.

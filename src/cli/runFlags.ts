@@ -2,7 +2,7 @@
 import { pathToFileURL } from 'node:url';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
-import { exitCodeOfSignal, StopSignal } from '../system/index.js';
+import { exitCodeOfSignal, StopSignal, warn, writeResult, writeText } from '../system/index.js';
 import type { ConfiguredExperiment } from './configure.js';
 import { defaultTemplate, directoryOf } from './directoryTemplate.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
@@ -15,11 +15,11 @@ async function help(flags: Flags, library: LoadLibrary): Promise<void> {
   const intro =
     'Trains, evaluates and decodes experiments.\n\n' +
     '  npx luthier train --exp=lm.Small --job_log_dir=out/lm_small\n\nFlags:\n';
-  process.stdout.write(`${intro}${flagsHelp(flagTable)}\n`);
+  writeText(`${intro}${flagsHelp(flagTable)}\n`);
   if (flags.exp === undefined) return;
   const { settingsHelp } = await import('./settingsHelp.js');
   const text = settingsHelp(await resolve(flags.exp, flags, library), flags.changes, process.stdout.columns);
-  process.stdout.write(`\n${text}\n`);
+  writeText(`\n${text}\n`);
 }
 
 /** Resolves the experiment; from here on, short names refer to the library's classes. */
@@ -38,10 +38,6 @@ function required(value: string | undefined, message: string): string {
   throw new UsageError(`${message} --help lists all flags.`);
 }
 
-function warn(line: string): void {
-  process.stderr.write(`${line}\n`);
-}
-
 /** Runs the flags' mode; returns the exit code. */
 export async function runFlags(argv: readonly string[], library: LoadLibrary): Promise<number> {
   const flags = parseFlags(argv);
@@ -52,7 +48,7 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
   const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
   if (flags.dump !== undefined) {
     const { dumpText } = await import('./index.js');
-    process.stdout.write(dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, warn));
+    writeResult(dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, warn));
     return 0;
   }
   return flags.changes.some(({ kind }) => kind === 'sweep')

@@ -1,6 +1,7 @@
 /** @file Choice of the engine that runs a graph, and the notice where it is not the fastest. */
 
 import { availableParallelism } from 'node:os';
+import { warn } from '../system/index.js';
 import type { Backend } from './backend.js';
 import type { EagerDevice } from './eager/eagerBackend.js';
 import { type PredictedSeconds, predictSeconds } from './engineCost.js';
@@ -53,7 +54,7 @@ const told = new Set<string>();
 function tellOnce(line: string): void {
   if (told.has(line)) return;
   told.add(line);
-  process.stderr.write(`${line}\n`);
+  warn(line);
 }
 
 /** Machine code for a graph, or null where another engine must take over. */

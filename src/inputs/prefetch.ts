@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { build, type Config, type JsonDocument, toJSON } from '../hparams/index.js';
+import { warn } from '../system/index.js';
 import type { BaseInput } from './baseInput.js';
 import type { Batch, BatchUnit } from './batch.js';
 import { type DataIdentity, recordedIdentity, withRecorded } from './dataIdentity.js';
@@ -73,11 +74,7 @@ class PrefetchedInput implements InputSource {
   readonly #loading: Promise<string | undefined> | undefined;
   #isAlone = false;
 
-  constructor(
-    input: BaseInput,
-    document: JsonDocument,
-    { modules = [], tell = (line) => process.stderr.write(`${line}\n`) }: OpenInputOptions,
-  ) {
+  constructor(input: BaseInput, document: JsonDocument, { modules = [], tell = warn }: OpenInputOptions) {
     this.#input = input;
     this.#document = document;
     this.#modules = modules;

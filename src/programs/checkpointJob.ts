@@ -2,7 +2,7 @@
 import { CheckpointError, Checkpointer, locateCheckpoint, readCheckpoint } from '../checkpoints/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
-import type { StopSignal } from '../system/index.js';
+import { type StopSignal, writeText } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram } from './evalProgram.js';
@@ -74,7 +74,7 @@ export async function restoreParams(
     directory: checkpointDirectory(options),
     experiment: options.name,
     readOnly: true,
-    notify: ({ message }) => process.stdout.write(`${message}\n`),
+    notify: ({ message }) => writeText(`${message}\n`),
   });
   try {
     await checkpointer.restore(state, {

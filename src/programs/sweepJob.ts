@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { textTable } from '../summaries/index.js';
-import { exitCodeOfSignal, OwnProcess, StopSignal } from '../system/index.js';
+import { exitCodeOfSignal, OwnProcess, StopSignal, warn, writeText } from '../system/index.js';
 import { compareRuns, runTable } from './compareRuns.js';
 import { openJobDirectory } from './jobDirectory.js';
 import { readRun } from './runSummary.js';
@@ -37,7 +37,7 @@ export async function runSweepJob(options: SweepOptions): Promise<number> {
   const stop = new StopSignal({
     first: (signal) => {
       const present = running.size > 1 ? `${running.size} present runs` : 'present run';
-      process.stderr.write(`\n${signal}: the sweep ends with the ${present}.\n`);
+      warn(`\n${signal}: the sweep ends with the ${present}.`);
       for (const each of running) each.stop(signal);
     },
     again: () => {
@@ -60,7 +60,7 @@ export async function runSweepJob(options: SweepOptions): Promise<number> {
     stop.close();
     opened.close();
   }
-  process.stdout.write(`\n${await summary(directory, record.runs)}\n`);
+  writeText(`\n${await summary(directory, record.runs)}\n`);
   if (stop.received !== undefined) return exitCodeOfSignal[stop.received];
   return record.runs.every(({ status }) => status === 'finished') ? 0 : 1;
 }
@@ -78,10 +78,10 @@ async function runFrom(
     const title = `Run ${i + 1} of ${record.runs.length}: ${run.name}`;
     if (stop.received !== undefined) break;
     if (run.status === 'finished') {
-      process.stdout.write(`${title}: finished earlier\n`);
+      writeText(`${title}: finished earlier\n`);
       continue;
     }
-    process.stdout.write(`${title}\n`);
+    writeText(`${title}\n`);
     run.status = 'running';
     record.save();
     const directory = join(options.directory, run.name);
@@ -97,7 +97,7 @@ async function runFrom(
     const isStopped = stop.received !== undefined && state !== 'failed';
     run.status = run.exit === 0 ? 'finished' : isStopped ? 'stopped' : 'failed';
     record.save();
-    if (!isAlone) process.stdout.write(`${title}: ${stateOf(run)}\n`);
+    if (!isAlone) writeText(`${title}: ${stateOf(run)}\n`);
   }
 }
 

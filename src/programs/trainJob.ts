@@ -2,7 +2,7 @@
 import { Checkpointer } from '../checkpoints/index.js';
 import { build } from '../hparams/index.js';
 import { batchCount, type InputSource } from '../inputs/index.js';
-import type { StopSignal } from '../system/index.js';
+import { type StopSignal, writeText } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { CheckpointProgram } from './checkpointProgram.js';
 import { forgetData } from './dataRecord.js';
@@ -74,7 +74,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   const task = build(options.task);
   const { hp } = task.hp.train;
   const dataset = new ProgramDataset(options, task, trainingDataset(options), TRAIN);
-  let tell: (line: string) => void = (line) => process.stdout.write(`${line}\n`);
+  let tell: (line: string) => void = (line) => writeText(`${line}\n`);
   const checkpointer = new Checkpointer({
     directory: checkpointDirectory(options),
     experiment: options.name,

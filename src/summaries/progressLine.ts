@@ -1,6 +1,7 @@
 /** @file The console line of a run: rewritten in place on a terminal, plain lines now and then in a log. */
 
 import { styleText } from 'node:util';
+import { printable } from '../system/index.js';
 import { formatDuration } from './formatNumbers.js';
 import { formatThroughput, type Throughput } from './throughput.js';
 
@@ -69,7 +70,7 @@ export class ProgressLine {
 
   /** Writes lines that stay, above the live line. */
   message(text: string): void {
-    this.#options.stream.write(`${this.#onScreen ? TO_LINE_START_AND_CLEAR : ''}${text}\n`);
+    this.#options.stream.write(`${this.#onScreen ? TO_LINE_START_AND_CLEAR : ''}${printable(text)}\n`);
     this.#onScreen = false;
   }
 

@@ -8,6 +8,7 @@ export { InterruptedError, spawnGroup } from './groups.js';
 export { loadKoffi } from './koffi.js';
 export { isUnderTsx } from './launchers.js';
 export { acquireLock, describeHolder, type Lock, LockedError, lockHolder } from './lock.js';
+export { ownStyles, printable, styled, warn, writeResult, writeText } from './output.js';
 export { OwnProcess } from './ownProcess.js';
 export { exitCodeOfSignal, isAlive, type StopSignalName } from './processes.js';
 export { StopSignal } from './signals.js';

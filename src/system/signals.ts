@@ -2,6 +2,7 @@
 import { onOutputGone } from './brokenOutput.js';
 import { stopGroups } from './groups.js';
 import { isDetached, isOrphaned, launchersAbove } from './launchers.js';
+import { warn } from './output.js';
 import { listenToParent } from './ownProcess.js';
 import { exitCodeOfSignal, type StopSignalName } from './processes.js';
 
@@ -83,7 +84,7 @@ export class StopSignal {
       return;
     }
     const { finish } = this;
-    process.stderr.write(`\n${name}: ${finish ?? 'leaving'}.${finish ? ' Once more leaves at once.' : ''}\n`);
+    warn(`\n${name}: ${finish ?? 'leaving'}.${finish ? ' Once more leaves at once.' : ''}`);
     stopGroups();
     if (finish === undefined) this.leave(name);
   }

@@ -4,6 +4,7 @@ import { type Mode, modes } from '../cli/modes.js';
 import { runCommand } from '../cli/runCommand.js';
 import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/usageError.js';
+import { warn, writeResult, writeText } from '../system/index.js';
 import type { Arguments, Report } from './command.js';
 import { commands } from './commands.js';
 import { paintFor } from './terminalOutput.js';
@@ -27,19 +28,16 @@ function help(): string {
   ].join('\n');
 }
 
-function warn(line: string): void {
-  process.stderr.write(`${line}\n`);
-}
-
-function written(report: Report, format: Arguments['format']): string {
+function write(report: Report, format: Arguments['format']): void {
   const further = report.further?.[format];
-  if (further !== undefined) return further();
-  return format === 'json' ? JSON.stringify(report.json(), null, 2) : report.text(paintFor(process.stdout));
+  if (further !== undefined) writeResult(`${further()}\n`);
+  else if (format === 'json') writeResult(`${JSON.stringify(report.json(), null, 2)}\n`);
+  else writeText(`${report.text(paintFor(process.stdout))}\n`);
 }
 
 async function run([name, ...rest]: readonly string[]): Promise<number> {
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    process.stdout.write(`${help()}\n`);
+    writeText(`${help()}\n`);
     return name === undefined ? 2 : 0;
   }
   if (modes.includes(name as Mode)) {
@@ -61,11 +59,11 @@ async function run([name, ...rest]: readonly string[]): Promise<number> {
   ]);
   const args = await parseArguments(name, command, rest, warn);
   if (args === 'help') {
-    process.stdout.write(`${await commandHelp(name, entry.about, command)}\n`);
+    writeText(`${await commandHelp(name, entry.about, command)}\n`);
     return 0;
   }
   const report = await command.run(args);
-  process.stdout.write(`${written(report, args.format)}\n`);
+  write(report, args.format);
   return report.exitCode ?? 0;
 }
 

@@ -5,6 +5,7 @@ import { classVarsText } from '../experiment/index.js';
 import { type PrintOptions, print, printHistory } from '../hparams/index.js';
 import { showFile } from '../registry/directories.js';
 import { UsageError } from '../registry/usageError.js';
+import { ownStyles } from '../system/index.js';
 import type { Command, Report } from './command.js';
 import { configureResolved, resolveFor } from './commandExperiment.js';
 import { type Paint, plain } from './terminalOutput.js';
@@ -21,7 +22,8 @@ interface Shown {
 function configText({ configs }: ConfiguredExperiment, { history, defaults }: Shown, paint: Paint): string {
   if (history) return printHistory(configs, defaults === 'hide' ? { defaults } : {});
   const usual: PrintOptions['defaults'] = paint === plain ? 'show' : 'dim';
-  return print(configs, { defaults: defaults ?? usual, tags: true });
+  // Its values have no styles: their escapes are written out.
+  return ownStyles(print(configs, { defaults: defaults ?? usual, tags: true }));
 }
 
 function text(configured: ConfiguredExperiment, file: string, shown: Shown, paint: Paint): string {

@@ -1,5 +1,6 @@
 /** @file Colours and a progress line, on terminals only. */
-import { styleText } from 'node:util';
+import type { styleText } from 'node:util';
+import { printable, styled } from '../system/index.js';
 
 /** Colours a text, or returns it unchanged without a terminal. */
 export type Paint = (style: Parameters<typeof styleText>[0], text: string) => string;
@@ -7,10 +8,10 @@ export type Paint = (style: Parameters<typeof styleText>[0], text: string) => st
 /** No colours. */
 export const plain: Paint = (_, text) => text;
 
-/** Colours for a terminal, unless NO_COLOR is set. */
+/** Colours for a terminal, unless NO_COLOR is set. Their text is for `writeText`. */
 export function paintFor(stream: NodeJS.WriteStream): Paint {
   const allowed = stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
-  return allowed ? (style, text) => styleText(style, text, { validateStream: false }) : plain;
+  return allowed ? styled : plain;
 }
 
 /** A progress line on stderr, cleared when the command ends. Silent without a terminal. */
@@ -32,6 +33,7 @@ export class Progress {
 
   private write(text: string): void {
     const { stderr } = process;
-    if (stderr.isTTY === true) stderr.write(`\r${text.slice(0, (stderr.columns || 80) - 1)}\x1b[K`);
+    if (stderr.isTTY === true)
+      stderr.write(`\r${printable(text).slice(0, (stderr.columns || 80) - 1)}\x1b[K`);
   }
 }

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { modes } from '../../src/cli/modes.js';
+import { writeText } from '../../src/system/index.js';
 import { commandHelp } from '../../src/tools/command.js';
 import { commands } from '../../src/tools/commands.js';
 import { paintFor, plain } from '../../src/tools/terminalOutput.js';
@@ -132,7 +133,13 @@ describe('colours', () => {
 
   it('are for terminals', () => {
     expect(paintFor(stream(false))).toBe(plain);
-    expect(paintFor(stream(true))('bold', 'x')).toBe('\u001b[1mx\u001b[22m');
+    let written = '';
+    writeText(paintFor(stream(true))('bold', 'x\u001b[2J'), {
+      write: (text) => {
+        written += text;
+      },
+    });
+    expect(written).toBe('\u001b[1mx\\u001b[2J\u001b[22m');
   });
 
   it.each([

@@ -8,7 +8,7 @@ import { carriedBy, carriedField, carrierOf, hasCarried } from '../nodes/carrier
 import { deeper, getOrMake, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import type { AbstractClass } from '../types.js';
-import { escaped, type Segment } from '../walking/paths.js';
+import { controls, escaped, type Segment } from '../walking/paths.js';
 import { walk } from '../walking/walk.js';
 
 /** A path as it is shown. */
@@ -33,12 +33,9 @@ export function leafText(item: Item): string {
   return item.state === 'unset' ? '<not set>' : oneLine(showLong(item.value));
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a line must not hold.
-const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
-
-/** The text with line breaks and other control characters written as escapes. */
+/** The text with line breaks, other control characters and direction marks written as escapes. */
 export function oneLine(text: string): string {
-  return text.replace(unprintable, escaped);
+  return text.replace(controls, escaped);
 }
 
 /** Whether a value was written, fills in as a default, or is missing. */

@@ -38,8 +38,8 @@ const escapes: Readonly<Record<string, string>> = {
   '\\': '\\\\',
   "'": "\\'",
 };
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a line must not hold.
-const toEscape = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\\']/g;
+/** Characters that control a terminal, break a line or set the direction of text. */
+export const controls = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u206a-\u206f]/gu;
 const unescapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
 
 /** The text of one step, as it stands at the beginning of a path or behind another. */
@@ -47,7 +47,7 @@ export function formatSegment(segment: Segment, first: boolean): string {
   if (typeof segment === 'number') return `[${segment}]`;
   if (typeof segment === 'string' && identifier.test(segment)) return first ? segment : `.${segment}`;
   const key = typeof segment === 'string' ? segment : segment.key;
-  return `['${key.replaceAll(toEscape, escaped)}']`;
+  return `['${key.replaceAll(/[\\']/g, escaped).replaceAll(controls, escaped)}']`;
 }
 
 /** An escape for a character that a line must not hold. */

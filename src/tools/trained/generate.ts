@@ -3,6 +3,7 @@
 import type { FlagTable } from '../../cli/flagTable.js';
 import { nonEmpty } from '../../cli/flagTable.js';
 import { coerce } from '../../hparams/index.js';
+import { writeResult } from '../../system/index.js';
 import { type GenerateOptions, generationFields } from '../../trained/generation.js';
 import type { TrainedRun } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
@@ -37,10 +38,10 @@ async function continueAll(
 ): Promise<Continued[]> {
   const all: Continued[] = [];
   for await (const prompt of prompts) {
-    if (format === 'text' && all.length > 0) process.stdout.write('\n');
+    if (format === 'text' && all.length > 0) writeResult('\n');
     all.push(
       await continued(run, prompt, options, (piece) => {
-        if (format === 'text') process.stdout.write(piece);
+        if (format === 'text') writeResult(piece);
       }),
     );
   }

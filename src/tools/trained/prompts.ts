@@ -1,6 +1,7 @@
 /** @file Prompts of a command, from a pipe or typed on a terminal, and their continuations as they are drawn. */
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import { writeText } from '../../system/index.js';
 import type { Completion, GenerateOptions, TrainedRun } from '../../trained/index.js';
 
 /** A prompt and its continuation. */
@@ -52,9 +53,9 @@ export async function converse(
     if (isLeft) break;
     try {
       current = line === '' ? undefined : run.stream(line, options);
-      for await (const piece of current ?? []) output.write(piece);
+      for await (const piece of current ?? []) writeText(piece, output);
     } catch (error) {
-      output.write((error as Error).message);
+      writeText((error as Error).message, output);
     }
     output.write('\n');
     if (!isLeft) lines.prompt();

@@ -1,7 +1,7 @@
 /** @file `luthier serve`: a trained model behind HTTP. */
 import { nonEmpty, positive } from '../../cli/flagTable.js';
 import { UsageError } from '../../registry/usageError.js';
-import { exitCodeOfSignal, InterruptedError, StopSignal } from '../../system/index.js';
+import { exitCodeOfSignal, InterruptedError, StopSignal, writeText } from '../../system/index.js';
 import type { TrainedRun } from '../../trained/index.js';
 import { isLoopback, type ServerOptions, serve } from '../../trained/server/server.js';
 import type { Arguments, Command, Report } from '../command.js';
@@ -66,7 +66,7 @@ async function served(args: Arguments): Promise<Report> {
   });
   if (!isLoopback(host))
     args.warn(`--host=${host}: other machines can use the server; it asks nobody who they are.`);
-  process.stdout.write(`Serving ${run.name}, step ${run.step}, at ${server.url}\n`);
+  writeText(`Serving ${run.name}, step ${run.step}, at ${server.url}\n`);
   const signal = await asked;
   await server.close(GRACE_MS);
   await run.dispose();
