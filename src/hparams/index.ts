@@ -124,6 +124,7 @@ export {
 export { narrow } from './narrow.js';
 export { type ContainerHandler, registerContainer } from './nodes/containerTypes.js';
 export { suspendTracking, withOrigin } from './nodes/record.js';
+export { oneLine } from './printing/items.js';
 export {
   asDictFlattened,
   describeDifferences,

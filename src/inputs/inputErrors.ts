@@ -1,8 +1,17 @@
 /** @file Errors of inputs: InputError for invalid inputs, with its place; EndOfData at the end of their data. */
 
-/** An input can't be created or continued; the message names input, problem and valid values. */
+import { oneLine } from '../hparams/index.js';
+
+/**
+ * An input can't be created or continued; the message names input, problem and valid values, in one line: names and texts of
+ * files stand in it that can hold anything.
+ */
 export class InputError extends Error {
   override readonly name = 'InputError';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(oneLine(message), options);
+  }
 }
 
 /** A file is gone, has changed or can't be read: no example is to blame. */

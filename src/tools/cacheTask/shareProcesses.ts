@@ -44,7 +44,7 @@ async function answerOf(child: Child<CacheQuestion, CacheAnswer>): Promise<Cache
     const output = error.output.trim();
     throw new InputError(
       `A caching process failed. ${error.message} Run the command again: shards that are whole are kept.` +
-        (output === '' ? '' : `\n${output}`),
+        (output === '' ? '' : ` It said: ${output}`),
       { cause: error },
     );
   }

@@ -1,0 +1,6 @@
+/** @file The kinds of files whose mutants are read, by the names that processes are told. */
+import { csv } from './csv.js';
+import type { MutantKind } from './mutantKind.js';
+import { tfRecord } from './tfRecord.js';
+
+export const kinds: readonly MutantKind[] = [csv, tfRecord];
