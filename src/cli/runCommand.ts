@@ -8,6 +8,7 @@ const exitCodes: Readonly<Record<string, number>> = {
   ConfigError: 2,
   DeviceError: 1,
   InterruptedBuild: 1,
+  NativeEngineError: 1,
   JobError: 1,
   JobInUseError: 2,
   RequestError: 2,

@@ -80,6 +80,11 @@ export class CompilerError extends Error {
   override readonly name: string = 'CompilerError';
 }
 
+/** The native engine was asked for, and the machine's compiler, its cache or an operation without a rule prevents it: told without a stack. */
+export class NativeEngineError extends CompilerError {
+  override readonly name: string = 'NativeEngineError';
+}
+
 /** A requested device is missing: the machine needs fixing, not the program. */
 export class DeviceError extends Error {
   override readonly name = 'DeviceError';

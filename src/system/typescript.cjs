@@ -5,7 +5,7 @@
  */
 'use strict';
 
-const { lstatSync, mkdirSync } = require('node:fs');
+const fs = require('node:fs');
 const { homedir } = require('node:os');
 const { dirname, isAbsolute, join } = require('node:path');
 
@@ -23,7 +23,7 @@ const read = ['TMPDIR', 'TSX_DISABLE_CACHE'];
  * @returns {boolean}
  */
 function isOwn(path, user) {
-  const { uid, mode } = lstatSync(path);
+  const { uid, mode } = fs.lstatSync(path);
   if (uid !== user && uid !== 0) return false;
   // In a sticky folder others can add, and can't exchange what is ours.
   if ((mode & OTHERS_MAY_WRITE) !== 0 && (mode & STICKY) === 0) return false;
@@ -43,12 +43,24 @@ function ownFolder(env) {
   const user = process.geteuid?.();
   if (user === undefined) return undefined;
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const { uid, mode } = lstatSync(folder);
+    fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const { uid, mode } = fs.lstatSync(folder);
     return uid === user && (mode & 0o077) === 0 && isOwn(folder, user) ? folder : undefined;
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Has what tsx makes in its folder be for this user alone: it makes its own when it first keeps something, together with all
+ * above it that has been removed by then.
+ *
+ * @param {string} folder
+ */
+function makeForOwner(folder) {
+  const { mkdirSync } = fs;
+  /** @type {any} */ (fs).mkdirSync = (/** @type {fs.PathLike} */ path, /** @type {any} */ options) =>
+    mkdirSync(path, `${path}`.startsWith(join(folder, '/')) ? { recursive: true, mode: 0o700 } : options);
 }
 
 /**
@@ -62,7 +74,10 @@ function keepTranslationsApart() {
   const before = read.map((name) => process.env[name]);
   const folder = ownFolder(process.env);
   if (folder === undefined) process.env.TSX_DISABLE_CACHE = '1';
-  else process.env.TMPDIR = folder;
+  else {
+    process.env.TMPDIR = folder;
+    makeForOwner(folder);
+  }
   return () => {
     read.forEach((name, i) => {
       if (before[i] === undefined) delete process.env[name];

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { describeError } from '../../src/cli/runCommand.js';
 import { diskFullError } from '../../src/compiler/native/toolchain/interrupted.js';
+import { NativeEngineError } from '../../src/compiler/tensors.js';
 import { ConfigError } from '../../src/hparams/index.js';
 import { ExperimentLoadError, UsageError } from '../../src/registry/index.js';
 
@@ -11,6 +12,8 @@ describe('describeError', () => {
     expect(describeError(new ConfigError('too small', { path: 'a.b' }))).toMatchObject({ code: 2 });
     const full = diskFullError('train_step', '/cache');
     expect(describeError(full)).toEqual({ text: full.message, code: 1 });
+    const failed = new NativeEngineError('no compiler');
+    expect(describeError(failed)).toEqual({ text: 'no compiler', code: 1 });
   });
 
   it('keeps the stack of other errors, and of their causes', () => {

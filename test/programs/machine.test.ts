@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cpuName, nativeTools } from '../../src/compiler/index.js';
 import { type Machine, machineChanges, machineOf, recordedMachine } from '../../src/programs/machine.js';
-import { runCommand, temporaryDirectory } from '../command.js';
+import { runCommand, startCommand, temporaryDirectory } from '../command.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { folderOf, gccThat } from '../compiler/native/toolchain/fakes.js';
 
 const machine: Machine = {
   engine: 'native',
@@ -111,6 +112,29 @@ describe('runs', () => {
     expect(chosen(again)).toEqual(explained);
     expect(record(directory).engine).toBe('onnx');
   });
+
+  test.each([
+    [
+      'fails',
+      gccThat('echo "x.c:1: error: \\033[31mno" >&2; exit 1'),
+      'could not compile its C code (exit code 1): x.c:1: error: \\u001b[31mno',
+    ],
+    ['is killed', gccThat('kill -9 $$'), 'was kept from compiling its C code (ended by SIGKILL)'],
+  ])(
+    'a compiler that %s ends a run on engine native with one message and no stack',
+    async (_, script, said) => {
+      const CC = join(folderOf({ gcc: script }), 'gcc');
+      const flags = [`--exp=tiny.Tiny`, `--job_log_dir=${temporaryDirectory()}`, '--engine=native'];
+      const env = { CC, XDG_CACHE_HOME: temporaryDirectory() };
+      const { code, stderr } = await startCommand(flags, undefined, undefined, env).finished;
+      expect(stderr).toContain(said);
+      expect(stderr).not.toContain('\n    at ');
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringMatching(/^train_step: .* Use --engine=onnx\.\n$/s),
+      });
+    },
+  );
 
   test.skipIf(!hasCompiler)('under another engine', async () => {
     const directory = temporaryDirectory();

@@ -1,6 +1,14 @@
 /** @file TypeScript's translations: those that another user may have planted do not run, in any process or thread of ours. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
@@ -62,6 +70,15 @@ test('what others planted in the temporary folder does not run', () => {
   const ours = run('--import', pathToFileURL(path('typescript.js')).href);
   expect(ours).toMatchObject({ stderr: '', stdout: `mine: main\nmine: thread\n${shared} cached\n` });
   expect(readdirSync(join(cache, 'luthier/typescript', `tsx-${user}`)).length).toBeGreaterThanOrEqual(2);
+});
+
+test('a folder that is removed before tsx keeps something in it comes back for its owner alone', () => {
+  const { cache, run } = setUp();
+  const cleared = `data:text/javascript,import { rmSync } from 'node:fs'; rmSync('${cache}/luthier', { recursive: true });`;
+  const { stderr } = run('--import', pathToFileURL(path('typescript.js')).href, '--import', cleared);
+  expect(stderr).toBe('');
+  for (const folder of ['luthier', 'luthier/typescript', `luthier/typescript/tsx-${user}`])
+    expect([folder, statSync(join(cache, folder)).mode & 0o777]).toEqual([folder, 0o700]);
 });
 
 test('a cache that others can write to is not used', () => {

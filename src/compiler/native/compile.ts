@@ -5,7 +5,7 @@ import { productPrecision } from '../cost.js';
 import { type Graph, joinGraphs } from '../ir.js';
 import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
-import { CompilerError } from '../tensors.js';
+import { NativeEngineError } from '../tensors.js';
 import { writeDump } from './dump/writeDump.js';
 import { PROGRAM_SECTIONS } from './emit/emitProgram.js';
 import { type KeptInputs, lowerToC } from './lowerToC.js';
@@ -45,7 +45,7 @@ function planAnew(graphs: readonly Graph[], { name = 'program', profiler, ...kep
  * Compiles a traced graph with the machine's C compiler, where the machine and the graph allow it. A plan that an
  * earlier process stored is reused, unless LUTHIER_DUMP asks for a dump.
  *
- * @throws CompilerError where the C compiler fails, or memory is short.
+ * @throws NativeEngineError where the C compiler fails, or memory is short.
  */
 export async function tryNative(graph: Graph, options: NativeOptions = {}): Promise<Attempt> {
   // Probes the toolchain while the second graph is traced.
@@ -81,10 +81,10 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
 /**
  * Compiles a traced graph to machine code.
  *
- * @throws CompilerError for an operation without a rule, and where there is no C compiler.
+ * @throws NativeEngineError for an operation without a rule, and where there is no C compiler.
  */
 export async function compileNative(graph: Graph, options: NativeOptions = {}): Promise<Backend> {
   const attempt = await tryNative(graph, options);
   if ('backend' in attempt) return attempt.backend;
-  throw new CompilerError(`${options.name ?? 'program'}: ${attempt.reason} Use --engine=onnx.`);
+  throw new NativeEngineError(`${options.name ?? 'program'}: ${attempt.reason} Use --engine=onnx.`);
 }

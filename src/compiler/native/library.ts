@@ -1,6 +1,6 @@
 /** @file Functions of compiled libraries, called through koffi, and addresses of typed arrays. */
 import { loadKoffi as loadAnyKoffi } from '../../system/index.js';
-import { type BoundArray, CompilerError } from '../tensors.js';
+import { type BoundArray, NativeEngineError } from '../tensors.js';
 
 type Koffi = typeof import('koffi');
 
@@ -29,7 +29,7 @@ let loading: Promise<Koffi> | undefined;
 /** Loads koffi at first use: other engines don't need it. */
 function loadKoffi(): Promise<Koffi> {
   loading ??= loadAnyKoffi().catch((error: Error) => {
-    throw new CompilerError(
+    throw new NativeEngineError(
       `koffi, which calls compiled programs, could not be loaded on ${process.platform} ${process.arch}: ` +
         `${error.message}. Reinstall with npm ci.`,
       { cause: error },
@@ -57,7 +57,7 @@ export async function open(path: string, ...definitions: string[]): Promise<Call
     const library = koffi.load(path, { lazy: true });
     return definitions.map((definition) => library.func(definition));
   } catch (error) {
-    throw new CompilerError(`${path} could not be loaded: ${(error as Error).message}`, { cause: error });
+    throw new NativeEngineError(`${path} could not be loaded: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -83,7 +83,7 @@ async function spansOf(path: string): Promise<(program: Address) => Promise<Floa
  * Loads the functions of a program's library.
  *
  * @param isProfiled whether it was compiled with LUTHIER_PROFILE.
- * @throws CompilerError where the file is missing or no such library.
+ * @throws NativeEngineError where the file is missing or no such library.
  */
 export async function loadProgram(path: string, isProfiled = false): Promise<ProgramFunctions> {
   const [create, run, destroy] = await open(

@@ -9,6 +9,7 @@ import {
   CompilerError,
   formatSpec,
   type HostArray,
+  NativeEngineError,
   sizeOf,
   type TensorSpec,
 } from '../tensors.js';
@@ -55,7 +56,7 @@ const failures: Readonly<Record<number, string>> = {
  * @param find finds or makes the library, which exports lt_program_create, lt_program_run and lt_program_destroy; see
  *   luthier.h. It is called again where another process drops the library before it is loaded.
  * @param constants arrays that the program reads; they stay alive as long as the program.
- * @throws CompilerError where the library can't be loaded, or memory or threads are short; errors of `find`.
+ * @throws NativeEngineError where the library can't be loaded, or memory or threads are short; errors of `find`.
  */
 export async function openProgram(
   { runtime }: Toolchain,
@@ -66,13 +67,15 @@ export async function openProgram(
   const threads = options.threads === 0 ? availableParallelism() : options.threads;
   const granted = await reserveThreads(runtime.library, threads);
   if (granted < threads)
-    throw new CompilerError(`${options.name}: expected ${threads} threads, got ${granted} from the system.`);
+    throw new NativeEngineError(
+      `${options.name}: expected ${threads} threads, got ${granted} from the system.`,
+    );
   const functions = await load(find, options.profile !== undefined);
   const tables = await addressing();
   const table = tables.addresses(constants);
   const handle = await functions.create(threads, table.address);
   if (handle === null)
-    throw new CompilerError(`${options.name}: ${failures[1]} for its intermediate values.`);
+    throw new NativeEngineError(`${options.name}: ${failures[1]} for its intermediate values.`);
   const preferLargePages = await largePages(runtime.library);
   return new Program(functions, handle, { ...tables, preferLargePages }, options, [table, constants]);
 }

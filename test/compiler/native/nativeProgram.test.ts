@@ -5,7 +5,7 @@ import type { Backend } from '../../../src/compiler/backend.js';
 import type { OpenOptions } from '../../../src/compiler/native/nativeProgram.js';
 import { installHint } from '../../../src/compiler/native/toolchain/compiler.js';
 import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';
-import { CompilerError, type HostArray } from '../../../src/compiler/tensors.js';
+import { CompilerError, type HostArray, NativeEngineError } from '../../../src/compiler/tensors.js';
 import { startCommand, temporaryDirectory } from '../../command.js';
 import { hasCompiler } from './compilerSupport.js';
 import { openSource, programOf, scaling, waiting } from './programs.js';
@@ -149,7 +149,7 @@ describe.skipIf(!hasCompiler)('what goes wrong', () => {
 
   it('where there is no memory to begin with', async () => {
     await expect(open(programOf('', 'return NULL;'))).rejects.toThrow(
-      new CompilerError('test: there is not enough memory for its intermediate values.'),
+      new NativeEngineError('test: there is not enough memory for its intermediate values.'),
     );
   });
 
@@ -209,7 +209,7 @@ describe.skipIf(!hasCompiler)('what goes wrong', () => {
 
   it('with more threads than there can be', async () => {
     await expect(open(scaling(4), [ten], { threads: 1000 })).rejects.toThrow(
-      new CompilerError('test: expected 1000 threads, got 256 from the system.'),
+      new NativeEngineError('test: expected 1000 threads, got 256 from the system.'),
     );
   });
 });

@@ -1,17 +1,19 @@
 /** @file Cache folder, writable by its owner only. */
 import {
   accessSync,
+  chmodSync,
   constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   realpathSync,
   rmSync,
   statSync,
 } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
-import { CompilerError } from '../../tensors.js';
+import { NativeEngineError } from '../../tensors.js';
 
 /** A folder that is safe to use as the cache. */
 export interface CacheFolder {
@@ -35,24 +37,31 @@ export function cacheLimit(env: NodeJS.ProcessEnv): number {
   const text = env.LUTHIER_CACHE_MB;
   const megabytes = text === undefined || text.trim() === '' ? defaultMegabytes : Number(text);
   if (!(megabytes >= 0))
-    throw new CompilerError(`LUTHIER_CACHE_MB: expected a number of megabytes, got '${text}'.`);
+    throw new NativeEngineError(`LUTHIER_CACHE_MB: expected a number of megabytes, got '${text}'.`);
   return megabytes * 1e6;
 }
 
 const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(4, '0');
+
+/** Closes an empty folder into which nobody else can have put anything. */
+function mended(path: string, mode: number): boolean {
+  if ((mode & 0o022) !== 0 || readdirSync(path).length > 0) return false;
+  chmodSync(path, 0o700);
+  return true;
+}
 
 /** Rejects a folder in which another user could replace files, since they are loaded as code. */
 function checkItself(path: string): void {
   const { uid, mode } = statSync(path);
   const own = process.getuid?.();
   if (own !== undefined && uid !== own) {
-    throw new CompilerError(
+    throw new NativeEngineError(
       `The cache ${path} belongs to user ${uid}, not to ${userInfo().username} (${own}): ` +
         'remove it, or set XDG_CACHE_HOME to a folder of your own.',
     );
   }
-  if (own !== undefined && (mode & 0o077) !== 0) {
-    throw new CompilerError(
+  if (own !== undefined && (mode & 0o077) !== 0 && !mended(path, mode)) {
+    throw new NativeEngineError(
       `The cache ${path} is open to other users (mode ${octal(mode)}), who could put code of theirs into it: ` +
         `look at what is in it, then chmod 700 ${path}.`,
     );
@@ -87,14 +96,14 @@ const mending = 'Set XDG_CACHE_HOME to a folder of your own.';
  * Rejects a folder that another user could write to or replace. A missing one is fine.
  *
  * @returns the path with symbolic links resolved, which could be changed later.
- * @throws CompilerError that says how to fix it.
+ * @throws NativeEngineError that says how to fix it.
  */
 export function checkFolder(path: string): string {
   if (!existsSync(path)) return path;
   checkItself(path);
   const real = realpathSync(path);
   const why = openAbove(real);
-  if (why !== undefined) throw new CompilerError(`The cache ${path} is not safe: ${why}. ${mending}`);
+  if (why !== undefined) throw new NativeEngineError(`The cache ${path} is not safe: ${why}. ${mending}`);
   return real;
 }
 
@@ -114,7 +123,7 @@ function temporaryFolder(): string {
   process.once('exit', () => rmSync(path, { recursive: true, force: true }));
   const why = openAbove(path);
   if (why === undefined) return path;
-  throw new CompilerError(
+  throw new NativeEngineError(
     `The temporary folder ${path} is not safe: ${why}. Set TMPDIR to a folder of your own.`,
   );
 }
@@ -123,7 +132,7 @@ function temporaryFolder(): string {
  * Opens the folder that the environment names, creating it if needed; falls back to a temporary one if that can't be
  * written or is in an unsafe place.
  *
- * @throws CompilerError where the folder itself is unsafe, or LUTHIER_CACHE_MB is not a number.
+ * @throws NativeEngineError where the folder itself is unsafe, or LUTHIER_CACHE_MB is not a number.
  */
 export function openFolder(env: NodeJS.ProcessEnv): CacheFolder {
   const path = cachePath(env);
@@ -141,7 +150,7 @@ export function openFolder(env: NodeJS.ProcessEnv): CacheFolder {
     const why = openAbove(real);
     return why === undefined ? { path: real, limit } : instead(`is not used, for ${why}`);
   } catch (error) {
-    if (error instanceof CompilerError) throw error;
+    if (error instanceof NativeEngineError) throw error;
     return instead(`can't be written (${(error as Error).message})`);
   }
 }

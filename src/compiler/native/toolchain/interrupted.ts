@@ -1,9 +1,9 @@
 /** @file Builds that failed through the fault of neither source nor compiler: a retry may succeed. */
-import { CompilerError } from '../../tensors.js';
+import { NativeEngineError } from '../../tensors.js';
 import type { Ended } from './process.js';
 
 /** A build failure that says nothing about the source. */
-export class InterruptedBuild extends CompilerError {
+export class InterruptedBuild extends NativeEngineError {
   override readonly name = 'InterruptedBuild';
 }
 
@@ -23,7 +23,7 @@ export const isDiskFull = (said: string): boolean =>
   /\b(ENOSPC|EDQUOT)\b|No space left on device|Disk quota exceeded/i.test(said);
 
 /** @param name what was being compiled. @param cache the folder without space. */
-export const diskFullError = (name: string, cache: string): CompilerError =>
+export const diskFullError = (name: string, cache: string): InterruptedBuild =>
   new InterruptedBuild(
     `${name}: the disk that the cache ${cache} is on is full. Make room there, \`npx luthier cache clear\` removes ` +
       'what no process uses; or set XDG_CACHE_HOME to a folder on another disk.',

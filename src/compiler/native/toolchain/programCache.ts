@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readRegularFile } from '../../../files/index.js';
-import { CompilerError } from '../../tensors.js';
+import { NativeEngineError } from '../../tensors.js';
 import { dropOld, FAILED, folderBytes, MANIFEST } from './cacheEntries.js';
 import { type CacheFolder, openFolder } from './cacheFolder.js';
 import { diskFullError, InterruptedBuild, isDiskFull } from './interrupted.js';
@@ -62,7 +62,7 @@ export class Cache {
   /**
    * Opens the cache that the environment names.
    *
-   * @throws CompilerError where the folder belongs to another user or is open to others.
+   * @throws NativeEngineError where the folder belongs to another user or is open to others.
    */
   static open(env: NodeJS.ProcessEnv): Cache {
     return new Cache(openFolder(env));
@@ -185,7 +185,7 @@ export class Cache {
   private digest(folder: string, wanted: Wanted): string {
     const library = join(folder, this.libraryName(wanted));
     if (existsSync(library)) return sha256(readRegularFile(library));
-    throw new CompilerError(
+    throw new NativeEngineError(
       `${wanted.name}: ${wanted.compiler} ended without an error and without a result.`,
     );
   }
@@ -225,7 +225,7 @@ export class Cache {
       // The existing entry is damaged.
       this.remove(folder);
     }
-    throw new CompilerError(`${folder} can't be written: something else keeps changing it.`);
+    throw new NativeEngineError(`${folder} can't be written: something else keeps changing it.`);
   }
 
   /** Removes a folder, atomically for observers, then its contents. */

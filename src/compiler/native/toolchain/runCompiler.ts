@@ -1,7 +1,7 @@
 /** @file One run of the compiler in its own folder, with its messages in a log. */
 import { appendFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CompilerError } from '../../tensors.js';
+import { NativeEngineError } from '../../tensors.js';
 import type { CCompiler } from './compiler.js';
 import { diskFullError, InterruptedBuild, isDiskFull, isRefusal } from './interrupted.js';
 import { endText, runProcess } from './process.js';
@@ -35,7 +35,7 @@ function firstLines(output: string): string {
  * Runs the compiler.
  *
  * @returns whether it succeeded; an optional build may be rejected.
- * @throws CompilerError with the first lines of the compiler's message and the path of the log.
+ * @throws NativeEngineError with the first lines of the compiler's message and the path of the log.
  */
 export async function compile(
   build: Build,
@@ -62,5 +62,5 @@ export async function compile(
   const rest = said === '' ? '.' : `:\n${said}`;
   const where = `Its full output is in ${join(build.log, LOG)}.`;
   const text = `${name}: ${compiler.command} ${failed} (${endText(ended)})${rest}\n${where}`;
-  throw refused ? new CompilerError(text) : new InterruptedBuild(text);
+  throw refused ? new NativeEngineError(text) : new InterruptedBuild(text);
 }

@@ -21,7 +21,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { listEntries } from '../../../../src/compiler/native/toolchain/cacheEntries.js';
 import { cachePath, checkFolder } from '../../../../src/compiler/native/toolchain/cacheFolder.js';
 import { Cache, type Wanted } from '../../../../src/compiler/native/toolchain/programCache.js';
-import { CompilerError } from '../../../../src/compiler/tensors.js';
+import { NativeEngineError } from '../../../../src/compiler/tensors.js';
 import { startCommand, temporaryDirectory } from '../../../command.js';
 
 /** An environment with a cache of its own. */
@@ -152,7 +152,7 @@ describe('an entry', () => {
     const cache = Cache.open(newEnv());
     const failing = cache.entry(wanted('a'), async (made) => {
       writeFileSync(join(made, 'compiler.log'), 'no');
-      throw new CompilerError('it failed');
+      throw new NativeEngineError('it failed');
     });
     await expect(failing).rejects.toThrow('it failed');
     expect(readFileSync(join(cache.failed(wanted('a')), 'compiler.log'), 'utf8')).toBe('no');
@@ -165,7 +165,7 @@ describe('an entry', () => {
   it('a build without error and without result is reported', async () => {
     const making = Cache.open(newEnv()).entry(wanted('a'), async () => {});
     await expect(making).rejects.toThrow(
-      new CompilerError('a: cc 1 ended without an error and without a result.'),
+      new NativeEngineError('a: cc 1 ended without an error and without a result.'),
     );
   });
 });
@@ -252,7 +252,7 @@ describe('the size', () => {
 
   it('is a number', () => {
     expect(() => Cache.open(newEnv({ LUTHIER_CACHE_MB: 'much' }))).toThrow(
-      new CompilerError("LUTHIER_CACHE_MB: expected a number of megabytes, got 'much'."),
+      new NativeEngineError("LUTHIER_CACHE_MB: expected a number of megabytes, got 'much'."),
     );
   });
 });
@@ -276,11 +276,22 @@ describe('the folder', () => {
     mkdirSync(cachePath(env));
     chmodSync(cachePath(env), 0o775);
     expect(() => Cache.open(env)).toThrow(
-      new CompilerError(
+      new NativeEngineError(
         `The cache ${cachePath(env)} is open to other users (mode 0775), who could put code of theirs into it: ` +
           `look at what is in it, then chmod 700 ${cachePath(env)}.`,
       ),
     );
+  });
+
+  it('is mended where it is empty, and others could only read it', () => {
+    const env = newEnv();
+    mkdirSync(cachePath(env));
+    chmodSync(cachePath(env), 0o755);
+    expect(Cache.open(env)).toMatchObject({ path: cachePath(env), notice: undefined });
+    expect(statSync(cachePath(env)).mode & 0o777).toBe(0o700);
+    mkdirSync(join(cachePath(env), 'reviews'));
+    chmodSync(cachePath(env), 0o755);
+    expect(() => Cache.open(env)).toThrow(' is open to other users (mode 0755), ');
   });
 
   it.skipIf(process.getuid?.() !== 0)('is refused where it belongs to someone else', () => {
@@ -288,7 +299,7 @@ describe('the folder', () => {
     mkdirSync(cachePath(env), { mode: 0o700 });
     chownSync(cachePath(env), 1234, 1234);
     expect(() => Cache.open(env)).toThrow(
-      new CompilerError(
+      new NativeEngineError(
         `The cache ${cachePath(env)} belongs to user 1234, not to ${userInfo().username} (0): ` +
           'remove it, or set XDG_CACHE_HOME to a folder of your own.',
       ),
@@ -345,7 +356,7 @@ describe('the folder', () => {
     symlinkSync(open, env.XDG_CACHE_HOME);
     expect(Cache.open(env).notice).toContain(` for ${open} is open to other users (mode 0777), `);
     expect(() => checkFolder(cachePath(env))).toThrow(
-      new CompilerError(
+      new NativeEngineError(
         `The cache ${cachePath(env)} is not safe: ${open} is open to other users (mode 0777), who could exchange it. ` +
           'Set XDG_CACHE_HOME to a folder of your own.',
       ),
