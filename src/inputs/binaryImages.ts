@@ -1,7 +1,7 @@
 /** @file Images in few large files: IDX arrays, as of MNIST, and the binary files of CIFAR. */
-import { gunzipSync } from 'node:zlib';
+import { constants, gunzipSync, type ZlibOptions } from 'node:zlib';
 import { z } from 'zod';
-import { readFiles, resolveFiles, type SourceFile } from './corpusFiles.js';
+import { LONGEST, readFiles, resolveFiles, type SourceFile } from './corpusFiles.js';
 import { BaseImageSource, digestOf, type ImageSet, type LabelledImage } from './imageSources.js';
 import { InputError } from './inputErrors.js';
 import type { RawImage } from './rawImage.js';
@@ -9,17 +9,33 @@ import type { RawImage } from './rawImage.js';
 const files = (what: string) =>
   z.array(z.string()).min(1).describe(`${what}: paths, globs and 'pkg:<package>/<glob>' specs; .gz too.`);
 
-/** Files of one kind with all their bytes, unpacked where they are compressed. @throws InputError */
-function unpacked(specs: readonly string[]): SourceFile[] {
+/** Bytes by which a file's size is known. */
+const HEAD = 16;
+
+/**
+ * Files of one kind with all their bytes, unpacked where they are compressed.
+ *
+ * @param sizeOf most bytes of a file, by its first ones @throws InputError
+ */
+function unpacked(specs: readonly string[], sizeOf: (head: SourceFile) => number): SourceFile[] {
   return readFiles(resolveFiles(specs)).map((file) => {
-    const isPacked = file.bytes[0] === 0x1f && file.bytes[1] === 0x8b;
-    try {
-      return isPacked ? { ...file, bytes: new Uint8Array(gunzipSync(file.bytes)) } : file;
-    } catch (error) {
-      throw new InputError(`${file.path} is a damaged gzip file: ${(error as Error).message}`, {
-        cause: error,
-      });
-    }
+    const { path, bytes } = file;
+    const isPacked = bytes[0] === 0x1f && bytes[1] === 0x8b;
+    if (!isPacked) return file;
+    const unpack = (part: Uint8Array, options: ZlibOptions): Uint8Array => {
+      try {
+        return new Uint8Array(gunzipSync(part, options));
+      } catch (error) {
+        const isTooLong = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+        const problem = isTooLong
+          ? `it has more than ${options.maxOutputLength} bytes`
+          : (error as Error).message;
+        throw new InputError(`${path} is a damaged gzip file: ${problem}`, { cause: error });
+      }
+    };
+    const head = unpack(bytes.subarray(0, 1024), { finishFlush: constants.Z_SYNC_FLUSH });
+    const most = head.length < HEAD ? bytes.length + HEAD : sizeOf({ ...file, bytes: head });
+    return { ...file, bytes: unpack(bytes, { maxOutputLength: most }) };
   });
 }
 
@@ -35,7 +51,8 @@ export class IdxImages extends BaseImageSource.with({
   labels: files('Files of labels, in the same order'),
 }) {
   override read(): ImageSet {
-    const [images, labels] = [unpacked(this.hp.images), unpacked(this.hp.labels)];
+    const images = unpacked(this.hp.images, (head) => idxShape(head, 3).end);
+    const labels = unpacked(this.hp.labels, (head) => idxShape(head, 1).end);
     const all = images.map((file) => idxArray(file, 3));
     const ids = labels.map((file) => idxArray(file, 1));
     const [count, labelled] = [all, ids].map((arrays) =>
@@ -63,22 +80,37 @@ export class IdxImages extends BaseImageSource.with({
   }
 }
 
-/** The array of an IDX file: two zeros, the type (8: bytes), the rank, the sizes as big-endian int32, the data. */
-function idxArray({ path, bytes }: SourceFile, rank: number): { shape: number[]; data: Uint8Array } {
+const notIdx = (path: string, rank: number, problem: string): InputError =>
+  new InputError(`${path} is not an IDX file of ${rank} dimensions of bytes: ${problem}.`);
+
+/** Shape of an IDX file, and where its data ends. It begins with two zeros, the type (8: bytes), the rank, the sizes as big-endian int32. */
+function idxShape({ path, bytes }: SourceFile, rank: number): { shape: number[]; end: number } {
   const header = 4 + 4 * rank;
-  const fail = (problem: string): never => {
-    throw new InputError(`${path} is not an IDX file of ${rank} dimensions of bytes: ${problem}.`);
-  };
   const magic = bytes.subarray(0, 4);
   if (magic.join() !== `0,0,8,${rank}`)
-    fail(`expected 0,0,8,${rank} at offset 0, got ${magic.join() || 'the end of the file'}`);
-  if (bytes.length < header) fail(`it ends at offset ${bytes.length}, within its header of ${header} bytes`);
+    throw notIdx(
+      path,
+      rank,
+      `expected 0,0,8,${rank} at offset 0, got ${magic.join() || 'the end of the file'}`,
+    );
+  if (bytes.length < header)
+    throw notIdx(path, rank, `it ends at offset ${bytes.length}, within its header of ${header} bytes`);
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   const shape = Array.from({ length: rank }, (_, i) => view.getUint32(4 + 4 * i));
-  const end = header + shape.reduce((a, b) => a * b, 1);
+  if (shape.slice(1).includes(0)) throw notIdx(path, rank, `shape [${shape.join(', ')}] has no pixels`);
+  return { shape, end: header + shape.reduce((a, b) => a * b, 1) };
+}
+
+function idxArray(file: SourceFile, rank: number): { shape: number[]; data: Uint8Array } {
+  const { path, bytes } = file;
+  const { shape, end } = idxShape(file, rank);
   if (bytes.length !== end)
-    fail(`shape [${shape.join(', ')}] ends at offset ${end}, and the file at ${bytes.length}`);
-  return { shape, data: bytes.subarray(header) };
+    throw notIdx(
+      path,
+      rank,
+      `shape [${shape.join(', ')}] ends at offset ${end}, and the file at ${bytes.length}`,
+    );
+  return { shape, data: bytes.subarray(4 + 4 * rank) };
 }
 
 /** Side of CIFAR's images. */
@@ -98,7 +130,7 @@ export class CifarImages extends BaseImageSource.with({
       number,
     ];
     const size = before + 3 * SIDE * SIDE;
-    const read = unpacked(this.hp.files);
+    const read = unpacked(this.hp.files, () => LONGEST);
     const images = read.flatMap(({ path, bytes }) => {
       const count = Math.floor(bytes.length / size);
       if (count * size !== bytes.length)

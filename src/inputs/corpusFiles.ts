@@ -141,7 +141,7 @@ export function resolveFiles(specs: readonly string[]): CorpusFile[] {
 }
 
 /** Most bytes of a file that is read whole. */
-const LONGEST = 2 ** 31 - 1;
+export const LONGEST = 2 ** 31 - 1;
 
 /** A file of a corpus with its contents. */
 export interface SourceFile extends CorpusFile {

@@ -9,20 +9,15 @@ import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { ExampleInput } from './exampleInput.js';
+import { type ImageDecoder, loadImageDecoder } from './imageDecoder.js';
+import { MEGAPIXEL } from './imageErrors.js';
 import { BaseImageSource, fileOf, type LabelledImage, ofFile } from './imageSources.js';
 import { InputError, placed } from './inputErrors.js';
 import type { ExampleOptions } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { KeptItems } from './keptItems.js';
 import { streamKey } from './random.js';
-import {
-  centerCrop,
-  type ImageDecoder,
-  loadImageDecoder,
-  type RawImage,
-  resize,
-  withChannels,
-} from './rawImage.js';
+import { centerCrop, type RawImage, resize, withChannels } from './rawImage.js';
 import { writeRow } from './recordBatches.js';
 import { ExampleDraws } from './seqio/exampleDraws.js';
 import { SkippedExamples } from './skippedExamples.js';
@@ -80,6 +75,11 @@ export class ImageInput extends ExampleInput.with({
     .boolean()
     .default(false)
     .describe('Whether images that are not read by training are augmented and mixed too.'),
+  maxMegapixels: z
+    .number()
+    .positive()
+    .default(64)
+    .describe('Size of the largest file that is decoded, in 1,048,576 pixels; a larger one is an error.'),
   numClasses: z
     .int()
     .min(2)
@@ -137,12 +137,12 @@ export class ImageInput extends ExampleInput.with({
   }
 
   override async getNext(): Promise<Batch> {
-    this.#decode ??= await loadImageDecoder();
+    await this.#loadDecoder();
     return super.getNext();
   }
 
   override async peek(): Promise<Batch> {
-    this.#decode ??= await loadImageDecoder();
+    await this.#loadDecoder();
     return super.peek();
   }
 
@@ -175,8 +175,7 @@ export class ImageInput extends ExampleInput.with({
     _paths: readonly string[],
     { first, readsFiles }: ExampleOptions,
   ): Promise<Batch> {
-    this.#decode ??= await loadImageDecoder();
-    const decode = this.#decode;
+    const decode = await this.#loadDecoder();
     const pixels = (example: unknown) => {
       const [subject, bytes] = fileOf(example, readsFiles);
       return this.#numbersOf(this.#fitted(ofFile(subject, () => decode(bytes))));
@@ -202,6 +201,11 @@ export class ImageInput extends ExampleInput.with({
   protected override identity(): { readonly [name: string]: JsonValue } {
     // States of before say nothing of it, and held out others.
     return { data: this.#find().contents, ...(this.hp.split !== 'all' && { heldOut: 'one of each run' }) };
+  }
+
+  async #loadDecoder(): Promise<ImageDecoder> {
+    this.#decode ??= await loadImageDecoder(this.hp.maxMegapixels * MEGAPIXEL);
+    return this.#decode;
   }
 
   get #augments(): boolean {

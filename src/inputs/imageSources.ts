@@ -5,8 +5,9 @@ import { Configurable } from '../hparams/index.js';
 import { classFolderFields, filesByClass, recordedClasses } from './classFolders.js';
 import { type CorpusFile, readFiles, type SourceFile } from './corpusFiles.js';
 import type { DataFile } from './dataIdentity.js';
+import type { ImageDecoder } from './imageDecoder.js';
 import { InputError } from './inputErrors.js';
-import type { ImageDecoder, RawImage } from './rawImage.js';
+import type { RawImage } from './rawImage.js';
 import type { RecordedState } from './recordedParts.js';
 
 /** An image with the id of its class, not decoded yet. */

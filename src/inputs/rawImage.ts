@@ -1,6 +1,4 @@
-/** @file Images as bytes: decoding PNG and JPEG, and making them the size and colours of a batch. */
-import { InputError } from './inputErrors.js';
-import { storesRgb } from './jpegColours.js';
+/** @file Images as bytes, and making them the size and colours of a batch. */
 
 /** Pixels as bytes, [height, width, channels]; 1 channel is grey, 3 are red, green and blue. */
 export interface RawImage {
@@ -28,7 +26,10 @@ export function withChannels(image: RawImage, channels: 1 | 3): RawImage {
 /** The largest part of the image, in its middle, that has the aspect ratio of height × width. */
 export function centerCrop(image: RawImage, height: number, width: number): RawImage {
   const scale = Math.min(image.height / height, image.width / width);
-  const [rows, columns] = [Math.round(height * scale), Math.round(width * scale)];
+  const [rows, columns] = [height, width].map((size) => Math.max(1, Math.round(size * scale))) as [
+    number,
+    number,
+  ];
   const [top, left] = [(image.height - rows) >> 1, (image.width - columns) >> 1];
   return crop(image, { top, left, height: rows, width: columns });
 }
@@ -97,90 +98,4 @@ function transposed({ height, width, channels, data: from }: RawImage): RawImage
     }
   }
   return { height: width, width: height, channels, data };
-}
-
-/** Reads an image from a file's bytes. @throws InputError with the reason */
-export type ImageDecoder = (bytes: Uint8Array) => RawImage;
-
-const isPng = (bytes: Uint8Array): boolean => bytes[0] === 0x89 && bytes[1] === 0x50;
-const isJpeg = (bytes: Uint8Array): boolean => bytes[0] === 0xff && bytes[1] === 0xd8;
-
-/** First bytes of images of other kinds; dots stand for any. */
-const otherKinds: Readonly<Record<string, RegExp>> = {
-  WebP: /^RIFF.{4}WEBP/s,
-  GIF: /^GIF8[79]a/,
-  BMP: /^BM.{4}\0{4}/s,
-  TIFF: /^(II\*|MM.\*)/s,
-  AVIF: /^.{4}ftypavi[fs]/s,
-  HEIF: /^.{4}ftyp(hei[cx]|mif1|msf1)/s,
-  'JPEG XL': /^(.{4}JXL |ÿ\n)/s,
-  'JPEG 2000': /^.{4}jP {2}/s,
-};
-
-function otherKind(bytes: Uint8Array): string | undefined {
-  const start = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
-  return Object.keys(otherKinds).find((name) => otherKinds[name]!.test(start));
-}
-
-/** Loads the decoder of PNG and JPEG files, which most programs do without. */
-export async function loadImageDecoder(): Promise<ImageDecoder> {
-  const [png, jpeg] = await Promise.all([import('fast-png'), import('jpeg-js')]);
-
-  function decodePng(bytes: Uint8Array): RawImage {
-    const decoded = png.decode(bytes, { checkCrc: true });
-    const { height, width, depth, channels, palette } = decoded;
-    const levels = 2 ** depth - 1;
-    const greys = Array.from({ length: levels + 1 }, (_, i) => Array(3).fill(Math.round((255 * i) / levels)));
-    // Grey of less than a byte is packed as indices of a palette are.
-    const isPacked = palette !== undefined || depth < 8;
-    const rows = isPacked
-      ? png.convertIndexedToRgb({ ...decoded, palette: palette ?? greys })
-      : depth === 16
-        ? decoded.data.map((value) => value >> 8)
-        : decoded.data;
-    const stored = isPacked ? (palette ?? greys)[0]!.length : channels;
-    // An alpha channel, the last one of 2 or 4, is left out.
-    return { height, width, ...withoutAlpha(rows, height * width, stored) };
-  }
-
-  function decodeJpeg(bytes: Uint8Array): RawImage {
-    const { height, width, data } = jpeg.default.decode(bytes, {
-      useTArray: true,
-      formatAsRGBA: false,
-      tolerantDecoding: false,
-      // It knows nothing of components that are red, green and blue already.
-      ...(storesRgb(bytes) && { colorTransform: false }),
-    });
-    return { height, width, channels: 3, data };
-  }
-
-  return (bytes) => {
-    const decode = isPng(bytes) ? decodePng : isJpeg(bytes) ? decodeJpeg : undefined;
-    if (decode === undefined) {
-      const other = otherKind(bytes);
-      throw new InputError(
-        other === undefined
-          ? 'is neither a PNG nor a JPEG image'
-          : `is a ${other} image: expected PNG or JPEG. Convert it.`,
-      );
-    }
-    try {
-      return decode(bytes);
-    } catch (error) {
-      const kind = decode === decodePng ? 'PNG' : 'JPEG';
-      throw new InputError(`is a damaged ${kind} image: ${(error as Error).message}`, { cause: error });
-    }
-  };
-}
-
-function withoutAlpha(
-  from: ArrayLike<number>,
-  pixels: number,
-  stored: number,
-): Pick<RawImage, 'channels' | 'data'> {
-  const channels = stored < 3 ? 1 : 3;
-  const data = new Uint8Array(pixels * channels);
-  for (let i = 0; i < pixels; i++)
-    for (let c = 0; c < channels; c++) data[i * channels + c] = from[i * stored + c]!;
-  return { channels, data };
 }

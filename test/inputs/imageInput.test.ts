@@ -284,8 +284,28 @@ test('damaged and truncated files are told with the file and the offset', async 
   expect(await idxError(gzipSync(image).subarray(0, 15))).toBe(
     "ImageInput 'input': i is a damaged gzip file: unexpected end of file",
   );
+  const bomb = gzipSync(Buffer.concat([image, new Uint8Array(2 ** 22)]));
+  expect(await idxError(bomb)).toBe(
+    "ImageInput 'input': i is a damaged gzip file: it has more than 20 bytes",
+  );
+  expect(await idxError(idx([2 ** 32 - 1, 0, 0], []))).toBe(
+    `${isNot} shape [4294967295, 0, 0] has no pixels.`,
+  );
   const cut = fileOf('cut.bin', new Uint8Array(3073 + 5));
   expect(await errorOf({ source: CifarImages.config({ files: [cut] }) })).toBe(
     "ImageInput 'input': cut.bin has 3078 bytes, no multiple of the 3073 of a cifar10 image: image 1, at offset 3073, is cut off.",
   );
+});
+
+test('an image beyond maxMegapixels is an error that names it, or is passed over with the broken ones', async () => {
+  fileOf('large/a/1.png', png([1], 1100, 1000));
+  fileOf('large/a/2.png', png([2]));
+  const source = ImageFolder.config({ directory: join(directory, 'large') });
+  expect(await errorOf({ source, maxMegapixels: 1 })).toBe(
+    "ImageInput 'input': large/a/1.png is a PNG image of 1000 × 1100 pixels, 2 megapixels: maxMegapixels allows 1. " +
+      'Make it smaller, or raise maxMegapixels where you trust the file',
+  );
+  const input = inputOf({ source, maxMegapixels: 1, onError: 'skip' });
+  expect(bytesOf(await input.getNext())).toMatchObject({ weights: [0, 1] });
+  expect(bytesOf(await inputOf({ source }).getNext())).toMatchObject({ weights: [1, 1] });
 });

@@ -3,11 +3,12 @@
 import fc from 'fast-check';
 import { encode } from 'fast-png';
 import { expect, test } from 'vitest';
-import { centerCrop, loadImageDecoder, resize, withChannels } from '../../src/inputs/rawImage.js';
+import { loadImageDecoder } from '../../src/inputs/imageDecoder.js';
+import { centerCrop, resize, withChannels } from '../../src/inputs/rawImage.js';
 import recorded from '../fixtures/jpegs/jpegs.json' with { type: 'json' };
 import { images } from './augmentations/images.js';
 
-const decode = await loadImageDecoder();
+const decode = await loadImageDecoder(2 ** 20);
 
 test('PNG: of 8 and 16 bits, with alpha, with a palette, and of less than a byte a pixel', () => {
   const decoded = (image: Parameters<typeof encode>[0]) => {
@@ -82,6 +83,11 @@ test('cropping takes the middle; colours are kept, made grey, or repeated', () =
   expect(withChannels(centerCrop(image, 1, 1), 3).data).toEqual(
     Uint8Array.of(2, 2, 2, 3, 3, 3, 6, 6, 6, 7, 7, 7),
   );
+  // A column in the ratio of a row keeps a pixel.
+  expect(centerCrop({ height: 100, width: 1, channels: 1, data: new Uint8Array(100) }, 1, 10)).toMatchObject({
+    height: 1,
+    width: 1,
+  });
   const color = { height: 1, width: 1, channels: 3 as const, data: Uint8Array.of(100, 150, 200) };
   expect(withChannels(color, 1).data).toEqual(Uint8Array.of(141));
 });

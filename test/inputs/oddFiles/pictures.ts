@@ -2,11 +2,12 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { encode } from 'fast-png';
-import { loadImageDecoder, withChannels } from '../../../src/inputs/rawImage.js';
+import { loadImageDecoder } from '../../../src/inputs/imageDecoder.js';
+import { withChannels } from '../../../src/inputs/rawImage.js';
 import recorded from '../../fixtures/jpegs/jpegs.json' with { type: 'json' };
 import type { OddFile, OddKind } from './oddFile.js';
 
-const decode = await loadImageDecoder();
+const decode = await loadImageDecoder(2 ** 20);
 const read = ([path]: readonly string[]) => {
   const { height, width, channels, data } = decode(readFileSync(path!));
   return { height, width, channels, data: [...data] };
