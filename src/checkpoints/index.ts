@@ -12,7 +12,7 @@ export {
 export { stepOfName } from './directory.js';
 export { locateCheckpoint } from './locate.js';
 export type { BestCheckpoint } from './metadata.js';
-export { readCheckpoint } from './restore.js';
+export { isComplete, readCheckpoint } from './restore.js';
 export { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
 export { type ArrayTensor, encodeSafetensors } from './safetensors.js';
 export { SafetensorsFile } from './safetensorsFile.js';

@@ -181,6 +181,18 @@ function readJson(directory: string, name: string, metadata: CheckpointMetadata)
   }
 }
 
+/** Whether all files of a checkpoint are there, of the lengths in its metadata.json; their contents are not read. */
+export function isComplete(directory: string): boolean {
+  try {
+    const { files } = readMetadata(directory);
+    return Object.entries(files).every(
+      ([name, { byteLength }]) => statSync(join(directory, name)).size === byteLength,
+    );
+  } catch {
+    return false;
+  }
+}
+
 /** Opens the state file, which has the digest and the tensors of metadata.json. @throws CheckpointError */
 export function openWholeState(directory: string, metadata: CheckpointMetadata): SafetensorsFile {
   const file = openState(directory, metadata);

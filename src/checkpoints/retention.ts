@@ -58,7 +58,8 @@ export function stepsToDelete(
   if (keepIntervalSeconds !== null) {
     let lastKept = Number.NEGATIVE_INFINITY;
     for (const { step, savedAt } of ordered) {
-      if (savedAt < lastKept + keepIntervalSeconds * 1000) continue;
+      // A checkpoint that seems older than the one before was saved after the clock was set: how much later is unknown.
+      if (savedAt >= lastKept && savedAt < lastKept + keepIntervalSeconds * 1000) continue;
       kept.add(step);
       lastKept = savedAt;
     }

@@ -100,6 +100,7 @@ function round(value: number): string {
 
 function* count(first: number, last: number, stepText: string | undefined, fail: Fail): Iterable<string> {
   const step = stepText === undefined ? 1 : Number(stepText);
+  if (![first, last, step].every(Number.isFinite)) throw fail('A range has finite bounds and steps.');
   if (step === 0) throw fail('A range cannot count in steps of 0.');
   if ((last - first) * step < 0) {
     const way = step > 0 ? `upwards; write ${first}..${last}:-1 to count down` : 'downwards';
@@ -110,7 +111,8 @@ function* count(first: number, last: number, stepText: string | undefined, fail:
 }
 
 function* spreadOut(first: number, last: number, size: number, fail: Fail): Iterable<string> {
-  if (!(first > 0 && last > 0)) throw fail('log() expects positive bounds.');
+  if (!(first > 0 && last > 0 && Number.isFinite(first) && Number.isFinite(last)))
+    throw fail('log() expects positive, finite bounds.');
   if (size < 2) throw fail('log() expects a number of values of 2 or more.');
   for (let i = 0; i < size; i += 1) yield round(first * (last / first) ** (i / (size - 1)));
 }

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { explain, isThere, readRegularFile } from '../files/index.js';
+import { explain, isThere, readJsonFile } from '../files/index.js';
 import type { DataIdentity } from '../inputs/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';
@@ -35,11 +35,10 @@ export function recordedData(jobLogDir: string, program: string): DataIdentity |
   const path = dataRecordPath(jobLogDir, program);
   if (!isThere(path)) return undefined;
   try {
-    return schema.parse(JSON.parse(readRegularFile(path).toString())) as DataIdentity;
+    return readJsonFile(path, schema) as DataIdentity;
   } catch (cause) {
-    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : explain(cause);
     throw new JobError(
-      `${path}: not the record of an input (${reason}). Restore it, or delete it to record the data as it is now.`,
+      `${path}: not the record of an input (${explain(cause)}). Restore it, or delete it to record the data as it is now.`,
       { cause },
     );
   }

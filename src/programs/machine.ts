@@ -1,23 +1,30 @@
 /** @file Machine of a run, which determines its bits: recorded, and compared when the run is resumed. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { cpuName, type Executable, nativeTools } from '../compiler/index.js';
-import { readRegularFile } from '../files/index.js';
+import { readJsonFile } from '../files/index.js';
 import type { EngineOptions } from './options.js';
 
-/** Engine and hardware of a run, as experiment.json records them. */
-export interface Machine {
+const schema = z.object({
   /** Engine of the training step; without training, the requested engine. */
-  readonly engine: string;
+  engine: z.string(),
   /** Name and version of the C compiler, for engines that have one. */
-  readonly compiler: string | null;
+  compiler: z.string().nullable(),
   /** Kernels of products and attention, for engines that have them. */
-  readonly kernels: string | null;
-  readonly cpu: string;
-  readonly threads: number;
+  kernels: z.string().nullable(),
+  cpu: z.string(),
+  threads: z.number(),
   /** Precision of most products; null without training. */
-  readonly precision: string | null;
-}
+  precision: z.string().nullable(),
+});
+
+/** Engine and hardware of a run, as experiment.json records them. */
+export type Machine = Readonly<z.output<typeof schema>>;
+
+type RecordedMachine = { readonly [Key in keyof Machine]?: Machine[Key] | undefined };
+
+const recordSchema = z.looseObject({ machine: schema.partial().optional() });
 
 /** Describes the present machine. @param step the compiled training step. */
 export async function machineOf(
@@ -37,12 +44,9 @@ export async function machineOf(
 }
 
 /** The machine recorded in a job's directory, if any. */
-export function recordedMachine(jobLogDir: string): Partial<Machine> | undefined {
+export function recordedMachine(jobLogDir: string): RecordedMachine | undefined {
   try {
-    const record = JSON.parse(readRegularFile(join(jobLogDir, 'experiment.json')).toString()) as {
-      machine?: Partial<Machine>;
-    };
-    return record.machine;
+    return readJsonFile(join(jobLogDir, 'experiment.json'), recordSchema).machine;
   } catch {
     // A missing or damaged record must not stop a run.
     return undefined;
@@ -59,7 +63,7 @@ const NAMES: Readonly<Record<keyof Machine, string>> = {
 };
 
 /** One line per difference between known properties of two machines. */
-export function machineChanges(before: Partial<Machine>, now: Machine): string[] {
+export function machineChanges(before: RecordedMachine, now: Machine): string[] {
   const keys = (Object.keys(NAMES) as (keyof Machine)[]).filter(
     (key) =>
       before[key] !== undefined && before[key] !== null && now[key] !== null && before[key] !== now[key],

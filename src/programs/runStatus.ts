@@ -1,8 +1,7 @@
 /** @file status.json: state and duration of a training run, as the run itself records them. */
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { isThere, readRegularFile } from '../files/index.js';
+import { isThere, readJsonFile } from '../files/index.js';
 import { writeJobFile } from './jobDirectory.js';
 
 const schema = z.strictObject({
@@ -13,6 +12,8 @@ const schema = z.strictObject({
   /** Start of the last process that trained. */
   startedAt: z.iso.datetime(),
   endedAt: z.iso.datetime().optional(),
+  /** Duration of the last process: up to its end, or to its last sign of life. Older records lack it. */
+  seconds: z.number().nonnegative().optional(),
   /** Duration of the processes before the last one. */
   secondsBefore: z.number().nonnegative(),
 });
@@ -25,30 +26,26 @@ export type RunEnd = Pick<RunStatus, 'reason'> & { readonly state: Exclude<RunSt
 
 /** @throws where there is no status.json, or it is damaged. */
 export function readStatus(directory: string): RunStatus {
-  return schema.parse(JSON.parse(readRegularFile(join(directory, 'status.json')).toString()));
+  return readJsonFile(join(directory, 'status.json'), schema);
 }
 
-/** Seconds of all processes that trained in a directory. @param now the end of a process that is still running */
-export function durationOf(
-  directory: string,
-  { startedAt, endedAt, secondsBefore }: RunStatus,
-  now?: Date,
-): number {
-  const start = Date.parse(startedAt);
-  const end = endedAt === undefined ? (now?.getTime() ?? lastWritten(directory)) : Date.parse(endedAt);
-  return secondsBefore + Math.max(0, end - start) / 1000;
+/** Seconds of all processes that trained, each by a clock that nobody sets. */
+export function durationOf({ startedAt, endedAt, seconds, secondsBefore }: RunStatus): number {
+  const byDates = endedAt === undefined ? 0 : (Date.parse(endedAt) - Date.parse(startedAt)) / 1000;
+  return secondsBefore + (seconds ?? Math.max(0, byDates));
 }
 
-/** The last sign of life of a killed run, in milliseconds. */
-function lastWritten(directory: string): number {
-  return statSync(join(directory, 'metrics.jsonl'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
-}
+/** Between signs of life of a process that trains. */
+const SIGN_EVERY_MS = 10_000;
 
 /** Records the state of a run in its directory, which this process has locked. */
 export class StatusRecord {
   readonly #secondsBefore: number;
   #startedAt: string | undefined;
   readonly #openedAt = new Date().toISOString();
+  // Dates follow whoever sets the clock, and must not be subtracted.
+  readonly #opened = performance.now();
+  #signs: NodeJS.Timeout | undefined;
 
   /**
    * Records a run that has nothing yet at once. The record of another one stays until `begin`, since a command that is
@@ -58,7 +55,7 @@ export class StatusRecord {
    */
   constructor(private readonly directory: string) {
     const earlier = earlierStatus(directory);
-    this.#secondsBefore = earlier === undefined ? 0 : durationOf(directory, earlier);
+    this.#secondsBefore = earlier === undefined ? 0 : durationOf(earlier);
     if (!isThere(join(directory, 'experiment.json'))) this.begin();
   }
 
@@ -66,10 +63,12 @@ export class StatusRecord {
   begin(): void {
     this.#startedAt = this.#openedAt;
     this.#write({ state: 'running' });
+    this.#signs ??= setInterval(() => this.#giveSign(), SIGN_EVERY_MS).unref();
   }
 
   /** Records the end of a run that has begun. @throws JobError where the file can't be written */
   end(end: RunEnd): void {
+    clearInterval(this.#signs);
     if (this.#startedAt !== undefined) this.#write({ ...end, endedAt: new Date().toISOString() });
   }
 
@@ -83,11 +82,22 @@ export class StatusRecord {
     }
   }
 
+  /** Keeps the duration so far, for a process may be killed. */
+  #giveSign(): void {
+    try {
+      // A directory that was removed is not made again for it.
+      if (isThere(join(this.directory, 'status.json'))) this.#write({ state: 'running' });
+    } catch {
+      // A full disk is told by those who have more to lose.
+    }
+  }
+
   #write(status: Pick<RunStatus, 'state' | 'reason' | 'endedAt'>): void {
     const { state, ...rest } = status;
     const file: RunStatus = {
       state,
       startedAt: this.#startedAt!,
+      seconds: Math.round(performance.now() - this.#opened) / 1000,
       secondsBefore: this.#secondsBefore,
       ...rest,
     };

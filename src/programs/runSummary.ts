@@ -1,8 +1,9 @@
 /** @file Summary of a job directory: state, last step, metrics, settings, and what is wrong with it. */
 import { closeSync, existsSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { listCheckpoints } from '../checkpoints/directory.js';
-import { explain, linesFromEnd, openRegularFile, readRegularFile } from '../files/index.js';
+import { explain, linesFromEnd, openRegularFile, readJsonFile, readRegularFile } from '../files/index.js';
 import { parseMetricsLine } from '../summaries/index.js';
 import { lockHolder } from '../system/index.js';
 import { parseSettings } from './jobFiles.js';
@@ -102,13 +103,10 @@ function readConstants(directory: string): Map<string, RunConstant> {
   return constants;
 }
 
+const experimentSchema = z.looseObject({ name: z.string(), overrides: z.array(z.string()).default([]) });
+
 function readExperiment(directory: string): { name: string; overrides: readonly string[] } {
-  const { name, overrides } = JSON.parse(readRegularFile(join(directory, 'experiment.json')).toString()) as {
-    name?: unknown;
-    overrides?: unknown;
-  };
-  if (typeof name !== 'string') throw new Error("it has no experiment's name");
-  return { name, overrides: Array.isArray(overrides) ? overrides.map(String) : [] };
+  return readJsonFile(join(directory, 'experiment.json'), experimentSchema);
 }
 
 /** Reads what a job directory has; what is broken becomes a problem, and the rest is still told. */
@@ -153,7 +151,7 @@ export async function readRun(directory: string): Promise<RunSummary> {
       overrides,
       problems,
     },
-    ...(status && { seconds: durationOf(directory, status, isRunning ? new Date() : undefined) }),
+    ...(status && { seconds: durationOf(status) }),
     ...(!isRunning && status?.reason !== undefined && { reason: status.reason }),
     ...(Number.isFinite(numTrainSteps) && { numTrainSteps }),
   };

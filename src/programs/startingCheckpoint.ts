@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { type Checkpointer, locateCheckpoint, readCheckpoint } from '../checkpoints/index.js';
 import { takeMemory } from '../compiler/index.js';
-import { explain, isThere, readRegularFile } from '../files/index.js';
+import { explain, isThere, readJsonFile } from '../files/index.js';
 import { InputError, type InputState } from '../inputs/index.js';
 import { beginAverage, EMA } from '../learners/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -125,11 +125,10 @@ export function recordOrigin({ jobLogDir, checkpoint }: JobOptions, restored: Re
 function readOrigin(path: string): z.output<typeof origin> | undefined {
   if (!isThere(path)) return undefined;
   try {
-    return origin.parse(JSON.parse(readRegularFile(path).toString()));
+    return readJsonFile(path, origin);
   } catch (cause) {
-    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : explain(cause);
     throw new JobError(
-      `${path}: not the record of a run's start (${reason}). Restore it, or leave out --checkpoint to go on with this run.`,
+      `${path}: not the record of a run's start (${explain(cause)}). Restore it, or leave out --checkpoint to go on with this run.`,
       { cause },
     );
   }

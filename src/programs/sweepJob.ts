@@ -7,7 +7,7 @@ import { exitCodeOfSignal, OwnProcess, StopSignal, warn, writeText } from '../sy
 import { compareRuns, runTable } from './compareRuns.js';
 import { openJobDirectory } from './jobDirectory.js';
 import { readRun } from './runSummary.js';
-import { type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';
+import { missingOf, type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';
 
 /** Options of a sweep. */
 export interface SweepOptions {
@@ -24,8 +24,8 @@ export interface SweepOptions {
 }
 
 /**
- * Runs a sweep, recorded in sweep.json. Skips runs that finished earlier with the same flags; resumes unfinished ones
- * from their checkpoints. A failing run does not end the sweep; SIGINT and SIGTERM do, after the present runs have saved.
+ * Runs a sweep, recorded in sweep.json. Skips runs that finished earlier with the same flags and are still there; resumes
+ * unfinished ones from their checkpoints. A failing run does not end the sweep; SIGINT and SIGTERM do, after the present runs have saved.
  *
  * @returns the exit code: 0 if all runs finished, 1 if one failed, 130 or 143 after a signal.
  * @throws JobInUseError if another process uses the directory, JobError for a directory that can't be written or a
@@ -77,14 +77,16 @@ async function runFrom(
   for (const [i, run] of queue) {
     const title = `Run ${i + 1} of ${record.runs.length}: ${run.name}`;
     if (stop.received !== undefined) break;
-    if (run.status === 'finished') {
+    const directory = join(options.directory, run.name);
+    const isEarlier = run.status === 'finished';
+    const missing = isEarlier ? missingOf(run, directory) : undefined;
+    if (isEarlier && missing === undefined) {
       writeText(`${title}: finished earlier\n`);
       continue;
     }
-    writeText(`${title}\n`);
+    writeText(isEarlier ? `${title}: finished earlier, but ${missing}: trained again\n` : `${title}\n`);
     run.status = 'running';
     record.save();
-    const directory = join(options.directory, run.name);
     const started = performance.now();
     const trial = new OwnProcess(argumentsOf(run, directory, options), isAlone ? undefined : `[${i + 1}] `);
     running.add(trial);

@@ -1,7 +1,10 @@
 /** @file sweep.json: the runs of a sweep, their status and results. */
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { isThere, readRegularFile } from '../files/index.js';
+import { z } from 'zod';
+import { listCheckpoints } from '../checkpoints/directory.js';
+import { isComplete } from '../checkpoints/index.js';
+import { explain, isThere, readJsonFile } from '../files/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';
 
@@ -15,25 +18,29 @@ export interface SweepRun {
   readonly flags: readonly string[];
 }
 
-/** A run and its status. A run that is `running` after its sweep has ended was killed with it. */
-export interface RunRecord extends SweepRun {
-  status: 'waiting' | 'running' | 'finished' | 'failed' | 'stopped';
+const runSchema = z.looseObject({
+  name: z.string(),
+  settings: z.array(z.string()),
+  flags: z.array(z.string()),
+  status: z.enum(['waiting', 'running', 'finished', 'failed', 'stopped']),
   /** Exit code of its process, or the signal that ended it. */
-  exit?: number | string;
-  /** The last training step and its loss, from metrics.jsonl. */
-  step?: number;
-  loss?: number;
-  seconds?: number;
-}
+  exit: z.union([z.number(), z.string()]).optional(),
+  /** The last training step and its loss, from metrics.jsonl; JSON has null for a loss that is not finite. */
+  step: z.number().optional(),
+  loss: z.number().nullable().optional(),
+  seconds: z.number().optional(),
+});
 
-/** Content of the file. */
-interface SweepFile {
-  readonly format: 'luthier-sweep';
-  readonly version: 1;
-  readonly name: string;
-  readonly sweeps: readonly string[];
-  readonly runs: readonly RunRecord[];
-}
+/** A run and its status. A run that is `running` after its sweep has ended was killed with it. */
+export type RunRecord = z.output<typeof runSchema>;
+
+const fileSchema = z.looseObject({
+  format: z.literal('luthier-sweep'),
+  version: z.literal(1),
+  name: z.string(),
+  sweeps: z.array(z.string()),
+  runs: z.array(runSchema),
+});
 
 /** The runs of a sweep, recorded in `directory`/sweep.json. */
 export class SweepRecord {
@@ -57,18 +64,20 @@ export class SweepRecord {
       const earlier = known.get(run.name);
       known.delete(run.name);
       const isDone = earlier?.status === 'finished' && isDeepStrictEqual(earlier.flags, run.flags);
-      return isDone ? { ...earlier } : { ...run, status: 'waiting' };
+      return isDone
+        ? { ...earlier }
+        : { ...run, settings: [...run.settings], flags: [...run.flags], status: 'waiting' };
     });
     this.#others = [...known.values()];
   }
 
   /** Writes the file atomically. @throws JobError if it can't be written */
   save(): void {
-    const file: SweepFile = {
+    const file: z.output<typeof fileSchema> = {
       format: 'luthier-sweep',
       version: 1,
       name: this.name,
-      sweeps: this.sweeps,
+      sweeps: [...this.sweeps],
       runs: [...this.runs, ...this.#others],
     };
     writeJobFile(join(this.directory, 'sweep.json'), `${JSON.stringify(file, null, 1)}\n`);
@@ -77,12 +86,21 @@ export class SweepRecord {
 
 function readRecords(path: string): readonly RunRecord[] {
   if (!isThere(path)) return [];
-  let file: Partial<SweepFile> | undefined;
   try {
-    file = JSON.parse(readRegularFile(path).toString()) as Partial<SweepFile>;
-  } catch {
-    file = undefined;
+    return readJsonFile(path, fileSchema).runs;
+  } catch (cause) {
+    throw new JobError(
+      `${path} is not what a sweep wrote (${explain(cause)}): move it away, or take another --job_log_dir.`,
+      { cause },
+    );
   }
-  if (file?.format === 'luthier-sweep' && file.version === 1 && Array.isArray(file.runs)) return file.runs;
-  throw new JobError(`${path} is not what a sweep wrote: move it away, or take another --job_log_dir.`);
+}
+
+/** Why a run that finished earlier is not all there; undefined where its last checkpoint is. */
+export function missingOf({ step = 0 }: RunRecord, directory: string): string | undefined {
+  if (!isThere(directory)) return 'its directory is gone';
+  const checkpoints = join(directory, 'checkpoints');
+  const [last, name] = [...listCheckpoints(checkpoints)].at(-1) ?? [];
+  if (last === undefined) return 'its checkpoints are gone';
+  return last < step || !isComplete(join(checkpoints, name!)) ? 'its last checkpoint is gone' : undefined;
 }

@@ -105,7 +105,7 @@ export async function lockHolder(path: string, flock = loadFlock()): Promise<Hol
   let holder: Holder;
   let file: number;
   try {
-    holder = JSON.parse(readFileSync(path, 'utf8')) as Holder;
+    holder = holderIn(path);
     if (holder.host === hostname() && !isAlive(holder.pid)) return undefined;
     file = openSync(path, constants.O_RDONLY);
   } catch {
@@ -155,12 +155,21 @@ function describeMyself(file: number): void {
   writeSync(file, `${JSON.stringify(holder)}\n`);
 }
 
+/** The holder that a lock's file names. @throws where it names none */
+function holderIn(path: string): Holder {
+  const holder = JSON.parse(readFileSync(path, 'utf8')) as { [Key in keyof Holder]?: unknown } | null;
+  const texts = [holder?.host, holder?.since, holder?.command];
+  if (Number.isInteger(holder?.pid) && texts.every((text) => typeof text === 'string'))
+    return holder as Holder;
+  throw new Error(`${path} names no process.`);
+}
+
 /** The holder of a lock; waits a little where the file still names the one before, or none. */
 async function readHolder(path: string): Promise<Holder | undefined> {
   let holder: Holder | undefined;
   for (let tries = 0; tries < 20; tries++) {
     try {
-      holder = JSON.parse(readFileSync(path, 'utf8')) as Holder;
+      holder = holderIn(path);
       if (holder.host !== hostname() || isAlive(holder.pid)) return holder;
     } catch {
       // Being written.

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
-import { explain, readRegularFile } from '../files/index.js';
+import { explain, readJsonFile } from '../files/index.js';
 import { type Config, fromJSON, type JsonDocument, loadModules } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
 import { JobError } from '../programs/jobErrors.js';
@@ -39,10 +39,9 @@ function parse(directory: string, path: string): z.infer<typeof schema> {
     );
   }
   try {
-    return schema.parse(JSON.parse(readRegularFile(path).toString()));
+    return readJsonFile(path, schema);
   } catch (cause) {
-    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : explain(cause);
-    throw new JobError(`${path}: not the record of a run (${reason}).`, { cause });
+    throw new JobError(`${path}: not the record of a run (${explain(cause)}).`, { cause });
   }
 }
 

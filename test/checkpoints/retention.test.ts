@@ -42,6 +42,16 @@ test('those an interval apart are kept beside them', () => {
   expect(history(saves, { maxToKeep: 2, keepIntervalSeconds: 3601 })).toEqual([0, 3000, 6000, 8000, 9000]);
 });
 
+test('a clock that was wrong for a while does not end the keeping of those an interval apart', () => {
+  const hour = 3_600_000;
+  const saves = every(1000, 9000, 3600).map((save) =>
+    save.step < 4000 ? { ...save, savedAt: save.savedAt + 1e6 * hour } : save,
+  );
+  expect(history(saves, { maxToKeep: 1, keepIntervalSeconds: 7200 })).toEqual([
+    0, 2000, 4000, 6000, 8000, 9000,
+  ]);
+});
+
 test('the newest good one stays, however many bad ones follow', () => {
   const turningBad = every(1000, 9000).map((save) => ({ ...save, isGood: save.step <= 3000 }));
   expect(history(turningBad, { maxToKeep: 2, keepIntervalSeconds: null })).toEqual([3000, 8000, 9000]);

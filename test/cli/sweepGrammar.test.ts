@@ -33,7 +33,10 @@ test.each([
   ['n=1..4:-1', 'This range is empty: it counts downwards.\n  n=1..4:-1\n    ^'],
   ['n=1..4:0', 'A range cannot count in steps of 0.\n  n=1..4:0\n    ^'],
   ['n=0,1..1e9', 'More than 10000 values.\n  n=0,1..1e9\n      ^'],
-  ['lr=log(0,1,3)', 'log() expects positive bounds.\n  lr=log(0,1,3)\n     ^'],
+  ['n=1..1e400', 'A range has finite bounds and steps.\n  n=1..1e400\n    ^'],
+  ['n=1e400..1e401', 'A range has finite bounds and steps.\n  n=1e400..1e401\n    ^'],
+  ['lr=log(1,1e400,3)', 'log() expects positive, finite bounds.\n  lr=log(1,1e400,3)\n     ^'],
+  ['lr=log(0,1,3)', 'log() expects positive, finite bounds.\n  lr=log(0,1,3)\n     ^'],
   ['lr=log(1,2,1)', 'log() expects a number of values of 2 or more.\n  lr=log(1,2,1)\n     ^'],
   ['lr=log(1,2)', 'Expected log(first,last,number), such as log(1e-4,1e-1,4).\n  lr=log(1,2)\n     ^'],
 ])('%s is an error that points', (text, message) => {

@@ -1,7 +1,7 @@
 /** @file status.json: what a new, a refused, a failed and a resumed run record of themselves. */
-import { writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { durationOf, readStatus, StatusRecord } from '../../src/programs/runStatus.js';
 import { temporaryDirectory } from '../command.js';
 
@@ -30,7 +30,13 @@ test('a command that is refused leaves the record of an earlier one; one that go
   refused.fail(new Error('Another tokenizer.'));
   expect(readStatus(directory)).toEqual(stopped);
 
-  const hour = { ...stopped, startedAt: '2026-01-01T00:00:00.000Z', endedAt: '2026-01-01T01:00:00.000Z' };
+  // A record of before durations were noted.
+  const hour = {
+    ...stopped,
+    seconds: undefined,
+    startedAt: '2026-01-01T00:00:00.000Z',
+    endedAt: '2026-01-01T01:00:00.000Z',
+  };
   writeFileSync(join(directory, 'status.json'), JSON.stringify(hour));
   const resumed = new StatusRecord(directory);
   resumed.begin();
@@ -38,7 +44,50 @@ test('a command that is refused leaves the record of an earlier one; one that go
   const status = readStatus(directory);
   expect(status).toMatchObject({ state: 'finished', secondsBefore: 3600 });
   expect(status.reason).toBeUndefined();
-  expect(durationOf(directory, status)).toBeGreaterThanOrEqual(3600);
+  expect(durationOf(status)).toBeGreaterThanOrEqual(3600);
+});
+
+test('a clock that is set while a process trains, or between two, changes no duration', () => {
+  vi.useFakeTimers({
+    now: Date.parse('1974-01-01'),
+    toFake: ['Date', 'performance', 'setInterval', 'clearInterval'],
+  });
+  try {
+    const directory = temporaryDirectory();
+    new StatusRecord(directory);
+    // Killed after its third sign of life.
+    vi.advanceTimersByTime(35_000);
+    expect(readStatus(directory)).toMatchObject({ state: 'running', seconds: 30, secondsBefore: 0 });
+    vi.clearAllTimers();
+
+    vi.setSystemTime(Date.parse('2026-01-01'));
+    const resumed = new StatusRecord(directory);
+    resumed.begin();
+    vi.setSystemTime(Date.parse('2078-01-01'));
+    vi.advanceTimersByTime(5000);
+    resumed.end({ state: 'finished' });
+    const status = readStatus(directory);
+    expect(status).toMatchObject({ state: 'finished', seconds: 5, secondsBefore: 30 });
+    expect(durationOf(status)).toBe(35);
+    // Nothing is written after the end.
+    vi.advanceTimersByTime(60_000);
+    expect(readStatus(directory)).toEqual(status);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test('a run whose directory was removed does not make it again', () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const directory = temporaryDirectory();
+    new StatusRecord(directory);
+    rmSync(directory, { recursive: true });
+    vi.advanceTimersByTime(60_000);
+    expect(existsSync(directory)).toBe(false);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('a damaged record does not stop a run', () => {

@@ -99,6 +99,28 @@ test('2 x 2 runs: stopped by SIGTERM in the second, started again, finished; fin
     '--set modelDims=16',
     '--set learningRate=2e-2',
   ]);
+
+  rmSync(join(directory, names[0]!), { recursive: true });
+  rmSync(join(directory, names[1]!, 'checkpoints'), { recursive: true });
+  rmSync(join(directory, names[2]!, 'checkpoints/checkpoint_00000040/state.safetensors'));
+  const broken = await runCommand(flags(directory, 40, ...grid));
+  expect(broken.code).toBe(1);
+  expect(broken.stdout.match(/^Run \d.*$/gm)).toEqual([
+    `Run 1 of 4: ${names[0]}: finished earlier, but its directory is gone: trained again`,
+    `Run 2 of 4: ${names[1]}: finished earlier, but its checkpoints are gone: trained again`,
+    `Run 3 of 4: ${names[2]}: finished earlier, but its last checkpoint is gone: trained again`,
+    `Run 4 of 4: ${names[3]}: finished earlier`,
+  ]);
+  // What is left of a checkpoint stays, for its user to decide.
+  expect(broken.stderr).toContain('checkpoint_00000040');
+  expect(record(directory).map(({ status }) => status)).toEqual([
+    'finished',
+    'finished',
+    'failed',
+    'finished',
+  ]);
+  for (const name of names.slice(0, 2))
+    expect(existsSync(join(directory, name, 'checkpoints/checkpoint_00000040/state.safetensors'))).toBe(true);
 });
 
 test('a sweep that is killed takes its run along, and is started again', async () => {
@@ -129,15 +151,23 @@ test('a run that fails does not keep the others from running', async () => {
 
 test('what is no record of a sweep is left alone', async () => {
   const directory = temporaryDirectory();
-  const refused = `${directory}/sweep.json is not what a sweep wrote: move it away, or take another --job_log_dir.`;
+  const refused = (reason: string) =>
+    `${directory}/sweep.json is not what a sweep wrote (${reason}): move it away, or take another --job_log_dir.`;
   symlinkSync('nowhere', join(directory, 'sweep.json'));
-  expect(() => new SweepRecord(directory, 'a', [], [])).toThrow(refused);
+  expect(() => new SweepRecord(directory, 'a', [], [])).toThrow(
+    'sweep.json is not what a sweep wrote (ENOENT:',
+  );
   rmSync(join(directory, 'sweep.json'));
   writeFileSync(join(directory, 'sweep.json'), '{"mine": true}');
   const { code, stderr } = await runCommand(flags(directory, 2, ...grid));
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: `${refused}\n`,
+    stderr: `${refused('format: Invalid input: expected "luthier-sweep", and 4 more')}\n`,
   });
   expect(readFileSync(join(directory, 'sweep.json'), 'utf8')).toBe('{"mine": true}');
+  const head = '{"format":"luthier-sweep","version":1,"name":"a","sweeps":[],"runs":';
+  writeFileSync(join(directory, 'sweep.json'), `${head}[5,null]}`);
+  expect(() => new SweepRecord(directory, 'a', [], [])).toThrow(
+    refused('runs[0]: Invalid input: expected object, received number, and 1 more'),
+  );
 });
