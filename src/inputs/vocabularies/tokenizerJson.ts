@@ -1,11 +1,18 @@
 /** @file Hugging Face's tokenizer.json: its schema, and the document of a trained byte-level BPE. */
 import { z } from 'zod';
 import { InputError } from '../inputErrors.js';
+import { shown } from '../shown.js';
 import { byteCharacters, bytesInOrder } from './byteAlphabet.js';
 import type { Merge } from './wordMerger.js';
 
+/** Ids are int32, as batches have them. */
+export const MOST_ID = 2 ** 31 - 1;
+
+export const isId = (id: unknown): id is number =>
+  Number.isInteger(id) && (id as number) >= 0 && (id as number) <= MOST_ID;
+
 const addedToken = z.looseObject({
-  id: z.int().nonnegative(),
+  id: z.custom<number>(isId, `expected an integer from 0 to ${MOST_ID}`),
   content: z.string().min(1),
   single_word: z.boolean().default(false),
   lstrip: z.boolean().default(false),
@@ -26,14 +33,45 @@ const schema = z.looseObject({
 /** A tokenizer.json, as far as all models have the same fields. */
 export type TokenizerDocument = z.output<typeof schema>;
 
+/** Levels of a document. Those of models have about ten. */
+const MOST_LEVELS = 100;
+
+/** Whether a value is nested more deeply, found without recursion. */
+function isTooDeep(document: unknown): boolean {
+  const isNested = (value: unknown) => typeof value === 'object' && value !== null;
+  let level = [document].filter(isNested);
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth === MOST_LEVELS) return true;
+    level = level.flatMap((value) => Object.values(value as object).filter(isNested));
+  }
+  return false;
+}
+
+/** The added token that a path leads into, with the value there, for messages. */
+function tokenAt(document: unknown, [list, index, field]: readonly PropertyKey[]): string {
+  if (list !== 'added_tokens' || index === undefined || field === undefined) return '';
+  const token = (document as { added_tokens: Record<PropertyKey, Record<PropertyKey, unknown>> })
+    .added_tokens[index]!;
+  return `, got ${shown(token[field])} for ${shown(token.content)}`;
+}
+
 /** Reads a document. @param where the file in messages @throws InputError where it isn't a tokenizer.json */
 export function parseTokenizer(contents: string, where: string): TokenizerDocument {
-  try {
-    return schema.parse(JSON.parse(contents));
-  } catch (cause) {
-    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : (cause as Error).message;
+  const fail = (reason: string, cause: unknown): never => {
     throw new InputError(`${where} is not a tokenizer.json of Hugging Face: ${reason}`, { cause });
+  };
+  let document: unknown;
+  try {
+    document = JSON.parse(contents);
+  } catch (cause) {
+    return fail((cause as Error).message, cause);
   }
+  if (isTooDeep(document)) return fail(`it is nested more than ${MOST_LEVELS} deep`, null);
+  const parsed = schema.safeParse(document);
+  if (parsed.success) return parsed.data;
+  const [{ path, message }] = parsed.error.issues as [z.core.$ZodIssue];
+  const place = path.map(String).join('.');
+  return fail(`${place}${place && ': '}${message}${tokenAt(document, path)}`, parsed.error);
 }
 
 /** What the training of a byte-level BPE has learned. */

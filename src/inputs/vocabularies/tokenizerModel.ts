@@ -2,29 +2,20 @@
 import { z } from 'zod';
 import { didYouMean } from '../../hparams/index.js';
 import { InputError } from '../inputErrors.js';
+import { shown } from '../shown.js';
+import { isId, MOST_ID } from './tokenizerJson.js';
 import { checkedFields } from './tokenizerParts.js';
 
 const text = z.string();
 const optional = text.nullable().default(null);
 const flag = z.boolean().default(false);
-const MOST_ID = 2 ** 31 - 1;
+/** Ids below the largest one that no token has: models have a row for each of them. */
+const MOST_UNUSED = 100_000;
 
-const isId = (id: unknown): boolean =>
-  Number.isInteger(id) && (id as number) >= 0 && (id as number) <= MOST_ID;
-
-/** Ids by token. Vocabularies are large: they are looked through, and not copied. */
-const ids = z.custom<Readonly<Record<string, number>>>(
-  (given) =>
-    typeof given === 'object' && given !== null && !Array.isArray(given) && Object.values(given).every(isId),
-  'expected an object of ids by token',
-);
+/** Ids by token, or pieces with scores: see `checkVocabulary`. Vocabularies are large: they are looked through, and not copied. */
+const ids = z.custom<Readonly<Record<string, number>>>();
+const pieces = z.custom<readonly (readonly [string, number])[]>();
 const merge = z.union([text, z.tuple([text, text])]);
-const isScored = (piece: unknown): boolean =>
-  Array.isArray(piece) && typeof piece[0] === 'string' && Number.isFinite(piece[1]);
-const pieces = z.custom<readonly (readonly [string, number])[]>(
-  (given) => Array.isArray(given) && given.length > 0 && given.every(isScored),
-  'expected a list of pieces, each with its score',
-);
 
 const models = {
   BPE: z.looseObject({
@@ -48,6 +39,47 @@ const models = {
     vocab: pieces,
   }),
 };
+
+/** @throws InputError for the first token without an id of its own, and for an id far beyond the number of tokens */
+function checkIds(vocab: unknown, path: string): void {
+  if (typeof vocab !== 'object' || vocab === null || Array.isArray(vocab)) {
+    const found = Array.isArray(vocab) ? 'a list, which a Unigram has' : shown(vocab);
+    throw new InputError(`${path}: expected an object of ids by token, got ${found}.`);
+  }
+  const tokens = new Map<unknown, string>();
+  let last = -1;
+  for (const [token, id] of Object.entries(vocab)) {
+    if (!isId(id))
+      throw new InputError(
+        `${path}: ${shown(token)} has id ${shown(id)}: expected an integer from 0 to ${MOST_ID}.`,
+      );
+    const other = tokens.get(id);
+    if (other !== undefined)
+      throw new InputError(`${path}: ${shown(other)} and ${shown(token)} have one id, ${id}.`);
+    tokens.set(id, token);
+    last = Math.max(last, id);
+  }
+  const unused = last + 1 - tokens.size;
+  if (unused > MOST_UNUSED)
+    throw new InputError(
+      `${path}: ${shown(tokens.get(last))} has id ${last}, and there are ${tokens.size} tokens: at most ${MOST_UNUSED} ids may be unused.`,
+    );
+}
+
+/** @throws InputError for the first piece that has no score, or stands twice */
+function checkPieces(vocab: unknown, path: string): void {
+  if (!Array.isArray(vocab) || vocab.length === 0)
+    throw new InputError(`${path}: expected a list of pieces, each with its score, got ${shown(vocab)}.`);
+  const places = new Map<string, number>();
+  for (const [place, piece] of vocab.entries()) {
+    if (!Array.isArray(piece) || typeof piece[0] !== 'string' || !Number.isFinite(piece[1]))
+      throw new InputError(`${path}.${place}: expected a piece with its score, got ${shown(piece)}.`);
+    const other = places.get(piece[0]);
+    if (other !== undefined)
+      throw new InputError(`${path}: ${shown(piece[0])} stands twice, at ${other} and at ${place}.`);
+    places.set(piece[0], place);
+  }
+}
 
 /** The model's kind, where a document of old leaves it out. */
 function typeOf(model: object): string {
@@ -91,6 +123,8 @@ export function checkedModel(given: object): Readonly<Record<string, unknown>> &
     );
   }
   const path = `model (${type})`;
+  const { vocab } = given as { readonly vocab?: unknown };
+  (type === 'Unigram' ? checkPieces : checkIds)(vocab, `${path}.vocab`);
   if (type === 'BPE') checkMerges(checkedFields(models.BPE, given, path), path);
   const model = checkedFields<object>(models[type as keyof typeof models], given, path);
   return { ...model, type } as Readonly<Record<string, unknown>> & TokenizerModel;

@@ -197,7 +197,13 @@ test('what is no tokenizer.json, and ids that it has not', () => {
   expect(() => open({ contents: '{' }).vocabSize).toThrow(
     `${file} is not a tokenizer.json of Hugging Face: `,
   );
-  expect(() => open({ contents: '{"model": 1}' }).vocabSize).toThrow('expected object, received number');
+  expect(() => open({ contents: '{"model": 1}' }).vocabSize).toThrow(
+    `${file} is not a tokenizer.json of Hugging Face: model: Invalid input: expected object, received number`,
+  );
+  const deep = `{"model": {"vocab": ${'['.repeat(1e5)}${']'.repeat(1e5)}}}`;
+  expect(() => open({ contents: deep }).vocabSize).toThrow(
+    `${file} is not a tokenizer.json of Hugging Face: it is nested more than 100 deep`,
+  );
   expect(() => open({ contents: '{"model": {"type": "Magic"}}' }).vocabSize).toThrow(
     `${file}: model: type 'Magic' is not known. The types are: BPE, WordPiece, WordLevel, Unigram.`,
   );

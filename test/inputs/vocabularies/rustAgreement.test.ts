@@ -122,6 +122,66 @@ test.each<[string, object, string]>([
     { added_tokens: [{ id: 7, content: '<x>' }] },
     "added_tokens: '<x>' has id 7, and the Rust library gives it 2: that of the vocabulary, or the next one behind it.",
   ],
+  ...(['BPE', 'WordPiece', 'WordLevel'] as const).flatMap((type): [string, object, string][] => {
+    const model = (vocab: unknown) => ({ model: { type, vocab, ...(type === 'BPE' && { merges: [] }) } });
+    const path = `model (${type}).vocab`;
+    const range = 'expected an integer from 0 to 2147483647.';
+    return [
+      ...[-1, 0.5, 2 ** 31, 1e300, null, '1', [1]].map((id): [string, object, string] => [
+        `an id ${JSON.stringify(id)} of ${type}`,
+        model({ a: 0, 'b\n': id }),
+        `${path}: "b\\n" has id ${JSON.stringify(id)}: ${range}`,
+      ]),
+      [`an id of two tokens of ${type}`, model({ a: 0, b: 1, c: 1 }), `${path}: "b" and "c" have one id, 1.`],
+      [
+        `an id far beyond the next of ${type}`,
+        model({ a: 0, b: 1_000_001 }),
+        `${path}: "b" has id 1000001, and there are 2 tokens: at most 100000 ids may be unused.`,
+      ],
+      [
+        `a list for a vocabulary of ${type}`,
+        model([['a', 0]]),
+        `${path}: expected an object of ids by token, got a list, which a Unigram has.`,
+      ],
+    ];
+  }),
+  [
+    'a vocabulary of a Unigram that is an object',
+    { model: { type: 'Unigram', vocab: { a: 0 } } },
+    'model (Unigram).vocab: expected a list of pieces, each with its score, got {"a":0}.',
+  ],
+  [
+    'a piece without a score',
+    {
+      model: {
+        type: 'Unigram',
+        vocab: [
+          ['a', 0],
+          ['b', null],
+        ],
+      },
+    },
+    'model (Unigram).vocab.1: expected a piece with its score, got ["b",null].',
+  ],
+  [
+    'a piece that stands twice',
+    {
+      model: {
+        type: 'Unigram',
+        vocab: [
+          ['a', 0],
+          ['b', -1],
+          ['a', -2],
+        ],
+      },
+    },
+    'model (Unigram).vocab: "a" stands twice, at 0 and at 2.',
+  ],
+  ...[-1, 0.5, 2 ** 31, null].map((id): [string, object, string] => [
+    `an id ${id} of an added token`,
+    { added_tokens: [{ id, content: '<x>' }] },
+    `tokenizer.json is not a tokenizer.json of Hugging Face: added_tokens.0.id: expected an integer from 0 to 2147483647, got ${id} for "<x>"`,
+  ]),
   [
     'a pattern that is none',
     { pre_tokenizer: { type: 'Split', pattern: { Regex: '(' }, behavior: 'Removed' } },
@@ -137,7 +197,7 @@ test.each<[string, object, string]>([
     told = (error as Error).message;
   }
   expect(told.replace(/^tokenizer\.json: /, '')).toEqual(message);
-  expect(told).toMatch(/^tokenizer\.json: /);
+  expect(told).toMatch(/^tokenizer\.json(: | is not)/);
 });
 
 test('a text that a model has no ids for is told with the file', () => {
