@@ -56,13 +56,26 @@ export function columnsIn<T>(
   );
 }
 
+/** A name that stands twice among others. */
+export function repeated(names: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  return names.find((name) => seen.size === seen.add(name).size);
+}
+
+/** A number or a name that a file states, for messages: damaged ones can be of any type. */
+export const stated = (value: unknown): string =>
+  ['number', 'bigint', 'string'].includes(typeof value) ? String(value) : 'none';
+
 /** What `read` gives. @throws FileError that begins with the place, whatever a library throws for damaged bytes */
 export function decoded<T>(place: () => string, read: () => T): T {
   try {
     return read();
   } catch (error) {
     if (error instanceof InputError) throw error;
-    throw new FileError(`${place()} cannot be decoded: ${(error as Error).message}`, { cause: error });
+    // V8's own words would not help: a library has gone astray on bytes that it believed.
+    const isForeign = error instanceof TypeError || error instanceof RangeError;
+    const reason = isForeign ? 'its bytes are damaged.' : `${(error as Error).message}.`;
+    throw new FileError(`${place()} cannot be decoded: ${reason.replace(/\.\.$/, '.')}`, { cause: error });
   }
 }
 

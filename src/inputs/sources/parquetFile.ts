@@ -1,4 +1,5 @@
 /** @file Parquet files, decoded row group by row group. */
+import { isUtf8 } from 'node:buffer';
 import {
   type FileMetaData,
   flatten,
@@ -8,15 +9,24 @@ import {
   type SchemaTree,
 } from 'hyparquet';
 import { assembleNested } from 'hyparquet/src/assemble.js';
-import { readColumn } from 'hyparquet/src/column.js';
 import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
 import { getTreePath, isListLike, isMapLike } from 'hyparquet/src/schema.js';
-import { compressors } from 'hyparquet-compressors';
 import { FileError, InputError } from '../inputErrors.js';
-import { type Block, type ColumnFile, columnsIn, decoded, plainValue, type ValueKind } from './columnFile.js';
+import {
+  type Block,
+  type ColumnFile,
+  columnsIn,
+  decoded,
+  plainValue,
+  repeated,
+  stated,
+  type ValueKind,
+} from './columnFile.js';
 import { millisecondsOf, scaled, type TimeUnit } from './decimals.js';
 import { parseJson } from './jsonText.js';
+import { readPages } from './parquetPages.js';
 import type { DataRecord } from './recordTable.js';
+import { endOfStruct } from './thriftStruct.js';
 import type { WatchedFile } from './watchedFile.js';
 
 type RowGroup = FileMetaData['row_groups'][number];
@@ -24,16 +34,10 @@ type SchemaElement = SchemaTree['element'];
 
 /** Bytes of the footer's length and of the magic behind it. */
 const TAIL_BYTES = 8;
+/** Most rows of a row group, as pyarrow writes them, too: they are in memory together. */
+const MOST_ROWS = 2n ** 26n;
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** A page of nulls alone has no bytes, on which LZ4's decompressor fails. */
-const decompressors: typeof compressors = Object.fromEntries(
-  Object.entries(compressors).map(([codec, decompress]) => [
-    codec,
-    (bytes, length) => (length === 0 ? new Uint8Array(0) : decompress!(bytes, length)),
-  ]),
-);
 
 /** Times are milliseconds, and text must be UTF-8. */
 const parsers: ParquetParsers = {
@@ -42,15 +46,24 @@ const parsers: ParquetParsers = {
   timestampFromMicroseconds: millisecondsOf('microseconds'),
   timestampFromNanoseconds: millisecondsOf('nanoseconds'),
   dateFromDays: (days: number) => days * 86_400_000,
-  stringFromBytes: (bytes: Uint8Array) => bytes && decoder.decode(bytes),
-  jsonFromBytes: (bytes: Uint8Array) => bytes && parseJson(decoder.decode(bytes)),
+  stringFromBytes: (bytes: Uint8Array) => bytes && textOf(bytes),
+  jsonFromBytes: (bytes: Uint8Array) => bytes && parseJson(textOf(bytes)),
 };
+
+function textOf(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw new Error('a text is not UTF-8');
+  return decoder.decode(bytes);
+}
 
 /** Reads a file's footer. */
 export function openParquet(file: WatchedFile, wanted: readonly string[] | null): ColumnFile {
   const metadata = footerOf(file);
-  const tree = parquetSchema(metadata);
+  const tree = decoded(
+    () => `${file.path}: the schema`,
+    () => schemaOf(metadata),
+  );
   const has = new Map(tree.children.map((child) => [child.element.name, child]));
+  checkGroups(file, metadata, tree);
   const columns = columnsIn(file, has, wanted);
   const blocks = metadata.row_groups.map((group, g): Block => {
     const place = `${file.path}, row group ${g}`;
@@ -82,9 +95,64 @@ function footerOf(file: WatchedFile): FileMetaData {
     );
   return decoded(
     () => `${path}: the footer from byte ${start} on`,
-    () => parquetMetadata(file.read(start, size), { geoparquet: false }),
+    () => {
+      const bytes = file.read(start, size);
+      endOfStruct(bytes.subarray(0, length), 0);
+      return parquetMetadata(bytes, { geoparquet: false });
+    },
   );
 }
+
+/** The tree of columns. @throws Error where two of a group have one name, or elements are missing or left over */
+function schemaOf(metadata: FileMetaData): SchemaTree {
+  const tree = parquetSchema(metadata);
+  if (tree.count !== metadata.schema.length)
+    throw new Error(`it has ${metadata.schema.length} elements, and groups of ${tree.count}`);
+  checkNames(tree);
+  return tree;
+}
+
+function checkNames({ children, path }: SchemaTree): void {
+  const names = children.map(({ element }) => element.name);
+  const twice = repeated(names);
+  if (twice !== undefined)
+    throw new Error(`two columns are called '${[...path, twice].join('.')}'. Give each its own name`);
+  for (const child of children) checkNames(child);
+}
+
+/** Compares what the footer says of rows and of columns in two places. @throws FileError where these differ */
+function checkGroups({ path }: WatchedFile, metadata: FileMetaData, tree: SchemaTree): void {
+  const leaves = leavesOf(tree);
+  let rows = 0n;
+  for (const [g, group] of metadata.row_groups.entries()) {
+    const damaged = (what: string): FileError =>
+      new FileError(`${path}, row group ${g}${what}: the file is damaged.`);
+    const { num_rows: count, columns } = group;
+    if (typeof count !== 'bigint' || count < 0n || count > MOST_ROWS)
+      throw damaged(` has ${stated(count)} rows; expected 0 to ${MOST_ROWS}`);
+    rows += count;
+    if (columns.length !== leaves.length)
+      throw damaged(` has ${columns.length} columns, and the schema ${leaves.length}`);
+    for (const [c, { element, path: names }] of leaves.entries()) {
+      const chunk = columns[c]!.meta_data;
+      const name = `, column '${names.join('.')}'`;
+      if (chunk?.path_in_schema.join('.') !== names.join('.'))
+        throw damaged(`${name} is called '${stated(chunk?.path_in_schema.join('.'))}' there`);
+      if (chunk.type !== element.type)
+        throw damaged(`${name} has type ${stated(chunk.type)}, and ${stated(element.type)} in the schema`);
+      const isFlat = names.length === 1 && element.repetition_type !== 'REPEATED';
+      if (isFlat ? chunk.num_values !== count : !(chunk.num_values >= count))
+        throw damaged(`${name} has ${stated(chunk.num_values)} values, and the row group ${count} rows`);
+    }
+  }
+  if (metadata.num_rows !== rows)
+    throw new FileError(
+      `${path} has ${rows} rows in its row groups, and ${stated(metadata.num_rows)} in its footer: the file is damaged.`,
+    );
+}
+
+const leavesOf = (tree: SchemaTree): SchemaTree[] =>
+  tree.children.flatMap((child) => (child.children.length === 0 ? [child] : leavesOf(child)));
 
 function readGroup(
   file: WatchedFile,
@@ -120,27 +188,26 @@ function columnOf(
     if (chunk === undefined || chunk.path_in_schema[0] !== name) continue;
     const start = Number(chunk.dictionary_page_offset || chunk.data_page_offset);
     const end = start + Number(chunk.total_compressed_size);
-    if (start < 4 || end > file.size)
+    if (!(start >= 4 && end >= start && end <= file.size))
       throw new FileError(
         `${file.path}: column '${name}' should be at bytes ${start} to ${end} of a file of ${file.size} bytes: it is damaged.`,
       );
     const bytes = file.read(start, end);
     const schemaPath = getTreePath(tree, chunk.path_in_schema);
-    const rows = Number(group.num_rows);
     const { element, convert } = leafOf(schemaPath.at(-1)!.element);
-    const { data } = readColumn(
-      { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length), offset: 0 },
-      { groupStart: 0, selectStart: 0, selectEnd: rows, groupRows: rows },
-      {
+    const data = readPages({
+      bytes,
+      numValues: Number(chunk.num_values),
+      unpackedSize: Number(chunk.total_uncompressed_size),
+      decoder: {
         ...chunk,
         pathInSchema: chunk.path_in_schema,
         element,
         schemaPath,
         parsers,
-        compressors: decompressors,
         utf8: false,
       },
-    );
+    });
     const values = flatten(data);
     const converted =
       convert === undefined ? values : Array.from(values, (value) => mapLeaves(value, convert));

@@ -1,6 +1,7 @@
 /** @file The kinds of files whose mutants are read, by the names that processes are told. */
 import { csv } from './csv.js';
 import type { MutantKind } from './mutantKind.js';
+import { parquet } from './parquet.js';
 import { tfRecord } from './tfRecord.js';
 
-export const kinds: readonly MutantKind[] = [csv, tfRecord];
+export const kinds: readonly MutantKind[] = [csv, parquet, tfRecord];

@@ -23,6 +23,8 @@ export interface Seed {
   readonly name: string;
   readonly bytes: Uint8Array;
   readonly sites: readonly Site[];
+  /** Parts that checksums cover: bytes that are others there are found out. */
+  readonly checksummed?: readonly (readonly [from: number, to: number])[];
 }
 
 /** A kind of files whose mutants are read. */

@@ -16,7 +16,7 @@ export interface Mutation {
   readonly seed: Seed;
   readonly edits: readonly Edit[];
   readonly isMended: boolean;
-  /** Whether it has another number in a place where a whole file can have but one. */
+  /** Whether it has another number where a whole file can have but one, or other bytes than a checksum says. */
   readonly isLie: boolean;
 }
 
@@ -102,6 +102,15 @@ function anyEdit({ bytes, sites }: Seed): fc.Arbitrary<Edit> {
   );
 }
 
+/** Whether checksums cover all that is other. */
+const isFoundOut = ({ seed, edits, isMended }: Omit<Mutation, 'isLie'>): boolean =>
+  !isMended &&
+  edits.every(
+    ({ from, to, bytes }) =>
+      bytes.length === to - from &&
+      seed.checksummed?.some(([start, end]) => start <= from && to <= end) === true,
+  );
+
 /** Mutations of some files, the same for the same `seed`. @param canMend whether checksums can be mended */
 export function mutationsOf(
   seeds: readonly Seed[],
@@ -120,10 +129,10 @@ export function mutationsOf(
       seed: fc.constant(of),
       edits: fc.array(anyEdit(of), { minLength: 1, maxLength: 3 }),
       isMended: canMend ? fc.boolean() : fc.constant(false),
-      isLie: fc.constant(false),
     }),
   );
-  return [...first, ...fc.sample(any, { seed, numRuns: count - first.length })];
+  const others = fc.sample(any, { seed, numRuns: count - first.length });
+  return [...first, ...others.map((other) => ({ ...other, isLie: isFoundOut(other) }))];
 }
 
 /** The mutant's bytes. */

@@ -61,7 +61,7 @@ function seed(): Seed {
     const inner = i < 2 ? fieldSites(bytes, `record ${i}`, from, from + data.length) : [];
     return [integerSite(bytes, `length of record ${i}`, start, 8), ...inner];
   });
-  return { name: 'a.tfrecord', bytes, sites };
+  return { name: 'a.tfrecord', bytes, sites, checksummed: [[0, bytes.length]] };
 }
 
 export const tfRecord: MutantKind = {

@@ -264,3 +264,85 @@ test('columns that are not there, and files that do not agree', () => {
   expect(() => open(ParquetSource, [c, a])).toThrow(`${c} has no column 'n', and ${a} has one. ${advice}`);
   expect(all(open(ParquetSource, [a, c], { columns: ['text'] }))).toEqual([{ text: 'x' }, { text: 'y' }]);
 });
+
+/** The bytes with all places of some bytes replaced by others of the same length, or the one of number `only`. */
+function replaced(bytes: Uint8Array, from: Uint8Array, to: Uint8Array, only?: number): Uint8Array {
+  const copy = Buffer.from(bytes);
+  for (let at = copy.indexOf(from), i = 0; at >= 0; at = copy.indexOf(from, at + from.length), i++)
+    if (only === undefined || i === only) copy.set(to, at);
+  return copy;
+}
+
+/** What is said of a file, for which `it` stands. */
+function refusal(Source: Source, name: string, bytes: Uint8Array): string {
+  const path = write(name, bytes);
+  try {
+    return JSON.stringify(all(open(Source, [path])).length);
+  } catch (error) {
+    expect((error as Error).name).toBe('InputError');
+    return (error as Error).message.replaceAll(path, 'it');
+  }
+}
+
+test('Parquet files that lie about rows, names and texts are refused by column and row group', () => {
+  const numbers = Array.from({ length: 300 }, (_, i) => i + 0.5);
+  const columns = { x1: numbers, x2: numbers.map((x) => `text ${x}`) };
+  const columnData = Object.entries(columns).map(([name, data]) => ({ name, data }));
+  const bytes = new Uint8Array(parquetWriteBuffer({ columnData, codec: 'UNCOMPRESSED' } as never));
+  const refused = (other: Uint8Array) => refusal(ParquetSource, 'lie.parquet', other);
+  expect(refused(bytes)).toBe('300');
+  // Thrift's numbers: 300, 600 and -1 of two bytes.
+  const [truth, more, less] = [
+    Buffer.from('d804', 'hex'),
+    Buffer.from('b009', 'hex'),
+    Buffer.from('8100', 'hex'),
+  ];
+  const footer = Buffer.from(bytes).lastIndexOf('x1') - 200;
+  const inFooter = (to: Uint8Array, only?: number) =>
+    Buffer.concat([bytes.subarray(0, footer), replaced(bytes.subarray(footer), truth, to, only)]);
+  expect(refused(inFooter(more))).toBe(
+    "it, row group 0, column 'x1' cannot be decoded: its pages have 300 values; the file says 600.",
+  );
+  const said = [0, 1, 2, 3].map((only) => [refused(inFooter(more, only)), refused(inFooter(less, only))]);
+  expect(said).toEqual([
+    [
+      'it has 300 rows in its row groups, and 600 in its footer: the file is damaged.',
+      'it has 300 rows in its row groups, and -1 in its footer: the file is damaged.',
+    ],
+    ...['x1', 'x2'].map((name) =>
+      [600, -1].map(
+        (count) =>
+          `it, row group 0, column '${name}' has ${count} values, and the row group 300 rows: the file is damaged.`,
+      ),
+    ),
+    [
+      "it, row group 0, column 'x1' has 300 values, and the row group 600 rows: the file is damaged.",
+      'it, row group 0 has -1 rows; expected 0 to 67108864: the file is damaged.',
+    ],
+  ]);
+  expect(refused(replaced(bytes, Buffer.from('x2'), Buffer.from('x1')))).toBe(
+    "it: the schema cannot be decoded: two columns are called 'x1'. Give each its own name.",
+  );
+  expect(refused(replaced(bytes, Buffer.from('text 7.5'), Buffer.from('text \xff.5', 'latin1')))).toBe(
+    "it, row group 0, column 'x2' cannot be decoded: a text is not UTF-8.",
+  );
+  // The length of the first text, -1 and 2^31.
+  const first = Buffer.from('08000000746578742030', 'hex');
+  for (const length of ['ffffffff', '00000080'])
+    expect(
+      refused(replaced(bytes, first, Buffer.concat([Buffer.from(length, 'hex'), first.subarray(4)]))),
+    ).toMatch(
+      /^it, row group 0, column 'x2' cannot be decoded: value 0 has \d+ bytes, and the page \d+ behind those before it\.$/,
+    );
+});
+
+test('page checksums of Parquet are verified', () => {
+  const bytes = readFileSync(join(project, '../columns/pyarrow-26-checked.parquet'));
+  expect(refusal(ParquetSource, 'checked.parquet', bytes)).toBe('24');
+  const at = bytes.indexOf('word 0');
+  expect(at).toBeGreaterThan(0);
+  bytes[at]! ^= 1;
+  expect(refusal(ParquetSource, 'checked.parquet', bytes)).toBe(
+    "it, row group 0, column 'word' cannot be decoded: page 0 has another CRC-32 than the file says: it is damaged.",
+  );
+});
