@@ -1,9 +1,12 @@
 /** @file Encodings of Parquet's pages: levels are read, and values checked before a library decodes them. */
 import type { DecodedArray, Encoding } from 'hyparquet';
+import type { readPage } from 'hyparquet/src/column.js';
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
-import type { ColumnDecoder } from 'hyparquet/src/types.js';
 import { stated } from './columnFile.js';
 import { LONGEST_RECORD } from './offsetIndex.js';
+
+/** How a column is decoded, as the library is told. */
+export type ColumnDecoder = Parameters<typeof readPage>[2];
 
 /** Bytes that are read from the front. */
 export interface Cursor {

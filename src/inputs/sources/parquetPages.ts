@@ -4,9 +4,8 @@ import type { DecodedArray, PageHeader } from 'hyparquet';
 import { parquetHeader, readPage } from 'hyparquet/src/column.js';
 import { convert } from 'hyparquet/src/convert.js';
 import { getMaxDefinitionLevel, getMaxRepetitionLevel, isFlatColumn } from 'hyparquet/src/schema.js';
-import type { ColumnDecoder } from 'hyparquet/src/types.js';
 import { stated } from './columnFile.js';
-import { type Cursor, checkValues, readRuns, take, uint32 } from './parquetEncodings.js';
+import { type ColumnDecoder, type Cursor, checkValues, readRuns, take, uint32 } from './parquetEncodings.js';
 import { endOfStruct } from './thriftStruct.js';
 import { unpackedBytes } from './unpackedBytes.js';
 

@@ -18,7 +18,7 @@ const MOST_FOR_A_BYTE = {
   ZSTD: 2 ** 15,
 } as const;
 
-export type Codec = keyof typeof MOST_FOR_A_BYTE;
+type Codec = keyof typeof MOST_FOR_A_BYTE;
 
 type Unpack = (bytes: Uint8Array, length: number) => Uint8Array;
 
