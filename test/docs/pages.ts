@@ -92,6 +92,28 @@ function run(
   });
 }
 
+/** The steps, with programs that stand one after another as one: to load Luthier takes longer than most of them. */
+function inOneProcess(steps: readonly Step[]): Step[][] {
+  const groups: Step[][] = [];
+  for (const step of steps) {
+    const last = groups.at(-1) ?? [];
+    if (step.kind === 'program' && last[0]?.kind === 'program') last.push(step);
+    else groups.push([step]);
+  }
+  return groups;
+}
+
+/** A module that runs programs in turn, each from the same file. */
+function oneAfterAnother(file: string, programs: readonly string[]): string {
+  return `import { writeFileSync } from 'node:fs';
+for (const [i, code] of ${JSON.stringify(programs)}.entries()) {
+  if (i > 0) console.log('${separator}');
+  writeFileSync('${file}', code);
+  await import('./${file}?' + i);
+}
+`;
+}
+
 /**
  * Runs a page of the project, such as docs/guide/configs.md, from its first block to its last.
  *
@@ -103,18 +125,26 @@ export async function runPage(path: string, environment = typescriptEnvironment)
   const text = readFileSync(join(root, path), 'utf8');
   const looksInside = /from '\.\.\/src\/\w+\/(?!index\.js)/.test(text);
   const env = (looksInside ? typescriptEnvironment : environment)({ NO_COLOR: '1' });
-  for (const { kind, path: file, parts } of stepsOf(text)) {
-    const code = parts.map((part) => part.code).join(`\nconsole.log('${separator}');\n`);
-    const program = `experiments/${basename(path, '.md')}.ts`;
-    if (kind !== 'command') {
-      const target = join(directory, kind === 'file' ? file : program);
-      mkdirSync(dirname(target), { recursive: true });
-      writeFileSync(target, code);
+  const program = `experiments/${basename(path, '.md')}.ts`;
+  for (const group of inOneProcess(stepsOf(text))) {
+    const { kind, path: file } = group[0]!;
+    const programs = group.map(({ parts }) =>
+      parts.map(({ code }) => code).join(`\nconsole.log('${separator}');\n`),
+    );
+    if (kind === 'file') {
+      mkdirSync(dirname(join(directory, file)), { recursive: true });
+      writeFileSync(join(directory, file), programs[0]!);
+      continue;
     }
-    if (kind === 'file') continue;
-    const { output, status } = await run(kind === 'program' ? `npx tsx ${program}` : code, directory, env);
+    if (kind === 'program')
+      writeFileSync(join(directory, 'programs.mjs'), oneAfterAnother(program, programs));
+    const { output, status } = await run(
+      kind === 'program' ? 'npx tsx programs.mjs' : programs[0]!,
+      directory,
+      env,
+    );
     const printed = output.split(`${separator}\n`);
-    for (const [i, part] of parts.entries())
+    for (const [i, part] of group.flatMap(({ parts }) => parts).entries())
       results.push({ kind, ...part, printed: printed[i] ?? '', status });
   }
   return results;
