@@ -5,7 +5,7 @@
  */
 'use strict';
 
-/** @typedef {import('typescript')} TS */
+/** @typedef {typeof import('typescript')} TS */
 /** @typedef {{ description: string | undefined, default: string | undefined }} Notes */
 
 // A schema may be a constant that is another constant: further than this, nobody follows by eye either.
