@@ -2,7 +2,7 @@
  * @file Directories of experiments, and file names in messages. Has no other imports of ours, since `luthier list`
  * starts with it.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, type Stats, statSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -24,8 +24,33 @@ export function directoriesFor(named: boolean): string[] {
   return !named && existsSync(own!) ? [own!] : [own!, ...others];
 }
 
+/** What stands at a path once links are followed; undefined where nothing does, or the system refuses to tell. */
+export function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a regular file stands at a path, or a link to one. */
+export function isFile(path: string): boolean {
+  return statOf(path)?.isFile() ?? false;
+}
+
 /** A file's name in messages: relative if it is below the working directory. */
 export function showFile(file: string): string {
   const path = relative(process.cwd(), file);
   return path.startsWith('..') ? file : path;
+}
+
+/** `experiments/lm.ts:12`, or the file alone where a line is unknown. */
+export function showPlace({
+  file,
+  line,
+}: {
+  readonly file: string;
+  readonly line?: number | undefined;
+}): string {
+  return line === undefined ? showFile(file) : `${showFile(file)}:${line}`;
 }

@@ -1,9 +1,8 @@
 /** @file Resolution of --exp to an experiment class (Pax's experiment_registry.py, without registration). */
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Experiment, isExperimentClass } from '../experiment/index.js';
 import { importModule, untranslated } from '../hparams/index.js';
-import { experimentDirectories, extensions, showFile } from './directories.js';
+import { experimentDirectories, extensions, isFile, showFile, showPlace } from './directories.js';
 import { fullNameOf, suggestExperiment } from './suggest.js';
 import { UsageError } from './usageError.js';
 
@@ -16,16 +15,17 @@ export interface ResolvedExperiment {
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-}
-
 /** The file of a full name: experiments/lm.ts for lm.Small. */
 function directFile(name: string, directories: readonly string[]): string | undefined {
+  return filesOf(name, directories).find(isFile);
+}
+
+/** The files that a full name can be of. */
+function filesOf(name: string, directories: readonly string[]): string[] {
   const parts = name.split('.');
-  if (parts.length < 2 || parts.some((p) => !/^[\w$-]+$/.test(p))) return undefined;
+  if (parts.length < 2 || parts.some((p) => !/^[\w$-]+$/.test(p))) return [];
   const stem = parts.slice(0, -1).join('/');
-  return directories.flatMap((d) => extensions.map((e) => join(d, stem + e))).find(isFile);
+  return directories.flatMap((d) => extensions.map((e) => join(d, stem + e)));
 }
 
 /** Failure to load an experiment's module: a fault of the file, not of the name. */
@@ -44,11 +44,16 @@ async function load(name: string, file: string): Promise<ResolvedExperiment['exp
 }
 
 async function notFound(name: string, why: string, directories: readonly string[]): Promise<UsageError> {
-  const { scanExperiments } = await import('./scan.js');
-  const names = scanExperiments(directories).map((e) => e.name);
+  const { scan } = await import('./scan.js');
+  const { experiments, problems } = scan(directories);
+  const names = experiments.filter(({ abstract }) => !abstract).map((each) => each.name);
+  const meant = filesOf(name, directories);
+  const unread = problems
+    .filter(({ file }) => meant.includes(file))
+    .map((each) => `${showPlace(each)} cannot be read: ${each.message}\n`);
   return new UsageError(
     `Could not find experiment '${name}'${why}.${suggestExperiment(name, names)}\n` +
-      `Experiments: ${listed(names, name)}.`,
+      `${unread.join('')}Experiments: ${listed(names, name)}.`,
   );
 }
 

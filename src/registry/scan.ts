@@ -1,7 +1,8 @@
 /** @file Discovery of experiments in source text: exported classes that extend Experiment. Runs none of their code. */
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { extensions } from './directories.js';
+import { explain } from '../files/fileErrors.js';
+import { extensions, statOf } from './directories.js';
 import type { ClassEntry, FileEntry, OwnConstant, SourceProblem } from './sourceFile.js';
 import { type Declaration, SourceFiles } from './sourceFiles.js';
 
@@ -30,7 +31,7 @@ export interface FoundExperiment {
 export interface Scan {
   /** Sorted by name. */
   readonly experiments: readonly FoundExperiment[];
-  /** Files with syntax errors. */
+  /** Files with syntax errors, and what cannot be read. */
   readonly problems: readonly SourceProblem[];
 }
 
@@ -73,12 +74,37 @@ class Scanner {
   }
 }
 
-function sourceFiles(directory: string): string[] {
-  if (!existsSync(directory)) return [];
-  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' });
-  return names
-    .filter((n) => extensions.some((e) => n.endsWith(e)) && !/\.d\.[cm]?ts$|\.test\.|node_modules/.test(n))
-    .sort();
+/** What is looked at: no hidden names, such as the links by which editors lock files; no declarations, tests and packages. */
+const isWanted = (name: string): boolean => !/^\.|\.d\.[cm]?ts$|\.test\.|node_modules/.test(name);
+
+/**
+ * Names of the source files below a directory, from there, and of what has the name of one and is no folder. Links are
+ * followed, but not those to a folder above. What the system refuses to list is a problem.
+ */
+function sourceNames(
+  directory: string,
+  problems: SourceProblem[],
+  inside = '',
+  above: readonly string[] = [],
+): string[] {
+  const folder = join(directory, inside);
+  let real: string;
+  let names: string[];
+  try {
+    real = realpathSync(folder);
+    if (above.includes(real)) return [];
+    names = readdirSync(folder).filter(isWanted).sort();
+  } catch (error) {
+    if (inside !== '' || (error as NodeJS.ErrnoException).code !== 'ENOENT')
+      problems.push({ file: folder, message: `${explain(error)}.` });
+    return [];
+  }
+  return names.flatMap((name) => {
+    const path = join(inside, name);
+    if (statOf(join(directory, path))?.isDirectory())
+      return sourceNames(directory, problems, path, [...above, real]);
+    return extensions.some((extension) => name.endsWith(extension)) ? [path] : [];
+  });
 }
 
 /** All experiments under the directories, abstract ones included; of equal names, the earlier directory's wins. */
@@ -87,7 +113,7 @@ export function scan(directories: readonly string[]): Scan {
   const byName = new Map<string, FoundExperiment>();
   const problems: SourceProblem[] = [];
   for (const directory of directories) {
-    for (const name of sourceFiles(directory)) {
+    for (const name of sourceNames(directory, problems).sort()) {
       const path = join(directory, name);
       const prefix = name.replace(/\.[cm]?[jt]s$/, '').replace(/[/\\]/g, '.');
       for (const found of scanner.experimentsOf(path, prefix)) {

@@ -1,7 +1,8 @@
 /** @file Static view of a source file: classes, imports and exports, parsed without running it. */
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type ts from 'typescript';
+import { explain } from '../files/fileErrors.js';
+import { readRegularFile } from '../files/read.js';
 
 // Required, not imported: for named imports from a package of this size, Node would scan all of it.
 const compiler: typeof ts = createRequire(import.meta.url)('typescript');
@@ -42,10 +43,11 @@ export interface Link {
   readonly name: string;
 }
 
-/** A syntax error. */
+/** A syntax error, or why a file cannot be read. */
 export interface SourceProblem {
   readonly file: string;
-  readonly line: number;
+  /** Of a syntax error. */
+  readonly line?: number;
   readonly message: string;
 }
 
@@ -62,7 +64,7 @@ export interface FileEntry {
   readonly reexports: ReadonlyMap<string, Link>;
   /** Files re-exported as a whole. */
   readonly stars: readonly string[];
-  /** The first syntax error. */
+  /** The first syntax error, or why it cannot be read. */
   readonly problem: SourceProblem | undefined;
 }
 
@@ -250,18 +252,35 @@ class Reader {
   }
 }
 
-/** Reads a file; skips syntax errors and reports the first one. */
+/** The problem of a file that overflows the parser's stack. */
+export const tooDeep = 'It is nested too deeply.';
+
+/** Most bytes of a source file. */
+const longest = 16_000_000;
+
+/** Reads a file; skips syntax errors and reports the first one. A file that cannot be read declares nothing. */
 export function readSourceFile(path: string): FileEntry {
-  const source = compiler.createSourceFile(
-    path,
-    readFileSync(path, 'utf8'),
-    compiler.ScriptTarget.Latest,
-    true,
-  );
-  const reader = new Reader(source);
-  reader.read();
-  const { classes, records, exports, imports, reexports, stars } = reader;
-  return { classes, records, exports, imports, reexports, stars, problem: problemOf(path, source) };
+  try {
+    const text = readRegularFile(path, longest).toString();
+    const source = compiler.createSourceFile(path, text, compiler.ScriptTarget.Latest, true);
+    const reader = new Reader(source);
+    reader.read();
+    const { classes, records, exports, imports, reexports, stars } = reader;
+    return { classes, records, exports, imports, reexports, stars, problem: problemOf(path, source) };
+  } catch (error) {
+    // The parser descends as deeply as the text is nested.
+    const message = error instanceof RangeError ? tooDeep : `${explain(error)}.`;
+    return unread({ file: path, message });
+  }
+}
+
+/** A file of which nothing is known. */
+function unread(problem: SourceProblem): FileEntry {
+  const nothing = new Map<string, never>();
+  return {
+    ...{ classes: nothing, records: nothing, exports: nothing, imports: nothing, reexports: nothing },
+    ...{ stars: [], problem },
+  };
 }
 
 function problemOf(file: string, source: ts.SourceFile): SourceProblem | undefined {

@@ -1,7 +1,6 @@
 /** @file Source files of a project, and the declarations that names in them stand for, through imports and exports. */
-import { existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { extensions } from './directories.js';
+import { extensions, isFile } from './directories.js';
 import { type FileEntry, type Link, readSourceFile } from './sourceFile.js';
 
 /** A class or record by the file that declares it. */
@@ -12,10 +11,6 @@ export interface Declaration {
 
 /** What a name stands for: a declaration, or Experiment itself, wherever it comes from. */
 export type Found = Declaration | 'Experiment' | undefined;
-
-function isFile(path: string): boolean {
-  return existsSync(path) && statSync(path).isFile();
-}
 
 /** The source file of a relative import: './lm.js' means lm.ts if that exists. */
 export function fileOfImport(importer: string, specifier: string): string | undefined {

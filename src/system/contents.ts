@@ -18,6 +18,15 @@ export function digestOf(...parts: readonly (string | Uint8Array)[]): string {
 
 /** What stands at an absolute path, or in a variable of the environment; undefined where that cannot be told. */
 export function contentsAt(path: string): string | undefined {
+  try {
+    return digestAt(path);
+  } catch {
+    // The system refuses to tell: a link to itself, a file or folder without permission.
+    return undefined;
+  }
+}
+
+function digestAt(path: string): string | undefined {
   if (path.startsWith('env:')) {
     const name = path.slice(4);
     return digestOf(JSON.stringify(name === '' ? process.env : (process.env[name] ?? null)));

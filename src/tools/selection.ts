@@ -1,6 +1,6 @@
 /** @file Selection of experiments by name, dotted suffix or pattern. */
 import { dirname, relative, sep } from 'node:path';
-import { showFile } from '../registry/directories.js';
+import { showFile, showPlace } from '../registry/directories.js';
 import type { FoundExperiment, Scan, SourceProblem } from '../registry/scan.js';
 import { fullNameOf, suggestExperiment } from '../registry/suggest.js';
 import { UsageError } from '../registry/usageError.js';
@@ -32,7 +32,7 @@ export function matching<T extends { readonly name: string }>(
   return experiments.filter(({ name }) => name.toLowerCase().includes(part));
 }
 
-/** A file with a syntax error, in which no experiment was found. */
+/** A file with a syntax error, or that cannot be read, in which no experiment was found. */
 export interface BrokenFile {
   readonly name: string;
   readonly problem: SourceProblem;
@@ -84,9 +84,7 @@ function find(
     : experiments.filter((each) => each.name === fullName);
   if (found.length > 0) return found;
   const searched = directories.map(showFile).join(' and ');
-  const unread = problems.map(
-    (each) => `\n${showFile(each.file)}:${each.line} cannot be read: ${each.message}`,
-  );
+  const unread = problems.map((each) => `\n${showPlace(each)} cannot be read: ${each.message}`);
   throw new UsageError(
     `Could not find experiment '${name}' (searched ${searched}).${suggestExperiment(name, all)} ` +
       `luthier list shows all.${unread.join('')}`,

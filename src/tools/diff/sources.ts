@@ -1,9 +1,9 @@
 /** @file Import graph of the project, and the experiments that a change of files reaches. */
 
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync } from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
 import { dirname, extname, join, relative, resolve } from 'node:path';
-import { extensions } from '../../registry/directories.js';
+import { extensions, isFile } from '../../registry/directories.js';
 import { type FoundExperiment, scan } from '../../registry/scan.js';
 import type { Tree } from './versionTree.js';
 
@@ -92,9 +92,7 @@ function importsOf(file: string): string[] {
 /** The source file that an import of `path` loads: lm.ts for ./lm.js where that is what stands there. */
 function fileAt(path: string): string | undefined {
   const stem = path.replace(/\.[cm]?js$/, '');
-  return [path, ...extensions.map((extension) => stem + extension)].find(
-    (each) => existsSync(each) && statSync(each).isFile(),
-  );
+  return [path, ...extensions.map((extension) => stem + extension)].find(isFile);
 }
 
 /** The experiments of a version, and what each is made from. */

@@ -33,12 +33,14 @@ export const list: Command = {
     'Exit codes: 0; 1 if no experiment matches; 2 for a wrong command line.',
   ].join('\n'),
   async run({ positionals: [pattern], values, warn }) {
-    const { directoriesFor, showFile } = await import('../../registry/directories.js');
+    const { directoriesFor, showPlace } = await import('../../registry/directories.js');
     const { scan } = await import('../../registry/scan.js');
     const directories = directoriesFor(pattern !== undefined);
     const { experiments, problems } = scan(directories);
-    for (const { file, line, message } of problems) {
-      warn(`${showFile(file)}:${line}: ${message} What follows in this file may not be listed.`);
+    for (const problem of problems) {
+      const left =
+        problem.line === undefined ? 'It is passed over.' : 'What follows in this file may not be listed.';
+      warn(`${showPlace(problem)}: ${problem.message} ${left}`);
     }
     const shown = experiments.filter((found) => values.abstract === true || !found.abstract);
     const found = pattern === undefined ? shown : matching(pattern, shown);

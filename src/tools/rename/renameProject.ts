@@ -4,6 +4,7 @@ import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { globSync } from 'tinyglobby';
 import { type Node, Project, type SourceFile } from 'ts-morph';
+import { readSourceFile, tooDeep } from '../../registry/sourceFile.js';
 import { UsageError } from '../../registry/usageError.js';
 
 /** Larger files are data. */
@@ -25,9 +26,28 @@ export class RenameProject {
         `${root} has no tsconfig.json: renaming works in the folder of a TypeScript project.`,
       );
     }
-    const project = new Project({ tsConfigFilePath });
+    const project = this.open(tsConfigFilePath);
     this.all = project.getSourceFiles().filter((file) => !file.isDeclarationFile());
     this.sources = this.all.filter((file) => this.isOwn(file));
+  }
+
+  /** @throws UsageError where TypeScript cannot read a file. */
+  private open(tsConfigFilePath: string): Project {
+    try {
+      return new Project({ tsConfigFilePath });
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      const files = globSync('**/*.{ts,mts,cts,tsx}', {
+        cwd: this.root,
+        ignore: '**/node_modules/**',
+        followSymbolicLinks: false,
+      });
+      const deep = files.filter((file) => readSourceFile(join(this.root, file)).problem?.message === tooDeep);
+      const where = deep.length === 0 ? 'a file that tsconfig.json includes' : deep.join(', ');
+      throw new UsageError(
+        `TypeScript cannot read ${where}: nested too deeply. Leave it out in tsconfig.json.`,
+      );
+    }
   }
 
   /** The source files, those of packages that are TypeScript among them. */
@@ -72,7 +92,7 @@ export class RenameProject {
       return [...new Set(output.split('\0').filter((name) => name !== ''))];
     } catch {
       const ignore = ['**/node_modules/**', '**/.git/**', 'out/**'];
-      return globSync('**', { cwd: this.root, dot: true, ignore });
+      return globSync('**', { cwd: this.root, dot: true, ignore, followSymbolicLinks: false });
     }
   }
 }

@@ -1,11 +1,11 @@
 /** @file Snapshot files: reading, writing, and comparison with the experiment. */
 
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, resolve, sep } from 'node:path';
 import { type ConfiguredExperiment, configure } from '../../cli/index.js';
 import { describeError } from '../../cli/runCommand.js';
 import { classVarsText } from '../../experiment/index.js';
-import { makeDirectory, writeWhole } from '../../files/index.js';
+import { explain, makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
 import { print } from '../../hparams/index.js';
 import { resolveExperiment } from '../../registry/index.js';
 import { UsageError } from '../../registry/usageError.js';
@@ -23,7 +23,7 @@ export function snapshotFile(name: string): string {
 export function snapshotNames(): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
-    .filter((file) => file.endsWith(extension))
+    .filter((file) => file.endsWith(extension) && !file.startsWith('.'))
     .map((file) => basename(file, extension))
     .sort();
 }
@@ -31,7 +31,12 @@ export function snapshotNames(): string[] {
 /** Content of the file, undefined if missing; normalises line ends. */
 function readSnapshot(name: string): string | undefined {
   const file = snapshotFile(name);
-  return existsSync(file) ? readFileSync(file, 'utf8').replaceAll('\r\n', '\n') : undefined;
+  if (!existsSync(file)) return undefined;
+  try {
+    return readRegularFile(file).toString().replaceAll('\r\n', '\n');
+  } catch (error) {
+    throw new UsageError(`The snapshot ${file} cannot be read: ${explain(error)}.`);
+  }
 }
 
 /** @throws UsageError if the working directory has no experiments. */

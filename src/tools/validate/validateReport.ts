@@ -1,5 +1,5 @@
 /** @file Report of `luthier validate` as text and JSON. */
-import { showFile } from '../../registry/directories.js';
+import { showFile, showPlace } from '../../registry/directories.js';
 import type { Report } from '../command.js';
 import { counted, formatCount, indented, textTable } from '../reportFormat.js';
 import type { BrokenFile } from '../selection.js';
@@ -54,8 +54,8 @@ export function resultOf({ found, findings, reached, seconds }: Checked): Result
 }
 
 /** Report entry of an unreadable file. */
-export function resultOfBroken({ name, problem: { file, line, message } }: BrokenFile): Result {
-  const place = `${showFile(file)}:${line}`;
+export function resultOfBroken({ name, problem: { message, ...at } }: BrokenFile): Result {
+  const place = showPlace(at);
   const problem = {
     level: 'resolve',
     message: `${message} No experiment can be found in it.`,
