@@ -5,10 +5,10 @@ import { startWorker } from '../../workers/index.js';
 import { InputError } from '../inputErrors.js';
 import type { RustAnswer, RustRequest, RustWorkerData } from './rustWorker.js';
 
-/** Milliseconds that loading a tokenizer may take, with the start of the thread. */
-const LOADING_MS = 300_000;
+/** Milliseconds without an answer after which the thread is given up. Its process is held to less: see rustWorker.ts. */
+const LONGEST_MS = 3_600_000;
 
-type Ask = (request: RustRequest, limit?: number) => Int32Array | string | null;
+type Ask = (request: RustRequest) => Int32Array | string | null;
 
 let asking: Ask | undefined;
 let handles = 0;
@@ -21,15 +21,15 @@ function startThread(): Ask {
   const url = new URL(`./rustWorker${extname(import.meta.url)}`, import.meta.url);
   const worker = startWorker(url, { workerData, transferList: [theirs], name: 'tokenizers' });
   worker.unref();
-  return (request, limit) => {
+  return (request) => {
     Atomics.store(signal, 0, 0);
     port.postMessage(request);
     if (request.type === 'forget') return null;
     // A wait may also end by the notice of the answer before, which is on its way when that is seen.
     while (Atomics.load(signal, 0) === 0)
-      if (Atomics.wait(signal, 0, 0, limit) === 'timed-out')
+      if (Atomics.wait(signal, 0, 0, LONGEST_MS) === 'timed-out')
         throw new InputError(
-          `the thread of the library 'tokenizers' has not answered for ${LOADING_MS / 1000} s`,
+          `the thread of the library 'tokenizers' has not answered for ${LONGEST_MS / 1000} s`,
         );
     const told = receiveMessageOnPort(port)!.message as RustAnswer;
     if ('error' in told) throw new InputError(told.error);
@@ -48,7 +48,7 @@ export class RustTokenizer {
   constructor(contents: string) {
     asking ??= startThread();
     this.#ask = asking;
-    this.#ask({ type: 'load', handle: this.#handle, contents }, LOADING_MS);
+    this.#ask({ type: 'load', handle: this.#handle, contents });
     forgotten.register(this, this.#handle);
   }
 
