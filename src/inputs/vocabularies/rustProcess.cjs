@@ -73,6 +73,8 @@ function serve() {
 
   process.on('message', handle);
   process.on('disconnect', () => process.exit());
+  // They are sent to a terminal's whole group, and a run that saves before it stops still reads: it ends this process.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
 }
 
 if (isMainThread) serve();
