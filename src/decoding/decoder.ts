@@ -30,7 +30,7 @@ export interface DecodeOutput {
   readonly outputIds: Int32Tensor;
   /** Tokens of each row, prompt and end-of-sequence token included, [B, S]. */
   readonly decodeLengths: Int32Tensor;
-  /** Log-probability of each drawn token under the model; 1 in the prompt and beyond the end, [B, S, T]. */
+  /** Log-probability of each drawn token under the model, of the ids that may be drawn; 1 in the prompt and beyond the end, [B, S, T]. */
   readonly logprobs: Float32Tensor;
 }
 
@@ -57,6 +57,12 @@ export abstract class BaseDecoder extends Configurable.with({
   /** Rows of the model for a batch of `batchSize` prompts. */
   numRows(batchSize: number): number {
     return batchSize;
+  }
+
+  /** Tokens that end a sequence. */
+  get eosIds(): ReadonlySet<number> {
+    const { eosId } = this.hp;
+    return new Set(typeof eosId === 'number' ? [eosId] : eosId);
   }
 
   /** The rule by which a program may draw in the decoder's place; null where the decoder reads logits itself. */
@@ -86,7 +92,7 @@ export abstract class BaseDecoder extends Configurable.with({
 
   /** Decodes prompts that are already repeated for every row. */
   protected async run(prompts: Prompts, model: DecodingModel, draws: Draws): Promise<DecodeOutput> {
-    const { seqlen, eosId, maxDecodeSteps } = this.hp;
+    const { seqlen, maxDecodeSteps } = this.hp;
     if (seqlen <= 0) {
       throw new ConfigError(
         `${this.constructor.name}.seqlen: The sequence length for decoding must be > 0, current value = ${seqlen}.`,
@@ -98,7 +104,7 @@ export abstract class BaseDecoder extends Configurable.with({
     const stop = {
       seqlen,
       maxDecodeSteps: maxDecodeSteps ?? seqlen,
-      eosIds: new Set(typeof eosId === 'number' ? [eosId] : eosId),
+      eosIds: this.eosIds,
     };
     const decoded = await decodeRows(prompts, stop, model, draws);
     const ids = prefixIds.data.map((id, i) =>

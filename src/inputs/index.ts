@@ -31,6 +31,7 @@ export {
   recordedIdentity,
   withRecorded,
 } from './dataIdentity.js';
+export { EncoderThread } from './encoderThread.js';
 export {
   ArrayFeature,
   BaseFeature,
@@ -58,7 +59,7 @@ export type { JsonValue } from './jsonValue.js';
 export { MultiInput } from './multiInput.js';
 export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RebatchedInput } from './rebatchedInput.js';
-export type { PartState, PartStates, RecordedState } from './recordedParts.js';
+export { type PartState, type PartStates, type RecordedState, recordedParts } from './recordedParts.js';
 export { RecordInput } from './recordInput.js';
 export { RowInput } from './rowInput.js';
 export { CacheDatasetPlaceholder } from './seqio/cacheDatasetPlaceholder.js';

@@ -30,6 +30,8 @@ export interface InputSource {
   dataIdentity(): DataIdentity;
   /** The states of its parts that read files or learn from the data; those that learn have them after `dataIdentity`. */
   recordedParts(): PartStates;
+  /** The meaning of the ids at a path of the batches; null where they have none. */
+  vocabularyFor(path: string): IdVocabulary | null;
   /** Names, by id, of the classes whose ids stand at a path of the batches; null where they have none. */
   classNamesFor(path: string): readonly string[] | null;
   /** Examples left out under `onError` 'skip', of batches taken. */
@@ -95,6 +97,8 @@ export interface IdVocabulary {
   readonly unkId: number | null;
   /** Text of ids. @throws InputError for one that is none of the vocabulary's */
   decode(ids: ArrayLike<number>): string;
+  /** Whether an id is one of the vocabulary's. */
+  hasText(id: number): boolean;
 }
 
 /** What rows of token ids hold, as an input's config says it; a model's settings have to agree. */

@@ -11,6 +11,7 @@ import { EndOfData, InputError } from './inputErrors.js';
 import {
   type ExampleMetrics,
   type IdRows,
+  type IdVocabulary,
   type InputSource,
   type InputState,
   untilEnd,
@@ -105,6 +106,10 @@ class PrefetchedInput implements InputSource {
 
   recordedParts(): PartStates {
     return this.#input.recordedParts();
+  }
+
+  vocabularyFor(path: string): IdVocabulary | null {
+    return this.#input.vocabularyFor(path);
   }
 
   classNamesFor(path: string): readonly string[] | null {

@@ -1,22 +1,11 @@
 /** @file The prefetch thread: builds an input from its config and reads it ahead. */
 
-import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
-import {
-  type AbstractClass,
-  build,
-  type Config,
-  fromJSON,
-  importModule,
-  loadModules,
-  registerExports,
-} from '../hparams/index.js';
+import { build, type Config } from '../hparams/index.js';
 import type { BaseInput } from './baseInput.js';
 import { type Batch, batchBytes } from './batch.js';
 import { SlotWriter } from './batchSlots.js';
-import * as inputs from './index.js';
+import { configInThread } from './configInThread.js';
 import { untilEnd } from './inputSource.js';
 import {
   Mailbox,
@@ -80,22 +69,9 @@ async function readAhead(input: BaseInput, start: StartCommand): Promise<StartCo
   }
 }
 
-/** Loads the modules of the classes that inputs lack, those of the program first: another order may not work. */
-async function ownClasses(): Promise<readonly AbstractClass[]> {
-  // An experiment's module loads layers and kernels, which a thread that reads text does not need.
-  const isBuiltIn = document.configs.every((config) => Object.hasOwn(inputs, config.class));
-  if (isBuiltIn && document.modules === undefined) return [];
-  // `require` shares the module instances, and so the class registry, of this thread's own imports.
-  const load = createRequire(import.meta.url);
-  for (const url of modules) await importModule(fileURLToPath(url), load);
-  const folders = [process.cwd(), ...modules.map((url) => dirname(fileURLToPath(url)))];
-  return loadModules(document, { folders, load });
-}
-
 async function main(): Promise<void> {
   try {
-    registerExports(inputs);
-    const config = fromJSON(document, { classes: await ownClasses() }) as Config<BaseInput>;
+    const config = (await configInThread(document, modules)) as Config<BaseInput>;
     post({ kind: 'loaded' });
     const input = build(config);
     // Reads the data, so that errors surface before the main thread hands over.

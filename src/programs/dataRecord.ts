@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { explain, isThere, readJsonFile } from '../files/index.js';
-import type { DataIdentity } from '../inputs/index.js';
+import { changedParts, type DataIdentity, type PartStates } from '../inputs/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';
 
@@ -42,6 +42,24 @@ export function recordedData(jobLogDir: string, program: string): DataIdentity |
       { cause },
     );
   }
+}
+
+/**
+ * Checks the state of parts that were built with what training recorded: a vocabulary, say, against the digest that stands
+ * beside it.
+ *
+ * @param parts states of the built parts by path
+ * @throws JobError for one that is not what was recorded
+ */
+export function checkRecorded(jobLogDir: string, recorded: DataIdentity, parts: PartStates): void {
+  // Of others nothing was set.
+  const learned = Object.entries(parts).filter(([, state]) => Object.keys(state.learned).length > 0);
+  const [changed] = changedParts(recorded, { parts: Object.fromEntries(learned) });
+  if (changed === undefined) return;
+  throw new JobError(
+    `${dataRecordPath(jobLogDir, 'train')}: damaged: it has the identity ${changed.before}, and beside it the state of ` +
+      `${changed.now}. Ids would mean something else: restore the file.`,
+  );
 }
 
 /** Deletes the records of earlier runs. */

@@ -6,6 +6,7 @@ import { type Config, ConfigError } from '../hparams/index.js';
 import {
   type BaseInput,
   type ExampleMetrics,
+  type IdVocabulary,
   type InputSource,
   type LmBatch,
   nextBatch,
@@ -118,6 +119,10 @@ export class DecodeProgram implements Program<Run> {
     return describeExamples(input, batch, lengths, prefixLengths, output);
   }
 
+  private get vocabulary(): IdVocabulary | null {
+    return this.dataset.open().vocabularyFor('ids');
+  }
+
   private async stepperOf(rows: number): Promise<Stepper> {
     if (this.#stepper?.rows === rows) return this.#stepper;
     await this.#stepper?.dispose();
@@ -129,6 +134,7 @@ export class DecodeProgram implements Program<Run> {
       rows,
       seqlen: decoder.hp.seqlen,
       rule: decoder.rule,
+      mayDraw: (id) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
       compileOptions: (name) => compileOptions(this.options, name, runs),
     });
     return this.#stepper;
@@ -200,7 +206,12 @@ function describeExamples(
   const { exampleIds } = batch as LmBatch & { readonly exampleIds?: Int32Tensor };
   const samples = output.decodeLengths.data.length / rows;
   const size = output.outputIds.shape.at(-1)!;
-  const text = (ids: ArrayLike<number>) => input.idsToStrings({ shape: [1, ids.length], data: ids })[0]!;
+  const vocabulary = input.vocabularyFor('ids');
+  const text = (all: Int32Array) => {
+    // The end of a sequence may be an id without text.
+    const ids = all.filter((id) => vocabulary?.hasText(id) ?? true);
+    return input.idsToStrings({ shape: [1, ids.length], data: ids })[0]!;
+  };
   const sampleAt = (index: number, prefixLength: number): Sample => {
     const length = output.decodeLengths.data[index]!;
     const ids = output.outputIds.data.slice(index * size, index * size + length);

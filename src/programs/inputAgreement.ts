@@ -1,7 +1,7 @@
 /** @file Agreement of an input's settings with the model's and with those of other inputs, compared before the first step. */
 import type { Executable } from '../compiler/index.js';
 import { ConfigError } from '../hparams/index.js';
-import type { BaseInput, DataIdentity } from '../inputs/index.js';
+import type { BaseInput, DataIdentity, IdVocabulary } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
@@ -63,6 +63,18 @@ export function checkVocabulary(
       `Set ${path} to ${ids} or more, or give the input a tokenizer with fewer ids.`,
     { path },
   );
+}
+
+/** Says that a language model has ids without text, as padded vocabularies do; undefined where it has none. */
+export function undrawnIds({ model, hp }: SingleTask, vocabulary: IdVocabulary | null): string | undefined {
+  if (vocabulary === null || !(model instanceof LanguageModel)) return undefined;
+  const { vocabSize } = model.hp.lmTpl;
+  const { eosIds } = hp.decode.hp.decoder;
+  const ids = Array.from({ length: vocabSize }, (_, id) => id);
+  const without = ids.filter((id) => !vocabulary.hasText(id) && !eosIds.has(id));
+  if (without.length === 0) return undefined;
+  const count = without.length === 1 ? '1 has' : `${without.length} have`;
+  return `Of the model's ${vocabSize} ids, ${count} no text in the vocabulary of the input (${without[0]}${without.length > 1 ? ' …' : ''}): decoders never draw such ids.`;
 }
 
 /**

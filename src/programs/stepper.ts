@@ -36,6 +36,8 @@ export interface StepperOptions {
   readonly seqlen: number;
   /** The rule by which the program draws tokens, so that logits stay within it; null gives logits. */
   readonly rule: SamplingRule | null;
+  /** Whether an id may be drawn; of others the logits are -Infinity. Default: all may. */
+  readonly mayDraw?: ((id: number) => boolean) | undefined;
   /** Compiler options by program name. */
   readonly compileOptions: (name: string) => CompileOptions;
 }
@@ -54,6 +56,14 @@ interface Given {
   readonly logprobs: Tensor;
   /** Where it draws at random: the number by which the token after each position is drawn, [seqlen, rows]. */
   readonly uniforms: Tensor;
+}
+
+/** Logits [rows, V] with -Infinity at the ids that may not be drawn: those that a padded vocabulary has beyond its tokens. */
+function onlyDrawable(logits: Tensor, mayDraw: (id: number) => boolean = () => true): Tensor {
+  const drawable = Array.from({ length: logits.shape[1]! }, (_, id) => mayDraw(id));
+  if (drawable.every(Boolean)) return logits;
+  const never = tf.fill(logits.shape, Number.NEGATIVE_INFINITY);
+  return tf.where(tf.expandDims(tf.tensor1d(drawable, 'bool')), logits, never) as Tensor;
 }
 
 /** A program and its bound call. */
@@ -99,10 +109,10 @@ export class Stepper {
   }
 
   private async compileStep(): Promise<void> {
-    const { rule, rows, seqlen, model } = this.options;
+    const { rule, rows, seqlen, model, mayDraw } = this.options;
     const hasNumbers = rule !== null && isRandom(rule);
     const step = ({ ids, timeStep, drawn, logprobs, uniforms }: Given): Tree<Tensor> => {
-      const logits = model.extendStep(ids, timeStep);
+      const logits = onlyDrawable(model.extendStep(ids, timeStep), mayDraw);
       if (rule === null) return { logits };
       const numbers = hasNumbers ? tf.gather(uniforms, timeStep) : undefined;
       const next = sampleIds(logits, rule, numbers);

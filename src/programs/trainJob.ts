@@ -12,7 +12,7 @@ import { EvalProgram, EvalTrainProgram } from './evalProgram.js';
 import { EvalSteps } from './evalStep.js';
 import { expectedEvalRuns } from './expectedRuns.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';
-import { checkClasses } from './inputAgreement.js';
+import { checkClasses, undrawnIds } from './inputAgreement.js';
 import { runToEnd } from './jobEnd.js';
 import { strayFailures } from './jobErrors.js';
 import { keepRecord, writeJobFiles } from './jobFiles.js';
@@ -110,6 +110,8 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
     );
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored?.path);
   reporter.tell(...told);
+  const undrawn = restored === undefined ? undrawnIds(task, input.vocabularyFor('ids')) : undefined;
+  if (undrawn !== undefined) reporter.tell(undrawn);
   if (given !== undefined) reporter.tell(...given.lines());
   // Other threads draw initial values while this one compiles.
   const beginning = restored === undefined ? await beginToInitialize(options, task, state, given) : undefined;

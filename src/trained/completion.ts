@@ -7,7 +7,7 @@ import { ContinuedText } from './continuedText.js';
 import type { Generation } from './generation.js';
 import { RequestError } from './requestError.js';
 
-/** Why a continuation ended: a stop text or end-of-sequence token, its length, or its reader who left. */
+/** Why a continuation ended: a stop text or end-of-sequence token, its length, or that it was cancelled. */
 export type FinishReason = 'stop' | 'length' | 'cancelled';
 
 /** What a completion needs to know of its model. */
@@ -30,6 +30,11 @@ export class Completion implements AsyncIterable<string> {
   #isBegun = false;
   #error: unknown;
   #wake: () => void = () => {};
+  #tellEnd: () => void = () => {};
+  /** Resolves once no further token is drawn, whatever has ended it. */
+  readonly ended = new Promise<void>((resolve) => {
+    this.#tellEnd = resolve;
+  });
 
   constructor(
     /** Token ids of the prompt. */
@@ -79,9 +84,9 @@ export class Completion implements AsyncIterable<string> {
     if (this.finishReason === undefined) this.#finish('cancelled', '');
   }
 
-  /** Ends the continuation with the error of its decode. */
+  /** Ends the continuation with an error for its reader. One that has ended already is whole. */
   fail(error: unknown): void {
-    this.#error = error;
+    if (this.finishReason === undefined) this.#error = error;
     this.cancel();
   }
 
@@ -114,6 +119,7 @@ export class Completion implements AsyncIterable<string> {
     this.#give(piece);
     this.finishReason = reason;
     this.#wake();
+    this.#tellEnd();
     return true;
   }
 }

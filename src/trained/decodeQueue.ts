@@ -4,7 +4,9 @@ import { decodeRows } from '../decoding/decodeLoop.js';
 import type { LanguageModel } from '../models/index.js';
 import { PREFILL_STEPS, Stepper } from '../programs/stepper.js';
 import type { FlatParams } from '../programs/taskState.js';
+import { bytesOf, checkBatchMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
+import { RequestError } from './requestError.js';
 
 /** The model of a queue, and the size of its batches. */
 export interface DecodeQueueOptions {
@@ -14,6 +16,8 @@ export interface DecodeQueueOptions {
   readonly rows: number;
   /** Tokens of a prompt and its continuation, at most. */
   readonly seqlen: number;
+  /** Whether an id has text or ends a sequence; others are never drawn. */
+  readonly mayDraw: (id: number) => boolean;
   readonly compileOptions: (name: string) => CompileOptions;
 }
 
@@ -51,9 +55,10 @@ export class DecodeQueue {
     await this.#step();
   }
 
-  /** Cancels what is decoded or waits, and frees the programs. */
+  /** Ends what is decoded or waits with an error, and frees the programs. */
   async dispose(): Promise<void> {
-    for (const completion of [...this.#batch, ...this.#waiting.splice(0)]) completion.cancel();
+    for (const completion of [...this.#batch, ...this.#waiting.splice(0)])
+      completion.fail(new RequestError('The run was disposed of before the continuation had ended.'));
     await this.#working;
     await (await this.#stepper)?.dispose();
   }
@@ -76,17 +81,25 @@ export class DecodeQueue {
 
   #takeBatch(): Completion[] {
     const { rows } = this.options;
-    const blocks = blocksOf(this.#waiting[0]!, rows);
-    const fitting = this.#waiting.filter((completion) => blocksOf(completion, rows) === blocks);
-    const batch = fitting.slice(0, rows);
-    for (const completion of batch) this.#waiting.splice(this.#waiting.indexOf(completion), 1);
-    return batch.filter(({ finishReason }) => finishReason === undefined);
+    const wanted = this.#waiting.splice(0).filter(({ finishReason }) => finishReason === undefined);
+    const [first] = wanted;
+    const blocks = first && blocksOf(first, rows);
+    const batch = wanted.filter((completion) => blocksOf(completion, rows) === blocks).slice(0, rows);
+    const taken = new Set(batch);
+    this.#waiting.push(...wanted.filter((completion) => !taken.has(completion)));
+    return batch;
+  }
+
+  async #newStep(): Promise<Stepper> {
+    const { model, rows, seqlen } = this.options;
+    const state = Object.values(model.initialDecodeState(rows, seqlen));
+    checkBatchMemory(rows, `the keys and values of as many texts of ${seqlen} tokens`, bytesOf(state));
+    const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
+    return Stepper.create({ ...this.options, rule: null, compileOptions });
   }
 
   #step(): Promise<Stepper> {
-    const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
-    const options = { ...this.options, rule: null, compileOptions };
-    this.#stepper ??= Stepper.create(options).catch((error) => {
+    this.#stepper ??= this.#newStep().catch((error) => {
       // A failed compilation is tried again with the next batch.
       this.#stepper = undefined;
       throw error;

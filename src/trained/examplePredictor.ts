@@ -1,6 +1,7 @@
 /** @file Predictions for examples of the user's own, preprocessed as those of an evaluation, with the names of their classes. */
 import { type HostTensor, newHostArray, sizeOf } from '../compiler/index.js';
 import { arraysOf, type BaseInput, type ExampleOptions, InputError } from '../inputs/index.js';
+import { bytesOf, checkBatchMemory } from './batchMemory.js';
 import type { ClassOutput } from './classOutput.js';
 import type { Specs } from './predictions.js';
 import type { Predictions, Predictor } from './predictor.js';
@@ -35,6 +36,14 @@ export interface ExamplePredictorOptions {
   readonly rows: number;
 }
 
+/** How predictions for examples are made. */
+export interface PredictOptions {
+  /** Whether a text may be the path of a file, as by default. */
+  readonly readsFiles?: boolean | undefined;
+  /** Ends the call with its reason, between two batches. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Computes predictions for examples, those of a batch at a time. */
 export class ExamplePredictor {
   constructor(private readonly options: ExamplePredictorOptions) {}
@@ -43,21 +52,27 @@ export class ExamplePredictor {
    * The predictions for examples, in their order. One example alone is a batch of one row; others fill batches of `rows`,
    * with padding at the end, so that no other number of rows is compiled.
    *
-   * @param readsFiles whether a text may be the path of a file.
    * @throws RequestError for no example, and for one that does not fit, with its number.
    */
-  async predict(examples: readonly RawExample[], readsFiles = true): Promise<ExamplePrediction[]> {
+  async predict(
+    examples: readonly RawExample[],
+    { readsFiles = true, signal }: PredictOptions = {},
+  ): Promise<ExamplePrediction[]> {
     if (examples.length === 0) throw new RequestError('predict: expected one example or more, got none.');
     const { rows } = this.options;
     const found: ExamplePrediction[] = [];
-    for (let first = 0; first < examples.length; first += rows)
+    for (let first = 0; first < examples.length; first += rows) {
+      signal?.throwIfAborted();
       found.push(...(await this.#predict(examples.slice(first, first + rows), { first, readsFiles })));
+    }
     return found;
   }
 
   /** Compiles what predictions need. */
   async prepare(): Promise<void> {
     const { predictor, paths, specs, rows } = this.options;
+    const one = paths.map((path) => ({ shape: [1, ...specs[path]!.shape.slice(1)] }));
+    checkBatchMemory(rows, 'the arrays of as many examples', rows * bytesOf(one));
     for (const size of new Set([1, rows])) {
       const arrays = paths.map((path) => {
         const { shape, dtype } = specs[path]!;

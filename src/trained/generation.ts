@@ -1,6 +1,6 @@
 /** @file Settings of a continuation: how tokens are drawn, and where the text ends. */
 import { z } from 'zod';
-import { type BaseDecoder, SampleDecoder } from '../decoding/index.js';
+import { SampleDecoder } from '../decoding/index.js';
 import { build, Configurable, type ConfigValues } from '../hparams/index.js';
 import type { Decode } from '../tasks/index.js';
 
@@ -43,9 +43,4 @@ export function generationDefaults({ hp: { decoder, randomSeed: seed } }: Decode
 /** Checked settings. @throws ConfigError for unknown names and values that don't fit */
 export function generationOf(defaults: GenerateOptions, options: GenerateOptions): Generation['hp'] {
   return build(Generation.config({ ...defaults, ...options })).hp;
-}
-
-/** Ids that end a sequence. */
-export function endsOf({ hp: { eosId } }: BaseDecoder): ReadonlySet<number> {
-  return new Set(typeof eosId === 'number' ? [eosId] : eosId);
 }

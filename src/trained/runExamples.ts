@@ -1,8 +1,14 @@
 /** @file Examples of a run: the dataset that preprocesses them, its shapes, and the predictor for them. */
 import { build, type Config, classOf, copyWith } from '../hparams/index.js';
-import { type BaseInput, type BatchSpecs, InputError, withRecorded } from '../inputs/index.js';
+import {
+  type BaseInput,
+  type BatchSpecs,
+  type DataIdentity,
+  InputError,
+  withRecorded,
+} from '../inputs/index.js';
 import type { BaseModel } from '../models/index.js';
-import { recordedData } from '../programs/dataRecord.js';
+import { checkRecorded, recordedData } from '../programs/dataRecord.js';
 import { TRAIN, trainingDataset } from '../programs/programDataset.js';
 import { type FlatParams, paramSpecs } from '../programs/taskState.js';
 import { classOutputOf } from './classOutput.js';
@@ -40,18 +46,19 @@ interface RunParts {
 }
 
 /** The first dataset that is not for training, or training's as an evaluation reads it, with what training recorded. */
-function exampleDataset({ document, directory }: RunParts): Config<BaseInput> {
+function exampleDataset({ document }: RunParts, recorded: DataIdentity): Config<BaseInput> {
   const found =
     document.datasets.find(({ isTraining }) => !isTraining) ??
     copyWith(trainingDataset(document), { isTraining: false });
-  return withRecorded(found, recordedData(directory, TRAIN) ?? {});
+  return withRecorded(found, recorded);
 }
 
 /** What predicts examples for a run. @throws RequestError where its dataset tells no shapes, or no prediction is learned */
 export function newExamplePredictor(run: RunParts): ExamplePredictor {
   const { model, predictor, rows } = run;
   const { name } = run.document;
-  const dataset = exampleDataset(run);
+  const recorded = recordedData(run.directory, TRAIN) ?? {};
+  const dataset = exampleDataset(run, recorded);
   const specs = specsByPath(dataset);
   if (specs === undefined) {
     throw new RequestError(
@@ -62,6 +69,7 @@ export function newExamplePredictor(run: RunParts): ExamplePredictor {
   const behind = arraysBehind(model, params, specs);
   if (behind.size === 0) throw new RequestError(`${name}: no prediction depends on the parameters.`);
   const input = build(dataset);
+  checkRecorded(run.directory, recorded, input.recordedParts());
   return new ExamplePredictor({
     ...{ input, predictor, specs, rows: rows ?? input.batchSize },
     paths: [...new Set(fewest(behind).flatMap((output) => behind.get(output)!))],

@@ -1,10 +1,18 @@
 /** @file A trained run in use: continuations of prompts and predictions for batches, from one checkpoint. */
 import type { CompileOptions, Engine } from '../compiler/index.js';
 import { build, type Config, classOf, iterate } from '../hparams/index.js';
-import { type BaseInput, BaseTokenizer, type Batch, withRecorded } from '../inputs/index.js';
+import {
+  type BaseInput,
+  BaseTokenizer,
+  type Batch,
+  EncoderThread,
+  InputError,
+  recordedParts,
+  withRecorded,
+} from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import { restoreParams } from '../programs/checkpointJob.js';
-import { recordedData } from '../programs/dataRecord.js';
+import { checkRecorded, recordedData } from '../programs/dataRecord.js';
 import { compileOptions, type JobOptions } from '../programs/options.js';
 import { TRAIN, trainingDataset } from '../programs/programDataset.js';
 import type { FlatTrainState } from '../programs/taskState.js';
@@ -12,8 +20,8 @@ import type { SingleTask } from '../tasks/index.js';
 import type { ClassOutput } from './classOutput.js';
 import { Completion } from './completion.js';
 import { DecodeQueue } from './decodeQueue.js';
-import type { ExamplePrediction, ExamplePredictor, RawExample } from './examplePredictor.js';
-import { endsOf, type GenerateOptions, generationDefaults, generationOf } from './generation.js';
+import type { ExamplePrediction, ExamplePredictor, PredictOptions, RawExample } from './examplePredictor.js';
+import { type GenerateOptions, type Generation, generationDefaults, generationOf } from './generation.js';
 import type { Specs } from './predictions.js';
 import { type Predictions, Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
@@ -45,17 +53,32 @@ export interface LoadRunOptions {
   readonly parametersOf?: 'eval' | 'decode' | undefined;
 }
 
-/** The tokenizer of a dataset, with the vocabulary that training recorded; undefined where it has none. */
-function tokenizerOf(dataset: Config<BaseInput>, directory: string): BaseTokenizer | undefined {
-  const fixed = withRecorded(dataset, recordedData(directory, TRAIN) ?? {});
+/** The tokenizer of a dataset, with the vocabulary that training recorded, and its config; undefined where it has none. */
+function tokenizerOf(
+  dataset: Config<BaseInput>,
+  directory: string,
+): { readonly config: Config<BaseTokenizer>; readonly tokenizer: BaseTokenizer } | undefined {
+  const recorded = recordedData(directory, TRAIN) ?? {};
+  const fixed = withRecorded(dataset, recorded);
   const parts = iterate(fixed, { defaults: true }).map(({ config }) => config);
-  const config = parts.find((part) => classOf(part).prototype instanceof BaseTokenizer);
-  return config && (build(config) as BaseTokenizer);
+  const found = parts.find((part) => classOf(part).prototype instanceof BaseTokenizer);
+  if (found === undefined) return undefined;
+  const config = found as Config<BaseTokenizer>;
+  const tokenizer = build(config);
+  checkRecorded(directory, recorded, recordedParts(tokenizer));
+  return { config, tokenizer };
 }
+
+/** Prompts of up to this many bytes are encoded at once: that takes less than what the thread for longer ones would. */
+const SHORT_PROMPT = 2048;
+/** Bytes of a prompt for each token that there is room for, where the tokenizer sets no limit of its own. */
+const MOST_TOKEN_BYTES = 1024;
 
 /** A decoder of completions, and what it makes of text. */
 interface Continuing {
   readonly tokenizer: BaseTokenizer;
+  /** The same tokenizer, in a thread. */
+  readonly encoder: EncoderThread;
   readonly queue: DecodeQueue;
   readonly seqlen: number;
 }
@@ -152,10 +175,52 @@ export class TrainedRun {
    *   model or an input that has no text; InputError for characters that the tokenizer lacks.
    */
   stream(prompt: string, options: GenerateOptions = {}): Completion {
+    const settings = this.#settings(options);
+    this.#checkBytes(prompt);
+    return this.#completion(this.tokenizer.encode(prompt), settings);
+  }
+
+  /**
+   * As `stream`, with a long prompt encoded by a thread, so that this one goes on meanwhile.
+   *
+   * @throws as `stream`
+   */
+  async begin(prompt: string, options: GenerateOptions = {}): Promise<Completion> {
+    if (Buffer.byteLength(prompt) <= SHORT_PROMPT) return this.stream(prompt, options);
+    const settings = this.#settings(options);
+    this.#checkBytes(prompt);
+    return this.#completion(await this.#encodeAside(prompt), settings);
+  }
+
+  #settings(options: GenerateOptions): Generation['hp'] {
+    return generationOf(generationDefaults(this.task.hp.decode), options);
+  }
+
+  /** @throws RequestError for a prompt of more bytes than all tokens together stand for, before it is encoded */
+  #checkBytes(prompt: string): void {
+    const { tokenizer, seqlen } = this.#continues();
+    const bytes = Buffer.byteLength(prompt);
+    const most = (seqlen - 1) * Math.min(tokenizer.maxTokenBytes, MOST_TOKEN_BYTES);
+    // Of a short one the tokens can be told.
+    if (bytes <= Math.max(SHORT_PROMPT, most)) return;
+    throw new RequestError(
+      `The prompt has ${bytes} bytes; prompt and continuation together have ${seqlen} tokens at most, so expected ${most} bytes or fewer.`,
+    );
+  }
+
+  async #encodeAside(prompt: string): Promise<Int32Array> {
+    const { tokenizer, encoder } = this.#continues();
+    try {
+      return await encoder.encode(prompt);
+    } catch (error) {
+      if (error instanceof InputError) throw error;
+      // A thread may lack classes that this one has.
+      return tokenizer.encode(prompt);
+    }
+  }
+
+  #completion(ids: Int32Array, settings: Generation['hp']): Completion {
     const { tokenizer, queue, seqlen } = this.#continues();
-    const { hp } = this.task;
-    const settings = generationOf(generationDefaults(hp.decode), options);
-    const ids = tokenizer.encode(prompt);
     if (ids.length === 0) {
       throw new RequestError(
         'The prompt is empty: the model continues text, and needs a token to begin with.',
@@ -168,7 +233,7 @@ export class TrainedRun {
     }
     return new Completion(ids, settings, {
       decoder: tokenizer.decoder(ids),
-      endIds: endsOf(hp.decode.hp.decoder),
+      endIds: this.task.hp.decode.hp.decoder.eosIds,
       enqueue: queue.add,
     });
   }
@@ -186,19 +251,17 @@ export class TrainedRun {
    * files. They are preprocessed as the first dataset that is not for training would, without augmentations; only what
    * predictions need is read of them, so that labels may be absent.
    *
-   * @param options `readsFiles`: whether a text may be the path of a file, as by default.
+   * @param options `readsFiles`: whether a text may be the path of a file, as by default. `signal`: ends the call with its
+   *   reason once it is aborted, between two batches.
    * @throws RequestError for an example that does not fit, with its number; and where nothing can be predicted of examples.
    */
-  predict(
-    examples: readonly RawExample[],
-    options?: { readonly readsFiles?: boolean },
-  ): Promise<ExamplePrediction[]>;
+  predict(examples: readonly RawExample[], options?: PredictOptions): Promise<ExamplePrediction[]>;
   async predict(
     given: Batch | readonly RawExample[],
-    { readsFiles = true }: { readonly readsFiles?: boolean } = {},
+    options: PredictOptions = {},
   ): Promise<Predictions | ExamplePrediction[]> {
     if (!Array.isArray(given)) return this.#predictor.predict(given as Batch);
-    return this.#ofExamples().predict(given, readsFiles);
+    return this.#ofExamples().predict(given as readonly RawExample[], options);
   }
 
   /** The prediction that is logits of classes; undefined where the model is no classifier. */
@@ -218,6 +281,7 @@ export class TrainedRun {
 
   /** Ends what is under way, and frees the compiled programs. */
   async dispose(): Promise<void> {
+    await this.#continuing?.encoder.close();
     await this.#continuing?.queue.dispose();
     await this.#predictor.dispose();
   }
@@ -245,22 +309,27 @@ export class TrainedRun {
       );
     }
     const dataset = trainingDataset(this.document);
-    const tokenizer = tokenizerOf(dataset, this.#options.jobLogDir);
-    if (tokenizer === undefined) {
+    const { jobLogDir, moduleUrl } = this.#options;
+    const found = tokenizerOf(dataset, jobLogDir);
+    if (found === undefined) {
       throw new RequestError(
         `${this.name} is trained on ${classOf(dataset).name}, which has no tokenizer: its ids have no text. Use predict.`,
       );
     }
-    const seqlen = this.task.hp.decode.hp.decoder.hp.seqlen || this.batchSpecs?.ids?.shape[1];
+    const { decoder } = this.task.hp.decode.hp;
+    const seqlen = decoder.hp.seqlen || this.batchSpecs?.ids?.shape[1];
     if (seqlen === undefined) {
       throw new RequestError(
         `${this.name} doesn't say how long its texts are: set task.decode.decoder.seqlen.`,
       );
     }
+    const { config, tokenizer } = found;
     const queue = new DecodeQueue({
       ...{ model, params: this.params, rows: this.#rows ?? 1, seqlen },
+      mayDraw: (id) => decoder.eosIds.has(id) || tokenizer.hasText(id),
       compileOptions: this.#compileOptions,
     });
-    return { tokenizer, queue, seqlen };
+    const encoder = new EncoderThread(config, moduleUrl === '' ? [] : [moduleUrl]);
+    return { tokenizer, encoder, queue, seqlen };
   }
 }

@@ -4,11 +4,14 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
+import { loadRun } from '../../src/trained/index.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
 import { corpusDirectory } from '../inputs/corpus.js';
 import { metricLines } from './runs.js';
 
-const run = oneProcess('src/main.ts', fileURLToPath(new URL('../fixtures/faults', import.meta.url)));
+const faults = fileURLToPath(new URL('../fixtures/faults', import.meta.url));
+const experiments = join(faults, 'experiments');
+const run = oneProcess('src/main.ts', faults);
 
 const text = Array.from({ length: 200 }, (_, i) => `${i} and ${i + 1}\n`).join('');
 const sha256Of = (contents: string) => createHash('sha256').update(contents).digest('hex');
@@ -27,11 +30,12 @@ const lastLoss = () => {
 };
 
 let trained: unknown;
+let said: string;
 
 beforeAll(async () => {
-  const { code, stderr } = await run(flags('train_and_eval'));
+  const { code, stderr, stdout } = await run(flags('train_and_eval'));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  trained = lastLoss();
+  [trained, said] = [lastLoss(), stdout];
 });
 
 test('training records the tokenizer and files that it reads', () => {
@@ -45,6 +49,33 @@ test('training records the tokenizer and files that it reads', () => {
     files: [{ name: corpus, path: corpus, size: text.length, sha256: sha256Of(text) }],
     contents: expect.stringMatching(/^1 document of \d+ tokens \(sha256 [0-9a-f]{16}\)$/),
   });
+});
+
+test('training says once that the model has ids without text, which nothing draws', async () => {
+  const undrawn =
+    "Of the model's 256 ids, 241 have no text in the vocabulary of the input (15 …): decoders never draw such ids.";
+  expect(said.split('\n').filter((line) => line === undrawn)).toHaveLength(1);
+  const decoder = ['temperature=50', 'k=0'].map((set) => `task.decode.decoder.${set}`);
+  const decoded = await run(flags('decode', 'numSamples=2', ...decoder));
+  expect(decoded).toMatchObject({ code: 0, stderr: '' });
+  expect(decoded.stdout).not.toContain(undrawn);
+  const loaded = await loadRun(directory, { experiments: [experiments] });
+  for (let seed = 0; seed < 9; seed++)
+    expect(await loaded.generate('1 and ', { temperature: 50, topK: 0, seed })).toMatch(/^[\n 0-9adn]+$/);
+  await loaded.dispose();
+});
+
+test('a vocabulary that does not fit the digest beside it is refused', async () => {
+  const contents = readFileSync(record, 'utf8');
+  const changed = JSON.parse(contents);
+  changed.tokenizer.learned.vocabulary = [...changed.tokenizer.learned.vocabulary].reverse().join('');
+  writeFileSync(record, JSON.stringify(changed));
+  const loaded = await loadRun(directory, { experiments: [experiments] });
+  await expect(loaded.generate('1 and ')).rejects.toThrow(
+    /^\S+data\/train\.json: damaged: it has the identity CharTokenizer of 15 characters \(sha256 [\da-f]{16}\), and beside it the state of CharTokenizer of 15 characters \(sha256 [\da-f]{16}\)\. Ids would mean something else: restore the file\.$/,
+  );
+  expect((await run(flags('eval'))).code).toBe(1);
+  writeFileSync(record, contents);
 });
 
 test('an evaluation uses training’s vocabulary, even if the text has changed', async () => {

@@ -124,6 +124,30 @@ for (const dtype of ['float32', 'bfloat16'] as const) {
   }
 }
 
+for (const [title, { engine, available }] of engines)
+  test.skipIf(!available)(`ids that may not be drawn are not, by any rule, on ${title}`, async () => {
+    const mayDraw = (id: number) => id % 3 === 1;
+    const hot = { temperature: 1000, k: 0, p: null };
+    const configs = [
+      [decoders.greedy, GREEDY],
+      [SampleDecoder.config({ seqlen: SEQLEN, eosId: [], ...hot }), hot],
+      [SampleDecoder.config({ seqlen: SEQLEN, eosId: [], k: 20, p: 0.99, temperature: 1000 })],
+    ] as const;
+    for (const [config, rule = { temperature: 1000, k: 20, p: 0.99 }] of configs) {
+      for (const drawnBy of [rule, null]) {
+        const stepper = await stepperOf({ rule: drawnBy, mayDraw, engine: engine as 'native' });
+        const output = await decode(config, stepper, { withDrawing: drawnBy !== null });
+        for (const [row, length] of LENGTHS.entries()) {
+          const own = [row * SEQLEN + length, (row + 1) * SEQLEN] as const;
+          expect([...output.outputIds.data.slice(...own)].filter((id) => !mayDraw(id))).toEqual([]);
+          expect(output.logprobs.data.slice(...own).every((logprob) => logprob <= 0 && logprob > -100)).toBe(
+            true,
+          );
+        }
+      }
+    }
+  });
+
 /** By how much the logit of each token that was drawn is below the largest one of a pass over the whole sequence. */
 async function shortfalls(model: LanguageModel, params: FlatParams, output: DecodeOutput): Promise<number[]> {
   const [rows] = output.outputIds.shape as [number, number];

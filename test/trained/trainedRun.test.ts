@@ -34,6 +34,34 @@ test('a run without further settings continues prompts as decode mode did', asyn
   expect(await run.generate(prefix, { maxTokens: 5 })).toBe(decoded_substr.slice(0, 5));
 });
 
+test('a long prompt is encoded by a thread, and refused by its bytes where these cannot fit', async () => {
+  await expect(run.begin('x'.repeat(3000))).rejects.toThrow(
+    'The prompt has 3000 bytes; prompt and continuation together have 24 tokens at most, so expected 23 bytes or fewer.',
+  );
+  const long = await loadRun(edited((text) => text.replaceAll(/"seqlen": 24\b/g, '"seqlen": 9000')));
+  const prompt = 'é1 '.repeat(1000);
+  expect((await long.begin(prompt)).promptIds).toEqual(long.stream(prompt).promptIds);
+  await long.dispose();
+});
+
+test('a batch beyond memory is refused with the bytes that it would take', async () => {
+  const large = await loadRun(directory, { batchSize: 1_000_000_000 });
+  await expect(large.prepare()).rejects.toThrow(
+    /^The batch size is 1,000,000,000: the keys and values of as many texts of 24 tokens would take [\d,]+ bytes, and there are [\d,]+ bytes of memory\. Set a smaller batchSize \(--batch_size\)\.$/,
+  );
+  await large.dispose();
+});
+
+test('a run that is disposed of ends its continuations with an error', async () => {
+  const one = await loadRun(directory);
+  await one.prepare();
+  const refused = expect(one.generate('1 ')).rejects.toThrow(
+    'The run was disposed of before the continuation had ended.',
+  );
+  await one.dispose();
+  await refused;
+});
+
 test('a seed decides on what is drawn, and pieces are its text', async () => {
   const options = { temperature: 2, topK: 20, topP: 0.9, maxTokens: 12, seed: 7 };
   const text = await run.generate('one two ', options);

@@ -19,6 +19,12 @@ export class Feature extends Configurable.with({
     return this.hp.tokenizer.vocabSize + this.hp.extraIds;
   }
 
+  /** Whether an id is one of the tokenizer's, or an extra one. */
+  hasText(id: number): boolean {
+    const { tokenizer } = this.hp;
+    return id < tokenizer.vocabSize ? tokenizer.hasText(id) : id < this.vocabSize;
+  }
+
   /** The text of ids before the first one that ends a sequence. @throws InputError for an unknown id */
   decodeUntilEos(ids: ArrayLike<number>): string {
     const { eosId } = this.hp.tokenizer;

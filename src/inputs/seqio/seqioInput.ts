@@ -156,7 +156,11 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
   override vocabularyFor(path: string): IdVocabulary {
     const feature = this.#tasks[0]!.hp.features[path.startsWith('src.') ? 'inputs' : 'targets']!;
     const { vocabSize, hp } = feature;
-    return { vocabSize, unkId: hp.tokenizer.unkId, decode: (ids) => feature.decode(ids) };
+    return {
+      ...{ vocabSize, unkId: hp.tokenizer.unkId },
+      decode: (ids) => feature.decode(ids),
+      hasText: (id) => feature.hasText(id),
+    };
   }
 
   override dataIdentity(): DataIdentity {

@@ -16,6 +16,16 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
   /** Exclusive limit of ids. */
   abstract get vocabSize(): number;
 
+  /** Whether an id stands for text; of a model's ids, decoders draw those alone, and those that end a sequence. */
+  hasText(id: number): boolean {
+    return id < this.vocabSize;
+  }
+
+  /** Bytes of UTF-8 that one id stands for, at most; Infinity where there is no limit. */
+  get maxTokenBytes(): number {
+    return Number.POSITIVE_INFINITY;
+  }
+
   /** Encodes a text; `decode` returns it, lone surrogates aside. No special token is added. */
   abstract encode(text: string): Int32Array;
 

@@ -10,6 +10,10 @@ export class ByteTokenizer extends BaseTokenizer.with({}) {
     return 256;
   }
 
+  override get maxTokenBytes(): number {
+    return 1;
+  }
+
   override encode(text: string): Int32Array {
     return new Int32Array(Buffer.from(text));
   }

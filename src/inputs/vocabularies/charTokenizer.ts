@@ -36,6 +36,10 @@ export class CharTokenizer extends BaseTokenizer.with({
     return this.#known().length;
   }
 
+  override get maxTokenBytes(): number {
+    return Math.max(...this.#known().map((character) => Buffer.byteLength(character)));
+  }
+
   override identity(): string {
     const hash = createHash('sha256').update(this.vocabulary).digest('hex');
     return `CharTokenizer of ${this.vocabSize} characters (sha256 ${hash.slice(0, 16)})`;

@@ -90,6 +90,14 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
     return { contents: this.#load().contents };
   }
 
+  override hasText(id: number): boolean {
+    return this.#load().model.tokens.has(id);
+  }
+
+  override get maxTokenBytes(): number {
+    return this.#load().model.maxTokenBytes;
+  }
+
   override encode(text: string): Int32Array {
     const { model } = this.#load();
     return this.#placed(() => model.encode(text));

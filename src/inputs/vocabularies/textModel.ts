@@ -14,6 +14,8 @@ import { checkedPart, type PartKind } from './tokenizerParts.js';
 export interface TextModel {
   /** Texts of the tokens by id; ids without a token are left out. */
   readonly tokens: ReadonlyMap<number, string>;
+  /** Bytes that one id stands for, at most; Infinity where a word that is unknown, or left out, may have any number. */
+  readonly maxTokenBytes: number;
   encode(text: string): Int32Array;
   /** @throws InputError for a file that the model cannot read */
   encodeFile(file: SourceFile): Int32Array;
@@ -26,6 +28,7 @@ function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefi
   const known = tokens.flatMap((bytes, id) => (bytes === undefined ? [] : [[id, bpe.decode([id])] as const]));
   return {
     tokens: new Map(known),
+    maxTokenBytes: tokens.reduce((most, bytes) => Math.max(most, bytes?.length ?? 0), 1),
     encode: (text) => bpe.encode(utf8.encode(text)),
     encodeFile: (file) => bpe.encode(file.bytes),
     decode: (ids) => bpe.decode(ids),
@@ -45,6 +48,7 @@ function rustModel(document: TokenizerDocument, specialTokensAsText: boolean): T
   const added = document.added_tokens.map(({ id, content }) => [id, content] as const);
   return {
     tokens: new Map([...ids.map(([token, id]) => [id, token] as const), ...added]),
+    maxTokenBytes: Number.POSITIVE_INFINITY,
     encode,
     encodeFile: (file) => encode(decodeUtf8(file)),
     decode,
