@@ -1,14 +1,22 @@
 /** @file `luthier serve`: a trained model behind HTTP. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { nonEmpty, positive } from '../../cli/flagTable.js';
+import { JobError } from '../../programs/index.js';
 import { UsageError } from '../../registry/usageError.js';
 import { exitCodeOfSignal, InterruptedError, StopSignal, writeText } from '../../system/index.js';
 import type { TrainedRun } from '../../trained/index.js';
-import { isLoopback, type ServerOptions, serve } from '../../trained/server/server.js';
+import { isLoopback } from '../../trained/server/hosts.js';
+import { type ServerOptions, serve } from '../../trained/server/server.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 
 /** Time that requests under way have to end once the server is asked to stop. */
 const GRACE_MS = 10_000;
+/** Of that, the time in which those that are cut are told so, and what they computed is ended. */
+const LAST_MS = 500;
+
+/** Codes of hosts that are no address of this machine. */
+const wrongHosts: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL']);
 
 function portOf(text: string, flag: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
@@ -60,16 +68,16 @@ async function served(args: Arguments): Promise<Report> {
     ...{ host, port, maxBody, maxWaiting, maxTokens },
     log: (error) => args.warn((error as Error).stack ?? String(error)),
   }).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(
-      `luthier serve: can't listen on ${host}, port ${port}: ${error.code ?? error.message}.`,
-    );
+    const Kind = wrongHosts.has(error.code ?? '') ? UsageError : JobError;
+    throw new Kind(`luthier serve: can't listen on ${host}, port ${port}: ${error.code ?? error.message}.`);
   });
   if (!isLoopback(host))
     args.warn(`--host=${host}: other machines can use the server; it asks nobody who they are.`);
   writeText(`Serving ${run.name}, step ${run.step}, at ${server.url}\n`);
   const signal = await asked;
-  await server.close(GRACE_MS);
-  await run.dispose();
+  await server.close(GRACE_MS - LAST_MS);
+  // A batch or a compilation that nobody waits for any more ends with the process.
+  await Promise.race([run.dispose(), sleep(LAST_MS)]);
   stop.close();
   return stoppedBy(signal);
 }

@@ -23,16 +23,27 @@ function usageOf(completions: readonly Completion[]): object {
   return { prompt_tokens: prompt, completion_tokens: drawn, total_tokens: prompt + drawn };
 }
 
+/** What is made of each continuation; where one fails, the others end. */
+async function allOrNone<T>(
+  completions: readonly Completion[],
+  make: (completion: Completion, index: number) => Promise<T>,
+): Promise<T[]> {
+  try {
+    return await Promise.all(completions.map(make));
+  } catch (error) {
+    for (const completion of completions) completion.cancel();
+    throw error;
+  }
+}
+
 /** The whole answer, once all continuations have ended. */
 export async function wholeAnswer(model: string, completions: readonly Completion[]): Promise<object> {
   const begun = head(model);
-  const texts = await Promise.all(
-    completions.map(async (completion) => {
-      const pieces: string[] = [];
-      for await (const piece of completion) pieces.push(piece);
-      return pieces.join('');
-    }),
-  );
+  const texts = await allOrNone(completions, async (completion) => {
+    const pieces: string[] = [];
+    for await (const piece of completion) pieces.push(piece);
+    return pieces.join('');
+  });
   return {
     ...begun,
     choices: texts.map((text, i) => choice(i, text, { finishReason: completions[i]!.finishReason! })),
@@ -64,11 +75,10 @@ export async function streamAnswer(
     send({ ...begun, choices: [choice(index, '', { finishReason: completion.finishReason! })] });
   };
   try {
-    await Promise.all(completions.map(follow));
+    await allOrNone(completions, follow);
     if (includesUsage) send({ ...begun, choices: [], usage: usageOf(completions) });
     response.write('data: [DONE]\n\n');
   } catch (error) {
-    for (const completion of completions) completion.cancel();
     send(describe(error).body);
   }
   response.end();

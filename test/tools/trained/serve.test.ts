@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Completion } from '../../../src/trained/completion.js';
 import { loadRun, type TrainedRun } from '../../../src/trained/index.js';
 import { serve } from '../../../src/trained/server/server.js';
-import { type Running, startCommand, temporaryDirectory } from '../../command.js';
+import { type Running, runLuthier, startCommand, temporaryDirectory } from '../../command.js';
 import { tinyRun } from '../../trained/tinyRun.js';
 
 const limits = ['--batch_size=4', '--max_tokens=16', '--max_body=2000', '--max_waiting=40'];
@@ -356,6 +356,14 @@ test('an answer under way when the server closes ends its connection', async () 
   await response.json();
   await closed;
   await one.dispose();
+});
+
+test('a port that is taken ends the command with 1', async () => {
+  const { port } = new URL(url);
+  expect(await runLuthier(['serve', directory, `--port=${port}`])).toEqual({
+    ...{ code: 1, signal: null, stdout: '' },
+    stderr: `luthier serve: can't listen on 127.0.0.1, port ${port}: EADDRINUSE.\n`,
+  });
 });
 
 test('SIGTERM lets a stream end, then the server', async () => {

@@ -1,0 +1,31 @@
+/** @file A run whose model draws the letter `a`, with a pause before each token, until a completion has enough. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { build } from '../../../src/hparams/index.js';
+import { ByteTokenizer } from '../../../src/inputs/index.js';
+import { Completion } from '../../../src/trained/completion.js';
+import { type GenerateOptions, generationOf } from '../../../src/trained/generation.js';
+import type { TrainedRun } from '../../../src/trained/index.js';
+
+const defaults = { temperature: 0, topK: 0, topP: null, seed: 0 };
+
+/** What a server asks of a run, with completions that are real; none but the pause makes them slow. */
+export function endlessRun(pauseMs: number): TrainedRun {
+  const tokenizer = build(ByteTokenizer.config());
+  const decode = async (completion: Completion): Promise<void> => {
+    do await sleep(pauseMs);
+    while (!completion.accept(97));
+  };
+  const begin = async (prompt: string, options: GenerateOptions) =>
+    new Completion(tokenizer.encode(prompt), generationOf(defaults, options), {
+      decoder: tokenizer.decoder(),
+      endIds: new Set(),
+      enqueue: (completion) => void decode(completion),
+    });
+  return {
+    name: 'endless',
+    step: 1,
+    continuesText: true,
+    maxTokens: 1 << 20,
+    begin,
+  } as unknown as TrainedRun;
+}
