@@ -123,7 +123,7 @@ test(title(`damaged files are named, or what is whole is gone on from${rights}`)
   const template = join(folder, 'template');
   expect(await save(template, 6, '')).toMatchObject({ code: 0, stderr: '' });
   const files = filesBelow(template).filter((name) => !/checkpoint_0+[024]\//.test(name));
-  const cases = casesOf(files, tries(100, 22), 100);
+  const cases = casesOf(files, tries(100, 12), 100);
   expect(await problemsAmong(cases, (one) => problemsOf(template, one))).toEqual([]);
 });
 
@@ -155,7 +155,7 @@ test(
     const all = filesBelow(join(job, '..')).filter(
       (name) => !/use-|checkpoint_0+2\/|typescript\//.test(name),
     );
-    const count = tries(20, 4) / 2;
+    const count = tries(20, 2) / 2;
     const cases = ['job', 'cache'].flatMap((where, i) =>
       casesOf(
         all.filter((name) => name.startsWith(where)),

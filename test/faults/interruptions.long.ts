@@ -74,7 +74,7 @@ async function checkTrajectory(directory: string): Promise<void> {
 test(title('SIGKILL at random moments'), async () => {
   const directory = temporaryDirectory();
   let saved = -1;
-  for (const at of draw(moment, tries(200, 5), 0x5161)) {
+  for (const at of draw(moment, tries(200, 3), 0x5161)) {
     const run = start(at.form, directory, flags(endless));
     await reach(at, directory, run);
     const pid = trainer(directory);
@@ -95,7 +95,7 @@ test.each([
   ['SIGHUP', 129],
 ] as const)(title('%s at random moments: the checkpoint has the newest step'), async (what, code) => {
   const directory = temporaryDirectory();
-  for (const at of draw(moment, tries(40, 2), code)) {
+  for (const at of draw(moment, tries(40, 1), code)) {
     // What is typed before a terminal has its process is lost.
     const onTerminal = what === 'Ctrl-C' && at.how !== 'group' && !at.early;
     const run = start(at.form, directory, flags(endless), onTerminal);
