@@ -24,7 +24,7 @@ export default defineConfig({
     maxWorkers: '100%',
     hookTimeout: 600_000,
     sequence: { sequencer: longFirst(long) },
-    globalSetup: ['test/temporaryFolders.ts', 'test/rooms.ts'],
+    globalSetup: ['test/callersEnvironment.ts', 'test/temporaryFolders.ts', 'test/rooms.ts'],
     env: {
       // Compiled programs of tests are no one's but the tests'.
       XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)),
