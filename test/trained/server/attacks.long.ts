@@ -1,11 +1,11 @@
 /** @file A server under attack: sockets, requests and shutdowns by the hundred leave no slot, no handle and no process. */
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { runCommand, temporaryDirectory } from '../../command.js';
 import { draw, title, tries } from '../../faults/campaign.js';
 import { bodies, clients, kinds } from './clients.js';
+import { closed } from './rawClient.js';
 import { Served } from './served.js';
 
 const directory = temporaryDirectory();
@@ -68,13 +68,13 @@ test(title('shutdowns with open connections'), async () => {
   const shutdown = async (drawn: readonly (keyof typeof clients)[]): Promise<void> => {
     const served = await Served.start(directory);
     const sockets = await Promise.all(drawn.map((kind) => clients[kind](served.url)));
-    const closed = sockets.map((socket) => socket.closed || once(socket.resume(), 'close'));
+    const ends = sockets.map(closed);
     served.running.child.kill('SIGTERM');
     const late = sleep(SOON_MS, 'the process is still there', { ref: false });
     expect(await Promise.race([served.running.finished, late]), drawn.join()).toMatchObject({
       ...{ code: 0, signal: null, stderr: '' },
     });
-    await Promise.all(closed);
+    await Promise.all(ends);
   };
   const drawn = draw(fc.array(kinds, { minLength: 1, maxLength: 20 }), tries(20, 2), 0x5d0e);
   // The grace passes for several at once.

@@ -1,11 +1,10 @@
 /** @file Clients that misbehave, against a server in this process: slots, shutdown, and the form of all errors. */
-import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { type Server, serve } from '../../../src/trained/server/server.js';
 import { endlessRun } from './endlessRun.js';
-import { answered, opened, posted } from './rawClient.js';
+import { answered, closed, opened, posted } from './rawClient.js';
 
 const errors: unknown[] = [];
 const servers: Server[] = [];
@@ -71,11 +70,11 @@ test('a server that stops closes connections of half requests after the grace, s
   const ended: string[] = [];
   silent.resume().once('close', () => ended.push('silent'));
   for (const socket of half) socket.resume().once('close', () => ended.push('half'));
-  const closed = server.close(100).then(() => ended.push('server'));
-  await sleep(50);
+  const stopped = server.close(100).then(() => ended.push('server'));
+  await closed(silent);
   expect(ended).toEqual(['silent']);
-  await closed;
-  await Promise.all(half.map((socket) => socket.closed || once(socket, 'close')));
+  await stopped;
+  await Promise.all(half.map(closed));
   expect(ended.sort()).toEqual(['half', 'half', 'half', 'server', 'silent']);
 });
 
@@ -102,10 +101,10 @@ test('a request on a connection that is still open is refused while the server s
   const first = posted(path, many(1, { max_tokens: 60 }));
   const socket = await opened(server.url, first);
   await untilTaken(server, 1);
-  const closed = server.close(10_000);
+  const stopped = server.close(10_000);
   socket.write(first);
   const read = await text(socket);
-  await closed;
+  await stopped;
   expect(read.match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 200']);
 });
 

@@ -26,6 +26,12 @@ export async function opened(url: string, sent = ''): Promise<Socket> {
   return socket;
 }
 
+/** Waits until a connection is closed, by a reset or otherwise. What comes on it is read. */
+export async function closed(socket: Socket): Promise<void> {
+  socket.resume();
+  if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve));
+}
+
 /** What a server answers to a text, until it closes the connection. */
 export async function answered(
   url: string,
