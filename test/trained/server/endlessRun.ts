@@ -1,4 +1,4 @@
-/** @file A run whose model draws the letter `a`, with a pause before each token, until a completion has enough. */
+/** @file A run whose model draws one token, with a pause before each, until a completion has enough. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { build } from '../../../src/hparams/index.js';
 import { ByteTokenizer } from '../../../src/inputs/index.js';
@@ -8,8 +8,8 @@ import type { TrainedRun } from '../../../src/trained/index.js';
 
 const defaults = { temperature: 0, topK: 0, topP: null, seed: 0 };
 
-/** What a server asks of a run, with completions that are real; none but the pause makes them slow. */
-export function endlessRun(pauseMs: number): TrainedRun {
+/** What a server asks of a run, with completions that are real. @param piece the text of a token */
+export function endlessRun(pauseMs: number, piece = 'a'): TrainedRun {
   const tokenizer = build(ByteTokenizer.config());
   const decode = async (completion: Completion): Promise<void> => {
     do await sleep(pauseMs);
@@ -17,7 +17,7 @@ export function endlessRun(pauseMs: number): TrainedRun {
   };
   const begin = async (prompt: string, options: GenerateOptions) =>
     new Completion(tokenizer.encode(prompt), generationOf(defaults, options), {
-      decoder: tokenizer.decoder(),
+      decoder: { take: () => piece, rest: () => '' },
       endIds: new Set(),
       enqueue: (completion) => void decode(completion),
     });

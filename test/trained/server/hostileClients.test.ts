@@ -6,12 +6,17 @@ import { type Server, serve } from '../../../src/trained/server/server.js';
 import { endlessRun } from './endlessRun.js';
 import { answered, closed, opened, posted } from './rawClient.js';
 
+interface Settings {
+  readonly piece?: string;
+  readonly writeMs?: number;
+}
+
 const errors: unknown[] = [];
 const servers: Server[] = [];
 
-async function started(pauseMs: number, more: object = {}): Promise<Server> {
+async function started(pauseMs: number, { piece = 'a', ...more } = {} as Settings): Promise<Server> {
   const options = { host: '127.0.0.1', port: 0, maxBody: 1 << 20, maxWaiting: 64, ...more };
-  const server = await serve(endlessRun(pauseMs), { ...options, log: (error) => errors.push(error) });
+  const server = await serve(endlessRun(pauseMs, piece), { ...options, log: (error) => errors.push(error) });
   servers.push(server);
   return server;
 }
@@ -31,26 +36,24 @@ async function taken({ url }: Server): Promise<number> {
 }
 
 async function untilTaken(server: Server, count: number): Promise<void> {
-  while ((await taken(server)) !== count) await sleep(2);
+  while ((await taken(server)) !== count) await sleep(10);
 }
 
 test('pipelined requests of connections that close give their slots back', async () => {
-  const server = await started(2);
-  for (let round = 0; round < 3; round++) {
-    const sent = posted(path, many(4)).repeat(4);
-    const sockets = await Promise.all(Array.from({ length: 4 }, () => opened(server.url, sent)));
-    await untilTaken(server, 64);
-    for (const socket of sockets) socket.destroy();
-    await untilTaken(server, 0);
-  }
+  const server = await started(10);
+  const sent = posted(path, many(4)).repeat(4);
+  const sockets = await Promise.all(Array.from({ length: 4 }, () => opened(server.url, sent)));
+  await untilTaken(server, 64);
+  for (const socket of sockets) socket.destroy();
+  await untilTaken(server, 0);
 });
 
 test('a stream that nobody reads holds no slot once it is decoded, and is closed', async () => {
-  const server = await started(0, { writeMs: 100 });
+  const server = await started(0, { writeMs: 100, piece: 'a'.repeat(10_000) });
   const socket = await opened(server.url);
   socket.pause();
   // More than what the system keeps of it.
-  socket.write(posted(path, { prompt: Array(16).fill('x'), stream: true, max_tokens: 3000 }));
+  socket.write(posted(path, { prompt: Array(16).fill('x'), stream: true, max_tokens: 60 }));
   await untilTaken(server, 16);
   await untilTaken(server, 0);
   await sleep(1000);
