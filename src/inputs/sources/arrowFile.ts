@@ -1,17 +1,27 @@
 /** @file Arrow files of either IPC format, decoded record batch by record batch. */
-import {
-  CompressionType,
-  type DataType,
-  type Field,
-  setCompressionCodec,
-  type Table,
-  Type,
-  tableFromIPC,
-} from '@uwdata/flechette';
-import { compressors } from 'hyparquet-compressors';
+import { type Column, type DataType, type Field, Type, tableFromIPC } from '@uwdata/flechette';
 import { InputError } from '../inputErrors.js';
-import { type Block, type ColumnFile, columnsIn, decoded, plainValue, type ValueKind } from './columnFile.js';
+import { BatchReader } from './arrowBatch.js';
+import {
+  type BatchShape,
+  type Description,
+  DICTIONARY,
+  describeMessage,
+  RECORDS,
+  SCHEMA,
+} from './arrowMessages.js';
+import { MOST_ROWS } from './arrowNumbers.js';
+import {
+  type Block,
+  type ColumnFile,
+  columnsIn,
+  decoded,
+  plainValue,
+  repeated,
+  type ValueKind,
+} from './columnFile.js';
 import { millisecondsOf, scaled, type TimeUnit } from './decimals.js';
+import { FlatTable } from './flatbuffer.js';
 import type { DataRecord } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
 
@@ -19,26 +29,12 @@ import type { WatchedFile } from './watchedFile.js';
 const MAGIC = 'ARROW1\0\0';
 /** What messages begin with since format 0.15, before the length of their description. */
 const CONTINUATION = 0xffffffff;
-/** Kinds of messages. */
-const [SCHEMA, DICTIONARY, RECORDS] = [1, 2, 3];
-
-setCompressionCodec(CompressionType.ZSTD, {
-  encode: (bytes) => bytes,
-  // Copied to where numbers of 8 bytes can begin.
-  decode: (bytes, length = 0) => compressors.ZSTD!(bytes, length).slice(),
-});
-const noLz4 = (): never => {
-  throw new Error("it is compressed with LZ4. Store it with compression='zstd', or 'uncompressed'");
-};
-setCompressionCodec(CompressionType.LZ4_FRAME, { encode: noLz4, decode: noLz4 });
-
 /** A message of a file. */
-interface Message {
+interface Message extends Description {
   readonly start: number;
+  /** Where its body begins. */
+  readonly bodyAt: number;
   readonly end: number;
-  readonly kind: number;
-  /** Records of a batch of them. */
-  readonly numRecords: number;
 }
 
 /** Finds a file's messages and reads its schema. */
@@ -49,33 +45,133 @@ export function openArrow(file: WatchedFile, wanted: readonly string[] | null): 
     throw new InputError(
       `${file.path} is no Arrow file: expected a schema at its first byte${file.size === 0 ? '; it is empty' : ''}.`,
     );
-  const bytesOf = ({ start, end }: Message): Uint8Array => file.read(start, end);
   const place = (what: string) => () => `${file.path}: ${what}`;
-  const types = decoded(place('the schema'), () => tableFromIPC([bytesOf(schema)]).schema.fields);
-  const has = new Map(types.map(({ name, type }) => [name, kindOf(type)]));
+  const fields = decoded(place('the schema'), () => fieldsOf(file, schema));
+  const has = new Map(fields.map(({ name, type }) => [name, kindOf(type)]));
   const columns = columnsIn(file, has, wanted);
-  const names = [...columns.keys()];
-  const blocks = messages.flatMap((message, m): Block[] => {
-    if (message.kind !== RECORDS) return [];
-    const { numRecords, start, end } = message;
-    const read = (): DataRecord[] =>
-      decoded(place(`the record batch from byte ${start} on`), () => {
-        const before = messages.slice(1, m).filter(({ kind }) => kind === DICTIONARY);
-        const parts = [schema, ...before, message].map(bytesOf);
-        const exact = { useBigInt: true, useBigIntTimestamp: true, useDecimalInt: true };
-        return recordsOf(tableFromIPC(parts, { ...exact, useMap: true }).select(names));
-      });
-    return [{ numRecords, size: end - start, read }];
-  });
-  return { file, format: 'Arrow 2', columns, blocks };
+  const dictionaries = new Dictionaries(file, messages, fields);
+  const blocks: Block[] = [];
+  let numDictionaries = 0;
+  for (const { kind, batch, start, bodyAt, end } of messages) {
+    if (kind === DICTIONARY) numDictionaries++;
+    if (kind !== RECORDS || batch === undefined) continue;
+    const at = place(`record batch ${blocks.length}, from byte ${start} on`);
+    decoded(at, () => checkLength(batch, fields));
+    const before = numDictionaries;
+    const read = (): DataRecord[] => {
+      const found = decoded(at, () => dictionaries.first(before));
+      const reader = new BatchReader(batch, file.read(bodyAt, end), found);
+      return recordsOf(batch.length, readColumns(fields, columns, reader, at));
+    };
+    blocks.push({ numRecords: batch.length, size: end - start, read });
+  }
+  return { file, format: 'Arrow 3', columns, blocks };
 }
 
-function recordsOf(table: Table): DataRecord[] {
-  const columns = table.names.map((name) => {
-    const column = table.getChild(name);
-    return [String(name), column, converterOf(column.type as DataType)] as const;
-  });
-  return Array.from({ length: table.numRows }, (_, i) =>
+/** @throws Error for two columns of one name */
+function fieldsOf(file: WatchedFile, { start, end }: Message): readonly Field[] {
+  const { fields } = tableFromIPC([file.read(start, end)]).schema;
+  checkNames(fields, '');
+  return fields;
+}
+
+function checkNames(fields: readonly Field[], before: string): void {
+  const twice = repeated(fields.map(({ name }) => name));
+  if (twice !== undefined)
+    throw new Error(`two columns are called '${before}${twice}'. Give each its own name`);
+  for (const { name, type } of fields) {
+    const { typeId, children = [] } = type as DataType & { readonly children?: readonly Field[] };
+    // Children of other types are told apart by their number.
+    if (typeId === Type.Struct) checkNames(children, `${before}${name}.`);
+  }
+}
+
+/** Compares the number of records with those of values in each column, by the description alone. @throws Error where they differ */
+function checkLength({ length, nodes }: BatchShape, fields: readonly Field[]): void {
+  if (!(length >= 0 && length <= MOST_ROWS))
+    throw new Error(`it has ${length} records; expected 0 to ${MOST_ROWS}`);
+  let at = 0;
+  for (const { name, type } of fields) {
+    const [count] = nodes[at] ?? [0];
+    if (count !== length)
+      throw new Error(`it has ${length} records, and ${count} values in column '${name}'`);
+    at += numNodes(type);
+  }
+}
+
+function numNodes(type: DataType): number {
+  const { children = [] } = type as { readonly children?: readonly Field[] };
+  return children.reduce((sum, child) => sum + numNodes(child.type), 1);
+}
+
+/** Dictionaries as they stand behind the first so many messages of them; those that were asked for last are kept. */
+class Dictionaries {
+  readonly #messages: readonly Message[];
+  #count = -1;
+  #found: ReadonlyMap<number, Column<unknown>> = new Map();
+
+  constructor(
+    private readonly file: WatchedFile,
+    messages: readonly Message[],
+    private readonly fields: readonly Field[],
+  ) {
+    this.#messages = messages.filter(({ kind }) => kind === DICTIONARY);
+  }
+
+  first(count: number): ReadonlyMap<number, Column<unknown>> {
+    if (count === this.#count) return this.#found;
+    const those = this.#messages.slice(0, count);
+    const types = new Map<number, DataType>();
+    for (const { type } of this.fields) addDictionaries(type, types);
+    const found = new Map<number, Column<unknown>>();
+    for (const { id, isDelta, batch, bodyAt, end } of those) {
+      const type = types.get(id!);
+      // Of no column.
+      if (type === undefined) continue;
+      const column = new BatchReader(batch!, this.file.read(bodyAt, end), found).read(type);
+      const before = isDelta ? found.get(id!) : undefined;
+      found.set(id!, before === undefined ? column : joined(before, column));
+    }
+    [this.#count, this.#found] = [count, found];
+    return found;
+  }
+}
+
+const joined = (a: Column<unknown>, b: Column<unknown>): Column<unknown> =>
+  new (a.constructor as typeof Column)([...a.data, ...b.data], a.type);
+
+/** The types of a column's dictionaries, and of those inside. */
+function addDictionaries(type: DataType, types: Map<number, DataType>): void {
+  if (type.typeId === Type.Dictionary) {
+    types.set(type.id, type.dictionary);
+    addDictionaries(type.dictionary, types);
+  }
+  const { children = [] } = type as { readonly children?: readonly Field[] };
+  for (const child of children) addDictionaries(child.type, types);
+}
+
+type NamedColumn = readonly [name: string, column: Column<unknown>, convert: Convert];
+
+function readColumns(
+  fields: readonly Field[],
+  wanted: ReadonlyMap<string, ValueKind>,
+  reader: BatchReader,
+  place: () => string,
+): NamedColumn[] {
+  const found = new Map<string, NamedColumn>();
+  for (const { name, type } of fields) {
+    if (!wanted.has(name)) reader.skip(type);
+    else
+      decoded(
+        () => `${place()}, column '${name}'`,
+        () => found.set(name, [name, reader.read(type), converterOf(type)]),
+      );
+  }
+  return [...wanted.keys()].map((name) => found.get(name)!);
+}
+
+function recordsOf(count: number, columns: readonly NamedColumn[]): DataRecord[] {
+  return Array.from({ length: count }, (_, i) =>
     Object.fromEntries(columns.map(([name, column, convert]) => [name, convert(column.at(i))])),
   );
 }
@@ -150,6 +246,7 @@ function* messagesOf(file: WatchedFile): Generator<Message> {
       `${file.path} is no whole Arrow file: expected 'ARROW1' as its last 6 bytes. It may have been cut off.`,
     );
   let start = hasMagic ? MAGIC.length : 0;
+  let numBatches = 0;
   while (start < size) {
     const cutOff = (): never => {
       throw new InputError(
@@ -160,35 +257,46 @@ function* messagesOf(file: WatchedFile): Generator<Message> {
     if (head.length < 8) cutOff();
     const isMarked = head.readUInt32LE(0) === CONTINUATION;
     const length = head.readInt32LE(isMarked ? 4 : 0);
-    if (length === 0) return;
+    if (length === 0) {
+      const end = start + (isMarked ? 8 : 4);
+      if (!hasMagic && end < size)
+        throw new InputError(
+          `${file.path}, byte ${start}: its mark of the end, and ${size - end} bytes behind it: the file is damaged.`,
+        );
+      break;
+    }
     const from = start + (isMarked ? 8 : 4);
     if (length < 16 || from + length > size) cutOff();
-    const { kind, numRecords, bodyBytes } = decoded(
+    const description = decoded(
       () => `${file.path}: the message from byte ${start} on`,
-      () => describe(file.read(from, from + length)),
+      () => describeMessage(file.read(from, from + length)),
     );
-    const end = from + length + bodyBytes;
-    if (bodyBytes < 0 || end > size) cutOff();
-    yield { start, end, kind, numRecords };
+    const bodyAt = from + length;
+    const end = bodyAt + description.bodyBytes;
+    if (description.bodyBytes < 0 || end > size) cutOff();
+    if (description.kind === RECORDS) numBatches++;
+    yield { ...description, start, bodyAt, end };
     start = end;
   }
+  if (!hasMagic) return;
+  const stated = decoded(
+    () => `${file.path}: the footer`,
+    () => batchesOfFooter(file),
+  );
+  if (stated !== numBatches)
+    throw new InputError(
+      `${file.path} has ${numBatches} record batches, and its footer says ${stated}: the file is damaged.`,
+    );
 }
 
-/** What a message's description says, a flatbuffer: table Message { version, header_type, header, bodyLength }. */
-function describe(bytes: Buffer): { kind: number; numRecords: number; bodyBytes: number } {
-  const fieldOf = (table: number, slot: number): number => {
-    const shape = table - bytes.readInt32LE(table);
-    const at = 4 + 2 * slot;
-    const offset = at < bytes.readUInt16LE(shape) ? bytes.readUInt16LE(shape + at) : 0;
-    return offset === 0 ? 0 : table + offset;
-  };
-  const message = bytes.readUInt32LE(0);
-  const [kindAt, headerAt, bodyAt] = [fieldOf(message, 1), fieldOf(message, 2), fieldOf(message, 3)];
-  const kind = kindAt === 0 ? 0 : bytes.readUInt8(kindAt);
-  // A RecordBatch's first field is its number of records.
-  const lengthAt = kind === RECORDS ? fieldOf(headerAt + bytes.readUInt32LE(headerAt), 0) : 0;
-  const long = (at: number): number => (at === 0 ? 0 : Number(bytes.readBigInt64LE(at)));
-  return { kind, numRecords: long(lengthAt), bodyBytes: long(bodyAt) };
+/** Behind the footer: its length, and the magic. */
+const TAIL_BYTES = 10;
+
+function batchesOfFooter(file: WatchedFile): number {
+  const at = file.size - TAIL_BYTES;
+  const length = file.read(at, at + 4).readUInt32LE(0);
+  if (length > at) throw new Error(`it has ${length} bytes in a file of ${file.size}`);
+  return FlatTable.root(file.read(at - length, at)).count(3, 24);
 }
 
 const KINDS: Readonly<Record<number, ValueKind>> = {

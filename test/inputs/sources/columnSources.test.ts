@@ -1,7 +1,7 @@
 /** @file Parquet and Arrow: files that pyarrow wrote, any rows, columns, splits, unpacking, and files that are damaged or do not agree. */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tableFromArrays, tableToIPC } from '@uwdata/flechette';
+import { int32, tableFromArrays, tableToIPC, utf8 } from '@uwdata/flechette';
 import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { expect, test, vi } from 'vitest';
@@ -345,4 +345,68 @@ test('page checksums of Parquet are verified', () => {
   expect(refusal(ParquetSource, 'checked.parquet', bytes)).toBe(
     "it, row group 0, column 'word' cannot be decoded: page 0 has another CRC-32 than the file says: it is damaged.",
   );
+});
+
+test('Arrow files that lie about records, buffers, offsets, names and texts are refused by column and batch', () => {
+  const numbers = Array.from({ length: 300 }, (_, i) => i);
+  const columns = { x1: numbers, x2: numbers.map((x) => `text ${x}`) };
+  const bytes = tableToIPC(tableFromArrays(columns, { types: { x1: int32(), x2: utf8() } }), {
+    format: 'stream',
+  })!;
+  const refused = (other: Uint8Array) => refusal(ArrowSource, 'lie.arrow', other);
+  expect(refused(bytes)).toBe('300');
+  const int64 = (value: bigint) => {
+    const part = Buffer.alloc(8);
+    part.writeBigInt64LE(BigInt.asIntN(64, value));
+    return part;
+  };
+  const body = Buffer.from(bytes).indexOf('text 0text 1');
+  const description = (to: bigint, only?: number) =>
+    Buffer.concat([replaced(bytes.subarray(0, body), int64(300n), int64(to), only), bytes.subarray(body)]);
+  const place = expect.stringMatching(/^it: record batch 0, from byte \d+ on cannot be decoded: /);
+  for (const count of [-1n, 600n, 2n ** 40n]) {
+    const single = [0, 1, 2].map((only) => refused(description(count, only)));
+    for (const message of single) expect(message).toEqual(place);
+    expect(new Set(single.map((message) => message.replace(/.*: /, ''))).size).toBe(3);
+  }
+  expect(refused(description(600n))).toMatch(
+    /^it: record batch 0, from byte \d+ on, column 'x1' cannot be decoded: a buffer has 1200 bytes; its values take 2400\.$/,
+  );
+  // The first two offsets of texts: 0 and 6, which then fall, or lead outside.
+  const offsets = Buffer.from('00000000060000000c000000', 'hex');
+  for (const [other, problem] of [
+    ['000000000e0000000c000000', 'value 1 begins at 14 and ends at 12'],
+    ['ffffffff060000000c000000', 'value 0 begins at -1'],
+    ['00000000060000000000007f', 'value 2 begins at 2130706432 and ends at 18'],
+  ] as const)
+    expect(refused(replaced(bytes, offsets, Buffer.from(other, 'hex')))).toMatch(
+      new RegExp(`^it: record batch 0, from byte \\d+ on, column 'x2' cannot be decoded: ${problem}\\.$`),
+    );
+  expect(refused(replaced(bytes, Buffer.from('text 7text'), Buffer.from('text \xfftext', 'latin1')))).toMatch(
+    /, column 'x2' cannot be decoded: text 7 is not UTF-8\.$/,
+  );
+  expect(refused(replaced(bytes, Buffer.from('x2'), Buffer.from('x1')))).toBe(
+    "it: the schema cannot be decoded: two columns are called 'x1'. Give each its own name.",
+  );
+  expect(
+    open(ArrowSource, [write('lie.arrow', replaced(bytes, offsets, Buffer.alloc(12, 255)))], {
+      columns: ['x1'],
+    }).read(7),
+  ).toEqual({ x1: 7 });
+});
+
+test('all types of Arrow, of which some columns are read, as pyarrow wrote them', () => {
+  const path = join(project, '../columns/pyarrow-26-types.arrow');
+  const whole = all(open(ArrowSource, [path]));
+  expect(whole).toHaveLength(20);
+  expect(whole[13]).toEqual({
+    ...{ id: 381, big: null, half: 1.625, flag: null, text: null, long: 'text 13', view: null },
+    ...{ bytes: Uint8Array.of(13), fixed: Uint8Array.of(13, 13, 13), word: 'word 1', list: null },
+    ...{ pair: [13, -13], lists: [0], struct: null, map: { k: 13 }, time: 1_705_190_400_000, price: 0.91 },
+    ...{ none: null, runs: 'c', either: '13', dense: '6' },
+  });
+  for (const name of Object.keys(whole[0]!))
+    expect(all(open(ArrowSource, [path], { columns: [name] }))).toEqual(
+      whole.map((record) => ({ [name]: record[name] })),
+    );
 });
