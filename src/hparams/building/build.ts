@@ -6,13 +6,15 @@ import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { withBuilt } from '../fields/holders.js';
 import { carriedBy, isCarrier, withoutCarriers } from '../nodes/carriers.js';
+import { limitCreated } from '../nodes/configNode.js';
 import { isContainer, mapContainers, partsOf, rebuild } from '../nodes/containers.js';
 import { nodesIn } from '../nodes/held.js';
-import { type ConfigNode, freezeExisting, hasValue, nodeOf, rawValue } from '../nodes/node.js';
+import { ConfigNode, freezeExisting, hasValue, nodeOf, rawValue } from '../nodes/node.js';
 import type { AnyConfig, BUILT, BuildableContainer, Built } from '../types.js';
 import { traverse } from '../walking/states.js';
 import { type Edge, walk } from '../walking/walk.js';
 import { failedBuild, placeOfValue } from './buildErrors.js';
+import { mostConfigs, sized, type UnderWay } from './buildSize.js';
 import { checkRules } from './rules.js';
 import { builtEdges, examine } from './validate.js';
 import { type Violation, violationError } from './violations.js';
@@ -23,7 +25,7 @@ interface Session {
   /** What was built of a config. */
   readonly resolve: Resolve;
   /** The configs whose instances are being made, the innermost last. */
-  readonly building: ConfigNode[];
+  readonly building: UnderWay[];
   readonly checked: Set<ConfigNode>;
 }
 
@@ -46,14 +48,19 @@ export function build(root: unknown): unknown {
       `build() takes a config, such as Linear.config(), or a container of configs, got ${showValue(root)}.`,
     );
   }
+  const around = active?.building.at(-1);
+  if (around !== undefined) around.parts++;
   if (active !== undefined) return run(root, active);
+  const most = mostConfigs(process.env);
   const built = new Map<ConfigNode, unknown>();
   const resolve: Resolve = (config) => built.get(nodeOf(config)!);
   active = { built, resolve, building: [], checked: new Set() };
   const thaw = freezeExisting();
+  const lift = limitCreated(most);
   try {
     return run(root, active);
   } finally {
+    lift();
     thaw();
     active = undefined;
   }
@@ -73,11 +80,11 @@ function run(root: unknown, session: Session): unknown {
 }
 
 function buildOne({ node, path }: Edge, session: Session): void {
-  session.building.push(node);
+  session.building.push({ node, began: ConfigNode.count, parts: 0 });
   try {
     session.built.set(node, make(node, session));
   } catch (error) {
-    throw failedBuild(error, node, path, session);
+    throw failedBuild(sized(error, session.building), node, path, session);
   } finally {
     session.building.pop();
   }

@@ -16,7 +16,7 @@ import { fieldViolation, missingPart, missingValue, type Violation } from './vio
 /** What builds within one another know of the configs that they share. */
 export interface Known {
   readonly built: ReadonlyMap<ConfigNode, unknown>;
-  readonly building: readonly ConfigNode[];
+  readonly building: readonly { readonly node: ConfigNode }[];
   /** Configs that were looked at; while something is built they stay as they are. */
   readonly checked: Set<ConfigNode>;
 }
@@ -45,7 +45,7 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
   walk(root, {
     children: (node, path) => (known.built.has(node) ? [] : builtEdges(node, path)),
     enter(node, path) {
-      if (known.building.includes(node)) throw buildsItself(node);
+      if (known.building.some((each) => each.node === node)) throw buildsItself(node);
       if (node.info.unbuildable !== undefined) throw new ConfigError(node.info.unbuildable);
       looked.push(node);
       if (node.kind === 'partial' || known.built.has(node)) return;

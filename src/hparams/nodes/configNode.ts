@@ -44,6 +44,18 @@ const Values = function Values() {} as unknown as new () => Record<string, unkno
 Values.prototype = Object.create(null);
 
 let created = 0;
+let mostCreated = Number.POSITIVE_INFINITY;
+
+/** More configs were made than may be. */
+export class TooManyConfigs extends Error {}
+
+/** Has the config that comes after `most` more throw TooManyConfigs, once, until the returned function is called. */
+export function limitCreated(most: number): () => void {
+  mostCreated = created + most;
+  return () => {
+    mostCreated = Number.POSITIVE_INFINITY;
+  };
+}
 
 /** The target of a config's proxy. */
 export class ConfigNode {
@@ -80,6 +92,11 @@ export class ConfigNode {
     public kind: NodeKind,
     readonly handler: ProxyHandler<ConfigNode>,
   ) {
+    if (created > mostCreated) {
+      // Whoever tells of it may make more.
+      mostCreated = Number.POSITIVE_INFINITY;
+      throw new TooManyConfigs();
+    }
     this.proxy = new Proxy(this, handler) as unknown as AnyConfig;
   }
 
