@@ -1,6 +1,7 @@
 /** @file Reading of metadata.json, apart from its writing: the thread that saves does without zod, which loads slowly. */
 
 import { z } from 'zod';
+import { schemaProblem } from '../files/index.js';
 import { CheckpointError } from './checkpointErrors.js';
 import { CHECKPOINT_VERSIONS, type CheckpointMetadata, digestOfJson } from './metadata.js';
 
@@ -37,7 +38,7 @@ export function decodeMetadata(path: string, bytes: Uint8Array): CheckpointMetad
       .looseObject({ version: z.string(), sha256: z.string() })
       .parse(JSON.parse(new TextDecoder().decode(bytes)));
   } catch (cause) {
-    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : (cause as Error).message;
+    const reason = cause instanceof z.ZodError ? schemaProblem(cause) : (cause as Error).message;
     throw new CheckpointError('broken', path, `not a checkpoint's metadata: ${reason}`, { cause });
   }
   const { sha256: expected, ...fields } = parsed;
@@ -51,5 +52,5 @@ export function decodeMetadata(path: string, bytes: Uint8Array): CheckpointMetad
   }
   const checked = metadataSchema.safeParse(fields);
   if (checked.success) return checked.data;
-  throw new CheckpointError('broken', path, z.prettifyError(checked.error), { cause: checked.error });
+  throw new CheckpointError('broken', path, schemaProblem(checked.error), { cause: checked.error });
 }

@@ -2,7 +2,7 @@
 export { AppendedFile, type AppendOptions } from './append.js';
 export { crc32c, maskedCrc32c } from './crc32c.js';
 export { explain, isDamage } from './fileErrors.js';
-export { readJsonFile } from './jsonFile.js';
+export { parseJson, readJsonFile, schemaProblem } from './jsonFile.js';
 export { type LineRange, linesFromEnd } from './linesFromEnd.js';
 export { ProtobufMessage } from './protobuf.js';
 export { ProtobufReader } from './protobufReader.js';

@@ -1,15 +1,18 @@
-/** @file JSON files that other programs may have changed: read whole, and checked against a schema. */
+/** @file JSON that other programs may have changed: parsed, and checked against a schema. */
 import type { z } from 'zod';
 import { readRegularFile } from './read.js';
 
-/**
- * The value in a JSON file.
- *
- * @throws Error with one line that says which part is wrong: `runs[1]: Invalid input: expected object, received null`; the
- *   system's error where the file can't be read.
- */
+/** The value in a JSON file. @throws as `parseJson`; the system's error where the file can't be read */
 export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
-  const text = readRegularFile(path).toString();
+  return parseJson(readRegularFile(path).toString(), schema);
+}
+
+/**
+ * The value of a JSON text.
+ *
+ * @throws Error with one line that says which part is wrong: `runs[1]: Invalid input: expected object, received null`.
+ */
+export function parseJson<T>(text: string, schema: z.ZodType<T>): T {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -18,9 +21,13 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const [first, ...others] = parsed.error.issues;
+  throw new Error(schemaProblem(parsed.error), { cause: parsed.error });
+}
+
+/** The first part of a value that is wrong, in one line, and how many more are. */
+export function schemaProblem({ issues: [first, ...others] }: z.ZodError): string {
   const more = others.length === 0 ? '' : `, and ${others.length} more`;
-  throw new Error(oneLine(`${placeOf(first!.path)}${first!.message}${more}`), { cause: parsed.error });
+  return oneLine(`${placeOf(first!.path)}${first!.message}${more}`);
 }
 
 /** `runs[1].name: `; nothing for the whole value. */

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import type { SaveOptions } from '../checkpoints/index.js';
+import { schemaProblem } from '../files/index.js';
 import type { JsonValue } from '../inputs/index.js';
 import { mapValues } from '../learners/update.js';
 import type { DuePrograms } from './duePrograms.js';
@@ -69,6 +70,6 @@ export function readProgress(saved: unknown, path: string): Progress | undefined
   const parsed = schema.safeParse(saved);
   if (parsed.success) return parsed.data;
   throw new JobError(
-    `${path}: progress.json is not of this version of Luthier: ${z.prettifyError(parsed.error)}`,
+    `${path}: progress.json is not of this version of Luthier: ${schemaProblem(parsed.error)}`,
   );
 }

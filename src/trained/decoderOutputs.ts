@@ -1,7 +1,8 @@
 /** @file Decoded examples of a run's decoder_out, all shards together. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { explain, readRegularFile } from '../files/index.js';
+import { z } from 'zod';
+import { explain, parseJson, readRegularFile } from '../files/index.js';
 import { type DecodedExample, JobError } from '../programs/index.js';
 
 /** What a decode has written of a dataset at a step. */
@@ -60,14 +61,25 @@ function shardsIn(directory: string): Map<number, Set<number>> {
   return shards;
 }
 
+/** Parts that programs compute with. JSON has null for a number that is not finite. */
+const schema = z.looseObject({
+  prefix: z.string().optional(),
+  decoded: z.string().optional(),
+  decoded_substr: z.string().optional(),
+  ids: z.array(z.number()).optional(),
+  decoded_ids: z.array(z.number()).optional(),
+  logprobs: z.array(z.number().nullable()).optional(),
+  sampled: z.array(z.looseObject({})).optional(),
+});
+
 function examplesOf(path: string): DecodedExample[] {
   const lines = readRegularFile(path).toString().trimEnd().split('\n');
   return lines.flatMap((line, i) => {
     if (line === '') return [];
     try {
-      return [JSON.parse(line) as DecodedExample];
+      return [parseJson(line, schema) as unknown as DecodedExample];
     } catch (error) {
-      throw new JobError(`${path}:${i + 1}: not JSON: ${(error as Error).message}`, { cause: error });
+      throw new JobError(`${path}:${i + 1}: no decoded example: ${explain(error)}.`, { cause: error });
     }
   });
 }

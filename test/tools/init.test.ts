@@ -122,14 +122,18 @@ test('nothing is written where something is in the way, and all of it is named',
   ]);
 });
 
-test('a package.json that is no JSON is told of', async () => {
+test('a package.json that is no JSON, or no manifest, is told of', async () => {
   const folder = temporaryDirectory();
   writeFileSync(join(folder, 'package.json'), '{');
   const { code, stderr } = await luthier(['init'], folder);
   expect([code, stderr]).toEqual([
     2,
-    expect.stringMatching(/^package\.json: expected JSON, got what cannot be read: /),
+    expect.stringMatching(/^package\.json: expected a manifest, got what cannot be read: /),
   ]);
+  writeFileSync(join(folder, 'package.json'), '{"scripts": {"test": 5}}');
+  expect((await luthier(['init'], folder)).stderr).toBe(
+    'package.json: expected a manifest, got what cannot be read: scripts.test: Invalid input: expected string, received number\n',
+  );
   expect(existsSync(join(folder, 'tsconfig.json'))).toBe(false);
 });
 

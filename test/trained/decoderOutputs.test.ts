@@ -40,7 +40,11 @@ test('several steps, a missing step, a missing shard, a torn line, an empty fold
     `${lacking} has no ${shard(1)}, and has shard 2. Decode the step again.`,
   );
   const torn = folder({ [shard(0)]: '{"decoded":"a"}\n{"deco' });
-  expect(() => loadDecoderOutputs(torn)).toThrow(`${torn}/${shard(0)}:2: not JSON: `);
+  expect(() => loadDecoderOutputs(torn)).toThrow(`${torn}/${shard(0)}:2: no decoded example: `);
+  const wrong = folder({ [shard(0)]: '{"decoded":"a"}\nnull\n' });
+  expect(() => loadDecoderOutputs(wrong)).toThrow(
+    `${wrong}/${shard(0)}:2: no decoded example: Invalid input: expected object, received null.`,
+  );
   const empty = folder({});
   expect(() => loadDecoderOutputs(empty)).toThrow(
     `${empty} has no decoder_out_<step>_shard_<n>.jsonl. Decode the run first.`,

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { explain, parseJson } from '../../files/index.js';
 import { issueText } from '../../hparams/fields/check.js';
 import { UsageError } from '../../registry/usageError.js';
 
@@ -75,11 +76,12 @@ export function settingsOfBase(
   }
 }
 
+const manifest = z.looseObject({ luthier: z.looseObject({ review: z.unknown().optional() }).optional() });
+
 function settingsIn(text: string): unknown {
   try {
-    const manifest = JSON.parse(text) as { luthier?: { review?: unknown } };
-    return manifest.luthier?.review;
+    return parseJson(text, manifest).luthier?.review;
   } catch (error) {
-    throw new UsageError(`package.json: expected JSON; ${(error as Error).message}.`);
+    throw new UsageError(`package.json: ${explain(error)}.`);
   }
 }

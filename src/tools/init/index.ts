@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
-import { explain, makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
+import { z } from 'zod';
+import { explain, makeDirectory, readJsonFile, writeWhole } from '../../files/index.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command, Report } from '../command.js';
 import { files, jsonText, scripts } from './template.js';
@@ -10,21 +11,24 @@ import { files, jsonText, scripts } from './template.js';
 /** What npm writes where a package has no tests. */
 const placeholder = /^echo "Error: no test specified"/;
 
+const texts = z.record(z.string(), z.string()).optional();
+
 /** What `init` reads of a package.json. */
-interface Manifest {
-  readonly [key: string]: unknown;
-  readonly type?: string;
-  readonly scripts?: Readonly<Record<string, string>>;
-  readonly dependencies?: Readonly<Record<string, string>>;
-  readonly devDependencies?: Readonly<Record<string, string>>;
-}
+const schema = z.looseObject({
+  type: z.string().optional(),
+  scripts: texts,
+  dependencies: texts,
+  devDependencies: texts,
+});
+
+type Manifest = Readonly<z.output<typeof schema>>;
 
 function readManifest(): Manifest {
   if (!existsSync('package.json')) return { private: true };
   try {
-    return JSON.parse(readRegularFile('package.json').toString()) as Manifest;
+    return readJsonFile('package.json', schema);
   } catch (error) {
-    throw new UsageError(`package.json: expected JSON, got what cannot be read: ${explain(error)}`);
+    throw new UsageError(`package.json: expected a manifest, got what cannot be read: ${explain(error)}`);
   }
 }
 

@@ -85,5 +85,6 @@ test.each<[unknown, string]>([
 });
 
 test('a package.json that is no JSON', () => {
-  expect(() => settingsOf('{')).toThrow(/^package\.json: expected JSON; .+\.$/);
+  expect(() => settingsOf('{')).toThrow(/^package\.json: .*JSON.*\.$/);
+  expect(() => settingsOf('null')).toThrow('package.json: Invalid input: expected object, received null.');
 });
