@@ -155,7 +155,7 @@ export function decodeHeader(path: string, header: Uint8Array, fileLength: numbe
   const entries = Object.entries(parseHeader(path, header));
   const metadata = entries.find(([name]) => name === '__metadata__')?.[1] ?? {};
   if (!z.record(z.string(), z.string()).safeParse(metadata).success) {
-    throw broken(path, `__metadata__: expected an object of strings, found ${JSON.stringify(metadata)}`);
+    throw broken(path, `__metadata__: expected an object of strings, found ${shown(metadata)}`);
   }
   const tensors = entries
     .filter(([name]) => name !== '__metadata__')
@@ -165,7 +165,7 @@ export function decodeHeader(path: string, header: Uint8Array, fileLength: numbe
   for (const { name, offset, byteLength } of tensors) {
     if (offset !== end) {
       const what = offset < end ? 'overlaps the tensor before it' : 'leaves a gap after the tensor before it';
-      throw broken(path, `tensor '${name}' ${what}: expected offset ${end}, found ${offset}`);
+      throw broken(path, `tensor '${quoted(name)}' ${what}: expected offset ${end}, found ${offset}`);
     }
     end += byteLength;
   }
@@ -184,7 +184,7 @@ function parseHeader(path: string, header: Uint8Array): Record<string, unknown> 
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(header);
     parsed = JSON.parse(text);
   } catch (cause) {
-    throw broken(path, `the header is not JSON: ${(cause as Error).message}`);
+    throw broken(path, `the header is not JSON: ${quoted((cause as Error).message)}`);
   }
   if (!text.startsWith('{')) throw broken(path, 'the header is not a JSON object');
   return parsed;
@@ -211,14 +211,17 @@ function decodeTensor(path: string, name: string, value: unknown): TensorPlace {
     const [field] = parsed.error.issues[0]!.path;
     const [expected, found] =
       field === undefined ? ['an object', value] : [FIELDS[field], (value as typeof FIELDS)[field]];
-    throw broken(path, `tensor '${name}': expected ${expected}, found ${JSON.stringify(found)}`);
+    throw broken(path, `tensor '${quoted(name)}': expected ${expected}, found ${shown(found)}`);
   }
   const { dtype, shape, data_offsets: offsets } = parsed.data;
   const [offset, end] = offsets;
   const byteLength = bytesFor(dtype, shape);
   if (end - offset !== byteLength) {
-    const meant = `${dtype} [${shape.join(', ')}]`;
-    throw broken(path, `tensor '${name}': expected ${byteLength} bytes for ${meant}, found ${end - offset}`);
+    const meant = `${dtype} ${shown(shape).replaceAll(',', ', ')}`;
+    throw broken(
+      path,
+      `tensor '${quoted(name)}': expected ${byteLength} bytes for ${meant}, found ${end - offset}`,
+    );
   }
   return { name, dtype, shape, offset, byteLength };
 }
@@ -231,6 +234,28 @@ export function elementCount(shape: readonly number[]): number {
 /** Bytes of a tensor: whole ones, also where an element is less than a byte. */
 const bytesFor = (dtype: SafetensorsDtype, shape: readonly number[]): number =>
   (elementCount(shape) * DTYPE_BITS[dtype]) / 8;
+
+/** A text of a file in messages: one line of at most 80 characters. */
+export function quoted(text: string): string {
+  const escaped = JSON.stringify(text)
+    .slice(1, -1)
+    .replace(/[\x7f-\x9f\u2028\u2029]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return escaped.length > 80 ? `${escaped.slice(0, 80)}…` : escaped;
+}
+
+/** A value of a header in messages. */
+function shown(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (typeof value === 'string') return `"${quoted(value)}"`;
+  let text: string;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    // JSON is parsed at any depth, and not written.
+    return 'a value that is nested too deeply';
+  }
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
 
 function broken(path: string, problem: string): CheckpointError {
   return new CheckpointError('broken', path, problem);

@@ -11,6 +11,7 @@ import {
   decodeHeader,
   decodeHeaderLength,
   elementCount,
+  quoted,
   type SafetensorsDtype,
   type SafetensorsLayout,
   type TensorPlace,
@@ -128,7 +129,7 @@ export class SafetensorsFile {
   }
 
   #misfit(name: string, problem: string): CheckpointError {
-    return new CheckpointError('mismatch', this.path, `tensor '${name}': ${problem}`);
+    return new CheckpointError('mismatch', this.path, `tensor '${quoted(name)}': ${problem}`);
   }
 
   /** Whether a tensor has the dtype, shape and bytes of another, in this file or in `file`. */

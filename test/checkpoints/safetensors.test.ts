@@ -172,8 +172,19 @@ test.each([
   [' {}', 0, 'the header is not a JSON object'],
   ['{"__metadata__":{"a":1}}', 0, '__metadata__: expected an object of strings, found {"a":1}'],
   ['{"a":3}', 0, "tensor 'a': expected an object, found 3"],
+  ['{"a\\n\u2028":"b\\nc"}', 0, 'tensor \'a\\n\\u2028\': expected an object, found "b\\nc"'],
+  [
+    `{"a":${'['.repeat(1e5)}${']'.repeat(1e5)}}`,
+    0,
+    "tensor 'a': expected an object, found a value that is nested too deeply",
+  ],
+  [
+    `{"a":[${'1,'.repeat(999)}1]}`,
+    0,
+    `tensor 'a': expected an object, found [${'1,'.repeat(40).slice(0, 79)}…`,
+  ],
   ['{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}', 4, "tensor 'a': expected a shape, found [-1]"],
-  ['{"a":{"dtype":"F32","shape":[1]}}', 4, "tensor 'a': expected data_offsets [begin, end], found undefined"],
+  ['{"a":{"dtype":"F32","shape":[1]}}', 4, "tensor 'a': expected data_offsets [begin, end], found nothing"],
   [
     '{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}',
     4,

@@ -25,6 +25,9 @@ import { readWav } from './wav.js';
 /** Purpose of the random stream of the crops under the input's seed; the epoch is added. */
 const CROP = 2 ** 50;
 
+/** Times that a sound may grow when it is resampled: a header that lies may ask for any number. */
+const MOST_RESAMPLING = 64;
+
 /** The sounds of the split, found on first use. */
 interface Found {
   readonly sounds: readonly { readonly file: CorpusFile; readonly label: number }[];
@@ -160,6 +163,11 @@ export class AudioInput extends ExampleInput.with({
       throw new InputError(
         `${subject} has ${sound.sampleRate} samples per second, and the features' sampleRate is ${wanted}. ` +
           'Set resample: true, or the sampleRate of the files.',
+      );
+    if (wanted > MOST_RESAMPLING * sound.sampleRate)
+      throw new InputError(
+        `${subject} has ${sound.sampleRate} samples per second: resample brings sounds to at most ${MOST_RESAMPLING} times ` +
+          `their sample rate, and the features' sampleRate is ${wanted}.`,
       );
     return resample(sound, wanted);
   }

@@ -97,6 +97,12 @@ function formatAt(
     return fail(at, `expected PCM of 8, 16, 24 or 32 bits or float32, got format ${code} of ${bits} bits`);
   if (channels === 0 || sampleRate === 0)
     fail(at, `got ${channels} channels at ${sampleRate} samples per second`);
+  const [frame, told] = [(channels * bits) / 8, view.getUint16(at + 12, true)];
+  if (told !== frame)
+    fail(
+      at + 12,
+      `a frame of ${channels} samples of ${bits} bits takes ${frame} bytes, and the format says ${told}`,
+    );
   return { channels, sampleRate, bytes: bits / 8, read };
 }
 

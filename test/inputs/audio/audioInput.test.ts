@@ -83,6 +83,16 @@ test('sample rates are checked, or brought to one', async () => {
     `AudioInput 'input': ${join(directory, 'words/high/a.wav')} has 8000 samples per second, and the features' sampleRate ` +
       'is 16000. Set resample: true, or the sampleRate of the files.',
   );
+  const examples = [
+    wavOf(shorts([0, 0.5]), { sampleRate: 249 }),
+    wavOf(shorts([0, 0.5]), { sampleRate: 2 ** 31 - 1 }),
+  ];
+  const resampling = inputOf({ features: other, resample: true, numSamples: 1000 });
+  const options = { first: 0, readsFiles: false };
+  await expect(resampling.exampleBatch(examples.slice(0, 1), [], options)).rejects.toThrow(
+    "sound 0: it has 249 samples per second: resample brings sounds to at most 64 times their sample rate, and the features' sampleRate is 16000.",
+  );
+  await expect(resampling.exampleBatch(examples.slice(1), [], options)).resolves.toBeDefined();
   const batch = await inputOf({ features: other, resample: true, numSamples: 1000 }).getNext();
   expect([...(batch.paddings!.data as Float32Array).subarray(11, 22)]).toEqual([
     ...Array(7).fill(0),

@@ -71,6 +71,8 @@ test('resampling keeps tones below both Nyquist frequencies, and takes away thos
     [8000, 16_000],
     [44_100, 16_000],
     [22_050, 44_100],
+    // Rates without a common divisor: each sample of the result has weights of its own.
+    [44_101, 16_000],
   ] as const) {
     const found = resample({ samples: tone(440, from), sampleRate: from }, to);
     const wanted = tone(440, to);

@@ -71,6 +71,12 @@ test('what is damaged is told with its offset', () => {
   expect(errorOf(wavOf([1, 2], { code: 6, bits: 8 }))).toBe(
     'at offset 20, expected PCM of 8, 16, 24 or 32 bits or float32, got format 6 of 8 bits',
   );
+  // Samples of 24 bits in 32, which other readers take for packed ones, too.
+  const wide = wavOf([1, 2, 3, 4, 5, 6], { bits: 24 });
+  wide[32] = 4;
+  expect(errorOf(wide)).toBe(
+    'at offset 32, a frame of 1 samples of 24 bits takes 3 bytes, and the format says 4',
+  );
   const nan = [...new Uint8Array(Float32Array.of(0, Number.NaN).buffer)];
   expect(errorOf(wavOf(nan, { code: 3, bits: 32 }))).toBe('at offset 48, got the sample NaN');
   // Every truncation is an error, never a crash or a shorter sound.
