@@ -1,4 +1,4 @@
-/** @file Memory of a batch, compared with the machine's before anything is allocated. */
+/** @file Memory of a batch, compared with the machine's before it is allocated. */
 import { totalmem } from 'node:os';
 import { sizeOf } from '../compiler/index.js';
 import { RequestError } from './requestError.js';
@@ -12,15 +12,38 @@ export const bytesOf = (specs: Iterable<{ readonly shape: readonly number[] }>):
 
 const shown = (bytes: number): string => `${bytes.toLocaleString('en-US')} bytes`;
 
+/** The arrays that a batch cannot do without. */
+interface BatchArrays {
+  readonly batchSize: number;
+  /** Their name in messages. */
+  readonly what: string;
+  readonly bytes: number;
+}
+
+/** Memory that is asked of V8 and not had. */
+const isRefused = (error: unknown): boolean =>
+  error instanceof RangeError &&
+  /allocation failed|Invalid (typed )?array( buffer)? length/i.test(error.message);
+
 /**
- * Compares the arrays that a batch cannot do without with the memory of the machine, or of the container if that is less.
+ * Makes what holds a batch, unless its arrays alone exceed the memory of the machine, or of the container if that is less.
  *
- * @throws RequestError with the bytes that they would take
+ * @throws RequestError with the bytes that they would take, also where as many are there and not free
  */
-export function checkBatchMemory(batchSize: number, what: string, bytes: number): void {
+export async function withinMemory<T>(
+  { batchSize, what, bytes }: BatchArrays,
+  make: () => Promise<T>,
+): Promise<T> {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-  if (bytes <= memory) return;
-  throw new RequestError(
-    `The batch size is ${batchSize.toLocaleString('en-US')}: ${what} would take ${shown(bytes)}, and there are ${shown(memory)} of memory. Set a smaller batchSize (--batch_size).`,
-  );
+  const beyond = (options?: ErrorOptions): RequestError =>
+    new RequestError(
+      `The batch size is ${batchSize.toLocaleString('en-US')}: ${what} would take ${shown(bytes)}, and there are ${shown(memory)} of memory. Set a smaller batchSize (--batch_size).`,
+      options,
+    );
+  if (bytes > memory) throw beyond();
+  try {
+    return await make();
+  } catch (cause) {
+    throw isRefused(cause) ? beyond({ cause }) : cause;
+  }
 }

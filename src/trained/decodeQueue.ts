@@ -4,7 +4,7 @@ import { decodeRows } from '../decoding/decodeLoop.js';
 import type { LanguageModel } from '../models/index.js';
 import { PREFILL_STEPS, Stepper } from '../programs/stepper.js';
 import type { FlatParams } from '../programs/taskState.js';
-import { bytesOf, checkBatchMemory } from './batchMemory.js';
+import { bytesOf, withinMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
 import { RequestError } from './requestError.js';
 
@@ -92,10 +92,13 @@ export class DecodeQueue {
 
   async #newStep(): Promise<Stepper> {
     const { model, rows, seqlen } = this.options;
+    const logits = { shape: [rows, model.hp.lmTpl.vocabSize] };
     const state = Object.values(model.initialDecodeState(rows, seqlen));
-    checkBatchMemory(rows, `the keys and values of as many texts of ${seqlen} tokens`, bytesOf(state));
+    const what = `the keys, values and logits of as many texts of ${seqlen} tokens`;
     const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
-    return Stepper.create({ ...this.options, rule: null, compileOptions });
+    return withinMemory({ batchSize: rows, what, bytes: bytesOf([...state, logits]) }, () =>
+      Stepper.create({ ...this.options, rule: null, compileOptions }),
+    );
   }
 
   #step(): Promise<Stepper> {

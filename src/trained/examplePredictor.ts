@@ -1,7 +1,7 @@
 /** @file Predictions for examples of the user's own, preprocessed as those of an evaluation, with the names of their classes. */
 import { type HostTensor, newHostArray, sizeOf } from '../compiler/index.js';
 import { arraysOf, type BaseInput, type ExampleOptions, InputError } from '../inputs/index.js';
-import { bytesOf, checkBatchMemory } from './batchMemory.js';
+import { bytesOf, withinMemory } from './batchMemory.js';
 import type { ClassOutput } from './classOutput.js';
 import type { Specs } from './predictions.js';
 import type { Predictions, Predictor } from './predictor.js';
@@ -72,15 +72,17 @@ export class ExamplePredictor {
   async prepare(): Promise<void> {
     const { predictor, paths, specs, rows } = this.options;
     const one = paths.map((path) => ({ shape: [1, ...specs[path]!.shape.slice(1)] }));
-    checkBatchMemory(rows, 'the arrays of as many examples', rows * bytesOf(one));
-    for (const size of new Set([1, rows])) {
-      const arrays = paths.map((path) => {
-        const { shape, dtype } = specs[path]!;
-        const all = [size, ...shape.slice(1)];
-        return [path, { shape: all, dtype, data: newHostArray(dtype, sizeOf(all)) }] as const;
-      });
-      await predictor.predict(Object.fromEntries(arrays));
-    }
+    const what = 'the arrays of as many examples';
+    await withinMemory({ batchSize: rows, what, bytes: rows * bytesOf(one) }, async () => {
+      for (const size of new Set([1, rows])) {
+        const arrays = paths.map((path) => {
+          const { shape, dtype } = specs[path]!;
+          const all = [size, ...shape.slice(1)];
+          return [path, { shape: all, dtype, data: newHostArray(dtype, sizeOf(all)) }] as const;
+        });
+        await predictor.predict(Object.fromEntries(arrays));
+      }
+    });
   }
 
   /** The prediction that is logits of classes; undefined where the model is no classifier. */

@@ -47,7 +47,7 @@ test('a long prompt is encoded by a thread, and refused by its bytes where these
 test('a batch beyond memory is refused with the bytes that it would take', async () => {
   const large = await loadRun(directory, { batchSize: 1_000_000_000 });
   await expect(large.prepare()).rejects.toThrow(
-    /^The batch size is 1,000,000,000: the keys and values of as many texts of 24 tokens would take [\d,]+ bytes, and there are [\d,]+ bytes of memory\. Set a smaller batchSize \(--batch_size\)\.$/,
+    /^The batch size is 1,000,000,000: the keys, values and logits of as many texts of 24 tokens would take [\d,]+ bytes, and there are [\d,]+ bytes of memory\. Set a smaller batchSize \(--batch_size\)\.$/,
   );
   await large.dispose();
 });
