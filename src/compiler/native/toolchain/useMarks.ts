@@ -7,7 +7,7 @@ import { threadId } from 'node:worker_threads';
 const PREFIX = 'use-';
 const host = hostname().replace(/[^\w.]/g, '_');
 
-/** How long marks of other machines that share the folder last: their processes can't be checked. */
+/** How long marks of other machines that share the folder last, whose processes cannot be checked; their clocks may be ahead. */
 const foreignMarkLasts = 7 * 24 * 3600 * 1000;
 
 const made = new Set<string>();
@@ -34,7 +34,7 @@ function holds(path: string, mark: string): boolean {
   const [, owner, pid] = /^use-(.*)-(\d+)-\d+$/.exec(mark) ?? [];
   const info = statSync(path, { throwIfNoEntry: false });
   if (info === undefined) return false;
-  const live = owner === host ? isAlive(Number(pid)) : Date.now() - info.mtimeMs < foreignMarkLasts;
+  const live = owner === host ? isAlive(Number(pid)) : Math.abs(Date.now() - info.mtimeMs) < foreignMarkLasts;
   if (!live) rmSync(path, { force: true });
   return live;
 }
