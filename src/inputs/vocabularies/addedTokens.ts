@@ -15,17 +15,30 @@ interface Place {
   readonly id: number;
 }
 
-/** Finds tokens in texts: the leftmost, of those the longest. */
+/** Tokens that begin with the same bytes. */
+interface Prefix {
+  readonly next: Map<number, Prefix>;
+  /** The token that ends here. */
+  token?: AddedToken;
+}
+
+const prefix = (): Prefix => ({ next: new Map() });
+
+/** Finds tokens in texts: the leftmost, of those the longest, in as many steps a place as the longest has bytes. */
 export class AddedTokens {
-  /** Tokens by their first byte, long ones first. */
-  readonly #byFirst: (AddedToken[] | undefined)[] = [];
+  readonly #root = prefix();
   readonly #isFirst = new Uint8Array(256);
 
   constructor(tokens: readonly AddedToken[]) {
-    for (const token of [...tokens].sort((a, b) => b.bytes.length - a.bytes.length)) {
-      const first = token.bytes[0]!;
-      this.#isFirst[first] = 1;
-      (this.#byFirst[first] ??= []).push(token);
+    for (const token of tokens) {
+      this.#isFirst[token.bytes[0]!] = 1;
+      let at = this.#root;
+      for (const byte of token.bytes) {
+        const next = at.next.get(byte) ?? prefix();
+        at.next.set(byte, next);
+        at = next;
+      }
+      at.token ??= token;
     }
   }
 
@@ -35,16 +48,21 @@ export class AddedTokens {
     if (!isFirst.includes(1)) return;
     for (let at = 0; at < text.length; at++) {
       if (isFirst[text[at]!] === 0) continue;
-      const token = this.#byFirst[text[at]!]!.find(({ bytes }) => isAt(text, at, bytes));
+      const token = this.#longestAt(text, at);
       if (token === undefined) continue;
       const end = at + token.bytes.length;
       if (!token.isText) yield { at, end, id: token.id };
       at = end - 1;
     }
   }
-}
 
-function isAt(text: Uint8Array, at: number, bytes: Uint8Array): boolean {
-  for (let i = 0; i < bytes.length; i++) if (text[at + i] !== bytes[i]) return false;
-  return true;
+  #longestAt(text: Uint8Array, at: number): AddedToken | undefined {
+    let found: AddedToken | undefined;
+    let here: Prefix | undefined = this.#root;
+    for (let i = at; here !== undefined; i++) {
+      found = here.token ?? found;
+      here = i < text.length ? here.next.get(text[i]!) : undefined;
+    }
+    return found;
+  }
 }
