@@ -1,7 +1,7 @@
 /** @file Backend of elementwise programs in WebAssembly, run block by block. */
 import type { Backend } from '../backend.js';
 import type { Graph } from '../ir.js';
-import { type HostArray, sizeOf } from '../tensors.js';
+import { DeviceError, type HostArray, sizeOf } from '../tensors.js';
 import { BLOCK, lowerToWasm, type Place } from './lowerToWasm.js';
 
 /** Exports of a generated module. */
@@ -20,10 +20,11 @@ declare const WebAssembly: {
  * the cache: each array passes through main memory once instead of once per operation.
  *
  * @param graph one of the loops of `cutLoops`.
+ * @throws DeviceError where the system has no room for the module's memory.
  */
 export async function compileWasm(graph: Graph): Promise<Backend> {
   const { code, inputs, outputs } = lowerToWasm(graph);
-  const { instance } = await WebAssembly.instantiate(code);
+  const { instance } = await WebAssembly.instantiate(code).catch(withoutRoom);
   const { memory, kernel } = instance.exports as KernelExports;
   const size = sizeOf(graph.outputs[0]!.shape);
   const view = ({ address, isScalar, isMask }: Place): Float32Array | Int32Array =>
@@ -59,4 +60,13 @@ export async function compileWasm(graph: Graph): Promise<Backend> {
       },
     dispose: async () => {},
   };
+}
+
+function withoutRoom(error: unknown): never {
+  if (!(error instanceof RangeError)) throw error;
+  throw new DeviceError(
+    `There is no room for a memory of WebAssembly, which reserves 10 GB of addresses (${error.message}). ` +
+      'Raise the limit, ulimit -v, or use --engine=onnx.',
+    { cause: error },
+  );
 }

@@ -1,5 +1,5 @@
 /** @file What the WebAssembly loop computes, against tfjs's cpu backend. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { compile, type HostTensor, type Tensor, type Tree } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';
@@ -215,4 +215,15 @@ test('the head passes arrays and booleans to the loops', async () => {
       expectClose(tensor, expected[i]!);
     });
   }
+});
+
+test('a limit on addresses is told, with what to do', async () => {
+  const full = new RangeError('WebAssembly.instantiate(): Out of memory');
+  vi.stubGlobal('WebAssembly', { instantiate: () => Promise.reject(full) });
+  const run = runLoop((x: Tensor) => tf.add(x, 1), host([2], [1, 2]));
+  await expect(run).rejects.toThrow(
+    'There is no room for a memory of WebAssembly, which reserves 10 GB of addresses (WebAssembly.instantiate(): Out of ' +
+      'memory). Raise the limit, ulimit -v, or use --engine=onnx.',
+  );
+  vi.unstubAllGlobals();
 });
