@@ -2,11 +2,13 @@
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
+import type { TrainedRun } from '../../../src/trained/index.js';
 import { type Server, serve } from '../../../src/trained/server/server.js';
 import { endlessRun } from './endlessRun.js';
 import { answered, closed, opened, posted } from './rawClient.js';
 
 interface Settings {
+  readonly run?: TrainedRun;
   readonly piece?: string;
   readonly writeMs?: number;
 }
@@ -14,9 +16,12 @@ interface Settings {
 const errors: unknown[] = [];
 const servers: Server[] = [];
 
-async function started(pauseMs: number, { piece = 'a', ...more } = {} as Settings): Promise<Server> {
+async function started(
+  pauseMs: number,
+  { piece = 'a', run = endlessRun(pauseMs, piece), ...more }: Settings = {},
+): Promise<Server> {
   const options = { host: '127.0.0.1', port: 0, maxBody: 1 << 20, maxWaiting: 64, ...more };
-  const server = await serve(endlessRun(pauseMs, piece), { ...options, log: (error) => errors.push(error) });
+  const server = await serve(run, { ...options, log: (error) => errors.push(error) });
   servers.push(server);
   return server;
 }
@@ -29,10 +34,11 @@ afterEach(async () => {
 const path = '/v1/completions';
 const many = (count: number, fields: object = {}) => ({ prompt: Array(count).fill('x'), ...fields });
 
-/** Continuations that are decoded or wait. */
+/** Continuations or examples that are computed or wait. */
 async function taken({ url }: Server): Promise<number> {
   const answer = await fetch(`${url}/health`);
-  return ((await answer.json()) as { completions: number }).completions;
+  const { completions, predictions } = (await answer.json()) as Record<string, number>;
+  return (completions ?? predictions)!;
 }
 
 async function untilTaken(server: Server, count: number): Promise<void> {
@@ -97,6 +103,22 @@ test('answers that a shutdown cuts are 503, or end with an error in their stream
   expect(status).toBe(200);
   expect(JSON.parse(events.at(-1)!.slice('data: '.length))).toEqual({ error });
   expect(body).not.toContain('cancelled');
+});
+
+test('predictions end with their client, and are 503 where a shutdown cuts them', async () => {
+  const predict: TrainedRun['predict'] = (_: unknown, { signal }: { readonly signal?: AbortSignal } = {}) =>
+    new Promise<never>((_, reject) => signal!.addEventListener('abort', () => reject(signal!.reason)));
+  const run = { name: 'patient', step: 1, continuesText: false, predict } as unknown as TrainedRun;
+  const server = await started(0, { run });
+  const sent = posted('/predict', { instances: ['a', 'b'] });
+  const sockets = await Promise.all([opened(server.url, sent.repeat(2)), opened(server.url, sent)]);
+  await untilTaken(server, 6);
+  for (const socket of sockets) socket.destroy();
+  await untilTaken(server, 0);
+  const cut = answered(server.url, sent);
+  await untilTaken(server, 2);
+  await server.close(0);
+  expect(await cut).toMatchObject({ status: 503, body: expect.stringContaining('"code":"shutting_down"') });
 });
 
 test('a request on a connection that is still open is refused while the server stops', async () => {
