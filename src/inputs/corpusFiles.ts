@@ -15,6 +15,8 @@ export interface CorpusFile {
   readonly path: string;
   /** The path in messages: relative to the searched directory, with `/`. */
   readonly name: string;
+  /** Most bytes that it may have when it is unpacked; by default, the free space of the cache less a tenth. */
+  readonly mostUnpackedBytes?: number;
 }
 
 const PACKAGE_PREFIX = 'pkg:';

@@ -5,7 +5,7 @@ import { type FeatureDType, numberOf, numbersOf } from './featureValues.js';
 import { InputError } from './inputErrors.js';
 import type { IdVocabulary } from './inputSource.js';
 import type { RecordedState } from './recordedParts.js';
-import { shown } from './shown.js';
+import { listed, shown } from './shown.js';
 import type { DataRecord } from './sources/recordTable.js';
 
 /** Shape of a record's value, without the batch, and its dtype. */
@@ -66,7 +66,7 @@ export abstract class BaseFeature extends Configurable.with({}) {
 export function cellOf(record: DataRecord, column: string): unknown {
   if (Object.hasOwn(record, column)) return record[column];
   const names = Object.keys(record);
-  throw new InputError(`no column '${column}'.${didYouMean(column, names)} It has: ${names.join(', ')}.`);
+  throw new InputError(`no column '${column}'.${didYouMean(column, names)} It has: ${listed(names)}.`);
 }
 
 const placeOf = (column: string): string => `column '${column}'`;

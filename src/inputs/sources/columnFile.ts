@@ -1,6 +1,7 @@
 /** @file Files of columns, whose records stand together in blocks: their contract, and the values of records. */
 import { didYouMean } from '../../hparams/index.js';
 import { FileError, InputError } from '../inputErrors.js';
+import { listed } from '../shown.js';
 import type { DataRecord } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
 
@@ -50,7 +51,7 @@ export function columnsIn<T>(
       const column = has.get(name);
       if (column !== undefined) return [name, column];
       throw new InputError(
-        `${path} has no column '${name}'.${didYouMean(name, names)} It has: ${names.join(', ')}.`,
+        `${path} has no column '${name}'.${didYouMean(name, names)} It has: ${listed(names)}.`,
       );
     }),
   );

@@ -2,6 +2,7 @@
 import { CsvError, parse } from 'csv-parse/sync';
 import { InputError } from '../inputErrors.js';
 import { checkUtf8 } from '../utf8.js';
+import { repeated } from './columnFile.js';
 import { csvParts, lineOf } from './csvParts.js';
 import type { DataRecord } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
@@ -26,7 +27,7 @@ export function* csvRows(
   chunkBytes = 2 ** 20,
 ): Generator<Row> {
   let names = columns;
-  for (const part of csvParts(file, chunkBytes)) {
+  for (const part of csvParts(file, delimiter, chunkBytes)) {
     const { bytes, position, lines } = part;
     checkUtf8(bytes, (offset) => `${file.path}:${lineOf(part, offset)}, byte ${position + offset}`);
     const numHeaders = names === null ? 1 : 0;
@@ -58,7 +59,7 @@ export function* csvRows(
 /** @throws InputError for two columns of one name */
 function distinct(header: readonly string[], place: string): string[] {
   const names = header.map((name) => name.trim());
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  const twice = repeated(names);
   if (twice === undefined) return names;
   throw new InputError(`${place}: two columns are called '${twice}'. Give each its own name.`);
 }

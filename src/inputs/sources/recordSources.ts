@@ -61,6 +61,14 @@ export abstract class BaseFileSource extends BaseRecordSource.with({
     .describe(
       "Paths, globs and 'pkg:<package>/<glob>' specs, in the order to read them; or such a list for each split by its name.",
     ),
+  mostUnpackedBytes: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe(
+      'Most bytes that a compressed file may have when it is unpacked; null: the free space of the cache less a tenth.',
+    ),
 }) {
   static override readonly isAbstract = true;
 
@@ -72,7 +80,9 @@ export abstract class BaseFileSource extends BaseRecordSource.with({
   protected abstract openFiles(files: readonly CorpusFile[]): RecordTable;
 
   protected override openSplit(name: string): RecordTable {
-    return this.openFiles(resolveFiles(this.#splits[name]!));
+    const { mostUnpackedBytes } = this.hp;
+    const bound = mostUnpackedBytes === null ? {} : { mostUnpackedBytes };
+    return this.openFiles(resolveFiles(this.#splits[name]!).map((file) => ({ ...file, ...bound })));
   }
 
   /** A list alone is one split. */

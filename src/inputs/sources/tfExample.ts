@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ProtobufReader } from '../../files/index.js';
 import { InputError } from '../inputErrors.js';
+import { listed } from '../shown.js';
 import { byteOf, utf8Text } from '../utf8.js';
 import type { DataRecord } from './recordTable.js';
 
@@ -73,7 +74,7 @@ export function parseExample(bytes: Buffer, features: ExampleFeatures, place: ()
       const count = shape?.reduce((product, length) => product * length, 1);
       if (values.length === 0 && count !== 0 && count !== undefined) {
         if (missing === null)
-          throw problem(`is not there. The example has: ${[...found.keys()].sort().join(', ') || 'none'}.`);
+          throw problem(`is not there. The example has: ${listed([...found.keys()].sort()) || 'none'}.`);
         values.push(...Array<Value>(count).fill(missing));
       } else if (count !== undefined && values.length !== count)
         throw problem(`has ${values.length} values; expected ${count}, of shape [${shape!.join(', ')}].`);

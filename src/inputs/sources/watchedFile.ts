@@ -24,11 +24,11 @@ export class WatchedFile {
   readonly #descriptor: number;
 
   /** @throws FileError for a file that cannot be read; InputError for compressed data that is damaged. */
-  constructor({ name, path }: CorpusFile) {
+  constructor({ name, path, mostUnpackedBytes }: CorpusFile) {
     this.name = name;
     this.path = path;
     try {
-      const unpacked = decompressed(path);
+      const unpacked = decompressed(path, mostUnpackedBytes);
       this.#descriptor = openRegularFile(unpacked.path);
       const own = fstatSync(this.#descriptor, { bigint: true });
       this.#status = unpacked.source === undefined ? own : undefined;

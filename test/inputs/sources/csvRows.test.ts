@@ -64,6 +64,24 @@ test('line ends that change within a file lose no rows', () => {
     );
 });
 
+test('delimiters of several characters, and 100,000 columns', () => {
+  const read = (size: number) => () =>
+    openWatched({ name: 'a.csv', path }, (watched) => [
+      ...csvRows(watched, { delimiter: '||', columns: null }, size),
+    ]);
+  writeFileSync(path, 'x||y\n"a||\n"||"b"\n|"||c\n');
+  for (const size of [3, 2 ** 20]) expect(read(size)).toThrow('Invalid Opening Quote');
+  writeFileSync(path, 'x||y\n"a||\n"||"b"\n|d||"|"\n');
+  for (const size of [3, 2 ** 20])
+    expect(read(size)()).toEqual([
+      [{ x: 'a||\n', y: 'b' }, 2],
+      [{ x: '|d', y: '|' }, 4],
+    ]);
+  const names = Array.from({ length: 100_000 }, (_, i) => `c${i}`).join(',');
+  expect(Object.keys(rowsOf(`${names}\n${names}\n`)[0]![0])).toHaveLength(100_000);
+  expect(error(`${names},c7\n`)).toBe("it:1: two columns are called 'c7'. Give each its own name.");
+});
+
 test('columns without a header, blank lines, and a last line without an end', () => {
   expect(rowsOf('1,2\n\n3,4', 3, ['x', 'y'])).toEqual([
     [{ x: '1', y: '2' }, 1],
@@ -81,7 +99,13 @@ test('what is no row is told by its line, whatever was read before it', () => {
       `${path} is not a CSV file of the kind expected: Invalid Record Length: columns length is 2, got 1 on line 12`,
     );
   for (const size of [5, 2 ** 20]) {
-    expect(error('x,y\n1,2\n"3,4\r\n5,6\n', size)).toMatch(/Quote Not Closed: .* line 3$/);
+    expect(error('x,y\n1,2\n"3,4\r\n5,6\n', size)).toBe(
+      'it:3: the quote at byte 8 is not closed before the end of the file. Close it, or write a quote within a text as two.',
+    );
+    // Quotes of rows before it, and two that are one within it.
+    expect(error('x,y\n"1\n","a ""b"\n3,"4\n5,""\n', size)).toMatch(
+      /^it:4: the quote at byte 19 is not closed/,
+    );
     expect(error('x,y\n1,2\n\n"3"4,5\n', size)).toMatch(/Invalid Closing Quote: got "4" at line 4 /);
     expect(error('x,y\r\n1,2\r\n3"4,5\r\n6,"7"\r\n', size)).toMatch(/Invalid Opening Quote: .* at line 3,/);
   }

@@ -3,7 +3,7 @@ import { appendFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { build } from '../../../src/hparams/index.js';
-import { TextLinesSource } from '../../../src/inputs/index.js';
+import { CsvSource, TextLinesSource } from '../../../src/inputs/index.js';
 import { temporaryDirectory } from '../../command.js';
 
 const linesOf = (file: string) => build(TextLinesSource.config({ files: [file] })).open();
@@ -29,6 +29,10 @@ test('a line of 200 MB is read; one over the limit is an error with line and byt
   const over = zeros('over.txt', 2 ** 28 + 1);
   expect(() => linesOf(over)).toThrow(
     `${over}:2: the line from byte 6 on has 268435457 bytes; expected at most 268435456. Split it, or store the records as TFRecord.`,
+  );
+  const row = zeros('over.csv', 2 ** 28 + 1);
+  expect(() => build(CsvSource.config({ files: [row] })).open()).toThrow(
+    `${row}:2: the row from byte 6 on has more than 268435456 bytes. Split it, or store the records as TFRecord.`,
   );
   vi.unstubAllEnvs();
 });
