@@ -9,6 +9,7 @@ const exitCodes: Readonly<Record<string, number>> = {
   DeviceError: 1,
   InterruptedBuild: 1,
   NativeEngineError: 1,
+  ProgramSizeError: 2,
   JobError: 1,
   JobInUseError: 2,
   RequestError: 2,

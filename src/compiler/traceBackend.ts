@@ -1,6 +1,7 @@
 /** @file tfjs's tracing backend: kernels that record a graph instead of computing. */
 import { type Attrs, type Graph, type Node, newValue, type Value } from './ir.js';
 import { notePrecision } from './precision.js';
+import { checkSize } from './programSize.js';
 import { currentMark, type Mark } from './regions.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
@@ -36,6 +37,8 @@ export interface Trace {
   readonly abstract: boolean;
   /** Takes the nodes in order. */
   readonly nodes: { push(node: Node): unknown };
+  /** Most nodes; absent where they are computed in between. */
+  readonly mostNodes?: number;
   /** Constants made by `hostConstant`, by key. */
   readonly constants: Map<string, Value>;
   /** Tensors that live until the trace ends; null where their owners dispose of them. */
@@ -77,7 +80,9 @@ export class TraceBackend extends tf.KernelBackend {
       ...(call && { call }),
       ...(bodies && { bodies }),
     };
-    this.current!.nodes.push(node);
+    const { nodes, mostNodes } = this.current!;
+    nodes.push(node);
+    if (mostNodes !== undefined) checkSize(nodes as Node[], mostNodes);
     const mark = currentMark();
     if (mark !== null) this.current!.marks.set(node, mark);
     if (isZero(node, (value) => this.isZeros(value))) for (const output of outputs) this.zeros.add(output);

@@ -7,6 +7,7 @@ import { replaceHostDraws } from './hostDraws.js';
 import { type Attrs, type Graph, type Node, newValue, type Value } from './ir.js';
 import { rematerialize } from './passes/rematerialize.js';
 import { type Precision, runInPrecision } from './precision.js';
+import { mostOperations } from './programSize.js';
 import type { Mark } from './regions.js';
 import type { RawAttrs } from './rules/rule.js';
 import { saveWithoutOperations } from './savedTensors.js';
@@ -156,9 +157,9 @@ export function recordWithin(
   f: (trace: { unwrap(tensor: tf.Tensor): Value; wrap(value: Value): tf.Tensor }) => void,
 ): void {
   const trace = traceBackend();
-  const { abstract, constants, kept } = trace.current!;
+  const { abstract, constants, kept, mostNodes } = trace.current!;
   const { current: enclosing } = trace;
-  trace.current = { abstract, constants, kept, within, ...recording };
+  trace.current = { abstract, constants, kept, within, ...(mostNodes && { mostNodes }), ...recording };
   try {
     // Results leave through variables, since tidy walks its function's result.
     tf.engine().tidy(() => f({ unwrap: (tensor) => trace.unwrap(tensor), wrap: tensorOf }));
@@ -192,6 +193,7 @@ function traceOnce(
   const current = {
     abstract,
     nodes: [] as Node[],
+    mostNodes: mostOperations(process.env),
     constants: new Map<string, Value>(),
     kept: [] as tf.Tensor[],
     marks: new Map<Node, Mark>(),
