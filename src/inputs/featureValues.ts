@@ -1,4 +1,5 @@
 /** @file Numbers of features: made of the values of records, and checked to fit their dtype. */
+import { z } from 'zod';
 import { sizeOf } from '../compiler/tensors.js';
 import { InputError } from './inputErrors.js';
 import { shown } from './shown.js';
@@ -8,6 +9,11 @@ export type FeatureDType = 'float32' | 'int32';
 
 /** From here on numbers round to infinity. */
 const FLOAT32_END = 2 ** 128 - 2 ** 103;
+
+/** Schema of numbers that float32 holds, rounded where it must. */
+export const float32Number = z
+  .number()
+  .refine((number) => fits(number, 'float32'), { error: () => `expected ${EXPECTED.float32}` });
 
 const EXPECTED: Readonly<Record<FeatureDType, string>> = {
   float32: 'a number of float32, whose magnitude is at most 3.4e38',

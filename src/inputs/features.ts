@@ -1,7 +1,7 @@
 /** @file Features: tensors made from the columns of a record. */
 import { z } from 'zod';
 import { Configurable, didYouMean } from '../hparams/index.js';
-import { type FeatureDType, numberOf, numbersOf } from './featureValues.js';
+import { type FeatureDType, float32Number, numberOf, numbersOf } from './featureValues.js';
 import { InputError } from './inputErrors.js';
 import type { IdVocabulary } from './inputSource.js';
 import type { RecordedState } from './recordedParts.js';
@@ -79,7 +79,7 @@ export class NumberFeature extends BaseFeature.with({
     .union([column, z.array(column).min(1)])
     .describe('A column, whose value is a scalar, or a list of columns, whose values are a vector.'),
   missing: z
-    .record(column, z.number())
+    .record(column, float32Number)
     .default({})
     .describe(
       'By column, the number for values that are missing: empty, null, NA or NaN. Elsewhere they are errors.',

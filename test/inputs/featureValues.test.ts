@@ -14,6 +14,7 @@ import {
   RecordInput,
   SeqioInput,
   Task,
+  TfRecordSource,
 } from '../../src/inputs/index.js';
 import { rowReader } from '../../src/inputs/recordBatches.js';
 import { OwnRecords } from './ownRecords.js';
@@ -218,4 +219,21 @@ test('token ids that int32 does not hold are refused, not wrapped', async () => 
     `'targets': expected token ids, got "text". Put Tokenize before what takes ids.`,
   );
   expect(() => LanguageModelFeatures.config({ bosId: 2 ** 32 })).toThrow('LanguageModelFeatures.bosId');
+});
+
+test('numbers that settings put in the place of missing ones fit, too', () => {
+  const missing = (x: number) => () => build(NumberFeature.config({ columns: 'x', missing: { x } }));
+  expect(error(missing(3.4e38))).toBe('none');
+  expect(error(missing(1e39))).toMatch(
+    /\.missing\.x: expected a number of float32, whose magnitude is at most 3\.4e38/,
+  );
+  const example = (value: number) => () =>
+    build(
+      TfRecordSource.config({
+        files: ['a.tfrecord'],
+        features: { x: { dtype: 'float32', default: value } },
+      }),
+    );
+  expect(error(example(-3.4e38))).toBe('none');
+  expect(error(example(-1e39))).toMatch(/features\.x\.default: must be a value of the dtype/);
 });

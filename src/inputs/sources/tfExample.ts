@@ -1,6 +1,7 @@
 /** @file tf.train.Example: the features of a record by name. */
 import { z } from 'zod';
 import { ProtobufReader } from '../../files/index.js';
+import { float32Number } from '../featureValues.js';
 import { InputError } from '../inputErrors.js';
 import { listed } from '../shown.js';
 import { byteOf, utf8Text } from '../utf8.js';
@@ -20,7 +21,7 @@ const LIST_NAMES = ['none', 'bytes', 'float32', 'int64'];
 /** Whether a default is a value of each type. */
 const ACCEPTS: Readonly<Record<keyof typeof LISTS, (value: string | number) => boolean>> = {
   string: (value) => typeof value === 'string',
-  float32: (value) => typeof value === 'number',
+  float32: (value) => float32Number.safeParse(value).success,
   int64: Number.isSafeInteger,
   bytes: () => false,
 };
