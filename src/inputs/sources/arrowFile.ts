@@ -2,11 +2,12 @@
 import { type Column, type DataType, type Field, Type, tableFromIPC } from '@uwdata/flechette';
 import { InputError } from '../inputErrors.js';
 import { BatchReader } from './arrowBatch.js';
+import { Dictionaries } from './arrowDictionaries.js';
 import {
   type BatchShape,
-  type Description,
   DICTIONARY,
   describeMessage,
+  type Message,
   RECORDS,
   SCHEMA,
 } from './arrowMessages.js';
@@ -29,14 +30,6 @@ import type { WatchedFile } from './watchedFile.js';
 const MAGIC = 'ARROW1\0\0';
 /** What messages begin with since format 0.15, before the length of their description. */
 const CONTINUATION = 0xffffffff;
-/** A message of a file. */
-interface Message extends Description {
-  readonly start: number;
-  /** Where its body begins. */
-  readonly bodyAt: number;
-  readonly end: number;
-}
-
 /** Finds a file's messages and reads its schema. */
 export function openArrow(file: WatchedFile, wanted: readonly string[] | null): ColumnFile {
   const messages = [...messagesOf(file)];
@@ -102,52 +95,6 @@ function checkLength({ length, nodes }: BatchShape, fields: readonly Field[]): v
 function numNodes(type: DataType): number {
   const { children = [] } = type as { readonly children?: readonly Field[] };
   return children.reduce((sum, child) => sum + numNodes(child.type), 1);
-}
-
-/** Dictionaries as they stand behind the first so many messages of them; those that were asked for last are kept. */
-class Dictionaries {
-  readonly #messages: readonly Message[];
-  #count = -1;
-  #found: ReadonlyMap<number, Column<unknown>> = new Map();
-
-  constructor(
-    private readonly file: WatchedFile,
-    messages: readonly Message[],
-    private readonly fields: readonly Field[],
-  ) {
-    this.#messages = messages.filter(({ kind }) => kind === DICTIONARY);
-  }
-
-  first(count: number): ReadonlyMap<number, Column<unknown>> {
-    if (count === this.#count) return this.#found;
-    const those = this.#messages.slice(0, count);
-    const types = new Map<number, DataType>();
-    for (const { type } of this.fields) addDictionaries(type, types);
-    const found = new Map<number, Column<unknown>>();
-    for (const { id, isDelta, batch, bodyAt, end } of those) {
-      const type = types.get(id!);
-      // Of no column.
-      if (type === undefined) continue;
-      const column = new BatchReader(batch!, this.file.read(bodyAt, end), found).read(type);
-      const before = isDelta ? found.get(id!) : undefined;
-      found.set(id!, before === undefined ? column : joined(before, column));
-    }
-    [this.#count, this.#found] = [count, found];
-    return found;
-  }
-}
-
-const joined = (a: Column<unknown>, b: Column<unknown>): Column<unknown> =>
-  new (a.constructor as typeof Column)([...a.data, ...b.data], a.type);
-
-/** The types of a column's dictionaries, and of those inside. */
-function addDictionaries(type: DataType, types: Map<number, DataType>): void {
-  if (type.typeId === Type.Dictionary) {
-    types.set(type.id, type.dictionary);
-    addDictionaries(type.dictionary, types);
-  }
-  const { children = [] } = type as { readonly children?: readonly Field[] };
-  for (const child of children) addDictionaries(child.type, types);
 }
 
 type NamedColumn = readonly [name: string, column: Column<unknown>, convert: Convert];

@@ -33,6 +33,14 @@ export interface Description {
   readonly isDelta?: boolean;
 }
 
+/** A message of a file. */
+export interface Message extends Description {
+  readonly start: number;
+  /** Where its body begins. */
+  readonly bodyAt: number;
+  readonly end: number;
+}
+
 /** Reads a message's description. @throws Error for one that is damaged */
 export function describeMessage(bytes: Buffer): Description {
   const message = FlatTable.root(bytes);

@@ -18,6 +18,16 @@ export const csv: MutantKind = {
     return [{ name: 'a.csv', bytes, sites }];
   },
   read: (path) => recordsOf(CsvSource.config({ files: [path] })),
+  problemOf(values) {
+    const records = values as readonly Readonly<Record<string, unknown>>[];
+    const columns = Object.keys(records[0] ?? {}).join();
+    const other = records.find(
+      (record) =>
+        Object.keys(record).join() !== columns ||
+        Object.values(record).some((value) => typeof value !== 'string'),
+    );
+    return other && `a row is ${JSON.stringify(other)}`;
+  },
   tries: 2000,
   short: 300,
 };
