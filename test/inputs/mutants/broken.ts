@@ -14,7 +14,9 @@ const HARMS: Readonly<Record<string, (path: string) => unknown>> = {
     for (;;);
   },
   '4': () => 6,
-  '6': (path) => refused(`${path}: two\nlines`),
+  '6': (path) => {
+    throw Object.assign(new Error(`${path}: two\nlines`), { name: 'InputError' });
+  },
   '10': () => refused('broken'),
   '100000000': () => new Float64Array(5e7).fill(5)[0],
   '2147483647': () => process.abort(),
