@@ -4,6 +4,7 @@ import { join, posix, resolve } from 'node:path';
 import { globSync } from 'tinyglobby';
 import { z } from 'zod';
 import type { CorpusFile } from './corpusFiles.js';
+import type { DataFolder } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { RecordedState } from './recordedParts.js';
 
@@ -64,7 +65,11 @@ const leftBehind = new Set(['Thumbs.db', 'desktop.ini', '__MACOSX']);
 export function filesByClass(
   { directory, classes: wanted, ignore }: ClassFolders,
   kind: FileKind,
-): { readonly classes: readonly string[]; readonly files: readonly LabelledFile[] } {
+): {
+  readonly classes: readonly string[];
+  readonly files: readonly LabelledFile[];
+  readonly folder: DataFolder;
+} {
   const ignored = new Set(ignore.length === 0 ? [] : globSync([...ignore], { cwd: directory, dot: true }));
   const entries = entriesOf(directory);
   const found = entries.filter(({ isFolder }) => isFolder).map(({ name }) => name);
@@ -105,7 +110,9 @@ export function filesByClass(
         `${listed(empty)} ${empty.length === 1 ? 'has' : 'have'} none.${wanted === null ? ' Name the others in classes.' : ''}`,
     );
   }
-  return { classes, files };
+  const members = files.map(({ file }) => file);
+  const folder = { name: directory, path: resolve(directory), numFiles: files.length, members };
+  return { classes, files, folder };
 }
 
 /** A glob for files like this one: `** /*.webp`, or its name where it has no extension. */

@@ -1,6 +1,7 @@
 /** @file Identity of an input's data: tokenizer, files, contents. */
 
 import { type Config, type Configurable, classOf, deepCopy, formatPath, iterate } from '../hparams/index.js';
+import type { CorpusFile } from './corpusFiles.js';
 import type { JsonValue } from './jsonValue.js';
 import { type PartState, type PartStates, partAt } from './recordedParts.js';
 
@@ -16,6 +17,21 @@ export interface DataFile {
   readonly sha256?: string;
 }
 
+/** A folder of files that are known together. */
+export interface DataFolder {
+  /** The path in messages. */
+  readonly name: string;
+  /** Absolute path. */
+  readonly path: string;
+  readonly numFiles: number;
+  /** Bytes of all files, in records of runs. */
+  readonly size?: number;
+  /** Of the names and bytes of all files, in records of runs; those of before have none. */
+  readonly sha256?: string;
+  /** The files, for whoever makes the digest. Records leave them out. */
+  readonly members?: readonly CorpusFile[];
+}
+
 /** Identity of an input's data; properties that an input lacks are absent. */
 export interface DataIdentity {
   /** Exclusive limit of ids. */
@@ -26,6 +42,8 @@ export interface DataIdentity {
   readonly parts?: PartStates;
   /** The files of the split, in order. */
   readonly files?: readonly DataFile[];
+  /** The folders of files in classes. */
+  readonly folders?: readonly DataFolder[];
   /** Size and digest of all tokens of the split. */
   readonly contents?: string;
 }
@@ -90,6 +108,22 @@ const count = (value: number, noun: string): string => `${value} ${noun}${value 
  * whatever files: elsewhere, or compressed anew.
  */
 export function dataChanges(recorded: DataIdentity, now: DataIdentity): string[] {
+  return [...fileChanges(recorded, now), ...folderChanges(recorded, now)];
+}
+
+/** Folders whose files have other names or bytes. */
+function folderChanges(recorded: DataIdentity, now: DataIdentity): string[] {
+  const before = new Map(recorded.folders?.map((folder) => [folder.name, folder]));
+  return (now.folders ?? []).flatMap(({ name, sha256, numFiles }) => {
+    const was = before.get(name)?.sha256;
+    if (was === sha256 || !was || !sha256) return [];
+    return [
+      `${name} has other bytes in ${count(numFiles, 'file')} (sha256 ${short(sha256)}, was ${short(was)})`,
+    ];
+  });
+}
+
+function fileChanges(recorded: DataIdentity, now: DataIdentity): string[] {
   if (now.contents !== undefined && recorded.contents === now.contents) return [];
   const before = new Map(recorded.files?.map((file) => [file.name, file]));
   const after = new Map(now.files?.map((file) => [file.name, file]));

@@ -7,7 +7,7 @@ import { BaseAugmentation } from './augmentations/baseAugmentation.js';
 import { BaseMixing } from './augmentations/mixing.js';
 import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { paddingOf } from './batchRows.js';
-import type { DataFile, DataIdentity } from './dataIdentity.js';
+import type { DataFile, DataFolder, DataIdentity } from './dataIdentity.js';
 import { ExampleInput } from './exampleInput.js';
 import { type ImageDecoder, loadImageDecoder } from './imageDecoder.js';
 import { MEGAPIXEL } from './imageErrors.js';
@@ -33,6 +33,7 @@ const MIXING = 2 ** 32;
 interface Found {
   readonly images: readonly LabelledImage[];
   readonly files: readonly DataFile[];
+  readonly folder: DataFolder | undefined;
   readonly classes: readonly string[] | undefined;
   /** Number of images and digest of the source. */
   readonly contents: string;
@@ -190,8 +191,8 @@ export class ImageInput extends ExampleInput.with({
   }
 
   override dataIdentity(): DataIdentity {
-    const { files, contents } = this.#find();
-    return { files, contents };
+    const { files, folder, contents } = this.#find();
+    return { files, ...(folder && { folders: [folder] }), contents };
   }
 
   override knownIdentity(): DataIdentity | null {
@@ -288,10 +289,10 @@ export class ImageInput extends ExampleInput.with({
 
   #find(): Found {
     this.#found ??= this.named(() => {
-      const { images, files, classes, digest } = this.hp.source.read();
+      const { images, files, folder, classes, digest } = this.hp.source.read();
       const { numItems, item } = splitOf(images.length, this.hp, 'images');
       const wanted = Array.from({ length: numItems }, (_, row) => images[item(row)]!);
-      return { images: wanted, files, classes, contents: `${numItems} images (sha256 ${digest})` };
+      return { images: wanted, files, folder, classes, contents: `${numItems} images (sha256 ${digest})` };
     });
     return this.#found;
   }

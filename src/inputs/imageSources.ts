@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { Configurable } from '../hparams/index.js';
 import { classFolderFields, filesByClass, recordedClasses } from './classFolders.js';
 import { type CorpusFile, readFiles, type SourceFile } from './corpusFiles.js';
-import type { DataFile } from './dataIdentity.js';
+import type { DataFile, DataFolder } from './dataIdentity.js';
 import type { ImageDecoder } from './imageDecoder.js';
 import { InputError } from './inputErrors.js';
 import type { RawImage } from './rawImage.js';
@@ -21,6 +21,8 @@ export interface LabelledImage {
 export interface ImageSet {
   readonly images: readonly LabelledImage[];
   readonly files: readonly DataFile[];
+  /** The folder that holds them, where they are in many files. */
+  readonly folder?: DataFolder;
   /** Names of the classes by id, where they have any. */
   readonly classes?: readonly string[];
   /** Digest of the data, or of the names and sizes of the files where these are many. */
@@ -67,14 +69,14 @@ export class ImageFolder extends BaseImageSource.with(classFolderFields) {
   }
 
   override read(): ImageSet {
-    const { classes, files } = filesByClass(this.hp, kind);
+    const { classes, files, folder } = filesByClass(this.hp, kind);
     this.#classes = classes;
     const images = files.map(({ file, label }) => ({
       label,
       pixels: (decode: ImageDecoder) => decodeFile(file, decode),
     }));
     const names = files.map(({ file, label }) => `${label} ${file.name}\n`);
-    return { images, files: [], classes, digest: digestOf([classes.join('\n'), ...names]) };
+    return { images, files: [], folder, classes, digest: digestOf([classes.join('\n'), ...names]) };
   }
 }
 

@@ -190,6 +190,7 @@ export class MultiInput extends BaseInput.with({
     const identities = this.#map(identityOf);
     const { vocabSize, tokenizer } = identityOf(this.#default);
     const files = Object.values(identities).flatMap((identity) => identity.files ?? []);
+    const folders = Object.values(identities).flatMap((identity) => identity.folders ?? []);
     const contents = Object.entries(identities)
       .filter(([, identity]) => identity.contents !== undefined)
       .map(([name, identity]) => `${name}: ${identity.contents}`);
@@ -197,6 +198,7 @@ export class MultiInput extends BaseInput.with({
       ...(vocabSize !== undefined && { vocabSize }),
       ...(tokenizer !== undefined && { tokenizer }),
       ...(files.length > 0 && { files }),
+      ...(folders.length > 0 && { folders }),
       ...(contents.length > 0 && { contents: contents.join('; ') }),
     };
   }

@@ -22,6 +22,17 @@ const schema = z.strictObject({
       z.strictObject({ name: z.string(), path: z.string(), size: z.int(), sha256: z.string().optional() }),
     )
     .optional(),
+  folders: z
+    .array(
+      z.strictObject({
+        name: z.string(),
+        path: z.string(),
+        numFiles: z.int(),
+        size: z.int().optional(),
+        sha256: z.string().optional(),
+      }),
+    )
+    .optional(),
   contents: z.string().optional(),
 });
 

@@ -7,7 +7,7 @@ import type { Batch, BatchSpecs, BatchUnit } from '../batch.js';
 import { paddingOf, specsWithRows } from '../batchRows.js';
 import { classFolderFields, filesByClass, recordedClasses } from '../classFolders.js';
 import { type CorpusFile, readFiles, type SourceFile } from '../corpusFiles.js';
-import type { DataIdentity } from '../dataIdentity.js';
+import type { DataFolder, DataIdentity } from '../dataIdentity.js';
 import { ExampleInput } from '../exampleInput.js';
 import { digestOf, fileOf, ofFile } from '../imageSources.js';
 import { InputError, placed } from '../inputErrors.js';
@@ -32,6 +32,7 @@ const MOST_RESAMPLING = 64;
 interface Found {
   readonly sounds: readonly { readonly file: CorpusFile; readonly label: number }[];
   readonly classes: readonly string[];
+  readonly folder: DataFolder;
   /** Number of sounds and digest of their names. */
   readonly contents: string;
 }
@@ -137,7 +138,8 @@ export class AudioInput extends ExampleInput.with({
   }
 
   override dataIdentity(): DataIdentity {
-    return { files: [], contents: this.#find().contents };
+    const { folder, contents } = this.#find();
+    return { files: [], folders: [folder], contents };
   }
 
   override knownIdentity(): DataIdentity | null {
@@ -174,12 +176,12 @@ export class AudioInput extends ExampleInput.with({
 
   #find(): Found {
     this.#found ??= this.named(() => {
-      const { classes, files } = filesByClass(this.hp, kind);
+      const { classes, files, folder } = filesByClass(this.hp, kind);
       const names = files.map(({ file, label }) => `${label} ${file.name}\n`);
       const { numItems, item } = splitOf(files.length, this.hp, 'sounds');
       const sounds = Array.from({ length: numItems }, (_, row) => files[item(row)]!);
       const digest = digestOf([classes.join('\n'), ...names]);
-      return { sounds, classes, contents: `${numItems} sounds (sha256 ${digest})` };
+      return { sounds, classes, folder, contents: `${numItems} sounds (sha256 ${digest})` };
     });
     return this.#found;
   }

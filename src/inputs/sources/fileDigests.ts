@@ -1,9 +1,10 @@
 /** @file Digests of whole files, kept in the cache until the files change. */
 import { createHash } from 'node:crypto';
-import { closeSync, fstatSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { posix } from 'node:path';
 import { openRegularFile, readFully } from '../../files/index.js';
 import { versionOf } from '../../system/index.js';
-import type { DataIdentity } from '../dataIdentity.js';
+import type { DataFolder, DataIdentity } from '../dataIdentity.js';
 import { FileError } from '../inputErrors.js';
 import { type CachedSource, cachedFile, type DataCache, keptFile } from './dataCache.js';
 
@@ -13,10 +14,49 @@ const CACHE: DataCache = { name: 'digests', mostBytes: 2 ** 20 };
 const SMALLEST_KEPT = 2 ** 20;
 const CHUNK_BYTES = 2 ** 20;
 
-/** The identity of an input's data with a digest of each file. @throws FileError for one that can't be read. */
-export function withDigests(identity: DataIdentity): DataIdentity {
-  if (identity.files === undefined) return identity;
-  return { ...identity, files: identity.files.map((file) => ({ ...file, sha256: fileDigest(file.path) })) };
+/**
+ * The identity of an input's data with a digest of each file and folder.
+ *
+ * @throws FileError for a file that can't be read; in a folder, where inputs may pass over some, one has the reason as its
+ *   digest.
+ */
+export function withDigests({ files, folders, ...identity }: DataIdentity): DataIdentity {
+  return {
+    ...identity,
+    ...(files && { files: files.map((file) => ({ ...file, sha256: fileDigest(file.path) })) }),
+    ...(folders && { folders: folders.map(withFolderDigest) }),
+  };
+}
+
+/** The folder with the size of its files and a digest of their names, sizes and bytes, read anew when one has another version. */
+function withFolderDigest({ members = [], ...folder }: DataFolder): DataFolder {
+  const versions = createHash('sha256');
+  const sizes = members.map(({ name, path }) => {
+    const status = statSync(path, { bigint: true, throwIfNoEntry: false });
+    versions.update(`${name}\0${status && versionOf(status)}\n`);
+    return Number(status?.size ?? 0);
+  });
+  const status = statSync(folder.path, { bigint: true, throwIfNoEntry: false });
+  const source = { path: folder.path, version: status ? versionOf(status) : '' };
+  const sha256 = keptDigest(source, [versions.digest('hex')], () => {
+    const hash = createHash('sha256');
+    for (const [i, { name, path }] of members.entries())
+      hash.update(`${posix.relative(folder.name, name)}\0${sizes[i]}\0${digestOrReason(path)}\n`);
+    return hash.digest('hex');
+  });
+  return { ...folder, size: sizes.reduce((sum, size) => sum + size, 0), sha256 };
+}
+
+function digestOrReason(path: string): string {
+  let file: number | undefined;
+  try {
+    file = openRegularFile(path);
+    return digestOf(file);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unreadable';
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
 }
 
 /** SHA-256 of a file's bytes, hexadecimal. @throws FileError where it can't be read */
@@ -24,7 +64,10 @@ function fileDigest(path: string): string {
   let file: number | undefined;
   try {
     file = openRegularFile(path);
-    return fstatSync(file).size < SMALLEST_KEPT ? digestOf(file) : keptDigest(path, file);
+    const opened = file;
+    if (fstatSync(file).size < SMALLEST_KEPT) return digestOf(file);
+    const source = { path, version: versionOf(fstatSync(file, { bigint: true })) };
+    return keptDigest(source, [], () => digestOf(opened));
   } catch (error) {
     if (error instanceof FileError) throw error;
     throw new FileError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
@@ -33,13 +76,12 @@ function fileDigest(path: string): string {
   }
 }
 
-/** The digest from the cache, or of an open file. */
-function keptDigest(path: string, file: number): string {
+/** The digest from the cache, or computed. */
+function keptDigest(source: CachedSource, key: readonly unknown[], compute: () => string): string {
   let digest: string | undefined;
-  const source = { path, version: versionOf(fstatSync(file, { bigint: true })) };
   try {
-    const kept = cachedFile(CACHE, source, [], (to) => {
-      digest = digestOf(file);
+    const kept = cachedFile(CACHE, source, key, (to) => {
+      digest = compute();
       writeFileSync(to, digest);
     });
     digest ??= readFileSync(kept, 'latin1');
@@ -47,7 +89,7 @@ function keptDigest(path: string, file: number): string {
     // Else the cache can't be written.
     if (error instanceof FileError) throw error;
   }
-  return digest !== undefined && /^[0-9a-f]{64}$/.test(digest) ? digest : digestOf(file);
+  return digest !== undefined && /^[0-9a-f]{64}$/.test(digest) ? digest : compute();
 }
 
 /** Whether an open file has the bytes that a version of it had; false where that can't be told. */

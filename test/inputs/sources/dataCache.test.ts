@@ -3,8 +3,10 @@ import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
+  cpSync,
   mkdirSync,
   readdirSync,
+  rmSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -13,7 +15,16 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { build } from '../../../src/hparams/index.js';
-import { dataChanges, type RecordTable, TextLinesSource, withDigests } from '../../../src/inputs/index.js';
+import {
+  AudioInput,
+  dataChanges,
+  ImageFolder,
+  ImageInput,
+  LogMel,
+  type RecordTable,
+  TextLinesSource,
+  withDigests,
+} from '../../../src/inputs/index.js';
 import { cachedFile } from '../../../src/inputs/sources/dataCache.js';
 import { unpackedTable } from '../../../src/inputs/sources/unpackedTable.js';
 import { WatchedFile } from '../../../src/inputs/sources/watchedFile.js';
@@ -75,6 +86,40 @@ test('a copied folder is the same data: digests follow bytes, and are of each fi
   expect(changes).toEqual(['the data is two, was one']);
   const unsummed = dataChanges({ files: [{ ...file!, sha256: '0'.repeat(64) }] }, { files: [file!] });
   expect(unsummed).toEqual([`${path} has other bytes (sha256 c3f9c8c283a2b1f2, was ${'0'.repeat(16)})`]);
+});
+
+test.each(['png', 'wav'])('folders of classes have one digest of all names and bytes: %s', (extension) => {
+  const folder = join(directory, extension);
+  const source = ImageFolder.config({ directory: folder });
+  const images = ImageInput.config({ source, height: 1, width: 1, channels: 1, batchSize: 1 });
+  const features = LogMel.config({ sampleRate: 8000, windowSize: 80, hopSize: 40, numMels: 2 });
+  const sounds = AudioInput.config({ directory: folder, features, numSamples: 80, batchSize: 1 });
+  const identity = () =>
+    withDigests(build<ImageInput | AudioInput>(extension === 'png' ? images : sounds).dataIdentity());
+  for (const name of ['cat', 'dog']) mkdirSync(join(folder, name), { recursive: true });
+  write(`${extension}/cat/1.${extension}`, 'one');
+  const path = write(`${extension}/dog/1.${extension}`, 'two');
+  const before = identity();
+  expect(before.folders).toEqual([
+    { name: folder, path: folder, numFiles: 2, size: 6, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+  ]);
+  const copy = join(directory, `copy-${extension}`);
+  cpSync(folder, copy, { recursive: true });
+  rmSync(folder, { recursive: true });
+  cpSync(copy, folder, { recursive: true });
+  expect(dataChanges(before, identity())).toEqual([]);
+  write(`${extension}/dog/1.${extension}`, 'Two');
+  const after = identity();
+  const digests = [after, before].map(({ folders }) => folders![0]!.sha256!.slice(0, 16));
+  expect(dataChanges(before, after)).toEqual([
+    `${folder} has other bytes in 2 files (sha256 ${digests[0]}, was ${digests[1]})`,
+  ]);
+  // Inputs may pass over files that cannot be read; runs of before have no digest.
+  rmSync(path);
+  execFileSync('mkfifo', [path]);
+  expect(identity().folders![0]).toMatchObject({ size: 3, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  const { folders: _, ...old } = after;
+  expect(dataChanges(old, after)).toEqual([]);
 });
 
 test('unpacked files and tables', () => {
