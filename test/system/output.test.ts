@@ -108,8 +108,10 @@ describe('the source', () => {
     expect(writers.sort()).toEqual([
       // To the process that started it.
       'inputs/sources/decompress.cjs',
-      'system/output.ts',
       // Before any other module is loaded.
+      'system/limits.js',
+      'system/output.ts',
+      // As limits.js.
       'system/supportedNode.js',
       // A part of a workflow's file.
       'tools/init/workflow.ts',
