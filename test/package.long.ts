@@ -25,6 +25,7 @@ import { registryAlone } from './registry.js';
 import { writeFiles } from './tools/scratch.js';
 import { UserProject, usersEnvironment } from './userProject.js';
 
+const isShort = process.env.SHORT === '1';
 const [npm, ...others] = packageManagers;
 const repository = fileURLToPath(new URL('..', import.meta.url));
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'luthier-package-')));
@@ -167,7 +168,7 @@ test('what looks at experiments finds them', async () => {
   expect(await luthier('snapshot', '--check')).toContain('There are no snapshots.');
 });
 
-test('an input class of its own reads ahead in a thread', async () => {
+test.skipIf(isShort)('an input class of its own reads ahead in a thread', async () => {
   writeFiles(project, {
     'experiments/parts.ts': `
       import { ByteTokenizer } from 'luthier';
@@ -190,25 +191,28 @@ test('an input class of its own reads ahead in a thread', async () => {
   expect(await luthier('validate', 'own.Own')).toContain('own.Own');
 });
 
-test('a program reads a run of its own classes where Node loads TypeScript, and is told how where it does not', async () => {
-  writeFiles(project, {
-    'load.mjs': `
+test.skipIf(isShort)(
+  'a program reads a run of its own classes where Node loads TypeScript, and is told how where it does not',
+  async () => {
+    writeFiles(project, {
+      'load.mjs': `
       import { loadRun } from 'luthier';
       const run = await loadRun('out/own.Own');
       console.log(run.name, run.step);
       await run.dispose();`,
-  });
-  const node = (...flags: readonly string[]) => run(process.execPath, ...flags, 'load.mjs');
-  expect(await node('--import', 'luthier/typescript')).toMatchObject({ code: 0, stdout: 'own.Own 60\n' });
-  const strips = process.allowedNodeEnvironmentFlags.has('--experimental-strip-types');
-  const { code, stderr } = await node(...(strips ? ['--no-experimental-strip-types'] : []));
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringContaining(
-      'This process does not load TypeScript: start it with node --import luthier/typescript PROGRAM.',
-    ),
-  ]);
-});
+    });
+    const node = (...flags: readonly string[]) => run(process.execPath, ...flags, 'load.mjs');
+    expect(await node('--import', 'luthier/typescript')).toMatchObject({ code: 0, stdout: 'own.Own 60\n' });
+    const strips = process.allowedNodeEnvironmentFlags.has('--experimental-strip-types');
+    const { code, stderr } = await node(...(strips ? ['--no-experimental-strip-types'] : []));
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(
+        'This process does not load TypeScript: start it with node --import luthier/typescript PROGRAM.',
+      ),
+    ]);
+  },
+);
 
 test('a change of it is reviewed', async () => {
   await git('init', '--quiet', '--initial-branch=main');
@@ -226,8 +230,6 @@ test('a change of it is reviewed', async () => {
 });
 
 describe('a project whose layer, feature, input and base experiment are each in another file', () => {
-  const isShort = process.env.SHORT === '1';
-
   test('trains, reading ahead, and continues prompts', async () => {
     writeManyFiles(project);
     const said = await luthier('train', '--exp=text.Two', '--mode=train_and_decode');
@@ -258,7 +260,7 @@ describe('a project whose layer, feature, input and base experiment are each in 
     expect(await once(server, 'exit')).toEqual([0, null]);
   });
 
-  test('predicts from raw records', async () => {
+  test.skipIf(isShort)('predicts from raw records', async () => {
     expect(await luthier('train', '--exp=rows.Lengths')).toMatch(/^Trained rows\.Lengths to step 6 at /m);
     writeFiles(project, {
       'predict.mjs': `
@@ -275,7 +277,7 @@ describe('a project whose layer, feature, input and base experiment are each in 
 
 describe.each(others)('$name', (manager) => {
   const inShortRuns = manager.name === 'pnpm';
-  test.skipIf(!isHere(manager) || (process.env.SHORT === '1' && !inShortRuns))(
+  test.skipIf(!isHere(manager) || (isShort && !inShortRuns))(
     'installs the package from the registry alone; what init begins is compiled, tested, and trained on both engines',
     async () => {
       const other = await begin(manager, join(folder, manager.name));
@@ -291,7 +293,7 @@ describe.each(others)('$name', (manager) => {
         'numTrainSteps=4',
       ];
       expect(await other.luthier('train', ...flags)).toContain('Trained first.Tiny to step 4 at ');
-      if (process.env.SHORT === '1') return;
+      if (isShort) return;
       expect(await other.succeed('npm', 'test', '--silent')).toMatch(/^# pass 2$/m);
       const generate = ['generate', 'out/first.Tiny', '--prompt=ab', '--max_tokens=5', '--format=json'];
       expect(JSON.parse(await other.luthier(...generate))).toMatchObject({ completions: [{ prompt: 'ab' }] });

@@ -85,8 +85,9 @@ async function* givenBy(config: Config<BaseInput>): AsyncGenerator<unknown> {
   try {
     yield [input.name, build(config).getGlobalBatchSize(), input.isEndless];
     const start = input.getState();
-    const { files = [], ...identity } = input.dataIdentity();
-    yield [start, identity, files.map(({ name, size }) => [name, size])];
+    const { files = [], folders = [], ...identity } = input.dataIdentity();
+    const named = folders.map(({ name, numFiles }) => [name, numFiles]);
+    yield [start, identity, [...files.map(({ name, size }) => [name, size]), ...named]];
     if (identity.tokenizer !== undefined)
       yield attempt(() => toJSON(withRecorded(config, identity), { modules: false }));
     yield* beginningOf(input);

@@ -32,7 +32,10 @@ const anyText = fc.oneof(
   fc.array(fc.constantFrom(...texts), { maxLength: 4 }).map((some) => some.join('')),
 );
 
-test.each([...byteLevels, ...documents])('%s', async (_, contents) => {
+/** With SHORT=1, one of three. */
+const tried = documents.filter((_, i) => !isShort || i % 3 === 0);
+
+test.each([...byteLevels, ...tried])('%s', async (_, contents) => {
   expect(await differences(contents, texts)).toEqual([]);
 });
 

@@ -45,7 +45,7 @@ function settled(path: string): string | Uint8Array {
   const bytes = readFileSync(path);
   if (path.endsWith('.safetensors')) return bytes;
   const text = bytes.toString().replaceAll(process.cwd(), '');
-  return text.replace(/"[^"]*(?:sec|mfu|peak|flops)[^"]*":[^,}]*/gi, '');
+  return text.replace(/"[^"]*(?:sec|wait|mfu|peak|flops)[^"]*":[^,}]*/gi, '');
 }
 
 /** Files that a job leaves behind. */
