@@ -20,7 +20,8 @@ const CHUNK_BYTES = 2 ** 20;
  * @throws FileError for a file that can't be read; in a folder, where inputs may pass over some, one has the reason as its
  *   digest.
  */
-export function withDigests({ files, folders, ...identity }: DataIdentity): DataIdentity {
+export function withDigests(identity: DataIdentity): DataIdentity {
+  const { files, folders } = identity;
   return {
     ...identity,
     ...(files && { files: files.map((file) => ({ ...file, sha256: fileDigest(file.path) })) }),
