@@ -1,4 +1,4 @@
-/** @file Configs in worker threads: what a document says, with the classes that its modules declare. */
+/** @file Configs in worker threads: those of a document, with the classes that its modules declare. */
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';

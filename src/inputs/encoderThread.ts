@@ -8,7 +8,7 @@ import type { BaseTokenizer } from './vocabularies/baseTokenizer.js';
 
 /** Start data of the thread. */
 export interface EncoderWorkerData {
-  /** The tokenizer's config, with what it learned. */
+  /** The tokenizer's config, with its learned state. */
   readonly document: JsonDocument;
   /** File URLs of modules with custom classes. */
   readonly modules: readonly string[];
@@ -37,7 +37,7 @@ export class EncoderThread {
   readonly #waiting = new Map<number, Waiting>();
   #next = 0;
 
-  /** @param config the tokenizer's, with what it learned. @param modules as those of `openInput` */
+  /** @param config the tokenizer's, with its learned state. @param modules as those of `openInput` */
   constructor(
     private readonly config: Config<BaseTokenizer>,
     private readonly modules: readonly string[],

@@ -51,7 +51,7 @@ export async function loadImageDecoder(mostPixels: number): Promise<ImageDecoder
       });
       return { height, width, channels: 3, data };
     } catch (error) {
-      // It trusts what the file says of its tables.
+      // It trusts the file's description of its tables.
       const isFound = error instanceof TypeError || error instanceof RangeError;
       throw damaged('JPEG', isFound ? 'its tables and its data do not fit' : (error as Error).message);
     }

@@ -137,7 +137,7 @@ class Colors {
   }
 }
 
-/** Reads a file's headers. @throws InputError for what is damaged, too large or of another kind */
+/** Reads a file's headers. @throws InputError for files that are damaged, too large or of another kind */
 export function jpegHeader(bytes: Uint8Array, mostPixels: number): JpegHeader {
   const colors = new Colors();
   let frame: Frame | undefined;

@@ -125,7 +125,7 @@ function paeth(left: number, above: number, corner: number): number {
   return toAbove <= toCorner ? above : corner;
 }
 
-/** A sample as a byte: the upper one of 16 bits; what has fewer than 8, as it is stored. */
+/** A sample as a byte: the upper one of 16 bits; one of fewer than 8, as it is stored. */
 function sampleAt(row: Uint8Array, at: number, depth: number): number {
   if (depth === 8) return row[at]!;
   if (depth === 16) return row[2 * at]!;

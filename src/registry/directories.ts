@@ -24,7 +24,7 @@ export function directoriesFor(named: boolean): string[] {
   return !named && existsSync(own!) ? [own!] : [own!, ...others];
 }
 
-/** What stands at a path once links are followed; undefined where nothing does, or the system refuses to tell. */
+/** The entry at a path once links are followed; undefined where nothing does, or the system refuses to tell. */
 export function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

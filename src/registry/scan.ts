@@ -74,12 +74,12 @@ class Scanner {
   }
 }
 
-/** What is looked at: no hidden names, such as the links by which editors lock files; no declarations, tests and packages. */
+/** The entries that count: no hidden names, such as the links by which editors lock files; no declarations, tests and packages. */
 const isWanted = (name: string): boolean => !/^\.|\.d\.[cm]?ts$|\.test\.|node_modules/.test(name);
 
 /**
  * Names of the source files below a directory, from there, and of what has the name of one and is no folder. Links are
- * followed, but not those to a folder above. What the system refuses to list is a problem.
+ * followed, but not those to a folder above. A folder that the system refuses to list is a problem.
  */
 function sourceNames(
   directory: string,

@@ -1,4 +1,4 @@
-/** @file Versions of files: what the system says of a file, which is another whenever something has written to it. */
+/** @file Versions of files, by the system's own description of a file, which changes with every write. */
 import { type BigIntStats, fstatSync, statSync } from 'node:fs';
 
 /** Largest step of the clocks that systems take file times from, in milliseconds. */

@@ -77,7 +77,7 @@ export class BatchReader {
     this.#dictionaries = dictionaries;
   }
 
-  /** The next column's values. @throws Error where they are not what the batch says */
+  /** The next column's values. @throws Error where they contradict the batch's header */
   read(type: DataType): Column<unknown> {
     const batch = this.#visit(type as Types);
     if (batch.length === this.#shape.length) return new Column([batch], type);

@@ -78,7 +78,7 @@ function batchOf(table: FlatTable, version: number): BatchShape {
   };
 }
 
-/** Goes through all that a library reads of a schema. @throws Error for what is not there */
+/** Goes through all that a library reads of a schema. @throws Error for parts that are missing */
 function checkSchema(schema: FlatTable): void {
   if (schema.int16(0) !== 0)
     throw new Error('its numbers have the high byte first. Write them with the low one first');

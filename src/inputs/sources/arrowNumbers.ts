@@ -25,7 +25,7 @@ export function typed(bytes: Uint8Array, ArrayType: ArrayClass): NumberArray {
   return new ArrayType(from.buffer as ArrayBuffer, from.byteOffset, Math.floor(bytes.length / size));
 }
 
-/** @throws Error for offsets that fall, or lead beyond what they count */
+/** @throws Error for offsets that fall, or lead beyond their values */
 export function checkOffsets(offsets: NumberArray, length: number, end: number): void {
   if (length === 0) return;
   if (!(offsets[0]! >= 0)) throw new Error(`value 0 begins at ${offsets[0]}`);

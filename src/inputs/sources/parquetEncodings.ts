@@ -146,7 +146,7 @@ function widthOf({ type, element }: ColumnDecoder): number {
   throw new Error(`values of type ${type} have ${stated(width)} bytes each`);
 }
 
-/** What the values of an encoding must be for the library to decode them. @throws Error for what is not */
+/** Conditions under which the library decodes the values of an encoding. @throws Error where one fails */
 const CHECKS: Partial<Readonly<Record<Encoding, Check>>> = {
   PLAIN(cursor, count, decoder) {
     const { type } = decoder;

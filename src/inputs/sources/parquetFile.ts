@@ -120,7 +120,7 @@ function checkNames({ children, path }: SchemaTree): void {
   for (const child of children) checkNames(child);
 }
 
-/** Compares what the footer says of rows and of columns in two places. @throws FileError where these differ */
+/** Compares the footer's two descriptions of rows and of columns. @throws FileError where these differ */
 function checkGroups({ path }: WatchedFile, metadata: FileMetaData, tree: SchemaTree): void {
   const leaves = leavesOf(tree);
   let rows = 0n;

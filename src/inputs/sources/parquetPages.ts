@@ -68,7 +68,7 @@ const readerOf = (bytes: Uint8Array, offset: number) => ({
   offset,
 });
 
-/** What a data page says of its values. @throws Error for other pages */
+/** Description of a data page's values. @throws Error for other pages */
 function headOf({ type, data_page_header, data_page_header_v2 }: PageHeader) {
   const head = type === 'DATA_PAGE_V2' ? data_page_header_v2 : data_page_header;
   if (head === undefined || !(type === 'DATA_PAGE_V2' || type === 'DATA_PAGE'))
@@ -129,7 +129,7 @@ function unpacked(header: PageHeader, stored: Uint8Array, decoder: ColumnDecoder
   return { header: { ...whole, data_page_header_v2: head }, bytes, valuesAt: size, numValues };
 }
 
-/** Bytes of a part alone, so that nothing reads on into what stands behind. @throws Error where they are others than so many */
+/** Bytes of a part alone, so that nothing reads on into the next ones. @throws Error where they are others than so many */
 function exact(bytes: Uint8Array, length: number): Uint8Array {
   if (bytes.length === length) return Uint8Array.from(bytes);
   throw new Error(`a page of ${bytes.length} bytes says that it has ${length}`);
@@ -138,7 +138,7 @@ function exact(bytes: Uint8Array, length: number): Uint8Array {
 /**
  * Checks levels of repetition and definition.
  *
- * @param lengthOf bytes of the next ones. @param numRows what the page says of its rows; undefined: nothing
+ * @param lengthOf bytes of the next ones. @param numRows the page's own number of rows, if it has one
  * @returns the number of values that are no nulls
  */
 function levels(

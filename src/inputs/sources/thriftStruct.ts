@@ -9,7 +9,7 @@ const DEEPEST = 32;
 /**
  * The position behind a struct that a library may read then.
  *
- * @throws Error for lengths and counts beyond `bytes`, and for what is no struct
+ * @throws Error for lengths and counts beyond `bytes`, and for bytes that are no struct
  */
 export function endOfStruct(bytes: Uint8Array, start: number): number {
   let at = start;

@@ -63,7 +63,7 @@ export function unpackedBytes(codec: string | undefined, bytes: Uint8Array, leng
   throw new Error(`its ${codec} data has ${output.length} bytes; the file says ${length}`);
 }
 
-/** The length of an LZ4 block's output. @throws Error for what is none */
+/** The length of an LZ4 block's output. @throws Error for other bytes */
 function lz4Length(bytes: Uint8Array): number {
   let [at, length] = [0, 0];
   const more = (nibble: number): number => {

@@ -23,7 +23,7 @@ function usageOf(completions: readonly Completion[]): object {
   return { prompt_tokens: prompt, completion_tokens: drawn, total_tokens: prompt + drawn };
 }
 
-/** What is made of each continuation; where one fails, the others end. */
+/** The result of each continuation; where one fails, the others end. */
 async function allOrNone<T>(
   completions: readonly Completion[],
   make: (completion: Completion, index: number) => Promise<T>,

@@ -9,7 +9,7 @@ import { HttpError } from './httpError.js';
 import type { PredictRequest } from './predictBody.js';
 import type { UnderWay } from './underWay.js';
 
-/** What is served, and how much of it at once. */
+/** The served run, and the bounds of its work. */
 export interface ComputationOptions {
   readonly run: TrainedRun;
   readonly underWay: UnderWay;
