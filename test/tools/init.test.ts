@@ -132,7 +132,7 @@ test('a package.json that is no JSON, or no manifest, is told of', async () => {
   ]);
   writeFileSync(join(folder, 'package.json'), '{"scripts": {"test": 5}}');
   expect((await luthier(['init'], folder)).stderr).toBe(
-    'package.json: expected a manifest, got what cannot be read: scripts.test: Invalid input: expected string, received number\n',
+    'package.json: expected a manifest, got what cannot be read: scripts.test: expected a string, got number\n',
   );
   expect(existsSync(join(folder, 'tsconfig.json'))).toBe(false);
 });

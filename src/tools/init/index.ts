@@ -2,8 +2,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
-import { z } from 'zod';
-import { explain, makeDirectory, readJsonFile, writeWhole } from '../../files/index.js';
+import { explain, makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command, Report } from '../command.js';
 import { files, jsonText, scripts } from './template.js';
@@ -11,22 +10,37 @@ import { files, jsonText, scripts } from './template.js';
 /** What npm writes where a package has no tests. */
 const placeholder = /^echo "Error: no test specified"/;
 
-const texts = z.record(z.string(), z.string()).optional();
-
 /** What `init` reads of a package.json. */
-const schema = z.looseObject({
-  type: z.string().optional(),
-  scripts: texts,
-  dependencies: texts,
-  devDependencies: texts,
-});
+interface Manifest {
+  readonly [key: string]: unknown;
+  readonly type?: string;
+  readonly scripts?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+}
 
-type Manifest = Readonly<z.output<typeof schema>>;
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Checked by hand: yarn 1 installs zod, a peer, only once `init` has put it into package.json. */
+function manifestOf(value: unknown): Manifest {
+  if (!isObject(value)) throw new Error('expected an object');
+  const { type = '' } = value;
+  if (typeof type !== 'string') throw new Error(`type: expected a string, got ${typeof type}`);
+  for (const name of ['scripts', 'dependencies', 'devDependencies']) {
+    const texts = value[name] ?? {};
+    if (!isObject(texts)) throw new Error(`${name}: expected an object, got ${typeof texts}`);
+    const wrong = Object.keys(texts).find((key) => typeof texts[key] !== 'string');
+    if (wrong !== undefined)
+      throw new Error(`${name}.${wrong}: expected a string, got ${typeof texts[wrong]}`);
+  }
+  return value;
+}
 
 function readManifest(): Manifest {
   if (!existsSync('package.json')) return { private: true };
   try {
-    return readJsonFile('package.json', schema);
+    return manifestOf(JSON.parse(readRegularFile('package.json').toString()));
   } catch (error) {
     throw new UsageError(`package.json: expected a manifest, got what cannot be read: ${explain(error)}`);
   }
