@@ -79,6 +79,8 @@ async function bundled(room: string, entries: string[]): Promise<OutputFile[]> {
     platform: 'node',
     target: 'node20',
     keepNames: true,
+    sourcemap: 'inline',
+    sourcesContent: false,
     plugins: [borders],
     tsconfigRaw: { compilerOptions: { useDefineForClassFields: true, verbatimModuleSyntax: true } },
   });

@@ -239,8 +239,8 @@ test('a file that was moved into a folder, with an experiment by another name', 
                     Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                     Tokens per step                       16          16
                     Tokens of training                    80         160  +80, +100%
-                    FLOPs of training             3.91 MFLOP  7.81 MFLOP  +3.91 MFLOP, +100%
-                    Peak memory of training           235 kB      235 kB"
+                    FLOPs of training             3.92 MFLOP  7.84 MFLOP  +3.92 MFLOP, +100%
+                    Peak memory of training           237 kB      237 kB"
   `);
 });
 
@@ -315,10 +315,10 @@ export class Odd extends Small {
         numHeads: 3 (set at luthier/src/layers/transformers.ts:N)
         dimPerHead: null (set at luthier/src/layers/transformers.ts:N)
         attenDropoutProb: 0 (set at luthier/src/layers/transformers.ts:N)
-        useBias: false (set at luthier/src/models/gpt2.ts:N)
-        outputProjInit: a Gaussian config (set at luthier/src/models/gpt2.ts:N)
-        internalEnablePerDimScale: false (set at luthier/src/models/gpt2.ts:N)
-        scaleQueryByDimPerHead: true (set at luthier/src/models/gpt2.ts:N)
+        useBias: false (set at luthier/src/models/presets/gpt2.ts:N)
+        outputProjInit: a Gaussian config (set at luthier/src/models/presets/gpt2.ts:N)
+        internalEnablePerDimScale: false (set at luthier/src/models/presets/gpt2.ts:N)
+        scaleQueryByDimPerHead: true (set at luthier/src/models/presets/gpt2.ts:N)
         while building Transformer
         while building StackedTransformer
         while building TransformerLm
@@ -329,7 +329,7 @@ export class Odd extends Small {
       Constants
         numHeads : 4 → 3  (set by Odd at experiments/added.ts:3; was set by Small at experiments/small.ts:5)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 3  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 3  (luthier/src/models/presets/gpt2.ts:N)
 
     whole.Whole (added whole: none of its base classes has configs)
       Constants
@@ -344,47 +344,47 @@ export class Odd extends Small {
         task.model.lmTpl : + a new TransformerLm  (experiments/whole.ts:15)
         task.train.learner : + a new Learner  (experiments/whole.ts:16)
         task.train.numTrainSteps : + 5  (experiments/whole.ts:16)
-        task.model.lmTpl.paramsInit : + a new Gaussian  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.vocabSize : + 32  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.modelDims : + 16  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.positionEmbTpl : + a new TrainablePositionalEmbedding  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl : + a new StackedTransformer  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.softmaxTpl : + a new NClassMajorSharedEmbeddingSoftmax  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.finalLnTpl : + a new LayerNorm  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.paramsInit : + a new Gaussian  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.vocabSize : + 32  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.modelDims : + 16  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.positionEmbTpl : + a new TrainablePositionalEmbedding  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl : + a new StackedTransformer  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.softmaxTpl : + a new NClassMajorSharedEmbeddingSoftmax  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.finalLnTpl : + a new LayerNorm  (luthier/src/models/presets/gpt2.ts:N)
         task.train.learner.optimizer : + a new AdamW  (experiments/whole.ts:16)
-        task.model.lmTpl.paramsInit.scale : + 0.02  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.positionEmbTpl.maxSeqLength : + 8  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.numLayers : + 2  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.hiddenDims : + 64  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.numHeads : + 2  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.dropoutProb : + 0  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.reluDropoutProb : + 0  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.inputDropoutProb : + 0  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.paramsInit.scale : + 0.02  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.positionEmbTpl.maxSeqLength : + 8  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numLayers : + 2  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.hiddenDims : + 64  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : + 2  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.dropoutProb : + 0  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.reluDropoutProb : + 0  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.inputDropoutProb : + 0  (luthier/src/models/presets/gpt2.ts:N)
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl : + a new Transformer
-        task.model.lmTpl.softmaxTpl.hasBias : + false  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.finalLnTpl.epsilon : + 0.00001  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.finalLnTpl.directScale : + true  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.finalLnTpl.useBias : + false  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.softmaxTpl.hasBias : + false  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.finalLnTpl.epsilon : + 0.00001  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.finalLnTpl.directScale : + true  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.finalLnTpl.useBias : + false  (luthier/src/models/presets/gpt2.ts:N)
         task.train.learner.optimizer.learningRate : + 0.001  (experiments/whole.ts:16)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl : + a new LayerNorm  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl : + a new LayerNorm  (luthier/src/models/presets/gpt2.ts:N)
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl : + a new DotProductAttention
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl : + a new TransformerFeedForward
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.epsilon : + 0.00001  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.directScale : + true  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.useBias : + false  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.useBias : + false  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.outputProjInit : + a new Gaussian  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.internalEnablePerDimScale : + false  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.scaleQueryByDimPerHead : + true  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.hasBias : + false  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.activationTpl : + a new GELU  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.outputProjInit : + the new Gaussian of task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.outputProjInit  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl : + a new LayerNorm  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.outputProjInit.scale : + 0.01  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.activationTpl.approximate : + false  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.epsilon : + 0.00001  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.directScale : + true  (luthier/src/models/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.useBias : + false  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.epsilon : + 0.00001  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.directScale : + true  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.useBias : + false  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.useBias : + false  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.outputProjInit : + a new Gaussian  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.internalEnablePerDimScale : + false  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.scaleQueryByDimPerHead : + true  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.hasBias : + false  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.activationTpl : + a new GELU  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.outputProjInit : + the new Gaussian of task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.outputProjInit  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl : + a new LayerNorm  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.outputProjInit.scale : + 0.01  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.activationTpl.approximate : + false  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.epsilon : + 0.00001  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.directScale : + true  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.useBias : + false  (luthier/src/models/presets/gpt2.ts:N)
         datasets : + [a new SyntheticLmInput]  (Whole.datasets())
         datasets[0].name : + 'train'  (experiments/whole.ts:21)
         datasets[0].batchSize : + 2  (experiments/whole.ts:21)
@@ -398,14 +398,14 @@ export class Odd extends Small {
                   Forward FLOPs per token       16.3 kFLOP           -
                   Tokens per step                       16           -
                   Tokens of training                    80           -
-                  FLOPs of training             3.91 MFLOP           -
-                  Peak memory of training           235 kB           -
+                  FLOPs of training             3.92 MFLOP           -
+                  Peak memory of training           237 kB           -
     whole.Whole   Parameters                             -       6.86k
                   Forward FLOPs per token                -  16.3 kFLOP
                   Tokens per step                        -          16
                   Tokens of training                     -          80
-                  FLOPs of training                      -  3.91 MFLOP
-                  Peak memory of training                -      235 kB"
+                  FLOPs of training                      -  3.92 MFLOP
+                  Peak memory of training                -      236 kB"
   `);
 });
 

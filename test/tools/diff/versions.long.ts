@@ -98,23 +98,23 @@ test('changed, added, removed, broken and mended experiments, from base classes 
       Constants
         numHeads : 2 → 4  (set by Family at experiments/family.ts:7)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/presets/gpt2.ts:N)
 
     What follows                              before, or base  after
     new.fresh.Fresh  Parameters                         6.86k  6.86k
                      Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                      Tokens per step                       16  16
                      Tokens of training                    80  112         +32, +40%
-                     FLOPs of training             3.91 MFLOP  5.47 MFLOP  +1.56 MFLOP, +40%
-                     Peak memory of training           235 kB  235 kB
-    small.One        Peak memory of training           235 kB  235 kB      +256 B, +0.11%
+                     FLOPs of training             3.92 MFLOP  5.49 MFLOP  +1.57 MFLOP, +40%
+                     Peak memory of training           237 kB  237 kB
+    small.One        Peak memory of training           236 kB  237 kB      +256 B, +0.11%
                      Checkpoints                               8 reshaped
     broken.Mended    Parameters                             -  6.86k
                      Forward FLOPs per token                -  16.3 kFLOP
                      Tokens per step                        -  16
                      Tokens of training                     -  80
-                     FLOPs of training                      -  3.91 MFLOP
-                     Peak memory of training                -  235 kB
+                     FLOPs of training                      -  3.92 MFLOP
+                     Peak memory of training                -  237 kB
 
     Checkpoints do not fit: small.One
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -133,9 +133,9 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     |-------------------|----------------------------------------------------|-----------:|------------:|------------:|---------------------|------------------------------------|------------------------------|-------------|
     | \`new.fresh.Wrong\` | ❌ broken                                           |          – |           – |           – | –                   | –                                  | –                            | –           |
     | \`small.Gone\`      | 🗑️ removed                                        |          – |           – |           – | –                   | –                                  | –                            | –           |
-    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` |      6.86k |  16.3 kFLOP |          16 | 80 → 112 (**+40%**) | 3.91 MFLOP → 5.47 MFLOP (**+40%**) | 235 kB                       | –           |
-    | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.91 MFLOP                         | 235 kB → 235 kB (**+0.11%**) | 8 reshaped  |
-    | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.91 MFLOP                         | 235 kB                       | –           |
+    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` |      6.86k |  16.3 kFLOP |          16 | 80 → 112 (**+40%**) | 3.92 MFLOP → 5.49 MFLOP (**+40%**) | 237 kB                       | –           |
+    | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 236 kB → 237 kB (**+0.11%**) | 8 reshaped  |
+    | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 237 kB                       | –           |
 
     > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
 
@@ -170,7 +170,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     <summary><code>small.One</code>: 1 constant, 1 field</summary>
 
     - \`numHeads\`: \`2\` → \`4\` · set by \`Family\` at \`experiments/family.ts:7\`
-    - \`task.model.lmTpl.stackedTransformerTpl.numHeads\`: \`2\` → \`4\` · \`luthier/src/models/gpt2.ts:N\`
+    - \`task.model.lmTpl.stackedTransformerTpl.numHeads\`: \`2\` → \`4\` · \`luthier/src/models/presets/gpt2.ts:N\`
 
     </details>
 
@@ -407,14 +407,14 @@ export abstract class Family extends Base {
         numHeads : 2 → 4  (set by Family at experiments/family.ts:7)
         steps : 3 → 4  (set by Family at experiments/base.ts:3)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/presets/gpt2.ts:N)
         task.model.heads[0].depth : 1 (default) → 7 (default)  (default of Head at experiments/parts.ts:6)
         task.train.numTrainSteps : 3 → 4  (experiments/family.ts:16)
 
     What follows                                    before  after
     composed.Composed  Tokens of training               48  64          +16, +33%
-                       FLOPs of training        2.34 MFLOP  3.12 MFLOP  +781 kFLOP, +33%
-                       Peak memory of training      235 kB  235 kB      +256 B, +0.11%
+                       FLOPs of training        2.35 MFLOP  3.14 MFLOP  +784 kFLOP, +33%
+                       Peak memory of training      236 kB  237 kB      +256 B, +0.11%
                        Checkpoints                          8 reshaped
 
     Checkpoints do not fit: composed.Composed
@@ -466,7 +466,7 @@ test('one experiment against a revision, in a project that is a folder of the re
 
     What follows                          before       after
     small.One     Tokens of training         224         240  +16, +7.1%
-                  FLOPs of training   10.9 MFLOP  11.7 MFLOP  +781 kFLOP, +7.1%"
+                  FLOPs of training   11.0 MFLOP  11.8 MFLOP  +784 kFLOP, +7.1%"
   `);
   expect(readdirSync(pictures)).toEqual(['small.One.svg']);
 });
