@@ -49,31 +49,34 @@ function withFolderDigest({ members = [], ...folder }: DataFolder): DataFolder {
 }
 
 function digestOrReason(path: string): string {
-  let file: number | undefined;
   try {
-    file = openRegularFile(path);
-    return digestOf(file);
+    return opened(path, digestOf);
   } catch (error) {
     return (error as NodeJS.ErrnoException).code ?? 'unreadable';
-  } finally {
-    if (file !== undefined) closeSync(file);
   }
 }
 
 /** SHA-256 of a file's bytes, hexadecimal. @throws FileError where it can't be read */
 function fileDigest(path: string): string {
-  let file: number | undefined;
   try {
-    file = openRegularFile(path);
-    const opened = file;
-    if (fstatSync(file).size < SMALLEST_KEPT) return digestOf(file);
-    const source = { path, version: versionOf(fstatSync(file, { bigint: true })) };
-    return keptDigest(source, [], () => digestOf(opened));
+    return opened(path, (file) => {
+      if (fstatSync(file).size < SMALLEST_KEPT) return digestOf(file);
+      const source = { path, version: versionOf(fstatSync(file, { bigint: true })) };
+      return keptDigest(source, [], () => digestOf(file));
+    });
   } catch (error) {
     if (error instanceof FileError) throw error;
     throw new FileError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** The digest that is made of an open file, which is closed. @throws the system's error where it can't be opened */
+function opened(path: string, digest: (file: number) => string): string {
+  const file = openRegularFile(path);
+  try {
+    return digest(file);
   } finally {
-    if (file !== undefined) closeSync(file);
+    closeSync(file);
   }
 }
 
