@@ -14,6 +14,7 @@ export {
   type Rewrite,
   removeQuietly,
   syncDirectory,
+  syncFile,
   writeFully,
   writeTogether,
   writeWhole,

@@ -70,6 +70,16 @@ export function syncDirectory(path: string): void {
   }
 }
 
+/** Waits until a file's bytes are on the disk, before it is renamed or another copy goes. @throws the system's error */
+export function syncFile(path: string): void {
+  const file = openSync(path, 'r+');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** Removes what a failure left. Never throws: the first error is the one to report. */
 export function removeQuietly(path: string): void {
   try {

@@ -2,7 +2,7 @@
 import { copyFileSync, existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { listCheckpoints } from '../checkpoints/directory.js';
-import { explain, makeDirectory, syncDirectory } from '../files/index.js';
+import { explain, makeDirectory, syncDirectory, syncFile } from '../files/index.js';
 import { JobError } from './jobErrors.js';
 import { checkpointDirectory, isOfOwnRun, type JobOptions } from './options.js';
 
@@ -32,7 +32,10 @@ export function setAside(options: JobOptions, step: number): string[] {
   try {
     makeDirectory(target);
     const metrics = join(jobLogDir, 'metrics.jsonl');
-    if (existsSync(metrics)) copyFileSync(metrics, join(aside, 'metrics.jsonl'));
+    if (existsSync(metrics)) {
+      copyFileSync(metrics, join(aside, 'metrics.jsonl'));
+      syncFile(join(aside, 'metrics.jsonl'));
+    }
     for (const [, name] of later.reverse()) renameSync(join(directory, name), join(target, name));
     for (const each of [target, aside, directory]) syncDirectory(each);
   } catch (cause) {

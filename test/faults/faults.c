@@ -3,6 +3,7 @@
  * FAULT_DIR: the directory. FAULT_PART: what the path must have in it, if given. FAULT_CALLS: kinds, such as "write,fsync". FAULT_NTH: which call, from 1; 0: none.
  * FAULT_TIMES: how many calls in a row. FAULT_ERRNO: a number; FAULT_HOW: "errno", "short" or "kill".
  * FAULT_LOG: a file outside of the directory, to which every such call is written: "kind path".
+ * FAULT_TRACE: another one, to which all calls on files under the directory are written as they begin.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,11 +27,12 @@ static int number(const char *name) {
   return text == NULL ? 0 : atoi(text);
 }
 
-static void note(const char *kind, const char *path) {
-  const char *log = getenv("FAULT_LOG");
+/* "kind path", or of a rename "kind path<tab>former path". */
+static void note(const char *variable, const char *kind, const char *path, const char *from) {
+  const char *log = getenv(variable);
   if (log == NULL) return;
-  char line[5000];
-  int length = snprintf(line, sizeof line, "%s %s\n", kind, path);
+  char line[9000];
+  int length = snprintf(line, sizeof line, "%s %s%s%s\n", kind, path, from ? "\t" : "", from ? from : "");
   int file = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) return;
   syscall(SYS_write, file, line, length);
@@ -47,12 +49,14 @@ static int asked(const char *kind) {
 }
 
 /* 1 where the call must fail, with errno set; 2 where it must do half of its work. */
-static int fails(const char *kind, const char *path) {
+static int fails_from(const char *kind, const char *path, const char *from) {
   const char *directory = getenv("FAULT_DIR");
-  if (directory == NULL || strncmp(path, directory, strlen(directory)) != 0 || !asked(kind)) return 0;
+  if (directory == NULL || strncmp(path, directory, strlen(directory)) != 0) return 0;
+  note("FAULT_TRACE", kind, path, from);
+  if (!asked(kind)) return 0;
   const char *part = getenv("FAULT_PART");
   if (part != NULL && strstr(path, part) == NULL) return 0;
-  note(kind, path);
+  note("FAULT_LOG", kind, path, NULL);
   int nth = number("FAULT_NTH"), times = number("FAULT_TIMES");
   int at = atomic_fetch_add(&seen, 1) + 1;
   if (nth == 0 || at < nth || at >= nth + (times > 0 ? times : 1)) return 0;
@@ -62,6 +66,8 @@ static int fails(const char *kind, const char *path) {
   errno = number("FAULT_ERRNO");
   return 1;
 }
+
+static int fails(const char *kind, const char *path) { return fails_from(kind, path, NULL); }
 
 static int fails_at(const char *kind, int file) {
   char link[64], path[4200];
@@ -111,7 +117,9 @@ int fdatasync(int file) { return fails_at("fsync", file) ? -1 : REAL(fdatasync)(
 int ftruncate64(int file, off64_t length) {
   return fails_at("ftruncate", file) ? -1 : REAL(ftruncate64)(file, length);
 }
-int rename(const char *from, const char *to) { return fails("rename", to) ? -1 : REAL(rename)(from, to); }
+int rename(const char *from, const char *to) {
+  return fails_from("rename", to, from) ? -1 : REAL(rename)(from, to);
+}
 int mkdir(const char *path, mode_t mode) { return fails("mkdir", path) ? -1 : REAL(mkdir)(path, mode); }
 int unlink(const char *path) { return fails("unlink", path) ? -1 : REAL(unlink)(path); }
 int rmdir(const char *path) { return fails("rmdir", path) ? -1 : REAL(rmdir)(path); }

@@ -18,6 +18,8 @@ export interface Fault {
   readonly nth: number;
   /** How many in a row. */
   readonly times?: number;
+  /** A file that gets all calls of the process on files under the directory, failing or not. */
+  readonly trace?: string;
   readonly how: 'ENOSPC' | 'EIO' | 'EACCES' | 'EDQUOT' | 'EROFS' | 'EINTR' | 'short' | 'kill';
 }
 
@@ -49,17 +51,27 @@ export function faultEnv(
     FAULT_HOW: isErrno ? 'errno' : fault.how,
     FAULT_ERRNO: isErrno ? String(constants.errno[fault.how]) : '0',
     FAULT_LOG: log,
+    ...(fault.trace && { FAULT_TRACE: fault.trace }),
   };
 }
 
-/** The calls that a log has, in order. */
-export function callsIn(log: string): { call: string; path: string }[] {
+/** A system call on a file. */
+export interface SystemCall {
+  readonly call: string;
+  readonly path: string;
+  /** The former path, of a rename in a trace. */
+  readonly from?: string;
+}
+
+/** The calls that a log or a trace has, in order. */
+export function callsIn(log: string): SystemCall[] {
   if (!existsSync(log)) return [];
   const lines = readFileSync(log, 'utf8')
     .split('\n')
     .filter((line) => line !== '');
   return lines.map((line) => {
     const at = line.indexOf(' ');
-    return { call: line.slice(0, at), path: line.slice(at + 1) };
+    const [path, from] = line.slice(at + 1).split('\t') as [string, string?];
+    return { call: line.slice(0, at), path, ...(from !== undefined && { from }) };
   });
 }

@@ -4,7 +4,7 @@ import { readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { cachePath, makeFolder } from '../../compiler/native/toolchain/cacheFolder.js';
-import { removeQuietly, removeTemporaries, temporaryName } from '../../files/index.js';
+import { removeQuietly, removeTemporaries, syncFile, temporaryName } from '../../files/index.js';
 import { settledVersion } from '../../system/index.js';
 import { FileError } from '../inputErrors.js';
 
@@ -47,6 +47,8 @@ export function cachedFile(
     checkUnchanged(source);
     write(temporary);
     checkUnchanged(source);
+    // After a power failure, an empty file under its final name would pass for the data's.
+    syncFile(temporary);
     renameSync(temporary, path);
   } finally {
     removeQuietly(temporary);

@@ -1,0 +1,90 @@
+/** @file A process that writes one file of each durable kind. Arguments: the folder, below which each kind has its own. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Checkpointer } from '../../src/checkpoints/index.js';
+import { keepRanges, writeTogether } from '../../src/files/index.js';
+import { saveConfigFile } from '../../src/hparams/documents/files.js';
+import { cachedFile } from '../../src/inputs/sources/dataCache.js';
+import { RecordFileWriter } from '../../src/inputs/sources/recordFile.js';
+import { writeJobFile } from '../../src/programs/jobDirectory.js';
+import type { JobOptions } from '../../src/programs/options.js';
+import { setAside } from '../../src/programs/setAside.js';
+import { settledVersion } from '../../src/system/index.js';
+import { stateAt, stateOf } from './savedState.js';
+
+async function save(
+  directory: string,
+  steps: readonly number[],
+  { allowPrevious = false, saveMaxToKeep = 10 } = {},
+): Promise<void> {
+  const checkpointer = new Checkpointer({
+    directory,
+    experiment: 'faults',
+    saveMaxToKeep,
+    saveKeepIntervalDuration: null,
+    notify: () => {},
+  });
+  if (allowPrevious) await checkpointer.restore(stateOf(), { allowPrevious });
+  for (const step of steps) await checkpointer.save(stateAt(step), { inputState: { step }, progress: {} });
+  await checkpointer.close();
+}
+
+/** A file that is on the disk, as far as its kind is concerned. */
+function present(path: string, text: string): string {
+  writeJobFile(path, text);
+  return path;
+}
+
+/** Writes a kind in its folder, which is not there yet. */
+type Write = (folder: string) => unknown;
+
+const kinds: Readonly<Record<string, Write>> = {
+  'a file of a job': (folder) => writeJobFile(join(folder, 'job', 'experiment.json'), '{}'),
+  'a checkpoint': (folder) => save(join(folder, 'job', 'checkpoints'), [2]),
+  'a checkpoint in the place of a broken one': async (folder) => {
+    await save(folder, [2, 4]);
+    rmSync(join(folder, 'checkpoint_00000004', 'state.safetensors'));
+    await save(folder, [4], { allowPrevious: true });
+  },
+  'a checkpoint that replaces an older one': (folder) => save(folder, [2, 4], { saveMaxToKeep: 1 }),
+  'later checkpoints set aside': async (jobLogDir) => {
+    await save(join(jobLogDir, 'checkpoints'), [2, 4]);
+    present(join(jobLogDir, 'metrics.jsonl'), '{"step":2}\n{"step":4}\n');
+    setAside({ jobLogDir, checkpoint: 2 } as JobOptions, 2);
+  },
+  'metrics without their end': (folder) =>
+    keepRanges(present(join(folder, 'metrics.jsonl'), 'abcdef'), [{ start: 0, end: 2 }]),
+  'metrics without their middle': (folder) =>
+    keepRanges(present(join(folder, 'metrics.jsonl'), 'abcdef'), [
+      { start: 0, end: 2 },
+      { start: 4, end: 6 },
+    ]),
+  'sources rewritten together': (folder) =>
+    writeTogether(
+      ['a/one.ts', 'b/two.ts'].map((name) => {
+        return { path: present(join(folder, name), 'before'), before: 'before', text: 'after' };
+      }),
+    ),
+  'a shard of records': (folder) => {
+    mkdirSync(folder);
+    const writer = new RecordFileWriter(join(folder, 'shard'));
+    writer.add({ a: 1 }, 0);
+    writer.finish('digest');
+  },
+  'a file of the data cache': (folder) => {
+    process.env.XDG_CACHE_HOME = folder;
+    mkdirSync(folder, { mode: 0o700 });
+    const path = present(join(folder, 'source'), 'text');
+    const source = { path, version: settledVersion(path)! };
+    const kept = cachedFile({ name: 'kind', mostBytes: 1 }, source, [], (to) => writeFileSync(to, 'made'));
+    // Its name is a digest.
+    writeJobFile(join(folder, 'made'), kept);
+  },
+  'a config that a user saves': (folder) => {
+    mkdirSync(folder);
+    saveConfigFile({ a: 1 }, join(folder, 'config.json'));
+  },
+};
+
+const [root] = process.argv.slice(2) as [string];
+for (const [kind, write] of Object.entries(kinds)) await write(join(root, kind));
