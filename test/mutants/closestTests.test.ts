@@ -1,0 +1,29 @@
+/** @file Order in which tests are asked about a mutant. */
+import { expect, test } from 'vitest';
+import { root } from '../docs/pages.js';
+import { closestTests, importsOf } from './closestTests.js';
+
+test('files of the same name come first, then those of the folder, then those that import it', () => {
+  const imports = new Map([
+    ['src/learners/adam.ts', []],
+    ['src/learners/index.ts', ['src/learners/adam.ts']],
+    ['src/tasks/task.ts', ['src/learners/index.ts']],
+    ['test/learners/norms.test.ts', []],
+    ['test/learners/adam.test.ts', ['src/learners/index.ts']],
+    ['test/learners/learner.test.ts', ['src/learners/index.ts']],
+    ['test/tasks/task.test.ts', ['src/tasks/task.ts']],
+    ['test/summaries/adam.test.ts', []],
+  ]);
+  expect(closestTests('src/learners/adam.ts', imports)).toEqual([
+    'test/learners/adam.test.ts',
+    'test/learners/learner.test.ts',
+    'test/learners/norms.test.ts',
+    'test/tasks/task.test.ts',
+  ]);
+});
+
+test('a program that a test starts counts as an import', () => {
+  const imports = importsOf(root);
+  expect(imports.get('test/command.ts')).toContain('src/main.ts');
+  expect(closestTests('src/main.ts', imports)).toContain('test/cli/runCommand.test.ts');
+});

@@ -1,0 +1,76 @@
+/**
+ * @file Order in which test files are asked about a mutant: those of the same name, then those of the same folder, then
+ * by how far the mutated file is from what they import. A path that a test names, such as that of a program which it
+ * starts, counts as an import.
+ */
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { globSync } from 'tinyglobby';
+
+/** Files by path from the root, each with those that it imports or names. */
+type Imports = ReadonlyMap<string, readonly string[]>;
+
+const named = /'((?:\.{1,2}\/|src\/|test\/|experiments\/)[\w./-]+\.(?:js|ts|cjs))'/g;
+
+/** What each TypeScript file of the sources and tests imports. */
+export function importsOf(root: string): Imports {
+  const files = globSync(['src/**/*.ts', 'test/**/*.ts', 'experiments/**/*.ts'], { cwd: root }).sort();
+  const known = new Set(files);
+  const resolved = (from: string, path: string): string[] => {
+    const places = path.startsWith('.') ? [join(dirname(from), path), path] : [path];
+    return places
+      .map((place) => place.replace(/\.js$/, '.ts'))
+      .filter((place) => known.has(place))
+      .slice(0, 1);
+  };
+  return new Map(
+    files.map((file) => {
+      const text = readFileSync(join(root, file), 'utf8');
+      return [file, [...new Set([...text.matchAll(named)].flatMap(([, path]) => resolved(file, path!)))]];
+    }),
+  );
+}
+
+/** Steps from each file that reaches `target` through imports. */
+function distancesTo(target: string, imports: Imports): Map<string, number> {
+  const importers = new Map<string, string[]>();
+  for (const [file, imported] of imports)
+    for (const of of imported) importers.set(of, [...(importers.get(of) ?? []), file]);
+  const distances = new Map([[target, 0]]);
+  for (const [file, distance] of distances)
+    for (const importer of importers.get(file) ?? [])
+      if (!distances.has(importer)) distances.set(importer, distance + 1);
+  return distances;
+}
+
+/** Folders that two paths share, below `src` and `test`. */
+function sharedFolders(source: string, test: string): number {
+  const [a, b] = [source, test].map((path) => dirname(path).split('/').slice(1)) as [string[], string[]];
+  const differing = a.findIndex((folder, index) => folder !== b[index]);
+  return differing === -1 ? a.length : differing;
+}
+
+const stem = (path: string): string => basename(path).split('.')[0]!;
+
+/**
+ * Test files of every day that can notice a change of a file, the closest first.
+ *
+ * @param file path from the root, such as `src/learners/schedules.ts`.
+ */
+export function closestTests(file: string, imports: Imports): string[] {
+  const distances = distancesTo(file, imports);
+  const tests = [...imports.keys()].filter((path) => path.endsWith('.test.ts'));
+  const rank = (test: string): readonly number[] => [
+    stem(test) === stem(file) && sharedFolders(file, test) > 0 ? 0 : 1,
+    -sharedFolders(file, test),
+    distances.get(test) ?? Number.MAX_SAFE_INTEGER,
+  ];
+  return tests
+    .filter((test) => distances.has(test) || sharedFolders(file, test) > 0)
+    .map((test) => ({ test, rank: rank(test) }))
+    .sort((a, b) => {
+      const differing = a.rank.findIndex((value, index) => value !== b.rank[index]);
+      return differing === -1 ? 0 : a.rank[differing]! - b.rank[differing]!;
+    })
+    .map(({ test }) => test);
+}

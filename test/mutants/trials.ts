@@ -1,0 +1,98 @@
+/** @file Trials of mutants: which test notices each, kept so that one that was tried is not tried again. */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Mutant } from './candidates.js';
+import { closestTests, importsOf } from './closestTests.js';
+import type { Workplace } from './workplace.js';
+
+/** How a trial ended. `by` is the test, `types`, or undefined if nothing noticed the mutant. */
+export interface Verdict {
+  readonly by?: string;
+  /** Test files that passed, and how many were cut off by the limit. */
+  readonly passed: readonly string[];
+  readonly unfinished?: string;
+}
+
+/** Test files that are asked at most. */
+const most = 40;
+/** A test file that takes this many times as long as without the mutant hangs. */
+const hanging = 4;
+
+/** Tests of the C runtime: what programs compute, on all kernels. */
+const runtimeTests =
+  /^test\/compiler\/(native\/(runtime\/|[^/]*(?:onvolution|roduct|ttention))|ops\/|cases\/|draws|prng)/;
+
+export class Trials {
+  private readonly imports: ReturnType<typeof importsOf>;
+  private readonly verdicts: Map<string, Verdict>;
+  /** Test files that were run without a mutant: how long they take, or undefined if they fail. */
+  private readonly whole = new Map<string, number | undefined>();
+
+  constructor(
+    private readonly root: string,
+    private readonly memory: string,
+    private readonly seconds: number,
+  ) {
+    this.imports = importsOf(root);
+    const kept = existsSync(memory) ? (JSON.parse(readFileSync(memory, 'utf8')) as [string, Verdict][]) : [];
+    this.verdicts = new Map(kept);
+  }
+
+  /** Plants the mutant in a workplace, and asks the closest tests. */
+  async verdictOn(mutant: Mutant, workplace: Workplace): Promise<Verdict> {
+    const tests = this.testsOf(mutant);
+    const key = this.keyOf(mutant, tests);
+    const known = this.verdicts.get(key);
+    if (known !== undefined) return known;
+    const verdict = await this.tried(mutant, tests, workplace);
+    this.verdicts.set(key, verdict);
+    mkdirSync(dirname(this.memory), { recursive: true });
+    writeFileSync(`${this.memory}.tmp`, JSON.stringify([...this.verdicts]));
+    renameSync(`${this.memory}.tmp`, this.memory);
+    return verdict;
+  }
+
+  private testsOf({ file }: Mutant): string[] {
+    const tests = file.endsWith('.ts')
+      ? closestTests(file, this.imports)
+      : [...this.imports.keys()].filter((test) => test.endsWith('.test.ts') && runtimeTests.test(test));
+    return tests.slice(0, most);
+  }
+
+  private keyOf(mutant: Mutant, tests: readonly string[]): string {
+    const hash = createHash('sha256').update(JSON.stringify([mutant, this.seconds]));
+    for (const file of [mutant.file, ...tests]) hash.update(readFileSync(join(this.root, file))).update(file);
+    return hash.digest('hex');
+  }
+
+  private async tried(mutant: Mutant, tests: readonly string[], workplace: Workplace): Promise<Verdict> {
+    const asked = tests.filter((test) => !this.whole.has(test) || this.whole.get(test) !== undefined);
+    const answer = await workplace.withMutant(mutant, () => workplace.ask(asked, this.seconds));
+    const passed = [...answer.passed.keys()];
+    const { failure, unfinished } = answer;
+    if (failure !== undefined) {
+      if ((await this.secondsOf(failure.file, workplace)) === undefined)
+        return this.tried(mutant, tests, workplace);
+      return { by: `${failure.file}: ${failure.test}`, passed };
+    }
+    if (unfinished !== undefined && unfinished.file !== '') {
+      const usual = await this.secondsOf(unfinished.file, workplace);
+      if (usual !== undefined && unfinished.seconds > hanging * usual + 10)
+        return { by: `${unfinished.file} hangs`, passed };
+    }
+    const agree =
+      !mutant.file.endsWith('.ts') || (await workplace.withMutant(mutant, () => workplace.typesAgree()));
+    if (!agree) return { by: 'types', passed };
+    return { passed, ...(unfinished && { unfinished: unfinished.file }) };
+  }
+
+  /** How long a test file takes without a mutant; undefined if it fails. */
+  private async secondsOf(file: string, workplace: Workplace): Promise<number | undefined> {
+    if (!this.whole.has(file)) {
+      const { passed, failure } = await workplace.ask([file], 600);
+      this.whole.set(file, failure ? undefined : passed.get(file));
+    }
+    return this.whole.get(file);
+  }
+}
