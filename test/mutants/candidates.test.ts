@@ -7,10 +7,21 @@ import { mutantsOf } from './candidates.js';
 
 test('mutants of StrykerJS and slips stand where they say, and messages have none', async () => {
   const folder = temporaryDirectory();
-  const lines = ['export function check(size: number) {', "  if (size < 2) throw new Error('Size is below 2.');", '}'];
+  const lines = [
+    'export function check(size: number) {',
+    "  if (size < 2) throw new Error('Size is below 2.');",
+    '}',
+  ];
   writeFileSync(join(folder, 'a.ts'), lines.join('\n'));
   const mutants = await mutantsOf(folder, 'a.ts');
-  expect(mutants.map(({ kind, line, column, original, replacement }) => ({ at: `${line}:${column}`, kind, original, replacement }))).toEqual([
+  expect(
+    mutants.map(({ kind, line, column, original, replacement }) => ({
+      at: `${line}:${column}`,
+      kind,
+      original,
+      replacement,
+    })),
+  ).toEqual([
     {
       at: '1:37',
       kind: 'BlockStatement',

@@ -25,5 +25,5 @@ test('files of the same name come first, then those of the folder, then those th
 test('a program that a test starts counts as an import', () => {
   const imports = importsOf(root);
   expect(imports.get('test/command.ts')).toContain('src/main.ts');
-  expect(closestTests('src/main.ts', imports)).toContain('test/cli/runCommand.test.ts');
+  expect(closestTests('src/main.ts', imports)).toContain('test/main.test.ts');
 });

@@ -44,7 +44,7 @@ function numbersFrom(seed: number): () => number {
 
 /** All source files that have mutants. */
 export function sourceFiles(root: string): string[] {
-  return globSync(['src/**/*.ts', '!**/*.d.ts'], { cwd: root }).sort();
+  return globSync(['src/**/*.ts', 'src/compiler/native/runtime/*.{c,h}', '!**/*.d.ts'], { cwd: root }).sort();
 }
 
 function mutantsOfRuntime(root: string): Mutant[] {

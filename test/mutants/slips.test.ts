@@ -19,7 +19,7 @@ test.each([
   ['DroppedItem', 'key = { a, ...b }', ['key = { ...b }', 'key = { a }']],
   ['DroppedItem', 'key = { a }', ['key = {  }']],
   ['DroppedItem', 'pack(matrix, precision)', ['pack(matrix)']],
-  ['DroppedHole', 'key = `${a}:${b} c`', ['key = `:${b} c`', 'key = `${a}: c`']],
+  ['DroppedHole', 'key = `\u0024{a}:\u0024{b} c`', ['key = `:\u0024{b} c`', 'key = `\u0024{a}: c`']],
   ['SwappedArguments', 'slice(begin, size, 3)', ['slice(size, begin, 3)']],
   ['NextNumber', 'a < 3 || b < 0.5', ['a < 4 || b < 0.5']],
   ['DefaultOfFalsy', 'step ?? 10', ['step || 10']],
