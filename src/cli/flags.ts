@@ -36,19 +36,16 @@ export interface Flags {
   readonly common: readonly string[];
 }
 
-/** Flags that configure a run, and that a sweep passes on to each of its runs. */
-const commonFlags: ReadonlySet<string> = new Set([
-  'exp',
-  'mode',
-  'num_threads',
-  'device',
-  'engine',
-  'peak_tflops',
-  'checkpoint',
-  'restore_previous_checkpoint',
-  'profile',
-  ...Object.keys(inspectionFlags),
-]);
+/** Flags that a sweep keeps from its runs, and why; each of them inherits all others as given. */
+const keptFromRuns: Readonly<Record<string, string>> = {
+  job_log_dir: 'each has a directory of its own',
+  ...Object.fromEntries(
+    Object.keys(overrideFlags).map((name) => [name, 'each has the changes of its combination']),
+  ),
+  ...Object.fromEntries(Object.keys(sweepFlags).map((name) => [name, 'none is a sweep'])),
+  dump: 'prints instead of running',
+  help: 'prints instead of running',
+};
 
 /** A step, best, or a path, which has a separator. */
 function checkpointOf(text: string, flag: string): number | string {
@@ -154,7 +151,7 @@ export function parseFlags(argv: readonly string[]): Flags {
   if (stray !== undefined)
     throw new UsageError(`Unexpected argument '${stray}': flags are written --name=value.`);
   const common = given
-    .filter(({ name }) => commonFlags.has(name))
+    .filter(({ name }) => !Object.hasOwn(keptFromRuns, name))
     .map(({ name, text }) => (text === undefined ? `--${name}` : `--${name}=${text}`));
   const flags = {
     mode: 'train',

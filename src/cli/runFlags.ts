@@ -1,5 +1,6 @@
 /** @file A run from its flags: finds the experiment and runs one mode. */
 import { pathToFileURL } from 'node:url';
+import type { JobOptions } from '../programs/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import { exitCodeOfSignal, StopSignal, warn, writeResult, writeText } from '../system/index.js';
@@ -56,6 +57,26 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
     : runOne(exp, flags, library);
 }
 
+/** The options of a job that flags alone set. */
+export function jobSettings(flags: Flags) {
+  return {
+    mode: flags.mode,
+    engine: flags.engine,
+    device: flags.device,
+    numThreads: flags.numThreads,
+    peakTflops: flags.peakTflops,
+    checkpoint: flags.checkpoint,
+    restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
+    profile: flags.profile,
+    debug: flags.debug,
+    taps: flags.tap && {
+      patterns: flags.tap,
+      isTapped: flags.tapSteps ?? ((step: number) => step === 1),
+      values: flags.tapValues ?? false,
+    },
+  } satisfies Partial<JobOptions>;
+}
+
 async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<number> {
   const stop = new StopSignal();
   stop.listen();
@@ -78,22 +99,9 @@ async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<
     ...configured,
     moduleUrl: pathToFileURL(resolved.file).href,
     jobLogDir: directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name),
-    mode: flags.mode,
     overrides: overrides.map(shellText),
     classVars: classVarsText(configured.experiment),
-    engine: flags.engine,
-    device: flags.device,
-    numThreads: flags.numThreads,
-    peakTflops: flags.peakTflops,
-    checkpoint: flags.checkpoint,
-    restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
-    profile: flags.profile,
-    debug: flags.debug,
-    taps: flags.tap && {
-      patterns: flags.tap,
-      isTapped: flags.tapSteps ?? ((step: number) => step === 1),
-      values: flags.tapValues ?? false,
-    },
+    ...jobSettings(flags),
   };
   const { signal } = await runJob(job, stop);
   return signal === undefined ? 0 : exitCodeOfSignal[signal];

@@ -50,6 +50,7 @@ export async function bench(
     engine = 'onnx' as Engine,
     shapes = {} as Record<string, number[]>,
     collections = {} as Record<string, string[]>,
+    repeatPrefix = {} as Record<string, number[]>,
   } = {},
 ): Promise<Bench> {
   const learner = build(learnerConfig);
@@ -57,6 +58,7 @@ export async function bench(
     path,
     shape: shapes[path] ?? [v.length],
     collections: collections[path] ?? [],
+    repeatPrefix: repeatPrefix[path] ?? [],
   }));
   const layout = learner.layout(variables);
   const changing = changingPart(layout);

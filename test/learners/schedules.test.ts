@@ -87,8 +87,10 @@ const cases: [string, () => Config<BaseSchedule>, [step: number, value: number][
     () => DelayedCosine.config({ start: [100, 1], limit: [200, 0] }),
     [
       [50, 1],
+      [100, 1],
       [150, 0.5],
       [200, 0],
+      [201, 0],
     ],
   ],
   [
@@ -214,6 +216,73 @@ const cases: [string, () => Config<BaseSchedule>, [step: number, value: number][
     ],
   ],
   [
+    'Transformer with replicas, to the end of its decay',
+    () => Transformer.config({ warmupSteps: 2, modelDim: 4, workerReplicas: 8, decayEnd: 35 }),
+    [
+      [0, 0.5 / 64],
+      [14, (0.5 * 15) / 64],
+      [15, 0.5 / 4],
+      [16, 0.5 / Math.sqrt(17)],
+      [34, 0.5 / Math.sqrt(35)],
+      [35, 0.5 / 6],
+      [36, 0.5 / 6],
+      [1e9, 0.5 / 6],
+    ],
+  ],
+  [
+    'SqrtDecay with an offset',
+    () => SqrtDecay.config({ decayStart: 100, offset: 300 }),
+    [
+      [0, 0.1],
+      [400, 0.1],
+      [401, 1 / Math.sqrt(101)],
+      [1200, 1 / 30],
+    ],
+  ],
+  [
+    'LinearRampupPolynomialDecay of power 2, without a warm-up',
+    () => LinearRampupPolynomialDecay.config({ decayStart: 4, decayEnd: 8, minRatio: 0, power: 2 }),
+    [
+      [0, 1],
+      [4, 1],
+      [6, 0.75],
+      [7, 0.4375],
+      [8, 0],
+    ],
+  ],
+  [
+    'LinearRampupCosineDecay that is over where it begins',
+    () => LinearRampupCosineDecay.config({ warmupSteps: 3, decayStart: 3, decayEnd: 3, minRatio: 0 }),
+    [
+      [2, 2 / 3],
+      [3, 0],
+    ],
+  ],
+  [
+    'LinearRampupCosineDecay that moves at its first step',
+    () =>
+      LinearRampupCosineDecay.config({ warmupSteps: 1, decayStart: 2, decayEnd: 4, rampupFromZero: false }),
+    [
+      [0, 0.5],
+      [1, 1],
+      [3, 0.505],
+    ],
+  ],
+  [
+    'PiecewiseConstant with an interval of no steps, and one from step 0',
+    () => PiecewiseConstant.config({ boundaries: [0, 3, 3], values: [10, 20, 30, 40] }),
+    [
+      [0, 20],
+      [2, 20],
+      [3, 40],
+    ],
+  ],
+  [
+    'PiecewiseConstant without boundaries',
+    () => PiecewiseConstant.config({ boundaries: [], values: [5] }),
+    [[0, 5]],
+  ],
+  [
     'SqrtDecay',
     () => SqrtDecay.config({ decayStart: 100, multiplier: 2 }),
     [
@@ -233,12 +302,17 @@ test('PiecewiseSchedule passes the steps since its boundary', () => {
   const second = Exponential.config({ start: [0, 1], limit: [100, 0.1] });
   const schedule = build(
     PiecewiseSchedule.config({
-      boundaries: [50],
-      schedules: [Constant.config({ value: 7 }), second],
+      boundaries: [50, 60],
+      schedules: [Linear.config({ start: [0, 0], limit: [100, 1] }), second, second],
     }),
   );
-  expect(schedule.valueAt(49)).toBe(7);
-  for (const step of [0, 10, 100, 500]) expect(schedule.valueAt(50 + step)).toBe(build(second).valueAt(step));
+  expect([0, 49].map((step) => schedule.valueAt(step))).toEqual([0, 0.49]);
+  const from = (boundary: number, step: number) => [
+    schedule.valueAt(boundary + step),
+    build(second).valueAt(step),
+  ];
+  for (const step of [0, 9]) expect(from(50, step)[0]).toBe(from(50, step)[1]);
+  for (const step of [0, 10, 100, 500]) expect(from(60, step)[0]).toBe(from(60, step)[1]);
 });
 
 /** nanoGPT's train.py, `get_lr`; `newer` is its warm-up since 2024. */
@@ -289,6 +363,46 @@ test.each([
   [
     () => PiecewiseSchedule.config({ boundaries: [2], schedules: [Constant.config()] }),
     'PiecewiseSchedule: len(schedules) != len(boundaries) + 1: 1 vs 1',
+  ],
+  [
+    () => PiecewiseSchedule.config({ boundaries: [2, 1], schedules: [1, 2, 3].map(() => Constant.config()) }),
+    'PiecewiseSchedule: The boundaries ([2, 1]) must be sorted.',
+  ],
+  [
+    () => LinearRampupPiecewiseConstant.config({ boundaries: [], values: [] }),
+    'The number of values (0) is expected to be equal to the number of boundaries (0), at least 1.',
+  ],
+  [
+    () => LinearRampupPiecewiseConstant.config({ boundaries: [1, 2], values: [1] }),
+    'The number of values (1) is expected to be equal to the number of boundaries (2), at least 1.',
+  ],
+  [
+    () => LinearRampupPiecewiseConstant.config({ boundaries: [3, 2], values: [1, 2] }),
+    'LinearRampupPiecewiseConstant: The boundaries ([3, 2]) must be sorted.',
+  ],
+  [
+    () => Linear.config({ start: [100, 1], limit: [100, 0] }),
+    'start (Linear): x0 of start must be below x1 of limit; start is [100, 1]',
+  ],
+  [
+    () => Exponential.config({ start: [0, 0] }),
+    'start[1] (Exponential): y0 of start must be above 0; start[1] is 0',
+  ],
+  [
+    () => DelayedCosine.config({ start: [0, 0] }),
+    'start[1] (DelayedCosine): y0 of start must be above 0; start[1] is 0',
+  ],
+  [
+    () => DelayedCosine.config({ limit: [1, -1] }),
+    'limit[1] (DelayedCosine): y1 of limit must not be below 0; limit[1] is -1',
+  ],
+  [
+    () => DelayedCosine.config({ start: [1, 1] }),
+    'start (DelayedCosine): x0 of start must be below x1 of limit; start is [1, 1]',
+  ],
+  [
+    () => LinearRampupExponentialDecay.config({ minRatio: 0 }),
+    'LinearRampupExponentialDecay: 0 must be > 0 (minRatio)',
   ],
   [
     () => LinearRampupPolynomialDecay.config({ warmupSteps: 5, decayEnd: 10, max: 1 }),
