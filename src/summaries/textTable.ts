@@ -1,14 +1,14 @@
 /** @file Tables as plain text, with aligned columns. */
 
 const number = /^[-+−±~≈]?\d[\d,.]*(?:e[-+]?\d+)?\s?(?:%|[A-Za-z]{0,5}(?:\/[A-Za-z]+)?)$/;
+const notFinite = /^[-+−]?(?:Infinity|NaN)$/;
 const noNumber = /^[-–—]?$/;
 
 /** Whether a column is right-aligned: it holds only numbers, with or without units. */
 function isRight(rows: readonly (readonly string[])[], column: number): boolean {
   const cells = rows.map((row) => row[column] ?? '');
-  return (
-    cells.some((cell) => number.test(cell)) && cells.every((cell) => number.test(cell) || noNumber.test(cell))
-  );
+  const isNumber = (cell: string) => number.test(cell) || notFinite.test(cell);
+  return cells.some(isNumber) && cells.every((cell) => isNumber(cell) || noNumber.test(cell));
 }
 
 /** Layout of a table's columns. */

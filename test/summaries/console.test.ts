@@ -51,8 +51,11 @@ test('waiting for batches is shown from 5 % on', () => {
   const stream = new Screen(false);
   const line = new ProgressLine({ stream, totalSteps: 2, everySteps: 1, now: () => 0 });
   line.update({ step: 1, mfu: 0.5, inputWait: 0.049 });
-  line.update({ step: 2, mfu: 0.5, inputWait: 0.12 });
-  expect(stream.text).toBe('step 1/2  MFU 50.0%\nstep 2/2  MFU 50.0%  input wait 12%\n');
+  line.update({ step: 2, mfu: 0.5, inputWait: 0.05 });
+  line.update({ step: 3, mfu: -0, inputWait: 0.125 });
+  expect(stream.text).toBe(
+    'step 1/2  MFU 50.0%\nstep 2/2  MFU 50.0%  input wait 5%\nstep 3/2  MFU 0.0%  input wait 13%\n',
+  );
 });
 
 test('examples left out are shown where there are any', () => {
@@ -90,11 +93,37 @@ test('a terminal has one line, redrawn at most ten times a second, and messages 
   );
 });
 
-test('a narrow terminal loses the last fields, not the first', () => {
-  const stream = new Screen(true, 24);
-  const line = new ProgressLine({ stream, totalSteps: 9, now: () => 0 });
-  line.update({ step: 1, loss: 1, throughput: { unit: 'images', perSec: 1000 } });
-  expect(stream.text).toBe(`${CLEAR}step 1/9  loss 1.0000`);
+test('a narrow terminal loses the last fields, not the first: a line leaves its last column free', () => {
+  const widths = [1, 21, 22, 37, 38, 39, undefined];
+  const lines = widths.map((columns) => {
+    const stream = new Screen(true, columns);
+    const options = { stream: Object.assign(stream, { columns }), totalSteps: 9, now: () => 0 };
+    new ProgressLine(options).update({ step: 1, loss: 1, throughput: { unit: 'images', perSec: 1000 } });
+    return stream.text.slice(CLEAR.length);
+  });
+  const [step, loss, all] = ['step 1/9', 'step 1/9  loss 1.0000', 'step 1/9  loss 1.0000  1.00k images/s'];
+  expect([loss!.length, all!.length]).toEqual([21, 37]);
+  expect(lines).toEqual([step, step, loss, loss, all, all, all]);
+});
+
+test('a log of no given interval has a line every ten seconds; its lines are whole, and messages keep their breaks', () => {
+  const stream = Object.assign(new Screen(false), { columns: 10 });
+  let now = 0;
+  const line = new ProgressLine({ stream, totalSteps: 99, now: () => now });
+  for (const [step, seconds] of [
+    [1, 0],
+    [2, 9.999],
+    [3, 10],
+    [4, 19.999],
+  ] as const) {
+    now = 1000 * seconds;
+    line.update({ step, loss: -0.00004 });
+  }
+  line.message('a\n\u001b[1mb');
+  line.finish();
+  expect(stream.text).toBe(
+    'step  1/99  loss -0.0000\nstep  3/99  loss -0.0000  8m 00s left\na\n\\u001b[1mb\n',
+  );
 });
 
 test('a terminal with colours gets them unless NO_COLOR is set', () => {
@@ -133,28 +162,60 @@ test('counts have three digits and a scale', () => {
     [1.236e9, '1.24B'],
     [3e12, '3.00T'],
     [Number.NaN, 'NaN'],
+    [Number.NEGATIVE_INFINITY, '-Infinity'],
+    // Both sides of each change of digits and scale, and the same below zero.
+    ...(
+      [
+        [999.4, '999'],
+        [999.5, '1.00k'],
+        [9994, '9.99k'],
+        [9995, '10.0k'],
+        [99_940, '99.9k'],
+        [99_950, '100k'],
+        [999_499, '999k'],
+        [999_500, '1.00M'],
+        [999.5e6, '1.00B'],
+        [999.4e9, '999B'],
+        [999.5e9, '1.00T'],
+        [1e15, '1000T'],
+        [0.0012345, '0.00123'],
+        [1.005, '1'],
+      ] as const
+    ).flatMap(([value, text]): [number, string][] => [
+      [value, text],
+      [-value, `-${text}`],
+    ]),
+    [-0, '0'],
   ];
   expect(cases.map(([value]) => formatCount(value))).toEqual(cases.map(([, text]) => text));
-  expect([0, 999, 1000, -123_456, 10_745_088].map(formatGrouped)).toEqual([
-    '0',
-    '999',
-    '1,000',
-    '-123,456',
-    '10,745,088',
+  expect([0, -0, 999, -999, 1000, -123_456, 10_745_088, 2 ** 53].map(formatGrouped)).toEqual([
+    ...['0', '0', '999', '-999', '1,000', '-123,456', '10,745,088', '9,007,199,254,740,992'],
   ]);
 });
 
 test('durations have their two largest units', () => {
-  const seconds = [-1, 0, 42.4, 59.6, 185, 3599.7, 7620, 97_200, Number.NaN];
-  expect(seconds.map(formatDuration)).toEqual([
-    '0s',
-    '0s',
-    '42s',
-    '1m 00s',
-    '3m 05s',
-    '1h 00m',
-    '2h 07m',
-    '1d 03h',
-    '?',
-  ]);
+  const cases: [number, string][] = [
+    [-1, '0s'],
+    [-0.5, '0s'],
+    [0, '0s'],
+    [0.49, '0s'],
+    [0.5, '1s'],
+    [42.4, '42s'],
+    [59.4, '59s'],
+    [59.5, '1m 00s'],
+    [60, '1m 00s'],
+    [185, '3m 05s'],
+    [3599.4, '59m 59s'],
+    [3599.5, '1h 00m'],
+    [3600, '1h 00m'],
+    [7620, '2h 07m'],
+    [7679, '2h 07m'],
+    [86_399.4, '23h 59m'],
+    [86_399.5, '1d 00h'],
+    [97_200, '1d 03h'],
+    [100 * 86_400, '100d 00h'],
+    [Number.NaN, '?'],
+    [Number.POSITIVE_INFINITY, '?'],
+  ];
+  expect(cases.map(([seconds]) => [seconds, formatDuration(seconds)])).toEqual(cases);
 });

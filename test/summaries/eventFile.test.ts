@@ -3,10 +3,12 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { decode } from 'fast-png';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { maskedCrc32c } from '../../src/files/index.js';
 import { EventFile, SummaryError } from '../../src/summaries/index.js';
 import { histogramBuckets } from '../../src/summaries/summaryValues.js';
+import { fieldsOf, readEvents } from './readEvents.js';
 
 let directory: string;
 beforeEach(() => {
@@ -98,4 +100,56 @@ test('a histogram counts the finite values in thirty buckets', () => {
   expect(buckets[88]).toBeCloseTo(2, 12);
   expect([...histogramBuckets(Float32Array.of(3, 3))]).toEqual([2.5, 3.5, 2]);
   expect(histogramBuckets(Float32Array.of(Number.NaN))).toEqual(new Float64Array(0));
+});
+
+test('values reach the file as they are: scalars of any kind, texts, histograms, images, hyperparameters', () => {
+  const file = new EventFile(directory, { now: () => 1500 });
+  const images = { shape: [2, 1, 2, 3], data: [0, 0.5, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0] };
+  file.summaries(0, { zero: -0, none: Number.NaN, most: Number.NEGATIVE_INFINITY, large: 1e39 });
+  file.summaries(2 ** 31, { text: 'a', values: Float32Array.of(-1, -0, 1), empty: new Float32Array(0) });
+  file.summaries(3, { images });
+  file.hparams(4, { lr: -0, name: 'x' });
+  file.close();
+  const [zero, none, most, large, text, values, empty, shown, hparams] = readEvents(directory);
+  expect([zero, none, most, large].map((each) => [each!.step, each!.tag, each!.scalar])).toEqual([
+    [0, 'zero', -0],
+    [0, 'none', Number.NaN],
+    [0, 'most', Number.NEGATIVE_INFINITY],
+    [0, 'large', Number.POSITIVE_INFINITY],
+  ]);
+  expect([text!.step, text!.plugin, String(text!.strings[0])]).toEqual([2 ** 31, 'text', 'a']);
+  const numbers = (content: Buffer) => new Float64Array(new Uint8Array(content).buffer);
+  expect([values!.plugin, [...numbers(values!.content!)]]).toEqual([
+    'histograms',
+    [...histogramBuckets(Float32Array.of(-1, 0, 1))],
+  ]);
+  expect(empty!.content!.length).toBe(0);
+  const [width, height, ...pngs] = shown!.strings;
+  expect([shown!.plugin, String(width), String(height)]).toEqual(['images', '2', '1']);
+  expect(pngs.map((png) => [...decode(png).data])).toEqual([
+    [0, 128, 255, 255, 255, 255],
+    [0, 0, 0, 255, 0, 0],
+  ]);
+  const session = fieldsOf(fieldsOf(hparams!.pluginContent!).get(3)![0] as Buffer);
+  const entries = session.get(1)!.map((entry) => {
+    const [key, value] = [1, 2].map((field) => fieldsOf(entry as Buffer).get(field)![0] as Buffer);
+    const [[field, [content]]] = [...fieldsOf(value!)] as [[number, [number | Buffer]]];
+    return [String(key), field, field === 2 ? content : String(content)];
+  });
+  expect([hparams!.step, hparams!.tag, hparams!.plugin]).toEqual([
+    4,
+    '_hparams_/session_start_info',
+    'hparams',
+  ]);
+  expect(entries).toEqual([
+    ['lr', 2, -0],
+    ['name', 3, 'x'],
+  ]);
+  expect(session.get(5)).toEqual([1.5]);
+});
+
+test('each value is in one bucket: the least in the first, the most in the last, those on an edge above it', () => {
+  const values = Float32Array.from({ length: 31 }, (_, i) => i);
+  const counts = [...histogramBuckets(values)].filter((_, i) => i % 3 === 2);
+  expect(counts).toEqual([...Array<number>(29).fill(1), 2]);
 });

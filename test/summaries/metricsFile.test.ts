@@ -60,7 +60,10 @@ test('non-finite numbers are null, with the number beside, and are read back as 
   const line = { a: Number.NaN, b: Number.POSITIVE_INFINITY, c: Number.NEGATIVE_INFINITY, d: 1, e: null };
   metrics.write(line);
   metrics.write({ a: 2 });
+  const numbers = { large: 1e21, whole: 2 ** 53, small: 5e-324, most: Number.MAX_VALUE, third: 1 / 3 };
+  metrics.write(numbers);
   metrics.close();
+  expect(parseMetricsLine(text().trimEnd().split('\n')[2]!)).toEqual(numbers);
   const [first, second] = text().trimEnd().split('\n');
   expect(first).toBe(
     '{"a":null,"b":null,"c":null,"d":1,"e":null,"nonFinite":{"a":"NaN","b":"Infinity","c":"-Infinity"}}',

@@ -31,6 +31,13 @@ describe('numbers', () => {
       '1.07 PFLOP',
       '314 ZFLOP',
     ]);
+    const edges = [-0.4, -0.5, -999.4, 999.5, -999.5, 999_499, 999_500, 999.5e12, 1e18, Number.NaN];
+    expect(edges.map(formatBytes)).toEqual([
+      ...['0 B', '0 B', '-999 B', '1.00 kB', '-1.00 kB', '999 kB', '1.00 MB', '1.00 PB', '1000 PB', 'NaN'],
+    ]);
+    expect([-0.4, 999.4, 999.5, 999.5e3, 999.4e21, 999.5e21].map(formatFlops)).toEqual([
+      ...['0 FLOP', '999 FLOP', '1.00 kFLOP', '1.00 MFLOP', '999 ZFLOP', '1.00 YFLOP'],
+    ]);
     expect([950, 45_200, 1.3e9, 175e9].map(formatCount)).toEqual(['950', '45.2k', '1.30B', '175B']);
   });
 
@@ -59,6 +66,49 @@ describe('tables', () => {
     );
     expect(textTable(rows)).not.toContain('name');
     expect(textTable([])).toBe('');
+  });
+
+  it.each(
+    [
+      [
+        '1',
+        '-1',
+        '+1.5',
+        '−2',
+        '±3',
+        '~4',
+        '≈5',
+        '1,234',
+        '1e-5',
+        '2.5e+7',
+        '12%',
+        '12 %',
+        '3.1 GB',
+        '5tok/s',
+      ],
+      ['1', 'NaN', '-Infinity', '', '-', '–', '—'],
+    ].flat(),
+  )('have %j in columns of numbers', (cell) => {
+    expect(textTable([['1'], [cell], ['1000000000']]).split('\n')[1]).toBe(
+      /^[-–—]?$/.test(cell) ? cell.padStart(10).trimEnd() : cell.padStart(10),
+    );
+  });
+
+  it.each(['a1', '1 megabyte', '1 2', '[1]', '--', 'nan', '.5'])('have %j in columns of text', (cell) => {
+    expect(textTable([['1'], [cell], ['1000000000']]).split('\n')[1]).toBe(cell);
+  });
+
+  it('without a number are of text: dashes and empty cells stand to the left', () => {
+    expect(
+      textTable(
+        [
+          ['–', 'a'],
+          ['', 'b'],
+        ],
+        ['none', 'x'],
+      ),
+    ).toBe('none  x\n–     a\n      b');
+    expect(textTable([['a'], ['b', '', 'c']], ['x'])).toBe('x\na\nb    c');
   });
 
   it('are coloured after they are laid out', () => {
