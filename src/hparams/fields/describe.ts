@@ -126,7 +126,8 @@ function lengths(checks: Check[]): string {
 
 function plural(phrase: string): string {
   const noun = /^an? ((?:[\w-]+ )?(?:integer|number|string|config|partial|record|array))\b(.*)$/.exec(phrase);
-  if (noun !== null) return `${noun[1]}s${noun[2]}`;
+  const isChoice = / or (?!null$)/.test(phrase);
+  if (noun !== null && !isChoice) return `${noun[1]}s${noun[2]}`;
   return / or /.test(phrase) ? `(${phrase})` : phrase;
 }
 

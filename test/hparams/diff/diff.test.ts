@@ -12,6 +12,7 @@ import {
   deepCopy,
   defineTag,
   derive,
+  factory,
   formatDiff,
   getTags,
   history,
@@ -23,8 +24,10 @@ import {
   removeTag,
   skeletonFromDiff,
   tagged,
+  updateCallable,
 } from '../../../src/hparams/index.js';
 import { messageOf } from '../support.js';
+import { nameOnly } from '../tagFixtures.js';
 
 const slow = defineTag('diffTest.slow', 'Learns slowly.');
 const fast = defineTag('diffTest.fast', 'Learns fast.');
@@ -214,6 +217,56 @@ test('of a config of another class, the class alone is told', () => {
       "  name: expected 'a', from which the diff was made, got 'x'.",
     ].join('\n'),
   );
+});
+
+test('on a base whose holders are stricter, configs of a class or kind that they refuse are told', () => {
+  class Strict extends Part.with({
+    left: instance(Wide, null).nullable().default(null),
+    many: z.array(instance(Wide)).default([]),
+    make: factory(Mixer).optional(),
+    sizes: z.array(z.number()).max(1).default([]),
+  }) {}
+  class Loose extends Part.with({ make: z.any() }) {}
+  const refused = (old: unknown, now: unknown, base: unknown) =>
+    nameOnly(() => applyDiff(buildDiff(old, now), base));
+  const [wide, mixer] = [Model.config({ left: Wide.config() }), Model.config({ left: Mixer.config() })];
+  const strict = Strict.config({ left: Wide.config() });
+  expect(refused(wide, mixer, strict)).toBe(
+    '<root>: left: expected a Wide config or null, got a Mixer config',
+  );
+  const wider = Model.config({ left: Wide.config({ width: 5 }) });
+  expect((applyDiff<unknown>(buildDiff(wide, wider), strict) as Config<Strict>).left!.width).toBe(5);
+  // Another place of the same config.
+  const shared = Wide.config();
+  const two = { a: Model.config({ left: shared }), b: Strict.config({ many: [shared] }) };
+  expect(refused({ a: wide, b: 0 }, { a: mixer, b: 0 }, two)).toBe(
+    "['b']: many[0]: expected a Wide config, got a Mixer config",
+  );
+  const made = Loose.config({ make: Mixer.partial({ heads: 3 }) });
+  expect(
+    refused(
+      made,
+      Loose.config({ make: Mixer.config({ heads: 3 }) }),
+      Strict.config({ make: Mixer.partial({ heads: 3 }) }),
+    ),
+  ).toBe('<root>: make: expected a Mixer partial, got a Mixer config');
+  // The class of the holder itself, whose fields take fewer values.
+  class Tight extends Model.with({ sizes: z.array(z.number()).max(1).default([]) }) {}
+  expect(refused(Model.config(), Tight.config(), Model.config({ sizes: [1, 2] }))).toBe(
+    '<root>: sizes: expected an array of length at most 1 of numbers, got [1, 2]',
+  );
+});
+
+test('tags of a field that the new class lacks go, and do not come back with its old class', () => {
+  const old = Wide.config({ width: 3 });
+  addTag(old, 'width', fast);
+  addTag(old, 'heads', fast);
+  const now = Mixer.config();
+  addTag(now, 'heads', fast);
+  const made = applyDiff<unknown>(buildDiff(old, now), old) as Config<Mixer>;
+  expect(getTags(made, 'heads')).toEqual([fast, slow]);
+  const back = updateCallable(made, Wide);
+  expect([getTags(back, 'width'), getTags(old, 'width'), back.width]).toEqual([[], [fast], 2]);
 });
 
 test('writes are those of the caller, or of the text given', () => {

@@ -132,6 +132,10 @@ test('any text, key and number survives YAML', () => {
     }),
     { numRuns: runs(1000, 100) },
   );
+  for (const length of [80, 81]) {
+    const item = 'x'.repeat(length - 4);
+    expect(toYAML(Anything.config({ value: [item] })).includes(`value: [${item}]`)).toBe(length === 80);
+  }
   const long = Anything.config({ value: { ['k'.repeat(2000)]: 'v'.repeat(5000) } });
   expect(isEqual(fromYAML(toYAML(long)), long)).toBe(true);
 });

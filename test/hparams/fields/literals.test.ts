@@ -1,6 +1,6 @@
 /** @file Calls with literals, as --fiddler and --sweep take them, and errors that point at columns. */
 import { expect, test } from 'vitest';
-import { parseCall, plainValue } from '../../../src/hparams/index.js';
+import { formatLiteral, parseCall, plainValue } from '../../../src/hparams/index.js';
 import { messageOf } from '../support.js';
 
 function read(text: string): unknown[] {
@@ -47,4 +47,12 @@ test.each([
   ['(1)', 'Expected the name of a function here.', 0],
 ])('%s points at its fault', (text, problem, column) => {
   expect(messageOf(() => parseCall(text))).toBe(`${problem}\n  ${text}\n  ${' '.repeat(column)}^`);
+});
+
+test('literals nest a hundred levels deep, read or written', () => {
+  const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+  const value = plainValue(parseCall(`f(${nested(101)})`).arguments[0]!.value);
+  expect(formatLiteral(value)).toBe(nested(101));
+  expect(messageOf(() => parseCall(`f(${nested(102)})`))).toMatch(/^Literals may nest 100 levels deep\.\n/);
+  expect(messageOf(() => formatLiteral([value]))).toBe('Literals may nest 100 levels deep.');
 });
