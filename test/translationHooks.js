@@ -11,8 +11,10 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
+import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -87,9 +89,36 @@ export async function load(url, context, next) {
   if (url.endsWith(tsxLoader)) return { format: 'module', source: '', shortCircuit: true };
   const bundle = bundles.get(url);
   if (bundle) return { format: 'module', source: readFileSync(bundle, 'utf8'), shortCircuit: true };
+  if (url.endsWith('/tf-core.node.js')) return { format: 'module', source: facade(url), shortCircuit: true };
   const { pathname } = new URL(url);
   if (!/\.m?ts$/.test(pathname)) return next(url, context);
   return { format: 'module', source: await translated(fileURLToPath(url)), shortCircuit: true };
+}
+
+/**
+ * A module that requires a CommonJS one of a megabyte, in which Node would look for the exported names in each process.
+ *
+ * @param {string} url
+ */
+function facade(url) {
+  const path = fileURLToPath(url);
+  const file = join(
+    kept,
+    `facade-${createHash('sha256')
+      .update(`${path} ${statSync(path).size}`)
+      .digest('hex')}.js`,
+  );
+  if (existsSync(file)) return readFileSync(file, 'utf8');
+  const names = Object.keys(createRequire(url)(path)).filter((name) => name !== 'default');
+  const required = `createRequire(${JSON.stringify(url)})(${JSON.stringify(path)})`;
+  return keep(
+    file,
+    `import { createRequire } from 'node:module';
+const required = ${required};
+export default required;
+export const { ${names.join(', ')} } = required;
+`,
+  );
 }
 
 /** @param {string} path */
@@ -117,8 +146,17 @@ async function translated(path) {
     // Only an error names the folder: equal files share a translation.
     code = translate(path);
   }
+  return keep(file, code);
+}
+
+/**
+ * Whole or not at all: other processes read it meanwhile.
+ *
+ * @param {string} file
+ * @param {string} code
+ */
+function keep(file, code) {
   mkdirSync(kept, { recursive: true });
-  // Whole or not at all: other processes read it meanwhile.
   const part = `${file}.${process.pid}`;
   writeFileSync(part, code);
   renameSync(part, file);
