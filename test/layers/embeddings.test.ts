@@ -6,8 +6,10 @@ import {
   Embedding,
   PositionalEmbedding,
   RotaryPositionalEmbedding,
+  ScaledRotaryPositionalEmbedding,
   TrainablePositionalEmbedding,
 } from '../../src/layers/index.js';
+import { stepsFrom } from '../../src/layers/positions.js';
 import { checkGradients, expectClose, ints, randomTheta, run, tensor } from './helpers.js';
 
 test('Embedding looks rows up; a row that is used often gets the sum of its gradients', () => {
@@ -27,19 +29,59 @@ test('Embedding looks rows up; a row that is used often gets the sum of its grad
   }
 });
 
-test.each([6, 7])(
-  'PositionalEmbedding of depth %i: sines, then cosines, and 0 where the depth is odd',
-  (dims) => {
-    const layer = build(PositionalEmbedding.config({ embeddingDims: dims }));
-    const half = Math.floor(dims / 2);
-    const expected = (t: number): number[] => {
-      const angles = Array.from({ length: half }, (_, i) => t * 10_000 ** (-i / (half - 1)));
-      return [...angles.map(Math.sin), ...angles.map(Math.cos), ...(dims % 2 ? [0] : [])];
-    };
-    expectClose(layer.fprop(4), [0, 1, 2, 3].flatMap(expected));
-    expectClose(layer.atPositions(ints([9, 2], [1, 2])), [...expected(9), ...expected(2)]);
-  },
-);
+test.each([
+  [1, {}],
+  [2, {}],
+  [3, { minTimescale: 2, maxTimescale: 50 }],
+  [6, {}],
+  [7, { minTimescale: 2, maxTimescale: 50 }],
+])('PositionalEmbedding of depth %i: sines, then cosines, and 0 where the depth is odd', (dims, fields) => {
+  const layer = build(PositionalEmbedding.config({ embeddingDims: dims, ...fields }));
+  const { minTimescale: min, maxTimescale: max } = layer.hp;
+  const half = Math.floor(dims / 2);
+  const expected = (t: number): number[] => {
+    const scale = (i: number) => (half === 1 ? min : min * (max / min) ** (i / (half - 1)));
+    const angles = Array.from({ length: half }, (_, i) => t / scale(i));
+    return [...angles.map(Math.sin), ...angles.map(Math.cos), ...(dims % 2 ? [0] : [])];
+  };
+  for (const length of [0, 1, 4]) {
+    const table = layer.fprop(length);
+    expect(table.shape).toEqual([length, dims]);
+    expectClose(table, [0, 1, 2, 3].slice(0, length).flatMap(expected));
+  }
+  expectClose(layer.atPositions(ints([9, 2], [1, 2])), [...expected(9), ...expected(2)]);
+});
+
+test('stepsFrom counts from the time step', () => {
+  const steps = (count: number) => [...stepsFrom(ints([5], []), count).dataSync()];
+  expect([steps(1), steps(2), steps(3)]).toEqual([[5], [5, 6], [5, 6, 7]]);
+});
+
+test('ScaledRotaryPositionalEmbedding slows what turns seldom, keeps what turns often, and interpolates between', () => {
+  const fields = { factor: 8, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalMaxSeqLength: 100 };
+  /** Turns over originalMaxSeqLength of the rotation whose frequency is 1 / minTimescale, and how much slower it is. */
+  const share = (turns: number) => {
+    const minTimescale = 100 / (2 * Math.PI * turns);
+    const scaled = ScaledRotaryPositionalEmbedding.config({ embeddingDims: 2, minTimescale, ...fields });
+    const rotated = build(scaled)
+      .fprop(tf.tensor([1, 0], [1, 1, 1, 2]), ints([1], [1, 1]))
+      .dataSync();
+    return Math.atan2(rotated[1]!, rotated[0]!) * minTimescale;
+  };
+  for (const [turns, factor] of [
+    [0.5, 1 / 8],
+    [1, 1 / 8],
+    [1.75, 0.75 / 8 + 0.25],
+    [2.5, 0.5 / 8 + 0.5],
+    [4, 1],
+    [9, 1],
+  ] as const)
+    expect(share(turns)).toBeCloseTo(factor, 4);
+  const wrong = ScaledRotaryPositionalEmbedding.config({ embeddingDims: 2, highFrequencyFactor: 1 });
+  expect(() => build(wrong)).toThrow(
+    'highFrequencyFactor (ScaledRotaryPositionalEmbedding): expected more than lowFrequencyFactor (1)',
+  );
+});
 
 test('TrainablePositionalEmbedding gives its rows, and refuses sequences longer than its table', () => {
   const layer = build(TrainablePositionalEmbedding.config({ embeddingDims: 2, maxSeqLength: 4 }));
@@ -65,7 +107,10 @@ test('TrainablePositionalEmbedding gives its rows, and refuses sequences longer 
 
 test('RotaryPositionalEmbedding rotates pairs by position over timescale', () => {
   const [batch, time, heads, dims] = [2, 3, 2, 4];
-  const layer = build(RotaryPositionalEmbedding.config({ embeddingDims: dims }));
+  const [min, max] = [2, 60];
+  const layer = build(
+    RotaryPositionalEmbedding.config({ embeddingDims: dims, minTimescale: min, maxTimescale: max }),
+  );
   const x = tensor([batch, time, heads, dims]);
   const values = x.dataSync();
   const rotated = (position: (b: number, t: number) => number): number[] => {
@@ -75,7 +120,7 @@ test('RotaryPositionalEmbedding rotates pairs by position over timescale', () =>
         for (let n = 0; n < heads; n++)
           for (let i = 0; i < dims / 2; i++) {
             const at = ((b * time + t) * heads + n) * dims + i;
-            const angle = position(b, t) / 10_000 ** ((2 * i) / dims);
+            const angle = position(b, t) / (min * (max / min) ** ((2 * i) / dims));
             const [first, second] = [values[at]!, values[at + dims / 2]!];
             result[at] = first * Math.cos(angle) - second * Math.sin(angle);
             result[at + dims / 2] = second * Math.cos(angle) + first * Math.sin(angle);
