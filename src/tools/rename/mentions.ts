@@ -62,7 +62,7 @@ function isUntyped(node: Node): boolean {
   // Another field of that name is declared here.
   if (node.getType().getProperty('_zod') !== undefined) return false;
   const object = parent.getParentIfKindOrThrow(SyntaxKind.ObjectLiteralExpression);
-  const wanted = object.getContextualType()?.getProperty(node.getText());
+  const wanted = object.getContextualType()?.getNonNullableType().getProperty(node.getText());
   // The type of what a generic function is given comes from the very object.
   return wanted === undefined || wanted.getDeclarations().includes(parent);
 }

@@ -36,11 +36,11 @@ function classesMeant(project: RenameProject, classes: Classes, text: string): C
     const hint = didYouMean(text, names) || ' Write NAME, file.ts:NAME, or the name of an experiment.';
     throw new UsageError(`'${text}' names no class.${hint}`);
   }
-  const isNamed = (entry: ClassEntry) => {
-    const shown = project.show(entry.node.getSourceFile().getFilePath());
-    return entry.name === name && (file === undefined || shown === file || shown.endsWith(`/${file}`));
-  };
-  const found = own.filter(isNamed);
+  const there = own.filter(({ node }) => {
+    const shown = project.show(node.getSourceFile().getFilePath());
+    return file === undefined || shown === file || shown.endsWith(`/${file}`);
+  });
+  const found = there.filter((entry) => entry.name === name);
   if (found.length > 0) return found;
   const foreign = file === undefined ? classes.all.find((entry) => entry.name === name) : undefined;
   if (foreign !== undefined) {
@@ -50,7 +50,7 @@ function classesMeant(project: RenameProject, classes: Classes, text: string): C
   const where = file === undefined ? '' : ` in ${file}`;
   const hint = didYouMean(
     name,
-    own.map((entry) => entry.name),
+    there.map((entry) => entry.name),
   );
   throw new UsageError(
     `No configurable class or experiment of the project is called '${name}'${where}.${hint}`,

@@ -41,6 +41,27 @@ export function experimentProject(files: Readonly<Record<string, string>>): stri
   return folderOf(files, (packages) => symlinkSync(root, join(packages, 'luthier')));
 }
 
+/** A folder with these files, packages of one file each that are linked, and the least of the language's library. */
+export function bareProject(
+  files: Readonly<Record<string, string>>,
+  packages: Readonly<Record<string, string>>,
+): string {
+  const parent = realpathSync(mkdtempSync(join(tmpdir(), 'luthier-rename-')));
+  const folder = join(parent, 'project');
+  const compilerOptions = { ...tsconfig.compilerOptions, lib: ['ES5'] };
+  write(folder, {
+    'package.json': '{ "type": "module" }\n',
+    'tsconfig.json': JSON.stringify({ ...tsconfig, compilerOptions }),
+    ...files,
+  });
+  mkdirSync(join(folder, 'node_modules'));
+  for (const [name, text] of Object.entries(packages)) {
+    write(parent, { [`${name}/package.json`]: '{ "exports": "./index.ts" }', [`${name}/index.ts`]: text });
+    symlinkSync(`../../${name}`, join(folder, 'node_modules', name));
+  }
+  return folder;
+}
+
 function folderOf(files: Readonly<Record<string, string>>, link: (packages: string) => void): string {
   // The compiler knows files by their real paths.
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'luthier-rename-')));
