@@ -54,7 +54,7 @@ export interface VersionsRequest {
   /** Applied to both versions. */
   readonly changes: readonly Override[];
   /** What training costs are told for; the device of the base's settings where it is absent. */
-  readonly device?: Device;
+  readonly device?: Device | undefined;
   /** The folder of answers of earlier reviews; everything is evaluated where it is absent. */
   readonly answers?: string | undefined;
   /** What an experiment may take that is evaluated. */

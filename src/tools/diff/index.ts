@@ -8,9 +8,10 @@ import { UsageError } from '../../registry/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { answerFolder } from './answerCache.js';
 import { compareTwo } from './compareTwo.js';
-import { compareVersions } from './compareVersions.js';
+import { compareVersions, type VersionsRequest } from './compareVersions.js';
 import { onDevice } from './deviceEffects.js';
 import type { DiffReport } from './diffReport.js';
+import type { Limits } from './evaluators.js';
 import type { Label } from './gates.js';
 import { markdownOf } from './markdownReport.js';
 import { parseReport } from './parseReport.js';
@@ -108,49 +109,78 @@ Thresholds stand in package.json, under luthier.review; those of REF count:
   "thresholds": [{ "figure": "parameters", "moreThan": "10%", "needsLabel": "costs-more" }]
 
 Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it lacks; 2 for a wrong command line.`,
-  async run({ positionals, values, changes }: Arguments): Promise<Report> {
-    const [first, second] = positionals;
-    const failOnChange = values.exitCode === true;
-    const { base, report } = values as { base?: string; report?: string };
-    const labels = ((values.labels as string[] | undefined) ?? []).map((name) => ({ name }));
-    if (report !== undefined) {
-      if (base !== undefined || first !== undefined)
-        throw new UsageError(
-          '--report shows an earlier comparison: it takes neither --base nor experiments.',
-        );
-      return reportOf(parseReport(textOfReport(report)), failOnChange, labels);
+  async run(args: Arguments): Promise<Report> {
+    const { failOnChange, labels, asked } = requestOf(args);
+    if ('report' in asked) return reportOf(parseReport(textOfReport(asked.report)), failOnChange, labels);
+    const device = asked.device === undefined ? undefined : readDevice(asked.device);
+    if ('base' in asked) {
+      const answers = asked.fresh ? undefined : answerFolder();
+      return reportOf(await compareVersions({ ...asked, device, answers }), failOnChange, labels);
     }
-    const device = values.device === undefined ? undefined : readDevice(values.device as string);
-    const limits = {
-      seconds: (values.timeout as number | undefined) ?? defaultSeconds,
-      gigabytes: (values.memory as number | undefined) ?? defaultGigabytes,
-    };
-    if (base === undefined) {
-      if (first !== undefined && second !== undefined)
-        return reportOf(
-          onDevice(await compareTwo(first, second, changes, limits), device ?? deviceOfSettings()),
-          failOnChange,
-        );
+    const compared = await compareTwo(...asked.experiments, args.changes, asked.limits);
+    return reportOf(onDevice(compared, device ?? deviceOfSettings()), failOnChange);
+  },
+};
+
+/** A comparison of two experiments, or of the working tree with a revision, or a report of an earlier one. */
+type Asked =
+  | { readonly report: string }
+  | {
+      readonly experiments: readonly [string, string];
+      readonly device: string | undefined;
+      readonly limits: Limits;
+    }
+  | (Omit<VersionsRequest, 'device' | 'answers'> & {
+      readonly device: string | undefined;
+      /** Whether nothing of earlier comparisons is used. */
+      readonly fresh: boolean;
+    });
+
+/** The comparison that arguments ask for. @throws UsageError for flags that do not go together */
+export function requestOf({ positionals, values, changes }: Omit<Arguments, 'warn' | 'format'>): {
+  readonly failOnChange: boolean;
+  readonly labels: readonly Label[];
+  readonly asked: Asked;
+} {
+  const [first, second] = positionals;
+  const { base, report, device, pictures } = values as Readonly<Record<string, string | undefined>>;
+  const common = {
+    failOnChange: values.exitCode === true,
+    labels: ((values.labels as string[] | undefined) ?? []).map((name) => ({ name })),
+  };
+  if (report !== undefined) {
+    if (base !== undefined || first !== undefined)
+      throw new UsageError('--report shows an earlier comparison: it takes neither --base nor experiments.');
+    return { ...common, asked: { report } };
+  }
+  const limits = {
+    seconds: (values.timeout as number | undefined) ?? defaultSeconds,
+    gigabytes: (values.memory as number | undefined) ?? defaultGigabytes,
+  };
+  if (base === undefined) {
+    if (first === undefined || second === undefined)
       throw new UsageError(
         'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help tells more.',
       );
-    }
-    if (second !== undefined)
-      throw new UsageError(`--base compares one experiment, or all; got '${first}' '${second}'.`);
-    const request = {
+    return { ...common, asked: { experiments: [first, second], device, limits } };
+  }
+  if (second !== undefined)
+    throw new UsageError(`--base compares one experiment, or all; got '${first}' '${second}'.`);
+  return {
+    ...common,
+    asked: {
       project: process.cwd(),
       base,
       exact: values.exact === true,
       name: first,
       changes: changes.map(fromAnywhere),
-      pictures: values.pictures as string | undefined,
-      ...(device && { device }),
-      answers: values.fresh === true ? undefined : answerFolder(),
+      pictures,
+      device,
+      fresh: values.fresh === true,
       limits,
-    };
-    return reportOf(await compareVersions(request), failOnChange, labels);
-  },
-};
+    },
+  };
+}
 
 function textOfReport(file: string): string {
   try {

@@ -45,13 +45,18 @@ async function prepared(
   return undefined;
 }
 
+/** The options of a server that flags set, and the size of its batches. */
+export function serveOptions(
+  values: Arguments['values'],
+): Omit<ServerOptions, 'log'> & { batchSize: number } {
+  const { batchSize = 8, ...given } = values as Partial<ServerOptions> & { batchSize?: number };
+  const { host = '127.0.0.1', port = 8000, maxBody = 1 << 20, maxWaiting = 64, maxTokens } = given;
+  return { batchSize, host, port, maxBody, maxWaiting, maxTokens };
+}
+
 async function served(args: Arguments): Promise<Report> {
-  const {
-    batchSize = 8,
-    host = '127.0.0.1',
-    port = 8000,
-  } = args.values as Partial<ServerOptions> & { batchSize?: number };
-  const { maxBody = 1 << 20, maxWaiting = 64, maxTokens } = args.values as Partial<ServerOptions>;
+  const { batchSize, ...options } = serveOptions(args.values);
+  const { host, port } = options;
   let ask: (signal: string) => void = () => {};
   const asked = new Promise<string>((resolve) => {
     ask = resolve;
@@ -65,7 +70,7 @@ async function served(args: Arguments): Promise<Report> {
     return { ...stoppedBy(signal), exitCode: exitCodeOfSignal[signal] };
   }
   const server = await serve(run, {
-    ...{ host, port, maxBody, maxWaiting, maxTokens },
+    ...options,
     log: (error) => args.warn((error as Error).stack ?? String(error)),
   }).catch((error: NodeJS.ErrnoException) => {
     const Kind = wrongHosts.has(error.code ?? '') ? UsageError : JobError;

@@ -23,6 +23,11 @@ export function runOf(
   { positionals, values }: Arguments,
   options: Pick<LoadRunOptions, 'batchSize' | 'parametersOf'> = {},
 ): Promise<TrainedRun> {
+  return loadRun(positionals[0]!, { ...options, ...loadOptions(values) });
+}
+
+/** The options of a run that flags set. */
+export function loadOptions(values: Arguments['values']): LoadRunOptions {
   const { checkpoint, numThreads, engine } = values as LoadRunOptions;
-  return loadRun(positionals[0]!, { ...options, checkpoint, numThreads, ...(engine && { engine }) });
+  return { checkpoint, numThreads, ...(engine && { engine }) };
 }

@@ -46,7 +46,12 @@ test('trains, writes the same file each time, and shows tokens and statistics', 
 });
 
 test('a corpus that is too small for the vocabulary says so', async () => {
+  const seldom = await train({ vocab_size: 5000, min_frequency: 90 });
+  expect(seldom.text(plain)).toMatch(/ No further pair occurs 90 times: --vocab_size asked for 5000\.$/);
   const report = await train({ vocab_size: 5000, special_token: ['<pad>', '<eos>'] });
+  expect((report.json() as { vocabSize: number }).vocabSize).toBeGreaterThan(
+    (seldom.json() as { vocabSize: number }).vocabSize,
+  );
   expect(report.text(plain)).toMatch(/ No further pair occurs 2 times: --vocab_size asked for 5000\.$/);
   expect(
     JSON.parse(readFileSync(out, 'utf8')).added_tokens.map(({ content }: { content: string }) => content),

@@ -1,0 +1,182 @@
+/** @file Flags of the commands: each reaches an option or the report, here or in the test that the table names. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { overrideFlags } from '../../src/cli/changeFlags.js';
+import { parseArguments } from '../../src/tools/command.js';
+import { commands } from '../../src/tools/commands.js';
+import { requestOf } from '../../src/tools/diff/index.js';
+import { serveOptions } from '../../src/tools/trained/serve.js';
+import { loadOptions } from '../../src/tools/trained/trainedFlags.js';
+import { oneProcess } from '../command.js';
+
+const luthier = oneProcess('src/tools/commandLine.ts');
+
+/** Where each flag of a command is tried: in this file, or in another one below test/. */
+const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  init: {},
+  serve: {
+    ...all('host port batch_size max_tokens max_waiting max_body'),
+    ...all('checkpoint num_threads engine'),
+  },
+  export: {
+    ...all('out outputs', 'tools/trained/generate.test.ts'),
+    ...all('checkpoint num_threads engine'),
+  },
+  generate: {
+    ...all('prompt temperature top_k top_p max_tokens seed stop', 'tools/trained/generate.test.ts'),
+    ...all('checkpoint num_threads engine'),
+  },
+  runs: all('sort', 'programs/compareRuns.test.ts'),
+  list: all('abstract build', 'tools/list.test.ts'),
+  dump: all('history defaults', 'tools/dump.test.ts'),
+  diff: all('base exact timeout memory device pictures fresh label report exit_code'),
+  validate: all('level timeout', 'tools/validate.test.ts'),
+  inspect: {
+    ...all('dataset length shards out', 'tools/inspect/index.test.ts'),
+    ...all('n batches'),
+  },
+  'cache-task': {
+    ...all('out shards shard_index shard_count', 'tools/cacheTask/index.test.ts'),
+    ...all('dataset processes', 'tools/cacheTask/processes.long.ts'),
+  },
+  analyze: all('all depth peak_tflops mfu device', 'tools/analyze/command.test.ts'),
+  codegen: { ...all('out name style history', 'tools/codegen.test.ts'), ...all('max_complexity') },
+  graph: { ...all('out at dot depth defaults direction', 'tools/graph.test.ts'), ...all('length') },
+  rename: {
+    ...all('dry_run', 'tools/rename/commands.long.ts'),
+    ...all('force no_alias', 'tools/rename/renamePlan.test.ts'),
+  },
+  'rename-class': {
+    ...all('dry_run force no_alias', 'tools/rename/renamePlan.test.ts'),
+  },
+  snapshot: all('check remove', 'tools/snapshot.test.ts'),
+  tokenizer: all(
+    'input text vocab_size min_frequency special_token out',
+    'tools/tokenizer/tokenizer.test.ts',
+  ),
+  cache: {},
+};
+
+function all(names: string, file = 'tools/flagEffects.test.ts'): Record<string, string> {
+  return Object.fromEntries(names.split(' ').map((name) => [name, file]));
+}
+
+test.each(Object.entries(commands))(
+  '%s: every flag is tried where the table says',
+  async (name, { load }) => {
+    const { flags } = await load();
+    expect(Object.keys(triedIn[name]!).sort()).toEqual(Object.keys(flags).sort());
+    for (const [flag, file] of Object.entries(triedIn[name]!)) {
+      const text = readFileSync(fileURLToPath(new URL(`../${file}`, import.meta.url)), 'utf8');
+      const mention = new RegExp(`--?${flag}\\b|\\b(${flag}|${flags[flag]!.key}):`);
+      expect(mention.test(text), `${file} says --${flag}`).toBe(true);
+    }
+  },
+);
+
+/** The values of the flags of a command. */
+async function parsed(name: string, ...argv: string[]) {
+  const parsed = await parseArguments(name, await commands[name]!.load(), argv, () => {});
+  if (parsed === 'help') throw new Error('asked for help');
+  return parsed;
+}
+
+test('serve: an option for each flag', async () => {
+  const values = { host: '::1', port: 0, batchSize: 3, maxTokens: 5, maxWaiting: 6, maxBody: 7 };
+  const flags = [
+    '--host=::1',
+    '--port=0',
+    '--batch_size=3',
+    '--max_tokens=5',
+    '--max_waiting=6',
+    '--max_body=7',
+  ];
+  expect(serveOptions((await parsed('serve', 'dir', ...flags)).values)).toEqual(values);
+  expect(serveOptions((await parsed('serve', 'dir')).values)).toEqual({
+    ...{ host: '127.0.0.1', port: 8000, batchSize: 8 },
+    ...{ maxTokens: undefined, maxWaiting: 64, maxBody: 1_048_576 },
+  });
+  expect((await parsed('serve', 'dir', '--port=65535')).values.port).toBe(65_535);
+  for (const port of ['65536', '-1', '1e3', ''])
+    await expect(parsed('serve', 'dir', `--port=${port}`)).rejects.toThrow(
+      `--port: expected a port from 0 (any that is free) to 65535; got '${port}'.`,
+    );
+});
+
+test.each(['serve', 'export', 'generate'])('%s: an option of the run for each flag', async (name) => {
+  const flags = ['--checkpoint=12', '--num_threads=3', '--engine=onnx'];
+  expect(loadOptions((await parsed(name, 'dir', ...flags)).values)).toEqual({
+    ...{ checkpoint: 12, numThreads: 3, engine: 'onnx' },
+  });
+  expect(loadOptions((await parsed(name, 'dir')).values)).toEqual({});
+});
+
+test('diff: an option for each flag', async () => {
+  const asked = async (...argv: string[]) => requestOf(await parsed('diff', ...argv));
+  const limits = { seconds: 60, gigabytes: 4 };
+  expect(await asked('A', 'B', '--timeout=0.5', '--memory=1.5', '--device=d.yaml', '--exit_code')).toEqual({
+    ...{ failOnChange: true, labels: [] },
+    asked: { experiments: ['A', 'B'], device: 'd.yaml', limits: { seconds: 0.5, gigabytes: 1.5 } },
+  });
+  expect((await asked('A', 'B')).asked).toMatchObject({ limits });
+  const flags = [
+    '--exact',
+    '--pictures=p',
+    '--fresh',
+    '--label=a',
+    '--label=b',
+    '--set=x=1',
+    '--config_file=c.yaml',
+  ];
+  const changes = [
+    { kind: 'set', path: 'x', text: '1', origin: '--set x=1' },
+    { kind: 'file', file: resolve('c.yaml'), origin: '--config_file c.yaml' },
+  ];
+  const versions = { project: process.cwd(), base: 'main', exact: false, changes: [], fresh: false, limits };
+  expect(await asked('--base=main')).toEqual({ failOnChange: false, labels: [], asked: versions });
+  expect(await asked('A', '--base=main', '--device=d.yaml', ...flags)).toEqual({
+    ...{ failOnChange: false, labels: [{ name: 'a' }, { name: 'b' }] },
+    asked: { ...versions, name: 'A', exact: true, fresh: true, pictures: 'p', device: 'd.yaml', changes },
+  });
+  expect((await asked('--report=r.json', '--label=a')).asked).toEqual({ report: 'r.json' });
+  for (const [argv, message] of [
+    [
+      ['--report=r', '--base=b'],
+      '--report shows an earlier comparison: it takes neither --base nor experiments.',
+    ],
+    [['A', '--report=r'], '--report shows an earlier comparison: it takes neither --base nor experiments.'],
+    [['A', 'B', '--base=b'], "--base compares one experiment, or all; got 'A' 'B'."],
+    [
+      ['A'],
+      'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help tells more.',
+    ],
+  ] as const)
+    await expect(asked(...argv)).rejects.toThrow(message);
+});
+
+test('every command that configures experiments takes all flags that change them', async () => {
+  for (const [name, { load }] of Object.entries(commands)) {
+    const { changes, positionals } = await load();
+    const flags = ['--set=a=1', '--unset=b', '--fiddler=f(1)', '--config_file=c.yaml'];
+    const given = Array<string>(positionals[0]).fill('x');
+    if (!changes) await expect(parsed(name, ...given, flags[0]!)).rejects.toThrow('Unknown flag --set.');
+    else
+      expect((await parsed(name, ...given, ...flags)).changes.map(({ kind }) => kind)).toEqual([
+        ...['set', 'unset', 'fiddler', 'file'],
+      ]);
+  }
+  expect(Object.keys(overrideFlags)).toEqual(['set', 'unset', 'fiddler', 'config_file']);
+});
+
+test('graph, inspect and codegen: flags that no other test has', async () => {
+  const graph = await luthier(['graph', 'tiny.Tiny', '--at=task.train', '--dot', '--length=6']);
+  expect(graph.stdout).toContain('>numTr…<');
+  const flags = ['--shards=0', '--format=json', '-n', '1', '--batches=2'];
+  const inspected = JSON.parse((await luthier(['inspect', 'tiny.Tiny', ...flags])).stdout);
+  expect([inspected.examples.length, inspected.batches]).toEqual([1, 2]);
+  const constants = async (...more: string[]) =>
+    (await luthier(['codegen', 'tiny.Tiny', ...more])).stdout.match(/^ +const /gm)?.length ?? 0;
+  expect([await constants(), await constants('--max_complexity=4')]).toEqual([1, 18]);
+});
