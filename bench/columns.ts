@@ -33,7 +33,7 @@ try {
   const source = build(ParquetSource.config({ files: [path] }));
   timed('unpacked', () => source.open()).close();
   const table = timed('opened again', () => source.open());
-  const order = new KeyedPermutation(streamKey(0, 0), ROWS);
+  const order = new KeyedPermutation(streamKey(0, 'tokens'), ROWS);
   timed('read in a random order', () => {
     for (let i = 0; i < ROWS; i++) table.read(order.at(i));
   });

@@ -23,9 +23,6 @@ import { ExampleDraws } from './seqio/exampleDraws.js';
 import { SkippedExamples } from './skippedExamples.js';
 import { splitFields, splitOf } from './splits.js';
 
-/** Purpose of the augmentations' random stream under the input's seed; the epoch is added. */
-const AUGMENTATION = 2 ** 49;
-
 /** Purpose of the mixture's random stream under an example's key; those of the augmentations are counted from 0. */
 const MIXING = 2 ** 32;
 
@@ -215,7 +212,7 @@ export class ImageInput extends ExampleInput.with({
 
   /** Key of all that is random about a record in an epoch. */
   #keyOf(row: number, epoch: number): PrngKey {
-    return foldIn(streamKey(this.hp.inputRandomSeed ?? 0, AUGMENTATION + epoch), row);
+    return foldIn(streamKey(this.hp.inputRandomSeed ?? 0, 'augmentation', epoch), row);
   }
 
   /** Mixes another record's pixels into a record's; `share` is what is left of its own. */

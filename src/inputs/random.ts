@@ -2,9 +2,37 @@
 
 import { foldIn, type PrngKey, prngKey, randomBits, threefry2x32 } from '../compiler/prng.js';
 
-/** The key of the stream for `purpose` (a small integer) under a user's `seed` (0 or more). */
-export function streamKey(seed: number, purpose: number): PrngKey {
-  return foldIn(prngKey(seed), purpose);
+/** Purposes of random streams under one seed. The epoch is added, for which each purpose has room up to the next. */
+export const PURPOSES = {
+  /** Synthetic tokens. */
+  tokens: 0,
+  /** Order of numbered rows. */
+  rowOrder: 2 ** 40,
+  /** Where the windows of an epoch of text begin. */
+  windowPhase: 2 ** 41,
+  /** Windows of text at random offsets. */
+  windowOffset: 2 ** 42,
+  /** Items held out. */
+  split: 2 ** 43,
+  /** Shuffle buffer of a stream. */
+  streamShuffle: 2 ** 44,
+  /** Order of a task's records. */
+  taskOrder: 2 ** 45,
+  /** Preprocessing of a task's records. */
+  taskExamples: 2 ** 46,
+  /** Choice of the tasks of a mixture. */
+  taskMixing: 2 ** 47,
+  /** Order of packed rows. */
+  packedRows: 2 ** 48,
+  /** Augmentations and mixtures of images. */
+  augmentation: 2 ** 49,
+  /** Crops of sounds. */
+  soundCrop: 2 ** 50,
+} as const;
+
+/** The key of a purpose's stream under a user's `seed` (0 or more), in an epoch where each has its own. */
+export function streamKey(seed: number, purpose: keyof typeof PURPOSES, epoch = 0): PrngKey {
+  return foldIn(prngKey(seed), PURPOSES[purpose] + epoch);
 }
 
 /** Scales two words to an integer in [0, bound); the bias is below bound / 2^53. */

@@ -8,9 +8,6 @@ import type { JsonValue } from './jsonValue.js';
 import { RANDOM_ORDERS, type RandomOrder, type RandomOrderName, streamKey } from './random.js';
 import { savedPosition } from './savedPosition.js';
 
-/** Purpose of the order's random stream under the input's seed; the epoch is added. */
-const ORDER = 2 ** 40;
-
 /**
  * Training reads rows endlessly, in a new random order each epoch; otherwise they come once, in order. A global batch
  * takes the next batchSize · numInfeedHosts rows, of which host h gets the h-th run of batchSize. The state is the
@@ -134,7 +131,7 @@ export abstract class RowInput extends BaseInput.with({}) {
   protected permuted(n: number, size: number): { readonly epoch: number; readonly item: number } {
     const epoch = Math.floor(n / size);
     if (this.#order?.size !== size || epoch !== this.#epoch) {
-      const key = streamKey(this.hp.inputRandomSeed ?? 0, ORDER + epoch);
+      const key = streamKey(this.hp.inputRandomSeed ?? 0, 'rowOrder', epoch);
       this.#order = RANDOM_ORDERS[this.#orderName](key, size);
       this.#epoch = epoch;
     }

@@ -3,9 +3,6 @@ import { z } from 'zod';
 import { InputError } from './inputErrors.js';
 import { drawBelow, streamKey } from './random.js';
 
-/** Purpose of the random stream of the split under its seed. */
-const SPLIT = 2 ** 43;
-
 /** Fields of inputs whose items are split at random. */
 export const splitFields = {
   split: z.enum(['train', 'validation', 'all']).default('train').describe('The split to read.'),
@@ -44,7 +41,7 @@ export function splitOf(count: number, fields: SplitFields, noun: string): Split
     );
   if (numHeld === 0) return { numItems, item: (j) => j };
 
-  const key = streamKey(splitSeed, SPLIT);
+  const key = streamKey(splitSeed, 'split');
   const shortRun = Math.floor(count / numHeld);
   const numLong = count - shortRun * numHeld;
   const startOf = (run: number): number => run * shortRun + Math.min(run, numLong);
@@ -66,7 +63,7 @@ export function splitOf(count: number, fields: SplitFields, noun: string): Split
 
 /** Whether item `i` of a stream, whose length nobody knows, is in the split; a share of about the fraction is held out. */
 export function streamSplit({ split, validationFraction, splitSeed }: SplitFields): (i: number) => boolean {
-  const key = streamKey(splitSeed, SPLIT);
+  const key = streamKey(splitSeed, 'split');
   const limit = validationFraction * 2 ** 32;
   return (i) => split === 'all' || drawBelow(key, i, 2 ** 32) < limit === (split === 'validation');
 }

@@ -22,9 +22,6 @@ import { errorFields } from './skippedExamples.js';
 import { type DataRecord, recordOf } from './sources/recordTable.js';
 import { splitFields, streamSplit } from './splits.js';
 
-/** Purpose of the shuffle's random stream under the input's seed; the epoch is added. */
-const SHUFFLE = 2 ** 44;
-
 /** A stream of records, from its beginning. */
 type OpenStream = () => Iterable<DataRecord> | AsyncIterable<DataRecord>;
 
@@ -149,7 +146,7 @@ export class StreamInput extends BaseInput.with({
   async *#allRows(): AsyncGenerator<Row> {
     const { isTraining, shuffleBufferSize, inputRandomSeed } = this.hp;
     for (let epoch = 0; epoch === 0 || isTraining; epoch++) {
-      const key = streamKey(inputRandomSeed ?? 0, SHUFFLE + epoch);
+      const key = streamKey(inputRandomSeed ?? 0, 'streamShuffle', epoch);
       const buffer: Row[] = [];
       let drawn = 0;
       const draw = (): Row => {

@@ -17,9 +17,6 @@ import type { JsonValue } from './jsonValue.js';
 import { streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
 
-/** Purpose of the random stream under the input's seed. */
-const TOKENS = 0;
-
 /** Uniformly random tokens without padding; row n is the same in every run with the same seed. */
 export class SyntheticLmInput extends RowInput.with({
   seqLen: z.int().positive().describe('Tokens per row.'),
@@ -63,7 +60,7 @@ export class SyntheticLmInput extends RowInput.with({
 
   protected override fillRow(row: number, batch: LmBatch, b: number): void {
     const { seqLen, vocabSize, packed } = this.hp;
-    const bits = randomBits(foldIn(streamKey(this.hp.inputRandomSeed ?? 0, TOKENS), row), seqLen + 1);
+    const bits = randomBits(foldIn(streamKey(this.hp.inputRandomSeed ?? 0, 'tokens'), row), seqLen + 1);
     const tokens = Int32Array.from(bits, (word) => Math.floor((word / 2 ** 32) * vocabSize));
     const at = b * seqLen;
     batch.ids.data.set(tokens.subarray(0, seqLen), at);

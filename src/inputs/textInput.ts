@@ -16,10 +16,6 @@ import type { TokenStream } from './tokens.js';
 import { BaseTokenizer } from './vocabularies/baseTokenizer.js';
 import { ByteTokenizer } from './vocabularies/byteTokenizer.js';
 
-/** Purposes of the random streams under the input's seed. */
-const PHASE = 2 ** 41;
-const OFFSET = 2 ** 42;
-
 /** The corpus as rows, read on first use. */
 interface TextData {
   readonly stream: TokenStream;
@@ -136,7 +132,7 @@ export class TextInput extends RowInput.with({
     const { tokens } = stream;
     const { seqLen } = this.hp;
     if (this.sampling === 'random') {
-      const start = drawBelow(streamKey(this.#seed, OFFSET), row, tokens.length - seqLen);
+      const start = drawBelow(streamKey(this.#seed, 'windowOffset'), row, tokens.length - seqLen);
       fillWindow(tokens, start, seqLen, batch, b);
     } else if (this.sampling === 'sequential') {
       rows.fill(row % rows.numRows, batch, b);
@@ -198,7 +194,7 @@ export class TextInput extends RowInput.with({
     const shifts = this.#shiftsWindows;
     const size = shifts ? Math.floor((tokens.length - seqLen) / seqLen) : rows.numRows;
     const { epoch, item } = this.permuted(row, size);
-    const phase = shifts ? drawBelow(streamKey(this.#seed, PHASE), epoch, seqLen) : 0;
+    const phase = shifts ? drawBelow(streamKey(this.#seed, 'windowPhase'), epoch, seqLen) : 0;
     if (shifts) fillWindow(tokens, phase + item * seqLen, seqLen, batch, b);
     else rows.fill(item, batch, b);
   }

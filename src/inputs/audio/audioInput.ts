@@ -22,9 +22,6 @@ import { LogMel } from './logMel.js';
 import { resample } from './resample.js';
 import { readWav } from './wav.js';
 
-/** Purpose of the random stream of the crops under the input's seed; the epoch is added. */
-const CROP = 2 ** 50;
-
 /** Times that a sound may grow when it is resampled: a header that lies may ask for any number. */
 const MOST_RESAMPLING = 64;
 
@@ -92,7 +89,7 @@ export class AudioInput extends ExampleInput.with({
     const { numSamples, inputRandomSeed, isTraining } = this.hp;
     const samples = this.#kept.get(row, () => this.#samplesOf(row));
     const spare = Math.max(0, samples.length - numSamples);
-    const key = foldIn(streamKey(inputRandomSeed ?? 0, CROP + epoch), row);
+    const key = foldIn(streamKey(inputRandomSeed ?? 0, 'soundCrop', epoch), row);
     const start = isTraining ? drawBelow(key, 0, spare + 1) : spare >> 1;
     writeRow(batch, b, { ...this.#framesOf(samples, start), labels: [this.#find().sounds[row]!.label] });
   }

@@ -7,10 +7,6 @@ import type { BaseFeatureConverter, FeatureLengths, ReadFeature, Segment } from 
 import { type KeyedExample, Pipeline } from './pipeline.js';
 import type { TaskExamples } from './taskExamples.js';
 
-/** Purposes of the random streams under the input's seed. */
-const MIXING = 2 ** 47;
-const ROWS = 2 ** 48;
-
 /** What the lanes of an input share. */
 export interface LaneSetting {
   readonly tasks: readonly TaskExamples[];
@@ -66,7 +62,7 @@ export class Lane {
     private readonly setting: LaneSetting,
     private readonly index: number,
   ) {
-    this.#mixing = foldIn(streamKey(setting.seed, MIXING), index);
+    this.#mixing = foldIn(streamKey(setting.seed, 'taskMixing'), index);
     this.#position = { rows: 0, examples: 0, drawn: setting.tasks.map(() => 0) };
   }
 
@@ -185,7 +181,10 @@ export class Lane {
     if (!shuffles || !converter.hp.pack || converter.hp.packing === 'next fit') return rows;
     const { drawn } = this.#position;
     const count = drawn.reduce((sum, n) => sum + n, 0);
-    const order = new KeyedPermutation(foldIn(foldIn(streamKey(seed, ROWS), this.index), count), rows.length);
+    const order = new KeyedPermutation(
+      foldIn(foldIn(streamKey(seed, 'packedRows'), this.index), count),
+      rows.length,
+    );
     return rows.map((_, i) => rows[order.at(i)]!);
   }
 }

@@ -7,10 +7,6 @@ import type { RecordTable } from '../sources/recordTable.js';
 import type { KeyedExample } from './pipeline.js';
 import type { Task, WeightedTask } from './seqioTask.js';
 
-/** Purposes of the random streams under the input's seed. */
-const ORDER = 2 ** 45;
-const EXAMPLE = 2 ** 46;
-
 /** How examples are ordered. */
 export interface ExampleOrder {
   readonly seed: number;
@@ -41,8 +37,8 @@ export class TaskExamples {
     this.table = task.open(split);
     const own = hashString(name);
     this.#keys = {
-      order: foldIn(streamKey(order.seed, ORDER), own),
-      examples: foldIn(streamKey(order.seed, EXAMPLE), own),
+      order: foldIn(streamKey(order.seed, 'taskOrder'), own),
+      examples: foldIn(streamKey(order.seed, 'taskExamples'), own),
     };
   }
 

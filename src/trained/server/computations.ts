@@ -63,10 +63,11 @@ export class Completions {
   }
 
   async #make({ prompts, options }: CompletionRequest): Promise<Completion[]> {
-    const seeded = { seed: randomInt(2 ** 31), ...options };
+    // Equal prompts of a request that gives no seed draw texts of their own.
+    const seeded = () => ({ seed: randomInt(2 ** 31), ...options });
     this.#beginning += prompts.length;
     try {
-      return await Promise.all(prompts.map((prompt) => this.options.run.begin(prompt, seeded)));
+      return await Promise.all(prompts.map((prompt) => this.options.run.begin(prompt, seeded())));
     } finally {
       this.#beginning -= prompts.length;
     }

@@ -71,6 +71,16 @@ test('training crops by seed, epoch and record alone', async () => {
   expect(await rows({ batchSize: 2, numInfeedHosts: 2, infeedHostIndex: 1 }, 2)).toEqual(all.slice(2, 4));
   // The short sound is the same in each epoch, the two long ones are cut anew.
   expect(new Set(all).size).toBe(9);
+  // Equal sounds, whose tone rises, are cut at places of their own.
+  const chirp = wavOf(shorts(Array.from({ length: 9000 }, (_, n) => 0.5 * Math.sin((n * n) / 9000))), {
+    sampleRate: 8000,
+  });
+  for (const name of ['a', 'b', 'c']) write(`same/one/${name}.wav`, chirp);
+  const same = join(directory, 'same');
+  const cuts = await Promise.all(
+    [0, 1].map((inputRandomSeed) => rows({ directory: same, inputRandomSeed }, 6)),
+  );
+  expect(new Set(cuts.flat()).size).toBe(12);
   const ahead = openInput(configOf({ isTraining: true, prefetchBatches: 1 }));
   const batch = await ahead.getNext();
   await ahead.close();

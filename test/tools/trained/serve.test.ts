@@ -145,6 +145,11 @@ test('requests that come together get what each gets alone', async () => {
   expect(together).toEqual(alone);
   const unseeded = await Promise.all(Array.from({ length: 8 }, () => post({ prompt: '1 ', temperature: 2 })));
   expect(new Set(unseeded.map(({ body }) => body.choices[0].text)).size).toBeGreaterThan(1);
+  const equal = { prompt: Array.from({ length: 8 }, () => '1 '), temperature: 2 };
+  const texts = async (body: object) =>
+    (await post(body)).body.choices.map(({ text }: { text: string }) => text);
+  expect(new Set(await texts(equal)).size).toBeGreaterThan(1);
+  expect(new Set(await texts({ ...equal, seed: 5 })).size).toBe(1);
 });
 
 test.each<[string, unknown, number, string, string | null]>([
