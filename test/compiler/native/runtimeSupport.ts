@@ -1,8 +1,10 @@
 /** @file Checks written in C, built from the runtime's sources as the toolchain builds them. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { baseFlags, machineFlags } from '../../../src/compiler/native/toolchain/compilerFlags.js';
 import { cpuFeatures } from '../../../src/compiler/native/toolchain/cpuFeatures.js';
+import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';
 import { fileFlags, ownFlags } from '../../../src/compiler/native/toolchain/runtimeLibrary.js';
 import { compilerPath, execute, hasSanitizer, runtimeSources } from './compilerSupport.js';
 
@@ -96,6 +98,29 @@ export async function buildChecks(
 ): Promise<string[]> {
   const runtime = await buildRuntime(sources, target, folder);
   return inPairs(checks, (check) => buildCheck(check, runtime, target, folder));
+}
+
+/** One in so many cases is for every day. */
+const DAILY_SHARE = 4;
+
+/**
+ * Builds programs, one of each check, with the runtime as programs of users have it. Its memory is watched by guard pages,
+ * and there are fewer cases.
+ *
+ * @returns the programs' paths.
+ */
+export async function buildGuarded(checks: readonly string[], folder: string): Promise<string[]> {
+  const toolchain = await openToolchain();
+  if ('reason' in toolchain) throw new Error(toolchain.reason);
+  const { library } = toolchain.runtime;
+  const guards = fileURLToPath(new URL('runtime/guardedMemory.h', import.meta.url));
+  const flags = [...baseFlags, ...strict, '-O1', `-DSHARE=${DAILY_SHARE}`, '-include', guards];
+  return inPairs(checks, async (check) => {
+    const program = join(folder, basename(check, '.c'));
+    const linked = [library, `-Wl,-rpath,${dirname(library)}`, '-lpthread', '-ldl', '-lm'];
+    await execute(compilerPath(), [...flags, '-I', runtimeSources, check, '-o', program, ...linked]);
+    return program;
+  });
 }
 
 /** Builds one check with objects of the runtime. */

@@ -1,5 +1,5 @@
 /* attentionCheck.c: attention of the native runtime against plain loops in doubles, with the microkernel that is named
-   first and the check that is named second; run by kernels.long.ts. Silent where all is well. */
+   first and the checks that are named after it; run by kernels.test.ts and kernels.long.ts. Silent where all is well. */
 #include "attentionCheck.h"
 
 static int failures;
@@ -90,7 +90,7 @@ static lt_attention any_shape(int64_t most) {
 }
 
 static void check_random(int p) {
-  for (int round = 0; round < 40; round++) {
+  for (int round = 0; round < CASES(40); round++) {
     problem x = make_problem(p, any_shape(round % 4 ? 70 : 150), drawn() % 4 == 0, drawn() % 4 == 0);
     if (drawn() % 3 == 0) add_mask(&x, drawn() % 2 ? -1e9f : -30.0f);
     run(&x, 1 + round % 4);
@@ -102,7 +102,7 @@ static void check_random(int p) {
 /* The bits do not depend on the number of threads, nor on what was computed before. */
 static void check_threads(int p) {
   for (int round = 0; round < 6; round++) {
-    problem x = make_problem(p, any_shape(150), round % 2, round % 2);
+    problem x = make_problem(p, any_shape(SHARE > 1 ? 70 : 150), round % 2, round % 2);
     heads *results[] = {&x.out, &x.dq, &x.dk, &x.dv};
     void *kept[4];
     for (int threads = 1; threads <= 5; threads++) {
@@ -156,6 +156,33 @@ static void check_long(int p) {
     for (int backward = 0; i == 0 && backward < 2; backward++)
       if (lt_attention_scratch_bytes(p, &x.s, backward) > logits / 8) failures++, printf("much scratch\n");
     run(&x, 1);
+    compare_all(&x);
+    free_problem(&x);
+  }
+}
+
+/* One more than a tile, a strip, a chunk and a block has; the number of queries that are products of vectors; few of a kind. */
+static void check_edges(int p) {
+  static const struct {
+    lt_attention s;
+    int shared_k, shared_v;
+  } cases[] = {
+      {{1, 1, 6, 577, 3, 2, 1.0f, 0, 1, NULL, 0, 0, 0, 0}, 0, 0},
+      {{1, 1, 33, 600, 4, 17, 30.0f, 0, 0, NULL, 0, 0, 0, 0}, 0, 0},
+      {{1, 1, 33, 5, 4, 3, 60.0f, 0, 0, NULL, 0, 0, 0, 0}, 0, 0},
+      {{1, 2, 130, 130, 5, 3, 0.5f, 0, 1, NULL, 0, 0, 0, 0}, 1, 0},
+      {{1, 2, 130, 130, 3, 5, 0.5f, 0, 1, NULL, 0, 0, 0, 0}, 0, 1},
+      {{2, 1, 17, 385, 7, 9, 0.4f, 1.5f, 0, NULL, 0, 0, 0, 0}, 0, 0},
+      {{1, 3, 4, 131, 33, 65, 0.2f, 0, 1, NULL, 0, 0, 0, 0}, 1, 1},
+      {{2, 2, 1, 129, 17, 70, 20.0f, 0, 0, NULL, 0, 0, 0, 0}, 0, 0},
+      {{1, 1, 5, 2, 1, 1, 1.0f, 0, 1, NULL, 0, 0, 0, 0}, 0, 0},
+      {{1, 1, 1, 1, 1, 1, 1.0f, 0, 1, NULL, 0, 0, 0, 0}, 0, 0},
+  };
+  for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+    const size_t c = i / 2;
+    problem x = make_problem(p, cases[c].s, cases[c].shared_k, cases[c].shared_v);
+    if (c == 5 || c == 6) add_mask(&x, -1e9f);
+    run(&x, 1 + (int)(i % 3));
     compare_all(&x);
     free_problem(&x);
   }
@@ -231,13 +258,16 @@ int main(int count, char **arguments) {
     const char *name;
     void (*check)(int p);
   } checks[] = {{"random", check_random}, {"threads", check_threads}, {"slices", check_slices},
-                {"long", check_long},     {"empty", check_empty},     {"nan", check_nan}};
-  if (count != 3) return printf("which kernel, which check?\n"), 1;
+                {"edges", check_edges},   {"long", check_long},       {"empty", check_empty},
+                {"nan", check_nan}};
+  enum { CHECKS = sizeof checks / sizeof *checks };
+  if (count < 3) return printf("which kernel, which checks?\n"), 1;
   if (!lt_gemm_force(arguments[1])) return printf("%s: not here\n", arguments[1]), 0;
-  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-    if (strcmp(checks[i].name, arguments[2]) != 0) continue;
+  for (int argument = 2; argument < count; argument++) {
+    int i = 0;
+    while (i < CHECKS && strcmp(checks[i].name, arguments[argument]) != 0) i++;
+    if (i == CHECKS) return printf("no such check\n"), 1;
     for (int p = LT_FLOAT32; p <= LT_BFLOAT16; p++) checks[i].check(p);
-    return failures > 0;
   }
-  return printf("no such check\n"), 1;
+  return failures > 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "luthier.h"
+#include "share.h"
 
 static uint32_t drawn_so_far = 1;
 static uint32_t drawn(void) { return lt_mix(drawn_so_far++ * 2654435761u); }

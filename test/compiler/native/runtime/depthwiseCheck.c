@@ -94,7 +94,7 @@ static int64_t checkChannel(const problem *q, int64_t c) {
 }
 
 int main(void) {
-  for (int round = 0; round < 150; round++) {
+  for (int round = 0; round < CASES(150); round++) {
     problem q = problemOf();
     if (round % 3 == 2) {
       at(q.x, 0, below(q.s.down.size), below(q.s.across.size))[below(q.s.channels)] = round % 4 ? INFINITY : NAN;

@@ -1,4 +1,4 @@
-/* drawsCheck.c: arrays of random numbers under sanitizers, filled alone and together; run by draws.test.ts. Silent where
+/* drawsCheck.c: arrays of random numbers, filled alone and together; run by kernels.test.ts and kernels.long.ts. Silent where
    all is well; test/compiler/draws.test.ts looks at the numbers themselves. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +31,27 @@ static void check(int threads) {
   }
 }
 
+/* Numbers inside programs: threads together write all of them, each as in a longer array. */
+static void check_random(int distribution) {
+  const int64_t counts[] = {1, 2, 511, 1023, 1024, 1025, 2047, 3001};
+  const int32_t key[] = {5, 0, -7};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    const int64_t count = counts[i];
+    float *const longer = malloc((size_t)(count + LONGEST) * 4), *const out = malloc((size_t)count * 4);
+    lt_random(distribution, key, 2, longer, count + LONGEST, 0, 1);
+    for (int threads = 1; threads <= 3; threads++) {
+      memset(out, 0xff, (size_t)count * 4);
+      for (int thread = 0; thread < threads; thread++) lt_random(distribution, key, 2, out, count, thread, threads);
+      if (memcmp(out, longer, (size_t)count * 4) != 0)
+        printf("%d numbers of distribution %d on %d threads differ\n", (int)count, distribution, threads);
+    }
+    free(longer), free(out);
+  }
+}
+
 int main(void) {
   lt_fill(2, NULL, 0);
   for (int threads = 1; threads <= 4; threads++) check(threads);
+  for (int distribution = LT_RANDOM_NORMAL; distribution <= LT_RANDOM_GUMBEL; distribution++) check_random(distribution);
   return 0;
 }

@@ -1,11 +1,12 @@
-/* gemmProducts.c: products of the native runtime against plain loops in doubles; run by kernels.long.ts, which reads the
-   output: one line a group of cases, "ok" or what was wrong first. */
+/* gemmProducts.c: products of the native runtime against plain loops in doubles; run by kernels.test.ts and kernels.long.ts,
+   which read the output: one line a group of cases, "ok" or what was wrong first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels.h"
+#include "share.h"
 
 static uint32_t state = 12345;
 static uint32_t drawn(void) { return lt_mix(state++); }
@@ -65,13 +66,23 @@ static void report(const char *kernel, const char *group) {
   failures = 0;
 }
 
+/* All operands of a matrix, row by row. */
+static double *operandsOf(int p, lt_matrix a, int64_t rows, int64_t columns) {
+  double *const values = malloc((size_t)(rows * columns) * sizeof *values);
+  for (int64_t i = 0; i < rows * columns; i++) values[i] = operandOf(p, a, i / columns, i % columns);
+  return values;
+}
+
 static void check(const char *what, int p, lt_matrix a, lt_matrix b, lt_matrix c, const float *before, int64_t m, int64_t n,
                   int64_t k, float alpha, int accumulate) {
+  double *const left = operandsOf(p, a, m, k);
+  double *const right = operandsOf(p, (lt_matrix){b.data, b.type, b.cs, b.rs}, n, k);
   for (int64_t i = 0; i < m; i++) {
     for (int64_t j = 0; j < n; j++) {
       double sum = 0, size = 0;
+#pragma omp simd reduction(+ : sum, size)
       for (int64_t d = 0; d < k; d++) {
-        const double term = operandOf(p, a, i, d) * operandOf(p, b, d, j);
+        const double term = left[i * k + d] * right[j * k + d];
         sum += term;
         size += fabs(term);
       }
@@ -81,6 +92,7 @@ static void check(const char *what, int p, lt_matrix a, lt_matrix b, lt_matrix c
       compare(what, at(c, i, j), expected, bound, m, n, k);
     }
   }
+  free(left), free(right);
 }
 
 static void *aligned(int64_t bytes) {
@@ -139,9 +151,9 @@ static void packingCase(int p, int64_t vectors, int64_t k) {
 }
 
 static void packing(int p) {
-  for (int i = 0; i < 300; i++) packingCase(p, upTo(70), upTo(70));
-  for (int i = 0; i < 60; i++) packingCase(p, upTo(330), upTo(40));
-  for (int i = 0; i < 20; i++) packingCase(p, upTo(60), 1000 + upTo(1200));
+  for (int i = 0; i < CASES(300); i++) packingCase(p, upTo(70), upTo(70));
+  for (int i = 0; i < CASES(60); i++) packingCase(p, upTo(330), upTo(40));
+  for (int i = 0; i < CASES(20); i++) packingCase(p, upTo(60), 1000 + upTo(1200));
 }
 
 /* ---- Single products ------------------------------------------------------------------------------------------- */
@@ -182,16 +194,18 @@ static void onThreads(int p, const lt_product *products, int threads) {
   lt_team_run(threads, work, &j);
 }
 
-/* Four products: the second shares the left operand of the first, the last one its right operand. */
-static void productsCase(int p, int threads) {
+/* Four products: the second shares the left operand of the first, the last one its right operand. Deep ones have several slabs. */
+static void productsCase(int p, int threads, int isDeep) {
   lt_product products[PRODUCTS];
   lt_matrix lefts[PRODUCTS], rights[PRODUCTS];
   stored as[PRODUCTS], bs[PRODUCTS], cs[PRODUCTS];
   float *before[PRODUCTS];
   for (int q = 0; q < PRODUCTS; q++) {
     const int shareLeft = q == 1, shareRight = q == 3;
-    const int64_t m = shareLeft ? products[0].m : upTo(300), n = shareRight ? products[0].n : upTo(200);
-    const int64_t k = shareLeft || shareRight ? products[0].k : upTo(drawn() % 8 ? 150 : 2500);
+    const int64_t m = shareLeft ? products[0].m : upTo(isDeep ? 30 : 300);
+    const int64_t n = shareRight ? products[0].n : upTo(isDeep ? 40 : 200);
+    const int64_t depth = isDeep ? 1000 + upTo(600) : upTo(drawn() % 8 ? 150 : 2500);
+    const int64_t k = shareLeft || shareRight ? products[0].k : depth;
     /* Operands that are packed once have the same slabs. */
     const int cType = shareLeft || shareRight ? cs[0].view.type : drawn() % 3 == 0;
     as[q] = matrix(m, k, drawn() % 2, drawn() % LAYOUTS);
@@ -305,11 +319,11 @@ int main(int argc, char **argv) {
     printf("%s runs %s\n", precision, lt_gemm_kernel(p));
     packing(p);
     report(precision, "packing");
-    for (int i = 0; i < 400; i++) gemmCase(p, upTo(67), upTo(67), upTo(67));
+    for (int i = 0; i < CASES(400); i++) gemmCase(p, upTo(67), upTo(67), upTo(67));
     for (int m = 1; m <= 8; m++) gemmCase(p, m, 150 + m, 67 + m);
-    for (int i = 0; i < 24; i++) gemmCase(p, larger[i % 6][0], larger[i % 6][1], larger[i % 6][2]);
+    for (int i = 0; i < (SHARE > 1 ? 6 : 24); i++) gemmCase(p, larger[i % 6][0], larger[i % 6][1], larger[i % 6][2]);
     report(precision, "gemm");
-    for (int i = 0; i < 12; i++) productsCase(p, 1 + i % 4);
+    for (int i = 0; i < (SHARE > 1 ? 4 : 12); i++) productsCase(p, 1 + i % 4, i % 2);
     sameBits(p);
     report(precision, "products");
     specials(p);

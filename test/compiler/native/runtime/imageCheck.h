@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "share.h"
 
 static uint64_t state = 1;
 static int64_t below(int64_t n) {

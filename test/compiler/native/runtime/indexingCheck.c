@@ -1,5 +1,5 @@
-/* indexingCheck.c: sums by segment, cumulative sums and the k largest against plain loops; run by indexing.test.ts.
-   Silent where all is well. */
+/* indexingCheck.c: sums by segment, cumulative sums and the k largest against plain loops; run by kernels.test.ts and
+   kernels.long.ts. Silent where all is well. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

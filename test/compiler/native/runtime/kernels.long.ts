@@ -1,33 +1,37 @@
-/** @file Products, attention and convolutions of the native runtime against loops in doubles, by every microkernel, under sanitizers. */
+/** @file All cases of the native runtime's kernels against plain loops, by every microkernel, under sanitizers. */
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../../../command.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
 import { buildChecks, thisMachine } from '../runtimeSupport.js';
 
-const [attentionCheck, productsCheck, convolutionCheck, depthwiseCheck] = [
+const checks = [
   'attentionCheck.c',
   'gemmProducts.c',
   'convolutionCheck.c',
   'depthwiseCheck.c',
-].map((name) => fileURLToPath(new URL(name, import.meta.url))) as [string, string, string, string];
+  'indexingCheck.c',
+  'drawsCheck.c',
+].map((name) => fileURLToPath(new URL(name, import.meta.url)));
 const kernels = ['portable', 'neon', 'avx2', 'avx512', 'avx512bf16'];
 
+/** Paths of the checks' programs. */
+type Programs = [string, string, string, string, string, string];
+
 function attentionOf(program: () => string, kernel: string): void {
-  it.each(['random', 'threads', 'slices', 'long', 'empty', 'nan'])('%s', async (part) => {
+  it.each(['random', 'threads', 'slices', 'edges', 'long', 'empty', 'nan'])('%s', async (part) => {
     const { stdout } = await execute(program(), [kernel, part], { timeout: 600_000 });
     expect(['', `${kernel}: not here\n`]).toContain(stdout);
   });
 }
 
 describe.skipIf(!hasCompiler)('instructions of this machine', () => {
-  let [attention, products, convolutions, depthwise] = ['', '', '', ''];
+  let [attention, products, convolutions, depthwise, indexing, draws]: Programs = ['', '', '', '', '', ''];
   beforeAll(async () => {
-    const sources = /^(gemm.*|attention.*|team|winograd.*|depthwise)\.c$/;
-    const checks = [attentionCheck, productsCheck, convolutionCheck, depthwiseCheck];
+    const sources = /^(gemm.*|attention.*|team|winograd.*|depthwise|indexing|draws|random)\.c$/;
     const folder = temporaryDirectory();
     const programs = await buildChecks(checks, sources, await thisMachine(true, folder), folder);
-    [attention, products, convolutions, depthwise] = programs as [string, string, string, string];
+    [attention, products, convolutions, depthwise, indexing, draws] = programs as Programs;
   });
 
   describe.each(kernels)('attention, %s', (kernel) => attentionOf(() => attention, kernel));
@@ -39,6 +43,14 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
 
   it('convolutions of each channel', async () => {
     expect((await execute(depthwise, [], { timeout: 600_000 })).stdout).toBe('finished\n');
+  });
+
+  it.each(['segments', 'cumulative', 'largest'])('%s', async (part) => {
+    expect(await execute(indexing, [part], { timeout: 60_000 })).toEqual({ stdout: '', stderr: '' });
+  });
+
+  it('arrays of random numbers, of many lengths, alone and together', async () => {
+    expect(await execute(draws, [], { timeout: 60_000 })).toEqual({ stdout: '', stderr: '' });
   });
 
   /** What the program says where all is right. */
@@ -83,7 +95,7 @@ describe.skipIf(!hasCompiler)('instructions of any machine', () => {
     const sources = /^(gemm|gemmP.*|attention.*|team)\.c$/;
     const folder = temporaryDirectory();
     const target = await thisMachine(false, folder);
-    [attention] = (await buildChecks([attentionCheck], sources, target, folder)) as [string];
+    [attention] = (await buildChecks([checks[0]!], sources, target, folder)) as [string];
   });
 
   describe('attention, portable', () => attentionOf(() => attention, 'portable'));
