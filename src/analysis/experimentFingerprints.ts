@@ -122,6 +122,12 @@ async function told(make: () => PartDigest | Promise<PartDigest>): Promise<PartD
   }
 }
 
+/** All of a task that its steps are traced from, a subclass's own fields included: what `train` and `decode` add is beside it. */
+function partsOf(task: ConfiguredExperiment['task']): readonly unknown[] {
+  const { name: _, train, decode: __, ...own } = task;
+  return [classOf(task), own, train.learner];
+}
+
 /** Fingerprints of experiments, which share what their configs have in common. */
 export class Fingerprints {
   private readonly tasks = new Shared<TracedTask>();
@@ -135,7 +141,7 @@ export class Fingerprints {
   async of(configured: ConfiguredExperiment): Promise<Fingerprint> {
     const { task, datasets, decodeDatasets } = configured;
     const { learner, randomSeed, evalSkipTrain, programs } = task.train;
-    const parts = [classOf(task), task.model, learner];
+    const parts = partsOf(task);
     let built: SingleTask | undefined;
     // Who wrote the configs of layers is not asked, and stacks are dear.
     const theTask = (): SingleTask => (built ??= withOrigin('luthier diff', () => build(task)));

@@ -16,8 +16,8 @@ function sameBytes(a: Value, b: Value): boolean {
   return view(a).equals(view(b));
 }
 
-/** JSON that keeps apart numbers that plain JSON merges. */
-const attrsKey = (attrs: Attrs): string =>
+/** Attributes as JSON that keeps apart numbers that plain JSON merges. */
+export const attrsKey = (attrs: Attrs): string =>
   JSON.stringify(attrs, (_, value) =>
     typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))
       ? `number ${1 / value} ${value}`

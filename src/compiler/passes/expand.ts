@@ -7,6 +7,7 @@ import { precisionOf, runInPrecision } from '../precision.js';
 import { withScope } from '../scopes.js';
 import type * as tf from '../tfjs.js';
 import { traceGraph } from '../tracing.js';
+import { attrsKey } from './cse.js';
 
 /** A composite's decomposition as a graph with the node's inputs. */
 function traceDecomposition(node: Node): Graph {
@@ -23,7 +24,7 @@ class Decompositions {
 
   of(node: Node): Graph {
     const specs = node.inputs.map(({ shape, dtype }) => [dtype, shape]);
-    const key = JSON.stringify([node.op, node.attrs, specs]);
+    const key = JSON.stringify([node.op, attrsKey(node.attrs), specs]);
     const known = this.traced.get(key) ?? traceDecomposition(node);
     this.traced.set(key, known);
     return known;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Configurable } from '../../hparams/index.js';
 import { type CorpusFile, resolveFiles } from '../corpusFiles.js';
 import { byteOf, utf8Start, utf8Text } from '../utf8.js';
-import { csvRows } from './csvRows.js';
+import { type CsvFormat, csvRows } from './csvRows.js';
 import { joinTables } from './joinedTables.js';
 import { type DataRecord, memoryTable, type RecordTable, tableOf } from './recordTable.js';
 import { ALL, openSubSplits, SPLIT_NAME } from './subSplits.js';
@@ -114,12 +114,12 @@ export class CsvSource extends BaseFileSource.with({
 
   #tableOf(file: WatchedFile): RecordTable {
     const { delimiter, columns } = this.hp;
-    const rows = () => csvRows(file, { delimiter, columns });
+    // All that rows follow from beside the file.
+    const format: CsvFormat = { delimiter, columns };
+    const rows = () => csvRows(file, format);
     const place = (line: number): string => `${file.name}:${line}`;
     const unpacked =
-      file.size < SMALLEST_UNPACKED
-        ? undefined
-        : unpackedTable(file, ['CSV 2', delimiter, columns], rows, place);
+      file.size < SMALLEST_UNPACKED ? undefined : unpackedTable(file, ['CSV 2', format], rows, place);
     if (unpacked !== undefined) return unpacked;
     const parsed = Array.from(rows());
     file.close();

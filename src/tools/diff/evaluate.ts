@@ -84,13 +84,8 @@ export class Evaluation {
       if (analyze === undefined) {
         return { name, notAnalysed: { message: 'This version of Luthier does not analyse models.' } };
       }
-      const { task, datasets } = configured;
-      const training = datasets.filter(({ isTraining }) => isTraining);
-      // Tasks of earlier versions have no mesh, and asking a config for what it lacks is an error.
-      const mesh = 'mesh' in task ? task.mesh : null;
-      const parts = [classOf(task), task.model, task.train.learner, mesh, training];
-      const analysis = await this.analyses.of(parts, () => analyze(configured));
-      return { name, analysis: { ...analysis, numTrainSteps: task.train.numTrainSteps } };
+      const analysis = await this.analyses.of(analysisParts(configured), () => analyze(configured));
+      return { name, analysis: { ...analysis, numTrainSteps: configured.task.train.numTrainSteps } };
     } catch (error) {
       return { name, notAnalysed: toldOf(error) };
     }
@@ -114,6 +109,15 @@ export class Evaluation {
   private async configuredOnce(subject: Subject): Promise<ConfiguredExperiment> {
     return this.configured.get(keyOf(subject)) ?? (await this.configure(subject));
   }
+}
+
+/** All that an analysis follows from but the number of steps; a subclass's own fields may change a step. */
+export function analysisParts({
+  task,
+  datasets,
+}: Pick<ConfiguredExperiment, 'task' | 'datasets'>): readonly unknown[] {
+  const { name: _, train, decode: __, ...own } = task;
+  return [classOf(task), own, train.learner, datasets.filter(({ isTraining }) => isTraining)];
 }
 
 function keyOf({ name, ofBase }: Subject): string {

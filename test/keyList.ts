@@ -1,0 +1,389 @@
+/**
+ * @file List of the keys of memos, caches and groups, by the test that varies their inputs. Each has its file below `src`, a
+ * text of the line that makes it, and the inputs by which results differ; a key that its test does not name has a title
+ * there.
+ */
+type Row = readonly [file: string, text: string, inputs: string, title?: string];
+
+export const KEYS = {
+  'compiler/keys.test.ts': {
+    'tables of resizing': [
+      'compiler/decompositions/resizing.ts',
+      'key: `resize',
+      'method size newSize alignCorners halfPixelCenters',
+    ],
+    'cells of rotation': [
+      'compiler/decompositions/samplingImages.ts',
+      'const key = `rotation',
+      'height width radians center',
+    ],
+    'beginnings of windows': [
+      'compiler/decompositions/morphology.ts',
+      'const key = `windows',
+      'height width channels',
+    ],
+    counts: ['compiler/decompositions/samplingImages.ts', 'hostConstant(`counts', 'size'],
+    'ONNX lists': ['compiler/onnx/builder.ts', 'ints(values', 'values'],
+    'ONNX scalars': ['compiler/onnx/builder.ts', 'scalar(value', 'value type'],
+    'ONNX words': ['compiler/onnx/builder.ts', 'word(value', 'value type'],
+    'ONNX rounded operands': ['compiler/onnx/builder.ts', 'rounded(input', 'input'],
+    expansions: ['compiler/passes/expand.ts', 'const key = ', 'op attributes operands'],
+    'equal operations': ['compiler/passes/cse.ts', 'const key = ', 'op operands attributes'],
+    'checks of inputs': ['compiler/indexChecks.ts', 'positions ??', 'input limit positions'],
+    'checks of computed indices': ['compiler/indexChecks.ts', 'use.limit', 'indices limit'],
+    'inputs of loops': ['compiler/passes/simplifyBodies.ts', 'const key = ', 'kind value', 'stay two inputs'],
+    'products that merge': [
+      'compiler/passes/mergeProducts.ts',
+      'const ATTRS',
+      'transposeA transposeB alpha precision',
+      'are no one product',
+    ],
+  },
+  'layers/positions.test.ts': {
+    sinusoids: [
+      'layers/positions.ts',
+      'const key = `sinusoids',
+      'seqLength embeddingDims minTimescale maxTimescale',
+    ],
+    rotations: [
+      'layers/positions.ts',
+      'ops.hostConstant(',
+      'seqLength embeddingDims minTimescale maxTimescale',
+    ],
+  },
+  'compiler/native/keys.test.ts': {
+    'packed right operands': [
+      'compiler/native/stages.ts',
+      'const samePacking',
+      'buffer offset rs cs k n precision',
+    ],
+    'operands of products': [
+      'compiler/native/products.ts',
+      'function operandKey',
+      'side buffer offset rs cs edge k precision',
+    ],
+    'shared left operands': [
+      'compiler/native/emit/emitProducts.ts',
+      'const sharesLeft',
+      'buffer offset rs cs m k precision',
+    ],
+    accesses: ['compiler/native/iteration.ts', 'const sameAccess', 'buffer offset column size stride axes'],
+    views: ['compiler/native/views.ts', 'const sameView', 'buffer offset shape strides'],
+    shares: ['compiler/native/shares.ts', 'const sameShare', 'buffer items size offset'],
+    places: ['compiler/native/emit/pointers.ts', 'const key = ', 'space index offset loop step shift period'],
+    toolchains: [
+      'compiler/native/toolchain/index.ts',
+      'const key = ',
+      'CC PATH XDG_CACHE_HOME HOME LUTHIER_CACHE_MB',
+    ],
+    'workspace operands': [
+      'compiler/native/emit/emitProducts.ts',
+      'const key = ',
+      'operand storage',
+      'they have other slabs',
+    ],
+  },
+  'analysis/experimentFingerprints.test.ts': {
+    fingerprints: [
+      'analysis/experimentFingerprints.ts',
+      'new Shared<',
+      'task ownField model learner evalMetrics randomSeed decoder decodeBatch prefixLength data',
+    ],
+    'traced steps': [
+      'analysis/experimentFingerprints.ts',
+      'const key = JSON.stringify',
+      'name batch',
+      'each input of an experiment',
+    ],
+  },
+  'compiler/ops/fourierTransform.test.ts': {
+    'tables of transforms': [
+      'compiler/ops/fourierTransform.ts',
+      'hostConstant(`fourier',
+      'table length isReal',
+      'transform',
+    ],
+  },
+  'compiler/ops/attention.test.ts': {
+    'causal mask': ['compiler/ops/attention.ts', 'hostConstant(`causalMask', 'queries keys', 'causal'],
+  },
+  'compiler/onnx/exportModel.test.ts': {
+    'products of sizes': ['compiler/onnx/anySizes.ts', 'const key = ', 'type product', 'size'],
+  },
+  'compiler/wasm/cut.test.ts': {
+    'loops by shape': ['compiler/wasm/cut.ts', 'const key = String', 'shape', 'shape'],
+  },
+  'compiler/passes/cse.test.ts': {
+    'equal constants': [
+      'compiler/passes/cse.ts',
+      'function constantKey',
+      'dtype shape bytes',
+      'dtype, shape and the last bit',
+    ],
+  },
+  'compiler/native/overwrites.test.ts': {
+    'slices in place': ['compiler/native/overwrites.ts', 'const sameView', 'offset strides', 'slice'],
+  },
+  'compiler/native/toolchain/runtimeLibrary.test.ts': {
+    runtime: [
+      'compiler/native/toolchain/runtimeLibrary.ts',
+      'cache.entry(wanted',
+      'compiler cpu flags headers sources',
+      'runtime',
+    ],
+  },
+  'compiler/native/toolchain/programCache.test.ts': {
+    'compiled programs': [
+      'compiler/native/toolchain/compileC.ts',
+      'cache.entry(wanted',
+      'compiler runtime source flags',
+      'program',
+    ],
+    'entries of the cache': [
+      'compiler/native/toolchain/programCache.ts',
+      "createHash('sha256')",
+      'kind name compiler dependencies',
+      'other',
+    ],
+  },
+  'compiler/native/stored/storedPlan.test.ts': {
+    'stored plans': [
+      'compiler/native/stored/storedPlan.ts',
+      'cache.entry(this.wanted',
+      'version node graphs frozen halves runtime cpu macros compiler name',
+      'is not found with',
+    ],
+  },
+  'compiler/native/stored/graphHash.test.ts': {
+    'hashes of graphs': [
+      'compiler/native/stored/graphHash.ts',
+      "createHash('sha256')",
+      'inputs operations attributes layers constants outputs',
+      'is another for another graph',
+    ],
+  },
+  'compiler/native/stored/compilerVersion.test.ts': {
+    'compiler version': [
+      'compiler/native/stored/compilerVersion.ts',
+      "createHash('sha256')",
+      'tfjs path device inode size times',
+      'is another when a module',
+    ],
+  },
+  'compiler/fingerprint.test.ts': {
+    'fingerprints of programs': [
+      'compiler/fingerprint.ts',
+      "createHash('sha256')",
+      'inputs operations attributes constants bodies results',
+      'a constant, an attribute',
+    ],
+  },
+  'jit/callStructure.test.ts': {
+    signatures: ['jit/callStructure.ts', 'readonly signature', 'dtype shape name nesting text nothing'],
+  },
+  'jit/state.test.ts': {
+    'numbers of optimizers': [
+      'jit/numberInputs.ts',
+      'const kind = ',
+      'field factor dtype shape',
+      'learning rate',
+    ],
+  },
+  'jit/layersModel.test.ts': {
+    'programs of models': [
+      'jit/layersPrograms.ts',
+      'state.some(',
+      'name optimizer losses metrics weights',
+      'compile',
+    ],
+  },
+  'jit/buckets.test.ts': {
+    'programs of calls': ['jit/jit.ts', 'new KeptPrograms', 'signature size', 'bucket'],
+  },
+  'compiler/lazy.test.ts': {
+    'lazy programs': ['compiler/lazy.ts', 'new KeptPrograms', 'graph', 'compile'],
+  },
+  'programs/evalProgram.test.ts': {
+    'evaluation steps': [
+      'programs/evalStep.ts',
+      'const signature = ',
+      'path shape dtype',
+      'batches of 1, 3 and 7 rows',
+    ],
+  },
+  'trained/trainedRun.test.ts': {
+    'programs of predictions': [
+      'trained/predictor.ts',
+      'const key = Object.entries',
+      'path shape dtype',
+      'predict',
+    ],
+  },
+  'analysis/digests.test.ts': {
+    'digests of values': ['analysis/digests.ts', "createHash('sha256')", 'value type bytes'],
+  },
+  'analysis/layerRows.test.ts': {
+    'alike layers': ['analysis/layerRows.ts', 'const signature = ', 'figures children', 'alike'],
+  },
+  'tools/diff/keys.test.ts': {
+    'analyses of a review': [
+      'tools/diff/evaluate.ts',
+      'new Shared<',
+      'task scale model learner mesh training',
+    ],
+    'groups of changes': [
+      'tools/diff/changeGroups.ts',
+      'const key = JSON.stringify([change',
+      'change isAdded against',
+    ],
+    'groups of errors': [
+      'tools/diff/changeGroups.ts',
+      'const key = JSON.stringify([status',
+      'status error before',
+    ],
+    'groups of variables': ['tools/diff/effects.ts', 'const key = ', 'name old new'],
+    'changes of declarations': ['tools/diff/declarations.ts', 'const key = JSON.stringify', 'what old new'],
+    'ranges of changes': ['tools/diff/collapse.ts', 'const key = ', 'path old new'],
+  },
+  'tools/diff/answerCache.test.ts': {
+    'answers of reviews': [
+      'tools/diff/answerCache.ts',
+      'byQuestion.get(',
+      'question machine settings evaluator',
+      'an answer holds in every tree',
+    ],
+    'contents on disk': ['system/contents.ts', "createHash('sha256')", 'path bytes', 'of other contents'],
+  },
+  'tools/inspect/shardCheck.test.ts': {
+    'digests of rows': [
+      'tools/inspect/shardCheck.ts',
+      "createHash('sha256')",
+      'arrays row',
+      'in the same order',
+    ],
+  },
+  'tools/validate.test.ts': {
+    'batches that are checked': [
+      'tools/validate/experimentCheck.ts',
+      'const signature = ',
+      'batch',
+      'dataset',
+    ],
+  },
+  'cli/sweepGrammar.test.ts': {
+    'names of runs': ['cli/sweepGrammar.ts', "createHash('sha256')", 'path value', 'digest'],
+  },
+  'cli/overrides.test.ts': {
+    'equal runs': ['cli/sweepEffects.ts', "createHash('sha256')", 'configs', 'have the same configs'],
+  },
+  'inputs/keys.test.ts': {
+    'files of caches': ['inputs/sources/dataCache.ts', "createHash('sha256')", 'path version format'],
+    'indices of records': ['inputs/sources/recordIndex.ts', 'cachedFile(CACHE', 'format'],
+    'digests of records': ['inputs/sources/recordTable.ts', "createHash('sha256')", 'value bigint bytes'],
+    'digests of text': ['inputs/textCorpus.ts', "createHash('sha256')", 'tokens documents width'],
+    'digests of images': ['inputs/imageSources.ts', "createHash('sha256')", 'parts'],
+    'digests of tasks': ['inputs/seqio/taskExamples.ts', "createHash('sha256')", 'value'],
+    'trained tokenizers': [
+      'inputs/vocabularies/pretrainedTokenizer.ts',
+      "createHash('sha256')",
+      'contents specialTokensAsText',
+    ],
+    'tokenizers of characters': [
+      'inputs/vocabularies/charTokenizer.ts',
+      "createHash('sha256')",
+      'vocabulary',
+    ],
+  },
+  'inputs/sources/columnSources.test.ts': {
+    'unpacked records': ['inputs/sources/unpackedTable.ts', 'cachedFile(CACHE', 'format', "columns: ['n']"],
+  },
+  'inputs/sources/dataCache.test.ts': {
+    'digests of folders': [
+      'inputs/sources/fileDigests.ts',
+      "createHash('sha256')",
+      'name version bytes',
+      'folder',
+    ],
+  },
+  'inputs/recordInput.test.ts': {
+    'digests of columns': [
+      'inputs/recordInput.ts',
+      "createHash('sha256')",
+      'name spec values broken',
+      'sha256',
+    ],
+  },
+  'inputs/prefetch.test.ts': {
+    'trials of threads': ['inputs/threadLoading.ts', 'const key = ', 'modules documentModules', 'module'],
+  },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, Row>>>>;
+
+/** What looks like a key and is none, by the reason. */
+export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, text: string])[]>> = {
+  'takes a key that is made elsewhere': [
+    ['compiler/decompositions/morphology.ts', 'hostConstant(key'],
+    ['compiler/decompositions/resizing.ts', 'hostConstant(key'],
+    ['compiler/decompositions/samplingImages.ts', 'hostConstant(`'],
+    ['compiler/tracing.ts', 'function hostConstant('],
+    ['inputs/sources/dataCache.ts', 'export function'],
+    ['inputs/sources/fileDigests.ts', 'cachedFile(CACHE'],
+    ['inputs/sources/fileDigests.ts', 'keptFile(CACHE'],
+    ['compiler/onnx/anySizes.ts', 'this.products.set('],
+  ],
+  'depends on its source alone': [['inputs/sources/decompressed.ts', 'cachedFile(CACHE']],
+  'is by an object that never changes': [
+    ['cli/configModules.ts', 'const loaded'],
+    ['compiler/lazy.ts', 'new WeakMap'],
+    ['compiler/native/storage.ts', 'const lengths'],
+    ['compiler/precision.ts', 'const ofCalls'],
+    ['compiler/usersFrame.ts', 'const original'],
+    ['experiment/constants.ts', 'const states'],
+    ['hparams/building/buildErrors.ts', 'const told'],
+    ['hparams/building/rules.ts', 'const known'],
+    ['hparams/documents/parse.ts', 'readonly offsets'],
+    ['hparams/fields/declaringModule.ts', 'const files'],
+    ['hparams/fields/fields.ts', 'const infos'],
+    ['hparams/fields/fields.ts', 'const fieldInfos'],
+    ['hparams/nodes/containerTypes.ts', 'const shownCopies'],
+    ['hparams/nodes/containers.ts', 'const view'],
+    ['jit/variableMemory.ts', 'const cells'],
+  ],
+  'is a check of whole contents': [
+    ['checkpoints/durableFile.ts', 'createHash'],
+    ['checkpoints/metadata.ts', 'createHash'],
+    ['checkpoints/safetensorsFile.ts', 'createHash'],
+    ['compiler/passes/cse.ts', 'function sameBytes'],
+    ['jit/numberInputs.ts', 'const sameData'],
+    ['jit/numberInputs.ts', 'const sameNodes'],
+    ['jit/numberInputs.ts', 'function sameBodies'],
+    ['compiler/control/scan.ts', 'function sameCarry'],
+    ['compiler/tensors.ts', 'function sameShape'],
+    ['hparams/nodes/carriers.ts', 'function same'],
+    ['inputs/seqio/mixture.ts', 'function sameKeys'],
+    ['tools/diff/reportLines.ts', 'function sameFile'],
+  ],
+  'is a name': [
+    ['compiler/native/dump/writeDump.ts', 'createHash'],
+    ['system/soleListener.ts', 'createHash'],
+    ['layers/core/layerSummaries.ts', 'path'],
+    ['registry/sourceFiles.ts', 'const key = '],
+    ['tools/rename/mentions.ts', 'found.set('],
+    ['trained/predictions.ts', 'paths.has('],
+    ['tools/diff/comparisonNotes.ts', 'changed.has('],
+    ['programs/compareRuns.ts', 'settings'],
+    ['tools/diff/evaluate.ts', 'function keyOf'],
+  ],
+  'is of random numbers, or of texts': [
+    ['compiler/ops/distributionOps.ts', 'function splitKey'],
+    ['compiler/prng.ts', 'function prngKey'],
+    ['inputs/random.ts', 'function streamKey'],
+    ['hparams/codegen/code.ts', 'function refusedKey'],
+    ['hparams/diff/skeleton.ts', 'function keyOf'],
+    ['inputs/sources/jsonText.ts', 'function isKey'],
+  ],
+  'compares nothing': [
+    ['checkpoints/axes.ts', 'const sameAxes'],
+    ['hparams/building/build.ts', 'const sameConfig'],
+    ['system/signals.ts', 'const sameSignalMs'],
+  ],
+};
