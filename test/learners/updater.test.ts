@@ -13,7 +13,7 @@ import { Adam, AdamW, changingPart, Learner, Sgd } from '../../src/learners/inde
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { noise, runnerOf, type Values } from './fixtures.js';
 
-const engines: Engine[] = ['onnx', 'auto', ...(hasCompiler ? ['native' as const] : [])];
+const engines: Engine[] = ['onnx', ...(hasCompiler ? ['native' as const] : [])];
 
 /** Matrices and vectors, none of a size that lies without padding; one is never moved. */
 const shapes: Record<string, number[]> = { w: [3, 11], b: [5], scale: [], deep: [70, 70], frozen: [4] };
