@@ -161,9 +161,17 @@ describe('luthier codegen', () => {
   });
 
   it('has a form for scripts', async () => {
-    const { stdout } = await fixtures(['codegen', 'Tiny', '--format=json', '--history']);
+    const { stdout } = await fixtures([
+      'codegen',
+      'Tiny',
+      '--format=json',
+      '--history',
+      '--max_complexity=4',
+    ]);
     const { experiment, code } = JSON.parse(stdout) as { experiment: string; code: string };
     expect(experiment).toBe('tiny.Tiny');
     expect(code).toMatch(/\/\/ experiments\/tiny\.ts:\d+\n/);
+    // Without --max_complexity there is one.
+    expect(code.match(/^ +const /gm)!.length).toBeGreaterThan(10);
   });
 });

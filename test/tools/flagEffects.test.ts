@@ -9,9 +9,6 @@ import { commands } from '../../src/tools/commands.js';
 import { requestOf } from '../../src/tools/diff/index.js';
 import { serveOptions } from '../../src/tools/trained/serve.js';
 import { loadOptions } from '../../src/tools/trained/trainedFlags.js';
-import { oneProcess } from '../command.js';
-
-const luthier = oneProcess('src/tools/commandLine.ts');
 
 /** Where each flag of a command is tried: in this file, or in another one below test/. */
 const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -33,17 +30,14 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   dump: all('history defaults', 'tools/dump.test.ts'),
   diff: all('base exact timeout memory device pictures fresh label report exit_code'),
   validate: all('level timeout', 'tools/validate.test.ts'),
-  inspect: {
-    ...all('dataset length shards out', 'tools/inspect/index.test.ts'),
-    ...all('n batches'),
-  },
+  inspect: all('dataset n length batches shards out', 'tools/inspect/index.test.ts'),
   'cache-task': {
     ...all('out shards shard_index shard_count', 'tools/cacheTask/index.test.ts'),
     ...all('dataset processes', 'tools/cacheTask/processes.long.ts'),
   },
   analyze: all('all depth peak_tflops mfu device', 'tools/analyze/command.test.ts'),
-  codegen: { ...all('out name style history', 'tools/codegen.test.ts'), ...all('max_complexity') },
-  graph: { ...all('out at dot depth defaults direction', 'tools/graph.test.ts'), ...all('length') },
+  codegen: all('out name style max_complexity history', 'tools/codegen.test.ts'),
+  graph: all('out at dot depth defaults direction length', 'tools/graph.test.ts'),
   rename: {
     ...all('dry_run', 'tools/rename/commands.long.ts'),
     ...all('force no_alias', 'tools/rename/renamePlan.test.ts'),
@@ -168,15 +162,4 @@ test('every command that configures experiments takes all flags that change them
       ]);
   }
   expect(Object.keys(overrideFlags)).toEqual(['set', 'unset', 'fiddler', 'config_file']);
-});
-
-test('graph, inspect and codegen: flags that no other test has', async () => {
-  const graph = await luthier(['graph', 'tiny.Tiny', '--at=task.train', '--dot', '--length=6']);
-  expect(graph.stdout).toContain('>numTr…<');
-  const flags = ['--shards=0', '--format=json', '-n', '1', '--batches=2'];
-  const inspected = JSON.parse((await luthier(['inspect', 'tiny.Tiny', ...flags])).stdout);
-  expect([inspected.examples.length, inspected.batches]).toEqual([1, 2]);
-  const constants = async (...more: string[]) =>
-    (await luthier(['codegen', 'tiny.Tiny', ...more])).stdout.match(/^ +const /gm)?.length ?? 0;
-  expect([await constants(), await constants('--max_complexity=4')]).toEqual([1, 18]);
 });

@@ -9,11 +9,19 @@ const luthier = oneProcess('src/tools/commandLine.ts');
 
 describe('luthier inspect', () => {
   it('shows examples of a dataset, with the changes of flags, and checks its shards', async () => {
-    const flags = ['--dataset=datasets[1]', '-n', '1', '--length=10', '--set', 'datasets[1].batchSize=2'];
+    const flags = [
+      '--dataset=datasets[1]',
+      '-n',
+      '1',
+      '--batches=2',
+      '--length=10',
+      '--set',
+      'datasets[1].batchSize=2',
+    ];
     const { code, stdout } = await luthier(['inspect', 'tiny.Tiny', ...flags]);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^tiny\.Tiny, dataset 'validation' \(datasets\[1\]\): TextInput\n1 batch of 2 rows, the first of the data\n\narray/,
+      /^tiny\.Tiny, dataset 'validation' \(datasets\[1\]\): TextInput\n2 batches of 2 rows, the first of the data\n\narray/,
     );
     expect(stdout).toMatch(/ids {5}\d+( \d+){9}\n +… \d+ more\n/);
     expect(stdout).toMatch(
@@ -25,7 +33,7 @@ describe('luthier inspect', () => {
   });
 
   it('gives whole rows as JSON, of the training dataset by default', async () => {
-    const { stdout } = await luthier(['inspect', 'tiny.Tiny', '--format=json', '--shards=8', '-n', '3']);
+    const { stdout } = await luthier(['inspect', 'tiny.Tiny', '--format=json', '--shards=8', '-n', '5']);
     const found = JSON.parse(stdout);
     expect(found).toMatchObject({
       experiment: 'tiny.Tiny',
@@ -33,8 +41,8 @@ describe('luthier inspect', () => {
       path: 'datasets[0]',
       isEndless: true,
     });
-    expect(found).toMatchObject({ batches: 2, pictures: [], shards: { holds: true, batches: 8, rows: 16 } });
-    expect(found.examples).toHaveLength(3);
+    expect(found).toMatchObject({ batches: 3, pictures: [], shards: { holds: true, batches: 8, rows: 16 } });
+    expect(found.examples).toHaveLength(5);
     const [{ ids, text }] = found.examples[2].sequences.ids;
     expect(String.fromCharCode(...ids)).toBe(text);
   });
