@@ -51,6 +51,10 @@ export function writesOfStep(step: Step): Buffer[] {
 /** Calls that pack a filter into the workspace. */
 const CONVOLVES: ReadonlySet<CallUnit['kind']> = new Set(['convolution', 'inputGradient']);
 
+/** Whether a step keeps packed operands in the workspace that all threads share. */
+export const sharesWorkspace = (step: Step): boolean =>
+  step.kind === 'products' || (step.kind === 'call' && CONVOLVES.has((step.stage.units[0] as CallUnit).kind));
+
 type StepBody = Step extends infer S ? (S extends Step ? Omit<S, 'epoch'> : never) : never;
 
 /** A loop over the steps from `first` to before `end`. */

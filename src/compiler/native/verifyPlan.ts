@@ -1,7 +1,15 @@
 /** @file Verification that steps write to no memory whose contents others take to persist. A failure is a bug in the compiler. */
 import { CompilerError } from '../tensors.js';
+import { type Share, sameShare, sharesOf } from './shares.js';
 import { type Packing, samePacking } from './stages.js';
-import { type Plan, readsOfStep, type Step, unitsOfStep, writesOfStep } from './threadSteps.js';
+import {
+  type Plan,
+  readsOfStep,
+  type Step,
+  sharesWorkspace,
+  unitsOfStep,
+  writesOfStep,
+} from './threadSteps.js';
 import type { Unit } from './units.js';
 import { type Buffer, rootOf, turnsOf } from './views.js';
 
@@ -46,9 +54,44 @@ function verifyPacking(
     fault(steps[at]!, 'it packs before a loop what is another slice in each turn');
 }
 
+/** The first hazard between a step and those before it since the last barrier; undefined where there is none. */
+function hazardOf(step: Step, before: readonly Step[]): string | undefined {
+  if (sharesWorkspace(step) && before.some(sharesWorkspace)) return 'it fills the workspace that others read';
+  const sharesIn = (of: Step, way: 'read' | 'written'): Share[] =>
+    of.kind === 'call' ? unitsOfStep(of).flatMap((unit) => sharesOf(unit, way)) : [];
+  const own = sharesIn(step, 'read');
+  for (const earlier of before) {
+    const written = sharesIn(earlier, 'written');
+    // A thread that reads only what it has written itself need not wait.
+    const isOwn = (buffer: Buffer): boolean =>
+      written.some((share) => share.buffer === buffer && own.some((other) => sameShare(share, other)));
+    const shared = writesOfStep(earlier).filter((buffer) => !isOwn(buffer));
+    if (readsOfStep(step).some((buffer) => shared.includes(buffer))) return 'it reads what others write';
+    if (writesOfStep(step).some((buffer) => shared.includes(buffer))) return 'it writes what others write';
+    const packs = (unit: Unit): boolean =>
+      earlier.kind === 'pack' &&
+      unit.kind === 'product' &&
+      earlier.packings.some((packing) => samePacking(packing.unit, unit));
+    if ((step.kind === 'chain' || step.kind === 'narrow') && unitsOfStep(step).some(packs))
+      return 'it multiplies what others pack';
+  }
+  return undefined;
+}
+
+/** Checks that steps have a barrier between them where threads divide their memory otherwise. */
+function verifyBarriers({ steps }: Plan): void {
+  let first = 0;
+  steps.forEach((step, at) => {
+    if (steps[first]!.epoch !== step.epoch) first = at;
+    const hazard = hazardOf(step, steps.slice(first, at));
+    if (hazard !== undefined) fault(step, `${hazard}, without a barrier between`);
+  });
+}
+
 /**
  * Checks that no step writes where an input or a constant lies, that steps which run once read only what persists, and
- * that what they read or make is written by no other step; and that operands are complete when they are packed.
+ * that what they read or make is written by no other step; that operands are complete when they are packed; and that
+ * threads meet before they read, pack or write what others have part in.
  *
  * @param frozen numbers of the inputs whose contents persist.
  * @throws CompilerError that names the first step that does not keep to this.
@@ -80,6 +123,7 @@ export function verifyPlan(plan: Plan, frozen: ReadonlySet<number>): void {
     }
     for (const buffer of [...read, ...writes[at]!]) kept.add(buffer);
   });
+  verifyBarriers(plan);
   steps.forEach((step, at) => {
     if (step.kind === 'pack') for (const packing of step.packings) verifyPacking(plan, writes, at, packing);
   });

@@ -1,6 +1,7 @@
 /** @file Programs that multiply by the same frozen inputs pack them once, in memory that they share. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { compile, type HostTensor } from '../../../src/compiler/index.js';
+import { compile, type HostTensor, type Precision, withPrecision } from '../../../src/compiler/index.js';
+import { roundToBfloat16 } from '../../../src/compiler/precision.js';
 import { floats } from '../support.js';
 import { hasCompiler, sharedBytes } from './compilerSupport.js';
 import { f32, tf } from './plans.js';
@@ -105,5 +106,34 @@ describe.skipIf(!hasCompiler)('packed operands', () => {
     expect(await moreBytes()).toBe(2 * PACKED);
     expect(await run()).toEqual(await expected(2, w));
     for (const executable of [one, moving]) await executable.dispose();
+  });
+
+  it('of another precision, or of a part of the array, are packed for themselves', async () => {
+    const w = weights(1);
+    const parts: [number, number, Precision][] = [
+      [depth, columns, 'float32'],
+      [depth, columns, 'bfloat16'],
+      [depth / 2, columns, 'float32'],
+      [depth, columns / 2, 'float32'],
+    ];
+    const programs = [];
+    for (const [k, n, precision] of parts) {
+      const f = ({ x, w }: any) => ({
+        y: withPrecision(precision, () => tf.matMul(x, tf.slice(w, [0, 0], [k, n]))),
+      });
+      const options = { engine: 'native', frozen: ['w'], name: `${k} ${n} ${precision}` } as const;
+      const executable = await compile(f, { x: f32(2, k), w: f32(depth, columns) }, options);
+      const x = floats([2, k], -1, 1, 7).data as Float32Array;
+      const { y } = (await executable.bind({ inputs: { x, w } }).run()) as { y: HostTensor };
+      const [a, b] = precision === 'bfloat16' ? [x, w].map(roundToBfloat16) : [x, w];
+      for (const [i, value] of y.data.entries()) {
+        let sum = 0;
+        for (let d = 0; d < k; d++) sum += a![Math.floor(i / n) * k + d]! * b![d * columns + (i % n)]!;
+        expect(value, `${k} ${n} ${precision}, element ${i}`).toBeCloseTo(sum, 5);
+      }
+      programs.push(executable);
+    }
+    for (const executable of programs) await executable.dispose();
+    expect(await moreBytes()).toBe(0);
   });
 });

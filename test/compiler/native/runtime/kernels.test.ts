@@ -16,6 +16,7 @@ const names = [
   'indexingCheck',
   'drawsCheck',
   'teamCheck',
+  'programCheck',
 ] as const;
 type Name = (typeof names)[number];
 
@@ -56,6 +57,8 @@ describe.skipIf(!hasCompiler)('the native runtime', () => {
 
   it('arrays of random numbers, of many lengths, alone and together', async () =>
     expect(await told('drawsCheck')).toBe(''));
+
+  it('threads that come late to a program', async () => expect(await told('programCheck')).toBe(''));
 
   it.each(['threads', 'callers', 'fork'])('the team of threads, %s', async (part) =>
     expect(await told('teamCheck', part, '10')).toBe(''),
