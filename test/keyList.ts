@@ -262,7 +262,7 @@ export const KEYS = {
       'in the same order',
     ],
   },
-  'tools/validate.test.ts': {
+  'tools/validate/validate.test.ts': {
     'batches that are checked': [
       'tools/validate/experimentCheck.ts',
       'const signature = ',

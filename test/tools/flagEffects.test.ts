@@ -26,17 +26,17 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...all('checkpoint num_threads engine'),
   },
   runs: all('sort', 'programs/compareRuns.test.ts'),
-  list: all('abstract build', 'tools/list.test.ts'),
+  list: all('abstract build', 'tools/list/list.test.ts'),
   dump: all('history defaults', 'tools/dump.test.ts'),
   diff: all('base exact timeout memory device pictures fresh label report exit_code'),
-  validate: all('level timeout', 'tools/validate.test.ts'),
+  validate: all('level timeout', 'tools/validate/validate.test.ts'),
   inspect: all('dataset n length batches shards out', 'tools/inspect/index.test.ts'),
   'cache-task': {
     ...all('out shards shard_index shard_count', 'tools/cacheTask/index.test.ts'),
     ...all('dataset processes', 'tools/cacheTask/processes.long.ts'),
   },
   analyze: all('all depth peak_tflops mfu device', 'tools/analyze/command.test.ts'),
-  codegen: all('out name style max_complexity history', 'tools/codegen.test.ts'),
+  codegen: all('out name style max_complexity history', 'tools/codegen/codegen.test.ts'),
   graph: all('out at dot depth defaults direction length', 'tools/graph.test.ts'),
   rename: {
     ...all('dry_run', 'tools/rename/commands.long.ts'),
@@ -45,7 +45,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'rename-class': {
     ...all('dry_run force no_alias', 'tools/rename/renamePlan.test.ts'),
   },
-  snapshot: all('check remove', 'tools/snapshot.test.ts'),
+  snapshot: all('check remove', 'tools/snapshot/snapshot.test.ts'),
   tokenizer: all(
     'input text vocab_size min_frequency special_token out',
     'tools/tokenizer/tokenizer.test.ts',

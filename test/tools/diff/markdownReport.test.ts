@@ -37,6 +37,34 @@ const changed: ExperimentReport = {
   ],
 };
 
+test('experiments with new names, and with fields more or less, are listed by themselves', () => {
+  const named = (status: ExperimentReport['status'], name: string) => experimentOf(status, { name });
+  const report = reportWith([
+    named('renamed', 'a.A'),
+    named('redeclared', 'b.B'),
+    named('renamed', 'a.C'),
+    named('changed', 'c.C'),
+  ]);
+  const details = markdownOf(report)
+    .split('<details>')
+    .slice(1)
+    .map((text) =>
+      text
+        .replace(/<\/details>[\s\S]*/, '')
+        .trim()
+        .split('\n'),
+    );
+  expect(details.filter(([summary]) => summary!.includes('values stay'))).toEqual([
+    [
+      '<summary>🏷️ names only: 2 experiments whose values stay as they are</summary>',
+      '',
+      '- `a.A`',
+      '- `a.C`',
+    ],
+    ['<summary>🏷️ fields only: 1 experiment whose values stay as they are</summary>', '', '- `b.B`'],
+  ]);
+});
+
 test('the verdict, the head commit and the run; places are lines of the commit that they are in', () => {
   const thresholds = [{ figure: 'experiments', when: 'removed', needsLabel: 'removes' }] as const;
   const report = reportWith([experimentOf('removed', { name: 'lm.Gone' }), changed], {

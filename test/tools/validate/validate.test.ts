@@ -1,7 +1,7 @@
 /** @file `luthier validate` as a person runs it: on experiments that are wrong in every way, in one project. */
 import { expect, test } from 'vitest';
-import { oneProcess } from '../command.js';
-import { byName, family, project } from './experiments.js';
+import { oneProcess } from '../../command.js';
+import { byName, family, project } from '../experiments.js';
 
 const files = {
   'experiments/base.ts': family,

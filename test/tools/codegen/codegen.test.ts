@@ -3,15 +3,15 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { configure, jsonDocument, parseSet } from '../../src/cli/index.js';
-import type { Experiment } from '../../src/experiment/index.js';
-import { print } from '../../src/hparams/index.js';
-import { type ResolvedExperiment, resolveExperiment } from '../../src/registry/index.js';
-import { scanExperiments } from '../../src/registry/scan.js';
-import { codegenCommand } from '../../src/tools/codegen/index.js';
-import { oneProcess, runLuthier } from '../command.js';
-import { typeErrorsIn } from '../hparams/codegen/program.js';
-import { ownClasses, scratchProject } from './scratch.js';
+import { configure, jsonDocument, parseSet } from '../../../src/cli/index.js';
+import type { Experiment } from '../../../src/experiment/index.js';
+import { print } from '../../../src/hparams/index.js';
+import { type ResolvedExperiment, resolveExperiment } from '../../../src/registry/index.js';
+import { scanExperiments } from '../../../src/registry/scan.js';
+import { codegenCommand } from '../../../src/tools/codegen/index.js';
+import { oneProcess, runLuthier } from '../../command.js';
+import { typeErrorsIn } from '../../hparams/codegen/program.js';
+import { ownClasses, scratchProject } from '../scratch.js';
 
 let directory: string;
 beforeAll(() => {

@@ -3,10 +3,10 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { files } from '../../src/tools/init/template.js';
-import { oneProcess, temporaryDirectory } from '../command.js';
-import { problemsOf, readWorkflow, stepsOf, type Workflow } from '../workflows.js';
-import { writeFiles } from './scratch.js';
+import { files } from '../../../src/tools/init/template.js';
+import { oneProcess, temporaryDirectory } from '../../command.js';
+import { problemsOf, readWorkflow, stepsOf, type Workflow } from '../../workflows.js';
+import { writeFiles } from '../scratch.js';
 
 const luthier = oneProcess('src/tools/commandLine.ts');
 

@@ -1,7 +1,7 @@
 /** @file `luthier list` as a person runs it. */
 import { expect, test } from 'vitest';
-import { oneProcess, runLuthier } from '../command.js';
-import { family, project } from './experiments.js';
+import { oneProcess, runLuthier } from '../../command.js';
+import { family, project } from '../experiments.js';
 
 const directory = project({
   'experiments/own.ts': `${family}

@@ -1,8 +1,8 @@
 /** @file The processes of `luthier validate`: what they leave behind, and experiments that harm their process. */
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { runLuthier, startCommand, temporaryDirectory } from '../command.js';
-import { byName, family, project } from './experiments.js';
+import { runLuthier, startCommand, temporaryDirectory } from '../../command.js';
+import { byName, family, project } from '../experiments.js';
 
 /** What luthier has in a directory for temporary files; others have theirs there, too. */
 function made(temporary: string): string[] {

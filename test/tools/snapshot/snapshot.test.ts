@@ -2,8 +2,8 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { oneProcess, runLuthier } from '../command.js';
-import { scratchProject, writeFiles } from './scratch.js';
+import { oneProcess, runLuthier } from '../../command.js';
+import { scratchProject, writeFiles } from '../scratch.js';
 
 function family(learningRate: string, more = ''): string {
   return `\
