@@ -119,11 +119,17 @@ export class StreamInput extends BaseInput.with({
     const batch = paddingOf(this.batchSpecs());
     const all = this.getGlobalBatchSize();
     let count = 0;
-    for (; count < all; count++) {
-      const { value, done } = await rows.next();
-      if (done) break;
-      const b = count - infeedHostIndex * batchSize;
-      if (b >= 0 && b < batchSize) writeRow(batch, b, value);
+    try {
+      for (; count < all; count++) {
+        const { value, done } = await rows.next();
+        if (done) break;
+        const b = count - infeedHostIndex * batchSize;
+        if (b >= 0 && b < batchSize) writeRow(batch, b, value);
+      }
+    } catch (error) {
+      // A generator that has thrown gives nothing more, which would pass for the end of the data.
+      this.#rows = undefined;
+      throw error;
     }
     this.#next += all;
     if (count === 0) throw new EndOfData(this.name);

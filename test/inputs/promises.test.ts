@@ -281,26 +281,40 @@ for (const [name, sample] of Object.entries(samples)) {
     await fc.assert(property, { numRuns: 10 });
   });
 
-  test(`${name}: after any batch a run goes on exactly, from the state as JSON`, async () => {
+  test(`${name}: states as JSON lead back and forth to the batches behind them, in inputs that are new or were used`, async () => {
     const property = fc.asyncProperty(
-      ...([sample, hosts, fc.nat(9), fc.nat(), fc.boolean()] as const),
-      async (sample, share, taken, host, isTraining) => {
-        const inputs = inputsOf(sample, share, isTraining);
-        const input = inputs[host % inputs.length]!;
-        await batchesOf(input, taken);
-        const state = JSON_OF(input.getState());
-        const peeked = await input.peek().catch(() => undefined);
-        expect(JSON_OF(input.getState())).toEqual(state);
-        const rest = await batchesOf(input, 4);
-        expect(rest[0]).toEqual(peeked);
-        const other = inputsOf(sample, share, isTraining)[host % inputs.length]!;
-        other.setState(state);
-        expect(await batchesOf(other, 4)).toEqual(rest);
-        input.reset();
-        input.setState(state);
-        expect(await batchesOf(input, 4)).toEqual(rest);
+      ...([
+        sample,
+        hosts,
+        fc.array(fc.nat(6), { minLength: 1, maxLength: 4 }),
+        fc.nat(),
+        fc.boolean(),
+      ] as const),
+      async (sample, share, walk, host, isTraining) => {
+        const open = () => inputsOf(sample, share, isTraining)[host % share.numInfeedHosts]!;
+        const used = open();
+        const states = [JSON_OF(used.getState())];
+        const batches: (Batch | undefined)[] = [];
+        while (batches.length < 7 && (batches.length === 0 || batches.at(-1) !== undefined)) {
+          const peeked = await used.peek().catch(() => undefined);
+          expect(JSON_OF(used.getState())).toEqual(states.at(-1));
+          batches.push(await nextBatch(used));
+          expect(batches.at(-1)).toEqual(peeked);
+          states.push(JSON_OF(used.getState()));
+        }
+        for (const input of [open(), used]) {
+          for (const [step, at] of walk.entries()) {
+            const t = at % batches.length;
+            if (t === 0 && step % 2 === 1) input.reset();
+            else input.setState(states[t]!);
+            if (step % 2 === 1) await input.peek().catch(() => undefined);
+            expect(JSON_OF(input.getState())).toEqual(states[t]);
+            for (const i of [t, t + 1].filter((i) => i < batches.length))
+              expect(await nextBatch(input)).toEqual(batches[i]);
+          }
+        }
       },
     );
-    await fc.assert(property, { numRuns: 8 });
+    await fc.assert(property, { numRuns: 12 });
   });
 }

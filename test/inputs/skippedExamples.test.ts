@@ -11,6 +11,7 @@ import {
   AppendEos,
   ArrayFeature,
   AudioInput,
+  type BaseInput,
   ByteTokenizer,
   CsvSource,
   type Example,
@@ -214,6 +215,64 @@ test.each<[string, Fields]>([
     /^SeqioInput 'train': \d+ examples in a row are broken, which onError 'skip' is not for\. The first: .*: not JSON: /,
   );
 });
+
+/** Which of 2,400 records are broken, and the number of them. */
+const patterns = {
+  'every other one': [(i: number) => i % 2 === 0, 1200],
+  '999 in a row, twice': [(i: number) => i % 1200 < 999, 1998],
+  '1,000 in a row': [(i: number) => i < 1000, null],
+} as const;
+type Pattern = keyof typeof patterns;
+const records = configurable(
+  function* records({ pattern }: { pattern: Pattern }) {
+    for (let i = 0; i < 2400; i++) yield { x: patterns[pattern][0](i) ? 'none' : i };
+  },
+  { pattern: z.enum(Object.keys(patterns) as [Pattern]) },
+);
+const readers: Record<string, (pattern: Pattern) => Config<BaseInput>> = {
+  RecordInput: (pattern) => RecordInput.config({ source: records.config({ pattern }), ...numbersOf }),
+  StreamInput: (pattern) => StreamInput.config({ records: records.partial({ pattern }), ...numbersOf }),
+  SeqioInput: (pattern) => {
+    const lines = Array.from({ length: 2400 }, (_, i) =>
+      patterns[pattern][0](i) ? '{' : '{"targets": "1."}',
+    );
+    const file = fileOf(`${pattern}.jsonl`, `${lines.join('\n')}\n`);
+    return seqio(file, { ...packed, taskFeatureLengths: { targets: 3 }, batchSize: 600 });
+  },
+};
+const numbersOf = {
+  features: { x: NumberFeature.config({ columns: 'x' }) },
+  ...{ split: 'all' as const, batchSize: 600, onError: 'skip' as const },
+};
+
+test.each(
+  Object.keys(readers).flatMap((reader) =>
+    (Object.keys(patterns) as Pattern[]).map((pattern) => [reader, pattern] as const),
+  ),
+)(
+  '%s with broken records, %s: 1,000 without a whole one between them are too many',
+  async (reader, pattern) => {
+    const input = build(readers[reader]!(pattern));
+    const broken = patterns[pattern][1];
+    // Twice, and after a part of the first time.
+    await nextBatch(input).catch(() => undefined);
+    for (let time = 0; time < 2; time++) {
+      input.reset();
+      input.skipped.take();
+      const read = async () => {
+        while ((await nextBatch(input)) !== undefined);
+      };
+      if (broken === null)
+        await expect(read()).rejects.toThrow(
+          /1000 examples in a row are broken, which onError 'skip' is not for\. The first: .*(record 0|:1): /,
+        );
+      else {
+        await read();
+        expect(input.skipped.take().count).toBe(broken);
+      }
+    }
+  },
+);
 
 test('a file that vanishes is never left out', async () => {
   const file = numbersFile('gone.jsonl', 9);
