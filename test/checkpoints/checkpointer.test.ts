@@ -103,6 +103,38 @@ test('the state may change as soon as save returns', async () => {
   expect(restored.params).toEqual(stateAt(1).params);
 });
 
+test('one checkpointer saves states of other variables and slots, one after the other', async () => {
+  const checkpointer = open();
+  const renamed = {
+    size: 32,
+    entries: [
+      { name: 'lm/b', shape: [3], offset: 0, size: 3 },
+      { name: 'lm/w', shape: [3, 2], offset: 8, size: 6 },
+    ],
+  };
+  const renamedAt = (step: number): TrainState => {
+    const state = createTrainState(renamed, ['m', 'v']);
+    state.step = step;
+    [state.params, ...Object.values(state.slots)].forEach((buffer, which) => {
+      for (const { offset, size } of renamed.entries)
+        buffer.fill(step + which / 4 + size, offset, offset + size);
+    });
+    return state;
+  };
+  const states = [stateAt(1), stateAt(2, ['m']), renamedAt(3), renamedAt(4), stateAt(5, ['v', 'm'])];
+  for (const state of states) await checkpointer.save(state);
+  await checkpointer.waitUntilFinished();
+  for (const { step, layout, params, slots } of states) {
+    const restored = createTrainState(layout, Object.keys(slots));
+    await checkpointer.restore(restored, { step });
+    const valuesOf = (buffer: Float32Array) =>
+      layout.entries.map(({ offset, size }) => buffer.subarray(offset, offset + size));
+    expect(valuesOf(restored.params)).toEqual(valuesOf(params));
+    for (const [name, buffer] of Object.entries(slots))
+      expect(valuesOf(restored.slots[name]!)).toEqual(valuesOf(buffer));
+  }
+});
+
 test('the state file is plain safetensors with one tensor a variable and slot', async () => {
   const checkpointer = open();
   await checkpointer.save(stateAt(5, ['m']));

@@ -52,6 +52,41 @@ test('throughput is in units of the data: since the last summary, then of it, an
   expect(meter.meanThroughput).toEqual({ unit: 'images', perSec: (8 * 5) / 6 });
 });
 
+test('each summary has the means of its own steps; invalid steps in a row are counted anew after a valid one', () => {
+  const meter = new TrainMeter({ count: 8, unit: 'images' });
+  const of = (loss: number, accuracy: number, weight: number, isValidStep: 0 | 1): typeof report => ({
+    ...report,
+    loss,
+    metrics: { accuracy: { value: accuracy, weight } },
+    update: { ...report.update, isValidStep },
+  });
+  const told: unknown[] = [];
+  for (const steps of [
+    [of(1, 0.5, 1, 1), of(3, 1, 3, 0), of(5, 0, 1, 0)],
+    [of(7, 0.25, 2, 1), of(8, 0.25, 2, 0)],
+    [of(2, 0, 1, 0)],
+  ]) {
+    for (const step of steps) meter.add(step);
+    const { loss, ...scalars } = meter.take(steps.at(-1)!);
+    told.push([loss, scalars['Metrics/accuracy'], scalars['Metrics/accuracy-weight']]);
+    told.push([meter.lastLoss, meter.skipped, scalars['learning/skipped_steps'], meter.invalidInARow]);
+  }
+  expect(told).toEqual([
+    ...[
+      [3, 0.7, 5],
+      [5, 2, 2, 2],
+    ],
+    ...[
+      [7.5, 0.25, 4],
+      [8, 3, 3, 1],
+    ],
+    ...[
+      [2, 0, 1],
+      [2, 4, 4, 2],
+    ],
+  ]);
+});
+
 test('examples left out are counted over all of a run, and are no part of the state where there are none', () => {
   const meter = new TrainMeter({ count: 8, unit: 'images' });
   meter.add(report);

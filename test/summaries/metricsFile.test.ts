@@ -220,6 +220,7 @@ test('lines that cannot be written wait, and what never could is an error at the
   ]);
   block();
   metrics.write({ step: 4 });
+  expect(told).toHaveLength(4);
   expect(() => metrics.close()).toThrow(/metrics\.jsonl ends early, without 1 record: /);
 });
 
