@@ -336,3 +336,24 @@ test.each([
 ])('%s where there is nothing to choose from is refused', (_, f, inputs, message) => {
   expect(() => traceProgram((xs: any) => (f as Case[0])(...xs) as Tensor, inputs as any)).toThrow(message);
 });
+
+describe.each(engines)('in memory that is shared, %s', (_, { engine, available }) => {
+  test.skipIf(!available)(
+    'an output over an input is written once that is read, beside empty ones',
+    async () => {
+      const f = ({ e, x }: any) => ({ none: tf.neg(e), y: tf.reverse(x) });
+      const specs = { e: { shape: [0], dtype: 'float32' }, x: { shape: [7], dtype: 'float32' } } as const;
+      const executable = await compile(f, specs, { engine, numThreads: 1 });
+      const [x, e] = [Float32Array.from({ length: 7 }, (_, i) => i), new Float32Array(0)];
+      const call = executable.bind({ inputs: { e, x }, outputs: { none: null, y: x } });
+      for (const expected of [
+        [6, 5, 4, 3, 2, 1, 0],
+        [0, 1, 2, 3, 4, 5, 6],
+      ]) {
+        await call.run();
+        expect([...x]).toEqual(expected);
+      }
+      await executable.dispose();
+    },
+  );
+});

@@ -131,7 +131,7 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
   {
     file: 'integermath.h',
     find: 'result = b < 0 ? inverse : result;',
-    replace: 'result = b < -1 ? inverse : result;',
+    replace: 'result = b < 1 ? inverse : result;',
   },
   // Programs: steps, loops, operands that programs share.
   {
