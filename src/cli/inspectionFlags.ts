@@ -10,7 +10,8 @@ function parseSteps(text: string, flag: string): StepSet {
   const sets = text.split(',').map((item): StepSet => {
     const [, first, last, interval] = /^(?:(\d+)(?:-(\d+))?|\*\/(\d+))$/.exec(item.trim()) ?? [];
     if (Number(interval) > 0) return (step) => step % Number(interval) === 0;
-    if (Number(first) > 0) return (step) => step >= Number(first) && step <= Number(last ?? first);
+    const [from, to] = [Number(first), Number(last ?? first)];
+    if (from > 0 && to >= from) return (step) => step >= from && step <= to;
     throw new UsageError(
       `${flag}: expected steps from 1, such as 1,10 or 100-110 or */50 (every 50th); got '${item}'.`,
     );

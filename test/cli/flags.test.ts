@@ -189,6 +189,12 @@ test('--checkpoint is a step, best or a path', () => {
     1200,
     'best',
   ]);
+  expect(['0', '9'.repeat(15), './1', 'a\\b'].map((text) => checkpoint(`--checkpoint=${text}`))).toEqual([
+    ...[0, 999_999_999_999_999, './1', 'a\\b'],
+  ]);
+  for (const text of ['1'.repeat(16), '1.5', 'Best'])
+    expect(() => checkpoint(`--checkpoint=${text}`)).toThrow(`or a path such as ./${text}; got '${text}'.`);
+  expect(() => checkpoint('--checkpoint=')).toThrow("or a path such as ./out/run; got ''.");
   expect(() => checkpoint('--checkpoint=-1')).toThrow(
     "--checkpoint: expected the step of a checkpoint, best, or a path such as ./-1; got '-1'.",
   );
@@ -222,6 +228,18 @@ test.each([
   [
     ['--tap=lm/**', '--tap_steps=0'],
     "--tap_steps: expected steps from 1, such as 1,10 or 100-110 or */50 (every 50th); got '0'.",
+  ],
+  ...['5-3', '0-3', '*/0', '', '1,', '-1', '1.5', '*/x'].map((steps): [string[], string] => [
+    ['--tap=lm/**', `--tap_steps=${steps}`],
+    `--tap_steps: expected steps from 1, such as 1,10 or 100-110 or */50 (every 50th); got '${steps === '1,' ? '' : steps}'.`,
+  ]),
+  [
+    ['--tap=lm/**', '--mode=decode_once'],
+    '--tap=lm/** and --mode=decode_once do not go together: taps read training steps. Use --mode=train.',
+  ],
+  [
+    ['--debug=eager', '--mode=train_and_decode'],
+    '--debug=eager and --mode=train_and_decode do not go together: decoding steps are compiled. Use --mode=train, train_and_eval or eval.',
   ],
   [
     ['--debug=eager', '--mode=decode'],

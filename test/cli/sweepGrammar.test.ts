@@ -13,6 +13,13 @@ test.each([
   ['p=0..0.3:0.1', ['0', '0.1', '0.2', '0.3']],
   ['p=.5..1:.5', ['0.5', '1']],
   ['lr=log(1e-4,1e-1,4)', ['0.0001', '0.001', '0.01', '0.1']],
+  ['n=5..5', ['5']],
+  ['n=1..-1:-1', ['1', '0', '-1']],
+  ['n=-0..1', ['0', '1']],
+  ['n=1..2.9', ['1', '2']],
+  ['n=1e21..1e21', ['1e+21']],
+  ['lr=log(1,2,2)', ['1', '2']],
+  ['lr=log(4,1,3)', ['4', '2', '1']],
   ['lr=log(1, 100, 3),7', ['1', '10', '100', '7']],
   ['n=1,2,10..12', ['1', '2', '10', '11', '12']],
   ['betas=[0.9,0.99],[0.9,0.95]', ['[0.9,0.99]', '[0.9,0.95]']],
@@ -62,6 +69,13 @@ test('a product takes every combination, the last axis fastest', () => {
     [2, 'b'],
   ]);
   expect(product([])).toEqual([[]]);
+  const numbers = (length: number) => Array.from({ length }, (_, i) => i);
+  expect(product([numbers(100), numbers(100)]).length).toBe(10_000);
+  expect(messageOf(() => product([numbers(73), numbers(137)]))).toBe(
+    'A sweep of 10001 runs is too large: the most is 10000.',
+  );
+  expect(parseSweptPath('n=1..10000').texts.length).toBe(10_000);
+  expect(messageOf(() => parseSweptPath('n=0..10000'))).toMatch(/^More than 10000 values\.\n/);
   const axis = Array.from({ length: 200 }, (_, i) => i);
   expect(messageOf(() => product([axis, axis]))).toBe(
     'A sweep of 40000 runs is too large: the most is 10000.',
@@ -88,6 +102,15 @@ test('names contain the shortest distinct end of each path', () => {
     ['datasets_0_.batchSize=2,decodeDatasets_0_.batchSize=4'].map((name) => expect.stringContaining(name)),
   );
   expect(names([['model', '"GPT"']])).toEqual(['model=GPT']);
+});
+
+test('a name has 120 characters at most; of a longer one a digest follows', () => {
+  const named = (length: number) => names([['a', 'x'.repeat(length - 2)]])[0]!;
+  expect(named(120)).toBe(`a=${'x'.repeat(118)}`);
+  expect(named(121)).toMatch(/^a=x{118}-[\da-f]{8}$/);
+  expect(names([['a', '.5']], [['a', '"b c"']], [['a', '"b"']])).toEqual([
+    ...['a=.5', expect.stringMatching(/^a=_b_c_-[\da-f]{8}$/), 'a=b'],
+  ]);
 });
 
 test('letters that a directory cannot have give way to a digest, and so do names that differ in case alone', () => {

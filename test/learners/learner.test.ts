@@ -141,6 +141,8 @@ test('a call of several runs has the scalars and the report of each', () => {
   expect([...toEma!]).toEqual([0.75, 0.75, 0.75]);
   updater.prepare(0, 1);
   expect([...toEma!].map((value) => value.toFixed(2))).toEqual(['0.75', '0.90', '0.75']);
+  const one = learner.createUpdater(layout, { params: buffer(), grads: buffer(), slots });
+  expect(one.inputs.decay!.scalars.toEma!.length).toBe(1);
   const { rawGradNorm, isValid } = updater.outputs as any;
   rawGradNorm.set([1, 2, 3]);
   isValid.set([1, 0, 1]);

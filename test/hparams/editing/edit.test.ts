@@ -103,6 +103,19 @@ test('assign names all that is wrong, and sets what is right', () => {
   expect(part.size).toBe(4);
 });
 
+test('values are given as an object, which no list, Map or config is', () => {
+  const pair = Pair.config();
+  const given = (values: unknown) => messageOf(() => copyWith(pair, values as never)).replace(/ \(at .*/, '');
+  const hint = ' copy() and copyWith() give another config with the same values, cast() one of another kind.';
+  expect([given([1]), given(new Map()), given(null), given('x'), given(pair)]).toEqual([
+    'copyWith() takes an object of values, got [1].',
+    'copyWith() takes an object of values, got Map {}.',
+    'copyWith() takes an object of values, got null.',
+    "copyWith() takes an object of values, got 'x'.",
+    `copyWith() takes an object of values, got a Pair config.${hint}`,
+  ]);
+});
+
 test('updateCallable changes the class where the config stands, and keeps values and history', () => {
   const shared = Part.config({ size: 12, label: 'x' });
   const pair = Pair.config({ left: shared, right: shared });

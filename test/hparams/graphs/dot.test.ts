@@ -157,6 +157,9 @@ test('one may say how values and configs are shown', async () => {
   });
   expect(readSvg(svg).nodes).toEqual({ '<root>': ['Root', 'left', 'Leaf', 'small', 'any', '10', '01'] });
   expect(svg).toContain('fill="red">small');
+  // What is not set has no value that one could show.
+  const shown = await toSvg(Leaf.config({}), { render: (value) => String(value) });
+  expect(readSvg(shown).nodes).toEqual({ '<root>': ['Leaf', 'size', '<not set>', 'scale', '1'] });
 });
 
 test('texts are as wide as Graphviz takes them to be, in whatever font', async () => {
