@@ -36,6 +36,18 @@ test('blocks that are alike are one row, with their layers once', () => {
   expect(shown(blocks(1))).toEqual(['', '  x_0', '    norm', '    ff', '  softmax']);
 });
 
+test.each(['type', 'ownParameters', 'parameters', 'flops', 'activationBytes', 'outputShape'] as const)(
+  'blocks of which one has another %s inside are apart',
+  (figure) => {
+    const other = (i: number) => (i === 1 ? { [figure]: figure === 'type' ? 'Other' : [7] } : {});
+    expect(shown(blocks(3, other)).filter((row) => row.startsWith('  x_'))).toEqual([
+      '  x_0',
+      '  x_1',
+      '  x_2',
+    ]);
+  },
+);
+
 test('all: every layer', () => {
   expect(shown(blocks(2), { all: true })).toEqual([
     '',

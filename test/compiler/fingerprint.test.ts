@@ -1,7 +1,7 @@
 /** @file Fingerprints: equal for programs that compute the same, other ones for all else. */
 import { expect, test } from 'vitest';
 import { fingerprint, operationsOf } from '../../src/compiler/fingerprint.js';
-import { type Tensor, type TensorSpec, tf, withScope } from '../../src/compiler/index.js';
+import { ops, type Tensor, type TensorSpec, tf, withScope } from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
 
 const x: TensorSpec = { shape: [2, 3], dtype: 'float32' };
@@ -38,6 +38,33 @@ test('a constant, an attribute, an operand, a shape, a path and the sign of zero
   expect(new Set(programs).size).toBe(programs.length);
 });
 
+test('so do what a loop does in a turn, and the shape and type of a constant', () => {
+  const turns = (f: (sum: any, row: any) => any, rows = 2) =>
+    of(({ x }) => ({
+      a: ops.scan(
+        (sum: any, row: any) => [f(sum, row), []] as any,
+        tf.zeros([3]),
+        tf.slice(x, [0, 0], [rows, 3]),
+      )[0],
+    }));
+  const constants = [[3], [1, 3]].flatMap((shape) =>
+    (['int32', 'float32'] as const).map((dtype) =>
+      of(({ x }) => ({
+        a: tf.where(tf.cast(tf.tensor([0, 0, 0], shape as any, dtype), 'bool'), x, tf.neg(x)),
+      })),
+    ),
+  );
+  const programs = [
+    turns(tf.add),
+    turns(tf.sub),
+    turns((sum, row) => tf.sub(row, sum)),
+    turns(tf.add, 1),
+    ...constants,
+  ];
+  expect(new Set(programs).size).toBe(programs.length);
+  expect(turns(tf.add)).toBe(programs[0]);
+});
+
 test('a large constant counts with all its values', () => {
   const constant = (last: number) =>
     of(({ x }) => {
@@ -52,4 +79,12 @@ test('operations are equal if only numbers differ', () => {
   const operations = (f: (inputs: Inputs) => any) => operationsOf(traceProgram(f, { x }));
   expect(operations(({ x }) => tf.mul(x, 2))).toBe(operations(({ x }) => tf.mul(x, 3)));
   expect(operations(({ x }) => tf.mul(x, 2))).not.toBe(operations(({ x }) => tf.add(x, 2)));
+  const turns = (length: number) =>
+    operations(
+      ({ x }) => ops.scan((sum: any) => [tf.exp(sum), []] as any, x as any, [] as any, { length })[0],
+    );
+  expect(turns(2)).not.toBe(turns(3));
+  const named = (specs: any) =>
+    operationsOf(traceProgram((given: any) => tf.neg(Object.values(given)[0] as Tensor), specs));
+  expect(new Set([named({ x }), named({ y: x }), named({ x: { ...x, shape: [3, 2] } })]).size).toBe(3);
 });

@@ -233,9 +233,11 @@ test('evalNumExamples and evalAutoPad say how much an evaluation reads', async (
 
 test('a state means nothing for other data, rates or lengths; combinations without an end are refused', async () => {
   const parts = { a: numbersTask({ count: 5 }), b: numbersTask({ count: 9, from: 100 }) };
-  const mixed = (rate: number) =>
-    seqio({ mixtureOrTask: Mixture.config({ parts, rates: { a: rate, b: 1 } }), isTraining: true });
+  const mixed = (rate: number, more: Parameters<typeof seqio>[0] = {}) =>
+    seqio({ mixtureOrTask: Mixture.config({ parts, rates: { a: rate, b: 1 } }), isTraining: true, ...more });
   const state = build(mixed(1)).getState();
+  for (const more of [{ taskFeatureLengths: { targets: 9 } }, { featureConverter: packed() }])
+    expect(() => build(mixed(1, more)).setState(state)).toThrow(/config is \w+, was \w+\./);
   expect(() => build(mixed(2)).setState(state)).toThrow(
     /^Input 'train' cannot go on from the saved state, for its data has changed since: config is \w+, was \w+\./,
   );

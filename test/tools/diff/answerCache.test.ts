@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { AnswerCache } from '../../../src/tools/diff/answerCache.js';
 import type { FingerprintDocument, Question } from '../../../src/tools/diff/protocol.js';
 import { temporaryDirectory } from '../../command.js';
@@ -48,6 +48,19 @@ test('an answer holds in every tree in which all that was read is the same', asy
   expect(known('lm.Other')).toBeUndefined();
   expect(known('lm.Small', { unseen: 'other settings' })).toBeUndefined();
   expect(known('lm.Small', { key: 'another evaluator' })).toBeUndefined();
+  for (const name of ['NODE_OPTIONS', 'TZ', 'LANG', 'LC_ALL']) {
+    vi.stubEnv(name, 'another');
+    expect(known('lm.Small'), name).toBeUndefined();
+    vi.unstubAllEnvs();
+  }
+  for (const name of ['version', 'platform', 'arch'] as const) {
+    const own = process[name];
+    Object.defineProperty(process, name, { value: 'another' });
+    const found = known('lm.Small');
+    Object.defineProperty(process, name, { value: own });
+    expect(found, name).toBeUndefined();
+  }
+  expect(known('lm.Small')).toBeDefined();
 });
 
 test.each<[string, () => void, () => void]>([

@@ -87,6 +87,18 @@ describe('a plan', () => {
 
   it.each([
     ['another version of the compiler', (cache: Cache) => place(cache, {}, 'v2')],
+    [
+      'another version of Node',
+      (cache: Cache) => {
+        const { version } = process;
+        try {
+          Object.defineProperty(process, 'version', { value: 'v1.2.3' });
+          return place(cache);
+        } finally {
+          Object.defineProperty(process, 'version', { value: version });
+        }
+      },
+    ],
     ['frozen inputs', (cache: Cache) => place(cache, { frozen: ['x'] })],
     ['inputs in bfloat16', (cache: Cache) => place(cache, { halves: ['x'] })],
     ['macros', (cache: Cache) => place(cache, { defines: ['LUTHIER_PROFILE'] })],
