@@ -49,6 +49,13 @@ describe.skipIf(!hasCompiler)('the native runtime', () => {
     it('convolutions', async () => expect(await told('convolutionCheck', kernel)).toBe('finished\n'));
   });
 
+  it('the environment selects the kernel, if there is one of that name', async () => {
+    const chosen = async (name: string): Promise<string> =>
+      (await execute(programs.gemmProducts, [], { env: { ...process.env, LUTHIER_KERNEL: name } })).stdout;
+    expect(await chosen('portable')).toBe('portable portable\n');
+    expect(await chosen('abacus')).toBe(await chosen('auto'));
+  });
+
   it('convolutions of each channel', async () => expect(await told('depthwiseCheck')).toBe('finished\n'));
 
   it.each(['segments', 'cumulative', 'largest'])('%s', async (part) =>
