@@ -142,7 +142,9 @@ test('updateCallable lists all that does not fit, and then has changed nothing',
   );
   expect([classOf(part), print(part), history(part).length]).toEqual([Part, text, entries]);
   expect(getTags(part, 'label')).toEqual([Size]);
+  addTag(part, 'size', Size);
   const dropped = updateCallable(part, Other, { dropInvalid: true });
+  expect(getTags(dropped, 'size')).toEqual([]);
   expect([dropped.size, dropped.labels, isSet(dropped, 'size')]).toEqual(['s', 0, false]);
   expect(build(dropped)).toBeInstanceOf(Other);
   // The dropped field's tags do not come back with it.
