@@ -125,6 +125,12 @@ export const KEYS = {
     'slices in place': ['compiler/native/overwrites.ts', 'const sameView', 'offset strides', 'slice'],
   },
   'compiler/native/toolchain/runtimeLibrary.test.ts': {
+    'compiled programs': [
+      'compiler/native/toolchain/compileC.ts',
+      'cache.entry(wanted',
+      'compiler runtime source flags',
+      'once for each source, set of macros',
+    ],
     runtime: [
       'compiler/native/toolchain/runtimeLibrary.ts',
       'cache.entry(wanted',
@@ -133,12 +139,6 @@ export const KEYS = {
     ],
   },
   'compiler/native/toolchain/programCache.test.ts': {
-    'compiled programs': [
-      'compiler/native/toolchain/compileC.ts',
-      'cache.entry(wanted',
-      'compiler runtime source flags',
-      'program',
-    ],
     'entries of the cache': [
       'compiler/native/toolchain/programCache.ts',
       "createHash('sha256')",
