@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { ops, valueAndGrad, withPrecision } from '../../../src/compiler/index.js';
 import { firstFit } from '../../../src/compiler/native/memory.js';
+import { partsOf } from '../../../src/compiler/native/profiledParts.js';
 import { f32, i32, nameOf, planOf, stageTexts, type Traced, tf, unitText } from './plans.js';
 
 const units = (f: Traced, ...specs: ReturnType<typeof f32>[]): string[] =>
@@ -153,6 +154,11 @@ test('a scalar between two passes does not part them', () => {
     f32(512, 1),
   );
   expect(plan.units.map(unitText).filter((text) => text.startsWith('loop 512x40'))).toHaveLength(1);
+});
+
+test('a batch of products counts the operations of all its items', () => {
+  const parts = partsOf(planOf((x, y) => tf.matMul(x, y), f32(2, 3, 4), f32(2, 4, 5)));
+  expect(parts.flat().map(({ kind, flops }) => [kind, flops])).toEqual([['product', 2 * 2 * 3 * 4 * 5]]);
 });
 
 test('intervals that never meet share memory; those that do lie apart', () => {
