@@ -121,7 +121,7 @@ test('one checkpointer saves states of other variables and slots, one after the 
     });
     return state;
   };
-  const states = [stateAt(1), stateAt(2, ['m']), renamedAt(3), renamedAt(4), stateAt(5, ['v', 'm'])];
+  const states = [stateAt(1, ['m']), stateAt(2), renamedAt(3), stateAt(4), stateAt(5, ['m'])];
   for (const state of states) await checkpointer.save(state);
   await checkpointer.waitUntilFinished();
   for (const { step, layout, params, slots } of states) {

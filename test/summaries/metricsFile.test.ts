@@ -205,6 +205,8 @@ test('lines that cannot be written wait, and what never could is an error at the
     rmSync(path);
     mkdirSync(path);
   };
+  // As much as may wait; it is written, and counts no longer.
+  metrics.write({ step: 0, text: 'x'.repeat(4 << 20) });
   block();
   metrics.write({ step: 1 });
   metrics.write({ step: 2 });
