@@ -13,6 +13,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
+import { setTimeout as elapsed } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { root } from '../test/docs/pages.js';
 import type { Mutant } from '../test/mutants/candidates.js';
@@ -46,14 +47,15 @@ function chosenFiles(): string[] {
   const unknown = (values.room ?? []).filter((room) => !(room in rooms));
   if (unknown.length > 0)
     throw new Error(`--room=${unknown[0]} is unknown. Rooms: ${Object.keys(rooms).join('; ')}.`);
-  const changed =
-    values.changed && new Set(git('diff', '--name-only', values.changed, '--', 'src').split('\n'));
-  return sourceFiles(root).filter(
+  const files = sourceFiles(root).filter(
     (file) =>
-      (!values.room || values.room.includes(roomOf(file))) &&
-      (!values.file || values.file.includes(file)) &&
-      (!changed || changed.has(file)),
+      (!values.room || values.room.includes(roomOf(file))) && (!values.file || values.file.includes(file)),
   );
+  if (values.changed === undefined) return files;
+  const names = new Set(git('diff', '--name-only', values.changed, '--', 'src').split('\n'));
+  const changed = files.filter((file) => names.has(file));
+  if (changed.length === 0) console.log(`No source differs from ${values.changed}: a sample of all rooms.`);
+  return changed.length === 0 ? files : changed;
 }
 
 const short = (text: string): string => {
@@ -70,14 +72,13 @@ const sample = await sampleOf(root, chosenFiles(), number('count'), seed);
 console.log(`${sample.length} mutants, seed ${seed}.`);
 
 const trials = new Trials(root, join(root, 'out/mutants.json'), number('seconds'));
-const end = performance.now() + number('minutes') * 60_000;
 const waiting = [...sample];
 const asked: { readonly mutant: Mutant; readonly verdict: Verdict }[] = [];
 
 async function work(job: number): Promise<void> {
   const workplace = Workplace.make(root, join(root, `out/mutants/${job}`));
   process.on('exit', () => workplace.remove());
-  for (let mutant = waiting.shift(); mutant && performance.now() < end; mutant = waiting.shift()) {
+  for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {
     const verdict = await trials.verdictOn(mutant, workplace);
     asked.push({ mutant, verdict });
     const { by, passed, unfinished } = verdict;
@@ -86,7 +87,8 @@ async function work(job: number): Promise<void> {
   }
 }
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
-await Promise.all(Array.from({ length: number('jobs') }, (_, job) => work(job)));
+const minutes = elapsed(number('minutes') * 60_000, undefined, { ref: false });
+await Promise.race([minutes, Promise.all(Array.from({ length: number('jobs') }, (_, job) => work(job)))]);
 
 const survivors = asked.filter(({ verdict }) => verdict.by === undefined);
 console.log(`\nUnnoticed:${survivors.map(({ mutant }) => `\n    ${shown(mutant)}`).join('') || ' none.'}\n`);
@@ -96,3 +98,5 @@ for (const room of new Set(asked.map(({ mutant }) => roomOf(mutant.file)))) {
   console.log(`${room.padEnd(20)} ${noticed} of ${ofRoom.length} noticed`);
 }
 console.log(`${'all'.padEnd(20)} ${asked.length - survivors.length} of ${asked.length} noticed`);
+// Mutants that are under way when the time is over are nobody's.
+process.exit(0);

@@ -1,5 +1,5 @@
 /** @file Samples of mutants: as many from each room, drawn by a seed. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'tinyglobby';
 import { type Mutant, mutantsOf } from './candidates.js';
@@ -47,30 +47,45 @@ export function sourceFiles(root: string): string[] {
   return globSync(['src/**/*.ts', 'src/compiler/native/runtime/*.{c,h}', '!**/*.d.ts'], { cwd: root }).sort();
 }
 
-function mutantsOfRuntime(root: string): Mutant[] {
-  return runtimeMutants.map(({ file, find, replace }) => {
-    const path = `src/compiler/native/runtime/${file}`;
-    const text = readFileSync(join(root, path), 'utf8');
-    const start = text.indexOf(find);
-    if (start === -1 || text.includes(find, start + 1))
-      throw new Error(`${path} does not have "${find}" once.`);
-    const lines = text.slice(0, start).split('\n');
-    return {
-      kind: 'Runtime',
-      file: path,
-      line: lines.length,
-      column: lines.at(-1)!.length + 1,
-      start,
-      end: start + find.length,
-      original: find,
-      replacement: replace,
-    };
-  });
+/** The C runtime's mutants, by file. */
+function mutantsOfRuntime(root: string, path: string): Mutant[] {
+  const text = readFileSync(join(root, path), 'utf8');
+  return runtimeMutants
+    .filter(({ file }) => path.endsWith(`/${file}`))
+    .map(({ find, replace }) => {
+      const start = text.indexOf(find);
+      const lines = text.slice(0, start).split('\n');
+      const place = { line: lines.length, column: lines.at(-1)!.length + 1, start, end: start + find.length };
+      return { kind: 'Runtime', file: path, ...place, original: find, replacement: replace };
+    });
+}
+
+/** A room's mutants: files are drawn by their length, for most would never be asked about. At most one in a line. */
+async function sampleOfRoom(
+  root: string,
+  files: readonly string[],
+  count: number,
+  draw: () => number,
+): Promise<Mutant[]> {
+  const ends: number[] = [];
+  for (const file of files) ends.push((ends.at(-1) ?? 0) + statSync(join(root, file)).size);
+  const read = new Map<string, Mutant[]>();
+  const byLine = new Map<string, Mutant>();
+  for (let tries = 0; byLine.size < count && tries < 50 * count; tries++) {
+    const place = draw() * ends.at(-1)!;
+    const file = files[ends.findIndex((end) => place < end)]!;
+    if (!read.has(file))
+      read.set(file, file.endsWith('.ts') ? await mutantsOf(root, file) : mutantsOfRuntime(root, file));
+    const mutants = read.get(file)!;
+    const mutant = mutants[Math.floor(draw() * mutants.length)];
+    if (mutant && !byLine.has(`${file}:${mutant.line}`)) byLine.set(`${file}:${mutant.line}`, mutant);
+  }
+  return [...byLine.values()];
 }
 
 /**
- * Mutants of these files: `count` of each room, at most one in a line. The rooms take turns, so that a run which ends
- * early has asked about all of them.
+ * Mutants of these files: `count` of each room. The rooms take turns, so that a run which ends early has asked about all of
+ * them.
  */
 export async function sampleOf(
   root: string,
@@ -78,25 +93,10 @@ export async function sampleOf(
   count: number,
   seed: number,
 ): Promise<Mutant[]> {
-  const draw = numbersFrom(seed);
-  const byRoom = new Map<string, Mutant[]>();
-  for (const file of files.filter((name) => name.endsWith('.ts'))) {
-    const room = roomOf(file);
-    byRoom.set(room, [...(byRoom.get(room) ?? []), ...(await mutantsOf(root, file))]);
+  const samples: Mutant[][] = [];
+  for (const room of new Set(files.map(roomOf))) {
+    const ofRoom = files.filter((file) => roomOf(file) === room);
+    samples.push(await sampleOfRoom(root, ofRoom, count, numbersFrom(seed)));
   }
-  const ofRuntime = mutantsOfRuntime(root).filter(({ file }) => files.includes(file));
-  if (ofRuntime.length > 0) byRoom.set('runtime', ofRuntime);
-  const drawn = [...byRoom.values()].map((mutants) => {
-    const lines = new Map<string, Mutant>();
-    const left = [...mutants];
-    while (lines.size < count && left.length > 0) {
-      const [mutant] = left.splice(Math.floor(draw() * left.length), 1);
-      const line = `${mutant!.file}:${mutant!.line}`;
-      if (!lines.has(line)) lines.set(line, mutant!);
-    }
-    return [...lines.values()];
-  });
-  return Array.from({ length: count }, (_, turn) =>
-    drawn.flatMap((mutants) => mutants.slice(turn, turn + 1)),
-  ).flat();
+  return Array.from({ length: count }, (_, turn) => samples.flatMap((of) => of.slice(turn, turn + 1))).flat();
 }
