@@ -1,0 +1,58 @@
+/** @file Pages of the guide, and what their programs and commands print. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { commandEnvironment } from '../loader.js';
+import { missingLines, root, runPage } from './pages.js';
+
+const guide = readdirSync(join(root, 'docs/guide')).filter((name) => name.endsWith('.md'));
+/** All pages with code. */
+export const pages: readonly string[] = [
+  ...guide.map((name) => `docs/guide/${name}`),
+  'README.md',
+  'docs/architecture.md',
+];
+
+/** Pages that train for longest, or review a clone: `npm run test:long` runs them. */
+export const longPages: readonly string[] = [
+  'docs/guide/own-model.md',
+  'docs/guide/reviewing.md',
+  'docs/guide/trained-models.md',
+];
+
+/** What the programs of a page print where the page shows nothing, in order. */
+const unshown: Record<string, RegExp[]> = {
+  'docs/guide/inputs.md': [
+    /^\[ 2, 64 \] \[\n/,
+    /^$/,
+    /^\{\n {2}x: \{ shape: \[ 2 \], dtype: 'float32', data: Float32Array\(2\) \[ 0, 1 \] \}\n\}\n$/,
+  ],
+  'docs/guide/layers.md': [
+    /^\[ 'gate \[\]', 'linear\/w \[4,4\]' \]\nFloat32Array\(1\) \[ 0.5 \]\n$/,
+    /^\[ 'linear\/w \[2,3\]', 'bias\/b \[3\]' \]\n$/,
+    /^35 8\n$/,
+  ],
+};
+
+/** Runs a page, and expects that it prints what it shows. */
+export async function expectShown(page: string): Promise<void> {
+  const results = await runPage(page, commandEnvironment);
+  const expected = [...(unshown[page] ?? [])];
+  let hasRun = false;
+  for (const { kind, code, shown, printed, status } of results) {
+    if (kind === 'program') expect(status, printed).toBe(0);
+    hasRun ||= kind === 'command' && code.includes('--job_log_dir');
+    if (shown === undefined) {
+      expect(printed, code).toMatch((kind === 'program' && expected.shift()) || /(?:)/);
+    } else if (kind === 'command' || hasRun) {
+      // What a run prints and leaves behind differs in its figures.
+      expect({ missing: missingLines(shown, printed), printed }, code).toMatchObject({ missing: [] });
+    } else {
+      // The lines of a page are not those of the program.
+      const plain = (text: string) => text.replace(/(\.ts):\d+/g, '$1:#');
+      // Where the page is to follow the program: npx tsx scripts/refreshPage.ts PAGE
+      expect(plain(printed), code).toBe(plain(shown));
+    }
+  }
+  expect(expected).toEqual([]);
+}
