@@ -1,16 +1,4 @@
-/**
- * @file Planted bugs and the tests that notice them: draws mutants of the sources, plants each in a copy of the tree, and
- * lists those that no test notices.
- *
- *     npm run mutants -- --count=25 --seed=1             25 mutants of each room
- *     npm run mutants -- --room=layers --jobs=2          of one room, two at a time
- *     npm run mutants -- --file=src/learners/adam.ts     of one file
- *     npm run mutants -- --changed=main                  of the files that differ from a commit
- *
- * --minutes ends the sample early, --seconds bounds the tests of a mutant. The mutators are StrykerJS's and those of
- * test/mutants/slips.ts. Its runner does not serve here: it asks in one process, sees no code that tests start in others,
- * and its first run alone takes the whole suite. Verdicts are kept in out/mutants.json while the file and its tests stay.
- */
+/** @file Planted bugs and the tests that notice them: `npm run mutants -- --help`. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as elapsed } from 'node:timers/promises';
@@ -20,6 +8,17 @@ import type { Mutant } from '../test/mutants/candidates.js';
 import { roomOf, rooms, sampleOf, sourceFiles } from '../test/mutants/sample.js';
 import { Trials, type Verdict } from '../test/mutants/trials.js';
 import { Workplace } from '../test/mutants/workplace.js';
+
+const help = `Draws mutants of the sources, plants each in a copy of the tree, and lists those that no close test notices.
+
+    npm run mutants -- --count=25 --seed=1             25 mutants of each room
+    npm run mutants -- --room=layers --jobs=2          of one room, two at a time
+    npm run mutants -- --file=src/learners/adam.ts     of one file
+    npm run mutants -- --changed=main                  of the files that differ from a commit
+
+--minutes ends the sample early, --seconds bounds the tests of a mutant. Without --seed, the commit draws. Verdicts are kept in
+out/mutants.json while a file and its tests stay.
+Rooms: ${Object.keys(rooms).join('; ')}.`;
 
 const { values } = parseArgs({
   options: {
@@ -34,6 +33,11 @@ const { values } = parseArgs({
     help: { type: 'boolean', default: false },
   },
 });
+
+if (values.help) {
+  console.log(help);
+  process.exit(0);
+}
 
 function number(name: 'count' | 'minutes' | 'seconds' | 'jobs'): number {
   const value = Number(values[name]);

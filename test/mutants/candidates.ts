@@ -1,4 +1,7 @@
-/** @file Mutants of a source file: StrykerJS's, slips of engineers, and those of the C runtime. */
+/**
+ * @file Mutants of a source file: StrykerJS's and slips of engineers. StrykerJS's own runner does not serve here: it asks
+ * in one process, sees no code that tests start in others, and its first run takes the whole suite.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
