@@ -2,10 +2,11 @@
 import { expect, test } from 'vitest';
 import { conform } from '../../scripts/conformance.js';
 import { unlistedFailures } from '../../scripts/conformancePage.js';
+import { tries } from '../faults/campaign.js';
 import { engines } from './engines.js';
 
 /** A run tries one of as many parts of the specs. */
-const PARTS = 5;
+const PARTS = tries(5, 12);
 
 test.each(engines)('%s', async (_, { engine, available }) => {
   if (!available) return;

@@ -9,7 +9,7 @@ import { engines } from '../compiler/engines.js';
 import { compilerPath, execute, hasSanitizer } from '../compiler/native/compilerSupport.js';
 import { seed, title, tries } from './campaign.js';
 
-const programs = Number(process.env.PROGRAMS ?? tries(1000, 25));
+const programs = Number(process.env.PROGRAMS ?? tries(1000, 15));
 
 describe.each(engines)('%s', (_, { engine, available }) => {
   test.skipIf(!available)(title('agrees with the oracle'), async () => {

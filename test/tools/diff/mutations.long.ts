@@ -28,7 +28,7 @@ import { writeFiles } from '../scratch.js';
 import { type Mutation, mutated, mutationsOf, shown } from './mutants.js';
 import type { Question, RealBits } from './realBitsProgram.js';
 
-const mutants = Number(process.env.MUTANTS ?? tries(50, 3));
+const mutants = Number(process.env.MUTANTS ?? tries(50, 2));
 const repository = fileURLToPath(new URL('../../..', import.meta.url));
 const oracle = 'test/tools/diff/realBitsProgram.ts';
 
