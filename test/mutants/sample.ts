@@ -2,10 +2,12 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'tinyglobby';
+import { prngKey } from '../../src/compiler/index.js';
+import { drawBelow } from '../../src/inputs/random.js';
 import { type Mutant, mutantsOf } from './candidates.js';
 import { runtimeMutants } from './runtimeMutants.js';
 
-/** Rooms that are sampled together, the folders of each, and the test files of what is not TypeScript. */
+/** Rooms that are sampled together, and the folders of each. */
 export const rooms: Readonly<Record<string, readonly string[]>> = {
   'decoding, trained': ['src/decoding', 'src/trained'],
   compiler: ['src/compiler', 'src/jit'],
@@ -31,17 +33,6 @@ export function roomOf(file: string): string {
   return around.reduce((a, b) => (b.folder.length > a.folder.length ? b : a)).room;
 }
 
-/** Numbers in [0, 1) that a seed fixes (Mulberry32). */
-function numbersFrom(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** All source files that have mutants. */
 export function sourceFiles(root: string): string[] {
   return globSync(['src/**/*.ts', 'src/compiler/native/runtime/*.{c,h}', '!**/*.d.ts'], { cwd: root }).sort();
@@ -65,19 +56,20 @@ async function sampleOfRoom(
   root: string,
   files: readonly string[],
   count: number,
-  draw: () => number,
+  seed: number,
 ): Promise<Mutant[]> {
   const ends: number[] = [];
   for (const file of files) ends.push((ends.at(-1) ?? 0) + statSync(join(root, file)).size);
+  const key = prngKey(seed);
   const read = new Map<string, Mutant[]>();
   const byLine = new Map<string, Mutant>();
   for (let tries = 0; byLine.size < count && tries < 50 * count; tries++) {
-    const place = draw() * ends.at(-1)!;
+    const place = drawBelow(key, 2 * tries, ends.at(-1)!);
     const file = files[ends.findIndex((end) => place < end)]!;
     if (!read.has(file))
       read.set(file, file.endsWith('.ts') ? await mutantsOf(root, file) : mutantsOfRuntime(root, file));
     const mutants = read.get(file)!;
-    const mutant = mutants[Math.floor(draw() * mutants.length)];
+    const mutant = mutants[drawBelow(key, 2 * tries + 1, mutants.length)];
     if (mutant && !byLine.has(`${file}:${mutant.line}`)) byLine.set(`${file}:${mutant.line}`, mutant);
   }
   return [...byLine.values()];
@@ -96,7 +88,7 @@ export async function sampleOf(
   const samples: Mutant[][] = [];
   for (const room of new Set(files.map(roomOf))) {
     const ofRoom = files.filter((file) => roomOf(file) === room);
-    samples.push(await sampleOfRoom(root, ofRoom, count, numbersFrom(seed)));
+    samples.push(await sampleOfRoom(root, ofRoom, count, seed));
   }
   return Array.from({ length: count }, (_, turn) => samples.flatMap((of) => of.slice(turn, turn + 1))).flat();
 }

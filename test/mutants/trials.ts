@@ -1,7 +1,8 @@
 /** @file Trials of mutants: which test notices each, kept so that one that was tried is not tried again. */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeWhole } from '../../src/files/index.js';
 import type { Mutant } from './candidates.js';
 import { closestTests, importsOf } from './closestTests.js';
 import type { Workplace } from './workplace.js';
@@ -9,8 +10,9 @@ import type { Workplace } from './workplace.js';
 /** How a trial ended. `by` is the test, `types`, or undefined if nothing noticed the mutant. */
 export interface Verdict {
   readonly by?: string;
-  /** Test files that passed, and how many were cut off by the limit. */
+  /** Test files that passed. */
   readonly passed: readonly string[];
+  /** The test file that the limit cut off. */
   readonly unfinished?: string;
 }
 
@@ -19,14 +21,14 @@ const most = 40;
 /** A test file that takes this many times as long as without the mutant hangs. */
 const hanging = 4;
 
-/** Tests of the C runtime: what programs compute, on all kernels. */
+/** Tests of the C runtime: results of programs, on all kernels. */
 const runtimeTests =
   /^test\/compiler\/(native\/(runtime\/|[^/]*(?:onvolution|roduct|ttention))|ops\/|cases\/|draws|prng)/;
 
 export class Trials {
   private readonly imports: ReturnType<typeof importsOf>;
   private readonly verdicts: Map<string, Verdict>;
-  /** Test files that were run without a mutant: how long they take, or undefined if they fail. */
+  /** Seconds of test files that were run without a mutant; undefined if they fail. */
   private readonly whole = new Map<string, number | undefined>();
 
   constructor(
@@ -47,9 +49,7 @@ export class Trials {
     if (known !== undefined) return known;
     const verdict = await this.tried(mutant, tests, workplace);
     this.verdicts.set(key, verdict);
-    mkdirSync(dirname(this.memory), { recursive: true });
-    writeFileSync(`${this.memory}.tmp`, JSON.stringify([...this.verdicts]));
-    renameSync(`${this.memory}.tmp`, this.memory);
+    writeWhole(this.memory, JSON.stringify([...this.verdicts]));
     return verdict;
   }
 

@@ -1,5 +1,5 @@
 /** @file Copy of the repository in which mutants are planted: what is killed half way leaves no bug in the tree itself. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { spawnGroup, stopGroups } from '../../src/system/groups.js';
 import type { Change } from './slips.js';
 
 /** The end of a test run. `failure` is the failed file, with the test if one had begun. */
@@ -31,8 +32,6 @@ function run(command: string, args: readonly string[], cwd: string): string {
 }
 
 export class Workplace {
-  private running: ChildProcess | undefined;
-
   private constructor(
     private readonly root: string,
     readonly folder: string,
@@ -79,34 +78,33 @@ export class Workplace {
     rmSync(join(this.folder, 'out/rooms'), { recursive: true, force: true });
     const vitest = join(this.root, 'node_modules/vitest/vitest.mjs');
     const temporary = mkdtempSync(join(tmpdir(), 'mutants-'));
-    const child = spawn(
+    const { child, kill } = spawnGroup(
       process.execPath,
       [vitest, 'run', '--config', 'test/mutants/vitest.config.ts', ...files],
       {
         cwd: this.folder,
         env: { ...process.env, TESTS: files.join(','), SEED: process.env.SEED ?? '1', TMPDIR: temporary },
         stdio: ['ignore', 'pipe', 'ignore'],
-        detached: true,
       },
     );
-    this.running = child;
     const passed = new Map<string, number>();
     let [failure, current, since]: [Answer['failure'], string, number] = [undefined, '', performance.now()];
-    createInterface({ input: child.stdout }).on('line', (line) => {
+    createInterface({ input: child.stdout! }).on('line', (line) => {
       const [, event, file, test] = /^(started|passed|failed) (\S+?\.ts)(?:: (.*))?$/.exec(line) ?? [];
       if (event === 'started') [current, since] = [file!, performance.now()];
       if (event === 'passed') passed.set(file!, (performance.now() - since) / 1000);
       if (event === 'failed') failure ??= { file: file!, test: test ?? 'loading the file' };
-      if (failure) this.stop();
+      if (failure) kill();
     });
     let late = false;
     const limit = setTimeout(() => {
       late = true;
-      this.stop();
+      kill();
     }, seconds * 1000);
     const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
     clearTimeout(limit);
-    this.stop();
+    // Processes that the tests have left behind.
+    kill();
     rmSync(temporary, { recursive: true, force: true });
     if (failure) return { failure, passed };
     if (late) return { unfinished: { file: current, seconds: (performance.now() - since) / 1000 }, passed };
@@ -117,21 +115,13 @@ export class Workplace {
   async typesAgree(): Promise<boolean> {
     const compiler = join(this.root, 'node_modules/typescript-7/bin/tsc');
     const args = [compiler, '--noEmit', '--incremental', '--tsBuildInfoFile', 'out/types.json'];
-    const child = spawn(process.execPath, args, { cwd: this.folder, stdio: 'ignore' });
+    const { child } = spawnGroup(process.execPath, args, { cwd: this.folder, stdio: 'ignore' });
     return new Promise((resolve) => child.on('close', (code) => resolve(code === 0)));
   }
 
-  /** Ends the test run and all processes that it has started. */
-  private stop(): void {
-    try {
-      if (this.running) process.kill(-this.running.pid!, 'SIGKILL');
-    } catch {
-      // They have ended by themselves.
-    }
-  }
-
+  /** Ends the processes of all workplaces first: they would write to the folder while it goes. */
   remove(): void {
-    this.stop();
-    rmSync(this.folder, { recursive: true, force: true });
+    stopGroups();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
