@@ -22,7 +22,12 @@ export default defineConfig({
     hookTimeout: 600_000,
     maxWorkers: '100%',
     sequence: { sequencer: longFirst(long) },
-    globalSetup: ['test/callersEnvironment.ts', 'test/temporaryFolders.ts', 'test/rooms.ts'],
+    globalSetup: [
+      'test/callersEnvironment.ts',
+      'test/temporaryFolders.ts',
+      'test/rooms.ts',
+      'test/runtime.ts',
+    ],
     setupFiles: ['test/seeded.ts'],
     env: {
       XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)),

@@ -74,7 +74,7 @@ export const KEYS = {
     toolchains: [
       'compiler/native/toolchain/index.ts',
       'const key = ',
-      'CC PATH XDG_CACHE_HOME HOME LUTHIER_CACHE_MB',
+      'CC PATH XDG_CACHE_HOME HOME LUTHIER_CACHE_MB LUTHIER_CFLAGS',
     ],
     'workspace operands': [
       'compiler/native/emit/emitProducts.ts',

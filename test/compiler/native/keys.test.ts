@@ -147,6 +147,7 @@ it('toolchains are kept by the variables that say where compiler and cache are',
     XDG_CACHE_HOME: folder,
     HOME: folder,
     LUTHIER_CACHE_MB: '100',
+    LUTHIER_CFLAGS: '-O1',
   };
   const elsewhere = Object.fromEntries(
     Object.keys(env).map((name) => [name, name === 'CC' ? '/elsewhere/cc' : `${folder}/other`]),

@@ -12,7 +12,7 @@ import type { Part } from '../../profile/part.js';
 import { type DType, type HostArray, newHostArray } from '../../tensors.js';
 import type { KeptInputs } from '../lowerToC.js';
 import type { Overwrite } from '../overwrites.js';
-import { programFlags } from '../toolchain/compileC.js';
+import { toolchainFlags } from '../toolchain/compileC.js';
 import type { Toolchain } from '../toolchain/index.js';
 import type { Cache, Wanted } from '../toolchain/programCache.js';
 import { compilerVersion } from './compilerVersion.js';
@@ -100,12 +100,13 @@ export class PlanPlace {
  * @returns undefined if the compiler's version is uncertain.
  */
 export function planPlace(
-  { cache, compiler, cpu, runtime }: Toolchain,
+  toolchain: Toolchain,
   graphs: readonly Graph[],
   options: KeptInputs & { readonly name: string; readonly defines: readonly string[] },
   version = compilerVersion(),
 ): PlanPlace | undefined {
   if (version === undefined) return undefined;
+  const { cache, compiler, runtime } = toolchain;
   const { name, defines, frozen = [], halves = [] } = options;
   const { hash, constants } = hashGraphs(graphs);
   const wanted: Wanted = {
@@ -119,7 +120,7 @@ export function planPlace(
       hash,
       JSON.stringify([frozen, halves]),
       basename(runtime.folder),
-      ...programFlags(cpu, defines),
+      ...toolchainFlags(toolchain, defines),
     ],
   };
   return new PlanPlace(cache, wanted, constants);

@@ -18,6 +18,12 @@ export const programFlags = (
   machine: readonly string[] = machineFlags(cpu),
 ): string[] => [...baseFlags, ...optimization, ...machine, ...defines.map((name) => `-D${name}=1`)];
 
+/** Flags of a program in a toolchain: LUTHIER_CFLAGS has the last word. */
+export const toolchainFlags = ({ cpu, env }: Toolchain, defines?: readonly string[]): string[] => [
+  ...programFlags(cpu, defines),
+  ...(env.LUTHIER_CFLAGS ?? '').split(/\s+/).filter(Boolean),
+];
+
 /** Options of compiling a program. */
 export interface ProgramOptions {
   /** Name in messages and in the list of the cache. */
@@ -54,8 +60,8 @@ export async function compileC(
   source: string,
   options: ProgramOptions,
 ): Promise<Entry> {
-  const { compiler, cpu, cache, runtime, env } = toolchain;
-  const flags = programFlags(cpu, options.defines);
+  const { compiler, cache, runtime, env } = toolchain;
+  const flags = toolchainFlags(toolchain, options.defines);
   const wanted: Wanted = {
     kind: 'program',
     name: options.name,

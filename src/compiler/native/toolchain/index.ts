@@ -22,7 +22,7 @@ export interface Toolchain {
 
 /** Toolchains by the environment variables that they depend on. */
 const opened = new Map<string, Promise<Toolchain | Missing>>();
-const variables = ['CC', 'PATH', 'XDG_CACHE_HOME', 'HOME', 'LUTHIER_CACHE_MB'];
+const variables = ['CC', 'PATH', 'XDG_CACHE_HOME', 'HOME', 'LUTHIER_CACHE_MB', 'LUTHIER_CFLAGS'];
 
 /**
  * Finds a compiler, and compiles the runtime if the cache has none for it, which takes seconds. The result is kept for

@@ -128,6 +128,7 @@ describe('a plan', () => {
       (cache: Cache) =>
         place(cache, {}, 'v1', { compiler: { ...toolchainOf(cache).compiler, version: 'cc 2' } }),
     ],
+    ['flags of the user', (cache: Cache) => place(cache, {}, 'v1', { env: { LUTHIER_CFLAGS: '-O0' } })],
   ])('is not found with %s', async (_, other) => {
     const cache = newCache();
     await place(cache).keep(plan);

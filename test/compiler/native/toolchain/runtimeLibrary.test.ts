@@ -216,6 +216,21 @@ describe.skipIf(!hasCompiler)('compileC', () => {
     const log = readFileSync(/ is in (.*)\.$/.exec((error as Error).message)![1]!, 'utf8');
     expect(log).toContain('nothing');
   });
+
+  it('gives LUTHIER_CFLAGS the last word, and keeps programs by it', async () => {
+    const cache = newCache();
+    const runtime = await make(sourcesOf(small), cache);
+    const source = '#ifdef __OPTIMIZE__\n#error optimized\n#endif\nint one(void) { return ONE; }\n';
+    const compiled = (flags?: string) => {
+      const toolchain = { compiler, cpu, cache, runtime, env: { ...env, LUTHIER_CFLAGS: flags } };
+      return compileC(toolchain, source, { name: 'one', defines: ['ONE'] });
+    };
+    const first = await compiled(' -O0  ');
+    expect(await compiled('-O0')).toEqual(first);
+    const other = await compiled('-O0 -UONE -DONE=2');
+    expect([await result(first.library, 'one'), await result(other.library, 'one')]).toEqual([1, 2]);
+    await expect(compiled()).rejects.toThrow('optimized');
+  });
 });
 
 it('ownFlags reads the second line alone', () => {
