@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type OutputFile, type Plugin } from 'esbuild';
@@ -58,8 +59,11 @@ const borders: Plugin = {
   },
 };
 
+/** A file of a bundle. */
+type Bundled = Pick<OutputFile, 'path' | 'text'>;
+
 /** zod is a hundred modules. */
-async function bundledZod(): Promise<OutputFile[]> {
+async function bundledZod(): Promise<Bundled[]> {
   const { outputFiles } = await build({
     stdin: { contents: "export * from 'zod'; export { default } from 'zod';", resolveDir: source },
     outfile: join(source, 'zod.js'),
@@ -72,7 +76,7 @@ async function bundledZod(): Promise<OutputFile[]> {
   return outputFiles;
 }
 
-async function bundled(room: string, entries: string[], mapped: boolean): Promise<OutputFile[]> {
+async function bundled(room: string, entries: string[], mapped: boolean): Promise<Bundled[]> {
   const { outputFiles } = await build({
     entryPoints: entries,
     outbase: source,
@@ -94,35 +98,66 @@ async function bundled(room: string, entries: string[], mapped: boolean): Promis
   return outputFiles;
 }
 
+/** The package that is bundled beside the rooms. */
+const zodVersion = readFileSync(createRequire(import.meta.url).resolve('zod/package.json'), 'utf8');
+
+/** What the bundles of a room, or of all, are made of. */
+function digestOf(mapped: boolean, texts: Iterable<readonly [file: string, text: string]>): string {
+  const hash = createHash('sha256').update(readFileSync(fileURLToPath(import.meta.url)));
+  hash.update(String(mapped));
+  for (const [file, text] of texts) hash.update(`${file}\0${text}\0`);
+  return hash.digest('hex');
+}
+
+/** Writes to another name first: another run may bundle at the same time. */
+function place(path: string, write: (path: string) => void): void {
+  const part = `${path}.${process.pid}`;
+  mkdirSync(dirname(path), { recursive: true });
+  write(part);
+  try {
+    renameSync(part, path);
+  } catch (error) {
+    rmSync(part, { recursive: true });
+    if (!existsSync(path)) throw error;
+  }
+}
+
+/** The bundle that was made of the same files, or a new one. */
+async function keptBundle(digest: string, make: () => Promise<Bundled[]>): Promise<Bundled[]> {
+  const file = join(kept, 'parts', digest);
+  if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Bundled[];
+  const made = (await make()).map(({ path, text }) => ({ path, text }));
+  place(file, (part) => writeFileSync(part, JSON.stringify(made)));
+  return made;
+}
+
 /** Bundles the rooms as they are now, unless they have been bundled before. Gives the folder. */
 async function bundleRooms(mapped: boolean): Promise<string> {
   const files = globSync('**/*.ts', { cwd: source, absolute: true }).sort();
   const texts = new Map(files.map((file) => [join(file), readFileSync(file, 'utf8')]));
-  const hash = createHash('sha256').update(readFileSync(fileURLToPath(import.meta.url)));
-  hash.update(String(mapped));
-  for (const [file, text] of texts) hash.update(`${file}\0${text}\0`);
-  const folder = join(kept, hash.digest('hex'));
+  const folder = join(kept, 'whole', digestOf(mapped, texts));
   if (existsSync(folder)) return folder;
   const entries = new Map<string, string[]>();
   for (const file of entriesOf(texts)) {
     const room = roomOf(file);
     if (!room.endsWith('.ts')) entries.set(room, [...(entries.get(room) ?? []), file]);
   }
-  const rooms = [...entries].map(([room, ofRoom]) => bundled(room, ofRoom, mapped));
-  const outputs = await Promise.all([...rooms, bundledZod()]);
-  // Whole or not at all: another run may bundle at the same time.
-  const part = `${folder}.${process.pid}`;
-  for (const { path, text } of outputs.flat()) {
-    const file = join(part, relative(source, path));
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, text);
-  }
-  try {
-    renameSync(part, folder);
-  } catch (error) {
-    rmSync(part, { recursive: true });
-    if (!existsSync(folder)) throw error;
-  }
+  const rooms = [...entries].map(([room, ofRoom]) => {
+    const within = [...texts].filter(([file]) => roomOf(file) === room);
+    const digest = digestOf(mapped, [...within, ['entries', ofRoom.toSorted().join()]]);
+    return keptBundle(digest, () => bundled(room, ofRoom, mapped));
+  });
+  const outputs = await Promise.all([
+    ...rooms,
+    keptBundle(digestOf(false, [['zod', zodVersion]]), bundledZod),
+  ]);
+  place(folder, (part) => {
+    for (const { path, text } of outputs.flat()) {
+      const file = join(part, relative(source, path));
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, text);
+    }
+  });
   return folder;
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { root } from '../docs/pages.js';
 import { closestTests, importsOf } from './closestTests.js';
 
-test('files of the same name come first, then those of the folder, then those that import it', () => {
+test('files of the same name come first, then those that import it in few steps, then those of the folder', () => {
   const imports = new Map([
     ['src/learners/adam.ts', []],
     ['src/learners/index.ts', ['src/learners/adam.ts']],
@@ -17,8 +17,19 @@ test('files of the same name come first, then those of the folder, then those th
   expect(closestTests('src/learners/adam.ts', imports)).toEqual([
     'test/learners/adam.test.ts',
     'test/learners/learner.test.ts',
-    'test/learners/norms.test.ts',
     'test/tasks/task.test.ts',
+    'test/learners/norms.test.ts',
+  ]);
+  // What takes long is asked after files that are nearly as likely to notice it.
+  const seconds = new Map([
+    ['test/learners/adam.test.ts', 2],
+    ['test/learners/learner.test.ts', 100],
+  ]);
+  expect(closestTests('src/learners/adam.ts', imports, seconds)).toEqual([
+    'test/learners/adam.test.ts',
+    'test/tasks/task.test.ts',
+    'test/learners/norms.test.ts',
+    'test/learners/learner.test.ts',
   ]);
 });
 

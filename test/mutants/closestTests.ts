@@ -1,7 +1,7 @@
 /**
- * @file Order in which test files are asked about a mutant: those of the same name, then those of the same folder, then
- * by how far the mutated file is from what they import. A path that a test names, such as that of a program which it
- * starts, counts as an import.
+ * @file Order in which test files are asked about a mutant: by how likely they are to notice it, for each second that they
+ * take. Likely are those of the same name, those of the same folder, and those that import the mutated file in few steps. A
+ * path that a test names, such as that of a program which it starts, counts as an import.
  */
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -52,25 +52,31 @@ function sharedFolders(source: string, test: string): number {
 
 const stem = (path: string): string => basename(path).split('.')[0]!;
 
+/** What any test file takes besides its tests, in seconds. */
+const loading = 0.5;
+
 /**
- * Test files of every day that can notice a change of a file, the closest first.
+ * Test files of every day that can notice a change of a file, in the order in which to ask them.
  *
  * @param file path from the root, such as `src/learners/schedules.ts`.
+ * @param seconds that test files take, where that is known.
  */
-export function closestTests(file: string, imports: Imports): string[] {
+export function closestTests(
+  file: string,
+  imports: Imports,
+  seconds: ReadonlyMap<string, number> = new Map(),
+): string[] {
   const distances = distancesTo(file, imports);
-  const tests = [...imports.keys()].filter((path) => path.endsWith('.test.ts'));
-  const rank = (test: string): readonly number[] => [
-    stem(test) === stem(file) && sharedFolders(file, test) > 0 ? 0 : 1,
-    -sharedFolders(file, test),
-    distances.get(test) ?? Number.MAX_SAFE_INTEGER,
-  ];
-  return tests
+  const worth = (test: string): number => {
+    const shared = sharedFolders(file, test);
+    const likely = stem(test) === stem(file) && shared > 0 ? 8 : 1;
+    const near = (1 + shared) / (1 + (distances.get(test) ?? 10));
+    return (likely * near) / (loading + (seconds.get(test) ?? 1));
+  };
+  return [...imports.keys()]
+    .filter((path) => path.endsWith('.test.ts'))
     .filter((test) => distances.has(test) || sharedFolders(file, test) > 0)
-    .map((test) => ({ test, rank: rank(test) }))
-    .sort((a, b) => {
-      const differing = a.rank.findIndex((value, index) => value !== b.rank[index]);
-      return differing === -1 ? 0 : a.rank[differing]! - b.rank[differing]!;
-    })
+    .map((test) => ({ test, worth: worth(test) }))
+    .sort((a, b) => b.worth - a.worth)
     .map(({ test }) => test);
 }

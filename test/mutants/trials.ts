@@ -25,8 +25,31 @@ const hanging = 4;
 const runtimeTests =
   /^test\/compiler\/(native\/(runtime\/|[^/]*(?:onvolution|roduct|ttention))|ops\/|cases\/|draws|prng)/;
 
+/** What a run of all tests wrote about its test files. */
+interface LastRun {
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly startTime: number;
+    readonly endTime: number;
+  }[];
+}
+
+/** How long each test file took in the last run of `npm test`, if there was one. */
+function secondsOfLastRun(root: string): Map<string, number> {
+  const report = join(root, 'out/vitest.json');
+  if (!existsSync(report)) return new Map();
+  const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as LastRun;
+  return new Map(
+    testResults.map(({ name, startTime, endTime }) => [
+      name.replace(/^.*?\/(?=test\/)/, ''),
+      (endTime - startTime) / 1000,
+    ]),
+  );
+}
+
 export class Trials {
   private readonly imports: ReturnType<typeof importsOf>;
+  private readonly usual: ReadonlyMap<string, number>;
   private readonly verdicts: Map<string, Verdict>;
   /** Seconds of test files that were run without a mutant; undefined if they fail. */
   private readonly whole = new Map<string, number | undefined>();
@@ -37,6 +60,7 @@ export class Trials {
     private readonly seconds: number,
   ) {
     this.imports = importsOf(root);
+    this.usual = secondsOfLastRun(root);
     const kept = existsSync(memory) ? (JSON.parse(readFileSync(memory, 'utf8')) as [string, Verdict][]) : [];
     this.verdicts = new Map(kept);
   }
@@ -55,7 +79,7 @@ export class Trials {
 
   private testsOf({ file }: Mutant): string[] {
     const tests = file.endsWith('.ts')
-      ? closestTests(file, this.imports)
+      ? closestTests(file, this.imports, this.usual)
       : [...this.imports.keys()].filter((test) => test.endsWith('.test.ts') && runtimeTests.test(test));
     return tests.slice(0, most);
   }

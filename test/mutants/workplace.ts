@@ -75,7 +75,7 @@ export class Workplace {
 
   /** Runs test files in this order until one fails or the time is over. */
   async ask(files: readonly string[], seconds: number): Promise<Answer> {
-    rmSync(join(this.folder, 'out/rooms'), { recursive: true, force: true });
+    rmSync(join(this.folder, 'out/rooms/whole'), { recursive: true, force: true });
     const vitest = join(this.root, 'node_modules/vitest/vitest.mjs');
     const temporary = mkdtempSync(join(tmpdir(), 'mutants-'));
     const { child, kill } = spawnGroup(
