@@ -45,6 +45,8 @@ export class Child<Sent, Received> {
 
   constructor(module: URL, { cwd, args = [], flags = [] }: ChildOptions = {}) {
     const typescript = new URL('./typescript.js', import.meta.url).href;
+    // Before it starts: a signal that comes between the two would leave it running.
+    this.forget = atEnd(() => this.process?.kill('SIGKILL'));
     this.process = spawn(
       process.execPath,
       [...flags, '--import', typescript, fileURLToPath(module), ...args],
@@ -53,7 +55,6 @@ export class Child<Sent, Received> {
         ...(cwd !== undefined && { cwd }),
       },
     );
-    this.forget = atEnd(() => this.process.kill('SIGKILL'));
     for (const stream of [this.process.stdout!, this.process.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
         this.output = (this.output + text).slice(-longestOutput);

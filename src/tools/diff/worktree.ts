@@ -1,17 +1,8 @@
 /** @file Temporary git worktree of the base commit. */
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
-import { atEnd } from '../../system/cleanup.js';
+import { temporaryFolder } from '../../system/cleanup.js';
 import { isAlive } from '../../system/processes.js';
 import { GitError, type Repository } from './git.js';
 
@@ -45,24 +36,17 @@ function checkOut(
   prepare: (root: string) => void,
 ): Worktree {
   removeLeftovers(repository);
-  const root = mkdtempSync(join(realpathSync(tmpdir()), `${prefix}${process.pid}-`));
-  const remove = (): void => removeWorktree(repository, root);
-  const forget = atEnd(remove);
+  const { path: root, remove } = temporaryFolder(`${prefix}${process.pid}-`, (path) =>
+    removeWorktree(repository, path),
+  );
   try {
     repository.git(...settings, 'worktree', 'add', '--quiet', '--detach', '--force', root, commit);
     prepare(root);
   } catch (error) {
-    forget();
     remove();
     throw error;
   }
-  return {
-    root,
-    remove() {
-      forget();
-      remove();
-    },
-  };
+  return { root, remove };
 }
 
 function removeWorktree({ git }: Repository, root: string): void {

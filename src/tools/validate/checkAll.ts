@@ -1,12 +1,11 @@
 /** @file Checks of experiments in processes of their own: what crashes or hangs one becomes a finding. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
+import { availableParallelism } from 'node:os';
+import { extname } from 'node:path';
 import { endText } from '../../analysis/failure.js';
 import type { FoundExperiment } from '../../registry/scan.js';
 import { Answerer, inParts } from '../../system/answerer.js';
 import { Child } from '../../system/child.js';
-import { atEnd } from '../../system/cleanup.js';
+import { temporaryFolder } from '../../system/cleanup.js';
 import { type Answer, type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 
 /** Options of a check run. */
@@ -85,14 +84,12 @@ export async function checkAll(
   experiments: readonly FoundExperiment[],
   options: RunOptions,
 ): Promise<Checked[]> {
-  const directory = mkdtempSync(join(tmpdir(), 'luthier-validate-'));
-  const clean = (): void => rmSync(directory, { recursive: true, force: true });
-  const forget = atEnd(clean);
+  const directory = temporaryFolder('luthier-validate-');
   const checkers: Checker[] = [];
   try {
     // A step uses all processors, and possibly all memory.
     const most = options.level === 'step' ? 1 : availableParallelism();
-    const checks = new Checks(options, directory);
+    const checks = new Checks(options, directory.path);
     const checked = new Map<FoundExperiment, Checked>();
     const checkerOf = (part: number): Checker =>
       (checkers[part] ??= new Answerer(begin, ({ kind }) => kind === 'done'));
@@ -104,7 +101,6 @@ export async function checkAll(
     return experiments.map((found) => checked.get(found)!);
   } finally {
     await Promise.all(checkers.map((checker) => checker.end()));
-    clean();
-    forget();
+    directory.remove();
   }
 }
