@@ -10,13 +10,19 @@ const repeated = globSync(process.env.SHORT === '1' ? [] : 'test/**/*.test.ts').
   /^import \{.*\bruns\b.*\} from '.*\/faults\/campaign\.js';$/m.test(readFileSync(file, 'utf8')),
 );
 
+/** Suites of every day with tests that are run here alone. */
+const shared = globSync('test/**/*.test.ts').filter((file) =>
+  /^import \{ longTest \} from /m.test(readFileSync(file, 'utf8')),
+);
+
 /** Small files that take long, or wait. */
 const long =
   /\/test\/(package|workflowRuns|faults\/(interruptions|programs)|programs\/(sweepParallel|resumeEngines)|compiler\/onnx\/telemetry)\.long/;
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.long.ts', ...repeated],
+    include: ['test/**/*.long.ts', ...repeated, ...shared],
+    allowOnly: true,
     // A campaign ends by its own counts; this only ends one that hangs.
     testTimeout: 3_600_000,
     hookTimeout: 600_000,

@@ -3,10 +3,11 @@ import { expect, test } from 'vitest';
 import { analyze } from '../../src/analysis/analyze.js';
 import { startCommand } from '../command.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { longTest } from '../longTest.js';
 import { configured, Gpt } from './models.js';
 
 // What is resident is also a matter of the system: bench/README.md has the figures of a quiet machine, which differ by 6 %.
-test.skipIf(!hasCompiler)('a training step takes about what its plan says', async () => {
+(hasCompiler ? longTest : test.skip)('a training step takes about what its plan says', async () => {
   const shape = { layers: 4, heads: 4, width: 256, context: 128, batch: 8, vocabulary: 256, steps: 1 };
   const { finished } = startCommand([JSON.stringify(shape)], undefined, 'bench/luthierMemory.ts');
   const { code, stdout, stderr } = await finished;

@@ -15,8 +15,14 @@ export const pages: readonly string[] = [
 
 /** Pages that train for longest, or review a clone: `npm run test:long` runs them. */
 export const longPages: readonly string[] = [
+  'docs/architecture.md',
+  'docs/guide/experiments.md',
+  'docs/guide/fine-tuning.md',
+  'docs/guide/inputs.md',
+  'docs/guide/inside-a-run.md',
   'docs/guide/own-model.md',
   'docs/guide/reviewing.md',
+  'docs/guide/running.md',
   'docs/guide/trained-models.md',
 ];
 

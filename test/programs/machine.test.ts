@@ -7,6 +7,7 @@ import { type Machine, machineChanges, machineOf, recordedMachine } from '../../
 import { runCommand, startCommand, temporaryDirectory } from '../command.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { folderOf, gccThat } from '../compiler/native/toolchain/fakes.js';
+import { longTest } from '../longTest.js';
 
 const machine: Machine = {
   engine: 'native',
@@ -94,24 +95,27 @@ describe('runs', () => {
     expect(record(directory)).toEqual({ ...expected, threads: 2, precision: 'bfloat16' });
   });
 
-  test('under auto, which explains its choice for all steps of the run, also where it resumes', async () => {
-    const directory = temporaryDirectory();
-    const chosen = (stdout: string) => stdout.split('\n').filter((text) => text.includes('runs on engine'));
-    const first = await run(directory, 2);
-    const explained = chosen(first);
-    expect(explained).toEqual([
-      expect.stringMatching(
-        /^train_step runs on engine onnx: 2 runs should take .* \(--engine=native takes that\)\.$/,
-      ),
-    ]);
-    const evaluated = await run(directory, 2, '--mode=eval');
-    expect(chosen(evaluated)).toEqual([
-      expect.stringMatching(/^eval_step runs on engine onnx: \d+ runs? should/),
-    ]);
-    const again = await run(directory, 2);
-    expect(chosen(again)).toEqual(explained);
-    expect(record(directory).engine).toBe('onnx');
-  });
+  longTest(
+    'under auto, which explains its choice for all steps of the run, also where it resumes',
+    async () => {
+      const directory = temporaryDirectory();
+      const chosen = (stdout: string) => stdout.split('\n').filter((text) => text.includes('runs on engine'));
+      const first = await run(directory, 2);
+      const explained = chosen(first);
+      expect(explained).toEqual([
+        expect.stringMatching(
+          /^train_step runs on engine onnx: 2 runs should take .* \(--engine=native takes that\)\.$/,
+        ),
+      ]);
+      const evaluated = await run(directory, 2, '--mode=eval');
+      expect(chosen(evaluated)).toEqual([
+        expect.stringMatching(/^eval_step runs on engine onnx: \d+ runs? should/),
+      ]);
+      const again = await run(directory, 2);
+      expect(chosen(again)).toEqual(explained);
+      expect(record(directory).engine).toBe('onnx');
+    },
+  );
 
   test.each([
     [
@@ -136,7 +140,7 @@ describe('runs', () => {
     },
   );
 
-  test.skipIf(!hasCompiler)('under another engine', async () => {
+  (hasCompiler ? longTest : test.skip)('under another engine', async () => {
     const directory = temporaryDirectory();
     await run(directory, 2, '--num_threads=2', '--engine=native');
     expect(record(directory)).toEqual({

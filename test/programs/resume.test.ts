@@ -3,6 +3,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, truncateSync } from 'nod
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { oneProcess, runCommand, startCommand, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { killedRun, metricLines, stateAt, stepReached, trainLosses, untimedLines, wholeRun } from './runs.js';
 
 /** What looks at a finished run, or is refused. */
@@ -56,7 +57,7 @@ test.each([
   expect(untimedLines(directory)).toEqual(untimedLines(uninterrupted));
 });
 
-test('in bfloat16 too; a run in float32 can go on in it', async () => {
+longTest('in bfloat16 too; a run in float32 can go on in it', async () => {
   const bfloat16 = ['--set', 'task.model.fpropDtype=bfloat16'];
   const [whole, stopped] = [temporaryDirectory(), temporaryDirectory()];
   expect((await runCommand([...flags(whole), ...bfloat16])).code).toBe(0);

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { readRun } from '../../src/programs/runSummary.js';
 import { SweepRecord } from '../../src/programs/sweepRecord.js';
 import { type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 
 const flags = (directory: string, steps: number, ...more: string[]) => [
   '--exp=tiny.Tiny',
@@ -46,82 +47,87 @@ async function until(condition: () => boolean, { child }: Running): Promise<void
   }
 }
 
-test('2 x 2 runs: stopped by SIGTERM in the second, started again, finished; finished runs are passed over', async () => {
-  const directory = temporaryDirectory();
-  const sweep = startCommand(flags(directory, 40, ...grid));
-  await until(() => metrics(directory, names[1]!).includes('"step":2'), sweep);
-  sweep.child.kill('SIGTERM');
-  const stopped = await sweep.finished;
-  expect([stopped.code, stopped.stderr]).toEqual([
-    143,
-    expect.stringContaining('SIGTERM: saving a checkpoint'),
-  ]);
-  expect(record(directory).map(({ status }) => status)).toEqual([
-    'finished',
-    'stopped',
-    'waiting',
-    'waiting',
-  ]);
-  expect(await readRun(join(directory, names[1]!))).toMatchObject({
-    ...{ state: 'stopped', reason: 'SIGTERM', problems: [] },
-  });
-  const { step } = record(directory)[1]!;
-  expect(step).toBeLessThan(40);
-  expect(
-    existsSync(join(directory, names[1]!, 'checkpoints', `checkpoint_${String(step).padStart(8, '0')}`)),
-  ).toBe(true);
+longTest(
+  '2 x 2 runs: stopped by SIGTERM in the second, started again, finished; finished runs are passed over',
+  async () => {
+    const directory = temporaryDirectory();
+    const sweep = startCommand(flags(directory, 40, ...grid));
+    await until(() => metrics(directory, names[1]!).includes('"step":2'), sweep);
+    sweep.child.kill('SIGTERM');
+    const stopped = await sweep.finished;
+    expect([stopped.code, stopped.stderr]).toEqual([
+      143,
+      expect.stringContaining('SIGTERM: saving a checkpoint'),
+    ]);
+    expect(record(directory).map(({ status }) => status)).toEqual([
+      'finished',
+      'stopped',
+      'waiting',
+      'waiting',
+    ]);
+    expect(await readRun(join(directory, names[1]!))).toMatchObject({
+      ...{ state: 'stopped', reason: 'SIGTERM', problems: [] },
+    });
+    const { step } = record(directory)[1]!;
+    expect(step).toBeLessThan(40);
+    expect(
+      existsSync(join(directory, names[1]!, 'checkpoints', `checkpoint_${String(step).padStart(8, '0')}`)),
+    ).toBe(true);
 
-  const before = statSync(join(directory, names[0]!, 'experiment.json')).mtimeMs;
-  const { code, stdout } = await runCommand(flags(directory, 40, ...grid));
-  expect(code, stdout).toBe(0);
-  expect(stdout).toContain(`Run 1 of 4: ${names[0]}: finished earlier\n`);
-  expect(statSync(join(directory, names[0]!, 'experiment.json')).mtimeMs).toBe(before);
-  expect(stdout).toMatch(new RegExp(`in ${directory}/${names[1]}[^\\n]*step ${step}|checkpoint_0*${step}`));
-  expect(record(directory)).toEqual(
-    names.map((name) => expect.objectContaining({ name, status: 'finished', step: 40 })),
-  );
-  const table = stdout.slice(stdout.indexOf('\nrun ')).trim().split('\n');
-  expect(table[0]).toMatch(/^run +state +step +duration +last +best +at step +modelDims +learningRate$/);
-  const rows = table.slice(1, 5).map((line) => line.split(/ {2,}/));
-  expect(rows.map((row) => row.slice(0, 3)).sort()).toEqual(
-    names.map((name) => [name, 'finished', '40/40']).sort(),
-  );
-  const best = rows.map((row) => Number(row[4]));
-  expect(best).toEqual(best.toSorted((a, b) => a - b));
-  expect(table.slice(5)).toEqual([
-    'By eval_train/total_loss, lowest first.',
-    expect.stringMatching(/^Left out: \d+ more that differ with these constants, such as task\.[\w.]+\.$/),
-  ]);
-  const experiment = JSON.parse(readFileSync(join(directory, names[3]!, 'experiment.json'), 'utf8'));
-  expect(experiment.overrides).toEqual([
-    '--set numTrainSteps=40',
-    '--set task.train.evalIntervalSteps=1000',
-    '--set modelDims=16',
-    '--set learningRate=2e-2',
-  ]);
+    const before = statSync(join(directory, names[0]!, 'experiment.json')).mtimeMs;
+    const { code, stdout } = await runCommand(flags(directory, 40, ...grid));
+    expect(code, stdout).toBe(0);
+    expect(stdout).toContain(`Run 1 of 4: ${names[0]}: finished earlier\n`);
+    expect(statSync(join(directory, names[0]!, 'experiment.json')).mtimeMs).toBe(before);
+    expect(stdout).toMatch(new RegExp(`in ${directory}/${names[1]}[^\\n]*step ${step}|checkpoint_0*${step}`));
+    expect(record(directory)).toEqual(
+      names.map((name) => expect.objectContaining({ name, status: 'finished', step: 40 })),
+    );
+    const table = stdout.slice(stdout.indexOf('\nrun ')).trim().split('\n');
+    expect(table[0]).toMatch(/^run +state +step +duration +last +best +at step +modelDims +learningRate$/);
+    const rows = table.slice(1, 5).map((line) => line.split(/ {2,}/));
+    expect(rows.map((row) => row.slice(0, 3)).sort()).toEqual(
+      names.map((name) => [name, 'finished', '40/40']).sort(),
+    );
+    const best = rows.map((row) => Number(row[4]));
+    expect(best).toEqual(best.toSorted((a, b) => a - b));
+    expect(table.slice(5)).toEqual([
+      'By eval_train/total_loss, lowest first.',
+      expect.stringMatching(/^Left out: \d+ more that differ with these constants, such as task\.[\w.]+\.$/),
+    ]);
+    const experiment = JSON.parse(readFileSync(join(directory, names[3]!, 'experiment.json'), 'utf8'));
+    expect(experiment.overrides).toEqual([
+      '--set numTrainSteps=40',
+      '--set task.train.evalIntervalSteps=1000',
+      '--set modelDims=16',
+      '--set learningRate=2e-2',
+    ]);
 
-  rmSync(join(directory, names[0]!), { recursive: true });
-  rmSync(join(directory, names[1]!, 'checkpoints'), { recursive: true });
-  rmSync(join(directory, names[2]!, 'checkpoints/checkpoint_00000040/state.safetensors'));
-  const broken = await runCommand(flags(directory, 40, ...grid));
-  expect(broken.code).toBe(1);
-  expect(broken.stdout.match(/^Run \d.*$/gm)).toEqual([
-    `Run 1 of 4: ${names[0]}: finished earlier, but its directory is gone: trained again`,
-    `Run 2 of 4: ${names[1]}: finished earlier, but its checkpoints are gone: trained again`,
-    `Run 3 of 4: ${names[2]}: finished earlier, but its last checkpoint is gone: trained again`,
-    `Run 4 of 4: ${names[3]}: finished earlier`,
-  ]);
-  // What is left of a checkpoint stays, for its user to decide.
-  expect(broken.stderr).toContain('checkpoint_00000040');
-  expect(record(directory).map(({ status }) => status)).toEqual([
-    'finished',
-    'finished',
-    'failed',
-    'finished',
-  ]);
-  for (const name of names.slice(0, 2))
-    expect(existsSync(join(directory, name, 'checkpoints/checkpoint_00000040/state.safetensors'))).toBe(true);
-});
+    rmSync(join(directory, names[0]!), { recursive: true });
+    rmSync(join(directory, names[1]!, 'checkpoints'), { recursive: true });
+    rmSync(join(directory, names[2]!, 'checkpoints/checkpoint_00000040/state.safetensors'));
+    const broken = await runCommand(flags(directory, 40, ...grid));
+    expect(broken.code).toBe(1);
+    expect(broken.stdout.match(/^Run \d.*$/gm)).toEqual([
+      `Run 1 of 4: ${names[0]}: finished earlier, but its directory is gone: trained again`,
+      `Run 2 of 4: ${names[1]}: finished earlier, but its checkpoints are gone: trained again`,
+      `Run 3 of 4: ${names[2]}: finished earlier, but its last checkpoint is gone: trained again`,
+      `Run 4 of 4: ${names[3]}: finished earlier`,
+    ]);
+    // What is left of a checkpoint stays, for its user to decide.
+    expect(broken.stderr).toContain('checkpoint_00000040');
+    expect(record(directory).map(({ status }) => status)).toEqual([
+      'finished',
+      'finished',
+      'failed',
+      'finished',
+    ]);
+    for (const name of names.slice(0, 2))
+      expect(existsSync(join(directory, name, 'checkpoints/checkpoint_00000040/state.safetensors'))).toBe(
+        true,
+      );
+  },
+);
 
 test('a sweep that is killed takes its run along, and is started again', async () => {
   const directory = temporaryDirectory();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommand, temporaryDirectory } from '../../command.js';
 import { hasCompiler } from '../../compiler/native/compilerSupport.js';
+import { longTest } from '../../longTest.js';
 
 async function run(directory: string, ...flags: string[]): Promise<string> {
   const common = ['--exp=Tiny', `--job_log_dir=${directory}`, '--num_threads=2'];
@@ -44,7 +45,7 @@ test.skipIf(!hasCompiler)('a training run on machine code', async () => {
   for (const { ts, dur } of spans) expect(ts >= 0 && dur >= 0).toBe(true);
 });
 
-test('ONNX Runtime only reports whole runs; nothing is reported without the flag', async () => {
+longTest('ONNX Runtime only reports whole runs; nothing is reported without the flag', async () => {
   const directory = temporaryDirectory();
   await run(directory, '--engine=onnx', '--set', 'numTrainSteps=2');
   expect(existsSync(join(directory, 'profile'))).toBe(false);

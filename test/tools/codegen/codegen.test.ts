@@ -11,6 +11,7 @@ import { scanExperiments } from '../../../src/registry/scan.js';
 import { codegenCommand } from '../../../src/tools/codegen/index.js';
 import { oneProcess, runLuthier } from '../../command.js';
 import { typeErrorsIn } from '../../hparams/codegen/program.js';
+import { longTest } from '../../longTest.js';
 import { ownClasses, scratchProject } from '../scratch.js';
 
 let directory: string;
@@ -51,14 +52,15 @@ function everything(resolved: ResolvedExperiment, sets: readonly string[] = []) 
   };
 }
 
-describe('every experiment of the project', () => {
-  // These need a text, whose characters are their vocabulary.
-  const settings: Readonly<Record<string, readonly string[]>> = {
-    'lm.ShakespeareChar': ['dataPath=LICENSE'],
-    'lm.ShakespeareCharBfloat16': ['dataPath=LICENSE'],
-  };
+// These need a text, whose characters are their vocabulary.
+const settings: Readonly<Record<string, readonly string[]>> = {
+  'lm.ShakespeareChar': ['dataPath=LICENSE'],
+  'lm.ShakespeareCharBfloat16': ['dataPath=LICENSE'],
+};
 
-  it('is written out as a file that gives the same configs and type-checks', async () => {
+longTest(
+  'every experiment of the project is written out as a file that gives the same configs and type-checks',
+  async () => {
     const texts: string[] = [];
     for (const { name, exportName } of scanExperiments([resolve('experiments')])) {
       const sets = settings[name] ?? [];
@@ -73,8 +75,8 @@ describe('every experiment of the project', () => {
     }
     expect(texts.length).toBeGreaterThan(50);
     expect(typeErrorsIn('experiments', texts)).toEqual([]);
-  });
-});
+  },
+);
 
 describe('luthier codegen', () => {
   const fixtures = oneProcess('src/tools/commandLine.ts');

@@ -8,6 +8,7 @@ import { compareVersions } from '../../../src/tools/diff/compareVersions.js';
 import { ChangedFiles } from '../../../src/tools/diff/reach.js';
 import type { Tree } from '../../../src/tools/diff/versionTree.js';
 import { temporaryDirectory } from '../../command.js';
+import { longTest } from '../../longTest.js';
 import { typescript } from '../../typescriptEnvironment.js';
 import { writeFiles } from '../scratch.js';
 import { experimentsFile, family, repositoryOf } from './repository.js';
@@ -154,7 +155,7 @@ test('by which paths a changed file is come upon', () => {
   expect([...settings.readBy([])]).toEqual(['inner/package.json', 'configs/base.json', 'deep.json']);
 });
 
-test('a number in a file that an experiment reads while it is made', async () => {
+longTest('a number in a file that an experiment reads while it is made', async () => {
   const repository = repositoryOf({
     'experiments/family.ts': family,
     'experiments/apart.ts': experimentsFile('export class Apart extends Family {}'),
