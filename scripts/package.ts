@@ -4,7 +4,6 @@
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { argv } from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -65,7 +64,8 @@ export function packagedFiles(root: string): string[] {
 /** Writes `dist` anew. */
 function build(root: string): void {
   rmSync(join(root, 'dist'), { recursive: true, force: true });
-  const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+  // The one that checks the types, which takes a quarter of the time of the other one.
+  const compiler = join(root, 'node_modules/typescript-7/bin/tsc');
   execFileSync(process.execPath, [compiler, '--project', join(root, 'tsconfig.package.json')], {
     stdio: ['ignore', 2, 2],
   });

@@ -6,7 +6,7 @@ import { tries } from '../faults/campaign.js';
 import { engines } from './engines.js';
 
 /** A run tries one of as many parts of the specs. */
-const PARTS = tries(5, 12);
+const PARTS = tries(5, 24);
 
 test.each(engines)('%s', async (_, { engine, available }) => {
   if (!available) return;

@@ -13,9 +13,13 @@ import { expandComposites, optimize } from '../../src/compiler/passes/index.js';
 import { roundToBfloat16 } from '../../src/compiler/precision.js';
 import { newHostArray } from '../../src/compiler/tensors.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import { tries } from '../faults/campaign.js';
 import { engines } from './engines.js';
 import { differentiated, programInputs, type Step, stepsArbitrary } from './programs.js';
 import { leavesOf } from './support.js';
+
+/** Each draws so many programs. */
+const SEEDS = tries(20, 6);
 
 const backends: Readonly<Record<string, (graph: Graph) => Promise<Backend>>> = {
   onnx: (graph) => compileOnnx(graph, { numThreads: 1 }),
@@ -78,7 +82,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
   test.skipIf(!available)('sums products of rounded operands in float32', async () => {
     const inputs = leavesOf(programInputs as any).map(({ data }) => data);
     let count = 0;
-    for (let seed = 0; seed < 20; seed++) {
+    for (let seed = 0; seed < SEEDS; seed++) {
       const { graph, products } = exposed(fc.sample(stepsArbitrary, { numRuns: 20, seed }));
       // Programs of so many operations may hold none.
       if (products.length === 0) continue;
@@ -101,6 +105,6 @@ describe.each(engines)('%s', (_, { engine, available }) => {
         if (rounds) count++;
       });
     }
-    expect(count).toBeGreaterThan(50);
+    expect(count).toBeGreaterThan(2.5 * SEEDS);
   });
 });

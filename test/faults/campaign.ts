@@ -9,7 +9,8 @@ import fc from 'fast-check';
 /** The seed of this run, which a failure names. */
 export const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
 
-const isShort = process.env.SHORT === '1';
+/** Whether campaigns are to be short. */
+export const isShort = process.env.SHORT === '1';
 
 /** How many tries a campaign makes. */
 export const tries = (all: number, short: number): number => (isShort ? short : all);

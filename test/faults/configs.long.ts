@@ -147,7 +147,7 @@ const writes: Record<string, (config: any, field: Field, value: unknown) => any>
 test(title('values: stored as they are, or refused by name'), () => {
   const cases = draw(
     fc.tuple(hostile, fc.constantFrom(...fields), fc.constantFrom(...Object.keys(writes))),
-    tries(2_000, 300),
+    tries(2_000, 150),
     1,
   );
   for (const [make, field, way] of cases) {
@@ -189,7 +189,7 @@ test(title('names: fields may be called what objects have, and nothing else is w
   );
   for (const [names, other] of draw(
     fc.tuple(wanted, fc.oneof(fc.constantFrom(...inherited), fc.string())),
-    tries(300, 60),
+    tries(300, 30),
     2,
   )) {
     let made: any;

@@ -123,7 +123,7 @@ test(title(`damaged files are named, or what is whole is gone on from${rights}`)
   const template = join(folder, 'template');
   expect(await save(template, 6, '')).toMatchObject({ code: 0, stderr: '' });
   const files = filesBelow(template).filter((name) => !/checkpoint_0+[024]\//.test(name));
-  const cases = casesOf(files, tries(100, 12), 100);
+  const cases = casesOf(files, tries(100, 7), 100);
   expect(await problemsAmong(cases, (one) => problemsOf(template, one))).toEqual([]);
 });
 

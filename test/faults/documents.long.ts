@@ -126,8 +126,8 @@ const large = [
 
 test(title('documents: what a file sets is what its text means, or an error names the line'), () => {
   const texts = [
-    ...draw(yamlText, tries(1_200, 200), 3).map((text) => ['a.yaml', text] as const),
-    ...draw(jsonText, tries(600, 100), 4).map((text) => ['a.json', text] as const),
+    ...draw(yamlText, tries(1_200, 100), 3).map((text) => ['a.yaml', text] as const),
+    ...draw(jsonText, tries(600, 50), 4).map((text) => ['a.json', text] as const),
     ...large.map((text) => ['a.yaml', text] as const),
   ];
   for (const [name, text] of texts) {
@@ -169,7 +169,7 @@ const flagText = fc.oneof(
 );
 
 test(title('flags: a text means what the schema says, or the error names the flag'), () => {
-  for (const text of draw(flagText, tries(3_000, 400), 5)) {
+  for (const text of draw(flagText, tries(3_000, 200), 5)) {
     const config = Hostile.config({ any: { k: 1, 0: 2 }, list: [1, 2] });
     const error = refusal(() => {
       const { path, text: value, origin } = parseSet(text);

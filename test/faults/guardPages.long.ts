@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { typescript } from '../typescriptEnvironment.js';
 import { draw, seed, title, tries } from './campaign.js';
 import { guardedPrograms } from './guardedCases.js';
 
@@ -13,7 +14,7 @@ const canGuard = process.platform === 'linux' && hasCompiler;
 
 /** How a process on guarded memory ended, and the lines that it wrote. */
 function runGuarded(kernel: string, numbers: readonly number[], which: 'all' | 'each' | 'beyond') {
-  const args = ['--import', 'tsx', 'test/faults/guardedProgram.ts', kernel];
+  const args = ['--import', typescript, 'test/faults/guardedProgram.ts', kernel];
   const { stdout, stderr, signal, status } = spawnSync(
     process.execPath,
     [...args, String(DRAWN), numbers.join(','), which],
@@ -46,7 +47,7 @@ const chosen =
     ? all
     : [
         ...all.slice(0, 3 * DRAWN),
-        ...draw(fc.shuffledSubarray(all.slice(3 * DRAWN), { minLength: 20, maxLength: 20 }), 1, 0x9d)[0]!,
+        ...draw(fc.shuffledSubarray(all.slice(3 * DRAWN), { minLength: 8, maxLength: 8 }), 1, 0x9d)[0]!,
       ];
 
 test.skipIf(!canGuard).each(['auto', 'avx512', 'avx2', 'portable'])(

@@ -7,9 +7,10 @@ import { expectAgreement } from '../compiler/agreement.js';
 import { BFLOAT16, FLOAT32, SECOND } from '../compiler/campaign.js';
 import { engines } from '../compiler/engines.js';
 import { compilerPath, execute, hasSanitizer } from '../compiler/native/compilerSupport.js';
+import { typescript } from '../typescriptEnvironment.js';
 import { seed, title, tries } from './campaign.js';
 
-const programs = Number(process.env.PROGRAMS ?? tries(1000, 15));
+const programs = Number(process.env.PROGRAMS ?? tries(1000, 8));
 
 describe.each(engines)('%s', (_, { engine, available }) => {
   test.skipIf(!available)(title('agrees with the oracle'), async () => {
@@ -56,7 +57,7 @@ test.skipIf(!sanitized)(
   async () => {
     const [count, twice] = [Math.ceil(programs / tries(1, 2)), Math.ceil(programs / 20)];
     const numbers = [count, twice, seed].map(String);
-    const args = ['--import', 'tsx', 'test/faults/sanitizedProgram.ts', ...numbers];
+    const args = ['--import', typescript, 'test/faults/sanitizedProgram.ts', ...numbers];
     const { stdout } = await execute(process.execPath, args, {
       env: {
         ...process.env,

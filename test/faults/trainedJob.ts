@@ -51,7 +51,7 @@ const BEGUN = 4;
 /** The step at which they end. */
 export const END = 6;
 
-/** Trains in C by the command until a step; from the newest checkpoint, where there is one. */
+/** Trains in C by the command until a step; from the newest checkpoint, where there is one. Each job compiles the runtime. */
 export function train(
   { job, cache }: Places,
   lastStep: number,
@@ -63,7 +63,11 @@ export function train(
     set,
   ]);
   const args = ['--exp=tiny.Tiny', '--mode=train', '--engine=native', `--job_log_dir=${job}`];
-  return bounded([...args, ...sets, ...flags], undefined, { ...env, XDG_CACHE_HOME: cache });
+  return bounded([...args, ...sets, ...flags], undefined, {
+    ...env,
+    XDG_CACHE_HOME: cache,
+    LUTHIER_CFLAGS: '-O0',
+  });
 }
 
 /** A job that was not disturbed, as it had begun and as it ended, for copies to be damaged. */

@@ -8,11 +8,11 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { runLuthier, startCommand, temporaryDirectory } from '../command.js';
+import { isShort } from '../faults/campaign.js';
 import { writeManyFiles } from '../fixtures/manyFiles/index.js';
 import { writeFiles } from '../tools/scratch.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
-const isShort = process.env.SHORT === '1';
 const project = temporaryDirectory();
 let modules: Readonly<Record<string, readonly string[]>>;
 

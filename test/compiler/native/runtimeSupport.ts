@@ -6,6 +6,7 @@ import { baseFlags, machineFlags } from '../../../src/compiler/native/toolchain/
 import { cpuFeatures } from '../../../src/compiler/native/toolchain/cpuFeatures.js';
 import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';
 import { fileFlags, ownFlags } from '../../../src/compiler/native/toolchain/runtimeLibrary.js';
+import { tries } from '../../faults/campaign.js';
 import { compilerPath, execute, hasSanitizer, runtimeSources } from './compilerSupport.js';
 
 const strict = ['-Wall', '-Wextra', '-Werror'];
@@ -102,6 +103,8 @@ export async function buildChecks(
 
 /** One in so many cases is for every day. */
 const DAILY_SHARE = 4;
+/** Of those under sanitizers. */
+const SANITIZED_SHARE = tries(1, DAILY_SHARE);
 
 /**
  * Builds programs, one of each check, with the runtime as programs of users have it. Its memory is watched by guard pages,
@@ -134,7 +137,7 @@ export async function buildCheck(
   const program = join(folder, basename(check, '.c'));
   // Beside the objects of the runtime, which may have one of that name.
   const own = `${program}.check.o`;
-  await compileFile({ compiler, machine: [], flags: ['-O2'] }, check, own);
+  await compileFile({ compiler, machine: [], flags: ['-O2', `-DSHARE=${SANITIZED_SHARE}`] }, check, own);
   await execute(compiler, [...flags, ...runtime, own, '-o', program, '-lpthread', '-ldl', '-lm']);
   return program;
 }

@@ -1,10 +1,10 @@
-/** @file What ONNX Runtime sends in its first 40 seconds, or 20 with SHORT=1: left to itself, it first tries after about 9. */
+/** @file What ONNX Runtime sends in its first 40 seconds, or 15 with SHORT=1: left to itself, it first tries after about 9. */
 import { expect, test } from 'vitest';
 import { startCommand, temporaryDirectory } from '../../command.js';
 import { tries } from '../../faults/campaign.js';
 import { buildListener, canListen, listening } from '../../listener.js';
 
-const seconds = String(tries(40, 20));
+const seconds = String(tries(40, 15));
 
 test.skipIf(!canListen)(`what is called is heard, and ours calls nobody${listening}`, async () => {
   const listen = await buildListener(temporaryDirectory());

@@ -77,5 +77,5 @@ export const arrow: MutantKind = {
   seeds: () => ['types', 'zstd'].map(seed),
   read: (path) => recordsOf(ArrowSource.config({ files: [path] })),
   tries: 2000,
-  short: 300,
+  short: 150,
 };

@@ -45,5 +45,5 @@ export const safetensors: MutantKind = {
     return undefined;
   },
   tries: 2000,
-  short: 200,
+  short: 100,
 };

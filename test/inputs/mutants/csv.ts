@@ -29,5 +29,5 @@ export const csv: MutantKind = {
     return other && `a row is ${JSON.stringify(other)}`;
   },
   tries: 2000,
-  short: 300,
+  short: 150,
 };

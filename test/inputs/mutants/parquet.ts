@@ -107,5 +107,5 @@ export const parquet: MutantKind = {
   seeds: () => NAMES.map(seed),
   read: (path) => recordsOf(ParquetSource.config({ files: [path] })),
   tries: 2000,
-  short: 300,
+  short: 150,
 };

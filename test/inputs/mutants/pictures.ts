@@ -92,7 +92,7 @@ export const png: MutantKind = {
   mend,
   problemOf,
   tries: 2000,
-  short: 200,
+  short: 100,
 };
 
 /** Lengths of the segments, the frame's numbers, and those of the scans. Other ones may be whole: a JPEG file has no checksums. */
@@ -140,5 +140,5 @@ export const jpegFiles: MutantKind = {
   read,
   problemOf,
   tries: 2000,
-  short: 200,
+  short: 100,
 };

@@ -50,5 +50,5 @@ export const sounds: MutantKind = {
     return data.every(Number.isFinite) ? undefined : 'a feature is no number';
   },
   tries: 2000,
-  short: 150,
+  short: 75,
 };

@@ -80,5 +80,5 @@ export const tfRecord: MutantKind = {
     ),
   mend,
   tries: 2000,
-  short: 300,
+  short: 150,
 };

@@ -43,5 +43,5 @@ export const tokenizers: MutantKind = {
     return ids.every((id) => id >= 0 && id < vocabSize) ? undefined : `the ids are ${ids}`;
   },
   tries: 2000,
-  short: 60,
+  short: 30,
 };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { temporaryDirectory } from '../../command.js';
+import { isShort } from '../../faults/campaign.js';
 import { withCommandEnvironment } from '../../loader.js';
 import { experimentsFile, family } from './repository.js';
 import { instead, ScratchReview } from './scratchReview.js';
@@ -35,7 +36,7 @@ test('what was read decides whether an answer is taken', async () => {
   const layers = { ...heads, 'experiments/family.ts': instead('1e-3', '2e-3') };
   const alone = [await review.told(heads), await review.told(layers)];
   expect(await review.told(heads, { answers })).toBe(alone[0]);
-  expect(await review.told(heads, { answers })).toBe(alone[0]);
+  if (!isShort) expect(await review.told(heads, { answers })).toBe(alone[0]);
   // Half of the answers are of the base as it is now: the edited family is evaluated, and nothing is mixed up.
   expect(await review.told(layers, { answers })).toBe(alone[1]);
   expect(await review.told(heads, { answers })).toBe(alone[0]);
@@ -44,7 +45,7 @@ test('what was read decides whether an answer is taken', async () => {
   const planted = await review.told(heads, { answers });
   expect(planted).not.toBe(alone[0]);
   expect(planted).toBe(alone[0]!.replace('numHeads : 2 → 4', 'numHeads : 2 → 8'));
-  expect(await review.told(heads)).toBe(alone[0]);
+  if (!isShort) expect(await review.told(heads)).toBe(alone[0]);
 });
 
 test('a page reaches nothing, by the word of the first review', async () => {

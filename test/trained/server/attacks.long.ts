@@ -39,7 +39,7 @@ test(title('requests with any values'), async () => {
   const served = await Served.start(directory);
   await served.slots();
   const before = served.handles;
-  const waiting = draw(bodies, tries(5000, 150), 0xb0d1);
+  const waiting = draw(bodies, tries(5000, 80), 0xb0d1);
   const found = new Set<number>();
   const ask = async (): Promise<void> => {
     for (let body = waiting.pop(); body !== undefined; body = waiting.pop()) {

@@ -36,7 +36,7 @@ for (const { sanitizer, waiting, program } of builds) {
     // The thread sanitizer itself can't start threads after a fork.
     const possible = checks.filter((check) => !(check === 'fork' && sanitizer === 'thread'));
     it.each(possible)('%s', async (check) => {
-      expect(await execute(program, [check, String(runs(200, 15))], { timeout: 600_000 })).toEqual({
+      expect(await execute(program, [check, String(runs(200, 8))], { timeout: 600_000 })).toEqual({
         stdout: '',
         stderr: '',
       });
