@@ -14,7 +14,7 @@ test('files of the same name come first, then those that import it in few steps,
     ['test/tasks/task.test.ts', ['src/tasks/task.ts']],
     ['test/summaries/adam.test.ts', []],
   ]);
-  expect(closestTests('src/learners/adam.ts', imports)).toEqual([
+  expect(closestTests('src/learners/adam.ts', imports, 4)).toEqual([
     'test/learners/adam.test.ts',
     'test/learners/learner.test.ts',
     'test/tasks/task.test.ts',
@@ -25,10 +25,15 @@ test('files of the same name come first, then those that import it in few steps,
     ['test/learners/adam.test.ts', 2],
     ['test/learners/learner.test.ts', 100],
   ]);
-  expect(closestTests('src/learners/adam.ts', imports, seconds)).toEqual([
+  expect(closestTests('src/learners/adam.ts', imports, 4, seconds)).toEqual([
     'test/learners/adam.test.ts',
     'test/tasks/task.test.ts',
     'test/learners/norms.test.ts',
+    'test/learners/learner.test.ts',
+  ]);
+  // However long they take, the likeliest are among those that are asked.
+  expect(closestTests('src/learners/adam.ts', imports, 2, seconds)).toEqual([
+    'test/learners/adam.test.ts',
     'test/learners/learner.test.ts',
   ]);
 });
@@ -36,5 +41,5 @@ test('files of the same name come first, then those that import it in few steps,
 test('a program that a test starts counts as an import', () => {
   const imports = importsOf(root);
   expect(imports.get('test/command.ts')).toContain('src/main.ts');
-  expect(closestTests('src/main.ts', imports)).toContain('test/main.test.ts');
+  expect(closestTests('src/main.ts', imports, 40)).toContain('test/main.test.ts');
 });

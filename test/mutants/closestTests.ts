@@ -56,27 +56,32 @@ const stem = (path: string): string => basename(path).split('.')[0]!;
 const loading = 0.5;
 
 /**
- * Test files of every day that can notice a change of a file, in the order in which to ask them.
+ * Test files of every day that are most likely to notice a change of a file, in the order in which to ask them.
  *
  * @param file path from the root, such as `src/learners/schedules.ts`.
+ * @param most files.
  * @param seconds that test files take, where that is known.
  */
 export function closestTests(
   file: string,
   imports: Imports,
+  most: number,
   seconds: ReadonlyMap<string, number> = new Map(),
 ): string[] {
   const distances = distancesTo(file, imports);
-  const worth = (test: string): number => {
+  const likely = (test: string): number => {
     const shared = sharedFolders(file, test);
-    const likely = stem(test) === stem(file) && shared > 0 ? 8 : 1;
-    const near = (1 + shared) / (1 + (distances.get(test) ?? 10));
-    return (likely * near) / (loading + (seconds.get(test) ?? 1));
+    const named = stem(test) === stem(file) && shared > 0 ? 8 : 1;
+    return (named * (1 + shared)) / (1 + (distances.get(test) ?? 10));
   };
-  return [...imports.keys()]
+  const worth = (test: string): number => likely(test) / (loading + (seconds.get(test) ?? 1));
+  const sorted = (tests: readonly string[], by: (test: string) => number): string[] =>
+    tests
+      .map((test) => ({ test, rank: by(test) }))
+      .sort((a, b) => b.rank - a.rank)
+      .map(({ test }) => test);
+  const reaching = [...imports.keys()]
     .filter((path) => path.endsWith('.test.ts'))
-    .filter((test) => distances.has(test) || sharedFolders(file, test) > 0)
-    .map((test) => ({ test, worth: worth(test) }))
-    .sort((a, b) => b.worth - a.worth)
-    .map(({ test }) => test);
+    .filter((test) => distances.has(test) || sharedFolders(file, test) > 0);
+  return sorted(sorted(reaching, likely).slice(0, most), worth);
 }

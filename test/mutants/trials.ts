@@ -78,10 +78,9 @@ export class Trials {
   }
 
   private testsOf({ file }: Mutant): string[] {
-    const tests = file.endsWith('.ts')
-      ? closestTests(file, this.imports, this.usual)
+    return file.endsWith('.ts')
+      ? closestTests(file, this.imports, most, this.usual)
       : [...this.imports.keys()].filter((test) => test.endsWith('.test.ts') && runtimeTests.test(test));
-    return tests.slice(0, most);
   }
 
   private keyOf(mutant: Mutant, tests: readonly string[]): string {
