@@ -1,7 +1,7 @@
 /** @file Choice of an engine: machine code for programs whose runs pay for its compiling. */
 import { describe, expect, test } from 'vitest';
 import { predictSeconds } from '../../src/compiler/engineCost.js';
-import { compile, type Tensor, tf } from '../../src/compiler/index.js';
+import { compile, mayBeNative, type Tensor, tf } from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { hasCompiler } from './native/compilerSupport.js';
 
@@ -65,6 +65,17 @@ describe('the predicted break-even', () => {
     expect(both.native).toBeGreaterThan(one.native);
     expect(both.onnx).toBeGreaterThan(one.onnx);
   });
+});
+
+test('options allow machine code: by themselves, or where it is asked for, and not on a GPU', () => {
+  expect(
+    ([{}, { engine: 'auto' }, { engine: 'native' }, { device: 'cpu' }] as const).map(mayBeNative),
+  ).toEqual([true, true, true, true]);
+  expect(([{ engine: 'onnx' }, { engine: 'eager' }, { device: 'gpu' }] as const).map(mayBeNative)).toEqual([
+    false,
+    false,
+    false,
+  ]);
 });
 
 test('auto takes what is predicted, whatever the cache has, and explains it in a sentence', async () => {
