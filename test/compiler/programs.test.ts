@@ -15,7 +15,7 @@ import { differentiated, programInputs, stepsArbitrary } from './programs.js';
 const seed = 20260101;
 
 describe.each(engines)('%s', (_, { engine, available }) => {
-  const programs = engine === 'native' ? runs(50, 20) : runs(200, 40);
+  const programs = engine === 'native' ? runs(50, 12) : runs(200, 20);
   test.skipIf(!available)(
     'agrees with the oracle',
     async () => {
@@ -42,7 +42,7 @@ test.each(engines)(
   async (_, { engine, available }) => {
     if (available)
       await expectAgreement(
-        { engine, programs: engine === 'native' ? runs(50, 8) : runs(200, 20), seed, exact: true },
+        { engine, programs: engine === 'native' ? runs(50, 6) : runs(200, 10), seed, exact: true },
         0,
       );
   },

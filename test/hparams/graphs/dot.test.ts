@@ -13,6 +13,7 @@ import {
   toDot,
   toSvg,
 } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import { chain, diamond, Inner, makeGraph, nodeClasses, recipes } from '../randomGraphs.js';
 import { lastWarning, readSvg } from './drawn.js';
 
@@ -238,6 +239,6 @@ test('random graphs: Graphviz has nothing to say, each config is one node, each 
       expect(Object.keys(drawn.nodes).length).toBe(configsIn(root).length);
       expect(drawn.edges.length).toBe(edges.length);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
