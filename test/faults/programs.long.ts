@@ -8,7 +8,7 @@ import { BFLOAT16, FLOAT32, SECOND } from '../compiler/campaign.js';
 import { engines } from '../compiler/engines.js';
 import { compilerPath, execute, hasSanitizer } from '../compiler/native/compilerSupport.js';
 import { typescript } from '../typescriptEnvironment.js';
-import { seed, title, tries } from './campaign.js';
+import { isShort, seed, title, tries } from './campaign.js';
 
 const programs = Number(process.env.PROGRAMS ?? tries(1000, 8));
 
@@ -44,10 +44,14 @@ async function sanitizerLibraries(): Promise<string> {
   return (await Promise.all(paths)).join(' ');
 }
 
-/** The compiler's path, wrapped so that what is asked for last is quick to compile: sanitizers see the same accesses. */
+/**
+ * The compiler's path, wrapped so that what is asked for last is quick to compile: sanitizers see the same accesses. Few
+ * programs take less time than compiling the runtime.
+ */
 function quickCompiler(): string {
   const path = join(folder, 'cc');
-  const text = `#!/bin/sh\nexec '${compilerPath()}' "$@" -O1 -fno-tree-vectorize\n`;
+  const quick = isShort ? '-O0' : '-O1 -fno-tree-vectorize';
+  const text = `#!/bin/sh\nexec '${compilerPath()}' "$@" ${quick}\n`;
   writeFileSync(path, text, { mode: 0o700 });
   return path;
 }

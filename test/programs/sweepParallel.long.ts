@@ -13,6 +13,8 @@ const flags = (directory: string, steps: number, ...more: string[]) => [
   `--job_log_dir=${directory}`,
   ...['--set', `numTrainSteps=${steps}`],
   ...['--set', 'task.train.evalIntervalSteps=1000'],
+  // What a signal saves is what is gone on from; a save every few steps would take longer than they do.
+  ...['--set', 'task.train.saveIntervalSteps=1000'],
   '--num_threads=4',
   ...more,
 ];
