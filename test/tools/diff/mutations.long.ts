@@ -22,7 +22,7 @@ import {
 import { Sources } from '../../../src/tools/diff/sources.js';
 import { treeAt } from '../../../src/tools/diff/versionTree.js';
 import { temporaryDirectory } from '../../command.js';
-import { draw, title, tries } from '../../faults/campaign.js';
+import { draw, isShort, title, tries } from '../../faults/campaign.js';
 import { wavOf } from '../../inputs/audio/sounds.js';
 import { writeFiles } from '../scratch.js';
 import { type Mutation, mutated, mutationsOf, shown } from './mutants.js';
@@ -303,7 +303,9 @@ test(title('what is called unchanged is the same when it runs'), async () => {
   let shownSame = 0;
   const work = async (): Promise<void> => {
     const folder = copyOfRepository();
-    expect(await told(folder, { file: 'src/layers/linears.ts', mutation: nothing })).toBeUndefined();
+    // As long as a mutant takes.
+    if (!isShort)
+      expect(await told(folder, { file: 'src/layers/linears.ts', mutation: nothing })).toBeUndefined();
     for (let mutant = open.shift(); mutant !== undefined; mutant = open.shift()) {
       const { file, mutation } = mutant;
       const found = await untold(folder, mutant);
