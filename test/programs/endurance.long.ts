@@ -7,7 +7,7 @@ import { runs } from '../faults/campaign.js';
 import { tinyTraining, tokens } from './tinyTraining.js';
 
 const megabyte = 1 << 20;
-const [steps, times] = [runs(10_000, 800), runs(200, 20)];
+const [steps, times] = [runs(10_000), runs(200)];
 
 interface Memory {
   readonly resident: number;
