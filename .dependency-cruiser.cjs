@@ -26,7 +26,7 @@ const MAY_IMPORT = {
     'summaries',
   ],
   experiment: ['hparams', 'tasks', 'inputs'],
-  registry: ['hparams', 'experiment', 'files'],
+  registry: ['hparams', 'experiment', 'files', 'system'],
   cli: ['hparams', 'compiler', 'inputs', 'tasks', 'experiment', 'programs', 'registry', 'system'],
   trained: [
     'hparams',

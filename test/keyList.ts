@@ -51,6 +51,15 @@ export const KEYS = {
       'seqLength embeddingDims minTimescale maxTimescale',
     ],
   },
+  'registry/readSource.test.ts': {
+    'views of source files': [
+      'registry/readSource.ts',
+      'digestOf(place.reader, text)',
+      'text',
+      'a changed file has another view',
+    ],
+    'digests of views': ['registry/readSource.ts', 'createHash(', 'view', 'a damaged view is made again'],
+  },
   'compiler/native/keys.test.ts': {
     'packed right operands': [
       'compiler/native/stages.ts',

@@ -1,11 +1,9 @@
 /** @file Static view of a source file: classes, imports and exports, parsed without running it. */
 import { createRequire } from 'node:module';
 import type ts from 'typescript';
-import { explain } from '../files/fileErrors.js';
-import { readRegularFile } from '../files/read.js';
 
-// Required, not imported: for named imports from a package of this size, Node would scan all of it.
-const compiler: typeof ts = createRequire(import.meta.url)('typescript');
+/** Loaded by the first file that is parsed: that takes as long as all else before an experiment is found. */
+let compiler: typeof ts;
 
 /** A constant that a class declares by `with` or sets. */
 export interface OwnConstant {
@@ -252,35 +250,15 @@ class Reader {
   }
 }
 
-/** The problem of a file that overflows the parser's stack. */
-export const tooDeep = 'It is nested too deeply.';
-
-/** Most bytes of a source file. */
-const longest = 16_000_000;
-
-/** Reads a file; skips syntax errors and reports the first one. A file that cannot be read declares nothing. */
-export function readSourceFile(path: string): FileEntry {
-  try {
-    const text = readRegularFile(path, longest).toString();
-    const source = compiler.createSourceFile(path, text, compiler.ScriptTarget.Latest, true);
-    const reader = new Reader(source);
-    reader.read();
-    const { classes, records, exports, imports, reexports, stars } = reader;
-    return { classes, records, exports, imports, reexports, stars, problem: problemOf(path, source) };
-  } catch (error) {
-    // The parser descends as deeply as the text is nested.
-    const message = error instanceof RangeError ? tooDeep : `${explain(error)}.`;
-    return unread({ file: path, message });
-  }
-}
-
-/** A file of which nothing is known. */
-function unread(problem: SourceProblem): FileEntry {
-  const nothing = new Map<string, never>();
-  return {
-    ...{ classes: nothing, records: nothing, exports: nothing, imports: nothing, reexports: nothing },
-    ...{ stars: [], problem },
-  };
+/** Parses a file; skips syntax errors and reports the first one. @throws RangeError where the text is nested too deeply. */
+export function parseSource(path: string, text: string): FileEntry {
+  // Required, not imported: for named imports from a package of this size, Node would scan all of it.
+  compiler ??= createRequire(import.meta.url)('typescript') as typeof ts;
+  const source = compiler.createSourceFile(path, text, compiler.ScriptTarget.Latest, true);
+  const reader = new Reader(source);
+  reader.read();
+  const { classes, records, exports, imports, reexports, stars } = reader;
+  return { classes, records, exports, imports, reexports, stars, problem: problemOf(path, source) };
 }
 
 function problemOf(file: string, source: ts.SourceFile): SourceProblem | undefined {

@@ -1,7 +1,8 @@
 /** @file Source files of a project, and the declarations that names in them stand for, through imports and exports. */
 import { dirname, resolve } from 'node:path';
 import { extensions, isFile } from './directories.js';
-import { type FileEntry, type Link, readSourceFile } from './sourceFile.js';
+import { readSourceFile } from './readSource.js';
+import type { FileEntry, Link } from './sourceFile.js';
 
 /** A class or record by the file that declares it. */
 export interface Declaration {

@@ -31,7 +31,7 @@ function isOwn(path, user) {
 }
 
 /**
- * The folder of translations: `typescript` in that of compiled programs.
+ * The folder of translations, and of views of source files: `typescript` in that of compiled programs.
  *
  * @param {NodeJS.ProcessEnv} env
  * @returns {string | undefined} undefined where there is none that is this user's alone
@@ -96,4 +96,4 @@ function registerRequires() {
   }
 }
 
-module.exports = { keepTranslationsApart, registerRequires };
+module.exports = { keepTranslationsApart, ownFolder, registerRequires };

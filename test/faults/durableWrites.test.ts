@@ -100,6 +100,9 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'compiler/native/toolchain/runCompiler.ts: appendFile',
     'compiler/native/toolchain/useMarks.ts: writeFile',
   ],
+  'views of source files, which are made again where they are missing or damaged': [
+    'registry/readSource.ts: rename writeFile',
+  ],
   'of a process, and worth nothing after it': [
     'inputs/vocabularies/rustProcess.cjs: write',
     'system/lock.ts: ftruncate write',

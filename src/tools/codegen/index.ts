@@ -5,7 +5,7 @@ import { type ConfiguredExperiment, shellText } from '../../cli/index.js';
 import { Experiment } from '../../experiment/index.js';
 import { type CodegenClassOptions, codegenClass } from '../../hparams/index.js';
 import { UsageError } from '../../registry/index.js';
-import { readSourceFile } from '../../registry/sourceFile.js';
+import { readSourceFile } from '../../registry/readSource.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureResolved, resolveFor, written } from '../commandExperiment.js';
 import { filesAround, modulesFor } from './modules.js';

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { basename, dirname, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Modules } from '../../hparams/index.js';
-import { readSourceFile } from '../../registry/sourceFile.js';
+import { readSourceFile } from '../../registry/readSource.js';
 import { fileOfImport } from '../../registry/sourceFiles.js';
 
 const library = fileURLToPath(new URL(`../../index${extname(import.meta.url)}`, import.meta.url));

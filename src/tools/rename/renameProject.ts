@@ -4,7 +4,7 @@ import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { globSync } from 'tinyglobby';
 import { type Node, Project, type SourceFile } from 'ts-morph';
-import { readSourceFile, tooDeep } from '../../registry/sourceFile.js';
+import { readSourceFile, tooDeep } from '../../registry/readSource.js';
 import { UsageError } from '../../registry/usageError.js';
 
 /** Larger files are data. */
