@@ -106,7 +106,7 @@ const luthier = oneProcess('src/tools/commandLine.ts', directory);
 const validate = (...args: string[]) => luthier(['validate', ...args]);
 
 test('every experiment has its own findings, whatever the others do', async () => {
-  const { code, stdout, stderr } = await validate('--format=json', '--timeout=30');
+  const { code, stdout, stderr } = await validate('--format=json', '--timeout=15');
   expect(stderr).toBe('');
   expect(code).toBe(1);
   const found = byName(stdout);
@@ -125,7 +125,7 @@ test('every experiment has its own findings, whatever the others do', async () =
     'bad.Hangs': failed('bad.ts:53', 'resolve', [
       {
         level: 'task',
-        message: 'It took longer than 30 s; luthier validate --timeout=SECONDS gives it more.',
+        message: 'It took longer than 15 s; luthier validate --timeout=SECONDS gives it more.',
       },
     ]),
     'bad.LongEval': {
