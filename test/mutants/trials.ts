@@ -22,8 +22,7 @@ const most = 40;
 const hanging = 4;
 
 /** Tests of the C runtime: results of programs, on all kernels. */
-const runtimeTests =
-  /^test\/compiler\/(native\/(runtime\/|[^/]*(?:onvolution|roduct|ttention))|ops\/|cases\/|draws|prng)/;
+const runtimeTests = /^test\/compiler\/(native\/|ops\/|cases\/|draws|prng)[^/]*(runtime\/)?[^/]*\.test\.ts$/;
 
 /** What a run of all tests wrote about its test files. */
 interface LastRun {
@@ -80,7 +79,9 @@ export class Trials {
   private testsOf({ file }: Mutant): string[] {
     return file.endsWith('.ts')
       ? closestTests(file, this.imports, most, this.usual)
-      : [...this.imports.keys()].filter((test) => test.endsWith('.test.ts') && runtimeTests.test(test));
+      : [...this.imports.keys()]
+          .filter((test) => runtimeTests.test(test))
+          .sort((a, b) => Number(b.includes('/runtime/')) - Number(a.includes('/runtime/')));
   }
 
   private keyOf(mutant: Mutant, tests: readonly string[]): string {
