@@ -129,19 +129,27 @@ longTest(
   },
 );
 
-test('a sweep that is killed takes its run along, and is started again', async () => {
-  const directory = temporaryDirectory();
-  const one = ['--sweep', 'modelDims=8'];
-  const sweep = startCommand(flags(directory, 100_000, ...one));
-  const name = 'modelDims=8';
-  await until(() => metrics(directory, name).includes('"step":2'), sweep);
-  sweep.child.kill('SIGKILL');
-  const { stderr } = await sweep.finished;
-  // The pipes are closed when the run has ended, too.
-  expect(stderr).toContain('SIGTERM: saving a checkpoint, then leaving');
-  expect(record(directory)).toEqual([expect.objectContaining({ name, status: 'running' })]);
-  expect((await readRun(join(directory, name))).state).toBe('stopped');
-});
+test.each([
+  ['SIGTERM', 'stopped', 143],
+  ['SIGKILL', 'running', null],
+] as const)(
+  'a sweep that gets %s takes its run along, and records it as %s',
+  async (signal, status, code) => {
+    const directory = temporaryDirectory();
+    const sweep = startCommand(flags(directory, 100_000, '--sweep', 'modelDims=8,16'));
+    await until(() => metrics(directory, 'modelDims=8').includes('"step":2'), sweep);
+    sweep.child.kill(signal);
+    const finished = await sweep.finished;
+    // The pipes are closed when the run has ended, too.
+    expect(finished.stderr).toContain('SIGTERM: saving a checkpoint, then leaving');
+    expect(finished.code).toBe(code);
+    expect(record(directory)).toEqual([
+      expect.objectContaining({ name: 'modelDims=8', status }),
+      expect.objectContaining({ name: 'modelDims=16', status: 'waiting' }),
+    ]);
+    expect((await readRun(join(directory, 'modelDims=8'))).state).toBe('stopped');
+  },
+);
 
 test('a run that fails does not keep the others from running', async () => {
   const directory = temporaryDirectory();
