@@ -53,7 +53,7 @@ function sharedFolders(source: string, test: string): number {
 const stem = (path: string): string => basename(path).split('.')[0]!;
 
 /** What any test file takes besides its tests, in seconds. */
-const loading = 0.5;
+const loading = 1.5;
 
 /**
  * Test files of every day that are most likely to notice a change of a file, in the order in which to ask them.
@@ -71,7 +71,7 @@ export function closestTests(
   const distances = distancesTo(file, imports);
   const likely = (test: string): number => {
     const shared = sharedFolders(file, test);
-    const named = stem(test) === stem(file) && shared > 0 ? 8 : 1;
+    const named = stem(test) === stem(file) && shared > 0 ? 30 : 1;
     return (named * (1 + shared)) / (1 + (distances.get(test) ?? 10));
   };
   const worth = (test: string): number => likely(test) / (loading + (seconds.get(test) ?? 1));
