@@ -129,8 +129,8 @@ function readLengths(cursor: Cursor, count: number, what: string): Int32Array {
   };
   const lengths = new Int32Array(count);
   if (count > 0) deltaBinaryUnpack(reader, count, lengths);
-  // The library reads on from there.
-  cursor.at = reader.offset;
+  // The library reads on from there, which is past the end where the last part is cut off.
+  cursor.at = Math.min(reader.offset, bytes.length);
   const negative = lengths.find((length) => length < 0);
   if (negative !== undefined) throw new Error(`${what} of ${negative} bytes`);
   return lengths;
