@@ -127,6 +127,26 @@ test('values that are only multiplied in bfloat16 are stored rounded', () => {
   expect(storage.get('Multiply')).not.toBe('int32');
 });
 
+test('values that attention multiplies are stored rounded, unless it adds them to logits as well', () => {
+  const reluOf = (isMask: boolean) => {
+    const plan = planOf(
+      (x, k, v) =>
+        withPrecision('bfloat16', () => {
+          const y = tf.relu(x);
+          const mask = tf.reshape(isMask ? y : x, [1, 1, 64, 64]);
+          return ops.attention(tf.reshape(y, [1, 64, 1, 64]), k, v, { mask });
+        }),
+      f32(64, 64),
+      f32(1, 64, 1, 64),
+      f32(1, 64, 1, 64),
+    );
+    const nodes = plan.units.flatMap((unit) => (unit.kind === 'loop' ? unit.nodes : []));
+    return nodes.map(({ op, write }) => `${op}: ${write.buffer.storage}`);
+  };
+  expect(reluOf(false)).toEqual(['Relu: bfloat16']);
+  expect(reluOf(true)).toEqual(['Relu: float32']);
+});
+
 test('few rows are no chain: threads share the columns', () => {
   const texts = stageTexts(planOf((x, w) => tf.tanh(tf.matMul(x, w)), f32(4, 64), f32(64, 512)));
   expect(texts).toEqual(['pack: 1', 'narrow: product 4x512x64', 'loop: loop 4x512 Tanh']);
