@@ -9,6 +9,7 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { explain } from '../files/fileErrors.js';
 import { readRegularFile } from '../files/read.js';
+import typescript from '../system/typescript.cjs';
 import { type FileEntry, parseSource, type SourceProblem } from './sourceFile.js';
 
 const require = createRequire(import.meta.url);
@@ -31,20 +32,19 @@ const digestOf = (...parts: readonly string[]): string => {
 
 /** Where views are kept, and a digest of the code that makes them. */
 function openCache(): { readonly folder: string; readonly reader: string } | undefined {
-  const { ownFolder } = require('../system/typescript.cjs') as {
-    ownFolder(env: NodeJS.ProcessEnv): string | undefined;
-  };
-  const own = ownFolder(process.env);
+  const own = typescript.ownFolder(process.env);
   if (own === undefined) return undefined;
   const folder = join(own, 'sources');
   const code = ['./readSource', './sourceFile'].map((name) =>
     readFileSync(fileURLToPath(new URL(`${name}${extname(import.meta.url)}`, import.meta.url)), 'utf8'),
   );
   const { version } = require('typescript/package.json') as { version: string };
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // They are made again in less time than it takes to look which of them are old.
-  if (readdirSync(folder).length > mostViews) rmSync(folder, { recursive: true });
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const make = () => mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // All are made again in less time than it takes to look which of them are old.
+  if (make() === undefined && readdirSync(folder).length > mostViews) {
+    rmSync(folder, { recursive: true });
+    make();
+  }
   return { folder, reader: digestOf(version, ...code) };
 }
 
