@@ -5,15 +5,17 @@ import { globSync } from 'tinyglobby';
 import { defineConfig } from 'vitest/config';
 import { longFirst } from './test/longFirst.js';
 
+/** Suites of every day that have this import. */
+function importing(line: RegExp): string[] {
+  return globSync('test/**/*.test.ts').filter((file) => line.test(readFileSync(file, 'utf8')));
+}
+
 /** Suites that repeat what they do less often in the run of every day. SHORT=1 would repeat them no more often. */
-const repeated = globSync(process.env.SHORT === '1' ? [] : 'test/**/*.test.ts').filter((file) =>
-  /^import \{.*\bruns\b.*\} from '.*\/faults\/campaign\.js';$/m.test(readFileSync(file, 'utf8')),
-);
+const repeated =
+  process.env.SHORT === '1' ? [] : importing(/^import \{.*\bruns\b.*\} from '.*\/faults\/campaign\.js';$/m);
 
 /** Suites of every day with tests that are run here alone. */
-const shared = globSync('test/**/*.test.ts').filter((file) =>
-  /^import \{ longTest \} from /m.test(readFileSync(file, 'utf8')),
-);
+const shared = importing(/^import \{ longTest \} from /m);
 
 /** Small files that take long, or wait. */
 const long =

@@ -22,6 +22,12 @@ export const tries = (all: number, short: number): number => (isShort ? short : 
 export const runs = (all: number, daily = Math.ceil(all / 5)): number =>
   process.env.LONG === '1' ? tries(all, daily) : daily;
 
+/** A whole list, or with SHORT=1 one in so many, beginning with the one that a number draws. */
+export const oneIn = <T>(every: number, all: readonly T[], from = seed): T[] => {
+  const step = tries(1, every);
+  return all.filter((_, i) => i % step === from % step);
+};
+
 /** Draws from the seed; `salt` keeps campaigns apart. */
 export const draw = <T>(arbitrary: fc.Arbitrary<T>, count: number, salt: number): T[] =>
   fc.sample(arbitrary, { numRuns: count, seed: seed ^ salt });

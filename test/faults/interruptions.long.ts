@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { listCheckpoints } from '../../src/checkpoints/directory.js';
 import { runCommand, temporaryDirectory } from '../command.js';
 import { metricLines, stateAt, trainLosses } from '../programs/runs.js';
-import { draw, seed, title, tries } from './campaign.js';
+import { draw, oneIn, title, tries } from './campaign.js';
 import { type Form, forms, type Started, start, trainer } from './documented.js';
 
 const endless = 1_000_000;
@@ -94,10 +94,7 @@ const signals = [
   ['SIGTERM', 143],
   ['SIGHUP', 129],
 ] as const;
-/** With SHORT=1, one of them. */
-const every = tries(1, signals.length);
-
-test.each(signals.filter((_, i) => i % every === seed % every))(
+test.each(oneIn(signals.length, signals))(
   title('%s at random moments: the checkpoint has the newest step'),
   async (what, code) => {
     const directory = temporaryDirectory();

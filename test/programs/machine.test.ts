@@ -140,17 +140,21 @@ describe('runs', () => {
     },
   );
 
-  (hasCompiler ? longTest : test.skip)('under another engine', async () => {
-    const directory = temporaryDirectory();
-    await run(directory, 2, '--num_threads=2', '--engine=native');
-    expect(record(directory)).toEqual({
-      engine: 'native',
-      ...(await nativeTools()),
-      cpu: await cpuName(),
-      threads: 2,
-      precision: 'float32',
-    });
-    const second = await run(directory, 3, '--num_threads=2', '--engine=onnx');
-    expect(changes(second)).toEqual([line('engine', 'onnx', 'native')]);
-  });
+  longTest(
+    'under another engine',
+    async () => {
+      const directory = temporaryDirectory();
+      await run(directory, 2, '--num_threads=2', '--engine=native');
+      expect(record(directory)).toEqual({
+        engine: 'native',
+        ...(await nativeTools()),
+        cpu: await cpuName(),
+        threads: 2,
+        precision: 'float32',
+      });
+      const second = await run(directory, 3, '--num_threads=2', '--engine=onnx');
+      expect(changes(second)).toEqual([line('engine', 'onnx', 'native')]);
+    },
+    hasCompiler,
+  );
 });

@@ -1,7 +1,7 @@
 /** @file Mutants of files of every kind: read right, or refused by name, in bounded time and memory. */
 import { expect, test } from 'vitest';
 import { temporaryDirectory } from '../../command.js';
-import { seed, title, tries } from '../../faults/campaign.js';
+import { isShort, seed, title, tries } from '../../faults/campaign.js';
 import { broken } from './broken.js';
 import { kinds } from './kinds.js';
 import { problemsAmong } from './mutantProcess.js';
@@ -12,7 +12,7 @@ test.each(kinds.map((kind) => [title(kind.name), kind] as const))('%s', async (_
 });
 
 // It hangs and dies on purpose, which takes a while.
-test.skipIf(process.env.SHORT === '1')(
+test.skipIf(isShort)(
   'readers that are wrong, quote V8, hide the file, hang, grow or die are found',
   async () => {
     const found = await problemsAmong(broken, temporaryDirectory(), seed, broken.tries);

@@ -8,6 +8,7 @@ import { planClassRename, planFieldRename } from '../../../src/tools/rename/rena
 import { RenameProject } from '../../../src/tools/rename/renameProject.js';
 import { checkClassName, checkFieldName, classMeant, fieldMeant } from '../../../src/tools/rename/target.js';
 import { oneProcess } from '../../command.js';
+import { isShort } from '../../faults/campaign.js';
 import { typescript } from '../../typescriptEnvironment.js';
 import { experimentProject, project, read, write } from './scratch.js';
 
@@ -48,7 +49,7 @@ const json = JSON.stringify({
 });
 
 /** Not with SHORT=1. */
-const byHand = test.skipIf(process.env.SHORT === '1');
+const byHand = test.skipIf(isShort);
 
 test('what is written is what was shown; what was saved before is read with a notice', async () => {
   const folder = project({
