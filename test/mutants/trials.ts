@@ -50,7 +50,10 @@ export class Trials {
   private readonly imports: ReturnType<typeof importsOf>;
   private readonly usual: ReadonlyMap<string, number>;
   private readonly verdicts: Map<string, Verdict>;
-  /** Seconds of test files that were run without a mutant; undefined if they fail. */
+  /**
+   * Seconds of test files that passed, without a mutant or with one that they do not notice; undefined if they fail without
+   * any.
+   */
   private readonly whole = new Map<string, number | undefined>();
 
   constructor(
@@ -94,6 +97,7 @@ export class Trials {
     const asked = tests.filter((test) => !this.whole.has(test) || this.whole.get(test) !== undefined);
     const answer = await workplace.withMutant(mutant, () => workplace.ask(asked, this.seconds));
     const passed = [...answer.passed.keys()];
+    for (const [file, seconds] of answer.passed) if (!this.whole.has(file)) this.whole.set(file, seconds);
     const { failure, unfinished } = answer;
     if (failure !== undefined) {
       if ((await this.secondsOf(failure.file, workplace)) === undefined)
