@@ -114,7 +114,12 @@ export const KEYS = {
     ],
   },
   'compiler/ops/attention.test.ts': {
-    'causal mask': ['compiler/ops/attention.ts', 'hostConstant(`causalMask', 'queries keys', 'causal'],
+    'masks of windows': [
+      'compiler/ops/hiddenKeys.ts',
+      'hostConstant(`window',
+      'queries keys before after',
+      'windows of all bounds in one program',
+    ],
   },
   'compiler/onnx/exportModel.test.ts': {
     'products of sizes': ['compiler/onnx/anySizes.ts', 'const key = ', 'type product', 'size'],

@@ -28,13 +28,15 @@ interface Form {
   readonly inRows?: number;
   /** The operands that are row-major as a whole. */
   readonly contiguous?: readonly number[];
+  /** Whether operands of whole numbers are row-major as well. */
+  readonly contiguousInts?: boolean;
   /** Whether all are float32, also where the graph's inputs are stored in bfloat16. */
   readonly isFloat32?: boolean;
 }
 
 const FORMS: Readonly<Record<string, Form>> = {
-  Attention: { inRows: 3 },
-  AttentionGrad: { inRows: 5 },
+  Attention: { inRows: 3, contiguousInts: true },
+  AttentionGrad: { inRows: 5, contiguousInts: true },
   Conv2D: { inRows: 1, isFloat32: true },
   Conv2DBackpropInput: { inRows: 1, isFloat32: true },
   Conv2DBackpropFilter: { inRows: 2, isFloat32: true },
@@ -48,8 +50,9 @@ const FORMS: Readonly<Record<string, Form>> = {
 
 /** Whether an operation reads a row-major copy in place of operand `index`. */
 export function wantsCopy({ op }: PlacedOp, operand: View, index: number): boolean {
-  const { inRows = 0, contiguous = [], isFloat32 = false } = FORMS[op] ?? {};
+  const { inRows = 0, contiguous = [], contiguousInts, isFloat32 = false } = FORMS[op] ?? {};
   const hasGaps = index < inRows && operand.strides.at(-1) !== 1 && operand.shape.at(-1) !== 1;
-  const isScattered = contiguous.includes(index) && !isContiguous(operand);
+  const isInts = contiguousInts && operand.buffer.storage === 'int32';
+  const isScattered = (contiguous.includes(index) || isInts) && !isContiguous(operand);
   return hasGaps || isScattered || (isFloat32 && operand.buffer.storage === 'bfloat16');
 }

@@ -1,4 +1,5 @@
 /** @file Profiled parts of a program: layers, FLOPs and bytes behind each timing mark. */
+import { windowOf } from '../ops/hiddenKeys.js';
 import type { Part, PartKind } from '../profile/part.js';
 import { sizeOf } from '../tensors.js';
 import { type Access, sameAccess } from './iteration.js';
@@ -123,8 +124,11 @@ function attentionFlops({ inputs, attrs, kind }: CallUnit): number {
   const [q, k] = isForward ? [inputs[0]!, inputs[1]!] : [inputs[1]!, inputs[2]!];
   const [batch, queries, heads, dims] = q.shape as [number, number, number, number];
   const keys = k.shape[1]!;
-  const seen = attrs.causal ? keys - (queries - 1) / 2 : keys;
-  return 2 * (isForward ? 2 : 4) * batch * heads * queries * seen * dims;
+  const { before, after } = windowOf(attrs);
+  let pairs = 0;
+  for (let t = keys - queries; t < keys; t++)
+    pairs += Math.max(0, Math.min(keys, t + after + 1) - Math.max(0, t - before));
+  return 2 * (isForward ? 2 : 4) * batch * heads * pairs * dims;
 }
 
 const CALL_KINDS: Partial<Record<CallUnit['kind'], PartKind>> = {

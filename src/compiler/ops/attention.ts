@@ -6,46 +6,11 @@ import { broadcastShapes } from '../rules/elementwiseRules.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/rule.js';
 import { CompilerError, formatSpec, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { hostConstant, recordOp } from '../tracing.js';
+import { recordOp } from '../tracing.js';
 import { callComposite, defineComposite } from './composite.js';
-
-/** Logit of a hidden key: below anything that an additive mask produces for a visible one. */
-const UNSEEN = Number.NEGATIVE_INFINITY;
+import { type AttentionExtras, extrasOf, softmaxOfSeen, type Window, withHiddenKeys } from './hiddenKeys.js';
 
 const headsFirst = (x: tf.Tensor): tf.Tensor => tf.transpose(x, [0, 2, 1, 3]);
-
-/** 0 where query t may see key s, else -Infinity; queries are at the last positions. Shape [T, S]. */
-function causalMask(queries: number, keys: number): tf.Tensor {
-  return hostConstant(`causalMask ${queries} ${keys}`, { shape: [queries, keys], dtype: 'float32' }, () => {
-    const values = new Float32Array(queries * keys);
-    for (let t = 0; t < queries; t++) values.fill(UNSEEN, t * keys + t + keys - queries + 1, (t + 1) * keys);
-    return values;
-  });
-}
-
-/** 0 where a query may see one of the first `visible` of S keys, else -Infinity. Shape [T, S]. */
-function visibleMask(visible: tf.Tensor, queries: number, keys: number, causal: boolean): tf.Tensor {
-  const key = tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]);
-  const ends = causal ? tf.range(1 - queries, 1, 1, 'int32') : tf.zeros([queries], 'int32');
-  const end = tf.reshape(tf.add(ends, visible), [queries, 1]);
-  return tf.where(tf.less(key, end), tf.scalar(0), tf.scalar(UNSEEN));
-}
-
-/** Names the composite's inputs after q, k and v. */
-const extrasOf = (
-  inputs: readonly tf.Tensor[],
-  { counted }: Attrs,
-): { visible?: tf.Tensor; mask?: tf.Tensor } => ({
-  ...(counted ? { visible: inputs.at(-1)! } : {}),
-  ...(inputs.length > (counted ? 4 : 3) ? { mask: inputs[3]! } : {}),
-});
-
-/** Softmax that gives zeros where every logit is -Infinity. */
-function softmaxOfSeen(logits: tf.Tensor): tf.Tensor {
-  const unseen = tf.equal(tf.max(logits, -1, true), UNSEEN);
-  const zeros = tf.zerosLike(logits);
-  return tf.where(unseen, zeros, tf.softmax(tf.where(unseen, zeros, logits)));
-}
 
 /** Unscaled logits q k^T per head: [B, N, T, S] from q [B, T, N, H] and k [B, S, N, H]. */
 export const attentionLogits = (q: tf.Tensor, k: tf.Tensor): tf.Tensor =>
@@ -55,26 +20,27 @@ export const attentionLogits = (q: tf.Tensor, k: tf.Tensor): tf.Tensor =>
 function probabilities(
   q: tf.Tensor,
   k: tf.Tensor,
-  { mask, visible, logits: ownLogits }: Pick<AttentionOptions, 'mask' | 'visible' | 'logits'>,
+  extras: AttentionExtras<tf.Tensor> & Pick<AttentionOptions, 'logits'>,
   attrs: Attrs,
 ): tf.Tensor {
   const scale = attrs.scale as number;
-  let logits = ownLogits ? ownLogits(tf.mul(q, scale), k) : tf.mul(attentionLogits(q, k), scale);
+  const own = extras.logits ? extras.logits(tf.mul(q, scale), k) : tf.mul(attentionLogits(q, k), scale);
   const cap = attrs.logitCap as number;
-  if (cap > 0) logits = tf.mul(tf.tanh(tf.div(logits, cap)), cap);
-  const [queries, keys] = [q.shape[1]!, k.shape[1]!];
-  if (visible) logits = tf.add(logits, visibleMask(visible, queries, keys, attrs.causal as boolean));
-  else if (attrs.causal) logits = tf.add(logits, causalMask(queries, keys));
-  if (mask) logits = tf.add(logits, mask);
-  // With causal masking alone, every query sees a key.
-  return mask || visible ? softmaxOfSeen(logits) : tf.softmax(logits);
+  const { logits, mayHideAll } = withHiddenKeys(cap > 0 ? capped(own, cap) : own, extras, attrs);
+  if (extras.mask) return softmaxOfSeen(tf.add(logits, extras.mask));
+  return mayHideAll ? softmaxOfSeen(logits) : tf.softmax(logits);
 }
+
+const capped = (logits: tf.Tensor, cap: number): tf.Tensor => tf.mul(tf.tanh(tf.div(logits, cap)), cap);
 
 const attrsOf = (raw: any): Attrs => ({
   scale: raw.scale,
   causal: raw.causal,
   logitCap: raw.logitCap,
-  ...(raw.counted ? { counted: true } : {}),
+  ...(raw.before !== undefined && { before: raw.before }),
+  ...(raw.after !== undefined && { after: raw.after }),
+  ...(raw.segmented && { segmented: true }),
+  ...(raw.counted && { counted: true }),
   ...precisionAttr(raw),
 });
 
@@ -93,18 +59,22 @@ function checkShapes([q, k, v]: readonly TensorSpec[], { causal }: Attrs): void 
   }
 }
 
-/** Checks the inputs after q, k and v: a mask that broadcasts to the logits, and the number of keys. */
-function checkExtras([q, k, , ...extras]: readonly TensorSpec[], { counted }: Attrs): void {
-  const masks = counted ? extras.slice(0, -1) : extras;
-  const visible = counted ? extras.at(-1) : undefined;
-  const logits = [q!.shape[0]!, q!.shape[2]!, q!.shape[1]!, k!.shape[1]!];
-  const isMask = ({ dtype, shape }: TensorSpec): boolean =>
-    dtype === 'float32' && sameShape(broadcastShapes(shape, logits), logits);
-  expects(
-    masks.length <= 1 && masks.every(isMask),
-    `at most one mask float32 that broadcasts to [${logits}]`,
-    masks,
-  );
+/** Checks the inputs after q, k and v: a mask that broadcasts to the logits, segments, and the number of keys. */
+function checkExtras([q, k, , ...extras]: readonly TensorSpec[], attrs: Attrs): void {
+  const { mask, segments, visible } = extrasOf(extras, attrs);
+  const [batch, queries, heads, keys] = [q!.shape[0]!, q!.shape[1]!, q!.shape[2]!, k!.shape[1]!];
+  const logits = [batch, heads, queries, keys];
+  const isMask =
+    mask === undefined ||
+    (mask.dtype === 'float32' && sameShape(broadcastShapes(mask.shape, logits), logits));
+  expects(isMask, `a mask float32 that broadcasts to [${logits}]`, mask);
+  const isIds = ({ dtype, shape: [rows, ...rest] }: TensorSpec, length: number): boolean =>
+    dtype === 'int32' && (rows === 1 || rows === batch) && sameShape(rest, [length]);
+  if (segments) {
+    const fit = isIds(segments.queries, queries) && isIds(segments.keys, keys);
+    const given = [segments.queries, segments.keys];
+    expects(fit, `segments int32 [${batch},${queries}] of queries and [${batch},${keys}] of keys`, given);
+  }
   const isCount = visible === undefined || (visible.dtype === 'int32' && visible.shape.length === 0);
   expects(isCount, 'a number of keys int32[]', visible);
 }
@@ -113,8 +83,8 @@ const matmulFlops = (inputs: readonly TensorSpec[]): number =>
   2 * sizeOf(inputs[0]!.shape) * inputs[1]!.shape[1]!;
 
 /**
- * Inputs q, k, v, an optional mask and, with attribute `counted`, the number of valid keys. Outputs: the result [B, T,
- * N, H] and the weights [B, N, T, S], which a lowering need not keep if it recomputes them in the gradient.
+ * Inputs q, k, v, an optional mask, with attribute `segmented` the segments of queries and of keys, and, with `counted`,
+ * the number of valid keys. Outputs: the result [B, T, N, H] and the weights [B, N, T, S], which a lowering need not keep if it recomputes them in the gradient.
  */
 defineComposite('Attention', {
   inputs: 'list',
@@ -131,7 +101,7 @@ defineComposite('Attention', {
   flops: (inputs) => 2 * matmulFlops(inputs),
   decompose: (inputs, attrs) => {
     const [q, k, v] = inputs;
-    const weights = probabilities(q!, k!, extrasOf(inputs, attrs), attrs);
+    const weights = probabilities(q!, k!, extrasOf(inputs.slice(3), attrs), attrs);
     return [headsFirst(tf.matMul(weights, headsFirst(v!))), weights];
   },
   gradient: (dy, [q, k, v], [out, weights], attrs) => {
@@ -143,7 +113,7 @@ defineComposite('Attention', {
     sumTo(logitGradients(dy, v!, out!, weights!), mask.shape),
 });
 
-/** Gradients of the logits [B, N, T, S] with scale and masks. */
+/** Gradients of the logits [B, N, T, S] with scale, cap and masks. */
 function logitGradients(dy: tf.Tensor, v: tf.Tensor, out: tf.Tensor, weights: tf.Tensor): tf.Tensor {
   const dWeights = tf.matMul(headsFirst(dy), headsFirst(v), false, true);
   // Softmax's gradient needs the row sums of weights * dWeights, which equal those of out * dy.
@@ -179,7 +149,13 @@ defineComposite('AttentionGrad', {
   flops: ([, q, k]) => 4 * matmulFlops([q!, k!]),
   decompose: ([dy, q, k, v, out, weights], attrs) => {
     const scale = attrs.scale as number;
-    const dLogits = logitGradients(dy!, v!, out!, weights!);
+    const cap = attrs.logitCap as number;
+    const slopes = (): tf.Tensor => {
+      const logits = tf.mul(attentionLogits(q!, k!), scale);
+      return tf.sub(1, tf.square(tf.tanh(tf.div(logits, cap))));
+    };
+    const ofSeen = logitGradients(dy!, v!, out!, weights!);
+    const dLogits = cap > 0 ? tf.mul(ofSeen, slopes()) : ofSeen;
     return [
       headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(k!)), scale)),
       headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(q!), true, false), scale)),
@@ -194,6 +170,10 @@ export interface AttentionOptions {
   readonly scale?: number;
   /** Query t sees keys up to its own position; with fewer queries than keys, queries are at the last positions. */
   readonly causal?: boolean;
+  /** How many keys a query sees before and after its own position, where that is bounded; `causal` allows none after it. */
+  readonly window?: Partial<Window>;
+  /** int32 [B, T] and [B, S], B may be 1: a query sees the keys of its own segment. */
+  readonly segments?: { readonly queries: tf.Tensor; readonly keys: tf.Tensor };
   /** Logits become cap * tanh(logits / cap); 0 for none (Pax's atten_logit_cap). */
   readonly logitCap?: number;
   /** Added to the logits; broadcasts to [B, N, T, S]; -Infinity hides a key. Where it has a gradient, such as a trained bias, the weights of all
@@ -211,8 +191,8 @@ export interface AttentionOptions {
 }
 
 /**
- * softmax(q k^T * scale + masks) v, for each head. Invalid keys, and keys later than a causal query, are ignored
- * whatever the mask; a query that sees no key gets zeros, and gradients of zero.
+ * softmax(q k^T * scale + masks) v, for each head. Invalid keys, and keys outside a query's window or segment, are
+ * ignored whatever the mask; a query that sees no key gets zeros, and gradients of zero.
  *
  * @param q float32 [B, T, N, H]. @param k float32 [B, S, N, H]. @param v float32 [B, S, N, H].
  * @returns float32 [B, T, N, H].
@@ -223,21 +203,32 @@ export function attention(
   v: tf.Tensor,
   options: AttentionOptions = {},
 ): tf.Tensor {
+  const { mask, segments, visible, logits, dropout } = options;
   const attrs = {
     scale: options.scale ?? 1 / Math.sqrt(q.shape.at(-1)!),
     causal: options.causal ?? false,
     logitCap: options.logitCap ?? 0,
-    counted: options.visible !== undefined,
+    ...windowAttrs(options.window),
+    segmented: segments !== undefined,
+    counted: visible !== undefined,
     // Set here, so that the gradient has it too.
     precision: currentPrecision(),
   };
-  const extras = [options.mask, options.visible].filter((tensor) => tensor !== undefined);
-  const { logits, dropout } = options;
-  if (logits || dropout || (attrs.logitCap > 0 && !attrs.counted)) {
-    // The composite supports neither functions nor, in its gradient, a cap; tfjs differentiates the decomposition.
+  if (logits || dropout) {
+    // The composite supports no functions; tfjs differentiates the decomposition.
     checkShapes([q, k, v] as unknown as TensorSpec[], attrs);
     const weights = probabilities(q, k, options, attrs);
     return headsFirst(tf.matMul(dropout ? dropout(weights) : weights, headsFirst(v)));
   }
-  return callComposite('Attention', [q, k, v, ...extras], attrs, 3, options.mask ? 1 : 0);
+  const extras = [mask, segments?.queries, segments?.keys, visible].filter((tensor) => tensor !== undefined);
+  return callComposite('Attention', [q, k, v, ...extras], attrs, 3, mask ? 1 : 0);
+}
+
+/** @throws CompilerError for a bound that counts no keys */
+function windowAttrs(window: Partial<Window> = {}): Partial<Window> {
+  const bounds = Object.entries(window).filter(([, bound]) => bound !== undefined && bound !== Infinity);
+  for (const [side, bound] of bounds)
+    if (!Number.isInteger(bound) || bound < 0)
+      throw new CompilerError(`attention: window.${side} is ${bound}: expected a number of keys, 0 or more.`);
+  return Object.fromEntries(bounds);
 }

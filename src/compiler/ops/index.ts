@@ -17,6 +17,7 @@ export {
 } from './distributionOps.js';
 export { embeddingLookup } from './embedding.js';
 export { gelu } from './gelu.js';
+export type { Window } from './hiddenKeys.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
 export { updateSlice } from './updateSlice.js';

@@ -82,6 +82,54 @@ const attentionCases: Case[] = [
   ),
 ];
 
+const ids = (rows: number[][]): HostTensor => host([rows.length, rows[0]!.length], rows.flat(), 'int32');
+
+const segmented =
+  (options: object): CaseFunction =>
+  (q, k, v, queries, keys) =>
+    ops.attention(q, k, v, { ...options, segments: { queries, keys } });
+
+/** Windows on either side, few queries and many; segments in order and not, also of queries that see no key. */
+const windowCases: Case[] = [
+  ...[{ before: 2 }, { before: 0, after: 1 }, { after: 3 }, { before: 40, after: 0 }].flatMap((window) => [
+    ...over(attention({ window }), [qkv(1, 3, 5, 2, 3), qkv(2, 20, 20, 1, 4), qkv(1, 6, 3, 1, 2)]),
+    ...over(attention({ window, causal: true }), [qkv(1, 20, 70, 1, 2)]),
+  ]),
+  ...over(
+    segmented({}),
+    [
+      [
+        ...qkv(2, 2, 4, 1, 3),
+        ids([
+          [1, 2],
+          [0, 5],
+        ]),
+        ids([
+          [1, 1, 2, 0],
+          [0, 5, 5, 5],
+        ]),
+      ],
+      [...qkv(2, 3, 3, 2, 2), ids([[4, 0, 1]]), ids([[1, 1, -1]])],
+    ],
+    { differentiable: 3 },
+  ),
+  ...over(
+    segmented({ causal: true, window: { before: 5 }, logitCap: 2 }),
+    [
+      [
+        ...qkv(1, 40, 40, 2, 3),
+        ids([Array.from({ length: 40 }, (_, i) => Math.floor(i / 15))]),
+        ids([Array.from({ length: 40 }, (_, i) => (i === 3 ? -1 : Math.floor(i / 15)))]),
+      ],
+    ],
+    { differentiable: 3 },
+  ),
+  ...over(attention({ causal: true, logitCap: 1.5 }), [qkv(2, 5, 5, 2, 3), qkv(1, 2, 20, 1, 4)]),
+  ...over(attention({ logitCap: 2 }), [[...qkv(1, 4, 4, 2, 2), hiding(4, 4, -1e9, -Infinity)]], {
+    differentiable: 3,
+  }),
+];
+
 const scalar = (value: number): HostTensor => host([], [value], 'int32');
 
 /** Over the first keys of a cache alone: one query, a few, many; with a cap and a mask too. */
@@ -101,6 +149,17 @@ const visibleCases: Case[] = [
     ...over(
       (q, k, v, m, w) => ops.attention(q, k, v, { causal, logitCap: 2, mask: m, visible: w }),
       [[...qkv(b, t, s, n, h), floats([b, n, t, s]), scalar(count)]],
+      constant,
+    ),
+    ...over(
+      (q, k, v, own, ids, w) =>
+        ops.attention(q, k, v, {
+          causal,
+          window: { before: 4 },
+          segments: { queries: own, keys: ids },
+          visible: w,
+        }),
+      [[...qkv(b, t, s, n, h), ints([b, t], 0, 2), ints([1, s], 0, 2, 3), scalar(count)]],
       constant,
     ),
   ]);
@@ -151,8 +210,8 @@ const layerNorm = norms((x, scale, bias) => ops.layerNorm(x, scale, bias, { epsi
 const rmsNorm = norms((x, scale) => ops.rmsNorm(x, scale, { epsilon: 1e-3 }), false);
 
 export const compositeCases: CaseTable = {
-  Attention: [...attentionCases, ...visibleCases],
-  AttentionGrad: attentionCases,
+  Attention: [...attentionCases, ...windowCases, ...visibleCases],
+  AttentionGrad: [...attentionCases, ...windowCases],
   Gelu: gelu,
   GeluGrad: gelu,
   LayerNorm: layerNorm,

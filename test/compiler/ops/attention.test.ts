@@ -1,4 +1,4 @@
-/** @file Gradients of attention by a mask that is trained: by finite differences, of second order, and only where asked for. */
+/** @file Attention by plain loops: windows and segments; gradients by a mask that is trained: by finite differences, of second order. */
 import { describe, expect, test } from 'vitest';
 import { compile, type HostTensor, ops, type Tensor, tf, valueAndGrad } from '../../../src/compiler/index.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';
@@ -61,6 +61,94 @@ describe.each(all)('%s', (_, { engine, available }) => {
       }
   });
 
+  /** Attention by plain loops, of a query to the keys that `sees` tells. */
+  const plain = (
+    { q, k, v }: Record<'q' | 'k' | 'v', HostTensor>,
+    sees: (b: number, t: number, s: number) => boolean,
+  ): HostTensor => {
+    const [batch, queries, heads, dims] = q.shape as [number, number, number, number];
+    const keys = k.shape[1]!;
+    const at = (x: HostTensor, b: number, t: number, n: number, c: number): number =>
+      x.data[((b * x.shape[1]! + t) * heads + n) * dims + c]!;
+    const data = new Float32Array(q.data.length);
+    for (let b = 0; b < batch; b++)
+      for (let t = 0; t < queries; t++)
+        for (let n = 0; n < heads; n++) {
+          const weights = Array.from({ length: keys }, (_, s) => {
+            let sum = 0;
+            for (let c = 0; c < dims; c++) sum += at(q, b, t, n, c) * at(k, b, s, n, c);
+            return sees(b, t, s) ? Math.exp(sum / Math.sqrt(dims)) : 0;
+          });
+          const total = weights.reduce((sum, weight) => sum + weight, 0) || 1;
+          for (let c = 0; c < dims; c++)
+            data[((b * queries + t) * heads + n) * dims + c] = weights.reduce(
+              (sum, weight, s) => sum + (weight / total) * (weight === 0 ? 0 : at(v, b, s, n, c)),
+              0,
+            );
+        }
+    return { shape: q.shape, dtype: 'float32', data };
+  };
+  const heads = (length: number, seed: number): HostTensor => floats([2, length, 2, 4], -1, 1, seed);
+
+  test.skipIf(!available)('windows of all bounds in one program', async () => {
+    const lengths = [
+      [60, 60],
+      [3, 60],
+      [3, 50],
+      [60, 3],
+    ] as const;
+    const bounds = [undefined, 0, 1, 7];
+    const cases = lengths.flatMap(([queries, keys]) =>
+      bounds.flatMap((before) => bounds.map((after) => ({ queries, keys, before, after }))),
+    );
+    const inputs = Object.fromEntries(
+      [...new Set(lengths.flat())].map((length, i) => [`x${length}`, heads(length, i)]),
+    );
+    const found = await results(
+      (xs) =>
+        cases.map(({ queries, keys, ...window }) =>
+          ops.attention(xs[`x${queries}`], xs[`x${keys}`], xs[`x${keys}`], { window } as never),
+        ),
+      inputs,
+    );
+    for (const [i, { queries, keys, before = Infinity, after = Infinity }] of cases.entries()) {
+      const [q, k] = [inputs[`x${queries}`]!, inputs[`x${keys}`]!];
+      const expected = plain({ q, k, v: k }, (_, t, s) => {
+        const distance = s - (t + keys - queries);
+        return distance <= after && -distance <= before;
+      });
+      expectClose(found[i], expected, { absolute: 1e-6 }, JSON.stringify(cases[i]));
+    }
+  });
+
+  test.skipIf(!available)(
+    'packed segments, causal and within a window, hide other segments and padding',
+    async () => {
+      const ids = [
+        Array.from({ length: 100 }, (_, i) => (i < 90 ? 1 + Math.floor(i / 37) : 0)),
+        Array.from({ length: 100 }, (_, i) => (i < 60 ? 1 : 2)),
+      ];
+      const segments = { shape: [2, 100], dtype: 'int32' as const, data: Int32Array.from(ids.flat()) };
+      const q = heads(100, 1);
+      const k = heads(100, 2);
+      const v = heads(100, 3);
+      // Whatever is in another segment has no part in the first one.
+      v.data.fill(1e30, 99 * 8, 100 * 8);
+      const found = await results(
+        ({ segments: all, ...x }) =>
+          ops.attention(x.q, x.k, x.v, {
+            causal: true,
+            window: { before: 20 },
+            segments: { queries: all, keys: all },
+          }),
+        { q, k, v, segments },
+      );
+      const expected = plain({ q, k, v }, (b, t, s) => s <= t && t - s <= 20 && ids[b]![t] === ids[b]![s]);
+      const rows = (x: HostTensor) => ({ ...x, shape: [90 * 8], data: x.data.slice(0, 90 * 8) });
+      expectClose(rows(found), rows(expected), { absolute: 1e-6 });
+    },
+  );
+
   test.skipIf(!available)('second derivatives by the mask and by what it is added to', async () => {
     const f = (inputs: Given) => {
       const names = Object.keys(inputs) as (keyof Given)[];
@@ -115,4 +203,26 @@ test('a mask without a gradient adds nothing to a program', () => {
   // That of the weights alone is a product of dy and values.
   expect(fixed).not.toContain('BatchMatMul');
   expect(trained.filter((op) => op === 'BatchMatMul')).toHaveLength(1);
+});
+
+describe('errors', () => {
+  const x = tf.zeros([2, 3, 1, 4]);
+
+  test.each([-1, 1.5, Number.NaN])('a window of %s keys', (before) =>
+    expect(() => ops.attention(x, x, x, { window: { before } })).toThrow(
+      `attention: window.before is ${before}: expected a number of keys, 0 or more.`,
+    ),
+  );
+
+  test('segments of another length', () => {
+    const f = (given: any) =>
+      ops.attention(given.x, given.x, given.x, { segments: { queries: given.a, keys: given.b } });
+    const trace = (a: number[], b: number[]) => () =>
+      traceProgram(f, { x: floats([2, 3, 1, 4]), a: int32(a), b: int32(b) } as never);
+    const int32 = (shape: number[]) => ({ shape, dtype: 'int32' as const });
+    expect(trace([2, 3], [1, 3])).not.toThrow();
+    expect(trace([2, 3], [2, 4])).toThrow(
+      'attention: expected segments int32 [2,3] of queries and [2,3] of keys, got int32[2,3] and int32[2,4].',
+    );
+  });
 });

@@ -1,5 +1,6 @@
 /** @file C calls of the runtime for attention, convolutions, sums, random numbers and top k. */
 import type { RealDraw } from '../../ops/distributionOps.js';
+import { extrasOf, windowOf } from '../../ops/hiddenKeys.js';
 import { literal } from '../expressions.js';
 import type { CallUnit } from '../units.js';
 import { mergeAxes, type View } from '../views.js';
@@ -13,63 +14,66 @@ type PointerOf = (view: View) => string;
 const heads = (view: View, pointer: PointerOf): string =>
   `(lt_heads){${pointer(view)}, ${typeName(view.buffer)}, ${view.strides.slice(0, 3).join(', ')}}`;
 
-/** Optional operands of an attention. */
-interface Extras {
-  readonly mask?: View | undefined;
-  /** Number of valid keys. */
-  readonly visible?: View | undefined;
-}
+/** A tensor's strides along four axes that it broadcasts to. */
+const stridesOf = ({ shape, strides }: View): number[] =>
+  [0, 1, 2, 3].map((axis) => {
+    const own = axis - 4 + shape.length;
+    return own < 0 || shape[own] === 1 ? 0 : strides[own]!;
+  });
 
-/** The runtime's descriptor of an attention, with its mask if any. */
+/** The runtime's descriptor of an attention; operands behind q, k and v are those of the composite. */
 function description(
   { attrs }: CallUnit,
   [q, k, v]: readonly [View, View, View],
-  { mask, visible }: Extras,
+  operands: readonly View[],
   pointer: PointerOf,
 ): string {
+  const { mask, segments, visible } = extrasOf(operands, attrs);
   const [batch, queries, count, dims] = q.shape;
   const size = k.shape[1]!;
   const keys = visible === undefined ? size : `lt_between(0, *(const int32_t *)${pointer(visible)}, ${size})`;
   const numbers = [batch, count, queries, keys, dims, v.shape[3]];
   const floats = [attrs.scale, attrs.logitCap ?? 0].map((x) => literal(x as number, 'float32'));
-  const shape = mask === undefined ? [] : new Array<number>(4 - mask.shape.length).fill(1).concat(mask.shape);
-  const strides =
-    mask === undefined
-      ? [0, 0, 0, 0]
-      : shape.map((dim, i) => (dim === 1 ? 0 : mask.strides[i - 4 + mask.shape.length]!));
-  return (
-    `const lt_attention attention = {${[...numbers, ...floats, attrs.causal ? 1 : 0].join(', ')}, ` +
-    `${mask === undefined ? 'NULL' : pointer(mask)}, ${strides.join(', ')}};`
-  );
+  const { before, after } = windowOf(attrs);
+  const window = [before, after].map((bound) => (Number.isFinite(bound) ? bound : 'LT_ALL'));
+  const pointerOr = (view: View | undefined): string => (view === undefined ? 'NULL' : pointer(view));
+  const strides = mask === undefined ? [0, 0, 0, 0] : stridesOf(mask);
+  const ids = segments && [segments.queries, segments.keys];
+  const batches = ids?.map(({ shape, strides: [outer] }) => (shape[0] === 1 ? 0 : outer!)) ?? [0, 0];
+  const parts = [
+    ...[...numbers, ...floats, ...window],
+    ...[pointerOr(mask), ...strides],
+    ...[pointerOr(ids?.[0]), pointerOr(ids?.[1]), ...batches],
+  ];
+  return `const lt_attention attention = {${parts.join(', ')}};`;
 }
 
-/** The scratch size of an attention: the descriptor without the mask's pointer. */
+/** The scratch size of an attention: the descriptor without what is known at run time. */
 function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 | 1): string {
-  const text = description(unit, qkv, {}, () => 'NULL');
+  const attrs = { ...unit.attrs, counted: false, segmented: false };
+  const text = description({ ...unit, attrs }, qkv, [], () => 'NULL');
   const value = text.slice(text.indexOf('{'), text.lastIndexOf(';'));
   return `lt_attention_scratch_bytes(${precisionName(unit.attrs.precision)}, &(const lt_attention)${value}, ${backward})`;
 }
 
 function attention(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
   const [q, k, v, ...rest] = unit.inputs as [View, View, View, ...View[]];
-  const visible = unit.attrs.counted ? rest.at(-1) : undefined;
-  const mask = rest.length > (unit.attrs.counted ? 1 : 0) ? rest[0] : undefined;
   const [out, sums] = unit.outputs as [View, View];
   needs.work.add(scratch(unit, [q, k, v], 0));
   const args = [q, k, v, out].map((view) => heads(view, pointer));
   return [
-    description(unit, [q, k, v], { mask, visible }, pointer),
+    description(unit, [q, k, v], rest, pointer),
     `lt_attention_forward(${precisionName(unit.attrs.precision)}, &attention, ${args.join(', ')}, ${pointer(sums)}, frame->work, frame->thread, frame->threads);`,
   ];
 }
 
 function attentionGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
-  const [dy, q, k, v, out, sums, mask] = unit.inputs as [View, View, View, View, View, View, View?];
+  const [dy, q, k, v, out, sums, ...rest] = unit.inputs as [View, View, View, View, View, View, ...View[]];
   needs.work.add(scratch(unit, [q, k, v], 1));
   const before = [q, k, v, out, dy].map((view) => heads(view, pointer));
   const after = unit.outputs.map((view) => heads(view, pointer));
   return [
-    description(unit, [q, k, v], { mask }, pointer),
+    description(unit, [q, k, v], rest, pointer),
     `lt_attention_backward(${precisionName(unit.attrs.precision)}, &attention, ${before.join(', ')}, ${pointer(sums)}, ${after.join(', ')}, frame->work, frame->thread, frame->threads);`,
   ];
 }

@@ -13,6 +13,38 @@ void lt_pack_list(const lt_kernel *kernel, lt_panel_list to, lt_matrix from, int
     memset(to.words, 0, (size_t)(lt_words(kernel, k) * to.width) * sizeof(uint32_t));
 }
 
+/* Whether any of the ids is between two. */
+static int any_between(const int32_t *ids, int64_t count, int32_t least, int32_t most) {
+  int any = 0;
+#pragma omp simd reduction(| : any)
+  for (int64_t i = 0; i < count; i++) any |= ids[i] >= least && ids[i] <= most;
+  return any;
+}
+
+lt_range lt_range_of(const lt_shape *a, int64_t batch, int64_t query, int64_t queries) {
+  const lt_attention *s = a->s;
+  const int64_t window = query + a->first, end = queries == 0 ? 0 : lt_window_end(a, query + queries - 1);
+  lt_range keys = {window <= 0 ? 0 : lt_least(window, end), end};
+  keys.begin -= keys.begin % LT_KEY_STEP;
+  if (s->query_segments == NULL || queries == 0) return keys;
+  const int32_t *ids = s->key_segments + batch * s->key_segments_batch;
+  const int32_t *own = s->query_segments + batch * s->query_segments_batch + query;
+  int32_t least = own[0], most = own[0];
+  for (int64_t c = 1; c < queries; c++) {
+    least = own[c] < least ? own[c] : least;
+    most = own[c] > most ? own[c] : most;
+  }
+  while (keys.begin < keys.end &&
+         !any_between(ids + keys.begin, lt_least(LT_KEY_STEP, keys.end - keys.begin), least, most))
+    keys.begin += LT_KEY_STEP;
+  while (keys.begin < keys.end) {
+    const int64_t step = (keys.end - 1) / LT_KEY_STEP * LT_KEY_STEP;
+    if (any_between(ids + step, keys.end - step, least, most)) break;
+    keys.end = step;
+  }
+  return keys;
+}
+
 void lt_add_stream(lt_streams *streams, lt_matrix rows, int64_t count, int64_t columns, int write) {
   enum { MOST = 1 << 17 };
   const int64_t size = rows.type == LT_BFLOAT16 ? 2 : 4, bytes = columns * size;

@@ -13,7 +13,8 @@ enum {
   LT_STRIP = 32,       /* the most queries of a strip */
   LT_PANEL = 48,       /* the greatest width of panels */
   LT_GROUP_LANES = 16, /* lanes that the softmax's loops work on: a constant, which makes them one vector */
-  LT_FEW = 4           /* queries up to which attention is products of vectors by matrices (attentionFew.c) */
+  LT_FEW = 4,          /* queries up to which attention is products of vectors by matrices (attentionFew.c) */
+  LT_KEY_STEP = 48     /* keys that are skipped together: a multiple of all tile heights */
 };
 
 /* One thread's view of an attention call. */
@@ -21,7 +22,7 @@ typedef struct {
   const lt_attention *s;
   const lt_kernel *kernel;
   int p;
-  int64_t offset;  /* the last key that query t sees is t + offset, where causal */
+  int64_t first, last; /* query t sees the keys from t + first to t + last */
   float scale;     /* applied to a strip's logits: 1 if lt_finish_logits has applied it already */
   int finish;      /* whether lt_finish_logits is needed: for a mask, a cap, or a scale that one can't divide by */
 } lt_shape;
@@ -43,12 +44,20 @@ typedef struct {
   int64_t row, step, size;
 } lt_left;
 
-/* Number of leading keys that the query sees. */
-static inline int64_t lt_visible(const lt_shape *a, int64_t query) {
-  if (!a->s->causal) return a->s->keys;
-  const int64_t count = query + a->offset + 1;
-  return count < 0 ? 0 : count > a->s->keys ? a->s->keys : count;
+/* The end of the keys in the query's window. */
+static inline int64_t lt_window_end(const lt_shape *a, int64_t query) {
+  const int64_t end = query + a->last + 1;
+  return end < 0 ? 0 : lt_least(end, a->s->keys);
 }
+
+/* Keys from begin to end. */
+typedef struct {
+  int64_t begin, end;
+} lt_range;
+
+/* The keys that some of `queries` queries from `query` on may see: those in a window, less steps of LT_KEY_STEP keys at
+   either end that are of other segments. begin is a multiple of LT_KEY_STEP. */
+lt_range lt_range_of(const lt_shape *a, int64_t batch, int64_t query, int64_t queries);
 
 /* Lanes per strip: even, with as few idle ones as possible. */
 static inline int64_t lt_strip_width(const lt_attention *s) {
@@ -66,13 +75,14 @@ static inline int64_t lt_strip_panel(const lt_kernel *kernel, int64_t lanes) {
 static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
   const lt_kernel *kernel = lt_kernel_of(p);
   const int finish = s->mask != NULL || s->logit_cap != 0.0f || !(s->scale > 1e-6f && s->scale < 1e6f);
-  return (lt_shape){s, kernel, p, s->keys - s->queries, finish ? 1.0f : s->scale, finish};
+  const int64_t offset = s->keys - s->queries;
+  return (lt_shape){s, kernel, p, offset - s->before, offset + s->after, finish ? 1.0f : s->scale, finish};
 }
 
 /* The first lane from `query` on whose group sees a tile of keys from `key` on; at most `lanes`. */
 static inline int64_t lt_first_lane(const lt_shape *a, int64_t key, int64_t query, int64_t lanes) {
-  const int64_t first = key - query - a->offset;
-  return !a->s->causal || first <= 0 ? 0 : lt_least(first & -LT_GROUP_LANES, lanes);
+  const int64_t first = key - query - a->last;
+  return first <= 0 ? 0 : lt_least(first & -LT_GROUP_LANES, lanes);
 }
 
 /* How many of `keys` keys from `key` on are in consecutive tiles with the same first lane. */
@@ -85,8 +95,7 @@ static inline int64_t lt_same_lanes(const lt_shape *a, int64_t key, int64_t keys
 
 /* Conversely: how many of `keys` keys from `key` on a strip's lane computes. */
 static inline int64_t lt_lane_keys(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t lane) {
-  if (!a->s->causal) return keys;
-  const int64_t seen = query + (lane & -LT_GROUP_LANES) + LT_GROUP_LANES + a->offset - key;
+  const int64_t seen = query + (lane & -LT_GROUP_LANES) + LT_GROUP_LANES + a->last - key;
   return seen <= 0 ? 0 : lt_least(lt_round_up(seen, a->kernel->rows), keys);
 }
 
@@ -182,10 +191,10 @@ void lt_store_rows(lt_matrix to, const float *from, int64_t stride, const float 
 /* A strip is [keys from `key` on, lanes from `query` on]; each lane uses at most lt_lane_keys rows. */
 
 typedef struct {
-  int64_t key, keys, query, queries, lanes; /* lanes: the queries, padded to whole groups */
+  int64_t batch, key, keys, query, queries, lanes; /* lanes: the queries, padded to whole groups */
 } lt_strip;
 
-/* Sets causally hidden logits to -infinity. */
+/* Sets logits to -infinity that a window or segments hide. */
 void lt_hide_logits(const lt_shape *a, const lt_strip *at, float *logits);
 
 /* maxima[lane] = the maximum of itself and its logits, ignoring NaN. */

@@ -40,12 +40,24 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   return scratch->used;
 }
 
+/* The keys that each strip of a chunk may see. */
+static void find_seen(const lt_shape *a, const buffers *b, place *in) {
+  const int64_t strips = strips_of(b, in);
+  for (int64_t index = 0; index < strips; index++) {
+    const strip of = strip_of(b, in, index);
+    in->seen[index] = lt_range_of(a, in->batch, of.query, of.queries);
+    if (index > 0 && in->seen[index].end < in->seen[index - 1].end) in->seen[index].end = in->seen[index - 1].end;
+  }
+  for (int64_t index = strips - 1; index > 0; index--)
+    in->seen[index - 1].begin = lt_least(in->seen[index - 1].begin, in->seen[index].begin);
+}
+
 /* A strip of a step: leaves its probabilities and its logits' gradients as left operands. `keys` of step_keys are seen. */
 static void strip_weights(const lt_shape *a, const buffers *b, const place *in, const strip *of, int64_t key, int64_t keys,
                           int64_t step_keys, int64_t block) {
   const lt_kernel *kernel = a->kernel;
   const int64_t first = of->index * b->width, rows = kernel->rows;
-  const lt_strip at = {key, keys, of->query, of->queries, of->lanes};
+  const lt_strip at = {in->batch, key, keys, of->query, of->queries, of->lanes};
   lt_strip_logits(a, b, in, of, &at);
   const lt_panel_list drows = strip_panels(a, b, b->dout_rows, of, a->s->value_dims);
   lt_multiply_strip(a, b->value_rows, drows, lt_words(kernel, a->s->value_dims), key, keys, at.query, at.lanes,
@@ -71,12 +83,16 @@ static void step(const lt_shape *a, const buffers *b, const place *in, int64_t k
                  int add_dk, int add_dv) {
   const lt_kernel *kernel = a->kernel;
   const int64_t rows = kernel->rows;
-  for (int64_t index = 0; index < strips_of(b, in); index++) {
+  int64_t from = 0, to = strips_of(b, in); /* the strips that may see some of the keys */
+  while (from < to && in->seen[from].end <= key) from++;
+  while (from < to && in->seen[to - 1].begin >= key + keys) to--;
+  if (from == to && add_dk && add_dv) return;
+  for (int64_t index = from; index < to; index++) {
     const strip of = strip_of(b, in, index);
-    const int64_t seen = lt_least(lt_visible(a, of.query + of.queries - 1) - key, keys);
+    const int64_t seen = lt_least(lt_window_end(a, of.query + of.queries - 1) - key, keys);
     if (seen > 0) strip_weights(a, b, in, &of, key, seen, keys, block);
   }
-  const int64_t words = lt_words(kernel, in->queries);
+  const int64_t begin = lt_least(from * b->width, in->queries), end = lt_least(to * b->width, in->queries);
   lt_left weights = lt_packed_left(b->weights), dlogits = lt_packed_left(b->dlogits_rows);
   if (kernel->multiply != NULL) {
     weights = lt_left_in_place(kernel, b->weights.words, b->stride, 1);
@@ -85,35 +101,40 @@ static void step(const lt_shape *a, const buffers *b, const place *in, int64_t k
   int64_t count;
   for (int64_t i = 0; i < keys; i += count) {
     count = lt_same_lanes(a, key + i, keys - i, in->query, in->queries);
-    const int64_t first = lt_words(kernel, lt_first_lane(a, key + i, in->query, in->queries));
-    lt_multiply_rows(kernel, weights, b->dout_columns, first, words - first, count, a->s->value_dims,
+    const int64_t unseen = lt_first_lane(a, key + i, in->query, in->queries);
+    const int64_t first = lt_words(kernel, unseen > begin ? unseen : begin);
+    const int64_t words = lt_words(kernel, end) > first ? lt_words(kernel, end) - first : 0;
+    lt_multiply_rows(kernel, weights, b->dout_columns, first, words, count, a->s->value_dims,
                      b->dv.at + (key + i) * b->dv.stride, b->dv.stride, add_dv);
-    lt_multiply_rows(kernel, dlogits, b->query_columns, first, words - first, count, a->s->dims,
+    lt_multiply_rows(kernel, dlogits, b->query_columns, first, words, count, a->s->dims,
                      b->dk.at + (key + i) * b->dk.stride, b->dk.stride, add_dk);
     weights.words += (count + rows - 1) / rows * weights.size;
     dlogits.words += (count + rows - 1) / rows * dlogits.size;
   }
 }
 
-/* dq of a chunk (+)= ds k over a block of keys; each tile of queries stops at its last visible key. */
-static void add_dq(const lt_shape *a, const buffers *b, const place *in, int64_t block, int64_t keys) {
+/* dq of a chunk (+)= ds k over a block of keys, of which each tile of queries takes those that it may see. */
+static void add_dq(const lt_shape *a, const buffers *b, const place *in, int64_t block, int64_t keys, int accumulate) {
   const lt_kernel *kernel = a->kernel;
   lt_panel_list columns = b->key_columns;
   columns.words += lt_words(kernel, block) * columns.width;
   for (int64_t index = 0; index < strips_of(b, in); index++) {
     const strip at = strip_of(b, in, index);
-    const int64_t at_once = a->s->causal ? kernel->rows : at.queries;
+    const int64_t at_once = a->s->after == LT_ALL ? at.queries : kernel->rows;
+    const int64_t steps_end = lt_round_up(in->seen[index].end, STEP_KEYS);
+    const int64_t begin = in->seen[index].begin > block ? in->seen[index].begin - block : 0;
     for (int64_t i = 0; i < at.queries; i += at_once) {
       const int64_t count = lt_least(at_once, at.queries - i), last = at.query + i + count - 1;
       const int64_t row = index * b->strip_rows + i;
-      const int64_t seen = lt_least(lt_visible(a, last) - block, keys);
-      if (seen <= 0 && block > 0) continue;
+      const int64_t seen = lt_least(lt_least(lt_window_end(a, last), steps_end) - block, keys);
+      if (seen <= begin && accumulate) continue;
+      const int64_t first = lt_words(kernel, begin), words = seen <= begin ? 0 : lt_words(kernel, seen) - first;
       lt_left dlogits = lt_packed_left(b->dlogits);
       dlogits.words += row / kernel->rows * dlogits.size;
       if (kernel->multiply != NULL)
         dlogits = lt_left_in_place(kernel, b->dlogits.words + index * b->width + i, 1, b->stride);
-      lt_multiply_rows(kernel, dlogits, columns, 0, lt_words(kernel, seen < 0 ? 0 : seen), count, a->s->dims,
-                       b->dq.at + row * b->dq.stride, b->dq.stride, block > 0);
+      lt_multiply_rows(kernel, dlogits, columns, first, words, count, a->s->dims, b->dq.at + row * b->dq.stride,
+                       b->dq.stride, accumulate);
     }
   }
 }
@@ -126,17 +147,18 @@ static void store_sums(lt_matrix to, sums from, int64_t rows, int64_t columns) {
 static void backward_chunk(const lt_shape *a, const buffers *b, const place *in, lt_heads dq, int add_dk, int add_dv,
                            lt_streams *next) {
   const lt_attention *s = a->s;
-  const int64_t seen = in->queries == 0 ? 0 : lt_visible(a, in->query + in->queries - 1);
+  const lt_range seen = in->queries == 0 ? (lt_range){0, 0} : (lt_range){in->seen[0].begin, in->seen[strips_of(b, in) - 1].end};
   /* Rows of keys that no query sees are written as zeros, unless they accumulate. */
-  const int64_t end = add_dk && add_dv ? seen : s->keys;
-  int64_t block = 0;
+  const int adds = add_dk && add_dv;
+  const int64_t first = adds ? seen.begin / BLOCK_KEYS * BLOCK_KEYS : 0, end = adds ? seen.end : s->keys;
+  int64_t block = first;
   do {
     const int64_t keys = lt_least(BLOCK_KEYS, end - block);
     for (int64_t key = block; key < block + keys; key += STEP_KEYS) {
       step(a, b, in, key, lt_least(STEP_KEYS, block + keys - key), block, add_dk, add_dv);
       lt_fetch_streams(next);
     }
-    add_dq(a, b, in, block, keys);
+    add_dq(a, b, in, block, keys, block > first);
   } while ((block += BLOCK_KEYS) < end);
   for (int64_t index = 0; index < strips_of(b, in); index++) {
     const strip at = strip_of(b, in, index);
@@ -165,7 +187,7 @@ static lt_streams head_streams(const lt_shape *a, const buffers *b, const operan
   lt_add_stream(&next, lt_head_rows(of->dq, batch, head, 0), s->queries, s->dims, 1);
   lt_add_stream(&next, lt_head_rows(of->dk, batch, head, 0), s->keys, s->dims, 1);
   lt_add_stream(&next, lt_head_rows(of->dv, batch, head, 0), s->keys, s->value_dims, 1);
-  const int64_t steps = strips_of(b, &(place){0, 0, 0, s->queries}) * ((s->keys + STEP_KEYS - 1) / STEP_KEYS) / STRIPS;
+  const int64_t steps = strips_of(b, &(place){.queries = s->queries}) * ((s->keys + STEP_KEYS - 1) / STEP_KEYS) / STRIPS;
   next.share = next.rows / (steps + 1) + 1;
   return next;
 }
@@ -203,7 +225,7 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
   const int64_t group = shared_k || shared_v ? s->heads : 1, items = s->batch * s->heads / group;
   const int64_t end = items * (thread + 1) / threads * group;
   for (int64_t i = items * thread / threads * group; i < end; i++) {
-    place in = {i / s->heads, i % s->heads, 0, 0};
+    place in = {.batch = i / s->heads, .head = i % s->heads};
     const int later = i % group > 0, last = i % group == group - 1;
     pack_head(&a, &b, lt_head_rows(k, in.batch, in.head, 0), lt_head_rows(v, in.batch, in.head, 0));
     const lt_matrix dq_rows = lt_head_rows(dq, in.batch, in.head, 0);
@@ -215,6 +237,7 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
     if (i + 1 < end) next = head_streams(&a, &b, &of, i + 1);
     do {
       in.queries = lt_least(b.chunk, s->queries - in.query);
+      find_seen(&a, &b, &in);
       lt_begin_chunk(&a, &b, &in, &of, lse);
       backward_chunk(&a, &b, &in, dq, in.query > 0 || (later && shared_k), in.query > 0 || (later && shared_v), &next);
     } while ((in.query += b.chunk) < s->queries);

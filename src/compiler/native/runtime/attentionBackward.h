@@ -6,7 +6,7 @@
 
 enum {
   STRIPS = 4,       /* strips of queries per chunk: the depth of the products for dk and dv */
-  STEP_KEYS = 48,   /* keys per step: their strips fit the first-level cache */
+  STEP_KEYS = LT_KEY_STEP, /* keys per step: their strips fit the first-level cache */
   BLOCK_KEYS = 384  /* keys per block: the depth of the product for dq; like STEP_KEYS, a multiple of all tile heights */
 };
 
@@ -36,9 +36,11 @@ typedef struct {
   lt_heads q, k, v, out, dout, dq, dk, dv;
 } operands;
 
-/* A chunk of queries of one head. */
+/* A chunk of queries of one head, and what keys each strip may see: of two strips, the later one begins and ends no
+   earlier. */
 typedef struct {
   int64_t batch, head, query, queries;
+  lt_range seen[STRIPS];
 } place;
 
 /* A strip of a chunk: its index, first query, number of queries and lanes. */

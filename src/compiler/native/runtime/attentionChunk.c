@@ -15,12 +15,12 @@ void lt_strip_logits(const lt_shape *a, const buffers *b, const place *in, const
 /* Recomputes maxima and sums where the logarithm of the sum is too coarse, such as for logits near -1e9. */
 static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, const strip *of, float *shifts,
                         float *biases) {
-  const int64_t seen = lt_visible(a, of->query + of->queries - 1);
+  const lt_range seen = in->seen[of->index];
   float maxima[LT_STRIP], totals[LT_STRIP] = {0};
   for (int c = 0; c < LT_STRIP; c++) maxima[c] = -FLT_MAX;
   for (int pass = 0; pass < 2; pass++) {
-    for (int64_t key = 0; key < seen; key += STEP_KEYS) {
-      const lt_strip at = {key, lt_least(STEP_KEYS, seen - key), of->query, of->queries, of->lanes};
+    for (int64_t key = seen.begin; key < seen.end; key += STEP_KEYS) {
+      const lt_strip at = {in->batch, key, lt_least(STEP_KEYS, seen.end - key), of->query, of->queries, of->lanes};
       lt_strip_logits(a, b, in, of, &at);
       if (pass == 0)
         lt_raise_maxima(a, &at, b->logits, maxima);
@@ -29,7 +29,7 @@ static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, co
     }
   }
   for (int64_t c = 0; c < of->queries; c++) {
-    if (lt_visible(a, of->query + c) == 0 || totals[c] == 0.0f) continue;
+    if (totals[c] == 0.0f) continue;
     shifts[c] = maxima[c];
     biases[c] = -1.44269504f * lt_logf(totals[c]);
   }
@@ -56,7 +56,7 @@ void lt_begin_chunk(const lt_shape *a, const buffers *b, const place *in, const 
     int large = 0;
     const int64_t first = index * b->width;
     for (int64_t c = first; c < first + at.lanes; c++) {
-      const int seen = c < in->queries && lt_visible(a, in->query + c) > 0 && lse[c] != -LT_INFINITY;
+      const int seen = c < in->queries && lse[c] != -LT_INFINITY;
       b->lanes.shifts[c] = seen ? lse[c] * unscale : LT_INFINITY;
       b->lanes.biases[c] = 0.0f;
       b->lanes.deltas[c] = seen ? b->lanes.deltas[c] : 0.0f;

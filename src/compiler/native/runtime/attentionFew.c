@@ -168,6 +168,17 @@ typedef struct {
   lt_matrix k, v, next_k;
 } block;
 
+/* Sets the logits of a block's keys to -infinity that are before a query's window or of other segments. */
+static void hide(const lt_shape *a, const block *of, int64_t query, int64_t keys, float *logits) {
+  const lt_attention *s = a->s;
+  for (int64_t r = 0; r < lt_least(query + a->first - of->key, keys); r++) logits[r] = -LT_INFINITY;
+  if (s->query_segments == NULL) return;
+  const int32_t own = s->query_segments[of->batch * s->query_segments_batch + query];
+  const int32_t *ids = s->key_segments + of->batch * s->key_segments_batch + of->key;
+#pragma omp simd
+  for (int64_t r = 0; r < keys; r++) logits[r] = ids[r] == own ? logits[r] : -LT_INFINITY;
+}
+
 /* One block for one query; the first query prefetches the next block. */
 static void few_block(const lt_shape *a, few_query *state, const block *of, int64_t query, int64_t keys) {
   const lt_attention *s = a->s;
@@ -178,6 +189,7 @@ static void few_block(const lt_shape *a, few_query *state, const block *of, int6
   dot_keys(a, state->query, of->k, keys, weights);
   for (int64_t r = 0; r < next; r++) fetch_row(of->next_k, r, s->dims);
   if (a->finish) lt_finish_logits(a, of->batch, of->head, of->key, keys, query, 1, 1, weights, NULL);
+  hide(a, of, query, keys, weights);
   const float before = state->maximum;
   float most = -FLT_MAX;
 #pragma omp simd reduction(max : most)
@@ -200,22 +212,23 @@ static void few_item(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_h
                      int64_t item, int64_t next_item) {
   const lt_attention *s = a->s;
   const int64_t batch = item / s->heads, head = item % s->heads;
+  const lt_range range = lt_range_of(a, batch, 0, s->queries);
   few_query states[LT_FEW];
   for (int64_t t = 0; t < s->queries; t++) {
     states[t] = take_query(&scratch, s);
-    states[t].seen = lt_visible(a, t);
+    states[t].seen = lt_least(lt_window_end(a, t), range.end);
     load_query(a, lt_head_rows(q, batch, head, t), k.type == LT_BFLOAT16, states[t].query);
     memset(states[t].sums, 0, (size_t)s->value_dims * sizeof(float));
   }
-  for (int64_t key = 0; key < s->keys; key += KEYS) {
-    block of = {batch, head, key, lt_least(KEYS, s->keys - key), 0, lt_head_rows(k, batch, head, key),
+  for (int64_t key = range.begin; key < range.end; key += KEYS) {
+    block of = {batch, head, key, lt_least(KEYS, range.end - key), 0, lt_head_rows(k, batch, head, key),
                 lt_head_rows(v, batch, head, key), {NULL, 0, 0, 0}};
-    if (key + KEYS < s->keys) {
+    if (key + KEYS < range.end) {
       of.next_k = lt_head_rows(k, batch, head, key + KEYS);
-      of.next_keys = lt_least(KEYS, s->keys - key - KEYS);
+      of.next_keys = lt_least(KEYS, range.end - key - KEYS);
     } else if (next_item >= 0) {
-      of.next_k = lt_head_rows(k, next_item / s->heads, next_item % s->heads, 0);
-      of.next_keys = lt_least(KEYS, s->keys);
+      of.next_k = lt_head_rows(k, next_item / s->heads, next_item % s->heads, range.begin);
+      of.next_keys = lt_least(KEYS, s->keys - range.begin);
     }
     for (int64_t t = 0; t < s->queries; t++) {
       const int64_t keys = lt_least(KEYS, states[t].seen - key);
@@ -224,10 +237,11 @@ static void few_item(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_h
   }
   for (int64_t t = 0; t < s->queries; t++) {
     const few_query *state = &states[t];
-    const float share = state->seen > 0 && state->total != 0.0f ? 1.0f / state->total : 0.0f;
+    const float share = state->total != 0.0f ? 1.0f / state->total : 0.0f;
+    if (state->total == 0.0f) memset(state->sums, 0, (size_t)s->value_dims * sizeof(float));
     lt_store_rows(lt_head_rows(out, batch, head, t), state->sums, 0, &share, 1, s->value_dims);
     if (lse != NULL)
-      lse[item * s->queries + t] = state->seen > 0 ? state->maximum + lt_logf(state->total) : -LT_INFINITY;
+      lse[item * s->queries + t] = state->total != 0.0f ? state->maximum + lt_logf(state->total) : -LT_INFINITY;
   }
 }
 

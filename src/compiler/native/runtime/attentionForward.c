@@ -39,10 +39,10 @@ static void add_values(const lt_shape *a, const buffers *b, const lt_strip *at, 
   values.words += lt_words(a->kernel, at->key) * values.width;
   lt_left left = lt_packed_left(b->weights);
   if (a->kernel->multiply != NULL) left = lt_left_in_place(a->kernel, b->logits, 1, lanes);
-  const int64_t at_once = a->s->causal ? rows : at->queries;
+  const int64_t at_once = a->s->after == LT_ALL ? at->queries : rows;
   for (int64_t i = 0; i < at->queries; i += at_once, left.words += left.size) {
     const int64_t queries = lt_least(at_once, at->queries - i), last = at->query + i + queries - 1;
-    const int64_t count = lt_least(lt_visible(a, last) - at->key, at->keys);
+    const int64_t count = lt_least(lt_window_end(a, last) - at->key, at->keys);
     lt_multiply_rows(a->kernel, left, values, 0, lt_words(a->kernel, count < 0 ? 0 : count), queries, a->s->value_dims,
                      b->sums + i * b->sums_stride, b->sums_stride, accumulate);
   }
@@ -57,15 +57,16 @@ static void rescale_sums(const buffers *b, int64_t queries, const float *factors
 }
 
 /* Stores out and lse of a strip from its sums; 0 for a query that sees no key. */
-static void finish_strip(const lt_shape *a, const buffers *b, lt_matrix out, float *lse, int64_t query, int64_t queries,
+static void finish_strip(const lt_shape *a, const buffers *b, lt_matrix out, float *lse, int64_t queries,
                          const float *maxima, const float *totals) {
   float factors[LT_STRIP], logs[LT_STRIP];
 #pragma omp simd
   for (int i = 0; i < LT_STRIP; i++) {
-    factors[i] = totals[i] == 0.0f ? 0.0f : 1.0f / totals[i]; /* 0: every key is hidden by -infinity */
+    factors[i] = 1.0f / totals[i];
     logs[i] = maxima[i] * a->scale + lt_logf(totals[i]);
   }
-  for (int64_t i = 0; i < queries && lt_visible(a, query + i) == 0; i++) {
+  for (int64_t i = 0; i < queries; i++) {
+    if (totals[i] != 0.0f) continue;
     memset(b->sums + i * b->sums_stride, 0, (size_t)a->s->value_dims * sizeof(float));
     factors[i] = 0.0f;
     logs[i] = -LT_INFINITY;
@@ -79,35 +80,37 @@ static void forward_strip(const lt_shape *a, const buffers *b, lt_heads q, lt_he
                           int64_t head, int64_t query, int64_t queries) {
   const lt_attention *s = a->s;
   const lt_kernel *kernel = a->kernel;
-  const int64_t lanes = lt_round_up(queries, LT_GROUP_LANES), seen = lt_visible(a, query + queries - 1);
+  const lt_range seen = lt_range_of(a, batch, query, queries);
+  const int64_t lanes = lt_round_up(queries, LT_GROUP_LANES);
   const int64_t dim_words = lt_words(kernel, s->dims), right = lt_strip_panel(kernel, lanes);
   const lt_panel_list packed = {b->queries.words, right, right * dim_words};
   const lt_matrix rows = lt_head_rows(q, batch, head, query);
   lt_pack_list(kernel, packed, rows, rows.rs, rows.cs, queries, lanes, s->dims);
   float maxima[LT_STRIP], totals[LT_STRIP] = {0}, factors[LT_STRIP];
   for (int c = 0; c < LT_STRIP; c++) maxima[c] = -FLT_MAX;
-  for (int64_t key = 0; key < seen; key += b->block) {
-    const lt_strip at = {key, lt_least(b->block, seen - key), query, queries, lanes};
+  for (int64_t key = seen.begin; key < seen.end; key += b->block) {
+    const lt_strip at = {batch, key, lt_least(b->block, seen.end - key), query, queries, lanes};
     lt_multiply_strip(a, b->keys, packed, dim_words, key, at.keys, query, lanes, b->logits);
     if (a->finish) lt_finish_logits(a, batch, head, key, at.keys, query, queries, lanes, b->logits, NULL);
     lt_hide_logits(a, &at, b->logits);
     memcpy(factors, maxima, sizeof factors);
     lt_raise_maxima(a, &at, b->logits, maxima);
-    if (key > 0) {
+    if (key > seen.begin) {
       for (int64_t c = 0; c < lanes; c++) factors[c] = lt_expf((factors[c] - maxima[c]) * a->scale);
       for (int64_t c = 0; c < lanes; c++) totals[c] *= factors[c];
       rescale_sums(b, queries, factors);
     }
     lt_forward_weights(a, &at, b->logits, maxima, totals, &b->weights);
-    add_values(a, b, &at, key > 0);
+    add_values(a, b, &at, key > seen.begin);
   }
   const int64_t row = (batch * s->heads + head) * s->queries + query;
-  finish_strip(a, b, lt_head_rows(out, batch, head, query), lse == NULL ? NULL : lse + row, query, queries, maxima, totals);
+  finish_strip(a, b, lt_head_rows(out, batch, head, query), lse == NULL ? NULL : lse + row, queries, maxima, totals);
 }
 
-/* Cost of a strip: its visible keys, plus one for constant work. */
+/* Cost of a strip: the keys in its windows, plus one for constant work. */
 static int64_t strip_cost(const lt_shape *a, int64_t width, int64_t strip) {
-  return lt_visible(a, lt_least((strip + 1) * width, a->s->queries) - 1) + 1;
+  const int64_t begin = strip * width + a->first, end = lt_window_end(a, lt_least((strip + 1) * width, a->s->queries) - 1);
+  return end - (begin < 0 ? 0 : lt_least(begin, end)) + 1;
 }
 
 /* The first strip, over all items, whose cost begins at or after `share` of the total. */

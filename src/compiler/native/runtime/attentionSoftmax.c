@@ -26,9 +26,9 @@ INLINE float power_of_two(float x) {
   return x < -126.0f ? 0.0f : result;
 }
 
-void lt_hide_logits(const lt_shape *a, const lt_strip *at, float *logits) {
-  if (!a->s->causal) return;
-  const int64_t first = at->query + a->offset + 1 - at->key; /* the first row that the first query does not see */
+/* Keys behind the windows' ends. */
+static void hide_after(const lt_shape *a, const lt_strip *at, float *logits) {
+  const int64_t first = at->query + a->last + 1 - at->key; /* the first row that the first query does not see */
   const int64_t rows = a->kernel->rows, start = first < 0 ? 0 : first;
   for (int64_t tile = start - start % rows; tile < at->keys; tile += rows) {
     const int64_t skipped = lt_first_lane(a, at->key + tile, at->query, at->lanes);
@@ -42,6 +42,33 @@ void lt_hide_logits(const lt_shape *a, const lt_strip *at, float *logits) {
       }
     }
   }
+}
+
+/* Keys before the windows' beginnings. */
+static void hide_before(const lt_shape *a, const lt_strip *at, float *logits) {
+  const int64_t begin = at->query + a->first - at->key; /* of the first query, in rows */
+  const int64_t rows = lt_least(begin + at->lanes - 1, at->keys);
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = r < begin ? 0 : r - begin + 1; c < at->lanes; c++) logits[r * at->lanes + c] = -LT_INFINITY;
+}
+
+static void hide_segments(const lt_shape *a, const lt_strip *at, float *logits) {
+  const lt_attention *s = a->s;
+  const int32_t *keys = s->key_segments + at->batch * s->key_segments_batch + at->key;
+  int32_t own[LT_STRIP] = {0};
+  memcpy(own, s->query_segments + at->batch * s->query_segments_batch + at->query, (size_t)at->queries * sizeof(int32_t));
+  for (int64_t r = 0; r < at->keys; r++) {
+    const int32_t key = keys[r];
+    float *row = logits + r * at->lanes;
+#pragma omp simd
+    for (int64_t c = 0; c < at->lanes; c++) row[c] = own[c] == key ? row[c] : -LT_INFINITY;
+  }
+}
+
+void lt_hide_logits(const lt_shape *a, const lt_strip *at, float *logits) {
+  if (a->s->after != LT_ALL) hide_after(a, at, logits);
+  if (a->s->before != LT_ALL) hide_before(a, at, logits);
+  if (a->s->query_segments != NULL) hide_segments(a, at, logits);
 }
 
 void lt_raise_maxima(const lt_shape *a, const lt_strip *at, const float *logits, float *maxima) {
@@ -167,7 +194,7 @@ void lt_forward_weights(const lt_shape *a, const lt_strip *at, float *logits, co
   lt_panel_list panels = *weights;
   for (int64_t i = 0; i < at->queries; i += panels.width, panels.words += panels.size) {
     const int64_t last = at->query + lt_least(i + panels.width, at->queries) - 1;
-    const int64_t count = lt_least(lt_visible(a, last) - at->key, at->keys);
+    const int64_t count = lt_least(lt_window_end(a, last) - at->key, at->keys);
     const lt_matrix from = {logits + i, LT_FLOAT32, 1, at->lanes};
     if (count > 0)
       lt_pack_list(a->kernel, panels, from, 1, at->lanes, lt_least(panels.width, at->lanes - i), panels.width, count);

@@ -174,14 +174,21 @@ typedef struct {
   int64_t batch, time, head;
 } lt_heads;
 
-/* Softmax attention. causal: query t sees the keys <= t + keys - queries. logit_cap 0: none, else the logits are
-   logit_cap * tanh(logit / logit_cap). mask (may be NULL) is added to the logits; strides 0 broadcast. */
+/* A bound of a window that hides nothing. */
+#define LT_ALL ((int64_t)1 << 40)
+
+/* Softmax attention. Query t is at key t + keys - queries, and sees the keys from `before` keys before to `after` keys
+   after that one, of its segment where there are segments (NULL for none): int32 [batch, queries] and [batch, keys], each
+   with a stride from batch to batch. logit_cap 0: none, else the logits are logit_cap * tanh(logit / logit_cap). mask (may
+   be NULL) is added to the logits; strides 0 broadcast. */
 typedef struct {
   int64_t batch, heads, queries, keys, dims, value_dims;
   float scale, logit_cap;
-  int32_t causal;
+  int64_t before, after;
   const float *mask;
   int64_t mask_batch, mask_head, mask_query, mask_key;
+  const int32_t *query_segments, *key_segments;
+  int64_t query_segments_batch, key_segments_batch;
 } lt_attention;
 
 /* Scratch bytes per thread, for these shapes or fewer keys. */

@@ -9,9 +9,10 @@ static void complain(const problem *x, const char *what, int64_t b, int64_t h, i
   if (failures++ > 3) return;
   const lt_attention *s = &x->s;
   printf("%s[%d, %d, %d, %d] is %.9g instead of %.9g (+- %.2g) at p=%d batch=%d heads=%d queries=%d keys=%d dims=%d "
-         "value_dims=%d causal=%d cap=%g mask=%d\n",
+         "value_dims=%d before=%lld after=%lld cap=%g mask=%d segments=%d\n",
          what, (int)b, (int)h, (int)t, (int)c, got, expected, bound, x->p, (int)s->batch, (int)s->heads, (int)s->queries,
-         (int)s->keys, (int)s->dims, (int)s->value_dims, s->causal, (double)s->logit_cap, x->mask != NULL);
+         (int)s->keys, (int)s->dims, (int)s->value_dims, (long long)s->before, (long long)s->after, (double)s->logit_cap,
+         x->mask != NULL, s->query_segments != NULL);
 }
 
 static void compare(const problem *x, const char *what, const heads *got, const double *expected, const double *bounds) {
@@ -77,11 +78,34 @@ static void add_mask(problem *x, float hidden) {
   s->mask = x->mask;
 }
 
+/* Segments, ascending as in packed rows or in any order, with ids that some keys alone have; of every batch or of each. */
+static void add_segments(problem *x) {
+  lt_attention *s = &x->s;
+  const int ascending = drawn() % 3 > 0, apart = drawn() % 2;
+  const int64_t sizes[] = {s->queries, s->keys};
+  for (int side = 0; side < 2; side++) {
+    const int64_t size = sizes[side], batches = apart ? s->batch : 1;
+    int32_t *ids = x->segments[side] = malloc((size_t)(size * batches) * sizeof(int32_t));
+    for (int64_t b = 0; b < batches; b++) {
+      int32_t id = -1;
+      for (int64_t i = 0; i < size; i++) {
+        id = ascending ? id + (drawn() % 40 == 0) : (int32_t)(drawn() % 4) - 1;
+        ids[b * size + i] = side == 0 && id < 0 ? 0 : id;
+      }
+    }
+  }
+  s->query_segments = x->segments[0];
+  s->key_segments = x->segments[1];
+  s->query_segments_batch = apart ? s->queries : 0;
+  s->key_segments_batch = apart ? s->keys : 0;
+}
+
 static lt_attention any_shape(int64_t most) {
   lt_attention s = {.batch = up_to(3), .heads = up_to(4), .queries = up_to(most), .keys = up_to(most)};
   s.dims = up_to(80);
   s.value_dims = drawn() % 2 ? s.dims : up_to(80);
-  s.causal = drawn() % 2;
+  s.before = drawn() % 3 ? LT_ALL : up_to(most) - 1;
+  s.after = drawn() % 2 ? 0 : drawn() % 3 ? LT_ALL : up_to(most) - 1;
   if (drawn() % 3 == 0) s.queries = up_to(6);
   if (drawn() % 2) s.keys = s.queries;
   s.scale = drawn() % 8 ? 1.0f / sqrtf((float)s.dims) : -0.3f;
@@ -93,6 +117,7 @@ static void check_random(int p) {
   for (int round = 0; round < CASES(40); round++) {
     problem x = make_problem(p, any_shape(round % 4 ? 70 : 150), drawn() % 4 == 0, drawn() % 4 == 0);
     if (drawn() % 3 == 0) add_mask(&x, drawn() % 2 ? -1e9f : -30.0f);
+    if (drawn() % 3 == 0) add_segments(&x);
     run(&x, 1 + round % 4);
     compare_all(&x);
     free_problem(&x);
@@ -103,6 +128,7 @@ static void check_random(int p) {
 static void check_threads(int p) {
   for (int round = 0; round < 6; round++) {
     problem x = make_problem(p, any_shape(SHARE > 1 ? 70 : 150), round % 2, round % 2);
+    if (round % 3 == 0) add_segments(&x);
     heads *results[] = {&x.out, &x.dq, &x.dk, &x.dv};
     void *kept[4];
     for (int threads = 1; threads <= 5; threads++) {
@@ -123,7 +149,7 @@ static void check_threads(int p) {
 static void check_slices(int p) {
   for (int32_t type = LT_FLOAT32; type <= LT_BFLOAT16; type++) {
     const int64_t batch = 2, count = 3, time = 100, dims = 32, row = 3 * count * dims;
-    const lt_attention s = {batch, count, time, time, dims, dims, 0.18f, 0, 1, NULL, 0, 0, 0, 0};
+    const lt_attention s = {batch, count, time, time, dims, dims, 0.18f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0};
     problem x = make_problem(p, s, 0, 0);
     heads *slices[] = {&x.q, &x.k, &x.v, &x.dq, &x.dk, &x.dv};
     char *buffers[2];
@@ -145,10 +171,10 @@ static void check_slices(int p) {
 /* Many keys, in far less scratch than the matrix of logits; large logits; queries that see no key. */
 static void check_long(int p) {
   const lt_attention shapes[] = {
-      {1, 1, 2048, 2048, 4, 3, 0.25f, 0, 1, NULL, 0, 0, 0, 0},
-      {1, 2, 300, 1500, 5, 2, 0.2f, 0, 0, NULL, 0, 0, 0, 0},
-      {1, 2, 1, 1500, 64, 64, 0.2f, 0, 1, NULL, 0, 0, 0, 0},
-      {2, 1, 100, 60, 16, 16, 30.0f, 0, 1, NULL, 0, 0, 0, 0},
+      {1, 1, 2048, 2048, 4, 3, 0.25f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0},
+      {1, 2, 300, 1500, 5, 2, 0.2f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0},
+      {1, 2, 1, 1500, 64, 64, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0},
+      {2, 1, 100, 60, 16, 16, 30.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0},
   };
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     problem x = make_problem(p, shapes[i], 0, 0);
@@ -161,23 +187,40 @@ static void check_long(int p) {
   }
 }
 
+/* Windows and segments much shorter than what they are of: most keys are skipped. */
+static void check_windows(int p) {
+  for (int round = 0; round < CASES(16); round++) {
+    const int64_t length = 400 + up_to(500);
+    lt_attention s = {.batch = 2, .heads = 2, .queries = length, .keys = length, .dims = up_to(9), .value_dims = up_to(9)};
+    if (round % 4 == 3) s.queries = up_to(4), s.heads = 3;
+    s.scale = 0.4f;
+    s.before = round % 2 ? up_to(150) - 1 : LT_ALL;
+    s.after = round % 3 ? 0 : up_to(60) - 1;
+    problem x = make_problem(p, s, round % 5 == 0, round % 5 == 0);
+    if (round % 2 == 0 || drawn() % 2) add_segments(&x);
+    run(&x, 1 + round % 3);
+    compare_all(&x);
+    free_problem(&x);
+  }
+}
+
 /* One more than a tile, a strip, a chunk and a block has; the number of queries that are products of vectors; few of a kind. */
 static void check_edges(int p) {
   static const struct {
     lt_attention s;
     int shared_k, shared_v;
   } cases[] = {
-      {{1, 1, 6, 577, 3, 2, 1.0f, 0, 1, NULL, 0, 0, 0, 0}, 0, 0},
-      {{1, 1, 33, 600, 4, 17, 30.0f, 0, 0, NULL, 0, 0, 0, 0}, 0, 0},
-      {{1, 1, 33, 5, 4, 3, 60.0f, 0, 0, NULL, 0, 0, 0, 0}, 0, 0},
-      {{1, 2, 130, 130, 5, 3, 0.5f, 0, 1, NULL, 0, 0, 0, 0}, 1, 0},
-      {{1, 2, 130, 130, 3, 5, 0.5f, 0, 1, NULL, 0, 0, 0, 0}, 0, 1},
-      {{2, 1, 17, 385, 7, 9, 0.4f, 1.5f, 0, NULL, 0, 0, 0, 0}, 0, 0},
-      {{1, 3, 4, 131, 33, 65, 0.2f, 0, 1, NULL, 0, 0, 0, 0}, 1, 1},
-      {{2, 2, 1, 129, 17, 70, 20.0f, 0, 0, NULL, 0, 0, 0, 0}, 0, 0},
-      {{2, 2, 2, 300, 17, 6, 60.0f, 0, 0, NULL, 0, 0, 0, 0}, 0, 0},
-      {{1, 1, 5, 2, 1, 1, 1.0f, 0, 1, NULL, 0, 0, 0, 0}, 0, 0},
-      {{1, 1, 1, 1, 1, 1, 1.0f, 0, 1, NULL, 0, 0, 0, 0}, 0, 0},
+      {{1, 1, 6, 577, 3, 2, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
+      {{1, 1, 33, 600, 4, 17, 30.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
+      {{1, 1, 33, 5, 4, 3, 60.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
+      {{1, 2, 130, 130, 5, 3, 0.5f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 1, 0},
+      {{1, 2, 130, 130, 3, 5, 0.5f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 1},
+      {{2, 1, 17, 385, 7, 9, 0.4f, 1.5f, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
+      {{1, 3, 4, 131, 33, 65, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 1, 1},
+      {{2, 2, 1, 129, 17, 70, 20.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
+      {{2, 2, 2, 300, 17, 6, 60.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
+      {{1, 1, 5, 2, 1, 1, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
+      {{1, 1, 1, 1, 1, 1, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
   };
   for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
     const size_t c = i / 2;
@@ -193,7 +236,7 @@ static void check_edges(int p) {
 static void check_empty(int p) {
   const int64_t sizes[][2] = {{7, 0}, {1, 0}, {0, 7}};
   for (int i = 0; i < 3; i++) {
-    const lt_attention s = {2, 2, sizes[i][0], sizes[i][1], 5, 6, 1, 0, 0, NULL, 0, 0, 0, 0};
+    const lt_attention s = {2, 2, sizes[i][0], sizes[i][1], 5, 6, 1, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0};
     problem x = make_problem(p, s, 0, 0);
     run(&x, 2);
     compare_all(&x);
@@ -221,7 +264,7 @@ static void expect(int holds, const char *what) {
 static void check_nan(int p) {
   const int64_t where = 40;
   for (int64_t queries = 2; queries <= 90; queries += 88) {
-    const lt_attention s = {1, 1, queries, 90, 20, 20, 0.2f, 0, 1, NULL, 0, 0, 0, 0};
+    const lt_attention s = {1, 1, queries, 90, 20, 20, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0};
     for (int kind = 0; kind < 5; kind++) {
       problem x = make_problem(p, s, 0, 0);
       const int64_t row = queries == 90 ? where : 0, last = queries - 1;
@@ -260,7 +303,7 @@ int main(int count, char **arguments) {
     void (*check)(int p);
   } checks[] = {{"random", check_random}, {"threads", check_threads}, {"slices", check_slices},
                 {"edges", check_edges},   {"long", check_long},       {"empty", check_empty},
-                {"nan", check_nan}};
+                {"nan", check_nan},       {"windows", check_windows}};
   enum { CHECKS = sizeof checks / sizeof *checks };
   if (count < 3) return printf("which kernel, which checks?\n"), 1;
   if (!lt_gemm_force(arguments[1])) return printf("%s: not here\n", arguments[1]), 0;

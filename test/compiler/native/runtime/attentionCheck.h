@@ -69,6 +69,7 @@ typedef struct {
   int p;
   heads q, k, v, out, dout, dq, dk, dv;
   float *mask, *lse;
+  int32_t *segments[2]; /* of queries and of keys */
 } problem;
 
 /* The answers and how far off rounding may be from each. */
@@ -88,18 +89,23 @@ static int64_t place(const heads *x, int64_t b, int64_t h, int64_t t) {
   return ((b * count + (x->at.head == 0 ? 0 : h)) * x->time + t) * x->dims;
 }
 
-static int64_t visible(const lt_attention *s, int64_t t) {
-  const int64_t count = s->causal ? t + s->keys - s->queries + 1 : s->keys;
-  return count < 0 ? 0 : count > s->keys ? s->keys : count;
+static int is_seen(const lt_attention *s, int64_t b, int64_t t, int64_t j) {
+  const int64_t distance = j - (t + s->keys - s->queries);
+  if (distance > s->after || -distance > s->before) return 0;
+  if (s->query_segments == NULL) return 1;
+  return s->query_segments[b * s->query_segments_batch + t] == s->key_segments[b * s->key_segments_batch + j];
 }
 
 /* One query: adds to all answers. p and slope are scratch. */
 static void solve_query(const problem *x, const answer *y, int64_t b, int64_t h, int64_t t, double *p, double *slope) {
   const lt_attention *s = &x->s;
-  const int64_t keys = visible(s, t), dims = s->dims, wide = s->value_dims;
+  const int64_t keys = s->keys, dims = s->dims, wide = s->value_dims;
   double most = -INFINITY, total = 0, delta = 0, delta_size = 0;
   for (int64_t j = 0; j < keys; j++) {
     double sum = 0;
+    p[j] = -INFINITY;
+    slope[j] = 0;
+    if (!is_seen(s, b, t, j)) continue;
     for (int64_t c = 0; c < dims; c++) sum += operand(x, &x->q, b, h, t, c) * operand(x, &x->k, b, h, j, c);
     sum *= s->scale;
     slope[j] = s->scale;
@@ -113,9 +119,9 @@ static void solve_query(const problem *x, const answer *y, int64_t b, int64_t h,
     p[j] = sum;
     if (sum > most) most = sum;
   }
-  for (int64_t j = 0; j < keys; j++) total += p[j] = exp(p[j] - most);
-  for (int64_t j = 0; j < keys; j++) p[j] /= total;
-  y->lse[(b * s->heads + h) * s->queries + t] = keys > 0 ? most + log(total) : -INFINITY;
+  for (int64_t j = 0; j < keys; j++) total += p[j] = most == -INFINITY ? 0 : exp(p[j] - most);
+  for (int64_t j = 0; j < keys && total > 0; j++) p[j] /= total;
+  y->lse[(b * s->heads + h) * s->queries + t] = total > 0 ? most + log(total) : -INFINITY;
   double *out = y->out + place(&x->out, b, h, t), *out_bound = y->out_bound + place(&x->out, b, h, t);
   for (int64_t j = 0; j < keys; j++) {
     for (int64_t c = 0; c < wide; c++) {
@@ -172,6 +178,7 @@ static void free_problem(problem *x) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]->memory);
   free(x->mask);
   free(x->lse);
+  for (int side = 0; side < 2; side++) free(x->segments[side]);
 }
 
 /* Runs both directions by `threads` threads, one after another, in scratch that begins as NaN. */

@@ -1,0 +1,97 @@
+/** @file Keys that a query may not see: outside its window, of another segment, beyond those that are valid. */
+import type { Attrs } from '../ir.js';
+import * as tf from '../tfjs.js';
+import { hostConstant } from '../tracing.js';
+
+/** Logit of a hidden key: below anything that an additive mask produces for a visible one. */
+const UNSEEN = Number.NEGATIVE_INFINITY;
+
+/** Keys that a query sees beside the one at its own position; Infinity where nothing bounds them. */
+export interface Window {
+  readonly before: number;
+  readonly after: number;
+}
+
+/** The window of an attention; queries are at the last positions of the keys. */
+export const windowOf = ({ causal, before, after }: Attrs): Window => ({
+  before: (before as number | undefined) ?? Number.POSITIVE_INFINITY,
+  after: causal ? 0 : ((after as number | undefined) ?? Number.POSITIVE_INFINITY),
+});
+
+const isBounded = ({ before, after }: Window): boolean => before !== Infinity || after !== Infinity;
+
+/** Operands behind query, key and value. */
+export interface AttentionExtras<T> {
+  readonly mask?: T;
+  readonly segments?: { readonly queries: T; readonly keys: T };
+  /** Number of valid keys. */
+  readonly visible?: T;
+}
+
+/** Names the operands behind query, key and value. */
+export function extrasOf<T>(operands: readonly T[], { segmented, counted }: Attrs): AttentionExtras<T> {
+  const rest = [...operands];
+  const visible = counted ? { visible: rest.pop()! } : {};
+  const [queries, keys] = segmented ? rest.splice(-2) : [];
+  return {
+    ...(rest.length > 0 && { mask: rest[0]! }),
+    ...(segmented && { segments: { queries: queries!, keys: keys! } }),
+    ...visible,
+  };
+}
+
+/** 0 where a query may see a key, else -Infinity: [queries, keys]. */
+function windowMask(queries: number, keys: number, { before, after }: Window): tf.Tensor {
+  const spec = { shape: [queries, keys], dtype: 'float32' as const };
+  return hostConstant(`window ${queries} ${keys} ${before} ${after}`, spec, () => {
+    const values = new Float32Array(queries * keys).fill(UNSEEN);
+    for (let t = 0; t < queries; t++) {
+      const position = t + keys - queries;
+      const [begin, end] = [Math.max(0, position - before), Math.max(0, position + after + 1)];
+      values.fill(0, t * keys + Math.min(begin, keys), t * keys + Math.min(end, keys));
+    }
+    return values;
+  });
+}
+
+/** Whether a query may see a key, of which the first `visible` are valid: bool [queries, keys]. */
+function isValid(visible: tf.Tensor, queries: number, keys: number, { before, after }: Window): tf.Tensor {
+  const key = tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]);
+  const position = tf.add(tf.reshape(tf.range(-queries, 0, 1, 'int32'), [queries, 1]), visible);
+  const conditions = [tf.less(key, visible)];
+  const bounded = (bound: number) => tf.scalar(Math.min(bound, 2 ** 30), 'int32');
+  if (after !== Infinity) conditions.push(tf.lessEqual(key, tf.add(position, bounded(after))));
+  if (before !== Infinity) conditions.push(tf.greaterEqual(key, tf.sub(position, bounded(before))));
+  return conditions.reduce((all, condition) => tf.logicalAnd(all, condition));
+}
+
+/**
+ * Logits [B, N, T, S] with -Infinity where a key is hidden.
+ *
+ * @returns the logits, and whether a query may be left without a key.
+ */
+export function withHiddenKeys(
+  logits: tf.Tensor,
+  { segments, visible }: AttentionExtras<tf.Tensor>,
+  attrs: Attrs,
+): { readonly logits: tf.Tensor; readonly mayHideAll: boolean } {
+  const [queries, keys] = logits.shape.slice(-2) as [number, number];
+  const window = windowOf(attrs);
+  const only = (seen: tf.Tensor, all: tf.Tensor) => tf.where(seen, all, tf.scalar(UNSEEN)) as tf.Tensor;
+  let shown = logits;
+  if (visible) shown = only(isValid(visible, queries, keys, window), shown);
+  else if (isBounded(window)) shown = tf.add(shown, windowMask(queries, keys, window));
+  if (segments) {
+    const own = tf.reshape(segments.queries, [-1, 1, queries, 1]);
+    shown = only(tf.equal(own, tf.reshape(segments.keys, [-1, 1, 1, keys])) as tf.Tensor, shown);
+  }
+  const mayHideAll = visible !== undefined || segments !== undefined || (isBounded(window) && queries > keys);
+  return { logits: shown, mayHideAll };
+}
+
+/** Softmax that gives zeros where every logit is -Infinity. */
+export function softmaxOfSeen(logits: tf.Tensor): tf.Tensor {
+  const unseen = tf.equal(tf.max(logits, -1, true), UNSEEN);
+  const zeros = tf.zerosLike(logits);
+  return tf.where(unseen, zeros, tf.softmax(tf.where(unseen, zeros, logits)));
+}
