@@ -106,6 +106,23 @@ test('a file of a hand-made header is read', () => {
   file.close();
 });
 
+test('each dtype of the format has its size', () => {
+  const bits = {
+    ...{ F64: 64, I64: 64, U64: 64, C64: 64, F32: 32, I32: 32, U32: 32 },
+    ...{ F16: 16, BF16: 16, I16: 16, U16: 16, I8: 8, U8: 8, BOOL: 8 },
+    ...{ F8_E5M2: 8, F8_E4M3: 8, F8_E8M0: 8, F8_E5M2FNUZ: 8, F8_E4M3FNUZ: 8, F6_E2M3: 6, F6_E3M2: 6, F4: 4 },
+  };
+  for (const [dtype, size] of Object.entries(bits)) {
+    const entry = (bytes: number) => JSON.stringify({ x: { dtype, shape: [8], data_offsets: [0, bytes] } });
+    writeRaw(entry(size), size);
+    const file = new SafetensorsFile(path);
+    expect(file.layout.tensors).toMatchObject([{ name: 'x', dtype, shape: [8] }]);
+    file.close();
+    writeRaw(entry(size + 1), size + 1);
+    expect(problem()).toContain("tensor 'x'");
+  }
+});
+
 test('dtypes that are not read are refused by name, and do not stand in the way of others', () => {
   const tensors = {
     a: { dtype: 'F8_E4M3', shape: [3], data_offsets: [0, 3] },

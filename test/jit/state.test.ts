@@ -238,6 +238,19 @@ describe("numbers of an optimizer's own", () => {
     expect(calls()).toBe(before);
   });
 
+  test('a learning rate and its negative are two inputs', async () => {
+    const w = tf.variable(tf.scalar(1));
+    const optimizer = tf.train.sgd(0.5);
+    const rate = () => (optimizer as unknown as { learningRate: number }).learningRate;
+    const step = jit(() => {
+      const loss = optimizer.minimize(() => tf.mul(w, 1) as tf.Scalar, true)!;
+      return tf.stack([loss, tf.mul(loss, rate()), tf.mul(loss, -rate())]);
+    }, quick);
+    expect((await step()).dataSync()).toEqual(Float32Array.of(1, 0.5, -0.5));
+    (optimizer as unknown as { setLearningRate(rate: number): void }).setLearningRate(0.25);
+    expect((await step()).dataSync()).toEqual(Float32Array.of(0.5, 0.125, -0.125));
+  });
+
   test('a counter that is computed with in JavaScript is refused', async () => {
     const { step } = training(({ iterations }) => 1 / (1 + iterations));
     await expect(step()).rejects.toThrow("Scheduled computes with its number 'iterations_'");

@@ -1,7 +1,7 @@
 /** @file Learner: clipping, steps that are not taken, frozen variables, norms. */
 import { expect, test } from 'vitest';
 import { build } from '../../src/hparams/index.js';
-import { Adam, AdamW, Learner, Linear, Sgd } from '../../src/learners/index.js';
+import { Adam, AdamW, changingPart, Learner, Linear, Sgd } from '../../src/learners/index.js';
 import { bench, learnerOf, noise } from './fixtures.js';
 
 const sgd = (values: Parameters<typeof Sgd.config>[0] = {}) => Sgd.config({ learningRate: 1, ...values });
@@ -82,6 +82,9 @@ test('variables of no elements, and no variables that move', async () => {
   expect(empty.read('none')).toEqual([]);
   expect(empty.read('a')[0]).toBeCloseTo(2 * (1 - 0.01) - 1, 6);
   expect(empty.updater.gradNorms()).toEqual({ none: 0, a: 3 });
+  const frozen = build(Learner.config({ optimizer, bpropVariableExclusion: ['a'] }));
+  const layout = frozen.layout([{ path: 'a', shape: [2], collections: [], repeatPrefix: [] }]);
+  expect(changingPart(layout)).toEqual({ entries: [], groups: [], size: 0 });
   const fixed = await bench({ a: [2] }, Learner.config({ optimizer, bpropVariableExclusion: ['a'] }));
   expect(await fixed.step(0, {})).toMatchObject({ rawGradNorm: 0, clippedGradNorm: 0, isValidStep: 1 });
   expect([fixed.read('a'), fixed.updater.varNorm(), fixed.updater.gradNorms()]).toEqual([[2], 0, {}]);

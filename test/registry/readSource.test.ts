@@ -1,5 +1,5 @@
 /** @file Views of source files that are kept: one of this text and this version alone, whatever became of the cache. */
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { readSourceFile } from '../../src/registry/readSource.js';
@@ -39,8 +39,11 @@ test('a kept view is that of the compiler', async () => {
   const parsed = (await anew())(file);
   expect(parsed.classes.get('Small')).toMatchObject({ base: ['lm', 'Base'], line: 6, lastLine: 8 });
   expect(kept()).toHaveLength(1);
+  const written = () => statSync(join(views(), kept()[0]!)).ino;
+  const first = written();
   expect((await anew())(file)).toEqual(parsed);
-  expect(kept()).toHaveLength(1);
+  // What is parsed again is written again, to another file.
+  expect([kept().length, written()]).toEqual([1, first]);
 });
 
 test('a changed file has another view, and an equal one elsewhere the same', async () => {

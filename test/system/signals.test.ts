@@ -73,3 +73,16 @@ test('who hands signals on is told of the first, and of the second before it lea
   expect([told, exits]).toEqual([['SIGINT', 'again'], [143]]);
   stop.close();
 });
+
+test('output that nobody reads is a signal, which a closed listener no longer hears', () => {
+  const stop = new StopSignal();
+  stop.listen();
+  stop.postpone('saving a checkpoint, then leaving');
+  const gone = () => process.stdout.emit('error', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+  gone();
+  expect([stop.received, exits]).toEqual(['SIGPIPE', []]);
+  stop.close();
+  const later = new StopSignal();
+  gone();
+  expect(later.received).toBeUndefined();
+});
