@@ -57,6 +57,18 @@ class Loud extends TextInput {
     return super.idsToStrings(...given).map((text) => text.toUpperCase());
   }
 }
+/** Text that cannot be shown. */
+class Speechless extends TextInput {
+  override idsToStrings(): string[] {
+    throw new Error('no words');
+  }
+}
+/** For another reason. */
+class Tired extends Speechless {
+  override idsToStrings(): string[] {
+    throw new Error('too late');
+  }
+}
 
 const tokens = { batchSize: 2, seqLen: 4, vocabSize: 9 };
 const training = { ...tokens, isTraining: true };
@@ -82,6 +94,7 @@ test.each<[string, Config<BaseInput>, Config<BaseInput>]>([
     Unsharded.config({ ...training, numInfeedHosts: 3 }),
   ],
   ['ids as text', TextInput.config(text), Loud.config(text)],
+  ['why ids are no text', Speechless.config(text), Tired.config(text)],
 ])('%s', async (_, config, changed) => {
   const [first, second, other] = [
     await inputDigest(config),

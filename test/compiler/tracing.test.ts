@@ -413,3 +413,21 @@ test('where only shapes are asked for, large constants are let go; equal element
     Neg: { count: 1, flops: size, bytes: 8 * size },
   });
 });
+
+test('tfjs may count the data of a trace, as it does in its checks for leaks', () => {
+  const counts: number[] = [];
+  const count = () => counts.push(tf.backend().numDataIds());
+  traceProgram(
+    ({ x }: any) => {
+      count();
+      const kept = tf.tensor([1, 2, 3]);
+      count();
+      tf.exp(x).dispose();
+      kept.dispose();
+      count();
+      return x;
+    },
+    { x } as never,
+  );
+  expect(counts.map((each) => each - counts[0]!)).toEqual([0, 1, 0]);
+});

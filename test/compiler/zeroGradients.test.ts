@@ -56,3 +56,11 @@ test('choices among floats have no slope', async () => {
     [0, 0],
   ]);
 });
+
+test('an input that a call leaves out has no part in gradients', async () => {
+  const [x, mean, variance] = [host([2, 1], [3, 5]), host([1], [1]), host([1], [4])];
+  const normal = (...[a, b, c]: Tensor[]) =>
+    tf.batchNorm(a as any, b as any, c as any, undefined, undefined, 0);
+  const [byX, byMean] = await gradients(normal, x, mean, variance);
+  expect([byX, byMean]).toEqual([[0.5, 1], [-1.5]]);
+});

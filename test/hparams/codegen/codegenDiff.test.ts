@@ -113,6 +113,27 @@ export function edit(root: Config<Root>): Config<Root> {
 `);
   });
 
+  it('names what is put into a list that stays', () => {
+    const old = Root.config({
+      extra: Wide.config({ factor: 9 }),
+      parts: [Part.config({ dims: 3 }), Part.config({ dims: 4 })],
+    });
+    const text = edits(old, (draft) => {
+      draft.parts.push(draft.extra!);
+      draft.extra = Part.config({ dims: 6 });
+    });
+    expect(text).toBe(`\
+export function edit(root: Config<Root>): Config<Root> {
+  return derive(root, (draft) => {
+    const extra = draft.extra as Config<Wide>;
+    draft.extra = Part.config({ dims: 6 });
+    const parts = draft.parts as unknown[];
+    draft.parts = [...parts.slice(0), extra] as typeof draft.parts;
+  });
+}
+`);
+  });
+
   it('steps into values whose type says little', () => {
     const text = edits(Root.config({ choice: ['a', 'b'] }), (draft) => {
       (draft.choice as string[])[1] = 'c';
