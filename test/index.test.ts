@@ -1,12 +1,14 @@
 /** @file The package's rooms and its top index; names of the classes of configs, and which of these are abstract. */
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { globSync } from 'tinyglobby';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 import { nameOf } from '../src/hparams/fields/classNames.js';
-import { type AbstractClass, Configurable } from '../src/hparams/index.js';
+import { type AbstractClass, Configurable, toJSON } from '../src/hparams/index.js';
 import * as luthier from '../src/index.js';
+import { Adam } from '../src/learners/index.js';
 import { registerLibrary, rooms } from '../src/rooms.js';
 
 test('every class of configs has the name that its room exports it by, and a name in documents of its own', () => {
@@ -103,4 +105,21 @@ test('rooms are reached by sub-paths of the package', async () => {
     expect([path, found]).toEqual([path, fileURLToPath(new URL(`../${file}`, import.meta.url))]);
     expect(Object.keys(await import(pathToFileURL(found).href)), path).not.toEqual([]);
   }
+});
+
+test('documents name the classes of the library where the top index is imported', () => {
+  const text = JSON.stringify(toJSON(Adam.config({ learningRate: 0.5 }), { modules: false }));
+  const reads = (...imported: string[]) => {
+    const lines = imported.map((path) => `await import(${JSON.stringify(path)});`).join('\n');
+    const read = `const { fromJSON } = await import('./src/hparams/index.ts');
+      console.log(fromJSON(${text}).learningRate);`;
+    const { stdout, stderr } = spawnSync(
+      process.execPath,
+      ['--import', 'tsx', '--input-type=module', '-e', `${lines}\n${read}`],
+      { encoding: 'utf8' },
+    );
+    return stdout.trim() || stderr;
+  };
+  expect(reads('./src/index.ts')).toBe('0.5');
+  expect(reads()).toContain("'Adam'");
 });

@@ -19,6 +19,14 @@ class ScaledTask extends SingleTask.with({ scale: z.number().default(1) }) {
   }
 }
 
+/** The same fields, and other losses. */
+class OtherwiseScaledTask extends ScaledTask {
+  override lossOf<T>(metrics: Readonly<Record<string, T>>): T {
+    const [value, weight] = super.lossOf(metrics) as unknown as [Tensor, Tensor];
+    return [tf.mul(value, value), weight] as T;
+  }
+}
+
 const small = { vocabSize: 8, modelDims: 4, numLayers: 1, numHeads: 1, maxSeqLength: 8 };
 const base = {
   task: ScaledTask,
@@ -33,7 +41,7 @@ const base = {
   data: 4,
 };
 const others: typeof base = {
-  task: SingleTask as typeof ScaledTask,
+  task: OtherwiseScaledTask as typeof ScaledTask,
   ownField: 2,
   model: 9,
   learner: 2,
@@ -70,7 +78,7 @@ function experiment(given: typeof base): ConfiguredExperiment {
   const input = (isTraining: boolean, batchSize: number) =>
     SyntheticLmInput.config({ seqLen: data, vocabSize: 8, isTraining, batchSize, numBatches: 1 });
   return {
-    task: task === ScaledTask ? ScaledTask.config({ ...values, scale: ownField }) : SingleTask.config(values),
+    task: task.config({ ...values, scale: ownField }),
     datasets: [input(true, 1), input(false, 1)],
     decodeDatasets: [input(false, decodeBatch)],
   } as unknown as ConfiguredExperiment;

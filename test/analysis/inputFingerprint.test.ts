@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { inputDigest, readingAhead } from '../../src/analysis/inputFingerprint.js';
-import type { Config } from '../../src/hparams/index.js';
+import { type Config, classOf } from '../../src/hparams/index.js';
 import {
   type BaseInput,
   type InputState,
@@ -96,6 +96,8 @@ test.each<[string, Config<BaseInput>, Config<BaseInput>]>([
   ['ids as text', TextInput.config(text), Loud.config(text)],
   ['why ids are no text', Speechless.config(text), Tired.config(text)],
 ])('%s', async (_, config, changed) => {
+  // The name of the class alone would make another digest.
+  for (const cls of [config, changed].map(classOf)) Object.defineProperty(cls, 'name', { value: 'Input' });
   const [first, second, other] = [
     await inputDigest(config),
     await inputDigest(config),
@@ -105,6 +107,14 @@ test.each<[string, Config<BaseInput>, Config<BaseInput>]>([
   expect(second).toEqual(first);
   expect(other).toEqual({ hash: expect.any(String) });
   expect(other.hash).not.toBe(first.hash);
+});
+
+test('a class of the same name that gives the same is the same', async () => {
+  class Same extends SyntheticLmInput {}
+  Object.defineProperty(Same, 'name', { value: SyntheticLmInput.name });
+  expect(await inputDigest(Same.config(training))).toEqual(
+    await inputDigest(SyntheticLmInput.config(training)),
+  );
 });
 
 test('a corpus that is not there is not compared', async () => {

@@ -100,13 +100,13 @@ test('no checkpoints and no directory are told apart', async () => {
   mkdirSync(empty);
   const restoreFrom = (from: string) =>
     new Checkpointer({ directory: from, experiment: 'x', readOnly: true }).restore(createTrainState(layout));
-  await expect(restoreFrom(empty)).rejects.toThrow(
-    `No checkpoints were found in directory checkpoint_dir=${empty}`,
-  );
+  await expect(restoreFrom(empty)).rejects.toMatchObject({
+    message: `No checkpoints were found in directory checkpoint_dir=${empty}`,
+  });
   const missing = join(parent, 'missing');
-  await expect(restoreFrom(missing)).rejects.toThrow(
-    `Checkpoint directory checkpoint_dir=${missing} does not exist`,
-  );
+  await expect(restoreFrom(missing)).rejects.toMatchObject({
+    message: `Checkpoint directory checkpoint_dir=${missing} does not exist`,
+  });
 });
 
 test('another experiment is named', async () => {

@@ -251,3 +251,11 @@ test('a path that cannot be written is named with the cause', () => {
     `${run}/metrics.jsonl: summaries cannot be written here: ${run} is not a directory`,
   );
 });
+
+test.skipIf(process.platform !== 'linux')('a resumed file is open once', () => {
+  writeFileSync(makeRun(), '{"program":"train","step":1,"loss":2}\n{"program":"train","step":2,"loss":1}\n');
+  const open = () => readdirSync('/proc/self/fd').length;
+  const before = open();
+  for (let i = 0; i < 3; i++) new MetricsFile(path, { resumeStep: 1 }).close();
+  expect(open()).toBe(before);
+});

@@ -102,7 +102,10 @@ test('a server predicts what run.predict does, within its limits', async () => {
     status: 200,
     body: { model: 'classifiers.Reviews', predictions: await run.predict(instances) },
   });
-  const refused = async (asked: object) => (await post(server.url, asked)).body.error.message;
+  const errorOf = async (asked: object) => (await post(server.url, asked)).body.error;
+  const refused = async (asked: object) => (await errorOf(asked)).message;
+  const params = [{ instance: ['a'] }, { instances: [] }, { instances: ['a'], model: 3 }].map(errorOf);
+  expect((await Promise.all(params)).map(({ param }) => param)).toEqual(['instance', 'instances', 'model']);
   expect(await refused({ instances: ['fine', { text: 1 }] })).toBe(
     "record 1: feature 'text', column 'text': expected a text, got 1",
   );
