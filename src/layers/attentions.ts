@@ -9,47 +9,11 @@ import { WeightInit } from './core/weightInit.js';
 import { RotaryPositionalEmbedding, stepsFrom } from './positions.js';
 import { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
 import { Dropout, dropoutField } from './stochastics.js';
+import { attentionOptions, type Visibility } from './visibility.js';
 
 /** Depth of a head; defaults to `dims`, the field with the depth of all heads, divided by numHeads. */
 export const dimPerHeadField = (dims: string) =>
   z.int().positive().nullable().default(null).describe(`Depth of a head; null: ${dims} / numHeads.`);
-
-/** Large enough to vanish after softmax, but finite, so that a row without visible keys has no NaN. */
-const MASKED = -1e9;
-
-/** paddings [B, S], 1 for padding: a mask [B, 1, 1, S] that hides padding. */
-export function paddingMask(paddings: Tensor): Tensor {
-  const [batch, length] = paddings.shape as [number, number];
-  return tf.reshape(tf.mul(paddings, MASKED), [batch, 1, 1, length]);
-}
-
-/** segmentIds int32 [B, T]: a mask [B, 1, T, T] that hides other segments of a packed row. */
-export function segmentMask(segmentIds: Tensor): Tensor {
-  const [batch, length] = segmentIds.shape as [number, number];
-  const queries = tf.reshape(segmentIds, [batch, 1, length, 1]);
-  const keys = tf.reshape(segmentIds, [batch, 1, 1, length]);
-  return tf.mul(tf.cast(tf.notEqual(queries, keys), 'float32'), MASKED);
-}
-
-/** Optional arguments of attention. */
-export interface AttentionArgs {
-  /** Whether position t sees positions 0 to t only. Default false. */
-  readonly causal?: boolean | undefined;
-  /** Added to the logits: broadcastable to [B, N, T, S]. */
-  readonly attenMask?: Tensor | undefined;
-  /** int32 [B, T]: positions for rotary embeddings; 0 to T - 1 where absent. */
-  readonly segmentPos?: Tensor | undefined;
-}
-
-/** The keys that each query may see. */
-export interface Visibility {
-  /** Whether queries see keys up to their own position; queries are at the last positions. */
-  readonly causal: boolean;
-  /** Added to the logits: broadcastable to [B, N, T, S]. */
-  readonly mask?: Tensor | undefined;
-  /** int32 scalar: number of valid keys, as in a partly filled cache; absent: all. */
-  readonly visible?: Tensor | undefined;
-}
 
 /** Query, key and value of each head: [B, T, N, H], and [B, S, numKvHeads, H] twice. */
 export interface Heads {
@@ -63,8 +27,8 @@ const checkpointName = (x: Tensor, name: CheckpointName): Tensor => ops.checkpoi
 /**
  * softmax(query key^T / sqrt(H) + mask) value for each of N heads, between projections (Vaswani et al., 2017).
  *
- * Subclasses may override: `project` (other projections), `numKvHeads` (grouped queries), `attenLogits` (relative
- * positions), `dotAtten` (other masks, local attention), `extendDecodeState` (the cache).
+ * Subclasses may override: `project` (other projections), `numKvHeads` (grouped queries), `dotAtten` (another visibility,
+ * such as windows or biases by `positionsOf`), `attenLogits` (other products), `extendDecodeState` (the cache).
  */
 export class DotProductAttention extends BaseLayer.with({
   inputDim: z.int().positive().describe('Depth of the model.'),
@@ -187,13 +151,11 @@ export class DotProductAttention extends BaseLayer.with({
    * @param queryVec [B, T, D]. @param keyVec [B, S, D]. @param valueVec [B, S, D].
    * @returns [B, T, D].
    */
-  fprop(queryVec: Tensor, keyVec: Tensor, valueVec: Tensor, args: AttentionArgs = {}): Tensor {
+  fprop(queryVec: Tensor, keyVec: Tensor, valueVec: Tensor, seen: Visibility = {}): Tensor {
     const { query, key, value } = this.project(queryVec, keyVec, valueVec);
-    const { causal = false, attenMask, segmentPos } = args;
-    const encoded = this.dotAtten(this.rotate(query, segmentPos), this.rotate(key, segmentPos), value, {
-      causal,
-      mask: attenMask,
-    });
+    const { positions } = seen;
+    const rotated = [this.rotate(query, positions?.queries), this.rotate(key, positions?.keys)] as const;
+    const encoded = this.dotAtten(...rotated, value, seen);
     return checkpointName(this.#post.fprop(checkpointName(encoded, 'context')), 'out_proj');
   }
 
@@ -223,9 +185,8 @@ export class DotProductAttention extends BaseLayer.with({
     const keys = this.extendDecodeState('key_state', this.rotate(key, position), timeStep);
     const values = this.extendDecodeState('value_state', value, timeStep);
     const visible = tf.add(timeStep, tf.scalar(steps, 'int32')) as Tensor;
-    return this.#post.fprop(
-      this.dotAtten(this.rotate(query, position), keys, values, { causal: true, visible }),
-    );
+    const seen = { causal: true, visible };
+    return this.#post.fprop(this.dotAtten(this.rotate(query, position), keys, values, seen));
   }
 
   /** Vectors [B, T, D], and [B, S, D] twice, as heads. */
@@ -242,24 +203,18 @@ export class DotProductAttention extends BaseLayer.with({
   }
 
   /**
-   * The weighted sums of values.
+   * The weighted sums of values that queries see. Whole sequences and steps of a decode both come here, with their
+   * positions.
    *
    * @param query [B, T, N, H]. @param key [B, S, N, H]. @param value [B, S, N, H].
    * @returns [B, T, N, H].
    */
-  protected dotAtten(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    { causal, mask, visible }: Visibility,
-  ): Tensor {
+  protected dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
     const drops = this.hp.attenDropoutProb > 0 && !this.doEval;
     return ops.attention(this.#perDimScale ? this.#perDimScale.fprop(query) : query, key, value, {
       scale: this.logitScale,
       logitCap: this.hp.attenLogitCap,
-      causal,
-      ...(mask && { mask }),
-      ...(visible && { visible }),
+      ...attentionOptions(seen, query.shape[1]!, key.shape[1]!),
       ...(this.attenLogits && { logits: (q: Tensor, k: Tensor) => this.attenLogits!(q, k) }),
       ...(drops && { dropout: (weights: Tensor) => this.#dropout.fprop(weights) }),
     });

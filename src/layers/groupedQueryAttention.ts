@@ -1,7 +1,8 @@
 /** @file Grouped-query attention (Ainslie et al., 2023; praxis/layers/grouped_query_attention.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { DotProductAttention, type Visibility } from './attentions.js';
+import { DotProductAttention } from './attentions.js';
+import type { Visibility } from './visibility.js';
 
 /**
  * Attention whose `numHeads` query heads share `numKvHeads` heads of keys and values, in consecutive groups; 1 gives

@@ -17,7 +17,7 @@ export {
   Swish,
   Tanh,
 } from './activations.js';
-export { type AttentionArgs, DotProductAttention, type Heads, type Visibility } from './attentions.js';
+export { DotProductAttention, type Heads } from './attentions.js';
 export { Conv2D } from './convolutions.js';
 export { BaseLayer } from './core/base.js';
 export {
@@ -86,3 +86,4 @@ export { Sequential } from './sequential.js';
 export { Dropout } from './stochastics.js';
 export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerModels.js';
 export { StackedTransformer, Transformer, TransformerFeedForward } from './transformers.js';
+export { positionsOf, type Visibility } from './visibility.js';

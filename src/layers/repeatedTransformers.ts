@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import type { Tensor } from '../compiler/index.js';
 import { deepCopyWith, isSet, sub } from '../hparams/index.js';
-import type { AttentionArgs } from './attentions.js';
 import { Repeat } from './repeats.js';
 import { StackedTransformer } from './transformers.js';
+import type { Visibility } from './visibility.js';
 
 /**
  * `xTimes` blocks in sequence, each of `numLayers` transformer layers. As StackedTransformer with numLayers xTimes
@@ -48,8 +48,8 @@ export class StackedTransformerRepeated extends StackedTransformer.with({
     });
   }
 
-  override fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {
-    return this.repeated.fprop(this.inputDropout.fprop(inputs), args, paddings);
+  override fprop(inputs: Tensor, seen: Visibility = {}, paddings?: Tensor): Tensor {
+    return this.repeated.fprop(this.inputDropout.fprop(inputs), seen, paddings);
   }
 
   override extendStep(inputs: Tensor, timeStep: Tensor): Tensor {

@@ -2,13 +2,13 @@
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { sub } from '../hparams/index.js';
-import { type AttentionArgs, paddingMask, segmentMask } from './attentions.js';
 import { BaseLayer } from './core/base.js';
 import { weightedSum } from './core/masks.js';
 import { BaseSoftmax, Embedding, SharedEmbeddingSoftmax, type SoftmaxOutput } from './embeddingSoftmax.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { BasePositionalEmbedding, PositionalEmbedding, stepsFrom } from './positions.js';
 import { StackedTransformer } from './transformers.js';
+import type { Visibility } from './visibility.js';
 
 /** Inputs of a language model; all tensors are [B, T]. */
 export interface LmInputs {
@@ -43,7 +43,7 @@ export interface LmOutput extends Omit<SoftmaxOutput, 'perExampleWeight'> {
 /**
  * A decoder-only (or, if bidirectional, encoder-only) transformer over tokens.
  *
- * Subclasses may override: `embed` (input of the stack), `attentionArgs` (visibility of tokens), `normalize`,
+ * Subclasses may override: `embed` (input of the stack), `visibility` (of tokens to each other), `normalize`,
  * `auxLoss`.
  */
 export class TransformerLm extends BaseLayer.with({
@@ -112,12 +112,12 @@ export class TransformerLm extends BaseLayer.with({
 
   /** Activations [B, T, modelDims] after the final norm. */
   activations(inputs: LmInputs): Tensor {
-    const args = this.attentionArgs(inputs);
+    const seen = this.visibility(inputs);
     const paddings = this.hp.usePaddings ? inputs.paddings : undefined;
     // A packed document may be as long as its row.
     this.positions?.checkLength(inputs.ids.shape[1]!);
-    const x = this.embed(inputs.ids, args.segmentPos);
-    return this.normalize(this.transformer.fprop(x, args, paddings));
+    const x = this.embed(inputs.ids, seen.positions?.queries);
+    return this.normalize(this.transformer.fprop(x, seen, paddings));
   }
 
   /**
@@ -170,22 +170,16 @@ export class TransformerLm extends BaseLayer.with({
   }
 
   /** Visibility of a batch's tokens. @throws LayerError if the batch lacks tensors for packedInput or usePaddings. */
-  protected attentionArgs({ paddings, segmentIds, segmentPos }: LmInputs): AttentionArgs {
+  protected visibility({ paddings, segmentIds, segmentPos }: LmInputs): Visibility {
     const { packedInput, usePaddings, modelType } = this.hp;
-    const masks = [];
-    if (packedInput) {
-      if (!segmentIds || !segmentPos)
-        throw this.error('packedInput is set, and the batch lacks segmentIds or segmentPos.');
-      masks.push(segmentMask(segmentIds));
-    }
-    if (usePaddings) {
-      if (!paddings) throw this.error('usePaddings is set, and the batch lacks paddings.');
-      masks.push(paddingMask(paddings));
-    }
+    if (packedInput && !(segmentIds && segmentPos))
+      throw this.error('packedInput is set, and the batch lacks segmentIds or segmentPos.');
+    if (usePaddings && !paddings) throw this.error('usePaddings is set, and the batch lacks paddings.');
+    const ofBoth = (x: Tensor) => ({ queries: x, keys: x });
     return {
       causal: modelType === 'causal',
-      attenMask: masks.length === 0 ? undefined : masks.reduce((a, b) => tf.add(a, b)),
-      segmentPos: packedInput ? segmentPos : undefined,
+      ...(packedInput && { segments: ofBoth(segmentIds!), positions: ofBoth(segmentPos!) }),
+      ...(usePaddings && { paddings }),
     };
   }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
 import { type Config, type ConfigValues, deepCopyWith, registerAlias, sub } from '../hparams/index.js';
 import { activationField, Identity, ReLU } from './activations.js';
-import { type AttentionArgs, DotProductAttention, dimPerHeadField } from './attentions.js';
+import { DotProductAttention, dimPerHeadField } from './attentions.js';
 import { CHECKPOINT_POLICIES, checkpointPolicyField } from './checkpointPolicy.js';
 import { BaseLayer } from './core/base.js';
 import { selected, unpadded } from './core/masks.js';
@@ -12,6 +12,7 @@ import { FeedForward } from './linears.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { NormPolicy, NormPolicySchema } from './normPolicy.js';
 import { Dropout, dropoutField } from './stochastics.js';
+import type { Visibility } from './visibility.js';
 
 /** Positions of inputs [..., D] that are no padding, bool [..., 1]. */
 const keptPositions = (layer: BaseLayer, inputs: Tensor, paddings: Tensor): Tensor =>
@@ -171,12 +172,12 @@ export class Transformer extends BaseLayer.with({
 
   /**
    * @param inputs [B, T, D].
-   * @param paddings [B, T], 1 for padding, whose inputs count as 0; `args.attenMask` hides it. Optional.
+   * @param paddings [B, T], 1 for padding, whose inputs count as 0; `seen` hides it. Optional.
    * @returns [B, T, D].
    */
-  fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {
+  fprop(inputs: Tensor, seen: Visibility = {}, paddings?: Tensor): Tensor {
     const x = paddings ? selected(inputs, keptPositions(this, inputs, paddings)) : inputs;
-    return this.subLayers(x, (x) => this.selfAttention.fprop(x, x, x, args), paddings);
+    return this.subLayers(x, (x) => this.selfAttention.fprop(x, x, x, seen), paddings);
   }
 
   /** The next T tokens, the first at `timeStep` (int32 scalar): inputs [B, T, D] to [B, T, D]. */
@@ -263,9 +264,9 @@ export class StackedTransformer extends BaseLayer.with({
   }
 
   /** As Transformer.fprop. */
-  fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {
+  fprop(inputs: Tensor, seen: Visibility = {}, paddings?: Tensor): Tensor {
     const { remat, checkpointPolicy } = this.hp;
-    const call = (layer: Transformer, x: Tensor): Tensor => layer.fprop(x, args, paddings);
+    const call = (layer: Transformer, x: Tensor): Tensor => layer.fprop(x, seen, paddings);
     const checked = remat ? ops.checkpoint(call, CHECKPOINT_POLICIES[checkpointPolicy]) : call;
     return this.layers.reduce((x, layer) => checked(layer, x), this.inputDropout.fprop(inputs));
   }

@@ -9,6 +9,7 @@ import {
   decodeStateSpecs,
   GroupedQueryAttention,
   listVariables,
+  positionsOf,
   type Theta,
   type Visibility,
 } from '../../src/layers/index.js';
@@ -27,12 +28,23 @@ const dims = {
 /** Of the keys that may be seen, a query sees the last `window`. */
 class LocalAttention extends DotProductAttention.with({ window: z.int().positive() }) {
   protected override dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
-    const [queries, keys] = [query.shape[1]!, key.shape[1]!];
-    const end = seen.visible ?? tf.scalar(keys, 'int32');
-    const position = tf.add(end, tf.reshape(tf.range(-queries, 0, 1, 'int32'), [queries, 1]));
-    const first = tf.sub(position, tf.scalar(this.hp.window - 1, 'int32'));
-    const isOld = tf.less(tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]), first);
-    return super.dotAtten(query, key, value, { ...seen, mask: tf.mul(tf.cast(isOld, 'float32'), -1e9) });
+    return super.dotAtten(query, key, value, { ...seen, window: { before: this.hp.window - 1 } });
+  }
+}
+
+/** A trained number for each head and distance up to 3 is added to the logits (Raffel et al., 2020). */
+class RelativeAttention extends DotProductAttention {
+  declare readonly theta: Theta<'rel_bias'>;
+  protected override setup(): void {
+    super.setup();
+    this.createVariable('rel_bias', { shape: [4, N] });
+  }
+  protected override dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
+    const { queries, keys } = positionsOf(seen, query.shape[1]!, key.shape[1]!);
+    const distance = tf.abs(tf.sub(tf.expandDims(queries, 2), tf.expandDims(keys, 1)));
+    const buckets = tf.minimum(distance, tf.scalar(3, 'int32'));
+    const bias = tf.transpose(ops.embeddingLookup(this.theta.rel_bias, buckets as Tensor), [0, 3, 1, 2]);
+    return super.dotAtten(query, key, value, { ...seen, bias });
   }
 }
 
@@ -136,6 +148,62 @@ test('a mask of its own: local attention', () => {
     rowsOf(x).flatMap((row) => reference(theta, row, (t, s) => s <= t && s > t - 2)),
   );
   expectDecodes(layer, theta, x, whole, [2, 1, 2]);
+});
+
+test('a bias by the distance of positions decodes what it trains, and restarts in each packed sequence', () => {
+  const layer = build(RelativeAttention.config(dims));
+  const theta = { ...randomTheta(layer), rel_bias: tensor([4, N], 7) };
+  const x = tensor([B, T, D]);
+  const whole = run(theta, () => layer.fprop(x, x, x, { causal: true }));
+  expectDecodes(layer, theta, x, whole, [2, 1, 2]);
+  expectDecodes(layer, theta, x, whole, [1, 1, 1, 1, 1]);
+  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
+  const ofBoth = (values: number[]) => ({ queries: ints(values, [1, T]), keys: ints(values, [1, T]) });
+  const packed = run(theta, () =>
+    layer.fprop(x, x, x, {
+      causal: true,
+      segments: ofBoth([0, 0, 1, 1, 1]),
+      positions: ofBoth([0, 1, 0, 1, 2]),
+    }),
+  );
+  const [first, second] = [tf.slice(x, [0, 0, 0], [B, 2, D]), tf.slice(x, [0, 2, 0], [B, 3, D])];
+  const apart = [first, second].map((part) =>
+    run(theta, () => layer.fprop(part, part, part, { causal: true })),
+  );
+  expectClose(packed, tf.concat(apart, 1).dataSync());
+});
+
+test.each([
+  ['a prefix', { causal: true, prefix: ints([3, 0], [B]) }],
+  [
+    'a prefix, padding and segments',
+    { causal: true, prefix: ints([3, 0], [B]), paddings: true, segments: true },
+  ],
+  ['padding of its own', { paddings: true }],
+  ['a window and padding', { window: { before: 1, after: 2 }, paddings: true }],
+])('visibility: %s', (_, { paddings, segments, ...given }: any) => {
+  const layer = build(DotProductAttention.config(dims));
+  const theta = randomTheta(layer);
+  const x = tensor([B, T, D]);
+  const padded = [0, 0, 0, 1, 0, 0, 1, 0, 0, 0];
+  const ids = [0, 0, 0, 0, 1, 2, 2, 2, 2, 2];
+  const ofBoth = { queries: ints(ids, [B, T]), keys: ints(ids, [B, T]) };
+  const seen: Visibility = {
+    ...given,
+    ...(paddings && { paddings: tf.tensor2d(padded, [B, T]) }),
+    ...(segments && { segments: ofBoth }),
+  };
+  const sees = (b: number) => (t: number, s: number) => {
+    const isCausal = !given.causal || s <= t || (given.prefix && s < [3, 0][b]!);
+    const isNear = !given.window || (t - s <= 1 && s - t <= 2);
+    const isOwn = !segments || ids[b * T + t] === ids[b * T + s];
+    return Boolean(isCausal && isNear && isOwn && !(paddings && padded[b * T + s]));
+  };
+  expectClose(
+    run(theta, () => layer.fprop(x, x, x, seen)),
+    rowsOf(x).flatMap((row, b) => reference(theta, row, sees(b))),
+  );
+  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, seen), { probes: 2 });
 });
 
 test('vectors of another sequence: cross-attention', () => {

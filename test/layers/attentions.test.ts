@@ -2,7 +2,6 @@
 import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
-import { paddingMask, segmentMask } from '../../src/layers/attentions.js';
 import {
   AttentionProjection,
   CombinedQKVProjectionLayer,
@@ -188,13 +187,13 @@ test('attenLogitCap bounds the logits before masks are added', () => {
   checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
 });
 
-test('padding and segment masks hide what they should', () => {
+test('padding and other segments are hidden', () => {
   const layer = build(plainConfig());
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
   const scale = H ** -0.5;
   const padded = run(theta, () =>
-    layer.fprop(x, x, x, { attenMask: paddingMask(tf.tensor2d([0, 0, 1, 0, 0, 0, 0, 1], [B, T])) }),
+    layer.fprop(x, x, x, { paddings: tf.tensor2d([0, 0, 1, 0, 0, 0, 0, 1], [B, T]) }),
   );
   const paddedAt = [2, 3];
   expectClose(
@@ -207,8 +206,9 @@ test('padding and segment masks hide what they should', () => {
     [1, 1, 2, 2],
     [1, 2, 2, 2],
   ];
+  const ids = ints(segments.flat(), [B, T]);
   const packed = run(theta, () =>
-    layer.fprop(x, x, x, { causal: true, attenMask: segmentMask(ints(segments.flat(), [B, T])) }),
+    layer.fprop(x, x, x, { causal: true, segments: { queries: ids, keys: ids } }),
   );
   const sees = (b: number) => (t: number, s: number) => s <= t && segments[b]![t] === segments[b]![s];
   expectClose(

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compile, type HostTensor, type Tensor, tf, valueAndGrad } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
-import { paddingMask } from '../../src/layers/attentions.js';
 import {
   type BaseLayer,
   type BaseSoftmax,
@@ -49,7 +48,7 @@ const sequence = <L extends BaseLayer>(
   call: (x, paddings) => unpaddedOf(call(layer, x, paddings), paddings),
 });
 
-const hidden = (paddings: Tensor) => ({ attenMask: paddingMask(paddings) });
+const hidden = (paddings: Tensor) => ({ paddings });
 const transformer = { modelDims: D, hiddenDims: 6, numHeads: 2, numLayers: 2 };
 
 const weightsOf = (paddings: Tensor): Tensor => tf.mul(tf.sub(1, paddings), 0.5);

@@ -26,6 +26,7 @@ import { Tiny } from '../fixtures/project/experiments/tiny.js';
 let options: JobOptions;
 let task: SingleTask;
 let steps: EvalSteps;
+let allViews: Record<string, Float32Array>;
 
 beforeAll(async () => {
   const taskConfig: Config<SingleTask> = new Tiny().task();
@@ -43,6 +44,7 @@ beforeAll(async () => {
   task = build(taskConfig);
   const layout = task.layout();
   const views = flatViews(layout, createTrainState(layout).params);
+  allViews = views;
   await task.initialize(views);
   steps = new EvalSteps(options, task, { layout, views });
 });
@@ -64,6 +66,17 @@ const at = (step: number, isStopped = () => false) => ({
   throwIfStopped: () => {
     if (isStopped()) throw new InterruptedError('stopped');
   },
+});
+
+test('compiling counts in no evaluation: the watch stands still until the step is there', async () => {
+  const acts: string[] = [];
+  const own = new EvalSteps(options, task, { layout: task.layout(), views: allViews });
+  const watch = { pause: () => acts.push('pause'), start: () => acts.push('start') } as never;
+  const batch = await nextBatch(build(counting({})));
+  const evaluation = new Evaluation({});
+  vi.spyOn(evaluation, 'add').mockImplementation(() => acts.push('add') as never);
+  await own.run('validation', batch!, evaluation, watch);
+  expect(acts).toEqual(['pause', 'start', 'add']);
 });
 
 test('batches of 1, 3 and 7 rows, with and without padding rows, give one result', async () => {

@@ -54,6 +54,21 @@ test('the number of parts is named, be they made one by one or copied first', ()
   );
 });
 
+test('a build may make as many configs as the bound says, and none more', () => {
+  class Leaves extends Configurable.with({ count: z.int(), tpl: sub(Leaf) }) {
+    override setup(): void {
+      for (let i = 0; i < this.hp.count; i++) copy(this.hp.tpl);
+    }
+  }
+  const made = (most: number, count: number) => () => {
+    const config = Leaves.config({ count, tpl: Leaf.config() });
+    vi.stubEnv('LUTHIER_MAX_CONFIGS', `${most}`);
+    build(config);
+  };
+  expect(made(1000, 1000)).not.toThrow();
+  expect(made(1000, 1001)).toThrow(/^Leaves\.count is too large, 1001: /);
+});
+
 test('each build has the bound for itself, and what is made outside of one has none', () => {
   vi.stubEnv('LUTHIER_MAX_CONFIGS', '1000');
   const built = Parts.config({ count: 20 });
