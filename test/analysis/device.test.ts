@@ -39,6 +39,8 @@ test('a file in YAML or JSON', () => {
     'device.json',
   );
   expect(readDevice(json)).toMatchObject({ peakFlops: { bfloat16: 4e12 }, count: 1 });
+  const short = written(toy({ name: 'name: T', rest: 'pricePerHour: 2\ncurrency: €' }), 'short.yaml');
+  expect(readDevice(short)).toMatchObject({ name: 'T', currency: '€' });
 });
 
 const hint =

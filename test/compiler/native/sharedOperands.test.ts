@@ -117,6 +117,7 @@ describe.skipIf(!hasCompiler)('packed operands', () => {
       [depth, columns / 2, 'float32'],
     ];
     const programs = [];
+    let packed = 0;
     for (const [k, n, precision] of parts) {
       const f = ({ x, w }: any) => ({
         y: withPrecision(precision, () => tf.matMul(x, tf.slice(w, [0, 0], [k, n]))),
@@ -131,6 +132,9 @@ describe.skipIf(!hasCompiler)('packed operands', () => {
         for (let d = 0; d < k; d++) sum += a![Math.floor(i / n) * k + d]! * b![d * columns + (i % n)]!;
         expect(value, `${k} ${n} ${precision}, element ${i}`).toBeCloseTo(sum, 5);
       }
+      const bytes = await moreBytes();
+      expect(bytes, `${k} ${n} ${precision} is packed for itself`).toBeGreaterThan(packed);
+      packed = bytes;
       programs.push(executable);
     }
     for (const executable of programs) await executable.dispose();
