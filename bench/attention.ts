@@ -1,6 +1,7 @@
 /**
  * @file Attention by itself, in the shapes of GPT: the shortest forward and backward pass on one thread of the native
- * engine, and the part of the registers' peak that each reaches.
+ * engine, and the part of the registers' peak that each reaches. --window=KEYS bounds what a query sees, --documents=N packs
+ * rows of so many, and --context=TOKENS makes them longer.
  */
 import { parseArgs } from 'node:util';
 import { compile, ops, Profiler, tf, valueAndGrad, withPrecision } from '../src/compiler/index.js';
@@ -9,35 +10,49 @@ import { jobOptions } from './gptJob.js';
 import { shapes } from './shapes.js';
 
 const { values: flags } = parseArgs({
-  options: { shapes: { type: 'string' }, precision: { type: 'string' }, seconds: { type: 'string' } },
+  options: {
+    shapes: { type: 'string' },
+    precision: { type: 'string' },
+    seconds: { type: 'string' },
+    context: { type: 'string' },
+    window: { type: 'string' },
+    documents: { type: 'string' },
+  },
 });
 const names = flags.shapes?.split(',') ?? Object.keys(shapes);
 const precision = flags.precision === 'bf16' ? 'bfloat16' : 'float32';
 const seconds = Number(flags.seconds ?? 3);
+const window = flags.window === undefined ? {} : { before: Number(flags.window) - 1 };
+const documents = Number(flags.documents ?? 1);
 
 const { flops: peak } = await findPeak({ ...jobOptions(shapes.nano!), numThreads: 1 }, precision);
 process.stdout.write(`${precision}, one thread; peak ${(peak / 1e9).toFixed(1)} GFLOP/s\n`);
 for (const name of names) {
   const shape = shapes[name];
   if (!shape) throw new Error(`--shapes: expected some of ${Object.keys(shapes).join(', ')}; got '${name}'`);
-  const { batch, context, heads, width } = shape;
+  const { batch, heads, width } = shape;
+  const context = Number(flags.context ?? shape.context);
   const head = { shape: [batch, context, heads, width / heads], dtype: 'float32' } as const;
   const profiler = new Profiler();
   const executable = await compile(
-    ({ weights, ...params }: Record<'q' | 'k' | 'v' | 'weights', tf.Tensor>) =>
+    ({ weights, ids, ...params }: Record<'q' | 'k' | 'v' | 'weights' | 'ids', tf.Tensor>) =>
       withPrecision(precision, () => {
         const loss = ({ q, k, v }: typeof params) => {
-          const out = ops.attention(q, k, v, { causal: true });
+          const segments = documents > 1 ? { segments: { queries: ids, keys: ids } } : {};
+          const out = ops.attention(q, k, v, { causal: true, window, ...segments });
           return { value: tf.sum(tf.mul(out, weights)) as tf.Tensor, aux: {} };
         };
         const { value, grads } = valueAndGrad(loss, params);
         return { value, grads: { ...grads } };
       }),
-    { q: head, k: head, v: head, weights: head },
+    { q: head, k: head, v: head, weights: head, ids: { shape: [batch, context], dtype: 'int32' } },
     { engine: 'native', name: 'attention', numThreads: 1, profiler },
   );
   const filled = () => Float32Array.from({ length: batch * context * width }, () => 2 * Math.random() - 1);
-  const call = executable.bind({ inputs: { q: filled(), k: filled(), v: filled(), weights: filled() } });
+  const ids = Int32Array.from({ length: batch * context }, (_, i) =>
+    Math.floor(((i % context) * documents) / context),
+  );
+  const call = executable.bind({ inputs: { q: filled(), k: filled(), v: filled(), weights: filled(), ids } });
   const [profile] = profiler.programs;
   const shortest = new Map<string, { seconds: number; flops: number }>();
   for (const end = performance.now() + 1000 * seconds; performance.now() < end; ) {
