@@ -92,10 +92,21 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
   },
   {
     file: 'attentionBackward.c',
-    find: 'add_dk && add_dv ? seen : s->keys;',
-    replace: 'add_dk || add_dv ? seen : s->keys;',
+    find: 'const int adds = add_dk && add_dv;',
+    replace: 'const int adds = add_dk || add_dv;',
   },
-  { file: 'attentionBackward.c', find: 'b->dq.stride, block > 0);', replace: 'b->dq.stride, 0);' },
+  { file: 'attentionBackward.c', find: 'b->dq.stride, accumulate);', replace: 'b->dq.stride, 0);' },
+  {
+    file: 'attentionBackward.c',
+    find: 'const int64_t begin = lt_least(seeing.begin',
+    replace: 'const int64_t begin = 0 * lt_least(seeing.begin',
+  },
+  {
+    file: 'attention.c',
+    find: 'if (any_between(ids + step, keys.end - step, least, most)) break;',
+    replace: '',
+  },
+  { file: 'attentionMask.c', find: 'items < threads && dmask.query != 0;', replace: 'items < threads;' },
   // Convolutions.
   { file: 'winograd.c', find: 'return total == 0;', replace: 'return 1;' },
   { file: 'winogradGradient.c', find: '1.0f, block > from, work);', replace: '1.0f, block > 0, work);' },

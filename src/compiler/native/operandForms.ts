@@ -19,7 +19,9 @@ export const takesNumbers = (op: string): boolean => EXPRESSIONS[op] !== undefin
 export function writesTo(op: string, view: View): boolean {
   if (isLoopOp(op) || op === 'Concat' || op === 'Pack') return true;
   const inRows = view.strides.at(-1) === 1 && view.strides.every((stride) => stride > 0);
-  return inRows && (op === 'BatchMatMul' || op.startsWith('Attention') || isContiguous(view));
+  return (
+    inRows && (op === 'BatchMatMul' || op === 'Attention' || op === 'AttentionGrad' || isContiguous(view))
+  );
 }
 
 /** What the runtime's functions want of an operand. */
@@ -37,6 +39,7 @@ interface Form {
 const FORMS: Readonly<Record<string, Form>> = {
   Attention: { inRows: 3, contiguousInts: true },
   AttentionGrad: { inRows: 5, contiguousInts: true },
+  AttentionMaskGrad: { inRows: 5, contiguousInts: true },
   Conv2D: { inRows: 1, isFloat32: true },
   Conv2DBackpropInput: { inRows: 1, isFloat32: true },
   Conv2DBackpropFilter: { inRows: 2, isFloat32: true },

@@ -163,11 +163,11 @@ function expandOps(graph: Graph): Graph {
   });
 }
 
-const ATTENTION = new Set(['Attention', 'AttentionGrad']);
+const ATTENTION_GRADIENTS = new Set(['AttentionGrad', 'AttentionMaskGrad']);
 
 /**
  * Operations that stay whole: windows whose taps are adjacent (views), slice updates (in place), GELU's derivative (one
- * function), attention whose weights only its gradient reads (they never reach memory), convolutions that transforms
+ * function), attention whose weights only its gradients read (they never reach memory), convolutions that transforms
  * speed up, and those of each channel on its own.
  */
 function keepsWhole(graph: Graph): (node: Node) => boolean {
@@ -176,12 +176,12 @@ function keepsWhole(graph: Graph): (node: Node) => boolean {
     for (const input of node.inputs) readers.set(input, [...(readers.get(input) ?? []), node]);
   const outputs = new Set(graph.outputs);
   const exposed = (weights: Value): boolean =>
-    outputs.has(weights) || (readers.get(weights) ?? []).some(({ op }) => op !== 'AttentionGrad');
+    outputs.has(weights) || (readers.get(weights) ?? []).some(({ op }) => !ATTENTION_GRADIENTS.has(op));
   const kept = new Set<Value>();
   for (const { op, outputs: outs } of graph.nodes)
     if (op === 'Attention' && !exposed(outs[1]!)) kept.add(outs[1]!);
   const isAttention = ({ op, inputs, outputs: outs }: Node): boolean =>
-    ATTENTION.has(op) && kept.has(op === 'Attention' ? outs[1]! : inputs[5]!);
+    op === 'Attention' ? kept.has(outs[1]!) : ATTENTION_GRADIENTS.has(op) && kept.has(inputs[5]!);
   return (node) =>
     (node.op === 'SlidingWindows' && node.attrs.step === 1) ||
     (node.op === 'UpdateSlice' && node.inputs[0]!.dtype !== 'bool') ||
@@ -205,7 +205,7 @@ function withLogSums(graph: Graph): Graph {
       sums.set(weights!, logSums);
       masks.set(weights!, node.inputs.slice(3));
       push({ ...node, outputs: [out!, logSums] });
-    } else if (node.op === 'AttentionGrad') {
+    } else if (ATTENTION_GRADIENTS.has(node.op)) {
       const weights = node.inputs[5]!;
       push({ ...node, inputs: [...node.inputs.slice(0, 5), sums.get(weights)!, ...masks.get(weights)!] });
     } else push(node);

@@ -121,6 +121,7 @@ function loopPart({ nodes, columns }: LoopUnit): Part {
 /** FLOPs of `products` matrix products over the visible pairs of queries and keys. */
 function attentionFlops({ inputs, attrs, kind }: CallUnit): number {
   const isForward = kind === 'attention';
+  const products = kind === 'attentionGrad' ? 4 : 2;
   const [q, k] = isForward ? [inputs[0]!, inputs[1]!] : [inputs[1]!, inputs[2]!];
   const [batch, queries, heads, dims] = q.shape as [number, number, number, number];
   const keys = k.shape[1]!;
@@ -128,12 +129,13 @@ function attentionFlops({ inputs, attrs, kind }: CallUnit): number {
   let pairs = 0;
   for (let t = keys - queries; t < keys; t++)
     pairs += Math.max(0, Math.min(keys, t + after + 1) - Math.max(0, t - before));
-  return 2 * (isForward ? 2 : 4) * batch * heads * pairs * dims;
+  return 2 * products * batch * heads * pairs * dims;
 }
 
 const CALL_KINDS: Partial<Record<CallUnit['kind'], PartKind>> = {
   attention: 'attention',
   attentionGrad: 'attention',
+  attentionMaskGrad: 'attention',
   convolution: 'product',
   inputGradient: 'product',
   filterGradient: 'product',

@@ -6,7 +6,7 @@
 import type { Graph, Value } from '../ir.js';
 import { touchedReads, touchedWrites } from './chainRows.js';
 import type { Chain, Stage } from './stages.js';
-import { type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer } from './views.js';
 
 /** The stages that access each buffer. */
@@ -61,7 +61,7 @@ export function contract(stages: readonly Stage[]): void {
 /** Whether a unit that reads `buffer` rounds it to bfloat16 in any case. */
 function rounds(unit: Unit): boolean {
   if (unit.kind === 'product') return unit.precision === 'bfloat16';
-  return (unit.kind === 'attention' || unit.kind === 'attentionGrad') && unit.attrs.precision === 'bfloat16';
+  return unit.kind.startsWith('attention') && (unit as CallUnit).attrs.precision === 'bfloat16';
 }
 
 /** Whether a unit reads a buffer only as an operand of products: not attention's result, sums or mask. */
@@ -71,7 +71,8 @@ const multiplied = (unit: Unit, buffer: Buffer): boolean => {
       unit.inputs.slice(0, 3).some((view) => view.buffer === buffer) &&
       !unit.inputs.slice(3).some((view) => view.buffer === buffer)
     );
-  if (unit.kind === 'attentionGrad') return ![...unit.inputs.slice(5)].some((view) => view.buffer === buffer);
+  if (unit.kind === 'attentionGrad' || unit.kind === 'attentionMaskGrad')
+    return ![...unit.inputs.slice(5)].some((view) => view.buffer === buffer);
   return true;
 };
 

@@ -18,6 +18,7 @@ export interface CallUnit {
   readonly kind:
     | 'attention'
     | 'attentionGrad'
+    | 'attentionMaskGrad'
     | 'convolution'
     | 'inputGradient'
     | 'filterGradient'
@@ -42,6 +43,7 @@ export type Unit = LoopUnit | ProductUnit | CallUnit;
 export const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
   Attention: 'attention',
   AttentionGrad: 'attentionGrad',
+  AttentionMaskGrad: 'attentionMaskGrad',
   Conv2D: 'convolution',
   Conv2DBackpropInput: 'inputGradient',
   Conv2DBackpropFilter: 'filterGradient',

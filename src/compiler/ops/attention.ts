@@ -1,6 +1,6 @@
 /** @file Multi-head scaled dot-product attention (Vaswani et al., 2017). */
 
-import type { Attrs } from '../ir.js';
+import { type Attrs, ints } from '../ir.js';
 import { currentPrecision, precisionAttr } from '../precision.js';
 import { broadcastShapes } from '../rules/elementwiseRules.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/rule.js';
@@ -109,8 +109,8 @@ defineComposite('Attention', {
       throw new CompilerError('attention over a number of keys that is known at run time has no gradient.');
     return recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!], attrs);
   },
-  lateGradient: (dy, mask, [, , v], [out, weights]) =>
-    sumTo(logitGradients(dy, v!, out!, weights!), mask.shape),
+  lateGradient: (dy, mask, [q, k, v], [out, weights], attrs) =>
+    recordOp('AttentionMaskGrad', [dy, q!, k!, v!, out!, weights!], { ...attrs, shape: mask.shape })[0]!,
 });
 
 /** Gradients of the logits [B, N, T, S] with scale, cap and masks. */
@@ -127,24 +127,46 @@ function sumTo(x: tf.Tensor, shape: number[]): tf.Tensor {
   return tf.reshape(axes.length === 0 ? x : tf.sum(x, axes), shape);
 }
 
+/** Inputs of gradients. */
+const gradientInputs = ['dy', 'q', 'k', 'v', 'out', 'weights'];
+
+function checkGradientInputs(inputs: readonly TensorSpec[], attrs: Attrs): void {
+  const [dy, q, k, v, out, weights] = inputs;
+  expectsDtypes(inputs, FLOAT);
+  checkShapes([q!, k!, v!], attrs);
+  const [b, t, n] = q!.shape as [number, number, number];
+  const [result, logits] = [
+    [b, t, n, v!.shape[3]!],
+    [b, n, t, k!.shape[1]!],
+  ];
+  const fit =
+    sameShape(dy!.shape, result) && sameShape(out!.shape, result) && sameShape(weights!.shape, logits);
+  expects(fit, `dy and out [${result}], and weights [${logits}]`, [dy, out, weights]);
+}
+
+/** The gradient of the mask, of the shape that is an attribute. */
+defineComposite('AttentionMaskGrad', {
+  inputs: gradientInputs,
+  isProduct: true,
+  attrs: (raw) => ({ ...attrsOf(raw), shape: [...raw.shape] }),
+  infer: (inputs, attrs) => {
+    checkGradientInputs(inputs, attrs);
+    return [spec(ints(attrs.shape), 'float32')];
+  },
+  flops: ([, q, k]) => 2 * matmulFlops([q!, k!]),
+  decompose: ([dy, , , v, out, weights], attrs) => [
+    sumTo(logitGradients(dy!, v!, out!, weights!), [...ints(attrs.shape)]),
+  ],
+});
+
 /** Gradients of q, k and v. */
 defineComposite('AttentionGrad', {
-  inputs: ['dy', 'q', 'k', 'v', 'out', 'weights'],
+  inputs: gradientInputs,
   isProduct: true,
   attrs: attrsOf,
   infer: (inputs, attrs) => {
-    const [dy, q, k, v, out, weights] = inputs;
-    expectsDtypes(inputs, FLOAT);
-    checkShapes([q!, k!, v!], attrs);
-    const [b, t, n] = q!.shape as [number, number, number];
-    const [result, logits] = [
-      [b, t, n, v!.shape[3]!],
-      [b, n, t, k!.shape[1]!],
-    ];
-    const fit =
-      sameShape(dy!.shape, result) && sameShape(out!.shape, result) && sameShape(weights!.shape, logits);
-    expects(fit, `dy and out [${result}], and weights [${logits}]`, [dy, out, weights]);
-    return [q!, k!, v!].map(({ shape }) => spec(shape, 'float32'));
+    checkGradientInputs(inputs, attrs);
+    return inputs.slice(1, 4).map(({ shape }) => spec(shape, 'float32'));
   },
   flops: ([, q, k]) => 4 * matmulFlops([q!, k!]),
   decompose: ([dy, q, k, v, out, weights], attrs) => {
@@ -176,8 +198,7 @@ export interface AttentionOptions {
   readonly segments?: { readonly queries: tf.Tensor; readonly keys: tf.Tensor };
   /** Logits become cap * tanh(logits / cap); 0 for none (Pax's atten_logit_cap). */
   readonly logitCap?: number;
-  /** Added to the logits; broadcasts to [B, N, T, S]; -Infinity hides a key. Where it has a gradient, such as a trained bias, the weights of all
-   * pairs are kept for it. */
+  /** Added to the logits; broadcasts to [B, N, T, S]; -Infinity hides a key. It may be trained. */
   readonly mask?: tf.Tensor;
   /**
    * int32 scalar: only this many leading keys are valid, as in a cache that is partly filled; causal queries are the

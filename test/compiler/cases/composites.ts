@@ -130,6 +130,20 @@ const windowCases: Case[] = [
   }),
 ];
 
+/** Trained masks of all shapes that broadcast, few queries and many, within windows too. */
+const maskCases: Case[] = [
+  [20],
+  [1, 2, 20, 20],
+  [2, 1, 1, 20],
+  [20, 20],
+  [2, 1, 20, 20],
+  [2, 2, 20, 20],
+].flatMap((shape) =>
+  [{}, { causal: true, logitCap: 2, window: { before: 7 } }].flatMap((options) =>
+    over(attention(options), [[...qkv(2, 20, 20, 2, 3), floats(shape, -1, 1, 14)]]),
+  ),
+);
+
 const scalar = (value: number): HostTensor => host([], [value], 'int32');
 
 /** Over the first keys of a cache alone: one query, a few, many; with a cap and a mask too. */
@@ -212,6 +226,7 @@ const rmsNorm = norms((x, scale) => ops.rmsNorm(x, scale, { epsilon: 1e-3 }), fa
 export const compositeCases: CaseTable = {
   Attention: [...attentionCases, ...windowCases, ...visibleCases],
   AttentionGrad: [...attentionCases, ...windowCases],
+  AttentionMaskGrad: maskCases,
   Gelu: gelu,
   GeluGrad: gelu,
   LayerNorm: layerNorm,

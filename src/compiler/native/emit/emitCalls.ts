@@ -1,6 +1,7 @@
 /** @file C calls of the runtime for attention, convolutions, sums, random numbers and top k. */
 import type { RealDraw } from '../../ops/distributionOps.js';
 import { extrasOf, windowOf } from '../../ops/hiddenKeys.js';
+import { sizeOf } from '../../tensors.js';
 import { literal } from '../expressions.js';
 import type { CallUnit } from '../units.js';
 import { mergeAxes, type View } from '../views.js';
@@ -75,6 +76,21 @@ function attentionGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): string
   return [
     description(unit, [q, k, v], rest, pointer),
     `lt_attention_backward(${precisionName(unit.attrs.precision)}, &attention, ${before.join(', ')}, ${pointer(sums)}, ${after.join(', ')}, frame->work, frame->thread, frame->threads);`,
+  ];
+}
+
+function attentionMaskGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
+  const [dy, q, k, v, out, sums, ...rest] = unit.inputs as [View, View, View, View, View, View, ...View[]];
+  const dmask = unit.outputs[0]!;
+  needs.work.add(scratch(unit, [q, k, v], 1));
+  const operands = [q, k, v, out, dy].map((view) => heads(view, pointer));
+  const size = sizeOf(dmask.shape);
+  return [
+    description(unit, [q, k, v], rest, pointer),
+    `const lt_mask_gradient dmask = {(float *)${pointer(dmask)}, ${stridesOf(dmask).join(', ')}};`,
+    `lt_fill_f32(dmask.data + LT_FROM(${size}), LT_TO(${size}) - LT_FROM(${size}), 0.0f);`,
+    'lt_barrier();',
+    `lt_attention_mask_gradient(${precisionName(unit.attrs.precision)}, &attention, ${operands.join(', ')}, ${pointer(sums)}, dmask, frame->work, frame->thread, frame->threads);`,
   ];
 }
 
@@ -185,6 +201,7 @@ const CALLS: Readonly<
 > = {
   attention,
   attentionGrad,
+  attentionMaskGrad,
   convolution,
   inputGradient: convolution,
   filterGradient,

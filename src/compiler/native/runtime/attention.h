@@ -224,6 +224,9 @@ typedef struct {
 void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, const float *slopes,
                          lt_lanes lanes, const lt_gradients *to);
 
+/* dweights = p (dweights - delta), the gradients of the logits behind scale and cap, of the rows that a lane computes. */
+void lt_logit_gradients(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, lt_lanes lanes);
+
 /* ---- The passes ------------------------------------------------------------------------------------------------ */
 
 /* Scratch bytes per thread. */

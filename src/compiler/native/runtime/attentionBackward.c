@@ -9,7 +9,7 @@ static lt_panel_list take_list(lt_scratch *scratch, int64_t count, int64_t width
 }
 
 /* Sized for every kernel: one word per element, tiles of up to eight rows, panels of up to LT_PANEL columns. */
-static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) {
+int64_t lt_backward_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) {
   const lt_attention *s = a->s;
   const lt_kernel *kernel = a->kernel;
   b->width = lt_strip_width(s);
@@ -40,8 +40,7 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   return scratch->used;
 }
 
-/* The keys that each strip of a chunk may see. */
-static void find_seen(const lt_shape *a, const buffers *b, place *in) {
+void lt_find_seen(const lt_shape *a, const buffers *b, place *in) {
   const int64_t strips = strips_of(b, in);
   for (int64_t index = 0; index < strips; index++) {
     const strip of = strip_of(b, in, index);
@@ -52,6 +51,19 @@ static void find_seen(const lt_shape *a, const buffers *b, place *in) {
     in->seen[index - 1].begin = lt_least(in->seen[index - 1].begin, in->seen[index].begin);
 }
 
+lt_range lt_strips_seeing(const buffers *b, const place *in, int64_t key, int64_t keys) {
+  lt_range strips = {0, strips_of(b, in)};
+  while (strips.begin < strips.end && in->seen[strips.begin].end <= key) strips.begin++;
+  while (strips.begin < strips.end && in->seen[strips.end - 1].begin >= key + keys) strips.end--;
+  return strips;
+}
+
+void lt_strip_dweights(const lt_shape *a, const buffers *b, const strip *of, const lt_strip *at) {
+  const lt_panel_list rows = strip_panels(a, b, b->dout_rows, of, a->s->value_dims);
+  lt_multiply_strip(a, b->value_rows, rows, lt_words(a->kernel, a->s->value_dims), at->key, at->keys, at->query, at->lanes,
+                    b->dweights);
+}
+
 /* A strip of a step: leaves its probabilities and its logits' gradients as left operands. `keys` of step_keys are seen. */
 static void strip_weights(const lt_shape *a, const buffers *b, const place *in, const strip *of, int64_t key, int64_t keys,
                           int64_t step_keys, int64_t block) {
@@ -59,9 +71,7 @@ static void strip_weights(const lt_shape *a, const buffers *b, const place *in, 
   const int64_t first = of->index * b->width, rows = kernel->rows;
   const lt_strip at = {in->batch, key, keys, of->query, of->queries, of->lanes};
   lt_strip_logits(a, b, in, of, &at);
-  const lt_panel_list drows = strip_panels(a, b, b->dout_rows, of, a->s->value_dims);
-  lt_multiply_strip(a, b->value_rows, drows, lt_words(kernel, a->s->value_dims), key, keys, at.query, at.lanes,
-                    b->dweights);
+  lt_strip_dweights(a, b, of, &at);
   lt_gradients to = {.weights = b->weights, .dlogits_rows = b->dlogits_rows, .dlogits = b->dlogits};
   if (kernel->multiply != NULL) {
     to.p = (float *)to.weights.words + first;
@@ -83,16 +93,14 @@ static void step(const lt_shape *a, const buffers *b, const place *in, int64_t k
                  int add_dk, int add_dv) {
   const lt_kernel *kernel = a->kernel;
   const int64_t rows = kernel->rows;
-  int64_t from = 0, to = strips_of(b, in); /* the strips that may see some of the keys */
-  while (from < to && in->seen[from].end <= key) from++;
-  while (from < to && in->seen[to - 1].begin >= key + keys) to--;
-  if (from == to && add_dk && add_dv) return;
-  for (int64_t index = from; index < to; index++) {
+  const lt_range seeing = lt_strips_seeing(b, in, key, keys);
+  if (seeing.begin == seeing.end && add_dk && add_dv) return;
+  for (int64_t index = seeing.begin; index < seeing.end; index++) {
     const strip of = strip_of(b, in, index);
     const int64_t seen = lt_least(lt_window_end(a, of.query + of.queries - 1) - key, keys);
     if (seen > 0) strip_weights(a, b, in, &of, key, seen, keys, block);
   }
-  const int64_t begin = lt_least(from * b->width, in->queries), end = lt_least(to * b->width, in->queries);
+  const int64_t begin = lt_least(seeing.begin * b->width, in->queries), end = lt_least(seeing.end * b->width, in->queries);
   lt_left weights = lt_packed_left(b->weights), dlogits = lt_packed_left(b->dlogits_rows);
   if (kernel->multiply != NULL) {
     weights = lt_left_in_place(kernel, b->weights.words, b->stride, 1);
@@ -171,7 +179,7 @@ int64_t lt_attention_scratch_bytes(int p, const lt_attention *s, int backward) {
   const lt_shape a = lt_shape_of(p, s);
   buffers b;
   lt_scratch scratch = {NULL, 0};
-  return backward ? take_buffers(&scratch, &a, &b) : lt_forward_scratch(&a);
+  return backward ? lt_backward_buffers(&scratch, &a, &b) : lt_forward_scratch(&a);
 }
 
 /* The rows that a head reads and writes, prefetched in shares during the steps of the previous head. */
@@ -192,12 +200,11 @@ static lt_streams head_streams(const lt_shape *a, const buffers *b, const operan
   return next;
 }
 
-/* Packs a head's keys and values, unless the previous head had the same. */
-static void pack_head(const lt_shape *a, buffers *b, lt_matrix keys, lt_matrix values) {
+void lt_pack_head(const lt_shape *a, buffers *b, lt_matrix keys, lt_matrix values, int columns) {
   const lt_attention *s = a->s;
   if (keys.data != b->keys) {
     b->key_rows = lt_keys_as_left(a, b->packed_keys, keys, s->dims);
-    lt_pack_list(a->kernel, b->key_columns, keys, 1, keys.rs, s->dims, s->dims, s->keys);
+    if (columns) lt_pack_list(a->kernel, b->key_columns, keys, 1, keys.rs, s->dims, s->dims, s->keys);
   }
   if (values.data != b->values) b->value_rows = lt_keys_as_left(a, b->packed_values, values, s->value_dims);
   b->keys = keys.data;
@@ -218,7 +225,7 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
   const operands of = {q, k, v, out, dout, dq, dk, dv};
   buffers b = {.keys = NULL, .values = NULL};
   lt_scratch taken = {scratch, 0};
-  take_buffers(&taken, &a, &b);
+  lt_backward_buffers(&taken, &a, &b);
   const sums dq_scratch = b.dq, dk_scratch = b.dk, dv_scratch = b.dv;
   const int shared_k = dk.head == 0 && s->heads > 1, shared_v = dv.head == 0 && s->heads > 1;
   /* An item is a head, or all heads that share keys or values, whose gradients are sums over them. */
@@ -227,7 +234,7 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
   for (int64_t i = items * thread / threads * group; i < end; i++) {
     place in = {.batch = i / s->heads, .head = i % s->heads};
     const int later = i % group > 0, last = i % group == group - 1;
-    pack_head(&a, &b, lt_head_rows(k, in.batch, in.head, 0), lt_head_rows(v, in.batch, in.head, 0));
+    lt_pack_head(&a, &b, lt_head_rows(k, in.batch, in.head, 0), lt_head_rows(v, in.batch, in.head, 0), 1);
     const lt_matrix dq_rows = lt_head_rows(dq, in.batch, in.head, 0);
     const lt_matrix dk_rows = lt_head_rows(dk, in.batch, in.head, 0), dv_rows = lt_head_rows(dv, in.batch, in.head, 0);
     b.dq = sums_in(&a, &b, dq_scratch, dq_rows, s->dims);
@@ -237,7 +244,7 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
     if (i + 1 < end) next = head_streams(&a, &b, &of, i + 1);
     do {
       in.queries = lt_least(b.chunk, s->queries - in.query);
-      find_seen(&a, &b, &in);
+      lt_find_seen(&a, &b, &in);
       lt_begin_chunk(&a, &b, &in, &of, lse);
       backward_chunk(&a, &b, &in, dq, in.query > 0 || (later && shared_k), in.query > 0 || (later && shared_v), &next);
     } while ((in.query += b.chunk) < s->queries);

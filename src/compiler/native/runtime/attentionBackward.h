@@ -61,6 +61,21 @@ static inline lt_panel_list strip_panels(const lt_shape *a, const buffers *b, ui
   return (lt_panel_list){words + at->index * b->width * size, width, width * size};
 }
 
+/* Sized for every kernel. @returns bytes */
+int64_t lt_backward_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b);
+
+/* The keys that each strip of a chunk may see. */
+void lt_find_seen(const lt_shape *a, const buffers *b, place *in);
+
+/* The strips of a chunk that may see some of the keys: from begin to end. */
+lt_range lt_strips_seeing(const buffers *b, const place *in, int64_t key, int64_t keys);
+
+/* Packs a head's keys and values, unless the previous head had the same; `columns`: keys as a right operand, too. */
+void lt_pack_head(const lt_shape *a, buffers *b, lt_matrix keys, lt_matrix values, int columns);
+
+/* Gradients by the weights, in b->dweights. */
+void lt_strip_dweights(const lt_shape *a, const buffers *b, const strip *of, const lt_strip *at);
+
 /* The logits of a strip's keys and lanes, in b->logits. */
 void lt_strip_logits(const lt_shape *a, const buffers *b, const place *in, const strip *of, const lt_strip *at);
 

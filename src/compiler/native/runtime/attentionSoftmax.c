@@ -261,6 +261,10 @@ INLINE void differentiate(const int what, const lt_shape *a, const lt_strip *at,
   }
 }
 
+void lt_logit_gradients(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, lt_lanes lanes) {
+  differentiate(IN_PLACE, a, at, logits, dweights, 1.0f, lanes, NULL);
+}
+
 /* Packs rows of keys as a left operand, each tile from its first lane on. */
 static void pack_rows(const lt_shape *a, const lt_strip *at, int32_t type, const float *strip, lt_panel_list to) {
   const int64_t across = type == LT_BFLOAT16 ? 2 * at->lanes : at->lanes, bytes = type == LT_BFLOAT16 ? 2 : 4;

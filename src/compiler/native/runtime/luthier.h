@@ -204,6 +204,18 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
                            lt_heads dout, const float *lse, lt_heads dq, lt_heads dk, lt_heads dv, void *scratch,
                            int thread, int threads);
 
+/* The gradient by the mask, dmask[b batch + h head + t query + key key] of its strides (0: summed), which begins as zeros.
+   Scratch is that of the gradient. Threads divide batch items, heads or queries, whichever the mask has: any number gives
+   the same bits. */
+typedef struct {
+  float *data;
+  int64_t batch, head, query, key;
+} lt_mask_gradient;
+
+void lt_attention_mask_gradient(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
+                                lt_heads dout, const float *lse, lt_mask_gradient dmask, void *scratch, int thread,
+                                int threads);
+
 /* ---- Indexing (indexing.c) ----------------------------------------------------------------------------------- */
 
 /* out[ids[r], c] += x[r, c] over rows r in order; ids outside [0, segments) are dropped. x is float32 or bf16, with

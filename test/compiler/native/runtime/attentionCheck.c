@@ -39,6 +39,11 @@ static void compare_all(const problem *x) {
   compare(x, "dq", &x->dq, y.dq, y.dq_bound);
   compare(x, "dk", &x->dk, y.dk, y.dk_bound);
   compare(x, "dv", &x->dv, y.dv, y.dv_bound);
+  for (int64_t i = 0; x->dmask != NULL && i < x->mask_size; i++) {
+    const double large = x->s.scale > 1 ? 50 : 1, rounds = x->p == LT_BFLOAT16 || x->out.at.type == LT_BFLOAT16;
+    const double bound = (rounds ? 0x1p-7 : 4e-6 * large) * y.dmask_bound[i] + 1e-30;
+    if (!(fabs(x->dmask[i] - y.dmask[i]) <= bound)) complain(x, "dmask", 0, 0, 0, i, x->dmask[i], y.dmask[i], bound);
+  }
   free_answer(y);
 }
 
@@ -74,6 +79,8 @@ static void add_mask(problem *x, float hidden) {
     if (present) size *= sizes[d];
   }
   x->mask = malloc((size_t)size * sizeof(float));
+  x->dmask = malloc((size_t)size * sizeof(float));
+  x->mask_size = size;
   for (int64_t i = 0; i < size; i++) x->mask[i] = drawn() % 3 ? normal() : hidden;
   s->mask = x->mask;
 }
@@ -129,6 +136,8 @@ static void check_threads(int p) {
   for (int round = 0; round < 6; round++) {
     problem x = make_problem(p, any_shape(SHARE > 1 ? 70 : 150), round % 2, round % 2);
     if (round % 3 == 0) add_segments(&x);
+    if (round % 2 == 0) add_mask(&x, -30.0f);
+    float *dmask = NULL;
     heads *results[] = {&x.out, &x.dq, &x.dk, &x.dv};
     void *kept[4];
     for (int threads = 1; threads <= 5; threads++) {
@@ -139,7 +148,11 @@ static void check_threads(int p) {
         else if (memcmp(kept[i], results[i]->memory, bytes) != 0) failures++, printf("%d threads: other bits\n", threads);
         memset(results[i]->memory, 0xff, bytes);
       }
+      const size_t size = (size_t)x.mask_size * sizeof(float);
+      if (x.dmask != NULL && threads == 1) memcpy(dmask = malloc(size), x.dmask, size);
+      else if (x.dmask != NULL && memcmp(dmask, x.dmask, size) != 0) failures++, printf("%d threads: other dmask\n", threads);
     }
+    free(dmask);
     for (int i = 0; i < 4; i++) free(kept[i]);
     free_problem(&x);
   }

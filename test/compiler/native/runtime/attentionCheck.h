@@ -69,12 +69,14 @@ typedef struct {
   int p;
   heads q, k, v, out, dout, dq, dk, dv;
   float *mask, *lse;
+  float *dmask; /* of the mask's shape, which has so many elements */
+  int64_t mask_size;
   int32_t *segments[2]; /* of queries and of keys */
 } problem;
 
 /* The answers and how far off rounding may be from each. */
 typedef struct {
-  double *out, *out_bound, *lse, *dq, *dq_bound, *dk, *dk_bound, *dv, *dv_bound;
+  double *out, *out_bound, *lse, *dq, *dq_bound, *dk, *dk_bound, *dv, *dv_bound, *dmask, *dmask_bound;
 } answer;
 
 static double operand(const problem *x, const heads *of, int64_t b, int64_t h, int64_t t, int64_t c) {
@@ -143,6 +145,11 @@ static void solve_query(const problem *x, const answer *y, int64_t b, int64_t h,
       y->dv[place(&x->dv, b, h, j) + c] += p[j] * dout;
       y->dv_bound[place(&x->dv, b, h, j) + c] += fabs(p[j] * dout);
     }
+    if (x->mask) {
+      const int64_t at = b * s->mask_batch + h * s->mask_head + t * s->mask_query + j * s->mask_key;
+      y->dmask[at] += p[j] * (dp - delta);
+      y->dmask_bound[at] += p[j] * (dp_size + delta_size);
+    }
     const double ds = p[j] * (dp - delta) * slope[j], size = p[j] * (dp_size + delta_size) * fabs(slope[j]);
     for (int64_t c = 0; c < dims; c++) {
       const double q = operand(x, &x->q, b, h, t, c), k = operand(x, &x->k, b, h, j, c);
@@ -158,7 +165,8 @@ static answer solve(const problem *x) {
   const lt_attention *s = &x->s;
   const int64_t items = s->batch * s->heads, n = items * s->queries, m = items * s->keys;
   const answer y = {zeros(n * s->value_dims), zeros(n * s->value_dims), zeros(n), zeros(n * s->dims), zeros(n * s->dims),
-                    zeros(m * s->dims), zeros(m * s->dims), zeros(m * s->value_dims), zeros(m * s->value_dims)};
+                    zeros(m * s->dims), zeros(m * s->dims), zeros(m * s->value_dims), zeros(m * s->value_dims),
+                    zeros(x->mask_size), zeros(x->mask_size)};
   double *p = zeros(s->keys), *slope = zeros(s->keys);
   for (int64_t b = 0; b < s->batch; b++)
     for (int64_t h = 0; h < s->heads; h++)
@@ -169,7 +177,7 @@ static answer solve(const problem *x) {
 }
 
 static void free_answer(answer y) {
-  double *all[] = {y.out, y.out_bound, y.lse, y.dq, y.dq_bound, y.dk, y.dk_bound, y.dv, y.dv_bound};
+  double *all[] = {y.out, y.out_bound, y.lse, y.dq, y.dq_bound, y.dk, y.dk_bound, y.dv, y.dv_bound, y.dmask, y.dmask_bound};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
@@ -177,18 +185,25 @@ static void free_problem(problem *x) {
   heads *all[] = {&x->q, &x->k, &x->v, &x->out, &x->dout, &x->dq, &x->dk, &x->dv};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]->memory);
   free(x->mask);
+  free(x->dmask);
   free(x->lse);
   for (int side = 0; side < 2; side++) free(x->segments[side]);
 }
 
-/* Runs both directions by `threads` threads, one after another, in scratch that begins as NaN. */
+/* Runs all passes by `threads` threads, one after another, in scratch that begins as NaN. */
 static void run(const problem *x, int threads) {
-  for (int backward = 0; backward < 2; backward++) {
-    const int64_t bytes = lt_attention_scratch_bytes(x->p, &x->s, backward);
+  const lt_attention *s = &x->s;
+  if (x->dmask != NULL) memset(x->dmask, 0, (size_t)x->mask_size * sizeof(float));
+  for (int pass = 0; pass < (x->dmask == NULL ? 2 : 3); pass++) {
+    const int64_t bytes = lt_attention_scratch_bytes(x->p, &x->s, pass > 0);
     for (int thread = 0; thread < threads; thread++) {
       void *scratch = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64 + 64);
       memset(scratch, 0xff, (size_t)bytes);
-      if (backward)
+      if (pass == 2)
+        lt_attention_mask_gradient(x->p, s, x->q.at, x->k.at, x->v.at, x->out.at, x->dout.at, x->lse,
+                                   (lt_mask_gradient){x->dmask, s->mask_batch, s->mask_head, s->mask_query, s->mask_key},
+                                   scratch, thread, threads);
+      else if (pass == 1)
         lt_attention_backward(x->p, &x->s, x->q.at, x->k.at, x->v.at, x->out.at, x->dout.at, x->lse, x->dq.at, x->dk.at,
                               x->dv.at, scratch, thread, threads);
       else
