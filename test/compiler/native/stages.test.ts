@@ -164,6 +164,32 @@ test('attention is a call between chains, and its weights are never in memory', 
   expect(plan.arenaBytes).toBe(2 * 2 * 64 * 4);
 });
 
+test('nor are they in training, with a cap, a window, segments and a trained bias', () => {
+  const [batch, time, heads, dims] = [4, 128, 2, 8];
+  const head = f32(batch, time, heads, dims);
+  const plan = planOf(
+    (q, k, v, bias, ids) => {
+      const loss = (p: any) => {
+        const options = { causal: true, logitCap: 2, window: { before: 40 }, mask: p.bias };
+        const segments = { queries: ids, keys: ids };
+        return { value: tf.sum(tf.square(ops.attention(p.q, p.k, p.v, { ...options, segments }))), aux: {} };
+      };
+      const {
+        q: dq,
+        k: dk,
+        v: dv,
+        bias: dbias,
+      } = valueAndGrad(loss as never, { q, k, v, bias } as never).grads as any;
+      return [dq, dk, dv, dbias];
+    },
+    ...[head, head, head, f32(1, heads, time, time), i32(batch, time)],
+  );
+  const kinds = plan.units.map(({ kind }) => kind).filter((kind) => kind.startsWith('attention'));
+  expect(kinds.sort()).toEqual(['attention', 'attentionGrad', 'attentionMaskGrad']);
+  // The result, its gradient, and the logarithms of the sums.
+  expect(plan.arenaBytes).toBeLessThanOrEqual(4 * batch * time * heads * (2 * dims + 1) + 256);
+});
+
 test('a scalar between two passes does not part them', () => {
   const plan = planOf(
     (x, weights) => {

@@ -85,10 +85,12 @@ static void add_mask(problem *x, float hidden) {
   s->mask = x->mask;
 }
 
-/* Segments, ascending as in packed rows or in any order, with ids that some keys alone have; of every batch or of each. */
+/* Segments, ascending as in packed rows, in blocks or in any order, with ids that some keys alone have; of every batch or of
+   each. */
 static void add_segments(problem *x) {
   lt_attention *s = &x->s;
-  const int ascending = drawn() % 3 > 0, apart = drawn() % 2;
+  enum { ANY, BLOCKS, ASCENDING };
+  const int order = (int)(drawn() % 3), apart = drawn() % 2;
   const int64_t sizes[] = {s->queries, s->keys};
   for (int side = 0; side < 2; side++) {
     const int64_t size = sizes[side], batches = apart ? s->batch : 1;
@@ -96,7 +98,10 @@ static void add_segments(problem *x) {
     for (int64_t b = 0; b < batches; b++) {
       int32_t id = -1;
       for (int64_t i = 0; i < size; i++) {
-        id = ascending ? id + (drawn() % 40 == 0) : (int32_t)(drawn() % 4) - 1;
+        if (order == ASCENDING)
+          id += drawn() % 40 == 0;
+        else if (order == ANY || i % 33 == 0)
+          id = (int32_t)(drawn() % 6) - 1;
         ids[b * size + i] = side == 0 && id < 0 ? 0 : id;
       }
     }
@@ -158,6 +163,29 @@ static void check_threads(int p) {
   }
 }
 
+/* A mask of keys alone, which all queries, heads and batch items add to, by more threads than there are elements of others. */
+static void check_shared_mask(int p) {
+  float *before = NULL;
+  for (int threads = 1; threads <= 3; threads++) {
+    drawn_so_far = 7;
+    const lt_attention s = {.batch = 2, .heads = 2, .queries = 300, .keys = 40, .dims = 8, .value_dims = 8, .scale = 0.4f,
+                            .before = LT_ALL, .after = LT_ALL};
+    problem x = make_problem(p, s, 0, 0);
+    x.mask_size = s.keys;
+    const size_t size = (size_t)s.keys * sizeof(float);
+    x.mask = calloc(1, size);
+    x.dmask = malloc(size);
+    x.s.mask = x.mask;
+    x.s.mask_key = 1;
+    run(&x, threads);
+    compare_all(&x);
+    if (threads == 1) memcpy(before = malloc(size), x.dmask, size);
+    else if (memcmp(before, x.dmask, size) != 0) failures++, printf("%d threads: another gradient of a shared mask\n", threads);
+    free_problem(&x);
+  }
+  free(before);
+}
+
 /* q, k, v as slices of one buffer [batch, time, 3, heads, dims], their gradients of another, as layers have them. */
 static void check_slices(int p) {
   for (int32_t type = LT_FLOAT32; type <= LT_BFLOAT16; type++) {
@@ -211,6 +239,7 @@ static void check_windows(int p) {
     s.after = round % 3 ? 0 : up_to(60) - 1;
     problem x = make_problem(p, s, round % 5 == 0, round % 5 == 0);
     if (round % 2 == 0 || drawn() % 2) add_segments(&x);
+    if (round % 3 == 0) add_mask(&x, -30.0f);
     run(&x, 1 + round % 3);
     compare_all(&x);
     free_problem(&x);
@@ -316,7 +345,7 @@ int main(int count, char **arguments) {
     void (*check)(int p);
   } checks[] = {{"random", check_random}, {"threads", check_threads}, {"slices", check_slices},
                 {"edges", check_edges},   {"long", check_long},       {"empty", check_empty},
-                {"nan", check_nan},       {"windows", check_windows}};
+                {"nan", check_nan},       {"windows", check_windows}, {"mask", check_shared_mask}};
   enum { CHECKS = sizeof checks / sizeof *checks };
   if (count < 3) return printf("which kernel, which checks?\n"), 1;
   if (!lt_gemm_force(arguments[1])) return printf("%s: not here\n", arguments[1]), 0;

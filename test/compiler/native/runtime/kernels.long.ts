@@ -20,10 +20,13 @@ const kernels = ['portable', 'neon', 'avx2', 'avx512', 'avx512bf16'];
 type Programs = [string, string, string, string, string, string];
 
 function attentionOf(program: () => string, kernel: string): void {
-  it.each(['random', 'threads', 'slices', 'edges', 'long', 'empty', 'nan', 'windows'])('%s', async (part) => {
-    const { stdout } = await execute(program(), [kernel, part], { timeout: 600_000 });
-    expect(['', `${kernel}: not here\n`]).toContain(stdout);
-  });
+  it.each(['random', 'threads', 'slices', 'edges', 'long', 'empty', 'nan', 'windows', 'mask'])(
+    '%s',
+    async (part) => {
+      const { stdout } = await execute(program(), [kernel, part], { timeout: 600_000 });
+      expect(['', `${kernel}: not here\n`]).toContain(stdout);
+    },
+  );
 }
 
 describe.skipIf(!hasCompiler)('instructions of this machine', () => {

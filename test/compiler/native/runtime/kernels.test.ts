@@ -36,7 +36,7 @@ describe.skipIf(!hasCompiler)('the native runtime', () => {
 
   describe.each(['portable', 'auto'])('kernel %s', (kernel) => {
     it('attention', async () => {
-      const parts = ['random', 'threads', 'slices', 'edges', 'empty', 'nan', 'windows'];
+      const parts = ['random', 'threads', 'slices', 'edges', 'empty', 'nan', 'windows', 'mask'];
       expect(await told('attentionCheck', kernel, ...parts)).toBe('');
     });
 
