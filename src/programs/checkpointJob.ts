@@ -43,7 +43,7 @@ export async function runCheckpointJob(options: JobOptions, stop: StopSignal): P
       ? new EvalProgram(explained, task, steps, dataset)
       : new DecodeProgram(explained, task, state, dataset),
   );
-  const run = new Run(state, reporter, stop);
+  const run = new Run(options.jobLogDir, state, reporter, stop);
   stop.postpone('leaving');
   await runToEnd(options, reporter, programs, async () => {
     const strays = strayFailures();

@@ -21,6 +21,7 @@ export class Run implements ProgramRun {
 
   /** @param meter paused while programs run between steps */
   constructor(
+    readonly directory: string,
     private readonly state: FlatTrainState,
     readonly reporter: Reporter,
     private readonly stop: StopSignal,

@@ -147,7 +147,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   given?.writeRecord(options.jobLogDir);
   given?.close();
   const meter = new TrainMeter(batchCount(program.buffers.specs, input.batchUnit));
-  const run = new Run(state, reporter, stop, meter);
+  const run = new Run(options.jobLogDir, state, reporter, stop, meter);
   if (progress !== undefined) {
     meter.restore(progress.meter);
     run.restore(evaluationsOf(progress));

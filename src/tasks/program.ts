@@ -7,6 +7,8 @@ import type { WeightedValues } from './metrics.js';
 
 /** A run as its programs see it. */
 export interface ProgramRun {
+  /** The job's directory, `--job_log_dir`: a program may keep files of its own there. */
+  readonly directory: string;
   /** Finished training steps. */
   readonly step: number;
   /** Views of every variable by path: float32, row-major. Not to be written to. */

@@ -31,6 +31,11 @@ beforeAll(async () => {
   ({ stdout } = ended);
 });
 
+test('a program may keep files in the directory of the job', () => {
+  const text = readFileSync(join(directory, 'weights.txt'), 'utf8');
+  expect(text).toBe('32 weights at step 12');
+});
+
 test('throughput: one figure in metrics.jsonl, in TensorBoard and on the console, in training and evaluation', () => {
   const lines = metricLines(directory);
   const speeds = (program: string) =>

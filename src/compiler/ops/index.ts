@@ -20,4 +20,5 @@ export { gelu } from './gelu.js';
 export type { Window } from './hiddenKeys.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
+export { stopGradient } from './stopGradient.js';
 export { updateSlice } from './updateSlice.js';

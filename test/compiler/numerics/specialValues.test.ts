@@ -77,7 +77,7 @@ const UNLISTED = [
     'FoldIn',
     'FourierTransform',
   ],
-  ...['EluGrad', 'MaxPoolGrad', 'AvgPoolGrad', 'AttentionGrad', 'GeluGrad'],
+  ...['EluGrad', 'MaxPoolGrad', 'AvgPoolGrad', 'AttentionGrad', 'AttentionMaskGrad', 'GeluGrad'],
   ...['SoftmaxCrossEntropyGrad', 'Conv2DBackpropInput', 'Conv2DBackpropFilter', 'DepthwiseConv2dNative'],
   ...['DepthwiseConv2dNativeBackpropInput', 'DepthwiseConv2dNativeBackpropFilter', 'Attention', 'LogSoftmax'],
 ];
