@@ -14,7 +14,7 @@ export interface Visibility {
   readonly causal?: boolean | undefined;
   /** How many keys before and after its own place a query sees, where that is bounded. */
   readonly window?: Partial<ops.Window> | undefined;
-  /** int32: a query sees the keys of its own segment, as in packed rows. */
+  /** int32, 0 or more: a query sees the keys of its own segment, as in packed rows. */
   readonly segments?: OfBoth | undefined;
   /** float32 [B, S], 1 for keys that are padding. */
   readonly paddings?: Tensor | undefined;

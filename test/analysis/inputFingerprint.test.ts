@@ -16,6 +16,9 @@ import { temporaryDirectory } from '../command.js';
 const corpus = join(temporaryDirectory(), 'corpus.txt');
 writeFileSync(corpus, 'The quick brown fox jumps over the lazy dog.\n'.repeat(20));
 
+/** Rows and text as they are: classes of this file, which may have other names. */
+class Rows extends SyntheticLmInput {}
+class Words extends TextInput {}
 /** Rows that are others from some row on. */
 class Later extends SyntheticLmInput {
   protected override fillRow(row: number, batch: LmBatch, b: number): void {
@@ -64,7 +67,7 @@ class Speechless extends TextInput {
   }
 }
 /** For another reason. */
-class Tired extends Speechless {
+class Tired extends TextInput {
   override idsToStrings(): string[] {
     throw new Error('too late');
   }
@@ -75,25 +78,17 @@ const training = { ...tokens, isTraining: true };
 const text = { files: [corpus], batchSize: 2, seqLen: 16, isTraining: true };
 
 test.each<[string, Config<BaseInput>, Config<BaseInput>]>([
-  ['rows of a later epoch', SyntheticLmInput.config(training), Later.config(training)],
-  [
-    'the end',
-    SyntheticLmInput.config({ ...tokens, numBatches: 300 }),
-    AtEnd.config({ ...tokens, numBatches: 300 }),
-  ],
-  [
-    'rows',
-    SyntheticLmInput.config({ ...tokens, numBatches: 300 }),
-    Shorter.config({ ...tokens, numBatches: 300 }),
-  ],
-  ['the state', SyntheticLmInput.config(training), Ahead.config(training)],
-  ['the first batch once more', SyntheticLmInput.config(training), Forgetful.config(training)],
+  ['rows of a later epoch', Rows.config(training), Later.config(training)],
+  ['the end', Rows.config({ ...tokens, numBatches: 300 }), AtEnd.config({ ...tokens, numBatches: 300 })],
+  ['rows', Rows.config({ ...tokens, numBatches: 300 }), Shorter.config({ ...tokens, numBatches: 300 })],
+  ['the state', Rows.config(training), Ahead.config(training)],
+  ['the first batch once more', Rows.config(training), Forgetful.config(training)],
   [
     'another host',
-    SyntheticLmInput.config({ ...training, numInfeedHosts: 3 }),
+    Rows.config({ ...training, numInfeedHosts: 3 }),
     Unsharded.config({ ...training, numInfeedHosts: 3 }),
   ],
-  ['ids as text', TextInput.config(text), Loud.config(text)],
+  ['ids as text', Words.config(text), Loud.config(text)],
   ['why ids are no text', Speechless.config(text), Tired.config(text)],
 ])('%s', async (_, config, changed) => {
   // The name of the class alone would make another digest.
