@@ -1,6 +1,6 @@
 /** @file Slice update at a runtime index, by which a cache of keys and values grows. */
 import { spec } from '../rules/rule.js';
-import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../tensors.js';
+import { CompilerError, formatSpec, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { callComposite, defineComposite } from './composite.js';
 
@@ -9,24 +9,46 @@ function checkShapes([x, rows, index]: readonly TensorSpec[], axis: number): voi
     x!.dtype === rows!.dtype &&
     x!.shape.length === rows!.shape.length &&
     x!.shape.every((dim, i) => (i === axis ? rows!.shape[i]! <= dim : rows!.shape[i] === dim));
-  if (fits && index!.dtype === 'int32' && index!.shape.length === 0) return;
+  const isIndex =
+    index!.dtype === 'int32' &&
+    (index!.shape.length === 0 || (axis > 0 && index!.shape.join() === `${x!.shape[0]}`));
+  if (fits && isIndex) return;
   throw new CompilerError(
-    `updateSlice: expected rows like x but for axis ${axis}, and an int32 scalar, got ${formatSpec(x!)}, ${formatSpec(rows!)} and ${formatSpec(index!)}.`,
+    `updateSlice: expected rows like x but for axis ${axis}, and an int32 scalar${axis > 0 ? ' or vector of an index for each item of axis 0' : ''}, ` +
+      `got ${formatSpec(x!)}, ${formatSpec(rows!)} and ${formatSpec(index!)}.`,
   );
 }
 
 /** The positions 0 … count - 1 of an axis, as int32. */
 const positions = (count: number): tf.Tensor1D => tf.range(0, count, 1, 'int32');
 
-const alongAxis = (x: tf.Tensor, rank: number, axis: number): tf.Tensor =>
-  tf.reshape(
-    x,
-    Array.from({ length: rank }, (_, i) => (i === axis ? x.size : 1)),
-  );
+/** The largest index up to `index` at which all rows fit, at least 0: [], or [items, 1]. */
+const clamped = (index: tf.Tensor, size: number, rows: number): tf.Tensor => {
+  const fitting = tf.maximum(
+    tf.minimum(index, tf.scalar(size - rows, 'int32')),
+    tf.scalar(0, 'int32'),
+  ) as tf.Tensor;
+  return index.rank === 0 ? fitting : tf.expandDims(fitting, 1);
+};
 
-/** The largest index up to `index` at which all rows fit, at least 0. */
-const clamped = (index: tf.Tensor, shape: Shape, rows: number, axis: number): tf.Tensor =>
-  tf.maximum(tf.minimum(index, tf.scalar(shape[axis]! - rows, 'int32')), tf.scalar(0, 'int32'));
+/** What `x` holds along `axis` at `places`: those of all items of axis 0, [count], or those of each, [items, count]. */
+function taken(x: tf.Tensor, places: tf.Tensor, axis: number): tf.Tensor {
+  if (places.rank === 1) return tf.gather(x, places as tf.Tensor1D, axis);
+  const order = [0, axis, ...otherAxes(x.rank, axis)];
+  const [items, size, ...rest] = order.map((i) => x.shape[i]!) as [number, number, ...number[]];
+  const count = places.shape[1]!;
+  const lines = tf.reshape(tf.transpose(x, order), [items * size, ...rest]);
+  const first = tf.expandDims(tf.mul(positions(items), tf.scalar(size, 'int32')), 1);
+  const found = tf.gather(lines, tf.reshape(tf.add(places, first), [items * count]) as tf.Tensor1D, 0);
+  return tf.transpose(
+    tf.reshape(found, [items, count, ...rest]),
+    order.map((_, i) => order.indexOf(i)),
+  );
+}
+
+/** The axes of a tensor but 0 and `axis`. */
+const otherAxes = (rank: number, axis: number): number[] =>
+  Array.from({ length: rank }, (_, i) => i).filter((i) => i !== 0 && i !== axis);
 
 /**
  * Inputs x, rows and index, as in `updateSlice`. A lowering may write only the rows if the result shares x's memory.
@@ -41,23 +63,24 @@ defineComposite('UpdateSlice', {
   decompose: ([x, rows, index], { axis: at }) => {
     const axis = at as number;
     const [size, count] = [x!.shape[axis]!, rows!.shape[axis]!];
-    // Index into `rows` for every position along the axis.
-    const row = tf.sub(positions(size), clamped(index!, x!.shape, count, axis));
+    // Index into `rows` for every position along the axis: [size], or [items, size].
+    const row = tf.sub(positions(size), clamped(index!, size, count));
     const inside = tf.logicalAnd(
       tf.greaterEqual(row, tf.scalar(0, 'int32')),
       tf.less(row, tf.scalar(count, 'int32')),
     );
     const nearest = tf.maximum(tf.minimum(row, tf.scalar(count - 1, 'int32')), tf.scalar(0, 'int32'));
-    const spread = count === 1 ? rows! : tf.gather(rows!, nearest as tf.Tensor1D, axis);
-    return [tf.where(alongAxis(inside, x!.rank, axis), spread, x!)];
+    const spread = count === 1 ? rows! : taken(rows!, nearest, axis);
+    const shape = x!.shape.map((dim, i) => (i === axis || (i === 0 && row.rank === 2) ? dim : 1));
+    return [tf.where(tf.reshape(inside, shape), spread, x!)];
   },
   gradient: (dy, [x, rows, index], _outputs, { axis: at }) => {
     const axis = at as number;
     const count = rows!.shape[axis]!;
-    const begin = clamped(index!, x!.shape, count, axis);
+    const begin = clamped(index!, x!.shape[axis]!, count);
     return [
       updateSlice(dy, tf.zerosLike(rows!), index!, axis),
-      tf.gather(dy, tf.add(positions(count), begin) as tf.Tensor1D, axis),
+      taken(dy, tf.add(positions(count), begin), axis),
     ];
   },
 });
@@ -67,7 +90,7 @@ defineComposite('UpdateSlice', {
  *
  * @param x of any shape.
  * @param rows of x's shape, but possibly shorter along `axis`.
- * @param index int32 scalar, clamped so that all rows fit.
+ * @param index int32 scalar, clamped so that all rows fit; or [items of axis 0], an index for each, where `axis` is another.
  */
 export function updateSlice(x: tf.Tensor, rows: tf.Tensor, index: tf.Tensor, axis: number): tf.Tensor {
   checkShapes([x, rows, index] as unknown as TensorSpec[], axis);

@@ -183,20 +183,25 @@ const updateSliceCases: Case[] = [
   { shape: [2, 5, 3, 4], count: 1, axis: 1, index: [0, 4, 9, -2] },
   { shape: [6, 4], count: 3, axis: 0, index: [1, 3, 4] },
   { shape: [3, 7], count: 2, axis: 1, index: [0, 5] },
+  // An index for each item of the first axis.
+  { shape: [3, 2, 5, 2], count: 1, axis: 2, index: [[4, 0, 9]] },
+  { shape: [3, 5, 2], count: 2, axis: 1, index: [[3, 0, -2]] },
+  { shape: [2, 4], count: 3, axis: 1, index: [[0, 1]] },
 ].flatMap(({ shape, count, axis, index }) => {
   const part = shape.map((dim, i) => (i === axis ? count : dim));
-  return index.flatMap((at) => [
-    ...over(
-      (x, rows, i) => ops.updateSlice(x, rows, i, axis),
-      [[floats(shape), floats(part, 3, 4), scalar(at)]],
-      { differentiable: 2 },
-    ),
-    ...over(
-      (x, rows, i) => ops.updateSlice(x, rows, i, axis),
-      [[ints(shape, 0, 9), ints(part, 10, 19), scalar(at)]],
-      constant,
-    ),
-  ]);
+  return index.flatMap((given) => {
+    const at = typeof given === 'number' ? scalar(given) : host([given.length], given, 'int32');
+    return [
+      ...over((x, rows, i) => ops.updateSlice(x, rows, i, axis), [[floats(shape), floats(part, 3, 4), at]], {
+        differentiable: 2,
+      }),
+      ...over(
+        (x, rows, i) => ops.updateSlice(x, rows, i, axis),
+        [[ints(shape, 0, 9), ints(part, 10, 19), at]],
+        constant,
+      ),
+    ];
+  });
 });
 
 const crossEntropy: Case[] = over(

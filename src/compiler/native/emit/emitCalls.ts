@@ -185,12 +185,16 @@ function updateSlice({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): 
   });
   const line = (view: View, offset: string): string =>
     `(lt_line){(char *)${pointer(view)} + ${offset}, ${typeName(view.buffer)}, ${view.strides[axis]!}, ${last < 0 ? 1 : view.strides[last]!}}`;
-  return [
-    `const int64_t at = lt_between(0, *(const int32_t *)${pointer(index)}, ${size - count});`,
-    ...lines([items(x), rows, out], axis, (offset) => [
-      `lt_update_slice(${line(out, offset(2))}, ${line(x, offset(0))}, ${line(rows, offset(1))}, ${size}, at, ${count}, ${width});`,
-    ]),
-  ];
+  // One index for all items of axis 0, or one for each.
+  const indices = {
+    ...index,
+    shape: x.shape,
+    strides: x.shape.map((_, i) => (i === 0 ? (index.strides[0] ?? 0) : 0)),
+  };
+  return lines([items(x), rows, out, indices], axis, (offset) => [
+    `const int64_t at = lt_between(0, *(const int32_t *)((const char *)${pointer(index)} + ${offset(3)}), ${size - count});`,
+    `lt_update_slice(${line(out, offset(2))}, ${line(x, offset(0))}, ${line(rows, offset(1))}, ${size}, at, ${count}, ${width});`,
+  ]);
 }
 
 const CALLS: Readonly<
