@@ -27,8 +27,8 @@ export interface Cost {
   readonly precision: Precision;
 }
 
-/** Operations whose results are their inputs' memory, maybe under another shape. */
-export const VIEWS: ReadonlySet<string> = new Set(['Reshape', 'ExpandDims', 'Identity', 'Barrier']);
+/** Whether a node's results are its inputs' memory. */
+export const isView = ({ op }: Node): boolean => ruleOf(op).isView === true;
 
 /** FLOPs of one node. */
 export function nodeFlops({ op, inputs, outputs, attrs }: Node): number {
@@ -70,9 +70,7 @@ export function graphCost(graph: Graph): Cost {
   for (const { node, times } of executions(graph)) {
     const { op, inputs, outputs } = node;
     const known = byOp[op] ?? { count: 0, flops: 0, bytes: 0 };
-    const moved = VIEWS.has(op)
-      ? 0
-      : [...inputs, ...outputs].reduce((sum, value) => sum + byteSize(value), 0);
+    const moved = isView(node) ? 0 : [...inputs, ...outputs].reduce((sum, value) => sum + byteSize(value), 0);
     byOp[op] = {
       count: known.count + times,
       flops: known.flops + times * nodeFlops(node),
@@ -93,8 +91,9 @@ export function graphCost(graph: Graph): Cost {
 /** The value that owns each view's memory; values with memory of their own are absent. */
 export function viewedValues(graph: Graph): Map<Value, Value> {
   const viewed = new Map<Value, Value>();
-  for (const { op, inputs, outputs } of graph.nodes) {
-    if (!VIEWS.has(op)) continue;
+  for (const node of graph.nodes) {
+    if (!isView(node)) continue;
+    const { inputs, outputs } = node;
     outputs.forEach((output, i) => {
       viewed.set(output, viewed.get(inputs[i]!) ?? inputs[i]!);
     });

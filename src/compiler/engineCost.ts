@@ -7,7 +7,7 @@
  * repeated or resumed would end with other bits. So a program that happens to be compiled already still counts its
  * compiling, and no run begins on one engine and goes on with another as soon as that is ready.
  */
-import { executions, isProduct, nodeFlops, VIEWS } from './cost.js';
+import { executions, isProduct, isView, nodeFlops } from './cost.js';
 import type { Graph, Node } from './ir.js';
 import { byteSize, type TensorSpec } from './tensors.js';
 
@@ -31,7 +31,7 @@ const bytesOf = (values: readonly TensorSpec[]): number =>
   values.reduce((sum, value) => sum + byteSize(value), 0);
 
 function measure(graphs: readonly Graph[]): Measures {
-  const executed = graphs.flatMap((graph) => executions(graph)).filter(({ node }) => !VIEWS.has(node.op));
+  const executed = graphs.flatMap((graph) => executions(graph)).filter(({ node }) => !isView(node));
   const kinds = new Set(
     executed.map(
       ({ node: { op, inputs, outputs } }) =>

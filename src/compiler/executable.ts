@@ -8,7 +8,7 @@ import { type Bound, checkOutputsApart, outputsOnInputs } from './overlap.js';
 import { Ports } from './ports.js';
 import type { Precision } from './precision.js';
 import { bindRepeated } from './repeat.js';
-import type { Addressed } from './rules/rule.js';
+import type { Addressed } from './rules/operation.js';
 import {
   type BoundArray,
   CompilerError,

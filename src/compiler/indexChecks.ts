@@ -4,9 +4,9 @@
  */
 import { type Graph, ints, mapBodies, type Node, newValue, producers, rewrite, type Value } from './ir.js';
 import { eliminateDeadCode } from './passes/dce.js';
-import { forEachElement } from './rules/elementwiseRules.js';
+import { forEachElement } from './rules/broadcasting.js';
 import { ruleOf } from './rules/index.js';
-import type { Addressed } from './rules/rule.js';
+import type { Addressed } from './rules/operation.js';
 import { placeOf } from './scopes.js';
 import { CompilerError, type HostArray, type Shape, sizeOf } from './tensors.js';
 

@@ -2,7 +2,7 @@
 import { REFUSED } from './decompositions/refused.js';
 import { loadCpuBackend } from './eager/eagerBackend.js';
 import { runOnCpu } from './onCpu.js';
-import type { RawAttrs } from './rules/rule.js';
+import type { RawAttrs } from './rules/operation.js';
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
 import type { RunsOutside, TraceBackend } from './traceBackend.js';

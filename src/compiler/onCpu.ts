@@ -1,5 +1,5 @@
 /** @file Kernels that tfjs's cpu backend runs while a program is traced, on values that the trace knows. */
-import type { RawAttrs } from './rules/rule.js';
+import type { RawAttrs } from './rules/operation.js';
 import * as tf from './tfjs.js';
 import type { TraceBackend } from './traceBackend.js';
 

@@ -4,7 +4,7 @@ import { notePrecision } from './precision.js';
 import { checkSize } from './programSize.js';
 import { currentMark, type Mark } from './regions.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
-import type { RawAttrs } from './rules/rule.js';
+import type { RawAttrs } from './rules/operation.js';
 import { currentCall, currentScope } from './scopes.js';
 import { CompilerError, type DType, type HostArray, hostArrayFrom, sizeOf } from './tensors.js';
 import * as tf from './tfjs.js';

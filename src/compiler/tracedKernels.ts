@@ -11,8 +11,8 @@ import {
 import { REFUSED, refusalError } from './decompositions/refused.js';
 import { runOnCpu } from './onCpu.js';
 import { notePrecision } from './precision.js';
-import { kernelRules, ruleOf, withinRule } from './rules/index.js';
-import type { RawAttrs } from './rules/rule.js';
+import { kernelNames, ruleOf, withinRule } from './rules/index.js';
+import type { RawAttrs } from './rules/operation.js';
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
 import { expectsComplex, type TraceBackend } from './traceBackend.js';
@@ -154,7 +154,7 @@ export function registerKernels(backend: TraceBackend, backendName: string): voi
       if (!refusal.takesConstants || kernel === undefined) throw unknown();
       return runOnCpu({ kernel, inputs, attrs, trace: backend, unknown });
     });
-  for (const kernelName of Object.keys(kernelRules)) {
+  for (const kernelName of kernelNames()) {
     const vary = allVariants().get(kernelName) ?? (() => null);
     const run: TracedKernel = (inputs, attrs) =>
       decomposeKernel(kernelName, vary, inputs, attrs) ?? recordKernel(backend, kernelName, inputs, attrs);

@@ -1,5 +1,5 @@
 /** @file Traced program, with the structure of its arguments and results. */
-import './decompositions/index.js';
+import './operations.js';
 import { isTensor } from './gradients.js';
 import { checkIndices, type IndexCheck } from './indexChecks.js';
 import { type Graph, joinGraphs } from './ir.js';

@@ -9,7 +9,7 @@ import { rematerialize } from './passes/rematerialize.js';
 import { type Precision, runInPrecision } from './precision.js';
 import { mostOperations } from './programSize.js';
 import type { Mark } from './regions.js';
-import type { RawAttrs } from './rules/rule.js';
+import type { RawAttrs } from './rules/operation.js';
 import { saveWithoutOperations } from './savedTensors.js';
 import { aroundGradients, currentPlace, explain, isUnplaced, withinGradient } from './scopes.js';
 import { CompilerError, type TensorSpec } from './tensors.js';

@@ -4,6 +4,7 @@ import { ops, type Tensor, tf } from '../../src/compiler/index.js';
 import { checkIndices } from '../../src/compiler/indexChecks.js';
 import type { Graph } from '../../src/compiler/ir.js';
 import { OnnxBuilder } from '../../src/compiler/onnx/builder.js';
+import { loweringOf } from '../../src/compiler/onnx/lowerToOnnx.js';
 import {
   eliminateCommonSubexpressions,
   eliminateDeadCode,
@@ -71,7 +72,7 @@ describe('constants', () => {
   });
 
   it('of ONNX models: values and types', () => {
-    const builder = new OnnxBuilder();
+    const builder = new OnnxBuilder(loweringOf);
     const [ints, doubles] = [
       (list: number[]) => builder.ints(list),
       (list: number[]) => builder.doubles(Float64Array.from(list)),

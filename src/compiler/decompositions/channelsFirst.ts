@@ -1,5 +1,5 @@
 /** @file Convolutions over [batch, channels, height, width] by those over [batch, height, width, channels]. */
-import type { RawAttrs } from '../rules/rule.js';
+import type { RawAttrs } from '../rules/operation.js';
 import * as tf from '../tfjs.js';
 import { runKernel, type Variant } from './decomposition.js';
 

@@ -1,6 +1,6 @@
 /** @file Decompositions of tfjs kernels without a rule: what a trace records in place of a kernel. */
 import { opNames } from '../rules/index.js';
-import { Misfit, type RawAttrs } from '../rules/rule.js';
+import { Misfit, type RawAttrs } from '../rules/operation.js';
 import { gradientsBy } from '../tape.js';
 import { CompilerError } from '../tensors.js';
 import * as tf from '../tfjs.js';

@@ -1,5 +1,5 @@
 /** @file Einstein sums as one matrix product between transposes. */
-import { expects } from '../rules/rule.js';
+import { expects } from '../rules/operation.js';
 import { sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { type DecompositionTable, differentiate } from './decomposition.js';

@@ -1,5 +1,5 @@
 /** @file Decompositions of kernels that add a bias and apply an activation to a product. */
-import { expects, type RawAttrs } from '../rules/rule.js';
+import { expects, type RawAttrs } from '../rules/operation.js';
 import * as tf from '../tfjs.js';
 import { type Decomposition, type DecompositionTable, runKernel } from './decomposition.js';
 

@@ -1,6 +1,6 @@
 /** @file Decompositions of gathers, scatters, counts and searches into gathers and sums of rows. */
 import { readScope } from '../gradientScopes.js';
-import { expects, resolveAxis } from '../rules/rule.js';
+import { expects, resolveAxis } from '../rules/operation.js';
 import { currentScope } from '../scopes.js';
 import { sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';

@@ -1,5 +1,5 @@
 /** @file Decompositions of batch normalization, and of normalization over neighbouring channels. */
-import type { RawAttrs } from '../rules/rule.js';
+import type { RawAttrs } from '../rules/operation.js';
 import * as tf from '../tfjs.js';
 import { type Decomposition, type DecompositionTable, differentiate } from './decomposition.js';
 

@@ -1,6 +1,7 @@
 /** @file Decompositions of elementwise kernels and of products along an axis. */
 import { cellsFrom } from '../ops/windows.js';
-import { resolveAxis } from '../rules/rule.js';
+import { kernelNames, ruleOf } from '../rules/index.js';
+import { resolveAxis } from '../rules/operation.js';
 import * as tf from '../tfjs.js';
 import {
   type Decomposition,
@@ -78,24 +79,7 @@ export const numberDecompositions: DecompositionTable = {
 };
 
 /** Functions of float32, whose results tfjs's kernels convert back to the type of the operand. */
-const FLOAT_FUNCTIONS = [
-  ...[
-    'Expm1',
-    'Log',
-    'Log1p',
-    'Sqrt',
-    'Rsqrt',
-    'Reciprocal',
-    'Sin',
-    'Cos',
-    'Tan',
-    'Asin',
-    'Acos',
-    'Atan',
-    'Sinh',
-  ],
-  ...['Cosh', 'Tanh', 'Asinh', 'Acosh', 'Atanh', 'Sigmoid', 'Softplus', 'Erf', 'Elu'],
-];
+const truncating = (): string[] => kernelNames().filter((kernel) => ruleOf(kernel).truncates);
 
 const ofIntegers =
   (kernel: string): Variant =>
@@ -117,7 +101,7 @@ const asIntegers = (kernel: string): Variant =>
   ofTruths((x, attrs) => runKernel(kernel, { x: tf.cast(x, 'int32') }, attrs));
 
 export const numberVariants: Readonly<Record<string, Variant>> = {
-  ...Object.fromEntries(FLOAT_FUNCTIONS.map((kernel) => [kernel, ofIntegers(kernel)])),
+  ...Object.fromEntries(truncating().map((kernel) => [kernel, ofIntegers(kernel)])),
   Max: reduced('Any'),
   Min: reduced('All'),
   ArgMax: asIntegers('ArgMax'),

@@ -1,6 +1,6 @@
 /** @file Decompositions of kernels that move cells of images: blocks, mirror images, reflections at borders. */
 import { cellsFrom } from '../ops/windows.js';
-import { expects } from '../rules/rule.js';
+import { expects } from '../rules/operation.js';
 import { sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { type Decomposition, type DecompositionTable, differentiate } from './decomposition.js';

@@ -1,5 +1,5 @@
 /** @file Decompositions of resized images: cells gathered by constant tables, and their weighted sums. */
-import type { RawAttrs } from '../rules/rule.js';
+import type { RawAttrs } from '../rules/operation.js';
 import * as tf from '../tfjs.js';
 import { hostConstant } from '../tracing.js';
 import type { Decomposition, DecompositionTable } from './decomposition.js';

@@ -1,5 +1,5 @@
 /** @file Decompositions of kernels that sample images at computed or rotated positions. */
-import { expects } from '../rules/rule.js';
+import { expects } from '../rules/operation.js';
 import * as tf from '../tfjs.js';
 import { hostConstant } from '../tracing.js';
 import { type Decomposition, type DecompositionTable, differentiate } from './decomposition.js';

@@ -3,7 +3,7 @@
  * the depth among the channels or, for poolings, as an axis of its own.
  */
 import { behind, cellCounts, cellsFrom, scatterTaps, still } from '../ops/windows.js';
-import type { RawAttrs } from '../rules/rule.js';
+import type { RawAttrs } from '../rules/operation.js';
 import { volumeWindows, type Windows } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
 import { type Decomposition, type DecompositionTable, differentiate, runKernel } from './decomposition.js';

@@ -2,7 +2,7 @@
 import { reveal } from '../complexGradients.js';
 import { complexCall, complexKernelNames } from '../decompositions/decomposition.js';
 import { withinRule } from '../rules/index.js';
-import type { RawAttrs } from '../rules/rule.js';
+import type { RawAttrs } from '../rules/operation.js';
 import { sameShape } from '../tensors.js';
 import * as tf from '../tfjs.js';
 

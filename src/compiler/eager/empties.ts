@@ -1,6 +1,6 @@
 /** @file Empty tensors on tfjs backends, whose kernels return uninitialised memory or NaN for them, or never return. */
-import { inferOutputs, kernelRules, ruleOf, withinRule } from '../rules/index.js';
-import type { RawAttrs } from '../rules/rule.js';
+import { inferOutputs, kernelNames, ruleOf, withinRule } from '../rules/index.js';
+import type { RawAttrs } from '../rules/operation.js';
 import { newHostArray, sizeOf, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
 
@@ -13,7 +13,7 @@ const isEmpty = (spec: { readonly shape: readonly number[] } | null | undefined)
 export function answerForEmpties(backendName: string): void {
   if (prepared.has(backendName)) return;
   prepared.add(backendName);
-  for (const name of Object.keys(kernelRules)) {
+  for (const name of kernelNames()) {
     const kernel = tf.getKernel(name, backendName);
     if (kernel === undefined) continue;
     tf.unregisterKernel(name, backendName);

@@ -1,17 +1,15 @@
 /** @file Products and convolutions in bfloat16 on tfjs backends, which lack it: the host rounds the operands. */
 import { currentPrecision, notePrecision, roundToBfloat16 } from '../precision.js';
-import { kernelRules } from '../rules/index.js';
+import { kernelNames, ruleOf } from '../rules/index.js';
 import * as tf from '../tfjs.js';
 
 const prepared = new Set<string>();
-
-const PRODUCTS = Object.keys(kernelRules).filter((name) => kernelRules[name]!.isProduct);
 
 /** Makes the products of every registered backend but `except` heed the current precision. */
 export function prepareBackends(except: string): void {
   for (const backendName of Object.keys(tf.engine().registryFactory)) {
     if (backendName === except || prepared.has(backendName)) continue;
-    for (const kernelName of PRODUCTS) {
+    for (const kernelName of kernelNames().filter((name) => ruleOf(name).isProduct)) {
       const kernel = tf.getKernel(kernelName, backendName);
       if (kernel === undefined) continue;
       prepared.add(backendName);

@@ -1,6 +1,6 @@
 /** @file C expressions of elementwise operations: one entry per operation, on loaded operands. */
 
-import { foldWords } from '../ops/randomOps.js';
+import { foldWords } from '../randomWords.js';
 import type { DType } from '../tensors.js';
 import type { PlacedOp } from './placedOps.js';
 
@@ -197,21 +197,6 @@ export const EXPRESSIONS: Readonly<Record<string, Expression>> = {
       .map((word) => literal(word, 'int32'))
       .join(', ')})`,
 };
-
-/** Operations that compile to a few instructions: recomputing is cheaper than storing. */
-export const CHEAP = new Set([
-  'Copy',
-  'Add',
-  'Sub',
-  'Multiply',
-  'Neg',
-  'Square',
-  'Maximum',
-  'Minimum',
-  'Relu',
-  'Cast',
-  'Abs',
-]);
 
 /** A reduction: its initial value, its step, and the combination of two threads' results. */
 export interface Reducer {

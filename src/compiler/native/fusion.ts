@@ -1,5 +1,8 @@
 /** @file Fusion of operations into units: one loop over common rows and columns. */
+import type { CallForm } from '../rules/deviceForm.js';
+import { formOf } from './forms.js';
 import {
+  countsOf,
   type Iteration,
   isLoopOp,
   iterationOf,
@@ -10,7 +13,7 @@ import {
 } from './iteration.js';
 import { buffersOf, type PlacedOp } from './placedOps.js';
 import { type ProductUnit, productOf } from './products.js';
-import { CALLS, type CallUnit, type LoopUnit, readsOf, type Unit, waitsOf, writesOf } from './units.js';
+import { type CallUnit, type LoopUnit, readsOf, type Unit, waitsOf, writesOf } from './units.js';
 import { type Buffer, storedDtype, type View } from './views.js';
 
 /** An elementwise operation or reduction, with all splits that its loop may have. */
@@ -28,12 +31,9 @@ interface OpenLoop {
 
 const isWide = ({ role }: Iteration, { columns }: Split): boolean => columns > 1 || role === 'row';
 
-/** Operations whose expressions count elements. */
-const COUNTS = new Set(['RandomUniform', 'RandomInt', 'Range']);
-
 /** Attributes of an expression that depend on the split or on its operands' layout. */
 function attrsOf(op: PlacedOp, split: Split): PlacedOp['attrs'] {
-  if (COUNTS.has(op.op)) return { ...op.attrs, columns: split.columns };
+  if (countsOf(op.op) === 'elements') return { ...op.attrs, columns: split.columns };
   if (op.op !== 'GatherV2') return op.attrs;
   const x = op.inputs[0] as View;
   const axis = op.attrs.axis as number;
@@ -178,7 +178,9 @@ class Fusion {
 }
 
 const callOf = ({ op, inputs, outputs, attrs, scope, after }: PlacedOp): CallUnit => ({
-  kind: CALLS[op]!,
+  kind: 'call',
+  op,
+  form: formOf(op) as CallForm,
   inputs: inputs as View[],
   outputs,
   attrs,
@@ -188,7 +190,7 @@ const callOf = ({ op, inputs, outputs, attrs, scope, after }: PlacedOp): CallUni
 
 /** The units of a program, each after the units that it reads from. */
 export function fuse(ops: readonly PlacedOp[]): Unit[] {
-  const products = ops.filter(({ op }) => op === 'BatchMatMul');
+  const products = ops.filter(({ op }) => formOf(op)?.kind === 'product');
   const fusion = new Fusion(new Map(products.map((op) => [op, productOf(op)])));
   for (const op of ops) fusion.add(op);
   fusion.close();

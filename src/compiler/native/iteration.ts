@@ -1,6 +1,7 @@
 /** @file Iteration spaces: an elementwise operation or reduction as loops over rows and columns. */
+import type { DeviceForm, MapForm } from '../rules/deviceForm.js';
 import type { DType, Shape } from '../tensors.js';
-import { EXPRESSIONS, REDUCERS } from './expressions.js';
+import { formOf } from './forms.js';
 import type { Operand, PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type Run, type View } from './views.js';
 
@@ -56,9 +57,16 @@ export interface LoopNode {
 
 const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
 
+const kindOf = (op: string): DeviceForm['kind'] | undefined => formOf(op)?.kind;
+
+/** What an operation's expression counts. */
+export function countsOf(op: string): MapForm['counts'] {
+  const form = formOf(op);
+  return form?.kind === 'map' ? form.counts : undefined;
+}
+
 /** Whether loops compute an operation. */
-export const isLoopOp = (op: string): boolean =>
-  EXPRESSIONS[op] !== undefined || REDUCERS[op] !== undefined || op === 'GatherV2' || op === 'FirstIndex';
+export const isLoopOp = (op: string): boolean => ITERATIONS[kindOf(op)!] !== undefined;
 
 /** The result of a reduction, with stride 0 along reduced axes. */
 function overReduced(write: View, x: View, axes: readonly number[], keepDims: boolean): View {
@@ -97,7 +105,7 @@ function reduction({ op, inputs, outputs, attrs }: PlacedOp): Iteration {
   const large = x.shape.map((dim, axis) => (dim > 1 ? axis : -1)).filter((axis) => axis >= 0);
   const kept = large.filter((axis) => !axes.includes(axis));
   const gone = large.filter((axis) => axes.includes(axis));
-  const isArg = op === 'FirstIndex';
+  const isArg = kindOf(op) === 'first';
   const isRow = isArg || (kept.length === 0 && isOneRow(x, axes));
   const role: Role =
     kept.length === 0 && !isRow
@@ -150,20 +158,29 @@ function gather({ inputs, outputs, attrs }: PlacedOp): Iteration {
   };
 }
 
-/** The iteration of an operation that `isLoopOp` accepts. */
-export function iterationOf(op: PlacedOp): Iteration {
-  if (REDUCERS[op.op] !== undefined || op.op === 'FirstIndex') return reduction(op);
-  if (op.op === 'GatherV2') return gather(op);
-  const write = op.outputs[0]!;
+/** An expression on each element. */
+function map({ op, inputs, outputs }: PlacedOp): Iteration {
+  const write = outputs[0]!;
   const { shape } = write;
-  const isOneHot = op.op === 'OneHot';
-  const reads = op.inputs.map((input) => {
+  const isOneHot = countsOf(op) === 'columns';
+  const reads = inputs.map((input) => {
     if (typeof input === 'number') return input;
     const view = isOneHot ? { ...input, shape: [...input.shape, 1], strides: [...input.strides, 0] } : input;
     return broadcastView(view, shape);
   });
   return { role: 'map', shape, reads, write, boundary: null, needsIndex: isOneHot };
 }
+
+/** Iterations by the kind of an operation's form. */
+const ITERATIONS: Partial<Record<DeviceForm['kind'], (op: PlacedOp) => Iteration>> = {
+  map,
+  gather,
+  reduction,
+  first: reduction,
+};
+
+/** The iteration of an operation that `isLoopOp` accepts. */
+export const iterationOf = (op: PlacedOp): Iteration => ITERATIONS[kindOf(op.op)!]!(op);
 
 function accessAt(view: View, split: number): Access | null {
   const columns = mergeAxes(view.shape.slice(split), view.strides.slice(split));

@@ -5,8 +5,9 @@
 import { type Graph, type Node, producers, type Value } from '../ir.js';
 import { verifyNoEmpties } from '../passes/index.js';
 import { type Shape, sizeOf } from '../tensors.js';
+import { formOf } from './forms.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
-import { FILLS, takesNumbers, wantsCopy, writesTo } from './operandForms.js';
+import { takesNumbers, wantsCopy, writesTo } from './operandForms.js';
 import { type Around, placeCond, placeScan } from './placeBodies.js';
 import type { Operand, PlacedOp } from './placedOps.js';
 import { halvesOf } from './storage.js';
@@ -111,7 +112,7 @@ class Placement implements Around {
     const node = this.made.get(value);
     if (node === undefined || this.views.has(value) || node.op === 'Barrier') return false;
     if (VIEWS[node.op] === undefined) {
-      if (node.op in FILLS || !writesTo(node.op, view)) return false;
+      if (formOf(node.op)?.kind === 'fill' || !writesTo(node.op, view)) return false;
       this.views.set(value, view);
       return true;
     }
@@ -134,8 +135,8 @@ class Placement implements Around {
 
   private visit(node: Node): void {
     const output = node.outputs[0]!;
-    const fill = FILLS[node.op];
-    if (fill !== undefined) this.literals.set(output, fill(node.attrs));
+    const form = formOf(node.op);
+    if (form?.kind === 'fill') this.literals.set(output, form.value(node.attrs));
     else if (node.op === 'Barrier') this.hold(node);
     else if (node.op === 'Concat' || node.op === 'Pack') this.join(node);
     else if (node.op === 'Scan') placeScan(node, this);

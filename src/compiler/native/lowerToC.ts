@@ -1,7 +1,10 @@
 /** @file Lowering of a graph to C: preparation, layout, fusion, scheduling, memory, and text. */
+
 import { type Graph, joinGraphs, type Value } from '../ir.js';
 import { blockRowsOf } from './blocks.js';
 import { writeProgram } from './emit/emitProgram.js';
+import { hasCode } from './emit/hasCode.js';
+import { formOf } from './forms.js';
 import { type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
 import { type Overwrite, overwritesOf } from './overwrites.js';
@@ -10,7 +13,7 @@ import { fuseSegments, scheduleSegments, unitsOfSegments } from './scheduleLoops
 import { type Chain, inTurn, type Schedule } from './stages.js';
 import { contract, halvesOf, keepInRegisters, roundStorage } from './storage.js';
 import { type Plan, plan } from './threadSteps.js';
-import { hasRule, type Unit } from './units.js';
+import type { Unit } from './units.js';
 import { verifyPlan } from './verifyPlan.js';
 
 /** A program in C, with its constants and interface. */
@@ -85,7 +88,7 @@ export function planGraphs(
   const prepared = second === null ? first : joinGraphs(first, second);
   const rounded = inputsAt(prepared, kept.halves);
   const layout = layOut(first, rounded, second);
-  const missing = [...layout.ops, ...layout.later].find((op) => !hasRule(op))?.op;
+  const missing = [...layout.ops, ...layout.later].find(({ op }) => formOf(op) === undefined)?.op;
   if (missing !== undefined) return { missing };
   const frozen = new Set([...inputsAt(prepared, kept.frozen)].map((input) => prepared.inputs.indexOf(input)));
   const halves = halvesOf(prepared, rounded);
@@ -99,6 +102,11 @@ export function planGraphs(
   };
 }
 
+const opsOf = (unit: Unit): string[] => {
+  if (unit.kind === 'loop') return unit.nodes.map(({ op }) => op);
+  return unit.kind === 'call' ? [unit.op] : [];
+};
+
 /** Lowers an optimized graph and one that follows; parameters as in `planGraphs`. */
 export function lowerToC(
   graph: Graph,
@@ -108,6 +116,8 @@ export function lowerToC(
   const planned = planGraphs(graph, kept, then);
   if ('missing' in planned) return planned;
   const { plan: native } = planned;
+  const missing = native.units.flatMap(opsOf).find((op) => !hasCode(op));
+  if (missing !== undefined) return { missing };
   return {
     ...planned,
     source: writeProgram(native.schedule, native.plan, native),

@@ -1,6 +1,7 @@
 /** @file Outputs that may share memory with inputs, since each element is last read before it is overwritten. */
 
 import { touchedReads, touchedWrites } from './chainRows.js';
+import { formOf } from './forms.js';
 import { sameAccess } from './iteration.js';
 import {
   type Plan,
@@ -34,7 +35,7 @@ function loopAllows(unit: LoopUnit, byColumns: boolean, output: Buffer, input: B
       );
       // A value that is one for all columns is read by every thread.
       const isOwn = !byColumns || (wide && read.column !== 0);
-      return op !== 'GatherV2' && !hasPasses && i <= first && isOneForOne && isOwn;
+      return formOf(op)?.kind !== 'gather' && !hasPasses && i <= first && isOneForOne && isOwn;
     });
   });
 }
@@ -42,9 +43,8 @@ function loopAllows(unit: LoopUnit, byColumns: boolean, output: Buffer, input: B
 const sameView = (x: View, y: View): boolean =>
   x.offset === y.offset && x.strides.every((stride, i) => stride === y.strides[i]);
 
-/** Replacing a slice works in place. */
-const callAllows = ({ kind, inputs, outputs }: CallUnit, input: Buffer): boolean =>
-  kind === 'updateSlice' &&
+const callAllows = ({ form, inputs, outputs }: CallUnit, input: Buffer): boolean =>
+  form.isInPlace === true &&
   sameView(inputs[0]!, outputs[0]!) &&
   inputs.slice(1).every(({ buffer }) => buffer !== input);
 

@@ -1,5 +1,5 @@
 /** @file Matrix products in the runtime's form: any strides, leading axes merged into rows where possible. */
-import { broadcastShapes } from '../rules/elementwiseRules.js';
+import { broadcastShapes } from '../rules/broadcasting.js';
 import type { Shape } from '../tensors.js';
 import type { PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type View } from './views.js';

@@ -1,6 +1,5 @@
 /** @file Profiled parts of a program: layers, FLOPs and bytes behind each timing mark. */
-import { windowOf } from '../ops/hiddenKeys.js';
-import type { Part, PartKind } from '../profile/part.js';
+import type { Part } from '../profile/part.js';
 import { sizeOf } from '../tensors.js';
 import { type Access, sameAccess } from './iteration.js';
 import type { NativePlan } from './lowerToC.js';
@@ -9,7 +8,6 @@ import type { Packing } from './stages.js';
 import type { Step } from './threadSteps.js';
 import type { CallUnit, LoopUnit, Unit } from './units.js';
 import { type Buffer, storageBytes, type View } from './views.js';
-import { convolutionOf } from './winograd.js';
 
 /** Scopes with their weights, normalized to a sum of 1. */
 function sharesOf(weights: readonly (readonly [scope: string, weight: number])[]): Part['shares'] {
@@ -118,51 +116,14 @@ function loopPart({ nodes, columns }: LoopUnit): Part {
   };
 }
 
-/** FLOPs of `products` matrix products over the visible pairs of queries and keys. */
-function attentionFlops({ inputs, attrs, kind }: CallUnit): number {
-  const isForward = kind === 'attention';
-  const products = kind === 'attentionGrad' ? 4 : 2;
-  const [q, k] = isForward ? [inputs[0]!, inputs[1]!] : [inputs[1]!, inputs[2]!];
-  const [batch, queries, heads, dims] = q.shape as [number, number, number, number];
-  const keys = k.shape[1]!;
-  const { before, after } = windowOf(attrs);
-  let pairs = 0;
-  for (let t = keys - queries; t < keys; t++)
-    pairs += Math.max(0, Math.min(keys, t + after + 1) - Math.max(0, t - before));
-  return 2 * products * batch * heads * pairs * dims;
-}
-
-const CALL_KINDS: Partial<Record<CallUnit['kind'], PartKind>> = {
-  attention: 'attention',
-  attentionGrad: 'attention',
-  attentionMaskGrad: 'attention',
-  convolution: 'product',
-  inputGradient: 'product',
-  filterGradient: 'product',
-  // As many bytes as FLOPs: with loops, they wait for memory.
-  depthwise: 'loop',
-  depthwiseInput: 'loop',
-  depthwiseFilter: 'loop',
-};
-
-/** FLOPs of plain sums, of which transforms save three quarters. */
-function callFlops(unit: CallUnit): number {
-  if (CALL_KINDS[unit.kind] === 'attention') return attentionFlops(unit);
-  const convolution = convolutionOf(unit.kind, unit.inputs, unit.attrs);
-  if (convolution === undefined) return 0;
-  const { batch, down, across, channels, filters } = convolution;
-  return 2 * 9 * batch * down * across * channels * filters;
-}
-
-function callPart(unit: CallUnit): Part {
-  const kind = CALL_KINDS[unit.kind] ?? 'other';
+function callPart({ form, inputs, outputs, attrs, scope }: CallUnit): Part {
   const bytes = ({ buffer, shape }: View): number => sharedBytes(buffer, sizeOf(shape));
   return {
-    kind,
-    label: `${unit.kind} ${unit.outputs[0]!.shape.join('x')}`,
-    shares: sharesOf([[unit.scope, 1]]),
-    flops: callFlops(unit),
-    bytes: [...unit.inputs, ...unit.outputs].reduce((sum, view) => sum + bytes(view), 0),
+    kind: form.part ?? 'other',
+    label: `${form.name} ${outputs[0]!.shape.join('x')}`,
+    shares: sharesOf([[scope, 1]]),
+    flops: form.work?.(inputs, attrs) ?? 0,
+    bytes: [...inputs, ...outputs].reduce((sum, view) => sum + bytes(view), 0),
   };
 }
 

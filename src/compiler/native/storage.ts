@@ -5,8 +5,9 @@
 
 import type { Graph, Value } from '../ir.js';
 import { touchedReads, touchedWrites } from './chainRows.js';
+import { formOf } from './forms.js';
 import type { Chain, Stage } from './stages.js';
-import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import { type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer } from './views.js';
 
 /** The stages that access each buffer. */
@@ -61,28 +62,21 @@ export function contract(stages: readonly Stage[]): void {
 /** Whether a unit that reads `buffer` rounds it to bfloat16 in any case. */
 function rounds(unit: Unit): boolean {
   if (unit.kind === 'product') return unit.precision === 'bfloat16';
-  return unit.kind.startsWith('attention') && (unit as CallUnit).attrs.precision === 'bfloat16';
+  return unit.kind === 'call' && unit.form.rounds !== undefined && unit.attrs.precision === 'bfloat16';
 }
 
-/** Whether a unit reads a buffer only as an operand of products: not attention's result, sums or mask. */
-const multiplied = (unit: Unit, buffer: Buffer): boolean => {
-  if (unit.kind === 'attention')
-    return (
-      unit.inputs.slice(0, 3).some((view) => view.buffer === buffer) &&
-      !unit.inputs.slice(3).some((view) => view.buffer === buffer)
-    );
-  if (unit.kind === 'attentionGrad' || unit.kind === 'attentionMaskGrad')
-    return ![...unit.inputs.slice(5)].some((view) => view.buffer === buffer);
-  return true;
-};
+/** Whether a unit reads a buffer only as operands that it rounds: not as attention's sums or mask. */
+const isRounded = (unit: Unit, buffer: Buffer): boolean =>
+  unit.kind !== 'call' ||
+  !unit.inputs.slice(unit.form.rounds?.operands ?? 0).some((view) => view.buffer === buffer);
 
 /** Whether a unit can write `buffer` in bfloat16. */
 const canRound = (unit: Unit, buffer: Buffer): boolean =>
   unit.kind === 'product' ||
   (unit.kind === 'loop' &&
     (unit as LoopUnit).nodes.every(({ role, write }) => write.buffer !== buffer || role === 'map')) ||
-  (unit.kind === 'attention' && unit.outputs[0]!.buffer === buffer) ||
-  unit.kind === 'attentionGrad';
+  (unit.kind === 'call' &&
+    unit.outputs.slice(0, unit.form.rounds?.results ?? 0).some((view) => view.buffer === buffer));
 
 /** Stores in bfloat16 what every reader rounds to bfloat16 anyway: the same values in half the memory. */
 export function roundStorage(stages: readonly Stage[]): void {
@@ -98,7 +92,7 @@ export function roundStorage(stages: readonly Stage[]): void {
   for (const [buffer, reading] of readers) {
     const isOurs = buffer.home.kind === 'arena' || buffer.home.kind === 'scratch';
     if (!isOurs || buffer.pinned || buffer.storage !== 'float32') continue;
-    const all = reading.every((unit) => rounds(unit) && multiplied(unit, buffer));
+    const all = reading.every((unit) => rounds(unit) && isRounded(unit, buffer));
     if (all && (writers.get(buffer) ?? []).every((unit) => canRound(unit, buffer)))
       buffer.storage = 'bfloat16';
   }
@@ -120,7 +114,13 @@ export function keepInRegisters(units: readonly Unit[]): void {
   }
 }
 
-/** Values stored in bfloat16: these inputs, and the results of replacing slices of them. */
+/** Whether an operation's result may share the first operand's memory. */
+function isInPlace(op: string): boolean {
+  const form = formOf(op);
+  return form?.kind === 'call' && form.isInPlace === true;
+}
+
+/** Values stored in bfloat16: these inputs, and the results of changing them in place. */
 export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Value> {
   const halves = new Set(inputs);
   for (const {
@@ -128,6 +128,6 @@ export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Valu
     inputs: [x],
     outputs,
   } of nodes)
-    if (op === 'UpdateSlice' && halves.has(x!)) halves.add(outputs[0]!);
+    if (isInPlace(op) && halves.has(x!)) halves.add(outputs[0]!);
   return halves;
 }

@@ -48,12 +48,10 @@ export function writesOfStep(step: Step): Buffer[] {
   return unitsOfStep(step).flatMap(writesOf);
 }
 
-/** Calls that pack a filter into the workspace. */
-const CONVOLVES: ReadonlySet<CallUnit['kind']> = new Set(['convolution', 'inputGradient']);
-
 /** Whether a step keeps packed operands in the workspace that all threads share. */
 export const sharesWorkspace = (step: Step): boolean =>
-  step.kind === 'products' || (step.kind === 'call' && CONVOLVES.has((step.stage.units[0] as CallUnit).kind));
+  step.kind === 'products' ||
+  (step.kind === 'call' && (step.stage.units[0] as CallUnit).form.usesWorkspace === true);
 
 type StepBody = Step extends infer S ? (S extends Step ? Omit<S, 'epoch'> : never) : never;
 
@@ -115,7 +113,7 @@ class Steps {
         this.usesWorkspace = true;
         break;
       case 'call': {
-        const usesWorkspace = CONVOLVES.has(stage.units[0].kind);
+        const usesWorkspace = stage.units[0].form.usesWorkspace === true;
         if (usesWorkspace && this.usesWorkspace) this.barrier();
         this.push({ kind: 'call', stage }, reads, writes);
         this.usesWorkspace ||= usesWorkspace;

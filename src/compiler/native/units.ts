@@ -1,5 +1,6 @@
 /** @file Units of a program: loops, products, and calls of the runtime. */
-import { isLoopOp, type LoopNode } from './iteration.js';
+import type { CallForm } from '../rules/deviceForm.js';
+import type { LoopNode } from './iteration.js';
 import type { PlacedOp } from './placedOps.js';
 import type { ProductUnit } from './products.js';
 import type { Buffer, View } from './views.js';
@@ -15,21 +16,9 @@ export interface LoopUnit {
 
 /** An operation that the runtime, or a dedicated loop, performs as a whole. */
 export interface CallUnit {
-  readonly kind:
-    | 'attention'
-    | 'attentionGrad'
-    | 'attentionMaskGrad'
-    | 'convolution'
-    | 'inputGradient'
-    | 'filterGradient'
-    | 'depthwise'
-    | 'depthwiseInput'
-    | 'depthwiseFilter'
-    | 'segmentSum'
-    | 'updateSlice'
-    | 'cumsum'
-    | 'random'
-    | 'topK';
+  readonly kind: 'call';
+  readonly op: string;
+  readonly form: CallForm;
   readonly inputs: readonly View[];
   readonly outputs: readonly View[];
   readonly attrs: PlacedOp['attrs'];
@@ -38,30 +27,6 @@ export interface CallUnit {
 }
 
 export type Unit = LoopUnit | ProductUnit | CallUnit;
-
-/** Kinds of calls, by operation. */
-export const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
-  Attention: 'attention',
-  AttentionGrad: 'attentionGrad',
-  AttentionMaskGrad: 'attentionMaskGrad',
-  Conv2D: 'convolution',
-  Conv2DBackpropInput: 'inputGradient',
-  Conv2DBackpropFilter: 'filterGradient',
-  DepthwiseConv2dNative: 'depthwise',
-  DepthwiseConv2dNativeBackpropInput: 'depthwiseInput',
-  DepthwiseConv2dNativeBackpropFilter: 'depthwiseFilter',
-  UnsortedSegmentSum: 'segmentSum',
-  UpdateSlice: 'updateSlice',
-  Cumsum: 'cumsum',
-  RandomNormal: 'random',
-  TruncatedNormal: 'random',
-  Gumbel: 'random',
-  TopK: 'topK',
-};
-
-/** Whether the lowering has a rule for an operation that is neither a view nor a copy. */
-export const hasRule = ({ op }: PlacedOp): boolean =>
-  op === 'Begin' || op === 'End' || isLoopOp(op) || op === 'BatchMatMul' || CALLS[op] !== undefined;
 
 /** The buffers that a unit waits for without reading them; see `PlacedOp.after`. */
 export function waitsOf(unit: Unit): readonly Buffer[] {

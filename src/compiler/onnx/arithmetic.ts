@@ -1,12 +1,18 @@
 /**
  * @file ONNX lowerings of arithmetic and reductions, exact for NaN, zeros, casts and integers as the guide specifies.
  */
-import { ints, type Node, type Value } from '../ir.js';
+import { type Attrs, ints, type Node, type Value } from '../ir.js';
+import { type DType, sameShape, sizeOf } from '../tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
 
+/** An ONNX operator with the same meaning. */
+export const same =
+  (op: string): Lowering =>
+  (_, inputs, b) => [b.emit(op, inputs)];
+
 /** A reduction over given axes. ONNX takes an empty list for all axes. */
-export const reduce =
+const reduce =
   (op: string): Lowering =>
   ({ attrs }, [x], b) => [
     b.emit(op, [x!, b.ints(ints(attrs.axes))], {
@@ -21,6 +27,9 @@ export const accumulate =
     node.inputs[0]!.dtype === 'float32'
       ? reduce(op)(node, [x!], b)
       : [b.cast(reduce(op)(node, [b.cast(x!, OnnxType.int64)], b)[0]!, OnnxType[node.outputs[0]!.dtype])];
+
+export const mean: Lowering = (node, [x], b) =>
+  reduce('ReduceMean')(node, [node.inputs[0]!.dtype === 'float32' ? x! : b.cast(x!, OnnxType.float32)], b);
 
 /** any = max and all = min over 0 and 1. */
 export const reduceBool =
@@ -45,7 +54,7 @@ export const argReduce =
  * Casts float32 to int32, modulo 2^32 as typed arrays do; 0 for NaN and infinities. C leaves casts that overflow
  * undefined, so this one goes through int64, which keeps the low bits of large numbers as 0.
  */
-export function toInt(b: OnnxBuilder, x: string): string {
+function toInt(b: OnnxBuilder, x: string): string {
   const fits = b.emit('Less', [b.emit('Abs', [x]), b.scalar(2 ** 63)]);
   const whole = b.cast(b.emit('Where', [fits, x, b.scalar(0)]), OnnxType.int64);
   // Two consecutive casts would be merged.
@@ -148,4 +157,50 @@ export const extremum =
 export const eluGrad: Lowering = (_, [dy, y], b) => {
   const slope = b.emit('Min', [b.emit('Add', [y!, b.scalar(1)]), b.scalar(1)]);
   return [b.emit('Mul', [dy!, slope])];
+};
+
+export const notEqual: Lowering = (_, inputs, b) => [b.emit('Not', [b.emit('Equal', inputs)])];
+
+export const square: Lowering = (_, [x], b) => [b.emit('Mul', [x!, x!])];
+
+export const squaredDifference: Lowering = (_, inputs, b) => {
+  const difference = b.emit('Sub', inputs);
+  return [b.emit('Mul', [difference, difference])];
+};
+
+export const rsqrt: Lowering = (_, [x], b) => [b.emit('Reciprocal', [b.emit('Sqrt', [x!])])];
+
+export const finite: Lowering = (_, [x], b) => [
+  b.emit('Not', [b.emit('Or', [b.emit('IsNaN', [x!]), b.emit('IsInf', [x!])])]),
+];
+
+export const leakyRelu: Lowering = ({ attrs }, [x], b) => [
+  b.emit('LeakyRelu', [x!], { attrs: { alpha: { float: attrs.alpha as number } } }),
+];
+
+/** Clips to these bounds. */
+export const clip =
+  (bounds: (attrs: Attrs) => readonly [number, number]): Lowering =>
+  ({ attrs, inputs: [x] }, [name], b) => [
+    b.emit('Clip', [name!, ...bounds(attrs).map((bound) => b.scalar(bound, x!.dtype))]),
+  ];
+
+export const cast: Lowering = ({ attrs, inputs: [x] }, [name], b) => [
+  x!.dtype === 'float32' && attrs.dtype === 'int32'
+    ? toInt(b, name!)
+    : b.cast(name!, OnnxType[attrs.dtype as DType]),
+];
+
+export const addAll: Lowering = (_, inputs, b) => [inputs.reduce((sum, x) => b.emit('Add', [sum, x]))];
+
+export const gelu: Lowering = ({ attrs }, [x], b) => [
+  b.emit('Gelu', [x!], { attrs: { approximate: attrs.approximate ? 'tanh' : 'none' } }),
+];
+
+/** A scalar condition selects by a copy. ONNX Runtime's Where makes three passes, and does not support bool. */
+export const select: Lowering = ({ inputs: [condition, ...choices], outputs: [out] }, [c, t, e], b) => {
+  const copies = choices.every(({ shape }) => sameShape(shape, out!.shape));
+  if (copies && sizeOf(condition!.shape) === 1) return [b.choose(c!, [t!, e!], out!)];
+  if (out!.dtype !== 'bool') return [b.emit('Where', [c!, t!, e!])];
+  return [b.emit('Or', [b.emit('And', [c!, t!]), b.emit('And', [b.emit('Not', [c!]), e!])])];
 };

@@ -26,10 +26,24 @@ export class OnnxBuilder {
   scope = '';
 
   /**
+   * @param loweringOf the lowering of a node's operation.
    * @param isPortable whether the model is for other programs: it then has ONNX's own operators only, and a constant of
    *   its own for each use.
    */
-  constructor(readonly isPortable = false) {}
+  constructor(
+    private readonly loweringOf: (node: Node) => Lowering,
+    readonly isPortable = false,
+  ) {}
+
+  /** Writes a node, and binds its outputs. */
+  write(node: Node): void {
+    this.scope = node.scope;
+    const inputs = node.inputs.map((input) => this.name(input));
+    const outputs = this.loweringOf(node)(node, inputs, this);
+    node.outputs.forEach((output, i) => {
+      this.bind(output, outputs[i]!);
+    });
+  }
 
   private fresh(): string {
     // Arrays of users hardly begin with a slash.
@@ -142,13 +156,12 @@ export class OnnxBuilder {
    * A body that reads the names around it. Constants are initializers of the whole model.
    *
    * @param inputs the body's own inputs; others have names already.
-   * @param write writes a node of the body.
    */
-  body(graph: Graph, inputs: readonly Value[], write: (node: Node) => void): OnnxModel {
+  body(graph: Graph, inputs: readonly Value[]): OnnxModel {
     const [{ nodes, constants }, { scope }] = [this, this];
     [this.nodes, this.constants] = [[], new Map(constants)];
     const given = inputs.map((input) => ({ name: this.name(input), type: input.dtype, shape: input.shape }));
-    for (const node of graph.nodes) write(node);
+    for (const node of graph.nodes) this.write(node);
     const made = new Set(this.nodes.flatMap(({ outputs }) => outputs));
     this.scope = scope;
     const outputs = graph.outputs.map((output) => {

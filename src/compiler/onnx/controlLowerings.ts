@@ -1,43 +1,39 @@
 /** @file ONNX lowerings of loops and choices, whose bodies read the values around them by name. */
-import type { Graph, Node } from '../ir.js';
+import type { Graph } from '../ir.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
-
-/** Writes one node, and binds its outputs. */
-type WriteNode = (node: Node, b: OnnxBuilder) => void;
 
 const bindAll = (body: Graph, first: number, names: readonly string[], b: OnnxBuilder): void =>
   names.forEach((name, i) => {
     b.bind(body.inputs[first + i]!, name);
   });
 
-export const controlLowerings = (write: WriteNode): Readonly<Record<string, Lowering>> => ({
-  Scan: ({ attrs, bodies, outputs }, names, b) => {
-    const [body] = bodies as [Graph];
-    const { carries, xs, length } = attrs as { carries: number; xs: number; length: number };
-    const own = carries + xs;
-    bindAll(body, own, names.slice(own), b);
-    const written = b.body(body, body.inputs.slice(0, own), (node) => write(node, b));
-    // ONNX has no loop without slices.
-    const counted = xs > 0 ? [] : [b.array([length], new Int32Array(length))];
-    const turn = { name: `${counted[0]}_turn`, type: 'int32', shape: [] } as const;
-    const graph = xs > 0 ? written : { ...written, inputs: [...written.inputs, turn] };
-    const direction = Number(attrs.reverse);
-    return b.emitAll('Scan', [...names.slice(0, own), ...counted], {
-      outputs: outputs.length,
-      attrs: {
-        body: { graph },
-        num_scan_inputs: xs + counted.length,
-        scan_input_directions: new Array<number>(xs + counted.length).fill(direction),
-        scan_output_directions: new Array<number>(outputs.length - carries).fill(direction),
-      },
-    });
-  },
-  Cond: ({ bodies, outputs }, [predicate, ...names], b) => {
-    const [onTrue, onFalse] = bodies!.map((body) => {
-      bindAll(body, 0, names, b);
-      return { graph: b.body(body, [], (node) => write(node, b)) };
-    });
-    const attrs = { then_branch: onTrue!, else_branch: onFalse! };
-    return b.emitAll('If', [predicate!], { outputs: outputs.length, attrs });
-  },
-});
+export const scan: Lowering = ({ attrs, bodies, outputs }, names, b) => {
+  const [body] = bodies as [Graph];
+  const { carries, xs, length } = attrs as { carries: number; xs: number; length: number };
+  const own = carries + xs;
+  bindAll(body, own, names.slice(own), b);
+  const written = b.body(body, body.inputs.slice(0, own));
+  // ONNX has no loop without slices.
+  const counted = xs > 0 ? [] : [b.array([length], new Int32Array(length))];
+  const turn = { name: `${counted[0]}_turn`, type: 'int32', shape: [] } as const;
+  const graph = xs > 0 ? written : { ...written, inputs: [...written.inputs, turn] };
+  const direction = Number(attrs.reverse);
+  return b.emitAll('Scan', [...names.slice(0, own), ...counted], {
+    outputs: outputs.length,
+    attrs: {
+      body: { graph },
+      num_scan_inputs: xs + counted.length,
+      scan_input_directions: new Array<number>(xs + counted.length).fill(direction),
+      scan_output_directions: new Array<number>(outputs.length - carries).fill(direction),
+    },
+  });
+};
+
+export const cond: Lowering = ({ bodies, outputs }, [predicate, ...names], b) => {
+  const [onTrue, onFalse] = bodies!.map((body) => {
+    bindAll(body, 0, names, b);
+    return { graph: b.body(body, []) };
+  });
+  const attrs = { then_branch: onTrue!, else_branch: onFalse! };
+  return b.emitAll('If', [predicate!], { outputs: outputs.length, attrs });
+};

@@ -5,7 +5,7 @@ import { flattenTree, type Leaf, mapTree } from '../tensorTrees.js';
 import { type TensorFunction, traceProgram } from '../tracedProgram.js';
 import { forAnySizes } from './anySizes.js';
 import { OnnxBuilder } from './builder.js';
-import { expandForOnnx, lowerToOnnx } from './lowerToOnnx.js';
+import { expandForOnnx, loweringOf, lowerToOnnx } from './lowerToOnnx.js';
 import { OpenDimensions } from './openDimensions.js';
 import { encodeModel, nodeBodies, type OnnxModel, type OnnxNode, type OnnxOrigin } from './proto.js';
 
@@ -179,7 +179,10 @@ export function exportOnnx(f: TensorFunction, inputs: Tree<OpenSpec>, options: O
       `exportOnnx: the function gives other results by the size of ${dimensions.names.join(' or ')}.`,
     );
   const models = programs.map(({ graph }) =>
-    lowerToOnnx(expandForOnnx(optimize(graph)), { builder: new OnnxBuilder(true), nameOf: (i) => names[i]! }),
+    lowerToOnnx(expandForOnnx(optimize(graph)), {
+      builder: new OnnxBuilder(loweringOf, true),
+      nameOf: (i) => names[i]!,
+    }),
   );
   const values = new Map(
     leaves.flatMap(({ path }, i) => {

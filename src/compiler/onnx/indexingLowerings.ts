@@ -10,7 +10,7 @@ import { OnnxType } from './proto.js';
  */
 const ONE_HOT_SEGMENTS = 512;
 
-const oneHot = (b: OnnxBuilder, indices: string, depth: number, off = 0, on = 1): string =>
+const hotRows = (b: OnnxBuilder, indices: string, depth: number, off = 0, on = 1): string =>
   b.emit(
     'OneHot',
     [b.cast(indices, OnnxType.int64), b.ints([depth]), b.array([2], Float32Array.of(off, on))],
@@ -34,7 +34,7 @@ function scatterAddRows(b: OnnxBuilder, data: string, rows: string, ids: string,
   return b.emit('ScatterElements', [data, indices, rows], { attrs: { axis: 0, reduction: 'add' } });
 }
 
-const segmentSum: Lowering = ({ inputs: [x], outputs: [out], attrs }, [name, ids], b) => {
+export const segmentSum: Lowering = ({ inputs: [x], outputs: [out], attrs }, [name, ids], b) => {
   const segments = attrs.numSegments as number;
   const rows = x!.shape[0]!;
   const flatSize = sizeOf(x!.shape) / rows;
@@ -43,7 +43,7 @@ const segmentSum: Lowering = ({ inputs: [x], outputs: [out], attrs }, [name, ids
     return [scatterAddRows(b, zeros, name!, ids!, x!.shape)];
   }
   const flat = x!.shape.length === 2 ? name! : b.emit('Reshape', [name!, b.ints([rows, flatSize])]);
-  const sum = b.emit('FusedMatMul', [oneHot(b, ids!, segments), flat], {
+  const sum = b.emit('FusedMatMul', [hotRows(b, ids!, segments), flat], {
     domain: MICROSOFT,
     attrs: { transA: 1 },
   });
@@ -53,7 +53,7 @@ const segmentSum: Lowering = ({ inputs: [x], outputs: [out], attrs }, [name, ids
 const column = (b: OnnxBuilder, x: string, shape: Shape): string =>
   b.emit('Reshape', [x, b.ints([...shape, 1])]);
 
-const crossEntropy: Lowering = ({ inputs: [logits, labels] }, [x, ids], b) => {
+export const crossEntropy: Lowering = ({ inputs: [logits, labels] }, [x, ids], b) => {
   const axis = logits!.shape.length - 1;
   const logProbs = b.emit('LogSoftmax', [x!], { attrs: { axis } });
   const picked = b.emit('GatherElements', [logProbs, column(b, ids!, labels!.shape)], { attrs: { axis } });
@@ -61,7 +61,7 @@ const crossEntropy: Lowering = ({ inputs: [logits, labels] }, [x, ids], b) => {
 };
 
 /** exp(logProbs) * dy, minus dy at the label: scatters one element per row instead of a one-hot matrix. */
-const crossEntropyGrad: Lowering = ({ inputs: [dy, logProbs] }, [d, lp, ids], b) => {
+export const crossEntropyGrad: Lowering = ({ inputs: [dy, logProbs] }, [d, lp, ids], b) => {
   const dyColumn = column(b, d!, dy!.shape);
   const scaled = b.emit('Mul', [b.emit('Exp', [lp!]), dyColumn]);
   const labels = column(b, ids!, dy!.shape);
@@ -69,22 +69,18 @@ const crossEntropyGrad: Lowering = ({ inputs: [dy, logProbs] }, [d, lp, ids], b)
   return [b.emit('ScatterElements', [scaled, labels, b.emit('Neg', [dyColumn])], { attrs })];
 };
 
-export const indexingLowerings: Readonly<Record<string, Lowering>> = {
-  GatherV2: ({ inputs: [x, ids], attrs }, [table, indices], b) => {
-    const axis = attrs.axis as number;
-    const at = ids!.data ? indices! : unwrapped(b, indices!, x!.shape[axis]!);
-    return [b.emit('Gather', [table!, at], { attrs: { axis } })];
-  },
-  UnsortedSegmentSum: segmentSum,
-  OneHot: ({ inputs, outputs, attrs }, [indices], b) => {
-    // ONNX accepts no scalar indices.
-    const isScalar = inputs[0]!.shape.length === 0;
-    const ids = isScalar ? b.emit('Reshape', [indices!, b.ints([1])]) : indices!;
-    const depth = attrs.depth as number;
-    const row = oneHot(b, unwrapped(b, ids, depth), depth, attrs.offValue as number, attrs.onValue as number);
-    const hot = isScalar ? b.emit('Reshape', [row, b.ints(outputs[0]!.shape)]) : row;
-    return [attrs.dtype === 'float32' ? hot : b.cast(hot, OnnxType[attrs.dtype as 'int32' | 'bool'])];
-  },
-  SoftmaxCrossEntropy: crossEntropy,
-  SoftmaxCrossEntropyGrad: crossEntropyGrad,
+export const gather: Lowering = ({ inputs: [x, ids], attrs }, [table, indices], b) => {
+  const axis = attrs.axis as number;
+  const at = ids!.data ? indices! : unwrapped(b, indices!, x!.shape[axis]!);
+  return [b.emit('Gather', [table!, at], { attrs: { axis } })];
+};
+
+export const oneHot: Lowering = ({ inputs, outputs, attrs }, [indices], b) => {
+  // ONNX accepts no scalar indices.
+  const isScalar = inputs[0]!.shape.length === 0;
+  const ids = isScalar ? b.emit('Reshape', [indices!, b.ints([1])]) : indices!;
+  const depth = attrs.depth as number;
+  const row = hotRows(b, unwrapped(b, ids, depth), depth, attrs.offValue as number, attrs.onValue as number);
+  const hot = isScalar ? b.emit('Reshape', [row, b.ints(outputs[0]!.shape)]) : row;
+  return [attrs.dtype === 'float32' ? hot : b.cast(hot, OnnxType[attrs.dtype as 'int32' | 'bool'])];
 };

@@ -1,8 +1,9 @@
 /** @file Lowering of a graph to an ONNX model. */
-import { type Graph, mapBodies, producers, type Value } from '../ir.js';
+import { type Graph, mapBodies, type Node, producers, type Value } from '../ir.js';
 import { eliminateDeadCode, expandComposites, fuseMatMulAdd, optimize } from '../passes/index.js';
-import { OnnxBuilder } from './builder.js';
-import { lowerings, writeNode } from './lowerings.js';
+import { ruleOf } from '../rules/index.js';
+import { CompilerError, sizeOf } from '../tensors.js';
+import { type Lowering, OnnxBuilder } from './builder.js';
 import type { OnnxModel } from './proto.js';
 
 /** ONNX name of input `i` of a program. */
@@ -17,7 +18,7 @@ export function prepareForOnnx(graph: Graph): Graph {
 
 /** An optimized graph without the composites that ONNX has no kernel for, simplified. */
 export function expandForOnnx(graph: Graph): Graph {
-  const expanded = optimize(expandComposites(graph, (node) => node.op in lowerings));
+  const expanded = optimize(expandComposites(graph, ({ op }) => ruleOf(op).onnx !== undefined));
   return optimize(fuseMatMulAdd(mapBodies(expanded, expandForOnnx)));
 }
 
@@ -34,20 +35,30 @@ function fetchUnshaped(graph: Graph): Graph {
   return eliminateDeadCode({ ...graph, outputs: graph.outputs.map(source) });
 }
 
+/** The lowering of a node, in its operation's record. */
+export function loweringOf({ op, scope, inputs, outputs }: Node): Lowering {
+  const { onnx } = ruleOf(op);
+  if (onnx !== undefined) return onnx;
+  throw new CompilerError(
+    `The operation '${op}'${scope ? ` of layer '${scope}'` : ''} has no ONNX lowering. ` +
+      `Shapes: ${inputs.map(({ shape }) => `[${shape.join(',')}]`).join(', ')}, ${sizeOf(outputs[0]!.shape)} elements out.`,
+  );
+}
+
 /**
  * The ONNX model of a prepared graph. Inputs are named by `nameOf`, outputs by position. ONNX requires a node behind
  * every output, so inputs, constants and repeated outputs pass through an Identity.
  */
 export function lowerToOnnx(
   graph: Graph,
-  { builder = new OnnxBuilder(), nameOf = inputName } = {},
+  { builder = new OnnxBuilder(loweringOf), nameOf = inputName } = {},
 ): OnnxModel {
   const taken = new Set<string>();
   graph.inputs.forEach((input, i) => {
     builder.bind(input, nameOf(i));
     taken.add(nameOf(i));
   });
-  for (const node of graph.nodes) writeNode(node, builder);
+  for (const node of graph.nodes) builder.write(node);
   builder.scope = '';
   const outputs = graph.outputs.map((output) => {
     const name = builder.name(output);

@@ -1,7 +1,6 @@
 /** @file ONNX lowerings of random words and of the numbers that they stand for, with the host's bits. */
 import { ARTANH, COSINE, QUANTILE, type Series, SINE, TRUNCATED_SCALE } from '../distributions.js';
-import type { RealDraw } from '../ops/distributionOps.js';
-import { foldWords, MIX_1, MIX_2 } from '../ops/randomOps.js';
+import { foldWords, MIX_1, MIX_2 } from '../randomWords.js';
 import { sizeOf } from '../tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
@@ -14,7 +13,7 @@ function xorShift(b: OnnxBuilder, x: string, bits: number): string {
   return b.emit('BitwiseXor', [x, b.cast(shifted, OnnxType.int32)]);
 }
 
-/** mix32 of ops/random.ts over an int32 tensor. */
+/** mix32 of randomWords.ts over an int32 tensor. */
 function mix32(b: OnnxBuilder, x: string): string {
   const first = b.emit('Mul', [xorShift(b, x, 16), b.scalar(MIX_1, 'int32')]);
   const second = b.emit('Mul', [xorShift(b, first, 15), b.scalar(MIX_2, 'int32')]);
@@ -41,13 +40,13 @@ function pairedWords(b: OnnxBuilder, key: string, size: number): string[] {
 const shift = (b: OnnxBuilder, words: string, bits: number): string =>
   b.emit('BitShift', [words, b.word(bits, 'uint32')], { attrs: { direction: 'RIGHT' } });
 
-const randomUniform: Lowering = ({ outputs: [out] }, [key], b) => {
+export const randomUniform: Lowering = ({ outputs: [out] }, [key], b) => {
   const high = shift(b, words(b, key!, sizeOf(out!.shape)), 8);
   const uniform = b.emit('Mul', [b.cast(high, OnnxType.float32), b.scalar(2 ** -24)]);
   return [b.emit('Reshape', [uniform, b.ints(out!.shape)])];
 };
 
-const foldIn: Lowering = ({ attrs }, [key], b) => {
+export const foldIn: Lowering = ({ attrs }, [key], b) => {
   const [d0, d1] = foldWords(attrs.data as number);
   const k0 = mix32(b, b.emit('BitwiseXor', [keyWord(b, key!, 0), b.scalar(d0, 'int32')]));
   const sum = b.emit('Add', [b.emit('Add', [keyWord(b, key!, 1), k0]), b.scalar(d1, 'int32')]);
@@ -55,7 +54,7 @@ const foldIn: Lowering = ({ attrs }, [key], b) => {
   return [b.emit('Concat', words, { attrs: { axis: 0 } })];
 };
 
-const randomInt: Lowering = ({ outputs: [out], attrs }, [key], b) => {
+export const randomInt: Lowering = ({ outputs: [out], attrs }, [key], b) => {
   const [low, high] = [attrs.low as number, attrs.high as number];
   const [first, second] = pairedWords(b, key!, sizeOf(out!.shape));
   const upper = b.emit('Mul', [b.cast(shift(b, first!, 1), OnnxType.int64), b.word(2 ** 32, 'int64')]);
@@ -160,20 +159,13 @@ function gumbel(b: OnnxBuilder, key: string, size: number): string {
   return b.cast(b.emit('Neg', [logOf(b, exponential, 0)]), OnnxType.float32);
 }
 
-const REALS: Readonly<Record<RealDraw, (b: OnnxBuilder, key: string, size: number) => string>> = {
-  RandomNormal: normal,
-  TruncatedNormal: truncatedNormal,
-  Gumbel: gumbel,
-};
+/** float32 numbers of a distribution. */
+const ofKey =
+  (values: (b: OnnxBuilder, key: string, size: number) => string): Lowering =>
+  ({ outputs: [out] }, [key], b) => [
+    b.emit('Reshape', [values(b, key!, sizeOf(out!.shape)), b.ints(out!.shape)]),
+  ];
 
-const randomReal: Lowering = ({ op, outputs: [out] }, [key], b) => {
-  const values = REALS[op as RealDraw](b, key!, sizeOf(out!.shape));
-  return [b.emit('Reshape', [values, b.ints(out!.shape)])];
-};
-
-export const randomLowerings: Readonly<Record<string, Lowering>> = {
-  RandomUniform: randomUniform,
-  RandomInt: randomInt,
-  ...Object.fromEntries(Object.keys(REALS).map((op) => [op, randomReal])),
-  FoldIn: foldIn,
-};
+export const randomNormal = ofKey(normal);
+export const randomTruncated = ofKey(truncatedNormal);
+export const randomGumbel = ofKey(gumbel);

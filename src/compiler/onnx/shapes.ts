@@ -4,13 +4,15 @@ import { sizeOf } from '../tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
 
-const reshape: Lowering = ({ outputs }, [x], b) => [b.emit('Reshape', [x!, b.ints(outputs[0]!.shape)])];
+export const reshape: Lowering = ({ outputs }, [x], b) => [
+  b.emit('Reshape', [x!, b.ints(outputs[0]!.shape)]),
+];
 
 /**
  * Reshapes to the same shape, which depends on the last input by a zero: ONNX Runtime neither copies the values, nor
  * finds common subexpressions across, nor runs what follows before that input exists.
  */
-const barrier: Lowering = ({ inputs, outputs }, names, b) => {
+export const barrier: Lowering = ({ inputs, outputs }, names, b) => {
   const arrived = b.emit('Reshape', [names.at(-1)!, b.ints([-1])]);
   const first = b.emit('Gather', [arrived, b.ints([0])]);
   const isFloat = inputs.at(-1)!.dtype === 'float32';
@@ -24,14 +26,14 @@ const barrier: Lowering = ({ inputs, outputs }, names, b) => {
   });
 };
 
-const fill =
+export const fill =
   (value: (attrs: Attrs) => number): Lowering =>
   ({ outputs: [out], attrs }, _, b) => [
     b.emit('Expand', [b.scalar(value(attrs), out!.dtype), b.ints(out!.shape)]),
   ];
 
 /** ONNX's Slice, with explicit starts, ends and steps on every axis. */
-function slice(
+function sliceFrom(
   b: OnnxBuilder,
   x: string,
   begin: readonly number[],
@@ -43,7 +45,7 @@ function slice(
   return b.emit('Slice', steps ? [...inputs, b.ints(steps)] : inputs);
 }
 
-const reverse: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
+export const reverse: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
   const axes = ints(attrs.axes);
   const starts = axes.map((axis) => x!.shape[axis]! - 1);
   const ends = axes.map((axis) => -x!.shape[axis]! - 1);
@@ -51,7 +53,7 @@ const reverse: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
 };
 
 /** ONNX pads by [all begins, all ends]. */
-const pad: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
+export const pad: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
   const pairs = ints(attrs.paddings);
   const begins = pairs.filter((_, i) => i % 2 === 0);
   const ends = pairs.filter((_, i) => i % 2 === 1);
@@ -59,7 +61,7 @@ const pad: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
 };
 
 /** Lowers ranges that are too long to fold. */
-const range: Lowering = ({ attrs, outputs: [out] }, _, b) => {
+export const range: Lowering = ({ attrs, outputs: [out] }, _, b) => {
   const { start, step } = attrs as { start: number; step: number };
   const counter = b.emit('Range', [
     b.scalar(0, 'int32'),
@@ -70,57 +72,52 @@ const range: Lowering = ({ attrs, outputs: [out] }, _, b) => {
   return [b.emit('Add', [b.emit('Mul', [steps, b.scalar(step, out!.dtype)]), b.scalar(start, out!.dtype)])];
 };
 
-const strided: Lowering = ({ attrs, outputs: [out] }, [x], b) => {
+export const strided: Lowering = ({ attrs, outputs: [out] }, [x], b) => {
   // A negative step down to element 0 ends before it, which ONNX writes as a very negative end.
   const ends = ints(attrs.end).map((end, i) => (ints(attrs.strides)[i]! < 0 && end < 0 ? -(2 ** 31) : end));
   return [
-    b.emit('Reshape', [slice(b, x!, ints(attrs.begin), ends, ints(attrs.strides)), b.ints(out!.shape)]),
+    b.emit('Reshape', [sliceFrom(b, x!, ints(attrs.begin), ends, ints(attrs.strides)), b.ints(out!.shape)]),
   ];
 };
 
-export const shapeLowerings: Readonly<Record<string, Lowering>> = {
-  Barrier: barrier,
-  Reshape: reshape,
-  ExpandDims: reshape,
-  Transpose: ({ attrs }, [x], b) => [b.emit('Transpose', [x!], { attrs: { perm: ints(attrs.perm) } })],
-  BroadcastTo: ({ attrs }, [x], b) => [b.emit('Expand', [x!, b.ints(ints(attrs.shape))])],
-  Tile: ({ attrs }, [x], b) => [b.emit('Tile', [x!, b.ints(ints(attrs.reps))])],
-  Slice: ({ attrs }, [x], b) => {
-    const begin = ints(attrs.begin);
-    return [
-      slice(
-        b,
-        x!,
-        begin,
-        begin.map((start, i) => start + ints(attrs.size)[i]!),
-      ),
-    ];
-  },
-  StridedSlice: strided,
-  SplitV: ({ attrs }, [x], b) => {
-    const sizes = ints(attrs.sizes);
-    return b.emitAll('Split', [x!, b.ints(sizes)], {
-      attrs: { axis: attrs.axis as number },
-      outputs: sizes.length,
-    });
-  },
-  Concat: ({ attrs }, inputs, b) => [b.emit('Concat', inputs, { attrs: { axis: attrs.axis as number } })],
-  Pack: ({ attrs }, inputs, b) => {
-    const expanded = inputs.map((x) => b.emit('Unsqueeze', [x, b.ints([attrs.axis as number])]));
-    return [b.emit('Concat', expanded, { attrs: { axis: attrs.axis as number } })];
-  },
-  Unpack: ({ attrs, outputs }, [x], b) => {
-    const axis = attrs.axis as number;
-    const parts = b.emitAll('Split', [x!, b.ints(outputs.map(() => 1))], {
-      attrs: { axis },
-      outputs: outputs.length,
-    });
-    return parts.map((part) => b.emit('Squeeze', [part, b.ints([axis])]));
-  },
-  PadV2: pad,
-  Reverse: reverse,
-  Fill: fill((attrs) => attrs.value as number),
-  Range: range,
-  ZerosLike: fill(() => 0),
-  OnesLike: fill(() => 1),
+export const transpose: Lowering = ({ attrs }, [x], b) => [
+  b.emit('Transpose', [x!], { attrs: { perm: ints(attrs.perm) } }),
+];
+
+export const broadcastTo: Lowering = ({ attrs }, [x], b) => [
+  b.emit('Expand', [x!, b.ints(ints(attrs.shape))]),
+];
+
+export const tile: Lowering = ({ attrs }, [x], b) => [b.emit('Tile', [x!, b.ints(ints(attrs.reps))])];
+
+export const slice: Lowering = ({ attrs }, [x], b) => {
+  const begin = ints(attrs.begin);
+  const end = begin.map((start, i) => start + ints(attrs.size)[i]!);
+  return [sliceFrom(b, x!, begin, end)];
+};
+
+export const split: Lowering = ({ attrs }, [x], b) => {
+  const sizes = ints(attrs.sizes);
+  return b.emitAll('Split', [x!, b.ints(sizes)], {
+    attrs: { axis: attrs.axis as number },
+    outputs: sizes.length,
+  });
+};
+
+export const concat: Lowering = ({ attrs }, inputs, b) => [
+  b.emit('Concat', inputs, { attrs: { axis: attrs.axis as number } }),
+];
+
+export const pack: Lowering = ({ attrs }, inputs, b) => {
+  const expanded = inputs.map((x) => b.emit('Unsqueeze', [x, b.ints([attrs.axis as number])]));
+  return [b.emit('Concat', expanded, { attrs: { axis: attrs.axis as number } })];
+};
+
+export const unpack: Lowering = ({ attrs, outputs }, [x], b) => {
+  const axis = attrs.axis as number;
+  const parts = b.emitAll('Split', [x!, b.ints(outputs.map(() => 1))], {
+    attrs: { axis },
+    outputs: outputs.length,
+  });
+  return parts.map((part) => b.emit('Squeeze', [part, b.ints([axis])]));
 };

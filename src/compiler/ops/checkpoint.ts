@@ -1,7 +1,9 @@
 /** @file Checkpoints: functions whose gradient computes again what it needs, instead of keeping it. */
+import { barrier } from '../onnx/shapes.js';
 import { type CheckpointPolicy, currentMark, withMark } from '../regions.js';
-import { defineOp } from '../rules/index.js';
-import { expects, spec } from '../rules/rule.js';
+import { MOVE } from '../rules/deviceForm.js';
+import { defineOperation } from '../rules/index.js';
+import { expects, spec } from '../rules/operation.js';
 import { CompilerError } from '../tensors.js';
 import type * as tf from '../tfjs.js';
 import { nameTensor } from '../tracing.js';
@@ -12,12 +14,15 @@ export type { CheckpointPolicy } from '../regions.js';
  * All inputs but the last, unchanged, once the last one exists. Common subexpressions are not found across it, so that
  * what is computed from its outputs is computed again.
  */
-defineOp('Barrier', {
+defineOperation('Barrier', {
   inputs: 'list',
   infer: (inputs) => {
     expects(inputs.length > 0, 'tensors and the one that they wait for', inputs);
     return inputs.slice(0, -1).map(({ shape, dtype }) => spec(shape, dtype));
   },
+  isView: true,
+  onnx: barrier,
+  device: MOVE,
 });
 
 const POLICIES: readonly string[] = [

@@ -1,51 +1,11 @@
-/** @file Composites: named operations that carry their decomposition into tf operations. */
-
+/** @file Calls of composites, which carry their meaning in tf operations. */
 import type { Attrs } from '../ir.js';
 import { precisionOf, runInPrecision } from '../precision.js';
-import { defineOp, ruleOf } from '../rules/index.js';
-import type { OpRule } from '../rules/rule.js';
+import { compositeOf } from '../rules/index.js';
+import type { Composite } from '../rules/operation.js';
 import { gradientsBy } from '../tape.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../tracing.js';
-
-/** A composite, which a lowering may keep as one operation or expand. */
-export interface Composite extends OpRule {
-  /** Computes the outputs by tf operations; tfjs can differentiate the first. */
-  readonly decompose: (inputs: readonly tf.Tensor[], attrs: Attrs) => tf.Tensor[];
-  /** Gradients of the first output by the differentiable inputs, for traced calls. */
-  readonly gradient?: (
-    dy: tf.Tensor,
-    inputs: readonly tf.Tensor[],
-    outputs: readonly tf.Tensor[],
-    attrs: Attrs,
-  ) => tf.Tensor[];
-  /** The gradient by an input behind these that has one, recorded only where something depends on it. */
-  readonly lateGradient?: (
-    dy: tf.Tensor,
-    input: tf.Tensor,
-    inputs: readonly tf.Tensor[],
-    outputs: readonly tf.Tensor[],
-    attrs: Attrs,
-  ) => tf.Tensor;
-}
-
-const composites = new Map<string, Composite>();
-
-/** Registers a composite for the tracer and the passes. */
-export function defineComposite(name: string, composite: Composite): void {
-  defineOp(name, composite);
-  composites.set(name, composite);
-}
-
-/** Lets lowerings decompose a tfjs kernel; its gradient is tfjs's. */
-export function decomposeKernel(name: string, decompose: Composite['decompose']): void {
-  composites.set(name, { ...ruleOf(name), decompose });
-}
-
-/** The composite of this name, or undefined for a plain operation. */
-export function compositeOf(name: string): Composite | undefined {
-  return composites.get(name);
-}
 
 /**
  * Calls a composite. Traced, it is one node with its own gradient; in eager execution, tfjs runs and differentiates its
@@ -61,7 +21,7 @@ export function callComposite(
   differentiable = inputs.length,
   late = 0,
 ): tf.Tensor {
-  const composite = composites.get(name)!;
+  const composite = compositeOf(name)!;
   if (!isTracing()) return composite.decompose(inputs, attrs)[0]!;
   const xs = inputs.slice(0, differentiable + late);
   let outputs: readonly tf.Tensor[];

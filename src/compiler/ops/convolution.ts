@@ -1,8 +1,10 @@
 /** @file Convolutions as matrix products of windows and filters; depthwise ones as sums over taps. */
-import type { Attrs } from '../ir.js';
+import { convolutions } from '../rules/convolutionRules.js';
+import { defineKernels } from '../rules/index.js';
+import type { Composite } from '../rules/operation.js';
 import { type Windows, windowsOf } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
-import { decomposeKernel } from './composite.js';
+import { byChannels } from './depthwise.js';
 import {
   allTaps,
   cellsFrom,
@@ -17,6 +19,9 @@ import {
   type Taps,
   tapCells,
 } from './windows.js';
+import { byTransforms } from './winograd.js';
+
+type Decompose = Composite['decompose'];
 
 type Pair = readonly [Windows, Windows];
 
@@ -29,17 +34,17 @@ function windowRows(x: tf.Tensor, axes: Pair): tf.Tensor {
 
 const asRows = (x: tf.Tensor): tf.Tensor => tf.reshape(x, [-1, x.shape.at(-1)!]);
 
-decomposeKernel('Conv2D', ([x, filter], attrs) => {
+const convolve: Decompose = ([x, filter], attrs) => {
   const [height, width] = windowsOf(attrs);
   const [rows, columns] = [windowRows(x!, [height, width]), filter!.shape[3]!];
   const product = tf.matMul(rows, tf.reshape(filter!, [-1, columns]));
   return [tf.reshape(product, [x!.shape[0]!, height.count, width.count, columns])];
-});
+};
 
-decomposeKernel('Conv2DBackpropFilter', ([x, dy], attrs) => {
+const filterGradient: Decompose = ([x, dy], attrs) => {
   const product = tf.matMul(windowRows(x!, windowsOf(attrs)), asRows(dy!), true);
   return [tf.reshape(product, attrs.filterShape as number[])];
-});
+};
 
 /** The taps of a phase as windows over padded values by window. */
 function tapsOfPhase({ taps }: Phase, axis: Windows): Taps {
@@ -79,7 +84,7 @@ function byPhase(
 }
 
 /** Each phase of cells is a convolution of dy by the taps that read it, which avoids products with inserted zeros. */
-decomposeKernel('Conv2DBackpropInput', ([dy, filter], attrs) => {
+const inputGradient: Decompose = ([dy, filter], attrs) => {
   const axes = windowsOf(attrs);
   const shape = attrs.inputShape as readonly number[];
   const [height, width] = axes;
@@ -92,7 +97,7 @@ decomposeKernel('Conv2DBackpropInput', ([dy, filter], attrs) => {
     return tf.reshape(product, [shape[0]!, cellsOfPhase(height), cellsOfPhase(width), shape[3]!]);
   };
   return [byPhase(axes, shape, cells)];
-});
+};
 
 /** The filter of one tap [C, M], or [C * M] for multiplying [..., C * M]. */
 const filterOfTap = (filter: tf.Tensor, down: number, across: number): tf.Tensor =>
@@ -108,7 +113,7 @@ const forTaps = <T>([height, width]: Pair, f: (down: number, across: number) => 
 const cellsOfTap = (x: tf.Tensor, [height, width]: Pair, down: number, across: number): tf.Tensor =>
   tapCells(tapCells(x, 1, allTaps(height), down), 2, allTaps(width), across);
 
-decomposeKernel('DepthwiseConv2dNative', ([x, filter], attrs) => {
+const convolveChannels: Decompose = ([x, filter], attrs) => {
   const axes = windowsOf(attrs);
   const wide = padded(x!, axes, 0);
   const [channels, multiplier] = filter!.shape.slice(2) as [number, number];
@@ -121,13 +126,13 @@ decomposeKernel('DepthwiseConv2dNative', ([x, filter], attrs) => {
   });
   const [height, width] = axes;
   return [tf.reshape(sumOf(terms), [x!.shape[0]!, height.count, width.count, channels * multiplier])];
-});
+};
 
 /** dy [B, H, W, C * M] as [B, H, W, C, M]. */
 const byFilter = (dy: tf.Tensor, channels: number): tf.Tensor =>
   tf.reshape(dy, [...dy.shape.slice(0, 3), channels, dy.shape[3]! / channels]);
 
-decomposeKernel('DepthwiseConv2dNativeBackpropInput', ([dy, filter], attrs: Attrs) => {
+const channelInputGradient: Decompose = ([dy, filter], attrs) => {
   const axes = windowsOf(attrs);
   const shape = attrs.inputShape as readonly number[];
   const wide = padByWindow(dy!, axes);
@@ -142,9 +147,9 @@ decomposeKernel('DepthwiseConv2dNativeBackpropInput', ([dy, filter], attrs: Attr
     return tf.sum(sumOf(terms), -1);
   };
   return [byPhase(axes, shape, cells)];
-});
+};
 
-decomposeKernel('DepthwiseConv2dNativeBackpropFilter', ([x, dy], attrs) => {
+const channelFilterGradient: Decompose = ([x, dy], attrs) => {
   const axes = windowsOf(attrs);
   const shape = attrs.filterShape as number[];
   const wide = padded(x!, axes, 0);
@@ -153,4 +158,45 @@ decomposeKernel('DepthwiseConv2dNativeBackpropFilter', ([x, dy], attrs) => {
     tf.sum(tf.mul(tf.expandDims(cellsOfTap(wide, axes, down, across), -1), each), [0, 1, 2]),
   );
   return [tf.reshape(tf.stack(taps), shape)];
+};
+
+defineKernels({
+  /** x [B, H, W, C] with filter [height, width, C, O]: [B, H', W', O]. */
+  ...convolutions('Conv2D', {
+    call: 'conv2d',
+    outChannels: (filter) => filter[3]!,
+    summed: (filter) => filter[2]!,
+    isProduct: true,
+    forward: {
+      decompose: convolve,
+      device: byTransforms('Conv2D', 'convolution', { inRows: 1, usesWorkspace: true }),
+    },
+    byInput: {
+      decompose: inputGradient,
+      device: byTransforms('Conv2DBackpropInput', 'inputGradient', { inRows: 1, usesWorkspace: true }),
+    },
+    byFilter: {
+      decompose: filterGradient,
+      device: byTransforms('Conv2DBackpropFilter', 'filterGradient', { inRows: 2 }),
+    },
+  }),
+  /**
+   * x [B, H, W, C] with filter [height, width, C, M], each channel separately: [B, H', W', C * M]. It is no matrix
+   * product, and so float32 in every precision.
+   */
+  ...convolutions('DepthwiseConv2dNative', {
+    call: 'depthwiseConv2d',
+    outChannels: (filter) => filter[2]! * filter[3]!,
+    summed: () => 1,
+    isProduct: false,
+    forward: {
+      decompose: convolveChannels,
+      device: byChannels('depthwise', { inRows: 1, contiguous: [1] }),
+    },
+    byInput: {
+      decompose: channelInputGradient,
+      device: byChannels('depthwiseInput', { inRows: 1, contiguous: [1] }),
+    },
+    byFilter: { decompose: channelFilterGradient, device: byChannels('depthwiseFilter', { inRows: 2 }) },
+  }),
 });

@@ -1,10 +1,12 @@
 /** @file Softmax cross-entropy against integer labels. */
 
-import { classesOf, expects, perInputElement, perOutputElement, spec } from '../rules/rule.js';
+import { crossEntropy, crossEntropyGrad } from '../onnx/indexingLowerings.js';
+import { defineOperation } from '../rules/index.js';
+import { classesOf, expects, perInputElement, perOutputElement, spec } from '../rules/operation.js';
 import { sameShape, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../tracing.js';
-import { callComposite, defineComposite } from './composite.js';
+import { callComposite } from './composite.js';
 
 /** One-hot rows. A program checks its labels separately; in eager execution, a gather rejects labels out of range. */
 function oneHot(labels: tf.Tensor, like: tf.Tensor): tf.Tensor {
@@ -26,7 +28,7 @@ function expectsLabels(logits: TensorSpec, labels: TensorSpec): void {
 }
 
 /** Outputs: the cross-entropy of each position, and the log-probabilities, which the gradient reads. */
-defineComposite('SoftmaxCrossEntropy', {
+defineOperation('SoftmaxCrossEntropy', {
   inputs: ['logits', 'labels'],
   indices: { operand: 1, address: ([logits]) => classesOf(logits!) },
   infer: ([logits, labels]) => {
@@ -34,6 +36,7 @@ defineComposite('SoftmaxCrossEntropy', {
     return [spec(labels!.shape, 'float32'), spec(logits!.shape, 'float32')];
   },
   flops: perInputElement(6),
+  onnx: crossEntropy,
   decompose: ([logits, labels]) => {
     const logProbs = tf.logSoftmax(logits!);
     return [tf.neg(tf.sum(tf.mul(logProbs, oneHot(labels!, logProbs)), -1)), logProbs];
@@ -43,7 +46,7 @@ defineComposite('SoftmaxCrossEntropy', {
 });
 
 /** dy * (softmax - onehot(labels)). */
-defineComposite('SoftmaxCrossEntropyGrad', {
+defineOperation('SoftmaxCrossEntropyGrad', {
   inputs: ['dy', 'logProbs', 'labels'],
   indices: { operand: 2, address: ([, logProbs]) => classesOf(logProbs!) },
   infer: ([dy, logProbs, labels]) => {
@@ -55,6 +58,7 @@ defineComposite('SoftmaxCrossEntropyGrad', {
     return [spec(logProbs!.shape, 'float32')];
   },
   flops: perOutputElement(3),
+  onnx: crossEntropyGrad,
   decompose: ([dy, logProbs, labels]) => [
     tf.mul(tf.sub(tf.exp(logProbs!), oneHot(labels!, logProbs!)), tf.expandDims(dy!, -1)),
   ],

@@ -1,23 +1,39 @@
 /** @file Random numbers of other distributions inside programs: the same bits from the same key on every engine. */
 import { fillNormal, gumbelOfWord, truncatedOfWord } from '../distributions.js';
 import type { Attrs } from '../ir.js';
-import { defineOp, inferOutputs } from '../rules/index.js';
-import { expects, expectsShape, isWithin, perOutputElement, spec } from '../rules/rule.js';
+import type { Lowering } from '../onnx/builder.js';
+import {
+  randomInt as onnxInt,
+  randomNormal as onnxNormal,
+  randomGumbel,
+  randomTruncated,
+} from '../onnx/randomLowerings.js';
+import { numbersOf, randomWords } from '../randomWords.js';
+import { defineOperation, inferOutputs } from '../rules/index.js';
+import { expects, expectsShape, isWithin, perOutputElement, spec } from '../rules/operation.js';
 import { CompilerError, type HostArray, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../tracing.js';
-import { expectsKey, foldIn, numbersOf, randomUniform, randomWords } from './randomOps.js';
+import { expectsKey, foldIn, randomUniform } from './randomOps.js';
 
-/** Numbers of a key, by operation. */
-const REALS = {
-  RandomNormal: (key: ArrayLike<number>, size: number): Float32Array => {
-    const out = new Float32Array(size);
-    fillNormal(randomWords(key, size + (size & 1)), 1, out);
-    return out;
-  },
-  TruncatedNormal: (key: ArrayLike<number>, size: number) => numbersOf(key, size, truncatedOfWord),
-  Gumbel: (key: ArrayLike<number>, size: number) => numbersOf(key, size, gumbelOfWord),
+/** Numbers of a key on the host. */
+type Numbers = (key: ArrayLike<number>, size: number) => Float32Array;
+
+const normalNumbers: Numbers = (key, size) => {
+  const out = new Float32Array(size);
+  fillNormal(randomWords(key, size + (size & 1)), 1, out);
+  return out;
 };
+
+/** Numbers of a distribution on the host and in ONNX, by operation. */
+const REALS = {
+  RandomNormal: { numbers: normalNumbers, onnx: onnxNormal },
+  TruncatedNormal: {
+    numbers: (key, size) => numbersOf(key, size, truncatedOfWord),
+    onnx: randomTruncated,
+  },
+  Gumbel: { numbers: (key, size) => numbersOf(key, size, gumbelOfWord), onnx: randomGumbel },
+} satisfies Record<string, { readonly numbers: Numbers; readonly onnx: Lowering }>;
 
 /** The operations that draw float32 numbers of a distribution. */
 export type RealDraw = keyof typeof REALS;
@@ -35,8 +51,8 @@ function randomIntsHost(key: ArrayLike<number>, size: number, low: number, high:
   return integers;
 }
 
-for (const draw of Object.keys(REALS))
-  defineOp(draw, {
+for (const [draw, { onnx }] of Object.entries(REALS))
+  defineOperation(draw, {
     inputs: ['key'],
     attrs: (raw) => ({ shape: [...raw.shape], draw }),
     infer: ([key], { shape }) => {
@@ -45,9 +61,11 @@ for (const draw of Object.keys(REALS))
       return [spec(shape, 'float32')];
     },
     flops: perOutputElement(50),
+    onnx,
+    device: { kind: 'call', name: 'random' },
   });
 
-defineOp('RandomInt', {
+defineOperation('RandomInt', {
   inputs: ['key'],
   attrs: (raw) => ({ shape: [...raw.shape], low: raw.low, high: raw.high }),
   infer: ([key], { shape, low, high }) => {
@@ -58,6 +76,8 @@ defineOp('RandomInt', {
     return [spec(shape, 'int32')];
   },
   flops: perOutputElement(25),
+  onnx: onnxInt,
+  device: { kind: 'map', counts: 'elements' },
 });
 
 /** Records an operation on a key, or computes its elements. */
@@ -73,7 +93,7 @@ function drawn(
 }
 
 const real = (draw: RealDraw, key: tf.Tensor, shape: Shape): tf.Tensor =>
-  drawn(draw, key, { shape }, REALS[draw]);
+  drawn(draw, key, { shape }, REALS[draw].numbers);
 
 /**
  * float32 numbers of the standard normal distribution, below 6.8 in magnitude (Box & Muller, 1958).

@@ -1,10 +1,10 @@
 /** @file Discrete Fourier transforms of pairs of real tensors, by products with tables of cosines and sines. */
 import { runInPrecision } from '../precision.js';
-import { expects, expectsDtypes, FLOAT, spec } from '../rules/rule.js';
+import { defineOperation } from '../rules/index.js';
+import { expects, expectsDtypes, FLOAT, spec } from '../rules/operation.js';
 import { sameShape, sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { hostConstant, isTracing, isZeros, recordOp } from '../tracing.js';
-import { defineComposite } from './composite.js';
 
 /** Real and imaginary parts. */
 export type Parts = readonly [real: tf.Tensor, imag: tf.Tensor];
@@ -114,7 +114,7 @@ function transformRows(real: tf.Tensor, imag: tf.Tensor | null): Parts {
   return byChirp(real, imag ?? tf.zerosLike(real), n);
 }
 
-defineComposite('FourierTransform', {
+defineOperation('FourierTransform', {
   inputs: 'list',
   attrs: (raw) => ({ scale: raw.scale }),
   infer: (inputs) => {

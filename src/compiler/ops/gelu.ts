@@ -1,10 +1,13 @@
 /** @file Gaussian error linear unit (Hendrycks and Gimpel, 2016). */
 
-import { expects, expectsDtypes, FLOAT, perInputElement, spec } from '../rules/rule.js';
+import { gelu as onnxGelu } from '../onnx/arithmetic.js';
+import { MAP } from '../rules/deviceForm.js';
+import { defineOperation } from '../rules/index.js';
+import { expects, expectsDtypes, FLOAT, perInputElement, spec } from '../rules/operation.js';
 import { sameShape } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { recordOp } from '../tracing.js';
-import { callComposite, defineComposite } from './composite.js';
+import { callComposite } from './composite.js';
 
 /** sqrt(2 / pi) and the cubic coefficient of the tanh approximation. */
 const TANH_SCALE = Math.sqrt(2 / Math.PI);
@@ -13,7 +16,7 @@ const TANH_CUBIC = 0.044715;
 const tanhPart = (x: tf.Tensor): tf.Tensor =>
   tf.tanh(tf.mul(x, tf.add(tf.mul(tf.square(x), TANH_SCALE * TANH_CUBIC), TANH_SCALE)));
 
-defineComposite('Gelu', {
+defineOperation('Gelu', {
   inputs: ['x'],
   attrs: (raw) => ({ approximate: raw.approximate }),
   infer: ([x]) => {
@@ -26,10 +29,11 @@ defineComposite('Gelu', {
     return [tf.mul(tf.mul(x!, 0.5), twiceCdf)];
   },
   gradient: (dy, [x], _, attrs) => recordOp('GeluGrad', [dy, x!], attrs),
+  onnx: onnxGelu,
 });
 
 /** dy * gelu'(x), in few passes over memory. */
-defineComposite('GeluGrad', {
+defineOperation('GeluGrad', {
   inputs: ['dy', 'x'],
   attrs: (raw) => ({ approximate: raw.approximate }),
   infer: ([dy, x]) => {
@@ -38,6 +42,7 @@ defineComposite('GeluGrad', {
     return [spec(x!.shape, 'float32')];
   },
   flops: perInputElement(12),
+  device: { ...MAP, keeps: ({ attrs }) => !attrs.approximate },
   decompose: ([dy, x], { approximate }) => {
     if (approximate) {
       const t = tanhPart(x!);

@@ -2,7 +2,8 @@
 export { cond, type WhileOptions, whileLoop } from '../control/cond.js';
 export { type ScanOptions, scan } from '../control/scan.js';
 export { hostConstant } from '../tracing.js';
-export { type AttentionOptions, attention, attentionLogits } from './attention.js';
+export { type AttentionOptions, attention } from './attention.js';
+export { attentionLogits } from './attentionForms.js';
 export { type CheckpointPolicy, checkpoint, checkpointName } from './checkpoint.js';
 export { softmaxCrossEntropy } from './crossEntropy.js';
 export {

@@ -1,13 +1,14 @@
 /** @file Matrix product plus matrix, the form of residual connections and sums of gradients. */
 
+import { matMulAdd } from '../onnx/products.js';
 import { precisionAttr } from '../precision.js';
-import { expects, expectsDtypes, FLOAT, spec } from '../rules/rule.js';
+import { defineOperation } from '../rules/index.js';
+import { expects, expectsDtypes, FLOAT, spec } from '../rules/operation.js';
 import { sameShape, sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { defineComposite } from './composite.js';
 
 /** alpha * op(a) op(b) + c, for matrices; c has the product's shape. Only a pass creates it. */
-defineComposite('MatMulAdd', {
+defineOperation('MatMulAdd', {
   inputs: ['a', 'b', 'c'],
   isProduct: true,
   attrs: (raw) => ({
@@ -30,6 +31,7 @@ defineComposite('MatMulAdd', {
   },
   flops: ([a], [out], { transposeA }) =>
     2 * sizeOf(out!.shape) * a!.shape.at(transposeA ? 0 : 1)! + sizeOf(out!.shape),
+  onnx: matMulAdd,
   decompose: ([a, b, c], { transposeA, transposeB, alpha }) => {
     const product = tf.matMul(a!, b!, transposeA as boolean, transposeB as boolean);
     return [tf.add(tf.mul(product, alpha as number), c!)];

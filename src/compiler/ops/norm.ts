@@ -1,10 +1,12 @@
 /** @file Layer norm and RMS norm over the last axis. */
 
 import type { Attrs } from '../ir.js';
-import { expects, expectsDtypes, FLOAT, type OpRule, perInputElement, spec } from '../rules/rule.js';
+import { layerNorm as onnxLayerNorm } from '../onnx/alongAxis.js';
+import { defineOperation } from '../rules/index.js';
+import { expects, expectsDtypes, type Facts, FLOAT, perInputElement, spec } from '../rules/operation.js';
 import type { TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { callComposite, defineComposite } from './composite.js';
+import { callComposite } from './composite.js';
 
 const epsilonOf = (attrs: Attrs): number => attrs.epsilon as number;
 
@@ -20,14 +22,14 @@ const optional = (inputs: readonly tf.Tensor[], attrs: Attrs) => ({
   bias: attrs.hasBias ? inputs.at(-1)! : null,
 });
 
-const common: Pick<OpRule, 'inputs' | 'attrs'> = {
+const common: Pick<Facts, 'inputs' | 'attrs'> = {
   inputs: 'list',
   attrs: (raw) => ({ epsilon: raw.epsilon, hasScale: raw.hasScale, hasBias: raw.hasBias }),
 };
 
 /** Infers outputs like x, and `statistics` values per row; checks [x, scale?, bias?]. */
 const infer =
-  (count: number): OpRule['infer'] =>
+  (count: number): Facts['infer'] =>
   (inputs, attrs) => {
     const [x, ...weights] = inputs;
     expectsDtypes(inputs, FLOAT);
@@ -66,10 +68,11 @@ function affine(
 }
 
 /** Outputs: y, and the mean and reciprocal standard deviation of each row. */
-defineComposite('LayerNorm', {
+defineOperation('LayerNorm', {
   ...common,
   infer: infer(2),
   flops: perInputElement(8),
+  onnx: onnxLayerNorm,
   decompose: (inputs, attrs) => {
     const { x, ...weights } = optional(inputs, attrs);
     const mean = tf.mean(x, -1, true);
@@ -88,7 +91,7 @@ defineComposite('LayerNorm', {
 });
 
 /** Outputs: y, and the reciprocal root mean square of each row. */
-defineComposite('RmsNorm', {
+defineOperation('RmsNorm', {
   ...common,
   infer: infer(1),
   flops: perInputElement(5),

@@ -1,8 +1,9 @@
 /** @file Slice update at a runtime index, by which a cache of keys and values grows. */
-import { spec } from '../rules/rule.js';
+import { defineOperation } from '../rules/index.js';
+import { spec } from '../rules/operation.js';
 import { CompilerError, formatSpec, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { callComposite, defineComposite } from './composite.js';
+import { callComposite } from './composite.js';
 
 function checkShapes([x, rows, index]: readonly TensorSpec[], axis: number): void {
   const fits =
@@ -53,12 +54,20 @@ const otherAxes = (rank: number, axis: number): number[] =>
 /**
  * Inputs x, rows and index, as in `updateSlice`. A lowering may write only the rows if the result shares x's memory.
  */
-defineComposite('UpdateSlice', {
+defineOperation('UpdateSlice', {
   inputs: ['x', 'rows', 'index'],
   attrs: ({ axis }) => ({ axis }),
   infer: (inputs, { axis }) => {
     checkShapes(inputs, axis as number);
     return [spec(inputs[0]!.shape, inputs[0]!.dtype)];
+  },
+  device: {
+    kind: 'call',
+    name: 'updateSlice',
+    isInPlace: true,
+    keeps: ({ inputs: [x] }) => x!.dtype !== 'bool',
+    // The slice of a cache [B, N, S, H], by batch and head.
+    shares: (_, [out], { axis }) => (out!.shape.length === 4 && axis === 2 ? { written: [[0, [0, 1]]] } : {}),
   },
   decompose: ([x, rows, index], { axis: at }) => {
     const axis = at as number;

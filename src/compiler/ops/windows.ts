@@ -1,9 +1,10 @@
 /** @file Windows over an axis by pads and slices: from cells to the taps that read them, and back. */
-import { expects, isWithin, spec } from '../rules/rule.js';
+import { defineOperation } from '../rules/index.js';
+import { expects, isWithin, spec } from '../rules/operation.js';
 import type { Windows } from '../rules/windowAttrs.js';
 import type { Shape } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { callComposite, defineComposite } from './composite.js';
+import { callComposite } from './composite.js';
 
 /** `count` cells along an axis, from `begin` on in steps of `step`. */
 export function cellsFrom(
@@ -73,7 +74,7 @@ function padBy(x: tf.Tensor, pads: readonly [number, number][], value = 0): tf.T
 }
 
 /** out[..., i, t * C + c] = x[..., begin + i * stride + t * step, c]; lowerings with strides need no copy. */
-defineComposite('SlidingWindows', {
+defineOperation('SlidingWindows', {
   inputs: ['x'],
   attrs: ({ begin, count, stride, taps, step }) => ({ begin, count, stride, taps, step }),
   infer: ([x], attrs) => {
@@ -88,6 +89,7 @@ defineComposite('SlidingWindows', {
     );
     return [spec([...x!.shape.slice(0, -2), count!, taps! * x!.shape.at(-1)!], x!.dtype)];
   },
+  device: { kind: 'view', keeps: ({ attrs }) => attrs.step === 1 },
   decompose: ([x], attrs) => {
     const { begin, count, stride, taps, step } = attrs as Readonly<Record<string, number>>;
     const cells = Array.from({ length: taps! }, (_, t) =>

@@ -1,7 +1,6 @@
 /** @file Elimination of empty tensors: afterwards no node reads or makes one, so that lowerings never meet size 0. */
 import { type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
-import { compositeOf } from '../ops/composite.js';
-import { ruleOf } from '../rules/index.js';
+import { compositeOf, ruleOf } from '../rules/index.js';
 import { CompilerError, formatSpec, newHostArray } from '../tensors.js';
 import { expandComposites } from './expand.js';
 

@@ -1,9 +1,8 @@
 /** @file Expansion of composites that a lowering does not keep. */
-import '../ops/convolution.js';
-import '../ops/pooling.js';
+import '../operations.js';
 import { type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
-import { compositeOf } from '../ops/composite.js';
 import { precisionOf, runInPrecision } from '../precision.js';
+import { compositeOf } from '../rules/index.js';
 import { withScope } from '../scopes.js';
 import type * as tf from '../tfjs.js';
 import { traceGraph } from '../tracing.js';

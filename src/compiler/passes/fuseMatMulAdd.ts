@@ -1,5 +1,4 @@
 /** @file Fusion of matrix products with the sums that read them, for lowerings whose products can accumulate. */
-import '../ops/matMulAdd.js';
 import type { Graph } from '../ir.js';
 import { sameShape } from '../tensors.js';
 import { any, node, once, op } from './patterns.js';

@@ -1,6 +1,8 @@
-/** @file Rules of loops and choices, which repeat or choose bodies. */
+/** @file Loops and choices, which repeat or choose bodies. */
+import { cond, scan } from '../onnx/controlLowerings.js';
 import { formatSpec, sameShape, type TensorSpec } from '../tensors.js';
-import { Misfit, type RuleTable } from './rule.js';
+import { MOVE } from './deviceForm.js';
+import { Misfit, type OperationTable } from './operation.js';
 
 const isSame = (a: TensorSpec, b: TensorSpec): boolean => a.dtype === b.dtype && sameShape(a.shape, b.shape);
 
@@ -13,7 +15,7 @@ function expectsSame(what: string, got: readonly TensorSpec[], expected: readonl
 
 const specOf = ({ shape, dtype }: TensorSpec): TensorSpec => ({ shape, dtype });
 
-export const controlRules: RuleTable = {
+export const controlRules: OperationTable = {
   /**
    * A loop. Inputs: carries, xs stacked along a leading axis, and what every turn reads. The body takes carries, a slice
    * of each of the xs, and the rest, and gives carries and ys, which the outputs stack.
@@ -35,6 +37,8 @@ export const controlRules: RuleTable = {
         i < carries ? specOf(output) : { shape: [length, ...output.shape], dtype: output.dtype },
       );
     },
+    onnx: scan,
+    device: MOVE,
   },
   /** A choice between two bodies by a scalar bool, the first input; both bodies take the others. */
   Cond: {
@@ -45,5 +49,7 @@ export const controlRules: RuleTable = {
       expectsSame('the same results of both branches', onFalse!.outputs, onTrue!.outputs);
       return onTrue!.outputs.map(specOf);
     },
+    onnx: cond,
+    device: MOVE,
   },
 };

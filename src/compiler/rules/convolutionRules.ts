@@ -1,17 +1,16 @@
-/** @file Rules of convolutions and poolings over [batch, height, width, channels], and of their gradients. */
+/** @file Shapes and FLOPs of convolutions and poolings over [batch, height, width, channels], and of their gradients. */
 import { type Attrs, ints } from '../ir.js';
 import { precisionAttr } from '../precision.js';
 import { type DType, type Shape, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
 import {
+  type Composite,
   expects,
   expectsDtypes,
   FLOAT,
-  NUMBERS,
-  type OpRule,
+  type OperationTable,
   type RawAttrs,
-  type RuleTable,
   spec,
-} from './rule.js';
+} from './operation.js';
 import { windowAttrs, windowsOf } from './windowAttrs.js';
 
 const sizes = (shape: Shape): [number, number] => [shape[0]!, shape[1]!];
@@ -68,10 +67,19 @@ interface Kind {
   /** Channels that each sum runs over. */
   readonly summed: (filter: Shape) => number;
   readonly isProduct: boolean;
+  /** What the convolution and its gradients consist of, and the calls that run them as a whole. */
+  readonly forward: Forms;
+  readonly byInput: Forms;
+  readonly byFilter: Forms;
 }
 
-/** Rules of a convolution of x by a filter, and of its two gradients. */
-function convolutions(kernel: string, { call, outChannels, summed, isProduct }: Kind): RuleTable {
+type Forms = Pick<Composite, 'decompose' | 'device'>;
+
+/** A convolution of x by a filter, and its two gradients. */
+export function convolutions(
+  kernel: string,
+  { call, outChannels, summed, isProduct, forward, byInput, byFilter }: Kind,
+): OperationTable {
   const common = { isProduct, ofEmpty: () => 0 };
   const precision = (raw: RawAttrs): Attrs => (isProduct ? precisionAttr(raw) : {});
   const expectsChannels = (x: Shape, filter: Shape, given: readonly TensorSpec[]): void =>
@@ -79,6 +87,8 @@ function convolutions(kernel: string, { call, outChannels, summed, isProduct }: 
   return {
     [kernel]: {
       ...common,
+      ...forward,
+      call,
       inputs: ['x', 'filter'],
       attrs: (raw, [x, filter]) => ({
         ...windowAttrs(call, x!.shape, sizes(filter!.shape), raw),
@@ -94,6 +104,7 @@ function convolutions(kernel: string, { call, outChannels, summed, isProduct }: 
     },
     [`${kernel}BackpropInput`]: {
       ...common,
+      ...byInput,
       inputs: ['dy', 'filter'],
       attrs: (raw, [, filter]) => ({
         ...windowAttrs(`The gradient of ${call} by its input`, raw.inputShape, sizes(filter!.shape), raw),
@@ -112,6 +123,7 @@ function convolutions(kernel: string, { call, outChannels, summed, isProduct }: 
     },
     [`${kernel}BackpropFilter`]: {
       ...common,
+      ...byFilter,
       inputs: ['x', 'dy'],
       attrs: (raw, [x]) => ({
         ...windowAttrs(`The gradient of ${call} by its filter`, x!.shape, sizes(raw.filterShape), raw),
@@ -132,14 +144,20 @@ function convolutions(kernel: string, { call, outChannels, summed, isProduct }: 
 }
 
 const poolAttrs =
-  (name: string, input: number): NonNullable<OpRule['attrs']> =>
+  (name: string, input: number): NonNullable<Composite['attrs']> =>
   (raw, inputs) => {
     const { filterSize } = raw;
     const window = typeof filterSize === 'number' ? ([filterSize, filterSize] as const) : filterSize;
     return windowAttrs(name, inputs[input]!.shape, window, raw);
   };
 
-const pooling = (name: string, takes: readonly DType[]): OpRule => ({
+/** A pooling. */
+export const pooling = (
+  name: string,
+  takes: readonly DType[],
+  decompose: Composite['decompose'],
+): Composite => ({
+  decompose,
   inputs: ['x'],
   attrs: poolAttrs(name, 0),
   infer: ([x], attrs) => {
@@ -150,7 +168,13 @@ const pooling = (name: string, takes: readonly DType[]): OpRule => ({
   flops: (_, [out], attrs) => sizeOf(out!.shape) * tapsOf(attrs),
 });
 
-const poolingGradient = (name: string, inputs: readonly string[]): OpRule => ({
+/** The gradient of a pooling. */
+export const poolingGradient = (
+  name: string,
+  inputs: readonly string[],
+  decompose: Composite['decompose'],
+): Composite => ({
+  decompose,
   inputs,
   attrs: poolAttrs(name, 1),
   infer: ([dy, x, y], attrs) => {
@@ -161,30 +185,3 @@ const poolingGradient = (name: string, inputs: readonly string[]): OpRule => ({
   },
   flops: ([dy], _, attrs) => sizeOf(dy!.shape) * tapsOf(attrs),
 });
-
-export const convolutionRules: RuleTable = {
-  /** x [B, H, W, C] with filter [height, width, C, O]: [B, H', W', O]. */
-  ...convolutions('Conv2D', {
-    call: 'conv2d',
-    outChannels: (filter) => filter[3]!,
-    summed: (filter) => filter[2]!,
-    isProduct: true,
-  }),
-  /**
-   * x [B, H, W, C] with filter [height, width, C, M], each channel separately: [B, H', W', C * M]. It is no matrix
-   * product, and so float32 in every precision.
-   */
-  ...convolutions('DepthwiseConv2dNative', {
-    call: 'depthwiseConv2d',
-    outChannels: (filter) => filter[2]! * filter[3]!,
-    summed: () => 1,
-    isProduct: false,
-  }),
-  /** The maximum of each window, without padding. NaN wins, while tfjs's cpu kernel skips it. */
-  MaxPool: pooling('maxPool', NUMBERS),
-  MaxPoolGrad: poolingGradient('The gradient of maxPool', ['dy', 'input', 'output']),
-  /** The mean of each window's non-padding cells. */
-  AvgPool: pooling('avgPool', FLOAT),
-  /** dy / (cells of a window), even where some are padding; see the gradient of AvgPool. */
-  AvgPoolGrad: poolingGradient('The gradient of avgPool', ['dy', 'input']),
-};

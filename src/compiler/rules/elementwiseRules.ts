@@ -1,5 +1,29 @@
-/** @file Rules of elementwise operations with broadcasting. */
-import { type DType, type HostTensor, newHostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
+/** @file Elementwise operations with broadcasting. */
+import {
+  addAll,
+  cast,
+  clip,
+  eluGrad,
+  expm1,
+  finite,
+  floorDiv,
+  leakyRelu,
+  log1p,
+  mod,
+  notEqual,
+  ofFloats,
+  rounding,
+  rsqrt,
+  same,
+  select,
+  square,
+  squaredDifference,
+  step,
+} from '../onnx/arithmetic.js';
+import type { Lowering } from '../onnx/builder.js';
+import { type DType, type HostTensor, sameShape, sizeOf } from '../tensors.js';
+import { broadcastShapes, foldElementwise } from './broadcasting.js';
+import { CHEAP, type DeviceForm, MAP, VIEW } from './deviceForm.js';
 import {
   ANY,
   BOOL,
@@ -8,91 +32,30 @@ import {
   expectsOneDtype,
   FLOAT,
   INT,
-  Misfit,
   NUMBERS,
-  type OpRule,
+  type OperationTable,
+  type PlainOperation,
   perOutputElement,
-  type RuleTable,
   spec,
-} from './rule.js';
+} from './operation.js';
 
-/** Broadcasts two shapes by NumPy's rule. @throws Misfit where they do not broadcast. */
-export function broadcastShapes(a: Shape, b: Shape): number[] {
-  if (sameShape(a, b)) return [...a];
-  const rank = Math.max(a.length, b.length);
-  return Array.from({ length: rank }, (_, i) => {
-    const da = a[i - rank + a.length] ?? 1;
-    const db = b[i - rank + b.length] ?? 1;
-    if (da !== db && da !== 1 && db !== 1) {
-      throw new Misfit(
-        `expected shapes that broadcast, got [${a.join(',')}] and [${b.join(',')}], of ${da} and ${db} in dimension ${i}`,
-      );
-    }
-    return da === 1 ? db : da;
-  });
-}
-
-/** Row-major element strides for reading `from` as `to`; 0 along broadcast dimensions. */
-export function broadcastStrides(from: Shape, to: Shape): number[] {
-  const strides = new Array<number>(to.length).fill(0);
-  let stride = 1;
-  for (let i = from.length - 1; i >= 0; i--) {
-    if (from[i] !== 1) strides[i + to.length - from.length] = stride;
-    stride *= from[i]!;
-  }
-  return strides;
-}
-
-/** Calls `visit(flat index, offsets into each operand)` for every element of `shape`. */
-export function forEachElement(
-  shape: Shape,
-  strides: readonly (readonly number[])[],
-  visit: (index: number, offsets: readonly number[]) => void,
-): void {
-  const size = sizeOf(shape);
-  const position = new Array<number>(shape.length).fill(0);
-  const offsets = new Array<number>(strides.length).fill(0);
-  for (let index = 0; index < size; index++) {
-    visit(index, offsets);
-    for (let axis = shape.length - 1; axis >= 0; axis--) {
-      const next = position[axis]! + 1;
-      const wrapped = next === shape[axis];
-      position[axis] = wrapped ? 0 : next;
-      for (let k = 0; k < offsets.length; k++) {
-        const stride = strides[k]![axis]!;
-        offsets[k]! += wrapped ? -stride * (shape[axis]! - 1) : stride;
-      }
-      if (!wrapped) break;
-    }
-  }
-}
-
-function foldElementwise(
-  inputs: readonly HostTensor[],
-  dtype: DType,
-  f: (...xs: number[]) => number,
-): HostTensor {
-  const shape = inputs.map((x) => x.shape).reduce(broadcastShapes);
-  const data = newHostArray(dtype, sizeOf(shape));
-  const strides = inputs.map((x) => broadcastStrides(x.shape, shape));
-  forEachElement(shape, strides, (index, offsets) => {
-    data[index] = f(...inputs.map((x, k) => x.data[offsets[k]!]!));
-  });
-  return { shape, dtype, data };
-}
-
-/** Accepted dtypes, and the result's dtype where it differs. */
-interface Types {
+/** Accepted dtypes, the result's dtype where it differs, and the forms. */
+interface Traits {
   readonly takes?: readonly DType[];
   readonly gives?: DType;
   readonly flops?: number;
   readonly commutes?: boolean;
+  /** ONNX's operator with the same meaning, or a lowering. */
+  readonly onnx: string | Lowering;
+  readonly device?: DeviceForm;
 }
+
+const lowering = (onnx: string | Lowering): Lowering => (typeof onnx === 'string' ? same(onnx) : onnx);
 
 const unary = (
   f: ((x: number) => number) | null,
-  { takes = NUMBERS, gives, flops = 1 }: Types = {},
-): OpRule => ({
+  { takes = NUMBERS, gives, flops = 1, onnx, device = MAP }: Traits,
+): PlainOperation => ({
   inputs: ['x'],
   infer: ([x]) => {
     expectsDtypes([x!], takes);
@@ -100,18 +63,23 @@ const unary = (
   },
   flops: perOutputElement(flops),
   ...(f && { fold: ([x]: readonly HostTensor[]) => foldElementwise([x!], gives ?? x!.dtype, f) }),
+  onnx: lowering(onnx),
+  device,
 });
 
-/** float32 only: integers would be truncated. */
-const real = (f: ((x: number) => number) | null, flops = 1): OpRule => unary(f, { takes: FLOAT, flops });
+/** float32 only: integers would be truncated, as tfjs's kernels do with the results. */
+const real = (f: ((x: number) => number) | null, { onnx, ...traits }: Traits): PlainOperation => ({
+  ...unary(f, { takes: FLOAT, ...traits, onnx: ofFloats(lowering(onnx)) }),
+  truncates: true,
+});
 
 /** Also accepts int32 and bool, which become float32 first, as in tfjs's kernels. */
-const toReal = { takes: () => FLOAT } as const;
+const toReal = { takes: () => FLOAT, truncates: false } as const;
 
 const binary = (
   f: (a: number, b: number) => number,
-  { takes = NUMBERS, gives, flops = 1, commutes = false }: Types = {},
-): OpRule => ({
+  { takes = NUMBERS, gives, flops = 1, commutes = false, onnx, device = MAP }: Traits,
+): PlainOperation => ({
   inputs: ['a', 'b'],
   commutes,
   infer: ([a, b]) => {
@@ -120,10 +88,20 @@ const binary = (
   },
   flops: perOutputElement(flops),
   fold: ([a, b]) => foldElementwise([a!, b!], gives ?? a!.dtype, f),
+  onnx: lowering(onnx),
+  device,
 });
 
-const compare = (f: (a: number, b: number) => boolean, { takes = ANY, commutes = false } = {}): OpRule =>
-  binary((a, b) => Number(f(a, b)), { takes, gives: 'bool', commutes });
+const compare = (
+  f: (a: number, b: number) => boolean,
+  { takes = ANY, ...traits }: Omit<Traits, 'gives'>,
+): PlainOperation => binary((a, b) => Number(f(a, b)), { takes, gives: 'bool', ...traits });
+
+/** A test of float32 numbers. */
+const test = (f: (x: number) => boolean, onnx: string | Lowering): PlainOperation => ({
+  ...real((x) => Number(f(x)), { gives: 'bool', onnx }),
+  ...toReal,
+});
 
 /** Rounds halves to even, like tfjs's Round and ONNX's. */
 function roundHalfEven(x: number): number {
@@ -148,80 +126,80 @@ const power = (a: number, b: number): number =>
 /** Sign as tfjs defines it: -1, 0 or 1, and NaN for NaN. */
 const sign = (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x);
 
+/** The larger or smaller number, or NaN where there is one. */
+const extremum =
+  (f: (a: number, b: number) => number) =>
+  (a: number, b: number): number =>
+    Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : f(a, b);
+
 /** Transcendental functions count as one FLOP, as in XLA's and PyTorch's counters. */
-export const elementwiseRules: RuleTable = {
-  Add: binary((a, b) => a + b, { commutes: true }),
-  Sub: binary((a, b) => a - b),
+export const elementwiseRules: OperationTable = {
+  Add: binary((a, b) => a + b, { commutes: true, onnx: 'Add', device: CHEAP }),
+  Sub: binary((a, b) => a - b, { onnx: 'Sub', device: CHEAP }),
   Multiply: {
-    ...binary((a, b) => a * b, { commutes: true }),
+    ...binary((a, b) => a * b, { commutes: true, onnx: 'Mul', device: CHEAP }),
+    call: 'mul',
     fold: ([a, b]) => foldElementwise([a!, b!], a!.dtype, productOf(a!.dtype)),
   },
-  RealDiv: binary((a, b) => a / b, { takes: FLOAT }),
+  RealDiv: { ...binary((a, b) => a / b, { takes: FLOAT, onnx: 'Div' }), call: 'div' },
   /** int32 even for float32 operands, as in tfjs's kernels. */
-  FloorDiv: binary((a, b) => Math.floor(a / b), { gives: 'int32' }),
-  Mod: binary(floorMod),
-  Pow: binary(power),
-  Maximum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.max(a, b)), {
-    commutes: true,
-  }),
-  Minimum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.min(a, b)), {
-    commutes: true,
-  }),
-  SquaredDifference: binary((a, b) => (a - b) * (a - b), { flops: 2 }),
-  Greater: compare((a, b) => a > b),
-  GreaterEqual: compare((a, b) => a >= b),
-  Less: compare((a, b) => a < b),
-  LessEqual: compare((a, b) => a <= b),
-  Equal: compare((a, b) => a === b, { commutes: true }),
-  NotEqual: compare((a, b) => a !== b, { commutes: true }),
-  LogicalAnd: compare((a, b) => a !== 0 && b !== 0, { takes: BOOL, commutes: true }),
-  LogicalOr: compare((a, b) => a !== 0 || b !== 0, { takes: BOOL, commutes: true }),
-  BitwiseAnd: binary((a, b) => a & b, { takes: INT, commutes: true }),
-  LogicalNot: unary((x) => Number(x === 0), { takes: BOOL }),
-  Neg: unary((x) => -x),
-  Abs: unary(Math.abs),
-  Sign: unary(sign),
-  Floor: real(Math.floor),
-  Ceil: real(Math.ceil),
-  Round: unary(roundHalfEven),
-  Exp: { ...real(Math.exp), ...toReal },
-  Expm1: real(Math.expm1, 2),
-  Log: real(Math.log),
-  Log1p: real(Math.log1p, 2),
-  Sqrt: real(Math.sqrt),
-  Rsqrt: real((x) => 1 / Math.sqrt(x), 2),
+  FloorDiv: binary((a, b) => Math.floor(a / b), { gives: 'int32', onnx: floorDiv }),
+  Mod: binary(floorMod, { onnx: mod }),
+  Pow: binary(power, { onnx: 'Pow' }),
+  Maximum: binary(extremum(Math.max), { commutes: true, onnx: 'Max', device: CHEAP }),
+  Minimum: binary(extremum(Math.min), { commutes: true, onnx: 'Min', device: CHEAP }),
+  SquaredDifference: binary((a, b) => (a - b) * (a - b), { flops: 2, onnx: squaredDifference }),
+  Greater: compare((a, b) => a > b, { onnx: 'Greater' }),
+  GreaterEqual: compare((a, b) => a >= b, { onnx: 'GreaterOrEqual' }),
+  Less: compare((a, b) => a < b, { onnx: 'Less' }),
+  LessEqual: compare((a, b) => a <= b, { onnx: 'LessOrEqual' }),
+  Equal: compare((a, b) => a === b, { commutes: true, onnx: 'Equal' }),
+  NotEqual: compare((a, b) => a !== b, { commutes: true, onnx: notEqual }),
+  LogicalAnd: compare((a, b) => a !== 0 && b !== 0, { takes: BOOL, commutes: true, onnx: 'And' }),
+  LogicalOr: compare((a, b) => a !== 0 || b !== 0, { takes: BOOL, commutes: true, onnx: 'Or' }),
+  BitwiseAnd: binary((a, b) => a & b, { takes: INT, commutes: true, onnx: 'BitwiseAnd' }),
+  LogicalNot: unary((x) => Number(x === 0), { takes: BOOL, onnx: 'Not' }),
+  Neg: unary((x) => -x, { onnx: 'Neg', device: CHEAP }),
+  Abs: unary(Math.abs, { onnx: 'Abs', device: CHEAP }),
+  Sign: unary(sign, { onnx: 'Sign' }),
+  Floor: unary(Math.floor, { takes: FLOAT, onnx: rounding('Floor') }),
+  Ceil: unary(Math.ceil, { takes: FLOAT, onnx: rounding('Ceil') }),
+  Round: unary(roundHalfEven, { onnx: rounding('Round') }),
+  Exp: { ...real(Math.exp, { onnx: 'Exp' }), ...toReal },
+  Expm1: real(Math.expm1, { flops: 2, onnx: expm1 }),
+  Log: real(Math.log, { onnx: 'Log' }),
+  Log1p: real(Math.log1p, { flops: 2, onnx: log1p }),
+  Sqrt: real(Math.sqrt, { onnx: 'Sqrt' }),
+  Rsqrt: real((x) => 1 / Math.sqrt(x), { flops: 2, onnx: rsqrt }),
   Square: {
-    ...unary((x) => x * x),
+    ...unary((x) => x * x, { onnx: square, device: CHEAP }),
     fold: ([x]) => foldElementwise([x!, x!], x!.dtype, productOf(x!.dtype)),
   },
-  Reciprocal: real((x) => 1 / x),
-  Sin: real(Math.sin),
-  Cos: real(Math.cos),
-  Tan: real(Math.tan),
-  Asin: real(Math.asin),
-  Acos: real(Math.acos),
-  Atan: real(Math.atan),
-  Sinh: real(Math.sinh),
-  Cosh: real(Math.cosh),
-  Tanh: real(Math.tanh),
-  Asinh: real(Math.asinh),
-  Acosh: real(Math.acosh),
-  Atanh: real(Math.atanh),
-  Sigmoid: real((x) => 1 / (1 + Math.exp(-x)), 3),
-  Softplus: real((x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))), 3),
-  Erf: real(null),
-  Relu: unary((x) => Math.max(x, 0)),
-  Relu6: unary((x) => Math.min(Math.max(x, 0), 6)),
-  Elu: real((x) => (x >= 0 ? x : Math.expm1(x)), 2),
-  IsNan: { ...unary((x) => Number(Number.isNaN(x)), { takes: FLOAT, gives: 'bool' }), ...toReal },
-  IsInf: {
-    ...unary((x) => Number(Math.abs(x) === Number.POSITIVE_INFINITY), { takes: FLOAT, gives: 'bool' }),
-    ...toReal,
-  },
-  IsFinite: { ...unary((x) => Number(Number.isFinite(x)), { takes: FLOAT, gives: 'bool' }), ...toReal },
-  Identity: unary((x) => x, { takes: ANY, flops: 0 }),
+  Reciprocal: real((x) => 1 / x, { onnx: 'Reciprocal' }),
+  Sin: real(Math.sin, { onnx: 'Sin' }),
+  Cos: real(Math.cos, { onnx: 'Cos' }),
+  Tan: real(Math.tan, { onnx: 'Tan' }),
+  Asin: real(Math.asin, { onnx: 'Asin' }),
+  Acos: real(Math.acos, { onnx: 'Acos' }),
+  Atan: real(Math.atan, { onnx: 'Atan' }),
+  Sinh: real(Math.sinh, { onnx: 'Sinh' }),
+  Cosh: real(Math.cosh, { onnx: 'Cosh' }),
+  Tanh: real(Math.tanh, { onnx: 'Tanh' }),
+  Asinh: real(Math.asinh, { onnx: 'Asinh' }),
+  Acosh: real(Math.acosh, { onnx: 'Acosh' }),
+  Atanh: real(Math.atanh, { onnx: 'Atanh' }),
+  Sigmoid: real((x) => 1 / (1 + Math.exp(-x)), { flops: 3, onnx: 'Sigmoid' }),
+  Softplus: real((x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))), { flops: 3, onnx: 'Softplus' }),
+  Erf: real(null, { onnx: 'Erf' }),
+  Relu: unary((x) => Math.max(x, 0), { onnx: 'Relu', device: CHEAP }),
+  Relu6: unary((x) => Math.min(Math.max(x, 0), 6), { onnx: clip(() => [0, 6]) }),
+  Elu: real((x) => (x >= 0 ? x : Math.expm1(x)), { flops: 2, onnx: 'Elu' }),
+  IsNan: test((x) => Number.isNaN(x), 'IsNaN'),
+  IsInf: test((x) => Math.abs(x) === Number.POSITIVE_INFINITY, 'IsInf'),
+  IsFinite: test((x) => Number.isFinite(x), finite),
+  Identity: { ...unary((x) => x, { takes: ANY, flops: 0, onnx: 'Identity', device: VIEW }), isView: true },
   LeakyRelu: {
-    ...real(null, 2),
+    ...real(null, { flops: 2, onnx: leakyRelu }),
     ...toReal,
     attrs: (raw) => ({ alpha: raw.alpha ?? 0.2 }),
   },
@@ -233,10 +211,12 @@ export const elementwiseRules: RuleTable = {
       return [spec(dy!.shape, 'float32')];
     },
     flops: perOutputElement(3),
+    onnx: eluGrad,
+    device: MAP,
   },
-  Step: { ...unary(null), attrs: (raw) => ({ alpha: raw.alpha ?? 0 }) },
+  Step: { ...unary(null, { onnx: step }), attrs: (raw) => ({ alpha: raw.alpha ?? 0 }) },
   ClipByValue: {
-    ...unary(null, { flops: 2 }),
+    ...unary(null, { flops: 2, onnx: clip(({ min, max }) => [min as number, max as number]) }),
     attrs: (raw) => ({ min: raw.clipValueMin, max: raw.clipValueMax }),
   },
   Cast: {
@@ -254,9 +234,12 @@ export const elementwiseRules: RuleTable = {
         dtype === 'bool' ? (v) => Number(v !== 0) : dtype === 'int32' ? Math.trunc : (v) => v,
       );
     },
+    onnx: cast,
+    device: CHEAP,
   },
   Select: {
     inputs: ['condition', 't', 'e'],
+    call: 'where',
     takes: ([c, t, e]) => {
       const widest = ANY.find((dtype) => t!.dtype === dtype || e!.dtype === dtype)!;
       return [c!.dtype, widest, widest];
@@ -268,6 +251,8 @@ export const elementwiseRules: RuleTable = {
     },
     flops: perOutputElement(),
     fold: ([c, t, e]) => foldElementwise([c!, t!, e!], t!.dtype, (cond, a, b) => (cond ? a : b)),
+    onnx: select,
+    device: MAP,
   },
   AddN: {
     inputs: 'list',
@@ -282,5 +267,7 @@ export const elementwiseRules: RuleTable = {
       return [spec(x.shape, x.dtype)];
     },
     flops: (inputs, outputs) => (inputs.length - 1) * sizeOf(outputs[0]!.shape),
+    onnx: addAll,
+    device: MAP,
   },
 };

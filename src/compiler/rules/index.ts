@@ -1,61 +1,62 @@
-/** @file Rule table of all operations of a program. Composites register through `defineOp`. */
+/** @file Records of all operations of a program, by name. */
 import type { Attrs, Graph } from '../ir.js';
 import { CompilerError, type TensorSpec } from '../tensors.js';
 import { controlRules } from './controlRules.js';
-import { convolutionRules } from './convolutionRules.js';
 import { elementwiseRules } from './elementwiseRules.js';
 import { indexingRules } from './indexingRules.js';
 import { joinRules } from './joinRules.js';
 import { matmulRules } from './matmulRules.js';
+import { type Composite, Misfit, type Operation, type OperationTable } from './operation.js';
 import { reduceRules } from './reduceRules.js';
-import { Misfit, type OpRule } from './rule.js';
 import { shapeRules } from './shapeRules.js';
 
-/** Rules of tfjs's own kernels. */
-export const kernelRules: Readonly<Record<string, OpRule>> = {
+const operations = new Map<string, Operation>(Object.entries(controlRules));
+const kernels = new Set<string>();
+
+/** Registers an operation of Luthier's. */
+export function defineOperation(name: string, operation: Operation): void {
+  if (operations.has(name)) throw new CompilerError(`Operation '${name}' is defined twice.`);
+  operations.set(name, operation);
+}
+
+/** Registers operations that are kernels of tfjs. */
+export function defineKernels(table: OperationTable): void {
+  for (const [name, operation] of Object.entries(table)) {
+    defineOperation(name, operation);
+    kernels.add(name);
+  }
+}
+
+defineKernels({
   ...elementwiseRules,
   ...shapeRules,
   ...joinRules,
   ...reduceRules,
   ...matmulRules,
   ...indexingRules,
-  ...convolutionRules,
-};
+});
 
-const rules = new Map<string, OpRule>(Object.entries({ ...kernelRules, ...controlRules }));
-
-/** Registers a Luthier operation. */
-export function defineOp(name: string, rule: OpRule): void {
-  if (rules.has(name)) throw new CompilerError(`Operation '${name}' is defined twice.`);
-  rules.set(name, rule);
-}
+/** The names of tfjs's kernels that are operations of their own. */
+export const kernelNames = (): readonly string[] => [...kernels];
 
 /** The names of all operations but loops and choices, which have bodies. */
-export const opNames = (): string[] => [...rules.keys()].filter((name) => !(name in controlRules));
+export const opNames = (): string[] => [...operations.keys()].filter((name) => !(name in controlRules));
 
-/** The rule of `op`. */
-export function ruleOf(op: string): OpRule {
-  const rule = rules.get(op);
-  if (rule === undefined) throw new CompilerError(`Operation '${op}' has no rule.`);
-  return rule;
+/** The record of `op`. */
+export function ruleOf(op: string): Operation {
+  const operation = operations.get(op);
+  if (operation === undefined) throw new CompilerError(`Operation '${op}' has no rule.`);
+  return operation;
 }
 
-/** tfjs functions named differently from their kernels. */
-const FUNCTIONS: Readonly<Record<string, string>> = {
-  Multiply: 'mul',
-  RealDiv: 'div',
-  Select: 'where',
-  Pack: 'stack',
-  Unpack: 'unstack',
-  SplitV: 'split',
-  PadV2: 'pad',
-  GatherV2: 'gather',
-  BatchMatMul: 'matMul',
-  DepthwiseConv2dNative: 'depthwiseConv2d',
-};
+/** The record of an operation that lowerings may expand; undefined for others. */
+export function compositeOf(op: string): Composite | undefined {
+  const operation = operations.get(op);
+  return operation?.decompose && operation;
+}
 
 /** Name of an operation's call in messages: 'concat'. */
-const callOf = (op: string): string => FUNCTIONS[op] ?? `${op[0]!.toLowerCase()}${op.slice(1)}`;
+const callOf = (op: string): string => operations.get(op)?.call ?? `${op[0]!.toLowerCase()}${op.slice(1)}`;
 
 /** Runs a function of an operation's rule. @throws CompilerError that names the operation where a call does not fit. */
 export function withinRule<T>(op: string, f: () => T): T {
@@ -68,7 +69,7 @@ export function withinRule<T>(op: string, f: () => T): T {
 }
 
 /**
- * Infers shapes and dtypes of outputs. @throws CompilerError where inputs or attributes violate the operation's rule.
+ * Infers shapes and dtypes of outputs. @throws CompilerError where inputs or attributes don't fit the operation.
  */
 export const inferOutputs = (
   op: string,

@@ -1,4 +1,5 @@
-/** @file Rules of operations that address elements by computed indices. */
+/** @file Operations that address elements by computed indices. */
+import { gather, oneHot, segmentSum } from '../onnx/indexingLowerings.js';
 import { type DType, formatSpec, sizeOf, type TensorSpec } from '../tensors.js';
 import {
   ANY,
@@ -7,19 +8,20 @@ import {
   expectsDtypes,
   isWithin,
   NUMBERS,
+  type OperationTable,
   perInputElement,
-  type RuleTable,
   resolveAxis,
   spec,
-} from './rule.js';
+} from './operation.js';
 
 const expectsIndices = (indices: TensorSpec): void =>
   expects(indices.dtype === 'int32', 'indices of dtype int32', indices);
 
-export const indexingRules: RuleTable = {
+export const indexingRules: OperationTable = {
   /** Rows of `x` along `axis`, selected by `indices`. */
   GatherV2: {
     inputs: ['x', 'indices'],
+    call: 'gather',
     indices: {
       operand: 1,
       address: ([x], attrs) => {
@@ -44,6 +46,8 @@ export const indexingRules: RuleTable = {
       expects(isThere, `elements along axis ${axis}, which indices choose from`, [x, indices]);
       return [spec([...x!.shape.slice(0, axis), ...indices!.shape, ...x!.shape.slice(axis + 1)], x!.dtype)];
     },
+    onnx: gather,
+    device: { kind: 'gather' },
   },
   /** out[i] = sum of the rows x[r] with segmentIds[r] = i; deterministic for any number of threads. */
   UnsortedSegmentSum: {
@@ -64,6 +68,8 @@ export const indexingRules: RuleTable = {
       return [spec([attrs.numSegments, ...x!.shape.slice(1)], x!.dtype)];
     },
     flops: perInputElement(),
+    onnx: segmentSum,
+    device: { kind: 'call', name: 'segmentSum', contiguous: [0, 1] },
   },
   OneHot: {
     inputs: ['indices'],
@@ -80,5 +86,7 @@ export const indexingRules: RuleTable = {
       return [spec([...indices!.shape, attrs.depth], attrs.dtype as DType)];
     },
     flops: (_, [out]) => sizeOf(out!.shape),
+    onnx: oneHot,
+    device: { kind: 'map', counts: 'columns' },
   },
 };

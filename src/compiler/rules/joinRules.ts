@@ -1,17 +1,19 @@
-/** @file Rules of operations that join, pad or create tensors. */
+/** @file Operations that join, pad or create tensors. */
 import type { Attrs } from '../ir.js';
+import { concat, fill, pack, pad, range } from '../onnx/shapes.js';
 import { type DType, hostArrayFrom, newHostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
+import { MOVE } from './deviceForm.js';
 import {
   ANY,
   expects,
   expectsAxes,
   expectsOneDtype,
   expectsShape,
-  type OpRule,
-  type RuleTable,
+  type OperationTable,
+  type PlainOperation,
   resolveAxis,
   spec,
-} from './rule.js';
+} from './operation.js';
 
 /** A number as a tensor element, truncated for integer dtypes. */
 const elementOf = (value: unknown, dtype: DType): number =>
@@ -24,13 +26,15 @@ function rangeValues({ start, stop, step }: Attrs): number[] {
   return Array.from({ length: count }, (_, i) => from + i * by);
 }
 
-const filled = (value: number): OpRule => ({
+const filled = (value: number): PlainOperation => ({
   inputs: ['x'],
   infer: ([x]) => [spec(x!.shape, x!.dtype)],
   fold: ([x]) => ({ ...x!, data: newHostArray(x!.dtype, sizeOf(x!.shape)).fill(value) }),
+  onnx: fill(() => value),
+  device: { kind: 'fill', value: () => value },
 });
 
-export const joinRules: RuleTable = {
+export const joinRules: OperationTable = {
   Concat: {
     inputs: 'list',
     attrs: (raw, [x]) => ({ axis: resolveAxis(raw.axis, x!.shape.length) }),
@@ -54,9 +58,12 @@ export const joinRules: RuleTable = {
         ),
       ];
     },
+    onnx: concat,
+    device: MOVE,
   },
   Pack: {
     inputs: 'list',
+    call: 'stack',
     attrs: (raw, [x]) => ({ axis: resolveAxis(raw.axis, x!.shape.length + 1) }),
     infer: (inputs, attrs) => {
       const shape = [...inputs[0]!.shape];
@@ -70,9 +77,12 @@ export const joinRules: RuleTable = {
       shape.splice(attrs.axis as number, 0, inputs.length);
       return [spec(shape, inputs[0]!.dtype)];
     },
+    onnx: pack,
+    device: MOVE,
   },
   PadV2: {
     inputs: ['x'],
+    call: 'pad',
     ofEmpty: (_, attrs) => attrs.value as number,
     attrs: (raw, [x]) => ({ paddings: raw.paddings.flat(), value: elementOf(raw.constantValue, x!.dtype) }),
     infer: ([x], { paddings: pads }) => {
@@ -89,6 +99,8 @@ export const joinRules: RuleTable = {
         ),
       ];
     },
+    onnx: pad,
+    device: MOVE,
   },
   Fill: {
     inputs: [],
@@ -101,6 +113,8 @@ export const joinRules: RuleTable = {
       expectsShape(shape);
       return [spec(shape, dtype as DType)];
     },
+    onnx: fill(({ value }) => value as number),
+    device: { kind: 'fill', value: ({ value }) => Number(value) },
   },
   ZerosLike: filled(0),
   OnesLike: filled(1),
@@ -131,5 +145,7 @@ export const joinRules: RuleTable = {
       const dtype = attrs.dtype as DType;
       return { shape: [values.length], dtype, data: hostArrayFrom(dtype, values) };
     },
+    onnx: range,
+    device: { kind: 'map', counts: 'elements' },
   },
 };

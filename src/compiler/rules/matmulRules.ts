@@ -1,13 +1,15 @@
-/** @file The rule of matrix multiplication. */
+/** @file Matrix multiplication. */
+import { matmul } from '../onnx/products.js';
 import { precisionAttr } from '../precision.js';
 import { formatSpec, sizeOf, type TensorSpec } from '../tensors.js';
-import { broadcastShapes } from './elementwiseRules.js';
-import { expects, expectsOneDtype, NUMBERS, type RuleTable, spec } from './rule.js';
+import { broadcastShapes } from './broadcasting.js';
+import { expects, expectsOneDtype, NUMBERS, type OperationTable, spec } from './operation.js';
 
-export const matmulRules: RuleTable = {
+export const matmulRules: OperationTable = {
   /** alpha * op(a) op(b) over the last two axes; leading axes broadcast. */
   BatchMatMul: {
     inputs: ['a', 'b'],
+    call: 'matMul',
     isProduct: true,
     ofEmpty: () => 0,
     attrs: (raw, [a]) => ({
@@ -33,5 +35,7 @@ export const matmulRules: RuleTable = {
       return [spec([...batch, rows, columns], a!.dtype)];
     },
     flops: ([a], [out], { transposeA }) => 2 * sizeOf(out!.shape) * a!.shape.at(transposeA ? -2 : -1)!,
+    onnx: matmul,
+    device: { kind: 'product' },
   },
 };

@@ -1,20 +1,25 @@
-/** @file Rules of reductions, softmax, sorting and accumulation along an axis. */
+/** @file Reductions, softmax, sorting and accumulation along an axis. */
+import { cumsum, softmax, topK } from '../onnx/alongAxis.js';
+import { accumulate, argReduce, extremum, mean, reduceBool } from '../onnx/arithmetic.js';
+import type { Lowering } from '../onnx/builder.js';
 import type { DType, Shape } from '../tensors.js';
+import { REDUCTION } from './deviceForm.js';
 import {
   BOOL,
   expects,
   expectsAxes,
   expectsDtypes,
+  type Facts,
   FLOAT,
   isWithin,
   NUMBERS,
-  type OpRule,
+  type OperationTable,
+  type PlainOperation,
   perInputElement,
-  type RuleTable,
   resolveAxes,
   resolveAxis,
   spec,
-} from './rule.js';
+} from './operation.js';
 
 function reducedShape(shape: Shape, axes: readonly number[], keepDims: boolean): number[] {
   return keepDims
@@ -22,7 +27,13 @@ function reducedShape(shape: Shape, axes: readonly number[], keepDims: boolean):
     : shape.filter((_, i) => !axes.includes(i));
 }
 
-const reduction = (ofEmpty: NonNullable<OpRule['ofEmpty']>, takes = NUMBERS, gives?: DType): OpRule => ({
+/** A reduction that engines which generate code expand. */
+const summary = (
+  ofEmpty: NonNullable<Facts['ofEmpty']>,
+  onnx: Lowering,
+  takes = NUMBERS,
+  gives?: DType,
+): PlainOperation => ({
   inputs: ['x'],
   ofEmpty,
   attrs: (raw, [x]) => ({
@@ -36,9 +47,15 @@ const reduction = (ofEmpty: NonNullable<OpRule['ofEmpty']>, takes = NUMBERS, giv
     return [spec(reducedShape(x!.shape, axes, attrs.keepDims as boolean), gives ?? x!.dtype)];
   },
   flops: perInputElement(),
+  onnx,
 });
 
-const argReduction: OpRule = {
+const reduction = (...args: Parameters<typeof summary>): PlainOperation => ({
+  ...summary(...args),
+  device: REDUCTION,
+});
+
+const argReduction = (op: string): PlainOperation => ({
   inputs: ['x'],
   attrs: (raw, [x]) => {
     const axes = [raw.axis].flat();
@@ -52,9 +69,16 @@ const argReduction: OpRule = {
     return [spec(reducedShape(x!.shape, [axis as number], false), 'int32')];
   },
   flops: perInputElement(),
-};
+  onnx: argReduce(op),
+});
 
-const alongAxis = (input: string, axisName: string, takes: readonly DType[], flops: number): OpRule => ({
+const alongAxis = (
+  input: string,
+  axisName: string,
+  takes: readonly DType[],
+  flops: number,
+  onnx: Lowering,
+): PlainOperation => ({
   inputs: [input],
   attrs: (raw, [x]) => ({ axis: resolveAxis(raw[axisName], x!.shape.length) }),
   infer: ([x], attrs) => {
@@ -63,25 +87,33 @@ const alongAxis = (input: string, axisName: string, takes: readonly DType[], flo
     return [spec(x!.shape, x!.dtype)];
   },
   flops: perInputElement(flops),
+  onnx,
 });
 
-export const reduceRules: RuleTable = {
-  Sum: reduction(() => 0),
+export const reduceRules: OperationTable = {
+  Sum: reduction(() => 0, accumulate('ReduceSum')),
   Mean: {
-    ...reduction(() => Number.NaN, NUMBERS, 'float32'),
+    ...summary(() => Number.NaN, mean, NUMBERS, 'float32'),
     takes: ([x]) => [x!.dtype === 'bool' ? 'float32' : x!.dtype],
   },
-  Max: reduction((dtype) => (dtype === 'int32' ? -(2 ** 31) : Number.NEGATIVE_INFINITY)),
-  Min: reduction((dtype) => (dtype === 'int32' ? 2 ** 31 - 1 : Number.POSITIVE_INFINITY)),
-  Prod: reduction(() => 1),
-  All: reduction(() => 1, BOOL),
-  Any: reduction(() => 0, BOOL),
-  ArgMax: argReduction,
-  ArgMin: argReduction,
-  Softmax: alongAxis('logits', 'dim', FLOAT, 5),
-  LogSoftmax: alongAxis('logits', 'axis', FLOAT, 5),
+  Max: reduction(
+    (dtype) => (dtype === 'int32' ? -(2 ** 31) : Number.NEGATIVE_INFINITY),
+    extremum('ReduceMax'),
+  ),
+  Min: reduction(
+    (dtype) => (dtype === 'int32' ? 2 ** 31 - 1 : Number.POSITIVE_INFINITY),
+    extremum('ReduceMin'),
+  ),
+  Prod: reduction(() => 1, accumulate('ReduceProd')),
+  All: reduction(() => 1, reduceBool('ReduceMin'), BOOL),
+  Any: reduction(() => 0, reduceBool('ReduceMax'), BOOL),
+  ArgMax: argReduction('ArgMax'),
+  ArgMin: argReduction('ArgMin'),
+  Softmax: alongAxis('logits', 'dim', FLOAT, 5, softmax('Softmax')),
+  LogSoftmax: alongAxis('logits', 'axis', FLOAT, 5, softmax('LogSoftmax')),
   Cumsum: {
-    ...alongAxis('x', 'axis', NUMBERS, 1),
+    ...alongAxis('x', 'axis', NUMBERS, 1, cumsum),
+    device: { kind: 'call', name: 'cumsum', isFloat32: true },
     attrs: (raw, [x]) => ({
       axis: resolveAxis(raw.axis, x!.shape.length),
       exclusive: Boolean(raw.exclusive),
@@ -100,5 +132,7 @@ export const reduceRules: RuleTable = {
       return [spec(shape, x!.dtype), spec(shape, 'int32')];
     },
     flops: perInputElement(),
+    onnx: topK,
+    device: { kind: 'call', name: 'topK', isFloat32: true },
   },
 };

@@ -1,19 +1,31 @@
-/** @file Rules of operations that move, repeat or slice data without computing. */
+/** @file Operations that move, repeat or slice data without computing. */
 import { ints } from '../ir.js';
+import {
+  broadcastTo,
+  reshape,
+  reverse,
+  slice,
+  split,
+  strided,
+  tile,
+  transpose,
+  unpack,
+} from '../onnx/shapes.js';
 import { formatSpec, type HostTensor, newHostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { broadcastShapes, broadcastStrides, forEachElement } from './elementwiseRules.js';
+import { broadcastShapes, broadcastStrides, forEachElement } from './broadcasting.js';
+import { MOVE, VIEW } from './deviceForm.js';
 import {
   expects,
   expectsAxes,
   expectsShape,
   isWithin,
-  type OpRule,
-  type RuleTable,
+  type OperationTable,
+  type PlainOperation,
   resolveAxes,
   resolveAxis,
   spec,
-} from './rule.js';
+} from './operation.js';
 
 function rowMajorStrides(shape: Shape): number[] {
   const strides = new Array<number>(shape.length).fill(1);
@@ -29,8 +41,8 @@ function foldStrided(x: HostTensor, shape: Shape, strides: readonly number[], ba
   return { shape, dtype: x.dtype, data };
 }
 
-/** Rule of operations that change only the shape. */
-const reshaping = (input: string, shapeOf: (shape: Shape, raw: any) => Shape): OpRule => ({
+/** Operations that change only the shape. */
+const reshaping = (input: string, shapeOf: (shape: Shape, raw: any) => Shape): PlainOperation => ({
   inputs: [input],
   attrs: (raw, [x]) => ({ shape: [...shapeOf(x!.shape, raw)] }),
   infer: ([x], { shape }) => {
@@ -39,12 +51,15 @@ const reshaping = (input: string, shapeOf: (shape: Shape, raw: any) => Shape): O
     return [spec(shape, x!.dtype)];
   },
   fold: ([x], attrs) => ({ ...x!, shape: ints(attrs.shape) }),
+  isView: true,
+  onnx: reshape,
+  device: VIEW,
 });
 
 /** Position of the last of `count` elements along an axis, from `begin` on. */
 const lastOf = (begin: number, step: number, count: number): number => begin + (count - 1) * step;
 
-export const shapeRules: RuleTable = {
+export const shapeRules: OperationTable = {
   Reshape: reshaping('x', (shape, raw) => tf.util.inferFromImplicitShape(raw.shape, sizeOf(shape))),
   ExpandDims: reshaping('input', (shape, raw) => {
     const axis = resolveAxis(raw.dim, shape.length + 1);
@@ -73,6 +88,8 @@ export const shapeRules: RuleTable = {
         perm.map((axis) => strides[axis]!),
       );
     },
+    onnx: transpose,
+    device: VIEW,
   },
   BroadcastTo: {
     inputs: ['x'],
@@ -84,6 +101,8 @@ export const shapeRules: RuleTable = {
       return [spec(shape, x!.dtype)];
     },
     fold: ([x], attrs) => foldStrided(x!, ints(attrs.shape), broadcastStrides(x!.shape, ints(attrs.shape))),
+    onnx: broadcastTo,
+    device: VIEW,
   },
   Tile: {
     inputs: ['x'],
@@ -98,6 +117,8 @@ export const shapeRules: RuleTable = {
         ),
       ];
     },
+    onnx: tile,
+    device: MOVE,
   },
   Slice: {
     inputs: ['x'],
@@ -133,6 +154,8 @@ export const shapeRules: RuleTable = {
       const base = ints(attrs.begin).reduce((sum, start, i) => sum + start * strides[i]!, 0);
       return foldStrided(x!, ints(attrs.size), strides, base);
     },
+    onnx: slice,
+    device: VIEW,
   },
   StridedSlice: {
     inputs: ['x'],
@@ -168,9 +191,12 @@ export const shapeRules: RuleTable = {
       expects(sizeOf(shape!) === sizeOf(counts), `a shape of ${sizeOf(counts)} elements`, shape);
       return [spec(shape!, x!.dtype)];
     },
+    onnx: strided,
+    device: VIEW,
   },
   SplitV: {
     inputs: ['x'],
+    call: 'split',
     listOfOutputs: true,
     attrs: (raw, [x]) => {
       const axis = resolveAxis(raw.axis, x!.shape.length);
@@ -195,9 +221,12 @@ export const shapeRules: RuleTable = {
         ),
       );
     },
+    onnx: split,
+    device: VIEW,
   },
   Unpack: {
     inputs: ['value'],
+    call: 'unstack',
     listOfOutputs: true,
     attrs: (raw, [x]) => ({ axis: resolveAxis(raw.axis, x!.shape.length) }),
     infer: ([x], attrs) => {
@@ -206,6 +235,8 @@ export const shapeRules: RuleTable = {
       const shape = x!.shape.filter((_, i) => i !== axis);
       return Array.from({ length: x!.shape[axis]! }, () => spec(shape, x!.dtype));
     },
+    onnx: unpack,
+    device: VIEW,
   },
   Reverse: {
     inputs: ['x'],
@@ -219,5 +250,7 @@ export const shapeRules: RuleTable = {
       expectsAxes(ints(attrs.axes), x!.shape.length);
       return [spec(x!.shape, x!.dtype)];
     },
+    onnx: reverse,
+    device: VIEW,
   },
 };

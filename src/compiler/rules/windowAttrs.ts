@@ -2,7 +2,7 @@
 import type { Attrs } from '../ir.js';
 import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { expects, type RawAttrs } from './rule.js';
+import { expects, type RawAttrs } from './operation.js';
 
 /**
  * Windows of an axis: tap t of window i is at `i * stride + t * dilation - before`; cells outside of the axis are

@@ -6,7 +6,7 @@ import type { Plan } from '../../../src/compiler/native/threadSteps.js';
 import { verifyPlan } from '../../../src/compiler/native/verifyPlan.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';
-import { f32, i32, planOf, type Traced, tf } from './plans.js';
+import { f32, i32, kindOf, planOf, type Traced, tf } from './plans.js';
 
 type Specs = ReturnType<typeof f32>[];
 
@@ -14,7 +14,7 @@ type Specs = ReturnType<typeof f32>[];
 function stretches({ steps }: Plan): string[] {
   const names: string[][] = [];
   for (const step of steps) {
-    const name = step.kind === 'call' ? step.stage.units[0]!.kind : step.kind;
+    const name = step.kind === 'call' ? kindOf(step.stage.units[0]!) : step.kind;
     names[step.epoch] = [...(names[step.epoch] ?? []), name];
   }
   return names.map((all) => all.join(', '));

@@ -1,6 +1,6 @@
 /** @file Convolutions as machine code: windows are views, copied within the chain of their product. */
 import { expect, test } from 'vitest';
-import { f32, layoutOf, nameOf, opText, planOf, stageTexts, tf, unitText } from './plans.js';
+import { f32, kindOf, layoutOf, nameOf, opText, planOf, stageTexts, tf, unitText } from './plans.js';
 
 const layout = (...args: Parameters<typeof layoutOf>): string[] => layoutOf(...args).ops.map(opText);
 
@@ -75,7 +75,7 @@ test('deep 3x3 convolutions with stride 1 and their gradients are calls; others 
     ]);
     return [dx!, dw!];
   };
-  const kinds = (...args: Parameters<typeof planOf>) => planOf(...args).units.map(({ kind }) => kind);
+  const kinds = (...args: Parameters<typeof planOf>) => planOf(...args).units.map(kindOf);
   const calls = ['convolution', 'loop', 'inputGradient', 'filterGradient'];
   expect(kinds(f, f32(2, 16, 16, 16), f32(3, 3, 16, 32)).toSorted()).toEqual(calls.toSorted());
   // Too shallow, or too few tiles.
@@ -90,7 +90,7 @@ test('convolutions of each channel on its own and their gradients are calls; wit
   const f = (x: any, w: any) =>
     tf.grads((a: any, b: any) => tf.depthwiseConv2d(a, b, 2, 'same') as any)([x, w]);
   const kinds = (channels: number, filters: number) =>
-    planOf(f as any, f32(2, 9, 9, channels), f32(3, 3, channels, filters)).units.map(({ kind }) => kind);
+    planOf(f as any, f32(2, 9, 9, channels), f32(3, 3, channels, filters)).units.map(kindOf);
   expect(kinds(8, 1)).toEqual(expect.arrayContaining(['depthwiseInput', 'depthwiseFilter']));
   for (const [channels, filters] of [
     [7, 1],

@@ -119,7 +119,9 @@ describe('texts', () => {
         batchStrides: [[32], [0], [8]],
       },
       {
-        kind: 'topK',
+        kind: 'call',
+        op: 'TopK',
+        form: { kind: 'call', name: 'topK' },
         attrs: { k: 2, sorted: false },
         scope: 'c',
         inputs: [{ buffer: x, offset: 0, shape: [2, 4], strides: [4, 1] }],

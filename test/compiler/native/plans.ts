@@ -43,10 +43,13 @@ const operandText = (x: Operand): string =>
 export const opText = ({ op, inputs, outputs }: PlacedOp): string =>
   `${op}(${inputs.map(operandText).join(', ')}) -> ${outputs.map(operandText).join(', ')}`;
 
+/** Kind of a unit, or name of a call. */
+export const kindOf = (unit: Unit): string => (unit.kind === 'call' ? unit.form.name : unit.kind);
+
 /** `loop 8x4 Add Sum:row`, `product 8x4x16`, or the kind of a call. */
 export function unitText(unit: Unit): string {
   if (unit.kind === 'product') return `product ${[...unit.batch, unit.m].join('x')}x${unit.n}x${unit.k}`;
-  if (unit.kind !== 'loop') return unit.kind;
+  if (unit.kind !== 'loop') return kindOf(unit);
   const nodes = unit.nodes.map(({ op, role }) => (role === 'map' ? op : `${op}:${role}`));
   return `loop ${unit.rows}x${unit.columns} ${nodes.join(' ')}`;
 }

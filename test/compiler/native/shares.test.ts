@@ -1,7 +1,7 @@
 /** @file Shares: where a thread reads what it has written itself, there is no barrier. */
 import { expect, test } from 'vitest';
 import { ops } from '../../../src/compiler/index.js';
-import { f32, i32, planOf, tf } from './plans.js';
+import { f32, i32, kindOf, planOf, tf } from './plans.js';
 
 const [B, N, S, H] = [2, 3, 8, 4];
 const swap = (x: any) => tf.transpose(x, [0, 2, 1, 3]);
@@ -18,7 +18,7 @@ function epochs(axis: 1 | 2, queries: number): string[] {
   const { plan } = planOf(attend, of(S), of(queries), i32(), f32(B, queries, N, H));
   const names: string[] = [];
   for (const step of plan.steps) {
-    const name = step.kind === 'call' ? step.stage.units[0]!.kind : step.kind;
+    const name = step.kind === 'call' ? kindOf(step.stage.units[0]!) : step.kind;
     names[step.epoch] = names[step.epoch] === undefined ? name : `${names[step.epoch]}, ${name}`;
   }
   return names;

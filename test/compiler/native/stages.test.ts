@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { ops, valueAndGrad, withPrecision } from '../../../src/compiler/index.js';
 import { firstFit } from '../../../src/compiler/native/memory.js';
 import { partsOf } from '../../../src/compiler/native/profiledParts.js';
-import { f32, i32, nameOf, planOf, stageTexts, type Traced, tf, unitText } from './plans.js';
+import { f32, i32, kindOf, nameOf, planOf, stageTexts, type Traced, tf, unitText } from './plans.js';
 
 const units = (f: Traced, ...specs: ReturnType<typeof f32>[]): string[] =>
   planOf(f, ...specs).units.map(unitText);
@@ -184,7 +184,7 @@ test('nor are they in training, with a cap, a window, segments and a trained bia
     },
     ...[head, head, head, f32(1, heads, time, time), i32(batch, time)],
   );
-  const kinds = plan.units.map(({ kind }) => kind).filter((kind) => kind.startsWith('attention'));
+  const kinds = plan.units.map(kindOf).filter((kind) => kind.startsWith('attention'));
   expect(kinds.sort()).toEqual(['attention', 'attentionGrad', 'attentionMaskGrad']);
   // The result, its gradient, and the logarithms of the sums.
   expect(plan.arenaBytes).toBeLessThanOrEqual(4 * batch * time * heads * (2 * dims + 1) + 256);

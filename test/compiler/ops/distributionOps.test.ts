@@ -1,7 +1,8 @@
 /** @file Random numbers of distributions: the same bits on every engine, the formulas' values, and their statistics. */
 import { describe, expect, test } from 'vitest';
 import type { HostTensor, Tensor } from '../../../src/compiler/index.js';
-import { foldInHost, randomUniformHost, randomWords } from '../../../src/compiler/ops/randomOps.js';
+import { randomUniformHost } from '../../../src/compiler/ops/randomOps.js';
+import { foldInHost, randomWords } from '../../../src/compiler/randomWords.js';
 import { engines } from '../engines.js';
 import { compiledResults, host, ops, tf } from '../support.js';
 

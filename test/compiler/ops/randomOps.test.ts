@@ -1,6 +1,7 @@
 /** @file Random numbers inside programs: the same bits on every engine, even and independent; dropout. */
 import { expect, test } from 'vitest';
-import { foldInHost, mix32, randomUniformHost } from '../../../src/compiler/ops/randomOps.js';
+import { randomUniformHost } from '../../../src/compiler/ops/randomOps.js';
+import { foldInHost, mix32 } from '../../../src/compiler/randomWords.js';
 import { compiledResults, host, ops, tf } from '../support.js';
 
 const KEYS = [

@@ -3,7 +3,6 @@ import * as ort from 'onnxruntime-node';
 import type { DType, HostArray, HostTensor, Shape } from '../../../src/compiler/index.js';
 import type { Attrs, Graph, Node, Value } from '../../../src/compiler/ir.js';
 import { mapBodies, newValue } from '../../../src/compiler/ir.js';
-import { lowerings } from '../../../src/compiler/onnx/lowerings.js';
 import { inputName, lowerToOnnx } from '../../../src/compiler/onnx/lowerToOnnx.js';
 import { encodeModel } from '../../../src/compiler/onnx/proto.js';
 import { expandComposites } from '../../../src/compiler/passes/index.js';
@@ -81,7 +80,7 @@ function checkOrder(graph: Graph): void {
 /** A graph without the composites that ONNX has no kernel for, those in bodies included. */
 const plain = (graph: Graph): Graph =>
   mapBodies(
-    expandComposites(graph, (node) => node.op in lowerings),
+    expandComposites(graph, ({ op }) => ruleOf(op).onnx !== undefined),
     plain,
   );
 

@@ -62,8 +62,8 @@ function productText({ m, n, k, a, b, c, alpha, precision, batch, scope }: Produ
   return withScopeText(`product, ${precision}: ${text}`, scope);
 }
 
-function callText({ kind, inputs, outputs, attrs, scope }: CallUnit): string {
-  const text = `${outputs.map(viewText).join(', ')} = ${kind}(${inputs.map(viewText).join(', ')})`;
+function callText({ form, inputs, outputs, attrs, scope }: CallUnit): string {
+  const text = `${outputs.map(viewText).join(', ')} = ${form.name}(${inputs.map(viewText).join(', ')})`;
   return withScopeText(`${text}${attrsText(attrs)}`, scope);
 }
 

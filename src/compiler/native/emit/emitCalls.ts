@@ -1,5 +1,4 @@
 /** @file C calls of the runtime for attention, convolutions, sums, random numbers and top k. */
-import type { RealDraw } from '../../ops/distributionOps.js';
 import { extrasOf, windowOf } from '../../ops/hiddenKeys.js';
 import { sizeOf } from '../../tensors.js';
 import { literal } from '../expressions.js';
@@ -10,6 +9,9 @@ import { byteOffset, precisionName, typeName } from './cNames.js';
 import { convolution, depthwise, depthwiseFilter, filterGradient } from './emitConvolutions.js';
 
 type PointerOf = (view: View) => string;
+
+/** Writes statements in which each thread runs its share of a call. */
+type Writer = (unit: CallUnit, pointer: PointerOf, needs: Needs, workspace: () => string) => string[];
 
 /** A tensor [B, T, N, H] as the runtime's heads. */
 const heads = (view: View, pointer: PointerOf): string =>
@@ -153,19 +155,12 @@ function topK({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf, needs: N
   ]);
 }
 
-const DISTRIBUTIONS: Readonly<Record<RealDraw, string>> = {
-  RandomNormal: 'LT_RANDOM_NORMAL',
-  TruncatedNormal: 'LT_RANDOM_TRUNCATED',
-  Gumbel: 'LT_RANDOM_GUMBEL',
-};
-
-function random({ inputs: [key], outputs: [out], attrs }: CallUnit, pointer: PointerOf): string[] {
-  const size = out!.shape.reduce((product, dim) => product * dim, 1);
-  const distribution = DISTRIBUTIONS[attrs.draw as RealDraw];
-  return [
-    `lt_random(${distribution}, ${pointer(key!)}, ${key!.strides[0]!}, ${pointer(out!)}, ${size}, frame->thread, frame->threads);`,
+/** Random numbers of a distribution of luthier.h. */
+const random =
+  (distribution: string): Writer =>
+  ({ inputs: [key], outputs: [out] }, pointer) => [
+    `lt_random(${distribution}, ${pointer(key!)}, ${key!.strides[0]!}, ${pointer(out!)}, ${sizeOf(out!.shape)}, frame->thread, frame->threads);`,
   ];
-}
 
 /**
  * Writes the slice, after copying the rest where the result does not share x's memory. Threads divide all axes but the
@@ -197,32 +192,22 @@ function updateSlice({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): 
   ]);
 }
 
-const CALLS: Readonly<
-  Record<
-    CallUnit['kind'],
-    (unit: CallUnit, pointer: PointerOf, needs: Needs, workspace: () => string) => string[]
-  >
-> = {
-  attention,
-  attentionGrad,
-  attentionMaskGrad,
-  convolution,
-  inputGradient: convolution,
-  filterGradient,
-  depthwise,
-  depthwiseInput: depthwise,
-  depthwiseFilter,
-  segmentSum,
-  updateSlice,
-  cumsum,
-  random,
-  topK,
+/** Writers of calls, by operation. */
+export const CALLS: Readonly<Record<string, Writer>> = {
+  Attention: attention,
+  AttentionGrad: attentionGrad,
+  AttentionMaskGrad: attentionMaskGrad,
+  Conv2D: convolution,
+  Conv2DBackpropInput: convolution,
+  Conv2DBackpropFilter: filterGradient,
+  DepthwiseConv2dNative: depthwise,
+  DepthwiseConv2dNativeBackpropInput: depthwise,
+  DepthwiseConv2dNativeBackpropFilter: depthwiseFilter,
+  UnsortedSegmentSum: segmentSum,
+  UpdateSlice: updateSlice,
+  Cumsum: cumsum,
+  RandomNormal: random('LT_RANDOM_NORMAL'),
+  TruncatedNormal: random('LT_RANDOM_TRUNCATED'),
+  Gumbel: random('LT_RANDOM_GUMBEL'),
+  TopK: topK,
 };
-
-/** Statements in which each thread runs its share of a call. */
-export const writeCall = (
-  unit: CallUnit,
-  pointer: PointerOf,
-  needs: Needs,
-  workspace: () => string,
-): string[] => CALLS[unit.kind](unit, pointer, needs, workspace);

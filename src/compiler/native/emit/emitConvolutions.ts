@@ -1,9 +1,10 @@
 /** @file C calls of the runtime for convolutions: by Winograd's transforms, or of each channel on its own. */
+
+import { type Depthwise, depthwiseOf } from '../../ops/depthwise.js';
+import { type Convolution, convolutionOf } from '../../ops/winograd.js';
 import type { Windows } from '../../rules/windowAttrs.js';
-import { type Depthwise, depthwiseOf } from '../depthwise.js';
 import type { CallUnit } from '../units.js';
 import type { View } from '../views.js';
-import { type Convolution, convolutionOf } from '../winograd.js';
 import type { Needs } from './cFunctions.js';
 import { precisionName } from './cNames.js';
 
@@ -31,17 +32,17 @@ function filter({ strides, ...view }: View, turned: boolean, pointer: PointerOf)
 
 /** A convolution, or the gradient of one by its input. */
 export function convolution(
-  { kind, inputs, outputs, attrs }: CallUnit,
+  { op, inputs, outputs, attrs }: CallUnit,
   pointer: PointerOf,
   needs: Needs,
   place: () => string,
 ): string[] {
-  const shape = descriptor(convolutionOf(kind, inputs, attrs)!);
+  const shape = descriptor(convolutionOf(op, inputs, attrs));
   needs.work.add(`lt_winograd_scratch_bytes(&(const lt_convolution)${shape})`);
   needs.workspace.add(`lt_winograd_filter_bytes(&(const lt_convolution)${shape})`);
   const p = precisionName(attrs.precision);
   const workspace = place();
-  const taps = filter(inputs[1]!, kind === 'inputGradient', pointer);
+  const taps = filter(inputs[1]!, op === 'Conv2DBackpropInput', pointer);
   const images = [image(inputs[0]!, pointer), taps, workspace, image(outputs[0]!, pointer)];
   return [
     `const lt_convolution s = ${shape};`,
@@ -53,11 +54,11 @@ export function convolution(
 
 /** The gradient of a convolution by its filter. Barriers keep each thread's sums until all threads have added theirs. */
 export function filterGradient(
-  { inputs, outputs, attrs }: CallUnit,
+  { op, inputs, outputs, attrs }: CallUnit,
   pointer: PointerOf,
   needs: Needs,
 ): string[] {
-  const shape = descriptor(convolutionOf('filterGradient', inputs, attrs)!);
+  const shape = descriptor(convolutionOf(op, inputs, attrs));
   needs.work.add(`lt_winograd_gradient_scratch_bytes(&(const lt_convolution)${shape})`);
   const p = precisionName(attrs.precision);
   const images = inputs.map((view) => image(view, pointer)).join(', ');
@@ -78,14 +79,14 @@ const channelwise = ({ batch, channels, windows }: Depthwise): string =>
 
 /** A convolution of each channel on its own, or the gradient of one by its input. */
 export function depthwise(
-  { kind, inputs, outputs, attrs }: CallUnit,
+  { op, inputs, outputs, attrs }: CallUnit,
   pointer: PointerOf,
   needs: Needs,
 ): string[] {
-  const shape = channelwise(depthwiseOf(kind, inputs, attrs)!);
+  const shape = channelwise(depthwiseOf(inputs, attrs));
   needs.work.add(`lt_depthwise_scratch_bytes(&(const lt_depthwise)${shape})`);
   const [from, to] = [image(inputs[0]!, pointer), image(outputs[0]!, pointer)];
-  const call = kind === 'depthwise' ? 'lt_depthwise_forward' : 'lt_depthwise_backward';
+  const call = op === 'DepthwiseConv2dNative' ? 'lt_depthwise_forward' : 'lt_depthwise_backward';
   return [
     `const lt_depthwise s = ${shape};`,
     `${call}(&s, ${from}, (const float *)${pointer(inputs[1]!)}, ${to}, frame->work, ${SHARE});`,
@@ -94,11 +95,11 @@ export function depthwise(
 
 /** The gradient of such a convolution by its filter, with barriers as `filterGradient` has them. */
 export function depthwiseFilter(
-  { kind, inputs, outputs, attrs }: CallUnit,
+  { inputs, outputs, attrs }: CallUnit,
   pointer: PointerOf,
   needs: Needs,
 ): string[] {
-  const shape = channelwise(depthwiseOf(kind, inputs, attrs)!);
+  const shape = channelwise(depthwiseOf(inputs, attrs));
   needs.work.add(`lt_depthwise_sums_bytes(&(const lt_depthwise)${shape})`);
   const images = inputs.map((view) => image(view, pointer)).join(', ');
   return [

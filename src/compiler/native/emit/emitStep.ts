@@ -9,7 +9,7 @@ import type { CallUnit, LoopUnit } from '../units.js';
 import { type Buffer, storageBytes, type View } from '../views.js';
 import type { Functions, Needs } from './cFunctions.js';
 import { C_TYPES, precisionName, typeName } from './cNames.js';
-import { writeCall } from './emitCalls.js';
+import { CALLS } from './emitCalls.js';
 import { type LoopArgument, writeLoop } from './emitLoop.js';
 import {
   type ProductContext,
@@ -77,14 +77,7 @@ export class StepWriter {
         this.lines.push(...writeBatch(step.stage.units[0] as ProductUnit, this.products));
         break;
       case 'call':
-        this.lines.push(
-          ...writeCall(
-            step.stage.units[0] as CallUnit,
-            (view) => this.viewPointer(view),
-            this.context.needs,
-            () => this.pointers.use({ space: 'workspace', index: 0, offset: 0 }),
-          ),
-        );
+        this.writeCall(step.stage.units[0] as CallUnit);
         break;
       case 'finish':
         for (const accumulator of step.accumulators) this.writeFinish(accumulator);
@@ -92,6 +85,12 @@ export class StepWriter {
     if (step.kind !== 'chain') this.lines.push('LT_MARK(0);');
     const text = `${PARAMETERS} {\n  (void)p, (void)frame;\n${this.lines.map((line) => `  ${line}\n`).join('')}}\n`;
     return { name: this.context.steps.name(text), pointers: this.pointers };
+  }
+
+  private writeCall(unit: CallUnit): void {
+    const pointer = (view: View): string => this.viewPointer(view);
+    const workspace = (): string => this.pointers.use({ space: 'workspace', index: 0, offset: 0 });
+    this.lines.push(...CALLS[unit.op]!(unit, pointer, this.context.needs, workspace));
   }
 
   private viewPointer({ buffer, offset }: View): string {

@@ -1,5 +1,5 @@
 /** @file Values of a loop: the pass over a row that computes each, and those kept for a later pass. */
-import { CHEAP } from '../expressions.js';
+import { formOf } from '../forms.js';
 import { type Access, type LoopNode, sameAccess } from '../iteration.js';
 import type { LoopUnit } from '../units.js';
 
@@ -16,7 +16,10 @@ export interface LoopValue {
 }
 
 /** Whether later passes recompute a value instead of storing it. */
-export const isRecomputed = ({ node }: LoopValue): boolean => CHEAP.has(node.op) && node.role === 'map';
+export function isRecomputed({ node }: LoopValue): boolean {
+  const form = formOf(node.op);
+  return form?.kind === 'map' && form.isCheap === true && node.role === 'map';
+}
 
 /** The values of a loop's nodes. */
 export class LoopValues {

@@ -1,14 +1,19 @@
-/** @file Rule of an operation: everything that holds in every lowering. */
+/** @file Record of an operation: meaning, shape, gradient, FLOPs, and the forms that lowerings run it in. */
 import type { Attrs, Graph } from '../ir.js';
+import type { Lowering } from '../onnx/builder.js';
 import { type DType, formatSpec, type HostTensor, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
+import type * as tf from '../tfjs.js';
+import type { DeviceForm } from './deviceForm.js';
 
 /** Attributes as tfjs passes them to a kernel. */
 export type RawAttrs = Readonly<Record<string, any>>;
 
-/** The rule of an operation, which is named after its tfjs kernel or composite. */
-export interface OpRule {
+/** What is known of an operation, which is named after its tfjs kernel or composite. */
+export interface Facts {
   /** tfjs's names of the inputs in order; 'list' for any number of inputs. Names ending in '?' are optional. */
   readonly inputs: readonly string[] | 'list';
+  /** tfjs's function, where it is named differently from the kernel: 'mul'. */
+  readonly call?: string;
   /** Whether tfjs expects a list of outputs, even for one. */
   readonly listOfOutputs?: boolean;
   /** Whether its two operands may be swapped. */
@@ -17,6 +22,8 @@ export interface OpRule {
   readonly attrs?: (raw: RawAttrs, inputs: readonly TensorSpec[]) => Attrs;
   /** The dtypes that inputs are converted to before recording, like tfjs's kernels do. Absent: no conversion. */
   readonly takes?: (inputs: readonly TensorSpec[]) => readonly DType[];
+  /** Whether it takes float32 alone, and tfjs's kernel truncates its results for integers. */
+  readonly truncates?: boolean;
   /** Shapes and dtypes of the outputs. Throws Misfit for inputs or attributes that lowerings need not support. */
   readonly infer: (
     inputs: readonly TensorSpec[],
@@ -27,6 +34,8 @@ export interface OpRule {
   readonly flops?: (inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attrs: Attrs) => number;
   /** Whether the operation consists of matrix products, which multiply in the current precision. */
   readonly isProduct?: boolean;
+  /** Whether its results are its inputs' memory, maybe under another shape. */
+  readonly isView?: boolean;
   /** Result for constant inputs, if the operation can be folded. */
   readonly fold?: (inputs: readonly HostTensor[], attrs: Attrs) => HostTensor;
   /** Value of every result element if an input is empty, such as 0 for a sum. */
@@ -36,7 +45,47 @@ export interface OpRule {
     readonly operand: number;
     readonly address: (inputs: readonly TensorSpec[], attrs: Attrs) => Addressed;
   };
+  /** How engines that generate code run it as a whole; absent where they expand it into plainer operations. */
+  readonly device?: DeviceForm;
 }
+
+/** What an operation consists of, in tf operations. */
+export interface Meaning {
+  /** Computes the outputs; tfjs can differentiate the first. */
+  readonly decompose: (inputs: readonly tf.Tensor[], attrs: Attrs) => tf.Tensor[];
+  /** Gradients of the first output by the differentiable inputs, for traced calls; of kernels, tfjs has them. */
+  readonly gradient?: (
+    dy: tf.Tensor,
+    inputs: readonly tf.Tensor[],
+    outputs: readonly tf.Tensor[],
+    attrs: Attrs,
+  ) => tf.Tensor[];
+  /** The gradient by an input behind these that has one, recorded only where something depends on it. */
+  readonly lateGradient?: (
+    dy: tf.Tensor,
+    input: tf.Tensor,
+    inputs: readonly tf.Tensor[],
+    outputs: readonly tf.Tensor[],
+    attrs: Attrs,
+  ) => tf.Tensor;
+}
+
+/** An operation that every lowering has a form for. */
+export interface PlainOperation extends Facts {
+  readonly onnx: Lowering;
+  readonly decompose?: never;
+}
+
+/** An operation that a lowering may keep or expand: ONNX keeps those that have a form for it. */
+export interface Composite extends Facts, Meaning {
+  readonly onnx?: Lowering;
+}
+
+/**
+ * The record of an operation: all that is known of it but its C code, which stands in native. Every lowering either has a
+ * form of it, or its meaning to expand.
+ */
+export type Operation = PlainOperation | Composite;
 
 /** The target of indices. */
 export interface Addressed {
@@ -52,8 +101,8 @@ export const classesOf = ({ shape }: TensorSpec): Addressed => ({
   what: `${shape.at(-1)} classes`,
 });
 
-/** Rules by operation name. */
-export type RuleTable = Readonly<Record<string, OpRule>>;
+/** Operations by name. */
+export type OperationTable = Readonly<Record<string, Operation>>;
 
 export const spec = (shape: Shape, dtype: DType): TensorSpec => ({ shape, dtype });
 

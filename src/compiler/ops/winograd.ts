@@ -1,8 +1,8 @@
 /** @file Convolutions that the runtime computes by Winograd's transforms: 3x3 filters with stride 1. */
 import type { Attrs, Node } from '../ir.js';
+import type { CallForm, Shaped } from '../rules/deviceForm.js';
 import { windowsOf } from '../rules/windowAttrs.js';
 import type { Shape } from '../tensors.js';
-import { CALLS, type CallUnit } from './units.js';
 
 /** Windows of y [batch, down, across, filters] over x [batch, height, width, channels]: lt_convolution of luthier.h. */
 export interface Convolution {
@@ -17,14 +17,11 @@ export interface Convolution {
   readonly before: number;
 }
 
-/** A node's inputs, or a unit's. */
-type Shaped = readonly { readonly shape: Shape }[];
-
-/** Each kind of call as a convolution of its first input, or as the gradient of one by the filter. */
-const CONVOLUTIONS: Partial<Record<CallUnit['kind'], (inputs: Shaped, attrs: Attrs) => Convolution>> = {
-  convolution: ([x, filter], attrs) => over(x!.shape, filter!.shape[3]!, attrs),
-  filterGradient: ([x, dy], attrs) => over(x!.shape, dy!.shape[3]!, attrs),
-  inputGradient: ([dy, filter], attrs) => {
+/** Each operation as a convolution of its first input, or as the gradient of one by the filter. */
+const CONVOLUTIONS: Readonly<Record<string, (inputs: Shaped, attrs: Attrs) => Convolution>> = {
+  Conv2D: ([x, filter], attrs) => over(x!.shape, filter!.shape[3]!, attrs),
+  Conv2DBackpropFilter: ([x, dy], attrs) => over(x!.shape, dy!.shape[3]!, attrs),
+  Conv2DBackpropInput: ([dy, filter], attrs) => {
     const x = attrs.inputShape as Shape;
     const [batch, height, width, channels] = dy!.shape as [number, number, number, number];
     const { above, before } = over(x, channels, attrs);
@@ -50,12 +47,9 @@ function over(x: Shape, filters: number, attrs: Attrs): Convolution {
   return { batch, height, width, channels, ...counts, filters, above: down.before, before: across.before };
 }
 
-/** A call of this kind as a convolution; undefined for other kinds. */
-export const convolutionOf = (
-  kind: CallUnit['kind'],
-  inputs: Shaped,
-  attrs: Attrs,
-): Convolution | undefined => CONVOLUTIONS[kind]?.(inputs, attrs);
+/** A call of one of these operations as a convolution. */
+export const convolutionOf = (op: string, inputs: Shaped, attrs: Attrs): Convolution =>
+  CONVOLUTIONS[op]!(inputs, attrs);
 
 /** Results along each side of a tile. */
 const TILE = 4;
@@ -70,14 +64,12 @@ const LEAST_TILES = 24;
 const MOST_WASTE = 2;
 
 /** Whether a convolution, or a gradient of one, is faster by transforms. */
-export function paysTransforms({ op, inputs, attrs }: Node): boolean {
-  const make = CONVOLUTIONS[CALLS[op]!];
-  if (make === undefined) return false;
+function paysTransforms({ op, inputs, attrs }: Node): boolean {
   const isPlain = windowsOf(attrs).every(
     ({ taps, stride, dilation }) => taps === 3 && stride === 1 && dilation === 1,
   );
   if (!isPlain) return false;
-  const { batch, channels, filters, down, across } = make(inputs, attrs);
+  const { batch, channels, filters, down, across } = convolutionOf(op, inputs, attrs);
   const tiles = batch * Math.ceil(down / TILE) * Math.ceil(across / TILE);
   return (
     Math.min(channels, filters) >= LEAST_DEPTH &&
@@ -85,3 +77,17 @@ export function paysTransforms({ op, inputs, attrs }: Node): boolean {
     tiles * TILE * TILE <= MOST_WASTE * batch * down * across
   );
 }
+
+/** The call of an operation; its FLOPs are those of plain sums, of which transforms save three quarters. */
+export const byTransforms = (op: string, name: string, rest: Partial<CallForm>): CallForm => ({
+  kind: 'call',
+  name,
+  isFloat32: true,
+  keeps: paysTransforms,
+  part: 'product',
+  work: (inputs, attrs) => {
+    const { batch, down, across, channels, filters } = convolutionOf(op, inputs, attrs);
+    return 2 * 9 * batch * down * across * channels * filters;
+  },
+  ...rest,
+});

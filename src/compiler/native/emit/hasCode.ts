@@ -1,0 +1,20 @@
+/** @file Whether there is C code for an operation. */
+import type { DeviceForm } from '../../rules/deviceForm.js';
+import { EXPRESSIONS, REDUCERS } from '../expressions.js';
+import { formOf } from '../forms.js';
+import { CALLS } from './emitCalls.js';
+
+/** Code by the kind of a form. Other kinds have no code of their own: gathers, products, and what layout does. */
+export const CODE: Partial<Record<DeviceForm['kind'], Readonly<Record<string, unknown>>>> = {
+  map: EXPRESSIONS,
+  reduction: REDUCERS,
+  call: CALLS,
+};
+
+/** Whether programs can have an operation, by its form. */
+export function hasCode(op: string): boolean {
+  const form = formOf(op);
+  if (form === undefined) return false;
+  const code = CODE[form.kind];
+  return code === undefined || op in code;
+}

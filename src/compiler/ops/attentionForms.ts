@@ -1,0 +1,130 @@
+/** @file What attention and its gradients have in common: attributes, checks of shapes, and forms of their calls. */
+import type { Attrs, Node } from '../ir.js';
+import { precisionAttr } from '../precision.js';
+import { broadcastShapes } from '../rules/broadcasting.js';
+import type { CallForm, Shaped, Surroundings } from '../rules/deviceForm.js';
+import { expects } from '../rules/operation.js';
+import { CompilerError, formatSpec, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
+import * as tf from '../tfjs.js';
+import { extrasOf, windowOf } from './hiddenKeys.js';
+
+export const headsFirst = (x: tf.Tensor): tf.Tensor => tf.transpose(x, [0, 2, 1, 3]);
+
+/** Unscaled logits q k^T per head: [B, N, T, S] from q [B, T, N, H] and k [B, S, N, H]. */
+export const attentionLogits = (q: tf.Tensor, k: tf.Tensor): tf.Tensor =>
+  tf.matMul(headsFirst(q), headsFirst(k), false, true);
+
+export const attrsOf = (raw: any): Attrs => ({
+  scale: raw.scale,
+  causal: raw.causal,
+  logitCap: raw.logitCap,
+  ...(raw.before !== undefined && { before: raw.before }),
+  ...(raw.after !== undefined && { after: raw.after }),
+  ...(raw.segmented && { segmented: true }),
+  ...(raw.counted && { counted: true }),
+  ...precisionAttr(raw),
+});
+
+export function checkShapes([q, k, v]: readonly TensorSpec[], { causal }: Attrs): void {
+  const [b, , n, h] = q!.shape;
+  const fits = (x: TensorSpec): boolean => x.shape.length === 4 && x.shape[0] === b && x.shape[2] === n;
+  if (q!.shape.length !== 4 || !fits(k!) || !fits(v!) || k!.shape[3] !== h || k!.shape[1] !== v!.shape[1]) {
+    throw new CompilerError(
+      `attention: expected q [B,T,N,H], k [B,S,N,H] and v [B,S,N,H], got ${formatSpec(q!)}, ${formatSpec(k!)} and ${formatSpec(v!)}.`,
+    );
+  }
+  if (causal && q!.shape[1]! > k!.shape[1]!) {
+    throw new CompilerError(
+      `attention: expected at most as many causal queries as keys, got ${q!.shape[1]} queries and ${k!.shape[1]} keys.`,
+    );
+  }
+}
+
+/** Checks the inputs after q, k and v: a mask that broadcasts to the logits, segments, and the number of keys. */
+export function checkExtras([q, k, , ...extras]: readonly TensorSpec[], attrs: Attrs): void {
+  const { mask, segments, visible } = extrasOf(extras, attrs);
+  const [batch, queries, heads, keys] = [q!.shape[0]!, q!.shape[1]!, q!.shape[2]!, k!.shape[1]!];
+  const logits = [batch, heads, queries, keys];
+  const isMask =
+    mask === undefined ||
+    (mask.dtype === 'float32' && sameShape(broadcastShapes(mask.shape, logits), logits));
+  expects(isMask, `a mask float32 that broadcasts to [${logits}]`, mask);
+  const isIds = ({ dtype, shape: [rows, ...rest] }: TensorSpec, length: number): boolean =>
+    dtype === 'int32' && (rows === 1 || rows === batch) && sameShape(rest, [length]);
+  if (segments) {
+    const fit = isIds(segments.queries, queries) && isIds(segments.keys, keys);
+    const given = [segments.queries, segments.keys];
+    expects(fit, `segments int32 [${batch},${queries}] of queries and [${batch},${keys}] of keys`, given);
+  }
+  const isCount = visible === undefined || (visible.dtype === 'int32' && visible.shape.length === 0);
+  expects(isCount, 'a number of keys int32[]', visible);
+}
+
+/** FLOPs of one product of queries and keys, or of weights and values. */
+export const matmulFlops = (inputs: readonly TensorSpec[]): number =>
+  2 * sizeOf(inputs[0]!.shape) * inputs[1]!.shape[1]!;
+
+/** FLOPs of `products` matrix products over the pairs of queries and keys that a window leaves. */
+const visibleFlops =
+  (products: number, first: number) =>
+  (inputs: Shaped, attrs: Attrs): number => {
+    const [batch, queries, heads, dims] = inputs[first]!.shape as [number, number, number, number];
+    const keys = inputs[first + 1]!.shape[1]!;
+    const { before, after } = windowOf(attrs);
+    let pairs = 0;
+    for (let t = keys - queries; t < keys; t++)
+      pairs += Math.max(0, Math.min(keys, t + after + 1) - Math.max(0, t - before));
+    return 2 * products * batch * heads * pairs * dims;
+  };
+
+/** Operations that read the weights of an attention that stays whole; these then never reach memory. */
+const GRADIENTS: readonly string[] = ['AttentionGrad', 'AttentionMaskGrad'];
+
+/** Whether only gradients read the weights of an attention. */
+function hidesWeights({ outputs }: Node, { makerOf, readersOf, isOutput }: Surroundings): boolean {
+  const weights = outputs[1]!;
+  const areInside = readersOf(weights).every(({ op }) => GRADIENTS.includes(op));
+  return makerOf(weights) !== undefined && !isOutput(weights) && areInside;
+}
+
+/** Whether the attention behind a gradient stays whole. */
+function isOfWhole({ inputs }: Node, around: Surroundings): boolean {
+  const made = around.makerOf(inputs[5]!);
+  return made?.op === 'Attention' && hidesWeights(made, around);
+}
+
+/** LT_FEW of attention.h: up to this many queries, threads divide the heads of all batch items. */
+const FEW_QUERIES = 4;
+
+/** Heads have a contiguous last axis. */
+const common = { kind: 'call', contiguousInts: true, part: 'attention' } as const;
+
+/** An attention; keys and values of few queries are shared by batch and head. */
+export const forward: CallForm = {
+  ...common,
+  name: 'attention',
+  inRows: 3,
+  writesRows: true,
+  rounds: { operands: 3, results: 1 },
+  keeps: hidesWeights,
+  shares: ([q]) => (q!.shape[1]! > FEW_QUERIES ? {} : { read: [1, 2].map((i) => [i, [0, 2]] as const) }),
+  work: visibleFlops(2, 0),
+};
+
+/** Its gradients, from the results and the operands behind them. */
+const gradient = { ...common, inRows: 5, keeps: isOfWhole } as const;
+
+export const backward: CallForm = {
+  ...gradient,
+  name: 'attentionGrad',
+  writesRows: true,
+  rounds: { operands: 5, results: 3 },
+  work: visibleFlops(4, 1),
+};
+
+export const maskBackward: CallForm = {
+  ...gradient,
+  name: 'attentionMaskGrad',
+  rounds: { operands: 5, results: 0 },
+  work: visibleFlops(2, 1),
+};

@@ -1,0 +1,90 @@
+/** @file Gradients of attention by queries, keys and values, and by its mask. */
+import { type Attrs, ints } from '../ir.js';
+import { defineOperation } from '../rules/index.js';
+import { expects, expectsDtypes, FLOAT, spec } from '../rules/operation.js';
+import { sameShape, type TensorSpec } from '../tensors.js';
+import * as tf from '../tfjs.js';
+import {
+  attentionLogits,
+  attrsOf,
+  backward,
+  checkShapes,
+  headsFirst,
+  maskBackward,
+  matmulFlops,
+} from './attentionForms.js';
+
+/** Gradients of the logits [B, N, T, S] with scale, cap and masks. */
+function logitGradients(dy: tf.Tensor, v: tf.Tensor, out: tf.Tensor, weights: tf.Tensor): tf.Tensor {
+  const dWeights = tf.matMul(headsFirst(dy), headsFirst(v), false, true);
+  // Softmax's gradient needs the row sums of weights * dWeights, which equal those of out * dy.
+  const rowSums = tf.transpose(tf.sum(tf.mul(dy, out), -1, true), [0, 2, 1, 3]);
+  return tf.mul(weights, tf.sub(dWeights, rowSums));
+}
+
+/** Sums over the axes along which `shape` was broadcast. */
+function sumTo(x: tf.Tensor, shape: number[]): tf.Tensor {
+  const axes = tf.backend_util.getReductionAxes(shape, x.shape);
+  return tf.reshape(axes.length === 0 ? x : tf.sum(x, axes), shape);
+}
+
+/** Inputs of gradients. */
+const gradientInputs = ['dy', 'q', 'k', 'v', 'out', 'weights'];
+
+function checkGradientInputs(inputs: readonly TensorSpec[], attrs: Attrs): void {
+  const [dy, q, k, v, out, weights] = inputs;
+  expectsDtypes(inputs, FLOAT);
+  checkShapes([q!, k!, v!], attrs);
+  const [b, t, n] = q!.shape as [number, number, number];
+  const [result, logits] = [
+    [b, t, n, v!.shape[3]!],
+    [b, n, t, k!.shape[1]!],
+  ];
+  const fit =
+    sameShape(dy!.shape, result) && sameShape(out!.shape, result) && sameShape(weights!.shape, logits);
+  expects(fit, `dy and out [${result}], and weights [${logits}]`, [dy, out, weights]);
+}
+
+/** The gradient of the mask, of the shape that is an attribute. */
+defineOperation('AttentionMaskGrad', {
+  inputs: gradientInputs,
+  isProduct: true,
+  attrs: (raw) => ({ ...attrsOf(raw), shape: [...raw.shape] }),
+  infer: (inputs, attrs) => {
+    checkGradientInputs(inputs, attrs);
+    return [spec(ints(attrs.shape), 'float32')];
+  },
+  flops: ([, q, k]) => 2 * matmulFlops([q!, k!]),
+  device: maskBackward,
+  decompose: ([dy, , , v, out, weights], attrs) => [
+    sumTo(logitGradients(dy!, v!, out!, weights!), [...ints(attrs.shape)]),
+  ],
+});
+
+/** Gradients of q, k and v. */
+defineOperation('AttentionGrad', {
+  inputs: gradientInputs,
+  isProduct: true,
+  attrs: attrsOf,
+  infer: (inputs, attrs) => {
+    checkGradientInputs(inputs, attrs);
+    return inputs.slice(1, 4).map(({ shape }) => spec(shape, 'float32'));
+  },
+  flops: ([, q, k]) => 4 * matmulFlops([q!, k!]),
+  device: backward,
+  decompose: ([dy, q, k, v, out, weights], attrs) => {
+    const scale = attrs.scale as number;
+    const cap = attrs.logitCap as number;
+    const slopes = (): tf.Tensor => {
+      const logits = tf.mul(attentionLogits(q!, k!), scale);
+      return tf.sub(1, tf.square(tf.tanh(tf.div(logits, cap))));
+    };
+    const ofSeen = logitGradients(dy!, v!, out!, weights!);
+    const dLogits = cap > 0 ? tf.mul(ofSeen, slopes()) : ofSeen;
+    return [
+      headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(k!)), scale)),
+      headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(q!), true, false), scale)),
+      headsFirst(tf.matMul(weights!, headsFirst(dy!), true, false)),
+    ];
+  },
+});
