@@ -320,7 +320,7 @@ test.each<[string, (t: any) => Tensor | Tensor[], string]>([
           { x: tf.zeros([1, 2, 3, 1]), filter: tf.zeros([2, 2, 2, 2]) },
           { strides: 1, pad: 'same' },
         ) as any,
-    "conv2D: expected as many channels as the filter's axis 2 has, got float32[1,2,3,1] and float32[2,2,2,2].",
+    "conv2d: expected as many channels as the filter's axis 2 has, got float32[1,2,3,1] and float32[2,2,2,2].",
   ],
   [
     'a key of another length',

@@ -136,13 +136,9 @@ class Placement implements Around {
   private visit(node: Node): void {
     const output = node.outputs[0]!;
     const form = formOf(node.op);
+    const move = MOVES[node.op];
     if (form?.kind === 'fill') this.literals.set(output, form.value(node.attrs));
-    else if (node.op === 'Barrier') this.hold(node);
-    else if (node.op === 'Concat' || node.op === 'Pack') this.join(node);
-    else if (node.op === 'Scan') placeScan(node, this);
-    else if (node.op === 'Cond') placeCond(node, this);
-    else if (node.op === 'Tile') this.tile(node);
-    else if (node.op === 'PadV2') this.pad(node);
+    else if (move !== undefined) move(this, node);
     else if (VIEWS[node.op] !== undefined) this.view(node);
     else {
       this.compute({
@@ -160,7 +156,7 @@ class Placement implements Around {
   }
 
   /** The values behind a barrier are views of those before it. */
-  private hold({ inputs, outputs }: Node): void {
+  hold({ inputs, outputs }: Node): void {
     const arrival = this.operand(inputs.at(-1)!);
     outputs.forEach((output, i) => {
       const x = this.operand(inputs[i]!);
@@ -234,21 +230,21 @@ class Placement implements Around {
     return copy;
   }
 
-  private join(node: Node): void {
+  join(node: Node): void {
     slotsOf(this.ensure(node.outputs[0]!), node).forEach((slot, i) => {
       const input = this.operand(node.inputs[i]!);
       if (typeof input === 'number' || !sameView(input, slot)) this.copy(input, slot, node.scope);
     });
   }
 
-  private tile(node: Node): void {
+  tile(node: Node): void {
     const x = this.operand(node.inputs[0]!);
     const result = this.ensure(node.outputs[0]!);
     const repeated = typeof x === 'number' ? { from: x, to: result } : repeatedViews(x, result, node);
     this.copy(repeated.from, repeated.to, node.scope);
   }
 
-  private pad(node: Node): void {
+  pad(node: Node): void {
     const x = this.operand(node.inputs[0]!);
     const result = this.ensure(node.outputs[0]!);
     this.copy(Number(node.attrs.value), result, node.scope);
@@ -283,6 +279,20 @@ class Placement implements Around {
     return view;
   }
 }
+
+/** Operations that become copies, or what their bodies consist of. */
+const MOVES: Readonly<Record<string, (placement: Placement, node: Node) => void>> = {
+  Barrier: (placement, node) => placement.hold(node),
+  Concat: (placement, node) => placement.join(node),
+  Pack: (placement, node) => placement.join(node),
+  Tile: (placement, node) => placement.tile(node),
+  PadV2: (placement, node) => placement.pad(node),
+  Scan: (placement, node) => placeScan(node, placement),
+  Cond: (placement, node) => placeCond(node, placement),
+};
+
+/** Their names. */
+export const MOVED: readonly string[] = Object.keys(MOVES);
 
 /**
  * Places all values of a graph, and of one that follows it in the same run; `halves` are inputs stored in bfloat16.

@@ -273,6 +273,11 @@ const arithmetic: SpecialRow[] = [
     [[-inf, 1], inf],
     [[large, -large], inf],
   ]),
+  floats('addN([a, b])', (a, b) => tf.addN([a, b]), [
+    [[inf, -inf], nan],
+    [[large, large], inf],
+    [[nan, 1], nan],
+  ]),
   floats('square(x)', tf.square, [
     [[-inf], inf],
     [[3e38], inf],
