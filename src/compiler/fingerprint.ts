@@ -2,6 +2,8 @@
 import { createHash } from 'node:crypto';
 import { executions } from './cost.js';
 import type { Attrs, Graph, Node, Value } from './ir.js';
+import { expandComposites } from './passes/index.js';
+import { isOwn } from './rules/index.js';
 import { formatSpec } from './tensors.js';
 import type { Program } from './tracedProgram.js';
 
@@ -100,9 +102,10 @@ const bodyFingerprint = (graph: Graph): string =>
  * The fingerprint of a program that was traced with its constants. Layers' names, the order in which operations that do
  * not depend on each other were recorded, and results that nobody reads make no difference.
  */
-export function fingerprint(program: Traced): string {
-  const definitions = new Definitions(program);
-  const { graph, outputPaths } = program;
+export function fingerprint({ graph: traced, inputPaths, outputPaths }: Traced): string {
+  // What the name of an operation means that a program defines, only its meaning tells.
+  const graph = expandComposites(traced, ({ op }) => isOwn(op));
+  const definitions = new Definitions({ graph, inputPaths, outputPaths });
   const results = graph.outputs.map((output, i) => [outputPaths[i], definitions.nameOf(output)]);
   return digest([...definitions.texts, JSON.stringify(results)].join('\n'));
 }

@@ -9,6 +9,7 @@ export {
   type Following,
 } from './compile.js';
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
+export { defineElementwise, type Elementwise, type ElementwiseDefinition } from './defineElementwise.js';
 export { dependences, dependencesOf } from './dependences.js';
 export { type Distribution, type Draw, fillNow } from './draws.js';
 export { type EagerDevice, loadBackend } from './eager/eagerBackend.js';

@@ -198,6 +198,16 @@ export const EXPRESSIONS: Readonly<Record<string, Expression>> = {
       .join(', ')})`,
 };
 
+/** Expressions of operations that programs define. */
+const foreign = new Map<string, Expression>();
+
+/** Adds the expression of an operation that a program defines. */
+export const defineExpression = (op: string, expression: Expression): void =>
+  void foreign.set(op, expression);
+
+/** The expression of an operation, if it has one. */
+export const expressionOf = (op: string): Expression | undefined => EXPRESSIONS[op] ?? foreign.get(op);
+
 /** A reduction: its initial value, its step, and the combination of two threads' results. */
 export interface Reducer {
   readonly start: (dtype: DType) => string;

@@ -33,7 +33,11 @@ export function callComposite(
     const [dy] = [dys].flat() as [tf.Tensor];
     const gradientsOf = (first: number, count: number, compute: () => tf.Tensor[]) =>
       callGradient(composite, dy, inputs, attrs, { known: xs.length, first, count, compute });
-    const together = gradientsOf(0, differentiable, () => composite.gradient!(dy, inputs, outputs, attrs));
+    const { gradient } = composite;
+    const [given, rest] = [inputs.slice(0, differentiable), inputs.slice(differentiable)];
+    const together = gradient
+      ? gradientsOf(0, differentiable, () => gradient(dy, inputs, outputs, attrs))
+      : gradientsBy((...args) => composite.decompose([...args, ...rest], attrs)[0]!, given, dy);
     // tfjs calls the functions of those inputs alone that what it differentiates by leads to.
     const gradientOf = (x: tf.Tensor, i: number) => (): tf.Tensor =>
       together[i] ?? gradientsOf(i, 1, () => [composite.lateGradient!(dy, x, inputs, outputs, attrs)])[0]!;

@@ -13,11 +13,22 @@ import { shapeRules } from './shapeRules.js';
 const operations = new Map<string, Operation>(Object.entries(controlRules));
 const kernels = new Set<string>();
 
-/** Registers an operation of Luthier's. */
-export function defineOperation(name: string, operation: Operation): void {
+/** Operations that programs define. */
+const foreign = new Set<string>();
+
+/** Registers an operation, of Luthier's own or of a program that uses it. */
+export function defineOperation(
+  name: string,
+  operation: Operation,
+  by: 'luthier' | 'program' = 'luthier',
+): void {
   if (operations.has(name)) throw new CompilerError(`Operation '${name}' is defined twice.`);
   operations.set(name, operation);
+  if (by === 'program') foreign.add(name);
 }
+
+/** Whether an operation is Luthier's own: what it computes follows from the compiler's files. */
+export const isOwn = (op: string): boolean => !foreign.has(op);
 
 /** Registers operations that are kernels of tfjs. */
 export function defineKernels(table: OperationTable): void {
@@ -39,8 +50,9 @@ defineKernels({
 /** The names of tfjs's kernels that are operations of their own. */
 export const kernelNames = (): readonly string[] => [...kernels];
 
-/** The names of all operations but loops and choices, which have bodies. */
-export const opNames = (): string[] => [...operations.keys()].filter((name) => !(name in controlRules));
+/** The names of Luthier's operations but loops and choices, which have bodies. */
+export const opNames = (): string[] =>
+  [...operations.keys()].filter((name) => !(name in controlRules) && isOwn(name));
 
 /** The record of `op`. */
 export function ruleOf(op: string): Operation {

@@ -53,7 +53,10 @@ export interface Facts {
 export interface Meaning {
   /** Computes the outputs; tfjs can differentiate the first. */
   readonly decompose: (inputs: readonly tf.Tensor[], attrs: Attrs) => tf.Tensor[];
-  /** Gradients of the first output by the differentiable inputs, for traced calls; of kernels, tfjs has them. */
+  /**
+   * Gradients of the first output by the differentiable inputs, for traced calls; absent: those of `decompose`. Those of
+   * kernels are tfjs's.
+   */
   readonly gradient?: (
     dy: tf.Tensor,
     inputs: readonly tf.Tensor[],

@@ -1,7 +1,7 @@
 /** @file C functions of loops: nodes over the same rows and columns, in phases where a row must be complete first. */
 
 import type { DType } from '../../tensors.js';
-import { EXPRESSIONS, literal, REDUCERS } from '../expressions.js';
+import { expressionOf, literal, REDUCERS } from '../expressions.js';
 import type { Access, LoopNode } from '../iteration.js';
 import type { LoopUnit } from '../units.js';
 import type { Buffer } from '../views.js';
@@ -125,7 +125,7 @@ class LoopWriter {
     const reducer = REDUCERS[node.op];
     return reducer !== undefined
       ? args[0]!
-      : EXPRESSIONS[node.op]!({
+      : expressionOf(node.op)!({
           args,
           types: node.types,
           attrs: node.attrs,

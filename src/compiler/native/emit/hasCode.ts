@@ -1,10 +1,10 @@
 /** @file Whether there is C code for an operation. */
 import type { DeviceForm } from '../../rules/deviceForm.js';
-import { EXPRESSIONS, REDUCERS } from '../expressions.js';
+import { EXPRESSIONS, expressionOf, REDUCERS } from '../expressions.js';
 import { formOf } from '../forms.js';
 import { CALLS } from './emitCalls.js';
 
-/** Code by the kind of a form. Other kinds have no code of their own: gathers, products, and what layout does. */
+/** Code of Luthier's operations by the kind of a form. Other kinds have no code of their own: gathers, products, and what layout does. */
 export const CODE: Partial<Record<DeviceForm['kind'], Readonly<Record<string, unknown>>>> = {
   map: EXPRESSIONS,
   reduction: REDUCERS,
@@ -15,6 +15,7 @@ export const CODE: Partial<Record<DeviceForm['kind'], Readonly<Record<string, un
 export function hasCode(op: string): boolean {
   const form = formOf(op);
   if (form === undefined) return false;
+  if (form.kind === 'map') return expressionOf(op) !== undefined;
   const code = CODE[form.kind];
   return code === undefined || op in code;
 }

@@ -9,6 +9,7 @@ import { readRegularFile } from '../../../files/index.js';
 import type { Backend } from '../../backend.js';
 import type { Graph } from '../../ir.js';
 import type { Part } from '../../profile/part.js';
+import { isOwn } from '../../rules/index.js';
 import { type DType, type HostArray, newHostArray } from '../../tensors.js';
 import type { KeptInputs } from '../lowerToC.js';
 import type { Overwrite } from '../overwrites.js';
@@ -91,13 +92,17 @@ export class PlanPlace {
   }
 }
 
+/** Whether the compiler's version tells what all operations mean. */
+const areOwn = ({ nodes }: Graph): boolean =>
+  nodes.every(({ op, bodies = [] }) => isOwn(op) && bodies.every(areOwn));
+
 /**
  * Locates a program's plan by everything that the plan and the program depend on.
  *
  * @param graphs as traced; one that follows in the same run comes second.
  * @param options.defines macros that the program is compiled with.
  * @param version of the compiler.
- * @returns undefined if the compiler's version is uncertain.
+ * @returns undefined if the compiler's version is uncertain, or a program defines operations.
  */
 export function planPlace(
   toolchain: Toolchain,
@@ -105,7 +110,7 @@ export function planPlace(
   options: KeptInputs & { readonly name: string; readonly defines: readonly string[] },
   version = compilerVersion(),
 ): PlanPlace | undefined {
-  if (version === undefined) return undefined;
+  if (version === undefined || !graphs.every(areOwn)) return undefined;
   const { cache, compiler, runtime } = toolchain;
   const { name, defines, frozen = [], halves = [] } = options;
   const { hash, constants } = hashGraphs(graphs);
