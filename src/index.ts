@@ -90,7 +90,10 @@ export {
   type Direction,
   Learner,
   LinearRampupCosineDecay,
-  type NamedTensors,
+  type RuleInputs,
+  type SlotSpecs,
+  type SlotVariable,
+  slotLike,
 } from './learners/index.js';
 export { gpt2Lm, LanguageModel, llamaLm, pretrainedLm } from './models/index.js';
 export {

@@ -3,7 +3,7 @@ import type { ConfiguredExperiment } from '../cli/index.js';
 import { type Precision, sizeOf } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import { batchCount } from '../inputs/index.js';
-import { changingPart } from '../learners/index.js';
+import { changingPart, slotBytes } from '../learners/index.js';
 import { trainFlops } from '../programs/mfu.js';
 import { trainingDataset } from '../programs/programDataset.js';
 import { stepsOfCall } from '../programs/stepCalls.js';
@@ -29,7 +29,7 @@ interface TrainingMemory {
   readonly variables: number;
   /** Of all variables but frozen ones. */
   readonly gradients: number;
-  /** Slots of the optimizer, for all variables but frozen ones. */
+  /** Slots of the optimizer. */
   readonly optimizer: number;
   /** The device's rows of the batches that one call takes. */
   readonly batches: number;
@@ -62,7 +62,7 @@ export interface Analysis {
   readonly numTrainSteps: number;
 }
 
-/** Bytes of a float32: what variables, gradients and slots are made of. */
+/** Bytes of a float32: what variables and gradients are made of. */
 const FLOAT_BYTES = 4;
 
 function variablesOf(task: SingleTask): VariableSummary[] {
@@ -77,13 +77,13 @@ function variablesOf(task: SingleTask): VariableSummary[] {
 
 /** The buffers are as large as training makes them, the padding between variables included. */
 function memoryOf(task: SingleTask, held: Held, { memory }: TracedStep): TrainingMemory {
-  const { optimizer } = task.hp.train.hp.learner.hp;
+  const { learner } = task.hp.train.hp;
   const changing = changingPart(held.layout).size * FLOAT_BYTES;
   const batch = specBytes(held.batch);
   const parts = {
     variables: held.layout.size * FLOAT_BYTES,
     gradients: changing,
-    optimizer: optimizer.stateNames.length * changing,
+    optimizer: slotBytes(learner.slotLayouts(held.layout)),
     batches: batch * stepsOfCall(batch),
     activations: memory.arena,
     working: memory.packed + memory.scratch + memory.constants,

@@ -82,11 +82,8 @@ function meansOfBatches(): unknown {
 
 /** What a task's parameters and slots start with. */
 async function initialDigest(task: SingleTask): Promise<PartDigest> {
-  const { learner } = task.hp.train.hp;
-  const params = Float32Array.of(1, 2, 3);
-  const slots = Object.fromEntries(learner.slotNames.map((name) => [name, new Float32Array(3)]));
-  learner.initializeSlots({ params, slots });
   const layout = task.layout();
+  const slots = task.hp.train.hp.learner.slotLayouts(layout);
   if (layout.size > MOST_DRAWN) return { hash: digest(slots, ...rulesOfInitialValues(task)) };
   const values = new Float32Array(layout.size);
   await task.initialize(flatViews(layout, values), { engine: 'eager' });

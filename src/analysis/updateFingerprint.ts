@@ -37,7 +37,7 @@ function stepsOf(learner: Learner): number[] {
 
 /** Equal where an update is prepared and reported alike, whatever the model. */
 export function hostUpdateDigest(learner: Learner): string {
-  const variables = ['decay', 'noDecay', NON_TRAINABLE].flatMap((group) => [
+  const variables = [...learner.updateGroups, NON_TRAINABLE].flatMap((group) => [
     // Norms are summed eight elements at a time, and the rest one by one.
     { name: `${group}/matrix`, shape: [3, 7], group },
     { name: `${group}/vector`, shape: [5], group },
@@ -45,13 +45,20 @@ export function hostUpdateDigest(learner: Learner): string {
   const layout = flatLayout(variables);
   let last = 0;
   const buffer = (): Float32Array => Float32Array.from({ length: layout.size }, () => ++last / 8);
-  const slots = Object.fromEntries(learner.slotNames.map((name) => [name, buffer()]));
+  const slots = Object.fromEntries(
+    Object.entries(learner.slotLayouts(layout)).map(([name, { dtype, size }]) => [
+      name,
+      dtype === 'int8'
+        ? Int8Array.from({ length: size }, () => ++last)
+        : Float32Array.from({ length: size }, () => ++last / 8),
+    ]),
+  );
   const updater = learner.createUpdater(layout, { params: buffer(), grads: buffer(), slots }, RUNS);
   const numbers: number[] = [];
   for (const [i, step] of stepsOf(learner).entries()) {
     updater.prepare(step, i % RUNS);
     numbers.push(updater.report(i % RUNS).learningRate);
-    for (const { scalars } of Object.values(updater.inputs))
+    for (const scalars of Object.values(updater.inputs.scalars))
       for (const ofRuns of Object.values(scalars)) numbers.push(ofRuns[i % RUNS]!);
   }
   const told = updater.outputs as Readonly<Record<string, Float32Array | Uint8Array>>;

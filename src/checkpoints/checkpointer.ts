@@ -77,7 +77,11 @@ export class Checkpointer {
   /** Steps whose checkpoints retention could not read, and has reported. */
   readonly #told = new Set<number>();
   #snapshot:
-    | { readonly of: TrainState['layout']; readonly slots: string; readonly value: StateSnapshot }
+    | {
+        readonly of: TrainState['layout'];
+        readonly slots: TrainState['slotLayouts'];
+        readonly value: StateSnapshot;
+      }
     | undefined;
   #lastSaved: number | undefined;
 
@@ -216,10 +220,9 @@ export class Checkpointer {
   #request(state: TrainState, options: SaveOptions): WriteRequest {
     const existing = listCheckpoints(this.directory).get(state.step);
     const { inputState, progress, isGood = true, best } = options;
-    const slots = Object.keys(state.slots).join('\n');
-    if (this.#snapshot?.of !== state.layout || this.#snapshot.slots !== slots) {
-      this.#snapshot = { of: state.layout, slots, value: new StateSnapshot(state) };
-    }
+    const { layout: of, slotLayouts: slots } = state;
+    if (this.#snapshot?.of !== of || this.#snapshot.slots !== slots)
+      this.#snapshot = { of, slots, value: new StateSnapshot(state) };
     const snapshot = this.#snapshot.value;
     snapshot.take(state);
     const savedAt = this.#options.now?.() ?? new Date();

@@ -16,6 +16,12 @@ const variableSchema = z.strictObject({
   shape: z.array(z.int().nonnegative()),
   dtype: z.literal('float32'),
   isFrozen: z.boolean().optional(),
+  slots: z
+    .record(
+      z.string(),
+      z.strictObject({ shape: z.array(z.int().nonnegative()), dtype: z.enum(['float32', 'int8']) }),
+    )
+    .optional(),
 });
 
 const metadataSchema: z.ZodType<CheckpointMetadata> = z.strictObject({
@@ -47,7 +53,8 @@ export function decodeMetadata(path: string, bytes: Uint8Array): CheckpointMetad
     throw new CheckpointError('broken', path, `damaged: expected sha256 ${expected}, found ${found}`);
   }
   if (!versionSchema.safeParse(fields.version).success) {
-    const versions = `expected version ${CHECKPOINT_VERSIONS.join(' or ')}, found ${fields.version}`;
+    const known = CHECKPOINT_VERSIONS.join(', ').replace(/, ([^,]*)$/, ' or $1');
+    const versions = `expected version ${known}, found ${fields.version}`;
     throw new CheckpointError('mismatch', path, `written by another version of Luthier: ${versions}`);
   }
   const checked = metadataSchema.safeParse(fields);

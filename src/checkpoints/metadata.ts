@@ -1,15 +1,16 @@
 /** @file metadata.json: contents of a checkpoint, and digests that reveal damage to its files. */
 
 import { createHash } from 'node:crypto';
+import type { FlatDtype } from '../compiler/index.js';
 import { CheckpointError } from './checkpointErrors.js';
 import type { FileDigest } from './durableFile.js';
 import type { TrainState } from './trainState.js';
 
 /**
  * Versions that are read. The one that is written is the first that knows what the checkpoint holds, so that earlier readers
- * read what they can: 1.1 has frozen variables without slots.
+ * read what they can: 1.1 has frozen variables without slots, 1.2 slots of shapes of their own.
  */
-export const CHECKPOINT_VERSIONS = ['1.0', '1.1'] as const;
+export const CHECKPOINT_VERSIONS = ['1.0', '1.1', '1.2'] as const;
 
 export const STATE_FILE = 'state.safetensors';
 export const METADATA_FILE = 'metadata.json';
@@ -24,12 +25,20 @@ export interface BestCheckpoint {
   readonly value: number;
 }
 
+/** A slot of a variable. */
+interface SavedSlot {
+  readonly shape: readonly number[];
+  readonly dtype: FlatDtype;
+}
+
 /** A variable of a checkpoint. */
 interface SavedVariable {
   readonly shape: readonly number[];
   readonly dtype: 'float32';
   /** Whether training left it alone, so that it has no slots. Written only where it is so. */
   readonly isFrozen?: boolean | undefined;
+  /** Its slots by name. Written only where they are not all of the checkpoint's, as float32 of the variable's shape. */
+  readonly slots?: Readonly<Record<string, SavedSlot>> | undefined;
 }
 
 /** Contents of metadata.json, less the digest of itself. `files` has every other file of the checkpoint. */
@@ -51,6 +60,24 @@ export interface CheckpointMetadata {
 /** Metadata of a checkpoint before its files are written. */
 export type CheckpointDescription = Omit<CheckpointMetadata, 'files'>;
 
+/** The slots that a checkpoint has of a variable, by name. */
+export function slotsOf(
+  { slots }: Pick<CheckpointMetadata, 'slots'>,
+  { shape, isFrozen, slots: own }: SavedVariable,
+): Readonly<Record<string, SavedSlot>> {
+  if (own !== undefined || isFrozen) return own ?? {};
+  return Object.fromEntries(slots.map((slot) => [slot, { shape, dtype: 'float32' }]));
+}
+
+/** The slots of each variable of a state, by path. */
+function slotsByVariable({ slotLayouts }: TrainState): Map<string, Record<string, SavedSlot>> {
+  const found = new Map<string, Record<string, SavedSlot>>();
+  for (const [slot, { dtype, entries }] of Object.entries(slotLayouts))
+    for (const { name, shape } of entries)
+      found.set(name, { ...found.get(name), [slot]: { shape: [...shape], dtype } });
+  return found;
+}
+
 export function describeState(
   state: TrainState,
   experiment: string,
@@ -58,17 +85,23 @@ export function describeState(
   { isGood = true, best }: Pick<CheckpointMetadata, 'isGood' | 'best'>,
 ): CheckpointDescription {
   const changing = new Set(state.changing.entries.map(({ name }) => name));
-  const variables = state.layout.entries.map(({ name, shape }): [string, SavedVariable] => [
-    name,
-    { shape: [...shape], dtype: 'float32', ...(!changing.has(name) && { isFrozen: true }) },
-  ]);
+  const slots = Object.keys(state.slotLayouts);
+  const slotsOfState = slotsByVariable(state);
+  const variables = state.layout.entries.map(({ name, shape }): [string, SavedVariable] => {
+    const isFrozen = !changing.has(name);
+    const plain: SavedVariable = { shape: [...shape], dtype: 'float32', ...(isFrozen && { isFrozen }) };
+    const own = slotsOfState.get(name) ?? {};
+    const isPlain = JSON.stringify(own) === JSON.stringify(slotsOf({ slots }, plain));
+    return [name, isPlain ? plain : { ...plain, slots: own }];
+  });
+  const hasOwnSlots = variables.some(([, variable]) => variable.slots !== undefined);
   return {
-    version: changing.size < variables.length ? '1.1' : '1.0',
+    version: hasOwnSlots ? '1.2' : changing.size < variables.length ? '1.1' : '1.0',
     experiment,
     step: state.step,
     savedAt: savedAt.toISOString(),
     variables: Object.fromEntries(variables),
-    slots: Object.keys(state.slots),
+    slots,
     ...(!isGood && { isGood }),
     ...(best && { best }),
   };

@@ -14,10 +14,19 @@ import {
   METADATA_FILE,
   PROGRESS_FILE,
   STATE_FILE,
+  slotsOf,
   TRAIN_INPUT_FILE,
 } from './metadata.js';
 import { SafetensorsFile } from './safetensorsFile.js';
-import { STATE_FORMAT, STEP_TENSOR, stateTensors, type TrainState, tensorName } from './trainState.js';
+import {
+  fileSpec,
+  formatPlace,
+  STATE_FORMAT,
+  STEP_TENSOR,
+  stateTensors,
+  type TrainState,
+  tensorName,
+} from './trainState.js';
 
 /** Results of restoring, beside the state. */
 export interface CheckpointContents {
@@ -26,7 +35,7 @@ export interface CheckpointContents {
   readonly inputState: unknown;
   /** `progress` of the save; null when none was saved. */
   readonly progress: unknown;
-  /** Variables whose slots are not in the checkpoint, since they were frozen; theirs were left as they are. */
+  /** Variables whose slots are not in the checkpoint, since they were not trained; theirs were left as they are. */
   readonly withoutSlots: readonly string[];
   /** Optional slots that only the state has, which were left as they are, or only the checkpoint. */
   readonly slotsAdded: readonly string[];
@@ -43,8 +52,8 @@ export interface ReadOptions {
 }
 
 /**
- * Fills `state` from the checkpoint in `directory`: step, parameters and slots, bit for bit. Slots of variables that are
- * frozen in the state alone are passed over.
+ * Fills `state` from the checkpoint in `directory`: step, parameters and slots, bit for bit. Slots of variables that have
+ * none in the state are passed over.
  *
  * @throws CheckpointError; the state is then untouched
  */
@@ -56,11 +65,11 @@ export function readCheckpoint(
   const { paramsOnly = false, optionalSlots = [] } = options;
   const metadata = readMetadata(directory);
   checkIdentity(directory, metadata, options.experiment);
-  const wanted = paramsOnly === false ? state : { ...state, slots: {} };
+  const wanted = paramsOnly === false ? state : { ...state, slots: {}, slotLayouts: {} };
   const slot = typeof paramsOnly === 'string' ? paramsOnly : null;
   const [saved, ours] =
     paramsOnly === false
-      ? [metadata.slots, Object.keys(state.slots)]
+      ? [savedSlotNames(metadata), Object.keys(state.slotLayouts)]
       : [metadata.slots.filter((name) => name === slot), slot === null ? [] : [slot]];
   const slotsAdded = optionalSlots.filter((name) => ours.includes(name) && !saved.includes(name));
   const slotsDropped = optionalSlots.filter((name) => saved.includes(name) && !ours.includes(name));
@@ -68,6 +77,7 @@ export function readCheckpoint(
     ...compareVariables(metadata, state),
     ...compareSlots([...saved, ...slotsAdded], [...ours, ...slotsDropped]),
   ];
+  if (differences.length === 0) differences.push(...compareSlotsOfVariables(metadata, wanted, optionalSlots));
   if (differences.length > 0) throw differencesError(directory, differences);
   const [inputState, progress] = [TRAIN_INPUT_FILE, PROGRESS_FILE].map((name) =>
     readJson(directory, name, metadata),
@@ -78,10 +88,13 @@ export function readCheckpoint(
     for (const tensor of stateTensors(wanted)) {
       const { variable, data } = tensor;
       if (tensor.slot !== null && slotsAdded.includes(tensor.slot)) continue;
-      const isFrozen = metadata.variables[variable]!.isFrozen === true;
-      if (tensor.slot !== null && isFrozen) withoutSlots.add(variable);
+      const slots = slotsOf(metadata, metadata.variables[variable]!);
+      if (tensor.slot !== null && slots[tensor.slot] === undefined) withoutSlots.add(variable);
       // The average of a frozen variable is the variable.
-      else file.readInto(tensorName(isFrozen ? null : (tensor.slot ?? slot), variable), data);
+      else {
+        const source = tensor.slot ?? (slot !== null && slots[slot] !== undefined ? slot : null);
+        file.readInto(tensorName(source, variable), data);
+      }
     }
   } catch (cause) {
     throw ioError(file.path, 'cannot be read', cause);
@@ -154,6 +167,48 @@ function compareSlots(saved: readonly string[], ours: readonly string[]): string
     ...missing.map((slot) => `optimizer slot '${slot}' is only in the model`),
     ...foreign.map((slot) => `optimizer slot '${slot}' is only in the checkpoint`),
   ];
+}
+
+/** Names of the slots that a variable of the checkpoint has. */
+function savedSlotNames(metadata: CheckpointMetadata): string[] {
+  const found = new Set(
+    Object.values(metadata.variables).flatMap((each) => Object.keys(slotsOf(metadata, each))),
+  );
+  return metadata.slots.filter((slot) => found.has(slot));
+}
+
+/**
+ * Every difference between the slots that variables have in a checkpoint and in a model, a line each. Variables that were
+ * not trained before, or are not now, may have any.
+ */
+function compareSlotsOfVariables(
+  metadata: CheckpointMetadata,
+  state: TrainState,
+  optionalSlots: readonly string[],
+): string[] {
+  const ours = new Map<string, Map<string, string>>();
+  for (const tensor of stateTensors(state)) {
+    if (tensor.slot === null || optionalSlots.includes(tensor.slot)) continue;
+    const slots = ours.get(tensor.variable) ?? new Map<string, string>();
+    ours.set(tensor.variable, slots.set(tensor.slot, formatPlace(tensor)));
+  }
+  const lines: string[] = [];
+  for (const [variable, slots] of ours) {
+    const saved = new Map(
+      Object.entries(slotsOf(metadata, metadata.variables[variable]!))
+        .filter(([slot]) => !optionalSlots.includes(slot))
+        .map(([slot, spec]) => [slot, formatPlace(fileSpec(spec))]),
+    );
+    if (saved.size === 0) continue;
+    for (const slot of new Set([...slots.keys(), ...saved.keys()])) {
+      const [theirs, own] = [saved.get(slot), slots.get(slot)];
+      const name = `slot '${slot}' of '${variable}'`;
+      if (theirs === undefined) lines.push(`${name} is only in the model`);
+      else if (own === undefined) lines.push(`${name} is only in the checkpoint`);
+      else if (theirs !== own) lines.push(`${name} is ${theirs} in the checkpoint, ${own} in the model`);
+    }
+  }
+  return lines;
 }
 
 function differencesError(directory: string, differences: readonly string[]): CheckpointError {
@@ -256,19 +311,18 @@ function hasTensors(path: string, metadata: CheckpointMetadata): boolean {
   }
 }
 
-/** Checks that the state file has the tensors of metadata.json: the step, and each variable as parameter and, unless frozen, slots. */
+/** Checks that the state file has the tensors of metadata.json: the step, and each variable as parameter and slots. */
 function checkTensors(file: SafetensorsFile, metadata: CheckpointMetadata): void {
   const step = file.place(STEP_TENSOR)?.dtype === 'I64' ? file.read(STEP_TENSOR)[0] : undefined;
   if (step !== BigInt(metadata.step)) {
     throw new CheckpointError('broken', file.path, `expected step ${metadata.step}, found ${step ?? 'none'}`);
   }
-  for (const slot of [null, ...metadata.slots]) {
-    for (const [variable, { shape, isFrozen }] of Object.entries(metadata.variables)) {
-      if (slot !== null && isFrozen) continue;
+  for (const [variable, saved] of Object.entries(metadata.variables)) {
+    for (const [slot, spec] of [[null, saved] as const, ...Object.entries(slotsOf(metadata, saved))]) {
       const name = tensorName(slot, variable);
       const place = file.place(name);
-      const found = place === undefined ? 'nothing' : `${place.dtype} [${place.shape.join(', ')}]`;
-      const expected = `F32 [${shape.join(', ')}]`;
+      const found = place === undefined ? 'nothing' : formatPlace(place);
+      const expected = formatPlace(fileSpec(spec));
       if (found !== expected) {
         throw new CheckpointError(
           'broken',

@@ -2,7 +2,7 @@
 import type { AxisOrder } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { locateCheckpoint } from './locate.js';
-import type { CheckpointMetadata } from './metadata.js';
+import { type CheckpointMetadata, slotsOf } from './metadata.js';
 import { openWholeState, readMetadata } from './restore.js';
 import type { SafetensorsFile } from './safetensorsFile.js';
 import { tensorName } from './trainState.js';
@@ -64,6 +64,7 @@ export class SavedVariables implements VariableSource {
     const variable = name.slice(slot.length + 1);
     if (!Object.hasOwn(variables, variable)) return undefined;
     // The average of a frozen variable is the variable.
-    return tensorName(variables[variable]!.isFrozen ? null : slot, variable);
+    const has = slotsOf(this.metadata, variables[variable]!)[slot] !== undefined;
+    return tensorName(has ? slot : null, variable);
   }
 }

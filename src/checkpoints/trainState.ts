@@ -1,6 +1,13 @@
 /** @file TrainState: the flat buffers that training changes, and their copy as named tensors of a file. */
 
-import { encodePrefix, placeTensors, type SafetensorsLayout, type TensorSpec } from './safetensors.js';
+import type { FlatArray, FlatDtype } from '../compiler/index.js';
+import {
+  encodePrefix,
+  placeTensors,
+  type SafetensorsLayout,
+  type TensorPlace,
+  type TensorSpec,
+} from './safetensors.js';
 
 /** A variable's place in a flat buffer; `offset` and `size` count elements. */
 interface StateEntry {
@@ -16,33 +23,64 @@ export interface StateLayout {
   readonly size: number;
 }
 
+/** Places of a slot, for the variables that have it. */
+export interface StateSlotLayout extends StateLayout {
+  readonly dtype: FlatDtype;
+}
+
 /** State of training. */
 export interface TrainState {
   /** Number of finished train steps. */
   step: number;
   /** All variables, placed by `layout`. */
   readonly params: Float32Array;
-  /** Optimizer slots and the like (`m`, `v`, `ema`), by name, placed by `changing`. */
-  readonly slots: Readonly<Record<string, Float32Array>>;
+  /** Optimizer slots and the like (`m`, `v`, `ema`), by name, placed by `slotLayouts`. */
+  readonly slots: Readonly<Record<string, FlatArray>>;
+  readonly slotLayouts: Readonly<Record<string, StateSlotLayout>>;
   readonly layout: StateLayout;
-  /** The front of `layout`: variables that training changes. Those behind are frozen, and have no slots. */
+  /** The front of `layout`: variables that training changes. Those behind are frozen. */
   readonly changing: StateLayout;
 }
+
+/** Array types of slots, and their names in files. */
+const STORAGE = {
+  float32: { array: Float32Array, file: 'F32' },
+  int8: { array: Int8Array, file: 'I8' },
+} as const;
 
 /** A state of zeros. */
 export function createTrainState(
   layout: StateLayout,
-  slotNames: readonly string[] = [],
+  slotLayouts: TrainState['slotLayouts'] = {},
   changing = layout,
 ): TrainState {
   return {
     step: 0,
     params: new Float32Array(layout.size),
-    slots: Object.fromEntries(slotNames.map((name) => [name, new Float32Array(changing.size)])),
+    slots: Object.fromEntries(
+      Object.entries(slotLayouts).map(([name, { dtype, size }]) => [name, new STORAGE[dtype].array(size)]),
+    ),
+    slotLayouts,
     layout,
     changing,
   };
 }
+
+/** How a file holds a tensor of a state. */
+export const fileSpec = ({
+  dtype,
+  shape,
+}: {
+  readonly dtype: FlatDtype;
+  readonly shape: readonly number[];
+}) => ({
+  dtype: STORAGE[dtype].file,
+  shape,
+});
+
+/** A tensor's dtype and shape in words. */
+export const formatPlace = ({ dtype, shape }: Pick<TensorSpec, 'dtype' | 'shape'>): string =>
+  `${dtype} [${shape.join(', ')}]`;
 
 /** The tensor that holds the step, an I64 scalar. */
 export const STEP_TENSOR = 'step';
@@ -59,19 +97,24 @@ export function tensorName(slot: string | null, variable: string): string {
 interface StateTensor extends TensorSpec {
   readonly variable: string;
   readonly slot: string | null;
-  readonly data: Float32Array;
+  readonly data: FlatArray;
 }
 
 /** Every variable and slot of a state. */
-export function* stateTensors({ params, slots, layout, changing }: TrainState): Generator<StateTensor> {
-  const tensor = (slot: string | null, buffer: Float32Array, entry: StateEntry): StateTensor => ({
+export function* stateTensors({ params, slots, slotLayouts, layout }: TrainState): Generator<StateTensor> {
+  const tensor = (
+    slot: string | null,
+    buffer: FlatArray,
+    dtype: FlatDtype,
+    entry: StateEntry,
+  ): StateTensor => ({
     ...{ variable: entry.name, slot, name: tensorName(slot, entry.name) },
-    ...{ dtype: 'F32', shape: entry.shape },
+    ...fileSpec({ dtype, shape: entry.shape }),
     data: buffer.subarray(entry.offset, entry.offset + entry.size),
   });
-  for (const entry of layout.entries) yield tensor(null, params, entry);
-  for (const [slot, buffer] of Object.entries(slots))
-    for (const entry of changing.entries) yield tensor(slot, buffer, entry);
+  for (const entry of layout.entries) yield tensor(null, params, 'float32', entry);
+  for (const [slot, { dtype, entries }] of Object.entries(slotLayouts))
+    for (const entry of entries) yield tensor(slot, slots[slot]!, dtype, entry);
 }
 
 /**
@@ -84,6 +127,7 @@ export class StateSnapshot {
   readonly prefix: Uint8Array;
   /** The data section. */
   readonly data: SharedArrayBuffer;
+  readonly #places: ReadonlyMap<string, TensorPlace>;
 
   /** @param state gives names and shapes; nothing is copied yet */
   constructor(state: TrainState) {
@@ -91,21 +135,22 @@ export class StateSnapshot {
     this.layout = placeTensors([step, ...stateTensors(state)], { format: STATE_FORMAT });
     this.prefix = encodePrefix(this.layout);
     this.data = new SharedArrayBuffer(this.layout.byteLength);
+    this.#places = new Map(this.layout.tensors.map((place) => [place.name, place]));
   }
 
   /** Copies the state's present values, bit for bit; it must have the variables that the snapshot was made for. */
   take(state: TrainState): void {
-    const places = this.layout.tensors;
-    new BigInt64Array(this.data, places[0]!.offset, 1)[0] = BigInt(state.step);
-    let index = 1;
+    const target = new Uint8Array(this.data);
+    new BigInt64Array(this.data, this.#places.get(STEP_TENSOR)!.offset, 1)[0] = BigInt(state.step);
+    let count = 1;
     for (const { name, data } of stateTensors(state)) {
-      const place = places[index++];
-      if (place?.name !== name || place.byteLength !== data.byteLength) {
-        throw new RangeError(
-          `variable '${name}' (${data.length} elements) is not in the snapshot at this place`,
-        );
-      }
-      new Float32Array(this.data, place.offset, data.length).set(data);
+      const place = this.#places.get(name);
+      if (place?.byteLength !== data.byteLength)
+        throw new RangeError(`variable '${name}' (${data.length} elements) is not in the snapshot`);
+      target.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), place.offset);
+      count++;
     }
+    if (count !== this.#places.size)
+      throw new RangeError(`the state has ${count} tensors, and the snapshot ${this.#places.size}`);
   }
 }

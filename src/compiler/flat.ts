@@ -5,8 +5,8 @@ export interface FlatVariable {
   name: string;
   shape: readonly number[];
   group: string;
-  /** Variables that it stacks along its first axes; absent for one. */
-  slices?: number;
+  /** Its first axes, along which it stacks variables; absent for one. */
+  repeatPrefix?: readonly number[];
 }
 
 /** Position of a variable; `offset` and `size` count elements. */
@@ -16,8 +16,8 @@ export interface FlatEntry {
   offset: number;
   size: number;
   group: string;
-  /** Variables that it stacks along its first axes; absent for one. */
-  slices?: number;
+  /** Its first axes, along which it stacks variables; absent for one. */
+  repeatPrefix?: readonly number[];
 }
 
 /** A contiguous range of the buffer; `size` includes padding. */
@@ -34,8 +34,17 @@ export interface FlatLayout {
   size: number;
 }
 
-/** Elements per cache line of 64 bytes. Every entry starts on a line, for aligned vector loads. */
+/** Element types of flat buffers; programs read int8 in words of four. */
+export type FlatDtype = 'float32' | 'int8';
+
+/** Flat buffers by their element type. */
+export type FlatArray = Float32Array | Int8Array;
+
+/** Elements per cache line of 64 bytes of float32. Every entry starts on a line, for aligned vector loads. */
 const ALIGNMENT = 16;
+
+/** Elements that an entry takes, padding included. */
+export const paddedSize = (size: number): number => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
 
 /**
  * Places variables in one buffer: groups in the order of their first variable, variables in the given order within
@@ -58,11 +67,11 @@ export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
   const layout: FlatLayout = { entries: [], groups: [], size: 0 };
   for (const [group, members] of byGroup) {
     const offset = layout.size;
-    for (const { name, shape, slices } of members) {
+    for (const { name, shape, repeatPrefix } of members) {
       const size = elementCount(name, shape);
-      const stacked = slices === undefined ? {} : { slices };
+      const stacked = repeatPrefix === undefined ? {} : { repeatPrefix };
       layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group, ...stacked });
-      layout.size += Math.ceil(size / ALIGNMENT) * ALIGNMENT;
+      layout.size += paddedSize(size);
     }
     layout.groups.push({ name: group, offset, size: layout.size - offset });
   }

@@ -1,7 +1,9 @@
 /** @file Adagrad (Duchi et al., 2011) and RMSProp (Tieleman and Hinton, 2012). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { BaseOptimizer, type Direction, type NamedTensors } from './optimizer.js';
+import { BaseOptimizer } from './optimizer.js';
+import type { Direction, RuleInputs } from './rule.js';
+import { type SlotSpecs, type SlotVariable, slotLike } from './slots.js';
 
 /**
  * Adagrad, with Pax's defaults:
@@ -24,11 +26,11 @@ export class Adagrad extends BaseOptimizer.with(
       error: 'initialAccumulatorValue and epsilon must not both be 0',
     }),
 ) {
-  initialSlots(): Record<string, number> {
-    return { sum: this.hp.initialAccumulatorValue };
+  slotSpecs(variable: SlotVariable): SlotSpecs {
+    return { sum: slotLike(variable, this.hp.initialAccumulatorValue) };
   }
 
-  protected direction(grad: Tensor, slots: NamedTensors): Direction {
+  protected direction({ grad, slots }: RuleInputs): Direction {
     const sum = tf.add(slots.sum!, tf.square(grad));
     return { direction: tf.div(grad, tf.sqrt(tf.add(sum, this.hp.epsilon))), slots: { sum } };
   }
@@ -57,12 +59,13 @@ export class RmsProp extends BaseOptimizer.with({
     .default(false)
     .describe('Whether the denominator is the standard deviation of gradients, not their root mean square.'),
 }) {
-  initialSlots(): Record<string, number> {
+  slotSpecs(variable: SlotVariable): SlotSpecs {
     const { momentum, centered } = this.hp;
-    return { v: 0, ...(centered && { u: 0 }), ...(momentum > 0 && { m: 0 }) };
+    const slot = slotLike(variable);
+    return { v: slot, ...(centered && { u: slot }), ...(momentum > 0 && { m: slot }) };
   }
 
-  protected direction(grad: Tensor, slots: NamedTensors): Direction {
+  protected direction({ grad, slots }: RuleInputs): Direction {
     const { decay, epsilon, momentum, centered } = this.hp;
     const mean = (slot: Tensor, value: Tensor): Tensor =>
       tf.add(tf.mul(slot, decay), tf.mul(value, 1 - decay));

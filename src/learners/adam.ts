@@ -1,9 +1,10 @@
 /** @file Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019). */
 import { z } from 'zod';
-import { type Tensor, tf } from '../compiler/index.js';
+import { tf } from '../compiler/index.js';
 import { limitRootMeanSquare } from './clipping.js';
-import { BaseOptimizer, type Direction, type NamedTensors } from './optimizer.js';
-import type { VariableGroup } from './variableGroup.js';
+import { BaseOptimizer } from './optimizer.js';
+import type { Direction, RuleInputs } from './rule.js';
+import { type SlotSpecs, type SlotVariable, slotLike } from './slots.js';
 
 const beta = z.number().min(0).lt(1);
 
@@ -37,8 +38,8 @@ export class Adam extends BaseOptimizer.with(
       error: 'epsilon and epsilonRoot must not both be 0',
     }),
 ) {
-  initialSlots(): Record<string, number> {
-    return { m: 0, v: 0 };
+  slotSpecs(variable: SlotVariable): SlotSpecs {
+    return { m: slotLike(variable), v: slotLike(variable) };
   }
 
   protected override scalarsAt(step: number): Record<string, number> {
@@ -46,12 +47,8 @@ export class Adam extends BaseOptimizer.with(
     return { unbiasM: 1 / (1 - beta1 ** (step + 1)), unbiasV: 1 / (1 - beta2 ** (step + 1)) };
   }
 
-  protected direction(
-    grad: Tensor,
-    slots: NamedTensors,
-    { unbiasM, unbiasV }: NamedTensors,
-    variables: VariableGroup,
-  ): Direction {
+  protected direction({ grad, slots, scalars, variables }: RuleInputs): Direction {
+    const { unbiasM, unbiasV } = scalars;
     const { beta1, beta2, epsilon, epsilonRoot, clipThreshold } = this.hp;
     const m = tf.add(tf.mul(slots.m!, beta1), tf.mul(grad, 1 - beta1));
     const v = tf.add(tf.mul(slots.v!, beta2), tf.mul(tf.square(grad), 1 - beta2));

@@ -1,14 +1,15 @@
 /** @file Learner: an optimizer with its loss, its trainable variables, and the check of gradients. */
 import { z } from 'zod';
-import { type FlatLayout, type Following, flatLayout, sizeOf } from '../compiler/index.js';
+import { type FlatLayout, type Following, flatLayout } from '../compiler/index.js';
 import { Configurable, didYouMean, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './checkFields.js';
-import { BaseOptimizer, beginAverage } from './optimizer.js';
+import { BaseOptimizer } from './optimizer.js';
 import { wholePath } from './pathPattern.js';
-import { type UpdateRules, updateOf } from './update.js';
+import type { SlotLayouts } from './slots.js';
+import { slotLayoutsOf, type UpdateRules, updateOf } from './update.js';
 import { FlatUpdater, type UpdaterBuffers } from './updater.js';
-import { FROZEN, NON_TRAINABLE, type UpdateGroup } from './variableGroup.js';
+import { FROZEN, groupName, NON_TRAINABLE } from './variableGroup.js';
 
 /** A variable, as far as learners need it; those of layers are such. */
 export interface LearnableVariable {
@@ -66,24 +67,18 @@ export class Learner extends Configurable.with({
     this.inclusion = bpropVariableInclusion.map((pattern) => this.compilePattern(pattern));
   }
 
-  /** Names of the optimizer's slots, each a flat buffer of the variables that are not frozen. */
-  get slotNames(): readonly string[] {
-    return this.hp.optimizer.stateNames;
+  /**
+   * Places of the optimizer's slots, by name, each in a flat buffer of its own: of the variables that have it.
+   *
+   * @throws ConfigError for slots that the rules cannot have.
+   */
+  slotLayouts(layout: FlatLayout): SlotLayouts {
+    return slotLayoutsOf(this.updateRules, layout);
   }
 
   /** Whether the learner keeps an average of the parameters, the slot `ema`. */
   get averages(): boolean {
     return this.hp.optimizer.averages;
-  }
-
-  /**
-   * Fills slots, which hold zeros, for the first step: with the optimizer's values, the average with the parameters in
-   * front of the frozen ones.
-   */
-  initializeSlots({ params, slots }: Pick<UpdaterBuffers, 'params' | 'slots'>): void {
-    for (const [name, value] of Object.entries(this.hp.optimizer.initialSlots()))
-      if (value !== 0) slots[name]!.fill(value);
-    beginAverage({ params, slots });
   }
 
   /** The learning rate at a step (0 for the first update). */
@@ -98,39 +93,57 @@ export class Learner extends Configurable.with({
     return this.inclusion.length === 0 || this.inclusion.some(matches);
   }
 
-  /** The layout group of a variable: with weight decay, without, replaced by the forward pass, or not moved at all. */
-  groupOf(variable: LearnableVariable): UpdateGroup | typeof NON_TRAINABLE | typeof FROZEN {
+  /**
+   * The layout group of a variable: its optimizer's, with weight decay or without; of those that the forward pass replaces;
+   * or of those that do not move at all.
+   */
+  groupOf(variable: LearnableVariable): string {
     if (variable.collections?.includes('NON_TRAINABLE')) return NON_TRAINABLE;
     if (!this.isTrainable(variable)) return FROZEN;
     const skipLpRegularization = variable.collections?.includes('SKIP_LP_REGULARIZATION') ?? false;
     const shape = variable.shape.slice(variable.repeatPrefix?.length ?? 0);
-    return this.hp.optimizer.groupOf({ shape, skipLpRegularization });
+    const optimizer = this.optimizerOf(variable.path);
+    const decays = this.optimizers.get(optimizer)!.decays({ shape, skipLpRegularization });
+    return groupName({ optimizer, decays });
+  }
+
+  /** Groups of trained variables that a layout may have. */
+  get updateGroups(): string[] {
+    return [...this.optimizers.keys()].flatMap((optimizer) =>
+      [true, false].map((decays) => groupName({ optimizer, decays })),
+    );
+  }
+
+  /** The optimizers by name: the learner's own, '', first. */
+  protected get optimizers(): ReadonlyMap<string, BaseOptimizer> {
+    return new Map([['', this.hp.optimizer]]);
+  }
+
+  /** Name of the optimizer that updates the variable at a path. */
+  protected optimizerOf(_path: string): string {
+    return '';
+  }
+
+  /** Whether each optimizer clips the gradients of its own variables alone. */
+  protected get separateScaling(): boolean {
+    return false;
   }
 
   /**
    * Places the variables of a model in flat buffers, grouped as this learner updates them, frozen ones last.
    *
-   * @throws ConfigError for a pattern of frozen or moving variables that matches none.
+   * @throws ConfigError for a pattern that matches none of them.
    */
   layout(variables: readonly LearnableVariable[]): FlatLayout {
     const { bpropVariableExclusion, bpropVariableInclusion } = this.hp;
-    const paths = variables.map(({ path }) => path);
-    const compiled = [...this.exclusion, ...this.inclusion];
-    for (const [i, pattern] of [...bpropVariableExclusion, ...bpropVariableInclusion].entries()) {
-      check(
-        this,
-        paths.some((path) => compiled[i]!.test(path)),
-        `the pattern '${pattern}' matches no variable of the model.${didYouMean(pattern, paths)} ` +
-          'It is compared with the whole path; model_params.txt and luthier analyze list the paths.',
-      );
-    }
+    this.checkPatterns([...bpropVariableExclusion, ...bpropVariableInclusion], variables);
     const placed = variables.map((v) => {
       const { path: name, shape, repeatPrefix = [] } = v;
       return {
         name,
         shape,
         group: this.groupOf(v),
-        ...(repeatPrefix.length > 0 && { slices: sizeOf(repeatPrefix) }),
+        ...(repeatPrefix.length > 0 && { repeatPrefix }),
       };
     });
     const isFrozen = ({ group }: { group: string }) => group === FROZEN;
@@ -143,8 +156,8 @@ export class Learner extends Configurable.with({
   }
 
   /**
-   * The update of flat buffers that follow `layout`, to be compiled behind the gradients; gradients and slots are those of
-   * `changingPart(layout)`.
+   * The update of flat buffers that follow `layout`, to be compiled behind the gradients; gradients are those of
+   * `changingPart(layout)`, slots of `slotLayouts(layout)`.
    *
    * @param runs most steps of a call.
    * @throws RangeError where a buffer is missing or its length is not the layout's.
@@ -154,18 +167,35 @@ export class Learner extends Configurable.with({
   }
 
   private get updateRules(): UpdateRules {
+    const { optimizers, separateScaling } = this;
     const {
-      optimizer,
       checkValidStep,
       enableSkipStepOnGradientAnomalies: skipsInvalidSteps,
       skipStepGradientNormValue: bound,
     } = this.hp;
     // A norm that is not finite is below no bound.
     const normBound = checkValidStep ? bound || Number.POSITIVE_INFINITY : null;
-    return { optimizer, skipsInvalidSteps, normBound };
+    return { optimizers, separateScaling, skipsInvalidSteps, normBound };
   }
 
-  private compilePattern(pattern: string): RegExp {
+  /** @param what the variables in words. @throws ConfigError for a pattern that matches the path of none */
+  protected checkPatterns(
+    patterns: readonly string[],
+    variables: readonly LearnableVariable[],
+    what = 'variable of the model',
+  ): void {
+    const paths = variables.map(({ path }) => path);
+    for (const pattern of patterns) {
+      check(
+        this,
+        paths.some((path) => wholePath(pattern).test(path)),
+        `the pattern '${pattern}' matches no ${what}.${didYouMean(pattern, paths)} ` +
+          'It is compared with the whole path; model_params.txt and luthier analyze list the paths.',
+      );
+    }
+  }
+
+  protected compilePattern(pattern: string): RegExp {
     try {
       return wholePath(pattern);
     } catch (error) {

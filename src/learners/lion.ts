@@ -1,7 +1,9 @@
 /** @file Lion: the sign of a mean of gradients (Chen et al., 2023). */
 import { z } from 'zod';
-import { type Tensor, tf } from '../compiler/index.js';
-import { BaseOptimizer, type Direction, type NamedTensors } from './optimizer.js';
+import { tf } from '../compiler/index.js';
+import { BaseOptimizer } from './optimizer.js';
+import type { Direction, RuleInputs } from './rule.js';
+import { type SlotSpecs, type SlotVariable, slotLike } from './slots.js';
 
 const beta = z.number().min(0).lt(1);
 
@@ -18,11 +20,11 @@ export class Lion extends BaseOptimizer.with({
   beta1: beta.default(0.9).describe('Weight of the mean of gradients in the direction.'),
   beta2: beta.default(0.99).describe('Decay of the mean of gradients.'),
 }) {
-  initialSlots(): Record<string, number> {
-    return { m: 0 };
+  slotSpecs(variable: SlotVariable): SlotSpecs {
+    return { m: slotLike(variable) };
   }
 
-  protected direction(grad: Tensor, { m }: NamedTensors): Direction {
+  protected direction({ grad, slots: { m } }: RuleInputs): Direction {
     const { beta1, beta2 } = this.hp;
     return {
       direction: tf.sign(tf.add(tf.mul(m!, beta1), tf.mul(grad, 1 - beta1))),

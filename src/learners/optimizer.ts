@@ -4,35 +4,12 @@ import { type Tensor, tf } from '../compiler/index.js';
 import { Configurable, defineTag, instance, tagged } from '../hparams/index.js';
 import { check } from './checkFields.js';
 import { clipByGlobalNorm, clipBySingleNorm, type Gradients, type GradientTransform } from './clipping.js';
+import { applyRule, type Direction, type NamedTensors, type RuleInputs } from './rule.js';
 import { BaseSchedule, Constant } from './schedules.js';
-import type { UpdateGroup, VariableGroup } from './variableGroup.js';
+import type { SlotSpecs, SlotVariable } from './slots.js';
+import type { VariableGroup } from './variableGroup.js';
 
-/** Name of the slot that holds the exponential moving average of the parameters. */
-export const EMA = 'ema';
-
-/** Begins the average, if there is one, from the parameters in front of the frozen ones. */
-export function beginAverage({
-  params,
-  slots,
-}: {
-  readonly params: Float32Array;
-  readonly slots: Readonly<Record<string, Float32Array>>;
-}): void {
-  slots[EMA]?.set(params.subarray(0, slots[EMA].length));
-}
-
-/** Tensors by name: slots, each [size of the group], or scalars, each []. */
-export type NamedTensors = Readonly<Record<string, Tensor>>;
-
-/** The result of a rule for a group of variables. */
-export interface Direction {
-  /** The update before the learning rate, [size]: parameters move by -learningRate times it. */
-  readonly direction: Tensor;
-  /** The rule's state after the step, each [size]. */
-  readonly slots: NamedTensors;
-}
-
-/** State of a group of variables that a step changes. */
+/** State of a group of variables that a step changes, flat and as it is stored. */
 export interface GroupState<T> {
   readonly param: T;
   readonly slots: Readonly<Record<string, T>>;
@@ -44,11 +21,11 @@ export const LearningRate = defineTag<number>('LearningRate', 'Learning rates of
 const weight = z.number().nonnegative().default(0);
 
 /**
- * Base of all optimizers (praxis/optimizers.py). A subclass gives the rule: `direction`, `initialSlots`, and in `scalarsAt`
+ * Base of all optimizers (praxis/optimizers.py). A subclass gives the rule: `slotSpecs`, `direction`, and in `scalarsAt`
  * what depends on the step alone.
  *
- * Rules see flat tensors, in which the variables of a group lie side by side: what differs from variable to variable goes
- * through `VariableGroup`.
+ * A rule is elementwise unless `isPerVariable` says otherwise: it sees flat tensors, in which the variables of a group lie
+ * side by side, in one pass over memory. What differs from variable to variable goes through `VariableGroup`.
  */
 export abstract class BaseOptimizer extends Configurable.with({
   learningRate: tagged(
@@ -95,26 +72,21 @@ export abstract class BaseOptimizer extends Configurable.with({
     );
   }
 
-  /**
-   * The rule's slots by name, each as large as the parameters that are not frozen, and the value of all their elements before the first step:
-   * 0 for means of gradients, above 0 for what Adagrad divides by.
-   */
-  abstract initialSlots(): Readonly<Record<string, number>>;
+  /** Whether the rule sees one variable at a time, in its own shape, so that slots may have any shape. */
+  get isPerVariable(): boolean {
+    return false;
+  }
 
   /**
-   * The rule: the step before the learning rate.
+   * The slots that the rule keeps of a variable. Those of an elementwise rule have the variable's shape, `slotLike`, and are
+   * the same for all variables.
    *
-   * @param grad gradient, clipped and regularised, [size].
-   * @param slots state before the step, each [size].
-   * @param scalars those of `scalarsAt`, each [].
-   * @param variables which elements are one variable's.
+   * @param variable of stacked variables, one.
    */
-  protected abstract direction(
-    grad: Tensor,
-    slots: NamedTensors,
-    scalars: NamedTensors,
-    variables: VariableGroup,
-  ): Direction;
+  abstract slotSpecs(variable: SlotVariable): SlotSpecs;
+
+  /** The rule: the step before the learning rate, and the state after it. */
+  protected abstract direction(inputs: RuleInputs): Direction;
 
   /** The scalars that `direction` reads, computed by the host in double precision. @param step finished train steps. */
   protected scalarsAt(_step: number): Record<string, number> {
@@ -133,37 +105,30 @@ export abstract class BaseOptimizer extends Configurable.with({
     return this.hp.emaDecay > 0;
   }
 
-  /** Names of all slots: those of the rule, and the average. */
-  get stateNames(): readonly string[] {
-    const slots = Object.keys(this.initialSlots());
-    return this.averages ? [...slots, EMA] : slots;
-  }
-
   /** The learning rate at a step (0 for the first update). */
   learningRateAt(step: number): number {
     return this.hp.learningRate * this.hp.lrSchedule.valueAt(step);
   }
 
-  /** The group of a variable: whether regularisation and weight decay reach it. */
-  groupOf(variable: { shape: readonly number[]; skipLpRegularization: boolean }): UpdateGroup {
+  /** Whether regularisation and weight decay reach a variable. */
+  decays(variable: { shape: readonly number[]; skipLpRegularization: boolean }): boolean {
     const isVector = variable.shape.length <= 1;
-    return variable.skipLpRegularization || (this.hp.skipLp1dVectors && isVector) ? 'noDecay' : 'decay';
+    return !(variable.skipLpRegularization || (this.hp.skipLp1dVectors && isVector));
   }
 
-  /** All scalars of a step, by name: those that `update` reads. */
-  hostScalars(step: number, group: UpdateGroup): Record<string, number> {
+  /** All scalars of a step, by name: those that `update` reads. @param decays whether the group decays */
+  hostScalars(step: number, decays: boolean): Record<string, number> {
     const learningRate = this.learningRateAt(step);
-    const decay = group === 'decay' ? this.hp.decoupledWeightDecay : 0;
+    const decay = decays ? this.hp.decoupledWeightDecay : 0;
     return {
       ...this.scalarsAt(step),
       learningRate,
       ...(decay > 0 ? { keep: 1 - learningRate * decay } : {}),
-      ...(this.averages ? { toEma: 1 - this.emaDecayAt(step) } : {}),
     };
   }
 
   /** The average follows quickly while there is little to average (praxis/optimizers.py, apply_ema). */
-  private emaDecayAt(step: number): number {
+  emaDecayAt(step: number): number {
     return Math.min(this.hp.emaDecay, (1 + step) / (10 + step));
   }
 
@@ -173,10 +138,9 @@ export abstract class BaseOptimizer extends Configurable.with({
   }
 
   /**
-   * One step of a group: parameters shrink by weight decay and move by -learningRate times `direction`, and their average
-   * becomes ema + (1 - decay) (param - ema).
+   * One step of a group: parameters shrink by weight decay and move by -learningRate times `direction`.
    *
-   * @param before tensors of [size of the group].
+   * @param before flat tensors, slots as they are stored.
    * @param grad gradient after the transforms, [size].
    * @param scalars those of `hostScalars`, each [].
    */
@@ -186,14 +150,16 @@ export abstract class BaseOptimizer extends Configurable.with({
     scalars: NamedTensors,
     variables: VariableGroup,
   ): GroupState<Tensor> {
-    const regularized = variables.name === 'decay' ? this.regularize(grad, param) : grad;
-    const next = this.direction(regularized, slots, scalars, variables);
+    const regularized = variables.decays ? this.regularize(grad, param) : grad;
+    const inputs = { grad: regularized, param, slots, scalars, variables };
+    const next = applyRule(this, (each) => this.direction(each), inputs);
     const shrunk = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);
-    const moved = tf.sub(shrunk, tf.mul(next.direction, scalars.learningRate!));
-    if (!this.averages) return { param: moved, slots: next.slots };
-    const ema = slots[EMA]!;
-    const average = tf.add(ema, tf.mul(tf.sub(moved, ema), scalars.toEma!));
-    return { param: moved, slots: { ...next.slots, [EMA]: average } };
+    return { param: tf.sub(shrunk, this.stepAlong(next.direction, scalars)), slots: next.slots };
+  }
+
+  /** How far parameters move: learningRate times the direction. */
+  protected stepAlong(direction: Tensor, scalars: NamedTensors): Tensor {
+    return tf.mul(direction, scalars.learningRate!);
   }
 
   /** grad + l2 param + l1 sign(param) */

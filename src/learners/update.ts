@@ -1,5 +1,6 @@
 /** @file The update of parameters and slots by their gradients, as a function that follows the gradients in the same run. */
 import {
+  type FlatDtype,
   type FlatGroup,
   type FlatLayout,
   type Following,
@@ -9,13 +10,18 @@ import {
   tf,
   withScope,
 } from '../compiler/index.js';
-import { withNorm } from './clipping.js';
-import { type BaseOptimizer, EMA, type GroupState } from './optimizer.js';
+import { type Gradients, withNorm } from './clipping.js';
+import type { BaseOptimizer, GroupState } from './optimizer.js';
+import { EMA, type SlotLayouts, slotLayouts } from './slots.js';
+import { storedSpec } from './storage.js';
 import { NON_TRAINABLE, VariableGroup } from './variableGroup.js';
 
 /** The learner's rules. */
 export interface UpdateRules {
-  readonly optimizer: BaseOptimizer;
+  /** By name; the learner's own, whose average and clipping are those of all, is ''. */
+  readonly optimizers: ReadonlyMap<string, BaseOptimizer>;
+  /** Whether each optimizer clips the gradients of its own variables, by their own norm. */
+  readonly separateScaling: boolean;
   /** Whether a step that is not valid leaves everything as it was. */
   readonly skipsInvalidSteps: boolean;
   /**
@@ -25,84 +31,129 @@ export interface UpdateRules {
   readonly normBound: number | null;
 }
 
+/** The learner's own optimizer. */
+export const mainOf = ({ optimizers }: UpdateRules): BaseOptimizer => optimizers.get('')!;
+
+/** Places of the slots of a layout's variables. */
+export const slotLayoutsOf = (rules: UpdateRules, layout: FlatLayout): SlotLayouts =>
+  slotLayouts(rules.optimizers, layout, mainOf(rules).averages);
+
+/** The variables of a layout that one call of a rule updates, in their order. */
+export const groupsOf = ({ optimizers }: UpdateRules, layout: FlatLayout): VariableGroup[] =>
+  VariableGroup.listOf(layout, (name) => optimizers.get(name)!.isPerVariable);
+
 /** One group's tensors, their specs, or the arrays that they are bound to. */
 export interface Members<T> extends GroupState<T> {
   readonly grad: T;
-  readonly scalars: Readonly<Record<string, T>>;
+}
+
+/** What an update takes. */
+export interface UpdateInputs<T> {
+  /** Numbers that depend on the step, by the layout's group. */
+  readonly scalars: Readonly<Record<string, Readonly<Record<string, T>>>>;
+  readonly groups: Readonly<Record<string, Members<T>>>;
 }
 
 /** A buffer of a training state. */
 export type BufferName = 'params' | 'grads' | { readonly slot: string };
 
+type Place = Pick<FlatGroup, 'offset' | 'size'>;
+
 export const mapValues = <T, U>(record: Readonly<Record<string, T>>, f: (value: T) => U): Record<string, U> =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value)]));
 
-const SCALAR: TensorSpec = { shape: [], dtype: 'float32' };
+/** All numbers of a step for a group, by name. */
+export function scalarsAt(
+  rules: UpdateRules,
+  { optimizer, decays }: Pick<VariableGroup, 'optimizer' | 'decays'>,
+  step: number,
+): Record<string, number> {
+  const main = mainOf(rules);
+  return {
+    ...rules.optimizers.get(optimizer)!.hostScalars(step, decays),
+    ...(main.averages ? { toEma: 1 - main.emaDecayAt(step) } : {}),
+  };
+}
 
 /**
- * What an update takes of each group of a layout.
+ * What an update takes of a layout.
  *
  * @param piece the part of a buffer that is a group's.
  * @param scalar one of the numbers that depend on the step.
  */
-export function membersOf<T>(
-  { optimizer }: UpdateRules,
+export function inputsOf<T>(
+  rules: UpdateRules,
   layout: FlatLayout,
-  piece: (buffer: BufferName, group: Pick<FlatGroup, 'offset' | 'size'>) => T,
+  piece: (buffer: BufferName, place: Place, dtype: FlatDtype) => T,
   scalar: () => T,
-): Record<string, Members<T>> {
-  const members = (
-    group: Pick<FlatGroup, 'offset' | 'size'>,
-    slots: readonly string[],
-    scalars: readonly string[],
-  ): Members<T> => ({
-    param: piece('params', group),
-    grad: piece('grads', group),
-    slots: Object.fromEntries(slots.map((slot) => [slot, piece({ slot }, group)])),
-    scalars: Object.fromEntries(scalars.map((name) => [name, scalar()])),
+): UpdateInputs<T> {
+  const groups = groupsOf(rules, layout);
+  const slots = Object.entries(slotLayoutsOf(rules, layout)).map(([slot, { dtype, groups, entries }]) => ({
+    ...{ slot, dtype },
+    places: new Map<string, Place>([
+      ...groups.map((each) => [each.name, each] as const),
+      ...entries.map((each) => [`${each.group}:${each.name}`, each] as const),
+    ]),
+  }));
+  const members = (name: string, place: Place): Members<T> => ({
+    param: piece('params', place, 'float32'),
+    grad: piece('grads', place, 'float32'),
+    slots: Object.fromEntries(
+      slots.flatMap(({ slot, dtype, places }) => {
+        const found = places.get(name);
+        return found === undefined ? [] : [[slot, piece({ slot }, found, dtype)]];
+      }),
+    ),
   });
-  const updated = VariableGroup.listOf(layout).map(
-    ({ name, place }) =>
-      [name, members(place, optimizer.stateNames, Object.keys(optimizer.hostScalars(0, name)))] as const,
-  );
-  const replaced = layout.groups
-    .filter(({ name }) => name === NON_TRAINABLE)
-    .map((group) => [NON_TRAINABLE, members(group, optimizer.averages ? [EMA] : [], [])] as const);
-  return Object.fromEntries([...updated, ...replaced]);
+  const replaced = layout.groups.filter(({ name }) => name === NON_TRAINABLE);
+  return {
+    scalars: Object.fromEntries(
+      groups.map((each) => [each.group, mapValues(scalarsAt(rules, each, 0), scalar)]),
+    ),
+    groups: Object.fromEntries([
+      ...groups.map(({ name, place }) => [name, members(name, place)]),
+      ...replaced.map((group) => [group.name, members(group.name, group)]),
+    ]),
+  };
 }
 
 /** The update of the groups of a layout, to be compiled behind the gradients. */
 export function updateOf(rules: UpdateRules, layout: FlatLayout): Following {
-  const groups = VariableGroup.listOf(layout);
+  const groups = groupsOf(rules, layout);
   return {
     name: 'update',
-    f: (given: Record<string, Members<Tensor>>) => withScope('update', () => update(rules, groups, given)),
-    inputs: membersOf<TensorSpec>(
+    f: (given: UpdateInputs<Tensor>) => withScope('update', () => update(rules, groups, given)),
+    inputs: inputsOf<TensorSpec>(
       rules,
       layout,
-      (_, { size }) => ({ shape: [size], dtype: 'float32' }),
-      () => SCALAR,
+      (_, { size }, dtype) => storedSpec(dtype, size),
+      () => ({ shape: [], dtype: 'float32' }),
     ) as unknown as Tree<TensorSpec>,
   };
 }
 
 function update(
-  { optimizer, normBound, skipsInvalidSteps }: UpdateRules,
+  rules: UpdateRules,
   groups: readonly VariableGroup[],
-  given: Record<string, Members<Tensor>>,
+  { groups: given, scalars }: UpdateInputs<Tensor>,
 ): Tree<Tensor> {
+  const { normBound, skipsInvalidSteps, optimizers } = rules;
   const raw = withNorm(groups.map((variables) => ({ variables, grad: () => given[variables.name]!.grad })));
-  const clipped = optimizer.transformGradients(raw);
+  const clipped = clip(rules, raw);
   const { [NON_TRAINABLE]: replaced } = given;
   const isValid = normBound === null ? tf.scalar(1, 'bool') : valid(raw.norm, normBound, replaced);
   const settled = (after: GroupState<Tensor>, before: GroupState<Tensor>): GroupState<Tensor> =>
     skipsInvalidSteps && normBound !== null ? choose(isValid, after, before) : after;
   const updated = clipped.groups.map(({ variables, grad }) => {
-    const { name } = variables;
-    const before = given[name]!;
-    const changed = withScope(`update/${optimizer.constructor.name}_${name}`, () =>
-      settled(optimizer.update(before, grad(), before.scalars, variables), before),
-    );
+    const { name, group } = variables;
+    const optimizer = optimizers.get(variables.optimizer)!;
+    const { param, slots } = given[name]!;
+    const { [EMA]: ema, ...own } = slots;
+    const numbers = scalars[group]!;
+    const changed = withScope(`update/${optimizer.constructor.name}_${name}`, () => {
+      const after = optimizer.update({ param, slots: own }, grad(), numbers, variables);
+      return settled(ema === undefined ? after : averaged(after, ema, numbers.toEma!), given[name]!);
+    });
     return [name, changed] as const;
   });
   return {
@@ -112,6 +163,26 @@ function update(
       ...(replaced && { [NON_TRAINABLE]: settled(replacement(replaced), replaced) }),
     } as unknown as Tree<Tensor>,
   };
+}
+
+/** Gradients after the transforms of the learner's own optimizer, or each optimizer's on its own variables. */
+function clip(rules: UpdateRules, raw: Gradients): Gradients {
+  if (!rules.separateScaling) return mainOf(rules).transformGradients(raw);
+  const parts = [...rules.optimizers].flatMap(([name, optimizer]) => {
+    const own = raw.groups.filter(({ variables }) => variables.optimizer === name);
+    return own.length === 0 ? [] : [optimizer.transformGradients(withNorm(own))];
+  });
+  const norms = parts.map(({ norm }) => norm);
+  return {
+    groups: parts.flatMap(({ groups }) => groups),
+    norm: norms.length === 0 ? raw.norm : tf.norm(tf.stack(norms)),
+  };
+}
+
+/** The state with ema + (1 - decay) (param - ema) as its average. @param toEma 1 - decay */
+function averaged(after: GroupState<Tensor>, ema: Tensor, toEma: Tensor): GroupState<Tensor> {
+  const average = tf.add(ema, tf.mul(tf.sub(after.param, ema), toEma));
+  return { param: after.param, slots: { ...after.slots, [EMA]: average } };
 }
 
 /** Whether the norm of the gradients is below its bound, and all that the forward pass replaced is finite. */

@@ -1,20 +1,34 @@
 /** @file The update of flat buffers in place: what it is bound to, what each step hands it, and what it did. */
-import type { FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
+import type { FlatArray, FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
 import { entryNorms, globalNorm } from './norms.js';
-import { type BufferName, type Members, mapValues, membersOf, type UpdateRules, updateOf } from './update.js';
-import { changingPart, isUpdateGroup, VariableGroup } from './variableGroup.js';
+import { storedPart } from './storage.js';
+import {
+  groupsOf,
+  inputsOf,
+  mainOf,
+  mapValues,
+  scalarsAt,
+  slotLayoutsOf,
+  type UpdateInputs,
+  type UpdateRules,
+  updateOf,
+} from './update.js';
+import { changingPart, groupParts, type VariableGroup } from './variableGroup.js';
 
-/** The flat buffers of a training state: the layout's parameters; gradients and slots of those that are not frozen. */
+/** The flat buffers of a training state: the layout's parameters, gradients of those that are not frozen, slots. */
 export interface UpdaterBuffers {
   readonly params: Float32Array;
   /** Gradients of the loss; for variables that the forward pass replaces, their new values. */
   readonly grads: Float32Array;
-  readonly slots: Readonly<Record<string, Float32Array>>;
+  /** Placed by `Learner.slotLayouts`. */
+  readonly slots: Readonly<Record<string, FlatArray>>;
 }
 
 /** Report of an update. */
 export interface UpdateReport {
   readonly learningRate: number;
+  /** Learning rates of auxiliary optimizers, by name; absent where there are none. */
+  readonly auxiliary?: Readonly<Record<string, number>>;
   /** Norm of all gradients together, before clipping. */
   readonly rawGradNorm: number;
   /** Norm of all gradients together, after clipping. */
@@ -29,13 +43,14 @@ export interface UpdateReport {
 export class FlatUpdater {
   /** The function to compile behind the gradients. */
   readonly following: Following;
-  /** Arrays of each group, to bind it to; scalars are stacked over the runs of a call. */
-  readonly inputs: Readonly<Record<string, Members<Float32Array>>>;
-  readonly outputs: Tree<Float32Array | Uint8Array>;
+  /** Arrays to bind it to; scalars are stacked over the runs of a call. */
+  readonly inputs: UpdateInputs<Float32Array | Int32Array>;
+  readonly outputs: Tree<Float32Array | Int32Array | Uint8Array>;
   private readonly entries: readonly FlatEntry[];
   private readonly groups: readonly VariableGroup[];
   private readonly told: { rawGradNorm: Float32Array; clippedGradNorm: Float32Array; isValid: Uint8Array };
-  private readonly learningRates: number[] = [];
+  /** By the optimizer's name, for each run. */
+  private readonly learningRates: ReadonlyMap<string, number[]>;
 
   /**
    * @param runs most runs of a call; arrays that differ between runs are stacked.
@@ -48,19 +63,22 @@ export class FlatUpdater {
     runs: number,
   ) {
     checkBuffers(rules, layout, buffers);
-    this.entries = layout.entries.filter(({ group }) => isUpdateGroup(group));
-    this.groups = VariableGroup.listOf(layout);
-    const bufferOf = (buffer: BufferName): Float32Array =>
-      typeof buffer === 'string' ? buffers[buffer] : buffers.slots[buffer.slot]!;
+    this.entries = layout.entries.filter(({ group }) => groupParts(group) !== undefined);
+    this.groups = groupsOf(rules, layout);
+    this.learningRates = new Map([...rules.optimizers.keys()].map((name) => [name, []]));
     const perRun = () => new Float32Array(runs);
-    this.inputs = membersOf(
+    this.inputs = inputsOf<Float32Array | Int32Array>(
       rules,
       layout,
-      (buffer, { offset, size }) => bufferOf(buffer).subarray(offset, offset + size),
+      (name, place) =>
+        storedPart(typeof name === 'string' ? buffers[name] : buffers.slots[name.slot]!, place),
       perRun,
     );
     this.told = { rawGradNorm: perRun(), clippedGradNorm: perRun(), isValid: new Uint8Array(runs) };
-    this.outputs = { ...this.told, groups: mapValues(this.inputs, ({ param, slots }) => ({ param, slots })) };
+    this.outputs = {
+      ...this.told,
+      groups: mapValues(this.inputs.groups, ({ param, slots }) => ({ param, slots })),
+    };
     this.following = updateOf(rules, layout);
   }
 
@@ -70,11 +88,15 @@ export class FlatUpdater {
    * @param step finished train steps, 0 for the first update.
    */
   prepare(step: number, run = 0): void {
-    const { optimizer } = this.rules;
-    this.learningRates[run] = optimizer.learningRateAt(step);
-    for (const { name } of this.groups) {
-      const { scalars } = this.inputs[name]!;
-      for (const [scalar, value] of Object.entries(optimizer.hostScalars(step, name)))
+    for (const [name, rates] of this.learningRates)
+      rates[run] = this.rules.optimizers.get(name)!.learningRateAt(step);
+    const prepared = new Set<string>();
+    for (const variables of this.groups) {
+      const { group } = variables;
+      if (prepared.has(group)) continue;
+      prepared.add(group);
+      const scalars = this.inputs.scalars[group]!;
+      for (const [scalar, value] of Object.entries(scalarsAt(this.rules, variables, step)))
         scalars[scalar]![run] = value;
     }
   }
@@ -82,9 +104,13 @@ export class FlatUpdater {
   /** The report of run number `run` of a call. */
   report(run = 0): UpdateReport {
     const [rawGradNorm, clippedGradNorm] = [this.told.rawGradNorm[run]!, this.told.clippedGradNorm[run]!];
-    const scaled = this.rules.optimizer.hp.clipGradientNormToValue > 0 && clippedGradNorm < rawGradNorm;
+    const { separateScaling } = this.rules;
+    const clips = !separateScaling && mainOf(this.rules).hp.clipGradientNormToValue > 0;
+    const scaled = clips && clippedGradNorm < rawGradNorm;
+    const [main, ...auxiliary] = [...this.learningRates].map(([name, rates]) => [name, rates[run]!] as const);
     return {
-      learningRate: this.learningRates[run]!,
+      learningRate: main![1],
+      ...(auxiliary.length > 0 && { auxiliary: Object.fromEntries(auxiliary) }),
       rawGradNorm,
       clippedGradNorm,
       gradScale: scaled ? clippedGradNorm / rawGradNorm : 1,
@@ -103,8 +129,8 @@ export class FlatUpdater {
   }
 }
 
-function checkBuffers({ optimizer }: UpdateRules, layout: FlatLayout, buffers: UpdaterBuffers): void {
-  const check = (name: string, buffer: Float32Array | undefined, size: number, what: string): void => {
+function checkBuffers(rules: UpdateRules, layout: FlatLayout, buffers: UpdaterBuffers): void {
+  const check = (name: string, buffer: FlatArray | undefined, size: number, what: string): void => {
     if (buffer?.length === size) return;
     const found = buffer === undefined ? 'is missing' : `has ${buffer.length} elements`;
     throw new RangeError(`createUpdater: ${what} ${size} elements, buffer '${name}' ${found}.`);
@@ -112,6 +138,6 @@ function checkBuffers({ optimizer }: UpdateRules, layout: FlatLayout, buffers: U
   const changing = changingPart(layout).size;
   check('params', buffers.params, layout.size, 'the layout has');
   check('grads', buffers.grads, changing, 'variables that are not frozen have');
-  for (const name of optimizer.stateNames)
-    check(`slots.${name}`, buffers.slots[name], changing, 'variables that are not frozen have');
+  for (const [name, { size }] of Object.entries(slotLayoutsOf(rules, layout)))
+    check(`slots.${name}`, buffers.slots[name], size, 'variables have slots of');
 }

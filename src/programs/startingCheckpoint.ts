@@ -5,15 +5,14 @@ import { type Checkpointer, locateCheckpoint, readCheckpoint } from '../checkpoi
 import { takeMemory } from '../compiler/index.js';
 import { explain, isThere, readJsonFile } from '../files/index.js';
 import { InputError, type InputState } from '../inputs/index.js';
-import { beginAverage, EMA } from '../learners/index.js';
-import type { SingleTask } from '../tasks/index.js';
+import { beginAverage, EMA, refillSlots } from '../learners/index.js';
 import { recordData, recordedData } from './dataRecord.js';
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';
 import { isOfOtherRun, isOfOwnRun, type JobOptions } from './options.js';
 import { type ProgramDataset, TRAIN } from './programDataset.js';
 import { type Progress, readProgress } from './progress.js';
-import { restartSlots, type TrainMemory } from './taskState.js';
+import { largeSlots, type TrainMemory } from './taskState.js';
 
 /** A restored checkpoint. */
 export interface Restored {
@@ -49,7 +48,6 @@ const origin = z.strictObject({
  */
 export async function restoreStart(
   options: JobOptions,
-  task: SingleTask,
   checkpointer: Checkpointer,
   state: TrainMemory,
   dataset: ProgramDataset,
@@ -64,7 +62,7 @@ export async function restoreStart(
     );
   }
   if (newest !== undefined && isOfOtherRun(checkpoint)) checkOrigin(options, checkpoint, newest);
-  await takeMemory([state.params, ...Object.values(state.slots), state.grads], options);
+  await takeMemory([state.params, ...largeSlots(state), state.grads], options);
   const optionalSlots = [EMA];
   const restored =
     isOfOtherRun(checkpoint) && newest === undefined
@@ -82,7 +80,7 @@ export async function restoreStart(
     if (!(error instanceof InputError) || changes === undefined) throw error;
     throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
   }
-  restartSlots(task, state, new Set(unfrozen));
+  refillSlots(state, state.views, new Set(unfrozen));
   if (slotsAdded.length > 0) beginAverage(state);
   const progress = readProgress(restored.progress, path);
   const average = slotsAdded.length > 0 ? 'begins' : slotsDropped.length > 0 ? 'ends' : undefined;

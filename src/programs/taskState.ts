@@ -10,7 +10,7 @@ import {
   type TensorSpec,
   takeMemory,
 } from '../compiler/index.js';
-import { changingPart, EMA } from '../learners/index.js';
+import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../learners/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './jobErrors.js';
@@ -24,7 +24,11 @@ export interface FlatParams {
 }
 
 /** A training state with the compiler's layouts. */
-export type FlatTrainState = TrainState & FlatParams & { readonly changing: FlatLayout };
+export type FlatTrainState = TrainState &
+  FlatParams & {
+    readonly changing: FlatLayout;
+    readonly slotLayouts: Readonly<Record<string, SlotLayout>>;
+  };
 
 /** All memory used by updates. */
 export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
@@ -47,33 +51,35 @@ const gigabytes = (bytes: number): string => `${Math.ceil(bytes / 1e9).toLocaleS
 
 /** A task's parameters, zeroed. @throws JobError if they exceed the machine's memory. */
 export function paramsOf(task: SingleTask): FlatTrainState {
-  return allocate(task, []);
+  return allocate(task);
 }
 
 /**
- * A task's parameters, and optimizer slots and gradients of those that are not frozen, zeroed.
+ * A task's parameters, optimizer slots, and gradients of variables that are not frozen, zeroed.
  *
  * @throws JobError if they exceed the machine's memory.
  */
 export function trainStateOf(task: SingleTask): TrainMemory {
-  const state = allocate(task, task.hp.train.hp.learner.slotNames, true);
+  const state = allocate(task, true);
   return { ...state, grads: new Float32Array(state.changing.size) };
 }
 
-function allocate(task: SingleTask, slotNames: readonly string[], trains = false): FlatTrainState {
+function allocate(task: SingleTask, trains = false): FlatTrainState {
   const layout = task.layout();
   const changing = changingPart(layout);
-  const elements = layout.size + (trains ? (1 + slotNames.length) * changing.size : 0);
-  const bytes = elements * Float32Array.BYTES_PER_ELEMENT;
+  const slotLayouts = trains ? task.hp.train.hp.learner.slotLayouts(layout) : {};
+  const elements = layout.size + (trains ? changing.size : 0);
+  const bytes = elements * Float32Array.BYTES_PER_ELEMENT + slotBytes(slotLayouts);
   if (bytes > totalmem()) {
-    const what = trains ? `take, with gradients and ${slotNames.length} slots of the optimizer,` : 'take';
+    const count = Object.keys(slotLayouts).length;
+    const what = trains ? `take, with gradients and ${count} slots of the optimizer,` : 'take';
     throw new JobError(
       `The ${formatCount(layout.size)} parameters of the model ${what} ${gigabytes(bytes)} of memory, and this machine ` +
         `has ${gigabytes(totalmem())}. Models are not yet split over machines: make it smaller with --set.`,
     );
   }
-  const state = createTrainState(layout, slotNames, changing);
-  return { ...state, layout, changing, views: flatViews(layout, state.params) };
+  const state = createTrainState(layout, slotLayouts, changing);
+  return { ...state, layout, changing, slotLayouts, views: flatViews(layout, state.params) };
 }
 
 /** Values that take the place of those drawn for some of the variables. */
@@ -89,10 +95,10 @@ export async function initialize(
   state: TrainMemory,
   given?: InitialValues,
 ): Promise<void> {
-  const { views, slots, grads } = state;
-  await Promise.all([task.initialize(views, options), takeMemory([...Object.values(slots), grads], options)]);
+  const { views, grads } = state;
+  await Promise.all([task.initialize(views, options), takeMemory([...largeSlots(state), grads], options)]);
   given?.load();
-  task.hp.train.hp.learner.initializeSlots(state);
+  fillSlots(state);
 }
 
 /**
@@ -111,19 +117,11 @@ export async function beginToInitialize(
   return { done };
 }
 
-/** The slots of some variables as they are before the first step. */
-export function restartSlots(task: SingleTask, state: TrainMemory, variables: ReadonlySet<string>): void {
-  for (const { name, offset, size } of state.changing.entries) {
-    if (!variables.has(name)) continue;
-    const part = (buffer: Float32Array): Float32Array => buffer.subarray(offset, offset + size).fill(0);
-    task.hp.train.hp.learner.initializeSlots({
-      params: state.views[name]!,
-      slots: Object.fromEntries(Object.entries(state.slots).map(([slot, buffer]) => [slot, part(buffer)])),
-    });
-  }
-}
+/** Buffers of slots that are worth taking memory for by several threads; those of int8 are small. */
+export const largeSlots = ({ slots }: TrainState): Float32Array[] =>
+  Object.values(slots).filter((slot) => slot instanceof Float32Array);
 
 /** The moving average in place of the parameters; variables that are not trained are the same in both. */
 export function averaged({ layout, views, changing, slots }: FlatTrainState): FlatParams {
-  return { layout, views: { ...views, ...flatViews(changing, slots[EMA]!) } };
+  return { layout, views: { ...views, ...flatViews(changing, slots[EMA] as Float32Array) } };
 }

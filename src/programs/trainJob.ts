@@ -89,7 +89,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   }
   const input = dataset.open();
   const state = trainStateOf(task);
-  const restored = await restoreStart(options, task, checkpointer, state, dataset);
+  const restored = await restoreStart(options, checkpointer, state, dataset);
   const given = restored === undefined ? InitFromCheckpoint.open(task, state) : undefined;
   const list = programsOf(options, task, state, input);
   const tracked = list.find((each) => each instanceof TrackProgram);

@@ -1,6 +1,7 @@
 /** @file Training metrics: means since the last summary, speed without pauses, MFU. */
 import { z } from 'zod';
 import { addSkipped, type BatchCount, NONE_SKIPPED, type Skipped } from '../inputs/index.js';
+import type { UpdateReport } from '../learners/index.js';
 import { type Throughput, throughputScalar } from '../summaries/index.js';
 import { WeightedMeans, type WeightedValues } from '../tasks/index.js';
 import { mfu, type Peak } from './mfu.js';
@@ -23,6 +24,11 @@ export function metricScalars(metrics: WeightedValues): Scalars {
 /** Number of examples left out, where there are any. */
 export function skippedScalar({ count }: Skipped): Scalars {
   return count > 0 ? { skipped: count } : {};
+}
+
+/** Learning rates of auxiliary optimizers under Pax's tags. */
+function auxiliaryRates({ auxiliary = {} }: UpdateReport): Scalars {
+  return Object.fromEntries(Object.entries(auxiliary).map(([name, rate]) => [`learning/${name}/lr`, rate]));
 }
 
 const number = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
@@ -211,6 +217,7 @@ export class TrainMeter {
     };
     Object.assign(scalars, metricScalars(this.#means.result()), {
       'learning/lr': update.learningRate,
+      ...auxiliaryRates(update),
       'learning/raw_grad_norm': update.rawGradNorm,
       'learning/clipped_grad_norm': update.clippedGradNorm,
       'learning/grad_scale': update.gradScale,

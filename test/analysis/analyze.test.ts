@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Analysis } from '../../src/analysis/analyze.js';
 import { analyze } from '../../src/analysis/analyze.js';
 import type { LayerSummary } from '../../src/analysis/layerTable.js';
+import { Adafactor } from '../../src/learners/index.js';
 import { configured, Gpt, LeastSquares } from './models.js';
 
 const layerAt = ({ layers }: Analysis, path: string): LayerSummary =>
@@ -116,6 +117,10 @@ test('memory of a step: AdamW has two slots; a call has 16 batches; weights of a
   expect(total).toBe(4 * variables + batches + activations + working);
   const averaged = analyze(configured(Gpt, { 'task.train.learner.optimizer.emaDecay': 0.99 }));
   expect(averaged.memory.optimizer).toBe(3 * variables);
+  const factored = configured(Gpt);
+  factored.task.train.learner.optimizer = Adafactor.config({ learningRate: 1, minDimSizeToFactor: 2 });
+  // Rows and columns of matrices; vectors have one slot.
+  expect(analyze(factored).memory.optimizer).toBeLessThan(0.2 * variables);
 });
 
 test('least squares, to the last FLOP and byte', () => {

@@ -72,7 +72,7 @@ test.each([
   ['reports no norms', (u: FlatUpdater) => (u.gradNorms = () => ({}))],
   [
     'reads gradients as parameters',
-    (u: FlatUpdater) => Object.assign(u.inputs.decay!, { param: u.inputs.decay!.grad }),
+    (u: FlatUpdater) => Object.assign(u.inputs.groups.decay!, { param: u.inputs.groups.decay!.grad }),
   ],
 ])('an updater that %s', (_, change) => {
   const schedule = Turn.config({ at: 10 });

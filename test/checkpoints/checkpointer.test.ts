@@ -24,6 +24,8 @@ import {
   type TrainState,
 } from '../../src/checkpoints/index.js';
 import { deleteOld, type WriteRequest } from '../../src/checkpoints/writeCheckpoint.js';
+import type { FlatArray } from '../../src/compiler/index.js';
+import { slotsLike } from './slotsLike.js';
 
 let parent: string;
 let directory: string;
@@ -53,7 +55,7 @@ const layout = {
 };
 
 function stateAt(step: number, slots: string[] = ['m', 'v']): TrainState {
-  const state = createTrainState(layout, slots);
+  const state = createTrainState(layout, slotsLike(layout, slots));
   state.step = step;
   [state.params, ...Object.values(state.slots)].forEach((buffer, which) => {
     for (const { offset, size } of layout.entries) {
@@ -79,7 +81,7 @@ test('a state comes back bit for bit, NaN payloads and all, with its input state
   new Uint32Array(state.params.buffer).set([0x7fc0dead, 0x80000000, 0x00000001, 0xff800000]);
   expect(await checkpointer.save(state, { inputState: { file: 3, offset: [1, 2] } })).toBe(true);
   await checkpointer.waitUntilFinished();
-  const restored = createTrainState(layout, ['m', 'v']);
+  const restored = createTrainState(layout, slotsLike(layout, ['m', 'v']));
   const { step, path, inputState, metadata, passedOver } = await open().restore(restored, {});
   expect([step, restored.step, inputState, passedOver]).toEqual([100, 100, { file: 3, offset: [1, 2] }, []]);
   expect(path).toBe(join(directory, 'checkpoint_00000100'));
@@ -87,7 +89,7 @@ test('a state comes back bit for bit, NaN payloads and all, with its input state
     'lm/w': { shape: [2, 3], dtype: 'float32' },
     'lm/b': { shape: [3], dtype: 'float32' },
   });
-  const bits = (buffer: Float32Array) => [...new Uint32Array(buffer.buffer)];
+  const bits = (buffer: FlatArray) => [...new Uint32Array(buffer.buffer)];
   expect(bits(restored.params)).toEqual(bits(state.params));
   expect(bits(restored.slots.v!)).toEqual(bits(state.slots.v!));
 });
@@ -98,7 +100,7 @@ test('the state may change as soon as save returns', async () => {
   await checkpointer.save(state);
   state.params.fill(7);
   state.step = 2;
-  const restored = createTrainState(layout, ['m', 'v']);
+  const restored = createTrainState(layout, slotsLike(layout, ['m', 'v']));
   await checkpointer.restore(restored);
   expect(restored.params).toEqual(stateAt(1).params);
 });
@@ -113,7 +115,7 @@ test('one checkpointer saves states of other variables and slots, one after the 
     ],
   };
   const renamedAt = (step: number): TrainState => {
-    const state = createTrainState(renamed, ['m', 'v']);
+    const state = createTrainState(renamed, slotsLike(renamed, ['m', 'v']));
     state.step = step;
     [state.params, ...Object.values(state.slots)].forEach((buffer, which) => {
       for (const { offset, size } of renamed.entries)
@@ -125,9 +127,9 @@ test('one checkpointer saves states of other variables and slots, one after the 
   for (const state of states) await checkpointer.save(state);
   await checkpointer.waitUntilFinished();
   for (const { step, layout, params, slots } of states) {
-    const restored = createTrainState(layout, Object.keys(slots));
+    const restored = createTrainState(layout, slotsLike(layout, Object.keys(slots)));
     await checkpointer.restore(restored, { step });
-    const valuesOf = (buffer: Float32Array) =>
+    const valuesOf = (buffer: FlatArray) =>
       layout.entries.map(({ offset, size }) => buffer.subarray(offset, offset + size));
     expect(valuesOf(restored.params)).toEqual(valuesOf(params));
     for (const [name, buffer] of Object.entries(slots))
@@ -221,7 +223,7 @@ test('the newest good checkpoint is kept while bad ones follow it, also by a new
   expect(resumed.latestGoodStep()).toBe(1);
   await saveAll(resumed, [4, 5], false);
   expect(resumed.steps()).toEqual([1, 5]);
-  const { metadata } = await resumed.restore(createTrainState(layout, ['m', 'v']));
+  const { metadata } = await resumed.restore(createTrainState(layout, slotsLike(layout, ['m', 'v'])));
   expect(metadata.isGood).toBe(false);
   await saveAll(resumed, [6], true);
   expect([resumed.steps(), resumed.latestGoodStep()]).toEqual([[6], 6]);

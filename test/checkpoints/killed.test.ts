@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Checkpointer, createTrainState } from '../../src/checkpoints/index.js';
 import { typescript } from '../typescriptEnvironment.js';
+import { slotsLike } from './slotsLike.js';
 
 const program = fileURLToPath(new URL('./saveForever.ts', import.meta.url));
 
@@ -42,7 +43,7 @@ test('at whatever moment it is killed', async () => {
       const checkpointer = new Checkpointer({ directory, experiment: 'test.Kill' });
       expect(readdirSync(directory).every((name) => /^checkpoint_\d{8}$/.test(name))).toBe(true);
       for (const step of checkpointer.steps()) {
-        const state = createTrainState(layout, ['m']);
+        const state = createTrainState(layout, slotsLike(layout, ['m']));
         const { inputState } = await checkpointer.restore(state, { step });
         expect(state.step).toBe(step);
         expect(inputState).toEqual({ batches: step });

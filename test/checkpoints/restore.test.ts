@@ -23,8 +23,10 @@ import {
   Checkpointer,
   createTrainState,
   type RestoreOptions,
+  type TrainState,
 } from '../../src/checkpoints/index.js';
 import { digestOfBytes, digestOfJson } from '../../src/checkpoints/metadata.js';
+import { slotsLike } from './slotsLike.js';
 
 const layout = {
   size: 16,
@@ -41,7 +43,7 @@ beforeEach(async () => {
   directory = join(parent, 'checkpoints');
   const writer = open();
   for (const step of [10, 20]) {
-    const state = createTrainState(layout, ['m']);
+    const state = createTrainState(layout, slotsLike(layout, ['m']));
     state.step = step;
     state.params.fill(step, 0, 9);
     await writer.save(state, { inputState: { at: step } });
@@ -68,7 +70,7 @@ function listing(): Map<string, string> {
 
 /** The error of restoring, which must leave the state and every file as they were. */
 async function failure(options: RestoreOptions = {}, target = layout, slots = ['m'], experiment?: string) {
-  const state = createTrainState(target, slots);
+  const state = createTrainState(target, slotsLike(target, slots));
   state.step = 5;
   state.params.fill(0.5);
   const before = listing();
@@ -86,7 +88,7 @@ async function failure(options: RestoreOptions = {}, target = layout, slots = ['
 }
 
 test('the newest is restored, or the one that is asked for', async () => {
-  const state = createTrainState(layout, ['m']);
+  const state = createTrainState(layout, slotsLike(layout, ['m']));
   expect((await open().restore(state)).step).toBe(20);
   const { step, inputState } = await open().restore(state, { step: 10 });
   expect([step, state.step, state.params[0], inputState]).toEqual([10, 10, 10, { at: 10 }]);
@@ -141,7 +143,7 @@ test('all differences of variables and slots are listed at once', async () => {
 });
 
 test('parameters alone are restored whatever the slots are', async () => {
-  const state = createTrainState(layout, ['v']);
+  const state = createTrainState(layout, slotsLike(layout, ['v']));
   state.slots.v!.fill(3);
   await open().restore(state, { paramsOnly: true });
   expect(state.params[8]).toBe(20);
@@ -152,7 +154,7 @@ describe('frozen variables, which have no slots', () => {
   const changing = { size: 6, entries: layout.entries.slice(0, 1) };
   /** Saves a state at step 30, in which lm/b is frozen, as a run of its own. */
   async function save(slots: readonly string[]): Promise<void> {
-    const state = createTrainState(layout, slots, changing);
+    const state = createTrainState(layout, slotsLike(changing, slots), changing);
     state.step = 30;
     state.params.set([1, 2, 3, 4, 5, 6, 7, 8, 9]);
     for (const slot of Object.values(state.slots)) slot.set([10, 20, 30, 40, 50, 60]);
@@ -169,14 +171,14 @@ describe('frozen variables, which have no slots', () => {
       variables: { 'lm/b': { shape: [3], dtype: 'float32', isFrozen: true } },
     });
     expect(metadataOf(20).version).toBe('1.0');
-    const state = createTrainState(layout, ['m'], changing);
+    const state = createTrainState(layout, slotsLike(changing, ['m']), changing);
     expect((await open().restore(state)).withoutSlots).toEqual([]);
     expect([...state.params.subarray(0, 9)]).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect([...state.slots.m!]).toEqual([10, 20, 30, 40, 50, 60]);
   });
 
   test('are restored from a checkpoint that has slots of theirs', async () => {
-    const state = createTrainState(layout, ['m'], changing);
+    const state = createTrainState(layout, slotsLike(changing, ['m']), changing);
     state.slots.m!.fill(7);
     expect((await open().restore(state)).withoutSlots).toEqual([]);
     expect([...state.slots.m!]).toEqual([0, 0, 0, 0, 0, 0]);
@@ -184,7 +186,7 @@ describe('frozen variables, which have no slots', () => {
 
   test('that are frozen no longer are named, and their slots stay as they are', async () => {
     await save(['m']);
-    const state = createTrainState(layout, ['m']);
+    const state = createTrainState(layout, slotsLike(layout, ['m']));
     state.slots.m!.fill(-1);
     expect((await open().restore(state)).withoutSlots).toEqual(['lm/b']);
     expect([...state.params.subarray(0, 9)]).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -219,7 +221,7 @@ test('with the flag the one before is restored, and the broken one steps aside o
   truncateSync(pathOf(20, 'state.safetensors'), 100);
   const broken = listing();
   const checkpointer = open();
-  const state = createTrainState(layout, ['m']);
+  const state = createTrainState(layout, slotsLike(layout, ['m']));
   const { step, passedOver } = await checkpointer.restore(state, { allowPrevious: true });
   expect([step, state.step, passedOver.length]).toEqual([10, 10, 1]);
   expect(passedOver[0]!.path).toBe(pathOf(20));
@@ -250,7 +252,7 @@ test('a broken checkpoint counts for nothing when old ones are let go', async ()
     saveMaxToKeep: 1,
     saveKeepIntervalDuration: null,
   });
-  const state = createTrainState(layout, ['m']);
+  const state = createTrainState(layout, slotsLike(layout, ['m']));
   await checkpointer.restore(state, { allowPrevious: true });
   state.step = 15;
   await checkpointer.save(state);
@@ -322,7 +324,7 @@ test.each(['train_input.json', 'progress.json'])(
       kind: 'broken',
       problem: expect.stringMatching(/^\S+\.json: it is no JSON: Unexpected end of JSON input/),
     });
-    const state = createTrainState(layout, ['m']);
+    const state = createTrainState(layout, slotsLike(layout, ['m']));
     expect((await open().restore(state, { allowPrevious: true })).step).toBe(10);
   },
 );
@@ -363,7 +365,7 @@ test('a checkpoint may be a link to another disk; a link to nowhere, a file or a
   const elsewhere = join(parent, 'elsewhere');
   renameSync(pathOf(20), elsewhere);
   symlinkSync(elsewhere, pathOf(20));
-  const state = createTrainState(layout, ['m']);
+  const state = createTrainState(layout, slotsLike(layout, ['m']));
   expect((await open().restore(state)).step).toBe(20);
   renameSync(elsewhere, join(parent, 'gone'));
   expect((await failure()).problem).toBe(`${pathOf(20)}: the file is missing`);
@@ -382,7 +384,7 @@ test('a linked checkpoint is let go as a link: what it leads to stays', async ()
   symlinkSync(elsewhere, pathOf(10));
   const options = { saveMaxToKeep: 1, saveKeepIntervalDuration: null };
   const checkpointer = new Checkpointer({ directory, experiment: 'test.Small', ...options });
-  const state = createTrainState(layout, ['m']);
+  const state = createTrainState(layout, slotsLike(layout, ['m']));
   state.step = 30;
   await checkpointer.save(state);
   await checkpointer.close();
@@ -408,6 +410,88 @@ test('a checkpoint of a future version says so', async () => {
   const { kind, message } = await failure();
   expect(kind).toBe('mismatch');
   expect(message).toBe(
-    `${path}: written by another version of Luthier: expected version 1.0 or 1.1, found 2.0`,
+    `${path}: written by another version of Luthier: expected version 1.0, 1.1 or 1.2, found 2.0`,
   );
+});
+
+describe('slots of shapes of their own', () => {
+  const entry = (name: string, shape: number[], offset: number) => ({
+    name,
+    shape,
+    offset,
+    size: shape.reduce((a, b) => a * b, 1),
+  });
+  const rows = { dtype: 'float32' as const, size: 16, entries: [entry('lm/w', [2], 0)] };
+  const bytes = { dtype: 'int8' as const, size: 16, entries: [entry('lm/w', [2, 3], 0)] };
+  const vector = { dtype: 'float32' as const, size: 16, entries: [entry('lm/b', [3], 0)] };
+  const factored = { rows, bytes, vector };
+
+  async function save(slots: TrainState['slotLayouts']): Promise<void> {
+    const state = createTrainState(layout, slots);
+    state.step = 30;
+    for (const [name, slot] of Object.entries(state.slots))
+      slots[name]!.entries.forEach(({ offset, size }) => {
+        for (let i = 0; i < size; i++) slot[offset + i] = 10 * name.length - i;
+      });
+    const writer = open();
+    await writer.save(state);
+    await writer.close();
+  }
+  const problem = (slots: TrainState['slotLayouts'], options: RestoreOptions = {}) =>
+    open()
+      .restore(createTrainState(layout, slots), options)
+      .then(
+        () => 'none',
+        (error: Error) => error.message.split('\n').slice(1, -1).join('\n'),
+      );
+
+  test('are restored bit for bit; a digest, a shape or a dtype that is another is told', async () => {
+    await save(factored);
+    const metadata = JSON.parse(readFileSync(pathOf(30, 'metadata.json'), 'utf8'));
+    expect(metadata).toMatchObject({
+      version: '1.2',
+      slots: ['rows', 'bytes', 'vector'],
+      variables: {
+        'lm/w': {
+          slots: { rows: { shape: [2], dtype: 'float32' }, bytes: { shape: [2, 3], dtype: 'int8' } },
+        },
+        'lm/b': { slots: { vector: { shape: [3], dtype: 'float32' } } },
+      },
+    });
+    const state = createTrainState(layout, factored);
+    const restored = await open().restore(state);
+    expect([restored.withoutSlots, state.step]).toEqual([[], 30]);
+    expect([...state.slots.rows!.subarray(0, 3)]).toEqual([40, 39, 0]);
+    expect([...state.slots.bytes!.subarray(0, 7)]).toEqual([50, 49, 48, 47, 46, 45, 0]);
+    expect(await problem({ ...factored, rows: { ...rows, entries: [entry('lm/w', [3], 0)] } })).toBe(
+      "  slot 'rows' of 'lm/w' is F32 [2] in the checkpoint, F32 [3] in the model",
+    );
+    expect(await problem({ ...factored, bytes: { ...bytes, dtype: 'float32' } })).toBe(
+      "  slot 'bytes' of 'lm/w' is I8 [2, 3] in the checkpoint, F32 [2, 3] in the model",
+    );
+    expect(
+      await problem({
+        ...factored,
+        vector: { ...vector, entries: [...vector.entries, entry('lm/w', [2, 3], 8)] },
+      }),
+    ).toBe("  slot 'vector' of 'lm/w' is only in the model");
+    expect(await problem({ rows, bytes: { ...bytes, entries: [] }, vector })).toBe(
+      "  slot 'bytes' of 'lm/w' is only in the checkpoint",
+    );
+    expect(await problem({ rows, bytes })).toBe("  optimizer slot 'vector' is only in the checkpoint");
+  });
+
+  test('a variable that had none, or has none now, is no mismatch', async () => {
+    await save({ rows: vector });
+    const state = createTrainState(layout, {
+      rows: { ...vector, entries: [...vector.entries, entry('lm/w', [2], 8)] },
+    });
+    expect((await open().restore(state)).withoutSlots).toEqual(['lm/w']);
+    expect([...state.slots.rows!.subarray(0, 3)]).toEqual([40, 39, 38]);
+    // The first checkpoints have m for both variables.
+    const one = createTrainState(layout, { m: { ...vector, entries: [entry('lm/w', [2, 3], 0)] } });
+    one.slots.m!.fill(7);
+    expect((await open().restore(one, { step: 20 })).withoutSlots).toEqual([]);
+    expect([...one.slots.m!.subarray(0, 7)]).toEqual([0, 0, 0, 0, 0, 0, 7]);
+  });
 });

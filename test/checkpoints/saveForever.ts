@@ -1,10 +1,11 @@
 /** @file A process that saves one step after the other until it is killed; its argument is the directory. */
 
 import { Checkpointer, createTrainState } from '../../src/checkpoints/index.js';
+import { slotsLike } from './slotsLike.js';
 
 const size = 1 << 18;
 const layout = { size, entries: [{ name: 'lm/w', shape: [size], offset: 0, size }] };
-const state = createTrainState(layout, ['m']);
+const state = createTrainState(layout, slotsLike(layout, ['m']));
 const checkpointer = new Checkpointer({
   directory: process.argv[2]!,
   experiment: 'test.Kill',

@@ -1,12 +1,14 @@
 /** @file The state that runs under faults save: every value follows from the step, so that a wrong one is seen. */
 import { createTrainState, type TrainState } from '../../src/checkpoints/index.js';
+import type { FlatArray } from '../../src/compiler/index.js';
+import { slotsLike } from '../checkpoints/slotsLike.js';
 
 export const SAVE_EVERY = 2;
 
 const size = 3000;
 const layout = { size, entries: [{ name: 'w', shape: [size], offset: 0, size }] };
 
-export const stateOf = (): TrainState => createTrainState(layout, ['m']);
+export const stateOf = (): TrainState => createTrainState(layout, slotsLike(layout, ['m']));
 
 export function stateAt(step: number): TrainState {
   const state = stateOf();
@@ -21,6 +23,6 @@ export function stateAt(step: number): TrainState {
 /** Whether a state has the values of a step, bit for bit. */
 export function isStateOf(step: number, { params, slots }: TrainState): boolean {
   const expected = stateAt(step);
-  const isSame = (a: Float32Array, b: Float32Array) => Buffer.from(a.buffer).equals(Buffer.from(b.buffer));
+  const isSame = (a: FlatArray, b: FlatArray) => Buffer.from(a.buffer).equals(Buffer.from(b.buffer));
   return isSame(params, expected.params) && isSame(slots.m!, expected.slots.m!);
 }

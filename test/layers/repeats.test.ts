@@ -402,7 +402,7 @@ test('learners update each repetition as a variable of its own', () => {
   expect(layout.entries.map(({ group }) => group)).toEqual(['decay', 'noDecay']);
   const most = 1;
   const flat = tensor([layout.size], 5);
-  const groups = VariableGroup.listOf(layout).map((variables) => {
+  const groups = VariableGroup.listOf(layout, () => false).map((variables) => {
     const { offset, size } = variables.place;
     return { variables, grad: () => tf.slice(flat, [offset], [size]) };
   });

@@ -1,11 +1,20 @@
 /** @file A learner on small flat buffers, and the plain loops that its updates are compared with. */
-import { compile, type Engine, type FlatLayout, flatViews, uniform } from '../../src/compiler/index.js';
+import { createTrainState } from '../../src/checkpoints/index.js';
+import {
+  compile,
+  type Engine,
+  type FlatArray,
+  type FlatLayout,
+  flatViews,
+  uniform,
+} from '../../src/compiler/index.js';
 import { prngKey } from '../../src/compiler/prng.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   type BaseOptimizer,
   changingPart,
   type FlatUpdater,
+  fillSlots,
   type LearnableVariable,
   Learner,
   type UpdateReport,
@@ -19,7 +28,7 @@ export interface Bench {
   layout: FlatLayout;
   params: Float32Array;
   grads: Float32Array;
-  slots: Record<string, Float32Array>;
+  slots: Readonly<Record<string, FlatArray>>;
   /** Puts gradients in place and takes a step. */
   step(at: number, grads: Values): Promise<UpdateReport>;
   /** Values of a variable in the parameters or in a slot. */
@@ -62,14 +71,14 @@ export async function bench(
   }));
   const layout = learner.layout(variables);
   const changing = changingPart(layout);
-  const zeros = () => new Float32Array(changing.size);
-  const [params, grads] = [new Float32Array(layout.size), zeros()];
-  const slots = Object.fromEntries(learner.slotNames.map((name) => [name, zeros()]));
+  const slotLayouts = learner.slotLayouts(layout);
+  const { params, slots } = createTrainState(layout, slotLayouts);
+  const grads = new Float32Array(changing.size);
   const fill = (views: Record<string, Float32Array>, from: Values) => {
     for (const [name, v] of Object.entries(from)) views[name]!.set(v);
   };
   fill(flatViews(layout, params), values);
-  learner.initializeSlots({ params, slots });
+  fillSlots({ params, slots, slotLayouts });
   const updater = learner.createUpdater(layout, { params, grads, slots });
   const run = await runnerOf(updater, engine);
   return {
@@ -83,9 +92,11 @@ export async function bench(
       fill(flatViews(changing, grads), from);
       return run(at);
     },
-    read: (name, slot) => [
-      ...(slot === undefined ? flatViews(layout, params) : flatViews(changing, slots[slot]!))[name]!,
-    ],
+    read: (name, slot) => {
+      if (slot === undefined) return [...flatViews(layout, params)[name]!];
+      const { offset, size } = slotLayouts[slot]!.entries.find((entry) => entry.name === name)!;
+      return [...slots[slot]!.subarray(offset, offset + size)];
+    },
   };
 }
 

@@ -12,9 +12,12 @@ import {
   type GradientTransform,
   LinearRampupCosineDecay,
   Lion,
-  type NamedTensors,
   RmsProp,
+  type RuleInputs,
   Sgd,
+  type SlotSpecs,
+  type SlotVariable,
+  slotLike,
   withNorm,
 } from '../../src/learners/index.js';
 import { bench, learnerOf, noise } from './fixtures.js';
@@ -187,9 +190,11 @@ test('regularisers are added to the clipped gradient, not to vectors or marked v
 });
 
 test('slots are those that the rule needs', () => {
-  expect(build(Sgd.config({ learningRate: 1 })).stateNames).toEqual([]);
-  expect(build(Sgd.config({ learningRate: 1, momentum: 0.9 })).stateNames).toEqual(['m']);
-  expect(build(AdamW.config({ learningRate: 1 })).stateNames).toEqual(['m', 'v']);
+  const slots = (config: Config<BaseOptimizer>) => build(config).slotSpecs({ path: 'w', shape: [2, 3] });
+  const slot = { shape: [2, 3], fill: 0 };
+  expect(slots(Sgd.config({ learningRate: 1 }))).toEqual({});
+  expect(slots(Sgd.config({ learningRate: 1, momentum: 0.9 }))).toEqual({ m: slot });
+  expect(slots(AdamW.config({ learningRate: 1 }))).toEqual({ m: slot, v: slot });
 });
 
 test('fields that exclude each other are named', () => {
@@ -225,7 +230,8 @@ test.each([
 
 test('an average is kept only where it is asked for', () => {
   const learner = build(learnerOf(AdamW.config({ learningRate: 1 })));
-  expect([learner.averages, learner.slotNames]).toEqual([false, ['m', 'v']]);
+  const layout = learner.layout([{ path: 'w', shape: [2] }]);
+  expect([learner.averages, Object.keys(learner.slotLayouts(layout))]).toEqual([false, ['m', 'v']]);
   expect(() => AdamW.config({ learningRate: 1, emaDecay: 1 })).toThrow(
     'AdamW.emaDecay: expected a non-negative number below 1, got 1 ',
   );
@@ -235,11 +241,11 @@ test('an average is kept only where it is asked for', () => {
 class Signum extends BaseOptimizer.with({
   beta: z.number().min(0).lt(1).default(0.9).describe('Decay of the mean of gradients.'),
 }) {
-  initialSlots(): Record<string, number> {
-    return { m: 0 };
+  slotSpecs(variable: SlotVariable): SlotSpecs {
+    return { m: slotLike(variable) };
   }
 
-  protected direction(grad: Tensor, slots: NamedTensors): Direction {
+  protected direction({ grad, slots }: RuleInputs): Direction {
     const { beta } = this.hp;
     const m = tf.add(tf.mul(slots.m!, beta), tf.mul(grad, 1 - beta));
     return { direction: tf.sign(m), slots: { m } };
@@ -358,14 +364,18 @@ test.each([
 });
 
 test('Adagrad and RMSProp have only the slots that they read, and never divide 0 by 0', () => {
-  const slots = (config: Config<BaseOptimizer>) => build(config).initialSlots();
-  expect(slots(RmsProp.config({ learningRate: 1 }))).toEqual({ v: 0 });
-  expect(slots(RmsProp.config({ learningRate: 1, momentum: 0.9, centered: true }))).toEqual({
-    v: 0,
-    u: 0,
-    m: 0,
-  });
-  expect(slots(Adagrad.config({ learningRate: 1, initialAccumulatorValue: 0.5 }))).toEqual({ sum: 0.5 });
+  const fills = (config: Config<BaseOptimizer>) =>
+    Object.entries(build(config).slotSpecs({ path: 'w', shape: [2] })).map(([name, { fill }]) => [
+      name,
+      fill,
+    ]);
+  expect(fills(RmsProp.config({ learningRate: 1 }))).toEqual([['v', 0]]);
+  expect(fills(RmsProp.config({ learningRate: 1, momentum: 0.9, centered: true }))).toEqual([
+    ['v', 0],
+    ['u', 0],
+    ['m', 0],
+  ]);
+  expect(fills(Adagrad.config({ learningRate: 1, initialAccumulatorValue: 0.5 }))).toEqual([['sum', 0.5]]);
   expect(() => build(Adagrad.config({ learningRate: 1, initialAccumulatorValue: 0, epsilon: 0 }))).toThrow(
     '(Adagrad): initialAccumulatorValue and epsilon must not both be 0; ',
   );

@@ -1,15 +1,17 @@
 /** @file The update behind a program of gradients: the same on every engine, and left out where it should be. */
 import { describe, expect, test } from 'vitest';
+import { createTrainState } from '../../src/checkpoints/index.js';
 import {
   compile,
   type Engine,
+  type FlatArray,
   type FlatLayout,
   flatViews,
   type Tensor,
   tf,
 } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
-import { Adam, AdamW, changingPart, Learner, Sgd } from '../../src/learners/index.js';
+import { Adam, AdamW, changingPart, fillSlots, Learner, Sgd } from '../../src/learners/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { noise, runnerOf, type Values } from './fixtures.js';
 
@@ -28,14 +30,11 @@ const valuesOf = (seed: number, factor = 1): Values =>
 
 /** Buffers of a learner's state, with parameters in them. */
 function stateOf(learner: Learner, layout: FlatLayout) {
-  const zeros = () => new Float32Array(changingPart(layout).size);
-  const state = {
-    params: new Float32Array(layout.size),
-    grads: zeros(),
-    slots: Object.fromEntries(learner.slotNames.map((name) => [name, zeros()])),
-  };
+  const grads = new Float32Array(changingPart(layout).size);
+  const slotLayouts = learner.slotLayouts(layout);
+  const state = { ...createTrainState(layout, slotLayouts), slotLayouts, grads };
   put(layout, state.params, valuesOf(1));
-  learner.initializeSlots(state);
+  fillSlots(state);
   return state;
 }
 
@@ -136,7 +135,7 @@ describe.each(engines)('the update behind the gradients, on %s', (engine) => {
     await executable.dispose();
   });
 
-  const bits = (buffers: readonly Float32Array[]) =>
+  const bits = (buffers: readonly FlatArray[]) =>
     buffers.map((buffer) => [...new Uint32Array(buffer.slice().buffer)]);
 
   test.each([

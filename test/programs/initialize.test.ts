@@ -1,6 +1,6 @@
 /** @file What training starts from is the same whichever engine writes it. */
 import { describe, expect, test } from 'vitest';
-import type { Engine } from '../../src/compiler/index.js';
+import type { Engine, FlatArray } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
@@ -23,9 +23,9 @@ async function initialized(engine: Engine) {
   return state;
 }
 
-const bytes = ({ buffer, byteOffset, byteLength }: Float32Array): Buffer =>
+const bytes = ({ buffer, byteOffset, byteLength }: FlatArray): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
-const isZero = (values: Float32Array): boolean => values.every((value) => value === 0);
+const isZero = (values: FlatArray): boolean => values.every((value) => value === 0);
 
 describe('initial states', () => {
   test.skipIf(!hasCompiler)('machine code gives the same bits', async () => {

@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { Checkpointer, createTrainState } from '../../src/checkpoints/index.js';
 import { EventFile } from '../../src/summaries/index.js';
+import { slotsLike } from '../checkpoints/slotsLike.js';
 import { writeImageSamples } from './imageSamples.js';
 import { writeOnnxSamples } from './onnxSamples.js';
 import { writeSoundSamples } from './soundSamples.js';
@@ -13,7 +14,7 @@ async function writeSamples(directory: string): Promise<void> {
     { name: 'lm/w', shape: [2, 3], offset: 0, size: 6 },
     { name: 'lm/b', shape: [3], offset: 16, size: 3 },
   ];
-  const state = createTrainState({ size: 32, entries }, ['m']);
+  const state = createTrainState({ size: 32, entries }, slotsLike({ size: 32, entries }, ['m']));
   state.step = 123_456;
   state.params.forEach((_, index) => {
     state.params[index] = index / 8;

@@ -21,5 +21,7 @@ test('an average of the parameters is evaluated and decoded only where one is ke
       `  decodeUseEmaStates (Train): ${problem}; decodeUseEmaStates is true`,
   );
   optimizer.emaDecay = 0.99;
-  expect(build(train).hp.learner.slotNames).toEqual(['m', 'v', 'ema']);
+  const { learner } = build(train).hp;
+  const layout = learner.layout([{ path: 'w', shape: [2] }]);
+  expect(Object.keys(learner.slotLayouts(layout))).toEqual(['m', 'v', 'ema']);
 });

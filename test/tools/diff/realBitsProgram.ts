@@ -89,8 +89,7 @@ function rateBits({ task }: ConfiguredExperiment): string {
   const { optimizer } = build(task).hp.train.hp.learner.hp;
   const numbers: number[] = [];
   for (let step = 0; step < MOST_STEPS; step++)
-    for (const group of ['decay', 'noDecay'] as const)
-      numbers.push(...Object.values(optimizer.hostScalars(step, group)));
+    for (const decays of [true, false]) numbers.push(...Object.values(optimizer.hostScalars(step, decays)));
   return digest(Float64Array.from(numbers));
 }
 
