@@ -12,7 +12,7 @@ const MAY_IMPORT = {
   jit: ['compiler', 'system'],
   learners: ['hparams', 'compiler'],
   layers: ['hparams', 'compiler'],
-  decoding: ['hparams', 'compiler'],
+  decoding: ['hparams', 'compiler', 'layers'],
   models: ['hparams', 'compiler', 'layers', 'decoding', 'files'],
   tasks: [
     'hparams',

@@ -1,6 +1,6 @@
 /** @file Programs of bench:engines: training steps, evaluation steps and decoding steps, compiled as jobs compile them. */
 import { type HostTensor, newHostArray, sizeOf } from '../src/compiler/index.js';
-import { GREEDY } from '../src/decoding/index.js';
+import { GREEDY, Stepper } from '../src/decoding/index.js';
 import { build, type Config } from '../src/hparams/index.js';
 import { initVariables } from '../src/layers/index.js';
 import { Adam, Learner } from '../src/learners/index.js';
@@ -9,7 +9,6 @@ import { BatchBuffers } from '../src/programs/batchBuffers.js';
 import { EvalStep } from '../src/programs/evalStep.js';
 import { compileOptions, type JobOptions } from '../src/programs/options.js';
 import { compileStep } from '../src/programs/stepCalls.js';
-import { Stepper } from '../src/programs/stepper.js';
 import { trainStateOf } from '../src/programs/taskState.js';
 import { SingleTask, Train } from '../src/tasks/index.js';
 import { convolutional, type Modelled, perceptron, recurrent } from './engineModels.js';

@@ -1,10 +1,15 @@
 /** @file CPU time of drawing tokens within the decoding step, beside the host's from logits: `npx tsx bench/sampledDecode.ts`. */
 import { parseArgs } from 'node:util';
 import { prngKey } from '../src/compiler/index.js';
-import { type BaseDecoder, GreedyDecoder, type Int32Tensor, SampleDecoder } from '../src/decoding/index.js';
+import {
+  type BaseDecoder,
+  GreedyDecoder,
+  type Int32Tensor,
+  SampleDecoder,
+  Stepper,
+} from '../src/decoding/index.js';
 import { build, type Config } from '../src/hparams/index.js';
 import { compileOptions } from '../src/programs/options.js';
-import { Stepper } from '../src/programs/stepper.js';
 import { readMeasured } from './flags.js';
 import { gptModel, initialParams } from './gptJob.js';
 

@@ -1,8 +1,7 @@
 /** @file Fingerprint of decoding: the programs of one token and of a prompt, and a decode with logits that are made up. */
 import { foldIn, prngKey, type Tensor, type TensorSpec } from '../compiler/index.js';
-import type { DecodingModel, Float32Tensor, Int32Tensor } from '../decoding/index.js';
+import { type DecodingModel, type Float32Tensor, type Int32Tensor, isDecodable } from '../decoding/index.js';
 import { runInContext } from '../layers/index.js';
-import { LanguageModel } from '../models/index.js';
 import type { Decode, SingleTask } from '../tasks/index.js';
 import { digest, trace } from './digests.js';
 
@@ -23,7 +22,7 @@ export function decodingProgramsDigest(
   batchSize: number,
 ) {
   const { model } = task;
-  if (!(model instanceof LanguageModel)) return digest(`${model.constructor.name} does not decode`);
+  if (!isDecodable(model)) return digest(`${model.constructor.name} does not decode`);
   const { decoder } = task.hp.decode.hp;
   const rows = decoder.numRows(batchSize);
   const seqlen = Math.max(1, decoder.hp.seqlen);
@@ -31,7 +30,7 @@ export function decodingProgramsDigest(
   const step = (given: { params: Tensors; state: Tensors; ids: Tensor; timeStep: Tensor }) => {
     const decodeState = { ...given.state };
     const context = { theta: given.params, doEval: true, decodeState };
-    const logits = runInContext(context, () => model.extendStep(given.ids, given.timeStep));
+    const logits = runInContext(context, () => model.extendStep(given.ids, { timeStep: given.timeStep }));
     return { logits, state: decodeState };
   };
   const hashes = [[rows], [rows, Math.min(PREFILL, seqlen)]].map((shape) => {

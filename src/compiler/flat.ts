@@ -1,4 +1,5 @@
 /** @file Layout of many variables in one flat buffer, and views of it. */
+import type { TensorSpec } from './tensors.js';
 
 /** A variable to place. Variables of a group are adjacent, so that one rule can update them all. */
 export interface FlatVariable {
@@ -89,6 +90,11 @@ function elementCount(name: string, shape: readonly number[]): number {
     size *= dim;
   }
   return size;
+}
+
+/** Specs of all variables, by name. */
+export function layoutSpecs({ entries }: FlatLayout): Record<string, TensorSpec> {
+  return Object.fromEntries(entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const }]));
 }
 
 /**

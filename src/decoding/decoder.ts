@@ -2,15 +2,17 @@
 import { z } from 'zod';
 import { foldIn, type PrngKey } from '../compiler/index.js';
 import { ConfigError, Configurable } from '../hparams/index.js';
+import { type Draws, decodeRows } from './decodeLoop.js';
+import type { DecodingModel, Float32Tensor, Int32Tensor, Prompts } from './decodingModel.js';
 import {
-  type DecodingModel,
-  type Draws,
-  decodeRows,
-  type Float32Tensor,
-  type Int32Tensor,
-  type Prompts,
-} from './decodeLoop.js';
-import { bestFirst, checkPrompts, repeatRows, splitRows, takeRows, unitDouble } from './promptRows.js';
+  bestFirst,
+  checkPrompts,
+  everyNth,
+  repeatRows,
+  splitRows,
+  takeRows,
+  unitDouble,
+} from './promptRows.js';
 import { GREEDY } from './sampledIds.js';
 import { argmax, type SamplingRule, sampleId } from './sampling.js';
 
@@ -174,8 +176,12 @@ export class SampleDecoder extends BaseDecoder.with({
       Float32Array.from({ length: count * rowKeys.length }, (_, i) =>
         numberOf(i % rowKeys.length, timeStep + Math.floor(i / rowKeys.length)),
       );
-    const { extendSampling } = model;
-    const output = await this.run(prompts, model, {
+    const { extendSampling, prefill } = model;
+    const sharing: DecodingModel = {
+      ...model,
+      prefill: prefill && ((ids, count) => prefill(everyNth(ids, count, numSamples), count)),
+    };
+    const output = await this.run(prompts, sharing, {
       selectId: (logits, row, timeStep) => sampleId(logits, this.hp, numberOf(row, timeStep)),
       extend:
         extendSampling &&

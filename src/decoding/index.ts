@@ -1,16 +1,7 @@
-/** @file Decoding: greedy and sampled continuations on a model's extendStep. */
+/** @file Decoding: the contract of models, the stepper on it, and decoders: greedy and sampled continuations. */
 
-export type {
-  DecodingModel,
-  DrawnIds,
-  ExtendGreedily,
-  ExtendSampling,
-  ExtendStep,
-  Float32Tensor,
-  Int32Tensor,
-  Prefill,
-  Prompts,
-} from './decodeLoop.js';
+export { type Decodable, isDecodable } from './decodable.js';
+export { decodeRows } from './decodeLoop.js';
 export {
   BaseDecoder,
   type DecodeOutput,
@@ -18,5 +9,20 @@ export {
   GreedyDecoder,
   SampleDecoder,
 } from './decoder.js';
+export type {
+  DecodingModel,
+  DrawnIds,
+  ExtendGreedily,
+  ExtendRows,
+  ExtendSampling,
+  ExtendStep,
+  Float32Tensor,
+  Int32Tensor,
+  Prefill,
+  Prompts,
+  Reorder,
+} from './decodingModel.js';
+export { unitDouble } from './promptRows.js';
 export { GREEDY, isRandom, sampleIds } from './sampledIds.js';
-export type { SamplingRule } from './sampling.js';
+export { logProbability, type SamplingRule, sampleId, topK } from './sampling.js';
+export { PREFILL_STEPS, Stepper, type StepperOptions } from './stepper.js';

@@ -1,6 +1,6 @@
 /** @file Rows of prompts and decoded tensors: checked, repeated, reordered, split by sample. */
 import type { PrngKey } from '../compiler/index.js';
-import type { Float32Tensor, Int32Tensor, Prompts } from './decodeLoop.js';
+import type { Float32Tensor, Int32Tensor, Prompts } from './decodingModel.js';
 
 /** The 53 high bits of a key as a number in [0, 1). */
 export const unitDouble = ([high, low]: PrngKey): number => ((high >>> 5) * 2 ** 26 + (low >>> 6)) * 2 ** -53;
@@ -12,6 +12,11 @@ export function repeatRows(tensor: Int32Tensor, times: number): Int32Tensor {
     tensor,
     Array.from({ length: rows * times }, (_, i) => Math.trunc(i / times)),
   );
+}
+
+/** Rows 0, n, 2 n … of `ids` [rows, count]: of `repeatRows`, what was repeated. */
+export function everyNth(ids: Int32Array, count: number, n: number): Int32Array {
+  return ids.filter((_, i) => Math.floor(i / count) % n === 0);
 }
 
 /** The rows of `tensor` with these indices, in this order. */

@@ -1,15 +1,15 @@
 /** @file Multi-head dot-product attention, over whole sequences and token by token (praxis/layers/attentions.py). */
 import { z } from 'zod';
-import { ops, type Tensor, tf } from '../compiler/index.js';
+import { ops, type Tensor } from '../compiler/index.js';
 import { type ConfigValues, deepCopy, sub } from '../hparams/index.js';
+import { BaseKvCache, FullCache, MemoryCache, windowSizeField } from './caches.js';
 import type { CheckpointName } from './checkpointPolicy.js';
-import { BaseLayer } from './core/base.js';
-import type { DecodeStateSpec } from './core/context.js';
 import { WeightInit } from './core/weightInit.js';
+import { BaseMixer, type MixerArgs, type StepArgs } from './mixer.js';
 import { RotaryPositionalEmbedding, stepsFrom } from './positions.js';
 import { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
 import { Dropout, dropoutField } from './stochastics.js';
-import { attentionOptions, type Visibility } from './visibility.js';
+import { attentionOptions, narrowed, type Visibility } from './visibility.js';
 
 /** Depth of a head; defaults to `dims`, the field with the depth of all heads, divided by numHeads. */
 export const dimPerHeadField = (dims: string) =>
@@ -28,10 +28,9 @@ const checkpointName = (x: Tensor, name: CheckpointName): Tensor => ops.checkpoi
  * softmax(query key^T / sqrt(H) + mask) value for each of N heads, between projections (Vaswani et al., 2017).
  *
  * Subclasses may override: `project` (other projections), `numKvHeads` (grouped queries), `dotAtten` (another visibility,
- * such as windows or biases by `positionsOf`), `attenLogits` (other products), `extendDecodeState` (the cache).
+ * such as biases by `positionsOf`), `attenLogits` (other products).
  */
-export class DotProductAttention extends BaseLayer.with({
-  inputDim: z.int().positive().describe('Depth of the model.'),
+export class DotProductAttention extends BaseMixer.with({
   hiddenDim: z.int().positive().describe('Depth of all heads together.'),
   numHeads: z.int().positive().default(1).describe('Number of heads.'),
   dimPerHead: dimPerHeadField('hiddenDim'),
@@ -70,10 +69,15 @@ export class DotProductAttention extends BaseLayer.with({
     .default(false)
     .describe('Whether queries and keys are rotated by position.'),
   rotaryPositionEmbTpl: sub(RotaryPositionalEmbedding).describe('The rotation.'),
+  windowSize: windowSizeField,
+  cacheTpl: sub(BaseKvCache, () => FullCache.config()).describe(
+    'The cache of keys and values in a decode, such as WindowCache, which keeps those of the window alone.',
+  ),
 }) {
   #qkv!: (queryVec: Tensor, keyVec: Tensor, valueVec: Tensor) => Heads;
   #post!: AttentionProjection;
   #dropout!: Dropout;
+  #cache!: BaseKvCache;
   #perDimScale: PerDimScale | null = null;
   #rotary: RotaryPositionalEmbedding | null = null;
 
@@ -95,6 +99,9 @@ export class DotProductAttention extends BaseLayer.with({
       );
     }
     this.#createProjections();
+    this.#cache = this.createChild('kv_cache', hp.cacheTpl, {
+      ...{ numHeads: this.numKvHeads, dimPerHead, windowSize: hp.windowSize },
+    });
     this.#dropout = this.createChild('atten_dropout', hp.dropoutTpl, { keepProb: 1 - hp.attenDropoutProb });
     if (hp.internalEnableQueryScale && hp.internalEnablePerDimScale) {
       this.#perDimScale = this.createChild('per_dim_scale', PerDimScale.config({ dim: dimPerHead }));
@@ -146,47 +153,50 @@ export class DotProductAttention extends BaseLayer.with({
   }
 
   /**
-   * Attention of each query vector to the keys and values; self-attention where the three are one tensor.
+   * Attention of each query vector to the keys and values.
    *
-   * @param queryVec [B, T, D]. @param keyVec [B, S, D]. @param valueVec [B, S, D].
+   * @param queryVec [B, T, D].
+   * @param args self-attention where it has neither keyVec nor valueVec.
    * @returns [B, T, D].
    */
-  fprop(queryVec: Tensor, keyVec: Tensor, valueVec: Tensor, seen: Visibility = {}): Tensor {
+  fprop(queryVec: Tensor, { seen = {}, keyVec = queryVec, valueVec = keyVec }: MixerArgs = {}): Tensor {
     const { query, key, value } = this.project(queryVec, keyVec, valueVec);
     const { positions } = seen;
     const rotated = [this.rotate(query, positions?.queries), this.rotate(key, positions?.keys)] as const;
-    const encoded = this.dotAtten(...rotated, value, seen);
+    const { windowSize } = this.hp;
+    const inWindow = windowSize === null ? seen : narrowed(seen, { before: windowSize - 1 });
+    const encoded = this.dotAtten(...rotated, value, inWindow);
     return checkpointName(this.#post.fprop(checkpointName(encoded, 'context')), 'out_proj');
   }
 
-  /** Keys (rotated, with rotary embeddings) and values of all tokens so far. */
-  override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
-    const spec: DecodeStateSpec = {
-      // A head's tokens are contiguous, so that they are read in memory order.
-      shape: [batchSize, this.numKvHeads, seqLen, this.dimPerHead],
-      dtype: 'float32',
-      ...(this.fpropDtype === 'bfloat16' && { rounded: true }),
-    };
-    return { key_state: spec, value_state: spec };
+  /**
+   * Begins a decode that attends to `memory` [B, M, D], such as an encoder's states: their keys and values are computed once.
+   *
+   * @throws LayerError where the cache is no MemoryCache.
+   */
+  begin(memory: Tensor): void {
+    const { query: _, ...heads } = this.project(memory, memory, memory);
+    if (!(this.#cache instanceof MemoryCache))
+      throw this.error(
+        `attends to its own tokens in a decode: cacheTpl is ${this.#cache.constructor.name}, not MemoryCache.`,
+      );
+    this.#cache.begin(this.rotate(heads.key, undefined), heads.value);
   }
 
   /**
-   * Self-attention of the next T tokens: each sees itself and all earlier tokens, whose keys and values are in the
-   * decode state.
+   * Self-attention of the next T tokens: each sees itself and the earlier ones, whose keys and values are in the cache. With
+   * a MemoryCache, attention to the memory.
    *
    * @param inputs [B, T, D].
-   * @param timeStep int32 scalar: the first token's position; the last one's is below the state's length.
    * @returns [B, T, D].
    */
-  extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-    const steps = inputs.shape[1]!;
-    const position = tf.reshape(stepsFrom(timeStep, steps), [1, steps]);
+  extendStep(inputs: Tensor, args: StepArgs): Tensor {
+    const position = stepsFrom(args.timeStep, inputs.shape[1]!);
     const { query, key, value } = this.project(inputs, inputs, inputs);
-    const keys = this.extendDecodeState('key_state', this.rotate(key, position), timeStep);
-    const values = this.extendDecodeState('value_state', value, timeStep);
-    const visible = tf.add(timeStep, tf.scalar(steps, 'int32')) as Tensor;
-    const seen = { causal: true, visible };
-    return this.#post.fprop(this.dotAtten(this.rotate(query, position), keys, values, seen));
+    const cached = this.#cache.extend(this.rotate(key, position), value, args);
+    return this.#post.fprop(
+      this.dotAtten(this.rotate(query, position), cached.key, cached.value, cached.seen),
+    );
   }
 
   /** Vectors [B, T, D], and [B, S, D] twice, as heads. */
@@ -235,16 +245,4 @@ export class DotProductAttention extends BaseLayer.with({
     }
     return scale;
   }
-
-  /**
-   * Writes `tokens` [B, T, N, H] to a state [B, N, S, H] from position `timeStep` on; returns the whole, [B, S, N, H].
-   */
-  protected extendDecodeState(name: string, tokens: Tensor, timeStep: Tensor): Tensor {
-    const extended = ops.updateSlice(this.getDecodeState(name), swapTimeAndHeads(tokens), timeStep, 2);
-    this.updateDecodeState(name, extended);
-    return swapTimeAndHeads(extended);
-  }
 }
-
-/** [B, T, N, H] to [B, N, T, H], or back. */
-const swapTimeAndHeads = (x: Tensor): Tensor => tf.transpose(x, [0, 2, 1, 3]);

@@ -18,6 +18,7 @@ export {
   Tanh,
 } from './activations.js';
 export { DotProductAttention, type Heads } from './attentions.js';
+export { BaseKvCache, type CachedHeads, FullCache, MemoryCache, WindowCache } from './caches.js';
 export { Conv2D } from './convolutions.js';
 export { BaseLayer } from './core/base.js';
 export {
@@ -70,6 +71,7 @@ export {
 export { GroupedQueryAttention } from './groupedQueryAttention.js';
 export { GroupNorm } from './groupNorm.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
+export { BaseMixer, type MixerArgs, type StepArgs } from './mixer.js';
 export { BaseNormalization, BatchNorm, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
 export { GlobalPooling, Pooling } from './poolings.js';
 export {
@@ -85,5 +87,12 @@ export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
 export { Dropout } from './stochastics.js';
 export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerModels.js';
-export { StackedTransformer, Transformer, TransformerFeedForward } from './transformers.js';
+export {
+  type Attends,
+  type Memory,
+  StackedTransformer,
+  Transformer,
+  type TransformerArgs,
+  TransformerFeedForward,
+} from './transformers.js';
 export { positionsOf, type Visibility } from './visibility.js';

@@ -18,9 +18,11 @@ export abstract class BasePositionalEmbedding extends BaseLayer.with({
   abstract atPositions(position: Tensor): Tensor;
 }
 
-/** The positions of `steps` tokens, the first of which is at `timeStep` (int32 scalar): int32 [steps]. */
-export const stepsFrom = (timeStep: Tensor, steps: number): Tensor =>
-  steps === 1 ? tf.reshape(timeStep, [1]) : tf.add(timeStep, tf.range(0, steps, 1, 'int32'));
+/** The positions of `steps` tokens, the first of which is at `timeStep` (int32 scalar, or [B]): int32 [1 or B, steps]. */
+export function stepsFrom(timeStep: Tensor, steps: number): Tensor {
+  const first = tf.reshape(timeStep, [timeStep.size, 1]);
+  return steps === 1 ? first : tf.add(first, tf.range(0, steps, 1, 'int32'));
+}
 
 const timescaleFields = {
   minTimescale: z.number().positive().default(1).describe('Shortest wavelength over 2 pi.'),

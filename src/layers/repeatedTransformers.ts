@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import type { Tensor } from '../compiler/index.js';
 import { deepCopyWith, isSet, sub } from '../hparams/index.js';
+import type { StepArgs } from './mixer.js';
 import { Repeat } from './repeats.js';
-import { StackedTransformer } from './transformers.js';
-import type { Visibility } from './visibility.js';
+import { StackedTransformer, type TransformerArgs } from './transformers.js';
 
 /**
  * `xTimes` blocks in sequence, each of `numLayers` transformer layers. As StackedTransformer with numLayers xTimes
@@ -48,11 +48,15 @@ export class StackedTransformerRepeated extends StackedTransformer.with({
     });
   }
 
-  override fprop(inputs: Tensor, seen: Visibility = {}, paddings?: Tensor): Tensor {
-    return this.repeated.fprop(this.inputDropout.fprop(inputs), seen, paddings);
+  override fprop(inputs: Tensor, args: TransformerArgs = {}): Tensor {
+    return this.repeated.fprop(this.inputDropout.fprop(inputs), args);
   }
 
-  override extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-    return this.repeated.extendStep(inputs, timeStep);
+  override begin(states: Tensor): void {
+    this.repeated.begin(states);
+  }
+
+  override extendStep(inputs: Tensor, args: StepArgs): Tensor {
+    return this.repeated.extendStep(inputs, args);
   }
 }

@@ -14,6 +14,7 @@ type Values = Record<string, Tensor>;
 /** A layer that may be repeated. */
 type Repeatable = BaseLayer & {
   fprop(inputs: unknown, ...args: unknown[]): unknown;
+  begin?(memory: unknown): void;
   extendStep?(inputs: unknown, ...args: unknown[]): unknown;
 };
 
@@ -87,6 +88,15 @@ export class Repeat extends BaseLayer.with({
     return this.repeat(inputs, (x) => sub.extendStep!(x, ...args) as X);
   }
 
+  /** As the layer's own `begin`, where it has one. */
+  begin(memory: Tree<Tensor>): void {
+    const { sub } = this;
+    this.repeat(memory, (x) => {
+      sub.begin?.(x);
+      return x;
+    });
+  }
+
   override repeatDecodeState(
     specs: Readonly<Record<string, DecodeStateSpec>>,
   ): Readonly<Record<string, DecodeStateSpec>> {
@@ -94,7 +104,10 @@ export class Repeat extends BaseLayer.with({
     return Object.fromEntries(
       Object.entries(specs).flatMap(([path, spec]): [string, DecodeStateSpec][] => {
         if (!this.#isBelow(path)) return [[path, spec]];
-        if (!unrollInDecode) return [[path, { shape: [xTimes, ...spec.shape], dtype: spec.dtype }]];
+        if (!unrollInDecode) {
+          const { shape, dtype, rowAxis = 0 } = spec;
+          return [[path, { shape: [xTimes, ...shape], dtype, rowAxis: rowAxis + 1 }]];
+        }
         return Array.from({ length: xTimes }, (_, i) => [`${path}#${i}`, spec]);
       }),
     );

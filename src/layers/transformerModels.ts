@@ -5,12 +5,13 @@ import { sub } from '../hparams/index.js';
 import { BaseLayer } from './core/base.js';
 import { weightedSum } from './core/masks.js';
 import { BaseSoftmax, Embedding, SharedEmbeddingSoftmax, type SoftmaxOutput } from './embeddingSoftmax.js';
+import type { StepArgs } from './mixer.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { BasePositionalEmbedding, PositionalEmbedding, stepsFrom } from './positions.js';
-import { StackedTransformer } from './transformers.js';
+import { type Memory, StackedTransformer } from './transformers.js';
 import type { Visibility } from './visibility.js';
 
-/** Inputs of a language model; all tensors are [B, T]. */
+/** Inputs of a language model; tensors without a shape are [B, T]. */
 export interface LmInputs {
   /** int32 token ids. */
   readonly ids: Tensor;
@@ -20,6 +21,8 @@ export interface LmInputs {
   readonly segmentIds?: Tensor | undefined;
   /** int32, positions within sequences. Required for packed input. */
   readonly segmentPos?: Tensor | undefined;
+  /** A sequence that the layers attend to, such as an encoder's output. Required where they have cross-attention. */
+  readonly memory?: Memory | undefined;
 }
 
 /** Targets of a language model; both tensors are [B, T]. */
@@ -117,14 +120,14 @@ export class TransformerLm extends BaseLayer.with({
     // A packed document may be as long as its row.
     this.positions?.checkLength(inputs.ids.shape[1]!);
     const x = this.embed(inputs.ids, seen.positions?.queries);
-    return this.normalize(this.transformer.fprop(x, seen, paddings));
+    return this.normalize(this.transformer.fprop(x, { seen, paddings, memory: inputs.memory }));
   }
 
   /**
    * Input of the stack: token plus position embeddings, [B, T, modelDims].
    *
    * @param ids int32 [B, T].
-   * @param position int32 [B, T] or [T]; default 0 to T - 1.
+   * @param position int32 [B, T] or [1, T]; default 0 to T - 1.
    */
   protected embed(ids: Tensor, position?: Tensor): Tensor {
     const x = this.embedding.embLookup(ids);
@@ -154,18 +157,22 @@ export class TransformerLm extends BaseLayer.with({
     };
   }
 
+  /** Begins a decode that attends to a memory's states [B, M, modelDims]. */
+  begin(states: Tensor): void {
+    this.transformer.begin(states);
+  }
+
   /**
    * Logits of the token after each of `ids`, given earlier tokens, which are in the decode state.
    *
    * @param ids int32 [B]: the tokens at `timeStep`; or [B, T]: those from `timeStep` on.
-   * @param timeStep int32 scalar, from 0; all rows are at the same step.
    * @returns [B, vocabSize], or [B, T, vocabSize].
    */
-  extendStep(ids: Tensor, timeStep: Tensor): Tensor {
+  extendStep(ids: Tensor, args: StepArgs): Tensor {
     if (this.hp.modelType !== 'causal') throw this.error('only a causal model decodes step by step.');
     const [batch, steps = 1] = ids.shape as [number, number?];
-    const x = this.embed(tf.reshape(ids, [batch, steps]), stepsFrom(timeStep, steps));
-    const logits = this.softmax.getLogits(this.normalize(this.transformer.extendStep(x, timeStep)));
+    const x = this.embed(tf.reshape(ids, [batch, steps]), stepsFrom(args.timeStep, steps));
+    const logits = this.softmax.getLogits(this.normalize(this.transformer.extendStep(x, args)));
     return tf.reshape(logits, [...ids.shape, this.hp.vocabSize]);
   }
 

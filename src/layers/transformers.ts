@@ -1,14 +1,23 @@
 /** @file Transformer blocks: feed-forward, self-attention with residual, and stacks (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
-import { type Config, type ConfigValues, deepCopyWith, registerAlias, sub } from '../hparams/index.js';
+import {
+  type Config,
+  type ConfigValues,
+  deepCopy,
+  deepCopyWith,
+  registerAlias,
+  sub,
+} from '../hparams/index.js';
 import { activationField, Identity, ReLU } from './activations.js';
 import { DotProductAttention, dimPerHeadField } from './attentions.js';
+import { MemoryCache } from './caches.js';
 import { CHECKPOINT_POLICIES, checkpointPolicyField } from './checkpointPolicy.js';
 import { BaseLayer } from './core/base.js';
 import { selected, unpadded } from './core/masks.js';
 import { WeightInit } from './core/weightInit.js';
 import { FeedForward } from './linears.js';
+import { BaseMixer, type StepArgs } from './mixer.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { NormPolicy, NormPolicySchema } from './normPolicy.js';
 import { Dropout, dropoutField } from './stochastics.js';
@@ -126,8 +135,36 @@ export class TransformerFeedForward extends BaseLayer.with({
   }
 }
 
+/** A sequence that another one attends to, such as an encoder's output. */
+export interface Memory {
+  /** [B, M, D]. */
+  readonly states: Tensor;
+  /** Visibility of the M states to queries; all where absent. */
+  readonly seen?: Visibility | undefined;
+}
+
+/** Arguments of transformer layers over whole sequences. */
+export interface TransformerArgs {
+  /** Visibility of positions to each other. */
+  readonly seen?: Visibility | undefined;
+  /** [B, T], 1 for padding, whose inputs count as 0; `seen` hides it. */
+  readonly paddings?: Tensor | undefined;
+  /** Required where `useCrossAttention` is set. */
+  readonly memory?: Memory | undefined;
+}
+
+/** Sub-layers of a block in one pass, over whole sequences or token by token: [B, T, D] to [B, T, D]. */
+export interface Attends {
+  readonly self: (x: Tensor) => Tensor;
+  /** Attention to the memory, where the block has one. */
+  readonly cross?: ((x: Tensor) => Tensor) | undefined;
+  /** [B, T], 1 for padding. */
+  readonly paddings?: Tensor | undefined;
+}
+
 /**
- * Self-attention and feed-forward, each with norm, dropout and residual connection.
+ * Self-attention, attention to a memory where `useCrossAttention` is set, and feed-forward, each with norm, dropout and
+ * residual connection.
  *
  * Subclasses may override: `subLayers` (their order, or further ones), `residual` (norms and connection).
  */
@@ -139,6 +176,18 @@ export class Transformer extends BaseLayer.with({
   normPolicy: NormPolicySchema,
   lnTpl: sub(BaseNormalization, () => LayerNorm.config()).describe('The norm around the self-attention.'),
   trAttenTpl: sub(DotProductAttention).describe('The self-attention.'),
+  mixerTpl: sub(BaseMixer, null)
+    .nullable()
+    .default(null)
+    .describe("What stands in the self-attention's place, such as a recurrence; null: trAttenTpl."),
+  useCrossAttention: z
+    .boolean()
+    .default(false)
+    .describe("Whether an attention to a memory, such as an encoder's output, follows the self-attention."),
+  crossAttenTpl: sub(DotProductAttention, null)
+    .nullable()
+    .default(null)
+    .describe('The attention to the memory; null: trAttenTpl.'),
   trFflayerTpl: sub(TransformerFeedForward).describe('The feed-forward layer.'),
   residualDropoutTpl: sub(Dropout).describe("Dropout of the attention's output."),
   residualDropoutProb: dropoutField('an output element'),
@@ -146,7 +195,9 @@ export class Transformer extends BaseLayer.with({
   reluDropoutProb: dropoutField('an activation'),
 }) {
   protected norms!: NormPolicy;
-  protected selfAttention!: DotProductAttention;
+  protected selfAttention!: BaseMixer;
+  protected crossAttention: DotProductAttention | null = null;
+  protected crossNorms!: NormPolicy;
   protected residualDropout!: Dropout;
   protected feedForward!: TransformerFeedForward;
 
@@ -154,13 +205,22 @@ export class Transformer extends BaseLayer.with({
     const { hp } = this;
     const { inputDims, hiddenDims, numHeads, dimPerHead, normPolicy } = hp;
     const { attenDropoutProb, residualDropoutProb, reluDropoutProb } = hp;
+    const ofAttention = { inputDim: inputDims, hiddenDim: inputDims, numHeads, dimPerHead, attenDropoutProb };
     this.norms = NormPolicy.create(normPolicy, hp.lnTpl, (name, template) =>
       this.createChild(name, template, { dim: inputDims }),
     );
-    this.selfAttention = this.createChild('self_attention', hp.trAttenTpl, {
-      ...{ inputDim: inputDims, hiddenDim: inputDims },
-      ...{ numHeads, dimPerHead, attenDropoutProb },
-    });
+    this.selfAttention = hp.mixerTpl
+      ? this.createChild('mixer', hp.mixerTpl, { inputDim: inputDims })
+      : this.createChild('self_attention', hp.trAttenTpl, ofAttention);
+    if (hp.useCrossAttention) {
+      this.crossNorms = NormPolicy.create(normPolicy, deepCopy(hp.lnTpl), (name, template) =>
+        this.createChild(name.replace('layer_norm', 'cross_layer_norm'), template, { dim: inputDims }),
+      );
+      this.crossAttention = this.createChild('cross_attention', deepCopy(hp.crossAttenTpl ?? hp.trAttenTpl), {
+        ...ofAttention,
+        cacheTpl: MemoryCache.config(),
+      });
+    }
     this.residualDropout = this.createChild('residual_dropout', hp.residualDropoutTpl, {
       keepProb: 1 - residualDropoutProb,
     });
@@ -170,32 +230,45 @@ export class Transformer extends BaseLayer.with({
     });
   }
 
-  /**
-   * @param inputs [B, T, D].
-   * @param paddings [B, T], 1 for padding, whose inputs count as 0; `seen` hides it. Optional.
-   * @returns [B, T, D].
-   */
-  fprop(inputs: Tensor, seen: Visibility = {}, paddings?: Tensor): Tensor {
+  /** [B, T, D] to [B, T, D]. */
+  fprop(inputs: Tensor, { seen = {}, paddings, memory }: TransformerArgs = {}): Tensor {
+    const { crossAttention } = this;
+    if (crossAttention && !memory) throw this.error('useCrossAttention is set, and there is no memory.');
     const x = paddings ? selected(inputs, keptPositions(this, inputs, paddings)) : inputs;
-    return this.subLayers(x, (x) => this.selfAttention.fprop(x, x, x, seen), paddings);
+    return this.subLayers(x, {
+      self: (x) => this.selfAttention.fprop(x, { seen }),
+      cross: crossAttention
+        ? (x) => crossAttention.fprop(x, { seen: memory!.seen, keyVec: memory!.states })
+        : undefined,
+      paddings,
+    });
   }
 
-  /** The next T tokens, the first at `timeStep` (int32 scalar): inputs [B, T, D] to [B, T, D]. */
-  extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-    return this.subLayers(inputs, (x) => this.selfAttention.extendStep(x, timeStep));
+  /** Begins a decode: keys and values of the memory's states [B, M, D] are computed once. */
+  begin(states: Tensor): void {
+    this.crossAttention?.begin(states);
   }
 
-  /**
-   * Applies the sub-layers in order, [B, T, D]. @param attend self-attention, over whole sequences or token by token.
-   */
-  protected subLayers(inputs: Tensor, attend: (x: Tensor) => Tensor, paddings?: Tensor): Tensor {
-    return this.feedForward.fprop(this.residual(inputs, attend), paddings);
+  /** The next T tokens: inputs [B, T, D] to [B, T, D]. */
+  extendStep(inputs: Tensor, args: StepArgs): Tensor {
+    const { crossAttention } = this;
+    return this.subLayers(inputs, {
+      self: (x) => this.selfAttention.extendStep(x, args),
+      cross: crossAttention ? (x) => crossAttention.extendStep(x, args) : undefined,
+    });
+  }
+
+  /** Applies the sub-layers in order, [B, T, D]. */
+  protected subLayers(inputs: Tensor, { self, cross, paddings }: Attends): Tensor {
+    const attended = this.residual(inputs, self);
+    const crossed = cross ? this.residual(attended, cross, this.crossNorms) : attended;
+    return this.feedForward.fprop(crossed, paddings);
   }
 
   /** Adds the result of `branch` to inputs, with norms and dropout. */
-  protected residual(inputs: Tensor, branch: (x: Tensor) => Tensor): Tensor {
-    const outputs = this.norms.after(branch(this.norms.before(inputs)));
-    return this.norms.afterSkip(tf.add(inputs, this.residualDropout.fprop(outputs)));
+  protected residual(inputs: Tensor, branch: (x: Tensor) => Tensor, norms = this.norms): Tensor {
+    const outputs = norms.after(branch(norms.before(inputs)));
+    return norms.afterSkip(tf.add(inputs, this.residualDropout.fprop(outputs)));
   }
 }
 
@@ -264,16 +337,21 @@ export class StackedTransformer extends BaseLayer.with({
   }
 
   /** As Transformer.fprop. */
-  fprop(inputs: Tensor, seen: Visibility = {}, paddings?: Tensor): Tensor {
+  fprop(inputs: Tensor, args: TransformerArgs = {}): Tensor {
     const { remat, checkpointPolicy } = this.hp;
-    const call = (layer: Transformer, x: Tensor): Tensor => layer.fprop(x, seen, paddings);
+    const call = (layer: Transformer, x: Tensor): Tensor => layer.fprop(x, args);
     const checked = remat ? ops.checkpoint(call, CHECKPOINT_POLICIES[checkpointPolicy]) : call;
     return this.layers.reduce((x, layer) => checked(layer, x), this.inputDropout.fprop(inputs));
   }
 
+  /** As Transformer.begin. */
+  begin(states: Tensor): void {
+    for (const layer of this.layers) layer.begin(states);
+  }
+
   /** As Transformer.extendStep. */
-  extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-    return this.layers.reduce((x, layer) => layer.extendStep(x, timeStep), inputs);
+  extendStep(inputs: Tensor, args: StepArgs): Tensor {
+    return this.layers.reduce((x, layer) => layer.extendStep(x, args), inputs);
   }
 }
 

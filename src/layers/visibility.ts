@@ -24,7 +24,7 @@ export interface Visibility {
   readonly bias?: Tensor | undefined;
   /** int32: positions within sequences, for embeddings and biases; {@link positionsOf} has those that are not given. */
   readonly positions?: OfBoth | undefined;
-  /** int32 scalar: only so many leading keys are valid, as in a cache that is partly filled. */
+  /** int32 scalar, or [B]: only so many leading keys are valid, as in a cache that is partly filled. */
   readonly visible?: Tensor | undefined;
 }
 
@@ -37,43 +37,84 @@ export function positionsOf({ positions, visible }: Visibility, queries: number,
   const end = visible ?? tf.scalar(keys, 'int32');
   const first = tf.sub(end, tf.scalar(queries, 'int32')) as Tensor;
   return {
-    queries: tf.reshape(stepsFrom(first, queries), [1, queries]),
+    queries: stepsFrom(first, queries),
     keys: tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]),
   };
 }
 
-/** The key segment of no query: ids of sequences are 0 or more. */
-const PADDING = -1;
+/** The smaller of two bounds, of which either may be absent. */
+const least = (a = Number.POSITIVE_INFINITY, b = Number.POSITIVE_INFINITY): number => Math.min(a, b);
 
-/** Segments with padding, in which no query is. */
-function paddedSegments(paddings: Tensor, segments: OfBoth | undefined, queries: number): OfBoth {
-  const ids = segments?.keys ?? tf.zerosLike(tf.cast(paddings, 'int32'));
+/** `seen` without the keys outside `window`. */
+export function narrowed(seen: Visibility, { before, after }: Partial<ops.Window>): Visibility {
+  const { window = {} } = seen;
+  return { ...seen, window: { before: least(window.before, before), after: least(window.after, after) } };
+}
+
+/** The key segment of no query: ids of sequences are 0 or more. */
+const HIDDEN = -1;
+
+/** Segments in which no query sees the keys that are hidden, bool [B, S]. */
+function hidingSegments(isHidden: Tensor, segments: OfBoth | undefined, queries: number): OfBoth {
+  const ids = segments?.keys ?? tf.zerosLike(tf.cast(isHidden, 'int32'));
   return {
     queries: segments?.queries ?? tf.zeros([1, queries], 'int32'),
-    keys: tf.where(tf.less(paddings, 0.5), ids, tf.fill(ids.shape, PADDING, 'int32')),
+    keys: tf.where(isHidden, tf.scalar(HIDDEN, 'int32'), ids) as Tensor,
   };
 }
 
-/** 0 where a causal query sees a key or the key is of the prefix, else -Infinity: [B, 1, T, S]. */
-function prefixBias(prefix: Tensor, seen: Visibility, queries: number, keys: number): Tensor {
-  const places = positionsOf({ visible: seen.visible }, queries, keys);
+/** Whether a key at a place is in the window of the query at another: bool, of their common shape. */
+function isInWindow(query: Tensor, key: Tensor, { before, after }: Partial<ops.Window>): Tensor {
+  const bounds: Tensor[] = [];
+  if (before !== undefined && Number.isFinite(before))
+    bounds.push(tf.greaterEqual(key, tf.sub(query, tf.scalar(before, 'int32'))));
+  if (after !== undefined && Number.isFinite(after))
+    bounds.push(tf.lessEqual(key, tf.add(query, tf.scalar(after, 'int32'))));
+  return bounds.reduce((a, b) => tf.logicalAnd(a, b), tf.onesLike(tf.equal(query, key)) as Tensor);
+}
+
+/** 0 where a query sees a key by their places, else -Infinity: [B, 1, T, S]. */
+function placesBias(seen: Visibility, queries: number, keys: number): Tensor {
+  const { causal, window = {}, prefix, visible } = seen;
+  const places = positionsOf({ visible }, queries, keys);
+  const query = tf.reshape(places.queries, [-1, 1, queries, 1]);
   const key = tf.reshape(places.keys, [1, 1, 1, keys]);
-  const isBefore = tf.lessEqual(key, tf.reshape(places.queries, [1, 1, queries, 1]));
-  const isSeen = tf.logicalOr(isBefore, tf.less(key, tf.reshape(prefix, [-1, 1, 1, 1])));
+  let isSeen = isInWindow(query, key, window);
+  if (causal) {
+    const isBefore = tf.lessEqual(key, query);
+    const reached = prefix
+      ? tf.logicalOr(isBefore, tf.less(key, tf.reshape(prefix, [-1, 1, 1, 1])))
+      : isBefore;
+    isSeen = tf.logicalAnd(isSeen, reached);
+  }
   return tf.where(isSeen, tf.scalar(0), tf.scalar(Number.NEGATIVE_INFINITY)) as Tensor;
+}
+
+/** The keys of rows that have `visible` leading ones each, [B], that are hidden from all queries: bool [B, S]. */
+function hiddenBehind(visible: Tensor, keys: number): Tensor {
+  return tf.greaterEqual(tf.range(0, keys, 1, 'int32'), tf.expandDims(visible, 1));
 }
 
 /** Options of `ops.attention` for `queries` queries and `keys` keys. */
 export function attentionOptions(seen: Visibility, queries: number, keys: number): ops.AttentionOptions {
   const { causal = false, window, paddings, prefix, bias, visible } = seen;
-  const segments = paddings ? paddedSegments(paddings, seen.segments, queries) : seen.segments;
-  const ofPrefix = causal && prefix ? prefixBias(prefix, seen, queries, keys) : undefined;
-  const mask = bias && ofPrefix ? (tf.add(bias, ofPrefix) as Tensor) : (bias ?? ofPrefix);
+  const isByRow = visible?.rank === 1;
+  // The kernels' own rules are the same for all rows.
+  const ofPlaces =
+    (causal && prefix) || (isByRow && (window || (causal && queries > 1)))
+      ? placesBias(seen, queries, keys)
+      : undefined;
+  const hidden = [
+    ...(paddings ? [tf.greaterEqual(paddings, 0.5)] : []),
+    ...(isByRow ? [hiddenBehind(visible, keys)] : []),
+  ].reduce<Tensor | undefined>((a, b) => (a ? tf.logicalOr(a, b) : b), undefined);
+  const segments = hidden ? hidingSegments(hidden, seen.segments, queries) : seen.segments;
+  const mask = bias && ofPlaces ? (tf.add(bias, ofPlaces) as Tensor) : (bias ?? ofPlaces);
   return {
-    causal: causal && !ofPrefix,
-    ...(window && { window }),
+    causal: causal && !ofPlaces && !isByRow,
+    ...(window && !(ofPlaces && isByRow) && { window }),
     ...(segments && { segments }),
     ...(mask && { mask }),
-    ...(visible && { visible }),
+    ...(visible && !isByRow && { visible }),
   };
 }

@@ -1,8 +1,15 @@
 /** @file LanguageModel: next-token prediction with Pax's metrics (praxis/layers/models.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
+import type { Decodable } from '../decoding/index.js';
 import { sub } from '../hparams/index.js';
-import { type DecodeStateSpec, decodeStateSpecs, type LmOutput, TransformerLm } from '../layers/index.js';
+import {
+  type DecodeStateSpec,
+  decodeStateSpecs,
+  type LmOutput,
+  type StepArgs,
+  TransformerLm,
+} from '../layers/index.js';
 import { BaseModel, type TensorBatch, type WeightedScalars, weightedAccuracy } from './baseModel.js';
 
 /**
@@ -11,13 +18,16 @@ import { BaseModel, type TensorBatch, type WeightedScalars, weightedAccuracy } f
  * Batches have ids, labels (int32 [B, T]), weights and paddings (float32 [B, T]), and, where the input is packed,
  * segmentIds and segmentPos (int32 [B, T]).
  */
-export class LanguageModel extends BaseModel.with({
-  lmTpl: sub(TransformerLm).describe('The network.'),
-  returnPredictions: z
-    .boolean()
-    .default(false)
-    .describe('Whether per-example output has the logits and predicted ids too.'),
-}) {
+export class LanguageModel
+  extends BaseModel.with({
+    lmTpl: sub(TransformerLm).describe('The network.'),
+    returnPredictions: z
+      .boolean()
+      .default(false)
+      .describe('Whether per-example output has the logits and predicted ids too.'),
+  })
+  implements Decodable
+{
   #lm!: TransformerLm;
 
   protected override setup(): void {
@@ -62,16 +72,15 @@ export class LanguageModel extends BaseModel.with({
     return [metrics, { ...perExample, logits: predictions.logits, predicted_ids: perExampleArgmax }];
   }
 
-  /** Decode state of `batchSize` sequences of at most `seqLen` tokens, by path; zeros start a decode. */
+  get vocabSize(): number {
+    return this.hp.lmTpl.vocabSize;
+  }
+
   initialDecodeState(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
     return decodeStateSpecs(this, batchSize, seqLen);
   }
 
-  /**
-   * Logits [B, vocabSize] of the token after `ids` (int32 [B], at position `timeStep`, an int32 scalar), or [B, T,
-   * vocabSize] after those of `ids` [B, T] from there on. Reads and replaces the context's decodeState.
-   */
-  extendStep(ids: Tensor, timeStep: Tensor): Tensor {
-    return this.#lm.extendStep(ids, timeStep);
+  extendStep(ids: Tensor, args: StepArgs): Tensor {
+    return this.#lm.extendStep(ids, args);
   }
 }

@@ -1,8 +1,14 @@
 /** @file DecodeProgram: continuations of the examples of one dataset, written to a file (paxml's decode programs). */
 import { join } from 'node:path';
-import { foldIn, hashString, type PrngKey, prngKey } from '../compiler/index.js';
-import type { DecodeOutput, Int32Tensor } from '../decoding/index.js';
-import { type Config, ConfigError } from '../hparams/index.js';
+import { foldIn, type HostTensor, hashString, type PrngKey, prngKey } from '../compiler/index.js';
+import {
+  type Decodable,
+  type DecodeOutput,
+  type Int32Tensor,
+  isDecodable,
+  Stepper,
+} from '../decoding/index.js';
+import { type Config, ConfigError, didYouMean } from '../hparams/index.js';
 import {
   type BaseInput,
   type ExampleMetrics,
@@ -13,7 +19,6 @@ import {
   TOKEN_UNIT,
   textAfter,
 } from '../inputs/index.js';
-import { LanguageModel } from '../models/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { expectedDecodeRuns } from './expectedRuns.js';
 import { writeJobFile } from './jobDirectory.js';
@@ -21,7 +26,6 @@ import { compileOptions, type JobOptions } from './options.js';
 import { ProgramDataset } from './programDataset.js';
 import type { DecodedExample, DecodeResult, Sample } from './results.js';
 import type { Run } from './run.js';
-import { Stepper } from './stepper.js';
 import type { FlatParams } from './taskState.js';
 
 /** Decodes one dataset; input and step are made on first use. */
@@ -31,7 +35,7 @@ export class DecodeProgram implements Program<Run> {
   readonly name: string;
   readonly datasetName: string;
   readonly dataset: ProgramDataset;
-  private readonly model: LanguageModel;
+  private readonly model: Decodable;
   #stepper: Stepper | undefined;
 
   /** @throws ConfigError where the task's model can't be decoded. */
@@ -44,9 +48,9 @@ export class DecodeProgram implements Program<Run> {
     this.datasetName = dataset.name ?? 'input';
     this.name = `decode_test_${this.datasetName}`;
     this.dataset = new ProgramDataset(options, task, dataset, this.name);
-    if (!(task.model instanceof LanguageModel)) {
+    if (!isDecodable(task.model)) {
       throw new ConfigError(
-        `decodeDatasets() has '${this.datasetName}', and ${task.model.constructor.name} can't decode: only LanguageModel can.`,
+        `decodeDatasets() has '${this.datasetName}', and ${task.model.constructor.name} can't decode: it lacks initialDecodeState and extendStep (Decodable).`,
       );
     }
     this.model = task.model;
@@ -105,17 +109,12 @@ export class DecodeProgram implements Program<Run> {
     const { decoder } = this.task.hp.decode.hp;
     const lengths = exampleLengths(batch);
     const prefixLengths = this.prefixLengths(batch, lengths, foldIn(key, 0));
-    const stepper = await this.stepperOf(decoder.numRows(lengths.data.length));
+    const prompt = this.promptOf(batch);
+    const stepper = await this.stepperOf(decoder.numRows(lengths.data.length), prompt);
     stepper.reset();
-    const { extendStep, extendDrawing, prefill } = stepper;
-    const output = await decoder.decode({
-      prefixIds: batch.ids,
-      prefixLengths,
-      extendStep,
-      ...(decoder.rule && { extendGreedily: extendDrawing, extendSampling: extendDrawing }),
-      prefill,
-      key: foldIn(key, 1),
-    });
+    if (this.model.begin) await stepper.begin(prompt);
+    const request = { prefixIds: batch.ids, prefixLengths, key: foldIn(key, 1) };
+    const output = await decoder.decode({ ...request, ...stepper.calls });
     return describeExamples(input, batch, lengths, prefixLengths, output);
   }
 
@@ -123,7 +122,23 @@ export class DecodeProgram implements Program<Run> {
     return this.dataset.open().vocabularyFor('ids');
   }
 
-  private async stepperOf(rows: number): Promise<Stepper> {
+  /** The arrays with which a decode begins, besides tokens. */
+  private promptOf(batch: LmBatch): Record<string, HostTensor> {
+    const arrays = batch as unknown as Readonly<Record<string, HostTensor | undefined>>;
+    const { promptNames = [] } = this.model;
+    return Object.fromEntries(
+      promptNames.map((name) => {
+        const array = arrays[name];
+        if (array !== undefined) return [name, array];
+        throw new ConfigError(
+          `Dataset '${this.datasetName}' has no '${name}', with which ${this.task.model.constructor.name} begins a decode.` +
+            `${didYouMean(name, Object.keys(arrays))} It has: ${Object.keys(arrays).join(', ')}.`,
+        );
+      }),
+    );
+  }
+
+  private async stepperOf(rows: number, prompt: Record<string, HostTensor>): Promise<Stepper> {
     if (this.#stepper?.rows === rows) return this.#stepper;
     await this.#stepper?.dispose();
     const { decoder } = this.task.hp.decode.hp;
@@ -132,6 +147,7 @@ export class DecodeProgram implements Program<Run> {
       model: this.model,
       params: this.params,
       rows,
+      prompt,
       seqlen: decoder.hp.seqlen,
       rule: decoder.rule,
       mayDraw: (id) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),

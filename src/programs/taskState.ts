@@ -6,6 +6,7 @@ import {
   type FlatLayout,
   flatViews,
   type HostTensor,
+  layoutSpecs,
   readyToFill,
   type TensorSpec,
   takeMemory,
@@ -34,11 +35,8 @@ export type FlatTrainState = TrainState &
 export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
 
 /** Specs of all variables by path. */
-export function paramSpecs({ layout }: Pick<FlatParams, 'layout'>): Record<string, TensorSpec> {
-  return Object.fromEntries(
-    layout.entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const }]),
-  );
-}
+export const paramSpecs = ({ layout }: Pick<FlatParams, 'layout'>): Record<string, TensorSpec> =>
+  layoutSpecs(layout);
 
 /** All variables by path, as tensors. */
 export function hostParams({ layout, views }: FlatParams): Record<string, HostTensor> {

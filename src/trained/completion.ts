@@ -1,7 +1,6 @@
 /** @file One continuation of a prompt: its settings, its tokens, its text by pieces. */
 import { foldIn, type PrngKey, prngKey } from '../compiler/index.js';
-import { unitDouble } from '../decoding/promptRows.js';
-import { sampleId } from '../decoding/sampling.js';
+import { sampleId, unitDouble } from '../decoding/index.js';
 import type { TokenDecoder } from '../inputs/index.js';
 import { ContinuedText } from './continuedText.js';
 import type { Generation } from './generation.js';
@@ -45,6 +44,11 @@ export class Completion implements AsyncIterable<string> {
     const { stop, seed } = settings;
     this.#text = new ContinuedText(model.decoder, typeof stop === 'string' ? [stop] : stop);
     this.#key = prngKey(seed);
+  }
+
+  /** The key of the draws. */
+  get key(): PrngKey {
+    return this.#key;
   }
 
   /** Draws the next token from logits, [V]: a function of the seed and the number of tokens before it alone. */

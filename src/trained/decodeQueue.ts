@@ -1,8 +1,6 @@
 /** @file Queue of completions, of which those that wait together are decoded in one batch. */
 import type { CompileOptions } from '../compiler/index.js';
-import { decodeRows } from '../decoding/decodeLoop.js';
-import type { LanguageModel } from '../models/index.js';
-import { PREFILL_STEPS, Stepper } from '../programs/stepper.js';
+import { type BaseDecoder, type Decodable, decodeRows, PREFILL_STEPS, Stepper } from '../decoding/index.js';
 import type { FlatParams } from '../programs/taskState.js';
 import { bytesOf, withinMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
@@ -10,8 +8,10 @@ import { RequestError } from './requestError.js';
 
 /** The model of a queue, and the size of its batches. */
 export interface DecodeQueueOptions {
-  readonly model: LanguageModel;
+  readonly model: Decodable;
   readonly params: FlatParams;
+  /** A decoder that draws by rules of its own, one completion after the other; null: each completion has its rule. */
+  readonly decoder: BaseDecoder | null;
   /** Completions that are decoded at once. */
   readonly rows: number;
   /** Tokens of a prompt and its continuation, at most. */
@@ -80,7 +80,7 @@ export class DecodeQueue {
   }
 
   #takeBatch(): Completion[] {
-    const { rows } = this.options;
+    const rows = this.options.decoder ? 1 : this.options.rows;
     const wanted = this.#waiting.splice(0).filter(({ finishReason }) => finishReason === undefined);
     const [first] = wanted;
     const blocks = first && blocksOf(first, rows);
@@ -91,13 +91,17 @@ export class DecodeQueue {
   }
 
   async #newStep(): Promise<Stepper> {
-    const { model, rows, seqlen } = this.options;
-    const logits = { shape: [rows, model.hp.lmTpl.vocabSize] };
+    const { model, params, decoder, seqlen, mayDraw } = this.options;
+    const rows = decoder ? decoder.numRows(1) : this.options.rows;
+    const logits = { shape: [rows, model.vocabSize] };
     const state = Object.values(model.initialDecodeState(rows, seqlen));
     const what = `the keys, values and logits of as many texts of ${seqlen} tokens`;
     const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
     return withinMemory({ batchSize: rows, what, bytes: bytesOf([...state, logits]) }, () =>
-      Stepper.create({ ...this.options, rule: null, compileOptions }),
+      Stepper.create({
+        ...{ model, params, rows, seqlen, mayDraw, compileOptions },
+        rule: null,
+      }),
     );
   }
 
@@ -112,9 +116,10 @@ export class DecodeQueue {
 
   async #decode(batch: readonly Completion[]): Promise<void> {
     if (batch.length === 0) return;
-    const { rows, seqlen } = this.options;
+    const { rows, seqlen, decoder } = this.options;
     const stepper = await this.#step();
     stepper.reset();
+    if (decoder) return decodeWhole(decoder, stepper, batch[0]!);
     // Rows beyond the batch repeat its first prompt, and end with their first token.
     const promptOf = (row: number) => (batch[row] ?? batch[0]!).promptIds;
     const prompts = Array.from({ length: rows }, (_, row) => promptOf(row));
@@ -133,4 +138,18 @@ export class DecodeQueue {
       (row, id) => batch[row]?.accept(id) ?? true,
     );
   }
+}
+
+/** Decodes a completion by a decoder of its own rules, whose tokens are known once the whole is. */
+async function decodeWhole(decoder: BaseDecoder, stepper: Stepper, completion: Completion): Promise<void> {
+  const { promptIds, key } = completion;
+  const count = promptIds.length;
+  const { outputIds, decodeLengths } = await decoder.decode({
+    prefixIds: { shape: [1, count], dtype: 'int32', data: promptIds },
+    prefixLengths: { shape: [1], dtype: 'int32', data: Int32Array.of(count) },
+    key,
+    ...stepper.calls,
+  });
+  // The best of several comes first.
+  for (const id of outputIds.data.subarray(count, decodeLengths.data[0])) if (completion.accept(id)) return;
 }

@@ -1,5 +1,6 @@
 /** @file A trained run in use: continuations of prompts and predictions for batches, from one checkpoint. */
 import type { CompileOptions, Engine } from '../compiler/index.js';
+import { isDecodable } from '../decoding/index.js';
 import { build, type Config, classOf, iterate } from '../hparams/index.js';
 import {
   type BaseInput,
@@ -10,7 +11,6 @@ import {
   recordedParts,
   withRecorded,
 } from '../inputs/index.js';
-import { LanguageModel } from '../models/index.js';
 import { restoreParams } from '../programs/checkpointJob.js';
 import { checkRecorded, recordedData } from '../programs/dataRecord.js';
 import { compileOptions, type JobOptions } from '../programs/options.js';
@@ -134,7 +134,7 @@ export class TrainedRun {
     };
     const task = build(document.task);
     const { decodeUseEmaStates, evalUseEmaStates } = task.hp.train.hp;
-    const program = parametersOf ?? (task.model instanceof LanguageModel ? 'decode' : 'eval');
+    const program = parametersOf ?? (isDecodable(task.model) ? 'decode' : 'eval');
     const isAveraged = program === 'eval' ? evalUseEmaStates : decodeUseEmaStates;
     const state = await restoreParams(job, task, isAveraged);
     return new TrainedRun(document, job, task, state, isAveraged, batchSize);
@@ -192,7 +192,15 @@ export class TrainedRun {
     return this.#completion(await this.#encodeAside(prompt), settings);
   }
 
+  /** @throws RequestError for rules of drawing where the decoder has its own */
   #settings(options: GenerateOptions): Generation['hp'] {
+    const { decoder } = this.task.hp.decode.hp;
+    const rules = (['temperature', 'topK', 'topP'] as const).filter((name) => options[name] !== undefined);
+    if (decoder.rule === null && rules.length > 0)
+      throw new RequestError(
+        `${rules.join(', ')}: ${this.name} decodes with a ${decoder.constructor.name}, which draws by its own rule. ` +
+          'Leave out such settings, or set task.decode.decoder.',
+      );
     return generationOf(generationDefaults(this.task.hp.decode), options);
   }
 
@@ -271,7 +279,7 @@ export class TrainedRun {
 
   /** Whether the model continues text: `generate` and `stream` are for it, and `predict` for all others. */
   get continuesText(): boolean {
-    return this.task.model instanceof LanguageModel;
+    return isDecodable(this.task.model) && this.task.model.begin === undefined;
   }
 
   /** Compiles what continuations or predictions need, so that the first one starts at once. @throws as `stream`, `predict` */
@@ -303,10 +311,11 @@ export class TrainedRun {
 
   #newContinuing(): Continuing {
     const { model } = this.task;
-    if (!(model instanceof LanguageModel)) {
-      throw new RequestError(
-        `${this.name} has a ${model.constructor.name}, which continues no text: only a LanguageModel does. Use predict.`,
-      );
+    if (!isDecodable(model) || model.begin !== undefined) {
+      const reason = isDecodable(model)
+        ? `begins a decode with ${(model.promptNames ?? []).join(', ')} of a batch`
+        : 'continues no text: it lacks initialDecodeState and extendStep';
+      throw new RequestError(`${this.name} has a ${model.constructor.name}, which ${reason}. Use predict.`);
     }
     const dataset = trainingDataset(this.document);
     const { jobLogDir, moduleUrl } = this.#options;
@@ -326,6 +335,7 @@ export class TrainedRun {
     const { config, tokenizer } = found;
     const queue = new DecodeQueue({
       ...{ model, params: this.params, rows: this.#rows ?? 1, seqlen },
+      decoder: decoder.rule === null ? decoder : null,
       mayDraw: (id) => decoder.eosIds.has(id) || tokenizer.hasText(id),
       compileOptions: this.#compileOptions,
     });

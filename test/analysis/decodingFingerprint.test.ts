@@ -4,6 +4,7 @@ import { decodingProgramsDigest, drawnDigest } from '../../src/analysis/decoding
 import { type Tensor, type TensorSpec, tf } from '../../src/compiler/index.js';
 import { GreedyDecoder, SampleDecoder } from '../../src/decoding/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
+import type { StepArgs } from '../../src/layers/index.js';
 import { Learner, Sgd } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import { Decode, SingleTask, Train } from '../../src/tasks/index.js';
@@ -43,8 +44,8 @@ test('every field, and every decoder, makes something else of the same logits', 
 
 /** Logits of another scale. */
 class Scaled extends LanguageModel {
-  override extendStep(ids: Tensor, timeStep: Tensor): Tensor {
-    return tf.mul(super.extendStep(ids, timeStep), 2);
+  override extendStep(ids: Tensor, args: StepArgs): Tensor {
+    return tf.mul(super.extendStep(ids, args), 2);
   }
 }
 

@@ -104,7 +104,7 @@ function expectDecodes(layer: DotProductAttention, theta: Values, x: Tensor, who
   for (const steps of parts) {
     const tokens = tf.slice(x, [0, begin, 0], [B, steps, D]);
     const at = tf.scalar(begin, 'int32');
-    const out = run(theta, () => layer.extendStep(tokens, at), { decodeState, doEval: true });
+    const out = run(theta, () => layer.extendStep(tokens, { timeStep: at }), { decodeState, doEval: true });
     expectClose(out, tf.slice(whole, [0, begin, 0], [B, steps, D]).dataSync());
     begin += steps;
   }
@@ -122,14 +122,14 @@ test.each([1, 2, 4])('grouped queries: %i heads of keys and values', (numKvHeads
   ]);
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
-  const whole = run(theta, () => layer.fprop(x, x, x, { causal: true }));
+  const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }));
   expectClose(
     whole,
     rowsOf(x).flatMap((row) => reference(theta, row, causal)),
   );
   expectDecodes(layer, theta, x, whole, [1, 3, 1]);
-  expect(decodeStateSpecs(layer, B, T).key_state!.shape).toEqual([B, numKvHeads, T, H]);
-  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
+  expect(decodeStateSpecs(layer, B, T)['kv_cache/key_state']!.shape).toEqual([B, numKvHeads, T, H]);
+  checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), { probes: 3 });
 });
 
 test('groups of queries are of one size', () => {
@@ -142,7 +142,7 @@ test('a mask of its own: local attention', () => {
   const layer = build(LocalAttention.config({ ...dims, window: 2 }));
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
-  const whole = run(theta, () => layer.fprop(x, x, x, { causal: true }));
+  const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }));
   expectClose(
     whole,
     rowsOf(x).flatMap((row) => reference(theta, row, (t, s) => s <= t && s > t - 2)),
@@ -154,21 +154,23 @@ test('a bias by the distance of positions decodes what it trains, and restarts i
   const layer = build(RelativeAttention.config(dims));
   const theta = { ...randomTheta(layer), rel_bias: tensor([4, N], 7) };
   const x = tensor([B, T, D]);
-  const whole = run(theta, () => layer.fprop(x, x, x, { causal: true }));
+  const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }));
   expectDecodes(layer, theta, x, whole, [2, 1, 2]);
   expectDecodes(layer, theta, x, whole, [1, 1, 1, 1, 1]);
-  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
+  checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), { probes: 3 });
   const ofBoth = (values: number[]) => ({ queries: ints(values, [1, T]), keys: ints(values, [1, T]) });
   const packed = run(theta, () =>
-    layer.fprop(x, x, x, {
-      causal: true,
-      segments: ofBoth([0, 0, 1, 1, 1]),
-      positions: ofBoth([0, 1, 0, 1, 2]),
+    layer.fprop(x, {
+      seen: {
+        causal: true,
+        segments: ofBoth([0, 0, 1, 1, 1]),
+        positions: ofBoth([0, 1, 0, 1, 2]),
+      },
     }),
   );
   const [first, second] = [tf.slice(x, [0, 0, 0], [B, 2, D]), tf.slice(x, [0, 2, 0], [B, 3, D])];
   const apart = [first, second].map((part) =>
-    run(theta, () => layer.fprop(part, part, part, { causal: true })),
+    run(theta, () => layer.fprop(part, { seen: { causal: true } })),
   );
   expectClose(packed, tf.concat(apart, 1).dataSync());
 });
@@ -200,10 +202,10 @@ test.each([
     return Boolean(isCausal && isNear && isOwn && !(paddings && padded[b * T + s]));
   };
   expectClose(
-    run(theta, () => layer.fprop(x, x, x, seen)),
+    run(theta, () => layer.fprop(x, { seen })),
     rowsOf(x).flatMap((row, b) => reference(theta, row, sees(b))),
   );
-  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, seen), { probes: 2 });
+  checkGradients(layer, [x], (input) => layer.fprop(input!, { seen }), { probes: 2 });
 });
 
 test('vectors of another sequence: cross-attention', () => {
@@ -211,11 +213,11 @@ test('vectors of another sequence: cross-attention', () => {
   const theta = randomTheta(layer);
   const [x, source] = [tensor([B, T, D]), tensor([B, 3, D], 5)];
   expectClose(
-    run(theta, () => layer.fprop(x, source, source)),
+    run(theta, () => layer.fprop(x, { keyVec: source })),
     rowsOf(x).flatMap((row, b) => reference(theta, row, () => true, rowsOf(source)[b])),
   );
   const combined = build(DotProductAttention.config({ ...dims, combineQkv: true }));
-  expect(() => run(randomTheta(combined), () => combined.fprop(x, source, source))).toThrow(
+  expect(() => run(randomTheta(combined), () => combined.fprop(x, { keyVec: source }))).toThrow(
     'model (DotProductAttention): combineQkv is for self-attention: query, key and value vectors are one tensor.',
   );
   expect(() => build(GroupedQueryAttention.config({ ...dims, numKvHeads: 2, combineQkv: true }))).toThrow(
@@ -228,7 +230,7 @@ test('logits of its own, with dropout, masks and gradients', () => {
   const theta = { ...randomTheta(layer), key_bias: tf.zeros([N, T]) as Tensor };
   const x = tensor([B, T, D]);
   const whole = (values: Values) =>
-    run(values, () => layer.fprop(x, x, x, { causal: true }), { doEval: true });
+    run(values, () => layer.fprop(x, { seen: { causal: true } }), { doEval: true });
   expectClose(
     whole(theta),
     rowsOf(x).flatMap((row) => reference(theta, row, causal)),
@@ -243,7 +245,7 @@ test('logits of its own, with dropout, masks and gradients', () => {
     ),
   );
   expectDecodes(layer, without, x, whole(without), [T]);
-  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), {
+  checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), {
     prngKey: ints([1, 2], [2]),
     probes: 3,
   });

@@ -88,7 +88,7 @@ test.each([true, false])('agrees with plain loops, causal and not, useBias %s', 
   const x = tensor([B, T, D]);
   const scale = 1 / Math.sqrt(H);
   for (const visible of [causal, () => true]) {
-    const outputs = run(theta, () => layer.fprop(x, x, x, { causal: visible === causal }));
+    const outputs = run(theta, () => layer.fprop(x, { seen: { causal: visible === causal } }));
     expect(outputs.shape).toEqual([B, T, D]);
     expectClose(
       outputs,
@@ -97,13 +97,13 @@ test.each([true, false])('agrees with plain loops, causal and not, useBias %s', 
         .flat(),
     );
   }
-  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 4 });
+  checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), { probes: 4 });
 });
 
 test('vectors of another rank are an error', () => {
   const layer = build(plainConfig());
   const x = tensor([B * T, D]);
-  expect(() => run(randomTheta(layer), () => layer.fprop(x, x, x))).toThrow(
+  expect(() => run(randomTheta(layer), () => layer.fprop(x))).toThrow(
     'model (DotProductAttention): expected vectors [B, T, 6], got [8, 6].',
   );
 });
@@ -122,10 +122,10 @@ test('combined projections equal separate ones', () => {
   };
   const x = tensor([B, T, D]);
   expectClose(
-    run(both, () => combined.fprop(x, x, x, { causal: true })),
-    run(theta, () => separate.fprop(x, x, x, { causal: true })).dataSync(),
+    run(both, () => combined.fprop(x, { seen: { causal: true } })),
+    run(theta, () => separate.fprop(x, { seen: { causal: true } })).dataSync(),
   );
-  checkGradients(combined, [x], (input) => combined.fprop(input!, input!, input!, { causal: true }), {
+  checkGradients(combined, [x], (input) => combined.fprop(input!, { seen: { causal: true } }), {
     probes: 6,
   });
 });
@@ -141,15 +141,15 @@ test('the trained scale of queries starts as 1 / sqrt(H) and is softplus of its 
   );
   const folded = { ...theta, 'query/w': tf.tensor(wq, [D, N, H]) };
   expectClose(
-    run(theta, () => layer.fprop(x, x, x, { causal: true })),
+    run(theta, () => layer.fprop(x, { seen: { causal: true } })),
     rowsOf(x)
       .flatMap((row) => reference(folded, row, { scale: 1, visible: causal }))
       .flat(),
   );
-  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
+  checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), { probes: 3 });
   const start = { ...theta, 'per_dim_scale/per_dim_scale': tf.zeros([H]) };
   expectClose(
-    run(start, () => layer.fprop(x, x, x, { causal: true })),
+    run(start, () => layer.fprop(x, { seen: { causal: true } })),
     rowsOf(x)
       .flatMap((row) => reference(theta, row, { scale: H ** -0.5, visible: causal }))
       .flat(),
@@ -166,7 +166,7 @@ test.each([
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
   expectClose(
-    run(theta, () => layer.fprop(x, x, x)),
+    run(theta, () => layer.fprop(x)),
     rowsOf(x)
       .flatMap((row) => reference(theta, row, { scale, visible: () => true }))
       .flat(),
@@ -179,12 +179,12 @@ test('attenLogitCap bounds the logits before masks are added', () => {
   const x = tensor([B, T, D]);
   const options = { scale: H ** -0.5, visible: causal, logitCap: 0.2 };
   expectClose(
-    run(theta, () => layer.fprop(x, x, x, { causal: true })),
+    run(theta, () => layer.fprop(x, { seen: { causal: true } })),
     rowsOf(x)
       .flatMap((row) => reference(theta, row, options))
       .flat(),
   );
-  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
+  checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), { probes: 3 });
 });
 
 test('padding and other segments are hidden', () => {
@@ -193,7 +193,7 @@ test('padding and other segments are hidden', () => {
   const x = tensor([B, T, D]);
   const scale = H ** -0.5;
   const padded = run(theta, () =>
-    layer.fprop(x, x, x, { paddings: tf.tensor2d([0, 0, 1, 0, 0, 0, 0, 1], [B, T]) }),
+    layer.fprop(x, { seen: { paddings: tf.tensor2d([0, 0, 1, 0, 0, 0, 0, 1], [B, T]) } }),
   );
   const paddedAt = [2, 3];
   expectClose(
@@ -208,7 +208,7 @@ test('padding and other segments are hidden', () => {
   ];
   const ids = ints(segments.flat(), [B, T]);
   const packed = run(theta, () =>
-    layer.fprop(x, x, x, { causal: true, segments: { queries: ids, keys: ids } }),
+    layer.fprop(x, { seen: { causal: true, segments: { queries: ids, keys: ids } } }),
   );
   const sees = (b: number) => (t: number, s: number) => s <= t && segments[b]![t] === segments[b]![s];
   expectClose(
@@ -224,15 +224,15 @@ test('dropout of attention weights: none in evaluation, unbiased in training', (
   const plain = build(plainConfig({ attenLogitCap: 2 }));
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
-  const expected = run(theta, () => plain.fprop(x, x, x, { causal: true })).dataSync();
+  const expected = run(theta, () => plain.fprop(x, { seen: { causal: true } })).dataSync();
   expectClose(
-    run(theta, () => layer.fprop(x, x, x, { causal: true }), { doEval: true }),
+    run(theta, () => layer.fprop(x, { seen: { causal: true } }), { doEval: true }),
     expected,
   );
   const samples = 600;
   const mean = new Float64Array(expected.length);
   for (let i = 0; i < samples; i++) {
-    const out = run(theta, () => layer.fprop(x, x, x, { causal: true }), {
+    const out = run(theta, () => layer.fprop(x, { seen: { causal: true } }), {
       prngKey: ints([i, 5], [2]),
     }).dataSync();
     out.forEach((value, k) => {
@@ -240,7 +240,7 @@ test('dropout of attention weights: none in evaluation, unbiased in training', (
     });
   }
   expectClose(tf.tensor(Float32Array.from(mean)), expected, 0.08);
-  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), {
+  checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), {
     prngKey: ints([3, 4], [2]),
     probes: 3,
   });
@@ -255,12 +255,12 @@ test.each([
   const layer = build(plainConfig({ dimPerHead: 4, hiddenDim: 8, ...values }));
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
-  const whole = run(theta, () => layer.fprop(x, x, x, { causal: true }));
+  const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }));
   // One slot more than there are tokens: unused slots must not count.
   const specs = decodeStateSpecs(layer, B, T + 1);
   expect(specs).toEqual({
-    key_state: { shape: [B, N, T + 1, 4], dtype: 'float32' },
-    value_state: { shape: [B, N, T + 1, 4], dtype: 'float32' },
+    'kv_cache/key_state': { shape: [B, N, T + 1, 4], dtype: 'float32' },
+    'kv_cache/value_state': { shape: [B, N, T + 1, 4], dtype: 'float32' },
   });
   const newState = () =>
     Object.fromEntries(
@@ -269,7 +269,9 @@ test.each([
   const decodeState = newState();
   for (let t = 0; t < T; t++) {
     const token = tf.slice(x, [0, t, 0], [B, 1, D]);
-    const out = run(theta, () => layer.extendStep(token, tf.scalar(t, 'int32')), { decodeState });
+    const out = run(theta, () => layer.extendStep(token, { timeStep: tf.scalar(t, 'int32') }), {
+      decodeState,
+    });
     expectClose(out, tf.slice(whole, [0, t, 0], [B, 1, D]).dataSync());
   }
   // The same in two parts.
@@ -280,7 +282,7 @@ test.each([
   ] as const) {
     const tokens = tf.slice(x, [0, begin, 0], [B, steps, D]);
     const at = tf.scalar(begin, 'int32');
-    const out = run(theta, () => layer.extendStep(tokens, at), { decodeState: filled });
+    const out = run(theta, () => layer.extendStep(tokens, { timeStep: at }), { decodeState: filled });
     expectClose(out, tf.slice(whole, [0, begin, 0], [B, steps, D]).dataSync());
   }
   for (const name of Object.keys(specs)) expectClose(filled[name]!, decodeState[name]!.dataSync());

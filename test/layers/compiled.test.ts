@@ -237,13 +237,13 @@ describe('attention', () => {
     ],
   ])('%s', async (_, config) => {
     const layer = build(config);
-    await expectSame(layer, x(), (t) => layer.fprop(t.x!, t.x!, t.x!, { causal: true }));
+    await expectSame(layer, x(), (t) => layer.fprop(t.x!, { seen: { causal: true } }));
   });
 });
 
 test.each(['pre', 'primer_hybrid', 'post', 'post_skip'] as const)('Transformer, %s', async (normPolicy) => {
   const layer = build(Transformer.config({ inputDims: D, hiddenDims: 5, numHeads: 2, normPolicy }));
-  await expectSame(layer, x(), (t) => layer.fprop(t.x!, { causal: true }));
+  await expectSame(layer, x(), (t) => layer.fprop(t.x!, { seen: { causal: true } }));
 });
 
 function lm(): Config<TransformerLm> {
@@ -301,7 +301,7 @@ test('decoding step by step, compiled once for all steps', async () => {
   const step = await compile(
     ({ theta, ids, timeStep, state }) =>
       runInContext({ theta, doEval: true, decodeState: state }, () => ({
-        logits: model.extendStep(ids, timeStep),
+        logits: model.extendStep(ids, { timeStep }),
         state,
       })),
     {

@@ -97,17 +97,17 @@ const subjects: Record<string, Subject> = {
         `Transformer, ${normPolicy}`,
         sequence(
           build(Transformer.config({ inputDims: D, hiddenDims: 6, numHeads: 2, normPolicy })),
-          (l, x, p) => l.fprop(x, hidden(p), p),
+          (l, x, p) => l.fprop(x, { seen: hidden(p), paddings: p }),
         ),
       ],
     ]),
   ),
   StackedTransformer: sequence(build(StackedTransformer.config(transformer)), (l, x, p) =>
-    l.fprop(x, { ...hidden(p), causal: true }, p),
+    l.fprop(x, { seen: { ...hidden(p), causal: true }, paddings: p }),
   ),
   StackedTransformerRepeated: sequence(
     build(StackedTransformerRepeated.config({ ...transformer, numLayers: 1, xTimes: 2 })),
-    (l, x, p) => l.fprop(x, hidden(p), p),
+    (l, x, p) => l.fprop(x, { seen: hidden(p), paddings: p }),
   ),
   ...Object.fromEntries(
     (['MAX', 'AVG'] as const).flatMap((poolingType): [string, Subject][] => {
@@ -218,7 +218,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
         const averages = { moving_mean: tf.zeros([D]), moving_variance: tf.ones([D]) };
         const normed = runInContext({ theta: { ...averages, ...theta.norm } }, () => norm.fprop(x, paddings));
         const encoded = runInContext({ theta: theta.stack }, () =>
-          stack.fprop(tf.add(normed, x), hidden(paddings), paddings),
+          stack.fprop(tf.add(normed, x), { seen: hidden(paddings), paddings }),
         );
         const { avgXent } = runInContext({ theta: theta.logits }, () =>
           logits.fprop(tf.add(encoded, x), weightsOf(paddings), labels([B, T])),

@@ -157,7 +157,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
     const theta = randomTheta(lm);
     const whole = run(theta, () => lm.logits({ ids: tf.tensor2d(ids, [B, T], 'int32') }), { doEval: true });
     const specs = decodeStateSpecs(lm, B, T);
-    const key = `${at}/x_layers_0/self_attention/key_state`;
+    const key = `${at}/x_layers_0/self_attention/kv_cache/key_state`;
     expect(Object.keys(specs).filter((path) => path.startsWith(key))).toEqual(
       unrollInDecode ? [0, 1, 2].map((i) => `${key}#${i}`) : [key],
     );
@@ -166,7 +166,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
       const steps = Array.from({ length: T }, (_, t) => {
         decodeState = { ...decodeState };
         const token = tf.reshape(tf.slice(given.ids, [0, t], [B, 1]), [B]);
-        return run(given.theta, () => lm.extendStep(token, tf.scalar(t, 'int32')), {
+        return run(given.theta, () => lm.extendStep(token, { timeStep: tf.scalar(t, 'int32') }), {
           decodeState,
           doEval: true,
         });
@@ -217,7 +217,10 @@ test('gradients compute again what the policy does not keep, as those of layers 
     );
     const step = (x: Tensor, theta: Values) =>
       valueAndGrad(
-        (given: Values) => ({ value: sumsOf(run(given, () => stack.fprop(x, { causal: true }))), aux: {} }),
+        (given: Values) => ({
+          value: sumsOf(run(given, () => stack.fprop(x, { seen: { causal: true } }))),
+          aux: {},
+        }),
         theta,
       ) as never;
     const { byOp, peakMemory } = costAnalysis(step, { shape: [4, 32, 8], dtype: 'float32' }, theta);

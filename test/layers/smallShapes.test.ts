@@ -38,12 +38,12 @@ function attention(time: number, numHeads: number, fields: object): Subject {
   const layer = build(
     DotProductAttention.config({ inputDim: 2, hiddenDim: 2 * numHeads, numHeads, ...fields }),
   );
-  return { layer, call: (x) => layer.fprop(x, x, x, { causal: true }), shape: [time, 2] };
+  return { layer, call: (x) => layer.fprop(x, { seen: { causal: true } }), shape: [time, 2] };
 }
 
 function transformer(time: number): Subject {
   const layer = build(StackedTransformer.config({ modelDims: 2, hiddenDims: 1, numHeads: 1, numLayers: 1 }));
-  return { layer, call: (x) => layer.fprop(x, { causal: true }), shape: [time, 2] };
+  return { layer, call: (x) => layer.fprop(x, { seen: { causal: true } }), shape: [time, 2] };
 }
 
 const depths = [1, 2, 3];

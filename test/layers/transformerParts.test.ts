@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
+  type Attends,
   type BaseLayer,
   decodeStateSpecs,
   GELU,
@@ -67,8 +68,8 @@ test('the hidden units of a feed-forward layer', () => {
 
 /** Attention and feed-forward of the same input, side by side (GPT-J; PaLM, Chowdhery et al., 2022, section 2). */
 class ParallelTransformer extends Transformer {
-  protected override subLayers(inputs: Tensor, attend: (x: Tensor) => Tensor, paddings?: Tensor): Tensor {
-    const attended = this.residual(inputs, attend);
+  protected override subLayers(inputs: Tensor, { self, paddings }: Attends): Tensor {
+    const attended = this.residual(inputs, self);
     return tf.add(attended, tf.sub(this.feedForward.fprop(inputs, paddings), inputs));
   }
 }
@@ -80,20 +81,22 @@ test('the order of the sub-layers of a block, whole and token by token', () => {
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
   const part = (name: string) => layer.children.get(name)! as never as { fprop(...args: unknown[]): Tensor };
-  const whole = run(theta, () => layer.fprop(x, { causal: true }));
+  const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }));
   const expected = run(theta, () => {
     const normed = part('layer_norm').fprop(x);
-    const attended = part('self_attention').fprop(normed, normed, normed, { causal: true });
+    const attended = part('self_attention').fprop(normed, { seen: { causal: true } });
     return tf.add(attended, part('ff_layer').fprop(x));
   });
   expectClose(whole, expected.dataSync());
   const decodeState = cacheOf(layer);
   for (let t = 0; t < T; t++) {
     const token = tf.slice(x, [0, t, 0], [B, 1, D]);
-    const out = run(theta, () => layer.extendStep(token, tf.scalar(t, 'int32')), { decodeState });
+    const out = run(theta, () => layer.extendStep(token, { timeStep: tf.scalar(t, 'int32') }), {
+      decodeState,
+    });
     expectClose(out, tf.slice(whole, [0, t, 0], [B, 1, D]).dataSync());
   }
-  checkGradients(layer, [x], (input) => layer.fprop(input!, { causal: true }), { probes: 2 });
+  checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), { probes: 2 });
 });
 
 /** Every other block has root mean square norms. */
@@ -151,7 +154,7 @@ test('what enters the stack of a language model, whole and token by token', () =
   const decodeState = cacheOf(layer);
   for (let t = 0; t < T; t++) {
     const token = tf.reshape(tf.slice(ids, [0, t], [B, 1]), [B]);
-    const out = run(theta, () => layer.extendStep(token, tf.scalar(t, 'int32')), {
+    const out = run(theta, () => layer.extendStep(token, { timeStep: tf.scalar(t, 'int32') }), {
       decodeState,
       doEval: true,
     });

@@ -128,10 +128,10 @@ test('a transformer layer is attention and feed-forward, each with its residual 
   const theta = randomTheta(layer);
   const x = tensor([2, 3, D]);
   const part = (name: string) => layer.children.get(name)! as never as { fprop(...args: unknown[]): Tensor };
-  const outputs = run(theta, () => layer.fprop(x, { causal: true }));
+  const outputs = run(theta, () => layer.fprop(x, { seen: { causal: true } }));
   const expected = run(theta, () => {
     const normed = part('layer_norm').fprop(x);
-    const attended = part('self_attention').fprop(normed, normed, normed, { causal: true });
+    const attended = part('self_attention').fprop(normed, { seen: { causal: true } });
     return part('ff_layer').fprop(tf.add(x, attended));
   });
   expectClose(outputs, expected.dataSync());
@@ -143,13 +143,15 @@ test.each(['pre', 'primer_hybrid', 'post', 'post_skip'] as const)(
     const layer = build(transformer({ normPolicy }));
     const theta = randomTheta(layer);
     const x = tensor([2, 3, D]);
-    checkGradients(layer, [x], (input) => layer.fprop(input!, { causal: true }), { probes: 2 });
-    const whole = run(theta, () => layer.fprop(x, { causal: true }));
+    checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), { probes: 2 });
+    const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }));
     const state = () => tf.zeros([2, 2, 3, 2]);
-    const decodeState = { 'self_attention/key_state': state(), 'self_attention/value_state': state() };
+    const decodeState = { 'self_attention/kv_cache/key_state': state(), 'self_attention/kv_cache/value_state': state() };
     for (let t = 0; t < 3; t++) {
       const token = tf.slice(x, [0, t, 0], [2, 1, D]);
-      const out = run(theta, () => layer.extendStep(token, tf.scalar(t, 'int32')), { decodeState });
+      const out = run(theta, () => layer.extendStep(token, { timeStep: tf.scalar(t, 'int32') }), {
+        decodeState,
+      });
       expectClose(out, tf.slice(whole, [0, t, 0], [2, 1, D]).dataSync());
     }
   },
@@ -187,10 +189,10 @@ test('a stack runs its layers in order', () => {
     .filter(([name]) => name.startsWith('x_layers'))
     .map(([, layer]) => layer as Transformer);
   const expected = run(theta, () =>
-    layers[1]!.fprop(layers[0]!.fprop(x, { causal: true }), { causal: true }),
+    layers[1]!.fprop(layers[0]!.fprop(x, { seen: { causal: true } }), { seen: { causal: true } }),
   );
   expectClose(
-    run(theta, () => stack.fprop(x, { causal: true })),
+    run(theta, () => stack.fprop(x, { seen: { causal: true } })),
     expected.dataSync(),
   );
 });
@@ -207,7 +209,7 @@ function stackStep(values: Partial<Config<StackedTransformer>>) {
     listVariables(stack).map(({ path, shape, dtype }) => [path, { shape, dtype }]),
   );
   const loss = (x: Tensor) => (theta: Record<string, Tensor>) => ({
-    value: tf.sum(tf.sin(run(theta, () => stack.fprop(x, { causal: true })))) as Tensor,
+    value: tf.sum(tf.sin(run(theta, () => stack.fprop(x, { seen: { causal: true } })))) as Tensor,
     aux: {},
   });
   const x = { shape: [4, 32, 8], dtype: 'float32' } as const;

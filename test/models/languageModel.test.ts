@@ -190,10 +190,13 @@ test.each([
       tf.zeros([...shape]) as Tensor,
     ]),
   );
-  expect(Object.keys(decodeState)[0]).toBe('lm/transformer/x_layers_0/self_attention/key_state');
+  expect(Object.keys(decodeState)[0]).toBe('lm/transformer/x_layers_0/self_attention/kv_cache/key_state');
   for (let t = 0; t < T; t++) {
     const ids = ints([IDS[t]!, IDS[T + t]!], [B]);
-    const logits = run(theta, () => lm.extendStep(ids, tf.scalar(t, 'int32')), { decodeState, doEval: true });
+    const logits = run(theta, () => lm.extendStep(ids, { timeStep: tf.scalar(t, 'int32') }), {
+      decodeState,
+      doEval: true,
+    });
     expect(logits.shape).toEqual([B, V]);
     expectClose(logits, tf.slice(whole, [0, t, 0], [B, 1, V]).dataSync(), 3e-5);
   }
@@ -205,7 +208,7 @@ test.each([
     [2, T - 2],
   ] as const) {
     const ids = tf.slice(ints(IDS, [B, T]), [0, begin], [B, steps]);
-    const logits = run(theta, () => lm.extendStep(ids, tf.scalar(begin, 'int32')), {
+    const logits = run(theta, () => lm.extendStep(ids, { timeStep: tf.scalar(begin, 'int32') }), {
       decodeState: filled,
       doEval: true,
     });
@@ -269,7 +272,9 @@ test('usePaddings hides padding wherever it stands; a bidirectional model sees b
   // Position 2 is padding, which sees others and is seen by none.
   expect(differs(base, last)).toEqual([0, 1, 3, 4]);
   expect(() =>
-    run(theta, () => lm.extendStep(ints([0, 1], [B]), tf.scalar(0, 'int32')), { decodeState: {} }),
+    run(theta, () => lm.extendStep(ints([0, 1], [B]), { timeStep: tf.scalar(0, 'int32') }), {
+      decodeState: {},
+    }),
   ).toThrow('lm (TransformerLm): only a causal model decodes step by step.');
 });
 

@@ -203,8 +203,15 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     this.context.auxLosses.push({ name: this.#pathOf(name), value, weight });
   }
 
-  /** This layer's own decode state for `batchSize` sequences of at most `seqLen` tokens, by name. */
-  decodeStateSpecs(_batchSize: number, _seqLen: number): Readonly<Record<string, DecodeStateSpec>> {
+  /**
+   * This layer's own decode state for `batchSize` sequences of at most `seqLen` tokens, by name; the first axis is that of the
+   * sequences. `memoryLen` is the length of a memory that they attend to, 0 without one.
+   */
+  decodeStateSpecs(
+    _batchSize: number,
+    _seqLen: number,
+    _memoryLen: number,
+  ): Readonly<Record<string, DecodeStateSpec>> {
     return {};
   }
 

@@ -15,6 +15,8 @@ export interface AuxLoss {
 export interface DecodeStateSpec extends TensorSpec {
   /** Whether all readers round it to bfloat16, so that it may be stored so. */
   readonly rounded?: boolean;
+  /** The axis of rows, which are sequences; 0 where absent. */
+  readonly rowAxis?: number;
 }
 
 /** Inputs from the caller of layers, and containers that layers fill. */

@@ -116,15 +116,17 @@ export async function fillVariables(
  *
  * @param batchSize sequences decoded at a time.
  * @param seqLen tokens of a sequence, prompt included.
+ * @param memoryLen positions of a memory that the sequences attend to, such as an encoder's output; 0 without one.
  */
 export function decodeStateSpecs(
   root: BaseLayer,
   batchSize: number,
   seqLen: number,
+  memoryLen = 0,
 ): Record<string, DecodeStateSpec> {
   const specs: Record<string, DecodeStateSpec> = {};
   for (const layer of listLayers(root)) {
-    const own = Object.entries(layer.decodeStateSpecs(batchSize, seqLen));
+    const own = Object.entries(layer.decodeStateSpecs(batchSize, seqLen, memoryLen));
     let named: Readonly<Record<string, DecodeStateSpec>> = Object.fromEntries(
       own.map(([name, spec]) => [layer.path === '' ? name : `${layer.path}/${name}`, spec]),
     );

@@ -14,11 +14,12 @@ import {
   GreedyDecoder,
   type Int32Tensor,
   SampleDecoder,
+  Stepper,
+  type StepperOptions,
 } from '../../src/decoding/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import { listVariables, runInContext } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
-import { Stepper, type StepperOptions } from '../../src/programs/stepper.js';
 import { type FlatParams, paramSpecs } from '../../src/programs/taskState.js';
 import { engines } from '../compiler/engines.js';
 import { hasCompiler, sharedBytes } from '../compiler/native/compilerSupport.js';
@@ -44,7 +45,7 @@ const opened: Stepper[] = [];
 afterAll(() => Promise.all(opened.map((stepper) => stepper.dispose())));
 
 async function stepperOf(options: Partial<StepperOptions> & { engine: 'native' | 'onnx' | 'eager' }) {
-  const model = options.model ?? modelOf('float32');
+  const model = (options.model as LanguageModel | undefined) ?? modelOf('float32');
   const stepper = await Stepper.create({
     model,
     params: paramsOf(model, 1),

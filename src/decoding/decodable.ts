@@ -1,0 +1,45 @@
+/** @file Decodable: the contract of models that continue sequences of tokens. */
+import type { Tensor, TensorSpec } from '../compiler/index.js';
+import type { DecodeStateSpec, StepArgs } from '../layers/index.js';
+
+/**
+ * A model that continues sequences. Its methods run within `runInContext`; they read and replace the context's
+ * `decodeState`, which the stepper keeps from step to step, and whose rows it moves and copies.
+ */
+export interface Decodable {
+  /** Number of token ids; a position has as many logits. */
+  readonly vocabSize: number;
+
+  /** The arrays of a batch that `begin` reads, such as an encoder's ids; none where a decode begins with tokens alone. */
+  readonly promptNames?: readonly string[];
+
+  /**
+   * State of `rows` sequences of at most `seqLen` tokens, by path; zeros start a decode.
+   *
+   * @param prompt specs of the arrays of `promptNames`.
+   */
+  initialDecodeState(
+    rows: number,
+    seqLen: number,
+    prompt?: Readonly<Record<string, TensorSpec>>,
+  ): Record<string, DecodeStateSpec>;
+
+  /** Starts a decode: stores in the state what all steps read, such as an encoder's output. */
+  begin?(prompt: Readonly<Record<string, Tensor>>): void;
+
+  /**
+   * Logits [B, vocabSize] of the token after each of `ids`, int32 [B], which stand at `timeStep`; or [B, T, vocabSize] after
+   * those of `ids` [B, T] from there on.
+   */
+  extendStep(ids: Tensor, args: StepArgs): Tensor;
+}
+
+/** Whether a model has what decoding needs. */
+export function isDecodable<M extends object>(model: M): model is M & Decodable {
+  const { vocabSize, initialDecodeState, extendStep } = model as Partial<Decodable>;
+  return (
+    typeof vocabSize === 'number' &&
+    typeof initialDecodeState === 'function' &&
+    typeof extendStep === 'function'
+  );
+}

@@ -1,0 +1,70 @@
+/** @file State of a decode in the host's memory, whose rows are moved and copied rather than computed again. */
+import type { BoundArray } from '../compiler/index.js';
+import type { DecodeStateSpec } from '../layers/index.js';
+
+const product = (dims: readonly number[]): number => dims.reduce((a, b) => a * b, 1);
+
+/** An array as `outer` blocks of `rows` rows of `size` elements. */
+interface Blocks {
+  readonly outer: number;
+  readonly rows: number;
+  readonly size: number;
+}
+
+function blocksOf({ shape, rowAxis = 0 }: DecodeStateSpec): Blocks {
+  const [outer, size] = [product(shape.slice(0, rowAxis)), product(shape.slice(rowAxis + 1))];
+  return { outer, rows: shape[rowAxis]!, size };
+}
+
+/** Writes to each row of `to` the row of `from` that `origins` has for it. Both have the same outer blocks. */
+function copyRows(
+  to: BoundArray,
+  from: BoundArray,
+  { outer, rows, size }: Blocks,
+  sources: number,
+  origins: ArrayLike<number>,
+): void {
+  for (let block = 0; block < outer; block++) {
+    for (let row = 0; row < rows; row++) {
+      const begin = (block * sources + origins[row]!) * size;
+      to.set(from.subarray(begin, begin + size), (block * rows + row) * size);
+    }
+  }
+}
+
+/** The state of some rows: an array for each path, in the format of the programs that read it. */
+export class DecodeState {
+  readonly #blocks: ReadonlyMap<string, Blocks>;
+
+  constructor(
+    specs: Readonly<Record<string, DecodeStateSpec>>,
+    readonly arrays: Readonly<Record<string, BoundArray>>,
+  ) {
+    this.#blocks = new Map(Object.entries(specs).map(([path, spec]) => [path, blocksOf(spec)]));
+  }
+
+  /** The state before the first token. */
+  clear(): void {
+    for (const array of Object.values(this.arrays)) array.fill(0);
+  }
+
+  /** Gives each row i what row `origins[i]` had. */
+  reorder(origins: ArrayLike<number>): void {
+    if (Array.from(origins).every((origin, row) => origin === row)) return;
+    for (const [path, blocks] of this.#blocks) {
+      const array = this.arrays[path]!;
+      copyRows(array, array.slice(), blocks, blocks.rows, origins);
+    }
+  }
+
+  /** Gives the state of each row of `from`, of which this state's rows are a multiple, to consecutive rows. */
+  spread(from: DecodeState): void {
+    for (const [path, blocks] of this.#blocks) {
+      const sources = from.#blocks.get(path)!.rows;
+      const origins = Array.from({ length: blocks.rows }, (_, row) =>
+        Math.floor((row * sources) / blocks.rows),
+      );
+      copyRows(this.arrays[path]!, from.arrays[path]!, blocks, sources, origins);
+    }
+  }
+}
