@@ -10,6 +10,7 @@ import {
   everyNth,
   repeatRows,
   splitRows,
+  takeColumns,
   takeRows,
   unitDouble,
 } from './promptRows.js';
@@ -20,6 +21,13 @@ import { argmax, type SamplingRule, sampleId } from './sampling.js';
 export interface DecodeRequest extends Prompts, DecodingModel {
   /** Key of the draws; the same key gives the same tokens. Not read by a greedy decoder. */
   readonly key: PrngKey;
+}
+
+/** Tokens that continue a prompt, up to the end of the sequence if there is one. */
+export interface Continuation {
+  readonly ids: readonly number[];
+  /** The log-probability of each. */
+  readonly logprobs: readonly number[];
 }
 
 /** A finished decode. S is numSamples; a greedy decoder has no such dimension. T is seqlen. */
@@ -92,17 +100,54 @@ export abstract class BaseDecoder extends Configurable.with({
     return { shape: lengths.shape, dtype: 'int32', data: drawn };
   }
 
-  /** Decodes prompts that are already repeated for every row. */
-  protected async run(prompts: Prompts, model: DecodingModel, draws: Draws): Promise<DecodeOutput> {
-    const { seqlen, maxDecodeSteps } = this.hp;
+  /**
+   * Takes the prompts up to their last tokens, each once for all the rows that continue it.
+   *
+   * @returns the last token of each row's prompt and its position, [rows], which `extendRows` takes next.
+   * @throws as `decode`.
+   */
+  protected async takePrompts(request: DecodeRequest): Promise<{ ids: Int32Array; positions: Int32Array }> {
+    this.checkRequest(request);
+    const { prefixIds, prefixLengths, prefill } = request;
+    const [prompts, size] = prefixIds.shape as [number, number];
+    const last = prefixLengths.data.map((length) => Math.max(1, length) - 1);
+    const count = Math.max(...last);
+    if (count > 0) {
+      const ids = takeColumns(prefixIds, count);
+      await prefill!(ids, count, last);
+    }
+    const each = this.numRows(prompts) / prompts;
+    const promptOf = (row: number): number => Math.trunc(row / each);
+    const positions = Int32Array.from({ length: prompts * each }, (_, row) => last[promptOf(row)]!);
+    return { ids: positions.map((at, row) => prefixIds.data[promptOf(row) * size + at]!), positions };
+  }
+
+  private checkRequest(prompts: Prompts): void {
+    const { seqlen } = this.hp;
     if (seqlen <= 0) {
       throw new ConfigError(
         `${this.constructor.name}.seqlen: The sequence length for decoding must be > 0, current value = ${seqlen}.`,
       );
     }
+    checkPrompts(prompts, seqlen);
+  }
+
+  /**
+   * Prompts and what continues them.
+   *
+   * @param continuations for each prompt, best first; as many for each.
+   * @returns tensors [B, S, …].
+   */
+  protected outputOf(prompts: Prompts, continuations: readonly (readonly Continuation[])[]): DecodeOutput {
+    return outputOf(prompts, continuations, this.hp.seqlen);
+  }
+
+  /** Decodes prompts that are already repeated for every row. */
+  protected async run(prompts: Prompts, model: DecodingModel, draws: Draws): Promise<DecodeOutput> {
+    const { seqlen, maxDecodeSteps } = this.hp;
+    this.checkRequest(prompts);
     const { prefixIds, prefixLengths } = prompts;
     const [rows, prefixSize] = [prefixLengths.data.length, prefixIds.shape[1] ?? 0];
-    checkPrompts(prompts, seqlen);
     const stop = {
       seqlen,
       maxDecodeSteps: maxDecodeSteps ?? seqlen,
@@ -198,4 +243,42 @@ export class SampleDecoder extends BaseDecoder.with({
       logprobs: arrange(output.logprobs),
     };
   }
+}
+
+function outputOf(
+  { prefixIds, prefixLengths }: Prompts,
+  continuations: readonly (readonly Continuation[])[],
+  seqlen: number,
+): DecodeOutput {
+  const [prompts, size] = prefixIds.shape as [number, number];
+  const samples = continuations[0]?.length ?? 0;
+  const rows = prompts * samples;
+  const int32 = (width: number) => new Int32Array(rows * width);
+  const [lengths, starts, outputs, ends] = [int32(1), int32(size), int32(seqlen), int32(1)];
+  const logprobs = new Float32Array(rows * seqlen).fill(1);
+  for (const [row, { ids, logprobs: drawn }] of continuations.flat().entries()) {
+    const prompt = Math.trunc(row / samples);
+    const length = prefixLengths.data[prompt]!;
+    const prefix = prefixIds.data.subarray(prompt * size, prompt * size + length);
+    // A row begins with a token in every case.
+    const begin = Math.max(1, length);
+    lengths[row] = length;
+    starts.set(prefix, row * size);
+    outputs[row * seqlen] = prefixIds.data[prompt * size]!;
+    outputs.set(prefix, row * seqlen);
+    outputs.set(ids, row * seqlen + begin);
+    logprobs.set(drawn, row * seqlen + begin);
+    ends[row] = begin + ids.length;
+  }
+  const shaped = <T extends Int32Array | Float32Array>(data: T, ...shape: number[]) => ({
+    shape: [prompts, samples, ...shape],
+    data,
+  });
+  return {
+    prefixLengths: { ...shaped(lengths), dtype: 'int32' },
+    prefixIds: { ...shaped(starts, size), dtype: 'int32' },
+    outputIds: { ...shaped(outputs, seqlen), dtype: 'int32' },
+    decodeLengths: { ...shaped(ends), dtype: 'int32' },
+    logprobs: { ...shaped(logprobs, seqlen), dtype: 'float32' },
+  };
 }

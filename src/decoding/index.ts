@@ -4,6 +4,7 @@ export { type Decodable, isDecodable } from './decodable.js';
 export { decodeRows } from './decodeLoop.js';
 export {
   BaseDecoder,
+  type Continuation,
   type DecodeOutput,
   type DecodeRequest,
   GreedyDecoder,

@@ -19,6 +19,12 @@ export function everyNth(ids: Int32Array, count: number, n: number): Int32Array 
   return ids.filter((_, i) => Math.floor(i / count) % n === 0);
 }
 
+/** The first `count` columns of ids [rows, columns], row by row. */
+export function takeColumns({ shape, data }: Int32Tensor, count: number): Int32Array {
+  const [, columns] = shape as [number, number];
+  return data.filter((_, i) => i % columns < count);
+}
+
 /** The rows of `tensor` with these indices, in this order. */
 export function takeRows<T extends Int32Tensor | Float32Tensor>(tensor: T, rows: readonly number[]): T {
   const width = tensor.shape.slice(1).reduce((product, dim) => product * dim, 1);

@@ -146,7 +146,10 @@ test.each(['pre', 'primer_hybrid', 'post', 'post_skip'] as const)(
     checkGradients(layer, [x], (input) => layer.fprop(input!, { seen: { causal: true } }), { probes: 2 });
     const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }));
     const state = () => tf.zeros([2, 2, 3, 2]);
-    const decodeState = { 'self_attention/kv_cache/key_state': state(), 'self_attention/kv_cache/value_state': state() };
+    const decodeState = {
+      'self_attention/kv_cache/key_state': state(),
+      'self_attention/kv_cache/value_state': state(),
+    };
     for (let t = 0; t < 3; t++) {
       const token = tf.slice(x, [0, t, 0], [2, 1, D]);
       const out = run(theta, () => layer.extendStep(token, { timeStep: tf.scalar(t, 'int32') }), {
