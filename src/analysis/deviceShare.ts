@@ -2,6 +2,7 @@
 import { byteSize, sizeOf, type TensorSpec } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import type { BatchSpecs } from '../inputs/index.js';
+import { listLayers } from '../layers/index.js';
 import { Mesh, type SingleTask } from '../tasks/index.js';
 import type { Held } from './tracedStep.js';
 
@@ -33,11 +34,13 @@ export function deviceShare(
       return [`params.${path}`, sizeOf(all) / sizeOf(shape)];
     }),
   );
+  const layers = new Map(listLayers(task.model).map((layer) => [layer.path, layer]));
+  const partsOf = (path: string): number => mesh.parts(path, layers.get(path)?.activationSplit());
   return {
     held: {
       batch: withRows(specs, (rows) => mesh.localRows(rows * hosts)),
       layout: task.hp.train.hp.learner.layout(local),
-      parts: { ofInput: (path) => parts.get(path) ?? 1, ofScope: (scope) => mesh.parts(scope) },
+      parts: { ofInput: (path) => parts.get(path) ?? 1, ofScope: partsOf },
     },
     mesh: {
       devices: mesh.ways(),

@@ -28,7 +28,7 @@ export {
   type LayerContext,
   runInContext,
 } from './core/context.js';
-export { ActivationDtype } from './core/layerFields.js';
+export { ActivationDtype, type SplitDims, splitDims } from './core/layerFields.js';
 export { isWeighed, selected, weightedSum } from './core/masks.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
 export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';

@@ -1,13 +1,11 @@
 /** @file Mesh of devices, and its axes that batches, variables and activations are split over (Pax's sharding annotations). */
 import { z } from 'zod';
-import { type Config, ConfigError, Configurable, type Report } from '../hparams/index.js';
-import type { Variable } from '../layers/index.js';
+import { type Config, ConfigError, Configurable, didYouMean, type Report } from '../hparams/index.js';
+import { splitDims, type Variable } from '../layers/index.js';
 import { isPattern, wholePath } from '../learners/index.js';
 
 const axis = z.string().min(1);
 const meshShape = z.array(z.int().positive()).min(1);
-/** For each dimension the axis, or axes, of the mesh that it is split over. */
-const splitDims = z.array(z.union([axis, z.array(axis)]).nullable());
 const pattern = z.string().refine(isPattern, { error: 'expected a regular expression' });
 const splitDimsMapping = z.record(pattern, splitDims).default({});
 
@@ -24,8 +22,8 @@ const axesOf = (dims: SplitDims): string[] => dims.flatMap((axes) => axes ?? [])
 
 /**
  * The devices that a task is meant for. Nothing is partitioned yet: it is what `luthier analyze` and `luthier diff` tell
- * the memory of a device from. The fields are those that Pax's BaseLayer and Train have, with annotations by path
- * instead of in each layer.
+ * the memory of a device from. The fields are those that Pax's Train has, and rules by path, which go before what layers say
+ * of themselves.
  */
 export class Mesh extends Configurable.with({
   iciMeshShape: meshShape.default([1, 1, 1]).describe('Devices of a slice along each axis.'),
@@ -40,7 +38,7 @@ export class Mesh extends Configurable.with({
     .describe('Axes that the rows of a batch are split over.'),
   weightSplitDimsMapping: splitDimsMapping.describe(
     'Axes by dimension, null for none, of the variables whose whole path a regular expression matches; others are ' +
-      'whole on every device.',
+      'split as their layers say, or whole on every device.',
   ),
   activationSplitDimsMapping: splitDimsMapping.describe(
     'Axes by dimension of what a layer writes, by regular expressions of whole paths; rows are split and the rest is ' +
@@ -102,11 +100,15 @@ export class Mesh extends Configurable.with({
         throw this.#error(field, `'${pattern}' matches no variable of the model`);
     }
     return found.map(({ variable, entry }) => {
-      if (entry === undefined) return { ...variable, isPadded: false };
-      const { path, shape } = variable;
-      const [pattern, dims] = entry;
-      if (dims.length !== shape.length)
-        throw this.#error(field, `'${pattern}' has ${dims.length} dimensions, and ${path} is [${shape}]`);
+      const { path, shape, splitDims, repeatPrefix } = variable;
+      if (entry && entry[1].length !== shape.length)
+        throw this.#error(
+          field,
+          `'${entry[0]}' has ${entry[1].length} dimensions, and ${path} is [${shape}]`,
+        );
+      const dims = entry?.[1] ?? (splitDims && [...repeatPrefix.map(() => null), ...splitDims]);
+      if (dims === undefined) return { ...variable, isPadded: false };
+      this.#checkAxes(dims, path);
       const ways = dims.map((axes, i) => {
         const named = axesOf([axes]);
         if (this.ways(named) <= shape[i]!) return this.ways(named);
@@ -120,10 +122,16 @@ export class Mesh extends Configurable.with({
     });
   }
 
-  /** Into how many parts devices split what the layer at `path` writes for their rows. */
-  parts(path: string): number {
+  /**
+   * Into how many parts devices split what the layer at `path` writes for their rows. @param own the layer's own split
+   *
+   * @throws ConfigError where that has an axis that the mesh has not.
+   */
+  parts(path: string, own?: SplitDims): number {
     const { inputsSplitMapping } = this.hp;
-    const axes = axesOf(this.#entryOf('activationSplitDimsMapping', path)?.[1] ?? [inputsSplitMapping]);
+    const dims = this.#entryOf('activationSplitDimsMapping', path)?.[1] ?? own ?? [inputsSplitMapping];
+    this.#checkAxes(dims, path);
+    const axes = axesOf(dims);
     return this.ways(axes) / this.ways(inputsSplitMapping);
   }
 
@@ -132,6 +140,18 @@ export class Mesh extends Configurable.with({
     const found = entries.filter(([source]) => wholePath(source).test(path));
     if (found.length < 2) return found[0];
     throw this.#error(field, `${found.map(([source]) => `'${source}'`).join(' and ')} both match ${path}`);
+  }
+
+  /** Those of the mesh's own rules are checked with its config. */
+  #checkAxes(dims: SplitDims, path: string): void {
+    const { meshAxisNames } = this.hp;
+    const unknown = axesOf(dims).find((name) => !meshAxisNames.includes(name));
+    if (unknown === undefined) return;
+    throw new ConfigError(
+      `${path} is split over '${unknown}', which is no axis of task.mesh.${didYouMean(unknown, meshAxisNames)} Its axes ` +
+        `are ${meshAxisNames.join(', ')}.`,
+      { path: 'task.mesh.meshAxisNames' },
+    );
   }
 
   #named(axes: readonly string[]): string {

@@ -10,12 +10,13 @@ import {
   excludeFromPlaces,
 } from '../../hparams/index.js';
 import { currentContext, type DecodeStateSpec, type LayerContext } from './context.js';
-import { layerFields } from './layerFields.js';
+import { layerFields, type SplitDims } from './layerFields.js';
 import { firstImages, summaryKey } from './layerSummaries.js';
 import { LayerError, wrapMethods } from './methods.js';
 import { OwnVariables } from './ownVariables.js';
 import { builtElsewhere, type Placement, takePlacement, withPlacement } from './placement.js';
 import { SharedLayers } from './sharedLayers.js';
+import { splitOf } from './splits.js';
 import { isDefaultParamsInit, type WeightInit } from './weightInit.js';
 import { type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
 
@@ -114,6 +115,7 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     this.#checkName(name);
     const collections = new Set(weight.collections ?? []);
     if (this.skipLpRegularization) collections.add(WeightCollection.SKIP_LP_REGULARIZATION);
+    const splitDims = splitOf(this, 'weightSplitDimsMapping', name, weight.shape.length);
     this.#variables.declare(name, {
       path: this.#pathOf(name),
       shape: [...this.repeatPrefix, ...weight.shape],
@@ -123,6 +125,7 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
       collections: [...collections],
       fanInAxes: weight.fanInAxes,
       fanOutAxes: weight.fanOutAxes,
+      ...(splitDims && { splitDims }),
     });
   }
 
@@ -196,6 +199,23 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
    */
   protected tap(name: string, x: Tensor): Tensor {
     return this.context.taps?.read(this.#pathOf(name), x) ?? x;
+  }
+
+  /** Axes of the mesh that what the layer calls `name` is split over, if any layer says so. @param rank of the tensor */
+  activationSplit(name = 'out', rank?: number): SplitDims | undefined {
+    const own = this.hp.activationSplitDimsMapping[name];
+    return splitOf(this, 'activationSplitDimsMapping', name, rank ?? own?.length ?? 0);
+  }
+
+  /**
+   * `x` itself, of which devices hold parts as `activationSplitDimsMapping` says under `name`. Programs of one device are the
+   * same without it.
+   *
+   * @throws LayerError where the layer's own mapping has another rank.
+   */
+  protected shard(x: Tensor, name = 'out'): Tensor {
+    this.activationSplit(name, x.rank);
+    return x;
   }
 
   /** Adds a scalar to the model's training loss. */

@@ -9,6 +9,12 @@ export const ActivationDtype = defineTag<'float32' | 'bfloat16'>(
   'Types that layers compute in: those of the operands of their matrix products.',
 );
 
+/** For each dimension of a tensor the axis, or axes, of the mesh of devices that it is split over; null for none. */
+export const splitDims = z.array(z.union([z.string().min(1), z.array(z.string().min(1))]).nullable());
+export type SplitDims = z.infer<typeof splitDims>;
+
+const splitDimsByName = z.record(z.string().min(1), splitDims).default({});
+
 /** The fields. */
 export const layerFields = {
   name: z.string().default('').describe('A name for people; paths come from the names that parents give.'),
@@ -37,4 +43,12 @@ export const layerFields = {
     .nullable()
     .default(null)
     .describe('Layers of one model with the same id are one layer.'),
+  weightSplitDimsMapping: splitDimsByName.describe(
+    "Axes of the task's mesh that variables are split over, by their names; `wt` is for those that are not named. What is " +
+      'absent is as in the parent, where the rank fits.',
+  ),
+  activationSplitDimsMapping: splitDimsByName.describe(
+    "Axes of the task's mesh that what the layer computes is split over: `out`, and other names that it gives to `shard`. " +
+      'What is absent is as in the parent, where the rank fits.',
+  ),
 };

@@ -1,5 +1,6 @@
 /** @file Declarations of variables: shape, initial values, and the collections that learners respect. */
 import type { DType, Tensor } from '../../compiler/index.js';
+import type { SplitDims } from './layerFields.js';
 import type { WeightInit, WeightShape } from './weightInit.js';
 
 /** Marks of a variable that control learners (Pax's WeightHParamsCollection). */
@@ -29,6 +30,8 @@ export interface Variable extends WeightShape {
   readonly collections: readonly WeightCollection[];
   /** The first axes of its shape, along which layers that repeat theirs stack one variable for each repetition. */
   readonly repeatPrefix: readonly number[];
+  /** Axes of the mesh of devices that its dimensions, without `repeatPrefix`, are split over; absent where the layers say none. */
+  readonly splitDims?: SplitDims | undefined;
 }
 
 /** A variable of one repetition: the variable itself where no layer repeats it. Axes of its fans are those of this shape. */
