@@ -7,11 +7,11 @@ import type { EagerDevice } from './eager/eagerBackend.js';
 import { type PredictedSeconds, predictSeconds } from './engineCost.js';
 import { inTurn, type Turn } from './inTurn.js';
 import type { Graph, Value } from './ir.js';
-import { compileNative, tryNative } from './native/compile.js';
+import { type Attempt, tryNative } from './native/compile.js';
 import { compileOnnx } from './onnx/onnxSession.js';
 import { optimize } from './passes/index.js';
 import type { Profiler } from './profile/profiler.js';
-import { CompilerError } from './tensors.js';
+import { CompilerError, NativeEngineError } from './tensors.js';
 import { type Cut, cutLoops } from './wasm/cut.js';
 import { compileWasm } from './wasm/wasmProgram.js';
 
@@ -57,21 +57,6 @@ function tellOnce(line: string): void {
   warn(line);
 }
 
-/** Machine code for a graph, or null where another engine must take over. */
-async function nativeIfPossible(graph: Graph, options: GraphOptions): Promise<Backend | null> {
-  let reason: string;
-  try {
-    const attempt = await tryNative(graph, options);
-    if ('backend' in attempt) return attempt.backend;
-    reason = attempt.reason;
-  } catch (error) {
-    if (!(error instanceof CompilerError)) throw error;
-    reason = error.message;
-  }
-  tellOnce(`${reason} Running on ONNX Runtime instead, which is slower.`);
-  return null;
-}
-
 /** Runs the program's head on ONNX Runtime and its trailing loops in WebAssembly. */
 async function compileLoops(graph: Graph, { head, loops }: Cut, options: GraphOptions): Promise<Backend> {
   const between = head.outputs.filter((value) => !graph.outputs.includes(value));
@@ -89,14 +74,71 @@ async function compileLoops(graph: Graph, { head, loops }: Cut, options: GraphOp
   return inTurn(graph, turns, between);
 }
 
+/** A graph to be compiled. */
+interface Request {
+  readonly traced: Graph;
+  readonly optimized: () => Graph;
+  readonly options: GraphOptions;
+}
+
+/** An engine that runs graphs. */
+interface GraphEngine {
+  /** Name by which `engine` asks for it; wasm is only taken by itself. */
+  readonly name: Engine | 'wasm';
+  /** The prediction that holds for it. */
+  readonly cost: keyof PredictedSeconds;
+  /** Whether `auto` takes another one, with a notice, where it gives a reason or fails. */
+  readonly isOptional: boolean;
+  /** Compiles a graph, or says why it can't; '' where that goes without saying. */
+  readonly attempt: (request: Request) => Promise<Attempt>;
+}
+
+/**
+ * All engines of graphs, which the list alone names. Of those that cost the same, earlier ones come first; the last one
+ * runs every program.
+ */
+const GRAPH_ENGINES: readonly GraphEngine[] = [
+  {
+    name: 'native',
+    cost: 'native',
+    isOptional: true,
+    attempt: ({ traced, options }) => tryNative(traced, options),
+  },
+  {
+    name: 'wasm',
+    cost: 'onnx',
+    isOptional: false,
+    attempt: async ({ optimized, options }) => {
+      const cut = cutLoops(optimized());
+      return cut === undefined ? { reason: '' } : { backend: await compileLoops(optimized(), cut, options) };
+    },
+  },
+  {
+    name: 'onnx',
+    cost: 'onnx',
+    isOptional: false,
+    attempt: async ({ optimized, options }) => ({ backend: await compileOnnx(optimized(), options) }),
+  },
+];
+
+/** Attempts an engine; what an optional one can't compile is a reason. */
+async function attempted(engine: GraphEngine, request: Request): Promise<Attempt> {
+  try {
+    return await engine.attempt(request);
+  } catch (error) {
+    if (!engine.isOptional || !(error instanceof CompilerError)) throw error;
+    return { reason: error.message };
+  }
+}
+
 const inSeconds = (seconds: number): string => `${Number(seconds.toPrecision(2))} s`;
 
 /** The sentence that explains a choice. */
 function explanation(
-  name: string,
+  { name = 'program' }: GraphOptions,
   runs: number,
   predicted: PredictedSeconds,
-  taken: 'native' | 'onnx',
+  taken: keyof PredictedSeconds,
 ): string {
   const other = taken === 'native' ? 'onnx' : 'native';
   return (
@@ -105,20 +147,25 @@ function explanation(
   );
 }
 
-/** Compiles a traced graph with the engine that is predicted to take less time in all. */
-async function compileAuto(traced: Graph, options: GraphOptions): Promise<Backend> {
-  const { name = 'program', runs = DEFAULT_RUNS, numThreads = availableParallelism(), following } = options;
+/** Compiles a graph with the engine that is predicted to take less time in all, of those that can. */
+async function compileAuto(request: Request): Promise<Backend> {
+  const { traced, options } = request;
+  const { runs = DEFAULT_RUNS, numThreads = availableParallelism(), following } = options;
   const graphs = following === undefined ? [traced] : [traced, following()];
   const predicted = predictSeconds(graphs, runs, numThreads);
-  const pays = predicted.native <= predicted.onnx;
-  const native = pays ? await nativeIfPossible(traced, options) : null;
-  // Where machine code is not possible, the notice has told why.
-  if (native !== null || !pays)
-    options.explain?.(explanation(name, runs, predicted, native === null ? 'onnx' : 'native'));
-  if (native !== null) return native;
-  const graph = optimize(traced);
-  const cut = cutLoops(graph);
-  return cut === undefined ? compileOnnx(graph, options) : compileLoops(graph, cut, options);
+  const byCost = GRAPH_ENGINES.toSorted((a, b) => predicted[a.cost] - predicted[b.cost]);
+  let isExplained = false;
+  for (const engine of byCost) {
+    const attempt = await attempted(engine, request);
+    if ('backend' in attempt) {
+      if (!isExplained) options.explain?.(explanation(options, runs, predicted, engine.cost));
+      return attempt.backend;
+    }
+    if (attempt.reason === '') continue;
+    tellOnce(`${attempt.reason} Running on ONNX Runtime instead, which is slower.`);
+    isExplained = true;
+  }
+  throw new Error('The last engine gave a reason.');
 }
 
 /**
@@ -127,7 +174,12 @@ async function compileAuto(traced: Graph, options: GraphOptions): Promise<Backen
  * @throws CompilerError where `native` is requested and the machine or the program does not support it.
  */
 export async function compileGraph(traced: Graph, options: GraphOptions): Promise<Backend> {
-  const { engine = 'auto' } = options;
-  if (engine === 'native') return compileNative(traced, options);
-  return engine === 'auto' ? compileAuto(traced, options) : compileOnnx(optimize(traced), options);
+  let graph: Graph | undefined;
+  const request: Request = { traced, options, optimized: () => (graph ??= optimize(traced)) };
+  const { engine = 'auto', name = 'program' } = options;
+  const asked = GRAPH_ENGINES.find((each) => each.name === engine);
+  if (asked === undefined) return compileAuto(request);
+  const attempt = await asked.attempt(request);
+  if ('backend' in attempt) return attempt.backend;
+  throw new NativeEngineError(`${name}: ${attempt.reason} Use --engine=onnx.`);
 }

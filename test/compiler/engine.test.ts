@@ -1,5 +1,5 @@
 /** @file Choice of an engine: machine code for programs whose runs pay for its compiling. */
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { predictSeconds } from '../../src/compiler/engineCost.js';
 import { compile, mayBeNative, type Tensor, tf } from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
@@ -105,4 +105,46 @@ test('auto takes what is predicted, whatever the cache has, and explains it in a
     ...(hasCompiler ? [sentence('native', '100000 runs', 'onnx')] : []),
     sentence('onnx', '1 run', 'native'),
   ]);
+});
+
+describe('without a C compiler', () => {
+  const missing = '/nonexistent/engine-test-cc';
+  beforeEach(() => void vi.stubEnv('CC', missing));
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    vi.restoreAllMocks();
+  });
+  const reason = `There is no C compiler: CC is '${missing}', which is not there. `;
+
+  test('auto takes the next engine that can, and says so once instead of explaining the choice', async () => {
+    const told: string[] = [];
+    const explained: string[] = [];
+    vi.spyOn(process.stderr, 'write').mockImplementation((text) => told.push(String(text)) > 0);
+    const runnerOf = async (f: (given: any) => any, runs: number) => {
+      const explain = (sentence: string) => explained.push(sentence);
+      const executable = await compile(f, { x }, { name: 'square', runs, explain });
+      const { runner } = executable;
+      await executable.dispose();
+      return runner;
+    };
+    const elementwise = (given: { x: Tensor }) => ({ y: tf.mul(given.x, given.x) });
+    expect(await runnerOf(square, 100_000)).toBe('onnx');
+    expect(await runnerOf(elementwise, 100_000)).toBe('wasm');
+    expect(explained).toEqual([]);
+    expect(
+      told.map((line) => [
+        line.startsWith(reason),
+        line.endsWith(' Running on ONNX Runtime instead, which is slower.\n'),
+      ]),
+    ).toEqual([[true, true]]);
+    // It is not asked where another one is cheaper.
+    expect(await runnerOf(elementwise, 1)).toBe('wasm');
+    expect(explained).toEqual([expect.stringMatching(/^square runs on engine onnx: 1 run should take /)]);
+  });
+
+  test('native is an error that says why, and what to ask for instead', async () => {
+    const asked = compile(square, { x }, { name: 'square', engine: 'native' });
+    await expect(asked).rejects.toThrow(`square: ${reason}`);
+    await expect(asked).rejects.toThrow(/ Use --engine=onnx\.$/);
+  });
 });

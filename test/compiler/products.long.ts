@@ -5,9 +5,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Backend } from '../../src/compiler/backend.js';
+import { compileGraph } from '../../src/compiler/engine.js';
 import { type HostTensor, sizeOf } from '../../src/compiler/index.js';
 import type { Graph, Node } from '../../src/compiler/ir.js';
-import { compileNative } from '../../src/compiler/native/compile.js';
 import { compileOnnx } from '../../src/compiler/onnx/onnxSession.js';
 import { expandComposites, optimize } from '../../src/compiler/passes/index.js';
 import { roundToBfloat16 } from '../../src/compiler/precision.js';
@@ -23,7 +23,7 @@ const SEEDS = tries(20, 6);
 
 const backends: Readonly<Record<string, (graph: Graph) => Promise<Backend>>> = {
   onnx: (graph) => compileOnnx(graph, { numThreads: 1 }),
-  native: (graph) => compileNative(graph, { numThreads: 1 }),
+  native: (graph) => compileGraph(graph, { engine: 'native', numThreads: 1 }),
 };
 
 /** A matrix of a batch that broadcasts, read by row and column. */

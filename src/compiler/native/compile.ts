@@ -5,7 +5,6 @@ import { productPrecision } from '../cost.js';
 import { type Graph, joinGraphs } from '../ir.js';
 import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
-import { NativeEngineError } from '../tensors.js';
 import { writeDump } from './dump/writeDump.js';
 import { PROGRAM_SECTIONS } from './emit/emitProgram.js';
 import { type KeptInputs, lowerToC } from './lowerToC.js';
@@ -76,15 +75,4 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
     overwrites: plan.overwrites,
   });
   return { backend };
-}
-
-/**
- * Compiles a traced graph to machine code.
- *
- * @throws NativeEngineError for an operation without a rule, and where there is no C compiler.
- */
-export async function compileNative(graph: Graph, options: NativeOptions = {}): Promise<Backend> {
-  const attempt = await tryNative(graph, options);
-  if ('backend' in attempt) return attempt.backend;
-  throw new NativeEngineError(`${options.name ?? 'program'}: ${attempt.reason} Use --engine=onnx.`);
 }
