@@ -41,7 +41,14 @@ const attention = (probability: number) => ({
   'self_attention/atten_dropout/keepProb': 1 - probability,
 });
 const dimPerHead = (size: number) =>
-  all(size, ['self_attention/per_dim_scale/dim', ...projections('dimPerHead')].join(' '));
+  all(
+    size,
+    [
+      'self_attention/per_dim_scale/dim',
+      'self_attention/kv_cache/dimPerHead',
+      ...projections('dimPerHead'),
+    ].join(' '),
+  );
 
 test.each<[object, Record<string, unknown>]>([
   [
@@ -76,7 +83,15 @@ test.each<[object, Record<string, unknown>]>([
   [
     { numHeads: 1 },
     {
-      ...all(1, ['numHeads', 'self_attention/numHeads', ...projections('numHeads')].join(' ')),
+      ...all(
+        1,
+        [
+          'numHeads',
+          'self_attention/numHeads',
+          'self_attention/kv_cache/numHeads',
+          ...projections('numHeads'),
+        ].join(' '),
+      ),
       ...dimPerHead(4),
     },
   ],
