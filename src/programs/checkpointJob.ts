@@ -1,61 +1,77 @@
 /** @file Evaluation and decoding of a checkpoint, without training. */
-import { CheckpointError, Checkpointer, locateCheckpoint, readCheckpoint } from '../checkpoints/index.js';
+import {
+  CheckpointError,
+  Checkpointer,
+  locateCheckpoint,
+  type RestoredCheckpoint,
+  readCheckpoint,
+} from '../checkpoints/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
 import { type StopSignal, writeText } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { DecodeProgram } from './decodeProgram.js';
-import { EvalProgram } from './evalProgram.js';
-import { EvalSteps } from './evalStep.js';
-import { expectedEvalRuns } from './expectedRuns.js';
+import { DuePrograms } from './duePrograms.js';
 import { runToEnd } from './jobEnd.js';
 import { JobError, strayFailures } from './jobErrors.js';
 import { writeJobFiles } from './jobFiles.js';
+import { pendingAt, programsOf, restoreStates } from './jobPrograms.js';
+import { runLoop } from './loop.js';
 import { machineOf } from './machine.js';
+import { Measurements } from './measurements.js';
 import { checkpointDirectory, isOfOtherRun, type JobOptions } from './options.js';
+import { metricsOf, type Progress, readProgress } from './progress.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
 import type { FlatTrainState } from './taskState.js';
 import { paramsOf } from './taskState.js';
+import { restoredWeights } from './weights.js';
 
-/** Evaluates a checkpoint on every evaluation dataset, or decodes it on every decode dataset. */
+/**
+ * Evaluates a checkpoint on every evaluation dataset, or decodes it on every decode dataset; then the task's own programs run as
+ * at the last step of training.
+ */
 export async function runCheckpointJob(options: JobOptions, stop: StopSignal): Promise<void> {
-  const { name, mode } = options;
-  const evaluates = mode === 'eval';
-  const datasets = evaluates
-    ? options.datasets.filter((dataset) => !dataset.isTraining)
-    : options.decodeDatasets;
-  if (datasets.length === 0) {
-    const what = evaluates
-      ? 'datasets() has none to evaluate (isTraining false)'
-      : 'decodeDatasets() has none to decode';
-    throw new ConfigError(`${name}: ${what}.`);
-  }
+  checkDatasetsOf(options);
   const task = build(options.task);
-  const { numTrainSteps, evalUseEmaStates, decodeUseEmaStates } = task.hp.train.hp;
-  const state = await restoreParams(options, task, evaluates ? evalUseEmaStates : decodeUseEmaStates);
+  const { numTrainSteps, evalUseEmaStates, decodeUseEmaStates, programs: own } = task.hp.train.hp;
+  const useEma = options.mode === 'eval' ? evalUseEmaStates : decodeUseEmaStates;
+  const state = paramsOf(task);
+  const restored = await restoreInto(state, options, useEma);
+  const list = programsOf(options, task);
   writeJobFiles(options, await machineOf(options));
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step });
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
-  const steps = new EvalSteps(explained, task, state, expectedEvalRuns(options, task, datasets));
-  const programs = datasets.map((dataset) =>
-    evaluates
-      ? new EvalProgram(explained, task, steps, dataset)
-      : new DecodeProgram(explained, task, state, dataset),
-  );
-  const run = new Run(options.jobLogDir, state, reporter, stop);
+  const measurements = new Measurements(explained, task, restoredWeights(options, state, useEma));
+  const run = new Run({ options, state, reporter, stop, measurements });
+  // Evaluations begin with their first batch. What programs have kept in training is theirs here, too.
+  const progress = own.length === 0 ? undefined : progressOf(restored);
+  if (progress !== undefined) {
+    restoreStates(own, progress);
+    run.newest.restore(metricsOf(progress));
+  }
+  const programs = new DuePrograms(options, task, list, pendingAt(list, { step: state.step, isLast: true }));
   stop.postpone('leaving');
-  await runToEnd(options, reporter, programs, async () => {
-    const strays = strayFailures();
-    strays.listen();
-    try {
-      for (const program of programs) await strays.during(() => run.unlessStopped(() => program.run(run)));
-      return { steps: 0 };
-    } finally {
-      strays.close();
-    }
+  await runToEnd(options, reporter, [programs, measurements], async () => {
+    await runLoop({ run, programs, strays: strayFailures() });
+    return { steps: 0 };
   });
 }
+
+/** @throws ConfigError for an experiment without datasets for the mode */
+function checkDatasetsOf({ name, mode, datasets, decodeDatasets }: JobOptions): void {
+  const evaluates = mode === 'eval';
+  const found = evaluates ? datasets.filter((dataset) => !dataset.isTraining) : decodeDatasets;
+  if (found.length > 0) return;
+  const what = evaluates
+    ? 'datasets() has none to evaluate (isTraining false)'
+    : 'decodeDatasets() has none to decode';
+  throw new ConfigError(`${name}: ${what}.`);
+}
+
+/** A checkpoint's directory, and what training has left in it. */
+type Read = Pick<RestoredCheckpoint, 'path' | 'progress'>;
+
+const progressOf = ({ path, progress }: Read): Progress | undefined => readProgress(progress, path);
 
 /** Restores the parameters of the checkpoint that the options name, or in their place their average; other slots are not read. */
 export async function restoreParams(
@@ -64,11 +80,16 @@ export async function restoreParams(
   useEma: boolean,
 ): Promise<FlatTrainState> {
   const state = paramsOf(task);
+  await restoreInto(state, options, useEma);
+  return state;
+}
+
+async function restoreInto(state: FlatTrainState, options: JobOptions, useEma: boolean): Promise<Read> {
   const { checkpoint } = options;
   const paramsOnly = useEma ? EMA : true;
   if (isOfOtherRun(checkpoint)) {
-    readCheckpoint(locateCheckpoint(checkpoint), state, { paramsOnly });
-    return state;
+    const path = locateCheckpoint(checkpoint);
+    return { ...readCheckpoint(path, state, { paramsOnly }), path };
   }
   const checkpointer = new Checkpointer({
     directory: checkpointDirectory(options),
@@ -77,7 +98,7 @@ export async function restoreParams(
     notify: ({ message }) => writeText(`${message}\n`),
   });
   try {
-    await checkpointer.restore(state, {
+    return await checkpointer.restore(state, {
       step: checkpoint,
       paramsOnly,
       allowPrevious: options.restorePreviousCheckpoint,
@@ -90,7 +111,6 @@ export async function restoreParams(
   } finally {
     await checkpointer.close();
   }
-  return state;
 }
 
 function nothingTrained({ jobLogDir, mode }: JobOptions, cause: CheckpointError): JobError {

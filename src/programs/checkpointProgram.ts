@@ -1,71 +1,99 @@
-/** @file Checkpoints of a training run: saved at intervals and at its end. */
-import type { Checkpointer } from '../checkpoints/index.js';
-import { type JobOptions, phase } from './options.js';
-import { type Saved, savedWith } from './progress.js';
-import type { Run } from './run.js';
+/** @file Checkpoints of a training run as a program: at its start, at intervals, where programs ask for one, at its end. */
+import { join } from 'node:path';
+import { checkpointName } from '../checkpoints/directory.js';
+import type { Checkpointer, SaveOptions, TrainState } from '../checkpoints/index.js';
+import type { Program, ProgramRun, WholeCheckpoint } from '../tasks/index.js';
+import type { JobOptions } from './options.js';
+import { savedLine } from './reporter.js';
+import { CHECKPOINTS } from './run.js';
 
-/** Saves the state of a training run. */
-export class CheckpointProgram {
+/** Components of checkpoints. */
+export interface CheckpointParts {
+  readonly options: Pick<JobOptions, 'checkpoint'>;
+  readonly numTrainSteps: number;
+  readonly checkpointer: Checkpointer;
+  readonly state: TrainState;
+  /** Whether the state is of a checkpoint of this run; the newest may have been skipped as broken. */
+  readonly isRestored: boolean;
+  /** Whether the state is that of a completed step. */
+  readonly isWhole: () => boolean;
+  /** What is saved beside the state. */
+  readonly saved: () => SaveOptions;
+  /** Takes checkpoints that are on the disk. */
+  readonly announce: (checkpoint: WholeCheckpoint) => void;
+}
+
+/** Saves the state of a training run. The last program, so that all others have run at the step that it saves. */
+export class CheckpointProgram implements Program {
+  readonly name = CHECKPOINTS;
   /** The step saved last, or restored. */
   #saved: number | undefined;
+  /** The save in progress. */
+  #saving: Promise<void> = Promise.resolve();
 
-  /** @param restored whether the state is of a checkpoint of this run; the newest may have been skipped as broken. */
-  constructor(
-    private readonly options: JobOptions,
-    readonly checkpointer: Checkpointer,
-    private readonly source: Saved,
-    restored: boolean,
-  ) {
-    if (restored) this.#saved = source.state.step;
+  constructor(private readonly parts: CheckpointParts) {
+    if (parts.isRestored) this.#saved = parts.state.step;
   }
 
-  /** Whether to save at this step, before the next one is taken: at intervals, and the best value of a tracked metric. */
-  isDue(step: number): boolean {
-    const isBest = this.source.tracked?.best?.step === step;
-    return this.#saved !== step && (isBest || this.checkpointer.shouldSave(step));
+  /** Whether to save at this step, before the next one is taken. */
+  isDue(step: number, isLast: boolean): boolean {
+    return this.#saved !== step && (isLast || this.parts.checkpointer.shouldSave(step));
+  }
+
+  /** A run without a checkpoint saves its first state. */
+  async start(run: ProgramRun): Promise<void> {
+    if (this.isDue(run.step, false)) run.save();
   }
 
   /** Starts saving the state; a worker writes it while training continues. */
-  async run(): Promise<void> {
-    const { step } = this.source.state;
+  async run({ step }: Pick<ProgramRun, 'step'>): Promise<undefined> {
     if (this.#saved === step) return;
-    await phase(this.options, 'checkpoints', () => this.#save());
+    await this.#save();
     this.#saved = step;
   }
 
   /** Saves the last state, and waits until it is on the disk. @throws CheckpointError where it can't be written */
-  async finish(): Promise<void> {
-    await this.run();
-    await phase(this.options, 'checkpoints', () => this.checkpointer.waitUntilFinished());
+  async end(run: Pick<ProgramRun, 'step'>): Promise<void> {
+    await this.run(run);
+    await this.#saving;
   }
 
-  /**
-   * Saves the state after an error if it is that of a whole step. Never throws, since the user must see the error
-   * itself.
-   */
-  async saveAfterError({ reporter, step }: Run): Promise<void> {
+  /** Saves the state after an error if it is that of a whole step. Never throws, since the user must see the error itself. */
+  async onError(run: Pick<ProgramRun, 'step' | 'tell'>): Promise<void> {
+    const { isWhole, options, numTrainSteps } = this.parts;
+    const { step } = run;
     // An earlier save may have failed, but this one may work.
-    await this.checkpointer.waitUntilFinished().catch(() => {});
+    await this.#saving.catch(() => {});
     let problem = `the step after ${step} failed half-way, so the state is that of no step`;
-    if (this.source.program.isWhole) {
+    if (isWhole()) {
       try {
         await this.#save();
-        await this.checkpointer.waitUntilFinished();
-        return reporter.saved(step);
+        await this.#saving;
+        return run.tell(savedLine(options, step, numTrainSteps));
       } catch (error) {
         problem = (error as Error).message;
       }
     }
-    reporter.tell(`Not saved at step ${step}: ${problem}. ${this.#newest()}`);
+    run.tell(`Not saved at step ${step}: ${problem}. ${this.#newest()}`);
   }
 
-  #save(): Promise<boolean> {
-    return this.checkpointer.save(this.source.state, savedWith(this.source));
+  async close(): Promise<void> {
+    await this.parts.checkpointer.close();
+  }
+
+  async #save(): Promise<void> {
+    const { checkpointer, state, saved, announce } = this.parts;
+    const { step } = state;
+    if (!(await checkpointer.save(state, saved()))) return;
+    const path = join(checkpointer.directory, checkpointName(step));
+    this.#saving = checkpointer.waitUntilFinished().then(() => announce({ step, path }));
+    // The error goes to the one who waits for the last checkpoint.
+    this.#saving.catch(() => {});
   }
 
   #newest(): string {
     try {
-      const newest = this.checkpointer.latestStep();
+      const newest = this.parts.checkpointer.latestStep();
       if (newest !== undefined) return `The newest checkpoint is that of step ${newest}.`;
     } catch {
       // The directory can't be listed either.

@@ -1,31 +1,36 @@
-/** @file Programs between two training steps: due, pending, failed. */
-import { ConfigError } from '../hparams/index.js';
+/** @file Programs of a job between two steps and at its ends: due, pending, failed. */
 import type { JsonValue } from '../inputs/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { type JobOptions, phase } from './options.js';
-import type { Run } from './run.js';
+import { CHECKPOINTS, type Run } from './run.js';
 
 /** Programs in order. Each runs once at every step at which it is due, in this process or in the one that resumes. */
 export class DuePrograms {
-  #pending: readonly string[] = [];
+  #pending: readonly string[];
+  /** Programs that are due at the end, once one has ended training. */
+  #atEnd: readonly string[] | undefined;
 
-  /** @throws ConfigError where two have the same name */
+  /** @param pending names of those that an earlier process has left to run at the present step */
   constructor(
     private readonly options: JobOptions,
     private readonly task: SingleTask,
-    private readonly programs: readonly Program<Run>[],
+    private readonly programs: readonly Program[],
+    pending: readonly string[] = [],
   ) {
-    const names = programs.map(({ name }) => name);
-    const twice = names.find((name, i) => names.indexOf(name) !== i);
-    if (twice !== undefined)
-      throw new ConfigError(
-        `Two programs are called '${twice}': give each dataset and program its own name.`,
-      );
+    this.#pending = pending;
   }
 
-  /** Names of the programs that have yet to run at the present step. */
+  /** Names of the programs that have yet to run at the present step, but for checkpoints, which the end saves, too. */
   get pending(): readonly string[] {
-    return this.#pending;
+    return this.#pending.filter((name) => name !== CHECKPOINTS);
+  }
+
+  /**
+   * Names of the programs that a process that resumes here runs. Where a program has ended training, all that are due at the
+   * end run again, so that the same command ends at the same step.
+   */
+  get toResume(): readonly string[] {
+    return this.#atEnd?.filter((name) => name !== CHECKPOINTS) ?? this.pending;
   }
 
   /** States of programs, by name; stateless ones are absent. */
@@ -35,15 +40,6 @@ export class DuePrograms {
       return state === undefined ? [] : [[program.name, state] as const];
     });
     return Object.fromEntries(states);
-  }
-
-  /** Restores pending names and states from an earlier process. */
-  restore(pending: readonly string[], states: Readonly<Record<string, JsonValue>>): void {
-    this.#pending = this.programs.map(({ name }) => name).filter((name) => pending.includes(name));
-    for (const program of this.programs) {
-      const state = states[program.name];
-      if (state !== undefined) program.setState?.(state);
-    }
   }
 
   /** Whether any program is due at a step. */
@@ -56,13 +52,44 @@ export class DuePrograms {
     this.#pending = this.#dueAt(step);
   }
 
+  /** Runs the hooks `start`, until a signal. @throws the first error */
+  async start(run: Run): Promise<void> {
+    await run.aside(async () => {
+      for (const program of this.programs)
+        if (!(await run.unlessStopped(() => this.#act(program, run, 'start')))) return;
+    });
+  }
+
   /**
-   * Runs pending programs until a signal; if one ends training, also runs those due at the end.
+   * Runs pending programs until a signal, and those that they ask for; if one ends training, also those due at the end.
    *
-   * @throws the error of a failing program if `onEvalError` is `stop`.
+   * @throws the error of a failing program if `onEvalError` is `stop`, or the job does not train.
    */
   async run(run: Run): Promise<void> {
-    if (this.#pending.length > 0) await run.aside(() => this.#runPending(run));
+    if (!run.hasWhole && this.#next(run) === undefined && !this.#isToEnd(run)) return;
+    await run.aside(async () => {
+      await this.#tellWhole(run);
+      await this.#runPending(run);
+    });
+  }
+
+  /** Runs the hooks `end`, all of them even where one fails. @throws the first error */
+  async end(run: Run): Promise<void> {
+    const errors: unknown[] = [];
+    for (const program of this.programs)
+      await run.unlessStopped(() => this.#act(program, run, 'end')).catch((error) => errors.push(error));
+    await this.#tellWhole(run);
+    if (errors.length > 0) throw errors[0];
+  }
+
+  /** Runs the hooks `onError`, the last program's first. Errors of hooks are told, and never thrown. */
+  async fail(run: Run, cause: unknown): Promise<void> {
+    const error = errorOf(cause);
+    run.abandon();
+    for (const program of this.programs.toReversed())
+      await this.#act(program, run, 'onError', error).catch((failure) =>
+        run.reporter.tell(`${program.name} failed, too, in its onError: ${errorOf(failure).message}`),
+      );
   }
 
   async close(): Promise<void> {
@@ -70,41 +97,87 @@ export class DuePrograms {
   }
 
   #dueAt(step: number, isLast = step >= this.task.hp.train.hp.numTrainSteps): string[] {
-    return this.programs.filter((program) => program.isDue(step, isLast)).map(({ name }) => name);
+    return namesDueAt(this.programs, step, isLast);
+  }
+
+  /** The first program in order that is pending or asked for. */
+  #next({ requested }: Run): Program | undefined {
+    return this.programs.find(({ name }) => this.#pending.includes(name) || requested.has(name));
+  }
+
+  /** Whether a program has ended training, and those that are due at the end are not pending yet. */
+  #isToEnd({ ended }: Run): boolean {
+    return ended !== undefined && this.#atEnd === undefined;
   }
 
   async #runPending(run: Run): Promise<void> {
-    const ran = this.#pending;
-    await this.#runEach(run);
-    if (run.ended === undefined) return;
-    const atEnd = this.#dueAt(run.step, true);
-    this.#pending = atEnd.filter((name) => !ran.includes(name));
-    await this.#runEach(run);
-    // The same command, started again, runs them again and ends at this step.
-    this.#pending = atEnd;
-  }
-
-  async #runEach(run: Run): Promise<void> {
-    for (const program of this.programs.filter(({ name }) => this.#pending.includes(name))) {
-      const act = () => this.#attempt(program, run);
-      if (!(await phase(this.options, program.phase ?? program.name, act))) return;
+    const ran = new Set<string>();
+    for (;;) {
+      if (this.#isToEnd(run)) {
+        this.#atEnd = this.#dueAt(run.step, true);
+        this.#pending = [...this.#pending, ...this.#atEnd.filter((name) => !ran.has(name))];
+      }
+      const program = this.#next(run);
+      if (program === undefined || !(await this.#attempt(run, program, () => this.#runOne(program, run))))
+        return;
+      ran.add(program.name);
+      run.requested.delete(program.name);
       this.#pending = this.#pending.filter((name) => name !== program.name);
     }
   }
 
-  /** Runs a program. @returns false if a signal stopped it: it stays pending */
-  async #attempt(program: Program<Run>, run: Run): Promise<boolean> {
+  async #runOne(program: Program, run: Run): Promise<void> {
+    run.throwIfStopped();
+    const summaries = await this.#act(program, run, 'run');
+    if (summaries !== undefined) run.reporter.summary(program.name, run.step, summaries);
+  }
+
+  /** Tells programs of checkpoints that have become whole. */
+  async #tellWhole(run: Run): Promise<void> {
+    for (const checkpoint of run.takeWhole())
+      for (const program of this.programs)
+        await this.#attempt(run, program, () => this.#act(program, run, 'onCheckpoint', checkpoint));
+  }
+
+  /** Calls a hook, if the program has it, as its phase of the profile; waits for all that it measures. */
+  async #act<H extends Hook>(
+    program: Program,
+    run: Run,
+    hook: H,
+    ...args: Rest<H>
+  ): Promise<Awaited<ReturnType<NonNullable<Program[H]>>> | undefined> {
+    if (program[hook] === undefined) return undefined;
+    const call = program[hook].bind(program) as (...all: readonly unknown[]) => Promise<never>;
     try {
-      return await run.unlessStopped(async () => {
-        const summaries = await program.run(run);
-        if (summaries !== undefined) run.reporter.summary(program.name, run.step, summaries);
-      });
+      return await phase(this.options, program.phase ?? program.name, () =>
+        call(run.viewOf(program.name), ...args),
+      );
+    } finally {
+      await run.settled();
+    }
+  }
+
+  /** @returns false if a signal stopped the act @throws its error, unless it is told and training goes on */
+  async #attempt(run: Run, program: Program, act: () => Promise<unknown>): Promise<boolean> {
+    try {
+      return await run.unlessStopped(act);
     } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error(String(cause));
+      if (!run.isTraining) throw cause;
       const goesOn = this.task.hp.train.hp.onEvalError === 'continue';
-      run.reporter.failed(program.name, run.step, error, goesOn);
+      run.reporter.failed(program.name, run.step, errorOf(cause), goesOn);
       if (!goesOn) throw cause;
       return true;
     }
   }
 }
+
+/** Names of the programs that are due at a step. */
+export const namesDueAt = (programs: readonly Program[], step: number, isLast: boolean): string[] =>
+  programs.filter((program) => program.isDue(step, isLast)).map(({ name }) => name);
+
+type Hook = 'start' | 'run' | 'onCheckpoint' | 'onError' | 'end';
+
+/** Arguments of a hook behind the run. */
+type Rest<H extends Hook> = Parameters<NonNullable<Program[H]>> extends [unknown, ...infer R] ? R : never;
+
+const errorOf = (cause: unknown): Error => (cause instanceof Error ? cause : new Error(String(cause)));

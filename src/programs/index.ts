@@ -8,7 +8,6 @@ import { runTraining } from './trainJob.js';
 
 export { JobError, JobInUseError } from './jobErrors.js';
 export type { JobMode, JobOptions } from './options.js';
-export type { DecodedExample } from './results.js';
 export { runSweepJob } from './sweepJob.js';
 
 /** The end of a job. */

@@ -1,33 +1,35 @@
-/** @file The training loop, in Pax's order: save, stop, step, evaluate, decode, stop early; at the end, save. */
+/**
+ * @file The loop of a job, in Pax's order: evaluate, decode, stop early, save, stop, step; at the end, save. It knows no program
+ * but that which takes steps: saving is one of the others.
+ */
 import type { StrayFailures } from '../system/index.js';
 import type { Program } from '../tasks/index.js';
-import type { CheckpointProgram } from './checkpointProgram.js';
 import type { DuePrograms } from './duePrograms.js';
 import type { Run } from './run.js';
 
 /** Parts of the loop. */
 export interface Loop {
   readonly run: Run;
-  readonly train: Program<Run>;
-  readonly checkpoints: CheckpointProgram;
+  /** Takes steps; absent in a job on a checkpoint. */
+  readonly train?: Program;
   /** Programs between steps; a resumed run starts with the pending ones. */
   readonly programs: DuePrograms;
   readonly strays: StrayFailures;
 }
 
-/** Trains until the last step, a signal, a program that ends training, or an error; saves the state in every case. */
-export async function runLoop({ run, train, checkpoints, programs, strays }: Loop): Promise<void> {
+/** Runs programs, and trains until the last step, a signal, a program that ends training, or an error. */
+export async function runLoop({ run, train, programs, strays }: Loop): Promise<void> {
   strays.listen();
   try {
+    await strays.during(() => programs.start(run));
     for (;;) {
       await strays.during(() => programs.run(run));
-      if (checkpoints.isDue(run.step)) await checkpoints.run();
-      if (run.isStopped || run.ended !== undefined || !train.isDue(run.step, false)) break;
-      await train.run(run);
+      if (run.isStopped || run.ended !== undefined || !train?.isDue(run.step, false)) break;
+      await train.run(run.viewOf(train.name));
     }
-    await checkpoints.finish();
+    await strays.during(() => programs.end(run));
   } catch (error) {
-    await checkpoints.saveAfterError(run);
+    await programs.fail(run, error);
     throw error;
   } finally {
     strays.close();

@@ -1,8 +1,7 @@
 /** @file One evaluation of an input: metrics, batches, time and throughput. */
 import { type Batch, batchCount, type InputSource, NONE_SKIPPED, specsOf } from '../inputs/index.js';
-import { Evaluation, type SingleTask } from '../tasks/index.js';
+import { type EvalResult, Evaluation, type SingleTask } from '../tasks/index.js';
 import type { EvalSteps } from './evalStep.js';
-import type { EvalResult } from './results.js';
 import { Stopwatch } from './stopwatch.js';
 
 /** An evaluation whose clock runs from here on, but for compilation. */
@@ -34,13 +33,17 @@ export class MeasuredEvaluation {
     this.#images ??= structuredClone(images);
   }
 
-  /** The result of all batches. @param changes of the data from its record @param skipped examples left out of them */
-  result(changes?: string, skipped = NONE_SKIPPED): EvalResult {
+  /** The result of all batches. */
+  result({
+    changes,
+    skipped = NONE_SKIPPED,
+    end = null,
+  }: Partial<Pick<EvalResult, 'changes' | 'skipped' | 'end'>> = {}): EvalResult {
     const { seconds } = this.#watch;
     const throughput = { unit: this.input.batchUnit.unit, perSec: this.#units / seconds };
     const { metrics, tables, images: pictures } = this.#evaluation.result();
     const images = { ...this.#images, ...prefixed(pictures) };
-    return { metrics, tables, images, batches: this.#batches, skipped, seconds, throughput, changes };
+    return { metrics, tables, images, batches: this.#batches, end, skipped, seconds, throughput, changes };
   }
 }
 

@@ -59,6 +59,20 @@ export interface JobOptions extends EngineOptions {
   readonly profile?: boolean;
 }
 
+/** The datasets that a job evaluates. */
+export function evaluatedDatasets({
+  mode,
+  datasets,
+}: Pick<JobOptions, 'mode' | 'datasets'>): Config<BaseInput>[] {
+  const evaluates = mode === 'eval' || mode === 'train_and_eval' || mode === 'train_and_decode';
+  return evaluates ? datasets.filter((dataset) => !dataset.isTraining) : [];
+}
+
+/** The datasets that a job decodes. */
+export function decodedDatasets({ mode, decodeDatasets }: JobOptions): readonly Config<BaseInput>[] {
+  return mode.endsWith('decode') || mode === 'decode_once' ? decodeDatasets : [];
+}
+
 /** The directory of a job's checkpoints. */
 export function checkpointDirectory({ jobLogDir }: JobOptions): string {
   return join(jobLogDir, 'checkpoints');

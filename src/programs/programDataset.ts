@@ -1,7 +1,7 @@
 /** @file A program's dataset: opened at first use, with training's tokenizer, and compared with its record. */
 import { build, type Config, ConfigError } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
-import type { SingleTask } from '../tasks/index.js';
+import type { ProgramInput, SingleTask } from '../tasks/index.js';
 import { dataRecordPath, recordData, recordedData } from './dataRecord.js';
 import { checkAgreement, checkVocabulary } from './inputAgreement.js';
 import { JobError } from './jobErrors.js';
@@ -26,13 +26,26 @@ export class ProgramDataset {
   #input: inputs.InputSource | undefined;
   #changes: string | undefined;
 
-  /** @param program that reads it: `train`, `eval_test_<dataset>`, `decode_test_<dataset>` */
+  /**
+   * @param data its config, or an input, which stays its owner's to close
+   * @param record name of its record: `train`, `eval_test_<dataset>`, `decode_test_<dataset>`
+   */
   constructor(
     private readonly options: JobOptions,
     private readonly task: SingleTask,
-    readonly config: Config<inputs.BaseInput>,
-    private readonly program: string,
+    readonly data: ProgramInput,
+    private readonly record: string,
   ) {}
+
+  /** Its name in messages and directories. */
+  get name(): string {
+    return this.data instanceof inputs.BaseInput ? this.data.name : (this.data.name ?? 'input');
+  }
+
+  /** How evaluations and decodes read it. */
+  get settings(): Pick<Config<inputs.BaseInput>, 'evalLoopNumBatches' | 'resetForEval'> {
+    return this.data instanceof inputs.BaseInput ? this.data.hp : this.data;
+  }
 
   /**
    * Opens the input. A tokenizer that learns its vocabulary gets that of training, however the corpus has changed
@@ -61,7 +74,8 @@ export class ProgramDataset {
 
   /** The input by its config alone, unopened. */
   build(): inputs.BaseInput {
-    return build(this.#fixedConfig);
+    const { data } = this;
+    return data instanceof inputs.BaseInput ? data : build(this.#fixedConfig(data));
   }
 
   /** Differences between the data and its record, returned once; undefined without any. */
@@ -72,7 +86,7 @@ export class ProgramDataset {
   }
 
   async close(): Promise<void> {
-    await this.#input?.close();
+    if (this.#input !== this.data) await this.#input?.close();
   }
 
   /** The record of the training data, if there is one. */
@@ -84,31 +98,33 @@ export class ProgramDataset {
     return dataRecordPath(this.options.jobLogDir, TRAIN);
   }
 
-  get #fixedConfig(): Config<inputs.BaseInput> {
-    return inputs.withRecorded(this.config, this.#training ?? {});
+  #fixedConfig(config: Config<inputs.BaseInput>): Config<inputs.BaseInput> {
+    return inputs.withRecorded(config, this.#training ?? {});
   }
 
   #open(): inputs.InputSource {
-    const { program } = this;
+    const { record } = this;
     const { jobLogDir } = this.options;
     checkAgreement(this.task, this.build());
     const input = this.#openInput();
     const identity = inputs.withDigests(inputs.recordedIdentity(input));
     this.#checkIds(identity, input.name);
-    const recorded = recordedData(jobLogDir, program);
-    if (recorded === undefined && Object.keys(identity).length > 0) recordData(jobLogDir, program, identity);
+    const recorded = recordedData(jobLogDir, record);
+    if (recorded === undefined && Object.keys(identity).length > 0) recordData(jobLogDir, record, identity);
     const changes = recorded === undefined ? [] : inputs.dataChanges(recorded, identity);
-    if (changes.length > 0) this.#changes = `${changes.join('; ')} (${dataRecordPath(jobLogDir, program)})`;
+    if (changes.length > 0) this.#changes = `${changes.join('; ')} (${dataRecordPath(jobLogDir, record)})`;
     return input;
   }
 
   #openInput(): inputs.InputSource {
-    const config = this.#fixedConfig;
+    const { data } = this;
+    if (data instanceof inputs.BaseInput) return data;
+    const config = this.#fixedConfig(data);
     const { moduleUrl } = this.options;
     try {
       return inputs.openInput(config, { modules: moduleUrl === '' ? [] : [moduleUrl] });
     } catch (error) {
-      if (config === this.config || !(error instanceof inputs.InputError)) throw error;
+      if (config === data || !(error instanceof inputs.InputError)) throw error;
       const fixed = `The run is trained with the tokenizer of ${this.#trainingRecord}.`;
       throw new inputs.InputError(`${error.message} ${fixed}`, { cause: error });
     }

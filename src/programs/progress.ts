@@ -9,9 +9,8 @@ import type { JsonValue } from '../inputs/index.js';
 import { mapValues } from '../learners/update.js';
 import type { DuePrograms } from './duePrograms.js';
 import { JobError } from './jobErrors.js';
-import type { EvaluatedMetrics, Run } from './run.js';
-import type { FlatTrainState } from './taskState.js';
-import type { TrackProgram } from './trackProgram.js';
+import type { MetricsAt } from './newestMetrics.js';
+import type { Run } from './run.js';
 import { asPair, meterState, pair, type TrainMeter } from './trainMeter.js';
 import type { TrainProgram } from './trainProgram.js';
 
@@ -23,45 +22,43 @@ const schema = z.strictObject({
   positions: z.record(z.string(), z.custom<JsonValue>()),
   /** Programs that still have to run at this step. */
   pending: z.array(z.string()),
-  /** Metrics of the newest evaluations, by program. */
+  /** The newest metrics by program. */
   results: z.record(z.string(), z.record(z.string(), metric)).default({}),
-  /** Steps of these evaluations; checkpoints of earlier versions have none. */
+  /** The steps of these metrics; checkpoints of earlier versions have none. */
   evaluatedAt: z.record(z.string(), z.int()).default({}),
 });
 
 /** `progress.json` of a checkpoint. */
 export type Progress = z.output<typeof schema>;
 
-/** The newest evaluations, for `Run.restore`. */
-export function evaluationsOf({ results, evaluatedAt }: Progress): Record<string, EvaluatedMetrics> {
+/** The newest metrics by program. */
+export function metricsOf({ results, evaluatedAt }: Progress): Record<string, MetricsAt> {
   return Object.fromEntries(
     Object.entries(results).map(([name, metrics]) => [name, { step: evaluatedAt[name] ?? 0, metrics }]),
   );
 }
 
-/** The parts of a run that checkpoints are made of. */
+/** The parts of a run that checkpoints keep, beside its state. */
 export interface Saved {
-  readonly state: FlatTrainState;
-  readonly program: TrainProgram;
+  readonly program: Pick<TrainProgram, 'inputState'>;
   readonly meter: TrainMeter;
   readonly programs: DuePrograms;
-  readonly run: Run;
-  /** Absent where no metric is tracked. */
-  readonly tracked?: TrackProgram | undefined;
+  readonly run: Pick<Run, 'newest' | 'best'>;
 }
 
 /** The data saved beside the state of the present step. */
-export function savedWith({ program, meter, programs, run, tracked }: Saved): SaveOptions {
+export function savedWith({ program, meter, programs, run }: Saved): SaveOptions {
+  const newest = run.newest.all();
   const progress: z.input<typeof schema> = {
     meter: meter.state(),
     positions: programs.states(),
-    pending: [...programs.pending],
-    results: mapValues(run.results, ({ metrics }) =>
+    pending: [...programs.toResume],
+    results: mapValues(newest, ({ metrics }) =>
       mapValues(metrics, ({ value, weight }) => asPair(value, weight)),
     ),
-    evaluatedAt: mapValues(run.results, ({ step }) => step),
+    evaluatedAt: mapValues(newest, ({ step }) => step),
   };
-  return { inputState: program.inputState, isGood: meter.invalidInARow === 0, best: tracked?.best, progress };
+  return { inputState: program.inputState, isGood: meter.invalidInARow === 0, best: run.best, progress };
 }
 
 /** The progress of a checkpoint, if it has one. @throws JobError where it is of another version */

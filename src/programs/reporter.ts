@@ -19,11 +19,10 @@ import {
   throughputScalar,
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
-import type { SingleTask, WeightedValues } from '../tasks/index.js';
+import type { DecodedExample, DecodeResult, EvalResult, SingleTask, WeightedValues } from '../tasks/index.js';
 import { describeConfigs } from './jobFiles.js';
 import { isOfOwnRun, type JobOptions } from './options.js';
 import { TRAIN } from './programDataset.js';
-import type { DecodedExample, DecodeResult, EvalResult } from './results.js';
 import { metricScalars, type Scalars, skippedScalar, type TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
 
@@ -180,7 +179,8 @@ export class Reporter {
     });
     const took = `${examples.length} examples in ${seconds.toFixed(1)} s`;
     const parts = [...shownMetrics(metrics), took, formatThroughput(throughput)];
-    this.#line.message(`${program} at step ${step}: ${parts.join(', ')}, in ${path}`);
+    if (path !== undefined) parts.push(`in ${path}`);
+    this.#line.message(`${program} at step ${step}: ${parts.join(', ')}`);
     for (const text of shown) this.#line.message(text);
   }
 
@@ -194,15 +194,6 @@ export class Reporter {
       `${program} at step ${step} failed, ${goesOn ? 'training goes on' : 'training stops (onEvalError)'}: ${told}`,
     );
     this.#metrics.write({ program, step, error: error.message });
-  }
-
-  /** Prints that the state was saved after an error. */
-  saved(step: number): void {
-    // With it, each command goes back.
-    const without = isOfOwnRun(this.options.checkpoint) ? ' without --checkpoint' : '';
-    this.#line.message(
-      `Saved at step ${step} of ${this.course.numTrainSteps}; the same command${without} goes on from there.`,
-    );
   }
 
   /** @param ended why a program ended training early, if one did */
@@ -221,7 +212,7 @@ export class Reporter {
     }
     if (ended !== undefined) this.#line.message(`Training ends at step ${step}: ${ended}`);
     else if (signal && step < this.course.numTrainSteps) {
-      this.saved(step);
+      this.#line.message(savedLine(this.options, step, this.course.numTrainSteps));
       return;
     }
     const speed = meanThroughput ? ` at ${formatThroughput(meanThroughput)}` : '';
@@ -282,6 +273,17 @@ export class Reporter {
     }
     return events;
   }
+}
+
+/** Tells that the state of a run that is not at its end was saved. */
+export function savedLine(
+  { checkpoint }: Pick<JobOptions, 'checkpoint'>,
+  step: number,
+  numTrainSteps: number,
+): string {
+  // With it, each command goes back.
+  const without = isOfOwnRun(checkpoint) ? ' without --checkpoint' : '';
+  return `Saved at step ${step} of ${numTrainSteps}; the same command${without} goes on from there.`;
 }
 
 /** A text as TensorBoard is to show it: four spaces keep Markdown from reading it. */

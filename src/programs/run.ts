@@ -1,92 +1,83 @@
-/** @file A run as its programs see it: step, parameters, results of evaluations, stop signal. */
+/** @file A job, and the view that each of its programs has of it. */
+import type { BestCheckpoint } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
 import { InterruptedError, type StopSignal } from '../system/index.js';
-import type { ProgramRun, WeightedValues } from '../tasks/index.js';
+import type {
+  DecodeResult,
+  DecodeSettings,
+  EvalResult,
+  EvaluateSettings,
+  ProgramInput,
+  ProgramRun,
+  WeightedValues,
+  WholeCheckpoint,
+} from '../tasks/index.js';
+import { JobError } from './jobErrors.js';
+import type { Measurements } from './measurements.js';
+import { NewestMetrics } from './newestMetrics.js';
+import type { JobOptions } from './options.js';
+import type { TRAIN } from './programDataset.js';
 import type { Reporter } from './reporter.js';
-import type { DecodeResult, EvalResult } from './results.js';
 import type { FlatTrainState } from './taskState.js';
 import type { TrainMeter } from './trainMeter.js';
 
-/** Metrics of an evaluation, and the step at which it ran. */
-export interface EvaluatedMetrics {
-  readonly step: number;
-  readonly metrics: WeightedValues;
+/** The program that saves checkpoints. */
+export const CHECKPOINTS = 'checkpoints';
+
+/** What the programs of a job share. */
+export interface RunParts {
+  readonly options: Pick<JobOptions, 'jobLogDir' | 'mode'>;
+  readonly state: FlatTrainState;
+  readonly reporter: Reporter;
+  readonly stop: StopSignal;
+  readonly measurements: Measurements;
+  /** Paused while programs run between steps; absent in a job that does not train. */
+  readonly meter?: TrainMeter;
 }
 
 /** A run of training, or of the programs of a checkpoint. */
-export class Run implements ProgramRun {
-  readonly #results = new Map<string, EvaluatedMetrics>();
+export class Run {
+  readonly newest = new NewestMetrics();
   /** Reason given by a program that ended training, if one did. */
   ended: string | undefined;
+  /** The best checkpoint so far, if a program has named one. */
+  best: BestCheckpoint | undefined;
+  /** Names of programs that others have asked to run at this step. */
+  readonly requested = new Set<string>();
+  #whole: WholeCheckpoint[] = [];
+  #measuring: Promise<unknown> = Promise.resolve();
 
-  /** @param meter paused while programs run between steps */
-  constructor(
-    readonly directory: string,
-    private readonly state: FlatTrainState,
-    readonly reporter: Reporter,
-    private readonly stop: StopSignal,
-    private readonly meter?: TrainMeter,
-  ) {}
+  constructor(readonly parts: RunParts) {}
 
-  get step(): number {
-    return this.state.step;
+  get reporter(): Reporter {
+    return this.parts.reporter;
   }
 
-  get params(): Readonly<Record<string, Float32Array>> {
-    return flatViews(this.state.layout, this.state.params);
+  get step(): number {
+    return this.parts.state.step;
+  }
+
+  get isTraining(): boolean {
+    return this.parts.options.mode.startsWith('train');
   }
 
   /** Whether a signal has asked the run to stop. */
   get isStopped(): boolean {
-    return this.stop.received !== undefined;
+    return this.parts.stop.received !== undefined;
   }
 
-  metrics(program: string): WeightedValues | undefined {
-    return this.#results.get(program)?.metrics;
-  }
-
-  /** The step of the newest evaluation of a program, if any. */
-  evaluatedAt(program: string): number | undefined {
-    return this.#results.get(program)?.step;
-  }
-
-  /** The newest evaluations by program, for `restore`. */
-  get results(): Readonly<Record<string, EvaluatedMetrics>> {
-    return Object.fromEntries(this.#results);
-  }
-
-  restore(results: Readonly<Record<string, EvaluatedMetrics>>): void {
-    for (const [program, evaluated] of Object.entries(results)) this.#results.set(program, evaluated);
-  }
-
-  /** Records and reports the result of an evaluation. */
-  evaluated(program: string, result: EvalResult): void {
-    this.#results.set(program, { step: this.step, metrics: result.metrics });
-    this.reporter.evaluated(program, this.step, result);
-  }
-
-  /** Records and reports the result of a decode. */
-  decoded(program: string, result: DecodeResult): void {
-    this.#results.set(program, { step: this.step, metrics: result.metrics });
-    this.reporter.decoded(program, this.step, result);
-  }
-
-  tell(line: string): void {
-    this.reporter.tell(line);
-  }
-
-  endTraining(reason: string): void {
-    this.ended ??= reason;
+  /** The run as a program sees it. */
+  viewOf(program: string): ProgramRun {
+    return new ProgramView(this, program);
   }
 
   throwIfStopped(): void {
-    if (this.isStopped) throw new InterruptedError(`Stopped by ${this.stop.received}.`);
+    if (this.isStopped) throw new InterruptedError(`Stopped by ${this.parts.stop.received}.`);
   }
 
   /** Runs `act` until it ends or a signal interrupts it. @returns whether it completed */
-  async unlessStopped(act: () => Promise<void>): Promise<boolean> {
+  async unlessStopped(act: () => Promise<unknown>): Promise<boolean> {
     try {
-      this.throwIfStopped();
       await act();
       return true;
     } catch (error) {
@@ -97,8 +88,131 @@ export class Run implements ProgramRun {
 
   /** Runs `act` off the training clock. */
   async aside(act: () => Promise<void>): Promise<void> {
-    this.meter?.pause();
+    this.parts.meter?.pause();
     await act();
-    this.meter?.resume();
+    this.parts.meter?.resume();
+  }
+
+  /** Runs one evaluation or decode after another, since they share the memory of batches. */
+  measured<T>(measure: () => Promise<T>): Promise<T> {
+    const measuring = this.#measuring.then(measure);
+    // A failure is that of whoever asked.
+    this.#measuring = measuring.catch(() => {});
+    return measuring;
+  }
+
+  /** Settles once nothing is measured any more, even where a program did not wait: steps change what is measured. */
+  async settled(): Promise<void> {
+    await this.#measuring;
+  }
+
+  /** Waits no longer for what is measured: after an error it may never end. */
+  abandon(): void {
+    this.#measuring = Promise.resolve();
+  }
+
+  /** Notes a checkpoint that is on the disk. */
+  checkpointIsWhole(checkpoint: WholeCheckpoint): void {
+    this.#whole.push(checkpoint);
+  }
+
+  /** Whether a checkpoint became whole since the last call of `takeWhole`. */
+  get hasWhole(): boolean {
+    return this.#whole.length > 0;
+  }
+
+  /** Checkpoints that became whole since the last call. */
+  takeWhole(): readonly WholeCheckpoint[] {
+    const whole = this.#whole;
+    this.#whole = [];
+    return whole;
+  }
+}
+
+/** A run as one program sees it. */
+class ProgramView implements ProgramRun {
+  constructor(
+    private readonly run: Run,
+    private readonly program: string,
+  ) {}
+
+  get directory(): string {
+    return this.run.parts.options.jobLogDir;
+  }
+
+  get isTraining(): boolean {
+    return this.run.isTraining;
+  }
+
+  get step(): number {
+    return this.run.step;
+  }
+
+  get params(): Readonly<Record<string, Float32Array>> {
+    const { layout, params } = this.run.parts.state;
+    return flatViews(layout, params);
+  }
+
+  metrics(program: string): WeightedValues | undefined {
+    return this.run.newest.of(program)?.metrics;
+  }
+
+  metricsStep(program: string): number | undefined {
+    return this.run.newest.of(program)?.step;
+  }
+
+  evaluate(input: ProgramInput | typeof TRAIN, settings: EvaluateSettings = {}): Promise<EvalResult> {
+    const { run } = this;
+    return run.measured(() => run.parts.measurements.evaluations.evaluate(input, this.#asked(settings)));
+  }
+
+  decode(input: ProgramInput, settings: DecodeSettings = {}): Promise<DecodeResult> {
+    const { run } = this;
+    return run.measured(() => run.parts.measurements.decodes.decode(input, this.#asked(settings)));
+  }
+
+  report(result: EvalResult | DecodeResult): void {
+    const { run, program, step } = this;
+    run.newest.set(program, step, result.metrics);
+    if ('examples' in result) run.reporter.decoded(program, step, result);
+    else run.reporter.evaluated(program, step, result);
+  }
+
+  save(reason?: string): void {
+    const { run, program, step } = this;
+    if (!run.isTraining)
+      throw new JobError(
+        `${program} asks for a checkpoint, and --mode=${run.parts.options.mode} reads one and saves none. ` +
+          'Let the program ask where run.isTraining alone.',
+      );
+    if (reason !== undefined)
+      run.reporter.tell(`${program} asks for a checkpoint at step ${step}: ${reason}`);
+    run.requested.add(CHECKPOINTS);
+  }
+
+  saveBest(metric: string, value: number): void {
+    if (!Number.isFinite(value))
+      throw new RangeError(
+        `${this.program}: ${metric} is ${value}, and the value of a best checkpoint is finite.`,
+      );
+    this.save();
+    this.run.best = { step: this.step, metric, value };
+  }
+
+  tell(line: string): void {
+    this.run.reporter.tell(line);
+  }
+
+  endTraining(reason: string): void {
+    if (this.run.isTraining) this.run.ended ??= reason;
+    else this.run.reporter.tell(`${this.program} would end training at step ${this.step}: ${reason}`);
+  }
+
+  throwIfStopped(): void {
+    this.run.throwIfStopped();
+  }
+
+  #asked<S extends DecodeSettings>(settings: S) {
+    return { ...settings, program: this.program, throwIfStopped: () => this.throwIfStopped() };
   }
 }

@@ -1,7 +1,12 @@
 /** @file Checkpoint that training starts from: the newest of its run, an earlier one, or that of another run. */
 import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
-import { type Checkpointer, locateCheckpoint, readCheckpoint } from '../checkpoints/index.js';
+import {
+  type BestCheckpoint,
+  type Checkpointer,
+  locateCheckpoint,
+  readCheckpoint,
+} from '../checkpoints/index.js';
 import { takeMemory } from '../compiler/index.js';
 import { explain, isThere, readJsonFile } from '../files/index.js';
 import { InputError, type InputState } from '../inputs/index.js';
@@ -9,9 +14,11 @@ import { beginAverage, EMA, refillSlots } from '../learners/index.js';
 import { recordData, recordedData } from './dataRecord.js';
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';
+import { type Machine, machineChanges, recordedMachine } from './machine.js';
 import { isOfOtherRun, isOfOwnRun, type JobOptions } from './options.js';
 import { type ProgramDataset, TRAIN } from './programDataset.js';
 import { type Progress, readProgress } from './progress.js';
+import { shortList } from './reporter.js';
 import { largeSlots, type TrainMemory } from './taskState.js';
 
 /** A restored checkpoint. */
@@ -21,6 +28,8 @@ export interface Restored {
   /** Directory of the run that saved it. */
   readonly jobLogDir: string;
   readonly progress: Progress | undefined;
+  /** The best checkpoint of this run so far, if it has one. */
+  readonly best: BestCheckpoint | undefined;
   /** Differences between the present training data and the run's, if any. */
   readonly changes: string | undefined;
   /** Variables that were frozen and are no longer. */
@@ -84,10 +93,27 @@ export async function restoreStart(
   if (slotsAdded.length > 0) beginAverage(state);
   const progress = readProgress(restored.progress, path);
   const average = slotsAdded.length > 0 ? 'begins' : slotsDropped.length > 0 ? 'ends' : undefined;
+  // Another run's best checkpoint is none of this one's.
+  const best = newest === undefined ? undefined : restored.metadata.best;
   return {
     ...{ path, jobLogDir: newest === undefined ? runOf(path) : jobLogDir },
-    ...{ progress, changes, unfrozen, average },
+    ...{ progress, best, changes, unfrozen, average },
   };
+}
+
+/** What the console says of a run that goes on: what is not as the checkpoint's run had it. */
+export function restoredLines(
+  { jobLogDir, changes, average, unfrozen }: Restored,
+  machine: Machine,
+): string[] {
+  const lines = machineChanges(recordedMachine(jobLogDir) ?? {}, machine);
+  if (changes !== undefined)
+    lines.push(`Going on with data that is not what the run began with: ${changes}.`);
+  if (average !== undefined)
+    lines.push(`The moving average of the parameters ${average} at this step: emaDecay has changed.`);
+  if (unfrozen.length > 0)
+    lines.push(`No longer frozen, with the optimizer's state of a first step: ${shortList(unfrozen)}.`);
+  return lines;
 }
 
 function fromOtherRun(checkpoint: string, state: TrainMemory, optionalSlots: readonly string[]) {

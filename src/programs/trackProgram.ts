@@ -1,10 +1,8 @@
 /** @file TrackProgram: the best value of a metric so far, and the end of training where it gets no better. */
 import { z } from 'zod';
-import type { BestCheckpoint } from '../checkpoints/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import type { JsonValue } from '../inputs/index.js';
-import type { Program, TrackMetric } from '../tasks/index.js';
-import type { Run } from './run.js';
+import type { Program, ProgramRun, TrackMetric } from '../tasks/index.js';
 
 const state = z.strictObject({
   best: z.strictObject({ step: z.int(), metric: z.string(), value: z.number() }).nullable(),
@@ -14,36 +12,31 @@ const state = z.strictObject({
   step: z.int().nullable(),
 });
 
-/** Follows `task.train.trackMetric`. Runs after the evaluation that gives the metric, at the same steps. */
-export class TrackProgram implements Program<Run> {
+/** Follows `task.train.trackMetric`. Runs after the program that gives the metric, at the same steps. */
+export class TrackProgram implements Program {
   readonly name = 'track_metric';
-  readonly #evaluation: Program<Run>;
+  readonly #evaluation: Program;
   #state: z.infer<typeof state> = { best: null, since: 0, step: null };
 
   /**
-   * @param evaluations the run's evaluations and decodes.
+   * @param programs that may give it: evaluations, decodes, and the task's own.
    * @throws ConfigError where none of them has the name that `track` gives.
    */
   constructor(
     private readonly track: TrackMetric,
-    evaluations: readonly Program<Run>[],
+    programs: readonly Program[],
   ) {
     const { evaluation } = track.hp;
-    const found = evaluations.find(({ name }) => name === evaluation);
+    const found = programs.find(({ name }) => name === evaluation);
     if (found === undefined) {
-      const names = evaluations.map(({ name }) => name);
+      const names = programs.map(({ name }) => name);
       throw new ConfigError(
         `task.train.trackMetric.evaluation: this run has no '${evaluation}'.${didYouMean(evaluation, names)} ` +
-          `Its evaluations and decodes: ${names.join(', ') || 'none'}.`,
+          `Its programs: ${names.join(', ') || 'none'}.`,
         { path: 'task.train.trackMetric.evaluation' },
       );
     }
     this.#evaluation = found;
-  }
-
-  /** The best value so far; undefined before the first one. */
-  get best(): BestCheckpoint | undefined {
-    return this.#state.best ?? undefined;
   }
 
   isDue(step: number, isLast: boolean): boolean {
@@ -51,11 +44,11 @@ export class TrackProgram implements Program<Run> {
   }
 
   /** Compares the value of this step, if its evaluation did not fail. @throws ConfigError where there is no such metric */
-  async run(run: Run): Promise<undefined> {
+  async run(run: ProgramRun): Promise<undefined> {
     const value = this.#valueAt(run);
     if (value === undefined) return;
     // A program that runs again at a step has counted its value.
-    if (this.#state.step !== run.step) this.#count(run.step, value);
+    if (this.#state.step !== run.step) this.#count(run, value);
     const { best, since } = this.#state;
     const { label, hp } = this.track;
     if (hp.patience === null || since < hp.patience) return;
@@ -63,17 +56,19 @@ export class TrackProgram implements Program<Run> {
     run.endTraining(`${label} was not ${than} in ${since} evaluations.`);
   }
 
-  #count(step: number, value: number): void {
+  #count(run: ProgramRun, value: number): void {
+    const { step } = run;
     const { best, since } = this.#state;
-    const { track } = this;
-    this.#state = track.isBetter(value, best?.value)
-      ? { best: { step, metric: track.label, value }, since: 0, step }
-      : { best, since: since + 1, step };
+    const { label: metric } = this.track;
+    if (this.track.isBetter(value, best?.value)) {
+      run.saveBest(metric, value);
+      this.#state = { best: { step, metric, value }, since: 0, step };
+    } else this.#state = { best, since: since + 1, step };
   }
 
-  #valueAt(run: Run): number | undefined {
+  #valueAt(run: ProgramRun): number | undefined {
     const { evaluation, metric } = this.track.hp;
-    if (run.evaluatedAt(evaluation) !== run.step) return undefined;
+    if (run.metricsStep(evaluation) !== run.step) return undefined;
     const metrics = run.metrics(evaluation)!;
     const found = metrics[metric];
     if (found !== undefined) return found.value;

@@ -1,44 +1,29 @@
 /** @file Training job: opens its parts, runs the loop, reports the outcome. */
-import { Checkpointer } from '../checkpoints/index.js';
 import { build } from '../hparams/index.js';
-import { batchCount, type InputSource } from '../inputs/index.js';
 import { type StopSignal, writeText } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
-import { CheckpointProgram } from './checkpointProgram.js';
-import { forgetData } from './dataRecord.js';
-import { DecodeProgram } from './decodeProgram.js';
-import { DuePrograms } from './duePrograms.js';
-import { EvalProgram, EvalTrainProgram } from './evalProgram.js';
-import { EvalSteps } from './evalStep.js';
-import { expectedEvalRuns } from './expectedRuns.js';
-import { InitFromCheckpoint } from './initFromCheckpoint.js';
 import { checkClasses, undrawnIds } from './inputAgreement.js';
 import { runToEnd } from './jobEnd.js';
 import { strayFailures } from './jobErrors.js';
 import { keepRecord, writeJobFiles } from './jobFiles.js';
-import { type Loop, runLoop } from './loop.js';
-import { machineChanges, machineOf, recordedMachine } from './machine.js';
-import { MeteredTraining } from './meteredTraining.js';
-import { checkpointDirectory, type JobOptions } from './options.js';
-import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
-import { evaluationsOf } from './progress.js';
+import { checkDatasets, evaluationsAmong, pendingAt, programsOf, restoreStates } from './jobPrograms.js';
+import { runLoop } from './loop.js';
+import { type Machine, machineOf } from './machine.js';
+import { Measurements } from './measurements.js';
+import type { JobOptions } from './options.js';
 import { Reporter, shortList } from './reporter.js';
-import { Run } from './run.js';
 import { type RunEnd, StatusRecord } from './runStatus.js';
 import { setAside } from './setAside.js';
-import { recordOrigin, restoreStart, takeData } from './startingCheckpoint.js';
-import { StepTaps } from './stepTaps.js';
-import type { FlatTrainState } from './taskState.js';
-import { averaged, beginToInitialize, trainStateOf } from './taskState.js';
-import { TrackProgram } from './trackProgram.js';
-import { TrainMeter } from './trainMeter.js';
-import { TrainProgram } from './trainProgram.js';
+import { recordOrigin, restoredLines } from './startingCheckpoint.js';
+import { compileTraining, makeLoop, type TrainingLoop } from './trainingLoop.js';
+import { openStart, type TrainingStart } from './trainingStart.js';
+import { trainedWeights } from './weights.js';
 
-/** Parts of a training run. */
-interface Training extends Loop {
-  readonly train: MeteredTraining;
-  readonly meter: TrainMeter;
-  readonly dataset: ProgramDataset;
+/** A training run, open. */
+interface Training {
+  readonly loop: TrainingLoop;
+  readonly start: TrainingStart;
+  readonly measurements: Measurements;
 }
 
 /** Trains to the task's last step, or until a signal or an error; saves and records the state in every case. */
@@ -53,12 +38,12 @@ export async function runTraining(options: JobOptions, stop: StopSignal): Promis
 }
 
 async function train(options: JobOptions, stop: StopSignal, status: StatusRecord): Promise<RunEnd> {
-  const training = await openTraining(options, stop, status);
-  const { run, train, meter, dataset, checkpoints, programs } = training;
+  const { loop, start, measurements } = await openTraining(options, stop, status);
+  const { run, train, meter, programs } = loop;
   const { reporter } = run;
-  await runToEnd(options, reporter, [dataset, checkpoints.checkpointer, programs], async () => {
+  await runToEnd(options, reporter, [start.dataset, programs, measurements], async () => {
     stop.postpone('saving a checkpoint, then leaving');
-    await runLoop(training);
+    await runLoop(loop);
     if (meter.skipped > 0)
       reporter.tell(`Of ${run.step} steps, ${meter.skipped} changed nothing: their updates were left out.`);
     reporter.trainingEnds(run.step, meter, stop.received, run.ended);
@@ -70,73 +55,72 @@ async function train(options: JobOptions, stop: StopSignal, status: StatusRecord
   return { state: 'stopped', reason: stop.received! };
 }
 
+/** Opens the parts of training in order; what can be refused is refused before it changes the run's directory. */
 async function openTraining(options: JobOptions, stop: StopSignal, status: StatusRecord): Promise<Training> {
   const task = build(options.task);
-  const { hp } = task.hp.train;
-  const dataset = new ProgramDataset(options, task, trainingDataset(options), TRAIN);
-  let tell: (line: string) => void = (line) => writeText(`${line}\n`);
-  const checkpointer = new Checkpointer({
-    directory: checkpointDirectory(options),
-    experiment: options.name,
-    saveIntervalSteps: hp.saveIntervalSteps,
-    saveMaxToKeep: hp.saveMaxToKeep,
-    saveKeepIntervalDuration: hp.saveKeepIntervalDuration,
-    notify: ({ message }) => tell(message),
-  });
-  if (checkpointer.latestStep() === undefined) {
-    forgetData(options.jobLogDir);
-    takeData(options);
-  }
-  const input = dataset.open();
-  const state = trainStateOf(task);
-  const restored = await restoreStart(options, checkpointer, state, dataset);
-  const given = restored === undefined ? InitFromCheckpoint.open(task, state) : undefined;
-  const list = programsOf(options, task, state, input);
-  const tracked = list.find((each) => each instanceof TrackProgram);
-  const programs = new DuePrograms(options, task, list);
+  // Of use once there is a reporter.
+  let tell = (line: string): void => writeText(`${line}\n`);
+  const start = await openStart(options, task, (line) => tell(line));
+  const { state, input, restored } = start;
+  const measurements = new Measurements(options, task, trainedWeights(state), input);
+  const list = programsOf(options, task);
+  checkDatasets(list, measurements.inputs);
   const progress = restored?.progress;
-  if (progress !== undefined) programs.restore(progress.pending, progress.positions);
-  // A finished run that is restarted shows its results.
-  if (state.step >= hp.numTrainSteps) programs.reach(state.step);
+  if (progress !== undefined) restoreStates(list, progress);
+  const { numTrainSteps } = task.hp.train.hp;
+  const pending = pendingAt(list, { step: state.step, isLast: state.step >= numTrainSteps }, progress);
+  const reporter = openReporter(options, task, start, { list, pending });
+  tell = (line) => reporter.tell(line);
+  const strays = strayFailures();
+  const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
+  const program = await compileTraining(explained, task, start, strays);
+  const evaluated = evaluationsAmong(list, measurements.inputs).map((dataset) => dataset.build());
+  checkClasses({ indexLimits: program.executable.indexLimits() }, start.dataset.build(), evaluated);
+  record(options, start, { reporter, status, machine: await machineOf(options, program.executable) });
+  const shared = { options, task, start, measurements, reporter, stop, strays };
+  const loop = await makeLoop({ ...shared, program, list, pending });
+  return { loop, start, measurements };
+}
+
+/** Opens the reporter, and tells what begins or goes on. Keeps later checkpoints aside where the run goes back. */
+function openReporter(
+  options: JobOptions,
+  task: SingleTask,
+  { state, restored, input, given }: TrainingStart,
+  { list, pending }: { readonly list: readonly Program[]; readonly pending: readonly string[] },
+): Reporter {
+  const { numTrainSteps, logTrainOutputIntervalSteps, summaryIntervalSteps, trackMetric } = task.hp.train.hp;
   const told = setAside(options, state.step);
   const reporter = new Reporter(options, {
-    ...{ numTrainSteps: hp.numTrainSteps, firstStep: state.step, again: programs.pending },
-    logIntervalSteps: hp.logTrainOutputIntervalSteps ?? hp.summaryIntervalSteps,
+    ...{ numTrainSteps, firstStep: state.step, again: pending },
+    logIntervalSteps: logTrainOutputIntervalSteps ?? summaryIntervalSteps,
   });
-  tell = (line) => reporter.tell(line);
-  if (hp.trackMetric !== null && tracked === undefined)
-    reporter.tell(
-      `--mode=train does not run ${hp.trackMetric.hp.evaluation}, so no best checkpoint is kept.`,
-    );
+  if (trackMetric !== null && !list.some(({ name }) => name === trackMetric.hp.evaluation))
+    reporter.tell(`--mode=train does not run ${trackMetric.hp.evaluation}, so no best checkpoint is kept.`);
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored?.path);
   reporter.tell(...told);
   const undrawn = restored === undefined ? undrawnIds(task, input.vocabularyFor('ids')) : undefined;
   if (undrawn !== undefined) reporter.tell(undrawn);
   if (given !== undefined) reporter.tell(...given.lines());
-  // Other threads draw initial values while this one compiles.
-  const beginning = restored === undefined ? await beginToInitialize(options, task, state, given) : undefined;
-  const strays = strayFailures();
-  const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
-  const creating = TrainProgram.create(explained, task, state, input, (reading) => strays.during(reading));
-  const [program] = await Promise.all([creating, beginning?.done]);
-  const evaluated = list.flatMap((each) => (each instanceof EvalProgram ? [each.dataset.build()] : []));
-  checkClasses({ indexLimits: program.executable.indexLimits() }, dataset.build(), evaluated);
-  const machine = await machineOf(options, program.executable);
-  if (restored !== undefined) {
-    reporter.tell(...machineChanges(recordedMachine(restored.jobLogDir) ?? {}, machine));
-    if (restored.changes !== undefined)
-      reporter.tell(`Going on with data that is not what the run began with: ${restored.changes}.`);
-    if (restored.average !== undefined)
-      reporter.tell(
-        `The moving average of the parameters ${restored.average} at this step: emaDecay has changed.`,
-      );
-    if (restored.unfrozen.length > 0)
-      reporter.tell(
-        `No longer frozen, with the optimizer's state of a first step: ${shortList(restored.unfrozen)}.`,
-      );
-  }
-  // Written last, since a run that can't resume must not overwrite the earlier record.
-  const changed = restored?.jobLogDir === options.jobLogDir ? keepRecord(options) : undefined;
+  return reporter;
+}
+
+/** What the record of a run is made of. */
+interface Recorded {
+  readonly reporter: Reporter;
+  readonly status: StatusRecord;
+  readonly machine: Machine;
+}
+
+/** Writes the record of the run; late, since a run that can't resume must not overwrite the earlier one. */
+function record(
+  options: JobOptions,
+  { restored, given }: TrainingStart,
+  { reporter, status, machine }: Recorded,
+): void {
+  const { jobLogDir } = options;
+  if (restored !== undefined) reporter.tell(...restoredLines(restored, machine));
+  const changed = restored?.jobLogDir === jobLogDir ? keepRecord(options) : undefined;
   if (changed !== undefined)
     reporter.tell(
       `Resuming with changed settings: ${shortList(changed.changes)}. The earlier record is kept as ${changed.kept}.`,
@@ -144,48 +128,6 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   writeJobFiles(options, machine);
   recordOrigin(options, restored);
   status.begin();
-  given?.writeRecord(options.jobLogDir);
+  given?.writeRecord(jobLogDir);
   given?.close();
-  const meter = new TrainMeter(batchCount(program.buffers.specs, input.batchUnit));
-  const run = new Run(options.jobLogDir, state, reporter, stop, meter);
-  if (progress !== undefined) {
-    meter.restore(progress.meter);
-    run.restore(evaluationsOf(progress));
-  }
-  const taps = options.taps && (await StepTaps.create(options, options.taps, task, state, program.step));
-  const saved = { state, program, meter, programs, run, tracked };
-  const checkpoints = new CheckpointProgram(
-    options,
-    checkpointer,
-    saved,
-    restored?.jobLogDir === options.jobLogDir,
-  );
-  const train = new MeteredTraining({ options, task, program, meter, checkpoints, programs, taps });
-  return { run, train, meter, dataset, checkpoints, programs, strays };
-}
-
-/** Evaluations, decodes, the tracked metric and the task's own programs, in this order. @throws as `ProgramDataset.check` */
-function programsOf(
-  options: JobOptions,
-  task: SingleTask,
-  state: FlatTrainState,
-  input: InputSource,
-): Program<Run>[] {
-  const { mode, datasets, decodeDatasets } = options;
-  const { evalSkipTrain, evalUseEmaStates, decodeUseEmaStates, trackMetric, programs } = task.hp.train.hp;
-  const evaluates = mode === 'train' ? [] : datasets.filter((dataset) => !dataset.isTraining);
-  const runs = expectedEvalRuns(options, task, evaluates);
-  const steps = new EvalSteps(options, task, evalUseEmaStates ? averaged(state) : state, runs);
-  const decoded = decodeUseEmaStates ? averaged(state) : state;
-  const evals = evaluates.map((dataset) => new EvalProgram(options, task, steps, dataset));
-  const decodes = (mode === 'train_and_decode' ? decodeDatasets : []).map(
-    (dataset) => new DecodeProgram(options, task, decoded, dataset),
-  );
-  for (const { dataset } of [...evals, ...decodes]) dataset.check();
-  const ofTraining = evalSkipTrain ? [] : [new EvalTrainProgram(task, steps, input)];
-  const evaluations = [...ofTraining, ...evals];
-  const isEvaluated = mode !== 'train' || evaluations.some(({ name }) => name === trackMetric?.hp.evaluation);
-  const tracked =
-    trackMetric !== null && isEvaluated ? [new TrackProgram(trackMetric, [...evaluations, ...decodes])] : [];
-  return [...evaluations, ...decodes, ...tracked, ...programs];
 }

@@ -202,6 +202,12 @@ export class TrainMeter {
     return stepsPerSec === undefined ? undefined : { unit, perSec: count * stepsPerSec };
   }
 
+  /** Means since the last summary: the loss, of the number of its steps, and the model's metrics. */
+  means(): WeightedValues {
+    const { sum, count } = this.#loss;
+    return { loss: { value: sum / count, weight: count }, ...this.#means.result() };
+  }
+
   /** The scalars of a summary under Pax's tags; resets the sums. */
   take({ update, summaries }: TrainReport): Scalars {
     this.#summaryRate = this.#stepsPerSec;

@@ -20,7 +20,16 @@ export {
   type WeightedValue,
   type WeightedValues,
 } from './metrics.js';
-export { BaseProgram, type Program, type ProgramRun } from './program.js';
+export {
+  BaseProgram,
+  type DecodeSettings,
+  type EvaluateSettings,
+  type Program,
+  type ProgramInput,
+  type ProgramRun,
+  type WholeCheckpoint,
+} from './program.js';
+export type { DecodedExample, DecodeResult, EvalResult, Sample } from './results.js';
 export { Decode, SingleTask } from './singleTask.js';
 export {
   type EvalInputs,

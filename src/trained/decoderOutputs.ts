@@ -3,7 +3,8 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { explain, parseJson, readRegularFile } from '../files/index.js';
-import { type DecodedExample, JobError } from '../programs/index.js';
+import { JobError } from '../programs/index.js';
+import type { DecodedExample } from '../tasks/index.js';
 
 /** What a decode has written of a dataset at a step. */
 export interface DecoderOutputs {

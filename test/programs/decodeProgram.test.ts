@@ -8,11 +8,10 @@ import { TextInput } from '../../src/inputs/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import { DecodeProgram } from '../../src/programs/decodeProgram.js';
+import { Measurements } from '../../src/programs/measurements.js';
 import type { JobOptions } from '../../src/programs/options.js';
-import type { DecodeResult } from '../../src/programs/results.js';
-import type { Run } from '../../src/programs/run.js';
 import { paramsOf } from '../../src/programs/taskState.js';
-import { Decode, SingleTask, Train } from '../../src/tasks/index.js';
+import { Decode, type DecodeResult, type ProgramRun, SingleTask, Train } from '../../src/tasks/index.js';
 import { temporaryDirectory } from '../command.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { corpusDirectory } from '../inputs/corpus.js';
@@ -56,14 +55,20 @@ async function programOf(setting: Setting = {}) {
     ...{ jobLogDir: temporaryDirectory(), mode: 'decode', overrides: [], classVars: '', engine },
   };
   const input = { name: datasetName, files, seqLen, batchSize: 2, evalLoopNumBatches: -1, split: 'all' };
-  const program = new DecodeProgram(options, task, state, TextInput.config(input as never));
+  const measurements = new Measurements(options, task, () => state);
+  const program = new DecodeProgram(task, TextInput.config(input as never));
   const decode = async (step = 0) => {
     const results: DecodeResult[] = [];
-    const decoded = (_: string, result: DecodeResult) => results.push(result);
-    await program.run({ step, throwIfStopped: () => {}, decoded } as unknown as Run);
+    const run: Partial<ProgramRun> = {
+      ...{ step, directory: options.jobLogDir },
+      decode: (data) =>
+        measurements.decodes.decode(data, { program: program.name, throwIfStopped: () => {} }),
+      report: (result) => results.push(result as DecodeResult),
+    };
+    await program.run(run as ProgramRun);
     return results[0]!.examples;
   };
-  return { program, params: state.params, decode };
+  return { measurements, params: state.params, decode };
 }
 
 type Examples = Awaited<ReturnType<Awaited<ReturnType<typeof programOf>>['decode']>>;
@@ -75,42 +80,42 @@ const drawnIn = (examples: Examples): string[] =>
   );
 
 test('samples of equal prompts differ within a batch, between batches, datasets and seeds; steps and repetitions agree', async () => {
-  const { decode, program } = await programOf();
+  const { decode, measurements } = await programOf();
   const first = drawnIn(await decode());
   expect(new Set(first).size).toBe(8);
   expect(drawnIn(await decode())).toEqual(first);
   expect(drawnIn(await decode(7))).toEqual(first);
-  await program.close();
+  await measurements.decodes.close();
   expect(drawnIn(await decode())).toEqual(first);
-  await program.close();
+  await measurements.close();
   for (const setting of [{ datasetName: 'other' }, { randomSeed: 2 }]) {
     const other = await programOf(setting);
     const drawn = drawnIn(await other.decode());
     expect(new Set([...first, ...drawn]).size).toBe(16);
-    await other.program.close();
+    await other.measurements.close();
   }
 });
 
 test('lengths of prompts are drawn for each row of each batch anew', async () => {
-  const { decode, program } = await programOf({ prefixLength: null });
+  const { decode, measurements } = await programOf({ prefixLength: null });
   const lengths = (await decode()).map(({ prefix_length }) => prefix_length);
   expect(new Set(lengths).size).toBeGreaterThan(2);
   expect((await decode()).map(({ prefix_length }) => prefix_length)).toEqual(lengths);
-  await program.close();
+  await measurements.close();
 });
 
 // Compiled programs keep weights packed for their products.
 test.runIf(hasCompiler)('a decode after training has the weights of then', async () => {
   const greedy = { isGreedy: true, engine: 'native' } as const;
-  const { decode, program, params } = await programOf(greedy);
+  const { decode, measurements, params } = await programOf(greedy);
   const before = drawnIn(await decode());
   const trained = params.map((value, i) => value + Math.sin(i));
   params.set(trained);
   const after = drawnIn(await decode(1));
-  await program.close();
+  await measurements.close();
   const fresh = await programOf(greedy);
   fresh.params.set(trained);
   expect(after).toEqual(drawnIn(await fresh.decode(1)));
   expect(after).not.toEqual(before);
-  await fresh.program.close();
+  await fresh.measurements.close();
 });

@@ -16,8 +16,17 @@ import { BatchBuffers } from '../../src/programs/batchBuffers.js';
 import { EvalProgram } from '../../src/programs/evalProgram.js';
 import { EvalSteps } from '../../src/programs/evalStep.js';
 import type { JobOptions } from '../../src/programs/index.js';
+import { Measurements } from '../../src/programs/measurements.js';
 import { InterruptedError } from '../../src/system/index.js';
-import { Evaluation, F1, Perplexity, type SingleTask, WeightedMeans } from '../../src/tasks/index.js';
+import {
+  type EvalResult,
+  Evaluation,
+  F1,
+  Perplexity,
+  type ProgramRun,
+  type SingleTask,
+  WeightedMeans,
+} from '../../src/tasks/index.js';
 import { project, temporaryDirectory } from '../command.js';
 import { engines } from '../compiler/engines.js';
 import { Answers } from '../fixtures/faults/experiments/answers.js';
@@ -26,6 +35,7 @@ import { Tiny } from '../fixtures/project/experiments/tiny.js';
 let options: JobOptions;
 let task: SingleTask;
 let steps: EvalSteps;
+let measurements: Measurements;
 let allViews: Record<string, Float32Array>;
 
 beforeAll(async () => {
@@ -47,6 +57,7 @@ beforeAll(async () => {
   allViews = views;
   await task.initialize(views);
   steps = new EvalSteps(options, task, { layout, views });
+  measurements = new Measurements(options, task, () => ({ layout, views }));
 });
 
 function counting(values: Partial<Config<TextInput>>, cls = TextInput): Config<TextInput> {
@@ -57,8 +68,28 @@ function counting(values: Partial<Config<TextInput>>, cls = TextInput): Config<T
   });
 }
 
-const validation = (values: Partial<Config<TextInput>>, cls = TextInput): EvalProgram =>
-  new EvalProgram(options, task, steps, counting(values, cls));
+/** The program of a dataset, and its evaluations, with these weights and settings. */
+function programOf(dataset: Config<BaseInput>, on = measurements, of = task) {
+  const program = new EvalProgram(of.hp.train, dataset);
+  const evaluate = async ({ step, throwIfStopped }: ReturnType<typeof at>): Promise<EvalResult> => {
+    const results: EvalResult[] = [];
+    const run: Partial<ProgramRun> = {
+      step,
+      evaluate: (input, settings) =>
+        on.evaluations.evaluate(input, { ...settings, program: program.name, throwIfStopped }),
+      report: (result) => results.push(result as EvalResult),
+    };
+    await program.run(run as ProgramRun);
+    return results[0]!;
+  };
+  return {
+    evaluate,
+    getState: () => program.getState(),
+    setState: (state: Parameters<EvalProgram['setState']>[0]) => program.setState(state),
+  };
+}
+
+const validation = (values: Partial<Config<TextInput>>, cls = TextInput) => programOf(counting(values, cls));
 
 /** A run at a step, which is stopped before a batch where `isStopped` says so. */
 const at = (step: number, isStopped = () => false) => ({
@@ -98,17 +129,17 @@ test.each(engines)(
     const params = createTrainState(layout).params;
     const own = { layout, views: flatViews(layout, params) };
     await task.initialize(own.views);
-    const evaluation = new EvalSteps({ ...options, engine: engine as 'native' }, task, own);
-    const evaluate = async (on: EvalSteps) => {
-      const program = new EvalProgram(options, task, on, counting({ batchSize: 32 }));
-      const { metrics } = await program.evaluate(at(0));
+    const fresh = () => new Measurements({ ...options, engine: engine as 'native' }, task, () => own);
+    const evaluation = fresh();
+    const evaluate = async (on: Measurements) => {
+      const { metrics } = await programOf(counting({ batchSize: 32 }), on).evaluate(at(0));
       return metrics.log_pplx!.value;
     };
     const before = await evaluate(evaluation);
     for (const views of Object.values(own.views)) views.set(views.map((x) => 3 * x));
     const after = await evaluate(evaluation);
     expect(after).not.toBeCloseTo(before, 3);
-    expect(after).toBe(await evaluate(new EvalSteps({ ...options, engine: engine as 'native' }, task, own)));
+    expect(after).toBe(await evaluate(fresh()));
   },
 );
 
@@ -164,8 +195,8 @@ test("evalMetrics are of the whole evaluation, of the model's tensors and the ba
   const evaluate = async (batchSize: number) => {
     const files = [join(project, 'corpus/counting.txt')];
     const dataset = TextInput.config({ files, seqLen: 16, split: 'validation', batchSize });
-    const own = new EvalSteps(options, withMetrics, { layout, views });
-    return (await new EvalProgram(options, withMetrics, own, dataset).evaluate(at(0))).metrics;
+    const own = new Measurements(options, withMetrics, () => ({ layout, views }));
+    return (await programOf(dataset, own, withMetrics).evaluate(at(0))).metrics;
   };
   const [three, seven] = [await evaluate(3), await evaluate(7)];
   expect(three.perplexity!.value).toBeCloseTo(Math.exp(three.log_pplx!.value), 6);
@@ -175,7 +206,8 @@ test("evalMetrics are of the whole evaluation, of the model's tensors and the ba
   const wrong = build(config);
   const files = [join(project, 'corpus/counting.txt')];
   const dataset = TextInput.config({ files, seqLen: 16, split: 'validation', batchSize: 3 });
-  const failing = new EvalProgram(options, wrong, new EvalSteps(options, wrong, { layout, views }), dataset);
+  const own = new Measurements(options, wrong, () => ({ layout, views }));
+  const failing = programOf(dataset, own, wrong);
   await expect(failing.evaluate(at(0))).rejects.toThrow(
     "task.evalMetrics.f1 reads 'logit', which neither the model gives for each example nor the batch has. Did you mean 'logits'? " +
       'The model gives: labels, scores, logits, predicted_ids; the batch has: ids, labels, paddings, weights.',

@@ -119,7 +119,7 @@ test('a tracked metric survives a restart; what it needs is named', async () => 
     code: 2,
     stderr:
       "task.train.trackMetric.evaluation: this run has no 'eval_test_validatoin'. Did you mean 'eval_test_validation'? " +
-      'Its evaluations and decodes: eval_train, eval_test_validation, eval_test_rolling, decode_test_validation.\n',
+      'Its programs: eval_train, eval_test_validation, eval_test_rolling, decode_test_validation.\n',
   });
   const { stdout } = await refused('task.train.trackMetric.metric=log_ppl');
   expect(stdout).toContain(

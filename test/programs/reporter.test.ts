@@ -149,6 +149,7 @@ async function reported(metrics: Readonly<Record<string, number>>, skipped: Skip
     images: {},
     tables: {},
     batches: 2,
+    end: null,
     skipped,
     seconds: 0.5,
     throughput: { unit: 'examples', perSec: 40 },

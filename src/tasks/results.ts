@@ -1,7 +1,7 @@
 /** @file Results of evaluations and decodes. */
-import type { Skipped } from '../inputs/index.js';
+import type { InputState, Skipped } from '../inputs/index.js';
 import type { Images, Throughput } from '../summaries/index.js';
-import type { MetricTable, WeightedValues } from '../tasks/index.js';
+import type { MetricTable, WeightedValues } from './metrics.js';
 
 /** Result of an evaluation. */
 export interface EvalResult {
@@ -12,6 +12,8 @@ export interface EvalResult {
   /** Images of layers in the first batch by name, and metrics that are pictures. */
   readonly images: Readonly<Record<string, Images>>;
   readonly batches: number;
+  /** Position after the last batch, where data goes on from one evaluation to the next (`resetForEval` false); else null. */
+  readonly end: InputState | null;
   /** Broken examples left out. */
   readonly skipped: Skipped;
   /** Without compilation. */
@@ -54,8 +56,8 @@ export interface DecodeResult {
   /** The predict metrics of the data's tasks. */
   readonly metrics: WeightedValues;
   readonly examples: readonly DecodedExample[];
-  /** File with the examples. */
-  readonly path: string;
+  /** File with the examples, where they were written. */
+  readonly path?: string | undefined;
   readonly seconds: number;
   /** Broken examples left out. */
   readonly skipped: Skipped;

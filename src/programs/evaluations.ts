@@ -1,0 +1,138 @@
+/** @file Evaluations of data at a job's present step, by compiled steps that all programs share. */
+import { setImmediate } from 'node:timers/promises';
+import {
+  type Batch,
+  describeSkipped,
+  EndOfData,
+  InputError,
+  type InputSource,
+  type InputState,
+  nextBatch,
+  peekBatch,
+} from '../inputs/index.js';
+import type { EvalResult, EvaluateSettings, ProgramInput, ProgramRun, SingleTask } from '../tasks/index.js';
+import { EvalSteps } from './evalStep.js';
+import { JobError } from './jobErrors.js';
+import { MeasuredEvaluation } from './measuredEvaluation.js';
+import type { JobOptions } from './options.js';
+import { type ProgramDataset, TRAIN } from './programDataset.js';
+import type { ProgramInputs } from './programInputs.js';
+import type { Weights } from './weights.js';
+
+/** Components of evaluations. */
+export interface EvaluationParts {
+  readonly options: JobOptions;
+  readonly task: SingleTask;
+  readonly weights: Weights;
+  readonly inputs: ProgramInputs;
+  /** Batches that are expected in all. */
+  readonly runs?: number | undefined;
+  /** The training input; absent in a job that does not train. */
+  readonly training?: InputSource | undefined;
+}
+
+/** An evaluation's data, beginning and interruption. */
+interface Asked extends EvaluateSettings {
+  /** The program that asks. */
+  readonly program: string;
+  readonly throwIfStopped: ProgramRun['throwIfStopped'];
+}
+
+/** Evaluates data for programs, one evaluation at a time. */
+export class Evaluations {
+  readonly #steps = new Map<boolean, EvalSteps>();
+
+  constructor(private readonly parts: EvaluationParts) {}
+
+  /** @throws as `ProgramRun.evaluate` */
+  async evaluate(input: ProgramInput | typeof TRAIN, asked: Asked): Promise<EvalResult> {
+    const { useEmaStates = this.parts.task.hp.train.hp.evalUseEmaStates } = asked;
+    const steps = this.#stepsOf(useEmaStates);
+    if (input === TRAIN) return this.#evaluateTraining(steps);
+    return this.#evaluateDataset(steps, this.parts.inputs.of(asked.program, input), asked);
+  }
+
+  #stepsOf(useEmaStates: boolean): EvalSteps {
+    const { options, task, weights, runs } = this.parts;
+    let steps = this.#steps.get(useEmaStates);
+    if (steps === undefined) {
+      steps = new EvalSteps(options, task, weights(useEmaStates), runs);
+      this.#steps.set(useEmaStates, steps);
+    }
+    return steps;
+  }
+
+  async #evaluateTraining(steps: EvalSteps): Promise<EvalResult> {
+    const { training, task, options } = this.parts;
+    if (training === undefined)
+      throw new JobError(`--mode=${options.mode} reads no training data, so there is no batch to evaluate.`);
+    const evaluation = new MeasuredEvaluation(task, steps, training);
+    const batch = await peekBatch(training);
+    if (batch === undefined) throw new EndOfData(training.name);
+    await evaluation.add(batch);
+    return evaluation.result();
+  }
+
+  /**
+   * Evaluates the batches that `evalLoopNumBatches` and `resetForEval` select. Padding rows have weight 0, so the
+   * result does not depend on how examples are batched.
+   */
+  async #evaluateDataset(steps: EvalSteps, dataset: ProgramDataset, asked: Asked): Promise<EvalResult> {
+    const { from = null, throwIfStopped } = asked;
+    const input = dataset.open();
+    const limit = batchLimit(dataset, input);
+    const goesOn = !dataset.settings.resetForEval && limit !== -1;
+    input.reset();
+    if (goesOn && from !== null) restorePosition(input, from);
+    const take = () => (goesOn ? nextBatchAround(input) : nextBatch(input));
+    const evaluation = new MeasuredEvaluation(this.parts.task, steps, input);
+    let batches = 0;
+    for (let batch = await take(); batch; ) {
+      throwIfStopped();
+      const isLast = ++batches === limit;
+      // Prepares the next batch while this one is evaluated.
+      const working = evaluation.add(batch);
+      const taking = isLast ? undefined : setImmediate().then(take);
+      // After an error, nothing keeps running in the background.
+      await Promise.allSettled([working, taking]);
+      await working;
+      batch = await taking;
+    }
+    const skipped = input.skipped.take();
+    if (batches === 0) {
+      const why = skipped.count === 0 ? '' : ` (${describeSkipped(skipped)})`;
+      throw new JobError(`Input '${input.name}' has no batch to evaluate${why}.`);
+    }
+    const end = goesOn ? input.getState() : null;
+    return evaluation.result({ changes: dataset.takeChanges(), skipped, end });
+  }
+}
+
+/** Number of batches per evaluation; -1 means to the end of the data. @throws JobError for endless data */
+function batchLimit({ settings }: ProgramDataset, input: InputSource): number {
+  const { evalLoopNumBatches, resetForEval } = settings;
+  const limit = evalLoopNumBatches ?? (resetForEval && !input.isEndless ? -1 : 1);
+  if (limit !== -1 || !input.isEndless) return limit;
+  throw new JobError(
+    `Input '${input.name}' has no end, so evalLoopNumBatches -1 would evaluate for ever. ` +
+      'Set it to a number of batches, or let the data end (repeat, numBatches).',
+  );
+}
+
+/** Moves an input to a position; to the first batch if changed data no longer has it. */
+function restorePosition(input: InputSource, position: InputState): void {
+  try {
+    input.setState(position);
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    input.reset();
+  }
+}
+
+/** The next batch, wrapping around at the end; undefined if the data is empty. */
+async function nextBatchAround(input: InputSource): Promise<Batch | undefined> {
+  const next = await nextBatch(input);
+  if (next !== undefined) return next;
+  input.reset();
+  return nextBatch(input);
+}

@@ -1,0 +1,30 @@
+/** @file Evaluations and decodes of a job, and the data that they read. */
+import type { InputSource } from '../inputs/index.js';
+import type { SingleTask } from '../tasks/index.js';
+import { Decodes } from './decodes.js';
+import { Evaluations } from './evaluations.js';
+import { expectedEvalRuns } from './expectedRuns.js';
+import { evaluatedDatasets, type JobOptions } from './options.js';
+import { ProgramInputs } from './programInputs.js';
+import type { Weights } from './weights.js';
+
+/** What programs evaluate and decode with. */
+export class Measurements {
+  readonly inputs: ProgramInputs;
+  readonly evaluations: Evaluations;
+  readonly decodes: Decodes;
+
+  /** @param training the training input, in a job that trains */
+  constructor(options: JobOptions, task: SingleTask, weights: Weights, training?: InputSource) {
+    const inputs = new ProgramInputs(options, task);
+    const shared = { options, task, weights, inputs };
+    const runs = expectedEvalRuns(options, task, evaluatedDatasets(options));
+    this.inputs = inputs;
+    this.evaluations = new Evaluations({ ...shared, runs, training });
+    this.decodes = new Decodes(shared);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.inputs.close(), this.decodes.close()]);
+  }
+}
