@@ -104,6 +104,7 @@ export {
   SingleTask,
   TrackMetric,
   Train,
+  type WholeCheckpoint,
 } from './tasks/index.js';
 export { loadRun } from './trained/loadRun.js';
 

@@ -26,6 +26,8 @@ export interface CheckpointParts {
 /** Saves the state of a training run. The last program, so that all others have run at the step that it saves. */
 export class CheckpointProgram implements Program {
   readonly name = CHECKPOINTS;
+  /** Training must not go on for hours that nothing keeps. */
+  readonly mustSucceed = true;
   /** The step saved last, or restored. */
   #saved: number | undefined;
   /** The save in progress. */

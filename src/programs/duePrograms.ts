@@ -78,11 +78,11 @@ export class DuePrograms {
     const errors: unknown[] = [];
     for (const program of this.programs)
       await run.unlessStopped(() => this.#act(program, run, 'end')).catch((error) => errors.push(error));
-    await this.#tellWhole(run);
+    await this.#tellWhole(run).catch((error) => errors.push(error));
     if (errors.length > 0) throw errors[0];
   }
 
-  /** Runs the hooks `onError`, the last program's first. Errors of hooks are told, and never thrown. */
+  /** Runs the hooks `onError`, the last program's first, so that the state is saved before others act. Never throws. */
   async fail(run: Run, cause: unknown): Promise<void> {
     const error = errorOf(cause);
     run.abandon();
@@ -90,6 +90,8 @@ export class DuePrograms {
       await this.#act(program, run, 'onError', error).catch((failure) =>
         run.reporter.tell(`${program.name} failed, too, in its onError: ${errorOf(failure).message}`),
       );
+    // Failures are told already.
+    await this.#tellWhole(run).catch(() => {});
   }
 
   async close(): Promise<void> {
@@ -162,7 +164,7 @@ export class DuePrograms {
     try {
       return await run.unlessStopped(act);
     } catch (cause) {
-      if (!run.isTraining) throw cause;
+      if (!run.isTraining || program.mustSucceed) throw cause;
       const goesOn = this.task.hp.train.hp.onEvalError === 'continue';
       run.reporter.failed(program.name, run.step, errorOf(cause), goesOn);
       if (!goesOn) throw cause;

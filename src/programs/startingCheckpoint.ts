@@ -28,7 +28,7 @@ export interface Restored {
   /** Directory of the run that saved it. */
   readonly jobLogDir: string;
   readonly progress: Progress | undefined;
-  /** The best checkpoint of this run so far, if it has one. */
+  /** The best checkpoint so far, if the run has named one. */
   readonly best: BestCheckpoint | undefined;
   /** Differences between the present training data and the run's, if any. */
   readonly changes: string | undefined;
@@ -93,11 +93,9 @@ export async function restoreStart(
   if (slotsAdded.length > 0) beginAverage(state);
   const progress = readProgress(restored.progress, path);
   const average = slotsAdded.length > 0 ? 'begins' : slotsDropped.length > 0 ? 'ends' : undefined;
-  // Another run's best checkpoint is none of this one's.
-  const best = newest === undefined ? undefined : restored.metadata.best;
   return {
     ...{ path, jobLogDir: newest === undefined ? runOf(path) : jobLogDir },
-    ...{ progress, best, changes, unfrozen, average },
+    ...{ progress, best: restored.metadata.best, changes, unfrozen, average },
   };
 }
 

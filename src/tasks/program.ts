@@ -99,6 +99,8 @@ export interface Program {
   readonly name: string;
   /** Its row in the profile; its name where absent. */
   readonly phase?: string;
+  /** Whether an error of `run` or `onCheckpoint` fails the job, whatever `onEvalError` says. */
+  readonly mustSucceed?: boolean;
   /** Whether it runs when training has reached `step`. @param isLast whether training ends there */
   isDue(step: number, isLast: boolean): boolean;
   /** Runs once the state is restored, before the first step of this process. */

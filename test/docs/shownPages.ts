@@ -21,6 +21,7 @@ export const longPages: readonly string[] = [
   'docs/guide/inputs.md',
   'docs/guide/inside-a-run.md',
   'docs/guide/own-model.md',
+  'docs/guide/programs.md',
   'docs/guide/reviewing.md',
   'docs/guide/running.md',
   'docs/guide/trained-models.md',
