@@ -56,10 +56,10 @@ export class Configurable {
 
   /** Called by `build`, which has checked `hp`. @throws ConfigError where anything else calls it. */
   constructor(hp: CheckedHp) {
-    // What `build` passes is frozen.
+    // `build` passes frozen values.
     if (hp === undefined || !Object.isFrozen(hp)) {
       const { name } = new.target;
-      throw new ConfigError(`new ${name}(…) passes by all checks: use build(${name}.config({ … })).`, {
+      throw new ConfigError(`new ${name}(…) bypasses all checks: use build(${name}.config({ … })).`, {
         place: placeText(captureTrace()),
       });
     }
@@ -70,8 +70,8 @@ export class Configurable {
   protected setup(): void {}
 
   /**
-   * What a class has against a config of its own, for all that refinements cannot say; `validate` and `build` call it.
-   * The hooks of the bases are called too, each once: a hook does not call its base's.
+   * Checks across fields that refinements cannot express; `validate` and `build` call it. The hooks of all base
+   * classes run, once each: a hook does not call that of its base.
    */
   declare static validate?: (config: any, report: Report) => void;
 
@@ -108,7 +108,7 @@ export class Configurable {
       static readonly [OLD_NAMES]: OldNames = oldNames;
       static readonly [RULES]: readonly Rule[] = [...inheritedRules, ...added];
     }
-    // Until a subclass gives its own name, errors speak of the class that was extended.
+    // Until a subclass has its own name, errors name the extended class.
     Object.defineProperty(Extended, 'name', { value: this.name });
     return Extended as unknown as WithFields<B, F>;
   }
@@ -133,7 +133,7 @@ export class Configurable {
     return makeConfig(this, 'partial', values) as unknown as PartialConfig<InstanceType<C>>;
   }
 
-  /** A config, held by a partial, that is built anew for each call of that partial's factory. */
+  /** A config, held by a partial, that is built again for each call of that partial's factory. */
   static argFactory<C extends ConcreteClass>(
     this: C,
     values?: Partial<ConfigValues<InstanceType<C>>>,

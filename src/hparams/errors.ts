@@ -11,7 +11,7 @@ export interface ConfigErrorOptions {
 
 const longest = 8_000;
 
-/** A message, its middle left out where a flag, a path or a value in it is so long that nobody reads it. */
+/** A message, its middle left out if a flag, a path or a value in it is very long. */
 export function bounded(message: string): string {
   if (message.length <= longest) return message;
   const left = countText(message.length - longest);
@@ -49,18 +49,18 @@ export function countText(count: number): string {
 /** A function returned a promise where none can be waited for. */
 export class PromiseError extends ConfigError {}
 
-/** @throws PromiseError where `result`, which `who` returned, is a promise; `why` says what waits for nobody. */
+/** @throws PromiseError if `result`, returned by `who`, is a promise; `why` explains why nothing awaits it. */
 export function refusePromise(result: unknown, who: string, why: string, place?: string): void {
   if (!(result instanceof Promise)) return;
-  // What it throws later has nobody to catch it, and would end the process.
+  // An unhandled rejection would end the process.
   result.catch(() => {});
   throw new PromiseError(`${who} must not be async: ${why}.`, { place });
 }
 
-/** A value was read that is not set and has no default: those who only look (rules, say) may pass over it. */
+/** A value was read that is not set and has no default; read-only visitors (rules, say) may skip it. */
 export class NotSetError extends ConfigError {}
 
-/** The candidate most like `name`, or undefined where none is near enough to be what was meant. */
+/** The candidate closest to `name`, or undefined if none is close enough. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = name.toLowerCase();
   let best: string | undefined;

@@ -9,7 +9,7 @@ import type { NodeKind } from './nodes/node.js';
 import { captureTrace, placeText } from './source.js';
 import type { AbstractClass, ConfigurableClass, ConfigurableFunction, Fields, HpFrom } from './types.js';
 
-/** What `configurable` takes besides the function and its fields. */
+/** Options of `configurable`. */
 export interface ConfigurableOptions {
   /** The name by which code and documents find the target, where the function itself has none. */
   readonly name?: string;

@@ -65,9 +65,9 @@ export function clearHistory<C extends AnyConfig>(config: C): C {
 
 /** Bounds for a config that others start from. */
 export interface BaselineStyle {
-  /** From how many files values may come; 3 unless told otherwise. */
+  /** From how many files values may come; 3 by default. */
   readonly maxFiles?: number;
-  /** How often a field may be written; twice unless told otherwise. */
+  /** How often a field may be written; twice by default. */
   readonly maxWritesPerField?: number;
 }
 
@@ -122,9 +122,9 @@ export interface PrintHistoryOptions {
 }
 
 /**
- * Every field of `root` with its value and the place where it was set, `path : value @ file:line`, and below it what it
- * was before, newest first: `  - previously: value @ file:line`, and `  - tags: #A #B @ file:line` where its tags changed.
- * Fields without a value are listed, too.
+ * Every field of `root` with its value and the place where it was set, `path : value @ file:line`, and below it its
+ * earlier values, newest first: `  - previously: value @ file:line`, and `  - tags: #A #B @ file:line` for changes of
+ * its tags. Fields without a value are listed, too.
  */
 export function printHistory(root: unknown, options: PrintHistoryOptions = {}): string {
   const text: string[] = [];
@@ -167,7 +167,7 @@ function entryLines(line: Exclude<Line, { kind: 'label' }>, past: readonly Write
   const value = line.kind === 'container' ? shown(item.value) : valueText(line);
   let text = `${pathText(line.path)} : ${value}${item.state === 'default' ? ' (default)' : ''}`;
   const newest = past.find((write) => write.kind !== 'tags' && write.kind !== 'class');
-  // A value that was written while nobody kept a record has no place: all that is known is older.
+  // A value written while tracking was suspended has no place: all known writes are older.
   const isCurrent =
     newest !== undefined && (newest.kind === 'delete' ? item.state !== 'set' : holds(item, newest));
   if (isCurrent) text += `${newest.kind === 'delete' ? ', deleted' : ''}${at(newest)}`;

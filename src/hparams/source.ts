@@ -11,7 +11,7 @@ export interface Place {
   functionName: string | undefined;
 }
 
-/** A captured stack: the text is only made when it is asked for, for that is the dear part. */
+/** A captured stack: its text, the expensive part, is made on first use. */
 export interface Trace {
   readonly stack?: string;
 }
@@ -30,7 +30,7 @@ export function captureTrace(frames = frameLimit): Trace {
   return trace;
 }
 
-// With source maps, frames name the sources, which stand elsewhere than what runs.
+// With source maps, frames name the sources instead of the running files.
 const ownDirectories = new Set([fileURLToPath(ownUrl), ownDirectoryInStack()]);
 
 function ownDirectoryInStack(): string {
@@ -41,10 +41,10 @@ function ownDirectoryInStack(): string {
 const excluded = new Set<string>();
 
 /**
- * Frames of files that end with `file` are passed over when the place of a write is looked for: a module of helpers
- * that writes to configs names its callers so. `file` is the end of a path, or the module's `import.meta.url`.
+ * Skips frames of files that end with `file` when the place of a write is recorded, so that a module of helpers
+ * attributes its writes to its callers. `file` is the end of a path, or the module's `import.meta.url`.
  *
- * Returns what ends that.
+ * Returns a function that ends this.
  */
 export function excludeFromPlaces(file: string): () => void {
   const path = plainPath(file);
@@ -57,7 +57,7 @@ export function excludeFromPlaces(file: string): () => void {
   };
 }
 
-/** The first frame of `trace` outside this library, or undefined where there is none. */
+/** The first frame of `trace` outside this library, or undefined if there is none. */
 export function placeOf(trace: Trace): Place | undefined {
   const place = absolutePlaceOf(trace);
   return place && { ...place, file: shorten(place.file) };

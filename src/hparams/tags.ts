@@ -22,7 +22,7 @@ import { origin } from './nodes/record.js';
 import { captureTrace, fileOfTrace, placeText, type Trace } from './source.js';
 import type { AnyConfig, NameIn, Tag, TagChanges } from './types.js';
 
-/** Stands for its value: `build` unwraps it, reading the container that holds it gives the value. */
+/** A carrier of its value: `build` unwraps it, reading the container that holds it gives the value. */
 class TaggedValue extends Configurable.with({ value: z.any() }) {
   static readonly [CARRIER] = true;
 }
@@ -71,11 +71,11 @@ class NamedTag implements Tag {
 const defined = new Map<string, { readonly tag: Tag; readonly trace: Trace }>();
 
 /**
- * A new tag. The description says what fields with it have in common; a tag with a parent names some of the fields
- * that the parent names. `V` is the type of the values that it stands for: only fields that take all of them can have
- * it, and it is set to such values alone.
+ * A new tag. The description names the common property of its fields; a tag with a parent marks a subset of the
+ * parent's fields. `V` is the type of its values: only fields that accept all of them can have it, and it is set to
+ * such values alone.
  *
- * @throws ConfigError for a name that is taken or could not be written in a path or flag, and without a description.
+ * @throws ConfigError for a name that is taken or cannot be written in a path or flag, and for a missing description.
  */
 export function defineTag<V = any>(
   name: string,
@@ -92,12 +92,12 @@ export function defineTag<V = any>(
     );
   }
   if (typeof description !== 'string' || description.trim() === '') {
-    fail(`The tag '${name}' needs a description of what it marks, got ${showValue(description)}.`);
+    fail(`The tag '${name}' needs a description of the fields it marks, got ${showValue(description)}.`);
   }
   const before = defined.get(name);
   if (before !== undefined) {
     const there = placeText(before.trace);
-    fail(`The tag '${name}' is defined already${there === undefined ? '' : `, at ${there}`}.`);
+    fail(`The tag '${name}' is already defined${there === undefined ? '' : `, at ${there}`}.`);
   }
   const tag = new NamedTag(name, description, options.parent);
   defined.set(name, { tag, trace });
@@ -130,7 +130,7 @@ export function tagged<S extends z.ZodType>(schema: S, ...tags: readonly Tag<z.i
   return markTags(schema, tags);
 }
 
-/** The tags of a field, sorted by name: those that the class declares, and what was added and removed since. */
+/** The tags of a field, sorted by name: declared by the class, with later additions and removals. */
 export function getTags<C extends AnyConfig>(config: C, field: NameIn<C>): Tag[] {
   const node = requireNode(config, 'getTags');
   return [...fieldTags(node, fieldOf(node, String(field), origin()))];
@@ -189,7 +189,7 @@ export function requireTag(tag: unknown, operation: string, writer: Origin | und
   });
 }
 
-/** For tools: the fields of a node whose tags are not as declared, and what was added and removed. */
+/** For tools: fields of a node whose tags differ from the declared ones, with additions and removals. */
 export function explicitTags(node: ConfigNode): TagChanges {
   return node.tags ?? noChanges;
 }

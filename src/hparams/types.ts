@@ -6,29 +6,29 @@ import type { Segment } from './walking/paths.js';
 export const INPUTS: unique symbol = Symbol('luthier.inputs');
 /** Key of the phantom property that carries the type that a config builds to. */
 export const BUILT: unique symbol = Symbol('luthier.built');
-/** Key of the phantom property that tells configs from partials. */
+/** Key of the phantom property that distinguishes configs from partials. */
 const KIND: unique symbol = Symbol('luthier.kind');
 
-/** Key of the phantom property that only what `build` passes to constructors has. */
+/** Key of a phantom property of hyperparameters that `build` has checked. */
 const CHECKED: unique symbol = Symbol('luthier.checked');
-/** What constructors are called with: hyperparameters that `build` has checked, which nothing else can make. */
+/** Argument of constructors: hyperparameters that `build` has checked; only `build` can make them. */
 export type CheckedHp = { readonly [CHECKED]: true };
 
-/** What types of configs know of what they build: Configurable has it. */
+/** Instance type of configs: Configurable has it. */
 export interface Instance {
   readonly [INPUTS]: {};
   readonly hp: {};
 }
 
-/** Key of the phantom property that carries the type of the values that a tag stands for. */
-const STANDS_FOR: unique symbol = Symbol('luthier.standsFor');
+/** Key of the phantom property with the type of a tag's values. */
+const VALUE_TYPE: unique symbol = Symbol('luthier.valueType');
 
 /**
  * A label for fields of values of type `V`, made by `defineTag`. Fields that have a tag also count as tagged with its
  * parents.
  */
 export interface Tag<V = any> {
-  readonly [STANDS_FOR]?: V;
+  readonly [VALUE_TYPE]?: V;
   readonly name: string;
   readonly description: string;
   readonly parent: Tag | undefined;
@@ -55,7 +55,7 @@ export type TagChanges = ReadonlyMap<string, TagChange>;
 /** Hyperparameters by name, each a zod schema. */
 export type Fields = Record<string, z.ZodType>;
 
-/** What reading a field of a config gives: its default fills in for undefined, so undefined drops out. */
+/** Type of a read field: its default replaces undefined, so undefined drops out. */
 type FieldValue<S extends z.ZodType> =
   undefined extends z.output<S> ? z.input<S> : Exclude<z.input<S>, undefined>;
 
@@ -74,13 +74,13 @@ export type PartialConfig<T extends Instance = Instance> = {
   -readonly [K in keyof T[typeof INPUTS]]: T[typeof INPUTS][K];
 } & { readonly [BUILT]: Factory<T>; readonly [KIND]: 'partial' };
 
-/** What a partial builds to: each call makes a new `T`; values given to the call win over the config's. */
+/** Result of a partial: each call makes a new `T`; values given to the call override the config's. */
 export type Factory<T extends Instance> = (values?: Partial<HpOf<T>>) => T;
 
-/** What a field gets in `hp`. */
+/** Types of the fields in `hp`. */
 export type HpFrom<F extends Fields> = { readonly [K in keyof F]: z.output<F[K]> };
 
-/** Key of the phantom property that carries what a configurable function gives. */
+/** Key of the phantom property with the result type of a configurable function. */
 const RESULT: unique symbol = Symbol('luthier.result');
 
 /** Config of a call: of a function, or of a class made configurable by `configurable`. */
@@ -95,14 +95,14 @@ export type CallPartial<F extends Fields, R> = { -readonly [K in keyof F]: Field
   readonly [KIND]: 'partial';
 };
 
-/** What `configurable` adds to a function or a class. */
+/** Members that `configurable` adds to a function or a class. */
 export interface Target<F extends Fields, R> {
   readonly [RESULT]: R;
   /** A config of a call with the given values. @throws ConfigError for all that is wrong with them. */
   config(values?: Partial<CallValues<F>>): CallConfig<F, R>;
   /** A config that builds to a function: each call takes the values it leaves open; values of the call win. */
   partial(values?: Partial<CallValues<F>>): CallPartial<F, R>;
-  /** A config, held by a partial, that is built anew for each call of that partial. */
+  /** A config, held by a partial, that is built again for each call of that partial. */
   argFactory(values?: Partial<CallValues<F>>): CallConfig<F, R>;
 }
 
@@ -123,7 +123,7 @@ export type ConfigBuilding<T> = AnyConfig & { readonly [BUILT]: T };
 /** The names of a config's fields. */
 export type NameIn<C> = Exclude<keyof C, typeof BUILT | typeof KIND>;
 
-/** What `build` makes of the config `C`. */
+/** Result of `build` for the config `C`. */
 export type BuiltOf<C> = C extends { readonly [BUILT]: infer T } ? T : never;
 
 /** Containers that `build` looks into. */
@@ -133,7 +133,7 @@ export type BuildableContainer =
   | ReadonlySet<unknown>
   | { readonly [key: string]: unknown };
 
-/** What `build` makes of `T`: configs in it are what they describe, also inside arrays, records, Maps and Sets. */
+/** Result of `build` for `T`, with configs built also inside arrays, records, Maps and Sets. */
 export type Built<T> = T extends { readonly [BUILT]: infer B }
   ? B
   : T extends ReadonlyMap<infer K, infer V>
@@ -150,7 +150,7 @@ export type ConfigOf<Cls extends AbstractClass> = Config<InstanceType<Cls>>;
 export type AbstractClass<T extends Instance = Instance> = abstract new (hp: any) => T;
 export type ConcreteClass<T extends Instance = Instance> = new (hp: any) => T;
 
-/** What configs can be of: a class, or a function or class that `configurable` made a target. */
+/** Target of a config: a class, or a function or class that went through `configurable`. */
 export type AnyTarget = AbstractClass | Target<any, any>;
 
 /** Config of a target. */
@@ -184,7 +184,7 @@ export type AsConfig<C extends AnyConfig> = C extends {
   ? Pick<C, NameIn<C>> & { readonly [BUILT]: T; readonly [KIND]: 'config' }
   : C;
 
-/** What rules see: the values of a class that extends `B` by `F`, as its configs hold them. */
+/** Argument of rules: the values of a class that extends `B` by `F`, as its configs hold them. */
 export type RuleValues<B extends AbstractClass, F extends Fields> = {
   readonly [K in keyof F]: FieldValue<F[K]>;
 } & Readonly<Omit<ConfigValues<InstanceType<B>>, keyof F>>;
@@ -192,10 +192,10 @@ export type RuleValues<B extends AbstractClass, F extends Fields> = {
 /** Rules across fields: refinements of the schema of a config's values, `(schema) => schema.refine(…)`. */
 export type Rules<V> = (schema: z.ZodType<V>) => z.ZodType;
 
-/** Tells what is wrong with a config, and at which path inside it: a field's name, `list[0]`, or steps. */
+/** Reports a problem of a config, at a path inside it: a field's name, `list[0]`, or steps. */
 export type Report = (message: string, path?: string | readonly Segment[]) => void;
 
-/** What `Base.with(fields)` returns: a class to extend, whose instances have the fields in `hp`. */
+/** Result of `Base.with(fields)`: a class to extend, whose instances have the fields in `hp`. */
 export type WithFields<B extends AbstractClass, F extends Fields> = (abstract new (
   hp: CheckedHp,
 ) => InstanceType<B> & {

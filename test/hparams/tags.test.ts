@@ -40,13 +40,13 @@ import { decay, dtype, Layer, nameOnly, names, Optimizer, rate, size } from './t
 
 test('a tag needs a description, a name that can be written, and a name of its own', () => {
   expect(nameOnly(() => defineTag('tags.bare', ' '))).toBe(
-    "The tag 'tags.bare' needs a description of what it marks, got ' '.",
+    "The tag 'tags.bare' needs a description of the fields it marks, got ' '.",
   );
   expect(nameOnly(() => defineTag('two words', 'x'))).toBe(
     "A tag's name has letters, digits, '_', '-' and '.', and begins with a letter; got 'two words'.",
   );
   expect(messageOf(() => defineTag('tags.rate', 'Another.'))).toMatch(
-    /^The tag 'tags\.rate' is defined already, at test\/hparams\/tagFixtures\.ts:\d+\. \(at test\/hparams\/tags\.test\.ts:\d+\)$/,
+    /^The tag 'tags\.rate' is already defined, at test\/hparams\/tagFixtures\.ts:\d+\. \(at test\/hparams\/tags\.test\.ts:\d+\)$/,
   );
 });
 
@@ -317,7 +317,7 @@ test('a tagged value that is not set is an error of build with its path, and of 
     new RegExp(
       [
         '^3 hyperparameters are not set:',
-        String.raw`  \['task'\]\.rates\[1\] \(Layer\): expected a value for what is tagged #tags\.rate \(made at test/hparams/tags\.test\.ts:\d+\)`,
+        String.raw`  \['task'\]\.rates\[1\] \(Layer\): expected a value for the part tagged #tags\.rate \(made at test/hparams/tags\.test\.ts:\d+\)`,
         String.raw`  \['task'\]\.either\[0\] \(Layer\): .* #tags\.size .*`,
         String.raw`  \['task'\]\.templates\[0\] \(Layer\): .* #tags\.dtype .*$`,
       ].join('\n'),

@@ -14,31 +14,32 @@ import type { AnyConfig, BUILT, BuildableContainer, Built } from '../types.js';
 import { traverse } from '../walking/states.js';
 import { type Edge, walk } from '../walking/walk.js';
 import { failedBuild, placeOfValue } from './buildErrors.js';
-import { mostConfigs, sized, type UnderWay } from './buildSize.js';
+import { type BuildInProgress, mostConfigs, sized } from './buildSize.js';
 import { checkRules } from './rules.js';
 import { builtEdges, examine } from './validate.js';
 import { type Violation, violationError } from './violations.js';
 
-/** What was built since the outermost `build` began. */
+/** Results of the outermost `build` in progress. */
 interface Session {
   readonly built: Map<ConfigNode, unknown>;
-  /** What was built of a config. */
+  /** Gives the result of a config. */
   readonly resolve: Resolve;
   /** The configs whose instances are being made, the innermost last. */
-  readonly building: UnderWay[];
+  readonly building: BuildInProgress[];
   readonly checked: Set<ConfigNode>;
 }
 
 let active: Session | undefined;
 
 /**
- * Builds what a config describes: configs in `instance` fields first, each config object once, however often it is
- * used; then the instance with its `setup()`, or the function's result. Arrays, records, Maps, Sets and registered
- * containers of configs are built into new ones that hold what the configs describe; so are those without any config,
- * for a list may be empty. A `build` called within a build shares the memory of the outer one.
+ * Builds a config: first the configs in its `instance` fields, each config object once, however often it is used; then
+ * the instance with its `setup()`, or the function's result. Arrays, records, Maps, Sets and registered containers are
+ * copied with their configs built, also those without configs, as a list may be empty. A `build` within a build shares
+ * the results of the outer one.
  *
- * @throws ConfigError for all that `validate` finds, at once; for cycles; and for what is neither config nor container.
- * Errors of constructors, functions and `setup` are thrown as they are, their messages with the config's path and values.
+ * @throws ConfigError with all problems that `validate` finds; for cycles; and for values that are neither config nor
+ * container. Errors of constructors, functions and `setup` are rethrown, with the config's path and values in their
+ * messages.
  */
 export function build<T>(config: { readonly [BUILT]: T }): T;
 export function build<const T extends BuildableContainer>(root: T): Built<T>;
@@ -48,8 +49,8 @@ export function build(root: unknown): unknown {
       `build() takes a config, such as Linear.config(), or a container of configs, got ${showValue(root)}.`,
     );
   }
-  const around = active?.building.at(-1);
-  if (around !== undefined) around.parts++;
+  const parent = active?.building.at(-1);
+  if (parent !== undefined) parent.parts++;
   if (active !== undefined) return run(root, active);
   const most = mostConfigs(process.env);
   const built = new Map<ConfigNode, unknown>();
@@ -107,7 +108,7 @@ function makeFactory(node: ConfigNode, built: ReadonlyMap<ConfigNode, unknown>):
   const anew = argFactoriesIn(node);
   return (values: Record<string, unknown> = {}): unknown => {
     checkArguments(node, values);
-    // One argFactory is one object within a call, wherever it stands, and another in the next call.
+    // One argFactory is one object within a call, wherever it is, and another in the next call.
     const ofCall = new Map<ConfigNode, unknown>();
     const resolve: Resolve = (config) => {
       const held = nodeOf(config)!;
@@ -168,11 +169,11 @@ function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySe
   return Object.freeze(hp);
 }
 
-/** What the schema makes of the field's value, frozen. */
+/** The field's value as its schema parses it, frozen. */
 function hyperparameter(node: ConfigNode, field: FieldInfo, resolve: Resolve): unknown {
   const raw = rawValue(node, field);
   const isDefault = field.default.kind === 'value' && !(field.name in node.values);
-  // A value was parsed when it was written, and a default that holds no config stands as it is.
+  // Written values are parsed already, and a default without configs needs no parsing.
   if (isDefault ? !field.default.parsed && nodesIn(raw).length === 0 : field.keepsValues) {
     return frozen(raw, field.holdsBuilt ? resolve : sameConfig);
   }
@@ -191,7 +192,7 @@ function hyperparameter(node: ConfigNode, field: FieldInfo, resolve: Resolve): u
 
 const sameConfig: Resolve = (config) => config;
 
-/** A frozen copy of the containers in `value`, with what `resolve` gives for the configs in them. */
+/** A frozen copy of the containers in `value`; `resolve` gives the replacements of configs. */
 function frozen(value: unknown, resolve: Resolve): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const node = nodeOf(value);

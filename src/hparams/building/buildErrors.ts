@@ -6,13 +6,14 @@ import { showValue } from '../fields/describe.js';
 import { type ConfigNode, isExplicit, originText, rawValue, type Write } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
 
-// The values nearest to hand explain most errors; whoever needs more prints the config.
+// The first few values explain most errors; print the config for all of them.
 const mostValues = 12;
 
 /**
- * What a build of `node` that failed with `cause` throws: `cause` itself, whose message now has the path, the values given
- * and their places; a ConfigError in the place of another, of an error that cannot be changed, and of what is no error. `build` is the outermost build: what
- * was told in it is told once, and an error that is thrown in two builds has the words of the later one alone.
+ * The error to throw for a build of `node` that failed with `cause`: `cause` itself, its message extended by the path,
+ * the given values and their places; a new ConfigError for an error that is frozen and for values that are not errors.
+ * `build` is the outermost build: each path is added once per build, and an error thrown in two builds keeps the text
+ * of the later one only.
  */
 export function failedBuild(
   cause: unknown,
@@ -25,8 +26,8 @@ export function failedBuild(
   if (!isError(cause)) {
     return new ConfigError(`Building ${where} failed: ${messageOf(cause)}${givenValues(node)}`, options);
   }
-  const { message, isTold } = messageIn(cause, build);
-  const says = isTold || cause instanceof ConfigError;
+  const { message, isAnnotated } = messageIn(cause, build);
+  const says = isAnnotated || cause instanceof ConfigError;
   const text = says
     ? `${message}\n  while building ${where}`
     : `Building ${where} failed: ${message}${givenValues(node)}`;
@@ -75,14 +76,14 @@ export function lastWrites(node: ConfigNode): Map<string, Write> {
   return last;
 }
 
-/** What an error says by itself, and what was made of that in which build. */
-interface Told {
+/** The original message of an error, and the text that a build added to it. */
+interface Annotated {
   readonly own: string;
   readonly text: string;
   readonly build: object;
 }
 
-const told = new WeakMap<Error, Told>();
+const annotations = new WeakMap<Error, Annotated>();
 
 /** Whether `thrown`, which may be anything, is an error. */
 function isError(thrown: unknown): thrown is Error {
@@ -93,39 +94,44 @@ function isError(thrown: unknown): thrown is Error {
   }
 }
 
-/** What `thrown`, which may be anything, says. */
+/** The message of a thrown value of any type. */
 export function messageOf(thrown: unknown): string {
   try {
     return String(isError(thrown) ? thrown.message : thrown);
   } catch {
-    return 'what was thrown cannot be read';
+    return 'the thrown value cannot be read';
   }
 }
 
-/** The message of `error`, without what another build than `build` added; `isTold` says that this one added to it. */
-function messageIn(error: Error, build: object): { message: string; isTold: boolean } {
+/**
+ * The message of `error` without the text of builds other than `build`; `isAnnotated` is set if this build has added its
+ * text.
+ */
+function messageIn(error: Error, build: object): { message: string; isAnnotated: boolean } {
   const message = messageOf(error);
-  const before = told.get(error);
-  if (before === undefined || before.text !== message) return { message, isTold: false };
-  return before.build === build ? { message, isTold: true } : { message: before.own, isTold: false };
+  const before = annotations.get(error);
+  if (before === undefined || before.text !== message) return { message, isAnnotated: false };
+  return before.build === build
+    ? { message, isAnnotated: true }
+    : { message: before.own, isAnnotated: false };
 }
 
 /** Gives `error` the message `text`, in its stack as well. */
 function retell(error: Error, text: string, build: object): void {
   const message = messageOf(error);
-  const before = told.get(error);
+  const before = annotations.get(error);
   const stack = stackWith(error, message, text);
   Object.defineProperty(error, 'message', hidden(text));
   if (stack !== undefined) Reflect.defineProperty(error, 'stack', hidden(stack));
   if (error instanceof ConfigError) Object.assign(error, { problem: text });
-  told.set(error, { own: before?.text === message ? before.own : message, text, build });
+  annotations.set(error, { own: before?.text === message ? before.own : message, text, build });
 }
 
 function hidden(value: string): PropertyDescriptor {
   return { value, writable: true, configurable: true, enumerable: false };
 }
 
-/** The stack, which is put together when it is first asked for: of what the error's own code gives. */
+/** The stack, computed lazily from the original one. */
 function stackOf(error: Error): string | undefined {
   try {
     return error.stack;

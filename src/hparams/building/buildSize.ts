@@ -1,11 +1,11 @@
-/** @file Bound on the configs that one build makes, and the number in a config that asks for more. */
+/** @file Limit on the configs of one build, and the field that exceeds it. */
 import { ConfigError, countText, linesBelow } from '../errors.js';
 import { ConfigNode, TooManyConfigs } from '../nodes/configNode.js';
 import { hasValue, rawValue } from '../nodes/node.js';
 import { placeOfValue } from './buildErrors.js';
 
 /** A config whose instance is being made. */
-export interface UnderWay {
+export interface BuildInProgress {
   readonly node: ConfigNode;
   /** Number of configs that there were when that began. */
   readonly began: number;
@@ -34,15 +34,15 @@ export function mostConfigs(env: NodeJS.ProcessEnv): number {
  *
  * @param building the configs that are being made, the innermost last.
  */
-export function sized(error: unknown, building: readonly UnderWay[]): unknown {
+export function sized(error: unknown, building: readonly BuildInProgress[]): unknown {
   const isTooLong = error instanceof RangeError && error.message === 'Invalid array length';
   if (!isTooLong && !(error instanceof TooManyConfigs)) return error;
   const made = ConfigNode.count - building[0]!.began;
-  const isOwner = ({ began }: UnderWay) => isTooLong || ConfigNode.count - began > made / 2;
+  const isOwner = ({ began }: BuildInProgress) => isTooLong || ConfigNode.count - began > made / 2;
   const owner = building.findLast(isOwner)!;
   const [first, ...others] = numbersOf(owner, isTooLong ? LONGEST_LIST : made / MOST_OF_ONE);
   const most = countText(mostConfigs(process.env));
-  const limit = `a build that makes more than ${most} configs is taken for a mistake; ${VARIABLE} sets another limit.`;
+  const limit = `a build of more than ${most} configs is considered a mistake; ${VARIABLE} sets another limit.`;
   if (first === undefined) return new ConfigError(`${owner.node.info.name} is too large: ${limit}`);
   const more = others.map(({ name, value }) => `Or it is because ${name} is ${value}.`);
   return new ConfigError(
@@ -57,7 +57,7 @@ interface NumberField {
 }
 
 /** Integers of a config that may count its parts, from a number on that is no smaller than that of its parts so far. The likeliest comes first. */
-function numbersOf({ node, parts }: UnderWay, atLeast: number): NumberField[] {
+function numbersOf({ node, parts }: BuildInProgress, atLeast: number): NumberField[] {
   const least = Math.max(2, parts, atLeast);
   const numbers = [...node.info.fields.values()].flatMap((field): NumberField[] => {
     const value = hasValue(node, field) ? rawValue(node, field) : undefined;

@@ -44,7 +44,7 @@ export function rulesFrom(where: string, rules: ((schema: z.ZodType) => z.ZodTyp
   }));
 }
 
-const whyNotAsync = 'what it finds counts when it returns';
+const asyncProblem = 'its problems are collected when it returns';
 
 interface ClassRules {
   readonly rules: readonly Rule[];
@@ -81,13 +81,13 @@ function hooksOf(info: ClassInfo): Hook[] {
 
 /** How a config is looked at. */
 interface View {
-  /** Set for a template: its owner may still replace defaults, so that only what was set counts. */
+  /** Set for a template: its owner may still replace defaults, so that only explicit values count. */
   readonly explicitOnly?: boolean;
   /** Values that the call of a factory gave. */
   readonly given?: Record<string, unknown>;
 }
 
-/** Adds what the class's rules and hooks have against the config to `into`. */
+/** Adds the problems that the class's rules and hooks report to `into`. */
 export function checkRules(
   node: ConfigNode,
   path: PathLink | undefined,
@@ -109,12 +109,12 @@ export function checkRules(
   };
   const attempt = (what: string, reads: ReadonlySet<string>, action: () => unknown): void => {
     try {
-      refusePromise(action(), what, whyNotAsync);
+      refusePromise(action(), what, asyncProblem);
     } catch (error) {
       if (error instanceof NotSetError) return;
       const isPromise = error instanceof PromiseError;
       const text = isPromise
-        ? `${what} must not be async: ${whyNotAsync}`
+        ? `${what} must not be async: ${asyncProblem}`
         : `${what} failed: ${messageOf(error)}`;
       tell(text, [], reads, error);
     }
@@ -140,14 +140,14 @@ export function checkRules(
           node,
           steps.map((step) => (typeof step === 'object' ? step.key : step)),
         );
-        // What a hook read before may have been for other reports: the field it names says enough.
+        // The hook may have read values for other reports: the field that it names suffices.
         tell(message, segments, segments.length > 0 ? new Set([String(steps[0])]) : new Set(reads));
       }),
     );
   }
 }
 
-/** The steps of an issue's path: a key is a field's name where a config stands, and a record's key elsewhere. */
+/** The steps of an issue's path: a key is a field's name in a config, and a record's key elsewhere. */
 function segmentsIn(node: ConfigNode, keys: readonly PropertyKey[]): Segment[] {
   let at: unknown = node.proxy;
   return keys.map((key) => {
@@ -166,7 +166,7 @@ function hasField(config: unknown, key: PropertyKey): boolean {
   return field !== undefined && hasValue(node, field);
 }
 
-/** Makes what rules are given: the config, read-only, which notes what is read and refuses what is not set. */
+/** Makes the argument of rules: a read-only config that records reads and refuses unset fields. */
 function guarded(node: ConfigNode, view: View): () => { config: object; reads: Set<string> } {
   const copies = new Map<string, unknown>();
   const read = (name: string): unknown => {
@@ -177,7 +177,7 @@ function guarded(node: ConfigNode, view: View): () => { config: object; reads: S
     }
     if (view.explicitOnly === true && !isExplicit(node, name)) throw new NotSetError(`${name} is not set.`);
     if (!hasValue(node, field)) return readField(node, field);
-    // A copy, made once for all rules: a rule over many elements is quick, and cannot edit what it looks at.
+    // One copy for all rules keeps a rule over many elements fast, and protects the config from edits.
     if (!copies.has(name))
       copies.set(
         name,
@@ -194,7 +194,7 @@ function guarded(node: ConfigNode, view: View): () => { config: object; reads: S
         return read(key);
       },
       set(_, key) {
-        throw new ConfigError(`it wrote ${node.info.name}.${String(key)}; rules only look.`);
+        throw new ConfigError(`it wrote ${node.info.name}.${String(key)}; rules must not write.`);
       },
     });
     return { config, reads };

@@ -13,7 +13,7 @@ import { type Edge, edgesIn, walk } from '../walking/walk.js';
 import { checkRules, hasRules } from './rules.js';
 import { fieldViolation, missingPart, missingValue, type Violation } from './violations.js';
 
-/** What builds within one another know of the configs that they share. */
+/** Knowledge that nested builds share about their configs. */
 export interface Known {
   readonly built: ReadonlyMap<ConfigNode, unknown>;
   readonly building: readonly { readonly node: ConfigNode }[];
@@ -22,9 +22,9 @@ export interface Known {
 }
 
 /**
- * All that is wrong with `root`, a config or containers of configs: values that `build` would miss, refinements that do
- * not hold, and what the classes' `validate` hooks report. A template (what a `sub` field holds) is completed by its
- * owner: what it lacks is not missing, and its rules look at what was set, not at defaults.
+ * All problems of `root`, a config or containers of configs: missing values, violated refinements, and the reports of
+ * the classes' `validate` hooks. A template (the config in a `sub` field) is completed by its owner: its missing
+ * values are no problem, and its rules see explicit values only, not defaults.
  *
  * @throws ConfigError for a config that contains itself, or an argFactory outside of a partial.
  */
@@ -105,7 +105,7 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
   return edges;
 }
 
-/** Whether there is more to look at than what is built: templates, rules, and a class that was changed. */
+/** Whether a config needs checks beyond those of `build`: templates, rules, and changed classes. */
 function needsLook(node: ConfigNode): boolean {
   return node.changedClass || !node.info.buildsAll || hasRules(node.info);
 }

@@ -19,7 +19,7 @@ export interface Reading {
   readonly where: string | undefined;
 }
 
-/** What a violation's values are read from when they are asked for. */
+/** Lazy source of a violation's values. */
 export interface Readings {
   /** The path of the config. */
   readonly path: PathLink | undefined;
@@ -48,7 +48,7 @@ export class Violation {
     this.config = node.proxy;
   }
 
-  /** The path from the root that was validated, made when it is asked for. */
+  /** The path from the validated root, made on first use. */
   get path(): string {
     return formatLink(linkOf(this.readings.path, this.readings.segments));
   }
@@ -101,7 +101,7 @@ function partOf(value: unknown, segments: readonly Segment[]): unknown {
   return part;
 }
 
-/** Asks for the last writes to a config's fields when they are first needed, for many violations once. */
+/** Looks up the last writes to a config's fields on first use, once for many violations. */
 export function writesOf(node: ConfigNode): () => ReadonlyMap<string, Write> {
   let found: ReadonlyMap<string, Write> | undefined;
   return () => (found ??= lastWrites(node));
@@ -122,7 +122,7 @@ export function missingPart(
   carrier: ConfigNode,
 ): Violation {
   const made = carrier.last && originText(carrier.last.origin);
-  const message = `expected a value for what is tagged ${carrierTags(carrier).join(', ')}${made === undefined ? '' : ` (made at ${made})`}`;
+  const message = `expected a value for the part tagged ${carrierTags(carrier).join(', ')}${made === undefined ? '' : ` (made at ${made})`}`;
   return new Violation('missing', node, message, {
     path,
     reads: [],
@@ -156,7 +156,7 @@ const mostListed = 50;
 export function violationError(violations: readonly Violation[]): ConfigError {
   const onlyMissing = violations.every(({ kind }) => kind === 'missing');
   const [first] = violations;
-  // Beyond those that are told, texts are not made.
+  // Texts are made for listed violations only.
   const texts = violations.slice(0, mostListed).map((violation) => {
     if (!onlyMissing) return String(violation);
     return `${shorten(violation.path)} (${nodeOf(violation.config)!.info.name}): ${violation.message}`;

@@ -33,7 +33,7 @@ export function call(callee: string, values: readonly Code[]): Code {
   return group(`${callee}(`, values, ')');
 }
 
-/** A key with its value, and a comment that says where the value was set. */
+/** A key with its value, and a comment with the place that set it. */
 export interface Entry {
   readonly key: string;
   readonly value: Code;
@@ -69,7 +69,7 @@ export function functionText(
   return `${group(`${head}(`, parameters, end)} {\n${statements.map(indented).join('\n')}\n}\n`;
 }
 
-// What an editor may not show, or show out of order.
+// Characters that an editor may hide or reorder.
 const hidden = /[^\P{C}]|[\p{Zl}\p{Zp}]/gu;
 
 /** A string literal. */
@@ -79,7 +79,7 @@ export function stringText(value: string): string {
   return `'${requoted.replaceAll(hidden, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)}'`;
 }
 
-/** Whether `name` can stand as a key, or behind a dot, without quotes. */
+/** Whether `name` needs no quotes as a key, or behind a dot. */
 export function isIdentifier(name: string): boolean {
   return /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name);
 }
@@ -94,7 +94,7 @@ export function memberText(name: string): string {
   return isIdentifier(name) ? `.${name}` : `[${stringText(name)}]`;
 }
 
-/** A number, negative zero and what is no number included. */
+/** A number, including negative zero, infinities and NaN. */
 function numberText(value: number): string {
   if (Number.isNaN(value)) return 'Number.NaN';
   if (!Number.isFinite(value)) return value > 0 ? 'Number.POSITIVE_INFINITY' : 'Number.NEGATIVE_INFINITY';
@@ -107,11 +107,11 @@ export interface ValueContext {
   exported(value: unknown): Code | undefined;
   /** The expression of a config. */
   config(node: ConfigNode): Code;
-  /** The expression of anything else that stands for something, if it does. */
+  /** The expression of a value with a replacement of its own, if any. */
   special(value: unknown): Code | undefined;
 }
 
-/** `value` as an expression. @throws ConfigError, with `path`, for what cannot be written as code. */
+/** `value` as an expression. @throws ConfigError, with `path`, for values without a form as code. */
 export function valueCode(value: unknown, context: ValueContext, path: PathLink | undefined): Code {
   switch (typeof value) {
     case 'string':

@@ -9,7 +9,7 @@ import { Imports, type Modules, Names } from './imports.js';
 import { Body, itemsIn } from './plan.js';
 import { ConfigWriter, type WriterOptions } from './writer.js';
 
-/** What `codegen` takes. */
+/** Options of `codegen`. */
 export interface CodegenOptions {
   /**
    * The modules to import from, by the specifier to write: `{ './layers.js': await import('./layers.js') }`. Classes,
@@ -23,9 +23,9 @@ export interface CodegenOptions {
   readonly fixtures?: Readonly<Record<string, string>>;
   /** `nested`, the default: `Root.config({ … })` around its parts. `statements`: a name for each config, and assignments. */
   readonly style?: 'nested' | 'statements';
-  /** At most so many values stand in one expression; larger parts get names. There is no limit by default. */
+  /** Most values in one expression; larger parts get names. Unlimited by default. */
   readonly maxComplexity?: number;
-  /** Says in a comment where each value was set. */
+  /** Adds comments with the place that set each value. */
   readonly history?: boolean;
 }
 
@@ -70,30 +70,30 @@ function fixturesOf(root: unknown, options: CodegenOptions, names: Names): Map<C
     const node = nodeOf(getPath(root, path));
     if (node === undefined || node === nodeOf(root) || fixtures.has(node)) {
       const problem = node === undefined ? 'is no config' : 'has a function already';
-      throw new ConfigError(`codegen: what stands at '${path}' ${problem} (option fixtures).`, { path });
+      throw new ConfigError(`codegen: the value at '${path}' ${problem} (option fixtures).`, { path });
     }
     fixtures.set(node, new Body(functionName(names, name, 'fixtures')));
   }
   return fixtures;
 }
 
-/** What `codegenClass` takes. */
+/** Options of `codegenClass`. */
 export interface CodegenClassOptions extends Omit<CodegenOptions, 'functionName' | 'fixtures'> {
   /** The name of the class. */
   readonly className: string;
-  /** What it extends; its methods are overridden. One of the modules exports it. */
+  /** Base class, whose methods are overridden. One of the modules exports it. */
   readonly baseClass: Function;
-  /** What the file is, for the comment that opens it. */
+  /** Text of the file's `@file` comment. */
   readonly fileComment: string;
-  /** What the class is, for the comment before it. */
+  /** Text of the class's docstring. */
   readonly comment: string;
 }
 
 /**
- * The text of a TypeScript module with a class that has a method for each entry of `values`, configs or containers of
- * configs: what the method returns equals the value, with the same sharing and tags, also between methods.
+ * Source of a TypeScript module with a class that has a method for each entry of `values`, configs or containers of
+ * configs. A method returns an equal value, with the same sharing and tags, also across methods.
  *
- * @throws ConfigError for classes that no module exports, and values that cannot be written as code, with their path.
+ * @throws ConfigError for classes that no module exports, and values without a form as code, with their path.
  */
 export function codegenClass(
   values: Readonly<Record<string, unknown>>,
@@ -127,7 +127,7 @@ interface Members {
   readonly members: readonly string[];
 }
 
-/** Each method makes what it returns. */
+/** Methods that share no configs. */
 function separateMethods(values: Readonly<Record<string, unknown>>, options: Writing): Members {
   const members = Object.entries(values).map(([name, value]) => {
     const main = new Body(name);
@@ -139,7 +139,7 @@ function separateMethods(values: Readonly<Record<string, unknown>>, options: Wri
   return { before: [], members };
 }
 
-/** One function makes everything, for what one method returns is part of what another returns. */
+/** Methods that share configs: one function makes all values. */
 function methodsOfOne(values: Readonly<Record<string, unknown>>, options: Writing): Members {
   const main = new Body(options.names.take(['makeConfigs']));
   const writer = new ConfigWriter(values, { ...options, main });
@@ -159,7 +159,7 @@ function indentedLines(member: string): string {
   return `${indented(member.trimEnd())}\n`;
 }
 
-/** Whether a config stands in more than one of the values, or is stated only because it does. */
+/** Whether a config is in more than one of the values, or is stated only because it does. */
 function isSharedBetween(values: Readonly<Record<string, unknown>>): boolean {
   const together = itemsIn(values);
   const alone = Object.values(values).flatMap((value) => [...itemsIn(value).values()]);
@@ -171,7 +171,7 @@ function isSharedBetween(values: Readonly<Record<string, unknown>>): boolean {
 
 /** A doc comment. */
 function comment(said: string): string {
-  // Nothing that is said may end the comment.
+  // No text may end the comment.
   const safe = said.replaceAll('*/', '*\\/');
   if (!safe.includes('\n')) return `/** ${safe} */\n`;
   const lines = safe.split('\n').map((line) => ` * ${line}`.trimEnd());

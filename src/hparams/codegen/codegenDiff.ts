@@ -38,7 +38,7 @@ import { configType, Imports, type Modules, Names, nameCandidates, targetName } 
 import { Body } from './plan.js';
 import { ConfigWriter } from './writer.js';
 
-/** What `codegenDiff` takes. */
+/** Options of `codegenDiff`. */
 export interface CodegenDiffOptions {
   /** As for `codegen`. */
   readonly modules: Modules;
@@ -62,7 +62,7 @@ class DiffGenerator {
   private readonly imports: Imports;
   private readonly body: Body;
   private readonly places: ReadonlyMap<Path, DiffPlace>;
-  /** What the old configs that the code speaks of are called. */
+  /** Variable names of old configs. */
   private readonly variables = new Map<Path, string>();
   private readonly added: readonly ConfigNode[];
   private readonly edits: ReadonlyMap<Path, ConfigEdits>;
@@ -134,7 +134,7 @@ class DiffGenerator {
   private at(path: Path): DiffPlace {
     const place = this.places.get(path);
     if (place !== undefined) return place;
-    throw new ConfigError('codegenDiff: the diff does not say which config stands at a path that it names.');
+    throw new ConfigError('codegenDiff: the diff does not define the config at one of its paths.');
   }
 
   /** Makes the config of a part that is added. */
@@ -151,9 +151,9 @@ class DiffGenerator {
     return mapContainers(value, (leaf) => (leaf instanceof AddedPart ? this.added[leaf.index]!.proxy : leaf));
   }
 
-  /** Writes what gives a name to the old config at `path`, and before it to those of `used` that it stands in. */
+  /** Writes the variable of the old config at `path`, after those of its ancestors in `used`. */
   private nameOld(path: Path, used: ReadonlySet<Path>): void {
-    const open: { path: NonNullable<Path>; around: Path; steps: Segment[] }[] = [];
+    const open: { path: NonNullable<Path>; owner: Path; steps: Segment[] }[] = [];
     for (let at = path; at !== undefined && !this.variables.has(at); ) {
       const here: NonNullable<Path> = at;
       const steps = [here.segment];
@@ -162,18 +162,18 @@ class DiffGenerator {
         steps.push(at.segment);
         at = at.parent;
       }
-      open.push({ path: here, around: at, steps: steps.reverse() });
+      open.push({ path: here, owner: at, steps: steps.reverse() });
     }
     if (!this.variables.has(undefined)) this.variables.set(undefined, 'draft');
     for (const each of open.reverse()) {
       const { info, kind } = this.at(each.path);
       this.refuseCarrier(each.path);
       const name = this.names.take(nameCandidates(each.path, info.name, ''));
-      const around = this.variables.get(each.around)!;
+      const owner = this.variables.get(each.owner)!;
       const found =
         each.steps.length === 1
-          ? `${around}.${String(each.steps[0])}`
-          : `${this.imports.library(getPath)}(${around}, ${stringText(formatPath(each.steps))})`;
+          ? `${owner}.${String(each.steps[0])}`
+          : `${this.imports.library(getPath)}(${owner}, ${stringText(formatPath(each.steps))})`;
       const type = configType(this.imports, info, kind);
       this.body.statements.push(`const ${name} = ${found} as ${type};`);
       this.variables.set(each.path, name);
@@ -184,7 +184,7 @@ class DiffGenerator {
     if (!isCarrierClass(this.at(path).info.cls)) return;
     const where = formatLink(path);
     throw new ConfigError(
-      `codegenDiff: ${where} is a value with tags of its own, which code sees through: it cannot change it, or move it. Use applyDiff, or write the container anew.`,
+      `codegenDiff: ${where} is a value with tags of its own, which code cannot change or move. Use applyDiff, or write the whole container.`,
       { path: where },
     );
   }
@@ -242,7 +242,7 @@ class DiffGenerator {
     return edits.isList ? this.list(old, edits) : this.record(old, edits);
   }
 
-  /** What the part of a container becomes, undefined where it goes or is only moved. */
+  /** The new code of a container's part; undefined if it is removed or only moved. */
   private part(old: Code, edits: ValueEdits): Code | undefined {
     const [change] = edits.whole;
     if (change?.kind === 'delete') return undefined;

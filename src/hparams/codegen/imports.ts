@@ -19,7 +19,7 @@ export class Names {
   private readonly taken = new Set([...words.split(' '), ...Object.getOwnPropertyNames(globalThis)]);
   private readonly counts = new Map<string, number>();
 
-  /** Whether `name` can be taken as it stands. */
+  /** Whether `name` can be taken as it is. */
   isFree(name: string): boolean {
     return !this.taken.has(name);
   }
@@ -42,8 +42,8 @@ export class Names {
 }
 
 /**
- * Names for what stands at `path`, the shortest first: `linear`, or `layers0`, then `encoderLayers0`. `prefix` goes before each;
- * `className` names what has no path, or whose path has no letters.
+ * Candidate names for the value at `path`, shortest first: `linear`, or `layers0`, then `encoderLayers0`. `prefix`
+ * goes before each; `className` replaces a path that is empty or has no letters.
  */
 export function nameCandidates(path: PathLink | undefined, className: string, prefix: string): string[] {
   const candidates: string[] = [];
@@ -53,7 +53,7 @@ export function nameCandidates(path: PathLink | undefined, className: string, pr
     const { segment } = at;
     tail =
       capitalized(lettersOf(typeof segment === 'string' ? segment : formatSegment(segment, true))) + tail;
-    // An index or a key says nothing without the field that it belongs to.
+    // An index or a key needs the name of its field.
     if (typeof segment !== 'string') continue;
     names += 1;
     candidates.push(joined(prefix, tail));
@@ -89,7 +89,7 @@ function capitalized(word: string): string {
 /** Modules by the specifier to import them by: `{ './layers.js': await import('./layers.js') }`. */
 export type Modules = Readonly<Record<string, object>>;
 
-/** What exports this room's own functions and types, where no module was given that does. */
+/** Module of this room's own functions and types, unless a given module exports them. */
 const room = 'luthier/hparams';
 
 interface Source {
@@ -108,7 +108,7 @@ export class Imports {
     private readonly names: Names,
   ) {
     for (const [specifier, namespace] of Object.entries(modules)) {
-      // A name says more than 'default' does.
+      // Named exports are preferred over 'default'.
       const exports = Object.keys(namespace).filter(isIdentifier);
       for (const exported of [...exports.filter((name) => name !== 'default'), 'default']) {
         const value = (namespace as Record<string, unknown>)[exported];
@@ -124,7 +124,7 @@ export class Imports {
     return source && this.local(source, isType);
   }
 
-  /** As `find`. @throws ConfigError that says how to make `value` known. */
+  /** As `find`. @throws ConfigError with the way to export `value`. */
   require(value: unknown, what: string, name: string, link: PathLink | undefined, isType = false): string {
     const local = this.find(value, isType);
     if (local !== undefined) return local;
@@ -195,7 +195,7 @@ function declaration(specifier: string, names: Map<string, { local: string; isTy
   return `import ${allTypes ? 'type ' : ''}${namesInBraces(parts)} from ${stringText(specifier)};\n`;
 }
 
-/** The local name of a class, or of what `configurable` made. @throws ConfigError where no module exports it. */
+/** Local name of a class or a `configurable` target. @throws ConfigError if no module exports it. */
 export function targetName(imports: Imports, info: ClassInfo, path?: PathLink, isType = false): string {
   const what = info.cls.prototype instanceof Configurable ? 'class' : 'target';
   return imports.require(info.cls, what, info.name, path, isType);
@@ -204,7 +204,7 @@ export function targetName(imports: Imports, info: ClassInfo, path?: PathLink, i
 /** The type of the configs of a class. */
 export function configType(imports: Imports, info: ClassInfo, kind: NodeKind): string {
   const target = targetName(imports, info, undefined, true);
-  // What the config of a configurable function is called is known to its own types alone.
+  // The config type of a configurable function has no name of its own.
   if (!(info.cls.prototype instanceof Configurable)) return `ReturnType<typeof ${target}.${kind}>`;
   return `${imports.type(derive, kind === 'partial' ? 'PartialConfig' : 'Config')}<${target}>`;
 }

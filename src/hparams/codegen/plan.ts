@@ -13,12 +13,12 @@ interface Item {
   readonly path: PathLink | undefined;
   /** The fields whose values are stated; the others show their defaults. */
   readonly fields: readonly FieldInfo[];
-  /** In how many places it stands. */
+  /** Number of its places. */
   uses: number;
 }
 
 /**
- * The configs in `root`, which stands at `at`, inner before outer, each once.
+ * The configs in `root` at `at`, inner before outer, each once.
  *
  * @throws ConfigError for a config that contains itself.
  */
@@ -51,7 +51,7 @@ function heldNodes(node: ConfigNode): ConfigNode[] {
 
 /**
  * Which fields to state: those that were set, whose default was edited, or whose default is used elsewhere as well, for
- * a default made anew would not be shared.
+ * a default made again would not be shared.
  */
 function statedIn(root: unknown): (node: ConfigNode, field: FieldInfo) => boolean {
   const incoming = new Map<ConfigNode, number>();
@@ -95,22 +95,22 @@ export class Body {
   constructor(readonly name: string) {}
 }
 
-/** What is to be made of an item. */
+/** How an item is written. */
 export interface Plan extends Item {
   /** Whether the config gets a name. */
   isVariable: boolean;
   variable?: string;
   /** The function that is there to make this config. */
   fixture?: Body;
-  /** The function in which its name, or its expression, stands. */
+  /** The function that contains its name or expression. */
   home: Body;
 }
 
-/** What makes expressions short enough. */
+/** Limits on the length of expressions. */
 interface Limits {
-  /** Fewer than this many configs and containers stand inside one another in an expression. */
+  /** Fewer than this many configs and containers are nested in an expression. */
   readonly depth: number;
-  /** At most so many values stand in an expression. */
+  /** Most values in an expression. */
   readonly complexity: number;
 }
 
@@ -120,7 +120,7 @@ interface Inner {
   readonly depth: number;
 }
 
-/** Plans for `items`, the configs in `root`, in their order; `names` says which need one whatever their size. */
+/** Plans for `items`, the configs in `root`, in order; `names` selects those that need one at any size. */
 export function planFor(
   root: unknown,
   items: ReadonlyMap<ConfigNode, Item>,
@@ -177,7 +177,7 @@ function hoist(
   let complexity = own;
   const inline: Plan[] = [];
   for (const { plan, depth } of found) {
-    // A tagged value is written where it stands.
+    // A tagged value is written where it is.
     if (isCarrier(plan.node)) complexity += sizes.get(plan)!.complexity;
     else if (plan.isVariable || plan.fixture !== undefined) complexity += 1;
     else if (sizes.get(plan)!.height + depth > limits.depth) {

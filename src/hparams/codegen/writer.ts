@@ -20,18 +20,18 @@ export interface WriterOptions {
   readonly inStatements?: boolean;
   readonly maxComplexity?: number | undefined;
   readonly history?: boolean | undefined;
-  /** Where the root stands. */
+  /** The root's path. */
   readonly at?: PathLink;
   /** The path to call a config by, where it is not that in the root. */
   readonly paths?: ReadonlyMap<ConfigNode, PathLink | undefined>;
-  /** The expression of a value that stands for something else. */
+  /** The expression of a value with a replacement. */
   special?(value: unknown): Code | undefined;
 }
 
 // Parsers and type checkers recurse; people stop reading much earlier.
 const deepestExpression = 10;
 
-/** Writes the configs in `root` into the bodies of functions; `value` then gives what stands for each. */
+/** Writes the configs in `root` into bodies of functions; `value` then gives the expression of each. */
 export class ConfigWriter {
   /** The functions of fixtures. */
   readonly bodies: Body[] = [];
@@ -67,7 +67,7 @@ export class ConfigWriter {
     return paths?.has(node) === true ? paths.get(node) : path;
   }
 
-  /** Writes what makes the config: an expression for where it is used, or statements that give it a name. */
+  /** Writes a config: as an expression where it is used, or as statements that name it. */
   private write(plan: Plan): void {
     const { fixture, home, node } = plan;
     const body = fixture ?? home;
@@ -86,7 +86,7 @@ export class ConfigWriter {
     this.expressions.set(plan, code);
   }
 
-  /** `TAG.new(value)`; further tags stand around it. */
+  /** `TAG.new(value)`; further tags are around it. */
   private carrier({ node, path }: Plan, body: Body): Code {
     const link = { parent: path, segment: 'value' };
     let values = hasCarried(node) ? [this.value(carriedBy(node), body, link)] : [];
@@ -101,7 +101,7 @@ export class ConfigWriter {
     return name;
   }
 
-  /** What a config is called where it is made: in its own function it has a name of its own. */
+  /** Name of a config in its own function. */
   private localName(plan: Plan): string {
     return plan.fixture === undefined ? this.nameIt(plan) : this.options.names.take(['made']);
   }

@@ -11,9 +11,9 @@ export class Alignment {
   readonly contents = new Contents();
   readonly old: Structure;
   readonly now: Structure;
-  /** What old arrays and records became. */
+  /** New partners of old arrays and records. */
   readonly containersAfter = new Map<object, object>();
-  /** What new arrays and records were. */
+  /** Old partners of new arrays and records. */
   readonly containersBefore = new Map<object, object>();
 
   constructor(old: unknown, now: unknown) {
@@ -23,14 +23,14 @@ export class Alignment {
 }
 
 /**
- * Aligns in linear time (lists: n log n): the same objects first; then from the roots on what stands at the same place,
- * unless its like is found elsewhere; then what is alike; then what is left in one config by its class.
+ * Aligns in linear time (lists: n log n). Pairs identical objects first; then, from the roots, objects at the same
+ * place, unless an equal one is elsewhere; then objects of equal content; then the rest of each config by class.
  */
 export function alignStructures(old: unknown, now: unknown): Alignment {
   return new Aligner(old, now).run();
 }
 
-// Fewer explicit values than this say too little to call a config the same when it stands elsewhere.
+// Least number of explicit values for pairing equal configs at different places.
 const leastToDiffer = 3;
 // In a gap of a list, more pairs than this are not compared one by one.
 const mostPairs = 2500;
@@ -58,7 +58,7 @@ class Aligner {
   }
 
   run(): Alignment {
-    // Defaults that are made on the way are paired where they stand.
+    // Defaults that are made on the way are paired where they are.
     const added = [...this.now.members];
     // Below the same object, everything is the same.
     for (const now of added) {
@@ -94,9 +94,9 @@ class Aligner {
   }
 
   /**
-   * Pairs what fields of the same name hold. A default that only one of the two looked at is made for both.
+   * Pairs the values of equally named fields. A default that was read in only one config is created in both.
    *
-   * @returns whether the configs are equal but for what their partners hold.
+   * @returns whether the configs are equal apart from their partners.
    */
   private pairFields(a: ConfigNode, b: ConfigNode): boolean {
     let isSame = a.info === b.info && a.kind === b.kind && a.tags === undefined && b.tags === undefined;
@@ -137,7 +137,7 @@ class Aligner {
     for (const [segment, part] of parts) this.pairValues(named.get(formatSegment(segment, true)), part);
   }
 
-  /** Pairs two configs that stand at the same place, if they are related. @returns whether they are partners. */
+  /** Pairs two configs at the same place, if they are related. @returns whether they are partners. */
   private consider(old: Member, now: Member): boolean {
     if (!areFree(old, now)) return old.partner === now;
     if (old.content !== now.content) {
@@ -151,7 +151,7 @@ class Aligner {
     return true;
   }
 
-  /** Whether just one config of each structure has the content, both are free, and it says enough to call them the same. */
+  /** Whether exactly one free config of each structure has the content, and it is distinctive enough to pair them. */
   private isElsewhere(content: number): boolean {
     if (this.alignment.contents.weightOf(content) < leastToDiffer) return false;
     const old = this.oldByContent.only(content);
@@ -180,7 +180,7 @@ class Aligner {
     return count;
   }
 
-  /** Pairs the items of two arrays: alike ones in order or moved, then within each gap what is most alike. */
+  /** Pairs the items of two arrays: equal ones in order or moved, then the most similar within each gap. */
   private pairItems(before: unknown[], after: unknown[]): void {
     const { oldOf, newOf, stayed } = alignLists(
       before.map((item) => this.keyOf(item, this.old)),
@@ -206,7 +206,7 @@ class Aligner {
     }
   }
 
-  /** What is the same for items that are alike: the old config where they are partners already, or else the content. */
+  /** Key that equal items share: the old config for partners, else the content. */
   private keyOf(item: unknown, side: Structure): unknown {
     const node = nodeOf(item);
     if (node === undefined) return this.alignment.contents.of(item, side);
@@ -215,7 +215,7 @@ class Aligner {
     return side === this.old ? member : member.partner;
   }
 
-  /** Pairs items in order so that as much as can be is alike. */
+  /** Pairs items in order with the most similarity. */
   private pairGap(olds: unknown[], nows: unknown[]): void {
     if (olds.length === 0 || nows.length === 0) return;
     if (olds.length * nows.length > mostPairs) {
@@ -223,7 +223,7 @@ class Aligner {
       return;
     }
     const width = nows.length + 1;
-    // best[i * width + j]: how alike the items from i and j on can be.
+    // best[i * width + j]: greatest similarity of the items from i and j on.
     const best = new Float64Array((olds.length + 1) * width);
     const scores = new Float64Array(best.length);
     for (let i = olds.length - 1; i >= 0; i -= 1) {
@@ -252,7 +252,7 @@ class Aligner {
     return Number(isContainer(va) && isContainer(vb) && Array.isArray(va) === Array.isArray(vb));
   }
 
-  /** Pairs the first configs that have the same content, wherever they stand, in the order in which they are met. */
+  /** Pairs the first configs that have the same content, wherever they are, in the order in which they are met. */
   private pairLikes(added: readonly Member[]): void {
     for (const now of added) {
       if (now.partner !== undefined || this.alignment.contents.weightOf(now.content) === 0) continue;

@@ -37,8 +37,8 @@ export interface ApplyOptions {
   /** Origin recorded in the history, such as the text of a flag; by default, the caller's line. */
   origin?: string;
   /**
-   * Whether the base must match the old structure wherever the diff changes it; true by default. false only requires
-   * that what is changed or deleted exists, and what is set does not.
+   * Whether the base must match the old structure at each change; true by default. With false, changed or deleted
+   * values must only exist, and set ones must not.
    */
   checkOld?: boolean;
 }
@@ -235,7 +235,7 @@ class Applier {
       if (field !== undefined) continue;
       this.report(
         path,
-        `${withArticle(change.value.name)}, which the diff makes of it, has no '${name}', which is set.`,
+        `${withArticle(change.value.name)}, the diff's new kind, has no '${name}', which is set.`,
       );
       delete node.values[name];
     }

@@ -24,11 +24,11 @@ import { listEdits } from './lists.js';
 import type { Member } from './structure.js';
 
 /**
- * What makes `old` (a config, or containers of configs) what `now` is. Configs that moved, or became shared, are
- * recognised; of lists, only the items that came, went or moved are named. Defaults count as values, as in `isEqual`:
+ * The changes that turn `old` (a config, or containers of configs) into `now`. Moved and newly shared configs are
+ * recognised; of lists, only inserted, removed and moved items are listed. Defaults count as values, as in `isEqual`:
  * equal configs have an empty diff. Takes time linear in the size of both (n log n for long lists).
  *
- * @throws ConfigError where a config contains itself.
+ * @throws ConfigError for a config that contains itself.
  */
 export function buildDiff(old: unknown, now: unknown): Diff {
   return new Differ(old, now).run();
@@ -59,7 +59,7 @@ class Differ {
         this.differConfigs(member, partner.node);
     }
     const added: PartConfig[] = [];
-    // Describing a part may name others, which then stand at the end.
+    // Describing a part may add others at the end.
     for (const member of this.added.keys()) added.push(this.describe(member, 'now'));
     const removed: PartConfig[] = [];
     for (const member of this.removed) removed.push(this.describe(member, 'old'));
@@ -93,7 +93,7 @@ class Differ {
     return part;
   }
 
-  /** Adds a change of what stands at `path`. */
+  /** Adds a change at `path`. */
   private change(path: Path, { kind, ...change }: ChangeAt): void {
     this.changes.push({ kind, path, ...change } as Change);
   }
@@ -134,10 +134,10 @@ class Differ {
     else if (old.info === now.info) {
       if (!isTouched(old, name) && !isTouched(now, name)) return;
       if (this.same(rawValue(old, field), rawValue(now, field))) return;
-      // A default may stand elsewhere too, so that it is more than the lack of a value.
-      if (is || this.standsElsewhere(rawValue(now, field))) this.put(was, old, now, field, path);
+      // A default may be elsewhere too, so that it is more than the lack of a value.
+      if (is || this.isElsewhere(rawValue(now, field))) this.put(was, old, now, field, path);
       else if (was || isTouched(old, name)) this.delete(old, field, path);
-    } else if (is || (isTouched(now, name) && this.standsElsewhere(rawValue(now, field)))) {
+    } else if (is || (isTouched(now, name) && this.isElsewhere(rawValue(now, field)))) {
       this.put(was, old, now, field, path);
     } else if (was) this.delete(old, oldField, path);
   }
@@ -152,14 +152,14 @@ class Differ {
     this.change(path, { kind: 'delete', old: this.encodeOld(rawValue(old, field)) });
   }
 
-  private standsElsewhere(value: unknown): boolean {
+  private isElsewhere(value: unknown): boolean {
     return nodesIn(value).some((node) => {
       const member = this.alignment.now.find(node);
       return member !== undefined && (member.isShared || member.partner !== undefined);
     });
   }
 
-  /** The changes that make one value another that stands at the same place. */
+  /** The changes that make one value another at the same place. */
   private differ(old: unknown, now: unknown, path: Path): void {
     if (isContainer(old) && isContainer(now) && this.alignment.containersAfter.get(old) === now) {
       if (Array.isArray(old)) this.differLists(old, now as unknown[], path);
@@ -185,7 +185,7 @@ class Differ {
 
   private differLists(old: unknown[], now: unknown[], path: Path): void {
     const { length } = old;
-    // Configs that stand at the same place are partners.
+    // Configs at the same place are partners.
     const differ = (i: number, j: number): void => {
       if (nodeOf(old[i]) === undefined) this.differ(old[i], now[j], { parent: path, segment: i });
     };
@@ -262,8 +262,7 @@ class Differ {
     for (const field of node.info.fields.values()) {
       const { name } = field;
       if (!isExplicit(node, name)) {
-        if (side === 'old' || !isTouched(node, name) || !this.standsElsewhere(rawValue(node, field)))
-          continue;
+        if (side === 'old' || !isTouched(node, name) || !this.isElsewhere(rawValue(node, field))) continue;
       }
       const value = rawValue(node, field);
       values[name] = side === 'old' ? this.encodeOld(value) : this.encodeNew(value);

@@ -12,7 +12,7 @@ import { isSameStep, type PathLink, parsePath, type Segment, segmentsOf } from '
  */
 export type Path = PathLink | undefined;
 
-/** In a value of a diff: the config that stands at `path` of the old structure, be it moved, shared or gone. */
+/** In a value of a diff: the config at `path` of the old structure, be it moved, shared or gone. */
 export class OldPart {
   constructor(readonly path: Path) {}
 }
@@ -22,9 +22,7 @@ export class AddedPart {
   constructor(readonly index: number) {}
 }
 
-/**
- * A value: leaves as they are, arrays and records of values, and `OldPart` or `AddedPart` wherever a config stands.
- */
+/** A value: leaves unchanged, arrays and records of values, and `OldPart` or `AddedPart` for configs. */
 export type DiffValue = unknown;
 
 /** A config's field that has a tag which its class does not declare, or lacks one that it declares. */
@@ -36,7 +34,7 @@ export interface TagState {
 
 /** A config that only one of the two structures has. */
 export interface PartConfig {
-  /** Where it stands: in the new structure for `added`, in the old one for `removed`. */
+  /** Its path: in the new structure for `added`, in the old one for `removed`. */
   readonly path: Path;
   readonly info: ClassInfo;
   readonly kind: NodeKind;
@@ -70,9 +68,9 @@ interface DeleteChange {
 }
 
 /**
- * Items of arrays are counted as in the old array throughout. The new array is, for each old index i in turn: what
- * `insert` and `move` changes put before i, in the order of the changes; then the old item i, unless it was removed or
- * moved. Behind the last item come those put before 'end'.
+ * Indices of array items refer to the old array. The new array has, for each old index i in turn: the items of
+ * `insert` and `move` changes before i, in the order of the changes; then the old item i, unless it was removed or
+ * moved. Items with the index 'end' follow the last one.
  */
 export interface InsertChange {
   readonly kind: 'insert';
@@ -97,7 +95,7 @@ export interface MoveChange {
   /** Ends in the index of the item. */
   readonly path: Path;
   readonly before: number | 'end';
-  /** What is moved, for the reader. */
+  /** The moved value, for display. */
   readonly old: DiffValue;
   readonly length: number;
 }
@@ -111,7 +109,7 @@ export interface ClassChange {
   readonly value: ClassInfo;
 }
 
-/** A config becomes a partial, say. */
+/** Another kind, such as a partial for a config. */
 export interface KindChange {
   readonly kind: 'kind';
   /** The path of the config. */
@@ -154,9 +152,9 @@ export interface DiffPlace {
 }
 
 /**
- * What makes the old structure the new one. The changes hold all at once: every path, index and `OldPart` is resolved in
- * the old structure before anything is changed. They are in the order of the old configs (outer before inner, fields as
- * declared); for one config: class, kind, then per field its tags and its values.
+ * Changes that turn the old structure into the new one. They apply at once: every path, index and `OldPart` is
+ * resolved in the old structure before the first change. Their order is that of the old configs (outer before inner,
+ * fields as declared); for one config: class, kind, then per field its tags and its values.
  */
 export interface Diff {
   readonly changes: readonly Change[];
@@ -182,7 +180,7 @@ function mapParts(value: DiffValue, swap: (part: OldPart | AddedPart) => DiffVal
   );
 }
 
-/** The path of the config that a path ends in, and the steps from there on: a field, and what is inside of it. */
+/** Splits a path into that of its last config and the rest: a field, and the steps within it. */
 export function splitPath(path: Path): { config: Path; field: string | undefined; inner: Segment[] } {
   const inner: Segment[] = [];
   for (let at = path; at !== undefined; at = at.parent) {
@@ -193,11 +191,11 @@ export function splitPath(path: Path): { config: Path; field: string | undefined
   return { config: undefined, field: undefined, inner: inner.reverse() };
 }
 
-/** `diff` without the changes that `ignore` says; added configs that nothing uses any more go as well. */
+/** `diff` without the changes selected by `ignore`; unused added configs are dropped, too. */
 export function ignoringChanges(diff: Diff, ignore: (change: Change) => boolean): Diff {
   const changes = diff.changes.filter((change) => !ignore(change));
   if (changes.length === diff.changes.length) return diff;
-  // Where things stand afterwards depends on all changes.
+  // Final places depend on all changes.
   const places = diff.places.map(({ path, info, kind }) => ({ path, info, kind }));
   return withAddedOf({ ...diff, changes, places });
 }
@@ -211,7 +209,7 @@ export function ignoringPaths(diff: Diff, paths: readonly (string | readonly Seg
   });
 }
 
-/** `diff` with the added configs that its changes need, counted anew. */
+/** `diff` with the added configs that its changes need, counted again. */
 function withAddedOf(diff: Diff): Diff {
   const numbers = new Map<number, number>();
   const need = (value: unknown): void => {
@@ -220,7 +218,7 @@ function withAddedOf(diff: Diff): Diff {
     }
   };
   for (const change of diff.changes) if (bringsValue(change)) need(change.value);
-  // What this adds is looked through as well.
+  // The loop also visits numbers added on the way.
   for (const index of numbers.keys()) need(diff.added[index]!.values);
   const renumbered = <T>(value: T): T =>
     mapParts(value, (part) =>

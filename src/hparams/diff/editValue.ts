@@ -18,7 +18,7 @@ export class Resolver {
 
   constructor(private readonly root: unknown) {}
 
-  /** The config at `path`, or undefined where there is none. */
+  /** The config at `path`, or undefined if there is none. */
   node(path: Path): ConfigNode | undefined {
     return nodeOf(this.value(path));
   }
@@ -27,7 +27,7 @@ export class Resolver {
   problem(path: Path): string {
     const segments = segmentsOf(path);
     try {
-      return `${showValue(getPath(this.root, segments))} stands where the diff has a config.`;
+      return `${showValue(getPath(this.root, segments))} is where the diff has a config.`;
     } catch (error) {
       if (error instanceof ConfigError) return error.problem;
       throw error;
@@ -67,14 +67,14 @@ export class Resolver {
 
 type Whole = ValueEdits['whole'][number];
 
-/** What a value becomes: `gone` where it is deleted. */
+/** A new value, or `gone` for a deleted one. */
 export type Edited = { readonly value: unknown } | 'gone';
 
-/** What a `ValueEditor` works with. */
+/** Context of a `ValueEditor`. */
 interface EditorOptions {
   readonly diff: Diff;
   readonly resolver: Resolver;
-  /** The configs that stand for `diff.added`. */
+  /** The configs made for `diff.added`. */
   readonly added: readonly ConfigNode[];
   readonly checkOld: boolean;
   readonly report: (path: Path, problem: string) => void;
@@ -186,7 +186,7 @@ export class ValueEditor {
     return this.order(items, stays, edits, path);
   }
 
-  /** Puts what comes and moves between the items that stay. */
+  /** Inserts new and moved items between those that stay. */
   private order(
     items: readonly Edited[],
     stays: readonly boolean[],
@@ -215,7 +215,7 @@ export class ValueEditor {
     return made;
   }
 
-  /** Reports where `actual` is not what the diff's old structure has. */
+  /** Reports an `actual` that differs from the old value in the diff. */
   private expect(actual: unknown, old: DiffValue, path: Path): void {
     if (!this.options.checkOld || this.matches(actual, old)) return;
     this.report(path, `expected ${this.show(old)}, from which the diff was made, got ${this.show(actual)}.`);
@@ -242,7 +242,7 @@ export class ValueEditor {
     });
   }
 
-  /** A value of the diff with the configs that stand in it: those of the base, and the added ones. */
+  /** A value of the diff with the configs in it: those of the base, and the added ones. */
   take(value: DiffValue, path: Path): unknown {
     return mapContainers(value, (leaf) => {
       if (leaf instanceof AddedPart) return this.options.added[leaf.index]!.proxy;

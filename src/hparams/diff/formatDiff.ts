@@ -21,14 +21,14 @@ import {
 
 /** How a diff is written. */
 export interface FormatDiffOptions {
-  /** Whether the terminal's colours tell what comes from what goes. The default is false. */
+  /** Whether terminal colours mark removals and additions. The default is false. */
   colour?: boolean;
 }
 
 /**
  * The changes as lines `path : old → new`, paths being those of the old structure. A config that is new is written
  * `#1 Mixer`, with its values on lines of their own, `#1.numHeads : 4`; so one can see where it is shared. Configs of
- * the old structure that stand elsewhere now are named by their old paths: `Mixer of encoder.mixer`. A field that was
+ * the old structure that are elsewhere now are named by their old paths: `Mixer of encoder.mixer`. A field that was
  * or is not set shows its default, `8 (default)`.
  */
 export function formatDiff(diff: Diff, options: FormatDiffOptions = {}): string {
@@ -93,7 +93,7 @@ class DiffWriter {
     }
   }
 
-  /** What a field without an explicit value shows, in a config of the class that `classes` or the old structure says. */
+  /** Text of a field without an explicit value, in a config of its class in `classes` or in the old structure. */
   private unset(path: Path, classes: ReadonlyMap<Path, ClassInfo>): string {
     const { config, field, inner } = splitPath(path);
     const info = classes.get(config) ?? this.classes.get(config);
@@ -124,7 +124,7 @@ class DiffWriter {
     return info === undefined ? 'config' : this.labels.of(info);
   }
 
-  /** A value; a config that stands at `here` itself is named by its class alone. */
+  /** A value; a config at `here` itself is named by its class alone. */
   private show(value: DiffValue, here: Path): string {
     if (value instanceof AddedPart)
       return `#${value.index + 1} ${this.labels.of(this.diff.added[value.index]!.info)}`;
@@ -178,7 +178,7 @@ function isSamePath(a: Path, b: Path): boolean {
   return true;
 }
 
-/** What a diff calls the classes of its configs. */
+/** Labels of the classes in a diff. */
 export function labelsOf(diff: Diff): ClassLabels {
   return new ClassLabels(() => [
     ...[...diff.places, ...diff.removed, ...diff.added].map(({ info }) => info),
@@ -198,7 +198,7 @@ export function showDiffValue(diff: Diff, value: DiffValue): string {
   return listed(value, parts, (part) => showDiffValue(diff, part));
 }
 
-/** Whether configs stand in a value of a diff, or in one of the base. */
+/** Whether a value of a diff or of the base contains configs. */
 function holdsParts(value: DiffValue): boolean {
   return collectParts(value).length > 0 || nodesIn(value).length > 0;
 }

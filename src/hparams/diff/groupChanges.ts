@@ -15,12 +15,12 @@ import {
   type TagChange,
 } from './changes.js';
 
-/** What happens to one value: replaced as a whole, or changed inside. */
+/** Changes of one value: its replacement, or changes inside it. */
 export class ValueEdits {
   readonly whole: Extract<Change, { kind: 'set' | 'modify' | 'delete' }>[] = [];
   /** With their places among all changes, which order those before the same item. */
   readonly inserts: [order: number, change: InsertChange][] = [];
-  /** What happens to the value as an item of a list. */
+  /** Changes of the value as an item of a list. */
   readonly item: [order: number, change: RemoveChange | MoveChange][] = [];
   readonly parts = new Map<string, { readonly key: string | number; readonly edits: ValueEdits }>();
 
@@ -33,7 +33,7 @@ export class ValueEdits {
     return this.inserts.length > 0 || [...this.parts.values()].some(({ key }) => typeof key === 'number');
   }
 
-  /** What is put before each old item of a list, in order; before the one at infinity, what comes to the end. */
+  /** Insertions before each old item of a list, in order; at infinity, those at the end. */
   arrivals(): Map<number, (InsertChange | MoveChange)[]> {
     const all: [order: number, change: InsertChange | MoveChange][] = [...this.inserts];
     for (const { edits } of this.parts.values())
@@ -54,14 +54,14 @@ export interface TagEdit {
   readonly kind: TagChange['kind'];
 }
 
-/** What happens to one config. */
+/** Changes of one config. */
 export class ConfigEdits {
   readonly class: ClassChange[] = [];
   readonly kind: KindChange[] = [];
   readonly tags: TagEdit[] = [];
   readonly fields = new Map<string, ValueEdits>();
 
-  /** Takes in what happens to the same config at another path; false where both change the same. */
+  /** Merges changes of the same config at another path; false if both change the same field. */
   merge(other: ConfigEdits): boolean {
     if (this.class.length * other.class.length + this.kind.length * other.kind.length > 0) return false;
     this.class.push(...other.class);
@@ -75,13 +75,13 @@ export class ConfigEdits {
   }
 }
 
-/** What happens to the configs at their old paths, and to the containers around them. */
+/** Changes by old path of the config, and of the containers around configs. */
 export interface GroupedEdits {
   readonly configs: ReadonlyMap<Path, ConfigEdits>;
   readonly root: ValueEdits;
 }
 
-/** Sorts changes by what they are about. */
+/** Groups changes by their config and value. */
 export function groupChanges(changes: readonly Change[]): GroupedEdits {
   const configs = new Map<Path, ConfigEdits>();
   const root = new ValueEdits();

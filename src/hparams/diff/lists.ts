@@ -11,7 +11,7 @@ interface ListAlignment {
   readonly stayed: readonly boolean[];
 }
 
-/** How many items begin and end two lists of these lengths alike: they stay, and need no keys kept. */
+/** Lengths of the common prefix and suffix of two lists of these lengths: these items stay, and need no keys. */
 function commonEnds(
   before: number,
   after: number,
@@ -26,8 +26,8 @@ function commonEnds(
 }
 
 /**
- * Matches items with equal keys one to one. What begins or ends both lists stays; of what lies between, as many as can
- * stay in order do, and the others move. Takes time n log n, for the shortest of all edits would take n².
+ * Matches items with equal keys one to one. Common prefixes and suffixes stay; between them, the longest increasing
+ * subsequence stays, and the other items move. Takes time n log n; the shortest edit script would take n².
  */
 export function alignLists(before: readonly unknown[], after: readonly unknown[]): ListAlignment {
   const oldOf = new Array<number>(after.length).fill(-1);
@@ -76,7 +76,7 @@ function longestRise(numbers: readonly number[]): number[] {
   return rise.reverse();
 }
 
-/** `i` counts the old items, `j` the new ones, `before` the old ones; see `InsertChange` for what that means. */
+/** `i` counts old items, `j` new ones; `before` is as in `InsertChange`. */
 type ListEdit =
   | { readonly kind: 'same'; readonly i: number; readonly j: number }
   | { readonly kind: 'modify'; readonly i: number; readonly j: number }

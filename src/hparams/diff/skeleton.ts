@@ -5,7 +5,7 @@ import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import type { Segment } from '../walking/paths.js';
 import { type Diff, OldPart, type Path, splitPath } from './changes.js';
 
-/** Stands for an item of a list that the diff does not tell. */
+/** Placeholder for an item of a list that the diff does not mention. */
 class UnknownItem {
   get [Symbol.toStringTag](): string {
     return 'value';
@@ -65,7 +65,7 @@ class Skeleton {
     container[keyOf(path.segment)] = value;
   }
 
-  /** What `path` leads to, made where it is not there yet: a config's values, a list or a record that has `next`. */
+  /** The container at `path`, created if missing: a config's values, or a list or record that fits `next`. */
   private container(path: Path, next: Segment): Slot {
     if (typeof next === 'string') return this.nodes.get(path)?.values ?? {};
     const { config, field, inner } = splitPath(path);

@@ -6,17 +6,17 @@ import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js'
 import { formatSegment, type PathLink } from '../walking/paths.js';
 import { type Edge, fieldEdges, walk } from '../walking/walk.js';
 
-/** A config of a structure, and what is known of it. */
+/** A config of a structure, with its place and partner. */
 export class Member {
   /** The number of its content. */
   content = -1;
-  /** What it is in the other structure. */
+  /** Its counterpart in the other structure. */
   partner: Member | undefined;
   /** Whether its values are its partner's, with configs that are partners. */
   isSettled = false;
   /** The next config of the structure with this content. */
   alike: Member | undefined;
-  /** Whether it stands in more than one place. */
+  /** Whether it is in more than one place. */
   isShared = false;
 
   /**
@@ -57,7 +57,7 @@ export class Structure {
     return this.find(node)!;
   }
 
-  /** Finds the order, owners and paths anew where defaults were made since. */
+  /** Finds the order, owners and paths again where defaults were made since. */
   settle(): void {
     if (!this.grew) return;
     this.members = [];
@@ -99,7 +99,7 @@ export class Structure {
 /** The configs of a structure by content; those with equal content are linked by `alike`. */
 export class ByContent {
   private readonly first = new Map<number, Member>();
-  /** Where to go on looking for a free one, once all before it have partners. */
+  /** Where to continue looking for a free one, once all before it have partners. */
   private readonly next = new Map<number, Member>();
 
   constructor(members: readonly Member[]) {
@@ -135,11 +135,11 @@ const longestText = 64;
 // A diamond of many levels has more paths than numbers can count.
 const mostWeight = 1000;
 
-/** Numbers contents. Sharing is not looked at: the numbers say what is alike, not what is the same. */
+/** Numbers for contents: equal contents have equal numbers, whether or not they are one object. */
 export class Contents {
-  /** By a text that says all of a content, the contents of configs in it by their numbers. */
+  /** Numbers of contents by a complete text, with the contents of inner configs by their numbers. */
   private readonly numbers = new Map<string, number>();
-  /** Of what is compared as it is: classes, functions, long texts, and objects that nobody can look into. */
+  /** Numbers of values compared by identity: classes, functions, long texts, and opaque objects. */
   private readonly identities = new Map<unknown, number>();
   /** By content, those of configs. */
   private readonly weights: number[] = [];
@@ -150,7 +150,7 @@ export class Contents {
     return node === undefined ? this.numberOf(this.textOf(value, structure), 0) : structure.of(node).content;
   }
 
-  /** The number of a config's content: its class, kind and explicit values. What it holds is known. */
+  /** Number of a config's content: its class, kind and explicit values, given the numbers of its parts. */
   ofConfig(node: ConfigNode, structure: Structure): number {
     let text = `${node.kind}${this.identify(node.info)}`;
     let weight = 0;
@@ -178,7 +178,7 @@ export class Contents {
     return number;
   }
 
-  /** Says where it ends, so that no two lists of values have one text. */
+  /** A self-delimiting text, so that no two lists of values have the same text. */
   private textOf(value: unknown, structure: Structure): string {
     // As Map compares numbers: NaN is like NaN, 0 like -0.
     if (typeof value === 'number') return String(value);

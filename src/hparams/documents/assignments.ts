@@ -30,15 +30,15 @@ export interface Assignment {
 }
 
 /**
- * Nested fields: assignments to the parts of what stands there, or, where no config does, a record. Of a list with items
- * that are nested fields, the assignments are to its items.
+ * Nested fields: assignments to parts of the present value, or to a new record if no config is there. For a list of
+ * nested fields, the assignments are to its items.
  */
 export class Section {
-  /** What to throw where it is a record that would replace what the file set before. */
+  /** Error for a record that would replace earlier assignments of the file. */
   refuseRecord: ConfigError | undefined;
 
   constructor(
-    /** What it assigns; the paths begin at the section's own place. */
+    /** Assignments, with paths relative to the section. */
     readonly assignments: readonly Assignment[],
     /** The record, or list, that it is where it cannot be gone into. */
     readonly toRecord: () => unknown,
@@ -129,7 +129,7 @@ export class FileReader {
       : new Section(this.assignmentsOf(value as Record<string, unknown>, at), toRecord);
   }
 
-  /** The assignments of a list's items to those that stand there. */
+  /** The assignments of a list's items to those there. */
   private itemsOf(items: readonly unknown[], where: Where): Assignment[] {
     return items.map((item, i) => {
       const at = this.decoder.inside(where, items, i, i);
@@ -169,14 +169,14 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return isRecord(value) && !Object.keys(value).some((key) => key.startsWith('$'));
 }
 
-/** @throws ConfigError for a list of nested fields that has more or fewer items than the one that stands at `path`. */
+/** @throws ConfigError for a list of nested fields that has more or fewer items than the one at `path`. */
 function checkLength({ length }: Section, standing: unknown, path: readonly Segment[]): void {
   if (length === undefined || !Array.isArray(standing) || standing.length === length) return;
   const at = formatPath(path);
   const count = (n: number) => `${n} item${n === 1 ? '' : 's'}`;
   throw new ConfigError(
-    `${at}: has ${count(standing.length)}, and the file sets fields of ${count(length)}: give as many, {} for one that ` +
-      `stays as it is, name one, as ${at}[0], or give each a $class, for a new list.`,
+    `${at}: has ${count(standing.length)}, and the file sets fields of ${count(length)}: give as many, {} for one ` +
+      `without changes, name one, as ${at}[0], or give each a $class, for a new list.`,
     { path: at },
   );
 }
@@ -196,7 +196,7 @@ function replace(root: unknown, value: unknown, place: string): void {
     target.info !== source.info ||
     target.kind !== source.kind
   ) {
-    throw new ConfigError(`The file holds ${showValue(value)}, which cannot stand for ${showValue(root)}.`, {
+    throw new ConfigError(`The file holds ${showValue(value)}, which cannot replace ${showValue(root)}.`, {
       place,
     });
   }
@@ -210,9 +210,9 @@ function replace(root: unknown, value: unknown, place: string): void {
 function repeatsIn(assignments: readonly Assignment[]): DocumentProblem[] {
   const problems: DocumentProblem[] = [];
   const paths = new SetPaths();
-  const look = (found: readonly Assignment[], around: readonly Segment[]): void => {
+  const look = (found: readonly Assignment[], prefix: readonly Segment[]): void => {
     for (const { path: own, value, place } of found) {
-      const steps = [...around, ...own];
+      const steps = [...prefix, ...own];
       const error = paths.conflict(steps, place);
       if (value instanceof Section) {
         // A section of a config adds to it, and one of a record is the whole of it.
@@ -241,9 +241,9 @@ export class Assigner {
   }
 
   /**
-   * Makes one assignment; reports what is wrong with it, or with the parts of a section.
+   * Applies one assignment; reports its problems, or those of a section's parts.
    *
-   * @param known how many of the first steps of its path have their present names.
+   * @param known number of leading steps of its path that use present names.
    */
   apply({ path: given, value, place }: Assignment, known = 0): void {
     const { root } = this;
@@ -279,7 +279,7 @@ export class Assigner {
       items: new SetPaths(),
     }));
     const error = items.conflict(steps, place, path);
-    // Reading the file reports what its text alone shows.
+    // Errors of the text alone were reported when the file was read.
     if (error !== undefined && written.conflict(path, place) === undefined) throw error;
     written.add(path, place);
     items.add(steps, place);

@@ -21,7 +21,7 @@ import {
 import { decodeMark, type PartReader, type Where } from './marks.js';
 import { entryLinks, formatSpot, joinPaths, type Parsed, type Spot } from './text.js';
 
-/** Ends the reading of one value; without a problem, for one that was told of already. */
+/** Ends the reading of one value; without a problem, if that was reported already. */
 class Fault extends Error {
   constructor(readonly found: (DocumentProblem & { entry: number | undefined }) | undefined) {
     super(found?.problem ?? 'This value depends on another that could not be read.');
@@ -40,7 +40,7 @@ export class Decoder implements PartReader {
   /** Configs written in place, by the record that describes them: an alias leads to the same record. */
   private readonly inline = new Map<object, ConfigNode | undefined>();
   private readonly open = new Set<object>();
-  /** Tells of an old name, once. */
+  /** Reports an old name, once. */
   readonly notify: (notice: string) => void;
   private entry: number | undefined;
   private values = 0;
@@ -54,7 +54,7 @@ export class Decoder implements PartReader {
     this.notify = notifier(options);
   }
 
-  /** Everything that was wrong, with the paths at which the entries of a document stand. */
+  /** All problems, with the paths of a document's entries. */
   problems(root?: unknown, entries?: readonly unknown[]): DocumentProblem[] {
     if (this.found.length === 0) return [];
     const links = entries === undefined ? [] : entryLinks(root, entries);
@@ -72,7 +72,7 @@ export class Decoder implements PartReader {
     return problems;
   }
 
-  /** Whether what stands at `where` is too deep to be read. */
+  /** Whether the value at `where` is nested too deep. */
   isTooDeep(where: Where): boolean {
     return where.depth > deepestDocument;
   }
@@ -85,7 +85,7 @@ export class Decoder implements PartReader {
     this.entry = undefined;
   }
 
-  /** What `read` gives; undefined where it meets a problem, which is kept. */
+  /** The result of `read`; undefined after a problem, which is recorded. */
   attempt<R>(read: () => R): R | undefined {
     try {
       return read();
@@ -96,7 +96,7 @@ export class Decoder implements PartReader {
     }
   }
 
-  /** Keeps what `action` finds wrong, as a problem at `where`. */
+  /** Records problems of `action` at `where`. */
   report(where: Where, action: () => void): void {
     this.attempt(() => {
       try {
@@ -114,7 +114,7 @@ export class Decoder implements PartReader {
     throw new Fault({ path: shortPath(where.link), problem, place, cause, entry: this.entry });
   }
 
-  /** `file:line` of what stands at `where`, with its column if asked for; the writer of all where that is unknown. */
+  /** `file:line` of the value at `where`, optionally with its column; the writer of the document if it has no lines. */
   placeOf(where: Where, withColumn = false): string | undefined {
     const origin = this.originOf(where, withColumn);
     return typeof origin === 'string' ? origin : originText(origin);
@@ -127,15 +127,15 @@ export class Decoder implements PartReader {
     return formatSpot(file, withColumn ? spot : { line: spot.line });
   }
 
-  /** What `value` stands for. */
+  /** Decodes `value`. */
   read(value: unknown, where: Where): unknown {
     this.values += 1;
     if (this.values > (this.parsed.mostValues ?? Infinity)) {
-      this.fail(where, `the aliases stand for more than ${this.parsed.mostValues} values.`);
+      this.fail(where, `the aliases expand to more than ${this.parsed.mostValues} values.`);
     }
     if (typeof value !== 'object' || value === null) return value;
     if (this.isTooDeep(where)) {
-      this.fail(where, `values are written more than ${deepestDocument} levels inside one another.`);
+      this.fail(where, `values are nested more than ${deepestDocument} levels deep.`);
     }
     if (Array.isArray(value)) return value.map((item, i) => this.read(item, this.inside(where, value, i, i)));
     const record = value as Record<string, unknown>;
@@ -154,7 +154,7 @@ export class Decoder implements PartReader {
     }
   }
 
-  /** Where the part `key` of `owner`, which stands at `where`, stands itself. */
+  /** Place of the part `key` of `owner`, which is at `where`. */
   inside(where: Where, owner: object, key: string | number, segment: Segment): Where {
     return { link: { parent: where.link, segment }, depth: where.depth + 1, owner, key };
   }
@@ -196,7 +196,7 @@ export class Decoder implements PartReader {
       if (known === undefined) throw new Fault(undefined);
       return known;
     }
-    // Should the reading fail, references to it are not told of again.
+    // If reading it fails, references to it are not reported again.
     this.inline.set(entry, undefined);
     const mark = inPlace ? '$' : '';
     const node = this.makeNode(entry, mark, where);
@@ -217,7 +217,7 @@ export class Decoder implements PartReader {
     const at = { ...where, owner: entry, key: `${mark}class` };
     const name = entry[`${mark}class`];
     const kind = entry[`${mark}kind`] ?? 'config';
-    if (typeof name !== 'string') this.fail(at, `a class is named by a text, got ${showValue(name)}.`);
+    if (typeof name !== 'string') this.fail(at, `expected the name of a class, got ${showValue(name)}.`);
     if (!kinds.includes(kind)) {
       const wrong = { ...at, key: `${mark}kind` };
       this.fail(wrong, `expected a kind: 'config', 'partial' or 'argFactory', got ${showValue(kind)}.`);
@@ -232,7 +232,7 @@ export class Decoder implements PartReader {
     }
   }
 
-  /** Writes each of `fields` as it stands; in place, names such as `$class` describe the config itself. */
+  /** Writes each of `fields` as it is; in place, names such as `$class` describe the config itself. */
   private writeAll(node: ConfigNode, fields: Record<string, unknown>, where: Where, inPlace: boolean): void {
     for (const name of Object.keys(fields)) {
       if (inPlace && reservedNames.has(name)) continue;
@@ -246,7 +246,7 @@ export class Decoder implements PartReader {
     }
   }
 
-  /** What a field that the document calls `name`, among others, is called now. */
+  /** The present name of a field, given its name in the document and those of its siblings. */
   private presentName({ info }: ConfigNode, name: string, among: object): string {
     const present = info.oldNames[name];
     if (present === undefined) return name;

@@ -25,15 +25,17 @@ import { captureTrace, fileOfTrace, placeText, type Trace } from '../source.js';
 import { explicitTags, findTag } from '../tags.js';
 import type { AbstractClass } from '../types.js';
 
-/** What a document says it is. */
+/** Format name in a document. */
 export const format = 'luthier-config';
 /** The version that is written, and the newest that is read. */
 export const version = 1;
 
-/** A value in a document: JSON, with marks such as `{"$config": 3}` or `{"$number": "NaN"}` for what JSON lacks. */
+/**
+ * A value in a document: JSON, with marks such as `{"$config": 3}` or `{"$number": "NaN"}` for values outside of JSON.
+ */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 
-/** One config in a document: its class, its explicit values, and, if asked for, its path for the reader. */
+/** One config in a document: its class, its explicit values, and optionally its path for the reader. */
 export interface JsonConfig {
   class: string;
   kind?: NodeKind;
@@ -43,7 +45,7 @@ export interface JsonConfig {
   values: { [field: string]: JsonValue };
 }
 
-/** What `toJSON` makes. */
+/** Result of `toJSON`. */
 export interface JsonDocument {
   format: typeof format;
   version: number;
@@ -59,17 +61,17 @@ export interface ReadOptions {
   classes?: readonly AbstractClass[];
   /** The longest text or file that is read. The default is 256 MiB for JSON, 4 MiB for YAML and files of overrides. */
   maxBytes?: number;
-  /** Is told of old names that were read by means of `registerAlias` and `renamed`. The default warns through Node. */
+  /** Receives notices of old names, as by `registerAlias` and `renamed`. The default is a Node warning. */
   notify?: (notice: string) => void;
 }
 
-/** The longest JSON that is read unless told otherwise: node itself cannot hold much longer text. */
+/** The longest JSON that is read by default: node itself cannot hold much longer text. */
 export const longestJson = 256 * 2 ** 20;
 /** The same for text that is read with the place of each part, which takes some 150 times its space. */
 export const longestWritten = 4 * 2 ** 20;
-/** How many values aliases of YAML may stand for, all in all. */
+/** Most values that aliases of YAML may expand to, in total. */
 export const mostValues = 1_000_000;
-/** Configs and containers written inside one another. Deeper configs stand in the list `configs`. */
+/** Deepest nesting of configs and containers. Deeper configs are in the list `configs`. */
 export const deepestDocument = 500;
 
 /** One thing that is wrong, where in the config, and where in the text or the code. */
@@ -80,7 +82,7 @@ export interface DocumentProblem {
   readonly cause?: unknown;
 }
 
-/** Throws what is wrong, if anything is: one problem as it is, several as a list below `what` and its file. */
+/** Throws the problems, if any: a single one as it is, several as a list headed by `what` and its file. */
 export function throwProblems(problems: readonly DocumentProblem[], what: string, file?: string): void {
   const [first] = problems;
   if (first === undefined) return;
@@ -99,13 +101,13 @@ export function problemFrom(error: unknown, path: string, place?: string): Docum
   return { path, problem: error.problem, place: place ?? error.place, cause: error.cause };
 }
 
-/** Tells `options.notify`, or else warns through Node; what was told already is not told again. */
+/** Calls `options.notify`, or else emits a Node warning; repeated notices are dropped. */
 export function notifier(options: Pick<ReadOptions, 'notify'>): (notice: string) => void {
-  const told = new Set<string>();
+  const notified = new Set<string>();
   const notify = options.notify ?? ((notice: string) => process.emitWarning(notice, 'ConfigWarning'));
   return (notice) => {
-    if (told.has(notice)) return;
-    told.add(notice);
+    if (notified.has(notice)) return;
+    notified.add(notice);
     notify(notice);
   };
 }
@@ -160,7 +162,7 @@ export function findClass(
   if (found.length > 1) throw new ConfigError(severalProblem(name, found));
   const renamed = classOfAlias(name);
   if (renamed !== undefined) {
-    notify(`The config document calls ${renamed.name} by its old name '${name}'.`);
+    notify(`The config document uses the old name '${name}' of ${renamed.name}.`);
     return renamed;
   }
   const known = [...concreteClasses(), ...given].map((cls) => (cls.name === short ? nameOf(cls) : cls.name));
@@ -168,7 +170,7 @@ export function findClass(
   const module = moduleFor(name, document);
   throw new ConfigError(
     `No class '${name}' is known.${didYouMean(name, [...known, ...aliasNames()])} ` +
-      'A document names only classes that the program has imported and used, or was given by the option classes.' +
+      'A document may use only classes that the program has imported and used, or that are listed in the option classes.' +
       (module === undefined ? '' : ` Import ${module}, which declares it, or have loadModules() do so.`) +
       (experiment === undefined ? '' : ` Import the module of ${experiment}, the experiment that wrote it.`),
   );
@@ -212,7 +214,7 @@ function problemWith(name: string, value: unknown): string | undefined {
   const hasIdentity = ['function', 'symbol', 'object'].includes(typeof value) && value !== null;
   if (!hasIdentity || isContainer(value)) return `${showValue(value)} has a JSON form, and needs no name.`;
   if (nodeOf(value) !== undefined) return 'configs are kept as configs; share one object instead.';
-  if (named.has(name) && named.get(name) !== value) return 'the name stands for another constant already.';
+  if (named.has(name) && named.get(name) !== value) return 'the name belongs to another constant already.';
   const other = names.get(value);
   if (other !== undefined && other !== name) return `the value is called '${other}' already.`;
   return undefined;
@@ -243,7 +245,7 @@ export function tagNames(node: ConfigNode): Pick<JsonConfig, 'tags'> {
   return { tags: Object.fromEntries(named) };
 }
 
-/** Gives a config the tags that a document lists. @throws ConfigError for what is no such list, and unknown tags. */
+/** Adds a document's tags to a config. @throws ConfigError for a malformed list, and unknown tags. */
 export function readTags(node: ConfigNode, listed: unknown, origin: Origin): void {
   if (!isRecord(listed)) throw badList(listed);
   for (const [name, names] of Object.entries(listed)) {

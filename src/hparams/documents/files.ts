@@ -25,22 +25,22 @@ import { type Parsed, readText } from './text.js';
 import { toYAML } from './yaml.js';
 
 /**
- * What a file says, in the file's order: overrides as nested fields or as paths (`task.train.steps: 10`), or a complete
- * config, as `toYAML`, `toJSON` or experiment.json wrote it, or by hand as `$class: Name` with its fields. A config
- * that the file holds completely is assigned to the empty path. What the files of a list `$include` say, whose paths
- * begin at the file's directory, comes first.
+ * Assignments of a file, in order: overrides as nested fields or as paths (`task.train.steps: 10`), or a complete
+ * config, as written by `toYAML`, `toJSON` or experiment.json, or by hand as `$class: Name` with its fields. A
+ * complete config has the empty path. Assignments of files in an `$include` list come first; their paths are relative
+ * to the file's directory.
  *
- * @throws ConfigError with all that is wrong, and the line of each.
+ * @throws ConfigError with all problems and their lines.
  */
 export function readConfigFile(file: string, options: ReadOptions = {}): Assignment[] {
   return readIncluding(file, options, []);
 }
 
 /** @param around the files that include this one, the outermost first */
-function readIncluding(file: string, options: ReadOptions, around: readonly string[]): Assignment[] {
+function readIncluding(file: string, options: ReadOptions, includedBy: readonly string[]): Assignment[] {
   const path = resolve(file);
-  if (around.includes(path))
-    throw new ConfigError(`The file includes itself: ${[...around, path].join(' includes ')}.`, {
+  if (includedBy.includes(path))
+    throw new ConfigError(`The file includes itself: ${[...includedBy, path].join(' includes ')}.`, {
       place: file,
     });
   const whole = (value: unknown): Assignment[] => {
@@ -51,7 +51,10 @@ function readIncluding(file: string, options: ReadOptions, around: readonly stri
     documentIn(parsed.value) === undefined
       ? [
           ...takeIncludes(parsed.value, file).flatMap((each) =>
-            readIncluding(isAbsolute(each) ? each : join(dirname(file), each), options, [...around, path]),
+            readIncluding(isAbsolute(each) ? each : join(dirname(file), each), options, [
+              ...includedBy,
+              path,
+            ]),
           ),
           ...new FileReader(parsed, file, options).readAll(),
         ]
@@ -64,17 +67,17 @@ function readIncluding(file: string, options: ReadOptions, around: readonly stri
     if (documentIn(parsed.value) !== undefined || parsed.spotOf !== undefined) return read(parsed);
     if (text.length <= (options.maxBytes ?? longestWritten)) return read(withPlaces(parsed, text));
     throw new ConfigError(
-      `A file of overrides has at most ${longestWritten} bytes, unless the option maxBytes says otherwise.`,
+      `A file of overrides has at most ${longestWritten} bytes; the option maxBytes sets the limit.`,
       { place: file },
     );
   });
 }
 
 /**
- * Imports the modules that a config file lists, and the files that it includes, as `loadModules` does. Returns the classes
- * that they mean, for the option `classes` of `readConfigFile`.
+ * Imports the modules that a config file and its includes list, as `loadModules` does. Returns their classes, for the
+ * option `classes` of `readConfigFile`.
  *
- * @throws ConfigError as `loadModules` does; what else is wrong with a file is told by reading it.
+ * @throws ConfigError as `loadModules` does; other problems of the file are left to its reader.
  */
 export async function loadFileModules(
   file: string,
@@ -104,7 +107,7 @@ function parsedFile(file: string): unknown {
   }
 }
 
-/** Takes the `$include` out of what a file holds. */
+/** Removes and returns the `$include` of a file's value. */
 function takeIncludes(value: unknown, file: string): string[] {
   if (!isRecord(value) || !Object.hasOwn(value, '$include')) return [];
   const { $include } = value;
@@ -117,10 +120,10 @@ function takeIncludes(value: unknown, file: string): string[] {
 }
 
 /**
- * Makes the assignments, in order, to a config or to arrays and records of configs. Each value is checked as one that
- * is written by hand; its history names its line in the file.
+ * Applies the assignments, in order, to a config or to arrays and records of configs. Each value is checked as if
+ * written in code; its history has its line in the file.
  *
- * @throws ConfigError with all that is wrong, and the line of each; what was right is set.
+ * @throws ConfigError with all problems and their lines; valid assignments are applied.
  */
 export function applyAssignments(
   root: unknown,
@@ -141,15 +144,15 @@ function filesOf(problems: readonly DocumentProblem[]): string {
   return [...new Set(files)].join(', ');
 }
 
-/** Applies what a file says to `root`, in place. @throws ConfigError as `readConfigFile` and `applyAssignments` do. */
+/** Applies a file to `root`, in place. @throws ConfigError as `readConfigFile` and `applyAssignments` do. */
 export function applyConfigFile(root: unknown, file: string, options: ReadOptions = {}): void {
   applyAssignments(root, readConfigFile(file, options), options);
 }
 
 /**
- * The config that a file holds completely; or a copy of `root` with what the file says.
+ * The complete config of a file; or a copy of `root` with the file applied.
  *
- * @throws ConfigError as `applyConfigFile` does, and where the file needs a root.
+ * @throws ConfigError as `applyConfigFile` does, and for a file of overrides without a root.
  */
 export function loadConfigFile<C extends AnyConfig>(file: string, options: ReadOptions & { root: C }): C;
 export function loadConfigFile(file: string, options?: ReadOptions): unknown;
@@ -166,7 +169,7 @@ export function loadConfigFile(file: string, options: ReadOptions & { root?: Any
     return Object.fromEntries(assignments.map(({ path, value }) => [path[0], value]));
   }
   throw new ConfigError(
-    'The file holds overrides, not a complete config: say of which by loadConfigFile(file, { root }), or give it a $class.',
+    'The file holds overrides, not a complete config: name its config by loadConfigFile(file, { root }), or give it a $class.',
     { place: first?.place ?? file },
   );
 }

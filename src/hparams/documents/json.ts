@@ -33,7 +33,7 @@ import { checkText, type Parsed } from './text.js';
 
 /** Parts of a document besides configs. */
 interface WriteOptions {
-  /** The path at which each config stands. Default: false. */
+  /** Adds the path of each config. Default: false. */
   paths?: boolean;
   /** The modules of classes, constants and tags that the library lacks. Default: true. */
   modules?: boolean;
@@ -104,11 +104,11 @@ function writtenAt(node: ConfigNode, field: string): string | undefined {
 }
 
 /**
- * What `toJSON` was given, from its document or the document's text. Every value is checked as if it were written by
- * hand. Classes are found by name among those that the program has used, and `classes`; nothing is imported or run.
+ * The inverse of `toJSON`, from its document or the document's text. Every value is checked as if written in code.
+ * Classes are found by name among those that the program has used, and `classes`; nothing is imported or run.
  *
- * @throws ConfigError with all that is wrong: text that is not JSON, unknown classes, fields, constants and tags, values
- * that do not fit, a version that is newer than this library.
+ * @throws ConfigError with all problems: text that is not JSON, unknown classes, fields, constants and tags, invalid
+ * values, a version that is newer than this library.
  */
 export function fromJSON(document: JsonDocument | string, options: ReadOptions = {}): unknown {
   const writer = origin();
@@ -158,7 +158,7 @@ function partsOfDocument(
   return { root: document.root, configs };
 }
 
-/** What every such line begins with, the version of its packing included. */
+/** Prefix of packed configs, with the version of the packing. */
 const prefix = 'luthier-config:1:';
 
 /** `root` as one line of letters, digits, `-`, `_` and `:`: its JSON, compressed. @throws ConfigError as `toJSON` does. */
@@ -166,15 +166,14 @@ export function configToString(root: unknown): string {
   return prefix + deflateRawSync(JSON.stringify(toJSON(root))).toString('base64url');
 }
 
-/** What `configToString` was given. @throws ConfigError as `fromJSON` does, and for text that is cut off or changed. */
+/** The inverse of `configToString`. @throws ConfigError as `fromJSON` does, and for truncated or changed text. */
 export function configFromString(text: string, options: ReadOptions = {}): unknown {
   const packed = text.trim();
   if (!packed.startsWith(prefix)) {
     throw new ConfigError(`A packed config begins with '${prefix}', got ${showValue(text)}.`);
   }
   const body = packed.slice(prefix.length);
-  if (!/^[\w-]+$/.test(body))
-    throw new ConfigError('The packed config holds characters that do not belong to it.');
+  if (!/^[\w-]+$/.test(body)) throw new ConfigError('The packed config holds invalid characters.');
   const maxBytes = options.maxBytes ?? longestJson;
   let json: string;
   try {
@@ -203,6 +202,6 @@ export function checkSerializable(root: unknown, options: ReadOptions = {}): voi
   if (isEqual(back, root)) return;
   const [first] = describeDifferences(root, back);
   throw new ConfigError(
-    `The config that is read back is not equal to this one${first === undefined ? '; a class has the name of another' : `: ${first}`}.`,
+    `The config does not survive a round trip${first === undefined ? ': a class has the name of another' : `: ${first}`}.`,
   );
 }

@@ -8,7 +8,7 @@ import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatLink, type PathLink, type Segment } from '../walking/paths.js';
 import { constantNamed, constantNameOf, fileOfConstant, type JsonValue } from './document.js';
 
-/** Arrays of numbers by the name they have in documents. Buffer stands first: its instances are Uint8Arrays too. */
+/** Arrays of numbers by the name they have in documents. Buffer comes first: its instances are Uint8Arrays too. */
 const numberArrays = {
   Buffer,
   Uint8Array,
@@ -29,7 +29,7 @@ export class Encoder {
   /** The numbers of the configs that values may refer to. */
   readonly numbers = new Map<ConfigNode, number>();
 
-  /** @param give is told of names that a module gives, and finds its file */
+  /** @param give receives names that a module provides, and finds its file */
   constructor(
     private readonly refuse: (path: string, problem: string) => void,
     private readonly give: (file: () => string | undefined, name: string) => void,
@@ -101,7 +101,7 @@ function base64(array: Uint8Array): string {
   return Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString('base64');
 }
 
-/** Where a value stands: in the config, and in what was parsed. */
+/** Place of a value: in the config, and in the parsed document. */
 export interface Where {
   readonly link: PathLink | undefined;
   readonly depth: number;
@@ -109,10 +109,10 @@ export interface Where {
   readonly key: string | number;
 }
 
-/** What reads the values that marks hold. */
+/** Reader of the values inside marks. */
 export interface PartReader {
   read(value: unknown, where: Where): unknown;
-  /** Where the part `key` of `owner`, which stands at `where`, stands itself. */
+  /** Place of the part `key` of `owner`, which is at `where`. */
   inside(where: Where, owner: object, key: string | number, segment: Segment): Where;
   /** Refuses a key that would reach an object's prototype. */
   checkKey(key: string, where: Where): void;
@@ -198,14 +198,11 @@ const marks: Record<string, Mark> = {
   },
 };
 
-/** What `{[mark]: value}` stands for. */
+/** Decodes `{[mark]: value}`. */
 export function decodeMark(decoder: PartReader, mark: string, value: unknown, where: Where): unknown {
   if (Object.hasOwn(marks, mark)) return marks[mark]!(decoder, value, where);
   const hint = didYouMean(mark, ['$class', ...Object.keys(marks)]);
-  return decoder.fail(
-    where,
-    `there is no mark '${mark}'.${hint} A key that begins with '$' stands in $record.`,
-  );
+  return decoder.fail(where, `there is no mark '${mark}'.${hint} Write a record with such a key as $record.`);
 }
 
 function bad(decoder: PartReader, where: Where, expected: string, value: unknown): never {

@@ -49,7 +49,7 @@ export class ModuleList {
   }
 }
 
-/** Classes that whoever loads their modules knows, exported or not. */
+/** Classes available by loading their modules, exported or not. */
 const knownByLoading = new WeakSet<AbstractClass>();
 
 /** Makes the configurable classes that a module exports known by name to flags and files. */
@@ -58,7 +58,7 @@ export function registerExports(exports: Namespace): void {
 }
 
 function classesIn(exports: Namespace): AbstractClass[] {
-  // What `import` makes of CommonJS has its exports below `default`, and perhaps beside it.
+  // `import` of a CommonJS module puts its exports below `default`, and perhaps beside it.
   const inside = isRecord(exports.default) ? Object.values(exports.default) : [];
   return [...Object.values(exports), ...inside].filter(
     (value): value is AbstractClass =>
@@ -83,7 +83,7 @@ export async function importModule(
 export interface LoadModulesOptions {
   /** Folders of projects that the modules may belong to, tried in order. Default: the working directory. */
   readonly folders?: readonly string[];
-  /** What messages call the document. */
+  /** Name of the document in messages. */
   readonly file?: string | undefined;
   /** Loads a file. Default: by `import`. */
   readonly load?: (file: string) => Namespace | Promise<Namespace>;
@@ -113,7 +113,8 @@ export async function loadModules(
       for (const name of unknownAmong(names)) fail(missing(name, specifier, why, fix), cause);
     };
     if (!('file' in found)) {
-      if (found.isForeign) fail(`modules: '${specifier}' ${found.problem}. A document loads nothing else.`);
+      if (found.isForeign)
+        fail(`modules: '${specifier}' ${found.problem}. A document loads no other modules.`);
       else failEach(found.problem, 'Restore it');
       continue;
     }
@@ -137,8 +138,8 @@ export const untranslated =
 
 function missing(name: string, specifier: string, why: string, fix: string): string {
   return (
-    `'${name}' is unknown: the document has it from ${specifier}, which ${why}. ${fix}; where it has moved, name its file ` +
-    'under "modules"; where it was renamed, call registerAlias.'
+    `'${name}' is unknown: the document has it from ${specifier}, which ${why}. ${fix}; if it has moved, name its file ` +
+    'under "modules"; if it was renamed, call registerAlias.'
   );
 }
 

@@ -17,15 +17,15 @@ const require = createRequire(import.meta.url);
 export const yamlPackage = (): typeof import('yaml') => require('yaml');
 
 /**
- * What `use` makes of a JSON text. It is parsed fast; where `use` finds something wrong, it is called again with the
- * places of all parts, unless the text is so long that they would take too much space.
+ * The result of `use` for a JSON text. The text is parsed fast; if `use` fails, it runs again with the places of all
+ * parts, unless the text is so long that they would take too much memory.
  *
- * @throws ConfigError of `use`, and with line and column for what is no JSON, and for keys given twice.
+ * @throws ConfigError of `use`, and with line and column for invalid JSON and duplicate keys.
  */
 export function parseJson<R>(text: string, file: string | undefined, use: (parsed: Parsed) => R): R {
   const parsed: Parsed = { value: jsonIn(text, file), file };
   const isShort = text.length <= longestWritten;
-  // JSON.parse keeps the last of equal keys. What people write is short enough to be asked.
+  // JSON.parse keeps the last of equal keys. Texts written by hand are short enough to check.
   if (isShort && writtenKeys(text) !== measure(parsed.value).keys) withPlaces(parsed, text);
   try {
     return use(parsed);
@@ -51,7 +51,7 @@ function jsonIn(text: string, file: string | undefined): unknown {
   }
 }
 
-/** Where JSON.parse, which said `message` of it, stops to understand a text. */
+/** Offset at which JSON.parse, which failed with `message`, gave up. */
 function faultIn(text: string, message: string): number {
   const position = /at position (\d+)/.exec(message)?.[1];
   if (position !== undefined) return Number(position);
@@ -122,8 +122,8 @@ export function withPlaces(parsed: Parsed, text: string): Parsed {
   return lowered(document!, { file: parsed.file, lines, place, language: 'JSON' });
 }
 
-// Characters that YAML forbids, but the parser lets through.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+// Characters that YAML forbids, but the parser accepts.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters.
 const forbidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 
 /** Reads one YAML document. Aliases lead to one object; nothing is run or expanded. @throws ConfigError with the line and column of all that is wrong. */
@@ -168,23 +168,23 @@ function composed(tokens: readonly CST.Token[], text: string): Document.Parsed[]
   return [...new (yamlPackage().Composer)(options).compose(tokens, true, text.length)] as Document.Parsed[];
 }
 
-/** A collection that stands in more than `depth` others, if there is one. */
+/** A collection in more than `depth` others, if there is one. */
 function firstBelow(tokens: readonly CST.Token[], depth: number): CST.Token | undefined {
-  const open = tokens.map((token) => ({ token, around: 0 }));
+  const open = tokens.map((token) => ({ token, level: 0 }));
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    const { token, around } = at;
-    if (token.type === 'document' && token.value) open.push({ token: token.value, around });
+    const { token, level } = at;
+    if (token.type === 'document' && token.value) open.push({ token: token.value, level });
     if (!('items' in token)) continue;
-    if (around > depth) return token;
+    if (level > depth) return token;
     for (const { key, value } of token.items)
-      for (const part of [key, value]) if (part) open.push({ token: part, around: around + 1 });
+      for (const part of [key, value]) if (part) open.push({ token: part, level: level + 1 });
   }
   return undefined;
 }
 
 type Node = ParsedNode | Alias | null;
 
-/** A text that is made into plain values, and what messages call it. */
+/** A text to lower into plain values, with its name in messages. */
 interface Source {
   readonly file: string | undefined;
   readonly lines: Lines;
@@ -192,7 +192,7 @@ interface Source {
   readonly language: string;
 }
 
-/** The plain values of a document. @throws ConfigError for what no config file may hold. */
+/** The plain values of a document. @throws ConfigError for YAML that config files may not use. */
 function lowered(document: Document.Parsed, source: Source): Parsed {
   const lowering = new Lowering(source);
   const value = lowering.lower(document.contents);
@@ -206,7 +206,7 @@ function lowered(document: Document.Parsed, source: Source): Parsed {
 const coreTags = /^tag:yaml\.org,2002:(map|seq|str|int|float|bool|null)$/;
 
 class Lowering {
-  /** Where the parts of arrays and records stand in the text. */
+  /** Offsets of the parts of arrays and records in the text. */
   readonly offsets = new WeakMap<object, Map<string | number, number>>();
   private readonly anchors = new Map<string, unknown>();
   private readonly open = new Set<unknown>();

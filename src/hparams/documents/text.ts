@@ -10,18 +10,18 @@ export interface Spot {
   readonly column: number;
 }
 
-/** What a parser made of a text. */
+/** Result of a parser. */
 export interface Parsed {
   readonly value: unknown;
-  /** What messages call the text. */
+  /** Name of the text in messages. */
   readonly file?: string | undefined;
-  /** Where the part `key` of a parsed array or record stands. */
+  /** Place of the part `key` of a parsed array or record. */
   readonly spotOf?: (owner: object, key: string | number) => Spot | undefined;
-  /** How many values the text may stand for, where parts of it may be repeated. */
+  /** Most values that the text may expand to, if parts of it can be repeated. */
   readonly mostValues?: number;
 }
 
-/** Where offsets of a text stand. */
+/** Lines and columns of a text's offsets. */
 export class Lines {
   private readonly starts: number[] = [0];
 
@@ -60,7 +60,7 @@ export function checkText(text: string, maxBytes: number, file?: string): string
 
 function tooLong(bytes: number, maxBytes: number, place: string | undefined): ConfigError {
   return new ConfigError(
-    `The config document has ${bytes} bytes; at most ${maxBytes} are read, unless the option maxBytes says otherwise.`,
+    `The config document has ${bytes} bytes; at most ${maxBytes} are read. The option maxBytes sets the limit.`,
     { place },
   );
 }
@@ -73,7 +73,7 @@ export function readText(file: string, maxBytes: number): string {
 function readBytes(file: string, maxBytes: number): Buffer {
   let handle: number | undefined;
   try {
-    // A pipe that nobody writes to would be waited for; a device may have no end.
+    // Opening a pipe without a writer would block; a device may be endless.
     handle = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const status = fstatSync(handle);
     if (!status.isFile()) throw new ConfigError(`'${file}' is not a file.`, { place: file });

@@ -38,10 +38,10 @@ export function toYAML(root: unknown): string {
 }
 
 /**
- * What `toYAML` was given. Every value is checked as if it were written by hand, and its history names its line.
- * Classes are found by name as by `fromJSON`; tags of YAML are refused, aliases are not expanded.
+ * The inverse of `toYAML`. Every value is checked as if written in code, and its history has its line. Classes are
+ * found by name as by `fromJSON`; tags of YAML are refused, aliases are not expanded.
  *
- * @throws ConfigError with all that is wrong, and line and column of each.
+ * @throws ConfigError with all problems, and line and column of each.
  */
 export function fromYAML(text: string, options: ReadOptions = {}): unknown {
   const parsed = parseYaml(checkText(text, options.maxBytes ?? longestWritten));
@@ -63,7 +63,7 @@ function writeYaml({ modules, configs, root }: JsonDocument): string {
     ['root', writer.value(root)],
     ...(modules === undefined ? [] : [['modules', writer.value(modules)] as [string, Node]]),
   ];
-  // Readers of YAML 1.1 take `yes` and the like for something else than a text.
+  // Readers of YAML 1.1 take `yes` and the like for booleans.
   const document = new (yamlPackage().Document)(undefined, { compat: 'yaml-1.1' });
   document.contents = writer.record(entries);
   return document
@@ -74,7 +74,7 @@ function writeYaml({ modules, configs, root }: JsonDocument): string {
 // Between double quotes, where alone it can be escaped.
 const quoted = /[^\P{C}\n]|[\p{Zl}\p{Zp}]/u;
 
-/** Makes nodes of YAML, in the order of the text: a config is a map where it stands first, then an alias. */
+/** Makes nodes of YAML, in the order of the text: a config is a map where it is first, then an alias. */
 class Writer {
   /** The configs in the list, by number. */
   readonly apart = new Set<number>();

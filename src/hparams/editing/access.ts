@@ -22,11 +22,11 @@ export function getPath(root: unknown, path: string | readonly Segment[]): unkno
 }
 
 /**
- * Sets what stands at `path`. A string is read as the field's schema asks (see `coerce`), any other value is taken as
- * it is. `origin` says who writes, such as the text of a flag: the history and errors name it; the default is the
- * caller's line.
+ * Sets the value at `path`. A string is parsed by the field's schema (see `coerce`), any other value is used as it is.
+ * `origin` names the writer, such as the text of a flag, in the history and in errors; the default is the caller's
+ * line.
  *
- * @throws ConfigError for a path that does not exist, with a suggestion, and for a value that does not fit.
+ * @throws ConfigError for a path that does not exist, with a suggestion, and for an invalid value.
  */
 export function setPath(
   root: unknown,
@@ -41,7 +41,7 @@ export function setPath(
   });
 }
 
-/** Sets what stands at `segments` to what `make` gives, which is called once the way there is known to exist. */
+/** Sets the value at `segments` to the result of `make`, which is called once the path is known to exist. */
 export function writePath(
   root: unknown,
   segments: readonly Segment[],
@@ -57,7 +57,7 @@ export function writePath(
   });
 }
 
-/** Makes a write; what is wrong with it is said of the path, not of the class, as it is of a text that cannot be read. */
+/** Runs a write; its errors name the path instead of the class, as those of unparsable texts do. */
 function namingPath(root: unknown, segments: readonly Segment[], writer: Origin, write: () => void): void {
   try {
     write();
@@ -88,10 +88,9 @@ function sayingPath(root: unknown, segments: readonly Segment[], error: ConfigEr
 }
 
 /**
- * Brings back the default of what stands at `path`, or takes the entry out of an array or a record. `origin` is as in
- * `setPath`.
+ * Restores the default at `path`, or removes the entry of an array or a record. `origin` is as in `setPath`.
  *
- * @throws ConfigError where there is nothing at the path, or no default to bring back, or what remains does not fit.
+ * @throws ConfigError for a missing path, a field without default, or an invalid remainder.
  */
 export function unsetPath(root: unknown, path: string | readonly Segment[], origin?: string): void {
   const writer = origin ?? currentWriter();
@@ -138,7 +137,7 @@ function ownerAt(
   return { owner: owner as object, last };
 }
 
-/** @throws ConfigError where a config may stand at the first `count` steps, and none does: what to set first. */
+/** @throws ConfigError if the config at the first `count` steps is unset, with the field to set first. */
 function refuseUnset(
   root: unknown,
   segments: readonly Segment[],
@@ -236,7 +235,7 @@ function keyIn(
   return name;
 }
 
-/** The schema of what stands at a path: one that takes anything where nothing says more. */
+/** Schema of the value at a path; accepts anything if there is none. */
 function schemaAt(root: unknown, segments: readonly Segment[]): z.ZodType {
   let value = root;
   let schema: z.ZodType | undefined;

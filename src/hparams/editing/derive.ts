@@ -1,4 +1,4 @@
-/** @file Copy-on-write edits: a copy of what a recipe reads, which in the end shares all that was not written. */
+/** @file Copy-on-write edits: the result shares all unwritten parts with the original. */
 import { ConfigError, refusePromise } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { sameTags } from '../nodes/carriers.js';
@@ -41,18 +41,18 @@ export function derive<C extends AnyConfig>(config: C, recipe: (draft: C) => voi
   }
 }
 
-/** One edit: drafts, each made when it is first read or put somewhere, and what they become. */
+/** One edit: its drafts, created on first read or insertion, and their results. */
 export class Session implements DraftSession {
   closed = false;
-  /** Once the recipe has ended, what nobody read is still what the original holds. */
+  /** After the recipe has ended, unread parts are taken from the original. */
   private hasEnded = false;
-  /** What stands in the draft for each config that was read in it, or put into it. */
+  /** Drafts of the configs that were read in it, or inserted into it. */
   private readonly drafts = new Map<ConfigNode, ConfigNode>();
-  /** Configs that the recipe made: they stand in the draft, and in the result, themselves. */
+  /** Configs made by the recipe: they are in the draft, and in the result, themselves. */
   private readonly made = new Set<ConfigNode>();
   /** Configs of the draft that were written, or whose defaults may have been: no others can differ. */
   private readonly written = new Set<ConfigNode>();
-  /** Drafts that differ from their originals in more than what their parts become. */
+  /** Drafts that differ from their originals in more than their parts. */
   private readonly changed = new Set<ConfigNode>();
   private readonly results = new Map<unknown, unknown>();
   private readonly start = ConfigNode.count;
@@ -125,11 +125,11 @@ export class Session implements DraftSession {
     for (const node of this.made) node.draft = undefined;
   }
 
-  /** What a draft has become: its original, where nothing in it was changed. @throws ConfigError where it contains itself. */
+  /** Result of a draft: its original, if nothing in it changed. @throws ConfigError if it contains itself. */
   resultOf(draft: ConfigNode): ConfigNode {
     if (!this.hasEnded) this.end();
     const original = draft.draftOf;
-    // Where no other draft was changed, what stood in this one before is as it was.
+    // No other draft changed, so this one's former parts are unchanged.
     const isAlone = [...this.changed].every((node) => node === draft);
     const unchanged = new Set(isAlone && original !== undefined ? nodesHeld(original) : []);
     walk(draft.proxy, {
@@ -157,7 +157,7 @@ export class Session implements DraftSession {
     return (node.draft === this && node.draftOf) || node;
   }
 
-  /** The edge as it stands in the draft, where what was not read is an original still. */
+  /** The edge in the draft, where unread configs are still originals. */
   private inDraft(edge: Edge): Edge {
     const node = this.drafts.get(edge.node);
     return node === undefined ? edge : { node, path: edge.path };
@@ -180,7 +180,7 @@ export class Session implements DraftSession {
     return (this.results.get(node) as ConfigNode | undefined) ?? this.baseOf(node);
   };
 
-  /** Puts into the histories of this recipe what the drafts that were written have become. */
+  /** Replaces written drafts in the histories of this recipe by their results. */
   private settleHistories(): void {
     const settle = (leaf: unknown): unknown => {
       const node = nodeOf(leaf);
@@ -198,7 +198,7 @@ export class Session implements DraftSession {
     }
   }
 
-  /** Whether a draft is as its original in its class, tags and values, whatever becomes of its parts. */
+  /** Whether a draft equals its original in its class, tags and values, apart from its parts. */
   private isLike(draft: ConfigNode, original: ConfigNode): boolean {
     if (draft.info !== original.info || draft.kind !== original.kind) return false;
     if (!sameTags(draft.tags, original.tags)) return false;

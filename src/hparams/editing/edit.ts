@@ -56,12 +56,12 @@ export function assign<C extends AnyConfig>(config: C, values: Partial<Pick<C, N
   return config;
 }
 
-/** Writes `values` into `config`. @throws ConfigError with all that is wrong; what was right is written. */
+/** Writes `values` into `config`. @throws ConfigError with all problems; valid values are written. */
 export function assignValues(config: AnyConfig, values: object, what: string, writer: Origin): void {
   checkValues(values, what, writer);
   const node = nodeOf(config)!;
   const problems: ConfigError[] = [];
-  // A symbol names no hyperparameter, and is not passed over.
+  // A symbol names no hyperparameter, and is not skipped.
   for (const key of [...Object.keys(values), ...Object.getOwnPropertySymbols(values)]) {
     const name = String(key);
     try {
@@ -84,7 +84,7 @@ export function assignValues(config: AnyConfig, values: object, what: string, wr
   });
 }
 
-/** What `get` gives. @throws ConfigError where a getter or a proxy throws. */
+/** The result of `get`. @throws ConfigError for errors of a getter or a proxy. */
 function read<T>(get: () => T, name: string): T {
   try {
     return get();
@@ -113,7 +113,7 @@ export function copy<C extends AnyConfig>(config: C): C {
   return copyAlone(requireNode(config, 'copy')).proxy as C;
 }
 
-/** A config that shares nothing with the original; what was shared inside it is shared inside the copy. */
+/** A config that shares nothing with the original; sharing within it is kept. */
 export function deepCopy<C extends AnyConfig>(config: C): C {
   requireNode(config, 'deepCopy');
   return deepCopyOf(config) as C;
@@ -166,7 +166,7 @@ export function updateCallable<C extends AnyConfig, X extends AnyTarget>(
   const node = requireNode(config, 'updateCallable');
   if (typeof target !== 'function' || !(FIELDS in target)) {
     throw new ConfigError(
-      `updateCallable() takes a class that extends Configurable, or what configurable() made; got ${showValue(target)}.`,
+      `updateCallable() takes a class that extends Configurable, or a configurable() target; got ${showValue(target)}.`,
       { place: originText(writer) },
     );
   }
@@ -202,9 +202,9 @@ function dropField(node: ConfigNode, name: string, writer: Origin): void {
 }
 
 /**
- * Sets every field in `root` that has a default and was not set to what the default gives, in place; sub-configs that
- * are defaults become the config's own. Explicit values stay. What has no value stays unset: a field without a default,
- * an optional one, and one whose default is not a value that could be written (its schema transforms values).
+ * Sets every unset field in `root` to its default, in place; default sub-configs become explicit. Explicit values
+ * stay. Fields without a usable default stay unset: those without any, optional ones, and those whose schema
+ * transforms values.
  */
 export function materializeDefaults<R>(root: R): R {
   const writer = origin();

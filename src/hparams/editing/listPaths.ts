@@ -1,4 +1,4 @@
-/** @file Settable paths of a config, with all that help says of them. */
+/** @file Settable paths of a config, with their descriptions for help. */
 
 import { describeSchema } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
@@ -12,9 +12,9 @@ import { walk } from '../walking/walk.js';
 /** A settable path, for help. */
 export interface PathInfo {
   readonly path: string;
-  /** What the field accepts, in words. */
+  /** Description of the field's values. */
   readonly type: string;
-  /** The default, absent where there is none. */
+  /** The default, absent if there is none. */
   readonly default?: unknown;
   readonly description: string | undefined;
   /** The present value, absent where none is set. */
@@ -36,7 +36,7 @@ function placeOfValue(node: ConfigNode, name: string): { where?: string } {
   return {};
 }
 
-/** What there is to know about one field of a config, without its path. */
+/** Description of one field of a config, without its path. */
 export function describeField(node: ConfigNode, field: FieldInfo): Omit<PathInfo, 'path'> {
   return {
     type: describeSchema(field.check),

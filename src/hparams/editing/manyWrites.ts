@@ -19,7 +19,7 @@ export function writeAll(
   writes: readonly { node: ConfigNode; name: string; value: unknown }[],
   writer: Origin,
 ): void {
-  // Many configs of one class fail alike: each problem is told once.
+  // Many configs of one class fail in the same way: each problem is reported once.
   const problems = new Set<string>();
   allOrNothing((write) => {
     for (const { node, name, value } of writes) {
@@ -64,7 +64,7 @@ export function allOrNothing(action: (write: Writer) => void, writer: Origin): v
   }
 }
 
-/** What to put in the place of an old value. */
+/** Gives the replacement of an old value. */
 export function maker(replacement: unknown, options: ReplaceOptions): (old: unknown) => unknown {
   if (typeof replacement === 'function') return (old) => (replacement as (old: unknown) => unknown)(old);
   if (options.deepCopy === false) return () => replacement;

@@ -10,15 +10,15 @@ export class PresentNames {
   /** The names under which fields were given, by the present paths of those that have old names. */
   private readonly given = new Map<string, string>();
 
-  /** @param notify is told of each path that has an old name. */
+  /** @param notify receives a notice for each path with an old name. */
   constructor(private readonly notify: (notice: string) => void) {}
 
   /**
-   * `path`, which begins at `root`, with present names. What leads nowhere stays as it is: that shows when it is used.
+   * `path`, relative to `root`, with present names. Unknown steps stay: using the path reports them.
    *
-   * @param who says the path: `lm.yaml:3` or the text of a flag.
-   * @param known how many of its first steps have their present names.
-   * @throws ConfigError for a field that was given by another of its names before.
+   * @param who source of the path: `lm.yaml:3` or the text of a flag.
+   * @param known number of leading steps that use present names.
+   * @throws ConfigError for a field that was set before by another of its names.
    */
   path(root: unknown, path: readonly Segment[], who: string, known = 0): Segment[] {
     const present = [...path];
@@ -50,7 +50,7 @@ export class PresentNames {
   }
 }
 
-/** What stands at `path`, undefined where nothing does: what is wrong with the path shows when it is written to. */
+/** The value at `path`, or undefined: writing to the path reports its problems. */
 export function partAt(root: unknown, path: readonly Segment[]): unknown {
   try {
     return getPath(root, path);

@@ -26,9 +26,9 @@ import { acceptEmpty, FieldsByTag, type TagQuery, type TagSelection } from './ta
 export type { ReplaceOptions } from './manyWrites.js';
 export type { TagQuery, TagSelection } from './tagged.js';
 
-/** What to select by class. */
+/** Query by class. */
 export interface ClassQuery<X extends AnyTarget = AnyTarget, K extends NodeKind = NodeKind> {
-  /** The class, or what `configurable` made of a function; without it, configs of every class. */
+  /** The class or `configurable` target; without it, configs of every class. */
   readonly cls?: X;
   /** Only configs of this kind. */
   readonly kind?: K;
@@ -63,12 +63,12 @@ export interface Selection<C extends AnyConfig> extends Iterable<C> {
    */
   set(values: Partial<Pick<C, NameIn<C>>>): number;
   /**
-   * Puts something else wherever a found config stands below the root: a config, another value, or what a function
-   * makes of the old one, in which the inner ones are replaced already. What is put there is not searched. Gives the
-   * number of configs that were replaced.
+   * Replaces every found config below the root: by a config, another value, or the result of a function of the old
+   * one, whose inner configs are replaced already. Replacements are not searched. Returns the number of replaced
+   * configs.
    *
-   * @throws ConfigError where the root was found, which is its owner's to replace, and where a field does not accept
-   * what it gets; then nothing was replaced.
+   * @throws ConfigError if the root was found, as only its owner can replace it, or if a field does not accept its
+   * replacement; then nothing is replaced.
    */
   replace(replacement: Replacement<C>, options?: ReplaceOptions): number;
 }
@@ -107,10 +107,10 @@ export function select(root: unknown, wanted: AnyTarget | ClassQuery | TagQuery)
     return new FieldsByTag(root, query as TagQuery);
   }
   if (query.cls === undefined && query.kind === undefined)
-    fail('what to look for? Give a class, a kind or a tag.');
+    fail('nothing to select by: give a class, a kind or a tag.');
   if (query.cls !== undefined && !(typeof query.cls === 'function' && FIELDS in query.cls)) {
     fail(
-      `it takes a class that extends Configurable, or what configurable() made; got ${showValue(query.cls)}.`,
+      `it takes a class that extends Configurable, or a configurable() target; got ${showValue(query.cls)}.`,
     );
   }
   return new ConfigsByClass(root, query);
@@ -173,7 +173,7 @@ class ConfigsByClass implements Selection<AnyConfig> {
 
   private fits(node: ConfigNode): boolean {
     const { cls, kind, matchSubclasses } = this.query;
-    // Whoever asks for configs of any class means those that were written, not what carries a tag.
+    // A query for configs of any class excludes carriers of tags.
     if (isCarrier(node) || (kind !== undefined && node.kind !== kind)) return false;
     if (cls === undefined || node.info.cls === cls) return true;
     return (
@@ -201,7 +201,7 @@ class ConfigsByClass implements Selection<AnyConfig> {
   }
 }
 
-/** What there is instead of the class that was looked for. */
+/** Lists the classes that are present instead of the one queried. */
 function present(names: ReadonlySet<string>, cls: AnyTarget | undefined): string {
   const wanted = (cls as { name: string } | undefined)?.name;
   const close = wanted === undefined ? undefined : nearest(wanted, names);

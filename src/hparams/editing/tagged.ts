@@ -34,7 +34,7 @@ import { walk } from '../walking/walk.js';
 import { deepCopy } from './edit.js';
 import { allOrNothing, maker, type ReplaceOptions, writeAll } from './manyWrites.js';
 
-/** What to select by tag. */
+/** Query by tag. */
 export interface TagQuery {
   /** Fields with this tag, or one that descends from it. */
   readonly tag: Tag;
@@ -46,11 +46,11 @@ export interface TagSelection extends Iterable<unknown> {
   get(): unknown[];
   /** Sets every field to one value: a config is then shared by all. Gives their number. */
   set(value: unknown): number;
-  /** Sets every field to a value, or to what a function makes of the old one. Gives their number. */
+  /** Sets every field to a value, or to the result of a function of the old one. Returns their number. */
   replace(replacement: unknown, options?: ReplaceOptions): number;
 }
 
-/** What a selection that found nothing says. */
+/** Hint for a selection that found nothing. */
 export const acceptEmpty = 'If that is fine, select with { allowEmpty: true }.';
 
 export class FieldsByTag implements TagSelection {
@@ -101,7 +101,7 @@ export class FieldsByTag implements TagSelection {
     walk(this.root, {
       children: allEdges,
       leave: (node) => {
-        // A carrier belongs to the field whose container it stands in, and is checked with it.
+        // A carrier belongs to the field of its container, and is checked with it.
         if (isCarrier(node)) return;
         const whole: TaggedField[] = [];
         for (const field of node.info.fields.values()) {
@@ -132,7 +132,7 @@ interface TaggedField {
   readonly carriers?: readonly ConfigNode[];
 }
 
-/** What a tag marks: fields, or the values of carriers. */
+/** Places marked by a tag: fields, or the values of carriers. */
 function placesIn({ node, field, carriers }: TaggedField): TaggedField[] {
   return carriers?.map((carrier) => ({ node: carrier, field: carriedField(carrier) })) ?? [{ node, field }];
 }
@@ -145,7 +145,7 @@ function countPlaces(found: readonly TaggedField[]): number {
   return found.reduce((count, { carriers }) => count + (carriers?.length ?? 1), 0);
 }
 
-/** What is to be written to a field so that what the tag marks there gets what `make` gives for it. */
+/** The new value of a field whose tagged places are set by `make`. */
 function withPlaces(place: TaggedField, make: (old: unknown) => unknown, writer: Origin): unknown {
   const valueFor = (each: TaggedField): unknown => make(readPlace(each)[0]);
   if (place.carriers === undefined) return valueFor(place);
@@ -166,10 +166,10 @@ export interface SetTaggedOptions {
 }
 
 /**
- * Sets every field, and every value in a container, that has `tag` or a tag below it. What is set counts as written by
- * the caller. Returns how many were set.
+ * Sets every field, and every value in a container, that has `tag` or a tag below it. The history names the caller.
+ * Returns the number of places.
  *
- * @throws ConfigError where nothing has the tag, and for a value that does not fit one of the places: then none is set.
+ * @throws ConfigError if nothing has the tag, or a place does not accept the value: then none is set.
  */
 export function setTagged<V>(
   root: unknown,
@@ -215,7 +215,7 @@ export interface MaterializeOptions {
   readonly clearFields?: boolean;
 }
 
-/** A deep copy in which values stand in place of the carriers that `tag.new()` made. Carriers without a value stay. */
+/** A deep copy with the values of the carriers that `tag.new()` made. Carriers without a value stay. */
 export function materializeTags<C extends AnyConfig>(config: C, options: MaterializeOptions = {}): C {
   const writer = origin();
   for (const tag of options.tags ?? []) requireTag(tag, 'materializeTags', writer);
@@ -245,8 +245,8 @@ export function materializeTags<C extends AnyConfig>(config: C, options: Materia
 }
 
 /**
- * The fields of all configs in `root`, default ones among them, each once. Without `inCarriers` those of carriers are
- * left out: a carrier belongs to the field whose container it stands in.
+ * The fields of all configs in `root`, including defaults, each once. Without `inCarriers` those of carriers are left
+ * out: a carrier belongs to the field of its container.
  */
 function fieldsIn(root: unknown, inCarriers = false): { node: ConfigNode; field: FieldInfo }[] {
   const found: { node: ConfigNode; field: FieldInfo }[] = [];
@@ -260,14 +260,14 @@ function fieldsIn(root: unknown, inCarriers = false): { node: ConfigNode; field:
   return found;
 }
 
-/** A copy of the containers in `value` with what `replace` gives for each carrier, those in carriers included. */
+/** A copy of the containers in `value`; `replace` replaces each carrier, also within carriers. */
 function mapCarriers(value: unknown, replace: (carrier: ConfigNode) => unknown): unknown {
   return mapContainers(value, (leaf) => {
     const carrier = carrierOf(leaf);
     if (carrier === undefined) return leaf;
     const replaced = replace(carrier);
     if (replaced !== undefined) {
-      // What takes the carrier's place may hold carriers itself.
+      // A replacement may hold carriers itself.
       return carrierOf(replaced) === undefined ? mapCarriers(replaced, replace) : replaced;
     }
     if (!holdsCarrier(carriedBy(carrier))) return leaf;

@@ -53,7 +53,7 @@ function isUnshared(value: unknown, references: ReadonlyMap<ConfigNode, number>)
   return true;
 }
 
-/** What `trimmed` leaves out; what is not named stays. */
+/** Parts that `trimmed` leaves out; all others stay. */
 export interface TrimOptions {
   /** Configs that are further than this many configs below the root, on the shortest way, are left out. */
   readonly depth?: number;
@@ -105,7 +105,7 @@ function placeholder(node: ConfigNode, name: string, fields: readonly FieldInfo[
     ...node.info,
     name,
     fields: new Map(fields.map((field) => [field.name, field])),
-    unbuildable: 'This config was trimmed for display. Build the config that it was made of.',
+    unbuildable: 'This config was trimmed for display. Build the original config.',
   };
   const made = new ConfigNode(info, node.kind, node.handler);
   made.last = node.last;

@@ -8,7 +8,7 @@ import { describeFor, describeSchema, showValue } from './describe.js';
 import { acceptsUndefined, type FieldInfo } from './fields.js';
 import { definitionOf, innermost, parse, partSchema } from './schema.js';
 
-/** What `schema` makes of `value`. @throws PromiseError that names `label` where a function in the schema is async. */
+/** Parses `value` by `schema`. @throws PromiseError that names `label` if a function in the schema is async. */
 export function parseWith(schema: z.ZodType, value: unknown, label: string): z.ZodSafeParseResult<unknown> {
   try {
     return parse(schema, value);
@@ -17,7 +17,7 @@ export function parseWith(schema: z.ZodType, value: unknown, label: string): z.Z
   }
 }
 
-/** What is wrong with `value` as the field's value, beginning with the field's name, or undefined. */
+/** The problem of `value` as the field's value, beginning with the field's name, or undefined. */
 export function problemOf(field: FieldInfo, value: unknown): string | undefined {
   if (value === undefined && !acceptsUndefined(field)) {
     const hint = field.default.kind === 'none' ? '' : '; delete the field to get its default back';
@@ -42,8 +42,8 @@ function besidesUnset(issues: Issue[], value: unknown): Issue[] {
   const unset = unsetCarriers(value).map(({ steps }) =>
     steps.map((step) => (typeof step === 'object' ? step.key : step)),
   );
-  const remains = (issue: Issue, around: PropertyKey[]): boolean => {
-    const path = [...around, ...issue.path];
+  const remains = (issue: Issue, prefix: PropertyKey[]): boolean => {
+    const path = [...prefix, ...issue.path];
     if (unset.some((steps) => steps.every((step, i) => step === path[i]))) return false;
     const options = issue.code === 'invalid_union' ? (issue.errors ?? []) : [];
     return !options.some((option) => option.every((inner) => !remains(inner, path)));
@@ -56,7 +56,7 @@ interface Issue {
   path: PropertyKey[];
   message: string;
   keys?: string[];
-  /** What is wrong by each option of a union. */
+  /** Issues by option of a union. */
   errors?: Issue[][];
 }
 
@@ -95,7 +95,7 @@ export function issueText(
           ? `.${String(key)}`
           : `['${String(key)}']`;
   }
-  // A refinement's own words say more than its schema does.
+  // A refinement's own message is more specific than its schema's description.
   if (issue.code === 'custom' && issue.message !== 'Invalid input') {
     return `${path}: ${issue.message}, got ${showValue(part)}`;
   }

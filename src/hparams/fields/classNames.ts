@@ -15,7 +15,7 @@ export const UNNAMED: unique symbol = Symbol('luthier.unnamed');
 /** Key of the static property that holds the function or class that `configurable` was given. */
 export const DECLARED: unique symbol = Symbol('luthier.declared');
 
-/** What stands in the source: for what `configurable` made, what it was given. */
+/** The declared function: for a `configurable` target, its argument. */
 function sourceOf(cls: AbstractClass): Function {
   return (cls as { [DECLARED]?: Function })[DECLARED] ?? cls;
 }
@@ -43,7 +43,7 @@ export function registerAlias(oldName: string, cls: AbstractClass): void {
   const isClaim = oldName === cls.name;
   const known = aliases.get(oldName) ?? (isClaim ? cls : classesNamed(oldName)[0]);
   if (known !== undefined && known !== cls) {
-    throw new ConfigError(`registerAlias('${oldName}', ${cls.name}): the name stands for ${known.name}.`, {
+    throw new ConfigError(`registerAlias('${oldName}', ${cls.name}): the name belongs to ${known.name}.`, {
       place: placeText(captureTrace()),
     });
   }
@@ -76,8 +76,8 @@ export function isAbstract(cls: AbstractClass): boolean {
 }
 
 /**
- * The classes that `name` may mean, one where it is clear. A short name that several classes have means the one that an
- * alias gives it to, else the library's: what was written before a program declared its own of that name keeps its meaning.
+ * The classes that `name` may mean, ideally one. A short name that several classes share means the alias's class, else
+ * the library's: older documents keep their meaning when a program declares its own class of that name.
  */
 export function classesNamed(name: string): AbstractClass[] {
   const dot = name.lastIndexOf('.');
@@ -104,10 +104,10 @@ export function specifierOfDeclared(cls: AbstractClass): string | undefined {
   return specifierOfClass(sourceOf(cls));
 }
 
-/** What is wrong with a name that several classes have. */
+/** Message for an ambiguous class name. */
 export function severalProblem(name: string, classes: readonly AbstractClass[]): string {
   const names = [...new Set(classes.map(qualifiedName))].sort();
-  const option = `say which by the option { classes: [${classes[0]!.name}] }.`;
+  const option = `choose one by the option { classes: [${classes[0]!.name}] }.`;
   const several = `There are ${classes.length} classes called '${name}'`;
   // Those that one module declares have no other name either.
   if (names.length < classes.length) return `${several}: ${option}`;

@@ -16,16 +16,17 @@ import {
 } from './literals.js';
 import { accepts, definitionOf, type Holder, holderOf, innermost, parse } from './schema.js';
 
-/** What a text that means no value of the schema comes to. */
+/** Result for a text that the schema cannot parse. */
 const failed = Symbol('failed');
 
 /**
- * The value that `text` means to `schema`. A string field takes the text as it stands, or without the quotes around the
- * whole of it. Numbers are as in JavaScript (`1e-3`, `1_000`, `0x10`, `NaN`), booleans `true` and `false`, null is `null`
- * or `none` where the schema allows it, lists are `[a, b]` or `a,b`, records `{a: 1}` or `a:1`, configs the name of a
- * class, with values where some are given: `Linear(inputDims=4)`. What stands in quotes is always a string; in a union, what can be read as something else is no string.
+ * Parses `text` by `schema`. A string field takes the text as it is, or without the quotes around the whole of it.
+ * Numbers are as in JavaScript (`1e-3`, `1_000`, `0x10`, `NaN`), booleans `true` and `false`, null is `null` or `none`
+ * if the schema allows it, lists are `[a, b]` or `a,b`, records `{a: 1}` or `a:1`, configs the name of a class,
+ * optionally with values: `Linear(inputDims=4)`. Quoted texts are always strings; in a union, string is the last
+ * choice.
  *
- * @throws ConfigError that says what is expected; it begins with `label` where one is given.
+ * @throws ConfigError with the expected form; it begins with `label`, if given.
  */
 export function coerce(schema: z.ZodType, text: string, label?: string): unknown {
   const prefix = label === undefined ? '' : `${label}: `;
@@ -55,7 +56,7 @@ function checked(schema: z.ZodType, readValue: () => unknown, text: string, pref
   throw new ConfigError(`${prefix}${expected}, got '${text}'${hintFor(schema, text)}`);
 }
 
-/** `whole` says that the literal is all of a flag's value: brackets around a list or a record may then be missing. */
+/** `whole` is set if the literal is all of a flag's value: brackets around a list or a record are then optional. */
 function read(schema: z.ZodType, literal: Literal, whole: boolean): unknown {
   const inner = innermost(schema);
   const definition = definitionOf(inner);
@@ -114,7 +115,7 @@ function readInner(schema: z.ZodType, literal: Literal, whole: boolean): unknown
   }
 }
 
-/** What a string field gets: the text as it stands, without the quotes around all of it. */
+/** Value of a string field: the text, without the quotes around all of it. */
 function textOf(literal: Literal): string {
   return literal.kind === 'string' ? literal.value : literal.text;
 }
@@ -142,7 +143,7 @@ function readChoice(values: readonly unknown[], literal: Literal): unknown {
 }
 
 function readUnion(options: z.ZodType[], literal: Literal, whole: boolean): unknown {
-  // Every text is a string, and `1,2` may be a list: what can be read more narrowly is.
+  // Every text is a string, and `1,2` may be a list: the narrower schema wins.
   const loose = ['array', 'tuple', 'set', 'record', 'object'];
   const rank = (option: z.ZodType): number => {
     const { type } = definitionOf(innermost(option));
@@ -184,11 +185,11 @@ function readRecord(
 }
 
 function readPart(schema: z.ZodType | undefined, literal: Literal): unknown {
-  // An element too many, or an unknown key: the schema will say so of the whole.
+  // The schema reports an extra element, or an unknown key.
   return schema === undefined ? plainValue(literal) : read(schema, literal, false);
 }
 
-/** The literal as a list or a record; `brackets` may be what a flag's whole value was written without. */
+/** The literal as a list or a record; `brackets` may be omitted around a flag's whole value. */
 function bracketed<K extends 'list' | 'record'>(
   literal: Literal,
   kind: K,
@@ -202,13 +203,13 @@ function bracketed<K extends 'list' | 'record'>(
   return found.kind === kind ? (found as Extract<Literal, { kind: K }>) : undefined;
 }
 
-/** For schemas that say nothing of their form: the literal as it reads, else its text. */
+/** For schemas without a known form: the literal's plain value, else its text. */
 function readFree(schema: z.ZodType, literal: Literal): unknown {
   const value = plainValue(literal);
   return parse(schema, value).success ? value : textOf(literal);
 }
 
-/** What a literal means where no schema says more: null, booleans, numbers, else strings. */
+/** Value of a literal without a schema: null, booleans, numbers, else strings. */
 export function plainValue(literal: Literal): unknown {
   if (literal.kind === 'string') return literal.value;
   if (literal.kind === 'list') return literal.items.map(plainValue);

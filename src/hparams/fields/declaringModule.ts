@@ -6,7 +6,7 @@ import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { projectOf, specifierOf } from './specifiers.js';
 
-/** What V8 tells of the place of a function. */
+/** V8's record of a function's location. */
 interface Location {
   readonly scriptId: string;
 }
@@ -91,7 +91,7 @@ const library = fileURLToPath(new URL('../../', import.meta.url));
 
 const ofLibrary = new WeakSet<Function>();
 
-/** Says that the library declares these classes, so that V8 need not be asked. */
+/** Marks classes of the library, so that V8 need not be queried. */
 export function markLibrary(classes: Iterable<Function>): void {
   for (const cls of classes) ofLibrary.add(cls);
 }

@@ -3,19 +3,19 @@ import type { z } from 'zod';
 import { handlerOf } from '../nodes/containerTypes.js';
 import { type Check, type Definition, definitionOf, holderOf, innermost } from './schema.js';
 
-/** What `schema` accepts, as a noun phrase: `a positive integer`, `one of 'a', 'b'`. */
+/** Values that `schema` accepts, as a noun phrase: `a positive integer`, `one of 'a', 'b'`. */
 export function describeSchema(schema: z.ZodType): string {
   return describe(schema, 0);
 }
 
-/** Like `describeSchema`, in an answer to `value`: what goes without saying is said where it is what is wrong. */
+/** Like `describeSchema`, for the invalid `value`: mentions implicit limits that it violates. */
 export function describeFor(schema: z.ZodType, value: unknown): string {
   const text = describeSchema(schema);
   const isInfinite = typeof value === 'number' && !Number.isFinite(value);
   return isInfinite ? text.replace(/\bnumber\b(?! from)/, 'finite number') : text;
 }
 
-// Schemas may be recursive through z.lazy: a few levels say enough.
+// Schemas may be recursive through z.lazy: a few levels suffice.
 const deepest = 4;
 
 function describe(schema: z.ZodType, depth: number): string {
@@ -149,7 +149,7 @@ export function showValue(value: unknown): string {
   try {
     text = show(value, 0);
   } catch {
-    // A proxy or a getter that throws: the message that is under way says more than its error would.
+    // A proxy or a getter that throws: the current message matters more than its error.
     return 'a value that cannot be read';
   }
   return text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;

@@ -19,13 +19,13 @@ import {
 
 /** Key of the static property that holds a class's hyperparameters, those of its bases included. */
 export const FIELDS: unique symbol = Symbol('luthier.fields');
-/** Key of the static function that makes what a config of the class (or function) describes. */
+/** Key of the static function that builds an instance of the class (or calls the function). */
 export const MAKE: unique symbol = Symbol('luthier.make');
 
 /** How a field gets its value where none was set. */
 type Default =
   | { readonly kind: 'none' }
-  /** `parsed` says that the value still goes through the schema, as zod's prefault does. */
+  /** `parsed` is set if the value still goes through the schema, as zod's prefault does. */
   | { readonly kind: 'value'; readonly make: () => unknown; readonly parsed: boolean }
   | { readonly kind: 'config'; readonly make: () => AnyConfig };
 
@@ -41,7 +41,7 @@ export function isCarrierClass(cls: AbstractClass): boolean {
 export interface FieldInfo {
   readonly name: string;
   readonly schema: z.ZodType;
-  /** What a written value must satisfy: the schema without its default, for undefined is not a value. */
+  /** Schema of written values: without its default, as undefined is not a value. */
   readonly check: z.ZodType;
   readonly default: Default;
   /** Set where the field holds one config (or null, or undefined). */
@@ -50,9 +50,9 @@ export interface FieldInfo {
   readonly holders: readonly Holder[];
   /** Whether `build` has anything to build in the value. */
   readonly holdsBuilt: boolean;
-  /** Whether every config that the value can hold is built, so that none need be asked for. */
+  /** Whether every config in the value is built, so that none is left to check. */
   readonly buildsAll: boolean;
-  /** Whether a value that was checked is what its schema makes of it, but for the configs in it, which are built. */
+  /** Whether the schema returns checked values unchanged, apart from building configs in them. */
   readonly keepsValues: boolean;
   readonly description: string | undefined;
   /** The tags that its declaration gives it, sorted by name. */
@@ -77,7 +77,7 @@ export interface ClassInfo {
   readonly partedFields: readonly FieldInfo[];
   /** Whether every config that the fields can hold is built. */
   readonly buildsAll: boolean;
-  /** Makes what the config describes: an instance that is set up, or the function's result. */
+  /** Builds the config: an instance that is set up, or the function's result. */
   readonly make: (hp: object) => unknown;
   /** Why a config with this info cannot be built: only a part of it may be there, for display. */
   readonly unbuildable?: string;
@@ -119,7 +119,7 @@ export function infoOf(cls: AbstractClass): ClassInfo {
 
 const mostNamed = 10;
 
-/** That nothing can be configured as the class, and what could be instead; undefined for a class that is not abstract. */
+/** Message that the class is abstract, with concrete candidates; undefined for a concrete class. */
 export function abstractProblem(cls: AbstractClass): string | undefined {
   if (!isAbstract(cls)) return undefined;
   const below = concreteClasses().filter((other) => other.prototype instanceof cls);

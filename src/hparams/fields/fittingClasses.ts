@@ -9,7 +9,7 @@ export function fitting(holder: Holder): AbstractClass[] {
   return concreteClasses().filter(holder.takes);
 }
 
-/** The classes that `name` may mean among `classes`: what is clear there needs no qualified name. */
+/** The classes that `name` may mean among `classes`: unambiguous short names suffice. */
 export function namedAmong(classes: readonly AbstractClass[], name: string): AbstractClass[] {
   const short = classes.filter((cls) => cls.name === name);
   if (short.length === 1) return short;

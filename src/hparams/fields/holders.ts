@@ -1,4 +1,4 @@
-/** @file Fields that hold configs: templates, instances, factories, and configs of any class by what they build. */
+/** @file Fields that hold configs: templates, instances, factories, and configs of any class by the type they build. */
 import { z } from 'zod';
 
 import { ConfigError } from '../errors.js';
@@ -24,10 +24,10 @@ import { withArticle } from './describe.js';
 import { FIELDS, MAKE } from './fields.js';
 import { type Holder, markHolder, markItems, parse } from './schema.js';
 
-/** What the build under way has made of a config; set by the build alone. */
+/** Gives a config's result in the current build; set by the build alone. */
 let built: ((config: AnyConfig) => unknown) | undefined;
 
-/** Within `action`, schemas of instances and factories give what `resolve` says for each config. */
+/** Runs `action` with schemas of instances and factories that take each config's result from `resolve`. */
 export function withBuilt<R>(resolve: (config: AnyConfig) => unknown, action: () => R): R {
   const before = built;
   built = resolve;
@@ -50,7 +50,7 @@ function configSchema(
 ): z.ZodType {
   if (typeof cls !== 'function' || !(FIELDS in cls)) {
     throw new ConfigError(
-      `${kind}() takes a class that extends Configurable, or what configurable() gives; is it declared further down in the file?`,
+      `${kind}() takes a class that extends Configurable, or a configurable() target; is it declared further down in the file?`,
     );
   }
   // Its fields are not looked into yet: they may lead back here.
@@ -75,7 +75,7 @@ function configSchema(
   return kind === 'sub' ? schema : buildingSchema(schema, holder);
 }
 
-/** `schema`, of configs, with what the build under way has made of the config as its result. */
+/** `schema`, of configs, whose parsed value is the config's result in the current build. */
 function buildingSchema(schema: z.ZodType, holder: Holder): z.ZodType {
   return markHolder(
     schema.transform((config) => (built ? built(config as AnyConfig) : config)),
@@ -170,14 +170,14 @@ export function factory(cls: any, makeDefault: (() => AnyConfig) | null = null):
 }
 
 /**
- * A field that holds any config that builds a `T`, whatever its class or function:
+ * A field for any config that builds a `T`, whatever its class or function:
  *
- *     activation: builds<(x: Tensor) => Tensor>('a function of a tensor', (made) => typeof made === 'function')
+ * activation: builds<(x: Tensor) => Tensor>('a function of a tensor', (made) => typeof made === 'function')
  *
- * Types compare what a config builds with `T`; `is` checks what `build` has made. Without `makeDefault` the field must be
- * set.
+ * The type checker compares the built type with `T`; `is` checks the built value. Without `makeDefault` the field must
+ * be set.
  *
- * @param expected the noun phrase of a `T`, for messages.
+ * @param expected noun phrase of a `T`, for messages.
  */
 export function builds<T>(
   expected: string,
@@ -195,11 +195,12 @@ export function builds<T>(
 }
 
 /**
- * A field that holds a template like `sub`, of any class or function that builds a `T`. Types compare what a config builds
- * with `T`; without `makeDefault` the field must be set.
+ * A field for a template like `sub`, of any class or function that builds a `T`. The type checker compares the built
+ * type with `T`; without `makeDefault` the field must be set.
  *
- * @param expected the noun phrase of a `T`, for messages.
- * @param accepts whether instances of the class are `T`s; undefined stands for a function, whose owner looks at its result.
+ * @param expected noun phrase of a `T`, for messages.
+ * @param accepts whether instances of the class are `T`s; undefined stands for a function, whose owner checks its
+ * result.
  */
 export function template<T>(
   expected: string,

@@ -4,7 +4,7 @@ import { ConfigError } from '../errors.js';
 import { refusedKeys } from '../nodes/containers.js';
 import { showValue } from './describe.js';
 
-/** A literal that was read but not yet given a meaning: what `1` or `true` are is for a schema to say. */
+/** A literal that was read but not interpreted: the schema decides the type of `1` or `true`. */
 export type Literal =
   | { readonly kind: 'word'; readonly text: string }
   | { readonly kind: 'string'; readonly text: string; readonly value: string }
@@ -32,14 +32,14 @@ export interface Call {
 
 /** A problem in a text, with a line that points at its column. */
 export function problemAt(problem: string, text: string, column: number): ConfigError {
-  // The line below must be as wide as the text, so that the caret stands where it points.
+  // The line below must be as wide as the text, so that the caret is in its column.
   return new ConfigError(`${problem}\n  ${text.replaceAll(/\s/g, ' ')}\n  ${' '.repeat(column)}^`);
 }
 
 interface Cursor {
   readonly text: string;
   at: number;
-  /** In a call words are strict: what has spaces or brackets must be quoted. */
+  /** In a call, words with spaces or brackets must be quoted. */
   readonly strict: boolean;
 }
 
@@ -76,7 +76,7 @@ function take(cursor: Cursor, character: string): boolean {
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f' };
 
-/** What a text in quotes stands for. */
+/** The content of a quoted text. */
 function unquote(text: string): string {
   return text.slice(1, -1).replaceAll(/\\(?:u([\da-fA-F]{4})|([\s\S]))/g, (_, code?: string, letter = '') => {
     return code === undefined ? (escapes[letter] ?? letter) : String.fromCharCode(Number.parseInt(code, 16));
@@ -152,7 +152,7 @@ function readItems<T>(cursor: Cursor, closer: string, readItem: () => T): T[] {
   }
 }
 
-/** The literal that the whole of `text` is; a text that is none is a word. @throws ConfigError for a refused key. */
+/** The literal of the whole `text`; other texts are words. @throws ConfigError for a refused key. */
 export function parseLiteral(text: string): Literal {
   const cursor: Cursor = { text, at: 0, strict: false };
   try {
@@ -167,10 +167,10 @@ export function parseLiteral(text: string): Literal {
 }
 
 /**
- * Reads `name(1, [2, 3], key='text')`; the parentheses may be left out. Arguments are literals, or calls of classes that
- * describe configs; named ones come after those by position.
+ * Parses `name(1, [2, 3], key='text')`; the parentheses are optional. Arguments are literals, or calls of classes that
+ * describe configs; named ones follow positional ones.
  *
- * @throws ConfigError that points at the column of what cannot be read.
+ * @throws ConfigError with the column of the error.
  */
 export function parseCall(text: string): Call {
   return readCall(text, identifier, 'Expected the name of a function here.');
@@ -221,7 +221,9 @@ function readArgument(cursor: Cursor, depth: number): Argument {
   return { name: undefined, value: readLiteral(cursor, depth), column };
 }
 
-/** The text that `coerce` reads back as `value`: strings stand in quotes. @throws ConfigError for what has no such text. */
+/**
+ * The text that `coerce` parses as `value`, with strings quoted. @throws ConfigError for values without such a text.
+ */
 export function formatLiteral(value: unknown, depth = 0): string {
   if (depth > deepest) throw new ConfigError(`Literals may nest ${deepest} levels deep.`);
   if (typeof value === 'string') return JSON.stringify(value);

@@ -12,12 +12,12 @@ export const OLD_NAMES: unique symbol = Symbol('luthier.oldNamesOfFields');
 export type OldNames = Readonly<Record<string, string>>;
 
 /**
- * A field's schema, with the names that the field had before. JSON, YAML, config files and flags that say an old name
- * mean the field, and give a notice; in code an old name is an error that says the present one.
+ * A field's schema, with former names of the field. JSON, YAML, config files and flags may use a former name, with a
+ * notice; in code it is an error that suggests the present one.
  *
- *     with({ numHeads: renamed(z.int().default(8).describe('Attention heads.'), 'heads') })
+ * with({ numHeads: renamed(z.int().default(8).describe('Attention heads.'), 'heads') })
  *
- * @throws ConfigError for what cannot be a field's name, or none.
+ * @throws ConfigError for invalid names, or none.
  */
 export function renamed<S extends z.ZodType>(schema: S, ...oldNames: readonly [string, ...string[]]): S {
   const wrong = oldNames.find((name) => !isFieldName(name));
@@ -61,7 +61,7 @@ export function withOldNames(
   for (const [old, name] of Object.entries(names)) {
     if (Object.hasOwn(fields, old) || Object.hasOwn(inherited.fields, old)) {
       fail(
-        `'${old}' is an old name of '${name}', and cannot be a field as well: what was saved would be read into it.`,
+        `'${old}' is an old name of '${name}', and cannot be a field, too: saved values would load into the wrong field.`,
       );
     }
   }
@@ -76,15 +76,15 @@ export function formerFieldsOf(cls: object): OldNames {
 /** ` It is called 'x' now.` for an old name, else the empty string. */
 export function presentNameHint(oldNames: OldNames, name: string): string {
   const present = Object.hasOwn(oldNames, name) ? oldNames[name] : undefined;
-  return present === undefined ? '' : ` It is called '${present}' now.`;
+  return present === undefined ? '' : ` It was renamed to '${present}'.`;
 }
 
-/** What a reader is told of an old name; `who` is the document, the place in a file or the flag that says it. */
+/** Notice of an old name; `who` is the document, the place in a file or the flag that uses it. */
 export function oldNameNotice(who: string, owner: string, old: string, present: string): string {
-  return `${who} calls ${owner}.${present} by its old name '${old}'.`;
+  return `${who} uses the old name '${old}' of ${owner}.${present}.`;
 }
 
-/** What is wrong where a field is given by two of its names. */
+/** Message for a field given by two of its names. */
 export function givenTwice(owner: string, present: string, first: string, second: string): string {
-  return `${owner}.${present} is given as '${first}' and as '${second}', which are names of one field: leave one out.`;
+  return `${owner}.${present} is given as '${first}' and as '${second}', which are the same field: leave one out.`;
 }

@@ -1,4 +1,4 @@
-/** @file Reading zod schemas: defaults, what they hold, and what they accept in words. */
+/** @file Reading zod schemas: their defaults, their holders, and descriptions of accepted values. */
 import { z } from 'zod';
 import { PromiseError } from '../errors.js';
 import type { AbstractClass, AnyConfig, Fields, Tag } from '../types.js';
@@ -10,11 +10,11 @@ const TAGS: unique symbol = Symbol('luthier.tags');
 /** Key of the names that `renamed` leaves in a schema's definition. */
 const OLD_NAMES: unique symbol = Symbol('luthier.oldNames');
 
-/** What a field that holds configs says about them. */
+/** Properties of a field that holds configs. */
 export interface Holder {
   /** A template stays a config, an instance is built, a factory is built to a function. */
   readonly kind: 'sub' | 'instance' | 'factory';
-  /** The class of the configs, or a base of it; absent where `takes` does not ask for one. */
+  /** The class of the configs, or a base of it; absent if `takes` does not need one. */
   readonly cls: AbstractClass | undefined;
   /** Whether configs of this class or function are held. */
   readonly takes: (cls: AbstractClass) => boolean;
@@ -78,8 +78,8 @@ export function parse(schema: z.ZodType, value: unknown): z.ZodSafeParseResult<u
     }
     const { issues, value: data } = result;
     if (issues.length === 0) return { success: true, data };
-    const told = issues.map((issue) => z.core.util.finalizeIssue(issue, context, z.core.config()));
-    return { success: false, error: new z.ZodError(told) };
+    const finalized = issues.map((issue) => z.core.util.finalizeIssue(issue, context, z.core.config()));
+    return { success: false, error: new z.ZodError(finalized) };
   } catch (error) {
     if (!(error instanceof z.core.$ZodAsyncError)) throw error;
     throw new PromiseError('a refinement or transform must not be async: its result counts when it returns.');
@@ -90,12 +90,12 @@ export function definitionOf(schema: z.ZodType): Definition {
   return schema._zod.def as unknown as Definition;
 }
 
-/** What a z.lazy schema stands for: zod keeps it, so that a recursive schema is finitely many objects. */
+/** The inner schema of a z.lazy: zod keeps it, so that a recursive schema is finitely many objects. */
 function lazyInner(schema: z.ZodType): z.ZodType {
   return (schema._zod as unknown as { innerType: z.ZodType }).innerType;
 }
 
-/** Leaves the mark that `holderOf` finds, also in what `.describe()` and `.refine()` make of the schema. */
+/** Marks a schema for `holderOf`; `.describe()` and `.refine()` keep the mark. */
 export function markHolder<S extends z.ZodType>(schema: S, holder: Holder): S {
   definitionOf(schema)[HOLDER] = holder;
   return schema;
@@ -157,7 +157,7 @@ export function markOldNames<S extends z.ZodType>(schema: S, names: readonly str
   return marked(schema, OLD_NAMES, names);
 }
 
-/** What the field of a schema was called before. */
+/** Former names of a schema's field. */
 export function markedOldNames(schema: z.ZodType): readonly string[] {
   return marksOf(schema, OLD_NAMES);
 }
@@ -230,18 +230,18 @@ export function holdersIn(schema: z.ZodType): Holder[] {
 }
 
 const partless = ['number', 'string', 'boolean', 'bigint', 'null', 'undefined', 'literal', 'enum'];
-const seenThrough = new Set([
+const transparent = new Set([
   ...wrappers,
   ...partless,
   'date',
   ...['array', 'tuple', 'record', 'object', 'union', 'map', 'set', 'lazy'],
 ]);
 
-/** Whether a part of `schema` accepts things that its holders say nothing of: configs among them are left as they are. */
+/** Whether a part of `schema` accepts values outside of its holders: configs among them are left as they are. */
 export function holdsUnknown(schema: z.ZodType): boolean {
   return [...allSchemas(schema)].some((each) => {
     const d = definitionOf(each);
-    return d[HOLDER] === undefined && (!seenThrough.has(d.type) || d.catchall !== undefined);
+    return d[HOLDER] === undefined && (!transparent.has(d.type) || d.catchall !== undefined);
   });
 }
 
@@ -262,8 +262,8 @@ const keeping = new Set([
 const changing: ReadonlySet<string> = new Set(['custom', 'overwrite', 'string_format']);
 
 /**
- * Whether parsing gives back what was put in, so that a value that was parsed once stands as it is. What a config in it
- * becomes is for the holder to say: the schema has one at most. Refinements may look at configs, which change.
+ * Whether parsing returns its input, so that a parsed value need not be parsed again. Configs are built by their
+ * holder, at most one per schema. Refinements may read configs, which change.
  */
 export function keepsValues(schema: z.ZodType): boolean {
   const all = [...allSchemas(schema)].map(definitionOf);
@@ -280,10 +280,10 @@ function keepsValue(definition: Definition): boolean {
   return isKept && hasTextKeys && all.every(({ check }) => !changing.has(check));
 }
 
-/** The schema of the part `key` of what `schema` accepts. */
+/** Schema of the part `key` of a value of `schema`. */
 export function partSchema(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
   const d = definitionOf(innermost(schema));
-  // Of other types than arrays, only those that holders.ts makes of container classes have it.
+  // Apart from arrays, only the schemas that holders.ts makes for container classes have it.
   if (d.element !== undefined) return d.element;
   if (d.type === 'tuple') return d.items![Number(key)] ?? d.rest ?? undefined;
   if (d.type === 'record' || d.type === 'map' || d.type === 'set') return d.valueType;

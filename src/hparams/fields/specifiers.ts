@@ -51,21 +51,21 @@ export function specifierOf(file: string, project: string): string | undefined {
 
 const own = fileURLToPath(new URL('../../../', import.meta.url)).replace(/[\\/]$/, '');
 
-/** The folder of a package as modules of the project import it; that of this library, wherever it lies. */
+/** The folder of a package as modules of the project import it; that of this library anywhere. */
 function packageFolder(name: string, project: string): string | undefined {
   const folders = [...foldersAbove(join(project, 'x'))].map((each) => join(each, modules, name));
   const found = folders.find((each) => existsSync(each)) ?? (packageNameIn(own) === name ? own : undefined);
   return found && realpathSync(found);
 }
 
-/** The file behind a specifier, or why there is none; `isForeign` says that no document may name it. */
+/** The file of a specifier, or the reason for its absence; `isForeign` marks files that no document may name. */
 export type LocatedModule =
   | { readonly file: string }
   | { readonly problem: string; readonly isForeign: boolean };
 
 /**
- * The source file that a specifier stands for in a project. Symbolic links are followed first: a file that they lead out of the
- * project, or of a package, is refused, as is what lies in a run's own folder or in a hidden one.
+ * The source file of a specifier in a project. Symbolic links are resolved first: a file outside of the project or
+ * package is refused, and so is one in a run's folder or a hidden one.
  */
 export function locateModule(specifier: string, project: string): LocatedModule {
   const isPath = specifier.startsWith('./');

@@ -1,4 +1,4 @@
-/** @file Graphs of diffs: what went is red, what came is green, an arrow leads from old to new values. */
+/** @file Graphs of diffs: removals are red, additions green, and an arrow leads from old to new values. */
 
 import { AddedPart, type Change, type Diff, OldPart, type PartConfig, type Path } from '../diff/changes.js';
 import { Resolver } from '../diff/editValue.js';
@@ -10,7 +10,7 @@ import { boxOf, Drawing, deepestPath, type GraphOptions, plainBox, svgOf } from 
 import { type Box, type Cell, cut, dim, dotOf, type Row } from './html.js';
 
 export interface DiffGraphOptions extends Omit<GraphOptions, 'maxDepth'> {
-  /** The structure that the diff begins with: with it, what did not change is drawn, too. */
+  /** The diff's old structure: if given, unchanged parts are drawn, too. */
   readonly old?: unknown;
 }
 
@@ -35,7 +35,7 @@ export async function diffToSvg(diff: Diff, options: DiffGraphOptions = {}): Pro
 
 type FieldChange = Exclude<Change, { kind: 'class' | 'kind' }>;
 
-/** Changes that leave nothing to show of what stood there. */
+/** Changes that discard the whole old value. */
 const replaces: ReadonlySet<Change['kind']> = new Set(['set', 'delete', 'modify', 'remove', 'move']);
 
 class DiffDrawing {
@@ -98,7 +98,7 @@ class DiffDrawing {
     this.old.set(undefined, first!);
   }
 
-  /** The box of the old config at `path`, made where there is none yet. */
+  /** The box of the old config at `path`, made if there is none yet. */
   private addOld(path: Path, make: () => Box): Box {
     let box = this.old.get(path);
     if (box === undefined) this.old.set(path, (box = make()));
@@ -108,21 +108,21 @@ class DiffDrawing {
 
   /** An edge from the old config around the one at `path`. */
   private link(path: NonNullable<Path>, box: Box): void {
-    const { around, steps } = this.ownerOf(path);
+    const { owner, steps } = this.ownerOf(path);
     const name = formatPath(steps);
     const value = [{ text: box.title[0]!.text }];
-    this.addRow(around, plainRow({ text: cut(name, this.longest) }, value, [box]), name);
+    this.addRow(owner, plainRow({ text: cut(name, this.longest) }, value, [box]), name);
   }
 
   /** The old config that a path leads through last, and the steps from there. */
-  private ownerOf(path: NonNullable<Path>): { around: Box; steps: Segment[] } {
+  private ownerOf(path: NonNullable<Path>): { owner: Box; steps: Segment[] } {
     const steps: Segment[] = [path.segment];
     let at = path.parent;
     while (at !== undefined && !this.old.has(at)) {
       steps.push(at.segment);
       at = at.parent;
     }
-    return { around: this.old.get(at)!, steps: steps.reverse() };
+    return { owner: this.old.get(at)!, steps: steps.reverse() };
   }
 
   private fillPart(box: Box, part: PartConfig, background: string): void {
@@ -148,10 +148,10 @@ class DiffDrawing {
       this.old.get(path)!.title = changed({ text: before, bold: true }, { text: after, bold: true });
       return;
     }
-    const root = { around: this.old.get(undefined)!, steps: [] };
-    const { around, steps } = path === undefined ? root : this.ownerOf(path);
+    const root = { owner: this.old.get(undefined)!, steps: [] };
+    const { owner, steps } = path === undefined ? root : this.ownerOf(path);
     const where = formatPath(steps) || 'value';
-    this.addRow(around, this.rowOf(change, where), replaces.has(change.kind) ? where : undefined);
+    this.addRow(owner, this.rowOf(change, where), replaces.has(change.kind) ? where : undefined);
   }
 
   private rowOf(change: FieldChange, where: string): Row {

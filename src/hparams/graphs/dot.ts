@@ -1,4 +1,4 @@
-/** @file Graphviz graphs of configs: a box for each config, an edge for each place where it stands. */
+/** @file Graphviz graphs of configs: a box for each config, an edge for each place where it is. */
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import {
@@ -17,7 +17,7 @@ import { textWidth } from './textWidths.js';
 
 export interface GraphOptions {
   /**
-   * How values show that nobody set: grey, with sub-configs named but not drawn (`dim`), not at all (`hide`), or like
+   * Display of unset values: grey, with sub-configs named but not drawn (`dim`), not at all (`hide`), or like
    * the others (`show`). The default is `dim`.
    */
   readonly defaults?: 'dim' | 'hide' | 'show';
@@ -28,13 +28,13 @@ export interface GraphOptions {
   /** Which way the edges point; the default is left to right. */
   readonly direction?: Direction;
   /**
-   * Says how a value, or a config other than the root, is shown in its row, given the usual cells; undefined leaves
-   * it at those. A config with cells of its own gets no box.
+   * Customises the cells of a value, or of a config other than the root, given the usual ones; undefined keeps those.
+   * A config with cells of its own gets no box.
    */
   readonly render?: (value: unknown, usual: readonly Cell[]) => string | readonly Cell[] | undefined;
 }
 
-/** Something that gets a box, and what has been found out about it on the way. */
+/** A value that gets a box, with its references. */
 interface Place {
   readonly box: Box;
   readonly item: Item;
@@ -44,7 +44,7 @@ interface Place {
 
 /**
  * The graph of `root` in Graphviz's DOT language: a table for each config with its fields and values, arrows to the
- * configs that it holds; a config that stands in several places is drawn once. Classes have colours of their own,
+ * configs that it holds; a config in several places is drawn once. Classes have colours of their own,
  * partials and factories a dashed border.
  */
 export function toDot(root: unknown, options: GraphOptions = {}): string {
@@ -129,13 +129,13 @@ export class Drawing {
     return [isGrey ? { text, colour: dim } : { text }];
   }
 
-  /** The box of a config that stands in a row, or undefined where it is not drawn. */
-  private boxFor(node: ConfigNode, item: Item, around: Place, name: string): Box | undefined {
+  /** The box of a config in a row, or undefined where it is not drawn. */
+  private boxFor(node: ConfigNode, item: Item, parent: Place, name: string): Box | undefined {
     const known = this.boxes.get(node);
     if (known !== undefined || !this.isFollowed(item)) return known;
-    const depth = around.depth + 1;
+    const depth = parent.depth + 1;
     if (depth > (this.options.maxDepth ?? Number.POSITIVE_INFINITY)) return undefined;
-    const before = depth % deepestPath === 0 ? '…' : around.path;
+    const before = depth % deepestPath === 0 ? '…' : parent.path;
     const path = before === '' || name.startsWith('[') ? before + name : `${before}.${name}`;
     const box = boxOf(node, path, this.labels);
     this.boxes.set(node, box);

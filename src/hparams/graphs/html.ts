@@ -17,7 +17,7 @@ export interface Row {
   /** Labels beside the name. */
   readonly tags: readonly string[];
   readonly value: readonly Cell[];
-  /** The nodes that the value stands for. */
+  /** The nodes of the value. */
   readonly targets: readonly Box[];
 }
 
@@ -42,10 +42,10 @@ const rule = '#e8eaed';
 const tagColour = '#00796b';
 // Graphviz knows the widths of its letters; of a list of fonts it would not.
 const font = 'Arial';
-/** What every text of a node is written in. */
+/** Font attributes of all nodes. */
 export const fontAttributes = `shape=plain, fontname="${font}", fontsize=10`;
 
-/** A directed graph of boxes, edges from the rows to the boxes they stand for. */
+/** A directed graph of boxes, with edges from rows to boxes. */
 export function dotOf(boxes: readonly Box[], direction: Direction): string {
   const ids = new Map(boxes.map((box, i) => [box, `n${i}`]));
   const [from, to] = { LR: [':e', ':w'], RL: [':w', ':e'], TB: ['', ':n'], BT: ['', ':s'] }[direction];
@@ -108,7 +108,7 @@ export function textHtml(cell: Cell): string {
   return cell.colour === undefined ? html : `<FONT COLOR="${markup(cell.colour)}">${html}</FONT>`;
 }
 
-// What XML cannot hold: halves of surrogate pairs, and two code points that are no characters.
+// Code points invalid in XML: unpaired surrogates, and two noncharacters.
 const notInXml = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|[\ufffe\uffff]/g;
 // Graphviz takes a backslash for the beginning of an escape.
 const entities: Record<string, string> = {
@@ -131,7 +131,7 @@ function markup(text: string): string {
     .replace(/[&<>"\\]/g, (c) => entities[c]!);
 }
 
-/** The text, cut to `length` characters; what is cut shows as `…`. */
+/** The text, truncated to `length` characters, with `…` for the rest. */
 export function cut(text: string, length: number): string {
   if (text.length <= length) return text;
   const characters = [...text];
@@ -142,7 +142,7 @@ export function cut(text: string, length: number): string {
 export function colourOf(name: string): string {
   let hash = 0x811c9dc5;
   for (let i = 0; i < name.length; i += 1) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
-  // The low bits of this hash alone are too alike for names that are.
+  // The low bits of this hash alone are too similar for similar names.
   hash ^= hash >>> 15;
   return pastel((hash >>> 0) % 360);
 }

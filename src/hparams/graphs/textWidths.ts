@@ -22,7 +22,7 @@ const entities: Record<string, string> = {
   '&#160;': ' ',
 };
 
-/** The width of what a `text` element holds, entities included. */
+/** Width of a `text` element's content, entities included. */
 export function textWidth(graphviz: Graphviz, content: string, isBold: boolean): number {
   measured ??= { usual: measure(graphviz, false), bold: measure(graphviz, true) };
   const widths = isBold ? measured.bold : measured.usual;

@@ -26,7 +26,7 @@ export function hasCarried(carrier: ConfigNode): boolean {
   return 'value' in carrier.values;
 }
 
-/** What a carrier stands for; undefined where it has no value yet. */
+/** The value of a carrier; undefined if unset. */
 export function carriedBy(carrier: ConfigNode): unknown {
   return carrier.values.value;
 }
@@ -88,7 +88,7 @@ export function unsetCarriers(value: unknown, steps: readonly Segment[] = []): U
   return (partsOf(value) ?? []).flatMap(([segment, part]) => unsetCarriers(part, [...steps, segment]));
 }
 
-/** What is read of a field here. */
+/** The part of a field that is read here. */
 interface DeclaredTags {
   readonly name: string;
   readonly tags: readonly Tag[];

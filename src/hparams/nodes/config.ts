@@ -85,12 +85,12 @@ function readSymbol(node: ConfigNode, key: symbol): unknown {
 
 let jsonOf: ((config: AnyConfig) => unknown) | undefined;
 
-/** Tells configs what JSON.stringify makes of them. */
+/** Sets the result of JSON.stringify for configs. */
 export function setJsonForm(form: (config: AnyConfig) => unknown): void {
   jsonOf = form;
 }
 
-// console.log and assertion messages show what was set, not the proxy's inside.
+// console.log and assertion messages show explicit values instead of the proxy's internals.
 Object.defineProperty(ConfigNode.prototype, inspect.custom, {
   value(this: unknown, depth: number, options: object) {
     const node = nodeOf(this);

@@ -3,16 +3,16 @@ import type { ClassInfo } from '../fields/fields.js';
 import type { Trace } from '../source.js';
 import type { AnyConfig, TagChanges } from '../types.js';
 
-/** Key under which a config hands out its node; nothing outside this folder has it. */
+/** Key under which a config gives its node; only this folder has it. */
 export const NODE: unique symbol = Symbol('luthier.node');
 
-/** What a config builds: an instance, a factory, or an instance anew for each call of the factory around it. */
+/** Result of a config: an instance, a factory, or a new instance for each call of the surrounding factory. */
 export type NodeKind = 'config' | 'partial' | 'argFactory';
 
-/** Who wrote a value: a place in the code, formatted when it is asked for, or the text of a flag. */
+/** Origin of a write: a place in the code, formatted on first use, or the text of a flag. */
 export type Origin = Trace | string;
 
-/** What a write did: `edit` changed the inside of a container, `tags` a field's tags, `class` the config's class. */
+/** Kind of a write: `edit` changed the inside of a container, `tags` a field's tags, `class` the config's class. */
 export type WriteKind = 'set' | 'delete' | 'edit' | 'tags' | 'class';
 
 /** One write. Entries are linked newest first, so that a copy of a config shares its past. */
@@ -25,10 +25,10 @@ export interface Write {
   readonly previous: Write | undefined;
 }
 
-/** A `derive` under way: what is put into its draft becomes part of that draft. */
+/** A `derive` in progress: configs inserted into its draft become part of the draft. */
 export interface DraftSession {
   readonly closed: boolean;
-  /** What stands in the draft for a config that is put into it. */
+  /** The draft of a config that is inserted. */
   take(node: ConfigNode): ConfigNode;
   /** Makes a default of `owner`, which is part of the draft, part of it as well. */
   addDefault(node: ConfigNode, owner: ConfigNode): void;
@@ -76,14 +76,14 @@ export class ConfigNode {
   defaultDepth = 0;
   /** The config whose default it was made as, if it was. */
   defaultOf: ConfigNode | undefined;
-  /** Whether it, or what it is a copy of, once was of another class: it may not fit where it stands. */
+  /** Whether it, or its original, once had another class: it may not fit its field. */
   changedClass = false;
   readonly serial = ++created;
-  /** Set while the config is part of a draft, and for ever where it is the draft of another. */
+  /** Set while the config is part of a draft, and forever where it is the draft of another. */
   draft: DraftSession | undefined;
   /** The config that it is the draft of. */
   draftOf: ConfigNode | undefined;
-  /** What users hold. */
+  /** The config that users see. */
   readonly proxy: AnyConfig;
 
   /** @param handler of the proxy: copies have that of their original. */
@@ -93,7 +93,7 @@ export class ConfigNode {
     readonly handler: ProxyHandler<ConfigNode>,
   ) {
     if (created > mostCreated) {
-      // Whoever tells of it may make more.
+      // The reporter of the error may make more.
       mostCreated = Number.POSITIVE_INFINITY;
       throw new TooManyConfigs();
     }

@@ -56,7 +56,7 @@ export function registerContainer<T extends object>(
   const prototype = prototypeOf(cls, 'registerContainer');
   if (registered.has(prototype)) {
     throw new ConfigError(
-      `The container ${cls.name} is registered already. To look into it otherwise once, use the option 'containers' of traverse().`,
+      `The container ${cls.name} is registered already. To traverse it differently once, use the option 'containers' of traverse().`,
       { place: placeText(captureTrace()) },
     );
   }
@@ -70,7 +70,7 @@ export function fileOfContainer(container: object): string | undefined {
   return trace && fileOfTrace(trace);
 }
 
-/** The prototype that stands for `cls` among handlers. */
+/** The prototype that represents `cls` among handlers. */
 export function prototypeOf(cls: unknown, operation: string): object {
   const prototype: unknown = typeof cls === 'function' ? cls.prototype : undefined;
   const isOrdinary = prototype === Array.prototype || prototype === Object.prototype;
@@ -115,8 +115,8 @@ export function handledParts(value: object, handler: AnyHandler): Part[] {
 const shownCopies = new WeakMap<object, object>();
 
 /**
- * What reading a registered container in a config gives: a copy whose configs are those that reading them alone would
- * give. A Map or Set refuses edits, which nothing would check or record.
+ * A copy of a registered container in a config, with its configs handed out as if read alone. A Map or Set refuses
+ * edits, as they would be neither checked nor recorded.
  */
 export function shownContainer(value: object, handOut: (part: unknown) => unknown): object {
   const known = shownCopies.get(value);

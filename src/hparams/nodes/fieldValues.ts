@@ -7,7 +7,7 @@ import { ConfigNode, type NodeKind, nodeOf } from './configNode.js';
 import { mapContainers } from './containers.js';
 import { assertOpen, heldValue, isExplicit, makeExplicit, nodesIn } from './held.js';
 
-/** What stands in a copy for a config. */
+/** Gives the replacement of a config in a copy. */
 export type Swap = (held: ConfigNode) => ConfigNode;
 
 /** A copy that shares the configs it holds; carriers are parts of containers, which it has for itself. */
@@ -16,8 +16,8 @@ export function copyAlone(node: ConfigNode): ConfigNode {
 }
 
 /**
- * A copy of any value: of the configs in it, and of the containers. What was shared is shared in the copy. `copies` holds
- * what some configs became before, and what all have become.
+ * A deep copy of any value, with its configs and containers. Sharing is kept. `copies` maps configs to their copies,
+ * given and made.
  */
 export function deepCopyOf(value: unknown, copies = new Map<unknown, unknown>()): unknown {
   const swap: Swap = (held) => copies.get(held) as ConfigNode;
@@ -25,7 +25,7 @@ export function deepCopyOf(value: unknown, copies = new Map<unknown, unknown>())
   return swapConfigs(value, swap);
 }
 
-/** A copy of the containers in a value that holds what `swap` gives for each config. */
+/** A copy of the containers in a value; `swap` replaces each config. */
 export function swapConfigs(value: unknown, swap: Swap): unknown {
   if (typeof value !== 'object' || value === null) return value;
   return mapContainers(value, (leaf) => {
@@ -34,7 +34,7 @@ export function swapConfigs(value: unknown, swap: Swap): unknown {
   });
 }
 
-/** A copy of one node, which may be of another kind, that holds what `swap` gives for each config held. */
+/** A copy of one node, possibly of another kind; `swap` replaces each config in it. */
 export function copyNode(node: ConfigNode, swap: Swap, kind: NodeKind = node.kind): ConfigNode {
   return copyFields(node, kind, (made, name, value) => holdSwapped(made, name, value, swap));
 }
@@ -48,7 +48,7 @@ export function copyFields(
   const made = new ConfigNode(node.info, kind, node.handler);
   assertOpen(node);
   for (const name of Object.keys(node.values)) hold(made, name, node.values[name]);
-  // A default nobody edited is made anew, so that a copy does not depend on what was read before.
+  // An unedited default is made again, so that copies do not depend on earlier reads.
   for (const [name, value] of node.defaults ?? [])
     if (!(name in node.values) && isExplicit(node, name)) hold(made, name, value);
   made.changedClass = node.changedClass;
@@ -58,17 +58,17 @@ export function copyFields(
   return made;
 }
 
-/** Makes `value` explicit in `node`, with what `swap` gives for each config in it. */
+/** Makes `value` explicit in `node`; `swap` replaces each config in it. */
 export function holdSwapped(node: ConfigNode, name: string, value: unknown, swap: Swap): void {
   node.values[name] = swapConfigs(value, (held) => {
     const own = swap(held);
-    // A default that another config shares from here on stands in two places.
+    // A default that another config shares from here on is in two places.
     makeExplicit([own]);
     return own;
   });
 }
 
-/** What stands in the field, explicit or default, as it is stored: for those who look, and edit nothing in place. */
+/** The stored value of the field, explicit or default, for readers that edit nothing in place. */
 export function rawValue(node: ConfigNode, field: FieldInfo): unknown {
   return readValue(node, field, false);
 }
@@ -84,13 +84,13 @@ function readValue(node: ConfigNode, field: FieldInfo, isEditable: boolean): unk
   if (held !== undefined || field.name in node.values || field.default.kind === 'none') return held;
   const made = field.default.make();
   if (typeof made !== 'object' || made === null) return made;
-  // Of a container without configs, one is as good as another as long as nobody edits it.
+  // Unedited containers without configs are interchangeable.
   return isEditable || nodesIn(made).length > 0 ? keepDefault(node, field, made) : made;
 }
 
 const deepestDefaults = 200;
 
-/** Keeps a copy as the default of this one node: what the class gives may be in use elsewhere, where no edit may show. */
+/** Keeps a copy as the default of this node alone: the class's value may be used elsewhere. */
 function keepDefault(node: ConfigNode, field: FieldInfo, made: object): unknown {
   if (node.defaultDepth >= deepestDefaults) {
     throw new ConfigError(

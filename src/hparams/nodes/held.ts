@@ -33,7 +33,7 @@ export function isPristine(value: unknown): boolean {
   return true;
 }
 
-/** A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places. */
+/** A default that is used elsewhere, too, becomes explicit: copies and documents must keep both places. */
 export function makeExplicit(nodes: readonly ConfigNode[]): void {
   for (const node of nodes) node.writesAtBirth = -1;
 }
@@ -45,7 +45,7 @@ export function heldNames(node: ConfigNode): string[] {
   return names;
 }
 
-/** What a field holds, set or handed out as a default; undefined where nobody asked for its default yet. */
+/** The field's value, explicit or a default that was read; else undefined. */
 export function heldValue(node: ConfigNode, name: string): unknown {
   return name in node.values ? node.values[name] : node.defaults?.get(name);
 }
@@ -55,7 +55,7 @@ export function touchedValue(node: ConfigNode, { name }: FieldInfo): unknown {
   return heldValue(node, name);
 }
 
-/** What a field was set to, or its edited default; undefined for other fields. */
+/** The field's explicit value, or its edited default; else undefined. */
 export function explicitValue(node: ConfigNode, { name }: FieldInfo): unknown {
   return isExplicit(node, name) ? heldValue(node, name) : undefined;
 }

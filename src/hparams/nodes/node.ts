@@ -47,7 +47,7 @@ export function requireNode(value: unknown, operation: string): ConfigNode {
 
 let frozenUpTo = -1;
 
-/** While something is built, configs made before must stay as they are: returns what ends that. */
+/** During a build, existing configs must not change. Returns a function that ends this. */
 export function freezeExisting(): () => void {
   const before = frozenUpTo;
   frozenUpTo = Math.max(before, ConfigNode.count);
@@ -66,7 +66,7 @@ export function assertWritable(node: ConfigNode, field: string, origin: Origin):
   );
 }
 
-/** The place of the write under way: its trace may be too short to reach the caller, but the stack still stands. */
+/** The place of the current write: its trace may be too short to reach the caller, but the stack still has it. */
 export function presentPlace(origin: Origin): string | undefined {
   return originText(origin) ?? placeText(captureTrace());
 }
@@ -81,7 +81,7 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
   const field = node.info.fields.get(name);
   if (field !== undefined) return field;
   const names = [...node.info.fields.keys()];
-  // What every object has says nothing of a mistake.
+  // Members of Object.prototype are no hint at a mistake.
   const isMember = name in (node.info.cls.prototype as object) && !(name in Object.prototype);
   const hint = isMember
     ? ` ${node.info.name} has a member of that name: was build(config) forgotten?`
@@ -94,7 +94,7 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
   });
 }
 
-/** A value as a node stores it. Defaults of other places that stand in it are added to `held`. */
+/** A value as a node stores it. Defaults of other places in it are added to `held`. */
 export function accept(node: ConfigNode, value: unknown, held: ConfigNode[]): unknown {
   return mapContainers(value, (leaf) => acceptLeaf(node, leaf, held));
 }
@@ -103,7 +103,7 @@ function acceptLeaf(owner: ConfigNode, value: unknown, held: ConfigNode[]): unkn
   const node = nodeOf(value);
   if (node === undefined) return value;
   assertOpen(node);
-  // A carrier stands in one place only, so that setting it there shows nowhere else.
+  // A carrier is in one place only, so that setting it has no effect elsewhere.
   const own = isCarrier(node) ? copyAlone(node) : node;
   const taken = owner.draft?.take(own) ?? own;
   if (taken.writesAtBirth >= 0) held.push(taken);
@@ -120,7 +120,7 @@ function textOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : showValue(cause);
 }
 
-/** What `read` makes of a value for a field. @throws ConfigError that names the field, whatever the value's own code throws. */
+/** Reads a value for a field. @throws ConfigError that names the field, for any error of the value's own code. */
 export function readable<T>(node: ConfigNode, name: string, origin: Origin, read: () => T): T {
   try {
     return read();

@@ -1,4 +1,4 @@
-/** @file Reading a field: its value, or a view of the container that stands there, whose edits are those of the field. */
+/** @file Reading a field: its value, or a view of the container there, whose edits are those of the field. */
 import { ConfigError, NotSetError } from '../errors.js';
 import { describeSchema } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
@@ -11,14 +11,14 @@ import { assertOpen, makeExplicit } from './held.js';
 import { accept, assertWritable, checkValue, fieldTags, presentPlace, readable, writeField } from './node.js';
 import { origin, record } from './record.js';
 
-/** What the field is to hold, in words, with its tags: who misses the value may look for what sets them. */
+/** Description of the field's values, with its tags, which may lead to the code that sets it. */
 export function wantedOf(node: ConfigNode, field: FieldInfo): string {
   const tags = fieldTags(node, field);
   const tagged = tags.length === 0 ? '' : `, tagged ${tags.join(', ')}`;
   return `${describeSchema(field.check)}${tagged}`;
 }
 
-/** What reading the field gives. */
+/** Reads the field. */
 export function readField(node: ConfigNode, field: FieldInfo): unknown {
   assertOpen(node);
   if (!(field.name in node.values) && field.default.kind === 'none') {
@@ -74,7 +74,7 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
       const writer = origin();
       assertWritable(node, field.name, writer);
       const root = storedValue(node, field);
-      if (!standsIn(root, container)) throw detached(node, field, container, writer);
+      if (!isPartOf(root, container)) throw detached(node, field, container, writer);
       checkValue(node, field, root, writer);
       makeExplicit(held);
       node.values[field.name] = root;
@@ -85,19 +85,19 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
   return owner;
 }
 
-/** Whether `container` is `value` or stands in it. */
-function standsIn(value: unknown, container: object): boolean {
+/** Whether `value` is or contains `container`. */
+function isPartOf(value: unknown, container: object): boolean {
   if (value === container) return true;
   const carrier = carrierOf(value);
-  if (carrier !== undefined) return standsIn(carriedBy(carrier), container);
-  return isContainer(value) && Object.values(value).some((part) => standsIn(part, container));
+  if (carrier !== undefined) return isPartOf(carriedBy(carrier), container);
+  return isContainer(value) && Object.values(value).some((part) => isPartOf(part, container));
 }
 
 function detached(node: ConfigNode, field: FieldInfo, container: object, origin: Origin): ConfigError {
   const what = Array.isArray(container) ? 'array' : 'record';
   const name = `${node.info.name}.${field.name}`;
   return new ConfigError(
-    `This ${what} was part of ${name}, but is no more: something else was written there since. Read ${name} again.`,
+    `This ${what} is no longer part of ${name}: another value was written there since. Read ${name} again.`,
     { path: field.name, place: presentPlace(origin) },
   );
 }

@@ -13,7 +13,7 @@ export function withOrigin<R>(origin: Origin, action: () => R): R {
   currentOrigin = origin;
   try {
     const result = action();
-    refusePromise(result, 'The function given to withOrigin()', 'what it writes later is not attributed');
+    refusePromise(result, 'The function given to withOrigin()', 'later writes are not attributed');
     return result;
   } finally {
     currentOrigin = before;
@@ -25,7 +25,7 @@ export function origin(frames?: number): Origin {
   return currentOrigin ?? captureTrace(frames);
 }
 
-/** Whom `withOrigin` says; undefined where it is the caller. */
+/** The origin set by `withOrigin`; undefined for the caller. */
 export function givenOrigin(): Origin | undefined {
   return currentOrigin;
 }

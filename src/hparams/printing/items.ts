@@ -16,7 +16,7 @@ export function pathText(path: string): string {
   return path === '' ? '<root>' : path;
 }
 
-/** The class of a config, and what it builds where that is not an instance. */
+/** The class of a config, with its kind unless that is an instance. */
 export function kindText(node: ConfigNode, labels: ClassLabels): string {
   const name = labels.of(node.info);
   return node.kind === 'config' ? name : `${name} (${node.kind})`;
@@ -41,7 +41,7 @@ export function oneLine(text: string): string {
 /** Whether a value was written, fills in as a default, or is missing. */
 type State = 'set' | 'default' | 'unset';
 
-/** One value and where it stands. */
+/** One value and where it is. */
 export interface Item {
   /** The step that leads here; undefined for the root. */
   readonly segment: Segment | undefined;
@@ -77,7 +77,7 @@ export function rootItem(value: unknown): Item {
   });
 }
 
-/** The fields of the config that stands in `item`; with `hideDefaults`, those that nobody set are left out. */
+/** The fields of the config in `item`; with `hideDefaults`, those that are not set are left out. */
 export function fieldItems(node: ConfigNode, item: Item, hideDefaults: boolean): Item[] {
   const items: Item[] = [];
   for (const field of node.info.fields.values()) {
@@ -103,10 +103,10 @@ function tagTexts(node: ConfigNode, name: string): string[] {
   return change === undefined ? [] : [...change.added.map(String), ...change.removed.map((tag) => `-${tag}`)];
 }
 
-function stateOf(node: ConfigNode, field: FieldInfo, around: Item): State {
+function stateOf(node: ConfigNode, field: FieldInfo, parent: Item): State {
   if (!hasValue(node, field)) return 'unset';
-  // A default config that nobody edited is a default throughout, whatever its maker wrote to it.
-  return around.state !== 'default' && isExplicit(node, field.name) ? 'set' : 'default';
+  // A default config that is not edited is a default throughout, whatever its maker wrote to it.
+  return parent.state !== 'default' && isExplicit(node, field.name) ? 'set' : 'default';
 }
 
 /** Whether the parts of the value are shown one by one: there is a config among them. */
@@ -115,7 +115,7 @@ export function isSplit(value: unknown): boolean {
   return nodeOf(value) === undefined && partsOf(value) !== undefined && holdsConfig(value);
 }
 
-/** The parts of the container that stands in `item`. */
+/** The parts of the container in `item`. */
 export function partItems(item: Item): Item[] {
   const nesting = deeper(item.nesting);
   return partsOf(item.value)!.map(([segment, value]) =>
@@ -131,7 +131,7 @@ export function partItems(item: Item): Item[] {
   );
 }
 
-/** The item with what a carrier of tags stands for in the place of the carrier. */
+/** The item of a carrier, with the carried value. */
 function carried(item: Item): Item {
   const carrier = carrierOf(item.value);
   if (carrier === undefined) return item;
@@ -159,11 +159,11 @@ function holdsConfig(value: unknown): boolean {
   return false;
 }
 
-/** What a text calls its classes. It depends on nothing but what the text shows: no other class of the program counts. */
+/** Labels of classes in a text. They depend on the classes in the text alone, not on others of the program. */
 export class ClassLabels {
   private known: Map<string, Set<AbstractClass>> | undefined;
 
-  /** `classes` gives those in the text; they are asked for where one of them has a namesake in the program. */
+  /** `classes` gives those in the text; they are needed if one of them has a namesake in the program. */
   constructor(private readonly classes: () => Iterable<ClassInfo>) {}
 
   /** The labels of the configs in `roots`. */

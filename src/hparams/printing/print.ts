@@ -22,7 +22,7 @@ export interface PrintOptions {
   /** Writes `path : type = value`. */
   readonly types?: boolean;
   /**
-   * How values show that nobody set: like the others (`show`), dimmed in a terminal (`dim`), with ` (default)` behind
+   * Display of unset values: like the others (`show`), dimmed in a terminal (`dim`), with ` (default)` behind
    * them (`mark`), or not at all (`hide`).
    */
   readonly defaults?: 'show' | 'dim' | 'mark' | 'hide';
@@ -34,8 +34,8 @@ export interface PrintOptions {
 
 /**
  * Every field of `root` with its value, defaults filled in, as lines `path : value`. A sub-config's line gives its
- * class; a config that stands in several places is printed at the first, `same as` it at the others. Paths of more
- * than 64 steps begin anew from a label: `@1 : path`.
+ * class; a config in several places is printed at the first, `same as` it at the others. Paths of more
+ * than 64 steps begin again from a label: `@1 : path`.
  */
 export function print(root: unknown, options: PrintOptions = {}): string {
   const lines: string[] = [];
@@ -74,9 +74,9 @@ export interface FlattenOptions {
 }
 
 /**
- * What was set in `root`, by path: neither defaults nor fields without a value. Containers without configs are one
- * value. A config that stands in several places is written out at the first, the others say `same as` it; beyond 64
- * steps a path says `continues at @1`, and the entries behind it begin with `@1`.
+ * Explicit values in `root`, by path, without defaults and unset fields. Containers without configs are one value. A
+ * config in several places is written out at the first, the others are `same as` it; beyond 64 steps a path says
+ * `continues at @1`, and the entries below it begin with `@1`.
  */
 export function asDictFlattened(root: unknown, options: FlattenOptions = {}): Record<string, unknown> {
   const entries: [string, unknown][] = [];
@@ -95,7 +95,7 @@ export function asDictFlattened(root: unknown, options: FlattenOptions = {}): Re
 export interface GrepOptions {
   /** Lines that match this are left out. */
   readonly exclude?: string | RegExp;
-  /** Whether capital letters differ from small ones; the default is what the pattern says, and true for a string. */
+  /** Whether the pattern is case-sensitive; the default is the flag of a regular expression, and true for a string. */
   readonly caseSensitive?: boolean;
 }
 
@@ -103,7 +103,7 @@ export interface GrepOptions {
 const mostPlaces = 16;
 
 /**
- * The lines `path : value` of `root`, as `print` has them, that match a regular expression. A config that stands in
+ * The lines `path : value` of `root`, as `print` has them, that match a regular expression. A config in
  * several places has its lines at 16 of them at most; at others it is `same as` the first. Long paths begin with a
  * label, as in `print`; the labels in use come first.
  *
@@ -124,7 +124,7 @@ export function grep(root: unknown, pattern: string | RegExp, options: GrepOptio
   return [...labelsIn(found, labels), ...found].join('\n');
 }
 
-/** What the labels in the lines stand for, and the labels in that. */
+/** Meanings of the labels in the lines, and of the labels in these. */
 function labelsIn(found: readonly string[], labels: ReadonlyMap<string, string>): string[] {
   const used = new Set<string>();
   for (const text of found) for (const label of labelAt(text)) used.add(label);
@@ -153,9 +153,9 @@ function toPattern(pattern: string | RegExp, { caseSensitive }: GrepOptions): Re
 }
 
 /**
- * Everything in which two configs (or containers of configs) are not the same, as sorted lines; an empty list where
- * there is nothing. It is stricter than `isEqual`: a value that was set is told from an equal default, and tags count.
- * What is below a difference is left out.
+ * All differences of two configs (or containers of configs), as sorted lines; an empty list if there are none. It is
+ * stricter than `isEqual`: explicit values differ from equal defaults, and tags count. Differences below a difference
+ * are left out.
  */
 export function describeDifferences(left: unknown, right: unknown): string[] {
   const labels = ClassLabels.in(left, right);
@@ -167,7 +167,7 @@ export function describeDifferences(left: unknown, right: unknown): string[] {
     .sort();
 }
 
-/** What is shown at each path, outer ones first. */
+/** Texts by path, outer ones first. */
 function textsOf(root: unknown, labels: ClassLabels): Map<string, string> {
   const texts = new Map<string, string>();
   for (const line of linesOf(root, false, 1, labels)) {
@@ -193,7 +193,7 @@ function outermost(texts: ReadonlyMap<string, string>, differs: (path: string) =
 // Written out in full, the paths of a long chain would take space that grows with the square of its length.
 const deepestPath = 64;
 
-/** What a line tells. */
+/** A line of the output. */
 export type Line =
   /** A value without configs, or a missing one. */
   | { readonly kind: 'value'; readonly path: string; readonly item: Item }
@@ -222,7 +222,7 @@ interface Open {
   readonly item: Item;
   readonly path: string;
   readonly depth: number;
-  readonly around: Open | undefined;
+  readonly parent: Open | undefined;
 }
 
 /**
@@ -237,10 +237,10 @@ export function* linesOf(
 ): Generator<Line> {
   const met = new Map<ConfigNode, { first: string; times: number }>();
   let count = 0;
-  const open: Open[] = [{ item: rootItem(root), path: '', depth: 0, around: undefined }];
-  const push = (items: Item[], around: Open, path: string, depth: number): void => {
+  const open: Open[] = [{ item: rootItem(root), path: '', depth: 0, parent: undefined }];
+  const push = (items: Item[], parent: Open, path: string, depth: number): void => {
     for (const item of items.reverse()) {
-      open.push({ item, path: path + formatSegment(item.segment!, path === ''), depth: depth + 1, around });
+      open.push({ item, path: path + formatSegment(item.segment!, path === ''), depth: depth + 1, parent });
     }
   };
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -264,13 +264,13 @@ export function* linesOf(
   }
 }
 
-/** Whether `node` stands in itself. */
-function isInside(node: ConfigNode, { around }: Open): boolean {
-  for (let at = around; at !== undefined; at = at.around) if (nodeOf(at.item.value) === node) return true;
+/** Whether `node` contains itself. */
+function isInside(node: ConfigNode, { parent }: Open): boolean {
+  for (let at = parent; at !== undefined; at = at.parent) if (nodeOf(at.item.value) === node) return true;
   return false;
 }
 
-/** What the line shows behind the path. */
+/** The text behind the line's path. */
 export function valueText(line: Exclude<Line, { kind: 'label' }>): string {
   if (line.kind === 'config') return line.text;
   if (line.kind === 'again') return `same as ${pathText(line.first)}`;

@@ -26,19 +26,19 @@ export interface TreeOptions {
   readonly maxDepth?: number;
   /** Longer lines are cut to so many columns; the default is the width of the terminal. */
   readonly maxWidth?: number;
-  /** How values show that nobody set; the default is `dim`. */
+  /** Display of unset values; the default is `dim`. */
   readonly defaults?: 'show' | 'dim' | 'mark' | 'hide';
-  /** Writes what the fields are for behind their values. */
+  /** Adds the fields' descriptions behind their values. */
   readonly descriptions?: boolean;
 }
 
-// Farther to the right nobody reads, and the lines of a long chain would grow with its length.
+// Limit of the indentation: lines of a long chain would otherwise grow with its length.
 const deepestIndent = 32;
 
 interface Open {
   readonly item: Item;
   readonly path: string;
-  /** What stands before the line, and before the lines of its parts. */
+  /** Indentation of the line, and of its parts. */
   readonly lead: string;
   readonly indent: string;
   readonly level: number;
@@ -48,7 +48,7 @@ interface Open {
 type Piece = readonly [style: Style | undefined, text: string];
 
 /**
- * The tree of `root`: a line for each field, sub-configs and containers of them indented. A config that stands in
+ * The tree of `root`: a line for each field, sub-configs and containers of them indented. A config in
  * several places is opened at the first, `↑ same as` it at the others; one that is 32 levels deep has a tree of its
  * own below.
  */
@@ -88,7 +88,7 @@ class Tree {
     }
   }
 
-  /** Adds the line of one value; returns what is to be opened below it. */
+  /** Adds the line of one value; returns its parts. */
   private addLine(at: Open, isStart: boolean): Open[] {
     const { item, path } = at;
     const node = nodeOf(item.value);
@@ -172,7 +172,7 @@ function paintLine(pieces: Piece[], paint: Paint, width: number): string {
   return fitting === whole ? line : `${line}…`;
 }
 
-/** What `styleText` calls a colour or a style. */
+/** A style of `styleText`. */
 type Style = Parameters<typeof styleText>[0];
 
 /** Puts a style on a text, or leaves it as it is. */
@@ -193,12 +193,12 @@ const wide =
 const invisible = /[\p{Mn}\p{Me}\p{Cf}]/u;
 
 function columnsOf(character: string): number {
-  // Most of what is printed is plain: the patterns are dear.
+  // Most text is plain ASCII, and the patterns are slow.
   if (character < '\u0300') return 1;
   return invisible.test(character) ? 0 : wide.test(character) ? 2 : 1;
 }
 
-/** The text, cut so that it takes at most `columns` columns of a terminal; what is cut shows as `…`. */
+/** The text, truncated to `columns` columns of a terminal, with `…` for the rest. */
 function cutTo(text: string, columns: number): string {
   if (text.length * 2 <= columns) return text;
   let used = 0;

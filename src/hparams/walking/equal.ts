@@ -55,7 +55,7 @@ function openFields(a: ConfigNode, b: ConfigNode, open: Parts[]): void {
   const [left, right]: [unknown[], unknown[]] = [[], []];
   for (const field of a.info.allFields) {
     const { name } = field;
-    // Two defaults that nobody looked at are alike, and need not be made to be compared.
+    // Two defaults that were never read are equal, and need not be made.
     if (!isTouched(a, name) && !isTouched(b, name)) continue;
     const [one, other] = [rawValue(a, field), rawValue(b, field)];
     if (one === other && typeof one !== 'object') continue;
@@ -74,7 +74,7 @@ function uncarried(value: unknown): unknown {
   return plain;
 }
 
-/** Whether the field has a value of its own, if only a default that was handed out, which may stand elsewhere too. */
+/** Whether the field has a value of its own, if only a default that was handed out, which may be elsewhere too. */
 export function isTouched(node: ConfigNode, name: string): boolean {
   return name in node.values || node.defaults?.has(name) === true;
 }
@@ -112,7 +112,7 @@ function handledMatch(a: unknown, b: unknown, open: Parts[]): boolean {
   return true;
 }
 
-/** Whether two values that are neither configs nor containers are alike; NaN is like NaN. */
+/** Whether two values that are neither configs nor containers are equal; NaN equals NaN. */
 export function leavesMatch(a: unknown, b: unknown): boolean {
   if (a === b || (Number.isNaN(a) && Number.isNaN(b))) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

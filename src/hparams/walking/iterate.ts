@@ -14,7 +14,7 @@ export function edgesOf(node: ConfigNode, path: PathLink | undefined, withDefaul
   return fieldEdges(node, path, withDefaults ? rawValue : explicitValue);
 }
 
-/** The configs that `node` holds, those that are defaults too: what `walk` follows for tools that edit. */
+/** The configs that `node` holds, including defaults: the edges that editing tools follow. */
 export function allEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
   return fieldEdges(node, path, rawValue);
 }
@@ -29,7 +29,7 @@ export class Visit {
     this.link = link;
   }
 
-  /** The steps from the root; made when asked for, for those of a deep chain are many. */
+  /** The steps from the root; made on first use, as a deep chain has many. */
   get path(): readonly Segment[] {
     return segmentsOf(this.link);
   }
@@ -50,7 +50,7 @@ export function iterate(root: unknown, options: { defaults?: boolean; memoized?:
   return visits;
 }
 
-/** The text of the first path from `root` to `config`. @throws ConfigError where there is none. */
+/** The text of the first path from `root` to `config`. @throws ConfigError if there is none. */
 export function pathOf(root: unknown, config: AnyConfig): string {
   const wanted = nodeOf(config);
   let found: string | undefined;

@@ -42,7 +42,7 @@ const escapes: Readonly<Record<string, string>> = {
 export const controls = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u206a-\u206f]/gu;
 const unescapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
 
-/** The text of one step, as it stands at the beginning of a path or behind another. */
+/** The text of one step, as it is at the beginning of a path or behind another. */
 export function formatSegment(segment: Segment, first: boolean): string {
   if (typeof segment === 'number') return `[${segment}]`;
   if (typeof segment === 'string' && identifier.test(segment)) return first ? segment : `.${segment}`;
@@ -81,7 +81,7 @@ export function shortPath(link: PathLink | undefined, mostSteps = 40): string {
 
 const step = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]/sy;
 
-/** The steps of a path's text. @throws ConfigError that points at what cannot be read. */
+/** Parses a path. @throws ConfigError with the position of the error. */
 export function parsePath(text: string): Segment[] {
   const segments: Segment[] = [];
   let at = 0;

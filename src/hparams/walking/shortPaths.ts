@@ -1,4 +1,4 @@
-/** @file Paths shortened to what tells them apart. */
+/** @file Shortest unambiguous forms of paths. */
 
 /** Shortens each path to the fewest final steps that no other path ends with. */
 export function shortPaths(paths: ReadonlySet<string>): Map<string, string> {

@@ -158,7 +158,7 @@ class Run<R> {
         try {
           this.keep(place, { result: this.visit(place) });
         } catch (error) {
-          // The visitor of the value above may skip this one: throw only when it asks for the result.
+          // The visitor of the outer value may skip this one: throw only if it reads the result.
           this.keep(place, { error });
         }
       },

@@ -7,33 +7,33 @@ import { deeper, partsOf } from '../nodes/containers.js';
 import { explicitValue } from '../nodes/held.js';
 import { formatLink, type PathLink, shorten } from './paths.js';
 
-/** What a traversal does at each step; a step is one way to reach an object. */
+/** Callbacks of a traversal; a step is one way to reach an object. */
 export interface Steps<S> {
-  /** What the step reaches: two steps that reach the same are one object in two places. */
+  /** The object that the step reaches: an object in two places is the target of two steps. */
   target(step: S): unknown;
   path(step: S): PathLink | undefined;
   children(step: S): readonly S[];
   /** Called before the children of an object that is met for the first time. */
   enter?(step: S): void;
-  /** Called after all children of an object; what it returns is the object's result. */
+  /** Called after all children of an object; returns the object's result. */
   leave?(step: S): unknown;
   /** Called where an object is met again. */
   again?(step: S): void;
   /** Visits a shared object once, the default, or once for each path to it. */
   memoized?: boolean;
-  /** Where it is kept which objects were met, and what their results are. */
+  /** Results of visited objects. */
   met?: Map<unknown, unknown>;
 }
 
-// What a traversal knows of an object that it is inside of, and of one that was left without a result.
+// Marks of an object in progress, and of one without a result.
 const inside = Symbol('luthier.inside');
 const left = Symbol('luthier.left');
 
 /**
- * Goes through what can be reached from `root`, depth first, without recursion. Remembers of an object only that it was
- * met, so that steps and paths which nobody keeps are short-lived however large the graph is.
+ * Traverses all objects reachable from `root`, depth first, without recursion. Only visited objects are remembered, so
+ * steps and paths are short-lived however large the graph is.
  *
- * @throws ConfigError that names both paths where an object contains itself.
+ * @throws ConfigError with both paths for an object that contains itself.
  */
 export function depthFirst<S>(root: S, steps: Steps<S>): void {
   const met = steps.met ?? new Map<unknown, unknown>();
@@ -74,7 +74,7 @@ export function depthFirst<S>(root: S, steps: Steps<S>): void {
   }
 }
 
-/** The error of an object that contains itself: at `path` stands what stands at `outer`, too. */
+/** Error for an object that contains itself, at `path` and at `outer`. */
 export function cycleError(
   target: unknown,
   path: PathLink | undefined,
@@ -95,7 +95,7 @@ function showKind(target: unknown): string {
   return name === undefined || name === 'Object' ? 'record' : name;
 }
 
-/** One place where a config stands inside another, or inside the containers that the walk began with. */
+/** A place of a config inside another, or inside the containers at the root. */
 export interface Edge {
   readonly node: ConfigNode;
   readonly path: PathLink | undefined;
@@ -107,13 +107,13 @@ export interface WalkOptions {
   children?: (node: ConfigNode, path: PathLink | undefined) => readonly Edge[];
   /** Called before the children of a config that is met for the first time. */
   enter?: (node: ConfigNode, path: PathLink | undefined) => void;
-  /** Called after all children of a config; what it returns is the config's result. */
+  /** Called after all children of a config; returns the config's result. */
   leave?: (node: ConfigNode, path: PathLink | undefined) => unknown;
   /** Called where a config is met again. */
   again?: (node: ConfigNode, path: PathLink | undefined) => void;
   /** Visits a shared config once, the default, or once for each path to it. */
   memoized?: boolean | undefined;
-  /** Where the root stands: paths go on from here. */
+  /** Path of the root: paths continue from here. */
   at?: PathLink | undefined;
   /** Where the results of the configs are put, as soon as they are left: a table of its own would be as large again. */
   results?: Map<unknown, unknown>;
@@ -164,8 +164,8 @@ function explicitEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
 }
 
 /**
- * The configs in what `read` gives for the fields of `node`. What a carrier holds stands where the carrier does, unless
- * `carrierSteps` makes it a step further.
+ * The configs in the values that `read` gives for the fields of `node`. A carrier's value takes the carrier's place,
+ * unless `carrierSteps` makes it a step of its own.
  */
 export function fieldEdges(
   node: ConfigNode,
@@ -183,7 +183,7 @@ export function fieldEdges(
   return edges;
 }
 
-/** The configs in a value, seen through the containers that a config owns: each stands in one place only. */
+/** The configs in a value, including those in containers that a config owns: each has one place only. */
 export function edgesIn(value: unknown, path: PathLink | undefined, into: Edge[] = [], depth = 0): Edge[] {
   if (typeof value !== 'object' || value === null) return into;
   const node = nodeOf(value);

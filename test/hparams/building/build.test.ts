@@ -160,7 +160,7 @@ test('what is missing is told with its tags, those added to a config and those o
       '3 hyperparameters are not set:',
       '  [0].depth (Tagged): expected a positive integer, tagged #build.depth, #build.size',
       '  [0].name (Tagged): expected a string, tagged #build.size',
-      "  [0].sizes['a b'] (Tagged): expected a value for what is tagged #build.size (made at LINE)",
+      "  [0].sizes['a b'] (Tagged): expected a value for the part tagged #build.size (made at LINE)",
     ].join('\n'),
   );
   expect(messageOf(() => config.depth)).toBe(

@@ -7,7 +7,7 @@ import { StackedTransformer } from '../../../src/layers/index.js';
 afterEach(() => vi.unstubAllEnvs());
 
 const limit =
-  'a build that makes more than 1,000 configs is taken for a mistake; LUTHIER_MAX_CONFIGS sets another limit.';
+  'a build of more than 1,000 configs is considered a mistake; LUTHIER_MAX_CONFIGS sets another limit.';
 
 class Leaf extends Configurable.with({}) {}
 class Part extends Configurable.with({ size: z.int().default(1), tpl: sub(Leaf) }) {

@@ -120,7 +120,7 @@ test.each([
   ['a text', 'too large', 'too large'],
   ['undefined', undefined, 'undefined'],
   ['an object', { toString: () => 'too large' }, 'too large'],
-  ['an object without a text', Object.create(null), 'what was thrown cannot be read'],
+  ['an object without a text', Object.create(null), 'the thrown value cannot be read'],
   ['a symbol', Symbol('x'), 'Symbol(x)'],
 ])('what is no error becomes the cause of a ConfigError: %s', (_, value, text) => {
   const error = thrownBy(() => value) as ConfigError;
@@ -139,7 +139,7 @@ test('an error whose message throws does not end the process', () => {
   const error = thrownBy(() => new Broken()) as Error;
   expect(error).toBeInstanceOf(Broken);
   expect(error.message).toBe(
-    'Building Part failed: what was thrown cannot be read\n  while building Middle at parts[0]',
+    'Building Part failed: the thrown value cannot be read\n  while building Middle at parts[0]',
   );
 });
 
@@ -199,8 +199,8 @@ test('a setup that is async is refused by name, and what it throws ends nothing'
   }
   expect(() => build(Hooked.config())).toThrow(
     'The config has 2 problems:\n' +
-      '  <root> (Hooked): a rule must not be async: what it finds counts when it returns\n' +
-      '  <root> (Hooked): validate() must not be async: what it finds counts when it returns',
+      '  <root> (Hooked): a rule must not be async: its problems are collected when it returns\n' +
+      '  <root> (Hooked): validate() must not be async: its problems are collected when it returns',
   );
   await new Promise((resolve) => setTimeout(resolve, 20));
   process.off('unhandledRejection', note);
@@ -220,10 +220,10 @@ test('an instance is made by build alone', () => {
   ];
   for (const make of made) {
     expect(make).toThrow(
-      /^new Linear\(…\) passes by all checks: use build\(Linear\.config\(\{ … \}\)\)\. \(at test\/hparams\/building\/failures\.test\.ts:\d+\)$/,
+      /^new Linear\(…\) bypasses all checks: use build\(Linear\.config\(\{ … \}\)\)\. \(at test\/hparams\/building\/failures\.test\.ts:\d+\)$/,
     );
   }
   // @ts-expect-error a class without hyperparameters too
-  expect(() => new Nothing({})).toThrow('new Nothing(…) passes by all checks');
+  expect(() => new Nothing({})).toThrow('new Nothing(…) bypasses all checks');
   expect(build(Linear.config({ size: 1 })).hp).toEqual({ size: 1 });
 });

@@ -173,8 +173,8 @@ test('a rule that throws, writes or is async is told of like one that does not h
   const texts = [2, 3, 4, 6].map((size) => validate(Thrower.config({ size })).map((each) => each.message));
   expect(texts).toEqual([
     ['a rule failed: no such thing'],
-    ['a rule must not be async: what it finds counts when it returns'],
-    ['a rule failed: it wrote Thrower.size; rules only look.'],
+    ['a rule must not be async: its problems are collected when it returns'],
+    ['a rule failed: it wrote Thrower.size; rules must not write.'],
     ['a rule does not hold'],
   ]);
   let error: unknown;

@@ -175,7 +175,7 @@ export function encoder(sharedHead: Config<Head>) {
   return Body.config({ head: sharedHead });
 }
 `);
-    const reason = "what stands at 'data' is no config (option fixtures).";
+    const reason = "the value at 'data' is no config (option fixtures).";
     expect(messageOf(() => generated(Body.config({ data: 1 }), { fixtures: { data: 'x' } }))).toContain(
       reason,
     );

@@ -169,7 +169,7 @@ export function edit<C extends AnyConfig>(root: C): C {
     const tagged = Root.config({ sizes: [mark.new(1)] });
     const now = Root.config({ sizes: [mark.new(2)] });
     expect(messageOf(() => codegenDiff(buildDiff(tagged, now), { modules }))).toContain(
-      'codegenDiff: sizes[0] is a value with tags of its own, which code sees through',
+      'codegenDiff: sizes[0] is a value with tags of its own, which code cannot change or move',
     );
   });
 });

@@ -192,7 +192,7 @@ test('on another base, everything that does not fit is told at once, and what fi
   expect(messageOf(() => applyDiff(diff, bad))).toBe(
     [
       'The diff does not fit: 4 problems:',
-      '  left: null stands where the diff has a config.',
+      '  left: null is where the diff has a config.',
       "  name: expected 'a', from which the diff was made, got 'x'.",
       '  byName: it is set already, to {z: 1}; the diff expects none, and sets {k: 1}.',
       '  sizes[1]: the list has no such item, its length is 1.',

@@ -184,7 +184,7 @@ test('all that is wrong is told at once, with lines and suggestions', () => {
   );
   const root = { task: FileTask.config() };
   expect(messageOf(() => applyConfigFile(root, file))).toBe(
-    `task.learner: No class 'FileLearnr' is known. Did you mean 'FileLearner'? A document names only classes that the program has imported and used, or was given by the option classes. (at ${file}:6:16)`,
+    `task.learner: No class 'FileLearnr' is known. Did you mean 'FileLearner'? A document may use only classes that the program has imported and used, or that are listed in the option classes. (at ${file}:6:16)`,
   );
   const fixed = write('wrong.yaml', readFileSync(file, 'utf8').replace('FileLearnr', 'FileLearner'));
   expect(messageOf(() => applyConfigFile(root, fixed))).toBe(
@@ -296,8 +296,7 @@ test('a list of nested fields sets those of the items that stand there; with a $
     messageOf(() => applied(`list:\n  models:\n    ${items}`)),
   );
   expect(wrong).toContain(
-    'list.models: has 2 items, and the file sets fields of 1 item: give as many, {} for one that stays as it is, ' +
-      'name one, as list.models[0], or give each a $class, for a new list.',
+    'list.models: has 2 items, and the file sets fields of 1 item: give as many, {} for one without changes, name one, as list.models[0], or give each a $class, for a new list.',
   );
   expect(unknown).toContain("FileModel at 'list.models[0]' has no 'numLayer'. Did you mean 'numLayers'?");
 });

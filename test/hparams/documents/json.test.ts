@@ -99,8 +99,7 @@ const load = (change: object): string =>
 test("an unknown class of a run's record is told with the experiment that declares it", () => {
   const config = { ...toJSON(null), configs: [{ class: 'Leef', values: {} }] };
   expect(() => fromJSON(JSON.stringify({ name: 'mine.First', config }))).toThrow(
-    "Entry 0, <root>: No class 'Leef' is known. Did you mean 'Leaf'? A document names only classes that the program has " +
-      'imported and used, or was given by the option classes. Import the module of mine.First, the experiment that wrote it.',
+    "Entry 0, <root>: No class 'Leef' is known. Did you mean 'Leaf'? A document may use only classes that the program has imported and used, or that are listed in the option classes. Import the module of mine.First, the experiment that wrote it.",
   );
 });
 
@@ -112,7 +111,7 @@ test('documents are checked: form, version, classes, values, references, keys', 
   expect(load({ version: 'x' })).toBe("The config document has version 'x'; versions are integers from 1.");
   expect(load({ configs: 3 })).toBe('A config document has "root", and a list "configs".');
   expect(load({ configs: [{ class: 'Leef', values: {} }] })).toBe(
-    "Entry 0, <root>: No class 'Leef' is known. Did you mean 'Leaf'? A document names only classes that the program has imported and used, or was given by the option classes.",
+    "Entry 0, <root>: No class 'Leef' is known. Did you mean 'Leaf'? A document may use only classes that the program has imported and used, or that are listed in the option classes.",
   );
   expect(load({ configs: [{ class: 'Leaf' }] })).toBe(
     'Entry 0, <root>: a config needs "class", "values" and perhaps "kind", got {class: \'Leaf\'}.',
@@ -126,7 +125,7 @@ test('documents are checked: form, version, classes, values, references, keys', 
       ...[
         "<root>: Leaf.size: expected an integer, got 'x'",
         "<root>: Leaf has no hyperparameter 'sise'. Did you mean 'size'?",
-        "scale: there is no mark '$what'. A key that begins with '$' stands in $record.",
+        "scale: there is no mark '$what'. Write a record with such a key as $record.",
       ].map((line) => `  Entry 0, ${line}`),
     ].join('\n'),
   );
@@ -257,7 +256,7 @@ test('a constant has one name, and a name one constant', () => {
   const fails = (name: string, other: unknown): string =>
     messageOf(() => registerConstant(name, other)).replace(/ \(at .*\)$/, '');
   expect(fails('json.two', () => 3)).toBe(
-    "registerConstant('json.two'): the name stands for another constant already.",
+    "registerConstant('json.two'): the name belongs to another constant already.",
   );
   expect(fails('json.dos', value)).toBe(
     "registerConstant('json.dos'): the value is called 'json.two' already.",
@@ -279,11 +278,11 @@ test('documents find a class by the name that it had, and say so', () => {
   );
   const notify = (notice: string) => notices.push(notice);
   expect(isEqual(fromJSON(document, { notify }), [Renamed.config({ size: 2 }), Renamed.config()])).toBe(true);
-  expect(notices).toEqual(["The config document calls Renamed by its old name 'OldName'."]);
+  expect(notices).toEqual(["The config document uses the old name 'OldName' of Renamed."]);
   expect(messageOf(() => registerAlias('OldName', Leaf))).toContain(
-    "registerAlias('OldName', Leaf): the name stands for Renamed.",
+    "registerAlias('OldName', Leaf): the name belongs to Renamed.",
   );
-  expect(messageOf(() => registerAlias('Leaf', Renamed))).toContain('the name stands for Leaf.');
+  expect(messageOf(() => registerAlias('Leaf', Renamed))).toContain('the name belongs to Leaf.');
 });
 
 test('what would not survive is told beforehand, all at once', () => {
@@ -294,10 +293,10 @@ test('what would not survive is told beforehand, all at once', () => {
   expect(messageOf(() => checkSerializable(root))).toContain('make: function make has no JSON form.');
   delete root.make;
   expect(messageOf(() => checkSerializable(root))).toContain(
-    "Entry 1, table['x']: There are 2 classes called 'test/hparams/documents/json.test.Copied': say which by the option { classes: [Copied] }.",
+    "Entry 1, table['x']: There are 2 classes called 'test/hparams/documents/json.test.Copied': choose one by the option { classes: [Copied] }.",
   );
   expect(messageOf(() => checkSerializable(root, { classes: [second] }))).toBe(
-    'The config that is read back is not equal to this one; a class has the name of another.',
+    'The config does not survive a round trip: a class has the name of another.',
   );
   checkSerializable(Root.config({ left: Leaf.config() }));
   class Fickle extends Configurable.with({
@@ -323,7 +322,9 @@ test('a packed config that was cut off, changed or blown up is refused', () => {
   expect(messageOf(() => configFromString('x'))).toBe(
     "A packed config begins with 'luthier-config:1:', got 'x'.",
   );
-  expect(messageOf(() => configFromString(`${packed}%`))).toContain('characters that do not belong to it');
+  expect(messageOf(() => configFromString(`${packed}%`))).toContain(
+    'The packed config holds invalid characters.',
+  );
   const bomb = `luthier-config:1:${deflateRawSync(Buffer.alloc(1e7, 32)).toString('base64url')}`;
   expect(messageOf(() => configFromString(bomb, { maxBytes: 1e6 }))).toContain(
     'unpacks to more than 1000000 bytes',
@@ -337,7 +338,7 @@ test('classes of one name must be told apart', () => {
   const document = toJSON(first.config({ size: 2 }));
   second.config();
   expect(messageOf(() => fromJSON(document))).toContain(
-    "Entry 0, <root>: There are 2 classes called 'Twin': say which by the option { classes: [Twin] }.",
+    "Entry 0, <root>: There are 2 classes called 'Twin': choose one by the option { classes: [Twin] }.",
   );
   expect(isEqual(fromJSON(document, { classes: [second] }), second.config({ size: 2 }))).toBe(true);
 });

@@ -145,7 +145,7 @@ test('a document loads nothing else, and says why', async () => {
   }));
   const said = await run<string[]>(`${loading(documents)} console.log(JSON.stringify(said));`);
   const refused = (specifier: string, why: string): string =>
-    `modules: '${specifier}' ${why}. A document loads nothing else. (at doc.json)`;
+    `modules: '${specifier}' ${why}. A document loads no other modules. (at doc.json)`;
   const plain = 'is no source file of the project, such as ./src/layers.ts, or of a package, by its name';
   expect(said).toEqual([
     ...foreign.map((each) => refused(each, plain)),
@@ -163,7 +163,7 @@ test('names that stay unknown are told with their file and what to do; those fou
     { './src/gone.ts': ['Leaf'], './src/renamed.ts': ['Former'] },
     { './src/leaf.ts': 'Leaf' },
   ];
-  const rest = 'where it has moved, name its file under "modules"; where it was renamed, call registerAlias.';
+  const rest = 'if it has moved, name its file under "modules"; if it was renamed, call registerAlias.';
   expect(await run(`${loading(documents)} console.log(JSON.stringify(said));`)).toEqual([
     `The config document doc.json: 2 problems:
   'Gone' is unknown: the document has it from ./src/gone.ts, which is not in ${project}. Restore it; ${rest} (at doc.json)

@@ -59,9 +59,9 @@ const inPlace = (text: string): string => `format: luthier-config\nversion: 1\nr
 
 const config = () => Wide.config({ numHeads: 2, headTpl: Head.config({ outputDims: 3 }), extra: 1 });
 const notices = [
-  "The config document calls Head.outputDims by its old name 'dims'.",
-  "The config document calls Wide.numHeads by its old name 'a'.",
-  "The config document calls Wide.headTpl by its old name 'head'.",
+  "The config document uses the old name 'dims' of Head.outputDims.",
+  "The config document uses the old name 'a' of Wide.numHeads.",
+  "The config document uses the old name 'head' of Wide.headTpl.",
 ];
 const directory = mkdtempSync(join(tmpdir(), 'luthier-renamed-'));
 function file(name: string, text: string): string {
@@ -97,9 +97,7 @@ test('a notice that nobody takes is a warning of Node, once for a document', asy
   fromYAML(inPlace('[{$class: Head, dims: 2}, {$class: Head, dims: 3}]'));
   await new Promise((resolve) => setImmediate(resolve));
   process.off('warning', listen);
-  expect(warned).toEqual([
-    "ConfigWarning: The config document calls Head.outputDims by its old name 'dims'.",
-  ]);
+  expect(warned).toEqual(["ConfigWarning: The config document uses the old name 'dims' of Head.outputDims."]);
 });
 
 test('tags in documents are found by old names', () => {
@@ -116,9 +114,9 @@ test('config files may have old names in nested fields, in paths and in configs 
   applyConfigFile(root, nested, { notify: (notice) => told.push(notice) });
   expect([root.headTpl.outputDims, root.headTpl.scale, root.numHeads]).toEqual([5, 2, 3]);
   expect(told).toEqual([
-    `${nested}:1 calls Wide.headTpl by its old name 'head'.`,
-    `${nested}:2 calls Head.outputDims by its old name 'dims'.`,
-    `${nested}:4 calls Wide.numHeads by its old name 'b'.`,
+    `${nested}:1 uses the old name 'head' of Wide.headTpl.`,
+    `${nested}:2 uses the old name 'dims' of Head.outputDims.`,
+    `${nested}:4 uses the old name 'b' of Wide.numHeads.`,
   ]);
   applyConfigFile(root, file('paths.json', '{"head.dims": 6, "head.scale": 3}'), { notify: () => {} });
   expect([root.headTpl.outputDims, root.headTpl.scale]).toEqual([6, 3]);
@@ -131,7 +129,7 @@ test('config files may have old names in nested fields, in paths and in configs 
 test('a field that is given by two of its names is an error', () => {
   const notify = () => {};
   const twice =
-    "Encoder.numHeads is given as 'a' and as 'numHeads', which are names of one field: leave one out.";
+    "Encoder.numHeads is given as 'a' and as 'numHeads', which are the same field: leave one out.";
   expect(messageOf(() => fromYAML(inPlace('{$class: Encoder, a: 3, numHeads: 3}'), { notify }))).toContain(
     twice,
   );
@@ -140,29 +138,29 @@ test('a field that is given by two of its names is an error', () => {
   expect(messageOf(() => fromJSON(document, { notify }))).toContain(twice);
   const both = file('both.yaml', 'head.dims: 5\nheadTpl:\n  outputDims: 6\n');
   expect(messageOf(() => applyConfigFile(Encoder.config(), both, { notify }))).toContain(
-    "Encoder.headTpl is given as 'head' and as 'headTpl', which are names of one field: leave one out.",
+    "Encoder.headTpl is given as 'head' and as 'headTpl', which are the same field: leave one out.",
   );
 });
 
 test('in code an old name is an error that says the present one', () => {
   const encoder = Encoder.config();
-  const now = "Encoder has no hyperparameter 'b'. It is called 'numHeads' now.";
+  const now = "Encoder has no hyperparameter 'b'. It was renamed to 'numHeads'.";
   // @ts-expect-error -- the name is old.
   expect(messageOf(() => Encoder.config({ b: 1 }))).toContain(now);
   expect(messageOf(() => Object.assign(encoder, { b: 1 }))).toContain(now);
   expect(messageOf(() => (encoder as unknown as { b: number }).b)).toContain(now);
   expect(messageOf(() => select(encoder, Encoder).set({ b: 1 } as object))).toContain(now);
   expect(messageOf(() => setPath(encoder, 'head.outputDims', 1))).toContain(
-    "No 'head.outputDims': Encoder has no 'head'. It is called 'headTpl' now.",
+    "No 'head.outputDims': Encoder has no 'head'. It was renamed to 'headTpl'.",
   );
 });
 
 test('names that clash are errors where they are declared', () => {
   expect(messageOf(() => Encoder.with({ b: z.int() }))).toContain(
-    "Encoder.with: 'b' is an old name of 'numHeads', and cannot be a field as well",
+    "Encoder.with: 'b' is an old name of 'numHeads', and cannot be a field, too: saved values would load into the wrong field",
   );
   expect(messageOf(() => Configurable.with({ x: renamed(z.int(), 'y'), y: z.int() }))).toContain(
-    "'y' is an old name of 'x', and cannot be a field as well",
+    "'y' is an old name of 'x', and cannot be a field, too: saved values would load into the wrong field",
   );
   expect(
     messageOf(() => Configurable.with({ x: renamed(z.int(), 'z'), y: renamed(z.int(), 'z') })),
@@ -210,7 +208,7 @@ test('flags and files may call constants by old names; the warnings say the new 
   const set = configured(parseSet('steps=20'));
   expect([set.task.train.numTrainSteps, set.warnings]).toEqual([
     20,
-    ["--set steps=20 calls Trained.numTrainSteps by its old name 'steps'."],
+    ["--set steps=20 uses the old name 'steps' of Trained.numTrainSteps."],
   ]);
   expect(configured(parseSet('steps=20'), parseSet('numTrainSteps=30')).task.train.numTrainSteps).toBe(30);
   expect(configured(parseSet('numTrainSteps=30'), parseUnset('steps')).task.train.numTrainSteps).toBe(10);
@@ -218,11 +216,11 @@ test('flags and files may call constants by old names; the warnings say the new 
   const read = configured(parseFile(path));
   expect([read.task.train.numTrainSteps, read.warnings]).toEqual([
     40,
-    [`${path}:2 calls Trained.numTrainSteps by its old name 'steps'.`],
+    [`${path}:2 uses the old name 'steps' of Trained.numTrainSteps.`],
   ]);
   const both = file('twice.yaml', 'steps: 40\nnumTrainSteps: 50\n');
   expect(messageOf(() => configured(parseFile(both)))).toBe(
-    `${both}:2: Trained.numTrainSteps is given as 'steps' and as 'numTrainSteps', which are names of one field: leave one out.`,
+    `${both}:2: Trained.numTrainSteps is given as 'steps' and as 'numTrainSteps', which are the same field: leave one out.`,
   );
 });
 
@@ -231,9 +229,9 @@ test('a class field with an old name is an error that says the present one', () 
     steps = 5;
   }
   expect(messageOf(() => configure({ ...resolved, cls: Wrong }))).toContain(
-    "Wrong has no constant 'steps'. It is called 'numTrainSteps' now.",
+    "Wrong has no constant 'steps'. It was renamed to 'numTrainSteps'.",
   );
   expect(messageOf(() => Trained.with({ steps: z.int() }))).toContain(
-    "Trained.with: 'steps' is an old name of 'numTrainSteps', and cannot be a field as well",
+    "Trained.with: 'steps' is an old name of 'numTrainSteps', and cannot be a field, too: saved values would load into the wrong field",
   );
 });

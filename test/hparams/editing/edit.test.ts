@@ -151,7 +151,7 @@ test('updateCallable lists all that does not fit, and then has changed nothing',
   const back = updateCallable(dropped, Part);
   expect([getTags(back, 'label'), back.label]).toEqual([[], undefined]);
   expect(messageOf(() => updateCallable(part, Date as never))).toMatch(
-    /^updateCallable\(\) takes a class that extends Configurable, or what configurable\(\) made; got function Date\. \(at /,
+    /^updateCallable\(\) takes a class that extends Configurable, or a configurable\(\) target; got function Date\. \(at /,
   );
 });
 
@@ -280,7 +280,7 @@ test('trimmed shows less, and changes nothing', () => {
   expect(short).toContain("list[0].rates : [1, 2, '… 4 more']");
   expect(print(root)).toBe(before);
   expect(messageOf(() => build(trimmed(root)))).toMatch(
-    /^This config was trimmed for display\. Build the config that it was made of\./,
+    /^This config was trimmed for display\. Build the original config\./,
   );
 });
 

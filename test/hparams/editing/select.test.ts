@@ -183,9 +183,9 @@ test('what cannot be selected is said at once', () => {
   ].map((action) => messageOf(action).replace(at, ''));
   expect(messages).toEqual([
     'select(): it looks into a config, or into containers of configs, got 5.',
-    'select(): what to look for? Give a class, a kind or a tag.',
+    'select(): nothing to select by: give a class, a kind or a tag.',
     'select(): a tag selects fields and a class selects configs; give one of them.',
-    'select(): it takes a class that extends Configurable, or what configurable() made; got function Date.',
+    'select(): it takes a class that extends Configurable, or a configurable() target; got function Date.',
     "select() takes tags made by defineTag(), got 'Width'. findTag('Width') finds a tag by its name.",
     'select(): it takes a class or { cls, kind, tag }, got null.',
   ]);

@@ -254,7 +254,7 @@ test('a given origin holds inside of its block alone, also where the block throw
 
 test('withOrigin ends when its function returns: an async one is refused', () => {
   expect(messageOf(() => withOrigin('flag', async () => 1))).toBe(
-    'The function given to withOrigin() must not be async: what it writes later is not attributed.',
+    'The function given to withOrigin() must not be async: later writes are not attributed.',
   );
 });
 

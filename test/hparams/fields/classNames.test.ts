@@ -88,7 +88,7 @@ test('documents of every form lead back to the same classes', () => {
 test('a short name that several classes have is refused, with the names to write', () => {
   const problem =
     `There are 2 classes called 'Twin': ${modules}/first.Twin, ${modules}/second.Twin. ` +
-    'Write one of these names, or say which by the option { classes: [Twin] }.';
+    'Write one of these names, or choose one by the option { classes: [Twin] }.';
   expect(() => fromYAML('format: luthier-config\nversion: 1\nroot: {$class: Twin}')).toThrow(problem);
   expect(
     fromYAML('format: luthier-config\nversion: 1\nroot: {$class: Twin}', { classes: [first.Twin] }),
@@ -150,6 +150,6 @@ test('an alias says which of them the short name means', () => {
   expect(fromYAML('format: luthier-config\nversion: 1\nroot: {$class: Twin}')).toEqual(second.Twin.config());
   expect(toJSON(second.Twin.config()).configs[0]!.class).toBe('Twin');
   expect(() => registerAlias('Twin', first.Twin)).toThrow(
-    "registerAlias('Twin', Twin): the name stands for Twin.",
+    "registerAlias('Twin', Twin): the name belongs to Twin.",
   );
 });

@@ -333,13 +333,13 @@ test('an array or record that stands in no config any more refuses edits, which 
   const rows = config.rows;
   config.rows.shift();
   expect(problemOf(() => first.push(3))).toBe(
-    'This array was part of Rows.rows, but is no more: something else was written there since. Read Rows.rows again.',
+    'This array is no longer part of Rows.rows: another value was written there since. Read Rows.rows again.',
   );
   second.push(4);
   config.rows = [[5]];
-  expect(problemOf(() => rows.pop())).toContain('This array was part of Rows.rows');
+  expect(problemOf(() => rows.pop())).toContain('This array is no longer part of Rows.rows');
   unset(config, 'rows');
-  expect(problemOf(() => second.push(1))).toContain('This array was part of Rows.rows');
+  expect(problemOf(() => second.push(1))).toContain('This array is no longer part of Rows.rows');
   expect([config.rows, isSet(config, 'rows'), second]).toEqual([[[1], [2]], false, [2, 4]]);
 });
 

@@ -173,7 +173,7 @@ test('build and traversals take them as roots', () => {
 test('registering twice, or what is no class, is an error', () => {
   const handler = { flatten: () => [], unflatten: () => new Map() };
   expect(messageOf(() => registerContainer(Map, handler))).toMatch(
-    /^The container Map is registered already\. To look into it otherwise once, use the option 'containers' of traverse\(\)\. \(at test\/hparams\/nodes\/containers\.test\.ts:\d+\)$/,
+    /^The container Map is registered already\. To traverse it differently once, use the option 'containers' of traverse\(\)\. \(at test\/hparams\/nodes\/containers\.test\.ts:\d+\)$/,
   );
   expect(messageOf(() => registerContainer(Array, { flatten: () => [], unflatten: () => [] }))).toMatch(
     /^registerContainer: arrays and plain objects are containers already\./,
