@@ -22,8 +22,8 @@ export interface VariableSummary {
 }
 
 /**
- * Bytes that a device of the mesh holds in a training step, a host where there is no mesh; nothing is computed twice.
- * What devices exchange, and the buffers that receive it, are unknown and not counted.
+ * Memory of a training step, in bytes, on a device of the mesh, or on a host without a mesh; nothing is recomputed.
+ * Communication between devices and its buffers are unknown and not counted.
  */
 interface TrainingMemory {
   readonly variables: number;
@@ -35,20 +35,20 @@ interface TrainingMemory {
   readonly batches: number;
   /** Intermediate values as the native engine places them: over each other where they are not alive at the same time. */
   readonly activations: number;
-  /** Packed operands of products, constants, and what one thread works on; further ones add little. */
+  /** Packed operands of products, constants, and the working memory of one thread; further ones add little. */
   readonly working: number;
   readonly total: number;
 }
 
-/** What an experiment's model is, and what a training step of it costs. */
+/** Analysis of an experiment's model and the cost of its training step. */
 export interface Analysis {
   readonly parameters: number;
   readonly trainableParameters: number;
   readonly variables: readonly VariableSummary[];
   readonly layers: readonly LayerSummary[];
-  /** Tokens, images or examples of a global batch: what a step trains on. */
+  /** Tokens, images or examples in a global batch. */
   readonly tokensPerStep: number;
-  /** What `tokensPerStep` counts, as the training input says. */
+  /** Unit of `tokensPerStep`, given by the training input. */
   readonly unit: string;
   /** FLOPs of the forward pass for a token. */
   readonly forwardFlopsPerToken: number;
@@ -62,7 +62,7 @@ export interface Analysis {
   readonly numTrainSteps: number;
 }
 
-/** Bytes of a float32: what variables and gradients are made of. */
+/** Bytes of a float32, the type of variables and gradients. */
 const FLOAT_BYTES = 4;
 
 function variablesOf(task: SingleTask): VariableSummary[] {
@@ -92,11 +92,11 @@ function memoryOf(task: SingleTask, held: Held, { memory }: TracedStep): Trainin
 }
 
 /**
- * Analyses an experiment: builds its task and its training input, and traces a training step on the shapes that the
- * input says. No data is read, no initial value is drawn, and no tensor is made.
+ * Analyses an experiment: builds its task and its training input, and traces a training step on the input's shapes. No
+ * data is read, no initial value is drawn, and no tensor is made.
  *
- * @throws ConfigError where there is not one training dataset, or the mesh does not fit, InputError where the dataset does
- *   not say its shapes, LayerError and CompilerError for what is wrong with the model.
+ * @throws ConfigError without exactly one training dataset, or for a mesh that does not fit, InputError for a dataset
+ * that does not declare its shapes, LayerError and CompilerError for errors of the model.
  */
 export function analyze(configured: ConfiguredExperiment): Analysis {
   const task = build(configured.task);

@@ -74,7 +74,7 @@ function madeUpModel(asked: (...call: readonly unknown[]) => void): DecodingMode
   };
 }
 
-/** What the decoder draws, and what it asks the model for. @throws ConfigError as decoding does. */
+/** Digest of the decoder's draws, and of its calls to the model. @throws ConfigError as decoding does. */
 export async function drawnDigest({ hp: { decoder, randomSeed, prefixLength } }: Decode): Promise<string> {
   const width = Math.max(1, Math.min(MOST_PROMPT, decoder.hp.seqlen));
   const key = prngKey(randomSeed);

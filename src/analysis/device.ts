@@ -1,4 +1,4 @@
-/** @file Device files: peak, memory and price of what a training runs on, and the training's cost there. */
+/** @file Device files: peak, memory and price of a training's hardware, and the training's cost there. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
@@ -27,13 +27,13 @@ const deviceSchema = z
     error: 'expected pricePerHour and currency, or neither',
   });
 
-/** What a training runs on. */
+/** Hardware of a training. */
 export interface Device extends Readonly<z.infer<typeof deviceSchema>> {
   /** The file that says so. */
   readonly file: string;
 }
 
-/** What a device file holds, in its own words. */
+/** Fields of a device file. */
 const fields =
   'A device file has name, peakFlops (FLOP/s, by float32 and bfloat16), assumedMfu, memoryBytes, count (default: 1), and ' +
   'pricePerHour (of one device) with currency or neither; devices/ has examples.';

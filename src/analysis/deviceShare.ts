@@ -16,10 +16,10 @@ export interface MeshSummary {
 }
 
 /**
- * What a device holds where `hosts` hosts train on batches of these specs each. A task without a mesh is held whole by
- * each of them.
+ * A device's share of the memory when `hosts` hosts train on batches of these specs each. Without a mesh, each host
+ * holds the whole task.
  *
- * @throws ConfigError where the mesh does not fit the batch or the variables.
+ * @throws ConfigError if the mesh does not fit the batch or the variables.
  */
 export function deviceShare(
   task: SingleTask,

@@ -1,4 +1,4 @@
-/** @file Fingerprints of what an experiment computes and reads: the same in two versions where that is the same. */
+/** @file Fingerprints of an experiment's computations and data, for comparison across versions. */
 import type { ConfiguredExperiment } from '../cli/index.js';
 import { fillNow, flatViews, prngKey, sizeOf, type TensorSpec } from '../compiler/index.js';
 import { build, classOf, withOrigin } from '../hparams/index.js';
@@ -68,7 +68,7 @@ class TracedTask {
   }
 }
 
-/** What evaluations make of the metrics of several batches. */
+/** Digests the evaluation's means over several batches. */
 function meansOfBatches(): unknown {
   const means = new WeightedMeans();
   for (const [value, weight] of [
@@ -80,7 +80,7 @@ function meansOfBatches(): unknown {
   return means.result();
 }
 
-/** What a task's parameters and slots start with. */
+/** Digest of the initial values of a task's parameters and slots. */
 async function initialDigest(task: SingleTask): Promise<PartDigest> {
   const layout = task.layout();
   const slots = task.hp.train.hp.learner.slotLayouts(layout);
@@ -96,7 +96,7 @@ function shrunk(shape: readonly number[]): number[] {
   return shape.map((size) => (size > SMALL_AXIS ? SMALL_AXIS + large.indexOf(size) : size));
 }
 
-/** What large models draw from, with a few numbers of each distribution. */
+/** Distributions of initial values of large models, with a few draws of each. */
 function* rulesOfInitialValues({ model, hp }: SingleTask): Generator<unknown> {
   const small = (variable: Variable): Variable =>
     sizeOf(variable.shape) <= MOST_OF_VARIABLE ? variable : { ...variable, shape: shrunk(variable.shape) };
@@ -111,7 +111,7 @@ function* rulesOfInitialValues({ model, hp }: SingleTask): Generator<unknown> {
   }
 }
 
-async function told(make: () => PartDigest | Promise<PartDigest>): Promise<PartDigest> {
+async function digestOf(make: () => PartDigest | Promise<PartDigest>): Promise<PartDigest> {
   try {
     return await make();
   } catch (error) {
@@ -119,13 +119,15 @@ async function told(make: () => PartDigest | Promise<PartDigest>): Promise<PartD
   }
 }
 
-/** All of a task that its steps are traced from, a subclass's own fields included: what `train` and `decode` add is beside it. */
+/**
+ * All of a task that its steps are traced from, a subclass's own fields included; `train` and `decode` are separate.
+ */
 function partsOf(task: ConfiguredExperiment['task']): readonly unknown[] {
   const { name: _, train, decode: __, ...own } = task;
   return [classOf(task), own, train.learner];
 }
 
-/** Fingerprints of experiments, which share what their configs have in common. */
+/** Fingerprints of experiments, which share common parts of their configs. */
 export class Fingerprints {
   private readonly tasks = new Shared<TracedTask>();
   private readonly updates = new Shared<string>();
@@ -149,22 +151,22 @@ export class Fingerprints {
       this.inputs.of([dataset], () => inputDigest(dataset)),
     );
     return {
-      'training step': await told(() => traced.training(training())),
-      'optimizer update': await told(() => {
+      'training step': await digestOf(() => traced.training(training())),
+      'optimizer update': await digestOf(() => {
         const { hash, operations } = traced.update();
         const host = this.updates.of([learner], () => hostUpdateDigest(theTask().hp.train.hp.learner));
         return { hash: digest(hash, host), operations };
       }),
-      evaluation: await told(() => {
+      evaluation: await digestOf(() => {
         const steps = evaluated.map((dataset) => traced.evaluation(build(dataset).paddedBatchSpecs()).hash);
         return { hash: digest(steps, meansOfBatches()) };
       }),
       'initial values': await this.initials.of([...parts, randomSeed], () =>
-        told(() => initialDigest(theTask())),
+        digestOf(() => initialDigest(theTask())),
       ),
       input: inOne(await Promise.all(inputs)),
-      'reading ahead': await told(() => readingAhead([...datasets, ...decodeDatasets])),
-      decoding: await told(async () => {
+      'reading ahead': await digestOf(() => readingAhead([...datasets, ...decodeDatasets])),
+      decoding: await digestOf(async () => {
         if (decodeDatasets.length === 0) return { hash: 'none' };
         const { decode } = task;
         const traces = decodeDatasets.map(({ batchSize }) =>
@@ -178,7 +180,7 @@ export class Fingerprints {
   }
 }
 
-/** What could be read of several datasets. */
+/** Digest of the readable ones of several datasets. */
 function inOne(digests: readonly PartDigest[]): PartDigest {
   const missing = digests.find(({ notCompared }) => notCompared !== undefined);
   return { ...missing, hash: digest(digests.map(({ hash }) => hash ?? null)) };

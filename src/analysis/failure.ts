@@ -91,7 +91,7 @@ function placeInStack(error: Error): string | undefined {
 /** Most lines of a process's output that are told. */
 const mostLines = 8;
 
-/** What an experiment did to its process, as the report of a command tells it. */
+/** Report of how an experiment ended its process. */
 export function endText({ reason, message, output }: ChildError, command: string, seconds: number): string {
   if (reason === 'timeout')
     return `It took longer than ${seconds} s; luthier ${command} --timeout=SECONDS gives it more.`;

@@ -1,6 +1,6 @@
 /** @file Parts of an experiment that are fingerprinted, and the form of their fingerprints. */
 
-/** What of an experiment is fingerprinted. */
+/** Parts of an experiment with fingerprints. */
 export const fingerprinted = [
   'training step',
   'optimizer update',

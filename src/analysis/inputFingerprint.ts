@@ -22,8 +22,8 @@ const MOST_ROWS = 4;
 /** Rows that were given out before a batch that is read of data without end: later epochs, unless the data is large. */
 const FAR = [67, 1009, 30_011, 1_000_003];
 
-/** What reads ahead in a thread. */
-const sources = ['pace', 'prefetch', 'prefetchProtocol', 'prefetchWorker'].map(
+/** Sources of the read-ahead thread. */
+const sources = ['batchTiming', 'prefetch', 'prefetchProtocol', 'prefetchWorker'].map(
   (name) => name + extname(import.meta.url),
 );
 
@@ -77,7 +77,7 @@ async function* restOf(input: BaseInput, start: InputState): AsyncGenerator<unkn
   yield [none, contentsOf(await after(some)), contentsOf(await after(Math.floor(some / 2)))];
 }
 
-/** What an input gives. */
+/** Values that an input gives. */
 async function* givenBy(config: Config<BaseInput>): AsyncGenerator<unknown> {
   const { batchSize, numInfeedHosts, infeedHostIndex } = config;
   const small = copyWith(config, { batchSize: Math.min(batchSize, MOST_ROWS) });
@@ -103,7 +103,7 @@ async function* givenBy(config: Config<BaseInput>): AsyncGenerator<unknown> {
   }
 }
 
-/** The digest of what an input gives, as far as there is data. */
+/** Digest of an input's batches, as far as there is data. */
 export async function inputDigest(config: Config<BaseInput>): Promise<PartDigest> {
   try {
     const given: unknown[] = [];
@@ -117,9 +117,9 @@ export async function inputDigest(config: Config<BaseInput>): Promise<PartDigest
 /** The sources of the thread that reads inputs ahead, where one may; batches are the same without it. */
 export function readingAhead(configs: readonly Config<BaseInput>[]): PartDigest {
   if (configs.every((config) => build(config).prefetch === 'never')) return { hash: 'none' };
-  const told = sources.map((name) => {
+  const hashes = sources.map((name) => {
     const file = fileURLToPath(new URL(`../inputs/${name}`, import.meta.url));
     return [`src/inputs/${name}`, digest(attempt(() => readFileSync(file, 'utf8')))];
   });
-  return { hash: 'a thread', notRun: Object.fromEntries(told) };
+  return { hash: 'a thread', notRun: Object.fromEntries(hashes) };
 }

@@ -4,9 +4,9 @@ import type { LayerSummary } from './layerTable.js';
 /** A row: a layer, or the first of several that are alike. */
 export interface LayerRow {
   readonly layer: LayerSummary;
-  /** The layer's name at its parent; the whole path of a layer that stands elsewhere; '' for the model. */
+  /** The layer's name at its parent; the whole path of a layer that is elsewhere; '' for the model. */
   readonly name: string;
-  /** The name of the last layer that the row stands for, where it stands for several. */
+  /** The name of the last layer that the row stands for, where it is for several. */
   readonly last?: string;
   /** How many layers the row stands for. */
   readonly count: number;
@@ -40,7 +40,7 @@ function treeOf(layers: readonly LayerSummary[]): TreeNode[] {
 /** Equal for nodes that differ in nothing but their paths. */
 function signatures(roots: readonly TreeNode[]): Map<TreeNode, string> {
   const found = new Map<TreeNode, string>();
-  // Numbers for what is equal below: the text of a tree would grow with its depth.
+  // Numbers of equal subtrees: texts of trees would grow with their depth.
   const numbers = new Map<string, number>();
   const visit = (node: TreeNode): number => {
     const { path: _, depth: __, ...figures } = node.layer;

@@ -12,8 +12,8 @@ export interface LayerSummary {
   /** How many layers are around it. */
   readonly depth: number;
   /**
-   * Shape of what its fprop returned when the step was traced on the batch of one host: of the first tensor, where it
-   * returned several. Absent for a layer that was not called.
+   * Shape of its fprop's result when the step was traced on the batch of one host: of the first tensor, if there are
+   * several. Absent for a layer that was not called.
    */
   readonly outputShape?: readonly number[];
   /** Values in variables of its own. */
@@ -26,7 +26,7 @@ export interface LayerSummary {
   readonly activationBytes: number;
 }
 
-/** What is summed over a layer and those below it. */
+/** Sums over a layer and its descendants. */
 interface Sums {
   readonly parameters: number;
   readonly flops: number;
@@ -50,7 +50,7 @@ function placed(root: BaseLayer): { layer: BaseLayer; depth: number }[] {
 /** A layer and all below it, each once: several may share one. */
 function family(root: BaseLayer): Set<BaseLayer> {
   const found = new Set([root]);
-  // A set is walked in the order of insertion, what is added meanwhile included.
+  // A set iterates in order of insertion, including elements added meanwhile.
   for (const layer of found) for (const child of layer.children.values()) found.add(child);
   return found;
 }
@@ -60,7 +60,7 @@ export function layerTable(model: BaseLayer, step: TracedStep): LayerSummary[] {
   const layers = placed(model);
   const paths = new Set(layers.map(({ layer }) => layer.path));
   const own = (sums: ReadonlyMap<string, number>, path: string): number => sums.get(path) ?? 0;
-  /** What was done outside of every layer is the model's. */
+  /** Work outside of every layer counts as the model's. */
   const outside = (sums: ReadonlyMap<string, number>): number =>
     [...sums].reduce((total, [scope, amount]) => (paths.has(scope) ? total : total + amount), 0);
   const ownParameters = (layer: BaseLayer): number =>

@@ -19,7 +19,7 @@ import { forwardStep, type SingleTask, trainStep } from '../tasks/index.js';
 /** Sums by the path of the layer that a node belongs to. */
 type ByLayer = ReadonlyMap<string, number>;
 
-/** What a device holds of a step. */
+/** A device's memory in a step. */
 export interface Held {
   readonly batch: BatchSpecs;
   /** Of the variables, in buffers like theirs. */
@@ -27,17 +27,17 @@ export interface Held {
   readonly parts: Parts;
 }
 
-/** What a step does. */
+/** Costs and shapes of a step. */
 export interface TracedStep {
   /** FLOPs of the forward pass, of the layers' own operations. */
   readonly flops: ByLayer;
-  /** Bytes that the backward pass of a device reads again, of what the layers' own operations write. */
+  /** Bytes that a device's backward pass reads of the outputs of the layers' own operations. */
   readonly saved: ByLayer;
-  /** Shape of what each layer that was called returned. */
+  /** Shape of each called layer's result. */
   readonly outputShapes: ReadonlyMap<string, readonly number[]>;
   /** In which most of the products multiply. */
   readonly precision: Precision;
-  /** What the compiled step of a device takes beside its inputs and outputs. */
+  /** Memory of a device's compiled step beside its inputs and outputs. */
   readonly memory: ProgramMemory;
 }
 
@@ -52,7 +52,7 @@ function stepSpecs(task: SingleTask, batch: BatchSpecs): Tree<TensorSpec> {
   return { params, batch, prngKey: { shape: [2], dtype: 'int32' } };
 }
 
-/** The first tensor of what a layer returned. */
+/** The first tensor of a layer's result. */
 function firstTensor(result: unknown): tf.Tensor | undefined {
   if (result instanceof tf.Tensor) return result;
   if (typeof result !== 'object' || result === null) return undefined;
@@ -83,7 +83,7 @@ function traceForward(
   return { flops, outputShapes: new Map([...called, ...shapes]), precision: productPrecision(optimized) };
 }
 
-/** Memory of gradients and update on a device, and what its forward pass keeps for the gradients. */
+/** Memory of gradients and update on a device, and activations saved for the gradients. */
 function traceTraining(
   task: SingleTask,
   specs: Tree<TensorSpec>,
@@ -96,7 +96,7 @@ function traceTraining(
   const flat = (paths: readonly string[], values: readonly Value[], root: string): Value[] =>
     values.filter((_, i) => paths[i] === root || paths[i]!.startsWith(`${root}.`));
   const grads = new Set(flat(program.outputPaths, graph.outputs, 'grads'));
-  // What loss, metrics and summaries come from is the forward pass; all else is there for the gradients.
+  // The forward pass is everything behind loss, metrics and summaries; the rest computes the gradients.
   const results = graph.outputs.filter((value) => !grads.has(value));
   const forward = eliminateDeadCode({ ...graph, outputs: results }).nodes;
   const made = producers({ ...graph, nodes: forward });

@@ -61,9 +61,9 @@ export function hostUpdateDigest(learner: Learner): string {
     for (const scalars of Object.values(updater.inputs.scalars))
       for (const ofRuns of Object.values(scalars)) numbers.push(ofRuns[i % RUNS]!);
   }
-  const told = updater.outputs as Readonly<Record<string, Float32Array | Uint8Array>>;
+  const outputs = updater.outputs as Readonly<Record<string, Float32Array | Uint8Array>>;
   ['rawGradNorm', 'clippedGradNorm', 'isValid'].forEach((name, i) => {
-    told[name]!.set([3 - i, 5]);
+    outputs[name]!.set([3 - i, 5]);
   });
   const reports = [updater.report(0), updater.report(1), updater.gradNorms(), updater.varNorm()];
   return digest(Float64Array.from(numbers), updater.inputs, updater.outputs, reports);

@@ -48,7 +48,7 @@ export abstract class BaseInput
         .int()
         .min(0)
         .default(0)
-        .describe('Rows of padding, of weight 0, that programs get behind each batch.'),
+        .describe('Padding rows, of weight 0, that programs append to each batch.'),
       numInfeedHosts: z.int().positive().default(1).describe('Number of hosts that share the data.'),
       infeedHostIndex: z.int().min(0).default(0).describe('Index of this host.'),
       inputRandomSeed: z.int().min(0).nullable().default(null).describe('Seed of the order; null is 0.'),
@@ -56,8 +56,8 @@ export abstract class BaseInput
         .boolean()
         .default(true)
         .describe(
-          'Whether each evaluation starts at the first batch, so that figures compare; false goes on where the last one ' +
-            'stopped, round and round the data.',
+          'Whether each evaluation starts at the first batch, so that results are comparable; false continues after the ' +
+            'previous evaluation and cycles through the data.',
         ),
       evalLoopNumBatches: z
         .int()
@@ -70,14 +70,14 @@ export abstract class BaseInput
           'Batches of one evaluation or decode; -1 reads to the end of the data. null is -1 in an evaluation that ' +
             'starts at the first batch of data that ends, else 1.',
         ),
-      isTraining: z.boolean().default(false).describe('Whether training reads it: shuffled, without end.'),
+      isTraining: z.boolean().default(false).describe('Whether training reads it: shuffled and endless.'),
       numWorkers: z
         .int()
         .positive()
         .nullable()
         .default(null)
         .describe(
-          'Most threads that read ahead, where an input can deal its batches out; null is as many as keep up, at most one a core.',
+          'Most threads that read ahead, for inputs that can split their batches; null is as many as needed, at most one per core.',
         ),
       prefetchBatches: z
         .int()
@@ -85,21 +85,21 @@ export abstract class BaseInput
         .nullable()
         .default(null)
         .describe(
-          'Batches that openInput reads ahead in a worker thread; null is a few in training where making them takes a ' +
-            'while, else 0.',
+          'Batches that openInput reads ahead in a worker thread; null is a few in training if the input is slow, ' +
+            'else 0.',
         ),
     },
     (schema) =>
       schema
         .refine(({ infeedHostIndex, numInfeedHosts }) => infeedHostIndex < numInfeedHosts, {
           path: ['infeedHostIndex'],
-          error: 'must be below numInfeedHosts, for hosts are counted from 0',
+          error: 'must be below numInfeedHosts, as hosts are counted from 0',
         })
         .refine(({ resetForEval, evalLoopNumBatches }) => resetForEval || evalLoopNumBatches !== -1, {
           path: ['evalLoopNumBatches'],
           error:
-            'must be a number of batches where resetForEval is false: -1 reads to the end of the data, and an evaluation ' +
-            'that goes on where the last one stopped goes round and round it',
+            'must be a number of batches if resetForEval is false: -1 reads to the end of the data, and an evaluation ' +
+            'that continues after the previous one cycles through it',
         }),
   )
   implements InputSource
@@ -109,7 +109,7 @@ export abstract class BaseInput
     super.setup();
     if (this.repeats && !this.hp.isTraining && this.hp.evalLoopNumBatches === -1) {
       throw new InputError(
-        `Input '${this.name}' repeats without end, so evalLoopNumBatches -1 would evaluate for ever. ` +
+        `Input '${this.name}' repeats endlessly, so an evaluation with evalLoopNumBatches -1 would never finish. ` +
           'Set it to a number of batches, or let the data end (repeat, numBatches).',
       );
     }
@@ -142,17 +142,17 @@ export abstract class BaseInput
     return this.hp.batchSize * this.hp.numInfeedHosts;
   }
 
-  /** Whether the data starts over after its end, as the config alone says. */
+  /** Whether the data starts over after its end, from the config alone. */
   get repeats(): boolean {
     return this.hp.isTraining;
   }
 
-  /** Whether `getNext` gives batches for ever, so that an evaluation can't read to the end. */
+  /** Whether `getNext` gives batches forever, so that an evaluation can't read to the end. */
   get isEndless(): boolean {
     return this.repeats;
   }
 
-  /** Identity of the data; what a subclass leaves out is neither recorded nor compared. */
+  /** Identity of the data; parts that a subclass leaves out are neither recorded nor compared. */
   dataIdentity(): DataIdentity {
     return {};
   }
@@ -173,12 +173,12 @@ export abstract class BaseInput
    */
   batchSpecs(): BatchSpecs {
     throw new InputError(
-      `Input '${this.name}' (${this.constructor.name}) does not say what its batches look like: ` +
+      `Input '${this.name}' (${this.constructor.name}) does not declare the shapes of its batches: ` +
         'give the class a batchSpecs() method.',
     );
   }
 
-  /** What rows of token ids hold, from the config alone; nothing for other rows. */
+  /** Traits of rows of token ids, from the config alone; empty for other rows. */
   rowTraits(): RowTraits {
     return {};
   }
@@ -261,14 +261,14 @@ export abstract class BaseInput
     return null;
   }
 
-  /** Names, by id, of the classes whose ids stand at a path of the batches; null where they have none. */
+  /** Names, by id, of the classes for the ids at a path of the batches; null if they have none. */
   classNamesFor(_path: string): readonly string[] | null {
     return null;
   }
 
   /**
-   * A batch of examples of the user's own, as many rows, made as those of an evaluation are: records, texts, paths or bytes
-   * of files. Only the arrays at `paths` need what an example has; others (labels, say) may be left out.
+   * A batch of the given examples, one row each, preprocessed as in an evaluation: records, texts, paths or bytes of
+   * files. Only fields needed for the arrays at `paths` are read; others (labels, say) may be absent.
    *
    * @throws InputError with the number of the example that does not fit, and unless a subclass overrides it.
    */
@@ -278,7 +278,7 @@ export abstract class BaseInput
     _options: ExampleOptions,
   ): Promise<Batch> {
     throw new InputError(
-      `${this.constructor.name} makes no batches of examples of your own: give its class an exampleBatch() method.`,
+      `${this.constructor.name} cannot make batches of given examples: give its class an exampleBatch() method.`,
     );
   }
 
@@ -296,7 +296,7 @@ export abstract class BaseInput
 
   async close(): Promise<void> {}
 
-  /** What `make` gives. @throws InputError with the input's class and name. */
+  /** The result of `make`. @throws InputError with the input's class and name. */
   protected named<T>(make: () => T): T {
     return placed(() => `${this.constructor.name} '${this.name}'`, make);
   }

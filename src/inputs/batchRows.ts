@@ -56,7 +56,7 @@ export function padBatch(batch: Batch, rows: number): Batch {
   return padded;
 }
 
-/** [n · rows, …] as [rows, n, …]; [rows, …] stays what it is. */
+/** [n · rows, …] as [rows, n, …]; [rows, …] is unchanged. */
 function folded(shape: readonly number[], rows: number): readonly number[] {
   const [all, ...rest] = shape;
   return all === rows ? shape : [rows, all! / rows, ...rest];

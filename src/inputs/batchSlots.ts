@@ -1,6 +1,6 @@
 /**
- * @file Batches in slots of shared memory, which one thread writes and another copies from. With buffers that are sent, garbage
- * collection was most of what a receiver with a large heap did.
+ * @file Batches in slots of shared memory, which one thread writes and another copies from. With transferred buffers,
+ * a receiver with a large heap spent most of its time in garbage collection.
  */
 import { hostArrayIn, sizeOf } from '../compiler/tensors.js';
 import { arraysOf, type Batch, type BatchSpecs, mapSpecs, specsOf } from './batch.js';

@@ -45,7 +45,7 @@ function setOf(read: readonly SourceFile[], images: readonly LabelledImage[]): I
   return { images, files, digest: digestOf(read.map(({ bytes }) => bytes)) };
 }
 
-/** The arrays of unsigned bytes that MNIST and its kin are made of: one file of images, [n, rows, columns], one of labels, [n]. */
+/** MNIST's arrays of unsigned bytes: a file of images, [n, rows, columns], and a file of labels, [n]. */
 export class IdxImages extends BaseImageSource.with({
   images: files('Files of images'),
   labels: files('Files of labels, in the same order'),

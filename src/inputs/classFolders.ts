@@ -8,7 +8,7 @@ import type { DataFolder } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { RecordedState } from './recordedParts.js';
 
-/** Fields of what reads a folder for each class. */
+/** Fields of sources with a folder for each class. */
 export const classFolderFields = {
   directory: z.string().min(1).describe('The folder that holds the folders of the classes.'),
   classes: z
@@ -21,7 +21,7 @@ export const classFolderFields = {
     .array(z.string().min(1))
     .default([])
     .describe(
-      "Files to pass over, as globs in the directory: '**/*.txt'. Other files that cannot be read are an error.",
+      "Files to pass over, as globs in the directory: '**/*.txt'. Other unreadable files are an error.",
     ),
 };
 
@@ -54,8 +54,8 @@ export interface FileKind {
 
 const byCodeUnit = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Files that systems leave in folders; those whose names begin with a dot are passed over, too. */
-const leftBehind = new Set(['Thumbs.db', 'desktop.ini', '__MACOSX']);
+/** Files that systems leave in folders; those whose names begin with a dot are skipped, too. */
+const systemFiles = new Set(['Thumbs.db', 'desktop.ini', '__MACOSX']);
 
 /**
  * The classes, by id, and their files by name: those in the folder of the class and in folders below it, links included.
@@ -98,7 +98,7 @@ export function filesByClass(
   if (unread.length > 0) {
     throw new InputError(
       `${resolve(directory)}: ${kind.title} in the folders of classes are read, and ${unread.length} ` +
-        `${unread.length === 1 ? 'file is' : 'files are'} not: ${listed(unread)}. Convert or move them, or pass them over: ` +
+        `${unread.length === 1 ? 'file is' : 'files are'} not: ${listed(unread)}. Convert, move or skip them: ` +
         `ignore=['${ignoring(unread[0]!)}'].`,
     );
   }
@@ -131,7 +131,7 @@ function listed(names: readonly string[]): string {
 function entriesOf(folder: string): { readonly name: string; readonly isFolder: boolean }[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
-      .filter(({ name }) => !name.startsWith('.') && !leftBehind.has(name))
+      .filter(({ name }) => !name.startsWith('.') && !systemFiles.has(name))
       .sort((a, b) => byCodeUnit(a.name, b.name))
       .map((entry) => ({
         name: entry.name,

@@ -28,7 +28,7 @@ export interface DataFolder {
   readonly size?: number;
   /** Of the names and bytes of all files, in records of runs; those of before have none. */
   readonly sha256?: string;
-  /** The files, for whoever makes the digest. Records leave them out. */
+  /** The files to digest. Records leave them out. */
   readonly members?: readonly CorpusFile[];
 }
 
@@ -48,7 +48,7 @@ export interface DataIdentity {
   readonly contents?: string;
 }
 
-/** The identity of an input's data with that of its parts; the tokenizer of `ids` stands there once. */
+/** The identity of an input's data with that of its parts; the tokenizer of `ids` occurs once. */
 export function recordedIdentity(input: {
   dataIdentity(): DataIdentity;
   recordedParts(): PartStates;
@@ -66,8 +66,8 @@ const statesOf = ({ tokenizer, parts = {} }: DataIdentity): PartStates =>
   tokenizer === undefined ? parts : { ...parts, '(ids)': tokenizer };
 
 /**
- * Copies a dataset's config and sets unset fields of its parts to the state that they had where `identity` was recorded:
- * what they learned, the contents of files that they read. Returns the config itself if there is nothing to set.
+ * Copies a dataset's config and sets unset fields of its parts to the state recorded in `identity`: learned
+ * vocabularies, contents of files. Returns the config itself if there is nothing to set.
  */
 export function withRecorded<T extends Configurable>(config: Config<T>, identity: DataIdentity): Config<T> {
   const states = statesOf(identity);
@@ -105,7 +105,7 @@ const count = (value: number, noun: string): string => `${value} ${noun}${value 
 
 /**
  * Describes how an input's files and contents differ from the recorded ones, one phrase each. Equal contents are the same data in
- * whatever files: elsewhere, or compressed anew.
+ * whatever files: elsewhere, or compressed again.
  */
 export function dataChanges(recorded: DataIdentity, now: DataIdentity): string[] {
   return [...fileChanges(recorded, now), ...folderChanges(recorded, now)];

@@ -31,7 +31,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** Encodes in a thread, which starts with the first text, and anew where it has failed. */
+/** Encodes in a thread, which starts with the first text, and again where it has failed. */
 export class EncoderThread {
   #worker: Worker | undefined;
   readonly #waiting = new Map<number, Waiting>();

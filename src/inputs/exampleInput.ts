@@ -4,9 +4,9 @@ import { RowInput } from './rowInput.js';
 import { errorFields } from './skippedExamples.js';
 
 /**
- * A RowInput with a row for each example. `fillRow` throws an InputError with the place of an example that is broken, and
- * then has written nothing. Where `onError` is 'skip', its row stays padding, of weight 0: so the number of each row and
- * the state are what they would be if the example were whole.
+ * A RowInput with a row for each example. `fillRow` throws an InputError with the place of a broken example, before it
+ * writes anything. If `onError` is 'skip', the row stays padding, of weight 0: row numbers and state are those of
+ * intact data.
  */
 export abstract class ExampleInput extends RowInput.with(errorFields) {
   static override readonly isAbstract = true;

@@ -1,4 +1,4 @@
-/** @file Numbers of features: made of the values of records, and checked to fit their dtype. */
+/** @file Numbers of features: converted from the values of records, and checked against their dtype. */
 import { z } from 'zod';
 import { sizeOf } from '../compiler/tensors.js';
 import { InputError } from './inputErrors.js';
@@ -45,9 +45,9 @@ export function numberOf<T>(value: unknown, dtype: FeatureDType, place: (at: T) 
 }
 
 /**
- * What a feature gave for one of its arrays: `size` values that fit. NaN and the infinities fit float32.
+ * Checks a feature's values for one of its arrays: `size` values in range. NaN and the infinities are valid float32.
  *
- * @throws InputError with the array's path and the number of a value that does not
+ * @throws InputError with the array's path and the number of a value that does not fit
  */
 export function checkedValues(
   values: ArrayLike<number> | undefined,
@@ -111,7 +111,7 @@ interface Filled {
 /**
  * The numbers of an array, row-major. It is nested as the shape says, or flat.
  *
- * @throws InputError with the column and the indices of what has another shape, or is no number that fits
+ * @throws InputError with the column, and the indices of a part with another shape or of an invalid number
  */
 export function numbersOf(
   value: unknown,

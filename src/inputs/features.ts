@@ -41,7 +41,7 @@ export abstract class BaseFeature extends Configurable.with({}) {
     return null;
   }
 
-  /** A run's record of it, such as the digest of a file or a learned vocabulary; null where its config says it all. */
+  /** A run's record of it, such as the digest of a file or a learned vocabulary; null if its config is complete. */
   recorded(): RecordedState | null {
     return null;
   }
@@ -108,7 +108,7 @@ export class NumberFeature extends BaseFeature.with({
   }
 }
 
-/** Numbers of an array that stands in one column, nested as its shape or flat, or a typed array: [...shape]. */
+/** Numbers of an array in one column, nested as its shape or flat, or a typed array: [...shape]. */
 export class ArrayFeature extends BaseFeature.with({
   column,
   shape: z.array(z.int().positive()).min(1).describe("Shape of a record's array."),

@@ -5,7 +5,7 @@ import { jpegHeader } from './jpegHeader.js';
 import { decodePng } from './pngImage.js';
 import type { RawImage } from './rawImage.js';
 
-/** Reads an image from a file's bytes. @throws InputError with the reason, which goes on from the file's name */
+/** Reads an image from a file's bytes. @throws InputError with the reason, which continues from the file's name */
 export type ImageDecoder = (bytes: Uint8Array) => RawImage;
 
 const isPng = (bytes: Uint8Array): boolean => bytes[0] === 0x89 && bytes[1] === 0x50;
@@ -53,7 +53,7 @@ export async function loadImageDecoder(mostPixels: number): Promise<ImageDecoder
     } catch (error) {
       // It trusts the file's description of its tables.
       const isFound = error instanceof TypeError || error instanceof RangeError;
-      throw damaged('JPEG', isFound ? 'its tables and its data do not fit' : (error as Error).message);
+      throw damaged('JPEG', isFound ? 'its tables do not match its data' : (error as Error).message);
     }
   }
 

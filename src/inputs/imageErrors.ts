@@ -1,4 +1,4 @@
-/** @file Errors of image files, whose messages go on from the file's name, and the check of their sizes. */
+/** @file Errors of image files, whose messages continue from the file's name, and the check of their sizes. */
 import { InputError } from './inputErrors.js';
 
 /** Pixels of a megapixel. */
@@ -14,6 +14,6 @@ export function checkSize(kind: string, width: number, height: number, mostPixel
   if (width * height > mostPixels)
     throw new InputError(
       `is a ${kind} image of ${width} × ${height} pixels, ${Math.ceil((width * height) / MEGAPIXEL)} megapixels: ` +
-        `maxMegapixels allows ${mostPixels / MEGAPIXEL}. Make it smaller, or raise maxMegapixels where you trust the file`,
+        `maxMegapixels allows ${mostPixels / MEGAPIXEL}. Make it smaller, or raise maxMegapixels if you trust the file`,
     );
 }

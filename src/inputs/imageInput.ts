@@ -41,12 +41,12 @@ const perChannel = z.array(z.number()).min(1).max(3).nullable().default(null);
 
 /**
  * Labelled images. A batch has `inputs`, float32 [batchSize, height, width, channels] from 0 to 1, `labels`, int32
- * [batchSize], and `weights`, [batchSize], which is 0 for padding. With `numClasses` the labels are the classes' shares,
- * float32 [batchSize, numClasses]. Files are decoded when a batch needs them. What is random about an image follows from
- * (inputRandomSeed, epoch, record) alone, whatever the batch size, the number of hosts and the thread.
+ * [batchSize], and `weights`, [batchSize], which is 0 for padding. With `numClasses` the labels are the classes'
+ * shares, float32 [batchSize, numClasses]. Files are decoded when a batch needs them. All randomness of an image is a
+ * function of (inputRandomSeed, epoch, record), whatever the batch size, the number of hosts and the thread.
  */
 export class ImageInput extends ExampleInput.with({
-  source: instance(BaseImageSource, null).describe('Where the images come from.'),
+  source: instance(BaseImageSource, null).describe('Source of the images.'),
   height: z.int().positive().describe('Rows of pixels.'),
   width: z.int().positive().describe('Columns of pixels.'),
   channels: z
@@ -56,23 +56,21 @@ export class ImageInput extends ExampleInput.with({
   fit: z
     .enum(['crop', 'stretch'])
     .default('crop')
-    .describe('How an image of another aspect ratio fits: its middle is cut out, or it is distorted.'),
-  mean: perChannel.describe('Mean of each channel, from 0 to 1, which is subtracted; null is 0.'),
-  std: perChannel.describe(
-    'Standard deviation of each channel, which the difference is divided by; null is 1.',
-  ),
+    .describe('How an image of another aspect ratio is fitted: cropped at its centre, or stretched.'),
+  mean: perChannel.describe('Mean of each channel, from 0 to 1, to subtract; null is 0.'),
+  std: perChannel.describe('Standard deviation of each channel, to divide by; null is 1.'),
   augmentations: z
     .array(instance(BaseAugmentation, null))
     .default([])
-    .describe('Random changes of the images of training, one after the other.'),
+    .describe('Random augmentations of training images, in order.'),
   mixings: z
     .array(instance(BaseMixing, null))
     .default([])
-    .describe('Mixtures with another image of training, one of which is drawn for each example.'),
+    .describe('Mixtures with another training image; one is drawn for each example.'),
   augmentsEvaluation: z
     .boolean()
     .default(false)
-    .describe('Whether images that are not read by training are augmented and mixed too.'),
+    .describe('Whether evaluation images are augmented and mixed, too.'),
   maxMegapixels: z
     .number()
     .positive()
@@ -106,7 +104,7 @@ export class ImageInput extends ExampleInput.with({
       );
     if (mixings.length > 0 && numClasses === null)
       this.#fail(
-        'mixed images belong to two classes, which an id cannot say. Set numClasses: labels are then the shares of the ' +
+        'mixed images belong to two classes, which an id cannot express. Set numClasses: labels are then the shares of the ' +
           'classes, [batchSize, numClasses].',
       );
     this.#levels = Array.from({ length: channels }, (_, c) =>
@@ -197,7 +195,7 @@ export class ImageInput extends ExampleInput.with({
   }
 
   protected override identity(): { readonly [name: string]: JsonValue } {
-    // States of before say nothing of it, and held out others.
+    // Older states do not have it, and held out other images.
     return { data: this.#find().contents, ...(this.hp.split !== 'all' && { heldOut: 'one of each run' }) };
   }
 
@@ -215,7 +213,7 @@ export class ImageInput extends ExampleInput.with({
     return foldIn(streamKey(this.hp.inputRandomSeed ?? 0, 'augmentation', epoch), row);
   }
 
-  /** Mixes another record's pixels into a record's; `share` is what is left of its own. */
+  /** Mixes another record's pixels into a record's; `share` is the remaining share of its own. */
   #mixed(row: number, epoch: number, pixels: Float32Array): { share: number; other: number } {
     const { mixings } = this.hp;
     const draws = new ExampleDraws(foldIn(this.#keyOf(row, epoch), MIXING));

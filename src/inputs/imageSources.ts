@@ -13,7 +13,7 @@ import type { RecordedState } from './recordedParts.js';
 /** An image with the id of its class, not decoded yet. */
 export interface LabelledImage {
   readonly label: number;
-  /** @throws InputError with the file of what cannot be read. */
+  /** @throws InputError with the unreadable file. */
   readonly pixels: (decode: ImageDecoder) => RawImage;
 }
 
@@ -38,7 +38,7 @@ export abstract class BaseImageSource extends Configurable.with({}) {
     return null;
   }
 
-  /** A run's record of it, such as the classes that it found; null where its config says it all. */
+  /** A run's record of it, such as the classes that it found; null if its config is complete. */
   recorded(): RecordedState | null {
     return null;
   }
@@ -86,7 +86,7 @@ function decodeFile(file: CorpusFile, decode: ImageDecoder): RawImage {
   return ofFile(file.path, () => decode(bytes));
 }
 
-/** What `read` makes of a file. @throws InputError whose subject is the file */
+/** The result of `read` for a file. @throws InputError whose subject is the file */
 export function ofFile<T>(subject: string, read: () => T): T {
   try {
     return read();

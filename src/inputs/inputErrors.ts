@@ -34,7 +34,7 @@ export class EndOfData extends Error {
   }
 }
 
-/** What `make` gives. @throws InputError that begins with the place of what `make` is about */
+/** The result of `make`. @throws InputError that begins with the place */
 export function placed<T>(place: () => string, make: () => T): T {
   try {
     return make();

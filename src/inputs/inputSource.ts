@@ -22,7 +22,7 @@ export interface InputSource {
   readonly batchSize: number;
   /** Rows of each batch of all hosts together. */
   getGlobalBatchSize(): number;
-  /** The unit of throughput: what `…_per_sec` counts. */
+  /** The unit of throughput in `…_per_sec`. */
   readonly batchUnit: BatchUnit;
   /** Whether there is always a next batch. */
   readonly isEndless: boolean;
@@ -32,7 +32,7 @@ export interface InputSource {
   recordedParts(): PartStates;
   /** The meaning of the ids at a path of the batches; null where they have none. */
   vocabularyFor(path: string): IdVocabulary | null;
-  /** Names, by id, of the classes whose ids stand at a path of the batches; null where they have none. */
+  /** Names, by id, of the classes for the ids at a path of the batches; null if they have none. */
   classNamesFor(path: string): readonly string[] | null;
   /** Examples left out under `onError` 'skip', of batches taken. */
   readonly skipped: SkippedExamples;
@@ -40,7 +40,7 @@ export interface InputSource {
   getNext(): Promise<Batch>;
   /** The next batch, without taking it. @throws EndOfData as `getNext` */
   peek(): Promise<Batch>;
-  /** As `getNext`, with `batchPaddingSize` rows of padding behind the batch: what programs read. */
+  /** Like `getNext`, with `batchPaddingSize` rows of padding behind the batch: the batches of programs. */
   getNextPadded(): Promise<Batch>;
   /** As `peek`, padded as `getNextPadded` pads. */
   peekPadded(): Promise<Batch>;
@@ -52,7 +52,7 @@ export interface InputSource {
   setState(state: InputState): void;
   /** Text of each row of ids, shape [rows, length]; `lengths` truncates rows. */
   idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[];
-  /** Metrics of what a model decodes for each example; null where the data has none. */
+  /** Metrics of a model's decoded outputs for each example; null if the data has none. */
   predictMetrics(): ExampleMetrics<ArrayLike<number>> | null;
   /** Metrics of each example's log-likelihood under a model; null where the data has none. */
   scoreMetrics(): ExampleMetrics<number> | null;
@@ -76,10 +76,10 @@ export interface ExampleMetrics<Output> {
    * @param ids numbers of the examples, a batch's `exampleIds`; -1 for padding.
    */
   add(ids: ArrayLike<number>, outputs: ArrayLike<Output>): void;
-  /** What was added, for `add` in another process. */
+  /** The added outputs, for `add` in another process. */
   readonly outputs: readonly (readonly [id: number, output: Output])[];
   /**
-   * The metrics by name, with their number of examples, and what they compare, by the numbers of the examples.
+   * The metrics by name, with their number of examples, and the compared values, by the numbers of the examples.
    *
    * @throws InputError for an example without an output.
    */
@@ -93,15 +93,15 @@ export interface ExampleMetrics<Output> {
 export interface IdVocabulary {
   /** Exclusive limit of ids. */
   readonly vocabSize: number;
-  /** Id of what the vocabulary lacks; null without one. */
+  /** Id of unknown text; null without one. */
   readonly unkId: number | null;
-  /** Text of ids. @throws InputError for one that is none of the vocabulary's */
+  /** Text of ids. @throws InputError for one outside of the vocabulary */
   decode(ids: ArrayLike<number>): string;
   /** Whether an id is one of the vocabulary's. */
   hasText(id: number): boolean;
 }
 
-/** What rows of token ids hold, as an input's config says it; a model's settings have to agree. */
+/** Traits of rows of token ids, from an input's config; a model's settings have to agree. */
 export interface RowTraits {
   /** The field of the config by which a row holds several documents; absent where it holds one. */
   readonly packedBy?: string;
@@ -127,7 +127,7 @@ export function peekBatch(input: Pick<InputSource, 'peekPadded'>): Promise<Batch
   return untilEnd(() => input.peekPadded());
 }
 
-/** What `read` gives, or undefined at the end of the data. */
+/** The result of `read`, or undefined at the end of the data. */
 export async function untilEnd(read: () => Promise<Batch>): Promise<Batch | undefined> {
   try {
     return await read();

@@ -8,7 +8,7 @@ import { InputError } from './inputErrors.js';
 /** Markers of segments (T.81, table B.1). */
 const [START_OF_IMAGE, END_OF_IMAGE, START_OF_SCAN, JFIF, ADOBE] = [0xd8, 0xd9, 0xda, 0xe0, 0xee];
 
-/** Scans of one image. Encoders make about ten; each passes over all blocks, however few its bytes are. */
+/** Scans of one image. Encoders make about ten; each skips all blocks, however few its bytes are. */
 const MOST_SCANS = 100;
 
 const isFrame = (marker: number): boolean =>
@@ -60,7 +60,7 @@ function dataEnd(bytes: Uint8Array, at: number): number {
   return bytes.length;
 }
 
-/** The segments of a file up to its end. Bytes before a marker are passed over, as libjpeg does. */
+/** The segments of a file up to its end. Bytes before a marker are skipped, as libjpeg does. */
 function* segmentsOf(bytes: Uint8Array): Generator<Segment> {
   for (let at = 2; ; ) {
     at = bytes.indexOf(0xff, at);
@@ -159,7 +159,7 @@ export function jpegHeader(bytes: Uint8Array, mostPixels: number): JpegHeader {
     const unknown = ids.find((id) => !frame!.components.some((component) => component.id === id));
     if (count === 0 || unknown !== undefined || body.length < 4 + 2 * count)
       throw damaged('JPEG', `scan ${scans} names no component of the frame`);
-    // In a progressive image, all scans refine what one of each component has: the means of the blocks.
+    // In a progressive image, one scan of each component has the means of the blocks, which all others refine.
     const [start, , bits] = body.subarray(1 + 2 * count);
     if (!frame.isProgressive || (start === 0 && bits! >> 4 === 0)) for (const id of ids) scanned.add(id!);
   }

@@ -3,7 +3,7 @@
 /** Kept items together have at most this many bytes. */
 const KEPT_BYTES = 2 ** 30;
 
-/** Items by number: made once as long as there is memory for them, and anew each time from then on. */
+/** Items by number: made once as long as there is memory for them, and again each time from then on. */
 export class KeptItems<T> {
   readonly #items = new Map<number, T>();
   #bytes = 0;

@@ -20,12 +20,12 @@ export class MultiInput extends BaseInput.with({
   inputs: z
     .record(z.string().min(1), sub(BaseInput, null))
     .refine((inputs) => Object.keys(inputs).length > 0, { error: 'must name at least one input' })
-    .describe('The inputs by the names that their batches get; each batchSize is a multiple of this one.'),
+    .describe('Inputs by the names of their batches; each batchSize is a multiple of this one.'),
   defaultInput: z
     .string()
     .nullable()
     .default(null)
-    .describe('Name of the input whose tokenizer reads ids; null is the first.'),
+    .describe('Name of the input whose tokenizer decodes ids; null is the first.'),
 }) {
   #inputs: InputsByName | undefined;
 
@@ -47,7 +47,7 @@ export class MultiInput extends BaseInput.with({
     }
     if (!isTraining && resetForEval && names.length > 1 && (evalLoopNumBatches ?? -1) === -1) {
       throw new InputError(
-        `MultiInput '${this.name}': an evaluation to the end of the data reads one input, for inputs end at different ` +
+        `MultiInput '${this.name}': an evaluation to the end of the data reads one input, as inputs end at different ` +
           `batches; got ${names.join(', ')}. Set evalLoopNumBatches to a number of batches.`,
       );
     }
@@ -82,7 +82,7 @@ export class MultiInput extends BaseInput.with({
     const missing = names.filter((name) => typeof state[name] !== 'object' || state[name] === null);
     if (missing.length > 0) {
       throw new InputError(
-        `Input '${this.name}' cannot go on from the saved state: it has none of ${missing.join(', ')}.`,
+        `Input '${this.name}' cannot resume from the saved state: it lacks ${missing.join(', ')}.`,
       );
     }
     for (const [name, input] of Object.entries(this.#built)) input.setState(state[name] as InputState);

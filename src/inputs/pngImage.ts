@@ -78,8 +78,8 @@ function inflated(parts: readonly Uint8Array[], header: Header): Uint8Array {
   const { passes, width, height } = header;
   const size = passes.reduce((sum, { columns, rows }) => sum + rows * (1 + rowBytes(header, columns)), 0);
   const stored = parts.reduce((sum, { length }) => sum + length, 0);
-  const told = (what: string) => damaged('PNG', `it has ${what} data for ${width} × ${height} pixels`);
-  if (stored * MOST_INFLATION < size) throw told('too little');
+  const wrongSize = (what: string) => damaged('PNG', `it has ${what} data for ${width} × ${height} pixels`);
+  if (stored * MOST_INFLATION < size) throw wrongSize('too little');
   let data: Uint8Array;
   try {
     data = inflateSync(Buffer.concat(parts), {
@@ -87,10 +87,10 @@ function inflated(parts: readonly Uint8Array[], header: Header): Uint8Array {
       maxOutputLength: size,
     });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw told('too much');
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw wrongSize('too much');
     throw damaged('PNG', `its data cannot be decompressed: ${(error as Error).message}`);
   }
-  if (data.length < size) throw told('too little');
+  if (data.length < size) throw wrongSize('too little');
   return data;
 }
 
@@ -166,7 +166,7 @@ function pixelsOf(data: Uint8Array, header: Header, palette: Uint8Array | undefi
   return { height, width, channels, data: pixels };
 }
 
-/** Decodes a PNG file. @throws InputError with the reason, which goes on from the file's name */
+/** Decodes a PNG file. @throws InputError with the reason, which continues from the file's name */
 export function decodePng(bytes: Uint8Array, mostPixels: number): RawImage {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (file.toString('hex', 0, 8) !== SIGNATURE)

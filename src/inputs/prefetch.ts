@@ -6,6 +6,7 @@ import { build, type Config, type JsonDocument, toJSON } from '../hparams/index.
 import { warn } from '../system/index.js';
 import type { BaseInput } from './baseInput.js';
 import type { Batch, BatchUnit } from './batch.js';
+import { BatchTiming } from './batchTiming.js';
 import { type DataIdentity, recordedIdentity, withRecorded } from './dataIdentity.js';
 import { EndOfData, InputError } from './inputErrors.js';
 import {
@@ -16,7 +17,6 @@ import {
   type InputState,
   untilEnd,
 } from './inputSource.js';
-import { Pace } from './pace.js';
 import type { Item } from './prefetchProtocol.js';
 import { PrefetchThread } from './prefetchThread.js';
 import type { PartStates } from './recordedParts.js';
@@ -67,7 +67,7 @@ class PrefetchedInput implements InputSource {
   #state: InputState;
   #peeked: Item | null = null;
   #ended = false;
-  #pace = new Pace();
+  #timing = new BatchTiming();
   #failure: InputError | null = null;
   #closed = false;
   #tell: (line: string) => void;
@@ -197,9 +197,9 @@ class PrefetchedInput implements InputSource {
     if (this.#closed) throw this.#isClosed();
     if (this.#ended) return { batch: null, state: this.#state, skipped: NONE_SKIPPED };
     await this.#chooseThread();
-    this.#pace.begin();
+    this.#timing.begin();
     const item = await (this.#readers > 0 ? this.#receive() : this.#make());
-    this.#pace.end();
+    this.#timing.end();
     if (item.batch !== null) this.#recruit(item.state);
     return item;
   }
@@ -253,7 +253,7 @@ class PrefetchedInput implements InputSource {
     if (this.#isAlone) return 0;
     const now = this.#readers;
     const isSlow =
-      this.#pace.isSlow || (now === 0 && prefetch !== 'where it is slow' && this.#pace.made >= 2);
+      this.#timing.isSlow || (now === 0 && prefetch !== 'where it is slow' && this.#timing.made >= 2);
     // Those that were started last are not ready yet.
     if (!isSlow || this.#threads.length > now) return now;
     const most = hp.numWorkers ?? availableParallelism();
@@ -269,7 +269,7 @@ class PrefetchedInput implements InputSource {
     this.#readers = this.#threads.length;
     this.#generation++;
     this.#received = 0;
-    this.#pace = new Pace();
+    this.#timing = new BatchTiming();
     for (const [first, thread] of this.#threads.entries())
       thread.start({ generation: this.#generation, state, first, stride: this.#readers });
   }

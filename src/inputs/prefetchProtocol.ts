@@ -45,7 +45,7 @@ interface SlottedItem extends Omit<Item, 'batch'> {
 export type PrefetchMessage =
   /** It has all classes of the config. */
   | { readonly kind: 'loaded' }
-  /** It has built the input and read what it needs. */
+  /** The input is built and has read its files. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'item'; readonly generation: number; readonly item: SlottedItem }
   | { readonly kind: 'error'; readonly error: Error };

@@ -11,7 +11,7 @@ import {
   type StartCommand,
 } from './prefetchProtocol.js';
 
-/** A thread that builds an input from its config and reads ahead what it is told to. */
+/** A thread that builds an input from its config and reads ahead as commanded. */
 export class PrefetchThread {
   readonly #worker: Worker;
   readonly #mailbox: Mailbox<PrefetchMessage>;
@@ -33,13 +33,13 @@ export class PrefetchThread {
     this.#worker.unref();
   }
 
-  /** Whether it has built the input and read what it needs. @throws what it failed with. */
+  /** Whether the input is built and has read its files. @throws the thread's error. */
   get isReady(): boolean {
     while (!this.#isReady && this.#next() !== undefined);
     return this.#isReady;
   }
 
-  /** Waits until it has all classes of the config. @throws what it failed with. */
+  /** Waits until it has loaded all classes of the config. @throws the thread's error. */
   async load(): Promise<void> {
     for (;;) {
       const message = this.#next();
@@ -48,13 +48,13 @@ export class PrefetchThread {
     }
   }
 
-  /** Forgets what it read ahead, and reads on as told. */
+  /** Discards the batches read ahead, and continues as commanded. */
   start(command: Omit<StartCommand, 'kind'>): void {
     this.#slots = new SlotReader();
     this.#mailbox.port.postMessage({ kind: 'start', ...command });
   }
 
-  /** The next batch of a generation; undefined once the thread is closed. @throws what it failed with. */
+  /** The next batch of a generation; undefined once the thread is closed. @throws the thread's error. */
   async take(generation: number): Promise<Item | undefined> {
     while (!this.#isClosed) {
       const message = this.#next();

@@ -77,8 +77,9 @@ const roundsFor = (size: number): number => (size < 2 ** 16 ? 12 : 6);
 
 /**
  * A random order of 0 … size − 1, determined by `key`, that takes no memory: a Feistel network on pairs (Black and
- * Rogaway, "Ciphers with arbitrary finite domains", 2002). A number is a pair of digits in the base √size, rounded up; each
- * round adds a hash of one digit to the other. What leads out of the range goes through the network again.
+ * Rogaway, "Ciphers with arbitrary finite domains", 2002). A number is a pair of digits in the base √size, rounded up;
+ * each round adds a hash of one digit to the other. Numbers outside of the range go through the network again (cycle
+ * walking).
  */
 export class KeyedPermutation implements RandomOrder {
   readonly size: number;

@@ -27,9 +27,7 @@ export class RebatchedInput extends BaseInput.with({
   surplus: z
     .enum(['pad', 'drop'])
     .default('pad')
-    .describe(
-      'Whether the rows that are left at the end fill a batch with padding of weight 0, or are dropped.',
-    ),
+    .describe('Whether the last rows are padded to a batch with rows of weight 0, or dropped.'),
 }) {
   #built: BaseInput | undefined;
   /** The inner batch that rows are taken from, and the state before it. */
@@ -103,7 +101,7 @@ export class RebatchedInput extends BaseInput.with({
       (taken as number) < 0
     ) {
       throw new InputError(
-        `Input '${this.name}': a state has that of its input and the rows taken of a batch, got ${JSON.stringify({ input, taken })}.`,
+        `Input '${this.name}': expected a state with that of the input and the rows taken of a batch, got ${JSON.stringify({ input, taken })}.`,
       );
     }
     this.#input.setState(input as InputState);

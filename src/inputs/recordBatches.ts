@@ -68,7 +68,7 @@ export function writeRow(batch: Batch, b: number, row: Row): void {
 /** Reads a record's values. */
 export type RowReader = (record: DataRecord, place: () => string) => Row;
 
-/** What reads the features of records. @throws InputError with the record's place and the feature's name */
+/** Reader of the features of records. @throws InputError with the record's place and the feature's name */
 export function rowReader(features: Features): RowReader {
   const readers = Object.entries(features).map(([name, feature]) => {
     const arrays = featureArrays({ [name]: feature }).map(([path, { shape, dtype }]) => {

@@ -168,7 +168,7 @@ export class RecordInput extends ExampleInput.with({
   }
 }
 
-/** The records that can be read; others are told where their rows are made. */
+/** The readable records; errors of others are raised when their rows are made. */
 function* readable(records: RecordTable): Generator<DataRecord> {
   for (let i = 0; i < records.numRecords; i++) {
     try {

@@ -32,8 +32,8 @@ export abstract class RowInput extends BaseInput.with({}) {
   }
 
   /**
-   * Writes row `row`, below `numRows`, to position `b` of a batch from `emptyBatch`. What is random about a row follows
-   * from the seed, `epoch` (times that all rows were read before) and `row` alone.
+   * Writes row `row`, below `numRows`, to position `b` of a batch from `emptyBatch`. All randomness of a row is a
+   * function of the seed, `epoch` (completed passes over all rows) and `row`.
    */
   protected abstract fillRow(row: number, batch: Batch, b: number, epoch: number): void;
 

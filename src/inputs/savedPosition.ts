@@ -16,7 +16,7 @@ export function savedPosition(
 ): number {
   if (typeof position !== 'number' || !Number.isSafeInteger(position) || position < 0) {
     throw new InputError(
-      `Input '${inputName}': a state has a position that is 0 or a positive integer, got ${JSON.stringify({ position, ...saved })}.`,
+      `Input '${inputName}': expected a state with a position, 0 or a positive integer, got ${JSON.stringify({ position, ...saved })}.`,
     );
   }
   const changed = Object.entries(identity)
@@ -24,6 +24,6 @@ export function savedPosition(
     .map(([name, now]) => `${name} is ${now}, was ${saved[name] ?? 'not recorded'}`);
   if (changed.length === 0) return position;
   throw new InputError(
-    `Input '${inputName}' cannot go on from the saved state, for its data has changed since: ${changed.join('; ')}. Bring back what it was, or start a new run in another directory.`,
+    `Input '${inputName}' cannot resume from the saved state, as its data has changed since: ${changed.join('; ')}. Restore the data, or start a new run in another directory.`,
   );
 }

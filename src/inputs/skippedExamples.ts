@@ -8,8 +8,8 @@ export const errorFields = {
     .enum(['fail', 'skip'])
     .default('fail')
     .describe(
-      "What a broken example does, such as a damaged record or what a preprocessor refuses: 'fail' ends reading, 'skip' " +
-        'leaves the example out and counts it.',
+      "Handling of broken examples, such as a damaged record or one that a preprocessor refuses: 'fail' raises the error, " +
+        "'skip' leaves the example out and counts it.",
     ),
 };
 
@@ -18,11 +18,11 @@ export type OnError = 'fail' | 'skip';
 /** A count of examples left out. */
 export interface Skipped {
   readonly count: number;
-  /** What is wrong with the first ones, with their places. */
+  /** Problems of the first ones, with their places. */
   readonly first: readonly string[];
 }
 
-/** Number of examples of which a count says what is wrong. */
+/** Number of problems that are kept. */
 const SHOWN = 5;
 
 /** More broken examples than this, and none between them that is not, are no accident. */
@@ -41,7 +41,7 @@ export function describeSkipped({ count, first }: Skipped): string {
   return `${count} broken example${count === 1 ? '' : 's'} left out: ${first.join('; ')}${more}`;
 }
 
-/** The examples that an input has left out since someone asked. */
+/** The examples that an input has left out since the last query. */
 export class SkippedExamples {
   #now = NONE_SKIPPED;
 
@@ -56,7 +56,7 @@ export class SkippedExamples {
     this.#now = addSkipped(this.#now, more);
   }
 
-  /** What `make` gives; undefined where `onError` lets a broken example be left out: then `examples` more are. */
+  /** The result of `make`; undefined for a broken example that `onError` leaves out: then `examples` are counted. */
   attempt<T>(onError: OnError, make: () => T, examples = 1): T | undefined {
     try {
       return make();
@@ -67,7 +67,7 @@ export class SkippedExamples {
     }
   }
 
-  /** What `read` gives, without counting what it leaves out. */
+  /** The result of `read`, without counting its skipped examples. */
   async uncounted<T>(read: () => Promise<T>): Promise<T> {
     const before = this.#now;
     try {
@@ -85,7 +85,7 @@ export class SkippedExamples {
   check(inARow: number, all = Number.POSITIVE_INFINITY): void {
     if (inARow < Math.min(all, MOST_IN_A_ROW)) return;
     throw new InputError(
-      `${inARow} examples in a row are broken, which onError 'skip' is not for. The first: ${this.#now.first[0]}`,
+      `${inARow} examples in a row are broken, too many for onError 'skip'. The first: ${this.#now.first[0]}`,
     );
   }
 }

@@ -61,7 +61,7 @@ export function splitOf(count: number, fields: SplitFields, noun: string): Split
   };
 }
 
-/** Whether item `i` of a stream, whose length nobody knows, is in the split; a share of about the fraction is held out. */
+/** Whether item `i` of a stream of unknown length is in the split; a share of about the fraction is held out. */
 export function streamSplit({ split, validationFraction, splitSeed }: SplitFields): (i: number) => boolean {
   const key = streamKey(splitSeed, 'split');
   const limit = validationFraction * 2 ** 32;

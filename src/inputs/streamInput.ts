@@ -26,7 +26,7 @@ import { splitFields, streamSplit } from './splits.js';
 type OpenStream = () => Iterable<DataRecord> | AsyncIterable<DataRecord>;
 
 /**
- * Records of a configurable function that is called anew each epoch, such as an async generator: nothing but the shuffle
+ * Records of a configurable function called in each epoch, such as an async generator: nothing but the shuffle
  * buffer is kept in memory. Batches are RecordInput's. A random share of about `validationFraction` is held out. Every
  * epoch must give the same records in the same order: a resumed run reads the stream again up to its position.
  */
@@ -42,7 +42,7 @@ export class StreamInput extends BaseInput.with({
     .int()
     .positive()
     .default(1024)
-    .describe('Records in memory of which training draws the next one; 1 keeps their order.'),
+    .describe('Size of the shuffle buffer: training draws the next record from it; 1 keeps the order.'),
 }) {
   #position = 0;
   /** The rows from `#next` on. */

@@ -44,7 +44,7 @@ export class SyntheticLmInput extends RowInput.with({
     return (this.hp.numBatches ?? Number.POSITIVE_INFINITY) * this.getGlobalBatchSize();
   }
 
-  /** `packed` has no say: a row is one segment. */
+  /** `packed` has no effect: a row is one segment. */
   override rowTraits(): RowTraits {
     return { labels: 'next tokens' };
   }

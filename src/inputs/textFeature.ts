@@ -16,7 +16,7 @@ import { ByteTokenizer } from './vocabularies/byteTokenizer.js';
 export class TextFeature extends BaseFeature.with({
   column: z.string().min(1).describe('The column.'),
   tokenizer: instance(BaseTokenizer, () => ByteTokenizer.config()).describe(
-    'Vocabulary of the ids: of a file, or one that is learned from the column. A run saves it.',
+    'Vocabulary of the ids, from a file or learned from the column. A run saves it.',
   ),
   length: z.int().positive().describe('Ids of a row; shorter texts are padded.'),
   truncation: z

@@ -44,11 +44,11 @@ export class TextInput extends RowInput.with({
     .min(0)
     .lt(1)
     .default(0.1)
-    .describe('Share of files or of tokens to hold out.'),
+    .describe('Fraction of files or of tokens to hold out.'),
   validationFiles: z
     .array(z.string())
     .default([])
-    .describe('Files to hold out, as in `files`; where given, they alone decide the split.'),
+    .describe('Files to hold out, as in `files`; if given, they alone define the split.'),
   packed: z
     .boolean()
     .default(false)

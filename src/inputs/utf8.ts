@@ -7,8 +7,9 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 /**
  * The text of UTF-8 bytes; a byte order mark is part of it.
  *
- * @param placeOf the place of the byte at an offset, for messages. @param advice what to do about bytes that are no text.
- * @throws InputError with the place of the first bytes that are no character.
+ * @param placeOf the place of the byte at an offset, for messages.
+ * @param advice for invalid bytes.
+ * @throws InputError with the place of the first invalid bytes.
  */
 export function utf8Text(bytes: Uint8Array, placeOf: (offset: number) => string, advice = ''): string {
   try {

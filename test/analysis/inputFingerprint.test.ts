@@ -119,7 +119,7 @@ test('a corpus that is not there is not compared', async () => {
 });
 
 test('only data that may be read ahead depends on the sources of the thread', () => {
-  const sources = ['pace', 'prefetch', 'prefetchProtocol', 'prefetchWorker'].map(
+  const sources = ['batchTiming', 'prefetch', 'prefetchProtocol', 'prefetchWorker'].map(
     (name) => `src/inputs/${name}.ts`,
   );
   const { notRun } = readingAhead([SyntheticLmInput.config(tokens), SyntheticLmInput.config(training)]);

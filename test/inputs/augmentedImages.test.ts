@@ -162,7 +162,7 @@ test('what cannot be is refused with the reason', async () => {
     "ImageInput 'train': RandomResizedCrop takes images at the size of their files, so it must be the first of the augmentations.",
   );
   expect(await errorOf({ mixings: [Mixup.config()] })).toContain(
-    "ImageInput 'train': mixed images belong to two classes, which an id cannot say. Set numClasses: labels are then the " +
+    "ImageInput 'train': mixed images belong to two classes, which an id cannot express. Set numClasses: labels are then the " +
       'shares of the classes, [batchSize, numClasses].',
   );
   expect(await errorOf({ mean: [0.5] })).toContain(

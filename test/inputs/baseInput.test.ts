@@ -16,7 +16,7 @@ test('an input needs a batch size; all hosts together have one as much larger, a
   const host = build(config({ numInfeedHosts: 3, infeedHostIndex: 2 }));
   expect([host.batchSize, host.getGlobalBatchSize()]).toEqual([2, 6]);
   expect(() => build(config({ numInfeedHosts: 3, infeedHostIndex: 3 }))).toThrow(
-    'must be below numInfeedHosts, for hosts are counted from 0',
+    'must be below numInfeedHosts, as hosts are counted from 0',
   );
 });
 
@@ -61,7 +61,7 @@ test('a state goes through a file', async () => {
   for (const text of ['null', '[]', '{"position": -1}']) {
     writeFileSync(path, text);
     expect(() => again.restore(path)).toThrow(
-      "Input 'made': a state has a position that is 0 or a positive integer",
+      "Input 'made': expected a state with a position, 0 or a positive integer",
     );
   }
   writeFileSync(path, '{');
@@ -70,12 +70,11 @@ test('a state goes through a file', async () => {
 
 test('an evaluation that cannot end, or has no beginning, is refused with the reason', () => {
   expect(() => build(config({ isTraining: false, evalLoopNumBatches: -1 }))).toThrow(
-    "Input 'made' repeats without end, so evalLoopNumBatches -1 would evaluate for ever. " +
+    "Input 'made' repeats endlessly, so an evaluation with evalLoopNumBatches -1 would never finish. " +
       'Set it to a number of batches, or let the data end (repeat, numBatches).',
   );
   expect(() => build(config({ resetForEval: false, evalLoopNumBatches: -1 }))).toThrow(
-    'evalLoopNumBatches (SyntheticLmInput): must be a number of batches where resetForEval is false: -1 reads to the end ' +
-      'of the data, and an evaluation that goes on where the last one stopped goes round and round it',
+    'evalLoopNumBatches (SyntheticLmInput): must be a number of batches if resetForEval is false: -1 reads to the end of the data, and an evaluation that continues after the previous one cycles through it',
   );
   for (const evalLoopNumBatches of [0, -5])
     expect(() => build(config({ evalLoopNumBatches }))).toThrow(

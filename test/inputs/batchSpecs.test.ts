@@ -75,7 +75,7 @@ test('an input of its own that does not say it', () => {
   const input = build(CountingInput.config({ name: 'counts', batchSize: 1 }));
   expect(() => input.batchSpecs()).toThrow(
     new InputError(
-      "Input 'counts' (CountingInput) does not say what its batches look like: give the class a batchSpecs() method.",
+      "Input 'counts' (CountingInput) does not declare the shapes of its batches: give the class a batchSpecs() method.",
     ),
   );
 });

@@ -216,7 +216,7 @@ test('token ids that int32 does not hold are refused, not wrapped', async () => 
     await expect(first([1, id])).rejects.toThrow(`record 0: 'targets', position 1: ${ids} ${said}.`);
   await expect(first(Float64Array.of(Number.NaN))).rejects.toThrow(`'targets', position 0: ${ids} NaN.`);
   await expect(first('text')).rejects.toThrow(
-    `'targets': expected token ids, got "text". Put Tokenize before what takes ids.`,
+    `'targets': expected token ids, got "text". Put Tokenize before it.`,
   );
   expect(() => LanguageModelFeatures.config({ bosId: 2 ** 32 })).toThrow('LanguageModelFeatures.bosId');
 });

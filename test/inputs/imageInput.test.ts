@@ -135,7 +135,7 @@ test('what is not read is counted and named, and may be passed over', async () =
   const source = (ignore: string[], classes: string[] | null = null) =>
     ImageFolder.config({ directory: root, ignore, classes });
   const told = "ImageInput 'input': kinds: PNG and JPEG files in the folders of classes are read, and";
-  const advice = (glob: string) => `Convert or move them, or pass them over: ignore=['**/${glob}'].`;
+  const advice = (glob: string) => `Convert, move or skip them: ignore=['**/${glob}'].`;
   expect(await errorOf({ source: source([]) })).toBe(
     `${told} 5 files are not: cat/a.webp, cat/b/c.gif, cat/d.webp, … (5). ${advice('*.jpg')}`,
   );
@@ -303,7 +303,7 @@ test('an image beyond maxMegapixels is an error that names it, or is passed over
   const source = ImageFolder.config({ directory: join(directory, 'large') });
   expect(await errorOf({ source, maxMegapixels: 1 })).toBe(
     "ImageInput 'input': large/a/1.png is a PNG image of 1000 × 1100 pixels, 2 megapixels: maxMegapixels allows 1. " +
-      'Make it smaller, or raise maxMegapixels where you trust the file',
+      'Make it smaller, or raise maxMegapixels if you trust the file',
   );
   const input = inputOf({ source, maxMegapixels: 1, onError: 'skip' });
   expect(bytesOf(await input.getNext())).toMatchObject({ weights: [0, 1] });

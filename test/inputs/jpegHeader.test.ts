@@ -34,7 +34,7 @@ test.each<[string, Uint8Array, string]>([
   [
     'that is too large',
     changed(FRAME + 5, 0xff, 0xff, 0xff, 0xff),
-    'is a JPEG image of 65535 × 65535 pixels, 4096 megapixels: maxMegapixels allows 1. Make it smaller, or raise maxMegapixels where you trust the file',
+    'is a JPEG image of 65535 × 65535 pixels, 4096 megapixels: maxMegapixels allows 1. Make it smaller, or raise maxMegapixels if you trust the file',
   ],
   [
     'with less data than pixels',
@@ -90,7 +90,7 @@ test.each<[string, Uint8Array, string]>([
   [
     'without its tables',
     without(at(0xc4), at(0xc4) + 2 + whole.readUInt16BE(at(0xc4) + 2)),
-    'is a damaged JPEG image: its tables and its data do not fit',
+    'is a damaged JPEG image: its tables do not match its data',
   ],
   ['that is cut off in its scan', whole.subarray(0, -9), 'is a damaged JPEG image: marker was not found'],
 ])('a file %s is refused', (_, bytes, message) => {

@@ -46,7 +46,7 @@ test('the state is that of every input, and a peek takes nothing', async () => {
   again.setState(state);
   expect(await again.getNext()).toEqual(next);
   expect(() => again.setState({ small: state.small })).toThrow(
-    "Input 'pair' cannot go on from the saved state: it has none of large.",
+    "Input 'pair' cannot resume from the saved state: it lacks large.",
   );
 });
 
@@ -87,7 +87,7 @@ test('what does not fit is refused with its path and the reason', () => {
   );
   expect(made({ inputs: {} })).toThrow('must name at least one input');
   expect(made({ isTraining: false })).toThrow(
-    "MultiInput 'pair': an evaluation to the end of the data reads one input, for inputs end at different batches; got " +
+    "MultiInput 'pair': an evaluation to the end of the data reads one input, as inputs end at different batches; got " +
       'small, large. Set evalLoopNumBatches to a number of batches.',
   );
 });

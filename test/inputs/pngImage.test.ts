@@ -103,7 +103,7 @@ test.each<[string, Uint8Array, string]>([
   [
     'that is too large',
     pngOfRows({ width: 30_000, height: 30_000 }, rows),
-    'is a PNG image of 30000 × 30000 pixels, 859 megapixels: maxMegapixels allows 1. Make it smaller, or raise maxMegapixels where you trust the file',
+    'is a PNG image of 30000 × 30000 pixels, 859 megapixels: maxMegapixels allows 1. Make it smaller, or raise maxMegapixels if you trust the file',
   ],
   ['without pixels', pngOfRows({ width: 0, height: 0 }, rows), 'is a damaged PNG image: it has 0 × 0 pixels'],
   [

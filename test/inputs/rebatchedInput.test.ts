@@ -112,6 +112,6 @@ test('hosts share the rows and end together, and a run goes on from any batch', 
 
 test('a state of something else is refused', () => {
   expect(() => build(config(3, 1, {})).setState({ position: 3 })).toThrow(
-    "Input 'again': a state has that of its input and the rows taken of a batch, got {}.",
+    "Input 'again': expected a state with that of the input and the rows taken of a batch, got {}.",
   );
 });

@@ -195,7 +195,7 @@ test('training reads each record once an epoch, in another order, and resumes ex
   input.setState(state);
   expect(await epoch()).toEqual(third);
   expect(() => inputOf({ source: Counting.config({ count: 9 }), isTraining: true }).setState(state)).toThrow(
-    /^Input 'train' cannot go on from the saved state, for its data has changed since: data is 9 records \(sha256 \w+\), was 8 records \(sha256 \w+\); rows is 9, was 8\. /,
+    /^Input 'train' cannot resume from the saved state, as its data has changed since: data is 9 records \(sha256 \w+\), was 8 records \(sha256 \w+\); rows is 9, was 8\. /,
   );
 });
 

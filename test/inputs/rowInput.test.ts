@@ -74,13 +74,13 @@ test('another seed or number of rows is another order, so a saved position is re
   const going = (values: Partial<Config<Numbers>>) => () =>
     build(config({ isTraining: true, ...values })).setState(state);
   expect(going({ inputRandomSeed: 7 })).toThrow(
-    "Input 'numbers' cannot go on from the saved state, for its data has changed since: " +
-      'shuffleSeed is 7, was 0. Bring back what it was, or start a new run in another directory.',
+    "Input 'numbers' cannot resume from the saved state, as its data has changed since: " +
+      'shuffleSeed is 7, was 0. Restore the data, or start a new run in another directory.',
   );
   expect(going({ count: 11 })).toThrow(InputError);
   expect(() => build(config({ isTraining: true })).setState({ ...state, order: 'by hand' })).toThrow(
-    "Input 'numbers' cannot go on from the saved state, for its data has changed since: " +
-      'order is keyed permutation, was by hand. Bring back what it was, or start a new run in another directory.',
+    "Input 'numbers' cannot resume from the saved state, as its data has changed since: " +
+      'order is keyed permutation, was by hand. Restore the data, or start a new run in another directory.',
   );
 });
 

@@ -212,7 +212,7 @@ test.each<[string, Fields]>([
   const file = fileOf(`none-${name}.jsonl`, '{\n'.repeat(30));
   const input = build(seqio(file, { ...fields, isTraining: true }));
   await expect(textsIn(input, 2000)).rejects.toThrow(
-    /^SeqioInput 'train': \d+ examples in a row are broken, which onError 'skip' is not for\. The first: .*: not JSON: /,
+    /^SeqioInput 'train': \d+ examples in a row are broken, too many for onError 'skip'\. The first: .*: not JSON: /,
   );
 });
 
@@ -264,7 +264,7 @@ test.each(
       };
       if (broken === null)
         await expect(read()).rejects.toThrow(
-          /1000 examples in a row are broken, which onError 'skip' is not for\. The first: .*(record 0|:1): /,
+          /1000 examples in a row are broken, too many for onError 'skip'\. The first: .*(record 0|:1): /,
         );
       else {
         await read();
@@ -360,7 +360,7 @@ test('damaged sounds; inputs that read others count what these leave out', async
   expect((await rebatched.getNext()).weights!.data).toEqual(Float32Array.of(1, 0));
   expect(rebatched.skipped.take()).toEqual({
     count: 1,
-    first: [expect.stringContaining(`${damaged} is no WAV file that can be read`)],
+    first: [expect.stringContaining(`${damaged} is not a readable WAV file`)],
   });
   const numbers = seqio(numbersFile('multi.jsonl', 6), { batchSize: 1 });
   const both = MultiInput.config({ inputs: { sounds, numbers }, batchSize: 1, isTraining: true });
@@ -415,6 +415,6 @@ test('a TFRecord whose checksum differs is left out, the others are read', async
   expect([data!.data, weights!.data]).toEqual([Float32Array.of(55, 0, 57), Float32Array.of(1, 0, 1)]);
   expect(input.skipped.take()).toEqual({
     count: 1,
-    first: [`${file}, byte 17: record 1 is damaged: its 1 bytes have another CRC-32C than the file says.`],
+    first: [`${file}, byte 17: record 1 is damaged: the CRC-32C of its 1 bytes differs from the file's.`],
   });
 });

@@ -130,7 +130,7 @@ test('training reads every record once an epoch, shuffled through a buffer, and 
   resumed.setState(state);
   expect(lists(await resumed.getNext()).x).toEqual(third);
   expect(() => inputOf({ records, isTraining: true }).setState(state)).toThrow(
-    "Input 'train' cannot go on from the saved state, for its data has changed since: shuffleBufferSize is 1024, was 4.",
+    "Input 'train' cannot resume from the saved state, as its data has changed since: shuffleBufferSize is 1024, was 4.",
   );
   const inOrder = inputOf({ records, isTraining: true, shuffleBufferSize: 1, batchSize: 10 });
   expect(lists(await inOrder.getNext()).x).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 0, 1]);

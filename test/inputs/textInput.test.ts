@@ -160,7 +160,7 @@ test('a state of another corpus or another shape of rows is an error that says w
   const config = { files: [join(directory, 'a.txt')], split, seqLen: 4, batchSize: 1 };
   const state = build(TextInput.config(config)).getState();
   expect(() => build(TextInput.config({ ...config, seqLen: 5 })).setState(state)).toThrow(
-    "Input 'input' cannot go on from the saved state, for its data has changed since: seqLen is 5, was 4. Bring back what it was, or start a new run in another directory.",
+    "Input 'input' cannot resume from the saved state, as its data has changed since: seqLen is 5, was 4. Restore the data, or start a new run in another directory.",
   );
   writeFileSync(join(directory, 'a.txt'), 'abcdefghiX');
   expect(() => build(TextInput.config(config)).setState(state)).toThrow(
@@ -172,7 +172,7 @@ test('a state of another corpus or another shape of rows is an error that says w
   const others = build(TextInput.config({ ...config, tokenizer: CharTokenizer.config() }));
   expect(() => others.setState(learned)).toThrow(/tokenizer is CharTokenizer of 10 characters/);
   expect(() => build(TextInput.config(config)).setState({ step: 3 })).toThrow(
-    `Input 'input': a state has a position that is 0 or a positive integer, got {"step":3}.`,
+    `Input 'input': expected a state with a position, 0 or a positive integer, got {"step":3}.`,
   );
 });
 
@@ -254,7 +254,7 @@ test('fields that contradict each other are errors of the config', () => {
     "Building TextInput failed: sampling 'random' draws windows, and packed rows are whole; use 'permuted'.",
   );
   expect(making({ infeedHostIndex: 2, numInfeedHosts: 2 })).toThrow(
-    'infeedHostIndex (TextInput): must be below numInfeedHosts, for hosts are counted from 0; infeedHostIndex is 2 (at test/inputs/textInput.test.ts:',
+    'infeedHostIndex (TextInput): must be below numInfeedHosts, as hosts are counted from 0; infeedHostIndex is 2 (at test/inputs/textInput.test.ts:',
   );
 });
 

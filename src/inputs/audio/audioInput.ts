@@ -22,7 +22,7 @@ import { LogMel } from './logMel.js';
 import { resample } from './resample.js';
 import { readWav } from './wav.js';
 
-/** Times that a sound may grow when it is resampled: a header that lies may ask for any number. */
+/** Limit on the growth of a resampled sound: a false header may request any rate. */
 const MOST_RESAMPLING = 64;
 
 /** The sounds of the split, found on first use. */
@@ -55,7 +55,7 @@ export class AudioInput extends ExampleInput.with({
     .boolean()
     .default(false)
     .describe(
-      'Whether sounds of another sample rate are brought to that of `features`; otherwise they are errors.',
+      'Whether sounds of another sample rate are resampled to that of `features`; otherwise they are errors.',
     ),
   ...splitFields,
 }) {

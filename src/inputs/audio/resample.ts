@@ -36,7 +36,7 @@ export function resample({ samples, sampleRate: stored }: Waveform, sampleRate: 
     });
     return { first, weights };
   };
-  // Samples of the result that lie alike between those of the sound share their weights. Where none do, they are not kept.
+  // Samples of the result at the same phase share their weights. If no phase repeats, weights are not kept.
   const known: (PhaseWeights | undefined)[] = [];
   return Float32Array.from({ length: numSamples }, (_, n) => {
     const found = known[n % to] ?? weightsOf(n % to);

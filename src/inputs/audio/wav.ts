@@ -34,19 +34,19 @@ interface Format {
 const textAt = (view: DataView, at: number): string =>
   String.fromCharCode(...Array.from({ length: 4 }, (_, i) => view.getUint8(at + i)));
 
-/** Sizes from here on stand for one that the writer did not know; sox writes 2^31 - 2^12, others 2^32 - 1. */
+/** Sizes from here on mean unknown; sox writes 2^31 - 2^12, others 2^32 - 1. */
 const UNKNOWN = 0x7fff_f000;
 
 /**
- * The sound of a WAV file, the mean of its channels. A file that was written to a pipe has a size of 0, or of the most
- * there can be, in its header: its samples go to the end.
+ * Reads a WAV file as the mean of its channels. A file that was written to a pipe has a size of 0, or the largest
+ * possible one, in its header: its samples extend to the end.
  *
- * @throws InputError with the offset of what is wrong; the message goes on from the file's name
+ * @throws InputError with the offset of the error; the message continues the file's name
  */
 export function readWav(bytes: Uint8Array): Waveform {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const fail = (at: number, problem: string): never => {
-    throw new InputError(`is no WAV file that can be read: at offset ${at}, ${problem}`);
+    throw new InputError(`is not a readable WAV file: at offset ${at}, ${problem}`);
   };
   const need = (at: number, count: number, what: string): void => {
     if (at + count > bytes.length) fail(at, `${what} of ${count} bytes is cut off at ${bytes.length}`);
@@ -63,9 +63,9 @@ export function readWav(bytes: Uint8Array): Waveform {
   let format: Format | undefined;
   for (let at = 12; at < bytes.length; ) {
     need(at, 8, 'the header of a chunk');
-    const [name, told] = [textAt(view, at), view.getUint32(at + 4, true)];
+    const [name, stated] = [textAt(view, at), view.getUint32(at + 4, true)];
     const rest = bytes.length - (at + 8);
-    const size = name === 'data' && isUnknown(told, at) ? rest : told;
+    const size = name === 'data' && isUnknown(stated, at) ? rest : stated;
     need(at + 8, size, `chunk '${name}'`);
     if (name === 'fmt ') format = formatAt(view, at + 8, size, fail);
     if (name === 'data') {
@@ -97,11 +97,11 @@ function formatAt(
     return fail(at, `expected PCM of 8, 16, 24 or 32 bits or float32, got format ${code} of ${bits} bits`);
   if (channels === 0 || sampleRate === 0)
     fail(at, `got ${channels} channels at ${sampleRate} samples per second`);
-  const [frame, told] = [(channels * bits) / 8, view.getUint16(at + 12, true)];
-  if (told !== frame)
+  const [frame, stated] = [(channels * bits) / 8, view.getUint16(at + 12, true)];
+  if (stated !== frame)
     fail(
       at + 12,
-      `a frame of ${channels} samples of ${bits} bits takes ${frame} bytes, and the format says ${told}`,
+      `a frame of ${channels} samples of ${bits} bits takes ${frame} bytes, and the format says ${stated}`,
     );
   return { channels, sampleRate, bytes: bits / 8, read };
 }

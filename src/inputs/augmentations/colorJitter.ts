@@ -25,7 +25,7 @@ export class ColorJitter extends BaseAugmentation.with({
     .min(0)
     .max(0.5)
     .default(0)
-    .describe('Hue: it turns by a share of the circle of colours, uniform between −this and this.'),
+    .describe('Hue: rotation by a fraction of the colour circle, uniform between −this and this.'),
 }) {
   override apply(image: RawImage, draws: ExampleDraws): RawImage {
     const { hp } = this;

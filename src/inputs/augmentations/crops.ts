@@ -11,14 +11,9 @@ const range = (max: number) =>
     .tuple([z.number().positive().max(max), z.number().positive().max(max)])
     .refine(([low, high]) => low <= high, { error: 'expected [smallest, largest]' });
 
-/** Brightness of what has no pixels. */
+/** Brightness outside of the image. */
 export const fillField = (value: number) =>
-  z
-    .int()
-    .min(0)
-    .max(255)
-    .default(value)
-    .describe('Value of all channels where there are no pixels, 0 to 255.');
+  z.int().min(0).max(255).default(value).describe('Value of all channels outside the image, 0 to 255.');
 
 const probabilityField = z.number().min(0).max(1).default(0.5).describe('Share of the images.');
 
@@ -60,7 +55,7 @@ function middleBox({ height, width }: ImageSize, [low, high]: readonly [number, 
 
 /**
  * A random part of the stored image, scaled to the batch's size: the crop of Inception and of ImageNet training. It
- * stands first, in place of `fit`.
+ * comes first, in place of `fit`.
  */
 export class RandomResizedCrop extends BaseAugmentation.with({
   scale: range(1).default([0.08, 1]).describe("Smallest and largest share of the image's area."),
@@ -84,7 +79,7 @@ export class RandomCrop extends BaseAugmentation.with({
   paddingMode: z
     .enum(['constant', 'edge', 'reflect'])
     .default('constant')
-    .describe('What lies beyond the border: `fill`, the border, or the mirror image.'),
+    .describe('Values beyond the border: `fill`, the edge pixel, or the mirror image.'),
   fill: fillField(0),
 }) {
   override apply(image: RawImage, draws: ExampleDraws): RawImage {
@@ -109,7 +104,7 @@ export class RandomErasing extends BaseAugmentation.with({
   value: z
     .union([z.int().min(0).max(255), z.literal('random')])
     .default(0)
-    .describe("What the box is filled with: 0 to 255, or 'random', uniform for each pixel."),
+    .describe("Value of the box: 0 to 255, or 'random', uniform for each pixel."),
 }) {
   override apply(image: RawImage, draws: ExampleDraws): RawImage {
     const { probability, value } = this.hp;

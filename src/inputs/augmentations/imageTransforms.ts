@@ -1,10 +1,10 @@
-/** @file Changes of where pixels lie: flipping, padding, shearing, shifting and turning. */
+/** @file Geometric transforms: flips, padding, shears, shifts and rotations. */
 import type { Box, RawImage } from '../rawImage.js';
 
 /** Where a pixel of the result comes from, in rows and columns; undefined for none. */
 type Origin = (y: number, x: number) => readonly [y: number, x: number] | undefined;
 
-/** An image made of another's pixels, of one value where there are none. */
+/** An image gathered from another's pixels, of one value outside of it. */
 function gathered(
   image: RawImage,
   { height, width }: Pick<RawImage, 'height' | 'width'>,
@@ -28,10 +28,10 @@ function gathered(
 export const flipped = (image: RawImage): RawImage =>
   gathered(image, image, (y, x) => [y, image.width - 1 - x], 0);
 
-/** What lies beyond an image's border: one value, the border itself, or the mirror image without it. */
+/** Values beyond an image's border: a constant, the edge pixel, or the mirror image without it. */
 export type PaddingMode = 'constant' | 'edge' | 'reflect';
 
-/** The place of coordinate `at` of an image of `size` pixels that goes on beyond its border. */
+/** The place of coordinate `at` of an image of `size` pixels that continues beyond its border. */
 const placeBeyond: Record<PaddingMode, (at: number, size: number) => number | undefined> = {
   constant: (at, size) => (at >= 0 && at < size ? at : undefined),
   edge: (at, size) => Math.min(Math.max(at, 0), size - 1),

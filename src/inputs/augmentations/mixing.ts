@@ -19,7 +19,7 @@ export abstract class BaseMixing extends Configurable.with({
 }) {
   static override readonly isAbstract = true;
 
-  /** Mixes `other` into `pixels`, and returns the share of what `pixels` held, from 0 to 1. */
+  /** Mixes `other` into `pixels`, and returns the remaining share of `pixels`, from 0 to 1. */
   abstract mix(pixels: Pixels, other: Pixels, draws: ExampleDraws, size: ImageSize): number;
 
   /** A draw of Beta(alpha, alpha), by Jöhnk's method. */

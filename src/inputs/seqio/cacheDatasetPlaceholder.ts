@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { type Example, MapPreprocessor } from './preprocessor.js';
 
 /**
- * Where caching ends: results of the preprocessors before it are what `luthier cache-task` stores, those behind it run each
- * time that examples are read. What draws at random, or depends on `taskFeatureLengths`, stands behind it.
+ * Marks the cached part of a pipeline: `luthier cache-task` stores the results of the preprocessors before it, and
+ * those behind it run whenever examples are read. Preprocessors that draw at random, or depend on
+ * `taskFeatureLengths`, belong behind it.
  */
 export class CacheDatasetPlaceholder extends MapPreprocessor.with({
   required: z

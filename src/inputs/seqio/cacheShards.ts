@@ -19,12 +19,12 @@ import {
 
 /** Records' bytes of a shard, unless a number of shards is given. */
 const BYTES_OF_SHARD = 64 * 2 ** 20;
-/** Records of a shard of what is in no files. */
+/** Records of a shard, for sources without files. */
 const RECORDS_OF_SHARD = 100_000;
 /** A reader has all shards open. */
 const MOST_SHARDS = 256;
 
-/** What is at the end of a shard's file. */
+/** Footer of a shard's file. */
 interface AboutShard {
   readonly fingerprint: string;
   readonly statistics: CacheStatistics;
@@ -55,7 +55,7 @@ export function* writeShards(
   { index, count }: ShardShare,
 ): Generator<DoneShard> {
   makeDirectory(cache.folder);
-  // What killed processes have left.
+  // Left by killed processes.
   removeTemporaries(cache.folder);
   for (let s = index; s < n; s += count) {
     const kept = finishedShard(cache, s, n);
@@ -66,9 +66,9 @@ export function* writeShards(
 }
 
 /**
- * The number of shards of a cache: that of those that are there, else what is asked for, else by the size of the source.
+ * The number of shards of a cache: that of existing shards, else the requested one, else by the size of the source.
  *
- * @throws InputError where shards of another number are there.
+ * @throws InputError if existing shards belong to another number.
  */
 export function numShardsOf(cache: TaskCache, wanted: number | undefined): number {
   const { records, command } = cache.subject;
@@ -99,7 +99,7 @@ function finishedShard(cache: TaskCache, s: number, n: number): ShardEntry | und
   }
 }
 
-/** Whether all records of a finished shard are what was written. */
+/** Whether all records of a finished shard are intact. */
 function isSound(cache: TaskCache, { file }: ShardEntry): boolean {
   const shard = openRecordFile(cache.pathOf(file));
   try {

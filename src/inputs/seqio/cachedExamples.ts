@@ -1,4 +1,4 @@
-/** @file The examples that a cache holds of a task: made of records by the preprocessors whose results are cached. */
+/** @file The cached examples of a task: results of its cached preprocessors. */
 import { ConfigError } from '../../hparams/index.js';
 import type { OnError, SkippedExamples } from '../skippedExamples.js';
 import type { RecordTable } from '../sources/recordTable.js';
@@ -10,7 +10,7 @@ import type { Task } from './seqioTask.js';
 /** A cached example. */
 export interface CachedExample {
   readonly example: Example;
-  /** Number of the record that it was made of; of several, of the last. */
+  /** Number of its record; of several, of the last. */
   readonly record: number;
 }
 
@@ -22,10 +22,10 @@ export interface RecordRange {
 }
 
 /**
- * Yields what the cached preprocessors of a task make of records.
+ * Yields the results of a task's cached preprocessors.
  *
- * @param skipped counts the records that `onError` lets be left out.
- * @throws InputError with the place of a broken record; ConfigError where a preprocessor may not be cached.
+ * @param skipped counts the records left out by `onError`.
+ * @throws InputError with the place of a broken record; ConfigError for a preprocessor that cannot be cached.
  */
 export function* cachedExamples(
   { stages, numCachedStages, hp }: Task,
@@ -59,11 +59,11 @@ function nameOf(given: Task['hp']['preprocessors'][number]): string {
   return typeof given === 'function' ? given.name || 'a function' : given.constructor.name;
 }
 
-/** A preprocessor that is told where it uses what differs between runs. */
+/** A preprocessor that fails if it uses state that differs between runs. */
 function cacheableStage(stage: Preprocessor, name: string): Preprocessor {
   const refuse = (what: string): never => {
     throw new ConfigError(
-      `${name} ${what}, and its results were to be cached. Put CacheDatasetPlaceholder before it, so that it runs each ` +
+      `${name} ${what}, so its results cannot be cached. Put CacheDatasetPlaceholder before it, so that it runs each ` +
         'time that examples are read.',
     );
   };

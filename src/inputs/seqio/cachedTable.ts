@@ -11,12 +11,12 @@ import { cachedExamples } from './cachedExamples.js';
 import { areOneToOne } from './preprocessor.js';
 import { type CacheManifest, type ShardEntry, shardCountOf, type TaskCache } from './taskCache.js';
 
-/** Most shards whose first example is made anew, to see that code has not changed. */
+/** Most shards whose first example is made again, to see that code has not changed. */
 const CHECKED_SHARDS = 8;
 
 /**
  * The examples of a cache, numbered over all shards. Where each record gave one, example i is that of record i, and the
- * digest is that of the records: who has read these goes on with the cache.
+ * digest is that of the records: who has read these continues with the cache.
  *
  * @throws InputError where there is no cache, a shard of it is missing or damaged, or its preprocessors, whose code a
  *   fingerprint can't know, give other examples by now.
@@ -55,7 +55,7 @@ function openShard(cache: TaskCache, { file, statistics }: ShardEntry): RecordTa
     try {
       return make();
     } catch (error) {
-      throw new InputError(`${explain(error)} It is part of a cache: ${command} writes it anew.`, {
+      throw new InputError(`${explain(error)} It is part of a cache: ${command} writes it again.`, {
         cause: error,
       });
     }
@@ -65,7 +65,7 @@ function openShard(cache: TaskCache, { file, statistics }: ShardEntry): RecordTa
     const { fingerprint } = opened.about as { readonly fingerprint?: string };
     if (fingerprint === cache.fingerprint && opened.numRecords === statistics.examples) return opened;
     opened.close();
-    throw new InputError(`${path} is none of the shards that the manifest names.`);
+    throw new InputError(`${path} is not a shard of the manifest.`);
   });
   const { numRecords, digest, size } = shard;
   return {
@@ -76,7 +76,7 @@ function openShard(cache: TaskCache, { file, statistics }: ShardEntry): RecordTa
   };
 }
 
-/** Makes the first example of some shards anew. @throws InputError where it is another one */
+/** Makes the first example of some shards again. @throws InputError where it is another one */
 function checkCode(cache: TaskCache, { shards }: CacheManifest, tables: readonly RecordTable[]): void {
   const { task, records, onError, command } = cache.subject;
   const step = Math.ceil(shards.length / CHECKED_SHARDS);
@@ -87,7 +87,7 @@ function checkCode(cache: TaskCache, { shards }: CacheManifest, tables: readonly
     const example: unknown = deserialize(serialize(made?.example));
     if (isDeepStrictEqual(example, tables[s]!.read(0))) continue;
     throw new InputError(
-      `${cache.pathOf(shards[s]!.file)}, example 0: the preprocessors make another one of ${records.place(range.from)} than ` +
+      `${cache.pathOf(shards[s]!.file)}, example 0: the preprocessors make another example of ${records.place(range.from)} than ` +
         `was cached, so their code has changed. Remove ${cache.folder}, and run ${command} again.`,
     );
   }

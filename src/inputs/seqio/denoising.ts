@@ -66,7 +66,7 @@ export function spanCorruptionLengths(
     : { tokensLength, targetsLength: targets };
 }
 
-/** Cuts the targets at a random place: what stands before it becomes the inputs (T5's prefix_lm). */
+/** Cuts the targets at a random place: the first part becomes the inputs (T5's prefix_lm). */
 export class PrefixLm extends MapPreprocessor {
   protected override map(example: Example, { draws }: PreprocessContext): Example {
     const tokens = tokensOf(example, TARGETS);

@@ -8,7 +8,7 @@ import { openCachedTable } from './cachedTable.js';
 import type { MixtureOrTask, Task } from './seqioTask.js';
 import { TaskCache } from './taskCache.js';
 
-/** What an input's config says of caches. */
+/** Fields of an input's config for caches. */
 interface CacheSetting {
   readonly splitName: string;
   readonly onError: OnError;
@@ -20,7 +20,9 @@ interface CacheSetting {
 export class InputCaches {
   readonly #command: string;
 
-  /** @param learned gives the mixture's config with what its tokenizers have learned, which reads their files. */
+  /**
+   * @param learned gives the mixture's config with the learned state of its tokenizers, and reads their files for it.
+   */
   constructor(
     inputName: string,
     private readonly setting: CacheSetting,
@@ -30,20 +32,20 @@ export class InputCaches {
     this.#command = `npx luthier cache-task EXP --dataset=${inputName}`;
   }
 
-  /** Has the tasks read their caches where the config says so. @throws InputError where it doesn't, and a task must */
+  /** Switches tasks to their caches as configured. @throws InputError if it isn't, and a task requires it */
   chooseRecords(): void {
     const { useCached, cacheDirectory } = this.setting;
     for (const task of new Set(this.mixture.tasks())) {
       if (useCached) task.readCached((records) => openCachedTable(this.#of(task, records, cacheDirectory)));
       else if (task.requiresCache)
         throw new InputError(
-          'the CacheDatasetPlaceholder of a task says required: it is read from its cache only. Set useCached: true, and run ' +
+          'the CacheDatasetPlaceholder of a task sets required: the task can be read from its cache only. Set useCached: true, and run ' +
             `${this.#command} once.`,
         );
     }
   }
 
-  /** The caches in a directory, be they there or not, each with its source open. */
+  /** The caches in a directory, whether there or not, each with its source open. */
   in(directory: string): TaskCache[] {
     const tasks = [...new Set(this.mixture.tasks())];
     return tasks.map((task) => this.#of(task, task.hp.source.open(this.setting.splitName), directory));

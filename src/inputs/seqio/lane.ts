@@ -7,7 +7,7 @@ import type { BaseFeatureConverter, FeatureLengths, ReadFeature, Segment } from 
 import { type KeyedExample, Pipeline } from './pipeline.js';
 import type { TaskExamples } from './taskExamples.js';
 
-/** What the lanes of an input share. */
+/** Settings common to an input's lanes. */
 export interface LaneSetting {
   readonly tasks: readonly TaskExamples[];
   /** Of each task. */

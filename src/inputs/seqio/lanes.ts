@@ -107,7 +107,7 @@ export function lanesState(
   if (isCount(batches) && Array.isArray(lanes) && lanes.length === numLanes && lanes.every(isLane))
     return { batches, lanes } as unknown as LanesState;
   throw new InputError(
-    `Input '${inputName}': a state has a number of batches and ${numLanes} lanes of ${2 + tasks.length} numbers, ` +
+    `Input '${inputName}': expected a state with a number of batches and ${numLanes} lanes of ${2 + tasks.length} numbers, ` +
       `got ${JSON.stringify({ batches, lanes }).slice(0, 80)}.`,
   );
 }

@@ -24,13 +24,13 @@ export class Mixture extends MixtureOrTask.with(
       .number()
       .positive()
       .default(1)
-      .describe('Above 1, rates come closer to one another; 1 leaves them as they are.'),
+      .describe('Temperature of the rates: above 1, they become more equal.'),
     maximum: z
       .number()
       .positive()
       .nullable()
       .default(null)
-      .describe('Highest number of records that counts for a rate; null: no limit.'),
+      .describe('Cap on the number of records that sets a rate; null: no limit.'),
   },
   (schema) =>
     schema
@@ -40,7 +40,7 @@ export class Mixture extends MixtureOrTask.with(
       })
       .refine(({ rates, maximum }) => rates === null || maximum === null, {
         path: ['maximum'],
-        error: 'limits numbers of records, which rates that are given leave out of account',
+        error: 'caps numbers of records, which given rates replace',
       }),
 ) {
   override numRecords(split: string): number {

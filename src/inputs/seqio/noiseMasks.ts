@@ -22,7 +22,7 @@ function randomSegmentation(numItems: number, numSegments: number, draws: Exampl
   return lengths;
 }
 
-/** Numbers of hidden tokens and of the spans that they stand in, of a text of `length` tokens. */
+/** Numbers of hidden tokens and of their spans, for a text of `length` tokens. */
 export function noiseCounts(
   length: number,
   noiseDensity: number,

@@ -15,8 +15,8 @@ export interface KeyedExample {
 const PARTS = 2 ** 32;
 
 /**
- * Runs a task's preprocessors. What an example gives depends on the examples that a preprocessor takes at a time alone, so
- * that a pipeline that starts anew at some example gives the same from there on.
+ * Runs a task's preprocessors. An example's results depend only on the group of examples that a preprocessor takes at
+ * a time, so a pipeline restarted at a group gives the same results from there on.
  */
 export class Pipeline {
   /** Examples that wait at each stage for others. */
@@ -26,7 +26,7 @@ export class Pipeline {
     private readonly stages: readonly Preprocessor[],
     private readonly context: Omit<PreprocessContext, 'draws'>,
     private readonly emit: (made: KeyedExample) => void,
-    /** What `make` gives; undefined where so many examples are broken, and are to be left out. */
+    /** The result of `make`; undefined if these `examples` are broken and left out. */
     private readonly attempt: <T>(make: () => T, examples: number) => T | undefined = (make) => make(),
     /** Number of the first stage that runs: examples have passed those before it. */
     private readonly firstStage = 0,
@@ -34,12 +34,12 @@ export class Pipeline {
     this.#waiting = stages.map(() => []);
   }
 
-  /** Takes an example, and gives what it completes to `emit`. @throws InputError with the example's place */
+  /** Takes an example, and passes completed results to `emit`. @throws InputError with the example's place */
   push(example: KeyedExample): void {
     this.#take(example, this.firstStage);
   }
 
-  /** Gives what waits for further examples, without them. */
+  /** Emits incomplete groups at the end. */
   flush(): void {
     for (const s of this.stages.keys()) this.#run(s);
   }

@@ -10,7 +10,7 @@ import type { Feature } from './feature.js';
 /** An example on its way: text, token ids (Int32Array) and other values by name. */
 export type Example = DataRecord;
 
-/** What a preprocessor knows besides the example. */
+/** Context of a preprocessor beside the example. */
 export interface PreprocessContext {
   /** The features that the task gives. */
   readonly features: Readonly<Record<string, Feature>>;
@@ -26,7 +26,7 @@ export interface Preprocessor {
   readonly examplesAtOnce: number;
   /** Whether one example gives exactly one, so that rows can be numbered without reading those before them. */
   readonly isOneToOne: boolean;
-  /** The examples made of `examplesAtOnce` examples, or of fewer at the end of a group. */
+  /** The results for `examplesAtOnce` examples, or for fewer at the end of a group. */
   apply(examples: readonly Example[], context: PreprocessContext): Iterable<Example>;
 }
 
@@ -121,9 +121,7 @@ export function tokensOf(example: Example, name: string): Int32Array {
   if (value instanceof Int32Array) return value;
   const isList = Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
   if (!isList)
-    throw new InputError(
-      `'${name}': expected token ids, got ${shown(value)}. Put Tokenize before what takes ids.`,
-    );
+    throw new InputError(`'${name}': expected token ids, got ${shown(value)}. Put Tokenize before it.`);
   const given = value as ArrayLike<unknown>;
   const ids = new Int32Array(given.length);
   for (let i = 0; i < ids.length; i++) {

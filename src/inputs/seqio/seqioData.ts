@@ -6,7 +6,7 @@ import { type HostShare, Lanes } from './lanes.js';
 import { checkVocabularies, type MixtureOrTask, type Task } from './seqioTask.js';
 import { type OpenTasks, openTasks } from './taskExamples.js';
 
-/** What an input's config says of its data. */
+/** Fields of an input's config for its data. */
 interface DataSetting extends HostShare {
   readonly splitName: string;
   readonly taskFeatureLengths: Readonly<Record<string, number>>;
@@ -19,7 +19,7 @@ interface DataSetting extends HostShare {
   readonly inputRandomSeed: number | null;
 }
 
-/** What it reads with. */
+/** Reader of examples. */
 interface DataReader {
   readonly mixture: MixtureOrTask;
   readonly tasks: readonly Task[];

@@ -18,7 +18,7 @@ export const seqioFields = {
     .record(z.string(), z.int().positive())
     .describe('Longest sequence of each feature that the converter reads; longer ones are trimmed.'),
   featureConverter: sub(BaseFeatureConverter, () => LanguageModelFeatures.config()).describe(
-    'What makes the arrays of a batch of the features.',
+    'Converter from features to the arrays of a batch.',
   ),
   shuffle: z
     .boolean()
@@ -40,25 +40,23 @@ export const seqioFields = {
     .boolean()
     .default(true)
     .describe(
-      'Whether padding fills the last batches of data that ends; else rows that fill none are left out.',
+      'Whether padding fills the last batches of finite data; otherwise an incomplete batch is dropped.',
     ),
   evalNumExamples: z
     .int()
     .positive()
     .nullable()
     .default(null)
-    .describe('Examples to read of data that ends; null: all.'),
+    .describe('Examples to read of finite data; null: all.'),
   useCached: z
     .boolean()
     .default(false)
-    .describe(
-      'Whether to read what `luthier cache-task` has stored of the tasks, in place of their records.',
-    ),
+    .describe('Whether to read the caches that `luthier cache-task` wrote, instead of the records.'),
   cacheDirectory: z
     .string()
     .min(1)
     .default('out/cached_tasks')
-    .describe('Directory of the caches, of which each has a folder.'),
+    .describe('Directory of the caches, one folder each.'),
   numLanes: z
     .int()
     .positive()
@@ -68,7 +66,7 @@ export const seqioFields = {
     .int()
     .positive()
     .default(64)
-    .describe('Rows that are packed together, about: more waste less of a row and take more memory.'),
+    .describe('Rows packed together, approximately: more rows waste less space and take more memory.'),
 };
 
 /** Rules between the fields. */
@@ -79,13 +77,13 @@ export const seqioRules: Rules<RuleValues<typeof ExampleInput, typeof seqioField
         !(repeat === true && !isTraining && (count === null || count === -1)),
       {
         path: ['evalLoopNumBatches'],
-        error: 'must be a number of batches where repeat is true: data without end has no end to read to',
+        error: 'must be a number of batches if repeat is true: the data is endless',
       },
     )
     .refine(
       ({ repeat, isTraining, evalNumExamples }) => evalNumExamples === null || !(repeat ?? isTraining),
       {
         path: ['evalNumExamples'],
-        error: 'limits data that ends, and this repeats',
+        error: 'limits finite data, and this data repeats',
       },
     );

@@ -24,7 +24,7 @@ import { digestOf } from './taskExamples.js';
 /**
  * Examples of tasks as batches. Training shuffles and repeats; evaluations read in order, once. Where each example gives
  * one row, the state is the number of rows that all hosts have read. Where rows are packed, or preprocessors drop or split
- * examples, or tasks are mixed, it is the place in each of `numLanes` lanes. Either way a run goes on exactly, and with
+ * examples, or tasks are mixed, it is the place in each of `numLanes` lanes. A run resumes exactly, and with
  * another batch size or number of hosts it neither repeats nor drops an example.
  */
 export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
@@ -131,7 +131,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
   }
 
   /**
-   * The state to go on from where several processes shared the data, on any number of hosts: the furthest of each lane.
+   * The state from which any number of hosts can continue after several shared the data: the furthest of each lane.
    *
    * @param states of all hosts, after as many batches. @throws InputError for states of other data.
    */
@@ -195,7 +195,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     this.#data = undefined;
   }
 
-  /** The caches of the tasks in a directory, be they there or not. */
+  /** The caches of the tasks in a directory, whether there or not. */
   taskCaches(directory: string): TaskCache[] {
     return this.named(() => this.#caches.in(directory));
   }
@@ -208,7 +208,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     this.#fill(batch, b, [alignedExample(this.#open().setting, q).segment]);
   }
 
-  /** What the rows are made of: a position in them means nothing for others. */
+  /** Identity of the rows: a saved position is valid for equal ones only. */
   protected override identity(): { readonly [name: string]: JsonValue } {
     const { packingRows, numLanes } = this.hp;
     return {
@@ -221,7 +221,10 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     };
   }
 
-  /** The tasks' config without their metrics, the same whether it says what tokenizers have learned, as in another thread, or not. */
+  /**
+   * The tasks' config without metrics, the same with or without the learned state of tokenizers, which other threads
+   * are given.
+   */
   #learned(): Config<MixtureOrTask> {
     return withoutMetrics(withRecorded(this.hp.mixtureOrTask, this.knownIdentity()));
   }
@@ -287,7 +290,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     return this.#data;
   }
 
-  /** Digest of what says how rows are made of the records. */
+  /** Digest of the settings that determine the rows. */
   get #configDigest(): string {
     const { featureConverter, taskFeatureLengths, splitName } = this.hp;
     this.#digest ??= digestOf([

@@ -27,7 +27,7 @@ export interface WeightedTask {
   readonly share: number;
 }
 
-/** Base of what a SeqioInput reads: a task, or a mixture of tasks. */
+/** Base of a SeqioInput's data: a task, or a mixture of tasks. */
 export abstract class MixtureOrTask extends Configurable.with({}) {
   static override readonly isAbstract = true;
 
@@ -40,11 +40,11 @@ export abstract class MixtureOrTask extends Configurable.with({}) {
   /** The tasks, each as often as the mixture has it; reads nothing. */
   abstract tasks(): readonly Task[];
 
-  /** The configs of the tasks, in their order. @param config what this was built from */
+  /** The configs of the tasks, in their order. @param config the config of this object */
   abstract configsOf(config: Config<MixtureOrTask>): readonly Config<Task>[];
 }
 
-/** Opens the cached examples of a split that has these records. @throws InputError where there are none */
+/** Opens the cached examples of a split that has these records. @throws InputError if there are none */
 type OpenCached = (records: RecordTable) => RecordTable;
 
 /** Examples of one source. */
@@ -55,7 +55,7 @@ export class Task extends MixtureOrTask.with({
   features: z
     .record(z.string(), instance(Feature, null))
     .refine((features) => Object.keys(features).length > 0, { error: 'expected at least one feature' })
-    .describe('What the preprocessors make, by name: `targets`, and `inputs` where there are any.'),
+    .describe("The preprocessors' features by name: `targets`, and `inputs` if there are any."),
 }) {
   readonly #tables = new Map<string, RecordTable>();
   #stages: readonly Preprocessor[] | undefined;
@@ -76,13 +76,13 @@ export class Task extends MixtureOrTask.with({
     return this.#stages;
   }
 
-  /** What metrics compare with predictions: the text of the feature `targets`, postprocessed. */
+  /** The target of metrics: the text of the feature `targets`, postprocessed. */
   targetOf(example: Example): unknown {
     // Ids below 0 have no weight; their magnitudes are the ids.
     return this.#postprocessed(tokensOf(example, 'targets').map(Math.abs), example, true);
   }
 
-  /** What metrics compare with targets, of the ids that a model has decoded for an example. */
+  /** The prediction for metrics, from the ids that a model decoded for an example. */
   predictionOf(ids: ArrayLike<number>, example: Example): unknown {
     return this.#postprocessed(ids, example, false);
   }
@@ -107,7 +107,7 @@ export class Task extends MixtureOrTask.with({
     this.#openCached = openCached;
   }
 
-  /** Number of the first preprocessor that what `open` gives has not passed. */
+  /** Number of the first preprocessor that examples from `open` have not passed. */
   get firstStage(): number {
     return this.#openCached === undefined ? 0 : this.numCachedStages;
   }
@@ -127,7 +127,7 @@ export class Task extends MixtureOrTask.with({
     }
   }
 
-  /** Closes what `open` has opened. */
+  /** Closes the opened source. */
   close(): void {
     for (const table of this.#tables.values()) table.close();
     this.#tables.clear();
@@ -165,7 +165,7 @@ export function vocabularyIdentity([task]: readonly Task[]): DataIdentity {
   return { vocabSize, tokenizer: { class: tokenizer.constructor.name, identity, learned } };
 }
 
-/** A copy without what says how models are measured, which rows of examples do not depend on. */
+/** A copy without metrics, which do not affect rows. */
 export function withoutMetrics(config: Config<MixtureOrTask>): Config<MixtureOrTask> {
   const copied = deepCopy(config);
   const configs = [...iterate(copied)].map(({ config: part }) => part);

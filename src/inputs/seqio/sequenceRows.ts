@@ -25,7 +25,7 @@ export function markSegment(arrays: SequenceArrays, at: number, size: number, se
   arrays.segmentPos.data.set(positions(size), at);
 }
 
-/** Writes labels, and as `ids` what a decoder reads to predict them: each one's predecessor, `previous` first. */
+/** Writes labels, and as `ids` the decoder's inputs to predict them: each label's predecessor, `previous` first. */
 export function writePredicted(
   { ids, labels }: PackedLmBatch,
   at: number,

@@ -52,20 +52,20 @@ export type ShardEntry = Readonly<z.output<typeof shard>>;
 /** Content of `manifest.json`, of a cache whose shards are all there. */
 export type CacheManifest = Readonly<z.output<typeof manifest>>;
 
-/** What a cache is of. */
+/** Subject of a cache. */
 export interface CacheSubject {
   readonly task: Task;
   readonly split: string;
   /** The split's records. */
   readonly records: RecordTable;
-  /** The task's config with the preprocessors whose results are cached alone, and with what its tokenizers have learned. */
+  /** The task's config with only the cached preprocessors, and with the learned state of its tokenizers. */
   readonly config: JsonValue;
   readonly onError: OnError;
   /** Command that makes the cache. */
   readonly command: string;
 }
 
-/** A cache, which may be there or not. Its folder is named by its fingerprint: what another config gives is another one. */
+/** A cache, which may not exist yet. Its folder is named by its fingerprint: another config has another cache. */
 export class TaskCache {
   readonly fingerprint: string;
   readonly folder: string;

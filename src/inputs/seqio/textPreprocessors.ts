@@ -96,7 +96,7 @@ export class Trim extends MapPreprocessor.with({}) {
   }
 }
 
-/** Keeps the examples of which a function of one's own says so. */
+/** Keeps the examples for which a user's function returns true. */
 export class Filter extends BasePreprocessor.with({
   keep: exampleFunction<boolean>('whether to keep it').describe('Whether to keep an example.'),
 }) {

@@ -4,7 +4,7 @@ import { BatchReader } from './arrowBatch.js';
 import { DICTIONARY, type Message } from './arrowMessages.js';
 import type { WatchedFile } from './watchedFile.js';
 
-/** Dictionaries as they stand behind the first so many messages of them; those that were asked for last are kept. */
+/** Dictionaries after the first so many of their messages; the most recently used are kept. */
 export class Dictionaries {
   readonly #messages: readonly Message[];
   #count = -1;

@@ -26,9 +26,9 @@ import { FlatTable } from './flatbuffer.js';
 import type { DataRecord } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
 
-/** What the file format begins with; its messages follow as in the stream format. */
+/** Magic of the file format; its messages follow as in the stream format. */
 const MAGIC = 'ARROW1\0\0';
-/** What messages begin with since format 0.15, before the length of their description. */
+/** Prefix of messages since format 0.15, before the length of their description. */
 const CONTINUATION = 0xffffffff;
 /** Finds a file's messages and reads its schema. */
 export function openArrow(file: WatchedFile, wanted: readonly string[] | null): ColumnFile {
@@ -36,7 +36,7 @@ export function openArrow(file: WatchedFile, wanted: readonly string[] | null): 
   const [schema] = messages;
   if (schema?.kind !== SCHEMA)
     throw new InputError(
-      `${file.path} is no Arrow file: expected a schema at its first byte${file.size === 0 ? '; it is empty' : ''}.`,
+      `${file.path} is not an Arrow file: expected a schema at its first byte${file.size === 0 ? '; it is empty' : ''}.`,
     );
   const place = (what: string) => () => `${file.path}: ${what}`;
   const fields = decoded(place('the schema'), () => fieldsOf(file, schema));
@@ -74,7 +74,7 @@ function checkNames(fields: readonly Field[], before: string): void {
     throw new Error(`two columns are called '${before}${twice}'. Give each its own name`);
   for (const { name, type } of fields) {
     const { typeId, children = [] } = type as DataType & { readonly children?: readonly Field[] };
-    // Children of other types are told apart by their number.
+    // Children of other types are identified by their number.
     if (typeId === Type.Struct) checkNames(children, `${before}${name}.`);
   }
 }
@@ -127,7 +127,10 @@ type Convert = (value: unknown) => unknown;
 
 const UNITS: readonly TimeUnit[] = ['seconds', 'milliseconds', 'microseconds', 'nanoseconds'];
 
-/** What makes a record's value of one that the library gives: `plainValue`, but for what these types are made of. */
+/**
+ * Converts the library's value of a column to a record's: by `plainValue`, with special cases for nested types and
+ * times.
+ */
 function converterOf(type: DataType): Convert {
   const convert = valueConverter(type);
   return (value) => (value === null || value === undefined ? null : convert(value));
@@ -190,7 +193,7 @@ function* messagesOf(file: WatchedFile): Generator<Message> {
   const hasMagic = file.read(0, Math.min(size, MAGIC.length)).toString('latin1') === MAGIC;
   if (hasMagic && file.read(Math.max(0, size - 6), size).toString('latin1') !== MAGIC.slice(0, 6))
     throw new InputError(
-      `${file.path} is no whole Arrow file: expected 'ARROW1' as its last 6 bytes. It may have been cut off.`,
+      `${file.path} is not a complete Arrow file: expected 'ARROW1' as its last 6 bytes. It may have been cut off.`,
     );
   let start = hasMagic ? MAGIC.length : 0;
   let numBatches = 0;
@@ -208,7 +211,7 @@ function* messagesOf(file: WatchedFile): Generator<Message> {
       const end = start + (isMarked ? 8 : 4);
       if (!hasMagic && end < size)
         throw new InputError(
-          `${file.path}, byte ${start}: its mark of the end, and ${size - end} bytes behind it: the file is damaged.`,
+          `${file.path}, byte ${start}: its end mark, and ${size - end} bytes after it: the file is damaged.`,
         );
       break;
     }

@@ -1,4 +1,4 @@
-/** @file Files of columns, whose records stand together in blocks: their contract, and the values of records. */
+/** @file Column files, whose records are stored in blocks: their contract, and the values of records. */
 import { didYouMean } from '../../hparams/index.js';
 import { FileError, InputError } from '../inputErrors.js';
 import { listed } from '../shown.js';
@@ -22,21 +22,21 @@ export interface Block {
   readonly numRecords: number;
   /** Bytes of its values, about. */
   readonly size: number;
-  /** @throws InputError with file, block and column of what is damaged */
+  /** @throws InputError with file, block and column of damaged data */
   read(): DataRecord[];
 }
 
 /** An open file of columns. */
 export interface ColumnFile {
   readonly file: WatchedFile;
-  /** Its format, and the version of what makes records of it. */
+  /** Its format, and the version of the code that makes its records. */
   readonly format: string;
   /** The columns to read. */
   readonly columns: ReadonlyMap<string, ValueKind>;
   readonly blocks: readonly Block[];
 }
 
-/** Reads what says where a file's columns are. @param wanted the columns to read; null: all @throws InputError */
+/** Reads the metadata of a file with columns. @param wanted the columns to read; null: all @throws InputError */
 export type OpenColumnFile = (file: WatchedFile, wanted: readonly string[] | null) => ColumnFile;
 
 /** The columns to read of those that a file has. @throws InputError for one that it has not */
@@ -57,7 +57,7 @@ export function columnsIn<T>(
   );
 }
 
-/** A name that stands twice among others. */
+/** A name that occurs twice. */
 export function repeated(names: readonly string[]): string | undefined {
   const seen = new Set<string>();
   return names.find((name) => seen.size === seen.add(name).size);
@@ -67,7 +67,7 @@ export function repeated(names: readonly string[]): string | undefined {
 export const stated = (value: unknown): string =>
   ['number', 'bigint', 'string'].includes(typeof value) ? String(value) : 'none';
 
-/** What `read` gives. @throws FileError that begins with the place, whatever a library throws for damaged bytes */
+/** The result of `read`. @throws FileError that begins with the place, for any error of a library on damaged bytes */
 export function decoded<T>(place: () => string, read: () => T): T {
   try {
     return read();
@@ -81,7 +81,7 @@ export function decoded<T>(place: () => string, read: () => T): T {
 }
 
 /**
- * A value as records have it: integers are numbers where these are exact, else bigints; what is missing is null, lists are
+ * A value as records have it: exact integers are numbers, other integers bigints; missing values are null, lists
  * arrays, maps and structs objects, bytes Uint8Arrays.
  */
 export function plainValue(value: unknown): unknown {

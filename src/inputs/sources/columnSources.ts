@@ -12,7 +12,7 @@ const columns = z
   .min(1)
   .nullable()
   .default(null)
-  .describe('The columns to read; null: all. Others take no time.');
+  .describe('The columns to read; null: all. Other columns cost nothing.');
 
 /** The rows of Parquet files, one record each. */
 export class ParquetSource extends BaseFileSource.with({ columns }) {

@@ -23,7 +23,7 @@ export function columnTable(
   open: OpenColumnFile,
 ): RecordTable {
   const opened = files.map((file) => openWatched(file, (watched) => open(watched, wanted)));
-  // What a file without records says of its columns is often wrong, and matters to none.
+  // The schema of a file without records is often wrong, and has no effect.
   const [first, ...others] = opened.filter(({ blocks }) => blocks.some(({ numRecords }) => numRecords > 0));
   for (const other of others) checkAgreement(first!, other);
   const size = opened.reduce(

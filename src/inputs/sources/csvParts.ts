@@ -23,8 +23,8 @@ interface Place {
 }
 
 /**
- * Where rows end, in bytes that follow one another: `\r\n`, `\n` and `\r` each end one outside quotes. A quote opens at the start
- * of a field alone: a parser refuses others, and what follows them is no part of a text.
+ * Ends of rows in a stream of bytes: `\r\n`, `\n` and `\r` outside of quotes. A quote opens only at the start of a
+ * field: the parser refuses others, and text after them is not quoted.
  */
 class RowScanner {
   /** Whether a field begins here, is within quotes, or has a quote that closes it or is the first of two. */

@@ -17,10 +17,10 @@ export interface CsvFormat {
 /** A row, and the line on which it begins. */
 type Row = readonly [DataRecord, line: number];
 
-/** Each of them ends a row that stands outside quotes, in whatever mixture; the longest one comes first. */
+/** Each ends a row outside of quotes, in any mixture; the longest comes first. */
 const LINE_ENDS = ['\r\n', '\n', '\r'];
 
-/** The rows of a file, of which about `chunkBytes` are read at once. @throws InputError with the place of what is no row */
+/** The rows of a file, read about `chunkBytes` at a time. @throws InputError with the place of a malformed row */
 export function* csvRows(
   file: WatchedFile,
   { delimiter, columns }: CsvFormat,
@@ -45,7 +45,7 @@ export function* csvRows(
       }) as DataRecord[];
     } catch (error) {
       if (!(error instanceof CsvError)) throw error;
-      // The parser counts lines anew in each part, and one that ends in both characters within quotes as two.
+      // The parser counts lines again in each part, and one that ends in both characters within quotes as two.
       const line = lines[(error.records as number) + numHeaders] ?? lines.at(-1);
       const problem = error.message.replace(/ line \d+/, ` line ${line}`);
       throw new InputError(`${file.path} is not a CSV file of the kind expected: ${problem}`, {

@@ -23,12 +23,13 @@ export interface CachedSource {
 }
 
 /**
- * The path of a cache's file, which is made where it is not there. Those that were not used for longest go where there are
- * too many; who has one open still reads it.
+ * The path of a cached file, which is created if missing. The least recently used files are removed when there are too
+ * many; processes that have one open can still read it.
  *
  * @param key all that the file depends on beside its source.
  * @param write makes the file at the path it is given.
- * @throws what `write` throws; FileError where the source changes meanwhile; the system's error where the cache can't be written.
+ * @throws the error of `write`; FileError if the source changes meanwhile; the system's error if the cache can't be
+ * written.
  */
 export function cachedFile(
   cache: DataCache,
@@ -60,11 +61,11 @@ export function cachedFile(
 function checkUnchanged({ path, version }: CachedSource): void {
   if (settledVersion(path) === version) return;
   throw new FileError(
-    `${path} changed while it was being read. Start again once nothing writes to it any more.`,
+    `${path} changed while it was being read. Start again when it is no longer written to.`,
   );
 }
 
-/** The path of a cache's file; undefined where there is none. */
+/** The path of a cache's file; undefined if there is none. */
 export function keptFile(
   cache: DataCache,
   source: CachedSource,

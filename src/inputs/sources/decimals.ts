@@ -34,7 +34,7 @@ const SCALES: Readonly<Record<TimeUnit, number>> = {
   nanoseconds: 6,
 };
 
-/** What gives the milliseconds of a number of units, as `scaled`. */
+/** Converts a number of units to milliseconds, as `scaled`. */
 export const millisecondsOf = (unit: TimeUnit): ((count: number | bigint) => number | bigint | string) => {
   const scale = SCALES[unit];
   return (count) => scaled(count, scale);

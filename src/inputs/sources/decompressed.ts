@@ -46,7 +46,7 @@ export function decompressed(path: string, most?: number): Unpacked {
   } catch (error) {
     if (error instanceof InputError) throw error;
     throw new FileError(
-      `${path} cannot be unpacked: ${(error as Error).message}. Files are unpacked into the cache; XDG_CACHE_HOME names another place for it.`,
+      `${path} cannot be unpacked: ${(error as Error).message}. Files are unpacked into the cache; XDG_CACHE_HOME sets its place.`,
       { cause: error },
     );
   }
@@ -55,10 +55,10 @@ export function decompressed(path: string, most?: number): Unpacked {
 function tooLong(from: string, to: string, bound: number, most: number | undefined): InputError {
   const reason =
     most === undefined
-      ? `, the free space of ${dirname(to)} less a tenth. Make room, name another place for the cache by XDG_CACHE_HOME, or set another bound`
+      ? `, the free space of ${dirname(to)} less a tenth. Free some space, set another place for the cache by XDG_CACHE_HOME, or set another bound`
       : '. Set another bound';
   return new InputError(
-    `${from} has more than ${bound} bytes when it is unpacked; expected at most so many${reason} in the source's field mostUnpackedBytes.`,
+    `${from} has more than ${bound} bytes when unpacked${reason} in the source's field mostUnpackedBytes.`,
   );
 }
 
@@ -75,15 +75,15 @@ function decompress(format: 'gzip' | 'zstd', from: string, to: string, most: num
   if (error !== undefined) throw error;
   if (status === 0) return;
   if (signal !== null) throw new FileError(`${from} was not unpacked: ${signal}.`);
-  let told: { readonly message: string; readonly byte: number; readonly most?: true };
+  let failure: { readonly message: string; readonly byte: number; readonly most?: true };
   try {
-    told = JSON.parse(stderr);
+    failure = JSON.parse(stderr);
   } catch (cause) {
     throw new Error(stderr.trim(), { cause });
   }
-  if (told.most) throw tooLong(from, to, bound, most);
+  if (failure.most) throw tooLong(from, to, bound, most);
   throw new InputError(
-    `${from}, byte ${told.byte}: the ${format} data is damaged or cut off: ${told.message}.`,
+    `${from}, byte ${failure.byte}: the ${format} data is damaged or cut off: ${failure.message}.`,
   );
 }
 

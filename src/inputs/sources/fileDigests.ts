@@ -17,7 +17,7 @@ const CHUNK_BYTES = 2 ** 20;
 /**
  * The identity of an input's data with a digest of each file and folder.
  *
- * @throws FileError for a file that can't be read; in a folder, where inputs may pass over some, one has the reason as its
+ * @throws FileError for a file that can't be read; in a folder, where inputs may skip some, one has the reason as its
  *   digest.
  */
 export function withDigests(identity: DataIdentity): DataIdentity {
@@ -29,7 +29,7 @@ export function withDigests(identity: DataIdentity): DataIdentity {
   };
 }
 
-/** The folder with the size of its files and a digest of their names, sizes and bytes, read anew when one has another version. */
+/** The folder with the size of its files and a digest of their names, sizes and bytes, read again after any change. */
 function withFolderDigest({ members = [], ...folder }: DataFolder): DataFolder {
   const versions = createHash('sha256');
   const sizes = members.map(({ name, path }) => {
@@ -70,7 +70,7 @@ function fileDigest(path: string): string {
   }
 }
 
-/** The digest that is made of an open file, which is closed. @throws the system's error where it can't be opened */
+/** The digest of an open file, which is closed. @throws the system's error if it can't be opened */
 function opened(path: string, digest: (file: number) => string): string {
   const file = openRegularFile(path);
   try {
@@ -96,7 +96,7 @@ function keptDigest(source: CachedSource, key: readonly unknown[], compute: () =
   return digest !== undefined && /^[0-9a-f]{64}$/.test(digest) ? digest : compute();
 }
 
-/** Whether an open file has the bytes that a version of it had; false where that can't be told. */
+/** Whether an open file has the bytes that a version of it had; false if unknown. */
 export function hasBytesOf(source: CachedSource, file: number): boolean {
   const kept = keptFile(CACHE, source, []);
   return kept !== undefined && readFileSync(kept, 'latin1') === digestOf(file);

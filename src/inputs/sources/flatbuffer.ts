@@ -3,7 +3,9 @@
 /** Schemas nest columns in columns. */
 const DEEPEST = 64;
 
-/** Tables that may still be read: a part can stand in many places, and so in more than the bytes have room for. */
+/**
+ * Tables that may still be read: a part can be in many places, and so be read more often than the bytes have room for.
+ */
 interface Budget {
   tables: number;
 }

@@ -1,7 +1,7 @@
-/** @file Tables made of other tables: one behind the other, and a part of one. */
+/** @file Tables over other tables: their concatenation, and a part of one. */
 import type { DataRecord, RecordTable } from './recordTable.js';
 
-/** Records of several tables, one behind the other. @param close what closes them, each once */
+/** Records of several tables, concatenated. @param close tables to close, each once */
 export function joinTables(
   tables: readonly RecordTable[],
   close = () => {

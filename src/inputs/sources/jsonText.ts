@@ -4,7 +4,7 @@
 const DEEPEST_SEARCHED = 100;
 /** A string's first quote, or an integer of many digits, without a fraction and an exponent. */
 const PARTS = /"|(?<![\d.eE+-])-?[1-9]\d{15,}(?![\d.eE])/g;
-/** What marked strings begin with; strings that begin with it are given another one. */
+/** Prefix of marked strings; strings with this prefix are given another one. */
 const MARK = '@';
 const ESCAPED_MARK = '\\u0040';
 
@@ -21,7 +21,7 @@ export function parseJson(text: string): unknown {
   return root[0];
 }
 
-/** Whether a number is too large to be of all integers the only one that it stands for. */
+/** Whether a number is so large that several integers round to it. */
 function hasLarge(value: unknown, depth: number): boolean {
   if (typeof value === 'number') return Math.abs(value) > Number.MAX_SAFE_INTEGER;
   if (typeof value !== 'object' || value === null) return false;

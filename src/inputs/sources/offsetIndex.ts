@@ -31,7 +31,7 @@ export class OffsetWriter {
     this.#length = this.#bytes.writeUInt32LE(start - this.#base, this.#length);
   }
 
-  /** Hands on what is left, with the end of the last record in the place of one more. @returns the number of records */
+  /** Writes the rest, with the end of the last record as a final offset. @returns the number of records */
   finish(end: number): number {
     const numRecords = this.count;
     this.add(end);
@@ -48,7 +48,7 @@ export class OffsetWriter {
 /** Fills `target` from a position. */
 export type ReadAt = (position: number, target: Uint8Array) => void;
 
-/** What `OffsetWriter` has written. */
+/** Reads the offsets of an `OffsetWriter`. */
 export class OffsetIndex {
   readonly #read: ReadAt;
   readonly #at: number;

@@ -5,7 +5,7 @@ import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
 import { stated } from './columnFile.js';
 import { LONGEST_RECORD } from './offsetIndex.js';
 
-/** How a column is decoded, as the library is told. */
+/** The library's options for decoding a column. */
 export type ColumnDecoder = Parameters<typeof readPage>[2];
 
 /** Bytes that are read from the front. */

@@ -85,7 +85,7 @@ function footerOf(file: WatchedFile): FileMetaData {
     throw new InputError(`${path} is an encrypted Parquet file. Store it without encryption.`);
   if (magic !== 'PAR1')
     throw new InputError(
-      `${path} is no whole Parquet file: expected 'PAR1' as its last 4 bytes, at byte ${Math.max(0, size - 4)}. It may have been cut off.`,
+      `${path} is not a complete Parquet file: expected 'PAR1' as its last 4 bytes, at byte ${Math.max(0, size - 4)}. It may have been cut off.`,
     );
   const length = tail.readUInt32LE(0);
   const start = size - TAIL_BYTES - length;
@@ -217,7 +217,7 @@ function columnOf(
   return parts.get(name) ?? [];
 }
 
-/** A leaf of the schema as the library reads it, and what remains to be done to its values. */
+/** A leaf of the schema as the library reads it, and further conversion of its values. */
 interface Leaf {
   readonly element: SchemaElement;
   readonly convert?: (value: never) => unknown;

@@ -56,7 +56,7 @@ export function readPages(chunk: Chunk): DecodedArray[] {
     if (isDictionary) dictionary = convert(data!, plain);
     else {
       numRead += headOf(header).num_values;
-      // A list may go on from the page before.
+      // A list may continue from the page before.
       if (data !== last && data !== undefined && data.length > 0) arrays.push(data);
     }
   }
@@ -150,7 +150,7 @@ function levels(
 ): number {
   const read = (most: number, what: string): Uint32Array | undefined => {
     if (most === 0) {
-      // Version 2 says how many bytes they are all the same.
+      // Version 2 gives their number of bytes, too.
       if (numRows !== undefined) take(cursor, lengthOf(cursor, what), what);
       return undefined;
     }

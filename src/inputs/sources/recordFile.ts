@@ -72,7 +72,7 @@ class Appended {
   }
 }
 
-/** Writes a record file in constant memory. Nothing stands at its path before `finish`. */
+/** Writes a record file in constant memory. Its path does not exist before `finish`. */
 export class RecordFileWriter {
   readonly #path: string;
   readonly #records: Appended;
@@ -169,7 +169,7 @@ export class RecordFileWriter {
 export interface RecordFile {
   readonly numRecords: number;
   readonly digest: string;
-  /** What its writer said. */
+  /** The writer's metadata. */
   readonly about: JsonValue;
   /** Bytes of the file. */
   readonly size: number;
@@ -184,7 +184,7 @@ export interface RecordFile {
  * Opens a record file.
  *
  * @param name in messages.
- * @throws InputError for what is none, is damaged, or was not written to its end; and the system's errors.
+ * @throws InputError for other files, damaged ones and incomplete ones; and the system's errors.
  */
 export function openRecordFile(path: string, name = path): RecordFile {
   const file = openRegularFile(path);
@@ -244,7 +244,7 @@ function readFooter(file: number, size: number, name: string): Footer {
   readFully(file, first, 0);
   if (!first.equals(MAGIC))
     throw new InputError(
-      `${name} is no record file of Luthier: it begins with ${JSON.stringify(first.toString('latin1'))}, not with '${MAGIC}'.`,
+      `${name} is not a record file of Luthier: it begins with ${JSON.stringify(first.toString('latin1'))}, not with '${MAGIC}'.`,
     );
   const truncated = new InputError(
     `${name}, byte ${size}: the record file ends before its index, or is damaged there. Write it anew.`,

@@ -7,7 +7,7 @@ import { OffsetIndex, OffsetWriter, type ReadAt } from './offsetIndex.js';
 import { fileDigest } from './recordTable.js';
 import type { WatchedFile } from './watchedFile.js';
 
-/** Behind the offsets: numbers of records and of what was skipped, and the file's CRC-32, a float64 each. */
+/** Behind the offsets: numbers of records and of skipped ones, and the file's CRC-32, a float64 each. */
 const FOOTER_BYTES = 24;
 
 /** Smaller files are scanned each time, for that takes milliseconds. */
@@ -26,7 +26,7 @@ export interface RecordIndex {
   close(): void;
 }
 
-/** What a scan has found besides the starts of the records. */
+/** Results of a scan beside the starts of the records. */
 export interface Scanned {
   /** Where the last record ends. */
   readonly end: number;
@@ -35,13 +35,13 @@ export interface Scanned {
   readonly checksum: number;
 }
 
-/** Adds the start of each record of a file. @throws InputError for what is no such file */
+/** Adds the start of each record of a file. @throws InputError for a file of another format */
 export type ScanRecords = (starts: OffsetWriter) => Scanned;
 
 /**
  * The index of an open file, from the cache or by a scan. A large file's takes no memory.
  *
- * @param format what else than the file the index depends on.
+ * @param format what the index depends on beside the file.
  */
 export function recordIndex(file: WatchedFile, format: string, scan: ScanRecords): RecordIndex {
   const kept = file.size < SMALLEST_KEPT ? undefined : keptIndex(file, format, scan);

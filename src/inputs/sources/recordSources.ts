@@ -19,13 +19,13 @@ export abstract class BaseRecordSource extends Configurable.with({}) {
     return [ALL];
   }
 
-  /** Opens one of `splitNames`. @throws InputError with the place of what is wrong */
+  /** Opens one of `splitNames`. @throws InputError with the place of the error */
   protected abstract openSplit(name: string): RecordTable;
 
   /**
    * Opens the records of a split, or of parts of splits: `train[:90%]`, `train[1000:]+validation`.
    *
-   * @throws InputError for a split that there is not, and with the place of what is wrong
+   * @throws InputError for a missing split, and with the place of errors
    */
   open(split: string = ALL): RecordTable {
     return openSubSplits(split, this.splitNames, this.constructor.name, (name) => this.openSplit(name));
@@ -36,7 +36,7 @@ export abstract class BaseRecordSource extends Configurable.with({}) {
 export abstract class IterableSource extends BaseRecordSource.with({}) {
   static override readonly isAbstract = true;
 
-  /** The records, in an order that is the same in every run: an array, or what a generator yields. */
+  /** The records, in an order that is the same in every run: an array, or a generator. */
   protected abstract records(): Iterable<DataRecord>;
 
   protected override openSplit(): RecordTable {
@@ -67,7 +67,7 @@ export abstract class BaseFileSource extends BaseRecordSource.with({
     .nullable()
     .default(null)
     .describe(
-      'Most bytes that a compressed file may have when it is unpacked; null: the free space of the cache less a tenth.',
+      'Most bytes of a compressed file when unpacked; null: the free space of the cache less a tenth.',
     ),
 }) {
   static override readonly isAbstract = true;
@@ -76,7 +76,7 @@ export abstract class BaseFileSource extends BaseRecordSource.with({
     return Object.keys(this.#splits);
   }
 
-  /** Opens files, each with the name to call it by. @throws InputError with the place of what is wrong */
+  /** Opens files, each with its name in messages. @throws InputError with the place of the error */
   protected abstract openFiles(files: readonly CorpusFile[]): RecordTable;
 
   protected override openSplit(name: string): RecordTable {
@@ -100,7 +100,7 @@ const SMALLEST_UNPACKED = 16 * 2 ** 20;
  * end a row outside quotes, and a file may have all of them.
  */
 export class CsvSource extends BaseFileSource.with({
-  delimiter: z.string().min(1).default(',').describe('What separates values: a comma, a semicolon, a tab.'),
+  delimiter: z.string().min(1).default(',').describe('Separator of values: a comma, a semicolon, a tab.'),
   columns: z
     .array(z.string())
     .min(1)

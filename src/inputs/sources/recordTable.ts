@@ -10,7 +10,7 @@ export type DataRecord = Readonly<Record<string, unknown>>;
 /** The records of a source, or of a split of it, from 0 to `numRecords` − 1. */
 export interface RecordTable {
   readonly numRecords: number;
-  /** Record `i`, of which the caller may keep what it likes. @throws InputError with file and place for what cannot be read */
+  /** Record `i`; the caller may keep any part of it. @throws InputError with file and place of an unreadable record */
   read(i: number): DataRecord;
   /** Where record `i` is, for messages: `data/a.csv:12`, or `record 3`. */
   place(i: number): string;
@@ -46,12 +46,12 @@ export function memoryTable(
   };
 }
 
-/** A table of all records of an iterable. @throws InputError for what is no record */
+/** A table of all records of an iterable. @throws InputError for values that are not records */
 export function tableOf(records: Iterable<unknown>): RecordTable {
   return memoryTable(Array.from(records, (record, i) => recordOf(record, () => `record ${i}`)));
 }
 
-/** A value that is a record. @throws InputError with its place for what is none */
+/** A value as a record. @throws InputError with the place of any other value */
 export function recordOf(value: unknown, place: () => string): DataRecord {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as DataRecord;
   throw new InputError(`${place()}: expected an object, { column: value, … }; got ${shown(value)}`);

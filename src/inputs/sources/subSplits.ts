@@ -24,11 +24,11 @@ const PART = /^(?<name>[\w-]+)(?:\[(?<range>.*)\])?$/;
 const RANGE = /^(?:(?<from>-?\d[\d_]*)(?<fromUnit>%)?)?:(?:(?<to>-?\d[\d_]*)(?<toUnit>%)?)?$/;
 
 /**
- * Opens the records that an expression names, in its order.
+ * Opens the records of a split expression, in its order.
  *
- * @param names the splits that there are.
- * @param owner what has them, for messages.
- * @throws InputError for other names, other forms, and ranges that reach beyond a split.
+ * @param names the existing splits.
+ * @param owner of the splits, for messages.
+ * @throws InputError for other names, other forms, and ranges beyond a split.
  */
 export function openSubSplits(
   expression: string,

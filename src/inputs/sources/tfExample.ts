@@ -26,7 +26,7 @@ const ACCEPTS: Readonly<Record<keyof typeof LISTS, (value: string | number) => b
   bytes: () => false,
 };
 
-/** How a feature is read, as `tf.io.FixedLenFeature` and `tf.io.VarLenFeature` say it. */
+/** Parsing of a feature, as by `tf.io.FixedLenFeature` and `tf.io.VarLenFeature`. */
 export const exampleFeature = z
   .strictObject({
     dtype: z
@@ -56,7 +56,8 @@ type Value = Uint8Array | string | number | bigint;
 /**
  * The record of a serialized tf.train.Example: one value, or an array of them, for each of `features`.
  *
- * @param place of the example. @throws InputError with the place for what is no example, or has other features.
+ * @param place of the example.
+ * @throws InputError with the place, for malformed examples and other features.
  */
 export function parseExample(bytes: Buffer, features: ExampleFeatures, place: () => string): DataRecord {
   const found = new Map<string, { readonly list: number; readonly values: Value[] }>();
@@ -93,7 +94,7 @@ export function parseExample(bytes: Buffer, features: ExampleFeatures, place: ()
 const textOf = (bytes: Uint8Array, name: string, place: () => string): string =>
   utf8Text(bytes, (offset) => byteOf(`${place()}: feature '${name}'`)(offset));
 
-/** @throws RangeError for what is no example. */
+/** @throws RangeError for malformed examples. */
 function readExample(bytes: Buffer, take: (name: string, list: number, values: Value[]) => void): void {
   for (const example = new ProtobufReader(bytes); example.next(); ) {
     if (example.field !== FEATURES) continue;

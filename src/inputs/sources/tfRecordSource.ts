@@ -23,9 +23,7 @@ export class TfRecordSource extends BaseFileSource.with({
     .record(z.string(), exampleFeature)
     .nullable()
     .default(null)
-    .describe(
-      'Features of tf.train.Example by name; null: a record is { data }, its bytes, whatever they are.',
-    ),
+    .describe('Features of tf.train.Example by name; null: a record is { data }, its bytes.'),
 }) {
   protected override openFiles(files: readonly CorpusFile[]): RecordTable {
     const { features } = this.hp;
@@ -50,7 +48,7 @@ function recordsOf(file: WatchedFile, parse: (data: Buffer, place: () => string)
       const data = bytes.subarray(HEAD_BYTES, bytes.length - TAIL_BYTES);
       if (bytes.readUInt32LE(bytes.length - TAIL_BYTES) !== maskedCrc32c(data))
         throw new InputError(
-          `${placeOf(start)}: record ${i} is damaged: its ${data.length} bytes have another CRC-32C than the file says.`,
+          `${placeOf(start)}: record ${i} is damaged: the CRC-32C of its ${data.length} bytes differs from the file's.`,
         );
       return parse(data, () => place(i));
     },
@@ -94,7 +92,7 @@ function scanRecords(file: WatchedFile, starts: OffsetWriter): Scanned {
       if (next === position && used === length) return { end: next, numSkipped: 0, checksum };
       const last = used < length ? next : starts.count - 1;
       throw new InputError(
-        `${placeOf(position + length - used)}: the file ends within ${used < length ? 'the head of a record' : `record ${last}`}. Write it anew, or cut it off before.`,
+        `${placeOf(position + length - used)}: the file ends within ${used < length ? 'the head of a record' : `record ${last}`}. Write it again, or truncate it there.`,
       );
     }
   }

@@ -1,4 +1,4 @@
-/** @file Compressed parts of column files, unpacked to the length that the file says: no more, and no less. */
+/** @file Compressed parts of column files, unpacked to exactly the length that the file states. */
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { Decompress } from 'fzstd';
 import { snappyUncompress } from 'hyparquet/src/snappy.js';
@@ -46,9 +46,10 @@ const UNPACK: Readonly<Record<Codec, Unpack>> = {
 };
 
 /**
- * The bytes inside.
+ * The unpacked bytes.
  *
- * @param length their number, as the file says. @throws an error for damaged bytes, and for any other number
+ * @param length their number, from the file.
+ * @throws an error for damaged bytes, and for any other number
  */
 export function unpackedBytes(codec: string | undefined, bytes: Uint8Array, length: number): Uint8Array {
   if (codec === undefined || !Object.hasOwn(UNPACK, codec))
@@ -87,7 +88,7 @@ function lz4Length(bytes: Uint8Array): number {
   return length;
 }
 
-/** The length of what Hadoop's frames of LZ4 blocks hold; undefined for other bytes. */
+/** The unpacked length of Hadoop's frames of LZ4 blocks; undefined for other bytes. */
 function hadoopLength(bytes: Uint8Array): number | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   let [at, length] = [0, 0];
@@ -128,7 +129,7 @@ function unpackZstd(bytes: Uint8Array, length: number): Uint8Array {
 
 const isSkippable = (bytes: Uint8Array): boolean => (bytes[0]! & 0xf0) === 0x50;
 
-/** Where a frame of Zstandard ends (RFC 8878): behind its blocks. @throws Error for one that is none or is cut off */
+/** End of a frame of Zstandard (RFC 8878): behind its blocks. @throws Error for malformed and truncated frames */
 function endOfFrame(bytes: Uint8Array, start: number): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const cutOff = (): never => {

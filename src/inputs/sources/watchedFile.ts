@@ -1,4 +1,4 @@
-/** @file Watched files: read in place, and told apart from what was opened. */
+/** @file Watched files: read in place, with changes since they were opened detected. */
 import { type BigIntStats, closeSync, fstatSync, statSync } from 'node:fs';
 import { openRegularFile, readFully } from '../../files/index.js';
 import { versionOf } from '../../system/index.js';
@@ -15,11 +15,11 @@ export class WatchedFile {
   readonly path: string;
   /** Number of bytes. */
   readonly size: number;
-  /** What identifies the file itself. */
+  /** Identity of the file. */
   readonly dataFile: DataFile;
   /** The file's own when it was opened. */
   readonly version: string;
-  /** undefined where the bytes are those of the cache, which nobody changes. */
+  /** undefined for the cache's own bytes, which do not change. */
   #status: BigIntStats | undefined;
   readonly #descriptor: number;
 
@@ -50,7 +50,7 @@ export class WatchedFile {
     return bytes.subarray(0, length);
   }
 
-  /** Fills `chunk` from a position, without a look at what became of the file. @returns the number of bytes, fewer at the end */
+  /** Fills `chunk` from a position, without a check for changes. @returns the number of bytes, fewer at the end */
   scan(chunk: Uint8Array, position: number): number {
     return readFully(this.#descriptor, chunk, position);
   }
@@ -67,7 +67,7 @@ export class WatchedFile {
       return;
     }
     throw new FileError(
-      `${this.path}, byte ${position}: ${what} while it was being read. Bring back what it was, or start again to read what it is now.`,
+      `${this.path}, byte ${position}: ${what} while it was being read. Restore the file, or start again to read the changed one.`,
     );
   }
 
@@ -76,7 +76,10 @@ export class WatchedFile {
   }
 }
 
-/** What `make` makes of an open file, which is closed where that fails. @throws what `make` throws; FileError for system errors */
+/**
+ * The result of `make` for an open file, which is closed if `make` fails. @throws the error of `make`; FileError for
+ * system errors
+ */
 export function openWatched<T>(file: CorpusFile, make: (watched: WatchedFile) => T): T {
   const watched = new WatchedFile(file);
   try {

@@ -4,7 +4,7 @@
 export interface AddedToken {
   readonly id: number;
   readonly bytes: Uint8Array;
-  /** Whether it is found, but stays text: what overlaps it is no token either, as in the Rust library. */
+  /** Whether it is found, but stays text: as in the Rust library, no token overlaps it. */
   readonly isText: boolean;
 }
 

@@ -8,20 +8,20 @@ import type { TokenArray } from '../tokens.js';
 import { type TokenDecoder, WindowDecoder } from './tokenDecoders.js';
 
 /**
- * Turns text into token ids, 0 … vocabSize − 1, and back. Its config, with what it learned, is all that another thread
- * needs to encode alike.
+ * Turns text into token ids, 0 … vocabSize − 1, and back. Its config, with learned state, suffices for another thread
+ * to encode alike.
  */
 export abstract class BaseTokenizer extends Configurable.with({}) {
   static override readonly isAbstract = true;
   /** Exclusive limit of ids. */
   abstract get vocabSize(): number;
 
-  /** Whether an id stands for text; of a model's ids, decoders draw those alone, and those that end a sequence. */
+  /** Whether an id has a text; of a model's ids, decoders draw only those, and those that end a sequence. */
   hasText(id: number): boolean {
     return id < this.vocabSize;
   }
 
-  /** Bytes of UTF-8 that one id stands for, at most; Infinity where there is no limit. */
+  /** Most bytes of UTF-8 that one id decodes to; Infinity without a limit. */
   get maxTokenBytes(): number {
     return Number.POSITIVE_INFINITY;
   }
@@ -35,7 +35,7 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
   /** Encodes a whole UTF-8 file. @throws InputError with the file and the unencodable text */
   abstract encodeFile(file: SourceFile): TokenArray;
 
-  /** Short identifier of what the ids depend on, by which saved states and reviews detect another tokenizer. */
+  /** Short identifier of all that determines the ids, by which saved states and reviews detect another tokenizer. */
   identity(): string {
     return this.constructor.name;
   }
@@ -55,7 +55,7 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
     return null;
   }
 
-  /** Id of what the vocabulary lacks; null where every text can be encoded, or what it lacks is an error. */
+  /** Id of unknown text; null if every text can be encoded, or unknown text is an error. */
   get unkId(): number | null {
     return null;
   }

@@ -38,7 +38,7 @@ export interface BpeTraining {
 interface Candidate {
   readonly pair: number;
   readonly count: number;
-  /** Words to merge it in; one may stand here several times, or have lost the pair since. */
+  /** Words to merge it in; may have duplicates, and words that have lost the pair since. */
   readonly words: readonly number[];
 }
 
@@ -156,7 +156,7 @@ class PairedWords {
   }
 }
 
-/** Spellings of the ids from `firstId` on. Tokens that different merges spell alike are one. */
+/** Spellings of the ids from `firstId` on. Equal spellings of different merges are one token. */
 class Spellings {
   readonly #spellings: string[];
   readonly #ids: Map<string, number>;

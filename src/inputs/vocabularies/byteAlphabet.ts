@@ -1,6 +1,6 @@
 /** @file GPT-2's alphabet of bytes: a printable character for each byte, by which files spell tokens. */
 
-/** Bytes that stand for themselves. */
+/** Bytes that spell themselves. */
 const isPrintable = (byte: number): boolean =>
   (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
 
@@ -17,7 +17,7 @@ export const bytesInOrder: readonly number[] = [...bytes.filter(isPrintable), ..
 
 const byteOf = new Map(byteCharacters.map((character, byte) => [character, byte]));
 
-/** The bytes that a token's spelling stands for; undefined for other characters. */
+/** The bytes of a token's spelling; undefined for other characters. */
 export function bytesOfSpelling(spelling: string): Uint8Array | undefined {
   const found = [...spelling].map((character) => byteOf.get(character) ?? -1);
   return found.includes(-1) ? undefined : Uint8Array.from(found);

@@ -10,7 +10,7 @@ const LONGEST_KNOWN = 64;
 /** Bytes of remembered words, at most; then all are forgotten. */
 const MOST_KNOWN = 1 << 22;
 
-/** What byte-pair encoding needs to know. */
+/** Vocabulary and merges of a byte-pair encoding. */
 export interface ByteLevelVocabulary {
   /** Ids of the 256 bytes. */
   readonly byteIds: Int32Array;

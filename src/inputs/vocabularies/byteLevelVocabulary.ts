@@ -17,7 +17,7 @@ const words = z.looseObject({
 
 const plainToken = z.looseObject({ single_word: no, lstrip: no, rstrip: no });
 
-/** Documents that ByteLevelBpe encodes as they say. */
+/** Documents that ByteLevelBpe supports. */
 const schema = z.looseObject({
   added_tokens: z
     .array(plainToken)

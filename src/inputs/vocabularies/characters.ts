@@ -33,7 +33,7 @@ export function charVocabulary(texts: readonly string[]): string {
     .join('');
 }
 
-/** The vocabulary of the files that `specs` name (paths, globs, 'pkg:' specs): what CharTokenizer would learn. */
+/** The vocabulary that CharTokenizer would learn from the files of `specs` (paths, globs, 'pkg:' specs). */
 export function charVocabularyOf(specs: readonly string[]): string {
   return charVocabulary(readFiles(resolveFiles(specs)).map((file) => decodeUtf8(file)));
 }

@@ -7,8 +7,8 @@ import { mergeOf, type TokenizerModel } from './tokenizerModel.js';
 const unguessable = randomUUID();
 
 /**
- * The document without its special tokens. In the vocabulary, names that are in no text stand for them; merges that make
- * them, or are made of them, are left out.
+ * The document without its special tokens. The vocabulary replaces them by names that no text contains; merges that
+ * produce or use them are left out.
  */
 export function withoutSpecialTokens(document: TokenizerDocument): TokenizerDocument {
   const added = document.added_tokens;

@@ -7,7 +7,7 @@ export class PairTable {
   lefts: Int32Array;
   /** Second ids by number. */
   rights: Int32Array;
-  /** Numbers plus 1; 0 where there is none. */
+  /** Numbers plus 1; 0 if there is none. */
   #slots: Int32Array;
 
   /** @param capacity pairs that are expected; more are fine */

@@ -38,12 +38,12 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
     .boolean()
     .default(false)
     .describe(
-      'Whether special tokens in a text are encoded as its other characters, so that no text can hold the end of a sequence.',
+      'Whether special tokens in a text are encoded as plain characters, so that no text can contain the end of a sequence.',
     ),
   padToken: role('The token of padding, null for none.'),
   eosToken: role('The token that ends a sequence, null for none.'),
   bosToken: role('The token that begins a sequence, null for none.'),
-  unkToken: role('The token of what the vocabulary lacks; null for that of the file, if any.'),
+  unkToken: role("The token for unknown text; null for the file's, if any."),
 }) {
   #loaded: Loaded | null = null;
 

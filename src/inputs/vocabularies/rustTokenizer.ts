@@ -1,4 +1,4 @@
-/** @file RustTokenizer: a tokenizer of the Rust library `tokenizers`, asked and waited for. */
+/** @file RustTokenizer: synchronous calls to the Rust library `tokenizers`. */
 import { extname } from 'node:path';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import { startWorker } from '../../workers/index.js';
@@ -10,7 +10,7 @@ const LONGEST_MS = 3_600_000;
 
 type Ask = (request: RustRequest) => Int32Array | string | null;
 
-let asking: Ask | undefined;
+let askThread: Ask | undefined;
 let handles = 0;
 
 /** Starts the thread that all tokenizers of this one share; it does not keep the process. */
@@ -31,23 +31,23 @@ function startThread(): Ask {
         throw new InputError(
           `the thread of the library 'tokenizers' has not answered for ${LONGEST_MS / 1000} s`,
         );
-    const told = receiveMessageOnPort(port)!.message as RustAnswer;
-    if ('error' in told) throw new InputError(told.error);
-    return told.value;
+    const reply = receiveMessageOnPort(port)!.message as RustAnswer;
+    if ('error' in reply) throw new InputError(reply.error);
+    return reply.value;
   };
 }
 
-const forgotten = new FinalizationRegistry<number>((handle) => asking!({ type: 'forget', handle }));
+const forgotten = new FinalizationRegistry<number>((handle) => askThread!({ type: 'forget', handle }));
 
-/** Encodes and decodes as a tokenizer.json says. */
+/** Encodes and decodes by a tokenizer.json. */
 export class RustTokenizer {
   readonly #handle = handles++;
   readonly #ask: Ask;
 
   /** @param contents the document @throws InputError with the library's message */
   constructor(contents: string) {
-    asking ??= startThread();
-    this.#ask = asking;
+    askThread ??= startThread();
+    this.#ask = askThread;
     this.#ask({ type: 'load', handle: this.#handle, contents });
     forgotten.register(this, this.#handle);
   }

@@ -18,15 +18,15 @@ export type RustRequest = { readonly handle: number } & (
   | { readonly type: 'forget' }
 );
 
-/** An answer, or the reason why there is none. */
+/** An answer, or an error. */
 export type RustAnswer = { readonly value: Int32Array | string | null } | { readonly error: string };
 
 /** The program, which is no TypeScript, so that it starts fast. */
 const PROGRAM = fileURLToPath(new URL('./rustProcess.cjs', import.meta.url));
 
 /**
- * What a request may take beyond the process at rest: so much, and so much more for each byte of a document or a text. The
- * library itself takes about 1 µs of the processor and 150 bytes of memory for a byte of text.
+ * Limits of a request beyond the process at rest: a constant, and an amount for each byte of a document or a text. The
+ * library itself takes about 1 µs of processor time and 150 bytes of memory for a byte of text.
  */
 const BOUNDS = { microseconds: 1e6, microsecondsByByte: 20, bytes: 160 * 2 ** 20, bytesByByte: 1000 };
 
@@ -50,7 +50,7 @@ function boundsOf(request: RustRequest): { microseconds: number; bytes: number; 
 function reasonOf(request: RustRequest, output: string, how: string): string {
   const { microseconds, bytes, size } = boundsOf(request);
   const over = (limit: string): string =>
-    `the library 'tokenizers' took more than ${limit} for ${size} bytes, and was ended: a pattern of the file may backtrack, or a normalizer grow what it reads`;
+    `the library 'tokenizers' took more than ${limit} for ${size} bytes, and was ended: a pattern of the file may backtrack, or a normalizer expand its text`;
   if (output.endsWith('over time')) return over(`${microseconds / 1e6} s of the processor`);
   if (output.endsWith('over memory')) return over(`${Math.ceil(bytes / 2 ** 20)} MiB`);
   // A panic writes its place, then its message.
@@ -121,9 +121,9 @@ async function answer(request: RustRequest): Promise<RustAnswer> {
 let turn = Promise.resolve();
 port.on('message', (request: RustRequest) => {
   turn = turn.then(async () => {
-    const told = await answer(request);
+    const reply = await answer(request);
     if (request.type === 'forget') return;
-    port.postMessage(told);
+    port.postMessage(reply);
     Atomics.store(signal, 0, 1);
     Atomics.notify(signal, 0);
   });

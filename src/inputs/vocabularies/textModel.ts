@@ -1,4 +1,4 @@
-/** @file Text models: what encodes and decodes by a tokenizer.json. */
+/** @file Text models: encoding and decoding by a tokenizer.json. */
 import type { SourceFile } from '../corpusFiles.js';
 import { ByteLevelBpe } from './byteLevelBpe.js';
 import { byteLevelVocabulary } from './byteLevelVocabulary.js';
@@ -14,7 +14,7 @@ import { checkedPart, type PartKind } from './tokenizerParts.js';
 export interface TextModel {
   /** Texts of the tokens by id; ids without a token are left out. */
   readonly tokens: ReadonlyMap<number, string>;
-  /** Bytes that one id stands for, at most; Infinity where a word that is unknown, or left out, may have any number. */
+  /** Most bytes that one id decodes to; Infinity if unknown or omitted words have no limit. */
   readonly maxTokenBytes: number;
   encode(text: string): Int32Array;
   /** @throws InputError for a file that the model cannot read */
@@ -59,8 +59,8 @@ function rustModel(document: TokenizerDocument, specialTokensAsText: boolean): T
 /**
  * The model of a document: our own for byte-level BPE, else the Rust library's.
  *
- * @param specialTokensAsText whether special tokens in a text are encoded as its other characters.
- * @throws InputError for parts that do not fit, with their place and what does
+ * @param specialTokensAsText whether special tokens in a text are encoded as plain characters.
+ * @throws InputError for unsupported parts, with their place and the supported values
  */
 export function textModel(given: TokenizerDocument, specialTokensAsText: boolean): TextModel {
   const document = checkedDocument(given);

@@ -4,11 +4,11 @@
 export interface TokenDecoder {
   /** Takes an id; gives the text that is certain by now, whole characters. @throws InputError for an unknown id */
   take(id: number): string;
-  /** Gives what is left at the end: bytes that are no character become U+FFFD. */
+  /** The rest at the end: incomplete characters become U+FFFD. */
   rest(): string;
 }
 
-/** Decoder of ids that stand for bytes: those of a character wait until it is whole. */
+/** Decoder of ids of bytes: those of a character wait until it is complete. */
 export class ByteDecoder implements TokenDecoder {
   readonly #utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -38,8 +38,8 @@ const REPLACEMENT = '\uFFFD';
 const MOST_WAITING = 3;
 
 /**
- * The text of ids that follow others, as the others' text and that of all tell it: what the ids are decoded to alone may
- * lack a blank at its beginning, or have half a character there.
+ * The text of ids that follow others, as the difference of the whole text and the others' text: decoded alone, the ids
+ * may lose a leading space or split a character.
  */
 export function textAfter(before: string, whole: string): string {
   let at = 0;

@@ -74,7 +74,7 @@ export function parseTokenizer(contents: string, where: string): TokenizerDocume
   return fail(`${place}${place && ': '}${message}${tokenAt(document, path)}`, parsed.error);
 }
 
-/** What the training of a byte-level BPE has learned. */
+/** Result of training a byte-level BPE. */
 export interface TrainedBpe {
   /** Special tokens; their ids are their places. */
   readonly specialTokens: readonly string[];

@@ -66,7 +66,7 @@ function checkIds(vocab: unknown, path: string): void {
     );
 }
 
-/** @throws InputError for the first piece that has no score, or stands twice */
+/** @throws InputError for the first piece without a score, or a duplicate */
 function checkPieces(vocab: unknown, path: string): void {
   if (!Array.isArray(vocab) || vocab.length === 0)
     throw new InputError(`${path}: expected a list of pieces, each with its score, got ${shown(vocab)}.`);
@@ -95,21 +95,21 @@ export function mergeOf(merge: string | readonly [string, string], prefix: strin
   return [left, right, left + right.slice(prefix?.length ?? 0), ...more];
 }
 
-/** What lacks of a merge would end the library's process. */
+/** An incomplete merge would end the library's process. */
 function checkMerges(
   { vocab, merges, continuing_subword_prefix: prefix }: z.output<typeof models.BPE>,
   path: string,
 ): void {
   for (const [i, merge] of merges.entries()) {
     const tokens = mergeOf(merge, prefix);
-    const told = `${path}.merges.${i} ${JSON.stringify(merge)}`;
-    if (tokens.length > 3 || tokens.includes('')) throw new InputError(`${told}: expected two tokens.`);
+    const where = `${path}.merges.${i} ${JSON.stringify(merge)}`;
+    if (tokens.length > 3 || tokens.includes('')) throw new InputError(`${where}: expected two tokens.`);
     if (!tokens[1]!.startsWith(prefix ?? ''))
       throw new InputError(
-        `${told}: the second token does not begin with continuing_subword_prefix '${prefix}'.`,
+        `${where}: the second token does not begin with continuing_subword_prefix '${prefix}'.`,
       );
     const unknown = tokens.find((token) => !Object.hasOwn(vocab, token));
-    if (unknown !== undefined) throw new InputError(`${told}: '${unknown}' is not in the vocabulary.`);
+    if (unknown !== undefined) throw new InputError(`${where}: '${unknown}' is not in the vocabulary.`);
   }
 }
 

@@ -105,9 +105,9 @@ export function checkedPart(kind: PartKind, given: unknown, path: string): unkno
   const schema = typeof type === 'string' && Object.hasOwn(known, type) ? known[type] : undefined;
   if (schema === undefined) {
     const names = Object.keys(known);
-    const told = typeof type === 'string' ? didYouMean(type, names) : '';
+    const hint = typeof type === 'string' ? didYouMean(type, names) : '';
     throw new InputError(
-      `${path}: type ${JSON.stringify(type) ?? 'nothing'} is not known.${told} The types are: ${names.join(', ')}.`,
+      `${path}: type ${JSON.stringify(type) ?? 'nothing'} is not known.${hint} The types are: ${names.join(', ')}.`,
     );
   }
   const checked = checkedFields(schema, given, `${path} (${type})`) as Record<string, unknown>;

@@ -4,7 +4,7 @@ import { PairTable } from './pairTable.js';
 /** Two ids and the id that they make. */
 export type Merge = readonly [left: number, right: number, merged: number];
 
-/** Symbols of a word up to which the next merge is searched anew each time; longer words have a queue. */
+/** Symbols of a word up to which the next merge is searched again each time; longer words have a queue. */
 const SHORT = 48;
 const NEVER = 0x7fffffff;
 /** A queue's entry is rank · POSITIONS + position. */

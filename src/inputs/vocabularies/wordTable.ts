@@ -14,7 +14,7 @@ export class WordTable {
   bytes = new Uint8Array(1 << 16);
   starts = new Int32Array(1 << 12);
   #hashes = new Int32Array(1 << 12);
-  /** Numbers of words plus 1; 0 where there is none. */
+  /** Numbers of words plus 1; 0 if there is none. */
   #slots = new Int32Array(1 << 13);
 
   /** The number of a word, which is added if it is new: then it is the table's size before. */

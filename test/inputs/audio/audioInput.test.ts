@@ -117,7 +117,7 @@ test('a damaged file is told with its name and the offset', async () => {
   write('cut/a/1.wav', sound(700, 2000).subarray(0, 100));
   write('cut/b/2.wav', sound(10, 2000));
   await expect(inputOf({ directory: join(directory, 'cut') }).getNext()).rejects.toThrow(
-    `AudioInput 'input': ${join(directory, 'cut/a/1.wav')} is no WAV file that can be read: at offset 44, chunk 'data' of ` +
+    `AudioInput 'input': ${join(directory, 'cut/a/1.wav')} is not a readable WAV file: at offset 44, chunk 'data' of ` +
       '1400 bytes is cut off at 100',
   );
   mkdirSync(join(directory, 'none'));

@@ -43,7 +43,7 @@ test('a file that was written to a pipe reads to its end, whatever size stands f
   for (const [whole, data] of sizes) expect(samples(piped(whole, data))).toEqual([0.5, -1]);
   // Another size beyond the end is a file that is cut off, and an empty chunk within a file is empty.
   expect(() => samples(piped(2000, 1964))).toThrow(
-    /^is no WAV .* chunk 'data' of 1964 bytes is cut off at 60$/,
+    /^is not a readable WAV .* chunk 'data' of 1964 bytes is cut off at 60$/,
   );
   expect(() => samples(piped(52, 0))).toThrow(/there are no samples$/);
   expect(() => samples(piped(0, 0, [1, 2, 3]))).toThrow(/3 bytes are no multiple of 1 samples of 2 bytes$/);
@@ -55,7 +55,7 @@ test('what is damaged is told with its offset', () => {
       readWav(bytes);
       return 'none';
     } catch (error) {
-      return (error as Error).message.replace('is no WAV file that can be read: ', '');
+      return (error as Error).message.replace('is not a readable WAV file: ', '');
     }
   };
   const whole = wavOf([1, 2, 3, 4]);

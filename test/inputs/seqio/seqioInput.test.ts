@@ -239,16 +239,16 @@ test('a state means nothing for other data, rates or lengths; combinations witho
   for (const more of [{ taskFeatureLengths: { targets: 9 } }, { featureConverter: packed() }])
     expect(() => build(mixed(1, more)).setState(state)).toThrow(/config is \w+, was \w+\./);
   expect(() => build(mixed(2)).setState(state)).toThrow(
-    /^Input 'train' cannot go on from the saved state, for its data has changed since: config is \w+, was \w+\./,
+    /^Input 'train' cannot resume from the saved state, as its data has changed since: config is \w+, was \w+\./,
   );
   expect(() => build(mixed(1)).setState({ ...state, lanes: [[0]] })).toThrow(
-    'Input \'train\': a state has a number of batches and 16 lanes of 4 numbers, got {"batches":0,"lanes":[[0]]}.',
+    'Input \'train\': expected a state with a number of batches and 16 lanes of 4 numbers, got {"batches":0,"lanes":[[0]]}.',
   );
   expect(() => seqioBuilt({ repeat: true })).toThrow(
-    'must be a number of batches where repeat is true: data without end has no end to read to',
+    'must be a number of batches if repeat is true: the data is endless',
   );
   expect(() => seqioBuilt({ isTraining: true, evalNumExamples: 3 })).toThrow(
-    'limits data that ends, and this repeats',
+    'limits finite data, and this data repeats',
   );
   const crowd = { numInfeedHosts: 3, numLanes: 2, isTraining: true, featureConverter: packed() };
   expect(() => seqioBuilt(crowd)).toThrow("Input 'train': numLanes is 2, and 3 hosts need one each.");

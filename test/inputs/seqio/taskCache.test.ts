@@ -159,7 +159,7 @@ test.each([
 ])('what differs between readers is not cached: %#', (steps, what) => {
   const refused = () => cached(input(steps));
   expect(refused).toThrow(
-    `${what}, and its results were to be cached. Put CacheDatasetPlaceholder before it, so that it runs each time that ` +
+    `${what}, so its results cannot be cached. Put CacheDatasetPlaceholder before it, so that it runs each time that ` +
       'examples are read.',
   );
 });
@@ -170,7 +170,7 @@ test('a placeholder stands once, and may require a cache', async () => {
   );
   const required = input([Tokenize.config(), CacheDatasetPlaceholder.config({ required: true }), end]);
   expect(() => build(required)).toThrow(
-    "Input 'input': the CacheDatasetPlaceholder of a task says required: it is read from its cache only. Set useCached: " +
+    "Input 'input': the CacheDatasetPlaceholder of a task sets required: the task can be read from its cache only. Set useCached: " +
       'true, and run npx luthier cache-task EXP --dataset=input once.',
   );
   cached(required);
@@ -197,7 +197,7 @@ test('a config that changes has a cache of its own; code that changes and shards
 
   code = 2;
   await expect(read()).rejects.toThrow(
-    `Input 'input': ${folderOf(manifest!)}/00000-of-00002.records, example 0: the preprocessors make another one of record 0 ` +
+    `Input 'input': ${folderOf(manifest!)}/00000-of-00002.records, example 0: the preprocessors make another example of record 0 ` +
       `than was cached, so their code has changed. Remove ${folderOf(manifest!)}, and run ${command} again.`,
   );
   code = 1;
@@ -211,7 +211,7 @@ test('a config that changes has a cache of its own; code that changes and shards
   };
   writeDamaged(500);
   await expect(read()).rejects.toThrow(
-    /00001-of-00002\.records, byte 4\d\d: record \d+ is damaged\. Write the file anew\. It is part of a cache: npx luthier cache-task EXP --dataset=input writes it anew\.$/,
+    /00001-of-00002\.records, byte 4\d\d: record \d+ is damaged\. Write the file anew\. It is part of a cache: npx luthier cache-task EXP --dataset=input writes it again\.$/,
   );
   writeDamaged(whole.length - 1);
   await expect(read()).rejects.toThrow('the record file ends before its index, or is damaged there.');

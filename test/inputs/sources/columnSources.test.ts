@@ -223,7 +223,7 @@ test('files that are cut off or damaged are told with the place', () => {
   };
   for (let cut = 0; cut < whole.parquet.length; cut += 13)
     expect(error(ParquetSource, 'cut.parquet', whole.parquet.subarray(0, cut))).toBe(
-      `it is no whole Parquet file: expected 'PAR1' as its last 4 bytes, at byte ${Math.max(0, cut - 4)}. It may have been cut off.`,
+      `it is not a complete Parquet file: expected 'PAR1' as its last 4 bytes, at byte ${Math.max(0, cut - 4)}. It may have been cut off.`,
     );
   expect(error(ParquetSource, 'bad.parquet', damaged(whole.parquet, 40))).toMatch(
     /^it, row group 0, column 'x' cannot be decoded: /,
@@ -234,13 +234,13 @@ test('files that are cut off or damaged are told with the place', () => {
     /^it, byte \d+: a footer of 8355711 bytes in a file of \d+ bytes\.$/,
   );
   expect(error(ArrowSource, 'cut.arrow', whole.file.subarray(0, -3))).toBe(
-    "it is no whole Arrow file: expected 'ARROW1' as its last 6 bytes. It may have been cut off.",
+    "it is not a complete Arrow file: expected 'ARROW1' as its last 6 bytes. It may have been cut off.",
   );
   expect(error(ArrowSource, 'cut.stream', whole.stream.subarray(0, -40))).toMatch(
     /^it, byte \d+: expected a message of Arrow's IPC format that ends within the file's \d+ bytes\. It may have been cut off\.$/,
   );
   expect(error(ArrowSource, 'none.arrow', new Uint8Array())).toBe(
-    'it is no Arrow file: expected a schema at its first byte; it is empty.',
+    'it is not an Arrow file: expected a schema at its first byte; it is empty.',
   );
   expect(error(ArrowSource, 'text.arrow', Buffer.from('this is text, not Arrow'))).toMatch(
     /^it, byte 0: expected a message/,

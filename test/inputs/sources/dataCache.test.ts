@@ -157,7 +157,7 @@ test('a file that is written to while it is cached is not kept, not even within 
       writeFileSync(to, 'made');
       of('2');
     }),
-  ).toThrow(`${path} changed while it was being read. Start again once nothing writes to it any more.`);
+  ).toThrow(`${path} changed while it was being read. Start again when it is no longer written to.`);
   expect(readdirSync(join(cache, 'luthier/changing'))).toEqual([]);
 });
 

@@ -83,7 +83,7 @@ test('a cache that cannot be written is told, with what to do', () => {
   vi.stubEnv('XDG_CACHE_HOME', pathOf('no folder'));
   writeFileSync(pathOf('a.txt.gz'), gzipSync('a\n'));
   expect(() => open('a.txt.gz')).toThrow(
-    /a\.txt\.gz cannot be unpacked: .*no folder.* Files are unpacked into the cache; XDG_CACHE_HOME names another place for it\.$/,
+    /a\.txt\.gz cannot be unpacked: .*no folder.* Files are unpacked into the cache; XDG_CACHE_HOME sets its place\.$/,
   );
 });
 
@@ -100,7 +100,7 @@ test('files that have more bytes inside than they may are refused: before they a
     return 'none';
   };
   const said = (most: number) =>
-    `it has more than ${most} bytes when it is unpacked; expected at most so many. Set another bound in the source's field mostUnpackedBytes.`;
+    `it has more than ${most} bytes when unpacked. Set another bound in the source's field mostUnpackedBytes.`;
   const packed = gzipSync(text);
   expect(refusal(packed, 'large.txt.gz', text.length)).toBe('none');
   // From the cache, too.

@@ -62,7 +62,7 @@ test('a changed bit is found in the record that it changes, wherever it is', () 
       const known = (error: unknown): void => {
         told++;
         expect((error as Error).message).toMatch(
-          /, byte \d+: ((the index of )?record \d+ is damaged\. Write the file anew\.|the record file ends before its index, or is damaged there\. Write it anew\.)$|is no record file of Luthier: it begins with /,
+          /, byte \d+: ((the index of )?record \d+ is damaged\. Write the file anew\.|the record file ends before its index, or is damaged there\. Write it anew\.)$|is not a record file of Luthier: it begins with /,
         );
       };
       try {
@@ -99,7 +99,7 @@ test('a file that is cut off anywhere, and one of another kind', () => {
   );
   writeFileSync(path, 'PAR1 and more');
   expect(() => openRecordFile(path, 'a.records')).toThrow(
-    `a.records is no record file of Luthier: it begins with "PAR1 and", not with 'LUTHREC1'.`,
+    `a.records is not a record file of Luthier: it begins with "PAR1 and", not with 'LUTHREC1'.`,
   );
 });
 

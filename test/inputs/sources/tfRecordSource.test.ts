@@ -175,7 +175,7 @@ test('a changed bit is found by its record or in the scan; a file that is cut of
         const table = open();
         for (let i = 0; i < 3; i++) table.read(i);
       }).toThrow(
-        /a\.tfrecord, byte \d+: (the length of record \d is damaged, or the file is not a TFRecord file\.|record \d is damaged: its \d bytes have another CRC-32C than the file says\.)$/,
+        /a\.tfrecord, byte \d+: (the length of record \d is damaged, or the file is not a TFRecord file\.|record \d is damaged: the CRC-32C of its \d bytes differs from the file's\.)$/,
       );
     }),
     { numRuns: 100 },
@@ -184,7 +184,7 @@ test('a changed bit is found by its record or in the scan; a file that is cut of
     writeFileSync(path, whole);
     truncateSync(path, length);
     expect(() => open()).toThrow(
-      `${path}, byte ${length}: the file ends within ${what}. Write it anew, or cut it off before.`,
+      `${path}, byte ${length}: the file ends within ${what}. Write it again, or truncate it there.`,
     );
   };
   cutTo(5, 'the head of a record');

@@ -13,7 +13,7 @@ const split = (Regex: string) => ({
 const doubled = { type: 'Replace', pattern: { String: 'a' }, content: 'aa' };
 
 const within = (limit: string, bytes: number) =>
-  `PretrainedTokenizer: tokenizer.json: the library 'tokenizers' took more than ${limit} for ${bytes} bytes, and was ended: a pattern of the file may backtrack, or a normalizer grow what it reads`;
+  `PretrainedTokenizer: tokenizer.json: the library 'tokenizers' took more than ${limit} for ${bytes} bytes, and was ended: a pattern of the file may backtrack, or a normalizer expand its text`;
 
 test.each<[string, object, string, string | RegExp]>([
   [

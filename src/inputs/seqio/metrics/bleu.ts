@@ -36,7 +36,7 @@ function tokenizeIntl(text: string): string {
  */
 export class Bleu extends BasePredictMetric.with({
   tokenize: z.enum(['13a', 'intl']).default('13a').describe("Tokenization: sacrebleu's, or that of T5."),
-  lowercase: z.boolean().default(false).describe('Whether case is left out of account.'),
+  lowercase: z.boolean().default(false).describe('Whether case is ignored.'),
 }) {
   override compute(targets: readonly unknown[], predictions: readonly unknown[]): number {
     const counts = { shared: ORDERS.map(() => 0), all: ORDERS.map(() => 0), length: 0, wanted: 0 };

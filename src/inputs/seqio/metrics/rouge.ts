@@ -11,7 +11,7 @@ export class Rouge extends BasePredictMetric.with({
   type: z
     .enum(['rouge1', 'rouge2', 'rougeL'])
     .default('rougeL')
-    .describe('What is shared: words, pairs of words, or the longest common subsequence of words.'),
+    .describe('Unit of overlap: words, pairs of words, or the longest common subsequence of words.'),
 }) {
   override compute(targets: readonly unknown[], predictions: readonly unknown[]): number {
     return meanOver(targets, predictions, (references, prediction) => {

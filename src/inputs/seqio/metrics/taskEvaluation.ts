@@ -6,12 +6,12 @@ import type { Example } from '../preprocessor.js';
 import type { Task } from '../seqioTask.js';
 import type { BasePredictMetric, BaseScoreMetric, TaskMetric } from './taskMetric.js';
 
-/** What is measured of a task: its predictions, or its scores. */
+/** Measurement of a task, by predictions or scores. */
 export interface Measured<Output> {
   /** Noun of an output, for messages. */
   readonly noun: string;
   metricsOf(task: Task): Readonly<Record<string, BasePredictMetric | BaseScoreMetric | TaskMetric<never>>>;
-  /** What metrics get of an output. */
+  /** The value of an output that metrics get. */
   valueOf(output: Output, task: Task, example: Example): unknown;
 }
 

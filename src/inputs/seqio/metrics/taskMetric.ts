@@ -6,7 +6,7 @@ import type { Example } from '../preprocessor.js';
 /** A metric as a function. @param outputs the predictions, or the scores, in the order of the targets */
 export type TaskMetric<Output> = (targets: readonly unknown[], outputs: readonly Output[]) => number;
 
-/** Base of the metrics of what a model decodes: its predictions, postprocessed as the targets are. */
+/** Base of metrics of predictions: decoded texts, postprocessed like the targets. */
 export abstract class BasePredictMetric extends Configurable.with({}) {
   static override readonly isAbstract = true;
 
@@ -22,7 +22,7 @@ export abstract class BaseScoreMetric extends Configurable.with({}) {
   abstract compute(targets: readonly unknown[], scores: readonly number[]): number;
 }
 
-/** What a postprocessor knows besides the text. */
+/** Context of a postprocessor beside the text. */
 export interface PostprocessContext {
   /** The example, as the preprocessors made it. */
   readonly example: Example;
@@ -30,12 +30,12 @@ export interface PostprocessContext {
   readonly isTarget: boolean;
 }
 
-/** A function of one's own: what metrics compare of a text. */
+/** A user's function: maps a text to the value that metrics compare. */
 export type Postprocessor = (decoded: string, context: PostprocessContext) => unknown;
 
 const isFunction = (made: unknown): boolean => typeof made === 'function';
 
-/** The fields of a task that say how models are measured. */
+/** The fields of a task for its metrics. */
 export const metricFields = {
   predictMetrics: z
     .record(
@@ -60,7 +60,9 @@ export const metricFields = {
   postprocessor: builds<Postprocessor>('a function of a decoded text', isFunction)
     .nullable()
     .default(null)
-    .describe('What metrics compare, of the texts of targets and predictions; null: the texts themselves.'),
+    .describe(
+      'Maps the texts of targets and predictions to the values that metrics compare; null: the texts themselves.',
+    ),
 };
 
 /** A target's references: where a postprocessor gives several, each is a right answer. */

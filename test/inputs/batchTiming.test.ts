@@ -1,23 +1,23 @@
 /** @file When making batches takes so much of the time that a thread is worth it. */
 import { expect, test } from 'vitest';
-import { Pace } from '../../src/inputs/pace.js';
+import { BatchTiming } from '../../src/inputs/batchTiming.js';
 
 /** Batches that take `making` milliseconds each, in bursts of ten, with `between` milliseconds after each burst. */
 function paced(making: number, between: number) {
   let now = 0;
-  const pace = new Pace(() => now);
+  const timing = new BatchTiming(() => now);
   const make = (milliseconds: number): void => {
-    pace.begin();
+    timing.begin();
     now += milliseconds;
-    pace.end();
+    timing.end();
   };
   const bursts = (count: number): boolean[] =>
     Array.from({ length: count }, () => {
       for (let i = 0; i < 10; i++) make(making);
       now += between;
-      return pace.isSlow;
+      return timing.isSlow;
     });
-  return { pace, make, bursts };
+  return { timing, make, bursts };
 }
 
 test('batches are slow where they take more than a fiftieth of the time', () => {
@@ -27,17 +27,17 @@ test('batches are slow where they take more than a fiftieth of the time', () => 
 });
 
 test('the first batch, which reads the data, does not count, and a few say nothing', () => {
-  const { pace, make } = paced(0, 0);
+  const { timing, make } = paced(0, 0);
   make(5000);
   for (let i = 0; i < 7; i++) make(100);
-  expect([pace.made, pace.isSlow]).toEqual([8, false]);
+  expect([timing.made, timing.isSlow]).toEqual([8, false]);
   make(100);
-  expect([pace.made, pace.isSlow]).toEqual([9, true]);
+  expect([timing.made, timing.isSlow]).toEqual([9, true]);
 });
 
 test('batches that become quick are no longer slow', () => {
-  const { pace, make, bursts } = paced(0.05, 100);
+  const { timing, make, bursts } = paced(0.05, 100);
   for (let i = 0; i < 20; i++) make(50);
-  expect(pace.isSlow).toBe(true);
+  expect(timing.isSlow).toBe(true);
   expect(bursts(20).at(-1)).toBe(false);
 });

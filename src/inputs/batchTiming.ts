@@ -1,4 +1,4 @@
-/** @file Pace of an input: the share of time spent making batches. */
+/** @file Timing of batches: the share of time that an input spends making them. */
 
 /** Minimum length of a measurement; long, since programs take several batches at once. */
 const WINDOW = { batches: 8, milliseconds: 300 };
@@ -6,7 +6,7 @@ const WINDOW = { batches: 8, milliseconds: 300 };
 const SLOW_SHARE = 0.02;
 
 /** Measures the time between `begin` and `end`, while a batch is made, against the time between batches. */
-export class Pace {
+export class BatchTiming {
   /** Number of batches so far. */
   made = 0;
   /** Whether the last batches' share is worth a thread. */
