@@ -1,11 +1,11 @@
-/** @file `tsx src/main.ts …`: what `luthier train …` does. */
+/** @file `tsx src/main.ts …`: the same as `luthier train …`. */
 import { constants } from 'node:os';
 import { runCommand } from './cli/runCommand.js';
 import { isUnderTsx, OwnProcess, StopSignal } from './system/index.js';
 
 /**
- * Runs the command in a process beneath this one, which does nothing but answer: tsx's wrapper kills what does not
- * acknowledge a signal within 60 ms.
+ * Runs the command in a child process and forwards signals: tsx's wrapper kills a process that does not acknowledge a
+ * signal within 60 ms.
  */
 async function runBeneath(flags: readonly string[]): Promise<number> {
   const stop = new StopSignal({

@@ -131,7 +131,7 @@ function checkCount(fn: CommandFunction['fn'], call: Call, count: number, leadin
   if (count <= Math.max(0, least)) return;
   const most = Math.max(0, mostArguments(fn) - leading);
   if (count <= most) return;
-  // Named arguments are one object, wherever they stand.
+  // Named arguments are one object, wherever they are.
   const positional = call.arguments.filter(({ name }) => name === undefined);
   const extra = positional[most] ?? call.arguments.find(({ name }) => name !== undefined)!;
   const problem =

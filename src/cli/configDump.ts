@@ -33,7 +33,7 @@ export function yamlDocument(configured: ConfiguredExperiment): string {
   return toYAML(documentOf(configured));
 }
 
-/** The constants with what set each: a class, a flag, or the line of a file. */
+/** The constants, each with its origin: a class, a flag, or the line of a file. */
 function constantLines(experiment: Experiment): string {
   return effectiveConstants(experiment)
     .map(({ name, value, setBy }) => `${name} : ${showValue(value)} @ ${setBy}\n`)

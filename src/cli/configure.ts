@@ -188,7 +188,7 @@ function checkNames(experiment: Experiment, what: string, configs: readonly Conf
 /** Calls a method of the experiment. @throws ConfigError for a promise. */
 function madeBy<K extends (typeof configRoots)[number] | 'validate'>(experiment: Experiment, method: K) {
   const made = experiment[method]();
-  refusePromise(made, `${experiment.constructor.name}.${method}()`, 'what counts is what it returns');
+  refusePromise(made, `${experiment.constructor.name}.${method}()`, 'its result is used when it returns');
   return made;
 }
 

@@ -185,7 +185,7 @@ function checkConflicts(flags: Flags): void {
   if (swept === undefined || dump !== undefined || mode.startsWith('train')) return;
   throw new UsageError(
     `${swept.origin} and --mode=${mode} do not go together: a sweep trains. ` +
-      `To use what it trained, give --job_log_dir the directory of one of its runs.`,
+      `To use its models, give --job_log_dir the directory of one of its runs.`,
   );
 }
 

@@ -1,6 +1,6 @@
 /** @file Exit codes and error messages of commands; user errors print one message without a stack. */
 
-import { exitCodeOfSignal, onOutputGone, warn } from '../system/index.js';
+import { exitCodeOfSignal, onOutputClosed, warn } from '../system/index.js';
 
 /** Exit codes of user errors by name; other errors print their stack and exit with 1. */
 const exitCodes: Readonly<Record<string, number>> = {
@@ -46,11 +46,11 @@ export function describeError(error: unknown): { text: string; code: number } {
 
 /** Runs a command, flushes its output, and exits the process with its code. */
 export async function runCommand(run: () => Promise<number>): Promise<void> {
-  onOutputGone(() => process.exit(exitCodeOfSignal.SIGPIPE));
+  onOutputClosed(() => process.exit(exitCodeOfSignal.SIGPIPE));
   const code = await run().catch((error: unknown) => {
-    const told = describeError(error);
-    warn(told.text);
-    return told.code;
+    const description = describeError(error);
+    warn(description.text);
+    return description.code;
   });
   // Modules still loading, or idle threads of a library, must not keep a finished command alive.
   process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));

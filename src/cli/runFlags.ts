@@ -107,7 +107,7 @@ async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<
   return signal === undefined ? 0 : exitCodeOfSignal[signal];
 }
 
-/** Says before training which classes nothing could load afterwards. */
+/** Warns before training about classes that nothing could load afterwards. */
 async function tellUnloadable({
   task,
   datasets,

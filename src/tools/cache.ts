@@ -41,7 +41,7 @@ const entryCount = (entries: readonly CachedEntry[]): string => counted(entries.
 
 function summaryOf({ path, limit, entries }: Found): string {
   return entries.length === 0
-    ? `Nothing is cached in ${path}.`
+    ? `No programs are cached in ${path}.`
     : `${entryCount(entries)}, ${total(entries)} of at most ${formatBytes(limit)}, in ${path}.`;
 }
 
@@ -66,7 +66,7 @@ function clearReport({ path, entries }: Found): Report {
   const removed = entries.filter(({ inUse }) => !inUse);
   const gone =
     removed.length === 0 ? 'Nothing was removed' : `Removed ${entryCount(removed)}, ${total(removed)}`;
-  const stays = kept.length === 1 ? 'is in use, and stays' : 'are in use, and stay';
+  const stays = kept.length === 1 ? 'is in use and was kept' : 'are in use and were kept';
   const still = kept.length === 0 ? '' : ` ${entryCount(kept)} ${stays}.`;
   return {
     text: () => `${gone} from ${path}.${still}`,
@@ -96,7 +96,7 @@ export const cache: Command = {
   details: [
     'The native engine compiles its kernels once per machine, and each program once. They are kept in',
     '$XDG_CACHE_HOME/luthier or ~/.cache/luthier. Above LUTHIER_CACHE_MB megabytes (512), the least recently used are removed.',
-    "Failed builds are kept, too, with the compiler's output. clear keeps what running processes use.",
+    "Failed builds are kept, too, with the compiler's output. clear keeps entries in use.",
     '',
     '  npx luthier cache list',
     '  npx luthier cache clear',

@@ -91,7 +91,7 @@ export async function parseArguments(
     const got = positionals.length === 0 ? 'none' : positionals.map((text) => `'${text}'`).join(' ');
     throw new UsageError(
       `luthier ${name} takes ${command.usage === '' ? 'no arguments' : command.usage}; got ${got}. ` +
-        `luthier ${name} --help tells more.`,
+        `luthier ${name} --help explains more.`,
     );
   }
   return { positionals, values, changes: changes as Override[], format: format as string, warn };

@@ -13,7 +13,7 @@ function help(): string {
   const widest = Math.max(...Object.keys(commands).map((name) => name.length));
   const lines = Object.entries(commands).map(([name, { about }]) => `  ${name.padEnd(widest)}  ${about}`);
   return [
-    'Runs experiments, shows what they are, and what a change does to them.',
+    'Runs experiments, shows their configs, and reviews changes to them.',
     '',
     '  npx luthier train --exp=lm.Small --job_log_dir=out/lm_small',
     '  npx luthier COMMAND [arguments] [flags]',

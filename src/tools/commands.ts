@@ -12,11 +12,11 @@ interface CommandEntry {
 export const commands: Readonly<Record<string, CommandEntry>> = {
   init: {
     about:
-      'Begins a project in this folder: a first experiment, its test, settings, the review of pull requests.',
+      'Creates a project in this folder: a first experiment, its test, settings, the review of pull requests.',
     load: async () => (await import('./init/index.js')).init,
   },
   serve: {
-    about: 'Serves a trained language model by HTTP, as OpenAI does.',
+    about: "Serves a trained model over HTTP; language models by OpenAI's API.",
     load: async () => (await import('./trained/serve.js')).serveCommand,
   },
   export: {
@@ -28,7 +28,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./trained/generate.js')).generate,
   },
   runs: {
-    about: 'Compares runs by a metric, and shows what differs in their configs.',
+    about: 'Compares runs by a metric, and shows differences of their configs.',
     load: async () => (await import('./runs.js')).runs,
   },
   list: {

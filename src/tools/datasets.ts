@@ -34,7 +34,7 @@ function datasetsOf(configured: ConfiguredExperiment): NamedDataset[] {
 /**
  * The dataset of a name or a path; by default, the training dataset, else the first.
  *
- * @throws UsageError where there is none, or several of the name
+ * @throws UsageError if there is none, or several of the name
  */
 export function findDataset(configured: ConfiguredExperiment, wanted: string | undefined): NamedDataset {
   const all = datasetsOf(configured);

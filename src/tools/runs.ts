@@ -88,8 +88,8 @@ export const runs: Command = {
   details: [
     'Lists the job directories in each DIR, at any depth, by the best value of the metric. What differs between the runs',
     'follows: constants that flags set, then settings of model_params.txt, without those that follow from the constants.',
-    'The state is running, finished, stopped (by a signal, and saved), failed (by an error, which is',
-    'told below the table) or unfinished (killed). The duration is that of all processes that trained the run.',
+    'The state is running, finished, stopped (by a signal, and saved), failed (by an error, shown',
+    'below the table) or unfinished (killed). The duration is that of all processes that trained the run.',
     '',
     '  npx luthier runs out --sort=-fraction_of_correct_next_step_preds',
     '',

@@ -2,7 +2,7 @@
 
 const longest = 160;
 
-/** A text that stays on its line and looks like what it is: characters that control or turn text are written out. */
+/** A text on one line that looks like its characters: control and bidirectional characters are escaped. */
 export function visible(text: string): string {
   return text.replace(
     /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,

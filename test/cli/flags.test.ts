@@ -148,7 +148,7 @@ test.each([
   [
     ['--sweep', 'a=1,2', '--mode=decode'],
     '--sweep a=1,2 and --mode=decode do not go together: a sweep trains. ' +
-      'To use what it trained, give --job_log_dir the directory of one of its runs.',
+      'To use its models, give --job_log_dir the directory of one of its runs.',
   ],
   [
     ['--fiddler', 'scale(g(1)'],

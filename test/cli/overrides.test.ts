@@ -214,7 +214,7 @@ test('methods of an experiment that are async are refused by name', () => {
       },
     });
     expect(messageOf(() => configure({ ...resolved, cls: Late }))).toBe(
-      `Late.${method}() must not be async: what counts is what it returns.`,
+      `Late.${method}() must not be async: its result is used when it returns.`,
     );
   }
 });

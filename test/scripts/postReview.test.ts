@@ -101,7 +101,7 @@ describe('a report that fits its commits', () => {
     expect(bodies()[0]).toMatch(new RegExp(`^${marker}\n### `));
     expect(bodies()[0]).toContain('`small.Four`');
     expect(bodies()[0]).toMatch(
-      "\n\nWhat experiments do is told by the pull request's own code. By git and source text alone, 3 of 4 experiments " +
+      "\n\nThe pull request's own code evaluated its experiments. By git and source text alone, 3 of 4 experiments " +
         'load 1 changed file: `experiments/small.ts`.\n',
     );
     expect(github.statuses.get(head)).toEqual([

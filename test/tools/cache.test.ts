@@ -67,14 +67,14 @@ describe('luthier cache', () => {
     expect(await luthier('clear')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
-        /^Removed 2 entries, 5\.\d\d kB from .*\. 1 entry is in use, and stays\.\n$/,
+        /^Removed 2 entries, 5\.\d\d kB from .*\. 1 entry is in use and was kept\.\n$/,
       ),
     });
     expect(existsSync(old)).toBe(false);
     expect(readdirSync(path)).toEqual([used.slice(path.length + 1)]);
     expect(await luthier('clear')).toMatchObject({
       code: 0,
-      stdout: `Nothing was removed from ${path}. 1 entry is in use, and stays.\n`,
+      stdout: `Nothing was removed from ${path}. 1 entry is in use and was kept.\n`,
     });
     const { removed, kept } = JSON.parse((await luthier('clear', '--format=json')).stdout);
     expect(removed).toEqual([]);
@@ -87,7 +87,7 @@ describe('luthier cache', () => {
     expect(await runLuthier(['cache', 'list'], undefined, { XDG_CACHE_HOME })).toEqual({
       code: 0,
       signal: null,
-      stdout: `Nothing is cached in ${path}.\n`,
+      stdout: `No programs are cached in ${path}.\n`,
       stderr: '',
     });
     expect((await runLuthier(['cache', 'clear'], undefined, { XDG_CACHE_HOME })).stdout).toBe(

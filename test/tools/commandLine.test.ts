@@ -19,9 +19,7 @@ describe('luthier', () => {
   it('lists its commands, and says that one is missing where there is none', async () => {
     const [asked, bare] = await Promise.all([runLuthier(['--help']), runLuthier([])]);
     expect(asked).toMatchObject({ code: 0, stderr: '' });
-    expect(asked.stdout).toMatch(
-      /^Runs experiments, shows what they are, and what a change does to them\.\n/,
-    );
+    expect(asked.stdout).toMatch(/^Runs experiments, shows their configs, and reviews changes to them\.\n/);
     const listed = asked.stdout.split('\n').flatMap((line) => /^ {2}([a-z-]+) {2,}\S/.exec(line)?.[1] ?? []);
     expect(listed).toEqual(names);
     expect(bare).toEqual({ ...asked, code: 2 });
@@ -85,7 +83,7 @@ describe('commands', () => {
     ]);
     expect(help).toMatchObject({ code: 0, stderr: '' });
     expect(help.stdout).toContain('\n  npx luthier dump EXP [flags]\n');
-    const rest = 'luthier dump --help tells more.\n';
+    const rest = 'luthier dump --help explains more.\n';
     expect(none).toMatchObject({ code: 2, stderr: `luthier dump takes EXP; got none. ${rest}` });
     expect(many).toMatchObject({ code: 2, stderr: `luthier dump takes EXP; got 'a' 'b'. ${rest}` });
   });

@@ -11,7 +11,7 @@ const luthier = oneProcess('src/tools/commandLine.ts', directory);
 test('list names what it cannot read, passes over what is hidden, and goes on', async () => {
   const { code, stdout, stderr } = await luthier(['list']);
   expect(stderr.trimEnd().split('\n')).toEqual(
-    oddProblems(directory).map((problem) => `${problem} It is passed over.`),
+    oddProblems(directory).map((problem) => `${problem} It is skipped.`),
   );
   expect(stdout).toMatch(
     /^fine\.Fine {2}experiments\/fine\.ts:\d+ {2}extends Family\n\n1 experiment in 1 file\.\n$/,

@@ -18,7 +18,7 @@ import {
 } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
 
-/** An analysis, and what it is shown with. */
+/** An analysis, with the options of its display. */
 export interface Analyzed {
   /** Full name of the experiment. */
   readonly experiment: string;
@@ -73,7 +73,7 @@ function pathName(row: LayerRow): string {
   return path === '' ? '(model)' : `${codeSpan(path)}${alike(row)}`;
 }
 
-/** What the whole training costs, a line each. */
+/** Cost of the whole training, a line each. */
 function training({ analysis, peak, mfu, device }: Analyzed): [string, string][] {
   const cost = trainingCost(analysis);
   if (cost === undefined) return [];
@@ -93,7 +93,7 @@ function training({ analysis, peak, mfu, device }: Analyzed): [string, string][]
   return [...lines, ['Cost', `${time} (${device.file}, at MFU ${mfu})`]];
 }
 
-/** What a device holds, and whether it can. */
+/** Memory of a device, and whether it suffices. */
 function memoryText({ analysis: { memory, mesh }, device }: Analyzed): string {
   const axes = Object.entries(mesh.axes).map(([name, size]) => `${name} ${size}`);
   const where =
@@ -108,7 +108,7 @@ function memoryText({ analysis: { memory, mesh }, device }: Analyzed): string {
   return `${parts}. Too much for ${device.name}, which has ${formatBytes(device.memoryBytes)}`;
 }
 
-/** What stands below the table, a line each. */
+/** Totals below the table, a line each. */
 function totals(analyzed: Analyzed): [string, string][] {
   const { analysis, peak, mfu } = analyzed;
   const { parameters, trainableParameters, tokensPerStep, unit, forwardFlopsPerToken, flopsPerStep } =
@@ -150,8 +150,8 @@ function notes(
       : []),
     ...(devices > 1
       ? [
-          'Memory and activations are those of one device: what the mesh says nothing of is whole on each. Buffers for what ' +
-            'devices exchange are not counted.',
+          'Memory and activations are per device; dimensions that the mesh does not split are replicated. Communication ' +
+            'buffers are not counted.',
         ]
       : []),
     ...(padded.length > 0 ? [`Padded, as the mesh does not divide a dimension: ${padded.join(', ')}.`] : []),

@@ -9,7 +9,7 @@ import type { Command } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
 import { analysisReport } from './analysisReport.js';
 
-/** What well-tuned training of large models reaches; PaLM's was 0.46, and the best are not far above 0.6. */
+/** Typical of well-tuned training of large models; PaLM's was 0.46, and the best are not far above 0.6. */
 const DEFAULT_MFU = 0.5;
 
 /** A parser of a number in (0, 1]. */
@@ -58,15 +58,15 @@ export const analyzeCommand: Command = {
   formats: ['markdown'],
   details: [
     'The model is traced on shapes alone: no data is read and no weight initialised, so models of any size can be analysed.',
-    'A multiply-add counts as two FLOPs, and a training step as three forward passes. Memory is that of one device: what',
-    'the backward pass reads is kept, but for what remat has it compute again. Under a mesh (task.mesh), a device holds its',
-    'part of what is split, and all else whole.',
+    'A multiply-add counts as two FLOPs, and a training step as three forward passes. Memory is per device and includes the',
+    'activations saved for the backward pass, without those that remat recomputes. Under a mesh (task.mesh), a device holds',
+    'its shard of each split tensor and a copy of every other.',
     '',
     '  npx luthier analyze lm.Small --set numLayers=8',
     '  npx luthier analyze lm.Small --depth=3 --peak_tflops=312 --mfu=0.4 --format=markdown',
     '  npx luthier analyze c4.C4Spmd1BAdam4ReplicasLimitSteps --depth=2 --device=devices/tpu-v4.yaml',
     '',
-    'Exit codes: 0; 1 if the training input does not tell the shapes of its batches, or tracing fails; 2 for a wrong',
+    'Exit codes: 0; 1 if the training input does not declare the shapes of its batches, or tracing fails; 2 for a wrong',
     'command line or config.',
   ].join('\n'),
   async run({ positionals: [name], values, changes, warn }) {

@@ -1,4 +1,4 @@
-/** @file Report of `luthier cache-task`: each task's cache with its statistics, and what is still to do. */
+/** @file Report of `luthier cache-task`: each task's cache with its statistics, and unfinished shards. */
 import { addSkipped, describeSkipped, NONE_SKIPPED } from '../../inputs/index.js';
 import type { DoneShard } from '../../inputs/seqio/cacheShards.js';
 import { showFile } from '../../registry/directories.js';
@@ -6,7 +6,7 @@ import type { Report } from '../command.js';
 import { counted, formatBytes, formatCount, indented } from '../reportFormat.js';
 import type { TaskResult } from './datasetCaches.js';
 
-/** What a command has cached. */
+/** Result of the command. */
 export interface Cached {
   readonly experiment: string;
   readonly dataset: string;
@@ -18,7 +18,7 @@ export interface Cached {
 function taskText({ folder, split, shards, finished, manifest }: TaskResult): string {
   const where = `${showFile(folder)}: split '${split}'`;
   if (manifest === undefined)
-    return `${where}, ${finished} of ${counted(shards, 'shard')}; it can be read when the others are there.`;
+    return `${where}, ${finished} of ${counted(shards, 'shard')}; it is readable once all are written.`;
   const { examples, features, skipped } = manifest.statistics;
   const bytes = manifest.shards.reduce((sum, shard) => sum + shard.bytes, 0);
   const size = `${counted(shards, 'shard')} of ${formatBytes(bytes)} together`;

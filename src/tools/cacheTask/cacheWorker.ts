@@ -1,11 +1,11 @@
-/** @file Entry point of a caching process: writes a share of the shards, and tells of each. */
+/** @file Entry point of a caching process: writes a share of the shards, and reports each. */
 import type { Override } from '../../cli/index.js';
 import { explain } from '../../files/index.js';
 import type { DoneShard, ShardShare } from '../../inputs/seqio/cacheShards.js';
 import { configureFor } from '../commandExperiment.js';
 import { type CacheOptions, DatasetCaches } from './datasetCaches.js';
 
-/** What a caching process is to do. */
+/** A caching process's order. */
 export interface CacheQuestion {
   readonly experiment: string;
   readonly changes: readonly Override[];
@@ -13,7 +13,7 @@ export interface CacheQuestion {
   readonly share: ShardShare;
 }
 
-/** What a caching process tells: shards, and at last that it is done, or why it failed. */
+/** Messages of a caching process: written shards, then its end or failure. */
 export type CacheAnswer =
   | { readonly kind: 'shard'; readonly shard: DoneShard }
   | { readonly kind: 'done' }

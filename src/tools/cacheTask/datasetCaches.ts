@@ -15,7 +15,7 @@ import type { CacheManifest, TaskCache } from '../../inputs/seqio/taskCache.js';
 import { UsageError } from '../../registry/usageError.js';
 import { findDataset } from '../datasets.js';
 
-/** What to cache. */
+/** Choice of caches. */
 export interface CacheOptions {
   /** Name or path of the dataset; undefined for the training dataset. */
   readonly dataset?: string;

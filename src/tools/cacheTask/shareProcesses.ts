@@ -43,7 +43,7 @@ async function answerOf(child: Child<CacheQuestion, CacheAnswer>): Promise<Cache
     if (!(error instanceof ChildError)) throw error;
     const output = error.output.trim();
     throw new InputError(
-      `A caching process failed. ${error.message} Run the command again: shards that are whole are kept.` +
+      `A caching process failed. ${error.message} Run the command again: complete shards are kept.` +
         (output === '' ? '' : ` It said: ${output}`),
       { cause: error },
     );

@@ -8,7 +8,7 @@ import { UsageError } from '../../registry/index.js';
 import { readSourceFile } from '../../registry/readSource.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureResolved, resolveFor, written } from '../commandExperiment.js';
-import { filesAround, modulesFor } from './modules.js';
+import { modulesFor, nearbyFiles } from './modules.js';
 
 /** Results of the experiment's methods, except those that equal Experiment's own. */
 function valuesOf({ configs }: ConfiguredExperiment): Record<string, unknown> {
@@ -19,9 +19,9 @@ function valuesOf({ configs }: ConfiguredExperiment): Record<string, unknown> {
 /** Generates the text of the file. */
 async function generate(args: Arguments, out: string | undefined): Promise<{ name: string; code: string }> {
   const resolved = await resolveFor(args.positionals[0]!);
-  const files = filesAround(resolved.file);
+  const files = nearbyFiles(resolved.file);
   if (out !== undefined && files.includes(resolve(out))) {
-    throw new UsageError(`--out=${out}: ${resolved.name} is made of this file; name another one.`);
+    throw new UsageError(`--out=${out}: ${resolved.name} is declared in this file; give another one.`);
   }
   const configured = await configureResolved(resolved, args);
   const exported = resolved.name.split('.').at(-1)!;

@@ -39,7 +39,7 @@ function librarySpecifier(directory: string, room?: string): string {
 }
 
 /** A file and its transitive relative imports, nearest first; library modules only if imported directly. */
-export function filesAround(file: string): string[] {
+export function nearbyFiles(file: string): string[] {
   const files = new Set([file]);
   for (const importer of files) {
     if (importer.startsWith(sources + sep)) continue;

@@ -15,7 +15,7 @@ export interface Analysable {
   readonly analyses: (names: readonly string[]) => Promise<ReadonlyMap<string, AnalysisDocument>>;
 }
 
-/** What was found, by the experiments' names. */
+/** Analyses by the experiments' names. */
 export interface Models {
   /** Of experiments whose configs are the same. */
   readonly computed: ReadonlyMap<string, Compared>;
@@ -39,7 +39,7 @@ export async function analyseModels(
   const computed = new Map(
     same.map((name) => [name, compareFingerprints(before.get(name)!, after.get(name)!)]),
   );
-  // One whose step cannot be traced any more is not alike, and broken: the analyses tell.
+  // One whose step can no longer be traced differs and is broken: the analyses show it.
   const changed = able.filter((name) => computed.get(name)?.isAlike !== true);
   const gone = names.filter((name) => !now.documents.has(name));
   const [olds, news] = await Promise.all([

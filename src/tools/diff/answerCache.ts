@@ -9,7 +9,7 @@ import { contentsAt, digestOf } from '../../system/contents.js';
 import type { Answer, Question } from './protocol.js';
 import type { Tree } from './versionTree.js';
 
-/** Something that was read, and a digest of what was there. Inside of the tree that was evaluated, a path begins with `./`. */
+/** A file or folder that was read, with a digest of its contents. Paths inside the evaluated tree begin with `./`. */
 type Fact = readonly [path: string, contents: string];
 
 /** An answer, and the numbers of the facts that it follows from. */
@@ -44,7 +44,7 @@ export class AnswerCache {
   private readonly began = Date.now() - clockSkew;
 
   /**
-   * @param key texts of all that answers depend on beside what a process reads.
+   * @param key texts of all that answers depend on beside the files that a process reads.
    * @param folder where the answers of all projects are; without one, none are kept.
    */
   constructor(
@@ -68,9 +68,9 @@ export class AnswerCache {
     return this.byQuestion.size === 0;
   }
 
-  /** The answers as far as they hold for a tree; `unseen` digests what its processes read unseen. */
-  forTree(tree: Tree, unseen: string, isTemporary: boolean): KeptAnswers {
-    const kept = new KeptAnswers(this, tree.root, unseen, isTemporary, this.began);
+  /** The answers that are valid for a tree; `unseen` digests the files that its processes read unrecorded. */
+  forTree(tree: Tree, unrecorded: string, isTemporary: boolean): KeptAnswers {
+    const kept = new KeptAnswers(this, tree.root, unrecorded, isTemporary, this.began);
     this.trees.push(kept);
     return kept;
   }
@@ -100,7 +100,7 @@ export class AnswerCache {
     const packed = gzipSync(JSON.stringify(contents), { level: 1 });
     if (packed.length > mostBytes) return;
     try {
-      // The folder around it is that of compiled code, which nobody else may write to.
+      // The folder above holds compiled code, and only its owner may write to it.
       mkdirSync(this.folder!, { recursive: true, mode: 0o700 });
       writeWhole(this.file, Buffer.concat([Buffer.from(`${digestOf(packed)}\n`), packed]));
       removeOldest(this.folder!);
@@ -118,7 +118,7 @@ function read(file: string): Contents | undefined {
     if (bytes.toString('latin1', 0, end) !== digestOf(packed)) return undefined;
     return JSON.parse(gunzipSync(packed).toString()) as Contents;
   } catch {
-    // There is none, or it is damaged.
+    // Missing or damaged.
     return undefined;
   }
 }
@@ -137,13 +137,13 @@ export class KeptAnswers {
   constructor(
     private readonly cache: AnswerCache,
     private readonly root: string,
-    unseen: string,
-    /** Whether nobody edits the tree. */
+    unrecorded: string,
+    /** Whether the tree is a temporary worktree, which does not change. */
     private readonly isTemporary: boolean,
-    /** When the review began: files that changed since are not what processes have read. */
+    /** Start of the review: files changed since may differ from those that processes have read. */
     private readonly began: number,
   ) {
-    this.contents.set('unseen:', unseen);
+    this.contents.set('unseen:', unrecorded);
   }
 
   /** The answer to a question, and the paths that were read for it. */

@@ -5,13 +5,13 @@ import { type Change, type ExperimentDocument, type MadeExperiment, made } from 
 import type { Sources } from './sources.js';
 import { tidyPlace } from './versionTree.js';
 
-/** What an added experiment is shown against. */
+/** Baseline of an added experiment. */
 export interface Base extends Version {
   /** The base class: as an experiment (`lm.Small`) where it is one; absent where none has configs of its own. */
   readonly name?: string;
 }
 
-/** The nearest base class with configs of each experiment; where there is none, an experiment that says nothing. */
+/** The nearest base class with configs of each experiment; if there is none, an empty experiment. */
 export async function baseClasses(
   names: readonly string[],
   documents: ReadonlyMap<string, ExperimentDocument>,
@@ -32,7 +32,7 @@ export async function baseClasses(
 }
 
 function nameOf({ declared }: MadeExperiment, { experiments, tree }: Sources): string {
-  // A Node without an inspector tells no files.
+  // A Node without an inspector gives no files.
   if (declared === undefined) return 'its base class';
   const { name, file } = declared;
   const found = [...experiments.values()].find(

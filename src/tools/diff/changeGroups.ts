@@ -13,7 +13,7 @@ import {
 } from './diffReport.js';
 import type { Failure } from './protocol.js';
 
-/** What just these experiments have in common. */
+/** Changes common to exactly these experiments. */
 export interface ChangeGroup {
   readonly experiments: readonly string[];
   /** The base class of added experiments; absent for others. */
@@ -22,7 +22,7 @@ export interface ChangeGroup {
   readonly fields: readonly FieldChange[];
 }
 
-/** Every change once, with the experiments that have it, but removed ones; what more experiments have comes first. */
+/** Every change once, with its experiments, without removed ones; changes of more experiments come first. */
 export function groupChanges(all: readonly ExperimentReport[]): ChangeGroup[] {
   const reports = all.filter(({ status }) => status !== 'removed');
   const bySet = new Map<
@@ -57,7 +57,7 @@ export function groupCheckpoints(
   return widestFirst(effects.map(([effect, experiments]) => ({ effect, experiments })));
 }
 
-/** Learning rates that changed, once for all experiments whose rates changed alike. */
+/** Changes of learning rates, once for all experiments with the same change. */
 export function groupLearningRates(
   reports: readonly ExperimentReport[],
 ): { experiments: readonly string[]; change: LearningRateChange }[] {
@@ -65,7 +65,7 @@ export function groupLearningRates(
   return widestFirst(found.map(([change, experiments]) => ({ change, experiments })));
 }
 
-/** What the same config computes otherwise, once for all experiments of which it is true. */
+/** Computed differences of equal configs, once for all their experiments. */
 export function groupComputed(
   reports: readonly ExperimentReport[],
 ): { experiments: readonly string[]; computed: Computed }[] {
@@ -75,7 +75,7 @@ export function groupComputed(
   return widestFirst(found.map(([computed, experiments]) => ({ computed, experiments })));
 }
 
-/** What could not be compared, each reason once. */
+/** Parts that could not be compared, each reason once. */
 export function groupUncompared(
   reports: readonly ExperimentReport[],
 ): { experiments: readonly string[]; uncompared: Uncompared }[] {
@@ -83,12 +83,12 @@ export function groupUncompared(
   return widestFirst(found.map(([uncompared, experiments]) => ({ uncompared, experiments })));
 }
 
-/** What keeps experiments of a status from working, told once where it differs in nothing but their names. */
+/** Errors of experiments of a status, once if they differ in nothing but names. */
 export interface ErrorGroup {
   readonly experiments: readonly string[];
   readonly status: Status;
   readonly error: Failure;
-  /** What was wrong before, where that was something else. */
+  /** The former error, if it was another one. */
   readonly oldError?: Failure;
 }
 
@@ -115,7 +115,7 @@ function withExperiments<C>(
   const known = new Map<string, [C, string[]]>();
   for (const report of reports) {
     for (const change of changesOf(report)) {
-      // What is new against a base class is another change than the same in an old version.
+      // A difference from a base class is not the same change as one from an old version.
       const key = JSON.stringify([change, report.status === 'added', report.against]);
       const same = known.get(key);
       if (same === undefined) known.set(key, [change, [report.name]]);
@@ -134,7 +134,7 @@ export function inOrder(reports: readonly ExperimentReport[]): ExperimentReport[
   );
 }
 
-/** What concerns more experiments first, then by their names. */
+/** Groups of more experiments first, then by name. */
 function widestFirst<G extends { readonly experiments: readonly string[] }>(groups: readonly G[]): G[] {
   return [...groups].sort(
     (a, b) =>

@@ -6,9 +6,9 @@ interface Alike {
   readonly indices: number[];
 }
 
-/** The changes in order, those of the items of one list that changed alike as one: `blocks[0…11].numHeads`. */
+/** The changes in order; equal changes of the items of a list become one: `blocks[0…11].numHeads`. */
 export function collapse(changes: readonly FieldChange[]): FieldChange[] {
-  // Innermost lists first; what became one line may be alike in an outer list.
+  // Innermost lists first: merged lines may be equal in an outer list.
   let lines = changes;
   for (let position = 0; position < 3; position += 1) {
     const next = collapseAt(lines);

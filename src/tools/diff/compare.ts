@@ -27,16 +27,16 @@ export interface Version {
   readonly analysis?: AnalysisDocument | undefined;
 }
 
-/** What else is known of an experiment than its two versions. */
+/** Facts about an experiment beside its two versions. */
 export interface Known extends Pick<ExperimentReport, 'former' | 'was'> {
-  /** What became of its programs and data, where its config is the same. */
+  /** Comparison of its programs and data, for equal configs. */
   readonly computed?: Computed | undefined;
-  /** What it is shown against, where it was added. */
+  /** Its baseline, if it was added. */
   readonly base?: (Version & { readonly name?: string }) | undefined;
 }
 
 /**
- * What changed of the experiment `name`.
+ * Changes of the experiment `name`.
  *
  * @param declarations the names that changed in it.
  */
@@ -55,7 +55,7 @@ export function compareExperiment(
       : [constantChanges(before.constants, after.constants), changesOfConfigs(before.config, after.config)];
   const models = [analysed(other.analysis), analysed(now.analysis)] as const;
   const { checkpoints, ...figures } = effectsOf(...models);
-  // Nobody trained the added experiment as its base class.
+  // An added experiment has no checkpoints, as it was never trained as its base class.
   const effects = base === undefined && checkpoints !== undefined ? { ...figures, checkpoints } : figures;
   const [oldError, newError] = [errorOf(old), errorOf(now)];
   const isChanged =
@@ -102,7 +102,7 @@ function ownConstants(experiment: MadeExperiment | undefined): ConstantChange[] 
   return constantChanges(own, []);
 }
 
-/** Whether the configs and constants of two documents are the same, so that only code could tell their models apart. */
+/** Whether the configs and constants of two documents are the same, so that only code could change their models. */
 export function isSameConfig(old: ExperimentDocument, now: ExperimentDocument): boolean {
   const [before, after] = [made(old), made(now)];
   if (before === undefined || after === undefined) return false;

@@ -12,9 +12,9 @@ import { Evaluator, type Limits } from './evaluators.js';
 import { treeAt } from './versionTree.js';
 
 /**
- * What makes the experiment `old` the experiment `now`, both changed as flags say.
+ * Changes from the experiment `old` to the experiment `now`, both with the changes of flags.
  *
- * @throws UsageError for an unknown experiment, and for one that cannot be made.
+ * @throws UsageError for an unknown experiment, and for one whose configs cannot be made.
  */
 export async function compareTwo(
   old: string,

@@ -29,7 +29,7 @@ import {
 import { givenConstants } from './givenConstants.js';
 import { drawDiff } from './pictures.js';
 import { type Change, type ExperimentDocument, made, pairsOf } from './protocol.js';
-import { ChangedFiles, unseenContents } from './reach.js';
+import { ChangedFiles, unrecordedContents } from './reach.js';
 import { descriptionOf } from './removedExperiment.js';
 import { withSameClasses } from './sameClasses.js';
 import { settingsOfBase } from './settings.js';
@@ -41,9 +41,9 @@ const processors = availableParallelism();
 /** Of which each version has as many where both are evaluated. */
 const half = Math.max(1, Math.floor(processors / 2));
 
-/** What is compared. */
+/** Request for a comparison of versions. */
 export interface VersionsRequest {
-  /** The folder in which experiments/ stands. */
+  /** The folder that contains experiments/. */
   readonly project: string;
   /** The revision. */
   readonly base: string;
@@ -53,22 +53,22 @@ export interface VersionsRequest {
   readonly name: string | undefined;
   /** Applied to both versions. */
   readonly changes: readonly Override[];
-  /** What training costs are told for; the device of the base's settings where it is absent. */
+  /** Device for costs of training; by default that of the base's settings. */
   readonly device?: Device | undefined;
   /** The folder of answers of earlier reviews; everything is evaluated where it is absent. */
   readonly answers?: string | undefined;
-  /** What an experiment may take that is evaluated. */
+  /** Limits on the evaluation of one experiment. */
   readonly limits: Limits;
-  /** The folder for pictures of what changed in configs; none are drawn where it is absent. */
+  /** Folder for pictures of changed configs; none are drawn by default. */
   readonly pictures?: string | undefined;
 }
 
 /**
- * What a change does to experiments. Each version is evaluated in a process of its own, the base from a temporary
+ * Effects of a change on experiments. Each version is evaluated in a process of its own, the base from a temporary
  * worktree.
  *
  * @throws UsageError outside of a git repository, for an unknown revision or experiment, and for a base that cannot be
- *   evaluated.
+ * evaluated.
  */
 export async function compareVersions(request: VersionsRequest): Promise<DiffReport> {
   const project = realpathSync(request.project);
@@ -79,12 +79,12 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   const newTree = treeAt(repository.root, user);
   const cache = new AnswerCache(request.answers, [evaluatorDigest(), project, newTree.library]);
   const answersFor = (tree: Tree): KeptAnswers =>
-    cache.forTree(tree, unseenContents(tree, repository.git), tree !== newTree);
+    cache.forTree(tree, unrecordedContents(tree, repository.git), tree !== newTree);
   const now = new Evaluator(newTree, 'the working tree', newTree, request.limits, answersFor(newTree));
   const changed = changedFiles(repository, base.commit);
   const newSources = new Sources(newTree, changed);
   const mayChange = [...newSources.experiments.keys()].some((name) => newSources.isTouched(name));
-  // Where answers are kept, it may be that nothing is asked.
+  // With kept answers, the process may not be needed.
   if (mayChange && cache.isEmpty) void now.start();
   const worktree = addWorktree(repository, base.commit, project);
   try {
@@ -163,9 +163,9 @@ async function namesFor(
 }
 
 /**
- * The experiments that read a changed file. Those that do not seem to are evaluated at the base: as long as nothing that a
- * process has read differs in the working tree, what it makes is the same there. Processes keep what they load, so those
- * that import a changed file come later.
+ * The experiments that read a changed file. The others are evaluated at the base alone: as long as no file that a
+ * process has read differs in the working tree, their results are the same there. Processes keep loaded modules, so
+ * experiments that import a changed file come later.
  */
 async function reached(
   versions: Versions,
@@ -190,7 +190,7 @@ interface Origin {
   readonly pictures: string | undefined;
 }
 
-/** What became of the experiments. */
+/** Outcomes of the experiments. */
 async function evaluateAll(
   found: readonly string[],
   { old, now }: Versions,

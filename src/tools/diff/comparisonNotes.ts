@@ -1,4 +1,4 @@
-/** @file Notes on what a comparison of versions covers. */
+/** @file Notes on the coverage of a comparison of versions. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { counted } from '../reportFormat.js';
@@ -6,15 +6,15 @@ import type { Tree } from './versionTree.js';
 
 /** Of experiments whose configs are the same. */
 export const whatWasCompared =
-  'Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial ' +
-  'values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.';
+  'For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of ' +
+  'initial values, decoding, and rows of the data were compared; without data, the code that reads it.';
 
 /** Packages of npm's lockfile, by their folders; that of the project is ''. */
 type Locked = Readonly<
   Record<string, { readonly version?: string; readonly dependencies?: object } | undefined>
 >;
 
-/** What npm has locked for a project; nothing where it has not, or another tool did. */
+/** Packages that npm has locked for a project; empty without a lockfile of npm. */
 function lockedIn({ root, project }: Tree): Locked {
   const file = [project, root].map((folder) => join(folder, 'package-lock.json')).find(existsSync);
   try {
@@ -25,7 +25,7 @@ function lockedIn({ root, project }: Tree): Locked {
   }
 }
 
-/** What the project imports in another version than before, and how many packages besides: ` (zod 4.6.6 → 4.6.7)`. */
+/** Changed versions of the project's dependencies, and the number of other changed packages: ` (zod 4.6.6 → 4.6.7)`. */
 function otherPackages(old: Tree, now: Tree): string {
   const [before, after] = [lockedIn(old), lockedIn(now)];
   const versionIn = (locked: Locked, path: string): string => locked[path]?.version ?? 'none';
@@ -43,7 +43,7 @@ function otherPackages(old: Tree, now: Tree): string {
   return others.length === 0 ? '' : ` (${[...shown, ...more].join(', ')})`;
 }
 
-/** What a reader has to know of how the comparison was made. */
+/** Caveats of the comparison for its readers. */
 export function notesOf(changed: ReadonlySet<string>, old: Tree, now: Tree): string[] {
   const { root, project, library } = now;
   const notes: string[] = [];
@@ -54,7 +54,7 @@ export function notesOf(changed: ReadonlySet<string>, old: Tree, now: Tree): str
   );
   if (packages.length > 0) {
     notes.push(
-      `${packages.join(' and ')} changed${otherPackages(old, now)}: both versions were evaluated with the packages that are ` +
+      `${packages.join(' and ')} changed${otherPackages(old, now)}: both versions were evaluated with the packages ` +
         'installed now.',
     );
   }
@@ -62,7 +62,7 @@ export function notesOf(changed: ReadonlySet<string>, old: Tree, now: Tree): str
     const inside = `${relative(root, join(library, 'src', room))}/`;
     return [...changed].some((file) => file.startsWith(inside));
   };
-  const compiler = 'programs were compared as they are traced, not what engines make of them.';
+  const compiler = 'traced programs were compared, not their compiled form.';
   if (isChanged('compiler')) notes.push(`The compiler changed: ${compiler}`);
   const jobs = ['programs', 'checkpoints', 'summaries'].filter(isChanged).map((room) => `src/${room}`);
   if (jobs.length > 0)

@@ -1,11 +1,11 @@
-/** @file Comparison of what two versions of an experiment compute and read, by their fingerprints. */
+/** @file Comparison of the computations and data of two versions of an experiment, by their fingerprints. */
 import { type FingerprintedPart, fingerprinted, type PartDigest } from '../../analysis/fingerprintedParts.js';
+import { classFiles } from './classFiles.js';
 import type { Computed, Uncompared } from './diffReport.js';
-import { filesBehind } from './filesBehind.js';
 import { type ExperimentDocument, type FingerprintDocument, made } from './protocol.js';
 import type { Sources } from './sources.js';
 
-/** What fingerprints tell. */
+/** Result of comparing fingerprints. */
 export interface Compared extends Pick<Computed, 'differs' | 'uncompared'> {
   /** Whether a training step does the same operations on the same variables and shapes, so that it costs the same. */
   readonly isAlike: boolean;
@@ -48,7 +48,9 @@ const codeChanged = {
   programs: 'their code changed',
 } as const;
 
-/** What was computed, with the files that it may be due to. What cannot be compared does not matter where no code changed. */
+/**
+ * Computed differences, with the files that may cause them. Parts that cannot be compared count only if code changed.
+ */
 export function computedOf(
   [oldName, name]: readonly [oldName: string, name: string],
   computed: Compared | undefined,
@@ -58,7 +60,7 @@ export function computedOf(
   const experiment = made(document);
   if (computed === undefined || experiment === undefined) return undefined;
   const isTouched = (part: 'input' | 'programs'): boolean =>
-    filesBehind(part, experiment.config)?.some((file) => now.sources.reaches(file)) ?? true;
+    classFiles(part, experiment.config)?.some((file) => now.sources.reaches(file)) ?? true;
   return {
     differs: computed.differs,
     uncompared: computed.uncompared.flatMap((each) => {

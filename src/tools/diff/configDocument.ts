@@ -15,10 +15,10 @@ import {
 } from '../../hparams/index.js';
 import type { ClassDocument, ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
 
-// Imported by name is what every version of the library offers: this file may be used with an earlier one.
+// Named imports are limited to exports of every version of the library: this file may run with an earlier one.
 const { formerFieldsOf, formerNamesOf, lineageOf }: Partial<typeof hparams> = hparams;
 
-/** All that `root` says. Values without a JSON form stand as text: `{$text: 'function relu'}`. */
+/** The document of `root`. Values without a JSON form are text: `{$text: 'function relu'}`. */
 export function configDocument(root: unknown): ConfigDocument {
   const entries: Omit<ConfigEntry, 'class' | 'kind'>[] = [];
   const configs: AnyConfig[] = [];
@@ -51,7 +51,7 @@ function classDocument(cls: ReturnType<typeof classOf>): ClassDocument {
   };
 }
 
-/** The file that declares a class, where the library can tell. */
+/** The file that declares a class, if the library knows it. */
 export function declaringFile(cls: Function): string | undefined {
   return lineageOf?.(cls)[0]?.file;
 }
@@ -102,7 +102,7 @@ export function encodeLeaf(value: unknown): JsonValue {
   }
 }
 
-/** The classes and kinds of configs, as documents tell them. */
+/** The classes and kinds of configs, as in documents. */
 function headsOf(
   configs: readonly AnyConfig[],
   entries: readonly Omit<ConfigEntry, 'class' | 'kind'>[],

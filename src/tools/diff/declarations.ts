@@ -25,12 +25,12 @@ export class DeclarationChanges {
   }
 }
 
-/** What one version says of a name. */
+/** A name's declaration in one version. */
 interface Declared {
   readonly experiments: Set<string>;
-  /** What a new name alone would leave as it is. */
+  /** The part of the declaration that a rename keeps. */
   content: string;
-  /** A field's value, while nobody sets it and all configs show the same; else undefined. */
+  /** A field's value, if it is unset everywhere and all configs have the same; else undefined. */
   byDefault?: string | undefined;
 }
 
@@ -141,7 +141,7 @@ function noteField(
 ): void {
   const isFirst = !fields.has(field);
   const known = noted(fields, field, experiment);
-  // The number of a config says nothing beyond its document.
+  // The number of a config has no meaning outside of its document.
   const text = JSON.stringify(value).replace(/\{"\$config":\d+\}/g, '{"$config":0}');
   const byDefault = defaults.includes(field) ? text : undefined;
   known.content += `${byDefault === undefined ? '' : 'default '}${text}\n`;

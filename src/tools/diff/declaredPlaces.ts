@@ -17,7 +17,7 @@ function moved(file: string, from: Tree, to: Tree): string {
 export class DeclaredPlaces {
   private readonly files = new SourceFiles();
 
-  /** Documents tell files as they are in `home`; they are read from `tree`. */
+  /** Documents have files as they are in `home`; they are read from `tree`. */
   constructor(
     private readonly tree: Tree,
     private readonly home: Tree,
@@ -74,7 +74,7 @@ export interface Placed {
   readonly document: ExperimentDocument | undefined;
 }
 
-/** A report with the places of what its classes declare. */
+/** A report with the places of its classes' declarations. */
 export function withDeclaredPlaces(report: ExperimentReport, old: Placed, now: Placed): ExperimentReport {
   const both = <C extends ConstantChange | FieldChange>(
     change: C,

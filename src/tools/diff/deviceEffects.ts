@@ -6,7 +6,10 @@ import { formatBytes, formatFlops } from '../reportFormat.js';
 import type { DiffReport, Effects, Figure } from './diffReport.js';
 import { bothSides } from './effects.js';
 
-/** The report with what trainings cost on a device, if there is one, and notes that say which, and what it has no memory for. */
+/**
+ * The report with costs of training on a device, if there is one, and notes on the device and on experiments beyond
+ * its memory.
+ */
 export function onDevice(report: DiffReport, device: Device | undefined): DiffReport {
   if (device === undefined) return report;
   const experiments = report.experiments.map((each) =>
@@ -27,7 +30,7 @@ export function onDevice(report: DiffReport, device: Device | undefined): DiffRe
   return { ...report, experiments, notes: [...report.notes, ...notes] };
 }
 
-/** The device that was given, else the one that a base's settings name, or a note that says why there is none. */
+/** The given device, else that of a base's settings, or a note with the reason for its absence. */
 export function deviceFor(
   given: Device | undefined,
   file: string | undefined,
@@ -39,7 +42,7 @@ export function deviceFor(
     return { device: readDevice(file, folder), notes: [] };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return { notes: [`What training costs on the base's device is not told: ${error.message}`] };
+    return { notes: [`The cost of training on the base's device is unknown: ${error.message}`] };
   }
 }
 
@@ -54,7 +57,7 @@ function costOf(effects: Effects, device: Device): Pick<Effects, 'deviceHours' |
   return { deviceHours: hours, price: bothSides((side) => priceOf(hours[side])) };
 }
 
-/** What the figures are of. */
+/** Terms of the figures. */
 function termsOf({ name, file, peakFlops, assumedMfu, pricePerHour, currency }: Device): string {
   const peaks = Object.entries(peakFlops).map(
     ([precision, peak]) => `${formatFlops(peak)}/s in ${precision}`,

@@ -12,7 +12,7 @@ const part = z.enum(fingerprinted);
 const precision = z.enum(['float32', 'bfloat16']);
 const listOf = <S extends z.ZodType>(item: S) => z.array(item).max(100_000).readonly();
 
-/** For what is in one version, the other, or both. */
+/** For values in one version, the other, or both. */
 const isThere = (value: { readonly old?: unknown; readonly new?: unknown }): boolean =>
   value.old !== undefined || value.new !== undefined;
 const oneOfBoth = 'expected old, new or both';
@@ -20,7 +20,7 @@ const oneOfBoth = 'expected old, new or both';
 const sideFields = z.strictObject({
   /** The value as text. */
   text,
-  /** Whether nobody set it: it is what the class declares. */
+  /** Whether it is the class's default. */
   isDefault: z.literal(true).exactOptional(),
   /** `file:line` relative to the project, or the flag, that set or declares it. */
   place: text.exactOptional(),
@@ -36,7 +36,7 @@ const constantChange = z
   .strictObject({ name: text, old: constantSide.exactOptional(), new: constantSide.exactOptional() })
   .refine(isThere, oneOfBoth)
   .readonly();
-/** What became of a constant of the experiment. A side is absent where there is no such constant, or no value. */
+/** Change of a constant of the experiment. A side is absent if it has no such constant, or no value. */
 export type ConstantChange = z.infer<typeof constantChange>;
 
 const fieldChange = z
@@ -46,18 +46,18 @@ const fieldChange = z
      * `class` is another class, and `kind` a partial, say, where a config was.
      */
     what: z.enum(['changed', 'added', 'removed', 'moved', 'class', 'kind']),
-    /** Where it stands in the old version; in the new one, for what is new. `[0…11]` are items that changed alike. */
+    /** Path in the old version; in the new one for additions. `[0…11]` are items with the same change. */
     path: text,
-    /** Where it stands in the new version, if elsewhere. */
+    /** Its path in the new version, if another. */
     newPath: text.exactOptional(),
     old: side.exactOptional(),
     new: side.exactOptional(),
-    /** How many paths were alike; absent for one. */
+    /** Number of merged paths; absent for one. */
     count: count.exactOptional(),
   })
   .refine(isThere, oneOfBoth)
   .readonly();
-/** What became of a field, an item of a list, or a whole sub-config. */
+/** Change of a field, an item of a list, or a whole sub-config. */
 export type FieldChange = z.infer<typeof fieldChange>;
 
 const figure = z
@@ -66,7 +66,7 @@ const figure = z
     new: z.number().nonnegative().exactOptional(),
   })
   .readonly();
-/** A figure before and after; one that could not be told is absent. */
+/** A figure before and after; absent where unknown. */
 export type Figure = z.infer<typeof figure>;
 
 const variableGroup = z
@@ -80,7 +80,7 @@ const variableGroup = z
   })
   .refine(isThere, oneOfBoth)
   .readonly();
-/** Variables that are alike but for numbers in their names. */
+/** Variables that differ only by numbers in their names. */
 export type VariableGroup = z.infer<typeof variableGroup>;
 
 const checkpointEffect = z
@@ -97,12 +97,12 @@ export type CheckpointEffect = z.infer<typeof checkpointEffect>;
 const effects = z
   .strictObject({
     parameters: figure,
-    /** What batches are counted in, a plural: `tokens`, `rows`. Absent where no version could be analysed. */
+    /** Unit of batches, a plural: `tokens`, `rows`. Absent if no version could be analysed. */
     unit: text.exactOptional(),
     /** FLOPs of the forward pass for a token, or another unit. */
     flopsPerToken: figure,
     tokensPerStep: figure,
-    /** Tokens, or other units, of the whole training; absent where the task does not say how long it is. */
+    /** Tokens, or other units, of the whole training; absent if the task does not set its length. */
     trainingTokens: figure,
     /** FLOPs of the whole training, forward and backward. */
     trainingFlops: figure,
@@ -118,11 +118,11 @@ const effects = z
     checkpoints: checkpointEffect.exactOptional(),
   })
   .readonly();
-/** What follows for the model and its training. */
+/** Effects on the model and its training. */
 export type Effects = z.infer<typeof effects>;
 
 const uncompared = z.strictObject({ part, reason: text }).readonly();
-/** A part of what an experiment computes and reads that could not be compared, or not all of it. */
+/** A part of an experiment's computations or data that was not compared, or not completely. */
 export type Uncompared = z.infer<typeof uncompared>;
 
 const computed = z
@@ -134,7 +134,7 @@ const computed = z
     files: listOf(text),
   })
   .readonly();
-/** What became of the programs and the data of an experiment whose config is the same in both versions. */
+/** Comparison of the programs and the data of an experiment with equal configs. */
 export type Computed = z.infer<typeof computed>;
 
 /**
@@ -177,7 +177,7 @@ const former = z
   .strictObject({
     name: text,
     /**
-     * What shows that it is the same experiment: `class`, one class has both names; `file`, git's detection of renamed
+     * Evidence that it is the same experiment: `class`, one class has both names; `file`, git's detection of renamed
      * files, and the class's name; `configs`, the configs and constants.
      */
     evidence: listOf(z.enum(['class', 'file', 'configs'])),
@@ -217,7 +217,7 @@ const experimentReport = z
     against: text.exactOptional(),
     /** Its name in the old version, where that was another one. */
     former: former.exactOptional(),
-    /** What a removed experiment was. */
+    /** Description of a removed experiment. */
     was: description.exactOptional(),
     /** Of a removed experiment, those that it set itself. */
     constants: listOf(constantChange),
@@ -233,7 +233,7 @@ const experimentReport = z
     newError: failure.exactOptional(),
   })
   .readonly();
-/** What changed of one experiment. */
+/** Changes of one experiment. */
 export type ExperimentReport = z.infer<typeof experimentReport>;
 
 const declarationChange = z
@@ -241,15 +241,15 @@ const declarationChange = z
     what: z.enum(['class', 'field', 'constant']),
     /** The classes that have the field, or set the constant; for a class, none. */
     of: listOf(text),
-    /** Absent for what is new. */
+    /** Absent for additions. */
     old: text.exactOptional(),
-    /** Absent for what is gone. */
+    /** Absent for removals. */
     new: text.exactOptional(),
-    /** Whether no alias says that `old` is called `new` now: it went, and the other came with the same content. */
+    /** Whether the rename is a guess: without an alias, one name went and one came with the same content. */
     isGuess: z.literal(true).exactOptional(),
     /** Whether the class is the same, and its short name `old` means another one now, or none. */
     isShared: z.literal(true).exactOptional(),
-    /** What a field shows that only one version has, wherever it stands. */
+    /** Value of a field that only one version has, if it is the same everywhere. */
     value: text.exactOptional(),
     /** The experiments in which it was seen. */
     experiments: listOf(text),
@@ -279,14 +279,14 @@ export const diffReport = z
     /** In the order of `statuses`, then by name; unchanged ones are only counted. */
     experiments: listOf(experimentReport),
     declarations: listOf(declarationChange),
-    /** What needs a label, by the base's review settings. */
+    /** Thresholds that need a label, by the base's review settings. */
     thresholds: listOf(thresholdSchema),
     unchanged: count,
     /** How many experiments there are in the working tree that the change cannot reach, and that were not looked at. */
     untouched: count,
-    /** What a reader should know of how the comparison was made. */
+    /** Caveats of the comparison for its readers. */
     notes: listOf(text),
   })
   .readonly();
-/** What `luthier diff --format=json` prints. */
+/** Document of `luthier diff --format=json`. */
 export type DiffReport = z.infer<typeof diffReport>;

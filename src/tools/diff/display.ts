@@ -15,13 +15,13 @@ import {
 import { shortened, visible } from '../visibleText.js';
 import type { ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
 
-/** A value that only its own version can make, by what it looks like. Those that look alike are one object. */
+/** A value of another version's class, by its text. Values with equal texts are one object. */
 class ShownValue {
   private static readonly known = new Map<string, ShownValue>();
 
   private constructor(readonly text: string) {}
 
-  /** What graphs call it. */
+  /** Its label in graphs. */
   get [Symbol.toStringTag](): string {
     return this.text;
   }
@@ -41,7 +41,7 @@ export interface Displayed {
 }
 
 type DisplayClass = { config(values: Record<string, unknown>): AnyConfig };
-/** What a field shows in every config of its class where nobody set it, as JSON; null where that differs. */
+/** Default value of a field in all configs of its class, as JSON; null if defaults differ. */
 type Defaults = Map<string, string | null>;
 
 /**
@@ -129,7 +129,7 @@ const numbers: Readonly<Record<string, number>> = {
   '-0': -0,
 };
 
-/** What a value of a document stands for, as far as this version can tell; `config` gives those it refers to. */
+/** Decodes a value of a document as far as this version can; `config` gives the configs it refers to. */
 function decode(value: JsonValue, config: (number: number) => unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => decode(item, config));
@@ -161,7 +161,7 @@ function decode(value: JsonValue, config: (number: number) => unknown): unknown 
   }
 }
 
-/** A value; what stands for its configs says `part`. */
+/** Text of a value; `part` gives the texts of its configs. */
 export function showParts(value: DiffValue, part: (part: OldPart | AddedPart) => string): string {
   return shortened(visible(write(value, part)));
 }

@@ -3,7 +3,7 @@ import type { Analysis, VariableSummary } from '../../analysis/analyze.js';
 import { trainingCost } from '../../analysis/device.js';
 import type { CheckpointEffect, Effects, Figure, VariableGroup } from './diffReport.js';
 
-/** What can be told of each side; the other one is absent. */
+/** A value for each side where it is known. */
 export function bothSides<T>(of: (side: 'old' | 'new') => T | undefined): {
   readonly old?: T;
   readonly new?: T;
@@ -12,7 +12,7 @@ export function bothSides<T>(of: (side: 'old' | 'new') => T | undefined): {
   return { ...(old !== undefined && { old }), ...(now !== undefined && { new: now }) };
 }
 
-/** What follows for the model; a version that was not analysed, or has none, is undefined. */
+/** Effects on the model; a version that was not analysed, or does not exist, is undefined. */
 export function effectsOf(old: Analysis | undefined, now: Analysis | undefined): Effects {
   const analyses = { old, new: now };
   const both = <T>(of: (analysis: Analysis) => T | undefined) =>
@@ -35,7 +35,7 @@ export function effectsOf(old: Analysis | undefined, now: Analysis | undefined):
   };
 }
 
-// What the three digits of a report do not show; costs are estimates.
+// Relative change below the three digits of a report; costs are estimates.
 const negligible = 5e-4;
 
 /** Whether a figure is not as it was, as far as a reader cares. */
@@ -44,13 +44,13 @@ export function isDifferent({ old, new: now }: Figure): boolean {
   return Math.abs(now - old) > negligible * Math.abs(old);
 }
 
-/** Whether anything is not as it was; what only one version could tell is not. */
+/** Whether any effect differs; values known for one version only do not count. */
 export function hasEffect({ checkpoints, precision, unit: _, ...figures }: Effects): boolean {
   if (checkpoints === undefined) return false;
   return !checkpoints.loads || Object.values(figures).some(isDifferent);
 }
 
-/** The share by which the cost of training changes before reviewers are told. */
+/** Relative change of the cost of training that is reported. */
 const costMargin = 0.01;
 
 /**
@@ -90,7 +90,7 @@ function formOf({ shape, dtype }: VariableSummary): string {
   return `[${shape.join(', ')}] ${dtype}`;
 }
 
-/** Variables that are alike but for numbers in their names, as one. */
+/** Groups variables that differ only by numbers in their names. */
 function grouped(variables: readonly VariableGroup[]): VariableGroup[] {
   const groups = new Map<string, VariableGroup[]>();
   for (const variable of variables) {

@@ -22,20 +22,20 @@ import type {
   Question,
 } from './protocol.js';
 
-// Imported by name is what every version of the library offers: this file may be used with an earlier one.
+// Named imports are limited to exports of every version of the library: this file may run with an earlier one.
 const { baseClassesOf, constantProblems, constantsOf, oldConstantsOf }: Partial<typeof experiments> =
   experiments;
 
-/** What is asked about: an experiment as flags change it, or its nearest base class that has configs itself. */
+/** Subject of a question: an experiment with the changes of flags, or its nearest base class that has configs. */
 type Subject = Pick<Question, 'name' | 'changes' | 'ofBase'>;
 
-/** Experiments, each with its configs once they were asked for. */
+/** Experiments, each with its configs once they are needed. */
 export class Evaluation {
   private readonly configured = new Map<string, ConfiguredExperiment>();
   private readonly analyses = new Shared<Analysis | Promise<Analysis>>();
   private fingerprints: Fingerprints | undefined;
 
-  /** The constants and configs of the experiment `name`, or what keeps it from having them. */
+  /** The constants and configs of the experiment `name`, or the error that prevents them. */
   async configs(subject: Subject): Promise<ExperimentDocument> {
     const { name } = subject;
     try {
@@ -58,7 +58,7 @@ export class Evaluation {
       const rates = learningRates === undefined ? {} : { learningRates };
       return { name, ...declared, constants, formerConstants, config, ...rates };
     } catch (error) {
-      return { name, error: toldOf(error) };
+      return { name, error: failureWithoutPath(error) };
     }
   }
 
@@ -73,7 +73,7 @@ export class Evaluation {
     return configured;
   }
 
-  /** What the model of the experiment is, or why that cannot be told. */
+  /** Analysis of the experiment's model, or the reason for its absence. */
   async analysis(subject: Subject): Promise<AnalysisDocument> {
     const { name } = subject;
     try {
@@ -87,22 +87,22 @@ export class Evaluation {
       const analysis = await this.analyses.of(analysisParts(configured), () => analyze(configured));
       return { name, analysis: { ...analysis, numTrainSteps: configured.task.train.numTrainSteps } };
     } catch (error) {
-      return { name, notAnalysed: toldOf(error) };
+      return { name, notAnalysed: failureWithoutPath(error) };
     }
   }
 
-  /** What the experiment computes and reads. */
+  /** Fingerprints of the experiment's computations and data. */
   async fingerprint(subject: Subject): Promise<FingerprintDocument> {
     const { name } = subject;
     try {
       const configured = await this.configuredOnce(subject);
       this.fingerprints ??= await fingerprinter();
       if (this.fingerprints === undefined) {
-        return { name, notFingerprinted: 'Its version of Luthier is too old to say what it computes.' };
+        return { name, notFingerprinted: 'Its version of Luthier is too old to compute fingerprints.' };
       }
       return { name, fingerprint: await this.fingerprints.of(configured) };
     } catch (error) {
-      return { name, notFingerprinted: toldOf(error).message };
+      return { name, notFingerprinted: failureWithoutPath(error).message };
     }
   }
 
@@ -138,7 +138,7 @@ function withGiven({ name, cls }: ResolvedExperiment, changes: readonly Change[]
   return [...given.filter(isNeeded), ...flags];
 }
 
-/** The nearest base class that has configs. What flags say of constants that only the experiment has is left out. */
+/** The nearest base class that has configs. Flags for constants that only the experiment has are ignored. */
 function configureBase(resolved: ResolvedExperiment, changes: readonly Change[]): ConfiguredExperiment {
   const own = constantsOf!(resolved.cls);
   for (const cls of baseClassesOf?.(resolved.cls) ?? []) {
@@ -185,8 +185,8 @@ async function fingerprinter(): Promise<Fingerprints | undefined> {
   }
 }
 
-/** What to tell of an error, but for the path that its message names. */
-function toldOf(error: unknown): Failure {
+/** The failure to report for an error, without the path that its message names. */
+function failureWithoutPath(error: unknown): Failure {
   const { path, ...told } = failureOf(error);
   return told;
 }

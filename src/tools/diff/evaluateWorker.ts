@@ -6,7 +6,7 @@ import { type Answer, type Message, protocolVersion, type Question } from './pro
 
 limitMemory(Number(process.argv[2]));
 const takeReads = recordReads();
-// What is loaded from here on is of the version.
+// Modules loaded from here on are the version's.
 const { Evaluation } = await import('./evaluate.js');
 const evaluation = new Evaluation();
 
@@ -23,6 +23,6 @@ let last = Promise.resolve();
 process.on('message', (question: Question) => {
   last = last.then(async () => send({ answer: await answer(question), reads: takeReads() }));
 });
-// Whoever asked is gone: nobody waits for an answer any more.
+// The parent has ended.
 process.on('disconnect', () => process.exit());
 send({ ready: protocolVersion });

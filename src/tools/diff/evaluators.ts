@@ -35,14 +35,14 @@ function evaluatorFiles(): string[] {
     .filter((file) => /^src\/(tools\/|analysis\/|system\/reads\.ts)/.test(file));
 }
 
-/** Digest of what evaluates experiments: of answers by another one, none holds. */
+/** Digest of the evaluator's code, which invalidates answers of other evaluators. */
 export function evaluatorDigest(): string {
   const tsx = createRequire(join(own, 'package.json')).resolve('tsx/package.json');
   const files = [...evaluatorFiles(), 'package.json'].map((name) => join(own, name));
   return digestOf(String(protocolVersion), ...[...files, tsx].map((file) => readFileSync(file)));
 }
 
-/** What one experiment may take. */
+/** Limits on one experiment. */
 export interface Limits {
   readonly seconds: number;
   /** Of the process that evaluates it. */
@@ -52,7 +52,7 @@ export interface Limits {
 /** Of a process that ended: it may have read anything. */
 const everything = ['/'];
 
-/** Starts a process of a tree. @throws ChildError where it does not speak as this one does. */
+/** Starts a process of a tree. @throws ChildError for another version of the protocol. */
 async function begin({ library, project }: Tree, { gigabytes }: Limits): Promise<Child<Question, Message>> {
   const file = join(library, entry);
   if (!existsSync(file)) throw new ChildError('ended', `${file} is missing.`, '');
@@ -62,7 +62,7 @@ async function begin({ library, project }: Tree, { gigabytes }: Limits): Promise
   const message = await child.receive(60_000);
   if ('ready' in message && message.ready === protocolVersion) return child;
   await child.kill();
-  throw new ChildError('ended', 'It speaks another version of the protocol.', '');
+  throw new ChildError('ended', 'It uses another version of the protocol.', '');
 }
 
 /** One process after another that evaluates experiments, with all that the present one has read. */
@@ -86,7 +86,7 @@ class Evaluating {
     return this.answerer.start();
   }
 
-  /** An answer, or why there is none, and what the process had read when it was given, as `recordReads` tells it. */
+  /** An answer, or the reason for its absence, with the process's reads so far, as by `recordReads`. */
   async ask(question: Question): Promise<{ answer: Answer | string; reads: readonly string[] }> {
     const { seconds } = this.limits;
     const { messages, error } = await this.answerer.ask(question, seconds);
@@ -101,8 +101,8 @@ class Evaluating {
   }
 }
 
-/** What is asked about. */
-interface Asked {
+/** Questions for a set of experiments. */
+interface EvaluationRequest {
   readonly names: readonly string[];
   readonly changes: readonly Change[];
   /** Whether the nearest base class of each that has configs is meant. */
@@ -118,8 +118,8 @@ export class Evaluator {
   private readonly reads = new Map<string, Set<string>>();
 
   /**
-   * `label` is the version's name in errors; `home` is the user's tree. Another, temporary one may be given an evaluator
-   * that it lacks, and what it says of its own place is told of the user's. What `kept` knows is not asked again.
+   * `label` is the version's name in errors; `home` is the user's tree. Another, temporary tree may be given an
+   * evaluator that it lacks, and its paths in messages are mapped to the user's. Answers in `kept` are reused.
    */
   constructor(
     private readonly tree: Tree,
@@ -130,13 +130,13 @@ export class Evaluator {
   ) {}
 
   /**
-   * Has the first process started, so that it is ready when something is asked, which would start it otherwise.
+   * Starts the first process early; otherwise the first question would start it.
    *
    * @throws UsageError where the version has none.
    */
   start(): Promise<void> {
     this.started ??= this.launch();
-    // Whoever asks is told.
+    // The first question reports it.
     this.started.catch(() => {});
     return this.started;
   }
@@ -144,7 +144,7 @@ export class Evaluator {
   private async launch(): Promise<void> {
     const { library, root } = this.tree;
     const isOwn = this.tree !== this.home && (library === root || library.startsWith(`${root}/`));
-    const why = await this.whyNot();
+    const why = await this.unavailableReason();
     if (why === undefined) return;
     if (!isOwn || !existsSync(join(library, 'src/cli/index.ts')))
       throw new UsageError(`${this.label}: there is no Luthier to evaluate its experiments with. ${why}`);
@@ -153,7 +153,7 @@ export class Evaluator {
       mkdirSync(dirname(join(library, file)), { recursive: true });
       copyFileSync(join(own, file), join(library, file));
     }
-    const still = await this.whyNot();
+    const still = await this.unavailableReason();
     if (still === undefined) return;
     throw new UsageError(
       `${this.label}: its experiments cannot be evaluated by this version of Luthier. ${still}`,
@@ -161,7 +161,7 @@ export class Evaluator {
   }
 
   /** Why the first process does not start; undefined where it does. */
-  private async whyNot(): Promise<string | undefined> {
+  private async unavailableReason(): Promise<string | undefined> {
     try {
       await this.process(0).start();
       return undefined;
@@ -176,7 +176,7 @@ export class Evaluator {
   }
 
   /** The constants and configs of experiments, by at most so many processes. */
-  configs(asked: Asked): Promise<Map<string, ExperimentDocument>> {
+  configs(asked: EvaluationRequest): Promise<Map<string, ExperimentDocument>> {
     return this.askAll(
       'configs',
       asked,
@@ -187,8 +187,8 @@ export class Evaluator {
     );
   }
 
-  /** What experiments compute and read. */
-  fingerprints(asked: Asked): Promise<Map<string, FingerprintDocument>> {
+  /** Fingerprints of experiments. */
+  fingerprints(asked: EvaluationRequest): Promise<Map<string, FingerprintDocument>> {
     return this.askAll(
       'fingerprint',
       asked,
@@ -197,8 +197,8 @@ export class Evaluator {
     );
   }
 
-  /** What the models of experiments are. */
-  analyses(asked: Asked): Promise<Map<string, AnalysisDocument>> {
+  /** Analyses of experiments' models. */
+  analyses(asked: EvaluationRequest): Promise<Map<string, AnalysisDocument>> {
     return this.askAll(
       'analysis',
       asked,
@@ -209,18 +209,18 @@ export class Evaluator {
     );
   }
 
-  /** Paths that the processes had read when they were done with the experiment, as `recordReads` tells them. */
+  /** Paths that the processes had read after the experiment, as from `recordReads`. */
   readsOf(name: string): ReadonlySet<string> {
     return this.reads.get(name) ?? new Set(everything);
   }
 
-  /** Has experiments made and fingerprinted, one after another, for what is read meanwhile. */
-  async look({ names, changes, processes }: Asked): Promise<void> {
+  /** Makes and fingerprints experiments, one after another, to record their reads. */
+  async look({ names, changes, processes }: EvaluationRequest): Promise<void> {
     const questions = (name: string): Question[] => [
       { ask: 'configs', name, changes },
       { ask: 'fingerprint', name, changes },
     ];
-    // Both are asked of one process.
+    // Both questions go to one process.
     const isKnown = (name: string): boolean => questions(name).every((question) => this.known(question));
     await this.share(
       names.filter((name) => !isKnown(name)),
@@ -233,7 +233,7 @@ export class Evaluator {
 
   private async askAll<D>(
     ask: Question['ask'],
-    { names, processes, ...subject }: Asked,
+    { names, processes, ...subject }: EvaluationRequest,
     document: (answer: Answer | string, name: string) => D,
   ): Promise<Map<string, D>> {
     const documents = new Map<string, D>();

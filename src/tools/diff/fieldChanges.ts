@@ -18,7 +18,7 @@ import type { ConfigEntry } from './protocol.js';
 
 type Path = Change['path'];
 
-/** What became of the fields, in the order of the old configs; items of lists that changed alike are one line. */
+/** Changes of the fields, in the order of the old configs; items of lists with the same change are one line. */
 export function fieldChanges(old: Displayed, now: Displayed): FieldChange[] {
   const diff = buildDiff(old.root, now.root);
   if (diff.changes.length === 0) return [];
@@ -31,7 +31,7 @@ class Lines {
   private readonly newPaths = new Map<string, string>();
   private readonly classes = new Map<string, string>();
   private readonly lines: FieldChange[] = [];
-  private readonly told = new Set<number>();
+  private readonly reported = new Set<number>();
 
   constructor(
     private readonly diff: Diff,
@@ -105,7 +105,7 @@ class Lines {
         });
         return;
       default:
-        // Tags say what a field means; a change of one alone changes nothing that is built.
+        // Tags describe fields; a change of tags alone changes nothing in the built objects.
         return;
     }
   }
@@ -131,7 +131,7 @@ class Lines {
     if (change.kind !== 'delete') this.addParts(change.value);
   }
 
-  /** What a field shows that nobody set, or undefined where the class has no such field. */
+  /** Text of an unset field, or undefined if the class has no such field. */
   private unset(
     entry: ConfigEntry | undefined,
     field: string | undefined,
@@ -163,12 +163,12 @@ class Lines {
         return path === here ? name : `the ${name} of ${path || '<root>'}`;
       }
       const { info, path } = this.diff.added[part.index]!;
-      const isFirst = !this.told.has(part.index) && textOf(path).startsWith(here);
+      const isFirst = !this.reported.has(part.index) && textOf(path).startsWith(here);
       return isFirst ? `a new ${info.name}` : `the new ${info.name} of ${textOf(path)}`;
     });
   }
 
-  /** An old value: configs that are gone with what was set in them. */
+  /** An old value, with the explicit values of removed configs. */
   private showOld(value: DiffValue): string {
     return showParts(value, (part) => (part instanceof OldPart ? this.describeOld(part) : 'a config'));
   }
@@ -189,8 +189,8 @@ class Lines {
     const open: DiffValue[] = [value];
     for (let next = open.shift(); next !== undefined; next = open.shift()) {
       if (next instanceof AddedPart) {
-        if (this.told.has(next.index)) continue;
-        this.told.add(next.index);
+        if (this.reported.has(next.index)) continue;
+        this.reported.add(next.index);
         const part = this.diff.added[next.index]!;
         for (const [field, inner] of this.setIn(part)) {
           const path = join(textOf(part.path), field, []);

@@ -11,7 +11,7 @@ import type { Tree } from './versionTree.js';
 
 type Documents = ReadonlyMap<string, ExperimentDocument>;
 
-/** What two versions declare, and what became of the experiments that were evaluated. */
+/** Declarations of two versions, and the evaluated experiments. */
 export interface NamedVersions {
   readonly old: { readonly sources: Sources; readonly documents: Documents };
   readonly now: { readonly sources: Sources; readonly documents: Documents };
@@ -22,7 +22,7 @@ interface Match {
   readonly was: FoundExperiment;
   readonly is: FoundExperiment;
   readonly evidence: Former['evidence'];
-  /** How much speaks for it. */
+  /** Strength of the evidence. */
   readonly weight: number;
 }
 
@@ -74,7 +74,7 @@ export function formerNames(
   return new Map(found.map((match) => [match.is.name, formerOf(match, versions)]));
 }
 
-/** Whether a class extends another experiment and says nothing itself: `class Small extends Tiny {}`. */
+/** Whether a class extends another experiment and adds nothing: `class Small extends Tiny {}`. */
 function extendsOnly({ base, constants, abstract }: FoundExperiment, other: FoundExperiment): boolean {
   return base === other.exportName && constants.length === 0 && !abstract;
 }
@@ -87,13 +87,13 @@ export function movedExperiments(repository: Repository, old: Tree, now: Tree): 
   return new Map(foldersOf(old).flatMap((from, i) => [...movedFiles(repository, from, to[i]!)]));
 }
 
-/** Whether no other match of either experiment has as much to say for it. */
+/** Whether no other match of either experiment has as strong evidence. */
 function isBest(match: Match, matches: readonly Match[]): boolean {
   const rivals = matches.filter((each) => each !== match && (each.was === match.was || each.is === match.is));
   return rivals.every(({ weight }) => weight < match.weight);
 }
 
-/** All that configs and constants say, but not where; of those that have some. */
+/** The contents of configs and constants, without places; for experiments that have some. */
 function contentsOf(
   experiments: readonly FoundExperiment[],
   documents: Documents,

@@ -1,4 +1,4 @@
-/** @file Gates of a review: what a change may do only with a label on its pull request. */
+/** @file Gates of a review: changes that need a label on the pull request. */
 import { counted } from '../reportFormat.js';
 import type { DiffReport, ExperimentReport } from './diffReport.js';
 import { figureKinds, inUnit, type Phrase, percent, unitOf } from './reportLines.js';
@@ -14,7 +14,7 @@ export interface Label {
 export interface Gate {
   /** `10 experiments can't load their checkpoints` */
   readonly what: string;
-  /** Absent for what no label allows. */
+  /** Absent if no label lifts the gate. */
   readonly needsLabel?: string;
   /** The label, if the pull request has it. */
   readonly allowedBy?: Label;
@@ -35,7 +35,7 @@ export function gatesOf(report: DiffReport, labels: readonly Label[]): Gate[] {
   });
 }
 
-/** What a gate that a label opens says; nothing of one that none does, for the verdict says it. */
+/** Text of a gate that a label opens; empty for others, which the verdict reports. */
 export function gatePhrases({ what, needsLabel, allowedBy }: Gate): Phrase[] {
   if (needsLabel === undefined) return [];
   if (allowedBy === undefined) return [['Fails without the label ', { name: needsLabel }, `: ${what}.`]];
@@ -45,14 +45,14 @@ export function gatePhrases({ what, needsLabel, allowedBy }: Gate): Phrase[] {
 
 type Crossable = Threshold | { readonly figure: 'experiments'; readonly when: 'broken' };
 
-/** What the experiments do that the threshold is about; undefined where they do not. */
+/** How the experiments cross the threshold; undefined if they do not. */
 function crossed(threshold: Crossable, experiments: readonly ExperimentReport[]): string | undefined {
   if (threshold.figure === 'experiments') {
     const count = experiments.filter(({ status }) => status === threshold.when).length;
     const verb = threshold.when === 'broken' ? ['breaks', 'break'] : ['is removed', 'are removed'];
     return count === 0 ? undefined : `${counted(count, 'experiment')} ${verb[Number(count > 1)]}`;
   }
-  // What is new had no checkpoints, and cost nothing: that it is there is what its review is about.
+  // Additions had neither checkpoints nor costs: their review is about the addition itself.
   const before = experiments.filter(({ status }) => status !== 'added');
   if (threshold.figure === 'checkpoints') {
     const count = before.filter(({ effects }) => effects?.checkpoints?.loads === false).length;

@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { UsageError } from '../../registry/usageError.js';
 import { runGit } from '../../system/git.js';
 
-/** A git repository, asked from one of its folders. */
+/** A git repository, by one of its folders. */
 export interface Repository {
   /** The folder that holds the whole working tree. */
   readonly root: string;
@@ -58,10 +58,10 @@ export interface Base {
 }
 
 /**
- * The commit that the working tree is compared with: the one at which it left `ref`, as in `git diff REF...` and on pull
- * requests, or with `exact` that of `ref` itself.
+ * The base commit of the working tree: its merge base with `ref`, as in `git diff REF...` and on pull requests, or
+ * with `exact` that of `ref` itself.
  *
- * @throws UsageError for an unknown revision, and where the two have no commit in common; it says what to fetch.
+ * @throws UsageError for an unknown revision, and without a common commit, with the command that fetches it.
  */
 export function findBase({ git }: Repository, ref: string, exact: boolean): Base {
   const commit = commitOf(git, ref);
@@ -94,7 +94,7 @@ function commitOf(git: Repository['git'], ref: string): string {
   }
 }
 
-/** What to do about a revision that is not there. */
+/** Remedy for a missing revision. */
 function remedyFor(git: Repository['git'], ref: string): string {
   if (git('rev-list', '-n', '1', '--all').trim() === '') return 'The repository has no commits yet.';
   const plain = ref.replace(/^(?:refs\/remotes\/)?origin\//, '');

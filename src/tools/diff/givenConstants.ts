@@ -8,10 +8,10 @@ import type { ReviewSettings } from './settings.js';
 type Constants = ReviewSettings['constants'];
 
 /**
- * The constants of each experiment: those of the base's settings; where the base has no such experiment, those of the
- * working tree, too. What a pattern says comes before what is said by name.
+ * The constants of each experiment: those of the base's settings; for experiments that the base lacks, those of the
+ * working tree, too. Constants of a pattern come before those of a name.
  *
- * @throws UsageError for a name or pattern of the working tree's settings that no experiment has.
+ * @throws UsageError for a name or pattern of the working tree's settings without an experiment.
  */
 export function givenConstants(
   settings: { readonly base: Constants; readonly workingTree: Constants },
@@ -21,7 +21,7 @@ export function givenConstants(
   for (const key of Object.keys(settings.workingTree)) {
     if (meant(key, all).length > 0) continue;
     const hint = isPattern(key) ? '' : suggestExperiment(key, all);
-    throw new UsageError(`${originOf(key)}: no experiment is called so.${hint}`);
+    throw new UsageError(`${originOf(key)}: no experiment has this name.${hint}`);
   }
   const known = all.filter((name) => old.has(name));
   const added = all.filter((name) => !old.has(name));

@@ -33,8 +33,8 @@ export const diff: Command = {
       key: 'base',
       value: 'REF',
       about:
-        'Compares the working tree with the merge base of HEAD and REF, as a pull request does. Without EXP, every ' +
-        'experiment is looked at.',
+        'Compares the working tree with the merge base of HEAD and REF, as a pull request does. Without EXP, all ' +
+        'experiments are compared.',
       parse: nonEmpty,
     },
     exact: {
@@ -45,32 +45,32 @@ export const diff: Command = {
     timeout: {
       key: 'timeout',
       value: 'SECONDS',
-      about: `The time that one experiment may take. Default: ${defaultSeconds}.`,
+      about: `Time limit for one experiment. Default: ${defaultSeconds}.`,
       parse: positive(false),
     },
     memory: {
       key: 'memory',
       value: 'GIGABYTES',
-      about: `The memory that evaluating one experiment may take. Default: ${defaultGigabytes}.`,
+      about: `Memory limit for evaluating one experiment. Default: ${defaultGigabytes}.`,
       parse: positive(false),
     },
     device: {
       key: 'device',
       value: 'FILE',
       about:
-        'Device file (JSON or YAML) with peak, MFU, memory and price: what whole trainings cost there. Default: the ' +
+        'Device file (JSON or YAML) with peak, MFU, memory and price, for the cost of a whole training. Default: the ' +
         'device of the review settings.',
       parse: nonEmpty,
     },
     pictures: {
       key: 'pictures',
       value: 'DIR',
-      about: 'With --base, draws what changed in the configs of each experiment: DIR/lm.Small.svg.',
+      about: 'With --base, draws the changes in the configs of each experiment: DIR/lm.Small.svg.',
       parse: nonEmpty,
     },
     fresh: {
       key: 'fresh',
-      about: 'With --base, evaluates everything, whatever earlier reviews know of the same files.',
+      about: 'With --base, evaluates everything anew, ignoring results of earlier reviews.',
       parse: () => true,
     },
     label: {
@@ -78,7 +78,7 @@ export const diff: Command = {
       value: 'LABEL',
       repeated: true,
       about:
-        'With --base or --report, a label of the pull request, which may allow what a threshold forbids. May be repeated.',
+        'With --base or --report, a label of the pull request, which may lift a threshold. May be repeated.',
       parse: nonEmpty,
     },
     report: {
@@ -105,7 +105,7 @@ constants, or the size, cost or variables of its model have; comments and spelle
 code changed, the traced training step and evaluation, the update, the initial values, rows of the data and decoding are
 compared by fingerprints. An experiment with a part that could not be compared does not count as unchanged.
 
-Thresholds stand in package.json, under luthier.review; those of REF count:
+Thresholds are read from package.json, under luthier.review, at REF:
   "thresholds": [{ "figure": "parameters", "moreThan": "10%", "needsLabel": "costs-more" }]
 
 Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it lacks; 2 for a wrong command line.`,
@@ -123,7 +123,7 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
 };
 
 /** A comparison of two experiments, or of the working tree with a revision, or a report of an earlier one. */
-type Asked =
+type DiffRequest =
   | { readonly report: string }
   | {
       readonly experiments: readonly [string, string];
@@ -136,11 +136,11 @@ type Asked =
       readonly fresh: boolean;
     });
 
-/** The comparison that arguments ask for. @throws UsageError for flags that do not go together */
+/** The comparison that arguments request. @throws UsageError for flags that exclude each other */
 export function requestOf({ positionals, values, changes }: Omit<Arguments, 'warn' | 'format'>): {
   readonly failOnChange: boolean;
   readonly labels: readonly Label[];
-  readonly asked: Asked;
+  readonly asked: DiffRequest;
 } {
   const [first, second] = positionals;
   const { base, report, device, pictures } = values as Readonly<Record<string, string | undefined>>;
@@ -160,7 +160,7 @@ export function requestOf({ positionals, values, changes }: Omit<Arguments, 'war
   if (base === undefined) {
     if (first === undefined || second === undefined)
       throw new UsageError(
-        'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help tells more.',
+        'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help explains more.',
       );
     return { ...common, asked: { experiments: [first, second], device, limits } };
   }

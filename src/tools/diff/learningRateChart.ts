@@ -4,7 +4,7 @@ import type { LearningRateChange } from './diffReport.js';
 
 const [grey, blue] = ['#8b949e', '#1f6feb'];
 
-/** The chart of both curves, with a line that says which is which. */
+/** The chart of both curves, with a legend. */
 export function learningRateChart({ old, new: now }: LearningRateChange): string {
   const steps = Math.max(old.steps, now.steps);
   const curves = [old, now].map((curve) => along(steps, curve));
@@ -21,9 +21,9 @@ export function learningRateChart({ old, new: now }: LearningRateChange): string
     `  y-axis "learning rate, in 1e${exponent}" ${Math.min(0, ...all)} --> ${Math.max(...all) || 1}`,
     ...lines,
   ].join('\n');
-  const told = (name: string, curve: LearningRateChange['old']) =>
+  const described = (name: string, curve: LearningRateChange['old']) =>
     old.steps === now.steps ? name : `${name}, which ends at step ${formatCount(curve.steps)}`;
-  return `Grey: ${told('before', old)}. Blue: ${told('after', now)}.\n\n${codeBlock(chart, 'mermaid')}`;
+  return `Grey: ${described('before', old)}. Blue: ${described('after', now)}.\n\n${codeBlock(chart, 'mermaid')}`;
 }
 
 /** A curve over so many steps, drawn on at its last rate where it ends before. */

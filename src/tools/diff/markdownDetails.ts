@@ -29,7 +29,7 @@ import {
 } from './reportLines.js';
 import { signs } from './summaryTable.js';
 
-/** A part of the comment that may be left out: its lines as far as they fit, between what opens and closes it. */
+/** An optional part of the comment: its lines as far as they fit, between an opening and a closing. */
 export interface Details {
   /** As HTML. */
   readonly summary: string;
@@ -76,7 +76,7 @@ function errorDetails(group: ErrorGroup, links: Links): Details {
   };
 }
 
-/** What is told in lines, the first of which says it in short. */
+/** A part of several lines, the first of which is the summary. */
 function lineDetails([head, ...lines]: readonly string[]): Details[] {
   return head === undefined
     ? []
@@ -119,7 +119,7 @@ function learningRateDetails(experiments: readonly ExperimentReport[]): Details[
 
 function computedDetails(experiments: readonly ExperimentReport[]): Details[] {
   return groupComputed(experiments).map(({ experiments: names, computed }) => ({
-    summary: `Config same, something else computed: ${namesHtml(names)}`,
+    summary: `Config same, computation differs: ${namesHtml(names)}`,
     items: [`- ${span(computedText(computed))}`],
   }));
 }
@@ -141,7 +141,7 @@ function renamedDetails(experiments: readonly ExperimentReport[]): Details[] {
   return (['renamed', 'redeclared'] as const).flatMap((status): Details[] => {
     const names = experiments.filter((each) => each.status === status).map(({ name }) => name);
     if (names.length === 0) return [];
-    const summary = `${signs[status]}: ${counted(names.length, 'experiment')} whose values stay as they are`;
+    const summary = `${signs[status]}: ${counted(names.length, 'experiment')} whose values stay the same`;
     return [{ summary, items: names.map((name) => `- ${span(name)}`) }];
   });
 }

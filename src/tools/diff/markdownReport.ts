@@ -7,12 +7,12 @@ import { Links, type ReviewContext } from './markdownText.js';
 import { summaryTable } from './summaryTable.js';
 import { verdictOf } from './verdict.js';
 
-/** GitHub takes comments of 65,536 characters; some are left for whoever posts it. */
+/** GitHub takes comments of 65,536 characters; some are left for the poster. */
 const mostCharacters = 60_000;
 const mostNotes = 8;
 const longestNote = 400;
 
-/** The report as Markdown of less than 60,000 characters. What concerns most experiments is left out last. */
+/** The report as Markdown of less than 60,000 characters. Changes of the most experiments are left out last. */
 export function markdownOf(report: DiffReport, context: ReviewContext = {}): string {
   const links = new Links(report, context);
   const verdict = verdictOf(report, context.labels);

@@ -1,6 +1,6 @@
 /**
- * @file Texts of a report as Markdown. They may be a stranger's, so each stands in code, where nothing is interpreted, and
- * links lead to lines of the reviewed repository alone.
+ * @file Texts of a report as Markdown. They may come from strangers, so each is in code, where nothing is interpreted,
+ * and links lead to lines of the reviewed repository alone.
  */
 import { posix } from 'node:path';
 import { codeSpan, escapeHtml } from '../reportFormat.js';
@@ -9,11 +9,11 @@ import type { DiffReport } from './diffReport.js';
 import type { Label } from './gates.js';
 import type { Phrase, Placed } from './reportLines.js';
 
-/** What whoever posts a report knows of the review, and takes from no report. */
+/** The review's context, given by the poster of the report, not by the report. */
 export interface ReviewContext {
   /** The repository's address: `https://github.com/owner/name`. */
   readonly repository?: string;
-  /** The project's folder in the repository, from which places are told; absent where that is its root. */
+  /** The project's folder in the repository, which places are relative to; absent for the root. */
   readonly folder?: string;
   /** The commit that was reviewed. */
   readonly head?: string;
@@ -86,7 +86,7 @@ export class Links {
     const [, file, line] = /^((?:\.\.\/)*(?:[\w@.+-]+\/)*[\w@.+-]+):([1-9]\d{0,6})$/.exec(place) ?? [];
     if (commit === undefined || file === undefined || file.length > 255) return span(place);
     const path = posix.join(this.context.folder ?? '', file);
-    // The library stands elsewhere where places in it begin with its name; a path of ours climbs at its beginning alone.
+    // The library is elsewhere where places in it begin with its name; a path of ours climbs at its beginning alone.
     const isOther = /^luthier\/|\.\.$/.test(file) || posix.normalize(file) !== file;
     if (isOther || path.startsWith('../')) return span(place);
     const encoded = path.split('/').map(encodeURIComponent).join('/');

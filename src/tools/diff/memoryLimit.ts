@@ -11,7 +11,7 @@ setInterval(() => {
 }, 50);
 `;
 
-/** Kills this process once it holds more than so many gigabytes, and says so on stderr. */
+/** Kills this process once it holds more than so many gigabytes, with a message on stderr. */
 export function limitMemory(gigabytes: number): void {
   new Worker(watch, { eval: true, workerData: gigabytes, execArgv: [] }).unref();
 }

@@ -2,10 +2,10 @@
 import type { ErrorGroup } from './changeGroups.js';
 import type { Status } from './diffReport.js';
 
-/** A status, or of a change: what follows from it that matters most. */
+/** A status; for a change, its most important consequence. */
 export type Outcome = Status | 'incompatible' | 'costlier' | 'cheaper' | 'unknown';
 
-/** What became of one experiment and of several, the gravest first: in that order they are counted and told. */
+/** Phrases for one experiment and for several, gravest first, in the order of reports. */
 export const outcomePhrases: Readonly<Record<Outcome, readonly [one: string, several: string]>> = {
   broken: ['breaks', 'break'],
   removed: ['removed', 'removed'],
@@ -21,16 +21,16 @@ export const outcomePhrases: Readonly<Record<Outcome, readonly [one: string, sev
   moved: ['under another name', 'under another name'],
   renamed: ['with new names only', 'with new names only'],
   redeclared: [
-    'with fields more or less and the same values',
-    'with fields more or less and the same values',
+    'with added or removed fields and the same values',
+    'with added or removed fields and the same values',
   ],
   unchanged: ['the same', 'the same'],
 };
 
-/** What became of experiments whose errors are told. */
+/** Status of experiments with errors. */
 export function errorStatusText({ status, oldError }: ErrorGroup): string {
   if (status === 'changed') return 'changed, but not analysed';
   if (status === 'failing')
-    return oldError === undefined ? 'failing as before' : 'failing, otherwise than before';
+    return oldError === undefined ? 'failing as before' : 'failing with another error';
   return status === 'broken' ? status : outcomePhrases[status][0];
 }

@@ -8,7 +8,7 @@ export class ReportError extends UsageError {
   override name = 'ReportError';
 }
 
-/** Reads what `luthier diff --format=json` printed. @throws ReportError that names the first thing that is wrong. */
+/** Parses the document of `luthier diff --format=json`. @throws ReportError that names the first problem. */
 export function parseReport(json: string): DiffReport {
   let value: unknown;
   try {
@@ -19,6 +19,6 @@ export function parseReport(json: string): DiffReport {
   const { success, data, error } = diffReport.safeParse(value);
   if (success) return data;
   throw new ReportError(
-    `The report is none of this version: ${issueText('report', diffReport, value, error.issues[0]!)}.`,
+    `The report has another version's format: ${issueText('report', diffReport, value, error.issues[0]!)}.`,
   );
 }

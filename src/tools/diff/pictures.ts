@@ -1,11 +1,11 @@
-/** @file Pictures of what changed in the configs of experiments: an SVG file each. */
+/** @file Pictures of changed configs: an SVG file for each experiment. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildDiff, diffToSvg } from '../../hparams/index.js';
 import { display } from './display.js';
 import type { MadeExperiment } from './protocol.js';
 
-/** Writes `lm.Small.svg` for an experiment whose configs differ: what went is red, what came is green. */
+/** Writes `lm.Small.svg` for an experiment whose configs differ: removals are red, additions green. */
 export async function drawDiff(folder: string, old: MadeExperiment, now: MadeExperiment): Promise<void> {
   const shown = display(old.config, now.config);
   const svg = await diffToSvg(buildDiff(shown.old.root, shown.now.root));

@@ -7,30 +7,30 @@ import type { LearningRates } from '../../analysis/learningRates.js';
 import type { Override } from '../../cli/index.js';
 import type { Declared, JsonDocument } from '../../hparams/index.js';
 
-/** Of the questions and answers below, fingerprints included: an evaluator of another version is not asked. */
+/** Version of the questions and answers below, fingerprints included; evaluators of other versions are not used. */
 export const protocolVersion = 6;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];
 
-/** One config with all that it says, defaults included. */
+/** One config with all of its values, defaults included. */
 export interface ConfigEntry {
   readonly class: string;
   /** `partial`, `argFactory`; absent for a plain config. */
   readonly kind?: 'config' | 'partial' | 'argFactory';
   /** Every field that has a value, in the order of declaration. */
   readonly values: Readonly<Record<string, JsonValue>>;
-  /** The fields among them that nobody set. */
+  /** The fields among them that are not set. */
   readonly defaults: readonly string[];
   /** Where the others were set: `file:line` relative to the project, or the flag. */
   readonly places: Readonly<Record<string, string>>;
 }
 
-/** A class as its version declares it. What an early version of the library cannot tell is empty. */
+/** A class as its version declares it. Fields that an early version of the library cannot give are empty. */
 export interface ClassDocument {
   /** The class and those that it extends, the nearest first. */
   readonly lineage: readonly Declared[];
-  /** What it was called before (`registerAlias`). */
+  /** Its former names (`registerAlias`). */
   readonly formerNames: readonly string[];
   /** Present names of its fields by those that they had before (`renamed`). */
   readonly formerFields: Readonly<Record<string, string>>;
@@ -61,17 +61,17 @@ export type Failure = Pick<Finding, 'message' | 'place'>;
 /** An experiment of one version. */
 export interface MadeExperiment {
   readonly name: string;
-  /** Its class; absent where the library cannot tell. */
+  /** Its class; absent if the library does not know it. */
   readonly declared?: Declared;
   readonly constants: readonly ConstantEntry[];
   /** Present names of constants by those that they had before (`renamed`). */
   readonly formerConstants: Readonly<Record<string, string>>;
   readonly config: ConfigDocument;
-  /** Absent where the version, or the learner, cannot tell. */
+  /** Absent if the version, or the learner, does not know them. */
   readonly learningRates?: LearningRates;
 }
 
-/** An experiment of one version, or what keeps it from having configs. */
+/** An experiment of one version, or the error that prevents its configs. */
 export type ExperimentDocument = MadeExperiment | { readonly name: string; readonly error: Failure };
 
 /** The experiment, if its configs could be made. */
@@ -85,7 +85,7 @@ export interface ExperimentPair {
   readonly now: MadeExperiment;
 }
 
-/** What an experiment's model is, or why that cannot be told. */
+/** Analysis of an experiment's model, or the reason for its absence. */
 export type AnalysisDocument =
   | { readonly name: string; readonly analysis: Analysis }
   | { readonly name: string; readonly notAnalysed: Failure };
@@ -95,7 +95,7 @@ export function analysed(document: AnalysisDocument | undefined): Analysis | und
   return document !== undefined && 'analysis' in document ? document.analysis : undefined;
 }
 
-/** What an experiment computes and reads, or why that cannot be told. */
+/** Fingerprints of an experiment, or the reason for their absence. */
 export type FingerprintDocument =
   | { readonly name: string; readonly fingerprint: Fingerprint }
   | { readonly name: string; readonly notFingerprinted: string };
@@ -112,7 +112,7 @@ export interface GivenConstants {
   readonly of: Readonly<Record<string, readonly GivenConstant[]>>;
 }
 
-/** What changes experiments that are evaluated: flags, and settings of reviews. */
+/** Changes of evaluated experiments: flags, and settings of reviews. */
 export type Change = Override | GivenConstants;
 
 /** To an evaluator: about an experiment that flags change. */
@@ -124,10 +124,10 @@ export interface Question {
   readonly ofBase?: true | undefined;
 }
 
-/** What a question is answered with, by its kind. */
+/** Answers by kind of question. */
 export type Answer = ExperimentDocument | FingerprintDocument | AnalysisDocument;
 
-/** From an evaluator: first that it is ready, then an answer for each question, with what was read since the one before. */
+/** From an evaluator: first that it is ready, then an answer for each question, with the reads since the last one. */
 export type Message =
   | { readonly ready: number }
   | { readonly answer: Answer; readonly reads: readonly string[] };

@@ -5,15 +5,15 @@ import { contentsAt, digestOf } from '../../system/contents.js';
 import type { Repository } from './git.js';
 import type { Tree } from './versionTree.js';
 
-/** Loaded by an evaluating process before it records what it reads. */
+/** Modules that an evaluating process loads before it records reads. */
 const evaluatorEntry = ['evaluateWorker', 'memoryLimit', 'protocol']
   .map((name) => `src/tools/diff/${name}.ts`)
   .concat('src/system/reads.ts', 'src/system/typescript.cjs', 'src/system/typescript.js');
 
-/** By these, and what they extend, Node and tsx know what imports and TypeScript mean; they are read unseen. */
+/** Node and tsx resolve imports and translate TypeScript by these files and their bases, without recorded reads. */
 const settings = /^(package|tsconfig)\.json$/;
 
-/** Adds what a tsconfig.json extends of the project's own files, with itself. */
+/** Adds a tsconfig.json, and the project's own files that it extends. */
 function addExtended(file: string, found: Set<string>): void {
   if (found.has(file) || !existsSync(file)) return;
   found.add(file);
@@ -22,7 +22,7 @@ function addExtended(file: string, found: Set<string>): void {
     addExtended(resolve(dirname(file), path!.endsWith('.json') ? path! : `${path}.json`), found);
 }
 
-/** What the TypeScript of a project is translated by. */
+/** Settings that a project's TypeScript is translated by. */
 function translationSettings({ root, project }: Tree): Set<string> {
   const found = new Set<string>();
   for (let folder = project; ; folder = dirname(folder)) {
@@ -31,8 +31,8 @@ function translationSettings({ root, project }: Tree): Set<string> {
   }
 }
 
-/** Digest of the files of a tree that its processes read unseen; `git` asks the repository. */
-export function unseenContents(tree: Tree, git: Repository['git']): string {
+/** Digest of the files of a tree that its processes read without recording; `git` runs git in the repository. */
+export function unrecordedContents(tree: Tree, git: Repository['git']): string {
   const { root, library } = tree;
   const patterns = ['package.json', 'tsconfig.json'].flatMap((name) => [name, `*/${name}`]);
   const listed = git(
@@ -98,7 +98,7 @@ export class ChangedFiles {
     else known.push(file);
   }
 
-  /** The changed files among what a process read, as `recordReads` tells it. */
+  /** The changed files among the reads of a process, as by `recordReads`. */
   readBy(paths: Iterable<string>): Set<string> {
     const found = new Set(this.settings);
     for (const path of paths) {

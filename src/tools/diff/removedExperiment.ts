@@ -6,7 +6,7 @@ import { type Base, lastCommitOf, type Repository } from './git.js';
 import type { Sources } from './sources.js';
 import { tidyPlace } from './versionTree.js';
 
-/** What the sources of the old version say of an experiment, and what its name stands for now. */
+/** Description of an experiment from the sources of the old version, and the present meaning of its name. */
 export function descriptionOf(
   name: string,
   { old, now }: { readonly old: Sources; readonly now: Sources },

@@ -18,7 +18,7 @@ export interface Commits {
   readonly head: string;
 }
 
-/** What source text tells of a change. */
+/** Facts about a change from source text. */
 export interface SourceFacts {
   /** The experiments of either version. */
   readonly experiments: ReadonlySet<string>;
@@ -66,9 +66,9 @@ export function checkReport(report: DiffReport, { base, head }: Commits, facts: 
       throw new ReportError(`report.${side}.commit: expected ${expected}, got ${commit ?? 'none'}.`);
   }
   const rows = report.experiments.map(({ name }) => name);
-  // A row under a new name tells of the old one, too, where that is gone.
+  // A row under a new name also covers the old one, if that is gone.
   const formers = report.experiments.flatMap(({ former }) => former?.name ?? []);
-  const told = new Set([...rows, ...formers.filter((name) => facts.unpaired.includes(name))]);
+  const reported = new Set([...rows, ...formers.filter((name) => facts.unpaired.includes(name))]);
   const problem = (what: string, names: readonly string[]): void => {
     if (names.length > 0) throw new ReportError(`report.experiments: ${what}: ${names.join(', ')}.`);
   };
@@ -81,14 +81,14 @@ export function checkReport(report: DiffReport, { base, head }: Commits, facts: 
     rows.filter((name) => !facts.experiments.has(name)),
   );
   problem(
-    'no row for what only one commit declares',
-    facts.unpaired.filter((name) => !told.has(name)),
+    'no row for names that only one commit declares',
+    facts.unpaired.filter((name) => !reported.has(name)),
   );
-  const rest = facts.experiments.size - told.size;
+  const rest = facts.experiments.size - reported.size;
   if (report.unchanged + report.untouched !== rest) {
     throw new ReportError(
       `report.unchanged: the commits declare ${counted(facts.experiments.size, 'experiment')}, the report has ` +
-        `${counted(told.size, 'row')}; expected ${rest} unchanged or untouched, got ` +
+        `${counted(reported.size, 'row')}; expected ${rest} unchanged or untouched, got ` +
         `${report.unchanged + report.untouched}.`,
     );
   }
@@ -96,7 +96,7 @@ export function checkReport(report: DiffReport, { base, head }: Commits, facts: 
 
 const mostFiles = 8;
 
-/** What a reader can hold against a report, in Markdown. */
+/** Facts to check a report against, in Markdown. */
 export function factsMarkdown({ experiments, reached, files }: SourceFacts): string {
   const shown = files.slice(0, mostFiles).map((file) => codeSpan(visible(shortened(file))));
   const more = files.length > mostFiles ? [`${files.length - mostFiles} more`] : [];
@@ -105,5 +105,5 @@ export function factsMarkdown({ experiments, reached, files }: SourceFacts): str
       ? 'no experiment loads a changed file'
       : `${reached} of ${counted(experiments.size, 'experiment')} load ` +
         `${counted(files.length, 'changed file')}: ${[...shown, ...more].join(', ')}`;
-  return `What experiments do is told by the pull request's own code. By git and source text alone, ${found}.`;
+  return `The pull request's own code evaluated its experiments. By git and source text alone, ${found}.`;
 }

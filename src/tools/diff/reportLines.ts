@@ -20,7 +20,7 @@ export interface Line {
   readonly path: string;
   readonly old: string | undefined;
   readonly new: string | undefined;
-  /** What is to be known besides: where it was set, how often it stands there. */
+  /** Remarks: where it was set, how often it occurs. */
   readonly remarks: readonly Phrase[];
 }
 
@@ -92,21 +92,21 @@ function sameFile(a: string, b: string): boolean {
   return a.replace(/:\d+$/, '') === b.replace(/:\d+$/, '');
 }
 
-/** What happened to a name that classes or experiments declare. */
+/** Change of a name that classes or experiments declare. */
 export function declarationText(change: DeclarationChange): string {
   const { what, of, old, new: now, value, isGuess, isShared, experiments } = change;
   const owner = of.length === 0 ? '' : ` of ${someOf(of)}`;
-  const shown = value === undefined ? '' : `: ${value} wherever it stands`;
+  const shown = value === undefined ? '' : `: ${value} everywhere`;
   const where = ` (${someOf(experiments)})`;
   if (old === undefined) return `new ${what} ${now}${owner}${shown}${where}`;
   if (now === undefined) return `${what} ${old}${owner} is gone${shown}${where}`;
   if (isShared) {
     return (
-      `class ${old} is written ${now} now, beside another class of its name: without registerAlias('${old}', ${old}) ` +
+      `class ${old} is saved as ${now} now, as another class has its name: without registerAlias('${old}', ${old}) ` +
       `documents and runs that were saved with ${old} will not load${where}`
     );
   }
-  if (!isGuess) return `${what} ${old}${owner} is called ${now} now${where}`;
+  if (!isGuess) return `${what} ${old}${owner} is renamed to ${now}${where}`;
   const alias = what === 'class' ? `registerAlias('${old}', ${now})` : `renamed(…, '${old}')`;
   return (
     `${what} ${old}${owner} removed and ${now} added, perhaps renamed: without ${alias} ` +
@@ -120,27 +120,27 @@ function someOf(names: readonly string[]): string {
 
 const evidenceTexts: Readonly<Record<Former['evidence'][number], string>> = {
   class: 'one class has both names',
-  file: 'git finds its file again, and the class is called the same',
+  file: 'git detects the moved file, with a class of the same name',
   configs: 'configs and constants are equal',
 };
 
-/** A new name of an experiment: what shows that it is one, and what follows for the old name, a line each. */
+/** A new name of an experiment: the evidence, and the consequences for the old name, a line each. */
 export function formerLines({ name, former }: ExperimentReport): string[] {
   if (former === undefined) return [];
   const { name: old, evidence, oldFile, newFile, leadsTo, alias } = former;
   const shown = evidence.map((each) => evidenceTexts[each]).join('; ');
   const file = oldFile === newFile ? '' : `, in ${newFile} instead of ${oldFile}`;
-  const head = `${old} is called ${name} now${file} (${shown})`;
+  const head = `${old} is renamed to ${name}${file} (${shown})`;
   if (leadsTo === old) {
     return [
       head,
-      `--exp takes either name. A job_log_dir is its name's: runs of ${old} resume with --exp=${old}, not with --exp=${name}`,
+      `--exp takes either name. A job_log_dir belongs to one name: runs of ${old} resume with --exp=${old}, not with --exp=${name}`,
     ];
   }
   return [
     head,
     `--exp=${old} ${leadingText(leadsTo)}: use --exp=${name}, with another job_log_dir`,
-    `runs of ${old} do not resume, nor are their checkpoints restored: they are kept by the experiment's name. ` +
+    `runs of ${old} do not resume, and their checkpoints do not load: both check the experiment's name. ` +
       `${alias} in ${oldFile} keeps that name`,
   ];
 }
@@ -149,7 +149,7 @@ function leadingText(name: string | undefined): string {
   return `leads ${name === undefined ? 'nowhere' : `to ${name}`} now`;
 }
 
-/** What a removed experiment was, a line each. */
+/** Description of a removed experiment, a line each. */
 export function descriptionLines({ name, was, constants, effects }: ExperimentReport): string[] {
   if (was === undefined) return [];
   const { base, place, description, lastCommit, leadsTo } = was;
@@ -163,24 +163,24 @@ export function descriptionLines({ name, was, constants, effects }: ExperimentRe
   ];
 }
 
-/** What an added experiment is shown against. */
+/** Baseline of an added experiment. */
 export function againstText({ status, against }: ExperimentReport): string {
   if (against !== undefined) return `against ${against}`;
   return status === 'added' ? 'whole: none of its base classes has configs' : '';
 }
 
 const otherwise: Readonly<Record<FingerprintedPart, string>> = {
-  'training step': 'the training step computes something else',
-  'optimizer update': 'the optimizer updates otherwise',
-  evaluation: 'the evaluation computes something else',
-  'initial values': 'the initial values are others',
-  input: 'the input gives other rows',
-  'reading ahead': 'data is read ahead otherwise',
-  decoding: 'decoding draws other tokens',
-  programs: 'its own programs do something else',
+  'training step': 'the training step computes different values',
+  'optimizer update': 'the optimizer update differs',
+  evaluation: 'the evaluation computes different values',
+  'initial values': 'the initial values differ',
+  input: 'the input gives different rows',
+  'reading ahead': 'read-ahead differs',
+  decoding: 'decoding draws different tokens',
+  programs: 'its own programs differ',
 };
 
-/** What an unchanged config computes otherwise, and the changed files that it may be due to. */
+/** Computed differences of an unchanged config, and the changed files that may cause them. */
 export function computedText({ differs, files }: Computed): string {
   const found = differs.map((part) => otherwise[part]).join(', ');
   return `config same, ${found}${files.length === 0 ? '' : `: ${someOf(files)}`}`;
@@ -191,7 +191,7 @@ export function uncomparedText({ part, reason }: Uncompared): string {
   return `${part}: ${reason}`;
 }
 
-/** A variable, or several that are alike. */
+/** A variable, or a group of them. */
 export function variableText({ name, count, old, new: now }: VariableGroup): string {
   const form = old !== undefined && now !== undefined ? `${old} → ${now}` : (old ?? now)!;
   return `${name} ${form}${count === 1 ? '' : ` (${count} variables)`}`;

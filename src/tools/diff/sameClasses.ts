@@ -24,7 +24,7 @@ export function withSameClasses(pairs: readonly ExperimentPair[]): {
         for (const name of news) newNames.set(name, short);
         continue;
       }
-      // Where one version has several, its names tell them apart.
+      // If one version has several, their names identify them.
       for (const name of olds) {
         const file = fileOf(old.config, name);
         const present = news.find((each) => file !== undefined && fileOf(now.config, each) === file);

@@ -14,11 +14,11 @@ const share = z.string().regex(/^\d+(\.\d+)?%$/);
 const growth = <F extends string>(figure: F) =>
   z.strictObject({ figure: z.literal(figure), moreThan: share, needsLabel });
 
-/** What may not become of an experiment. */
+/** A forbidden outcome of an experiment. */
 const event = <F extends string, E extends string>(figure: F, ...events: readonly [E, ...E[]]) =>
   z.strictObject({ figure: z.literal(figure), when: z.enum(events), needsLabel });
 
-/** What a change may do to an experiment only with a label on its pull request. */
+/** A change to an experiment that needs a label on the pull request. */
 export const thresholdSchema = z.discriminatedUnion('figure', [
   growth('parameters'),
   growth('flopsPerToken'),
@@ -32,18 +32,18 @@ export type Threshold = z.infer<typeof thresholdSchema>;
 const settingsSchema = z.strictObject({
   /** Values of constants, by experiments' names or patterns, for those in which they have none. */
   constants: z.record(z.string(), z.record(z.string(), z.json())).default({}),
-  /** The device file, from the project's folder, that training costs are told for. */
+  /** The device file for costs of training, relative to the project's folder. */
   device: z.string().min(1).optional(),
   thresholds: z.array(thresholdSchema).default([]),
 });
 
-/** What a project asks of its reviews. */
+/** A project's review settings. */
 export type ReviewSettings = z.infer<typeof settingsSchema>;
 
 /**
- * The review settings of the project in `folder`; without any, those that ask for nothing.
+ * The review settings of the project in `folder`; empty by default.
  *
- * @throws UsageError that names the setting, what was expected and what is there.
+ * @throws UsageError that names the setting, the expected and the present value.
  */
 export function readSettings(folder: string): ReviewSettings {
   const file = join(folder, 'package.json');
@@ -57,8 +57,8 @@ export function readSettings(folder: string): ReviewSettings {
 }
 
 /**
- * The settings that a review of the working tree follows: those of the base, so that no change loosens its own gates. With
- * its own ones, and what a reader should know where the base's cannot be read.
+ * The settings for a review of the working tree: those of the base, so that no change loosens its own gates; also the
+ * working tree's own, and a note if the base's cannot be read.
  *
  * @throws UsageError for settings of the working tree that the next reviews could not follow.
  */

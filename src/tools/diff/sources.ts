@@ -14,7 +14,7 @@ import type { Tree } from './versionTree.js';
 const loading =
   /(?:^|[;}])\s*(?:import|export)\s+(?!type\b(?!\s*(?:,|from\b)))(?:[^'"`;]*?\bfrom\s*)?(['"])([^'"\n]+)\1|\bimport\s*\(\s*(['"])([^'"\n]+)\3/gm;
 
-/** What the text of a module imports, as it is written. */
+/** Specifiers that a module's text imports. */
 export function importsIn(text: string): string[] {
   return [...new Set([...text.matchAll(loading)].map((match) => (match[2] ?? match[4])!))];
 }
@@ -65,7 +65,7 @@ export class ImportGraph {
     return targets;
   }
 
-  /** The file of a package that stands in the project, as workspaces do, and a package that imports itself by name. */
+  /** The file of a package in the project, as workspaces do, and a package that imports itself by name. */
   private packageFile(specifier: string): string | undefined {
     if (specifier.startsWith('node:') || builtin.has(specifier)) return undefined;
     if (!this.packages.has(specifier)) this.packages.set(specifier, this.resolvePackage(specifier));
@@ -82,20 +82,20 @@ export class ImportGraph {
   }
 }
 
-/** What a file imports, as it is written there. */
+/** Specifiers that a file imports. */
 function importsOf(file: string): string[] {
   return (extensions as readonly string[]).includes(extname(file))
     ? importsIn(readFileSync(file, 'utf8'))
     : [];
 }
 
-/** The source file that an import of `path` loads: lm.ts for ./lm.js where that is what stands there. */
+/** The source file that an import of `path` loads: lm.ts for ./lm.js, if lm.ts is the file that exists. */
 function fileAt(path: string): string | undefined {
   const stem = path.replace(/\.[cm]?js$/, '');
   return [path, ...extensions.map((extension) => stem + extension)].find(isFile);
 }
 
-/** The experiments of a version, and what each is made from. */
+/** The experiments of a version, and their sources. */
 export class Sources {
   /** By name. */
   readonly experiments = new Map<string, FoundExperiment>();

@@ -1,4 +1,4 @@
-/** @file The table of a comment: what becomes of each experiment, those with equal rows in one. */
+/** @file The table of a comment: the outcome of each experiment, with equal rows merged. */
 import { counted, markdownTable } from '../reportFormat.js';
 import type { Effects, ExperimentReport, Figure, Status } from './diffReport.js';
 import { isDifferent } from './effects.js';
@@ -19,7 +19,7 @@ export const signs: Readonly<Record<Status, string>> = {
   unchanged: 'unchanged',
 };
 
-/** What the table does not list. */
+/** Statuses outside of the table. */
 const withoutRow: ReadonlySet<Status> = new Set(['renamed', 'redeclared', 'failing']);
 
 /** The table leaves room for the details. */
@@ -27,7 +27,7 @@ const mostCharacters = 30_000;
 
 /** The table, as far as it fits; empty where no experiment has a row. */
 export function summaryTable(experiments: readonly ExperimentReport[]): string {
-  const kinds = figureKinds.filter(({ key }) => !ofTraining.has(key) || isTold(key, experiments));
+  const kinds = figureKinds.filter(({ key }) => !ofTraining.has(key) || hasValues(key, experiments));
   const unit = unitOf(experiments);
   const header = ['Experiment', '', ...kinds.map(({ column }) => inUnit(column, unit)), 'Checkpoints'];
   const namesByRow = new Map<string, string[]>();
@@ -51,7 +51,7 @@ export function summaryTable(experiments: readonly ExperimentReport[]): string {
   return `${table}\n\n… and ${counted(left, 'more experiment')}`;
 }
 
-/** Figures of whole trainings, which not every task says the length of; a column for them is left out if it is empty. */
+/** Figures of whole trainings, which need a known length; an empty column is left out. */
 const ofTraining: ReadonlySet<keyof Effects> = new Set([
   'trainingTokens',
   'trainingFlops',
@@ -59,10 +59,10 @@ const ofTraining: ReadonlySet<keyof Effects> = new Set([
   'price',
 ]);
 
-const isTold = (key: keyof Effects, experiments: readonly ExperimentReport[]): boolean =>
+const hasValues = (key: keyof Effects, experiments: readonly ExperimentReport[]): boolean =>
   experiments.some(({ effects }) => Object.keys(effects?.[key] ?? {}).length > 0);
 
-/** What the table says of an experiment besides its name. */
+/** The row of an experiment, without its name. */
 function rowOf(
   { status, against, effects }: ExperimentReport,
   kinds: readonly (typeof figureKinds)[number][],

@@ -88,7 +88,7 @@ export function textOf(report: DiffReport, paint: Paint, labels: readonly Label[
   return parts.filter((part) => part !== '').join('\n\n');
 }
 
-/** The names of those that no other part of the report tells. */
+/** The names of experiments that no other part of the report has. */
 function statusLists(experiments: readonly ExperimentReport[], paint: Paint): string {
   const lines = (['removed', 'added', 'mended', 'renamed', 'redeclared'] as const).flatMap((status) => {
     const names = experiments.filter((each) => each.status === status).map(({ name }) => name);
@@ -165,7 +165,7 @@ function effectsText(experiments: readonly ExperimentReport[]): string {
     }
   }
   const before = experiments.some(({ against }) => against !== undefined) ? 'before, or base' : 'before';
-  const table = rows.length === 0 ? '' : textTable(rows, ['What follows', '', before, 'after', '']);
+  const table = rows.length === 0 ? '' : textTable(rows, ['Consequences', '', before, 'after', '']);
   const others =
     same.length === 0
       ? ''

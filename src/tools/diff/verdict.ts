@@ -1,17 +1,17 @@
-/** @file Verdict of a review: what becomes of the experiments, each counted once, and what the change fails at. */
+/** @file Verdict of a review: outcomes of the experiments, each counted once, and failed gates. */
 import type { DiffReport, ExperimentReport } from './diffReport.js';
 import { costChange } from './effects.js';
 import { gatePhrases, gatesOf, type Label } from './gates.js';
 import { type Outcome, outcomePhrases } from './outcomes.js';
 import type { Phrase } from './reportLines.js';
 
-/** What a reader should know first. */
+/** Summary for readers. */
 export interface Verdict {
-  /** Whether the change does what it may not, or lacks a label that would allow it. */
+  /** Whether the change violates a gate, or lacks a label that would allow it. */
   readonly fails: boolean;
   /** `Fails: 3 break, 10 can't load their checkpoints, 4 cost more, 51 the same` */
   readonly line: string;
-  /** What needs labels, and what labels allow. */
+  /** Gates that need labels, and gates that labels have opened. */
   readonly conditions: readonly Phrase[];
 }
 

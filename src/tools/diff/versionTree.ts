@@ -9,7 +9,7 @@ import type { AnalysisDocument, ConfigEntry, ExperimentDocument, Failure } from 
 export interface Tree {
   /** Of the repository. */
   readonly root: string;
-  /** The project's folder, in which experiments/ stands. */
+  /** The project's folder, which contains experiments/. */
   readonly project: string;
   /** The folder of the library that the experiments import. */
   readonly library: string;
@@ -18,10 +18,10 @@ export interface Tree {
 const own = realpathSync(fileURLToPath(new URL('../../..', import.meta.url))).replace(/\/$/, '');
 const ownName = nameOf(own);
 
-/** The project of `user` as it stands in `root`: in the user's repository, or in a worktree of it. */
+/** The project of `user` as it is in `root`: in the user's repository, or in a worktree of it. */
 export function treeAt(root: string, user: { readonly root: string; readonly project: string }): Tree {
   const project = join(root, relative(user.root, user.project));
-  return { root, project, library: around(project) ?? installed(project) ?? inRoot(root, user.root) };
+  return { root, project, library: libraryAbove(project) ?? installed(project) ?? inRoot(root, user.root) };
 }
 
 function nameOf(folder: string): unknown {
@@ -33,7 +33,7 @@ function nameOf(folder: string): unknown {
 }
 
 /** The library, where the project is part of it. */
-function around(project: string): string | undefined {
+function libraryAbove(project: string): string | undefined {
   for (let folder = project; ; folder = dirname(folder)) {
     if (existsSync(join(folder, 'package.json')) && nameOf(folder) === ownName) return folder;
     if (folder === dirname(folder)) return undefined;
@@ -43,7 +43,7 @@ function around(project: string): string | undefined {
 /** The library among the project's packages. */
 function installed(project: string): string | undefined {
   try {
-    return around(
+    return libraryAbove(
       dirname(realpathSync(createRequire(join(project, 'package.json')).resolve(String(ownName)))),
     );
   } catch {
@@ -51,13 +51,13 @@ function installed(project: string): string | undefined {
   }
 }
 
-/** The library that this process runs, or its counterpart where it stands in the repository. */
+/** The library that this process runs, or its counterpart where it is in the repository. */
 function inRoot(root: string, user: string): string {
   const inside = relative(user, own);
   return inside.startsWith('..') || !existsSync(join(root, inside)) ? own : join(root, inside);
 }
 
-/** A document whose places are told from the project, those in the library from `luthier/`. */
+/** A document with places relative to the project, those in the library from `luthier/`. */
 export function tidiedDocument(document: ExperimentDocument, tree: Tree): ExperimentDocument {
   if ('error' in document) return { ...document, error: tidiedFailure(document.error, tree) };
   const entry = (each: ConfigEntry): ConfigEntry => {
@@ -76,11 +76,11 @@ export function tidiedAnalysis(document: AnalysisDocument, tree: Tree): Analysis
 
 function tidiedFailure({ message, place }: Failure, tree: Tree): Failure {
   const { library, project, root } = tree;
-  const told = message
+  const tidied = message
     .replaceAll(`${project}/`, '')
     .replaceAll(`${root}/`, '')
     .replaceAll(`${library}/`, 'luthier/');
-  return place === undefined ? { message: told } : { message: told, place: tidyPlace(place, tree) };
+  return place === undefined ? { message: tidied } : { message: tidied, place: tidyPlace(place, tree) };
 }
 
 /** `file:line` from the project's folder; a flag's text is left as it is. */

@@ -16,15 +16,15 @@ export interface Worktree {
 const prefix = 'luthier-diff-';
 
 /**
- * Checks `commit` out into the system's folder for temporary files, to run what is in it: what git ignores is linked from
- * the user's tree, node_modules above all, and data. It is removed when the process ends, however it ends; what a killed
- * one left is removed by the next.
+ * Checks `commit` out into the system's folder for temporary files, to run its code: files that git ignores,
+ * node_modules and data above all, are links to the user's tree. The worktree is removed when the process ends in any
+ * way; one left by a killed process is removed by the next.
  */
 export function addWorktree(repository: Repository, commit: string, project: string): Worktree {
   return checkOut(repository, commit, [], (root) => linkIgnored(repository, root, project));
 }
 
-/** Checks `commit` out as `addWorktree` does, to read what a stranger wrote: symbolic links become plain files. */
+/** Checks `commit` out as `addWorktree` does, to read untrusted files: symbolic links become plain files. */
 export function addForeignWorktree(repository: Repository, commit: string): Worktree {
   return checkOut(repository, commit, ['-c', 'core.symlinks=false'], () => {});
 }
@@ -70,7 +70,7 @@ function removeLeftovers(repository: Repository): void {
   }
 }
 
-// A tree with more ignored files than this holds something else than data beside the code.
+// A tree with more ignored files than this has more than data beside the code.
 const mostLinks = 5000;
 
 function linkIgnored({ root: user, git }: Repository, root: string, project: string): void {
@@ -97,7 +97,7 @@ function link(user: string, root: string, name: string): void {
 
 /**
  * Links packages one by one where some are folders of the repository itself, as in workspaces: those are to be the
- * ones of the commit. False where there are none.
+ * ones of the commit. False if there are none.
  */
 function linkPackages(from: string, to: string, user: string, root: string): boolean {
   if (lstatSync(from).isSymbolicLink()) return false;
@@ -113,7 +113,7 @@ function linkPackages(from: string, to: string, user: string, root: string): boo
   return true;
 }
 
-/** What a link to a package is to lead to. */
+/** Target of a link to a package. */
 function targetOf(path: string, user: string, root: string): string {
   if (!lstatSync(path).isSymbolicLink()) return path;
   const inside = existsSync(path) ? relative(user, realpathSync(path)) : '..';

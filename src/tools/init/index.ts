@@ -7,10 +7,10 @@ import { UsageError } from '../../registry/usageError.js';
 import type { Command, Report } from '../command.js';
 import { files, jsonText, scripts } from './template.js';
 
-/** What npm writes where a package has no tests. */
+/** npm's test script of a package without tests. */
 const placeholder = /^echo "Error: no test specified"/;
 
-/** What `init` reads of a package.json. */
+/** The fields of a package.json that `init` reads. */
 interface Manifest {
   readonly [key: string]: unknown;
   readonly type?: string;
@@ -42,7 +42,7 @@ function readManifest(): Manifest {
   try {
     return manifestOf(JSON.parse(readRegularFile('package.json').toString()));
   } catch (error) {
-    throw new UsageError(`package.json: expected a manifest, got what cannot be read: ${explain(error)}`);
+    throw new UsageError(`package.json: expected a manifest, and it cannot be read: ${explain(error)}`);
   }
 }
 
@@ -51,7 +51,7 @@ function ownScripts({ scripts: known = {} }: Manifest): Record<string, string> {
   return Object.fromEntries(Object.entries(known).filter(([, text]) => !placeholder.test(text)));
 }
 
-/** What stands in the way of the project's files. */
+/** Conflicts with the project's files. */
 function conflictsOf(manifest: Manifest): string[] {
   const own = ownScripts(manifest);
   return [
@@ -108,11 +108,11 @@ function nextSteps(added: readonly string[]): [command: string, about: string][]
   return [
     ...(added.length === 0
       ? []
-      : [[`${manager} install`, 'installs what was added to package.json'] as [string, string]]),
+      : [[`${manager} install`, 'installs the packages added to package.json'] as [string, string]]),
     ['npx luthier train --exp=first.Tiny', 'trains it, into out/first.Tiny'],
     [`${manager} run types && ${manager} run test`, 'compiles the project, and runs its test'],
-    ['git init -b main && git add . && git commit -m "First experiment"', 'what reviews compare with'],
-    [`${manager} run review`, 'shows what a later edit changes'],
+    ['git init -b main && git add . && git commit -m "First experiment"', 'the baseline of reviews'],
+    [`${manager} run review`, 'shows the effects of later edits'],
   ];
 }
 
@@ -142,17 +142,17 @@ export const init: Command = {
     `  package.json: "type": "module", the scripts ${Object.keys(scripts).join(', ')},`,
     `    and the packages ${needed.map(([, name]) => name).join(', ')} where it does not list them`,
     '',
-    'Nothing is written where one of them is there already.',
+    'If one of them exists already, nothing is written.',
     '',
-    'Exit codes: 0; 2 for a wrong command line, and where something is in the way.',
+    'Exit codes: 0; 2 for a wrong command line, or if a file is in the way.',
   ].join('\n'),
   async run() {
     const manifest = readManifest();
     const conflicts = conflictsOf(manifest);
     if (conflicts.length > 0) {
       throw new UsageError(
-        `luthier init begins a project, and overwrites nothing. In the way: ${conflicts.join(', ')}. ` +
-          'Run it in an empty folder, or take these away.',
+        `luthier init creates a project and overwrites nothing. In the way: ${conflicts.join(', ')}. ` +
+          'Run it in an empty folder, or move these away.',
       );
     }
     for (const [file, text] of Object.entries({

@@ -1,4 +1,4 @@
-/** @file Examples for terminals: text and ids of each segment in its own colour, what has no weight dimmed. */
+/** @file Examples for terminals: text and ids in a colour for each segment, dimmed if they have no weight. */
 import { counted, indented, textTable } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
 import { visible, visibleLines } from '../visibleText.js';

@@ -3,7 +3,7 @@ import { arraysOf, type Batch } from '../../inputs/index.js';
 import { isPicture, namesOf } from './pictureGrid.js';
 import { type Segment, type Sequences, textOf, type Vocabulary } from './sequences.js';
 
-/** Values of an array that are told of a row. */
+/** Values of an array that are shown for a row. */
 const VALUES = 16;
 
 /** A segment of a row, decoded. */
@@ -31,7 +31,7 @@ export interface Described {
   readonly sequences: readonly Sequences[];
   /** By the path of the ids. */
   readonly vocabularies: ReadonlyMap<string, Vocabulary>;
-  /** Names of the classes whose ids stand at a path. */
+  /** Names of the classes for the ids at a path. */
   classNamesFor(path: string): readonly string[] | null;
 }
 

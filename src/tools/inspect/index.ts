@@ -11,7 +11,7 @@ import { inspectInput } from './inspection.js';
 import { inspectReport } from './inspectReport.js';
 import type { PictureGrid } from './pictureGrid.js';
 
-/** Batches whose rows are compared between hosts, unless a flag says otherwise. */
+/** Batches whose rows are compared between hosts, by default. */
 const SHARD_BATCHES = 32;
 
 /** A number of batches, `all` of them, or `0`. */
@@ -54,12 +54,12 @@ export const inspectCommand: Command = {
     },
     batches: {
       ...{ key: 'batches', value: 'N', parse: positive(true) },
-      about: 'Batches that statistics and the picture are of. Default: 1, or as many as the examples fill.',
+      about: 'Batches that statistics and the picture cover. Default: 1, or as many as the examples need.',
     },
     shards: {
       ...{ key: 'shards', value: 'N', parse: parseShards },
       about:
-        'Batches of one host whose rows must be those of 2 and of 4 hosts; all: to the end of the data; 0: none. ' +
+        'Batches of one host that are compared with those of 2 and of 4 hosts; all: to the end of the data; 0: none. ' +
         `Default: ${SHARD_BATCHES}.`,
     },
     out: {
@@ -69,14 +69,14 @@ export const inspectCommand: Command = {
   },
   changes: true,
   details: [
-    'Reads the dataset as one of its hosts does, in this process; no model is built. `text` is what the model reads, `target`',
-    'the labels that count, where these are not just the next tokens. Colours tell segments apart; ids whose label has no',
-    'weight are dim.',
+    'Reads the dataset as one of its hosts does, in this process; no model is built. `text` is the input of the model,',
+    '`target` the labels with a weight, if they are not just the next tokens. Each segment has a colour; ids whose label has',
+    'no weight are dim.',
     '',
     '  npx luthier inspect lm.Small --dataset=validation -n 3',
     '  npx luthier inspect images.Cifar --set batchSize=64 --out=batch.png',
     '',
-    'Exit codes: 0; 1 if the data cannot be read, shards are not disjoint or not complete, ids are none of the vocabulary,',
+    'Exit codes: 0; 1 if the data cannot be read, shards are not disjoint or not complete, ids are outside the vocabulary,',
     'or values are NaN or infinite; 2 for a wrong command line or config.',
   ].join('\n'),
   async run(args) {

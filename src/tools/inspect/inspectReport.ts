@@ -10,7 +10,7 @@ import type { Inspection } from './inspection.js';
 import type { ShardCheck, ShardVerdict } from './shardCheck.js';
 import type { TokenStatistics } from './tokenStatistics.js';
 
-/** An inspection, and what it is of. */
+/** An inspection, with its dataset. */
 export interface Inspected {
   readonly experiment: string;
   readonly dataset: Pick<NamedDataset, 'name' | 'path'>;
@@ -64,7 +64,7 @@ function verdictText({ surplus, missing, isSameOrder, endTogether, skipped, erro
     surplus === 0 ? 'disjoint' : `NOT disjoint: ${counted(surplus, 'row')} too many`,
     missing === 0 ? 'complete' : `NOT complete: ${counted(missing, 'row')} missing`,
     ...(isSameOrder ? ["in one host's order"] : surplus + missing === 0 ? ['in another order'] : []),
-    ...(endTogether ? [] : ['NOT at their end together']),
+    ...(endTogether ? [] : ['NOT ending together']),
   ].join(', ');
 }
 
@@ -75,7 +75,7 @@ function shardLines(check: ShardCheck, paint: Paint): string {
   const twice =
     repeated === 0
       ? ''
-      : `\n  One host gives ${counted(repeated, 'row')} again: of a later epoch, or equal data.`;
+      : `\n  One host repeats ${counted(repeated, 'row')}: a later epoch, or duplicates in the data.`;
   const table = textTable(lines, undefined, (line) =>
     /\b(CAN)?NOT\b/.test(line) ? paint('red', line) : line,
   );
@@ -85,14 +85,14 @@ function shardLines(check: ShardCheck, paint: Paint): string {
 function heading({ experiment, dataset, inspection }: Inspected): string {
   const { input, isTraining, isEndless, batchSize, batchPaddingSize, batches, isWhole } = inspection;
   const padding = batchPaddingSize === 0 ? '' : ` (programs get ${batchPaddingSize} of padding more)`;
-  const end = isEndless ? ' of data without end' : isWhole ? ', all the data' : ', the first of the data';
+  const end = isEndless ? ' of endless data' : isWhole ? ', all the data' : ', the first of the data';
   return [
     `${experiment}, dataset '${dataset.name}' (${dataset.path}): ${input}${isTraining ? ' for training' : ''}`,
     `${counted(batches, 'batch', 'batches')} of ${counted(batchSize, 'row')}${padding}${end}`,
   ].join('\n');
 }
 
-/** Labels as the images stand in the grid. */
+/** Labels in the layout of the grid. */
 function labelRows(labels: readonly string[], columns: number): string {
   const rows = Array.from({ length: Math.ceil(labels.length / columns) }, (_, row) =>
     labels.slice(row * columns, (row + 1) * columns),

@@ -9,7 +9,7 @@ import { sequencesOf, type Vocabulary, vocabularyOf } from './sequences.js';
 import { checkShards, type ShardCheck } from './shardCheck.js';
 import { TokenCounter, type TokenStatistics } from './tokenStatistics.js';
 
-/** What to look at. */
+/** Scope of an inspection. */
 export interface InspectOptions {
   /** Examples to show. */
   readonly count: number;
@@ -21,7 +21,7 @@ export interface InspectOptions {
   readonly pictures: boolean;
 }
 
-/** What an input gives. */
+/** Examples and statistics of an input. */
 export interface Inspection {
   /** Class of the input. */
   readonly input: string;
@@ -38,7 +38,7 @@ export interface Inspection {
   /** By the path of the images. */
   readonly pictures: ReadonlyMap<string, PictureGrid>;
   readonly shards: ShardCheck | null;
-  /** What no data should have, a line each. */
+  /** Defects of the data, a line each. */
   readonly problems: readonly string[];
 }
 

@@ -72,7 +72,7 @@ export function picturesOf(batches: readonly Batch[]): ReadonlyMap<string, Pictu
   return found;
 }
 
-/** A grid, as square as can be, of images that are shaped alike. @param classes names of the labels, by id */
+/** A nearly square grid of images of one shape. @param classes names of the labels, by id */
 export function pictureGrid({ arrays, labels }: Pictures, classes: readonly string[] | null): PictureGrid {
   const [height, width, channels] = arrays[0]!.shape.slice(-3) as [number, number, 1 | 3];
   const size = height * width * channels;

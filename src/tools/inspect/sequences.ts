@@ -48,7 +48,7 @@ function segmentsOf(length: number, part: (name: string) => Numbers | undefined)
   return segments;
 }
 
-/** All arrays called `ids` of a batch, [rows, …, length], with what other arrays beside them say of each id. */
+/** All arrays called `ids` of a batch, [rows, …, length], with the values of parallel arrays for each id. */
 export function sequencesOf(batch: Batch): Sequences[] {
   const arrays = new Map(arraysOf(batch));
   const found = [...arrays].filter(([path, { shape }]) => /(^|\.)ids$/.test(path) && shape.length > 1);
@@ -67,11 +67,11 @@ export function sequencesOf(batch: Batch): Sequences[] {
   });
 }
 
-/** What the ids at one path of a batch mean. */
+/** Meaning of the ids at one path of a batch. */
 export interface Vocabulary {
-  /** Id of what the vocabulary lacks; null without one. */
+  /** Id of unknown text; null without one. */
   readonly unkId: number | null;
-  /** Ids are below it; null where the input does not tell. */
+  /** Ids are below it; null if the input does not know it. */
   readonly size: number | null;
   readonly has: (id: number) => boolean;
   /** Text of ids that the vocabulary has; null without text. */

@@ -9,7 +9,7 @@ import { readBatches } from '../datasets.js';
 /** Numbers of hosts that are compared with one. */
 const HOSTS = [2, 4] as const;
 
-/** What hosts gave between them, against one host. */
+/** Comparison of the hosts' data with one host's. */
 export interface ShardVerdict {
   readonly hosts: number;
   /** Rows that they gave more often than one host does: on two hosts, or none of its rows. */

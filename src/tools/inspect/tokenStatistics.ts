@@ -1,7 +1,7 @@
 /** @file Statistics of the token ids of batches: tokens a row, padding, weights, frequent and unknown ids. */
 import { type Sequences, textOf, type Vocabulary } from './sequences.js';
 
-/** Number of the most frequent ids that are told. */
+/** Number of the most frequent ids in the report. */
 const FREQUENT = 10;
 
 /** An id, how often it occurs, and its text. */
@@ -26,7 +26,7 @@ export interface TokenStatistics {
   readonly weightShare: number | null;
   readonly vocabSize: number | null;
   readonly distinct: number;
-  /** Occurrences of the id of what the vocabulary lacks; null where there is no such id. */
+  /** Occurrences of the id of unknown text; null if there is no such id. */
   readonly unknown: number | null;
   /** Ids and labels that are none of the vocabulary's. */
   readonly outside: number;

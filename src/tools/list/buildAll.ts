@@ -19,7 +19,7 @@ export async function buildAll(
   const concrete = experiments.filter(({ abstract }) => !abstract);
   const progress = new Progress(concrete.length);
   const done = ({ found }: Checked): void => progress.add(found.name);
-  // Loads what building models needs, which a plain list needn't wait for.
+  // Loaded late, as a plain list does not build models.
   const [{ checkAll }, { reasonsOf, resultOf }] = await Promise.all([
     import('../validate/checkAll.js'),
     import('../validate/validateReport.js'),

@@ -26,7 +26,7 @@ export const list: Command = {
     'PATTERN is part of a name; case does not matter. With * (any text) or ? (any character) it must match the whole name,',
     "or the part of it behind a dot: 'lm.*', 'Small*'.",
     "Without PATTERN, the experiments of ./experiments are listed, or luthier's own if there are none; PATTERN searches both.",
-    'luthier validate tells more about experiments that do not build, and takes values for constants.',
+    'luthier validate explains why experiments do not build, and takes values for constants.',
     '',
     "  npx luthier list 'lm.*' --format=json",
     '',
@@ -38,8 +38,7 @@ export const list: Command = {
     const directories = directoriesFor(pattern !== undefined);
     const { experiments, problems } = scan(directories);
     for (const problem of problems) {
-      const left =
-        problem.line === undefined ? 'It is passed over.' : 'What follows in this file may not be listed.';
+      const left = problem.line === undefined ? 'It is skipped.' : 'The rest of this file may not be listed.';
       warn(`${showPlace(problem)}: ${problem.message} ${left}`);
     }
     const shown = experiments.filter((found) => values.abstract === true || !found.abstract);

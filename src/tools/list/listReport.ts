@@ -8,7 +8,7 @@ import type { Paint } from '../terminalOutput.js';
 import type { Built } from './buildAll.js';
 
 /** Request of the command. */
-export interface Asked {
+export interface ListRequest {
   readonly pattern: string | undefined;
   readonly directories: readonly string[];
   /** All names that the pattern was matched against. */
@@ -70,7 +70,7 @@ function summary(experiments: readonly FoundExperiment[]): string {
   return `${counted(experiments.length, 'experiment')}${kinds} in ${counted(files, 'file')}.`;
 }
 
-function nothing({ pattern, directories, names }: Asked): string {
+function nothing({ pattern, directories, names }: ListRequest): string {
   const where = directories.map(showFile).join(' and ');
   if (pattern === undefined || names.length === 0) return `There is no experiment in ${where}.`;
   return `No experiment of ${where} matches '${pattern}'.${suggestExperiment(pattern, names)}`;
@@ -91,7 +91,7 @@ function documentOf(found: FoundExperiment, built: Built | undefined): object {
 }
 
 /** Report on experiments, from their source text. */
-export function listReport(experiments: readonly FoundExperiment[], asked: Asked): Report {
+export function listReport(experiments: readonly FoundExperiment[], asked: ListRequest): Report {
   const none = experiments.length === 0;
   const built = (found: FoundExperiment): Built | undefined => asked.built?.get(found);
   return {

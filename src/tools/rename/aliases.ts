@@ -15,13 +15,13 @@ function renamedCall(schema: Schema): CallExpression | undefined {
   return calls.find((call) => call.getExpression().getText() === 'renamed');
 }
 
-/** What a field was called before, by its schema. */
+/** Former names of a field, by its schema. */
 export function oldNamesOf(schema: Schema): string[] {
   const [, ...names] = renamedCall(schema)?.getArguments() ?? [];
   return names.flatMap((name) => (Node.isStringLiteral(name) ? [name.getLiteralText()] : []));
 }
 
-/** The edits by which a schema says that its field, from now on `newName`, was called `name`. */
+/** Edits that add the old name `name` to the schema of a field, from now on `newName`. */
 export function oldNameEdits(schema: PropertyAssignment, name: string, newName: string): Edit[] {
   const call = renamedCall(schema);
   if (call === undefined) {

@@ -18,7 +18,7 @@ export interface ClassEntry {
   readonly kind: 'class' | 'experiment';
   readonly node: ClassDeclaration;
   readonly base: ClassEntry | undefined;
-  /** What this class itself, not its base, gives to `with`. */
+  /** Fields that this class itself, not its base, passes to `with`. */
   readonly fields: readonly Expression[];
 }
 
@@ -65,7 +65,7 @@ export class Classes {
   }
 }
 
-/** The class at the head of `Base.with(…).preset(…)`, also where a constant holds what such a call gave. */
+/** The class at the head of `Base.with(…).preset(…)`, also through a constant that holds such a call's result. */
 function headOf(expression: Expression): { head: ClassDeclaration | undefined; fields: Expression[] } {
   if (Node.isParenthesizedExpression(expression) || Node.isAsExpression(expression))
     return headOf(expression.getExpression());

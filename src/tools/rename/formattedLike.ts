@@ -5,14 +5,14 @@ import { dirname, join, relative } from 'node:path';
 
 /** Formatters, with the arguments that have them read a file from stdin and write it to stdout. */
 const formatters: Readonly<Record<string, (path: string) => string[]>> = {
-  // Sorted imports, too: a new name may stand elsewhere among the others.
+  // Sorted imports, too: a new name may be elsewhere among the others.
   biome: (path) => ['check', '--write', `--stdin-file-path=${path}`],
   prettier: (path) => ['--stdin-filepath', path],
 };
 
 /**
- * The new text of a file, formatted as the old one was. A formatter counts where it leaves the old text as it is: so its
- * settings hold, and a file that nobody formats stays that way.
+ * The new text of a file, formatted as the old one was. A formatter counts if it leaves the old text unchanged: so its
+ * settings hold, and unformatted files stay unformatted.
  */
 export function formattedLike(root: string, path: string, before: string, text: string): string {
   let formatted = text;

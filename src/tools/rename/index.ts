@@ -14,7 +14,7 @@ const flags: Command['flags'] = {
   force: { key: 'force', about: 'Writes the changes even if they cause compiler errors.', parse: () => true },
   no_alias: {
     key: 'noAlias',
-    about: 'Adds no alias for the old name: what was saved under it cannot be read any more.',
+    about: 'Adds no alias for the old name: files saved under the old name will not load.',
     parse: () => true,
   },
 };
@@ -35,8 +35,8 @@ async function rename(plan: Planner, { positionals, values }: Arguments): Promis
 }
 
 const shared = [
-  'Files that biome or prettier formatted are formatted anew, by the one that the project has installed.',
-  'Strings, comments, scripts, pages and config files that contain the old name are listed, to be checked by hand.',
+  'Files that biome or prettier had formatted are formatted again, with the formatter installed in the project.',
+  'Other mentions of the old name (strings, comments, scripts, pages, config files) are listed, to be checked by hand.',
 ];
 
 export const renameField: Command = {
@@ -52,7 +52,7 @@ export const renameField: Command = {
     '',
     '  npx luthier rename LmExperiment.numHeads heads --dry_run',
     '',
-    'Exit codes: 0; 1 if the compiler would find new errors; 2 for a wrong command line.',
+    'Exit codes: 0; 1 if the renaming would cause compiler errors; 2 for a wrong command line.',
   ].join('\n'),
   run: async (args) => rename((await import('./renamePlan.js')).planFieldRename, args),
 };
@@ -69,7 +69,7 @@ export const renameClass: Command = {
     '',
     '  npx luthier rename-class lm.Small Tiny --dry_run',
     '',
-    'Exit codes: 0; 1 if the compiler would find new errors; 2 for a wrong command line.',
+    'Exit codes: 0; 1 if the renaming would cause compiler errors; 2 for a wrong command line.',
   ].join('\n'),
   run: async (args) => rename((await import('./renamePlan.js')).planClassRename, args),
 };
@@ -88,10 +88,7 @@ export function renameReport(plan: Plan, outcome: Outcome): Report {
         lines.length === 0 ? [] : [[paint('bold', title), ...lines.map((line) => `  ${line}`)].join('\n')];
       const mentions = plan.mentions.map(({ file, line, text }) => `${file}:${line}: ${text}`);
       const errors = plan.errors.map(({ place, message }) => `${place}: ${message}`);
-      const lists = [
-        ...list('To look at by hand:', mentions),
-        ...list('New errors of the compiler:', errors),
-      ];
+      const lists = [...list('To check by hand:', mentions), ...list('New compiler errors:', errors)];
       return [diff(paint), ...lists, summaryOf(plan, outcome)].join('\n\n');
     },
     json: () => ({
@@ -114,6 +111,6 @@ function summaryOf({ old, present, files, errors }: Plan, outcome: Outcome): str
     case 'dry run':
       return `${what} would change; nothing was written.`;
     case 'refused':
-      return `${what} would change, and the compiler would find ${counted(errors.length, 'new error')}; nothing was written. --force writes all the same.`;
+      return `${what} would change, and cause ${counted(errors.length, 'new compiler error')}; nothing was written. --force writes it anyway.`;
   }
 }

@@ -12,7 +12,7 @@ export interface Mention {
   readonly text: string;
 }
 
-/** Every line of the project that says `name` where renaming by types can't reach, after the sources were changed. */
+/** Every line of the project with `name` out of reach of renaming by types, after the sources were changed. */
 export function mentionsOf(
   project: RenameProject,
   name: string,
@@ -38,7 +38,7 @@ export function mentionsOf(
   return [...found.values()].sort((a, b) => (a.file === b.file ? a.line - b.line : a.file < b.file ? -1 : 1));
 }
 
-/** Where the name stands in comments, in strings and templates, and in objects without a type of their own. */
+/** Positions of the name in comments, in strings and templates, and in objects without a type of their own. */
 function untypedPositions(source: SourceFile, name: string, word: RegExp): number[] {
   const text = source.getFullText();
   const isCode = new Uint8Array(text.length);
@@ -52,7 +52,7 @@ function untypedPositions(source: SourceFile, name: string, word: RegExp): numbe
   return positions;
 }
 
-/** Whether a member or key is of an object about which types say nothing. */
+/** Whether a member or key is of an untyped object. */
 function isUntyped(node: Node): boolean {
   const parent = node.getParent();
   if (Node.isPropertyAccessExpression(parent) && parent.getNameNode() === node)
@@ -63,6 +63,6 @@ function isUntyped(node: Node): boolean {
   if (node.getType().getProperty('_zod') !== undefined) return false;
   const object = parent.getParentIfKindOrThrow(SyntaxKind.ObjectLiteralExpression);
   const wanted = object.getContextualType()?.getNonNullableType().getProperty(node.getText());
-  // The type of what a generic function is given comes from the very object.
+  // A generic function infers its argument's type from the object itself.
   return wanted === undefined || wanted.getDeclarations().includes(parent);
 }

@@ -5,7 +5,7 @@ import { type ClassEntry, Classes, experimentName } from './classes.js';
 import { formattedLike } from './formattedLike.js';
 import { type Mention, mentionsOf } from './mentions.js';
 import { RenameProject } from './renameProject.js';
-import { checkClassName, checkFieldName, classMeant, fieldMeant } from './target.js';
+import { checkClassName, checkFieldName, findClass, findField } from './target.js';
 import { applyEdits, type Edit, editOf } from './textEdits.js';
 
 /** A file before and after. */
@@ -23,10 +23,10 @@ export interface CompilerError {
   readonly message: string;
 }
 
-/** What a renaming would do. */
+/** Effects of a renaming. */
 export interface Plan {
   readonly root: string;
-  /** `Linear.inputDims`, and what it is called after. */
+  /** `Linear.inputDims`, and its new name. */
   readonly old: string;
   readonly present: string;
   readonly files: readonly ChangedFile[];
@@ -43,14 +43,14 @@ interface Options {
 type EditsByFile = Map<SourceFile, Edit[]>;
 
 /**
- * What renaming a field does to the project in `root`. Nothing is written.
+ * Plans the renaming of a field in the project at `root`. Nothing is written.
  *
- * @throws UsageError for a field that is not there, or can't have the new name.
+ * @throws UsageError for a missing field, or an invalid new name.
  */
 export function planFieldRename(root: string, text: string, newName: string, { alias }: Options): Plan {
   const project = new RenameProject(root);
   const classes = new Classes(project.all);
-  const target = fieldMeant(project, classes, text);
+  const target = findField(project, classes, text);
   checkFieldName(project, classes, target, newName);
   const { name, owner, family } = target;
   const before = new Map(project.sources.map((file) => [file, file.getFullText()]));
@@ -79,13 +79,13 @@ export function planFieldRename(root: string, text: string, newName: string, { a
 }
 
 /**
- * What renaming a class does to the project in `root`. Nothing is written.
+ * Plans the renaming of a class in the project at `root`. Nothing is written.
  *
- * @throws UsageError for a class that is not there, is not the only one of its name, or can't have the new name.
+ * @throws UsageError for a missing or ambiguous class, or an invalid new name.
  */
 export function planClassRename(root: string, text: string, newName: string, { alias }: Options): Plan {
   const project = new RenameProject(root);
-  const entry = classMeant(project, new Classes(project.all), text);
+  const entry = findClass(project, new Classes(project.all), text);
   checkClassName(project, entry, newName);
   const { node, name } = entry;
   const edits: EditsByFile = new Map();

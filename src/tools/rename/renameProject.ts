@@ -9,7 +9,7 @@ import { UsageError } from '../../registry/usageError.js';
 
 /** Larger files are data. */
 const largest = 2 ** 20;
-/** Packages, lockfiles, and what `luthier snapshot` writes anew. */
+/** Packages, lockfiles, and files that `luthier snapshot` regenerates. */
 const ignored =
   /(^|\/)(node_modules|__snapshots__|package-lock\.json|npm-shrinkwrap\.json)(\/|$)|\.[cm]?[jt]sx?$/;
 
@@ -68,7 +68,7 @@ export class RenameProject {
     return `${this.show(node.getSourceFile().getFilePath())}:${node.getStartLineNumber()}`;
   }
 
-  /** The text files that are no TypeScript, by absolute path: what git knows; binary and very large ones are left out. */
+  /** Text files other than TypeScript, by absolute path: those known to git, without binary and very large ones. */
   *texts(): Generator<[file: string, text: string]> {
     for (const name of this.listed().sort()) {
       const file = join(this.root, name);

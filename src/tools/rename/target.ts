@@ -17,16 +17,16 @@ import type { RenameProject } from './renameProject.js';
 export interface FieldTarget {
   readonly name: string;
   readonly owner: ClassEntry;
-  /** The owner, and what extends it. */
+  /** The owner and its subclasses. */
   readonly family: readonly ClassEntry[];
-  /** Where the owner declares it, and subclasses declare it anew. */
+  /** Where the owner declares it, and subclasses declare it again. */
   readonly schemas: readonly Schema[];
 }
 
 const classForm = /^(?:(.+\.[cm]?[jt]s):)?([A-Za-z_$][\w$]*)$/;
 
 /** The classes that a text means: `Linear`, `src/layers/linears.ts:Linear`, or the experiment `lm.Small`. */
-function classesMeant(project: RenameProject, classes: Classes, text: string): ClassEntry[] {
+function findClasses(project: RenameProject, classes: Classes, text: string): ClassEntry[] {
   const own = classes.all.filter(({ node }) => project.isOwn(node.getSourceFile()));
   const experiments = own.filter((entry) => experimentName(entry) === text);
   if (experiments.length > 0) return experiments;
@@ -67,9 +67,9 @@ function oneOf(project: RenameProject, found: readonly ClassEntry[], suffix = ''
   throw new UsageError(title + list.join(''));
 }
 
-/** The class that `text` means. @throws UsageError where there is none, or more than one. */
-export function classMeant(project: RenameProject, classes: Classes, text: string): ClassEntry {
-  return oneOf(project, classesMeant(project, classes, text));
+/** The class that `text` means. @throws UsageError if there is none, or more than one. */
+export function findClass(project: RenameProject, classes: Classes, text: string): ClassEntry {
+  return oneOf(project, findClasses(project, classes, text));
 }
 
 /**
@@ -77,11 +77,11 @@ export function classMeant(project: RenameProject, classes: Classes, text: strin
  *
  * @throws UsageError for an unknown class or field, for a class that is not the only one, and for an inherited field.
  */
-export function fieldMeant(project: RenameProject, classes: Classes, text: string): FieldTarget {
+export function findField(project: RenameProject, classes: Classes, text: string): FieldTarget {
   const dot = text.lastIndexOf('.');
   const [classText, name] = [text.slice(0, dot), text.slice(dot + 1)];
   if (dot <= 0 || name === '') throw new UsageError(`'${text}' names no field: write CLASS.field.`);
-  const named = classesMeant(project, classes, classText);
+  const named = findClasses(project, classes, classText);
   const line = (entry: ClassEntry) => [entry, ...classes.ancestors(entry)];
   const declaring = (entry: ClassEntry) => line(entry).filter((each) => schemasOf(each, name).length > 0);
   const having = named.filter((entry) => declaring(entry).length > 0);
@@ -112,7 +112,7 @@ function unknownField({ name, kind }: ClassEntry, fields: readonly string[], fie
   );
 }
 
-/** @throws UsageError where the field can't have the new name: it is no name, or stands for something in a class. */
+/** @throws UsageError for an invalid new name of the field, or one that a class uses already. */
 export function checkFieldName(
   project: RenameProject,
   classes: Classes,
@@ -120,8 +120,8 @@ export function checkFieldName(
   newName: string,
 ): void {
   const what = `${owner.name}.${name} cannot be called '${newName}'`;
-  if (!isFieldName(newName)) throw new UsageError(`${what}: that is no identifier that a field may have.`);
-  if (newName === name) throw new UsageError(`${owner.name}.${name} is called that already.`);
+  if (!isFieldName(newName)) throw new UsageError(`${what}: it is not a valid identifier for a field.`);
+  if (newName === name) throw new UsageError(`${owner.name}.${name} has that name already.`);
   for (const entry of family.flatMap((each) => [each, ...classes.ancestors(each)])) {
     const [field] = schemasOf(entry, newName);
     const member = entry.kind === 'experiment' ? entry.node.getInstanceMember(newName) : undefined;
@@ -134,8 +134,8 @@ export function checkFieldName(
       const old = schemasOf(entry, other).find((schema) => oldNamesOf(schema).includes(newName));
       if (old === undefined || other === name) continue;
       throw new UsageError(
-        `${what}: ${entry.name}.${other} was called that before (${project.place(old)}), ` +
-          'and what was saved then would be read into the wrong field.',
+        `${what}: ${entry.name}.${other} had that name before (${project.place(old)}), ` +
+          'and values saved under it would load into the wrong field.',
       );
     }
   }
@@ -144,8 +144,8 @@ export function checkFieldName(
 /** @throws UsageError where the class can't have the new name. */
 export function checkClassName(project: RenameProject, entry: ClassEntry, newName: string): void {
   const what = `${entry.name} cannot be called '${newName}'`;
-  if (!isFieldName(newName)) throw new UsageError(`${what}: that is no identifier.`);
-  if (newName === entry.name) throw new UsageError(`${entry.name} is called that already.`);
+  if (!isFieldName(newName)) throw new UsageError(`${what}: it is not a valid identifier.`);
+  if (newName === entry.name) throw new UsageError(`${entry.name} has that name already.`);
   const file = entry.node.getSourceFile();
   if (!file.getExportedDeclarations().has(newName)) return;
   const isExperiment = experimentName(entry) !== undefined;

@@ -8,7 +8,7 @@ export interface Edit {
   readonly text: string;
 }
 
-/** What TypeScript's own renaming replaces at one place. */
+/** The edit of one location of TypeScript's own renaming. */
 export function editOf(location: RenameLocation, newName: string): Edit {
   const span = location.getTextSpan();
   const text = `${location.getPrefixText() ?? ''}${newName}${location.getSuffixText() ?? ''}`;

@@ -91,7 +91,7 @@ type Evaluated =
   | { readonly text: string }
   | { readonly state: 'orphaned' | 'failed'; readonly problem: string };
 
-/** The text for an experiment's snapshot, or why there is none. */
+/** The text for an experiment's snapshot, or the reason for its absence. */
 async function evaluate(name: string): Promise<Evaluated> {
   let isThere = false;
   try {

@@ -1,4 +1,4 @@
-/** @file `luthier tokenizer`: training of a vocabulary, and what one makes of a text. */
+/** @file `luthier tokenizer`: training of a vocabulary, and tokens of a text. */
 import { didYouMean } from '../../hparams/errors.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Arguments, Command, Report } from '../command.js';
@@ -51,7 +51,7 @@ export const tokenizer: Command = {
     "  npx luthier tokenizer inspect data/tokenizer.json --text='export interface Row {}'",
     "  npx luthier tokenizer inspect data/tokenizer.json --input='src/**/*.ts'",
     '',
-    'Exit codes: 0; 2 for a wrong command line, files that are missing, or what is no tokenizer.',
+    'Exit codes: 0; 2 for a wrong command line, missing files, or a file that is not a tokenizer.',
   ].join('\n'),
   run,
 };

@@ -55,12 +55,12 @@ function summaryOf(tokenizer: PretrainedTokenizer, statistics: Statistics): stri
   const special = [...tokenizer.specialTokens].map(([id, token]) => `${token} (${id})`).join(', ');
   return [
     `${counted(tokens, 'token')} for ${formatBytes(bytes)}: ${(bytes / tokens || 0).toFixed(2)} bytes a token`,
-    `${used.size} of ${vocabSize} ids used, ${unknown} unknown; decoding ${isLossless ? 'gives the text back' : 'gives another text'}`,
+    `${used.size} of ${vocabSize} ids used, ${unknown} unknown; decoding ${isLossless ? 'reproduces the text' : 'gives a different text'}`,
     `Special tokens: ${special || 'none'}`,
   ].join('\n');
 }
 
-/** What a tokenizer makes of a text or of files. */
+/** Tokens of a text, or token statistics of files. */
 export async function inspectTokenizer(path: string, flags: TokenizerFlags): Promise<Report> {
   const { input } = flags;
   if (input !== undefined && flags.text !== undefined)

@@ -18,7 +18,7 @@ export const tokenizerFlags: FlagTable = {
   },
   text: {
     ...{ key: 'text', value: 'TEXT', parse: nonEmpty },
-    about: 'inspect: a text to show the tokens of. Without it and --input, what a pipe gives.',
+    about: 'inspect: text whose tokens to show. Without it and --input, standard input.',
   },
   vocab_size: {
     ...{ key: 'vocab_size', value: 'N', parse: positive(true) },

@@ -28,7 +28,7 @@ export function trainTokenizer(flags: TokenizerFlags): Report {
   const specialTokens = flags.special_token ?? ['<|endoftext|>'];
   if (input === undefined || out === undefined)
     throw new UsageError(
-      'luthier tokenizer train needs --input and --out: the files to learn from and to write.',
+      'luthier tokenizer train needs --input, the files to learn from, and --out, the file to write.',
     );
   if (new Set(specialTokens).size < specialTokens.length)
     throw new UsageError(`--special_token: expected different tokens; got ${specialTokens.join(', ')}.`);

@@ -58,7 +58,7 @@ export const exportCommand: Command = {
     },
     outputs: {
       ...{ key: 'outputs', value: 'NAME,…' },
-      about: 'Predictions that the file computes. Default: those that need the fewest arrays of a batch.',
+      about: 'Predictions that the file computes. Default: those that need the fewest input arrays.',
       parse: (text) => text.split(',').map((name) => name.trim()),
     },
     ...trainedFlags,
@@ -68,7 +68,7 @@ export const exportCommand: Command = {
   details: [
     'The file has the weights that evaluations use (their moving average if task.train.evalUseEmaStates), named inputs and',
     'outputs, a first dimension of any size, and the experiment, step and commit in its metadata.',
-    "--format=onnx, the file's only format, need not be given; --format=json tells of the file as JSON.",
+    "--format=onnx, the file's only format, is the default; --format=json describes the file as JSON.",
     'Checkpoints are safetensors files already: DIR/checkpoints/checkpoint_STEP/state.safetensors.',
     '',
     '  npx luthier export out/lm_small --format=onnx --out=small.onnx',

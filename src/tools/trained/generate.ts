@@ -25,7 +25,7 @@ const settingsFlags: FlagTable = {
   ),
   stop: {
     ...{ key: 'stop', value: 'TEXT', repeated: true, parse: nonEmpty },
-    about: 'A text that ends the continuation, which is given without it. May be repeated.',
+    about: 'Stop sequence, which is not part of the continuation. May be repeated.',
   },
 };
 
@@ -74,15 +74,14 @@ export const generate: Command = {
   flags: {
     prompt: {
       ...{ key: 'prompt', value: 'TEXT', parse: nonEmpty },
-      about:
-        'Text to continue. Without it, lines that are typed, until Ctrl-C or the end of input, or the lines of a pipe.',
+      about: 'Text to continue. Default: lines typed at the terminal or read from a pipe.',
     },
     ...settingsFlags,
     ...trainedFlags,
   },
   changes: false,
   details: [
-    'DIR is the --job_log_dir of a run that trained a language model on text. What no flag sets is as its task.decode has it.',
+    'DIR is the --job_log_dir of a run that trained a language model on text. Its task.decode gives the defaults.',
     '',
     "  npx luthier generate out/lm_small --prompt='export interface ' --temperature=0.8 --seed=1",
     '  npx luthier generate out/lm_small --format=json < prompts.txt',

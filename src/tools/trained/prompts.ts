@@ -12,7 +12,7 @@ export interface Continued {
   readonly finishReason: string;
 }
 
-/** Continues a prompt. @param tell is given each piece of the text */
+/** Continues a prompt. @param tell receives each piece of the text */
 export async function continued(
   run: TrainedRun,
   prompt: string,
@@ -34,7 +34,9 @@ export async function* promptLines(input: Readable): AsyncGenerator<string> {
     if (line !== '') yield line;
 }
 
-/** Continues what is typed, line by line, until Ctrl-C or the end of input. A line that can't be continued is told why. */
+/**
+ * Continues typed lines, one by one, until Ctrl-C or the end of input. A line that can't be continued gets its error.
+ */
 export async function converse(
   run: TrainedRun,
   options: GenerateOptions,

@@ -10,9 +10,9 @@ import { type ServerOptions, serve } from '../../trained/server/server.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 
-/** Time that requests under way have to end once the server is asked to stop. */
+/** Time for requests in progress to finish after a stop signal. */
 const GRACE_MS = 10_000;
-/** Of that, the time in which those that are cut are told so, and what they computed is ended. */
+/** The part of that time left for ending requests with an error, and for stopping their computations. */
 const LAST_MS = 500;
 
 /** Codes of hosts that are no address of this machine. */
@@ -77,11 +77,11 @@ async function served(args: Arguments): Promise<Report> {
     throw new Kind(`luthier serve: can't listen on ${host}, port ${port}: ${error.code ?? error.message}.`);
   });
   if (!isLoopback(host))
-    args.warn(`--host=${host}: other machines can use the server; it asks nobody who they are.`);
+    args.warn(`--host=${host}: other machines can reach the server; it has no authentication.`);
   writeText(`Serving ${run.name}, step ${run.step}, at ${server.url}\n`);
   const signal = await asked;
   await server.close(GRACE_MS - LAST_MS);
-  // A batch or a compilation that nobody waits for any more ends with the process.
+  // Abandoned batches and compilations end with the process.
   await Promise.race([run.dispose(), sleep(LAST_MS)]);
   stop.close();
   return stoppedBy(signal);
@@ -93,36 +93,36 @@ export const serveCommand: Command = {
   flags: {
     host: {
       ...{ key: 'host', value: 'NAME', parse: nonEmpty },
-      about: 'Address to listen on. Default: 127.0.0.1, which only programs of this machine reach.',
+      about: 'Address to listen on. Default: 127.0.0.1, reachable from this machine only.',
     },
     port: {
       ...{ key: 'port', value: 'N', parse: portOf },
-      about: 'Port to listen on; 0 takes a free one. Default: 8000.',
+      about: 'Port to listen on; 0 chooses a free port. Default: 8000.',
     },
     batch_size: {
       ...{ key: 'batchSize', value: 'N', parse: positive(true) },
-      about: 'Continuations that are decoded, or examples that are predicted, at once. Default: 8.',
+      about: 'Batch size: continuations decoded, or examples predicted, together. Default: 8.',
     },
     max_tokens: {
       ...{ key: 'maxTokens', value: 'N', parse: positive(true) },
-      about: 'Tokens that a request may ask for. Default: as many as the model has room for.',
+      about: "Most tokens of a request's continuation. Default: the model's context length.",
     },
     max_waiting: {
       ...{ key: 'maxWaiting', value: 'N', parse: positive(true) },
       about:
-        'Continuations or examples that are computed or wait; further requests are refused with 503. Default: 64.',
+        'Most continuations or examples in progress or waiting; further requests get status 503. Default: 64.',
     },
     max_body: {
       ...{ key: 'maxBody', value: 'BYTES', parse: positive(true) },
-      about: 'Size of a request. Default: 1048576.',
+      about: "Largest size of a request's body. Default: 1048576.",
     },
     ...trainedFlags,
   },
   changes: false,
   details: [
     'GET /health, GET /v1/models and POST /v1/completions, as OpenAI has them, with "stream": true for server-sent events.',
-    'Of other models POST /predict: {"instances": [RECORD or TEXT or {"b64": FILE}, …]} gives a prediction for each.',
-    'Requests that wait together are decoded in one batch. The first SIGINT or SIGTERM lets those under way end.',
+    'Models other than language models have POST /predict: {"instances": [RECORD or TEXT or {"b64": FILE}, …]} gives a prediction for each.',
+    'Waiting requests are decoded in one batch. On the first SIGINT or SIGTERM, requests in progress finish.',
     '',
     '  npx luthier serve out/lm_small --port=8000',
     `  curl http://127.0.0.1:8000/v1/completions -H 'content-type: application/json' -d '{"prompt": "export "}'`,

@@ -1,4 +1,4 @@
-/** @file Checks of experiments in processes of their own: what crashes or hangs one becomes a finding. */
+/** @file Checks of experiments in processes of their own: crashes and hangs become findings. */
 import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { endText } from '../../analysis/failure.js';
@@ -54,8 +54,8 @@ class Checks {
   async of(found: FoundExperiment, checker: Checker): Promise<Checked> {
     const started = performance.now();
     const bad = this.badFiles.get(found.file);
-    const told = bad === undefined ? await this.ask(found, checker) : failed(bad, undefined);
-    return { found, ...told, seconds: (performance.now() - started) / 1000 };
+    const result = bad === undefined ? await this.ask(found, checker) : failed(bad, undefined);
+    return { found, ...result, seconds: (performance.now() - started) / 1000 };
   }
 
   private async ask({ name, file }: FoundExperiment, checker: Checker): Promise<Outcome> {

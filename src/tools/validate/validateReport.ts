@@ -24,7 +24,7 @@ export interface Result {
 }
 
 /** Request of the command. */
-export interface Asked {
+export interface ValidateRequest {
   readonly level: Level;
   /** Whether the experiments were named, and so must be complete. */
   readonly named: boolean;
@@ -68,9 +68,9 @@ export function resultOfBroken({ name, problem: { message, ...at } }: BrokenFile
 function problemText({ level, path, message, place }: Problem): string {
   const at = place === undefined || message.includes(place) ? '' : ` (at ${place})`;
   // Messages about constants and layers name them already.
-  const isTold = path === undefined || message.includes(path);
+  const isMentioned = path === undefined || message.includes(path);
   // Violations start with the class: `task.model (LanguageModel): …`.
-  const where = isTold ? '' : `${path}${message.startsWith('(') ? ' ' : ': '}`;
+  const where = isMentioned ? '' : `${path}${message.startsWith('(') ? ' ' : ': '}`;
   return `${level}: ${where}${message}${at}`;
 }
 
@@ -92,7 +92,7 @@ function row({ name, place, state, reached, parameters, seconds }: Result): stri
 const header = ['', 'experiment', 'place', 'reached', 'parameters', 'time'];
 const colours = { passed: 'green', incomplete: 'yellow', failed: 'red' } as const;
 
-function text(results: readonly Result[], asked: Asked, paint: Paint): string {
+function text(results: readonly Result[], asked: ValidateRequest, paint: Paint): string {
   const table = textTable(results.map(row), header, (line, i) => {
     return i === undefined ? paint('dim', line) : line;
   });
@@ -110,7 +110,7 @@ function text(results: readonly Result[], asked: Asked, paint: Paint): string {
   return [head, ...body, '', `${summary(results, asked)} ${asked.seconds.toFixed(1)} s.`].join('\n');
 }
 
-function summary(results: readonly Result[], { level }: Asked): string {
+function summary(results: readonly Result[], { level }: ValidateRequest): string {
   const parts = states.flatMap((state) => {
     const count = results.filter((result) => result.state === state).length;
     return count === 0 ? [] : [`${count} ${state}`];
@@ -126,7 +126,7 @@ function documentOf(result: Result): object {
 }
 
 /** Report on all experiments, by verdict: passed, incomplete, failed. */
-export function validateReport(results: readonly Result[], asked: Asked): Report {
+export function validateReport(results: readonly Result[], asked: ValidateRequest): Report {
   const { level, named, directories, seconds } = asked;
   const sorted = results.toSorted((a, b) => states.indexOf(a.state) - states.indexOf(b.state));
   const none = `There is no experiment in ${directories.map(showFile).join(' and ')}.`;

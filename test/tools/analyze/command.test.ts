@@ -135,8 +135,8 @@ Cost        0.024 device-hours, 43.2 s on 2 × Toy; 2.16 EUR (${device}, at MFU 
   ]);
   expect(split.stderr).toBe('');
   expect(split.stdout).toContain(
-    'Memory and activations are those of one device: what the mesh says nothing of is whole on each. Buffers for what ' +
-      'devices exchange are not counted.\n',
+    'Memory and activations are per device; dimensions that the mesh does not split are replicated. Communication ' +
+      'buffers are not counted.\n',
   );
   expect(
     split.stdout.slice(split.stdout.indexOf('Memory  ')),

@@ -48,8 +48,8 @@ test('shares of all tasks of a dataset make their caches together; one that is t
   expect(first.text(plain).replace(/\w{16}/g, 'FOLDER')).toBe(
     [
       "x.Y, dataset 'train': 3 shards written, 0 kept",
-      `${join(out, 'FOLDER')}: split 'all', 2 of 3 shards; it can be read when the others are there.`,
-      `${join(out, 'FOLDER')}: split 'all', 1 of 3 shards; it can be read when the others are there.`,
+      `${join(out, 'FOLDER')}: split 'all', 2 of 3 shards; it is readable once all are written.`,
+      `${join(out, 'FOLDER')}: split 'all', 1 of 3 shards; it is readable once all are written.`,
     ].join('\n'),
   );
   expect((await cached(experimentOf(config), 1, 2, 3)).text(plain)).toMatch(
@@ -71,7 +71,7 @@ test('broken records end the command, or are left out, counted and told', async 
   const preprocessors = [Tokenize.config(), numbersTask({ count: 1 }).preprocessors[1]!];
   const task = Task.config({ source: Broken.config(), preprocessors, features: features() });
   const config = seqio({ mixtureOrTask: task });
-  const wrong = "record 1: 'targets': expected token ids, got null. Put Tokenize before what takes ids.";
+  const wrong = "record 1: 'targets': expected token ids, got null. Put Tokenize before it.";
   await expect(cached(experimentOf(config), 0, 1)).rejects.toThrow(wrong);
   const text = (await cached(experimentOf(copyWith(config, { onError: 'skip' })), 0, 1)).text(plain);
   expect(text.split('\n').slice(2)).toEqual([

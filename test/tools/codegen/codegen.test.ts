@@ -146,7 +146,7 @@ describe('luthier codegen', () => {
     ]);
     expect(own).toMatchObject({
       code: 2,
-      stderr: '--out=experiments/parts.ts: own.Own is made of this file; name another one.\n',
+      stderr: '--out=experiments/parts.ts: own.Own is declared in this file; give another one.\n',
     });
     expect(folder.code).toBe(2);
     expect(folder.stderr).toMatch(/^--out=experiments: cannot be written: EISDIR: /);

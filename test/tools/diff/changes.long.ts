@@ -192,7 +192,7 @@ test('a number in the forward pass', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Computes
-      config same, the training step computes something else, the evaluation computes something else: experiments/parts.ts"
+      config same, the training step computes different values, the evaluation computes different values: experiments/parts.ts"
   `);
 });
 
@@ -202,7 +202,7 @@ test('the update of an optimizer', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Updates
-      config same, the optimizer updates otherwise: experiments/parts.ts"
+      config same, the optimizer update differs: experiments/parts.ts"
   `);
 });
 
@@ -212,7 +212,7 @@ test('a schedule', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Updates
-      config same, the optimizer updates otherwise: experiments/parts.ts"
+      config same, the optimizer update differs: experiments/parts.ts"
   `);
 });
 
@@ -222,7 +222,7 @@ test('an initialiser', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Starts
-      config same, the initial values are others: experiments/parts.ts"
+      config same, the initial values differ: experiments/parts.ts"
   `);
 });
 
@@ -232,7 +232,7 @@ test('rows of an input', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Reads
-      config same, the input gives other rows: experiments/parts.ts"
+      config same, the input gives different rows: experiments/parts.ts"
   `);
 });
 
@@ -242,7 +242,7 @@ test('a metric of the evaluation alone', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Computes
-      config same, the evaluation computes something else: experiments/parts.ts"
+      config same, the evaluation computes different values: experiments/parts.ts"
   `);
 });
 
@@ -257,7 +257,7 @@ test('four times as many heads take as much memory', async () => {
       Fields
         task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 16  (luthier/src/models/gpt2.ts:N)
 
-    What follows                            before  after
+    Consequences                            before  after
     long.Long     Peak memory of training  6.51 MB  6.54 MB     +24.6 kB, +0.38%
                   Checkpoints                       4 reshaped
 
@@ -283,7 +283,7 @@ test('a base class of five experiments', async () => {
       Fields
         task.train.numTrainSteps : 5 → 9  (experiments/five.ts:8; was experiments/family.ts:16)
 
-    What follows                          before       after
+    Consequences                          before       after
     five.A        Tokens of training          80         144  +64, +80%
                   FLOPs of training   2.13 MFLOP  3.84 MFLOP  +1.71 MFLOP, +80%
     five.B        Tokens of training          80         144  +64, +80%
@@ -310,7 +310,7 @@ test("a constant's default", async () => {
       Fields
         task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/gpt2.ts:N)
 
-    What follows                            before  after
+    Consequences                            before  after
     five.A         Peak memory of training  135 kB  135 kB       +128 B, +0.095%
                    Checkpoints                      4 reshaped
     five.B         Peak memory of training  135 kB  135 kB       +128 B, +0.095%
@@ -373,7 +373,7 @@ test('a file that is read at load', async () => {
       Fields
         task.train.numTrainSteps : 3 → 4  (experiments/family.ts:16)
 
-    What follows                          before       after
+    Consequences                          before       after
     loads.Loads   Tokens of training          48          64  +16, +33%
                   FLOPs of training   2.34 MFLOP  3.12 MFLOP  +781 kFLOP, +33%"
   `,
@@ -412,7 +412,7 @@ test('packages', async () => {
   expect(await review.told(edits)).toMatchInlineSnapshot(`
     "17 the same
 
-    Note: package.json changed: both versions were evaluated with the packages that are installed now."
+    Note: package.json changed: both versions were evaluated with the packages installed now."
   `);
 });
 
@@ -494,7 +494,7 @@ test('the compiler', async () => {
   expect(await own.told(edits)).toMatchInlineSnapshot(`
     "1 the same
 
-    Note: The compiler changed: programs were compared as they are traced, not what engines make of them."
+    Note: The compiler changed: traced programs were compared, not their compiled form."
   `);
 });
 
@@ -507,7 +507,7 @@ test('products in bfloat16', async () => {
       Fields
         task.model.fpropDtype : null (default) → 'bfloat16'  (experiments/small.ts:8; was default of LanguageModel at luthier/src/layers/core/layerFields.ts:N)
 
-    What follows                           before   after
+    Consequences                           before   after
     small.Small   Peak memory of training  235 kB  221 kB  −13.8 kB, −5.9%"
   `);
 });
@@ -521,7 +521,7 @@ test('the batch size', async () => {
       Fields
         datasets[0].batchSize : 2 → 4  (experiments/family.ts:21)
 
-    What follows                               before       after
+    Consequences                               before       after
     small.Small   Tokens per step                  16          32  +16, +100%
                   Tokens of training               80         160  +80, +100%
                   FLOPs of training        3.92 MFLOP  7.84 MFLOP  +3.92 MFLOP, +100%
@@ -540,7 +540,7 @@ test('variables that train no more', async () => {
       Fields
         task.train.learner.bpropVariableExclusion : [] (default) → ['.*position_emb.*']  (experiments/small.ts:8; was default of Learner at luthier/src/learners/learner.ts:N)
 
-    What follows                           before   after
+    Consequences                           before   after
     small.Small   Peak memory of training  235 kB  233 kB  −2.05 kB, −0.87%"
   `);
 });
@@ -595,7 +595,7 @@ test('the order of imports with effects', async () => {
       Fields
         task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 2  (luthier/src/models/gpt2.ts:N)
 
-    What follows                              before  after
+    Consequences                              before  after
     effects.Ordered  Peak memory of training  235 kB  235 kB      −256 B, −0.11%
                      Checkpoints                      8 reshaped
 
@@ -618,7 +618,7 @@ test('the file behind a link', async () => {
       Fields
         task.train.numTrainSteps : 5 → 9  (experiments/family.ts:16)
 
-    What follows                           before       after
+    Consequences                           before       after
     linked.Linked  Tokens of training          80         144  +64, +80%
                    FLOPs of training   3.92 MFLOP  7.06 MFLOP  +3.14 MFLOP, +80%"
   `);
@@ -652,7 +652,7 @@ test('an experiment that is given a constant', async () => {
       Fields
         task.name : 'small' → 'smalls'  (experiments/needs.ts:7)
 
-    What follows                           before, or base       after
+    Consequences                           before, or base       after
     new.New       Parameters                         6.86k       6.86k
                   Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                   Tokens per step                       16          16
@@ -662,6 +662,6 @@ test('an experiment that is given a constant', async () => {
 
     Parameters, FLOPs, tokens and memory as before, checkpoints load: needs.Needs
 
-    Note: package.json changed: both versions were evaluated with the packages that are installed now."
+    Note: package.json changed: both versions were evaluated with the packages installed now."
   `);
 });

@@ -53,7 +53,7 @@ test('two experiments, in each form', async () => {
       Fields
         task.train.numTrainSteps : 5 → 6  (experiments/family.ts:16)
 
-    What follows                          before       after
+    Consequences                          before       after
     small.Two     Tokens of training          80          96  +16, +20%
                   FLOPs of training   3.92 MFLOP  4.71 MFLOP  +784 kFLOP, +20%
     "
@@ -102,7 +102,7 @@ small.Two: broken
   Two.steps: expected a positive integer, got 0
   at experiments/small.ts:5
 
-Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
+Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 `);
   expect(repository.git('status', '--porcelain=v2')).toBe(state);
   expect(worktrees()).toEqual([]);
@@ -143,11 +143,11 @@ test('experiments that hang or take all memory fail by themselves', async () => 
       Fields
         task.train.numTrainSteps : 6 → 7  (experiments/family.ts:16)
 
-    What follows                          before       after
+    Consequences                          before       after
     small.Two     Tokens of training          96         112  +16, +17%
                   FLOPs of training   4.71 MFLOP  5.49 MFLOP  +784 kFLOP, +17%
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
     "
   `);
   repository.git('checkout', '--', '.');
@@ -189,7 +189,7 @@ const usage: [string, string[], string][] = [
   [
     'one experiment and no revision',
     ['One'],
-    'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help tells more.',
+    'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help explains more.',
   ],
   [
     'two experiments and a revision',

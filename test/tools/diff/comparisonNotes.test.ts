@@ -20,7 +20,7 @@ function locked(versions: Readonly<Record<string, string>> | string) {
   return { root, project: root, library: join(root, 'library') };
 }
 
-const installed = 'both versions were evaluated with the packages that are installed now.';
+const installed = 'both versions were evaluated with the packages installed now.';
 
 test.each([
   [
@@ -45,7 +45,7 @@ test('rooms of the library that no program shows', () => {
   const tree = locked({});
   const changed = ['compiler/engine.ts', 'programs/loop.ts'].map((file) => `library/src/${file}`);
   expect(notesOf(new Set(changed), tree, tree)).toEqual([
-    'The compiler changed: programs were compared as they are traced, not what engines make of them.',
+    'The compiler changed: traced programs were compared, not their compiled form.',
     'src/programs changed: how jobs run, save and report was not compared.',
   ]);
 });

@@ -127,12 +127,12 @@ test('a number in the forward pass', async () => {
     main (abc1234) → working tree
 
     own.Computes
-      config same, the training step computes something else, the evaluation computes something else: experiments/parts.ts
+      config same, the training step computes different values, the evaluation computes different values: experiments/parts.ts
 
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it."
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
   expect(settled(markdownOf(found))).toMatchInlineSnapshot(`
     "### 1 changes at the same cost, 1 not compared in full, 3 the same
@@ -144,12 +144,12 @@ test('a number in the forward pass', async () => {
     | \`own.Computes\` | ✏️ changed             | –          | –           | –           | –           | –           |
     | \`own.Waits\`    | ❔ not compared in full | –          | –           | –           | –           | –           |
 
-    > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
+    > For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
     <details>
-    <summary>Config same, something else computed: <code>own.Computes</code></summary>
+    <summary>Config same, computation differs: <code>own.Computes</code></summary>
 
-    - \`config same, the training step computes something else, the evaluation computes something else: experiments/parts.ts\`
+    - \`config same, the training step computes different values, the evaluation computes different values: experiments/parts.ts\`
 
     </details>
 
@@ -173,30 +173,30 @@ test('an update, a schedule, initial values, rows; sources of an input whose dat
     main (abc1234) → working tree
 
     own.Reads
-      config same, the input gives other rows: experiments/parts.ts
+      config same, the input gives different rows: experiments/parts.ts
 
     own.Starts
-      config same, the initial values are others: experiments/parts.ts
+      config same, the initial values differ: experiments/parts.ts
 
     own.Updates
-      config same, the optimizer updates otherwise: experiments/parts.ts
+      config same, the optimizer update differs: experiments/parts.ts
 
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it."
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
   expect(await text(parts.replace('1 / (1 + step)', '1 / (2 + step)'))).toMatchInlineSnapshot(`
     "1 changes at the same cost, 1 not compared in full, 3 the same
     main (abc1234) → working tree
 
     own.Updates
-      config same, the optimizer updates otherwise: experiments/parts.ts
+      config same, the optimizer update differs: experiments/parts.ts
 
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it."
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
 });
 
@@ -211,6 +211,6 @@ test('a comment and a constant by another name compute the same', async () => {
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it."
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
 });

@@ -82,7 +82,7 @@ test('hours and price of a device, of each version in its precision, and what do
   expect(parseReport(JSON.stringify(report))).toEqual(report);
   const table = textOf(report, plain).split('\n').slice(3, 7);
   expect(table.map((line) => line.replace(/ {2,}/g, '  '))).toEqual([
-    'What follows  before  after',
+    'Consequences  before  after',
     'lm.No0  Device-hours  5  1.25  −3.75, −75%',
     '  Price of training  7.5  1.88  −5.63, −75%',
     '  Peak memory of training  8.00 GB  17.0 GB  +9.00 GB, +113%',
@@ -114,7 +114,7 @@ test('the device that was given, else that of the settings; one that cannot be r
   });
   expect(deviceFor(undefined, 'none.yaml', folder)).toEqual({
     notes: [
-      "What training costs on the base's device is not told: none.yaml: ENOENT: no such file or directory, open " +
+      "The cost of training on the base's device is unknown: none.yaml: ENOENT: no such file or directory, open " +
         `'${join(folder, 'none.yaml')}'`,
     ],
   });

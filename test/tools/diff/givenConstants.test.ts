@@ -45,9 +45,9 @@ test('the working tree gives constants to its new experiments alone', () => {
 
 test('unknown names of the working tree, with what is near', () => {
   expect(() => given({}, { 'lm.Smal': { dataPath: 'a.txt' } })).toThrow(
-    "luthier.review.constants['lm.Smal'] of package.json: no experiment is called so. Did you mean 'lm.Small'?",
+    "luthier.review.constants['lm.Smal'] of package.json: no experiment has this name. Did you mean 'lm.Small'?",
   );
   expect(() => given({}, { 'vision.*': { dataPath: 'a.txt' } })).toThrow(
-    "luthier.review.constants['vision.*'] of package.json: no experiment is called so.",
+    "luthier.review.constants['vision.*'] of package.json: no experiment has this name.",
   );
 });

@@ -56,7 +56,7 @@ test('a default of a layer, against a version of the library that has no such co
       Fields
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.residualWeight : 1 (default) → 0.5 (default)  (default of TransformerFeedForward at src/layers/transformers.ts:N)
 
-    What follows                           before       after
+    Consequences                           before       after
     small.One     Parameters               -            6.86k
                   Forward FLOPs per token  -       16.3 kFLOP
                   Tokens per step          -               16

@@ -55,13 +55,8 @@ test('experiments with new names, and with fields more or less, are listed by th
         .split('\n'),
     );
   expect(details.filter(([summary]) => summary!.includes('values stay'))).toEqual([
-    [
-      '<summary>🏷️ names only: 2 experiments whose values stay as they are</summary>',
-      '',
-      '- `a.A`',
-      '- `a.C`',
-    ],
-    ['<summary>🏷️ fields only: 1 experiment whose values stay as they are</summary>', '', '- `b.B`'],
+    ['<summary>🏷️ names only: 2 experiments whose values stay the same</summary>', '', '- `a.A`', '- `a.C`'],
+    ['<summary>🏷️ fields only: 1 experiment whose values stay the same</summary>', '', '- `b.B`'],
   ]);
 });
 
@@ -158,7 +153,7 @@ test('an error that was there before is told with its text, folded, and with wha
     [\`main (abc1234)\`](https://github.com/someone/luthier/commit/abc1234000000000000000000000000000000000) → [\`fed9876\`](https://github.com/someone/luthier/commit/fed9876000000000000000000000000000000000) · [the run](https://github.com/someone/luthier/actions/runs/77) · [pictures](https://github.com/someone/luthier/actions/runs/77#artifacts) in \`config-review\`
 
     <details>
-    <summary>⚠️ failing, otherwise than before: <code>lm.Small</code></summary>
+    <summary>⚠️ failing with another error: <code>lm.Small</code></summary>
 
     \`\`\`text
     No such file.

@@ -72,16 +72,16 @@ test('a field by another name, with an alias', async () => {
     with new names only: one.One
 
     Names
-      field width of Head is called breadth now (one.One)"
+      field width of Head is renamed to breadth (one.One)"
   `);
 });
 
 test('a field by another name, without an alias', async () => {
   const edits = { 'experiments/left.ts': head('breadth: z.int().default(8),\n  depth: z.int().default(1),') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 with fields more or less and the same values, 3 that the change does not reach
+    "1 with added or removed fields and the same values, 3 that the change does not reach
 
-    with fields more or less and the same values: one.One
+    with added or removed fields and the same values: one.One
 
     Names
       field width of Head removed and breadth added, perhaps renamed: without renamed(…, 'width') documents and runs that were saved with width will not load (one.One)"
@@ -101,7 +101,7 @@ test('a class by another name, with an alias', async () => {
     with new names only: one.One
 
     Names
-      class Head is called Top now (one.One)"
+      class Head is renamed to Top (one.One)"
   `);
 });
 
@@ -129,9 +129,9 @@ test('an experiment by another name', async () => {
   expect(await review.told(edits)).toMatchInlineSnapshot(`
     "1 under another name, 1 the same, 2 that the change does not reach
 
-    small.Small is called small.Tiny now (configs and constants are equal)
+    small.Small is renamed to small.Tiny (configs and constants are equal)
       --exp=small.Small leads nowhere now: use --exp=small.Tiny, with another job_log_dir
-      runs of small.Small do not resume, nor are their checkpoints restored: they are kept by the experiment's name. export { Tiny as Small }; in experiments/small.ts keeps that name"
+      runs of small.Small do not resume, and their checkpoints do not load: both check the experiment's name. export { Tiny as Small }; in experiments/small.ts keeps that name"
   `);
 });
 
@@ -143,8 +143,8 @@ test('an experiment by another name that keeps its old one', async () => {
   expect(await review.told(edits)).toMatchInlineSnapshot(`
     "1 under another name, 2 the same, 2 that the change does not reach
 
-    small.Small is called small.Tiny now (one class has both names)
-      --exp takes either name. A job_log_dir is its name's: runs of small.Small resume with --exp=small.Small, not with --exp=small.Tiny"
+    small.Small is renamed to small.Tiny (one class has both names)
+      --exp takes either name. A job_log_dir belongs to one name: runs of small.Small resume with --exp=small.Small, not with --exp=small.Tiny"
   `);
 });
 
@@ -156,8 +156,8 @@ test('an old name that is kept by a class without anything of its own', async ()
   expect(await review.told(edits)).toMatchInlineSnapshot(`
     "1 under another name, 2 the same, 2 that the change does not reach
 
-    small.Small is called small.Tiny now (configs and constants are equal)
-      --exp takes either name. A job_log_dir is its name's: runs of small.Small resume with --exp=small.Small, not with --exp=small.Tiny"
+    small.Small is renamed to small.Tiny (configs and constants are equal)
+      --exp takes either name. A job_log_dir belongs to one name: runs of small.Small resume with --exp=small.Small, not with --exp=small.Tiny"
   `);
 });
 
@@ -168,13 +168,13 @@ test('a file that was moved and edited', async () => {
   ).toMatchInlineSnapshot(`
     "1 costs more, 1 under another name, 2 that the change does not reach
 
-    small.Longer is called sized.Longer now, in experiments/sized.ts instead of experiments/small.ts (git finds its file again, and the class is called the same)
+    small.Longer is renamed to sized.Longer, in experiments/sized.ts instead of experiments/small.ts (git detects the moved file, with a class of the same name)
       --exp=small.Longer leads nowhere now: use --exp=sized.Longer, with another job_log_dir
-      runs of small.Longer do not resume, nor are their checkpoints restored: they are kept by the experiment's name. export { Longer } from './sized.js'; in experiments/small.ts keeps that name
+      runs of small.Longer do not resume, and their checkpoints do not load: both check the experiment's name. export { Longer } from './sized.js'; in experiments/small.ts keeps that name
 
-    small.Small is called sized.Small now, in experiments/sized.ts instead of experiments/small.ts (git finds its file again, and the class is called the same; configs and constants are equal)
+    small.Small is renamed to sized.Small, in experiments/sized.ts instead of experiments/small.ts (git detects the moved file, with a class of the same name; configs and constants are equal)
       --exp=small.Small leads nowhere now: use --exp=sized.Small, with another job_log_dir
-      runs of small.Small do not resume, nor are their checkpoints restored: they are kept by the experiment's name. export { Small } from './sized.js'; in experiments/small.ts keeps that name
+      runs of small.Small do not resume, and their checkpoints do not load: both check the experiment's name. export { Small } from './sized.js'; in experiments/small.ts keeps that name
 
     sized.Longer
       Constants
@@ -182,7 +182,7 @@ test('a file that was moved and edited', async () => {
       Fields
         task.train.numTrainSteps : 10 → 12  (experiments/family.ts:16)
 
-    What follows                          before       after
+    Consequences                          before       after
     sized.Longer  Tokens of training         160         192  +32, +20%
                   FLOPs of training   7.84 MFLOP  9.41 MFLOP  +1.57 MFLOP, +20%"
   `);
@@ -196,11 +196,11 @@ test('a file that was moved, and hands on what it had', async () => {
   expect(await review.told(edits)).toMatchInlineSnapshot(`
     "2 under another name, 2 the same, 2 that the change does not reach
 
-    small.Longer is called sized.Longer now, in experiments/sized.ts instead of experiments/small.ts (one class has both names)
-      --exp takes either name. A job_log_dir is its name's: runs of small.Longer resume with --exp=small.Longer, not with --exp=sized.Longer
+    small.Longer is renamed to sized.Longer, in experiments/sized.ts instead of experiments/small.ts (one class has both names)
+      --exp takes either name. A job_log_dir belongs to one name: runs of small.Longer resume with --exp=small.Longer, not with --exp=sized.Longer
 
-    small.Small is called sized.Small now, in experiments/sized.ts instead of experiments/small.ts (one class has both names)
-      --exp takes either name. A job_log_dir is its name's: runs of small.Small resume with --exp=small.Small, not with --exp=sized.Small"
+    small.Small is renamed to sized.Small, in experiments/sized.ts instead of experiments/small.ts (one class has both names)
+      --exp takes either name. A job_log_dir belongs to one name: runs of small.Small resume with --exp=small.Small, not with --exp=sized.Small"
   `);
 });
 
@@ -213,13 +213,13 @@ test('a file that was moved into a folder, with an experiment by another name', 
   ).toMatchInlineSnapshot(`
     "2 under another name, 2 that the change does not reach
 
-    small.Longer is called new.small.Long now, in experiments/new/small.ts instead of experiments/small.ts (configs and constants are equal)
+    small.Longer is renamed to new.small.Long, in experiments/new/small.ts instead of experiments/small.ts (configs and constants are equal)
       --exp=small.Longer leads nowhere now: use --exp=new.small.Long, with another job_log_dir
-      runs of small.Longer do not resume, nor are their checkpoints restored: they are kept by the experiment's name. export { Long as Longer } from './new/small.js'; in experiments/small.ts keeps that name
+      runs of small.Longer do not resume, and their checkpoints do not load: both check the experiment's name. export { Long as Longer } from './new/small.js'; in experiments/small.ts keeps that name
 
-    small.Small is called new.small.Small now, in experiments/new/small.ts instead of experiments/small.ts (git finds its file again, and the class is called the same; configs and constants are equal)
+    small.Small is renamed to new.small.Small, in experiments/new/small.ts instead of experiments/small.ts (git detects the moved file, with a class of the same name; configs and constants are equal)
       --exp=small.Small leads to new.small.Small now: use --exp=new.small.Small, with another job_log_dir
-      runs of small.Small do not resume, nor are their checkpoints restored: they are kept by the experiment's name. export { Small } from './new/small.js'; in experiments/small.ts keeps that name"
+      runs of small.Small do not resume, and their checkpoints do not load: both check the experiment's name. export { Small } from './new/small.js'; in experiments/small.ts keeps that name"
   `);
   expect(
     await review.told(edits, { name: 'new.small.Long' }, move('small.ts', 'other.ts')),
@@ -234,7 +234,7 @@ test('a file that was moved into a folder, with an experiment by another name', 
       Fields
         task.train.numTrainSteps : 5 → 10  (experiments/family.ts:16)
 
-    What follows                             before, or base       after
+    Consequences                             before, or base       after
     new.small.Long  Parameters                         6.86k       6.86k
                     Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                     Tokens per step                       16          16
@@ -284,7 +284,7 @@ export class Alone extends Small {
         task.model.lmTpl.stackedTransformerTpl.hiddenDims : 64 → 128  (luthier/src/models/presets/gpt2.ts:N)
         task.train.learner.optimizer.clipGradientNormToValue : 0 (default) → 0.5  (experiments/added.ts:13; was default of AdamW at luthier/src/learners/optimizer.ts:N)
 
-    What follows                           before, or base       after
+    Consequences                           before, or base       after
     added.Added   Parameters                         6.86k       26.0k  +19.2k, +279%
                   Forward FLOPs per token       16.3 kFLOP  57.1 kFLOP  +40.7 kFLOP, +249%
                   Tokens per step                       16          16
@@ -393,7 +393,7 @@ export class Odd extends Small {
         datasets[0].vocabSize : + 32  (experiments/whole.ts:21)
         decodeDatasets : + []  (Whole.decodeDatasets())
 
-    What follows                           before, or base       after
+    Consequences                           before, or base       after
     added.Odd     Parameters                         6.86k           -
                   Forward FLOPs per token       16.3 kFLOP           -
                   Tokens per step                       16           -
@@ -443,7 +443,7 @@ test('two classes of one name', async () => {
         task.model : class LanguageModel → class TwoModel
         task.model.head : + a new experiments/right.Head  (experiments/two.ts:9)
 
-    What follows                           before, or base       after
+    Consequences                           before, or base       after
     two.Two       Parameters                         6.86k       6.86k
                   Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                   Tokens per step                       16          16
@@ -471,7 +471,7 @@ test('errors as before, and other ones', async () => {
   expect(await review.told(others)).toMatchInlineSnapshot(`
     "1 still fails, 3 that the change does not reach
 
-    failing.Failing: failing, otherwise than before
+    failing.Failing: failing with another error
       Failing.numHeads: expected a positive integer, got 0
       at experiments/failing.ts:4
       before: Failing.steps: expected a positive integer, got 0"

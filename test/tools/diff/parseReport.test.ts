@@ -103,7 +103,7 @@ describe('parseReport', () => {
     ],
   ])('refuses another value at %j', (path, value, problem) => {
     const message = problemWith(path, value);
-    expect(message).toMatch(/^The report is none of this version: report[.[].*\.$/s);
+    expect(message).toMatch(/^The report has another version's format: report[.[].*\.$/s);
     expect(message).toContain(problem);
     expect(message.length).toBeLessThan(500);
   });
@@ -112,7 +112,7 @@ describe('parseReport', () => {
     ['', 'The report is no JSON: Unexpected end of JSON input'],
     [
       '[]',
-      'The report is none of this version: report: expected an object with format, version, old, new, experiments, declarations, thresholds, unchanged, untouched, notes, got [].',
+      "The report has another version's format: report: expected an object with format, version, old, new, experiments, declarations, thresholds, unchanged, untouched, notes, got [].",
     ],
   ])('refuses the text %j', (text, message) => {
     expect(() => parseReport(text)).toThrow(message);

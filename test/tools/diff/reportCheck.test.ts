@@ -85,7 +85,7 @@ describe('checkReport', () => {
     [
       'that hides what was added and removed',
       { experiments: [], unchanged: 4, untouched: 0 },
-      'report.experiments: no row for what only one commit declares: small.Gone, new.New.',
+      'report.experiments: no row for names that only one commit declares: small.Gone, new.New.',
     ],
     [
       'that leaves experiments out',
@@ -110,7 +110,7 @@ describe('checkReport', () => {
 });
 
 describe('factsMarkdown', () => {
-  const source = "What experiments do is told by the pull request's own code. By git and source text alone, ";
+  const source = "The pull request's own code evaluated its experiments. By git and source text alone, ";
 
   it('names the changed files that experiments load, as code', () => {
     expect(factsMarkdown(facts)).toBe(

@@ -51,7 +51,7 @@ export class ScratchReview {
     const { text, exitCode } = reportOf(await compareVersions({ ...asked, limits, ...request }));
     const told = text(plain)
       .replace(/\n.* → working tree$/m, '')
-      .replace(/\n\nNote: Where a config is the same, .*/, '')
+      .replace(/\n\nNote: For equal configs, .*/, '')
       .replaceAll(folder, '/project')
       .replace(/[0-9a-f]{7} of \d{4}-\d\d-\d\d/g, 'abc1234 of DATE')
       .replace(/(luthier\/src\/[\w/]+\.ts):\d+/g, '$1:N');

@@ -82,7 +82,7 @@ describe('the line', () => {
       [experimentOf('mended'), '1 mended'],
       [experimentOf('moved'), '1 under another name'],
       [experimentOf('renamed'), '1 with new names only'],
-      [experimentOf('redeclared'), '1 with fields more or less and the same values'],
+      [experimentOf('redeclared'), '1 with added or removed fields and the same values'],
       [
         experimentOf('uncompared', { computed: { differs: [], uncompared: [uncompared], files: [] } }),
         '1 not compared in full',

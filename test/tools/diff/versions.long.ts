@@ -33,7 +33,7 @@ test('comments and values that were the default before change nothing; files tha
     ),
   });
   expect(await text(repository)).toMatch(
-    /^1 the same\nmain \(abc1234\) → working tree\n\nNote: Where a config is the same, /,
+    /^1 the same\nmain \(abc1234\) → working tree\n\nNote: For equal configs, /,
   );
   repository.write({ 'experiments/small.ts': experimentsFile(one), 'notes.md': 'Other notes.\n' });
   expect(await text(repository)).toBe('1 that the change does not reach\nmain (abc1234) → working tree');
@@ -159,19 +159,19 @@ test('new names with an alias, and a field that is new', async () => {
     ['composed.Composed', 'redeclared'],
   ]);
   expect(settled(textOf(report, plain))).toMatchInlineSnapshot(`
-    "1 with new names only, 1 with fields more or less and the same values
+    "1 with new names only, 1 with added or removed fields and the same values
     main (abc1234) → working tree
 
     with new names only: small.One
-    with fields more or less and the same values: composed.Composed
+    with added or removed fields and the same values: composed.Composed
 
     Names
-      constant numHeads of Family is called heads now (composed.Composed, small.One)
-      field width of Head is called breadth now (composed.Composed)
-      class Frame is called Body now (composed.Composed)
-      new field added of Head: 'plain' wherever it stands (composed.Composed)
+      constant numHeads of Family is renamed to heads (composed.Composed, small.One)
+      field width of Head is renamed to breadth (composed.Composed)
+      class Frame is renamed to Body (composed.Composed)
+      new field added of Head: 'plain' everywhere (composed.Composed)
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it."
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
 });
 
@@ -185,7 +185,7 @@ test('new names without an alias', async () => {
     Names
       class Frame removed and Body added, perhaps renamed: without registerAlias('Frame', Body) documents and runs that were saved with Frame will not load (composed.Composed)
       field width of Head removed and breadth added, perhaps renamed: without renamed(…, 'width') documents and runs that were saved with width will not load (composed.Composed)
-      new field added of Head: 'plain' wherever it stands (composed.Composed)
+      new field added of Head: 'plain' everywhere (composed.Composed)
       constant numHeads removed and heads added, perhaps renamed: without renamed(…, 'numHeads') documents and runs that were saved with numHeads will not load (composed.Composed, small.One)
 
     2 experiments: composed.Composed, small.One
@@ -241,7 +241,7 @@ export abstract class Family extends Base {
         task.model.heads[0].depth : 1 (default) → 7 (default)  (default of Head at experiments/parts.ts:6)
         task.train.numTrainSteps : 3 → 4  (experiments/family.ts:16)
 
-    What follows                                    before  after
+    Consequences                                    before  after
     composed.Composed  Tokens of training               48  64          +16, +33%
                        FLOPs of training        2.35 MFLOP  3.14 MFLOP  +784 kFLOP, +33%
                        Peak memory of training      236 kB  237 kB      +256 B, +0.11%
@@ -294,7 +294,7 @@ test('one experiment against a revision, in a project that is a folder of the re
       Fields
         task.train.numTrainSteps : 14 → 15  (../shared/family.ts:17)
 
-    What follows                          before       after
+    Consequences                          before       after
     small.One     Tokens of training         224         240  +16, +7.1%
                   FLOPs of training   11.0 MFLOP  11.8 MFLOP  +784 kFLOP, +7.1%"
   `);
@@ -335,7 +335,7 @@ test('an experiment that ends the process, and one that cannot be loaded', async
       Fields
         task.train.numTrainSteps : 5 → 6  (experiments/family.ts:16)
 
-    What follows                          before       after
+    Consequences                          before       after
     c.Two         Tokens of training          80          96  +16, +20%
                   FLOPs of training   3.92 MFLOP  4.71 MFLOP  +784 kFLOP, +20%"
   `);

@@ -72,7 +72,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
       Fields
         task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models)
 
-    What follows                              before, or base  after
+    Consequences                              before, or base  after
     new.fresh.Fresh  Parameters                         6.86k  6.86k
                      Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                      Tokens per step                       16  16
@@ -94,7 +94,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
       lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it."
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
   expect(settled(markdownOf(report))).toMatchInlineSnapshot(`
     "### ❌ Fails: 1 breaks, 1 removed, 1 can't load its checkpoints, 1 added, 1 mended, 1 the same, 1 that the change does not reach
@@ -109,7 +109,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 236 kB → 237 kB (**+0.11%**) | 8 reshaped  |
     | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 237 kB                       | –           |
 
-    > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
+    > For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
     <details>
     <summary>❌ broken: <code>new.fresh.Wrong</code></summary>

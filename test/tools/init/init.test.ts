@@ -42,11 +42,11 @@ test('an empty folder becomes a project', async () => {
   package.json, with zod, @types/node, typescript
 
 Next:
-  npm install                                                        # installs what was added to package.json
+  npm install                                                        # installs the packages added to package.json
   npx luthier train --exp=first.Tiny                                 # trains it, into out/first.Tiny
   npm run types && npm run test                                      # compiles the project, and runs its test
-  git init -b main && git add . && git commit -m "First experiment"  # what reviews compare with
-  npm run review                                                     # shows what a later edit changes
+  git init -b main && git add . && git commit -m "First experiment"  # the baseline of reviews
+  npm run review                                                     # shows the effects of later edits
 `,
   );
   for (const [file, text] of Object.entries(files))
@@ -107,8 +107,8 @@ test('nothing is written where something is in the way, and all of it is named',
     code: 2,
     stdout: '',
     stderr:
-      'luthier init begins a project, and overwrites nothing. In the way: experiments/first.ts, tsconfig.json, ' +
-      "package.json's script test, package.json's type. Run it in an empty folder, or take these away.\n",
+      'luthier init creates a project and overwrites nothing. In the way: experiments/first.ts, tsconfig.json, ' +
+      "package.json's script test, package.json's type. Run it in an empty folder, or move these away.\n",
   });
   expect(readFileSync(join(folder, 'package.json'), 'utf8')).toBe(manifest);
   expect(readdirSync(folder).sort()).toEqual(['experiments', 'package.json', 'tsconfig.json']);
@@ -128,11 +128,11 @@ test('a package.json that is no JSON, or no manifest, is told of', async () => {
   const { code, stderr } = await luthier(['init'], folder);
   expect([code, stderr]).toEqual([
     2,
-    expect.stringMatching(/^package\.json: expected a manifest, got what cannot be read: /),
+    expect.stringMatching(/^package\.json: expected a manifest, and it cannot be read: /),
   ]);
   writeFileSync(join(folder, 'package.json'), '{"scripts": {"test": 5}}');
   expect((await luthier(['init'], folder)).stderr).toBe(
-    'package.json: expected a manifest, got what cannot be read: scripts.test: expected a string, got number\n',
+    'package.json: expected a manifest, and it cannot be read: scripts.test: expected a string, got number\n',
   );
   expect(existsSync(join(folder, 'tsconfig.json'))).toBe(false);
 });

@@ -125,7 +125,7 @@ test('a file that cannot be read is told of, and the others are listed', async (
     'experiments/own.ts': `${family}\nexport class Plain extends Family {}\n`,
   });
   const { code, stdout, stderr } = await runLuthier(['list', 'own.Plain'], broken);
-  expect(stderr).toMatch(/^experiments\/a\.ts:1: .*\. What follows in this file may not be listed\.\n$/);
+  expect(stderr).toMatch(/^experiments\/a\.ts:1: .*\. The rest of this file may not be listed\.\n$/);
   expect(stdout).toBe('own.Plain  experiments/own.ts:31  extends Family\n\n1 experiment in 1 file.\n');
   expect(code).toBe(0);
 });

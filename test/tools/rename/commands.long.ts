@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { Classes } from '../../../src/tools/rename/classes.js';
 import { planClassRename, planFieldRename } from '../../../src/tools/rename/renamePlan.js';
 import { RenameProject } from '../../../src/tools/rename/renameProject.js';
-import { checkClassName, checkFieldName, classMeant, fieldMeant } from '../../../src/tools/rename/target.js';
+import { checkClassName, checkFieldName, findClass, findField } from '../../../src/tools/rename/target.js';
 import { oneProcess } from '../../command.js';
 import { isShort } from '../../faults/campaign.js';
 import { typescript } from '../../typescriptEnvironment.js';
@@ -83,7 +83,7 @@ test('what is written is what was shown; what was saved before is read with a no
    }
  }
 
-To look at by hand:
+To check by hand:
   run.sh:1: run --set task.model.headTpl.dims=3
   src/heads.ts:9: return { dims: headTpl.width, scale: headTpl.scale };
 
@@ -127,8 +127,8 @@ export class Model extends Configurable.with({ headTpl: sub(Top) }) {
 `);
   const args = ['--import', typescript, 'src/saved.ts'];
   expect(execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })).toBe(
-    `The config document calls Top by its old name 'Head'.
-The config document calls Top.width by its old name 'dims'.
+    `The config document uses the old name 'Head' of Top.
+The config document uses the old name 'dims' of Top.width.
 [{"class":"Top","values":{"width":3}}]
 `,
   );
@@ -142,10 +142,10 @@ test('new errors of the compiler are named, and nothing is written unless it is 
   });
   const refused = await run(folder, 'rename', 'Head.dims', 'width');
   expect(refused.code).toBe(1);
-  expect(refused.stdout).toContain(`New errors of the compiler:
+  expect(refused.stdout).toContain(`New compiler errors:
   src/heads.ts:12: TS2741: Property 'dims' is missing in type`);
   expect(refused.stdout).toContain(
-    'the compiler would find 1 new error; nothing was written. --force writes all the same.\n',
+    'and cause 1 new compiler error; nothing was written. --force writes it anyway.\n',
   );
   expect(refused.stdout).not.toContain('broken.ts');
   expect(read(folder, 'src/heads.ts')).toBe(wrong);
@@ -186,7 +186,7 @@ export class Head extends Aged.with({ d: z.int() }) {}
   const sources = new RenameProject(folder);
   const classes = new Classes(sources.all);
   const check = (text: string, name: string) =>
-    messageOf(() => checkFieldName(sources, classes, fieldMeant(sources, classes, text), name));
+    messageOf(() => checkFieldName(sources, classes, findField(sources, classes, text), name));
   expect(check('Hed.dims', 'x')).toBe(
     "No configurable class or experiment of the project is called 'Hed'. Did you mean 'Head'?",
   );
@@ -200,9 +200,9 @@ export class Head extends Aged.with({ d: z.int() }) {}
   expect(check('Learner.optimizer', 'x')).toMatch(
     /^Learner is declared at .*, which is not a file of this project\.$/,
   );
-  expect(check('Head.dims', '__proto__')).toContain('that is no identifier that a field may have');
+  expect(check('Head.dims', '__proto__')).toContain('it is not a valid identifier for a field');
   expect(check('Head.dims', 'two words')).toContain("Head.dims cannot be called 'two words'");
-  expect(check('Head.dims', 'dims')).toBe('Head.dims is called that already.');
+  expect(check('Head.dims', 'dims')).toBe('Head.dims has that name already.');
   expect(check('src/heads.ts:Head.dims', 'extra')).toBe(
     "Head.dims cannot be called 'extra': Wide has a field of that name (src/heads.ts:5).",
   );
@@ -213,18 +213,18 @@ export class Head extends Aged.with({ d: z.int() }) {}
     "Run.steps cannot be called 'task': Experiment has a member of that name",
   );
   expect(check('Aged.c', 'b')).toContain(
-    "Aged.c cannot be called 'b': Aged.a was called that before (test/old.ts:3)",
+    "Aged.c cannot be called 'b': Aged.a had that name before (test/old.ts:3)",
   );
-  expect(messageOf(() => classMeant(sources, classes, 'Head'))).toBe(
+  expect(messageOf(() => findClass(sources, classes, 'Head'))).toBe(
     `There are 2 classes called Head: say which.
   src/heads.ts:Head  (src/heads.ts:4)
   test/old.ts:Head  (test/old.ts:4)`,
   );
-  expect(messageOf(() => classMeant(sources, classes, 'run.Rum'))).toBe(
+  expect(messageOf(() => findClass(sources, classes, 'run.Rum'))).toBe(
     "'run.Rum' names no class. Did you mean 'run.Run'?",
   );
-  expect(classMeant(sources, classes, 'run.Short').name).toBe('Short');
-  const model = classMeant(sources, classes, 'heads.ts:Model');
+  expect(findClass(sources, classes, 'run.Short').name).toBe('Short');
+  const model = findClass(sources, classes, 'heads.ts:Model');
   expect(messageOf(() => checkClassName(sources, model, 'Wide'))).toBe(
     "Model cannot be called 'Wide': its file exports something of that name.",
   );

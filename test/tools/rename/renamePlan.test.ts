@@ -7,7 +7,7 @@ import { Classes, experimentName } from '../../../src/tools/rename/classes.js';
 import { renameClass, renameField } from '../../../src/tools/rename/index.js';
 import { type Plan, planClassRename, planFieldRename } from '../../../src/tools/rename/renamePlan.js';
 import { RenameProject } from '../../../src/tools/rename/renameProject.js';
-import { checkClassName, checkFieldName, classMeant, fieldMeant } from '../../../src/tools/rename/target.js';
+import { checkClassName, checkFieldName, findClass, findField } from '../../../src/tools/rename/target.js';
 import { plain } from '../../../src/tools/terminalOutput.js';
 import { bareProject, read } from './scratch.js';
 
@@ -148,9 +148,9 @@ test('targets that are none or several, and names that are taken, are told with 
     return 'nothing was thrown';
   };
   const field = (text: string, name: string) =>
-    messageOf(() => checkFieldName(sources, classes, fieldMeant(sources, classes, text), name));
+    messageOf(() => checkFieldName(sources, classes, findField(sources, classes, text), name));
   const cls = (text: string, name: string) =>
-    messageOf(() => checkClassName(sources, classMeant(sources, classes, text), name));
+    messageOf(() => checkClassName(sources, findClass(sources, classes, text), name));
   const layerHead = 'src/layer.ts:Head';
   expect([
     field('Hed.dims', 'x'),
@@ -186,19 +186,19 @@ test('targets that are none or several, and names that are taken, are told with 
     "UsageError: Wide has no hyperparameter 'extr'. Did you mean 'extra'? It has dims, extra, scale.",
     "UsageError: Run has no constant 'step'. Did you mean 'steps'? It has steps.",
     "UsageError: Wide has 'dims' from Head (src/layer.ts:4): rename Head.dims, and it changes here, too.",
-    "UsageError: Head.dims cannot be called '__proto__': that is no identifier that a field may have.",
-    'UsageError: Head.dims is called that already.',
+    "UsageError: Head.dims cannot be called '__proto__': it is not a valid identifier for a field.",
+    'UsageError: Head.dims has that name already.',
     "UsageError: Head.dims cannot be called 'extra': Wide has a field of that name (src/layer.ts:10).",
     "UsageError: Run.steps cannot be called 'help': Run has a member of that name (experiments/deep/run.ts:5).",
     expect.stringMatching(
       /^UsageError: Run\.steps cannot be called 'task': Experiment has a member of that name/,
     ),
-    "UsageError: Aged.c cannot be called 'b': Aged.a was called that before (src/old.ts:3), and what was saved then would be read into the wrong field.",
+    "UsageError: Aged.c cannot be called 'b': Aged.a had that name before (src/old.ts:3), and values saved under it would load into the wrong field.",
     'nothing was thrown',
     "UsageError: No configurable class or experiment of the project is called 'Wide' in old.ts.",
     'UsageError: There are 2 classes called Head: say which.\n  src/layer.ts:Head  (src/layer.ts:4)\n  src/old.ts:Head  (src/old.ts:4)',
-    'UsageError: Head is called that already.',
-    "UsageError: Head cannot be called 'a b': that is no identifier.",
+    'UsageError: Head has that name already.',
+    "UsageError: Head cannot be called 'a b': it is not a valid identifier.",
     "UsageError: Head cannot be called 'Wide': its file exports something of that name.",
     'nothing was thrown',
     "UsageError: Run cannot be called 'Short': experiment file experiments/deep/run.ts exports something of that name.",
@@ -231,7 +231,7 @@ test('the command shows, refuses or writes, as its flags say', async () => {
     const refused = await run(renameField, {}, 'Head.dims', 'width');
     expect([refused.exitCode, now()]).toEqual([1, source]);
     expect(refused.text(plain)).toMatch(
-      /\nNew errors of the compiler:\n {2}src\/layer\.ts:10: TS2741: [\s\S]*\n\nHead\.dims → Head\.width: 1 file would change, and the compiler would find 1 new error; nothing was written\. --force writes all the same\.$/,
+      /\nNew compiler errors:\n {2}src\/layer\.ts:10: TS2741: [\s\S]*\n\nHead\.dims → Head\.width: 1 file would change, and cause 1 new compiler error; nothing was written\. --force writes it anyway\.$/,
     );
     const forced = await run(renameField, { force: true, noAlias: true }, 'Head.dims', 'width');
     expect(forced.json()).toMatchObject({

@@ -31,7 +31,7 @@ test('trains, writes the same file each time, and shows tokens and statistics', 
   expect(shown.text(plain)).toBe(
     [
       ...[' readonly|<|endoftext|>|⏎', '\ufffd|\ufffd', '', '5 tokens for 25 B: 5.00 bytes a token'],
-      ...['5 of 320 ids used, 0 unknown; decoding gives the text back', 'Special tokens: <|endoftext|> (0)'],
+      ...['5 of 320 ids used, 0 unknown; decoding reproduces the text', 'Special tokens: <|endoftext|> (0)'],
     ].join('\n'),
   );
   const paint = (style: unknown, text: string) => `<${style}>${text}</>`;
@@ -60,7 +60,11 @@ test('a corpus that is too small for the vocabulary says so', async () => {
 
 test.each([
   [['learn'], {}, "luthier tokenizer has no action 'learn'. The actions are: train, inspect."],
-  [['train'], {}, 'luthier tokenizer train needs --input and --out: the files to learn from and to write.'],
+  [
+    ['train'],
+    {},
+    'luthier tokenizer train needs --input, the files to learn from, and --out, the file to write.',
+  ],
   [['train', 'x'], {}, "luthier tokenizer train takes no file; got 'x'. Give --input and --out."],
   [['inspect'], {}, 'luthier tokenizer inspect takes the path of a tokenizer.json.'],
   [

@@ -216,7 +216,7 @@ test.each<[string, unknown, number, string, string | null]>([
     'another model',
     { prompt: 'a', model: 'gpt' },
     404,
-    "The model 'gpt' is not served: 'tiny.Tiny' is.",
+    "The model 'gpt' is not served; the server has 'tiny.Tiny'.",
     'model',
   ],
   [
@@ -335,7 +335,10 @@ test('an error of its own is told to the log, and not to the client', async () =
     500,
     {
       error: {
-        ...{ message: 'The server failed to answer this request; its log says why.', type: 'server_error' },
+        ...{
+          message: 'The server failed to answer this request; its log has the reason.',
+          type: 'server_error',
+        },
         ...{ param: null, code: null },
       },
     },

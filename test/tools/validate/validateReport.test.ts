@@ -6,10 +6,10 @@ import { plain } from '../../../src/tools/terminalOutput.js';
 import type { Checked } from '../../../src/tools/validate/checkAll.js';
 import { type Findings, type Problem, parseLevel } from '../../../src/tools/validate/levels.js';
 import {
-  type Asked,
   type Result,
   resultOf,
   resultOfBroken,
+  type ValidateRequest,
   validateReport,
 } from '../../../src/tools/validate/validateReport.js';
 
@@ -46,7 +46,12 @@ test('an experiment passes, is incomplete or fails, and tells of constants of it
   });
 });
 
-const asked: Asked = { level: 'trace', named: false, directories: ['experiments', 'more'], seconds: 3.06 };
+const asked: ValidateRequest = {
+  level: 'trace',
+  named: false,
+  directories: ['experiments', 'more'],
+  seconds: 3.06,
+};
 const textOf = (results: readonly Result[]) => validateReport(results, asked).text(plain);
 
 test('the text has verdicts from best to worst, with details, and those that several share behind the last', () => {

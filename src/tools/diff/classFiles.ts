@@ -2,10 +2,10 @@
 import type { ConfigDocument, JsonValue } from './protocol.js';
 
 /**
- * The files of the classes of all datasets, or of the task's own programs, with those of their parts and of what they
- * extend; undefined where one is not known.
+ * The files of the classes of all datasets, or of the task's own programs, with those of their parts and base classes;
+ * undefined if one is unknown.
  */
-export function filesBehind(
+export function classFiles(
   part: 'input' | 'programs',
   { root, configs, classes }: ConfigDocument,
 ): string[] | undefined {
