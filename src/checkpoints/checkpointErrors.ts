@@ -7,8 +7,8 @@ const RESTORE_PREVIOUS_FLAG = '--restore_previous_checkpoint';
 
 /**
  * - `missing`: no such checkpoint or directory
- * - `broken`: a file is truncated, damaged or not what its name says
- * - `mismatch`: whole, but from another experiment or with other variables
+ * - `broken`: a file is truncated, damaged or not of its name's format
+ * - `mismatch`: intact, but from another experiment or with other variables
  * - `io`: the system refused to read or write
  */
 export type CheckpointErrorKind = 'missing' | 'broken' | 'mismatch' | 'io';
@@ -19,7 +19,7 @@ export class CheckpointError extends Error {
 
   /**
    * @param path the file or directory at fault
-   * @param problem what is wrong with it, with expected and found values
+   * @param problem its defect, with expected and found values
    * @param options `message` replaces the usual "path: problem"
    */
   constructor(
@@ -45,7 +45,7 @@ export function unreadableError(
   previous: number | undefined,
 ): CheckpointError {
   const older = previous === undefined ? '' : `, or move it away to go on from step ${previous}`;
-  const message = `${error.message}\nThe checkpoint ${path} may be whole: make it readable${older}.`;
+  const message = `${error.message}\nThe checkpoint ${path} may be intact: make it readable${older}.`;
   return new CheckpointError('io', error.path, error.problem, { message, cause: error });
 }
 

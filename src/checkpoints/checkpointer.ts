@@ -27,7 +27,7 @@ export interface CheckpointerOptions {
   readonly saveKeepIntervalDuration?: string | number | null;
   /**
    * Receives the errors of failed saves, of old checkpoints that could not be deleted or read, and of broken ones that
-   * restoring passed over. With it, `save` doesn't throw the error of the save before; `waitUntilFinished` and `close` do.
+   * restoring skipped. With it, `save` doesn't throw the error of the save before; `waitUntilFinished` and `close` do.
    */
   readonly notify?: (error: CheckpointError) => void;
   /** The clock. */
@@ -59,7 +59,7 @@ export interface RestoredCheckpoint extends CheckpointContents {
   readonly step: number;
   /** The checkpoint's directory. */
   readonly path: string;
-  /** Errors of newer checkpoints that were passed over; empty unless `allowPrevious` was needed. */
+  /** Errors of newer checkpoints that were skipped; empty unless `allowPrevious` was needed. */
   readonly passedOver: readonly CheckpointError[];
 }
 
@@ -75,7 +75,7 @@ export class Checkpointer {
   /** Steps whose checkpoints were found broken; they are never deleted and do not count as saved. */
   readonly #broken = new Set<number>();
   /** Steps whose checkpoints retention could not read, and has reported. */
-  readonly #told = new Set<number>();
+  readonly #reported = new Set<number>();
   #snapshot:
     | {
         readonly of: TrainState['layout'];
@@ -198,7 +198,7 @@ export class Checkpointer {
   }
 
   #passOver(found: ReadonlyMap<number, string>, { path, problem }: CheckpointError): void {
-    const message = `Checkpoint ${path} is broken and is passed over:\n  ${problem}`;
+    const message = `Checkpoint ${path} is broken and is skipped:\n  ${problem}`;
     this.#options.notify?.(new CheckpointError('broken', path, problem, { message }));
     for (const [step, name] of found) if (join(this.directory, name) === path) this.#broken.add(step);
   }
@@ -269,8 +269,8 @@ export class Checkpointer {
     } catch (error) {
       // A trainer may have deleted it meanwhile.
       if (!(error instanceof CheckpointError)) throw error;
-      if (!this.#told.has(step) && isThere(path)) {
-        this.#told.add(step);
+      if (!this.#reported.has(step) && isThere(path)) {
+        this.#reported.add(step);
         const message = `Checkpoint ${path} cannot be read, and is kept:\n  ${error.message}`;
         this.#tell(new CheckpointError(error.kind, error.path, error.problem, { message, cause: error }));
       }

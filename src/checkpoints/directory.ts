@@ -44,13 +44,13 @@ export function listCheckpoints(directory: string): Map<number, string> {
   for (const name of names) {
     const step = stepOfName(name);
     if (step === undefined) continue;
-    // Our own spelling wins where a step stands there twice.
+    // If a step is there twice, the canonical spelling wins.
     if (!found.has(step) || name === checkpointName(step)) found.set(step, name);
   }
   return new Map([...found].sort(([a], [b]) => a - b));
 }
 
-/** Creates the directory, and removes what interrupted saves or deletions left. */
+/** Creates the directory, and removes files left by interrupted saves or deletions. */
 export function prepareDirectory(directory: string): void {
   try {
     makeDirectory(directory);

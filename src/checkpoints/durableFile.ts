@@ -15,7 +15,7 @@ export interface FileDigest {
 /**
  * Creates `path`, which must not exist, from the chunks' bytes and waits until they are on the disk.
  *
- * @returns the digest of what was written
+ * @returns the digest of the written bytes
  */
 export function writeFileDurably(path: string, chunks: Iterable<ArrayBufferView>): FileDigest {
   const file = openSync(path, 'wx');

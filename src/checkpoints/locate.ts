@@ -30,7 +30,7 @@ function bestOf(directory: string, found: ReadonlyMap<number, string>): number {
     const { best } = readMetadata(join(directory, name));
     if (best !== undefined) return best.step;
   }
-  const problem = 'no checkpoint names a best one: the run did not track a metric (task.train.trackMetric)';
+  const problem = 'there is no best checkpoint: the run did not track a metric (task.train.trackMetric)';
   throw new CheckpointError('missing', directory, problem);
 }
 
@@ -52,7 +52,7 @@ export function locateCheckpoint(path: string, wanted?: number | 'best'): string
     return locateCheckpoint(dirname(path), named);
   if (holdsWeights(path)) {
     const problem =
-      'it is no run and no checkpoint; if it has weights, train.initFromCheckpoint starts from them';
+      'it is neither a run nor a checkpoint; if it has weights, train.initFromCheckpoint starts from them';
     throw new CheckpointError('missing', path, problem);
   }
   const inRun = join(path, 'checkpoints');

@@ -7,8 +7,8 @@ import type { FileDigest } from './durableFile.js';
 import type { TrainState } from './trainState.js';
 
 /**
- * Versions that are read. The one that is written is the first that knows what the checkpoint holds, so that earlier readers
- * read what they can: 1.1 has frozen variables without slots, 1.2 slots of shapes of their own.
+ * Readable versions. The written version is the earliest one that covers the checkpoint's features, so that older
+ * readers can load it: 1.1 has frozen variables without slots, 1.2 slots of shapes of their own.
  */
 export const CHECKPOINT_VERSIONS = ['1.0', '1.1', '1.2'] as const;
 

@@ -53,7 +53,7 @@ export interface ReadOptions {
 
 /**
  * Fills `state` from the checkpoint in `directory`: step, parameters and slots, bit for bit. Slots of variables that have
- * none in the state are passed over.
+ * none in the state are skipped.
  *
  * @throws CheckpointError; the state is then untouched
  */
@@ -222,7 +222,7 @@ function differencesError(directory: string, differences: readonly string[]): Ch
   );
 }
 
-/** A text that was saved beside the state; null where there is none. */
+/** A text that was saved beside the state; null if there is none. */
 function readJson(directory: string, name: string, metadata: CheckpointMetadata): unknown {
   const expected = metadata.files[name];
   if (expected === undefined) return null;
@@ -232,7 +232,7 @@ function readJson(directory: string, name: string, metadata: CheckpointMetadata)
   try {
     return JSON.parse(bytes.toString());
   } catch (cause) {
-    throw new CheckpointError('broken', path, `it is no JSON: ${(cause as Error).message}`, { cause });
+    throw new CheckpointError('broken', path, `it is not JSON: ${(cause as Error).message}`, { cause });
   }
 }
 
@@ -292,7 +292,7 @@ function checkState(
   } catch (error) {
     if (!mayBeForeign || !hasTensors(path, metadata)) throw error;
     const problem =
-      `another program has written it anew, so that it is not the file that ${METADATA_FILE} tells of; its values can be ` +
+      `another program has rewritten it, so it is not the file described by ${METADATA_FILE}; its values can be ` +
       'loaded by the path of the file itself, in train.initFromCheckpoint';
     throw new CheckpointError('broken', path, problem, { cause: error });
   }

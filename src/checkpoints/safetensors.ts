@@ -55,7 +55,7 @@ export interface SafetensorsLayout {
   readonly byteLength: number;
 }
 
-/** The same limit as the reference reader's, so that a damaged length cannot ask for all memory. */
+/** The same limit as the reference reader's, so that a damaged length cannot allocate all memory. */
 const MAX_HEADER_BYTES = 100_000_000;
 const LENGTH_BYTES = 8;
 /** The header is padded with spaces to a multiple of this, so that every tensor is aligned in a mapped file. */

@@ -26,7 +26,7 @@ export class SavedVariables implements VariableSource {
   /**
    * @param path a run's directory, its directory of checkpoints, or one checkpoint.
    * @param step of the checkpoint, or the best; undefined is the newest.
-   * @throws CheckpointError where there is none, or it is damaged
+   * @throws CheckpointError if there is none, or it is damaged
    */
   static open(path: string, step?: number | 'best'): SavedVariables {
     const directory = locateCheckpoint(path, step);

@@ -118,7 +118,7 @@ export function* stateTensors({ params, slots, slotLayouts, layout }: TrainState
 }
 
 /**
- * A copy of a state in the format of its file, so that training can go on while a worker writes. It is allocated once, in
+ * A copy of a state in the format of its file, so that training continues while a worker writes. It is allocated once, in
  * shared memory, and used again for every save.
  */
 export class StateSnapshot {

@@ -141,7 +141,7 @@ function readIndex(path: string): Record<string, string> {
   try {
     weightMap = indexSchema.parse(JSON.parse(text)).weight_map;
   } catch (cause) {
-    const problem = 'it is no index of shards: expected {"weight_map": {TENSOR: FILE, …}}';
+    const problem = 'it is not an index of shards: expected {"weight_map": {TENSOR: FILE, …}}';
     throw new CheckpointError('broken', path, problem, { cause });
   }
   if (Object.keys(weightMap).length === 0)

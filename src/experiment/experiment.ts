@@ -88,7 +88,7 @@ export abstract class Experiment {
         state.overridden.set(name, override);
       });
     }
-    // JavaScript defines class fields on what the base constructor returns: a proxy sees each of them.
+    // JavaScript defines class fields on the object that the base constructor returns: a proxy sees each of them.
     const proxy = new Proxy(this, {
       get(target, key, receiver) {
         const schema = typeof key === 'string' && Object.hasOwn(schemas, key) ? schemas[key] : undefined;
@@ -118,7 +118,7 @@ export abstract class Experiment {
       },
     });
     states.set(proxy, state);
-    // biome-ignore lint/correctness/noConstructorReturn: the proxy is the instance; it checks what subclasses define.
+    // biome-ignore lint/correctness/noConstructorReturn: the proxy is the instance; it checks subclasses' fields.
     return proxy;
   }
 

@@ -19,7 +19,7 @@ const MOST_WAITING_BYTES = 4 << 20;
 
 /**
  * An append-only file of whole records. A record that can't be written waits in memory, and is written before the next
- * one: a run goes on while its disk is full. A file that is removed is created again.
+ * one: a run continues while its disk is full. A file that is removed is created again.
  */
 export class AppendedFile {
   #file: number;
@@ -54,13 +54,11 @@ export class AppendedFile {
       this.#flush();
     } catch (error) {
       if (!this.#isFailing)
-        this.#notify(
-          `${this.path} cannot be written: ${explain(error)}. What belongs there waits in memory.`,
-        );
+        this.#notify(`${this.path} cannot be written: ${explain(error)}. Its data is kept in memory.`);
       this.#isFailing = true;
       return;
     }
-    if (this.#isFailing) this.#notify(`${this.path} is written again${this.#lossText()}.`);
+    if (this.#isFailing) this.#notify(`${this.path} is writable again${this.#lossText()}.`);
     this.#isFailing = false;
     this.#lost = 0;
   }
@@ -71,7 +69,7 @@ export class AppendedFile {
       if (this.#waiting.length === 0) return;
       this.#reopenIfRemoved();
       this.#flush();
-      this.#notify(`${this.path} is written again${this.#lossText()}.`);
+      this.#notify(`${this.path} is writable again${this.#lossText()}.`);
     } catch (error) {
       this.#lost += this.#waiting.length;
       throw new Error(`${this.path} ends early${this.#lossText()}: ${explain(error)}`, { cause: error });
@@ -120,7 +118,7 @@ export class AppendedFile {
     closeSync(this.#file);
     this.#file = file;
     this.#tornAt = undefined;
-    this.#notify(`${this.path} was removed or replaced meanwhile; it goes on in a new file.`);
+    this.#notify(`${this.path} was removed or replaced meanwhile; writing continues in a new file.`);
   }
 
   #flush(): void {

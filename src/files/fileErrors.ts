@@ -29,10 +29,10 @@ export function explain(error: unknown): string {
   return advice === undefined ? words : `${words} (${advice})`;
 }
 
-/** Codes of errors about what is on the disk, not about whether it can be read at present. */
+/** Codes of errors about the contents of the disk; others are about reading it at present. */
 const DAMAGE = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP']);
 
-/** Whether a file could not be read because it is missing, or something else stands in its place. */
+/** Whether a file is missing, or something else is in its place. */
 export function isDamage(error: unknown): boolean {
   return error instanceof UnfitFileError || DAMAGE.has((error as NodeJS.ErrnoException).code ?? '');
 }

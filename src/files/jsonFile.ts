@@ -10,7 +10,7 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
 /**
  * The value of a JSON text.
  *
- * @throws Error with one line that says which part is wrong: `runs[1]: Invalid input: expected object, received null`.
+ * @throws Error with one line that names the invalid part: `runs[1]: Invalid input: expected object, received null`.
  */
 export function parseJson<T>(text: string, schema: z.ZodType<T>): T {
   let value: unknown;

@@ -3,7 +3,7 @@
  * neither of them shorter.
  */
 
-/** What the low three bits of a field's tag say of its value. */
+/** Wire type of a field: the low three bits of its tag. */
 export const WIRE_TYPES = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 const { varint: VARINT, fixed64: FIXED64, bytes: BYTES, fixed32: FIXED32 } = WIRE_TYPES;
 

@@ -24,7 +24,7 @@ export class ProtobufReader {
     this.#end = to;
   }
 
-  /** Goes to the next field; false at the end. @throws RangeError for what is no message. */
+  /** Goes to the next field; false at the end. @throws RangeError for a malformed message. */
   next(): boolean {
     if (this.#at >= this.#end) return false;
     const tag = Number(this.#varint());

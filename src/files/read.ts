@@ -6,7 +6,7 @@ import { UnfitFileError } from './fileErrors.js';
 const LONGEST = 1 << 30;
 
 /**
- * Opens a file; what is not a regular one is refused, at once.
+ * Opens a regular file; anything else is refused without waiting.
  *
  * @param flags of open(2), such as O_RDONLY.
  * @returns the file's descriptor, which the caller closes.
@@ -18,7 +18,7 @@ export function openRegularFile(path: string, flags: number = constants.O_RDONLY
     // Without O_NONBLOCK, opening a pipe waits for its other end.
     file = openSync(path, flags | (constants.O_NONBLOCK ?? 0), 0o666);
   } catch (error) {
-    // A socket, or a pipe that nobody reads.
+    // A socket, or a pipe without a reader.
     if ((error as NodeJS.ErrnoException).code !== 'ENXIO') throw error;
     throw new UnfitFileError(`${path} is not a regular file`, { cause: error });
   }

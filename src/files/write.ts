@@ -80,7 +80,7 @@ export function syncFile(path: string): void {
   }
 }
 
-/** Removes what a failure left. Never throws: the first error is the one to report. */
+/** Removes a failure's leftovers. Never throws: the first error is the one to report. */
 export function removeQuietly(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
@@ -161,7 +161,7 @@ function copyRanges(from: string, ranges: readonly LineRange[], to: string): voi
   }
 }
 
-/** Writes all bytes to an open file, from where it stands. @throws the system's error. */
+/** Writes all bytes to an open file, from where it is. @throws the system's error. */
 export function writeFully(file: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done);
 }

@@ -53,13 +53,13 @@ function rowsOf(given: Tensor, size: number): Rows {
     if (x.shape[0] !== size)
       throw new CompilerError(`Expected the ${size} rows of a bucket as first dimension, got [${x.shape}].`);
     const fits = tf.reshape(isValid, [size, ...x.shape.slice(1).map(() => 1)]);
-    // A product would keep what is not finite.
+    // Multiplying by the mask would keep NaN and infinities.
     return tf.sum(tf.where(fits, x, tf.zerosLike(x)), 0);
   };
   return { count, mask: tf.cast(isValid, 'float32'), sum, mean: (x) => tf.div(sum(x), count) };
 }
 
-/** Fills a bucket: a repeated row keeps to what the function takes, where zeros may have no logarithm. */
+/** Fills a bucket by repeating a row: a repeated row is in the function's domain, while zeros may have no logarithm. */
 function paddedTo(size: number, { data, shape, dtype }: HostTensor): HostTensor {
   const rest = shape.slice(1);
   const row = sizeOf(rest);
@@ -158,12 +158,12 @@ function resultsOfRows(
     const path = program.outputPaths[i]!;
     const [kind, number] = path.split('.') as [string, string];
     const grown = larger.graph.outputs[i]!.shape;
-    const what = `${kind === 'results' ? `result ${Number(number) + 1}` : 'what a variable is assigned'}, [${shape}],`;
+    const what = `${kind === 'results' ? `result ${Number(number) + 1}` : 'the new value of a variable'}, [${shape}],`;
     const isCut = kind === 'results' && shape[0] === given.size && grown[0] === given.size + 1;
     if (isCut && `${shape.slice(1)}` === `${grown.slice(1)}`) found.add(Number(number));
     else if (`${shape}` !== `${grown}`)
       throw new CompilerError(
-        `${user}: ${what} grows with the ${given.size} rows of its bucket, and its padding can't be cut. Only results may, by their first dimension.`,
+        `${user}: ${what} grows with the ${given.size} rows of its bucket, and its padding can't be removed. Only the first dimension of results may grow.`,
       );
     else {
       const read = numbersBelow('arguments', sources.get(path)!);

@@ -59,7 +59,7 @@ function arrayLeaf(value: unknown, path: string): ArrayLeaf | undefined {
         `Expected float32, int32 or bool at '${path}', got a tensor of dtype ${dtype}.`,
       );
     const values = value.data();
-    // Whoever awaits the values is told; nobody does where compiling fails first.
+    // The awaiting caller gets the error; if compiling fails first, nothing awaits it.
     values.catch(() => {});
     return { path, spec: { shape, dtype: dtype as DType }, values };
   }
@@ -92,13 +92,13 @@ function typedValues(array: ArrayBufferView, path: string): Float32Array | Int32
 const isPlain = (value: unknown): boolean =>
   value === null || value === undefined || ['string', 'boolean', 'number'].includes(typeof value);
 
-/** A tree without its leaves: `make` puts leaves that stand in order back in their places. */
+/** A tree without its leaves: `make` puts leaves in order back in their places. */
 interface Skeleton {
   readonly signature: string;
   make(next: () => unknown): unknown;
 }
 
-/** Walks a tree; `leaf` gives the signature of what it takes for a leaf. */
+/** Walks a tree; `leaf` gives the signature of a leaf, undefined for other nodes. */
 function skeleton(
   value: unknown,
   path: string,
@@ -117,7 +117,7 @@ function skeleton(
   if (typeof value !== 'object' || value instanceof Promise || value === null)
     throw new CompilerError(
       value instanceof Promise
-        ? `Got a promise at '${path}': a function is traced in one call, and can await nothing. Await before it is compiled, and pass the result as an argument.`
+        ? `Got a promise at '${path}': a function is traced in one synchronous call. Await before it is compiled, and pass the result as an argument.`
         : `Expected a tensor, an array, a number, or a structure of them at '${path}', got ${typeof value}.`,
     );
   const fields = Object.entries(value).map(
@@ -139,7 +139,7 @@ export function readArguments(given: readonly unknown[]): Arguments {
   const arrays: ArrayLeaf[] = [];
   let hasTensors = false;
   const whole = skeleton(given, 'arguments', (value, path) => {
-    // The list of arguments is none of them.
+    // The list of arguments is not itself an argument.
     const found = value === given ? undefined : arrayLeaf(value, path);
     if (found === undefined) return undefined;
     hasTensors ||= isTensor(value);
@@ -154,7 +154,7 @@ export function readArguments(given: readonly unknown[]): Arguments {
   };
 }
 
-/** Results of a function: its tensors in order, and the structure they stand in. */
+/** Results of a function: its tensors in order, and their structure. */
 export interface Results {
   readonly tensors: readonly Tensor[];
   rebuild(leaves: readonly unknown[]): unknown;

@@ -1,7 +1,7 @@
 /** @file The parts of tfjs's engine that keep track of tensors, which its types leave out. */
 import { type Tensor, tf } from '../compiler/index.js';
 
-/** What is known of a tensor's data. */
+/** tfjs's record of a tensor's data. */
 interface TensorInfo {
   readonly backend: tf.KernelBackend;
 }
@@ -41,7 +41,7 @@ export function aliasOf({ dataId, shape, dtype }: Tensor): Tensor {
   return engine().makeTensorFromDataId(dataId, shape, dtype);
 }
 
-/** Runs `f`; `tf.memory()` counts neither what it made nor what it disposed of. */
+/** Runs `f` without counting its new and disposed tensors in `tf.memory()`. */
 export function uncounted<T>(f: () => T): T {
   const { state } = engine();
   const { numBytes, numTensors, numStringTensors, numDataBuffers } = state;
@@ -52,7 +52,7 @@ export function uncounted<T>(f: () => T): T {
   }
 }
 
-/** Runs `f` with the data of stand-ins in the place of tensors' own, which nothing can reach meanwhile. */
+/** Runs `f` with the data of stand-ins in place of tensors' own, which are out of reach meanwhile. */
 export function withData<T>(tensors: readonly Tensor[], standIns: readonly Tensor[], f: () => T): T {
   const own = tensors.map(({ dataId }) => dataId);
   const exchange = (dataIds: readonly object[]): void =>
@@ -67,7 +67,7 @@ export function withData<T>(tensors: readonly Tensor[], standIns: readonly Tenso
   }
 }
 
-/** Makes `tensor` stand for the data of a new tensor that nothing else refers to. */
+/** Gives `tensor` the data of a new tensor that nothing else refers to. */
 export function replaceData(tensor: Tensor, fresh: Tensor, disposeOld = true): void {
   if (disposeOld) engine().disposeTensor(tensor);
   // The fresh tensor's place in tfjs's counts is now that of `tensor`; no tidy may dispose of it.

@@ -14,7 +14,7 @@ export interface GraphNode {
 /** tfjs-converter's categories of nodes that await values: loops and branches, suppression of boxes, tables of strings. */
 const AWAITING = new Set(['control', 'dynamic', 'hash_table']);
 
-/** The node of a name such as `split:1`. @throws CompilerError where there is none. */
+/** The node of a name such as `split:1`. @throws CompilerError if there is none. */
 export function nodeOf(nodes: Readonly<Record<string, GraphNode>>, name: string): GraphNode {
   const node = nodes[name.split(':')[0]!];
   if (node === undefined)
@@ -28,14 +28,14 @@ export function nodeOf(nodes: Readonly<Record<string, GraphNode>>, name: string)
  * Finds the nodes before `outputs` that await values.
  *
  * @param isGiven whether a node's value is an input or a weight.
- * @returns these nodes, and the names of values that depend on none of them and that they, or what depends on them, or the
- *   caller needs.
+ * @returns these nodes, and the names of values that are independent of them and needed by them, their dependents or
+ * the caller.
  */
 export function brokenAt(
   nodes: Readonly<Record<string, GraphNode>>,
   outputs: readonly string[],
   isGiven: (name: string) => boolean,
-): { readonly breaks: readonly GraphNode[]; readonly border: readonly string[] } {
+): { readonly breaks: readonly GraphNode[]; readonly frontier: readonly string[] } {
   const order = sorted(
     outputs.map((name) => nodeOf(nodes, name)),
     isGiven,
@@ -51,19 +51,19 @@ export function brokenAt(
   const needed = (): string[] => [
     ...new Set([...[...broken].flatMap(({ inputNames }) => inputNames), ...outputs]),
   ];
-  const isBorder = (name: string): boolean => {
+  const isFrontier = (name: string): boolean => {
     const node = nodeOf(nodes, name);
     return !broken.has(node) && !isGiven(node.name) && node.op !== 'Const';
   };
   // tfjs takes one value for a node, of the dtype that comparisons compare: nodes of which it wants others stay on its side.
   for (;;) {
     const refused = needed().filter(
-      (name) => isBorder(name) && (name.includes(':') || nodeOf(nodes, name).category === 'logical'),
+      (name) => isFrontier(name) && (name.includes(':') || nodeOf(nodes, name).category === 'logical'),
     );
     if (refused.length === 0) break;
     for (const name of refused) broken.add(nodeOf(nodes, name));
   }
-  return { breaks, border: breaks.length === 0 ? [] : needed().filter(isBorder) };
+  return { breaks, frontier: breaks.length === 0 ? [] : needed().filter(isFrontier) };
 }
 
 /** The nodes that `ends` depend on, inputs first but for loops, without those that are given. */

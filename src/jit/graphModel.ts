@@ -15,7 +15,7 @@ import { jitPredictions, type ModelOptions } from './jit.js';
 type GraphInputs = Tensor | readonly Tensor[] | Readonly<Record<string, Tensor>>;
 type GraphOutputs = Tensor | Tensor[];
 
-/** What is used of tfjs-converter's models, which hide part of it. */
+/** Members of tfjs-converter's models in use here, some of them private. */
 export interface GraphModel {
   readonly inputNodes: readonly string[];
   readonly outputNodes: readonly string[];
@@ -74,7 +74,7 @@ export function compileGraphModel(model: GraphModel, options: ModelOptions): Com
     (inputs: Record<string, Tensor>, outputs: readonly string[]) => model.execute(inputs, [...outputs]),
     { name: 'graph model', ...rest },
   );
-  let hasTold = false;
+  let hasNotified = false;
 
   /** The node behind an error of a trace: the first, in the order of execution, that can't be recorded. */
   const faultOf = (inputs: Record<string, Tensor>, outputs: readonly string[]): GraphNode | undefined => {
@@ -111,7 +111,7 @@ export function compileGraphModel(model: GraphModel, options: ModelOptions): Com
     const inputs = named(model, given);
     const { nodes } = model.executor.graph;
     const isGiven = (name: string): boolean => name in inputs || name in model.executor.weightMap;
-    const { breaks, border } = brokenAt(nodes, outputs, isGiven);
+    const { breaks, frontier } = brokenAt(nodes, outputs, isGiven);
     if (breaks.length === 0) {
       try {
         return [...listOf(await call(inputs, outputs))] as Tensor[];
@@ -121,7 +121,7 @@ export function compileGraphModel(model: GraphModel, options: ModelOptions): Com
         if (fault === undefined) throw error;
         throw new CompilerError(
           `Node '${fault.name}' (${fault.op}) of the graph model can't be compiled: ${error.message} ` +
-            `Compile what comes before it, with execute(inputs, ${list(fault.inputNames.filter((name) => !isGiven(name)))}), and give these values by name to the model's own execute.`,
+            `Compile what comes before it, with execute(inputs, ${list(fault.inputNames.filter((name) => !isGiven(name)))}), and pass these values by name to the model's own execute.`,
           { cause: error },
         );
       }
@@ -130,18 +130,18 @@ export function compileGraphModel(model: GraphModel, options: ModelOptions): Com
     const what = `The graph model has nodes that need values while it runs: ${told.slice(0, 8).join(', ')}${told.length > 8 ? ' …' : ''}.`;
     if (!graphBreaks)
       throw new CompilerError(
-        border.length > 0
-          ? `${what} Compile what comes before them, with execute(inputs, ${list(border)}), and give these values by name to the model's own executeAsync: compileModel's option graphBreaks does both.`
-          : `${what} None of its work comes before them: give execute, by name, the values of nodes after them, or use the model's own executeAsync.`,
+        frontier.length > 0
+          ? `${what} Compile what comes before them, with execute(inputs, ${list(frontier)}), and pass these values by name to the model's own executeAsync: compileModel's option graphBreaks does both.`
+          : `${what} No node computes before them: pass execute the values of later nodes by name, or use the model's own executeAsync.`,
       );
-    if (!hasTold) notify(`${what} From there on it runs operation by operation.`);
-    hasTold = true;
-    const values = border.length > 0 ? ([...listOf(await call(inputs, border))] as Tensor[]) : [];
-    const between = Object.fromEntries(border.map((name, i) => [name, values[i]!]));
+    if (!hasNotified) notify(`${what} From there it runs operation by operation.`);
+    hasNotified = true;
+    const values = frontier.length > 0 ? ([...listOf(await call(inputs, frontier))] as Tensor[]) : [];
+    const between = Object.fromEntries(frontier.map((name, i) => [name, values[i]!]));
     try {
       return [...listOf(await model.executeAsync({ ...inputs, ...between }, [...outputs]))];
     } finally {
-      for (const [i, name] of border.entries()) if (!outputs.includes(name)) values[i]!.dispose();
+      for (const [i, name] of frontier.entries()) if (!outputs.includes(name)) values[i]!.dispose();
     }
   };
 

@@ -35,7 +35,7 @@ export interface JitOptions extends Omit<ProgramOptions, 'engine'> {
    * operation on the current tfjs backend instead; a notice says so once. False by default: it is an error.
    */
   readonly graphBreaks?: boolean;
-  /** Seed of what `tf.randomNormal`, `tf.dropout` and their kin draw; each call draws anew. Drawn itself where absent. */
+  /** Seed of `tf.randomNormal`, `tf.dropout` and the like; each call draws again. Random by default. */
   readonly seed?: number;
   /** Takes notices; `console.warn` by default. */
   readonly notify?: (notice: string) => void;
@@ -73,7 +73,7 @@ export interface Jitted<A extends readonly unknown[], R> {
   (...args: Tree<HostArgument>[]): Promise<Tree<HostTensor>>;
   /** Number of programs that are kept. */
   readonly numPrograms: number;
-  /** Frees all programs. A later call compiles anew. */
+  /** Frees all programs. A later call compiles again. */
   dispose(): Promise<void>;
 }
 
@@ -138,18 +138,18 @@ function runnable(f: (...args: any[]) => unknown, backend: string): Runnable {
 }
 
 /**
- * Compiles `f` at the first call with each signature: shapes and dtypes of tensors and arrays, and the values of strings,
- * booleans and nulls in its arguments.
+ * Compiles `f` at the first call with each signature: shapes and dtypes of tensors and arrays, and the values of
+ * strings, booleans and nulls in its arguments.
  *
- * Variables that `f` uses are inputs of the program, and outputs where it assigns them, by `assign` or an optimizer: their
- * values stay in host arrays from call to call. A variable reads as after the last call, and what is assigned to it
- * outside holds for the next. What else `f` takes from outside is a constant, as it was at the first call.
+ * Variables that `f` uses are inputs of the program, and outputs if it assigns them, by `assign` or an optimizer:
+ * their values stay in host arrays from call to call. Reading a variable gives its value after the last call, and an
+ * assignment outside applies to the next one. Other captured values are constants, taken at the first call.
  *
- * @param f takes and gives structures of tensors. It is called a few times, on tensors without values.
- * @returns a function that takes tf.Tensor, `{ data, shape, dtype }`, typed arrays, nested arrays or numbers. It gives
- *   tf.Tensor if it was given one, or nothing at all, else `{ data, shape, dtype }`.
- * @throws CompilerError, by the promise, for an operation that can't be compiled, shapes that don't fit, or a value that
- *   is read.
+ * @param f takes and returns structures of tensors. It is called a few times, on tensors without values.
+ * @returns a function that takes tf.Tensor, `{ data, shape, dtype }`, typed arrays, nested arrays or numbers. It
+ * returns tf.Tensor for a call with one, or without arguments, else `{ data, shape, dtype }`.
+ * @throws CompilerError, as a rejection, for an operation that can't be compiled, shapes that don't fit, or a value
+ * that is read.
  */
 export function jit<A extends any[], R>(
   f: (rows: Rows, ...args: A) => R,
@@ -176,7 +176,7 @@ export function jit(
   const name = options.name ?? (f.name || 'jit');
   const buckets = bucket && new Buckets(name, bucket);
   const programs = new KeptPrograms<Runnable>('jit', maxPrograms);
-  let hasTold = false;
+  let hasNotified = false;
   const key = prngKey(seed);
   let draws = 0;
   const nextKey = (): PrngKey => foldIn(key, draws++);
@@ -191,11 +191,11 @@ export function jit(
     } catch (error) {
       if (!graphBreaks || !(error instanceof CompilerError)) throw error;
       const backend = await computingBackend();
-      if (!hasTold)
+      if (!hasNotified)
         notify(
           `${name} can't be compiled and runs operation by operation on tfjs's backend ${backend}: ${error.message}`,
         );
-      hasTold = true;
+      hasNotified = true;
       return runnable(f, backend);
     }
   };

@@ -6,18 +6,18 @@ import { type HostTensor, type Tensor, tf } from '../compiler/index.js';
 import { hostsOf, listOf } from './batches.js';
 import { type ModelPrograms, type TrainableModel, withMethods } from './layersPrograms.js';
 
-/** What is used of tf.data's iterators. */
+/** Members of tf.data's iterators in use here. */
 interface Batches {
   next(): Promise<{ readonly value: any; readonly done: boolean }>;
 }
 
-/** What is used of tf.data's datasets. */
+/** Members of tf.data's datasets in use here. */
 export interface BatchDataset {
   readonly size?: number;
   iterator(): Promise<Batches>;
 }
 
-/** Tensors of a dataset in the order of the model's names; undefined for what tfjs's loop refuses. */
+/** Tensors of a dataset in the order of the model's names; undefined for values that tfjs's loop refuses. */
 function inOrder(names: readonly string[], values: unknown): Tensor[] | undefined {
   if (values instanceof tf.Tensor) return [values];
   if (typeof values !== 'object' || values === null) return undefined;
@@ -113,7 +113,7 @@ export function fitDataset(
   };
   const isDataset = typeof validationData?.iterator === 'function';
   const hasArrays = Array.isArray(validationData) && validationData.length === 2;
-  /** Stands for arrays, of which the loop would ask without waiting. */
+  /** A placeholder for arrays, which the loop would read without waiting. */
   const arrays = { iterator: () => {} };
   const evaluated = (data: unknown, options: object): Promise<Tensor | Tensor[]> =>
     data === arrays

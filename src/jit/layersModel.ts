@@ -51,7 +51,7 @@ export function compileLayersModel(model: object, options: ModelOptions): Compil
     return found;
   };
 
-  /** Runs tfjs's loop over rows of no meaning: the compiled step runs before the loop asks for the losses of a batch. */
+  /** Runs tfjs's loop over meaningless rows: the compiled step runs before the loop reads the losses of a batch. */
   const fitLoop = async (
     core: TrainableModel,
     original: TrainableModel['fitLoop'],

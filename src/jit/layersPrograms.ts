@@ -3,7 +3,7 @@ import { CompilerError, type HostTensor, type Tensor } from '../compiler/index.j
 import { type Batch, type Losses, listOf, single } from './batches.js';
 import { type JitOptions, type Jitted, jit, jitPredictions, type ModelOptions } from './jit.js';
 
-/** What is used of tfjs-layers' models, which hide part of it. */
+/** Members of tfjs-layers' models in use here, some of them private. */
 export interface TrainableModel {
   readonly inputs: readonly unknown[];
   readonly outputs: readonly unknown[];

@@ -1,6 +1,6 @@
 /**
- * @file Numbers of optimizers as inputs of a program. A trace sees a learning rate as a constant; a program that kept it
- * would never learn of another. Two traces with different numbers tell which constants they are.
+ * @file Numbers of optimizers as inputs of a program. A trace has a learning rate as a constant, which would stay
+ * fixed in the program. Two traces with different numbers show which constants these are.
  */
 import { CompilerError, type Program, type TensorSpec } from '../compiler/index.js';
 import type { NumberField, OptimizerTrace } from './optimizerTrace.js';
@@ -14,7 +14,7 @@ export interface NumberInput extends NumberField {
   readonly factor: 1 | -1;
 }
 
-/** What two traces of one function need to have for their programs to be compared. */
+/** A trace with a program to compare. */
 interface WithProgram {
   readonly program: Program;
 }
@@ -181,11 +181,11 @@ function fixOne<T extends WithProgram>(
       return;
     }
     throw new CompilerError(
-      `${field.optimizer.getClassName()} computes with its number '${field.field}', which changes at each call, outside of tensors: a compiled step would keep it. ` +
+      `${field.optimizer.getClassName()} computes with its number '${field.field}', a JavaScript number that changes at each call: a compiled step would keep it fixed. ` +
         'Keep the counter in a tf.variable, as tf.train.adam does with its accumulated betas.',
     );
   }
   throw new CompilerError(
-    'A function gave another program each time it was traced: it must not depend on chance or time.',
+    'A function gave a different program each time it was traced: it must not depend on randomness or time.',
   );
 }

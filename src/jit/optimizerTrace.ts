@@ -1,4 +1,4 @@
-/** @file tfjs's optimizers in traces: which are called, and what they keep in JavaScript numbers and plain tensors. */
+/** @file tfjs's optimizers in traces: which are called, and their state in JavaScript numbers and plain tensors. */
 import { type Tensor, tf } from '../compiler/index.js';
 
 /** An optimizer by its fields. */
@@ -15,7 +15,7 @@ const CLASSES = [
   tf.AdagradOptimizer,
 ] as const;
 
-/** Calls `told` with each optimizer that `f` calls, before it does anything. */
+/** Calls `told` with each optimizer that `f` calls, before it computes. */
 function tellingOptimizers<T>(told: (optimizer: tf.Optimizer) => void, f: () => T): T {
   const undo: (() => void)[] = [];
   for (const { prototype } of CLASSES) {
@@ -65,7 +65,7 @@ export interface NumberField {
 
 export const numberIn = ({ optimizer, field }: NumberField): number => fieldsOf(optimizer)[field] as number;
 
-/** What was found out about the optimizers of a function. */
+/** Optimizers found in a function's trace. */
 export class OptimizerTrace {
   private readonly before = new Map<tf.Optimizer, Map<string, number>>();
   /** By how much a call changes a number. */
@@ -89,7 +89,7 @@ export class OptimizerTrace {
    *
    * @param substitutes numbers that take the place of optimizers' own meanwhile.
    */
-  around<T>(f: () => T, substitutes: ReadonlyMap<NumberField, number> = new Map()): T {
+  during<T>(f: () => T, substitutes: ReadonlyMap<NumberField, number> = new Map()): T {
     for (const optimizer of this.before.keys()) this.before.set(optimizer, numbersOf(optimizer));
     for (const [{ optimizer, field }, value] of substitutes) fieldsOf(optimizer)[field] = value;
     try {

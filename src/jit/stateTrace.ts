@@ -14,7 +14,7 @@ import { aliasOf, engine, uncounted, withData } from './engineState.js';
 import { type NumberInput, numbersAsInputs } from './numberInputs.js';
 import { type NumberField, OptimizerTrace, type TensorField, tensorIn } from './optimizerTrace.js';
 
-/** A program of a function with state. Inputs and outputs lie below these keys, by number. */
+/** A program of a function with state. Inputs and outputs are below these keys, by number. */
 export interface StateProgram {
   readonly program: Program;
   /** Variables by their number below `variables`. */
@@ -47,7 +47,7 @@ const specOf = ({ shape, dtype }: Tensor): TensorSpec => ({ shape, dtype: dtype 
 
 const numbered = <T>(items: readonly T[]): Record<string, T> => Object.fromEntries(items.entries());
 
-/** Calls `f` with every new variable told to `made`. */
+/** Calls `f`, and `made` for every new variable. */
 function tellingVariables<T>(made: (variable: tf.Variable, initial: Tensor) => void, f: () => T): T {
   const { makeVariable } = engine();
   const own = Object.hasOwn(engine(), 'makeVariable');
@@ -93,7 +93,7 @@ function traceOnce(
       const call = (): unknown => f(...given.rebuild(Object.values(inputs.arguments)));
       const value = tellingVariables(
         (variable, initial) => created.push({ variable, initial }),
-        () => withDrawsFrom(inputs.keys[0]!, () => optimizers.around(call, substitutes)),
+        () => withDrawsFrom(inputs.keys[0]!, () => optimizers.during(call, substitutes)),
       );
       results = readResults(value);
       const isAssigned = (variable: tf.Variable, i: number): boolean =>
@@ -155,9 +155,7 @@ function narrowed(
 
 const isCreated = (path: string): boolean => path.startsWith('created.');
 
-/**
- * The first trace of a function: finds out what optimizers it calls and what variables it makes, which have no value yet.
- */
+/** The first trace of a function: finds its optimizers and the variables it makes, which have no value yet. */
 export function discover(
   f: (...args: any[]) => unknown,
   given: Arguments,

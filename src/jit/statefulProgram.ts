@@ -34,7 +34,7 @@ const newArrays = (specs: Record<string, TensorSpec> = {}): Arrays =>
 const memoryOf = (variables: ReadonlyMap<string, tf.Variable>): Arrays =>
   Object.fromEntries([...variables].map(([key, variable]) => [key, arrayOf(variable)]));
 
-/** Copies the values of arguments into the arrays that stand for them. */
+/** Copies the values of arguments into the program's arrays. */
 async function fill(arrays: Arrays, given: Arguments): Promise<void> {
   for (const [key, array] of Object.entries(arrays)) array.set(await given.arrays[Number(key)]!.values);
 }
@@ -83,7 +83,7 @@ export class StatefulProgram {
     return new StatefulProgram(traced, await compileProgram(traced.program, options));
   }
 
-  /** Whether the program still does what the function would: its variables and optimizers are the same. */
+  /** Whether the program still matches the function: its variables and optimizers are the same. */
   isCurrent(): boolean {
     const { optimizers, trainable } = this.traced;
     const isSame = (variable: tf.Variable, i: number): boolean =>
@@ -92,7 +92,7 @@ export class StatefulProgram {
   }
 
   /**
-   * Runs once; gives the results as the function does, with what `wrap` makes of their values.
+   * Runs once; gives the function's results, with values converted by `wrap`.
    *
    * @param nextKey the key of this call's draws.
    */

@@ -9,7 +9,7 @@ import {
 } from '../compiler/index.js';
 import { backendOf, engine, replaceData } from './engineState.js';
 
-/** What tfjs's cpu backend keeps of a tensor. */
+/** The cpu backend's record of a tensor. */
 interface CpuData {
   values: HostArray;
   readonly refCount: number;
@@ -20,7 +20,7 @@ interface Cell {
   readonly array: HostArray;
   /** The data whose values the array has. */
   dataId: object | null;
-  /** The entry of the cpu backend that shows the array; null where the values lie with a backend. */
+  /** The cpu backend's entry for the array; null if another backend has the values. */
   shown: CpuData | null;
   /** A copy of the array for readers, until a program writes the array. */
   copy: HostArray | null;
@@ -106,7 +106,7 @@ function show(variable: Tensor, cell: Cell, disposeOld = true): void {
   });
 }
 
-/** The entry of tfjs's cpu backend for a tensor; undefined where its data lie elsewhere. */
+/** The entry of tfjs's cpu backend for a tensor; undefined if its data is elsewhere. */
 function cpuData(tensor: Tensor): CpuData | undefined {
   const backend = backendOf(tensor) as { readonly data?: tf.DataStorage<CpuData> } | undefined;
   if (backend === undefined || backend !== (tf.findBackend('cpu') as object | null)) return undefined;

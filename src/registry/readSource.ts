@@ -21,7 +21,7 @@ type MapName = (typeof maps)[number];
 /** A view as it is kept. */
 type Kept = Omit<FileEntry, MapName> & Record<MapName, [string, never][]>;
 
-/** Most views that are kept: of a thousand files of a project, and of what they were before. */
+/** Limit of kept views: those of a project of a thousand files, and of earlier versions of them. */
 const mostViews = 4000;
 
 const digestOf = (...parts: readonly string[]): string => {

@@ -31,7 +31,7 @@ export interface FoundExperiment {
 export interface Scan {
   /** Sorted by name. */
   readonly experiments: readonly FoundExperiment[];
-  /** Files with syntax errors, and what cannot be read. */
+  /** Files with syntax errors, and unreadable paths. */
   readonly problems: readonly SourceProblem[];
 }
 
@@ -78,8 +78,8 @@ class Scanner {
 const isWanted = (name: string): boolean => !/^\.|\.d\.[cm]?ts$|\.test\.|node_modules/.test(name);
 
 /**
- * Names of the source files below a directory, from there, and of what has the name of one and is no folder. Links are
- * followed, but not those to a folder above. A folder that the system refuses to list is a problem.
+ * Names of the source files below a directory, relative to it, including non-folders with the name of one. Links are
+ * followed, except to a folder above. A folder that the system refuses to list is a problem.
  */
 function sourceNames(
   directory: string,

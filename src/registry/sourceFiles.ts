@@ -10,7 +10,7 @@ export interface Declaration {
   readonly name: string;
 }
 
-/** What a name stands for: a declaration, or Experiment itself, wherever it comes from. */
+/** Meaning of a name: a declaration, or Experiment itself, wherever it comes from. */
 export type Found = Declaration | 'Experiment' | undefined;
 
 /** The source file of a relative import: './lm.js' means lm.ts if that exists. */

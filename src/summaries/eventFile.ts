@@ -21,7 +21,7 @@ export interface EventFileOptions {
   readonly resumeStep?: number | undefined;
   /** The clock, in milliseconds since 1970. */
   readonly now?: (() => number) | undefined;
-  /** Receives problems while the run goes on. */
+  /** Receives problems while the run continues. */
   readonly notify?: ((message: string) => void) | undefined;
 }
 

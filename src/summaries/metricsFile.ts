@@ -20,7 +20,7 @@ export interface MetricsFileOptions {
   readonly resumeStep?: number | undefined;
   /** Programs that write their line of `resumeStep` again. */
   readonly again?: readonly string[] | undefined;
-  /** Receives problems while the run goes on. */
+  /** Receives problems while the run continues. */
   readonly notify?: ((message: string) => void) | undefined;
 }
 
@@ -56,8 +56,8 @@ export class MetricsFile {
 }
 
 /**
- * Removes lines that are written again, and the torn line that a killed run may leave. All of them stand behind the last
- * line of a training step that stays: before it wrote that, training removed what was there of later steps.
+ * Removes lines that will be written again, and the torn line that a killed run may leave. They all follow the last
+ * training line that stays: before it wrote that line, training had removed those of later steps.
  *
  * @returns whether the file now ends without a newline.
  */

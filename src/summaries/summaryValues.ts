@@ -1,4 +1,4 @@
-/** @file Values of summaries: scalars, and what TensorBoard's plugins read as tensors (summary.proto, tensor.proto). */
+/** @file Values of summaries: scalars, and tensors for TensorBoard's plugins (summary.proto, tensor.proto). */
 import { ProtobufMessage } from '../files/index.js';
 import { type Channels, encodePng } from './png.js';
 
@@ -8,7 +8,7 @@ export interface Images {
   readonly data: ArrayLike<number>;
 }
 
-/** A summary by what it is: a scalar, a Markdown text, values for a histogram, images. */
+/** A summary by type: a scalar, a Markdown text, values for a histogram, images. */
 export type SummaryValue = number | string | Float32Array | Images;
 
 /** Field numbers of Summary.Value. */

@@ -1,13 +1,13 @@
 /** @file Child processes that answer questions one after another, several side by side. */
 import { type Child, ChildError } from './child.js';
 
-/** What a process said to a question: its last message is the answer, unless an error says why there is none. */
-interface Told<Message> {
+/** A process's messages on a question: the last is the answer, unless there is an error. */
+interface Reply<Message> {
   readonly messages: readonly Message[];
   readonly error?: ChildError;
 }
 
-/** One process after another that answers questions: what ends one is the answer to what it was asked. */
+/** Answers questions in a process; a question that ends the process gets the error, and a new process follows. */
 export class Answerer<Question, Message> {
   private child: Child<Question, Message> | undefined;
   private isFresh = true;
@@ -29,7 +29,7 @@ export class Answerer<Question, Message> {
   }
 
   /** Asks a question, to be answered within so many seconds. */
-  async ask(question: Question, seconds: number): Promise<Told<Message>> {
+  async ask(question: Question, seconds: number): Promise<Reply<Message>> {
     for (;;) {
       const messages: Message[] = [];
       try {
@@ -43,7 +43,7 @@ export class Answerer<Question, Message> {
       } catch (error) {
         if (!(error instanceof ChildError)) throw error;
         this.child = undefined;
-        // A process may end over what earlier questions left behind; a fresh one tells whose fault it is.
+        // Earlier questions may be at fault for the end of a process; a fresh one shows whether this one is.
         if (this.isFresh || error.reason === 'timeout') return { messages, error };
       }
     }

@@ -1,4 +1,4 @@
-/** @file EPIPE on stdout or stderr: output that nobody reads any more. */
+/** @file EPIPE on stdout or stderr: output whose reader has closed. */
 
 let act: () => void = () => {};
 let watched = false;
@@ -15,11 +15,11 @@ function watch(): void {
 }
 
 /**
- * Has `then`, in place of the former handler, called at each write that nobody reads.
+ * Replaces the handler of writes to closed outputs by `then`.
  *
  * @returns a function that restores the former handler.
  */
-export function onOutputGone(then: () => void): () => void {
+export function onOutputClosed(then: () => void): () => void {
   watch();
   const former = act;
   act = then;

@@ -1,10 +1,10 @@
-/** @file Digests of what a process reads, by the paths that `recordReads` gives: equal where it would read the same again. */
+/** @file Digests of the reads of a process, by the paths of `recordReads`: equal if reading again gives the same. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { versionOf } from './fileVersion.js';
 
-/** Larger files are told apart by their versions. */
+/** Larger files are identified by their versions. */
 const largestRead = 64_000_000n;
 /** Folders of more files are not looked through. */
 const mostListed = 2000;
@@ -16,12 +16,12 @@ export function digestOf(...parts: readonly (string | Uint8Array)[]): string {
   return hash.digest('base64');
 }
 
-/** What stands at an absolute path, or in a variable of the environment; undefined where that cannot be told. */
+/** Contents at an absolute path, or of an environment variable; undefined if unknown. */
 export function contentsAt(path: string): string | undefined {
   try {
     return digestAt(path);
   } catch {
-    // The system refuses to tell: a link to itself, a file or folder without permission.
+    // The system refuses: a link to itself, a file or folder without permission.
     return undefined;
   }
 }

@@ -1,7 +1,7 @@
 /** @file Turns of the event loop for long computations: signals, timers and messages are answered between their parts. */
 import { setImmediate } from 'node:timers/promises';
 
-/** Delay of answers that nobody notices. */
+/** Longest unnoticeable delay of answers. */
 const longestMs = 20;
 let lastTurn = performance.now();
 

@@ -24,8 +24,8 @@ const look = (file: string | number): BigIntStats =>
 export function settledVersion(file: string | number): string {
   const age = Date.now() - Number(look(file).ctimeNs / 1_000_000n);
   if (Math.abs(age) < CLOCK_STEP) {
-    const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
-    Atomics.wait(nobodyWakes, 0, 0, CLOCK_STEP - Math.max(0, age));
+    const neverNotified = new Int32Array(new SharedArrayBuffer(4));
+    Atomics.wait(neverNotified, 0, 0, CLOCK_STEP - Math.max(0, age));
   }
   return versionOf(look(file));
 }

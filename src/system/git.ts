@@ -17,7 +17,7 @@ function environment(): NodeJS.ProcessEnv {
   return env;
 }
 
-/** Bounds on a command; without them, it may take any time and say 256 MiB. */
+/** Limits on a command; by default, any time and 256 MiB of output. */
 export interface GitLimits {
   /** Milliseconds. */
   readonly timeout?: number;
@@ -25,7 +25,7 @@ export interface GitLimits {
   readonly maxBuffer?: number;
 }
 
-/** Runs a git command in `folder`. What it gives has an `error` where there is no git, and where a limit ended it. */
+/** Runs a git command in `folder`. The result has an `error` if git is missing or a limit ended it. */
 export function runGit(
   folder: string,
   args: readonly string[],

@@ -1,7 +1,7 @@
 /** @file Child programs, each a process group, which end with this process or with a stop signal. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 
-/** Work was abandoned because the process was told to stop. */
+/** Work was abandoned because the process was stopped. */
 export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
@@ -37,7 +37,7 @@ export function stopGroups(): void {
 
 function onSignal(signal: NodeJS.Signals): void {
   stopGroups();
-  // Other listeners decide what the signal means; without any, the process ends as by default.
+  // Other listeners handle the signal; without any, the process ends as by default.
   if (process.listenerCount(signal) > 1) return;
   process.off(signal, onSignal);
   process.kill(process.pid, signal);

@@ -1,6 +1,6 @@
 /** @file Services of the operating system: signals, other processes, locks, C functions. */
 
-export { onOutputGone } from './brokenOutput.js';
+export { onOutputClosed } from './brokenOutput.js';
 export { letEventsIn } from './eventLoop.js';
 export { settledVersion, versionOf } from './fileVersion.js';
 export { runGit } from './git.js';

@@ -7,7 +7,7 @@ const stackBytes = 8 << 20;
 
 let loading: Promise<Koffi> | undefined;
 
-/** @throws what the system says where koffi has no binary for this machine. */
+/** @throws the loader's error if koffi has no binary for this machine. */
 export function loadKoffi(): Promise<Koffi> {
   loading ??= importKoffi();
   return loading;

@@ -1,4 +1,4 @@
-/** @file Ties of this process to what started it: npm, npx, tsx and the shells between, terminal and pipes. */
+/** @file Ancestors of this process (npm, npx, tsx and the shells between), its terminal and its pipes. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -63,10 +63,10 @@ interface Above {
 }
 
 /**
- * The processes above this one that started it for a person. A shell counts where a launcher started it: one that a person
- * works in may end, and what was started in it lives on.
+ * The ancestors that started this process for a person. A shell counts if a launcher started it: an interactive shell
+ * may end while its children live on.
  *
- * @param env says whether npm has started something in the line.
+ * @param env says whether npm is among the ancestors.
  * @param underTsx whether tsx's wrapper has started this process.
  */
 export function launchersAbove(
@@ -136,8 +136,8 @@ function hasTerminal(): boolean {
 }
 
 /**
- * Whether this process was started to outlive its terminal. Node forgets that nohup(1) had SIGHUP ignored: what is left of
- * nohup is the shell's `$_`; besides, whoever has a terminal and gives none of it to the process does without.
+ * Whether this process was started to outlive its terminal. Node resets the SIGHUP disposition of nohup(1): only the
+ * shell's `$_` shows nohup. A process with a terminal but without any of its streams on it counts, too.
  */
 export function isDetached(env: NodeJS.ProcessEnv = process.env): boolean {
   if (/(^|\/)nohup$/.test(env._ ?? '')) return true;

@@ -78,7 +78,7 @@ export function describeHolder(holder: Holder | undefined): string {
 
 /**
  * Locks a file, made where it is not there, for this process alone; the file stays when the lock goes. The system holds the
- * lock: by flock(2), across machines where their file system does so; where there is none, by an address that only one
+ * lock: by flock(2), across machines where their file system does so; if there is none, by an address that only one
  * process of this machine can listen on.
  *
  * @param flock undefined where the system has none.
@@ -129,7 +129,7 @@ async function lockedFile(path: string, flock: Flock | undefined): Promise<numbe
   for (;;) {
     const file = openLock(path);
     const outcome = flock?.(file) ?? 'unsupported';
-    // A file that was removed in between locks nobody out.
+    // A lock on a file removed in between excludes no one.
     if (outcome === 'held' && isSame(file, path)) return file;
     closeSync(file);
     if (outcome === 'taken') throw new LockedError(path, await readHolder(path));

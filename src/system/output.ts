@@ -12,7 +12,7 @@ export function printable(text: string): string {
   return text.replace(controls, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Stands for the escape character of styles of our own. Drawn at random, so that no text from elsewhere has it. */
+/** Replaces the escape character of styles of our own. Drawn at random, so that no text from elsewhere has it. */
 const mark = `\ufdd0${Math.random().toString(36).slice(2)}`;
 
 /** The text with its styles, all of them our own, for `writeText`. */

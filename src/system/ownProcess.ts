@@ -68,7 +68,7 @@ export class OwnProcess {
   }
 }
 
-let isBeneath: boolean | undefined;
+let isChild: boolean | undefined;
 
 /**
  * In an {@link OwnProcess}: has `receive` called with signals that the parent passes on, or SIGTERM when it has ended.
@@ -76,10 +76,10 @@ let isBeneath: boolean | undefined;
  * @returns a function that stops listening; undefined where this process is no such child.
  */
 export function listenToParent(receive: (signal: StopSignalName) => void): (() => void) | undefined {
-  isBeneath ??= process.env[variable] !== undefined && process.channel !== undefined;
+  isChild ??= process.env[variable] !== undefined && process.channel !== undefined;
   // Children of this process are not its parent's.
   delete process.env[variable];
-  if (!isBeneath) return undefined;
+  if (!isChild) return undefined;
   const onMessage = ({ stop }: Partial<StopMessage>) => {
     if (stop !== undefined) receive(stop);
   };

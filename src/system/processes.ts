@@ -14,11 +14,11 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** The state and the parent of a process, where the system tells by /proc. */
+/** The state and the parent of a process, if the system has /proc. */
 function statOf(pid: number): { state: string; parent: number } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The command's name stands in parentheses and may hold any character.
+    // The command's name is in parentheses and may have any character.
     const [state = '', parent] = text.slice(text.lastIndexOf(')') + 2).split(' ');
     return { state, parent: Number(parent) };
   } catch {
@@ -32,5 +32,5 @@ export const parentOf = (pid: number): number | undefined => statOf(pid)?.parent
 /** Exit codes of processes that signals ended: 128 + the signal's number, by convention. */
 export const exitCodeOfSignal = { SIGHUP: 129, SIGINT: 130, SIGPIPE: 141, SIGTERM: 143 } as const;
 
-/** Signals that stop a run; SIGHUP also stands for ended launchers, SIGPIPE for output that nobody reads any more. */
+/** Signals that stop a run; SIGHUP also follows the end of launchers, SIGPIPE that of an output's reader. */
 export type StopSignalName = keyof typeof exitCodeOfSignal;

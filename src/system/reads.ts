@@ -1,4 +1,4 @@
-/** @file Record of what a process reads: files, listed folders, places where modules are looked for, its environment. */
+/** @file Record of a process's reads: files, listed folders, module look-ups, environment variables. */
 import childProcess from 'node:child_process';
 import fs from 'node:fs';
 import Module, { register, syncBuiltinESMExports } from 'node:module';
@@ -8,7 +8,7 @@ import workerThreads, { MessageChannel, receiveMessageOnPort, Worker } from 'nod
 
 type Callable = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Runs in the loader's thread: tells where a module is looked for, and where it was found. */
+/** Runs in the loader's thread: reports the places of module look-ups, and the modules found. */
 const moduleHook = `
 let port;
 export function initialize(given) {
@@ -22,7 +22,7 @@ export async function resolve(specifier, context, next) {
 }
 `;
 
-/** Functions that tell what is in a folder. */
+/** Functions that list folders. */
 const listing = /^(readdir|opendir|cp|glob)/;
 
 const realpath = fs.realpathSync.native;
@@ -36,14 +36,14 @@ function realPath(path: string): string {
   }
 }
 
-/** What a file function is given, as an absolute path; undefined for descriptors and the like. */
+/** The argument of a file function, as an absolute path; undefined for descriptors and the like. */
 function pathOf(given: unknown): string | undefined {
   if (typeof given === 'string') return resolve(given);
   if (Buffer.isBuffer(given)) return resolve(given.toString());
   return given instanceof URL && given.protocol === 'file:' ? fileURLToPath(given) : undefined;
 }
 
-/** `original`, which tells its first argument before it runs. */
+/** `original`, which reports its first argument before it runs. */
 function telling(original: Callable, tell: (first: unknown) => void): Callable {
   const told: Callable = function (...args) {
     tell(args[0]);
@@ -54,7 +54,7 @@ function telling(original: Callable, tell: (first: unknown) => void): Callable {
   return Object.defineProperties(told, properties);
 }
 
-/** Has the functions of a module tell what they are called with first. */
+/** Wraps the functions of a module to report their first arguments. */
 function watch(module: object, tell: (name: string, first: unknown) => void): void {
   for (const [name, value] of Object.entries(module)) {
     if (typeof value !== 'function' || !/^[a-z]/.test(name)) continue;
@@ -62,7 +62,7 @@ function watch(module: object, tell: (name: string, first: unknown) => void): vo
   }
 }
 
-/** Has the environment tell which variables are read. */
+/** Reports the environment variables that are read. */
 function watchEnvironment(tell: (name: string) => void): void {
   process.env = new Proxy(process.env, {
     get(env, name) {
@@ -85,7 +85,7 @@ function watchEnvironment(tell: (name: string) => void): void {
   });
 }
 
-/** Tells where modules are looked for, by both loaders; what is returned tells what the one in a thread of its own has seen. */
+/** Reports look-ups of both module loaders; the returned function collects those of the loader's own thread. */
 function watchModules(note: (path: string) => void): () => void {
   const { port1, port2 } = new MessageChannel();
   register(`data:text/javascript,${encodeURIComponent(moduleHook)}`, { data: port2, transferList: [port2] });
@@ -106,11 +106,12 @@ function watchModules(note: (path: string) => void): () => void {
 }
 
 /**
- * Records what this process reads from now on, by Node's functions for files and by its module loaders, found or not. What
- * a process or thread that it starts reads is not seen: then everything counts as read. Native add-ons are not seen either.
+ * Records this process's reads from now on, by Node's functions for files and by its module loaders, found or not.
+ * Reads of child processes and threads are invisible: after such a start, everything counts as read. Native add-ons
+ * are invisible, too.
  *
- * @returns a function that gives the absolute paths since it was called last. One with a slash at its end stands for all
- *   that is below it. `env:NAME` is a variable of the environment, `env:` all of them.
+ * @returns a function that gives the absolute paths since its last call. A path with a trailing slash includes
+ * everything below it. `env:NAME` is an environment variable, `env:` all of them.
  */
 export function recordReads(): () => string[] {
   const known = new Set<string>();
@@ -129,13 +130,13 @@ export function recordReads(): () => string[] {
   const noteAll = (): void => note('/');
   for (const module of [fs, fs.promises]) watch(module, noteFile);
   watch(childProcess, noteAll);
-  class ToldWorker extends Worker {
+  class RecordingWorker extends Worker {
     constructor(...args: ConstructorParameters<typeof Worker>) {
       noteAll();
       super(...args);
     }
   }
-  Object.assign(workerThreads, { Worker: ToldWorker });
+  Object.assign(workerThreads, { Worker: RecordingWorker });
   syncBuiltinESMExports();
   watchEnvironment((name) => note(`env:${name}`));
   const takeModules = watchModules(note);

@@ -1,5 +1,5 @@
-/** @file StopSignal: the first signal asks the run to save and leave, one at least a second later leaves at once. */
-import { onOutputGone } from './brokenOutput.js';
+/** @file StopSignal: the first signal saves and ends the run, one at least a second later ends it at once. */
+import { onOutputClosed } from './brokenOutput.js';
 import { stopGroups } from './groups.js';
 import { isDetached, isOrphaned, launchersAbove } from './launchers.js';
 import { warn } from './output.js';
@@ -24,7 +24,7 @@ const orphanCheckMs = 500;
  * outlive its terminal outlives the last four.
  */
 export class StopSignal {
-  /** The signal that asked the run to stop. */
+  /** The signal that stopped the run. */
   received: StopSignalName | undefined;
   private receivedAt = 0;
   /** Work between the first signal and the end of the run; without any, it leaves at once. */
@@ -45,7 +45,7 @@ export class StopSignal {
       process.on(name, handler);
       this.undo.push(() => process.off(name, handler));
     }
-    this.undo.push(onOutputGone(() => this.receive('SIGPIPE')));
+    this.undo.push(onOutputClosed(() => this.receive('SIGPIPE')));
     if (byOurs !== undefined) this.undo.push(byOurs);
     else if (!detached) this.watchLaunchers();
   }
@@ -72,7 +72,7 @@ export class StopSignal {
 
   private receive(name: StopSignalName): void {
     if (this.received !== undefined) {
-      // Only a person or a system asks twice; a terminal or a pipe goes once.
+      // Only a person or a system sends a second signal; a terminal or a pipe sends one.
       const asks = name === 'SIGINT' || name === 'SIGTERM';
       if (asks && performance.now() - this.receivedAt >= sameSignalMs) this.leave(name);
       return;

@@ -14,9 +14,9 @@ function addressOf(path: string): { address: string; isFile: boolean } {
 }
 
 /**
- * Listens on the address of a file that exists, until the process ends or what it returns is called.
+ * Listens on the address of an existing file, until the process ends or the returned function is called.
  *
- * @returns undefined where another process listens.
+ * @returns undefined if another process listens.
  */
 export async function listenAlone(path: string): Promise<(() => void) | undefined> {
   const { address, isFile } = addressOf(path);

@@ -20,15 +20,16 @@ interface BatchArrays {
   readonly bytes: number;
 }
 
-/** Memory that is asked of V8 and not had. */
+/** A failed allocation of V8. */
 const isRefused = (error: unknown): boolean =>
   error instanceof RangeError &&
   /allocation failed|Invalid (typed )?array( buffer)? length/i.test(error.message);
 
 /**
- * Makes what holds a batch, unless its arrays alone exceed the memory of the machine, or of the container if that is less.
+ * Allocates a batch by `make`, unless its arrays alone exceed the memory of the machine, or of the container if that
+ * is less.
  *
- * @throws RequestError with the bytes that they would take, also where as many are there and not free
+ * @throws RequestError with the required bytes, also if an allocation fails
  */
 export async function withinMemory<T>(
   { batchSize, what, bytes }: BatchArrays,

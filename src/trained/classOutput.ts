@@ -18,7 +18,7 @@ const LABELS = 'labels';
 /**
  * The prediction that is logits of classes: float32 [rows, classes], where the batch has labels, int32 [rows], that no
  * prediction needs and that have names of as many classes, or are called `labels`. Of several such predictions it is the
- * one called `logits`; undefined where there is none.
+ * one called `logits`; undefined if there is none.
  *
  * @param behind arrays that each prediction needs.
  */

@@ -59,6 +59,6 @@ export async function compareOnnx(
   await session.release();
   if (difference <= MOST_DIFFERENCE) return difference;
   throw new JobError(
-    `The ONNX file computes something else than the run: predictions differ by ${difference.toPrecision(2)} of the largest value.`,
+    `The ONNX file computes different values than the run: predictions differ by ${difference.toPrecision(2)} of the largest value.`,
   );
 }

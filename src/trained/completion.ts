@@ -9,7 +9,7 @@ import { RequestError } from './requestError.js';
 /** Why a continuation ended: a stop text or end-of-sequence token, its length, or that it was cancelled. */
 export type FinishReason = 'stop' | 'length' | 'cancelled';
 
-/** What a completion needs to know of its model. */
+/** A completion's view of its model. */
 export interface CompletionModel {
   readonly decoder: TokenDecoder;
   /** Tokens that end a sequence, and have no text. */
@@ -83,7 +83,7 @@ export class Completion implements AsyncIterable<string> {
     if (this.finishReason === undefined) this.#finish('length', this.#text.rest());
   }
 
-  /** Ends a continuation that nobody reads any more. */
+  /** Ends a continuation without a reader. */
   cancel(): void {
     if (this.finishReason === undefined) this.#finish('cancelled', '');
   }

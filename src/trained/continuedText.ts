@@ -2,7 +2,7 @@
 import type { TokenDecoder } from '../inputs/index.js';
 
 /** Length of the longest end of `text` that is the beginning of a longer stop text. */
-function heldBack(text: string, stops: readonly string[]): number {
+function stopPrefixLength(text: string, stops: readonly string[]): number {
   const longest = Math.max(0, ...stops.map((stop) => stop.length - 1));
   for (let length = Math.min(longest, text.length); length > 0; length--) {
     const end = text.slice(text.length - length);
@@ -26,7 +26,7 @@ export class ContinuedText {
     const fresh = this.#held + this.decoder.take(id);
     const found = this.stops.map((stop) => fresh.indexOf(stop)).filter((at) => at >= 0);
     if (found.length > 0) return { piece: fresh.slice(0, Math.min(...found)), isStopped: true };
-    const certain = fresh.length - heldBack(fresh, this.stops);
+    const certain = fresh.length - stopPrefixLength(fresh, this.stops);
     this.#held = fresh.slice(certain);
     return { piece: fresh.slice(0, certain), isStopped: false };
   }

@@ -55,7 +55,7 @@ export class DecodeQueue {
     await this.#step();
   }
 
-  /** Ends what is decoded or waits with an error, and frees the programs. */
+  /** Ends running and waiting completions with an error, and frees the programs. */
   async dispose(): Promise<void> {
     for (const completion of [...this.#batch, ...this.#waiting.splice(0)])
       completion.fail(new RequestError('The run was disposed of before the continuation had ended.'));
@@ -64,7 +64,7 @@ export class DecodeQueue {
   }
 
   async #work(): Promise<void> {
-    // Those that are asked for in the same turn of the event loop are decoded together.
+    // Requests in the same iteration of the event loop are decoded together.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       const batch = this.#takeBatch();

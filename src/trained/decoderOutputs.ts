@@ -6,7 +6,7 @@ import { explain, parseJson, readRegularFile } from '../files/index.js';
 import { JobError } from '../programs/index.js';
 import type { DecodedExample } from '../tasks/index.js';
 
-/** What a decode has written of a dataset at a step. */
+/** Decoded outputs of a dataset at a step. */
 export interface DecoderOutputs {
   readonly step: number;
   readonly numShards: number;
@@ -28,7 +28,7 @@ export function loadDecoderOutputs(directory: string, step?: number): DecoderOut
   if (which === undefined)
     throw new JobError(`${directory} has no decoder_out_<step>_shard_<n>.jsonl. Decode the run first.`);
   if (step === undefined && steps.length > 1)
-    throw new JobError(`${directory} has outputs of the steps ${steps.join(', ')}. Say which.`);
+    throw new JobError(`${directory} has outputs of the steps ${steps.join(', ')}. Choose one.`);
   const found = shards.get(which);
   if (found === undefined)
     throw new JobError(
@@ -80,7 +80,7 @@ function examplesOf(path: string): DecodedExample[] {
     try {
       return [parseJson(line, schema) as unknown as DecodedExample];
     } catch (error) {
-      throw new JobError(`${path}:${i + 1}: no decoded example: ${explain(error)}.`, { cause: error });
+      throw new JobError(`${path}:${i + 1}: not a decoded example: ${explain(error)}.`, { cause: error });
     }
   });
 }

@@ -19,7 +19,7 @@ export interface ExamplePrediction {
   readonly class?: string | number;
   /** Of a classifier: the probability of each class by its name or id, the softmax of the logits. */
   readonly probabilities?: Readonly<Record<string, number>>;
-  /** What `computePredictions` of the model returns for it, by name. */
+  /** Results of the model's `computePredictions` for it, by name. */
   readonly outputs: Readonly<Record<string, RowValues>>;
 }
 
@@ -68,7 +68,7 @@ export class ExamplePredictor {
     return found;
   }
 
-  /** Compiles what predictions need. */
+  /** Compiles the prediction program. */
   async prepare(): Promise<void> {
     const { predictor, paths, specs, rows } = this.options;
     const one = paths.map((path) => ({ shape: [1, ...specs[path]!.shape.slice(1)] }));

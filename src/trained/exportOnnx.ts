@@ -3,12 +3,12 @@ import { exportOnnx as exportFunction, type OpenSpec } from '../compiler/index.j
 import { didYouMean } from '../hparams/index.js';
 import { versions } from '../programs/jobFiles.js';
 import { paramSpecs } from '../programs/taskState.js';
-import { arraysBehind, fewest, predictions } from './predictions.js';
+import { fewest, neededArrays, predictions } from './predictions.js';
 import { withRows } from './predictor.js';
 import { RequestError } from './requestError.js';
 import type { TrainedRun } from './trainedRun.js';
 
-/** An ONNX file, and what it computes from what. */
+/** An ONNX file, with its inputs and outputs. */
 export interface ExportedOnnx {
   readonly bytes: Uint8Array;
   /** Arrays of a batch. */
@@ -22,21 +22,21 @@ export interface ExportedOnnx {
 }
 
 /**
- * The forward pass of a run as an ONNX file, for batches of any number of rows. Other dimensions are those of training's
- * batches.
+ * The forward pass of a run as an ONNX file, for batches of any number of rows. Other dimensions are those of
+ * training's batches.
  *
  * @param outputs names of predictions; default: those that need the fewest arrays.
- * @throws RequestError for unknown outputs, and where training's input does not tell its shapes; CompilerError for what
- *   ONNX has no operator for.
+ * @throws RequestError for unknown outputs, and for a training input that does not declare its shapes; CompilerError
+ * for operations without an ONNX operator.
  */
 export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): ExportedOnnx {
   const { batchSpecs, params, task, name, step, document } = run;
   if (batchSpecs === undefined) {
     throw new RequestError(
-      `${name}: its training input doesn't tell the shapes of its batches, which an ONNX file holds: give its class a batchSpecs() method.`,
+      `${name}: its training input doesn't declare the shapes of its batches, which an ONNX file holds: give its class a batchSpecs() method.`,
     );
   }
-  const behind = arraysBehind(task.model, paramSpecs(params), batchSpecs);
+  const behind = neededArrays(task.model, paramSpecs(params), batchSpecs);
   if (behind.size === 0) throw new RequestError(`${name}: no prediction depends on the parameters.`);
   const unknown = outputs?.find((output) => !behind.has(output));
   if (unknown !== undefined) {
@@ -60,7 +60,7 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
   const { luthier } = versions();
   const { classOutput } = run;
   const classes = classOutput && chosen.includes(classOutput.output) ? classOutput.names : null;
-  // What stands for absent arrays is not behind the chosen outputs: it is traced, and then removed.
+  // Placeholders of absent arrays do not reach the chosen outputs: they are traced, and then removed.
   const bytes = exportFunction(
     (inputs) => predictions(task.model, withRows(absent, rowsOf(inputs)), chosen)(inputs),
     { params: paramSpecs(params), batch },

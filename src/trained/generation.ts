@@ -6,31 +6,33 @@ import type { Decode } from '../tasks/index.js';
 
 /** Schemas of a continuation's settings. */
 export const generationFields = {
-  temperature: z.number().nonnegative().describe('Divides the logits; 0 takes the likeliest token.'),
+  temperature: z.number().nonnegative().describe('Divides the logits; 0 chooses the likeliest token.'),
   topK: z.int().nonnegative().describe('Draws from the k likeliest tokens; 0 for all.'),
   topP: z
     .number()
     .positive()
     .max(1)
     .nullable()
-    .describe('Draws from the fewest likely tokens whose probabilities sum to p or more; null for all.'),
+    .describe(
+      'Draws from the smallest set of likely tokens whose probabilities sum to p or more; null for all.',
+    ),
   maxTokens: z
     .int()
     .positive()
     .nullable()
     .default(null)
-    .describe('Tokens after the prompt, at most; null for as many as the model has room for.'),
+    .describe("Most tokens after the prompt; null for as many as the model's context allows."),
   stop: z
     .union([z.string().min(1), z.array(z.string().min(1))])
     .default([])
-    .describe('Texts that end the continuation, which is given without them.'),
+    .describe('Stop sequences, which are not part of the continuation.'),
   seed: z.int().nonnegative().describe('Seed of the draws: the same seed, the same text.'),
 };
 
 /** A continuation's settings. */
 export class Generation extends Configurable.with(generationFields) {}
 
-/** Settings of a continuation. What is left out is as the experiment's `task.decode` has it. */
+/** Settings of a continuation. The experiment's `task.decode` gives the defaults. */
 export type GenerateOptions = Partial<ConfigValues<Generation>>;
 
 /** The settings of `task.decode`, which those of a request replace. */

@@ -10,7 +10,7 @@ import type { LoadRunOptions, TrainedRun } from './trainedRun.js';
  *   for an experiment whose module isn't found; ConfigError for configs that no longer fit its classes.
  */
 export async function loadRun(directory: string, options: LoadRunOptions = {}): Promise<TrainedRun> {
-  // What trains and describes experiments imports the package too, and needs none of this.
+  // Loaded late: training and describing experiments import the package, too, and do not need it.
   const opened = await import('./trainedRun.js');
   return opened.TrainedRun.open(directory, options);
 }

@@ -15,7 +15,7 @@ type Tensors = Readonly<Record<string, Tensor>>;
 /** Specs by path. */
 export type Specs = Readonly<Record<string, TensorSpec>>;
 
-/** The tensors of what `computePredictions` returned, by path; a single one is called `predictions`. */
+/** The tensors of the result of `computePredictions`, by path; a single one is called `predictions`. */
 function namedTensors(predictions: unknown, path = ''): [string, Tensor][] {
   if (predictions === null || predictions === undefined) return [];
   if (predictions instanceof tf.Tensor) return [[path === '' ? 'predictions' : path, predictions as Tensor]];
@@ -71,7 +71,7 @@ export function predictions(
 }
 
 /** The arrays of a batch that each prediction is computed from. Those that no parameter goes into are left out. */
-export function arraysBehind(model: BaseModel, params: Specs, batch: Specs): Map<string, readonly string[]> {
+export function neededArrays(model: BaseModel, params: Specs, batch: Specs): Map<string, readonly string[]> {
   const found = dependences(predictions(model), { params, batch } as Tree<TensorSpec>);
   const arrays = Object.keys(batch);
   const learned = [...found].filter(([, paths]) => [...paths].some((path) => path.startsWith('params.')));

@@ -15,14 +15,14 @@ import { arraysOf, type Batch } from '../inputs/index.js';
 import type { BaseModel } from '../models/index.js';
 import { type FlatParams, paramSpecs } from '../programs/taskState.js';
 import { Turns } from '../system/index.js';
-import { arraysBehind, predictions, type Specs } from './predictions.js';
+import { neededArrays, predictions, type Specs } from './predictions.js';
 import { RequestError } from './requestError.js';
 
-/** A model, and what its batches look like. */
+/** A model, and the specs of its batches. */
 export interface PredictorOptions {
   readonly model: BaseModel;
   readonly params: FlatParams;
-  /** Arrays of a training batch by path; undefined where its input does not tell. Rows may be of any number. */
+  /** Arrays of a training batch by path; undefined if its input does not declare them. Rows may be of any number. */
   readonly trained: Specs | undefined;
   readonly compileOptions: (name: string) => CompileOptions;
 }
@@ -97,7 +97,7 @@ export class Predictor {
     const { model, params, trained = {}, compileOptions } = this.options;
     const [{ shape } = { shape: [1] }] = Object.values(specs);
     const whole = { ...withRows(trained, shape[0]!), ...specs };
-    const behind = arraysBehind(model, paramSpecs(params), whole);
+    const behind = neededArrays(model, paramSpecs(params), whole);
     const possible = [...behind].filter(([, paths]) => paths.every((path) => path in specs));
     if (possible.length === 0) {
       const needed = [...behind].map(([name, paths]) => `\n  ${name}: ${paths.join(', ')}`).join('');
@@ -144,7 +144,7 @@ export class Predictor {
     ] = first;
     const checked = [...given].map(([path, { shape, dtype, data }]) => {
       const spec = { shape: [...shape], dtype };
-      const told = `predict: '${path}' is ${formatSpec(spec)}`;
+      const subject = `predict: '${path}' is ${formatSpec(spec)}`;
       const known = trained?.[path];
       if (trained !== undefined && known === undefined) {
         const names = Object.keys(trained);
@@ -161,16 +161,16 @@ export class Predictor {
           known.shape.length > 1 ? '[rows,' : '[rows',
         );
         const others = shape[0] === rows ? '' : `, with ${rows} rows as '${firstPath}' has`;
-        throw new RequestError(`${told}; expected ${wanted}${others}.`);
+        throw new RequestError(`${subject}; expected ${wanted}${others}.`);
       }
       if (rows === 0 || shape[0] !== rows)
         throw new RequestError(
-          `${told}; expected ${rows || '1 or more'} rows${rows ? `, as '${firstPath}' has` : ''}.`,
+          `${subject}; expected ${rows || '1 or more'} rows${rows ? `, as '${firstPath}' has` : ''}.`,
         );
       const type = newHostArray(dtype, 0).constructor;
       if (data.constructor !== type || data.length !== sizeOf(shape)) {
         throw new RequestError(
-          `${told}; expected data of ${sizeOf(shape)} elements in a ${type.name}, got ${data.length} in a ${data.constructor.name}.`,
+          `${subject}; expected data of ${sizeOf(shape)} elements in a ${type.name}, got ${data.length} in a ${data.constructor.name}.`,
         );
       }
       return [path, spec] as const;

@@ -10,7 +10,7 @@ import { JobError } from '../programs/jobErrors.js';
 import { type ResolvedExperiment, resolveExperiment, UsageError } from '../registry/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
-/** What the directory of a run says of its experiment. */
+/** A run directory's record of its experiment. */
 export interface RunDocument {
   /** Full name of the experiment. */
   readonly name: string;
@@ -46,12 +46,12 @@ function parse(directory: string, path: string): z.infer<typeof schema> {
 }
 
 /**
- * Reads the record of a run. What its configs have that the library lacks is imported: the experiment's module, where it is
- * still there, then the modules that the record lists.
+ * Reads the record of a run. Classes outside of the library are imported: from the experiment's module, if it still
+ * exists, then from the modules that the record lists.
  *
  * @param experiments directories to look for the experiment in; default: ./experiments, then the package's.
- * @throws JobError for a directory without a record; UsageError for an experiment that isn't there and whose classes no
- *   listed module has; ConfigError for modules that can't be loaded, and configs that their classes don't take.
+ * @throws JobError for a directory without a record; UsageError for a missing experiment whose classes no listed
+ * module has; ConfigError for modules that can't be loaded, and configs that their classes don't accept.
  */
 export async function readRunDocument(
   directory: string,

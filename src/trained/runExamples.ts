@@ -13,12 +13,12 @@ import { TRAIN, trainingDataset } from '../programs/programDataset.js';
 import { type FlatParams, paramSpecs } from '../programs/taskState.js';
 import { classOutputOf } from './classOutput.js';
 import { ExamplePredictor } from './examplePredictor.js';
-import { arraysBehind, fewest, type Specs } from './predictions.js';
+import { fewest, neededArrays, type Specs } from './predictions.js';
 import type { Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
 import type { RunDocument } from './runDocument.js';
 
-/** Shapes and dtypes of a dataset's arrays by path; undefined where the input does not tell them from its config. */
+/** Shapes and dtypes of a dataset's arrays by path; undefined if the input does not declare them. */
 export function specsByPath(dataset: Config<BaseInput>): Specs | undefined {
   const flat = (specs: BatchSpecs, prefix: string): [string, Specs[string]][] =>
     Object.entries(specs).flatMap(([name, spec]) =>
@@ -45,7 +45,9 @@ interface RunParts {
   readonly rows: number | undefined;
 }
 
-/** The first dataset that is not for training, or training's as an evaluation reads it, with what training recorded. */
+/**
+ * The first dataset that is not for training, or training's in evaluation mode, with the data that training recorded.
+ */
 function exampleDataset({ document }: RunParts, recorded: DataIdentity): Config<BaseInput> {
   const found =
     document.datasets.find(({ isTraining }) => !isTraining) ??
@@ -53,7 +55,9 @@ function exampleDataset({ document }: RunParts, recorded: DataIdentity): Config<
   return withRecorded(found, recorded);
 }
 
-/** What predicts examples for a run. @throws RequestError where its dataset tells no shapes, or no prediction is learned */
+/**
+ * The example predictor of a run. @throws RequestError if its dataset declares no shapes, or no prediction is learned
+ */
 export function newExamplePredictor(run: RunParts): ExamplePredictor {
   const { model, predictor, rows } = run;
   const { name } = run.document;
@@ -62,11 +66,11 @@ export function newExamplePredictor(run: RunParts): ExamplePredictor {
   const specs = specsByPath(dataset);
   if (specs === undefined) {
     throw new RequestError(
-      `${name}: ${classOf(dataset).name} doesn't tell the shapes of its batches: give its class a batchSpecs() method.`,
+      `${name}: ${classOf(dataset).name} doesn't declare the shapes of its batches: give its class a batchSpecs() method.`,
     );
   }
   const params = paramSpecs(run.params);
-  const behind = arraysBehind(model, params, specs);
+  const behind = neededArrays(model, params, specs);
   if (behind.size === 0) throw new RequestError(`${name}: no prediction depends on the parameters.`);
   const input = build(dataset);
   checkRecorded(run.directory, recorded, input.recordedParts());

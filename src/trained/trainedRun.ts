@@ -69,12 +69,12 @@ function tokenizerOf(
   return { config, tokenizer };
 }
 
-/** Prompts of up to this many bytes are encoded at once: that takes less than what the thread for longer ones would. */
+/** Prompts of up to this many bytes are encoded in this thread: that takes less time than a message to another. */
 const SHORT_PROMPT = 2048;
 /** Bytes of a prompt for each token that there is room for, where the tokenizer sets no limit of its own. */
 const MOST_TOKEN_BYTES = 1024;
 
-/** A decoder of completions, and what it makes of text. */
+/** A decoder of completions, and its tokenizer. */
 interface Continuing {
   readonly tokenizer: BaseTokenizer;
   /** The same tokenizer, in a thread. */
@@ -86,7 +86,7 @@ interface Continuing {
 /** A trained run. Made by `loadRun`. */
 export class TrainedRun {
   readonly task: SingleTask;
-  /** Shapes and dtypes of the arrays of training's batches by path; undefined where the input does not tell. */
+  /** Shapes and dtypes of the arrays of training's batches by path; undefined if the input does not declare them. */
   readonly batchSpecs: Specs | undefined;
   readonly #options: JobOptions;
   readonly #predictor: Predictor;
@@ -181,7 +181,7 @@ export class TrainedRun {
   }
 
   /**
-   * As `stream`, with a long prompt encoded by a thread, so that this one goes on meanwhile.
+   * As `stream`, with a long prompt encoded by a thread, so that this one continues meanwhile.
    *
    * @throws as `stream`
    */
@@ -204,12 +204,12 @@ export class TrainedRun {
     return generationOf(generationDefaults(this.task.hp.decode), options);
   }
 
-  /** @throws RequestError for a prompt of more bytes than all tokens together stand for, before it is encoded */
+  /** @throws RequestError for a prompt of more bytes than all tokens together can decode to, before it is encoded */
   #checkBytes(prompt: string): void {
     const { tokenizer, seqlen } = this.#continues();
     const bytes = Buffer.byteLength(prompt);
     const most = (seqlen - 1) * Math.min(tokenizer.maxTokenBytes, MOST_TOKEN_BYTES);
-    // Of a short one the tokens can be told.
+    // A short one is encoded, for its number of tokens.
     if (bytes <= Math.max(SHORT_PROMPT, most)) return;
     throw new RequestError(
       `The prompt has ${bytes} bytes; prompt and continuation together have ${seqlen} tokens at most, so expected ${most} bytes or fewer.`,
@@ -247,21 +247,22 @@ export class TrainedRun {
   }
 
   /**
-   * The model's predictions for a batch, by name: what `computePredictions` returns for it, on the host. A tensor that
-   * it returns alone is called `predictions`. A batch may have any number of rows, and may lack arrays (labels, say):
-   * predictions that depend on them are left out.
+   * The model's predictions for a batch, by name: the result of `computePredictions`, on the host. A single tensor is
+   * called `predictions`. A batch may have any number of rows, and may lack arrays (labels, say): predictions that
+   * depend on them are left out.
    *
-   * @throws RequestError for arrays or shapes that training's batches don't have, and where nothing can be predicted.
+   * @throws RequestError for arrays or shapes that training's batches don't have, and if no prediction can be
+   * computed.
    */
   predict(batch: Batch): Promise<Predictions>;
   /**
-   * The predictions for examples as files have them, in their order and of any number: records, texts, paths or bytes of
-   * files. They are preprocessed as the first dataset that is not for training would, without augmentations; only what
-   * predictions need is read of them, so that labels may be absent.
+   * Predictions for examples as files have them, in order and of any number: records, texts, paths or bytes of files.
+   * They are preprocessed like those of the first dataset that is not for training, without augmentations; only fields
+   * that predictions need are read, so labels may be absent.
    *
-   * @param options `readsFiles`: whether a text may be the path of a file, as by default. `signal`: ends the call with its
-   *   reason once it is aborted, between two batches.
-   * @throws RequestError for an example that does not fit, with its number; and where nothing can be predicted of examples.
+   * @param options `readsFiles`: whether a text may be the path of a file, as by default. `signal`: an abort ends the
+   * call with its reason, between two batches.
+   * @throws RequestError for an example that does not fit, with its number; and if no prediction can be computed.
    */
   predict(examples: readonly RawExample[], options?: PredictOptions): Promise<ExamplePrediction[]>;
   async predict(
@@ -282,12 +283,12 @@ export class TrainedRun {
     return isDecodable(this.task.model) && this.task.model.begin === undefined;
   }
 
-  /** Compiles what continuations or predictions need, so that the first one starts at once. @throws as `stream`, `predict` */
+  /** Compiles the programs of continuations or predictions ahead of the first one. @throws as `stream`, `predict` */
   prepare(): Promise<void> {
     return this.continuesText ? this.#continues().queue.prepare() : this.#ofExamples().prepare();
   }
 
-  /** Ends what is under way, and frees the compiled programs. */
+  /** Ends requests in progress, and frees the compiled programs. */
   async dispose(): Promise<void> {
     await this.#continuing?.encoder.close();
     await this.#continuing?.queue.dispose();
@@ -329,7 +330,7 @@ export class TrainedRun {
     const seqlen = decoder.hp.seqlen || this.batchSpecs?.ids?.shape[1];
     if (seqlen === undefined) {
       throw new RequestError(
-        `${this.name} doesn't say how long its texts are: set task.decode.decoder.seqlen.`,
+        `${this.name} doesn't set the length of its texts: set task.decode.decoder.seqlen.`,
       );
     }
     const { config, tokenizer } = found;

@@ -322,7 +322,7 @@ test.each(['train_input.json', 'progress.json'])(
     const error = await failure();
     expect(error).toMatchObject({
       kind: 'broken',
-      problem: expect.stringMatching(/^\S+\.json: it is no JSON: Unexpected end of JSON input/),
+      problem: expect.stringMatching(/^\S+\.json: it is not JSON: Unexpected end of JSON input/),
     });
     const state = createTrainState(layout, slotsLike(layout, ['m']));
     expect((await open().restore(state, { allowPrevious: true })).step).toBe(10);

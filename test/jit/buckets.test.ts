@@ -104,7 +104,7 @@ test('what padding would change, or can not be cut from, is refused', async () =
     },
     { ...first, name: 'assigned' },
   );
-  await expect(assigned(rowsOf(3))).rejects.toThrow('assigned: what a variable is assigned, [3],');
+  await expect(assigned(rowsOf(3))).rejects.toThrow('assigned: the new value of a variable, [3],');
   const turned = jit((_: Rows, x: Tensor) => tf.transpose(x), first);
   await expect(turned(rowsOf(3))).rejects.toThrow('result 1, [3,4], grows with the 4 rows of its bucket');
   const twice = jit((_: Rows, x: Tensor) => tf.concat([x, x]), first);

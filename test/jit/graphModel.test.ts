@@ -96,7 +96,7 @@ test('nodes that need values are named, and run by tfjs after what comes before 
   const x = image([1, 8, 8, 3]);
   const strict = compileModel(model, quick);
   await expect(strict.predict(x)).rejects.toThrow(
-    "The graph model has nodes that need values while it runs: best (NonMaxSuppressionV3), branch (Switch), joined (Merge). Compile what comes before them, with execute(inputs, ['ConcatV2_9', 'Reshape_11', 'largest']), and give these values by name to the model's own executeAsync",
+    "The graph model has nodes that need values while it runs: best (NonMaxSuppressionV3), branch (Switch), joined (Merge). Compile what comes before them, with execute(inputs, ['ConcatV2_9', 'Reshape_11', 'largest']), and pass these values by name to the model's own executeAsync",
   );
   const notices: string[] = [];
   const options = { ...quick, graphBreaks: true, notify: (notice: string) => void notices.push(notice) };

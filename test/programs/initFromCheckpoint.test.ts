@@ -139,7 +139,7 @@ test.each([
   expect(named(tensorsAt(directory, 0), 'params/')).toEqual(named(tensorsAt(trained, 3), 'params/'));
   const whole = await run(flags(temporaryDirectory(), atStart, rules(`checkpoint='${source}'`)));
   expect(whole.stderr).toBe(
-    `${path}: another program has written it anew, so that it is not the file that metadata.json tells of; its values can be ` +
+    `${path}: another program has rewritten it, so it is not the file described by metadata.json; its values can be ` +
       'loaded by the path of the file itself, in train.initFromCheckpoint\n',
   );
 });
@@ -152,7 +152,7 @@ test('weights are no run: --checkpoint says where they go', async () => {
       const { code, stderr } = await run([...flags(directory), `--mode=${mode}`, `--checkpoint=${path}`]);
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: `${path}: it is no run and no checkpoint; if it has weights, train.initFromCheckpoint starts from them\n`,
+        stderr: `${path}: it is neither a run nor a checkpoint; if it has weights, train.initFromCheckpoint starts from them\n`,
       });
     }
   }

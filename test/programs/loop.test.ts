@@ -132,7 +132,7 @@ test('a tracked metric survives a restart; what it needs is named', async () => 
   expect(await run([...flagsOf('Tracked', untracked), '--mode=eval', '--checkpoint=best'])).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(
-      'no checkpoint names a best one: the run did not track a metric (task.train.trackMetric)',
+      'there is no best checkpoint: the run did not track a metric (task.train.trackMetric)',
     ),
   });
 });

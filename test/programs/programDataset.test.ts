@@ -149,6 +149,6 @@ test('resumed training reports changed files', async () => {
   const { code, stderr } = await run(flags('train', 'numTrainSteps=9'));
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /^Input 'train' cannot go on from the saved state, for its data has changed since: corpus is .*\. Bring back what it was, or start a new run in another directory\. Since the run began: .*counting\.txt has \d+ bytes, had \d+; the data is /,
+    /^Input 'train' cannot resume from the saved state, as its data has changed since: corpus is .*\. Restore the data, or start a new run in another directory\. Since the run began: .*counting\.txt has \d+ bytes, had \d+; the data is /,
   );
 });

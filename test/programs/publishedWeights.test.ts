@@ -248,7 +248,7 @@ test('shards that are missing, cut or elsewhere, and files of other formats, are
   );
   for (const damaged of ['{}', 'null', '[1]', text.slice(0, 100)]) {
     writeFileSync(index, damaged);
-    expect(open()).toBe(`${index}: it is no index of shards: expected {"weight_map": {TENSOR: FILE, …}}`);
+    expect(open()).toBe(`${index}: it is not an index of shards: expected {"weight_map": {TENSOR: FILE, …}}`);
   }
   writeFileSync(index, '{"weight_map": {}}');
   expect(open()).toBe(`${index}: its weight_map is empty`);

@@ -56,7 +56,7 @@ test('a file that is removed while the run goes on is told, and begins anew with
   file.close();
   expect(records(file.path).length).toBe(2);
   expect(records(file.path)[0]!.subarray(9)).toEqual(version);
-  expect(told).toEqual([`${file.path} was removed or replaced meanwhile; it goes on in a new file.`]);
+  expect(told).toEqual([`${file.path} was removed or replaced meanwhile; writing continues in a new file.`]);
 });
 
 test('each call leaves a whole record, and no values leave none', () => {

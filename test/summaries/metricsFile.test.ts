@@ -194,7 +194,7 @@ test('a file that is removed while the run goes on is told and made anew', () =>
   metrics.write({ step: 2 });
   metrics.write({ step: 3 });
   expect(text()).toBe('{"step":2}\n{"step":3}\n');
-  expect(told).toEqual([`${path} was removed or replaced meanwhile; it goes on in a new file.`]);
+  expect(told).toEqual([`${path} was removed or replaced meanwhile; writing continues in a new file.`]);
   metrics.close();
 });
 
@@ -211,14 +211,14 @@ test('lines that cannot be written wait, and what never could is an error at the
   metrics.write({ step: 1 });
   metrics.write({ step: 2 });
   expect(told).toEqual([
-    expect.stringMatching(/metrics\.jsonl cannot be written: .*\. What belongs there waits in memory\.$/),
+    expect.stringMatching(/metrics\.jsonl cannot be written: .*\. Its data is kept in memory\.$/),
   ]);
   rmdirSync(path);
   metrics.write({ step: 3 });
   expect(text()).toBe('{"step":1}\n{"step":2}\n{"step":3}\n');
   expect(told.slice(1)).toEqual([
-    `${path} was removed or replaced meanwhile; it goes on in a new file.`,
-    `${path} is written again.`,
+    `${path} was removed or replaced meanwhile; writing continues in a new file.`,
+    `${path} is writable again.`,
   ]);
   block();
   metrics.write({ step: 4 });

@@ -32,7 +32,7 @@ test('shards of one step, an example a line', () => {
 
 test('several steps, a missing step, a missing shard, a torn line, an empty folder and none', () => {
   const both = folder({ [shard(0)]: '', [shard(0, 1000)]: '{"decoded":"a"}\n' });
-  expect(() => loadDecoderOutputs(both)).toThrow(`${both} has outputs of the steps 200, 1000. Say which.`);
+  expect(() => loadDecoderOutputs(both)).toThrow(`${both} has outputs of the steps 200, 1000. Choose one.`);
   expect(loadDecoderOutputs(both, 1000).examples).toHaveLength(1);
   expect(() => loadDecoderOutputs(both, 5)).toThrow(`${both} has no outputs of step 5. It has: 200, 1000.`);
   const lacking = folder({ [shard(0)]: '', [shard(2)]: '' });
@@ -40,10 +40,10 @@ test('several steps, a missing step, a missing shard, a torn line, an empty fold
     `${lacking} has no ${shard(1)}, and has shard 2. Decode the step again.`,
   );
   const torn = folder({ [shard(0)]: '{"decoded":"a"}\n{"deco' });
-  expect(() => loadDecoderOutputs(torn)).toThrow(`${torn}/${shard(0)}:2: no decoded example: `);
+  expect(() => loadDecoderOutputs(torn)).toThrow(`${torn}/${shard(0)}:2: not a decoded example: `);
   const wrong = folder({ [shard(0)]: '{"decoded":"a"}\nnull\n' });
   expect(() => loadDecoderOutputs(wrong)).toThrow(
-    `${wrong}/${shard(0)}:2: no decoded example: Invalid input: expected object, received null.`,
+    `${wrong}/${shard(0)}:2: not a decoded example: Invalid input: expected object, received null.`,
   );
   const empty = folder({});
   expect(() => loadDecoderOutputs(empty)).toThrow(

@@ -115,7 +115,7 @@ test('a server predicts what run.predict does, within its limits', async () => {
     '"instance" is not supported. Did you mean \'instances\'? The fields are: model, instances.',
   );
   expect(await refused({ instances: ['a'], model: 'other' })).toBe(
-    "The model 'other' is not served: 'classifiers.Reviews' is.",
+    "The model 'other' is not served; the server has 'classifiers.Reviews'.",
   );
   const both = await Promise.all([1, 2].map(() => post(server.url, { instances: fine(3) })));
   expect(both.map((answer) => answer.status).sort()).toEqual([200, 503]);

@@ -58,8 +58,8 @@ test('it continues prompts, also once its experiment is gone; a file that is gon
   expect({ code, stderr }).toEqual({
     code: 2,
     stderr:
-      `'Swift' is unknown: the document has it from ./src/layers.ts, which is not in ${project}. Restore it; where it has ` +
-      'moved, name its file under "modules"; where it was renamed, call registerAlias. (at out/text.Two/experiment.json)\n',
+      `'Swift' is unknown: the document has it from ./src/layers.ts, which is not in ${project}. Restore it; if it has ` +
+      'moved, name its file under "modules"; if it was renamed, call registerAlias. (at out/text.Two/experiment.json)\n',
   });
 });
 

@@ -14,7 +14,7 @@ const choice = (index: number, text: string, { finishReason = null }: { finishRe
   ...{ index, text, logprobs: null, finish_reason: finishReason },
 });
 
-/** Tokens of the prompts, and of what was drawn so far. */
+/** Counts tokens of prompts and completions. */
 function usageOf(completions: readonly Completion[]): object {
   const sum = (count: (completion: Completion) => number) =>
     completions.reduce((total, completion) => total + count(completion), 0);

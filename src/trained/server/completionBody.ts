@@ -1,4 +1,4 @@
-/** @file Bodies of POST /v1/completions: OpenAI's fields, as far as a trained run has what they ask for. */
+/** @file Bodies of POST /v1/completions: OpenAI's fields, as far as a trained run supports them. */
 import { z } from 'zod';
 import { didYouMean } from '../../hparams/index.js';
 import type { GenerateOptions } from '../generation.js';
@@ -8,7 +8,7 @@ import { HttpError } from './httpError.js';
 export interface Limits {
   /** Prompts of a request. */
   readonly prompts: number;
-  /** Tokens that a request may ask for. */
+  /** Most tokens of a request. */
   readonly maxTokens: number;
 }
 
@@ -24,19 +24,19 @@ const expected = (what: string) => ({
 const only = (...values: readonly (number | boolean | string)[]) =>
   z.literal([...values], expected(`${shown(values[0])}, as others are not supported`)).optional();
 
-/** OpenAI's fields that ask for what a trained run lacks, with the values that ask for nothing. */
+/** OpenAI's fields that a trained run does not support, with their accepted neutral values. */
 const neutral = {
   ...{ n: only(1), best_of: only(1), echo: only(false), logprobs: only(false), suffix: only('') },
   ...{ presence_penalty: only(0), frequency_penalty: only(0) },
   logit_bias: z.record(z.string(), only(0), expected('biases of tokens by id')).optional(),
 };
 
-/** Whether a value asks for nothing: clients send null, {} and [] for what their users leave out. */
+/** Whether a value is neutral: clients send null, {} and [] for fields that their users leave out. */
 function isEmpty(value: unknown): boolean {
   return value === null || (typeof value === 'object' && Object.keys(value).length === 0);
 }
 
-/** The fields of an object that ask for something. */
+/** The fields of an object that are not neutral. */
 const filled = (object: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => !isEmpty(value)));
 
@@ -78,7 +78,7 @@ function schemaFor({ prompts, maxTokens }: Limits) {
   });
 }
 
-/** What a request asks for. */
+/** A completion request. */
 export interface CompletionRequest {
   readonly model: string | undefined;
   readonly prompts: readonly string[];
@@ -98,8 +98,8 @@ export function readBody(body: unknown, limits: Limits): CompletionRequest {
   const fields = { ...filled(body), ...(asked !== undefined && { prompt: asked }) };
   const unknown = Object.keys(fields).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    const told = `${shown(unknown)} is not supported.${didYouMean(unknown, names)} The fields are: ${names.join(', ')}.`;
-    throw new HttpError(400, told, { param: unknown });
+    const message = `${shown(unknown)} is not supported.${didYouMean(unknown, names)} The fields are: ${names.join(', ')}.`;
+    throw new HttpError(400, message, { param: unknown });
   }
   const checked = schema.safeParse(fields);
   if (!checked.success) {

@@ -4,15 +4,15 @@ import type { Socket } from 'node:net';
 import type { Completion } from '../completion.js';
 import { RequestError } from '../requestError.js';
 import type { TrainedRun } from '../trainedRun.js';
+import type { ActiveRequests } from './activeRequests.js';
 import type { CompletionRequest } from './completionBody.js';
 import { HttpError } from './httpError.js';
 import type { PredictRequest } from './predictBody.js';
-import type { UnderWay } from './underWay.js';
 
 /** The served run, and the bounds of its work. */
 export interface ComputationOptions {
   readonly run: TrainedRun;
-  readonly underWay: UnderWay;
+  readonly activeRequests: ActiveRequests;
   /** Continuations or examples that are computed or wait at once. */
   readonly maxWaiting: number;
 }
@@ -20,7 +20,7 @@ export interface ComputationOptions {
 /** @throws HttpError 404 for another model than the one that is served */
 function checkModel(model: string | undefined, { name }: TrainedRun): void {
   if (model === undefined || model === name) return;
-  const message = `The model '${model}' is not served: '${name}' is.`;
+  const message = `The model '${model}' is not served; the server has '${name}'.`;
   throw new HttpError(404, message, { param: 'model', code: 'model_not_found' });
 }
 
@@ -43,13 +43,13 @@ export class Completions {
     return this.#beginning + this.#current.size;
   }
 
-  /** Makes the continuations that a request asks for; they end with its client's connection. */
+  /** Makes the continuations of a request; they end with its client's connection. */
   async begin(request: CompletionRequest, connection: Socket): Promise<Completion[]> {
-    const { run, underWay } = this.options;
+    const { run, activeRequests } = this.options;
     checkModel(request.model, run);
     checkRoom('continuations are decoded', this.count, request.prompts.length, this.options);
     const begun = await this.#make(request);
-    const done = underWay.begin(connection, (error) => {
+    const done = activeRequests.begin(connection, (error) => {
       for (const completion of begun) error === undefined ? completion.cancel() : completion.fail(error);
     });
     const ends = begun.map(async (completion) => {
@@ -86,7 +86,7 @@ export class PredictedExamples {
 
   /** Predictions for the examples of a request. A batch that is computed as its client leaves is computed to its end. */
   async predict({ model, instances }: PredictRequest, connection: Socket): Promise<object> {
-    const { run, underWay } = this.options;
+    const { run, activeRequests } = this.options;
     checkModel(model, run);
     checkRoom('examples are predicted', this.count, instances.length, this.options);
     this.#count += instances.length;
@@ -94,7 +94,7 @@ export class PredictedExamples {
     const stopped = new Promise<never>((_, reject) => {
       stopping.signal.addEventListener('abort', () => reject(stopping.signal.reason));
     });
-    const done = underWay.begin(connection, (error) =>
+    const done = activeRequests.begin(connection, (error) =>
       stopping.abort(error ?? new HttpError(400, 'The client has left.')),
     );
     // A path would let clients read this machine's files.

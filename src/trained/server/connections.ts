@@ -1,4 +1,4 @@
-/** @file Connections of a server: errors of the HTTP parser, writes that nobody reads, and the end of them all. */
+/** @file Connections of a server: errors of the HTTP parser, writes to closed connections, and closing all of them. */
 import { type Server as HttpServer, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -13,21 +13,21 @@ const parserErrors: Readonly<Record<string, readonly [status: number, message: s
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'The extensions of a chunk are too large: expected 16 KiB at most.'],
   ERR_HTTP_REQUEST_TIMEOUT: [
     408,
-    `The request has not come within ${RECEIVE_MS.whole / 1000} s, or its headers within ${RECEIVE_MS.head / 1000} s.`,
+    `The request was not complete within ${RECEIVE_MS.whole / 1000} s, or its headers within ${RECEIVE_MS.head / 1000} s.`,
   ],
 };
 
 /** An error of the parser as clients may see it. */
 function parserError({ code = '', message }: NodeJS.ErrnoException): HttpError {
   const known = Object.hasOwn(parserErrors, code) ? parserErrors[code] : undefined;
-  const [status, told] = known ?? [
+  const [status, explanation] = known ?? [
     400,
     `The request: expected HTTP/1.1: ${message.replace(/^Parse Error: /, '')}.`,
   ];
-  return new HttpError(status, told);
+  return new HttpError(status, explanation);
 }
 
-/** Time in which a client that goes on sending can read why it was refused: closing at once may take that from it. */
+/** Time in which a client that continues sending can read why it was refused: closing at once may take that from it. */
 const LINGER_MS = 1000;
 
 /** Answers on a connection whose request has no response object, and closes it. */
@@ -72,7 +72,7 @@ export class Connections {
       socket.on('error', () => socket.destroy());
       refuse(
         socket,
-        new HttpError(405, `This server is no proxy: CONNECT ${url?.slice(0, 100)} is not served.`),
+        new HttpError(405, `This server is not a proxy: CONNECT ${url?.slice(0, 100)} is not served.`),
       );
     });
   }

@@ -1,4 +1,4 @@
-/** @file Hosts of a server: addresses that only this machine reaches, and the names that requests may ask for. */
+/** @file Hosts of a server: loopback addresses, and the host names that requests may use. */
 import { BlockList, isIP } from 'node:net';
 import { HttpError } from './httpError.js';
 
@@ -15,10 +15,11 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Checks the header `Host`. A web page may have its own name lead to this machine: what it asks for then names that host.
+ * Checks the header `Host`, against DNS rebinding: a web page's own host name may resolve to this machine, and then
+ * its requests name that host.
  *
  * @param host that the server listens on
- * @throws HttpError 403 for a name that is not this machine's, where only this machine is to reach the server
+ * @throws HttpError 403 for a name that is not this machine's, if the server is for this machine only
  */
 export function checkHost(header: string, host: string): void {
   const named = header.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');

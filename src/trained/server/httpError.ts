@@ -5,7 +5,7 @@ export class HttpError extends Error {
   override readonly name = 'HttpError';
   /** Name of the field that it is about. */
   readonly param: string | null;
-  /** OpenAI's name of what went wrong. */
+  /** OpenAI's code of the error. */
   readonly code: string | null;
 
   constructor(
@@ -29,14 +29,14 @@ export class HttpError extends Error {
 const ofRequest: ReadonlySet<string> = new Set(['RequestError', 'InputError']);
 
 /**
- * An error as clients may see it: what is wrong with a request, and of anything else that it failed.
+ * An error for clients: the problem of a request, or a general message for errors of the server.
  *
- * @param log is given errors that are the server's own.
+ * @param log receives errors of the server.
  */
 export function httpError(error: unknown, log: (error: unknown) => void): HttpError {
   if (error instanceof HttpError) return error;
   const { name, message } = error as Error;
   if (ofRequest.has(name)) return new HttpError(400, message, { param: 'prompt' });
   log(error);
-  return new HttpError(500, 'The server failed to answer this request; its log says why.');
+  return new HttpError(500, 'The server failed to answer this request; its log has the reason.');
 }

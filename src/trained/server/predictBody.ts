@@ -35,8 +35,8 @@ export function readPredictBody(body: unknown, most: number): PredictRequest {
     throw new HttpError(400, 'The body: expected a JSON object with "instances".');
   const unknown = Object.keys(body).find((name) => !FIELDS.includes(name as never));
   if (unknown !== undefined) {
-    const told = `${JSON.stringify(unknown)} is not supported.${didYouMean(unknown, FIELDS)} The fields are: ${FIELDS.join(', ')}.`;
-    throw new HttpError(400, told, { param: unknown });
+    const message = `${JSON.stringify(unknown)} is not supported.${didYouMean(unknown, FIELDS)} The fields are: ${FIELDS.join(', ')}.`;
+    throw new HttpError(400, message, { param: unknown });
   }
   const { model, instances } = body as { readonly model?: unknown; readonly instances?: unknown };
   if (model !== undefined && model !== null && typeof model !== 'string')

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { HttpBindings } from '@hono/node-server';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { TrainedRun } from '../trainedRun.js';
+import { ActiveRequests } from './activeRequests.js';
 import { streamAnswer, wholeAnswer } from './completionAnswers.js';
 import { readBody } from './completionBody.js';
 import { Completions, PredictedExamples } from './computations.js';
@@ -13,7 +14,6 @@ import { checkHost } from './hosts.js';
 import { HttpError, httpError } from './httpError.js';
 import { readJson } from './jsonBody.js';
 import { readPredictBody } from './predictBody.js';
-import { UnderWay } from './underWay.js';
 
 /** Address and limits of a server. */
 export interface ServerOptions {
@@ -22,7 +22,7 @@ export interface ServerOptions {
   readonly port: number;
   /** Bytes of a body, at most. */
   readonly maxBody: number;
-  /** Tokens that a request may ask for; at most, and by default, as many as the model has room for. */
+  /** Most tokens of a request; by default and at most, the model's context length. */
   readonly maxTokens?: number | undefined;
   /** Continuations or examples that are computed or wait at once; further requests are refused. */
   readonly maxWaiting: number;
@@ -70,13 +70,13 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
   const { RESPONSE_ALREADY_SENT } = await import('@hono/node-server/utils/response');
   const { maxBody, maxTokens, maxWaiting, log } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();
-  const underWay = new UnderWay();
-  const completions = new Completions({ run, underWay, maxWaiting });
-  const examples = new PredictedExamples({ run, underWay, maxWaiting });
+  const activeRequests = new ActiveRequests();
+  const completions = new Completions({ run, activeRequests, maxWaiting });
+  const examples = new PredictedExamples({ run, activeRequests, maxWaiting });
   const started = Math.floor(Date.now() / 1000);
   const describe = (error: unknown) => httpError(error, log);
   app.onError((error, context) => {
-    // The body of a client that left is cut, whoever reads it; that is no failure of the server.
+    // The body of a client that left is truncated; that is no failure of the server.
     const { complete, socket } = context.env.incoming;
     const { status, body } =
       socket.destroyed && !complete ? new HttpError(400, 'The client has left.') : describe(error);
@@ -162,7 +162,7 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
     url,
     close: async (graceMs) => {
       const timers = [
-        setTimeout(() => underWay.stop(), graceMs),
+        setTimeout(() => activeRequests.stop(), graceMs),
         setTimeout(() => connections.closeAll(), graceMs + FLUSH_MS),
       ];
       const closed = once(server, 'close');

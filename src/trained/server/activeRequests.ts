@@ -1,4 +1,4 @@
-/** @file Work of requests under way, which ends by itself, with its client's connection, or with the server. */
+/** @file Requests in progress, which end by themselves, with their client's connection, or with the server. */
 import type { Socket } from 'node:net';
 import { HttpError } from './httpError.js';
 
@@ -11,7 +11,7 @@ const stopping = (): HttpError =>
   });
 
 /** Work by the connection of its client: a response that never gets its connection is never closed, the connection is. */
-export class UnderWay {
+export class ActiveRequests {
   readonly #work = new Map<Socket, Set<EndWork>>();
   #isStopped = false;
 
