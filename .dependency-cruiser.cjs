@@ -93,6 +93,13 @@ module.exports = {
       to: { circular: true },
     },
     {
+      name: 'plans-know-no-language',
+      comment: 'Plans are what any device engine shares: what prints code, compiles or runs it reads them.',
+      severity: 'error',
+      from: { path: '^src/compiler/native/plan/' },
+      to: { path: '^src/compiler/native/', pathNot: '^src/compiler/native/plan/' },
+    },
+    {
       name: 'one-tfjs',
       comment: 'One engine with its gradients: everything takes tf from src/compiler.',
       severity: 'error',

@@ -62,31 +62,35 @@ export const KEYS = {
   },
   'compiler/native/keys.test.ts': {
     'packed right operands': [
-      'compiler/native/stages.ts',
+      'compiler/native/plan/stages.ts',
       'const samePacking',
       'buffer offset rs cs k n precision',
     ],
     'operands of products': [
-      'compiler/native/products.ts',
+      'compiler/native/plan/products.ts',
       'function operandKey',
       'side buffer offset rs cs edge k precision',
     ],
     'shared left operands': [
-      'compiler/native/emit/emitProducts.ts',
+      'compiler/native/c/emitProducts.ts',
       'const sharesLeft',
       'buffer offset rs cs m k precision',
     ],
-    accesses: ['compiler/native/iteration.ts', 'const sameAccess', 'buffer offset column size stride axes'],
-    views: ['compiler/native/views.ts', 'const sameView', 'buffer offset shape strides'],
-    shares: ['compiler/native/shares.ts', 'const sameShare', 'buffer items size offset'],
-    places: ['compiler/native/emit/pointers.ts', 'const key = ', 'space index offset loop step shift period'],
+    accesses: [
+      'compiler/native/plan/iteration.ts',
+      'const sameAccess',
+      'buffer offset column size stride axes',
+    ],
+    views: ['compiler/native/plan/views.ts', 'const sameView', 'buffer offset shape strides'],
+    shares: ['compiler/native/plan/shares.ts', 'const sameShare', 'buffer items size offset'],
+    places: ['compiler/native/c/pointers.ts', 'const key = ', 'space index offset loop step shift period'],
     toolchains: [
       'compiler/native/toolchain/index.ts',
       'const key = ',
       'CC PATH XDG_CACHE_HOME HOME LUTHIER_CACHE_MB LUTHIER_CFLAGS',
     ],
     'workspace operands': [
-      'compiler/native/emit/emitProducts.ts',
+      'compiler/native/c/emitProducts.ts',
       'const key = ',
       'operand storage',
       'they have other slabs',
@@ -135,8 +139,8 @@ export const KEYS = {
       'dtype, shape and the last bit',
     ],
   },
-  'compiler/native/overwrites.test.ts': {
-    'slices in place': ['compiler/native/overwrites.ts', 'const sameView', 'offset strides', 'slice'],
+  'compiler/native/plan/overwrites.test.ts': {
+    'slices in place': ['compiler/native/plan/overwrites.ts', 'const sameView', 'offset strides', 'slice'],
   },
   'compiler/native/toolchain/runtimeLibrary.test.ts': {
     'compiled programs': [
@@ -348,7 +352,7 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
   'is by an object that never changes': [
     ['cli/configModules.ts', 'const loaded'],
     ['compiler/lazy.ts', 'new WeakMap'],
-    ['compiler/native/storage.ts', 'const lengths'],
+    ['compiler/native/plan/storage.ts', 'const lengths'],
     ['compiler/precision.ts', 'const ofCalls'],
     ['compiler/usersFrame.ts', 'const original'],
     ['experiment/constants.ts', 'const states'],

@@ -1,6 +1,6 @@
 /** @file Elementwise operations that programs define: a meaning, a gradient, FLOPs, and maybe a C expression. */
 import type { Attrs } from './ir.js';
-import { defineExpression, literal } from './native/expressions.js';
+import { defineExpression, literal } from './native/c/expressions.js';
 import { callComposite } from './ops/composite.js';
 import { broadcastShapes } from './rules/broadcasting.js';
 import { MAP } from './rules/deviceForm.js';

@@ -8,8 +8,8 @@ import {
   type Engine,
   evalShape,
 } from '../../src/compiler/index.js';
-import { hasCode } from '../../src/compiler/native/emit/hasCode.js';
-import { lowerToC } from '../../src/compiler/native/lowerToC.js';
+import { hasCode } from '../../src/compiler/native/c/hasCode.js';
+import { lowerToC } from '../../src/compiler/native/c/lowerToC.js';
 import { planPlace } from '../../src/compiler/native/stored/storedPlan.js';
 import { optimize } from '../../src/compiler/passes/index.js';
 import { opNames } from '../../src/compiler/rules/index.js';

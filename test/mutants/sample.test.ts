@@ -6,7 +6,7 @@ import { roomOf, rooms, sampleOf, sourceFiles } from './sample.js';
 test('every source file is in a room, and every room has files', () => {
   const found = new Set(sourceFiles(root).map(roomOf));
   expect([...found].sort()).toEqual(Object.keys(rooms).sort());
-  expect(roomOf('src/compiler/native/once.ts')).toBe('native');
+  expect(roomOf('src/compiler/native/plan/once.ts')).toBe('native');
   expect(() => roomOf('bench/train.ts')).toThrow(
     'bench/train.ts is in none of the rooms of test/mutants/sample.ts.',
   );

@@ -22,7 +22,7 @@ import {
   type ProgramFunctions,
   reserveThreads,
 } from './library.js';
-import type { Overwrite } from './overwrites.js';
+import type { Overwrite } from './plan/overwrites.js';
 import type { Toolchain } from './toolchain/index.js';
 import type { Entry } from './toolchain/programCache.js';
 

@@ -1,13 +1,13 @@
 /** @file Memory that a program takes beside its inputs and outputs, from its plan: no C compiler is needed. */
 import type { Graph } from '../ir.js';
 import { byteSize, CompilerError } from '../tensors.js';
-import { planGraphs } from './lowerToC.js';
-import { placeArena } from './memory.js';
-import { edgeOf, operandKey, type ProductUnit } from './products.js';
-import type { Stage } from './stages.js';
+import { placeArena } from './plan/memory.js';
+import { planGraphs } from './plan/planGraphs.js';
+import { edgeOf, operandKey, type ProductUnit } from './plan/products.js';
+import type { Stage } from './plan/stages.js';
+import { type Unit, writesOf } from './plan/units.js';
+import type { Buffer } from './plan/views.js';
 import { localCpuinfo } from './toolchain/cpuFeatures.js';
-import { type Unit, writesOf } from './units.js';
-import type { Buffer } from './views.js';
 
 /** Bytes of a program's memory. */
 export interface ProgramMemory {

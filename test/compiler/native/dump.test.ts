@@ -11,11 +11,11 @@ import {
   valueAndGrad,
   withScope,
 } from '../../../src/compiler/index.js';
+import { lowerToC, type NativeProgram } from '../../../src/compiler/native/c/lowerToC.js';
 import { graphText } from '../../../src/compiler/native/dump/graphText.js';
 import { unitsText } from '../../../src/compiler/native/dump/unitText.js';
 import { dumpTexts, writeDump } from '../../../src/compiler/native/dump/writeDump.js';
-import { lowerToC, type NativeProgram } from '../../../src/compiler/native/lowerToC.js';
-import type { Buffer, Home, Storage } from '../../../src/compiler/native/views.js';
+import type { Buffer, Home, Storage } from '../../../src/compiler/native/plan/views.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { temporaryDirectory } from '../../command.js';

@@ -1,13 +1,13 @@
 /** @file Keys and comparisons of the native lowering: operands that are packed alike, equal accesses, places and shares. */
 import { describe, expect, it } from 'vitest';
-import { sharesLeft, writeProducts } from '../../../src/compiler/native/emit/emitProducts.js';
-import { Pointers } from '../../../src/compiler/native/emit/pointers.js';
-import { sameAccess } from '../../../src/compiler/native/iteration.js';
-import { operandKey, type ProductUnit } from '../../../src/compiler/native/products.js';
-import { sameShare } from '../../../src/compiler/native/shares.js';
-import { samePacking } from '../../../src/compiler/native/stages.js';
+import { sharesLeft, writeProducts } from '../../../src/compiler/native/c/emitProducts.js';
+import { Pointers } from '../../../src/compiler/native/c/pointers.js';
+import { sameAccess } from '../../../src/compiler/native/plan/iteration.js';
+import { operandKey, type ProductUnit } from '../../../src/compiler/native/plan/products.js';
+import { sameShare } from '../../../src/compiler/native/plan/shares.js';
+import { samePacking } from '../../../src/compiler/native/plan/stages.js';
+import { type Buffer, sameView } from '../../../src/compiler/native/plan/views.js';
 import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';
-import { type Buffer, sameView } from '../../../src/compiler/native/views.js';
 import { temporaryDirectory } from '../../command.js';
 import { expectComparison, expectKey } from '../../keys.js';
 

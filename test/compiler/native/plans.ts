@@ -1,11 +1,11 @@
 /** @file What the tests of the native lowering share: functions as prepared graphs, layouts and plans, in words. */
 import { type Tensor, type TensorSpec, tf } from '../../../src/compiler/index.js';
-import { type Layout, layOut } from '../../../src/compiler/native/layout.js';
-import { type NativePlan, planNative } from '../../../src/compiler/native/lowerToC.js';
-import type { Operand, PlacedOp } from '../../../src/compiler/native/placedOps.js';
-import { prepareForNative } from '../../../src/compiler/native/prepare.js';
-import type { Unit } from '../../../src/compiler/native/units.js';
-import { type Buffer, isContiguous, type View } from '../../../src/compiler/native/views.js';
+import { type Layout, layOut } from '../../../src/compiler/native/plan/layout.js';
+import type { Operand, PlacedOp } from '../../../src/compiler/native/plan/placedOps.js';
+import { type NativePlan, planNative } from '../../../src/compiler/native/plan/planGraphs.js';
+import { prepareForNative } from '../../../src/compiler/native/plan/prepare.js';
+import type { Unit } from '../../../src/compiler/native/plan/units.js';
+import { type Buffer, isContiguous, type View } from '../../../src/compiler/native/plan/views.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 

@@ -12,8 +12,8 @@ import {
   withPrecision,
   withScope,
 } from '../../../src/compiler/index.js';
-import { lowerToC } from '../../../src/compiler/native/lowerToC.js';
-import { partsOf } from '../../../src/compiler/native/profiledParts.js';
+import { lowerToC } from '../../../src/compiler/native/c/lowerToC.js';
+import { partsOf } from '../../../src/compiler/native/plan/profiledParts.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { ProgramProfile } from '../../../src/compiler/profile/profiler.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';

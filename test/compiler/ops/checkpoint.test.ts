@@ -9,7 +9,7 @@ import {
   tf,
   valueAndGrad,
 } from '../../../src/compiler/index.js';
-import { lowerToC } from '../../../src/compiler/native/lowerToC.js';
+import { lowerToC } from '../../../src/compiler/native/c/lowerToC.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { engines } from '../engines.js';

@@ -1,7 +1,7 @@
 /** @file What a pass may not leave behind. */
 import { expect, test } from 'vitest';
 import { type Attrs, type Graph, type Node, newValue, type Value } from '../../../src/compiler/ir.js';
-import { layOut } from '../../../src/compiler/native/layout.js';
+import { layOut } from '../../../src/compiler/native/plan/layout.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { verify, verifyNoEmpties } from '../../../src/compiler/passes/verify.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';

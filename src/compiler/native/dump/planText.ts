@@ -1,12 +1,12 @@
 /** @file Text form of a plan: steps with their barriers, and the memory layout. */
 
-import type { NativePlan } from '../lowerToC.js';
-import { bufferBytes, lifetimesIn, lifetimesOf } from '../memory.js';
-import type { Packing } from '../stages.js';
-import { rowLength } from '../storage.js';
-import type { Accumulator, Step } from '../threadSteps.js';
-import type { Unit } from '../units.js';
-import { type Buffer, type Loop, storageBytes } from '../views.js';
+import { bufferBytes, lifetimesIn, lifetimesOf } from '../plan/memory.js';
+import type { NativePlan } from '../plan/planGraphs.js';
+import type { Packing } from '../plan/stages.js';
+import { rowLength } from '../plan/storage.js';
+import type { Accumulator, Step } from '../plan/threadSteps.js';
+import type { Unit } from '../plan/units.js';
+import { type Buffer, type Loop, storageBytes } from '../plan/views.js';
 import { bufferName, unitLines } from './unitText.js';
 
 const packingText = ({ unit: { b, k, n }, precision }: Packing): string =>

@@ -7,7 +7,7 @@ import { compileWithinBorder } from '../../../../src/compiler/border.js';
 import { Executable } from '../../../../src/compiler/executable.js';
 import type { TensorSpec, Tree } from '../../../../src/compiler/index.js';
 import type { Graph } from '../../../../src/compiler/ir.js';
-import { lowerToC } from '../../../../src/compiler/native/lowerToC.js';
+import { lowerToC } from '../../../../src/compiler/native/c/lowerToC.js';
 import { programFlags } from '../../../../src/compiler/native/toolchain/compileC.js';
 import { optimize } from '../../../../src/compiler/passes/index.js';
 import type { BoundArray } from '../../../../src/compiler/tensors.js';

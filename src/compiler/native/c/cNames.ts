@@ -1,0 +1,65 @@
+/** @file C names, types and offsets that loops, steps and calls share. */
+import type { DType } from '../../tensors.js';
+import { type Buffer, type Run, type Storage, storageBytes } from '../plan/views.js';
+
+/** C types of stored elements. */
+export const C_TYPES: Readonly<Record<Storage, string>> = {
+  float32: 'float',
+  int32: 'int32_t',
+  bool: 'uint8_t',
+  bfloat16: 'bf16',
+};
+
+/** C type of a value in a register. */
+export const registerType = (dtype: DType): string => (dtype === 'float32' ? 'float' : 'int32_t');
+
+/** Converts a stored element to its register type. */
+export const load = (storage: Storage, element: string): string =>
+  storage === 'bfloat16' ? `lt_from_bf16(${element})` : storage === 'bool' ? `(int32_t)${element}` : element;
+
+/** Converts a register's value to its stored form. */
+export const store = (storage: Storage, value: string): string =>
+  storage === 'bfloat16' ? `lt_to_bf16(${value})` : storage === 'bool' ? `(uint8_t)(${value})` : value;
+
+/** The runtime's constant for a precision; absent means float32. */
+export const precisionName = (precision: unknown): string =>
+  precision === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
+
+/** The runtime's constant for a matrix's element type. */
+export const typeName = ({ storage }: Buffer): string => precisionName(storage);
+
+/**
+ * Byte offset of item `index` of several axes, the last one fastest.
+ *
+ * @param strides elements of `buffer` between items of each axis.
+ */
+export function byteOffset(
+  index: string,
+  shape: readonly number[],
+  strides: readonly number[],
+  { storage }: Buffer,
+): string {
+  let inner = 1;
+  const terms: string[] = [];
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const dim = shape[axis]!;
+    if (strides[axis] !== 0 && dim !== 1)
+      terms.push(`${index} / ${inner} % ${dim} * ${strides[axis]! * storageBytes(storage)}`);
+    inner *= dim;
+  }
+  return terms.length === 0 ? '0' : `(${terms.join(' + ')})`;
+}
+
+/** Element offset of row `r`, the last run fastest. */
+export function rowOffset(rows: readonly Run[]): string {
+  let inner = 1;
+  const terms: string[] = [];
+  for (let i = rows.length - 1; i >= 0; i--) {
+    const { size, stride } = rows[i]!;
+    const index = inner === 1 ? 'r' : `r / ${inner}`;
+    const wrapped = i === 0 ? index : `${index} % ${size}`;
+    if (stride !== 0) terms.unshift(`(${wrapped}) * ${stride}`);
+    inner *= size;
+  }
+  return terms.length === 0 ? '0' : terms.join(' + ');
+}

@@ -1,0 +1,147 @@
+/** @file C of products that are separate steps: packing, and multiplying packed operands. */
+
+import { type Matrix, operandKey, type Precision, type ProductUnit, type Side } from '../plan/products.js';
+import { storageBytes } from '../plan/views.js';
+import type { Needs } from './cFunctions.js';
+import { byteOffset, precisionName, typeName } from './cNames.js';
+import { literal } from './expressions.js';
+import { type Pointers, placeOf } from './pointers.js';
+
+/** Context for writing a step's products. */
+export interface ProductContext {
+  readonly pointers: Pointers;
+  readonly needs: Needs;
+  readonly packingIndex: (unit: ProductUnit) => number;
+}
+
+/** LT_BLOCK_ROWS of luthier.h: up to this many rows, the next product can reuse the packed left operand. */
+const MAX_SHARED_ROWS = 128;
+
+/** Whether blocks of this many rows leave the left operand packed for the next product. */
+export const sharesLeft = (x: ProductUnit, y: ProductUnit, rows: number): boolean =>
+  rows <= MAX_SHARED_ROWS &&
+  x.a.buffer === y.a.buffer &&
+  x.a.offset === y.a.offset &&
+  x.a.rs === y.a.rs &&
+  x.a.cs === y.a.cs &&
+  x.m === y.m &&
+  x.k === y.k &&
+  x.precision === y.precision;
+
+/** Pointer to a product's packed right operand. */
+export const packedOperand = (unit: ProductUnit, { pointers, packingIndex }: ProductContext): string =>
+  pointers.use({ space: 'packed', index: packingIndex(unit), offset: 0 });
+
+const matrix = ({ buffer, offset, rs, cs }: Matrix, { pointers }: ProductContext): string =>
+  `(lt_matrix){${pointers.use(placeOf(buffer, offset))}, ${typeName(buffer)}, ${rs}, ${cs}}`;
+
+/** Packs a right operand. */
+export function writePacking(unit: ProductUnit, context: ProductContext): string {
+  const { b, k, n, precision } = unit;
+  return `lt_pack_share(${precisionName(precision)}, ${packedOperand(unit, context)}, ${matrix(b, context)}, ${k}, ${n}, frame);`;
+}
+
+/** A product of few rows; threads divide its columns. */
+export function writeNarrow(unit: ProductUnit, context: ProductContext): string {
+  const { m, n, k, a, c, alpha } = unit;
+  const p = precisionName(unit.precision);
+  context.needs.work.add(`lt_gemm_scratch_bytes(${p}, ${m}, ${k})`);
+  const panels = `lt_panels(${p}, ${n})`;
+  return (
+    `lt_gemm(${p}, ${m}, ${n}, ${k}, ${matrix(a, context)}, ${packedOperand(unit, context)}, LT_FROM(${panels}), LT_TO(${panels}), ` +
+    `${context.pointers.use(placeOf(c.buffer, c.offset))}, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, frame->work);`
+  );
+}
+
+/** A product's operand in memory, and its packed copy in the workspace. */
+interface WorkspaceOperand {
+  /** NULL where another product packs the same operand. */
+  readonly data: string;
+  readonly packed: string;
+}
+
+/** Workspace layout of several products' operands, one after another; shared operands are packed once. */
+class Workspace {
+  readonly lines: string[];
+  readonly sizes: string[] = [];
+  private readonly names = new Map<string, string>();
+
+  constructor(private readonly pointers: Pointers) {
+    this.lines = [`char *free = ${pointers.use({ space: 'workspace', index: 0, offset: 0 })};`];
+  }
+
+  /** An operand of product `i`. */
+  operand(side: Side, unit: ProductUnit, i: number): WorkspaceOperand {
+    const { buffer, offset } = unit[side];
+    const key = `${operandKey(side, unit)} ${unit.c.buffer.storage}`;
+    const known = this.names.get(key);
+    if (known !== undefined) return { data: 'NULL', packed: known };
+    const name = `${side}${i}`;
+    this.names.set(key, name);
+    const p = precisionName(unit.precision);
+    const bytes =
+      side === 'a'
+        ? `lt_slabs_left_bytes(${p}, ${typeName(unit.c.buffer)}, ${unit.m}, ${unit.k})`
+        : `lt_slabs_bytes(${p}, ${typeName(unit.c.buffer)}, ${unit.k}, ${unit.n})`;
+    this.sizes.push(`lt_align(${bytes})`);
+    this.lines.push(`char *const ${name} = free;`, `free += lt_align(${bytes});`);
+    return { data: this.pointers.use(placeOf(buffer, offset)), packed: name };
+  }
+}
+
+/** Products that pack both operands into the workspace. */
+export function writeProducts(
+  products: readonly ProductUnit[],
+  { pointers, needs }: ProductContext,
+): string[] {
+  const workspace = new Workspace(pointers);
+  const { lines } = workspace;
+  for (const precision of ['float32', 'bfloat16'] as const satisfies readonly Precision[]) {
+    const group = products.filter((unit) => unit.precision === precision);
+    if (group.length === 0) continue;
+    const rows = group.map((unit) => {
+      const i = products.indexOf(unit);
+      const { m, n, k, c, alpha } = unit;
+      const [a, b] = [workspace.operand('a', unit, i), workspace.operand('b', unit, i)];
+      const left = `{${a.data}, ${typeName(unit.a.buffer)}, ${unit.a.rs}, ${unit.a.cs}}`;
+      const right = `{${b.data}, ${typeName(unit.b.buffer)}, ${unit.b.rs}, ${unit.b.cs}}`;
+      return (
+        `  {${m}, ${n}, ${k}, ${left}, ${right}, ${pointers.use(placeOf(c.buffer, c.offset))}, ` +
+        `${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, ${a.packed}, ${b.packed}},`
+      );
+    });
+    lines.push(
+      `const lt_product ${precision}[] = {`,
+      ...rows,
+      '};',
+      `lt_products(${precisionName(precision)}, ${precision}, ${group.length}, frame->thread, frame->threads);`,
+    );
+  }
+  needs.workspace.add(workspace.sizes.join(' + '));
+  return [...lines, '(void)free;'];
+}
+
+/** Threads divide the items of the batch, and blocks of their rows; each packs the right operands of its items. */
+export function writeBatch(unit: ProductUnit, { pointers, needs }: ProductContext): string[] {
+  const { m, n, k, a, b, c, alpha, batch, batchStrides } = unit;
+  const p = precisionName(unit.precision);
+  const items = batch.reduce((size, dim) => size * dim, 1);
+  const block = 64;
+  const blocks = Math.ceil(m / block);
+  const at = (x: Matrix, strides: readonly number[]): string =>
+    `(char *)${pointers.use(placeOf(x.buffer, x.offset))} + ${byteOffset('item', batch, strides, x.buffer)}`;
+  const packedBytes = `lt_align(lt_packed_bytes(${p}, ${k}, ${n}))`;
+  needs.work.add(`${packedBytes} + lt_gemm_scratch_bytes(${p}, ${block}, ${k})`);
+  return [
+    'int64_t packed = -1;',
+    `char *const scratch = frame->work + ${packedBytes};`,
+    `for (int64_t task = LT_FROM(${items * blocks}); task < LT_TO(${items * blocks}); task++) {`,
+    `  const int64_t item = task / ${blocks}, r0 = task % ${blocks} * ${block}, rows = ${m} - r0 < ${block} ? ${m} - r0 : ${block};`,
+    `  if (item != packed) lt_pack_panels(${p}, frame->work, (lt_matrix){${at(b, batchStrides[1])}, ${typeName(b.buffer)}, ${b.rs}, ${b.cs}}, ${k}, ${n}, 0, lt_panels(${p}, ${n}));`,
+    '  packed = item;',
+    `  const lt_matrix left = {${at(a, batchStrides[0])} + r0 * ${a.rs * storageBytes(a.buffer.storage)}, ${typeName(a.buffer)}, ${a.rs}, ${a.cs}};`,
+    `  char *const result = ${at(c, batchStrides[2])} + r0 * ${c.rs * storageBytes(c.buffer.storage)};`,
+    `  lt_gemm(${p}, rows, ${n}, ${k}, left, frame->work, 0, lt_panels(${p}, ${n}), result, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, scratch);`,
+    '}',
+  ];
+}

@@ -1,0 +1,241 @@
+/** @file C functions of steps: each thread's share of a chain, loop, product or runtime call. */
+
+import type { LoopNode } from '../plan/iteration.js';
+import type { Matrix, ProductUnit } from '../plan/products.js';
+import type { Chain } from '../plan/stages.js';
+import { rowLength } from '../plan/storage.js';
+import { type Accumulator, type Plan, partitionOf, type Step } from '../plan/threadSteps.js';
+import type { CallUnit, LoopUnit } from '../plan/units.js';
+import { type Buffer, storageBytes, type View } from '../plan/views.js';
+import type { Functions, Needs } from './cFunctions.js';
+import { C_TYPES, precisionName, typeName } from './cNames.js';
+import { CALLS } from './emitCalls.js';
+import { type LoopArgument, writeLoop } from './emitLoop.js';
+import {
+  type ProductContext,
+  packedOperand,
+  sharesLeft,
+  writeBatch,
+  writeNarrow,
+  writePacking,
+  writeProducts,
+} from './emitProducts.js';
+import { literal, REDUCERS } from './expressions.js';
+import { Pointers, placeOf } from './pointers.js';
+
+/** A step's function, by name, and the pointers that it is called with. */
+export interface StepText {
+  readonly name: string;
+  readonly pointers: Pointers;
+}
+
+const PARAMETERS = '(void *const *p, lt_frame *frame)';
+
+/** Columns whose sum is one term of a larger sum. */
+const SUMMED_AT_ONCE = 4096;
+
+/** Writes the function of one step. */
+export class StepWriter {
+  private readonly pointers: Pointers;
+  private readonly products: ProductContext;
+  private readonly lines: string[] = [];
+  /** The chain whose blocks are being written. */
+  private chain: Chain | null = null;
+
+  constructor(
+    private readonly context: {
+      readonly loops: Functions;
+      readonly steps: Functions;
+      readonly needs: Needs;
+      readonly plan: Plan;
+      readonly packingIndex: (unit: ProductUnit) => number;
+      readonly blockRows: (chain: Chain) => number;
+    },
+  ) {
+    const { needs, packingIndex, plan } = context;
+    this.pointers = new Pointers(plan.loops.map(({ loop }) => loop));
+    this.products = { pointers: this.pointers, needs, packingIndex };
+  }
+
+  write(step: Step): StepText {
+    switch (step.kind) {
+      case 'chain':
+        this.writeChain(step.chain);
+        break;
+      case 'loop':
+        this.writeLoopStep(step.stage.units[0] as LoopUnit);
+        break;
+      case 'pack':
+        this.lines.push(...step.packings.map(({ unit }) => writePacking(unit, this.products)));
+        break;
+      case 'products':
+        this.lines.push(...writeProducts(step.products, this.products));
+        break;
+      case 'narrow':
+        this.lines.push(writeNarrow(step.stage.units[0] as ProductUnit, this.products));
+        break;
+      case 'batch':
+        this.lines.push(...writeBatch(step.stage.units[0] as ProductUnit, this.products));
+        break;
+      case 'call':
+        this.writeCall(step.stage.units[0] as CallUnit);
+        break;
+      case 'finish':
+        for (const accumulator of step.accumulators) this.writeFinish(accumulator);
+    }
+    if (step.kind !== 'chain') this.lines.push('LT_MARK(0);');
+    const text = `${PARAMETERS} {\n  (void)p, (void)frame;\n${this.lines.map((line) => `  ${line}\n`).join('')}}\n`;
+    return { name: this.context.steps.name(text), pointers: this.pointers };
+  }
+
+  private writeCall(unit: CallUnit): void {
+    const pointer = (view: View): string => this.viewPointer(view);
+    const workspace = (): string => this.pointers.use({ space: 'workspace', index: 0, offset: 0 });
+    this.lines.push(...CALLS[unit.op]!(unit, pointer, this.context.needs, workspace));
+  }
+
+  private viewPointer({ buffer, offset }: View): string {
+    return this.pointers.use(placeOf(buffer, offset));
+  }
+
+  /** Pointer to a buffer's element; in scratch memory, as if row 0 of the chain stood there. */
+  private element(buffer: Buffer, offset: number, constant: boolean): string {
+    const type = `${constant ? 'const ' : ''}${C_TYPES[buffer.storage]} *`;
+    if (buffer.home.kind !== 'scratch') return `(${type})${this.pointers.use(placeOf(buffer, offset))}`;
+    const length = rowLength(buffer, this.chain!)!;
+    const bytes = buffer.home.offset + offset * storageBytes(buffer.storage);
+    return `(${type})(frame->scratch + ${bytes}) - r0 * ${length}`;
+  }
+
+  private accumulatorOf(node: LoopNode): Accumulator {
+    return this.context.plan.accumulators.find((accumulator) => accumulator.node === node)!;
+  }
+
+  /** Byte offset of a partial sum, through the pointer table: it differs from layer to layer. */
+  private accumulatorOffset({ offset }: Accumulator): string {
+    return `(intptr_t)${this.pointers.useAlone({ space: 'offset', index: 0, offset })}`;
+  }
+
+  private startAccumulators(units: readonly (LoopUnit | ProductUnit)[]): void {
+    for (const accumulator of this.context.plan.accumulators) {
+      if (!units.includes(accumulator.unit)) continue;
+      const { node, size } = accumulator;
+      const type = node.result === 'float32' ? 'f32' : 'i32';
+      const start = REDUCERS[node.op]!.start(node.result);
+      this.lines.push(
+        `lt_fill_${type}(frame->accumulators + ${this.accumulatorOffset(accumulator)}, ${size}, ${start});`,
+      );
+    }
+  }
+
+  private loopArgument(argument: LoopArgument): string {
+    if (argument.kind === 'buffer') return this.element(argument.buffer, argument.offset, false);
+    const type = argument.node.result === 'float32' ? 'float' : 'int32_t';
+    return `(${type} *)(frame->accumulators + ${this.accumulatorOffset(this.accumulatorOf(argument.node))})`;
+  }
+
+  private callLoop(unit: LoopUnit, byColumns: boolean, rows: string, columns: string): string {
+    const { loops, needs } = this.context;
+    const { text, arguments: wanted, rowBytes } = writeLoop(unit, byColumns);
+    needs.rowBytes = Math.max(needs.rowBytes, rowBytes);
+    const pointers = wanted.map((argument) => this.loopArgument(argument));
+    return `${loops.name(text)}(${[rows, columns, 'frame->row', '&frame->bad_index', ...pointers].join(', ')});`;
+  }
+
+  private writeLoopStep(unit: LoopUnit): void {
+    this.startAccumulators([unit]);
+    const byColumns = partitionOf(unit) === 'columns';
+    // Threads divide columns in whole cache lines.
+    const lines = Math.ceil(unit.columns / 16);
+    const last = `(LT_TO(${lines}) * 16 < ${unit.columns} ? LT_TO(${lines}) * 16 : ${unit.columns})`;
+    if (!byColumns) {
+      const rows = `LT_FROM(${unit.rows}), LT_TO(${unit.rows})`;
+      this.lines.push(this.callLoop(unit, false, rows, `0, ${unit.columns}`));
+    } else if (!unit.nodes.some(({ role }) => role === 'all')) {
+      this.lines.push(this.callLoop(unit, true, `0, ${unit.rows}`, `LT_FROM(${lines}) * 16, ${last}`));
+    } else {
+      // Blocked summation: with millions of terms, one float32 sum would lose the small ones.
+      this.lines.push(
+        `const int64_t end = ${last};`,
+        `for (int64_t c = LT_FROM(${lines}) * 16; c < end; c += ${SUMMED_AT_ONCE})`,
+        `  ${this.callLoop(unit, true, `0, ${unit.rows}`, `c, c + ${SUMMED_AT_ONCE} < end ? c + ${SUMMED_AT_ONCE} : end`)}`,
+      );
+    }
+  }
+
+  private writeChain(chain: Chain): void {
+    this.chain = chain;
+    this.startAccumulators(chain.units);
+    const block = this.context.blockRows(chain);
+    const blocks = Math.ceil(chain.rows / block);
+    this.lines.push(
+      `for (int64_t block = LT_FROM(${blocks}); block < LT_TO(${blocks}); block++) {`,
+      `  const int64_t r0 = block * ${block}, r1 = r0 + ${block} < ${chain.rows} ? r0 + ${block} : ${chain.rows};`,
+    );
+    for (const [part, unit] of chain.units.entries()) {
+      const multiple = (unit.kind === 'product' ? unit.m : unit.rows) / chain.rows;
+      const times = multiple === 1 ? '' : ` * ${multiple}`;
+      this.lines.push(
+        `  ${
+          unit.kind === 'loop'
+            ? this.callLoop(unit, false, `r0${times}, r1${times}`, `0, ${unit.columns}`)
+            : this.rowProduct(unit, times, block * multiple, chain.units[part - 1])
+        }`,
+        `  LT_MARK(${part});`,
+      );
+    }
+    this.lines.push('}');
+    this.chain = null;
+  }
+
+  /** A matrix whose first row is the block's. */
+  private blockMatrix({ buffer, offset, rs }: Matrix, times: string, constant: boolean): string {
+    const start = this.element(buffer, offset, constant);
+    return `${start} + r0${times} * ${rs}`;
+  }
+
+  /** A product of a block's rows; the product `before` may have packed the same left operand. */
+  private rowProduct(
+    unit: ProductUnit,
+    times: string,
+    rows: number,
+    before: LoopUnit | ProductUnit | undefined,
+  ): string {
+    const { m: _, n, k, a, c, alpha } = unit;
+    const p = precisionName(unit.precision);
+    this.context.needs.work.add(`lt_gemm_scratch_bytes(${p}, ${rows}, ${k})`);
+    const isPacked = before?.kind === 'product' && sharesLeft(before, unit, rows);
+    const data = isPacked ? 'NULL' : this.blockMatrix(a, times, true);
+    const left = `(lt_matrix){${data}, ${typeName(a.buffer)}, ${a.rs}, ${a.cs}}`;
+    return (
+      `lt_gemm(${p}, (r1 - r0)${times}, ${n}, ${k}, ${left}, ${packedOperand(unit, this.products)}, 0, lt_panels(${p}, ${n}), ` +
+      `${this.blockMatrix(c, times, false)}, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, frame->work);`
+    );
+  }
+
+  /**
+   * Adds the threads' partial sums in thread order and stores the result. A program with dozens of sums has few kinds,
+   * each one function.
+   */
+  private writeFinish(accumulator: Accumulator): void {
+    const { node, size } = accumulator;
+    const type = node.result === 'float32' ? 'float' : 'int32_t';
+    const { write } = node;
+    const target = this.pointers.useAlone(placeOf(write.buffer, write.offset));
+    const stored = C_TYPES[write.buffer.storage];
+    const text = [
+      `(const char *first, ${stored} *to, int64_t size, const lt_frame *frame) {`,
+      '  for (int64_t j = LT_FROM(size); j < LT_TO(size); j++) {',
+      `    ${type} sum = ((const ${type} *)first)[j];`,
+      '    for (int t = 1; t < frame->threads; t++) {',
+      `      const ${type} *part = (const ${type} *)(first + t * frame->accumulator_stride);`,
+      `      sum = ${REDUCERS[node.op]!.step('sum', 'part[j]', node.result)};`,
+      '    }',
+      `    to[j * ${write.column}] = (${stored})sum;`,
+      '  }',
+      '}\n',
+    ].join('\n');
+    const first = `frame->accumulators - frame->thread * frame->accumulator_stride + ${this.accumulatorOffset(accumulator)}`;
+    this.lines.push(`${this.context.loops.name(text)}(${first}, (${stored} *)${target}, ${size}, frame);`);
+  }
+}

@@ -1,0 +1,37 @@
+/** @file Lowering of a graph to C: its plan as text. */
+import type { Graph } from '../../ir.js';
+import { type Overwrite, overwritesOf } from '../plan/overwrites.js';
+import { type KeptInputs, type PlannedGraphs, planGraphs } from '../plan/planGraphs.js';
+import type { Unit } from '../plan/units.js';
+import { writeProgram } from './emitProgram.js';
+import { hasCode } from './hasCode.js';
+
+/** A program in C, with its plan and interface. */
+export interface NativeProgram extends PlannedGraphs {
+  readonly source: string;
+  /** Outputs that may share memory with inputs. */
+  readonly overwrites: readonly Overwrite[];
+}
+
+const opsOf = (unit: Unit): string[] => {
+  if (unit.kind === 'loop') return unit.nodes.map(({ op }) => op);
+  return unit.kind === 'call' ? [unit.op] : [];
+};
+
+/** Lowers an optimized graph and one that follows; parameters as in `planGraphs`. */
+export function lowerToC(
+  graph: Graph,
+  kept: KeptInputs = {},
+  then: Graph | null = null,
+): NativeProgram | { readonly missing: string } {
+  const planned = planGraphs(graph, kept, then);
+  if ('missing' in planned) return planned;
+  const { plan: native } = planned;
+  const missing = native.units.flatMap(opsOf).find((op) => !hasCode(op));
+  if (missing !== undefined) return { missing };
+  return {
+    ...planned,
+    source: writeProgram(native.schedule, native.plan, native),
+    overwrites: overwritesOf(native.plan),
+  };
+}

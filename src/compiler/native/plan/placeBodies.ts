@@ -1,0 +1,117 @@
+/** @file Layout of loops and choices: their bodies are placed where they stand, on slices of the arrays around them. */
+import type { Graph, Node, Value } from '../../ir.js';
+import { sizeOf } from '../../tensors.js';
+import { marker } from './loops.js';
+import type { Operand, PlacedOp } from './placedOps.js';
+import { type Buffer, type Home, type Loop, type Storage, type Turn, type View, wholeView } from './views.js';
+
+/** What the layout of a graph gives to that of its bodies. */
+export interface Around {
+  readonly ops: PlacedOp[];
+  newBuffer(size: number, storage: Storage, home: Home): Buffer;
+  /** An operand: a view, or the number that all elements are. */
+  operand(value: Value): Operand;
+  /** An operand in memory. */
+  memory(value: Value): View;
+  /** Where a value is computed, or will be. */
+  ensure(value: Value): View;
+  /** Makes a view stand for a value that has none; copies where it has one. */
+  settle(value: Value, view: View): void;
+  copy(from: Operand, to: View, scope: string): void;
+  /** Places a body whose inputs are `given`, with its results in these views. */
+  placeBody(body: Graph, given: readonly Operand[], results: readonly View[]): void;
+}
+
+const ARENA: Home = { kind: 'arena', offset: -1 };
+
+/** A part of a view's buffer that begins where the view does; with the turns of a loop, it moves. */
+function sliceBuffer(of: View, size: number, turn: Turn | null, around: Around): Buffer {
+  for (let root = of.buffer; ; root = root.home.of) {
+    root.pinned = true;
+    if (root.home.kind !== 'slice') break;
+  }
+  return around.newBuffer(size, of.buffer.storage, {
+    kind: 'slice',
+    of: of.buffer,
+    offset: of.offset,
+    turn,
+  });
+}
+
+/** The slices of a stacked view along its first axis, one for each turn. */
+function slicesOf(view: View, loop: Loop, reverse: boolean, around: Around): View {
+  const [stride] = view.strides as [number];
+  const shape = view.shape.slice(1);
+  const first = reverse ? view.offset + (loop.length - 1) * stride : view.offset;
+  const turn = { loop, step: reverse ? -stride : stride, shift: 0, period: 0 };
+  const buffer = sliceBuffer({ ...view, offset: first }, sizeOf(shape), turn, around);
+  return { buffer, offset: 0, shape, strides: view.strides.slice(1) };
+}
+
+/** A carry: two buffers that turns read and write alternately. */
+function carryOf(spec: Value, loop: Loop, around: Around) {
+  const { shape, dtype } = spec;
+  const size = sizeOf(shape);
+  const both = wholeView(around.newBuffer(2 * size, dtype, { ...ARENA }), [2, ...shape]);
+  const at = (slot: number): View => ({ ...wholeView(both.buffer, shape), offset: slot * size });
+  const moving = (shift: number): View =>
+    wholeView(sliceBuffer(at(0), size, { loop, step: size, shift, period: 2 }, around), shape);
+  return { first: at(0), read: moving(0), written: moving(1), last: at(loop.length % 2) };
+}
+
+/** Places a loop. */
+export function placeScan(node: Node, around: Around): void {
+  const [body] = node.bodies as [Graph];
+  const {
+    carries: count,
+    xs,
+    length,
+    reverse,
+  } = node.attrs as {
+    carries: number;
+    xs: number;
+    length: number;
+    reverse: boolean;
+  };
+  const loop: Loop = { length };
+  const carries = node.inputs.slice(0, count).map((value) => carryOf(value, loop, around));
+  carries.forEach(({ first }, i) => {
+    around.copy(around.operand(node.inputs[i]!), first, node.scope);
+  });
+  const given = node.inputs.map((value, i): Operand => {
+    if (i < count) return carries[i]!.read;
+    const operand = around.operand(value);
+    const isSliced = i < count + xs && typeof operand !== 'number';
+    return isSliced ? slicesOf(operand, loop, reverse, around) : operand;
+  });
+  const stacks = node.outputs.slice(count).map((value) => around.ensure(value));
+  const results = [
+    ...carries.map(({ written }) => written),
+    ...stacks.map((view) => slicesOf(view, loop, reverse, around)),
+  ];
+  around.ops.push(marker('Begin', loop));
+  around.placeBody(body, given, results);
+  around.ops.push(marker('End', loop));
+  carries.forEach(({ last }, i) => {
+    around.settle(node.outputs[i]!, last);
+  });
+}
+
+/** Places a choice: each branch is a loop of one turn, where the predicate holds or does not. */
+export function placeCond(node: Node, around: Around): void {
+  const [predicate, ...operands] = node.inputs;
+  const held = wholeView(around.newBuffer(1, 'bool', { ...ARENA }), []);
+  const view = wholeView(sliceBuffer(held, 1, null, around), []);
+  around.copy(around.operand(predicate!), view, node.scope);
+  const results = node.outputs.map((value) => around.ensure(value));
+  for (const [i, holds] of [true, false].entries()) {
+    const loop: Loop = { length: 1, predicate: { view, holds } };
+    around.ops.push(marker('Begin', loop));
+    around.placeBody(
+      node.bodies![i]!,
+      operands.map((operand) => around.operand(operand)),
+      results,
+    );
+    around.ops.push(marker('End', loop));
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * @file Storage of buffers: scratch memory for values local to a chain, bfloat16 for values that are only multiplied in
+ * it.
+ */
+
+import type { Graph, Value } from '../../ir.js';
+import { touchedReads, touchedWrites } from './chainRows.js';
+import { formOf } from './forms.js';
+import type { Chain, Stage } from './stages.js';
+import { type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import type { Buffer } from './views.js';
+
+/** The stages that access each buffer. */
+function usersOf(stages: readonly Stage[]): Map<Buffer, Set<Stage>> {
+  const users = new Map<Buffer, Set<Stage>>();
+  for (const stage of stages) {
+    const packed = stage.kind === 'pack' ? stage.packings.map(({ unit }) => unit.b.buffer) : [];
+    for (const buffer of [
+      ...packed,
+      ...stage.units.flatMap((unit) => [...readsOf(unit), ...writesOf(unit)]),
+    ]) {
+      const set = users.get(buffer) ?? new Set();
+      users.set(buffer, set.add(stage));
+    }
+  }
+  return users;
+}
+
+const lengths = new WeakMap<Chain, Map<Buffer, number | null>>();
+
+/**
+ * Elements of a buffer per row of a finished chain, if every unit accesses it with this row stride; else null. Computed
+ * for all buffers of a chain at once.
+ */
+export function rowLength(buffer: Buffer, chain: Chain): number | null {
+  let known = lengths.get(chain);
+  if (known === undefined) {
+    known = new Map();
+    for (const unit of chain.units) {
+      for (const touch of [...touchedReads(unit, chain.rows), ...touchedWrites(unit, chain.rows)]) {
+        const before = known.get(touch.buffer);
+        known.set(touch.buffer, before === undefined || before === touch.stride ? touch.stride : null);
+      }
+    }
+    lengths.set(chain, known);
+  }
+  return known.get(buffer) ?? null;
+}
+
+/** Moves buffers that only one chain uses to scratch memory. */
+export function contract(stages: readonly Stage[]): void {
+  const users = usersOf(stages);
+  for (const stage of stages) {
+    if (stage.kind !== 'chain') continue;
+    for (const buffer of new Set(stage.units.flatMap(writesOf))) {
+      const isLocal = buffer.home.kind === 'arena' && !buffer.pinned && users.get(buffer)!.size === 1;
+      if (isLocal && rowLength(buffer, stage) !== null) buffer.home = { kind: 'scratch', offset: -1 };
+    }
+  }
+}
+
+/** Whether a unit that reads `buffer` rounds it to bfloat16 in any case. */
+function rounds(unit: Unit): boolean {
+  if (unit.kind === 'product') return unit.precision === 'bfloat16';
+  return unit.kind === 'call' && unit.form.rounds !== undefined && unit.attrs.precision === 'bfloat16';
+}
+
+/** Whether a unit reads a buffer only as operands that it rounds: not as attention's sums or mask. */
+const isRounded = (unit: Unit, buffer: Buffer): boolean =>
+  unit.kind !== 'call' ||
+  !unit.inputs.slice(unit.form.rounds?.operands ?? 0).some((view) => view.buffer === buffer);
+
+/** Whether a unit can write `buffer` in bfloat16. */
+const canRound = (unit: Unit, buffer: Buffer): boolean =>
+  unit.kind === 'product' ||
+  (unit.kind === 'loop' &&
+    (unit as LoopUnit).nodes.every(({ role, write }) => write.buffer !== buffer || role === 'map')) ||
+  (unit.kind === 'call' &&
+    unit.outputs.slice(0, unit.form.rounds?.results ?? 0).some((view) => view.buffer === buffer));
+
+/** Stores in bfloat16 what every reader rounds to bfloat16 anyway: the same values in half the memory. */
+export function roundStorage(stages: readonly Stage[]): void {
+  const units = stages.flatMap((stage): readonly Unit[] => stage.units);
+  const readers = new Map<Buffer, Unit[]>();
+  const writers = new Map<Buffer, Unit[]>();
+  const put = (map: Map<Buffer, Unit[]>, buffer: Buffer, unit: Unit) =>
+    map.set(buffer, [...(map.get(buffer) ?? []), unit]);
+  for (const unit of units) {
+    for (const buffer of readsOf(unit)) put(readers, buffer, unit);
+    for (const buffer of writesOf(unit)) put(writers, buffer, unit);
+  }
+  for (const [buffer, reading] of readers) {
+    const isOurs = buffer.home.kind === 'arena' || buffer.home.kind === 'scratch';
+    if (!isOurs || buffer.pinned || buffer.storage !== 'float32') continue;
+    const all = reading.every((unit) => rounds(unit) && isRounded(unit, buffer));
+    if (all && (writers.get(buffer) ?? []).every((unit) => canRound(unit, buffer)))
+      buffer.storage = 'bfloat16';
+  }
+}
+
+/** Keeps values in registers that only the loop that makes them reads. */
+export function keepInRegisters(units: readonly Unit[]): void {
+  const users = new Map<Buffer, Set<Unit>>();
+  for (const unit of units)
+    for (const buffer of [...readsOf(unit), ...writesOf(unit)])
+      users.set(buffer, (users.get(buffer) ?? new Set()).add(unit));
+  for (const unit of units) {
+    if (unit.kind !== 'loop') continue;
+    for (const { write, role } of unit.nodes) {
+      const { buffer } = write;
+      const isLocal = buffer.home.kind === 'arena' && !buffer.pinned && users.get(buffer)!.size === 1;
+      if (isLocal && (role === 'map' || role === 'row')) buffer.home = { kind: 'register' };
+    }
+  }
+}
+
+/** Whether an operation's result may share the first operand's memory. */
+function isInPlace(op: string): boolean {
+  const form = formOf(op);
+  return form?.kind === 'call' && form.isInPlace === true;
+}
+
+/** Values stored in bfloat16: these inputs, and the results of changing them in place. */
+export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Value> {
+  const halves = new Set(inputs);
+  for (const {
+    op,
+    inputs: [x],
+    outputs,
+  } of nodes)
+    if (isInPlace(op) && halves.has(x!)) halves.add(outputs[0]!);
+  return halves;
+}

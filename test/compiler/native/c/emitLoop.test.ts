@@ -1,0 +1,42 @@
+/** @file Loops: what is computed before the columns of a row, and by what it is read. */
+import { expect, test } from 'vitest';
+import { writeLoop } from '../../../../src/compiler/native/c/emitLoop.js';
+import type { LoopUnit } from '../../../../src/compiler/native/plan/units.js';
+import { compiledResults, floats, host, ops, tf } from '../../support.js';
+import { hasCompiler } from '../compilerSupport.js';
+import { f32, i32, planOf, unitText } from '../plans.js';
+
+const one = () => tf.scalar(1, 'int32');
+
+/** Rows at indices that are computed in the same loop, all of one table. */
+const lookups = (table: any, ids: any) => [
+  tf.gather(table, tf.add(ids, one())),
+  tf.gather(table, tf.clipByValue(ids, 1, 2)),
+  tf.gather(table, tf.where(tf.greater(ids, one()), ids, one())),
+  ops.embeddingLookup(table, tf.cast(tf.mul(tf.cast(ids, 'float32'), 1.5), 'int32')),
+];
+
+test('a gather is in the loop that computes its indices', () => {
+  const unit = planOf(lookups, f32(5, 3), i32(4)).units.map(unitText).at(-1);
+  expect(unit).toMatch(/^loop 4x3 Add .* GatherV2 GatherV2 GatherV2 GatherV2$/);
+});
+
+test.skipIf(!hasCompiler)('each gather of a table reads the rows at its own computed indices', async () => {
+  const inputs = [floats([5, 3]), host([4], [0, 1, 2, 3], 'int32')];
+  const program = ([table, ids]: any) => lookups(table, ids);
+  const actual = await compiledResults(program, inputs, { engine: 'native' });
+  const expected = await compiledResults(program, inputs, { engine: 'eager' });
+  expect(actual.map(({ data }) => [...data])).toEqual(expected.map(({ data }) => [...data]));
+});
+
+test('a long chain is split into loops that compile fast; repeated ones share a function', () => {
+  const chain = (x: any, y: any) => {
+    let value = x;
+    for (let i = 0; i < 768; i++) value = tf.tanh(tf.add(value, y));
+    return value;
+  };
+  const { units } = planOf(chain, f32(64, 64), f32(64, 64));
+  const loops = units.filter((unit): unit is LoopUnit => unit.kind === 'loop');
+  expect(loops.map(({ nodes }) => nodes.length)).toEqual(Array(24).fill(64));
+  expect(new Set(loops.map((unit) => writeLoop(unit, false).text)).size).toBe(1);
+});
