@@ -24,7 +24,7 @@ export interface TrainingStart {
 }
 
 /** The checkpoints of a training run. @param tell takes a line about one that failed */
-export function openCheckpointer(
+function openCheckpointer(
   options: JobOptions,
   { hp }: SingleTask,
   tell: (line: string) => void,
