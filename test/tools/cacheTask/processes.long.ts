@@ -72,7 +72,7 @@ test('a process that is killed leaves the shards that are whole; the next run wr
   expect([killed.code, killed.stderr]).toEqual([
     1,
     'A caching process failed. The process was killed, as the system does where memory runs out. Run the command again: ' +
-      'shards that are whole are kept.\n',
+      'complete shards are kept.\n',
   ]);
   expect(shards().filter((file) => !file.endsWith('.tmp'))).toEqual(whole);
   rmSync(join(folder, 'hang'));
