@@ -8,7 +8,8 @@ import { trainFlops } from '../programs/mfu.js';
 import { trainingDataset } from '../programs/programDataset.js';
 import { stepsOfCall } from '../programs/stepCalls.js';
 import type { SingleTask } from '../tasks/index.js';
-import { deviceShare, type MeshSummary, specBytes } from './deviceShare.js';
+import { specBytes } from './batchSpecs.js';
+import { deviceShare, type MeshSummary } from './deviceShare.js';
 import { type LayerSummary, layerTable } from './layerTable.js';
 import { type Held, type TracedStep, traceStep } from './tracedStep.js';
 

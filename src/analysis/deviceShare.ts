@@ -1,9 +1,10 @@
 /** @file Share of a training step that one device of a mesh holds: rows, variables, parts of activations. */
-import { byteSize, sizeOf, type TensorSpec } from '../compiler/index.js';
+import { sizeOf } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import type { BatchSpecs } from '../inputs/index.js';
 import { listLayers } from '../layers/index.js';
 import { Mesh, type SingleTask } from '../tasks/index.js';
+import { withRows } from './batchSpecs.js';
 import type { Held } from './tracedStep.js';
 
 /** The devices that a task is meant for. */
@@ -48,25 +49,4 @@ export function deviceShare(
       padded: local.filter(({ isPadded }) => isPadded).map(({ path }) => path),
     },
   };
-}
-
-const isSpec = (spec: TensorSpec | BatchSpecs): spec is TensorSpec => 'dtype' in spec;
-
-/** The specs with another number of rows. */
-function withRows(specs: BatchSpecs, rowsOf: (rows: number) => number): BatchSpecs {
-  return Object.fromEntries(
-    Object.entries(specs).map(([name, spec]) => {
-      if (!isSpec(spec)) return [name, withRows(spec, rowsOf)];
-      const [rows, ...rest] = spec.shape;
-      return [name, { ...spec, shape: [rowsOf(rows!), ...rest] }];
-    }),
-  );
-}
-
-/** Bytes of a batch. */
-export function specBytes(specs: BatchSpecs): number {
-  return Object.values(specs).reduce(
-    (sum, spec) => sum + (isSpec(spec) ? byteSize(spec) : specBytes(spec)),
-    0,
-  );
 }

@@ -124,7 +124,7 @@ async function digestOf(make: () => PartDigest | Promise<PartDigest>): Promise<P
  */
 function partsOf(task: ConfiguredExperiment['task']): readonly unknown[] {
   const { name: _, train, decode: __, ...own } = task;
-  return [classOf(task), own, train.learner];
+  return [classOf(task), own, train.learner, train.numSubBatches];
 }
 
 /** Fingerprints of experiments, which share common parts of their configs. */

@@ -14,7 +14,8 @@ import { eliminateDeadCode, optimize } from '../compiler/passes/index.js';
 import { type TensorFunction, traceProgram } from '../compiler/tracedProgram.js';
 import type { BatchSpecs } from '../inputs/index.js';
 import { observeCalls } from '../layers/index.js';
-import { forwardStep, type SingleTask, trainStep } from '../tasks/index.js';
+import { batchStep, forwardStep, type SingleTask, trainStep } from '../tasks/index.js';
+import { withRows } from './batchSpecs.js';
 
 /** Sums by the path of the layer that a node belongs to. */
 type ByLayer = ReadonlyMap<string, number>;
@@ -87,12 +88,31 @@ function traceForward(
 function traceTraining(
   task: SingleTask,
   specs: Tree<TensorSpec>,
-  { layout, parts }: Held,
+  { batch, layout, parts }: Held,
 ): Pick<TracedStep, 'saved' | 'memory'> {
-  const program = traceProgram(trainStep(task) as TensorFunction, specs, { abstract: true });
-  const graph = optimize(program.graph);
+  const traced = traceProgram(trainStep(task) as TensorFunction, specs, { abstract: true });
   const { f, inputs } = task.hp.train.hp.learner.update(layout);
-  const memory = programMemory(graph, optimize(traceProgram(f, inputs, { abstract: true }).graph), parts);
+  const memory = programMemory(
+    optimize(traced.graph),
+    optimize(traceProgram(f, inputs, { abstract: true }).graph),
+    parts,
+  );
+  // Layers keep what they keep of one sub-batch; the loop over all of them is one node.
+  const { numSubBatches: count } = task.hp.train.hp;
+  const program =
+    count === 1
+      ? traced
+      : traceProgram(
+          batchStep(task) as TensorFunction,
+          stepSpecs(
+            task,
+            withRows(batch, (rows) => rows / count),
+          ),
+          {
+            abstract: true,
+          },
+        );
+  const graph = optimize(program.graph);
   const flat = (paths: readonly string[], values: readonly Value[], root: string): Value[] =>
     values.filter((_, i) => paths[i] === root || paths[i]!.startsWith(`${root}.`));
   const grads = new Set(flat(program.outputPaths, graph.outputs, 'grads'));

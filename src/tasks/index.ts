@@ -32,6 +32,7 @@ export {
 export type { DecodedExample, DecodeResult, EvalResult, Sample } from './results.js';
 export { Decode, SingleTask } from './singleTask.js';
 export {
+  batchStep,
   type EvalInputs,
   evalStep,
   forwardStep,

@@ -2,6 +2,7 @@
 import {
   type HostTensor,
   NoGradientError,
+  ops,
   type Tensor,
   type Tree,
   tf,
@@ -9,9 +10,10 @@ import {
 } from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import { runInContext, type TapOutputs, type Taps } from '../layers/index.js';
-import type { TensorBatch, WeightedScalars } from '../models/index.js';
+import type { TensorBatch, WeightedScalar, WeightedScalars } from '../models/index.js';
 import type { WeightedValues } from './metrics.js';
 import type { SingleTask } from './singleTask.js';
+import { overParts, type PartResult, splitRows } from './subBatches.js';
 
 /** Inputs of a training step. */
 export interface TrainInputs {
@@ -62,8 +64,81 @@ function rowWeightsOf({ weights }: TensorBatch): { readonly rowWeights?: Tensor 
   return weights instanceof tf.Tensor ? { rowWeights: weights } : {};
 }
 
-/** The training step of a task as a pure function. @param taps receives activations and gradients */
-export function trainStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) => TrainOutputs {
+/**
+ * The gradients of a whole batch as a pure function.
+ *
+ * @param taps receives activations and gradients.
+ */
+export function batchStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) => TrainOutputs {
+  const step = gradientStep(task, ([value]) => value, taps);
+  return (inputs) => {
+    const { weight: _, ...outputs } = step(inputs);
+    return outputs as TrainOutputs;
+  };
+}
+
+/**
+ * The training step of a task as a pure function: the gradients of a batch, or of its sub-batches one after the other
+ * (`numSubBatches`), so that the activations of one of them are in memory at a time.
+ */
+export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutputs {
+  const { numSubBatches: count } = task.hp.train.hp;
+  if (count === 1) return batchStep(task);
+  // The numerator of the loss, so that gradients add up as numerators do.
+  const step = gradientStep(task, ([value, weight]) => weighted(value, ops.stopGradient(weight)));
+  return ({ params, batch, prngKey }) => {
+    const parts = { batch: splitRows(batch, count), prngKey: tf.stack(ops.splitKey(prngKey, count)) };
+    const { sums, rows } = overParts((part) => numerators(step({ params, ...part })), parts, 0, count);
+    const { loss, weight, metrics, summaries, updatedVars, grads } = sums as unknown as Numerators;
+    const mean = (sum: Tensor): Tensor => tf.mul(sum, 1 / count);
+    const overWeight = over(weight);
+    return {
+      loss: overWeight(loss),
+      metrics: mapRecord(metrics, (each) => ({ value: over(each.weight)(each.value), weight: each.weight })),
+      summaries: mapRecord(summaries, mean),
+      images: rows as Record<string, Tensor>,
+      updatedVars: mapRecord(updatedVars, mean),
+      grads: mapRecord(grads, overWeight),
+    };
+  };
+}
+
+/** Sums over sub-batches: of values times weights, and of weights. */
+type Numerators = Pick<TrainOutputs, 'loss' | 'metrics' | 'summaries' | 'updatedVars' | 'grads'> & {
+  readonly weight: Tensor;
+};
+
+function numerators({ images, metrics, ...sums }: TrainOutputs & { readonly weight: Tensor }): PartResult {
+  const products = mapRecord(metrics, ({ value, weight }) => ({
+    value: weighted(tf.cast(value, 'float32'), tf.cast(weight, 'float32')),
+    weight: tf.cast(weight, 'float32'),
+  }));
+  return { sums: { ...sums, metrics: products } as Tree<Tensor>, rows: images };
+}
+
+/** value · weight, 0 where the weight is 0, whatever the value. */
+const weighted = (value: Tensor, weight: Tensor): Tensor =>
+  tf.where(tf.greater(weight, 0), tf.mul(value, weight), tf.zerosLike(value));
+
+/** Division by a sum of weights; 0 where there are none. */
+function over(weight: Tensor): (sum: Tensor) => Tensor {
+  const factor = tf.where(tf.greater(weight, 0), tf.reciprocal(weight), tf.zerosLike(weight));
+  return (sum) => tf.mul(sum, factor);
+}
+
+const mapRecord = <T, U>(record: Readonly<Record<string, T>>, f: (value: T) => U): Record<string, U> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value)]));
+
+/**
+ * Gradients of a batch.
+ *
+ * @param minimized what the gradients are of, by the value and the weight of the loss.
+ */
+function gradientStep(
+  task: SingleTask,
+  minimized: (loss: WeightedScalar) => Tensor,
+  taps?: Taps,
+): (inputs: TrainInputs) => TrainOutputs & { readonly weight: Tensor } {
   const [trainable, nonTrainable] = [task.trainablePaths(), task.nonTrainablePaths()];
   return ({ params, batch, prngKey }) => {
     const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
@@ -74,8 +149,9 @@ export function trainStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) 
       const theta = { ...params, ...moving };
       const context = { theta, prngKey, ...rowWeightsOf(batch), summaries, images, updatedVars, taps };
       const [metrics] = runInContext(context, () => task.model.fprop(batch));
-      const aux = { metrics: metricTensors(metrics), summaries, images, updatedVars };
-      return { value: task.lossOf(metrics)[0], aux };
+      const loss = task.lossOf(metrics);
+      const aux = { metrics: metricTensors(metrics), summaries, images, updatedVars, weight: loss[1] };
+      return { value: minimized(loss), aux };
     };
     try {
       const { value, aux, grads } = valueAndGrad(forward, moved);
@@ -86,14 +162,14 @@ export function trainStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) 
   };
 }
 
-/** What taps read in a training step. @param newTaps makes the taps of a pass */
+/** What taps read in a training step, of the whole batch. @param newTaps makes the taps of a pass */
 export function tapStep(
   task: SingleTask,
   newTaps: () => Taps,
 ): (inputs: TrainInputs) => Record<string, TapOutputs> {
   return (inputs) => {
     const taps = newTaps();
-    trainStep(task, taps)(inputs);
+    batchStep(task, taps)(inputs);
     return taps.outputs();
   };
 }

@@ -22,6 +22,14 @@ function isDuration(value: string | number): boolean {
 export class Train extends Configurable.with({
   learner: instance(Learner).describe('Turns gradients into updates.'),
   numTrainSteps: z.int().nonnegative().default(10_000_000).describe('Steps of the whole run.'),
+  numSubBatches: z
+    .int()
+    .positive()
+    .default(1)
+    .describe(
+      'Parts of a batch whose gradients are computed one after the other and summed, so that a step holds the activations ' +
+        'of one part.',
+    ),
   randomSeed: z
     .int()
     .nonnegative()

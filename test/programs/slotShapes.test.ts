@@ -1,4 +1,4 @@
-/** @file Slots of shapes and dtypes of their own from training to checkpoints, resuming, averages and loading. */
+/** @file Slots of shapes and dtypes of their own, trained on sub-batches, in checkpoints, resumes and averages. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ async function run(directory: string, steps: number, ...more: string[]) {
   const { code, stdout, stderr } = await startCommand(
     [
       ...['--exp=factored.Factored', `--job_log_dir=${directory}`, '--set', `numTrainSteps=${steps}`],
-      ...(more.length > 0 ? more : ['--mode=train']),
+      ...(more.length > 0 ? more : ['--mode=train', '--set', 'task.train.numSubBatches=2']),
     ],
     project,
   ).finished;

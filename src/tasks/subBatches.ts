@@ -1,0 +1,90 @@
+/** @file Sub-batches of a step: the rows of a batch in parts, and sums over them by one fixed tree. */
+import { flattenTree, isTensor, mapTree, ops, type Tensor, type Tree, tf } from '../compiler/index.js';
+import { ConfigError } from '../hparams/index.js';
+import type { TensorBatch } from '../models/index.js';
+
+/**
+ * The rows of each tensor of a batch in `count` parts, [count, rows / count, ...].
+ *
+ * @throws ConfigError where a tensor's rows cannot be divided.
+ */
+export function splitRows(batch: TensorBatch, count: number): TensorBatch {
+  return mapTree<Tensor, Tensor>(batch, isTensor, (tensor, name) => {
+    const [rows, ...rest] = tensor.shape;
+    if (rows === undefined || rows % count !== 0) {
+      const has = rows === undefined ? 'has none' : `has ${rows}`;
+      throw new ConfigError(
+        `task.train.numSubBatches is ${count}, which needs a multiple of ${count} rows in each tensor of a batch, and ` +
+          `'${name}' ${has}.`,
+        { path: 'task.train.numSubBatches' },
+      );
+    }
+    return tf.reshape(tensor, [count, rows / count, ...rest]);
+  }) as TensorBatch;
+}
+
+/** What a step gives for a part of a batch: `sums` are added over parts, `rows` follow one another. */
+export interface PartResult extends Readonly<Record<string, Tree<Tensor>>> {
+  readonly sums: Tree<Tensor>;
+  readonly rows: Tree<Tensor>;
+}
+
+/**
+ * Results for the parts [begin, end) of `xs`, combined by a tree that depends on their numbers alone: a block of 2^k parts
+ * whose first number is a multiple of 2^k combines its halves. So parts may be computed in any grouping into such blocks, on
+ * one machine or on several, with the same bits. A block is one loop over a body that is traced once.
+ *
+ * @param f of a part, tensors of `xs` without their first axis.
+ * @param xs tensors [parts, ...].
+ */
+export function overParts<X extends Tree<Tensor>>(
+  f: (part: X) => PartResult,
+  xs: X,
+  begin: number,
+  end: number,
+): PartResult {
+  const count = end - begin;
+  if (count === 1) return f(sliced(xs, begin, count, (shape) => shape.slice(1)));
+  const half = 2 ** Math.floor(Math.log2(count - 1));
+  if (2 * half !== count) {
+    const middle = begin + half;
+    return combined(overParts(f, xs, begin, middle), overParts(f, xs, middle, end));
+  }
+  const halves = sliced(xs, begin, count, ([, ...rest]) => [2, half, ...rest]);
+  const [, both] = ops.scan(
+    (carry: Record<string, never>, part: X) => [carry, overParts(f, part, 0, half)] as const,
+    {},
+    halves,
+  );
+  return combined(at(both, 0), at(both, 1));
+}
+
+/** Parts [begin, begin + count) in another shape. */
+function sliced<X extends Tree<Tensor>>(
+  xs: X,
+  begin: number,
+  count: number,
+  shaped: (shape: number[]) => number[],
+): X {
+  return mapTree<Tensor, Tensor>(xs, isTensor, (x) => {
+    const shape = [count, ...x.shape.slice(1)];
+    const zeros = shape.slice(1).map(() => 0);
+    const part = count === x.shape[0] ? x : tf.slice(x, [begin, ...zeros], shape);
+    return tf.reshape(part, shaped(shape));
+  }) as X;
+}
+
+/** Leaves of a tree with those of another of the same structure. */
+function zipped(a: Tree<Tensor>, b: Tree<Tensor>, f: (a: Tensor, b: Tensor) => Tensor): Tree<Tensor> {
+  const others = new Map(flattenTree<Tensor>(b, isTensor).map(({ path, value }) => [path, value]));
+  return mapTree<Tensor, Tensor>(a, isTensor, (leaf, path) => f(leaf, others.get(path)!));
+}
+
+const combined = (a: PartResult, b: PartResult): PartResult => ({
+  sums: zipped(a.sums, b.sums, (x, y) => tf.add(x, y)),
+  rows: zipped(a.rows, b.rows, (x, y) => tf.concat([x, y])),
+});
+
+/** One of several results that are stacked. */
+const at = (stacked: PartResult, index: number): PartResult =>
+  sliced(stacked, index, 1, ([, ...shape]) => shape) as PartResult;
