@@ -36,7 +36,7 @@ const REALS = {
 } satisfies Record<string, { readonly numbers: Numbers; readonly onnx: Lowering }>;
 
 /** The operations that draw float32 numbers of a distribution. */
-export type RealDraw = keyof typeof REALS;
+type RealDraw = keyof typeof REALS;
 
 /** Integers from `low` on: of two words, 63 bits are taken modulo the range, in steps that doubles hold. */
 function randomIntsHost(key: ArrayLike<number>, size: number, low: number, high: number): Int32Array {

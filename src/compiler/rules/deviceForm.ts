@@ -38,7 +38,7 @@ export interface BuiltInForm extends Form {
 }
 
 /** One number for all elements, which elementwise readers take in place of an operand. */
-export interface FillForm extends Form {
+interface FillForm extends Form {
   readonly kind: 'fill';
   readonly value: (attrs: Attrs) => number;
 }
@@ -47,7 +47,7 @@ export interface FillForm extends Form {
 export type Shaped = readonly { readonly shape: Shape }[];
 
 /** Operands or results of a call, each with the two axes that index items; the other axes stay within an item. */
-export type Items = readonly (readonly [operand: number, axes: readonly [outer: number, inner: number]])[];
+type Items = readonly (readonly [operand: number, axes: readonly [outer: number, inner: number]])[];
 
 /** A function of the runtime. */
 export interface CallForm extends Form {

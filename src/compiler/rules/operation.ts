@@ -50,7 +50,7 @@ export interface Facts {
 }
 
 /** What an operation consists of, in tf operations. */
-export interface Meaning {
+interface Meaning {
   /** Computes the outputs; tfjs can differentiate the first. */
   readonly decompose: (inputs: readonly tf.Tensor[], attrs: Attrs) => tf.Tensor[];
   /**
