@@ -36,7 +36,7 @@ layer                                    type                               outp
 
 Parameters, FLOPs (of the forward pass) and activations (bytes that the backward pass reads again) include the layers below.
 Layers that are alike have one row, with the figures of each of them; --all shows every layer.
-42 layers below --depth=4 are not shown.
+45 layers below --depth=4 are not shown.
 
 Parameters  13,936 (13.9k), all trained
 Batch       32 tokens a step
@@ -70,7 +70,7 @@ test('Markdown', async () => {
 | \`lm/softmax\`      | NClassMajorSharedEmbeddingSoftmax | [2, 16, 256] |      4.10k | 4.10k |  314 kFLOP |     35.4 kB |
 
 Parameters, FLOPs (of the forward pass) and activations (bytes that the backward pass reads again) include the layers below.
-58 layers below --depth=2 are not shown.
+61 layers below --depth=2 are not shown.
 `);
 });
 
