@@ -45,7 +45,7 @@ export interface SlotOwner {
 export const EMA = 'ema';
 
 /** Place of one variable's slot, and the value of its elements before the first step. */
-export interface SlotEntry extends FlatEntry {
+interface SlotEntry extends FlatEntry {
   readonly fill: number;
 }
 

@@ -43,7 +43,7 @@ export const groupsOf = ({ optimizers }: UpdateRules, layout: FlatLayout): Varia
   VariableGroup.listOf(layout, (name) => optimizers.get(name)!.isPerVariable);
 
 /** One group's tensors, their specs, or the arrays that they are bound to. */
-export interface Members<T> extends GroupState<T> {
+interface Members<T> extends GroupState<T> {
   readonly grad: T;
 }
 
