@@ -114,7 +114,7 @@ function batchLimit({ settings }: ProgramDataset, input: InputSource): number {
   const limit = evalLoopNumBatches ?? (resetForEval && !input.isEndless ? -1 : 1);
   if (limit !== -1 || !input.isEndless) return limit;
   throw new JobError(
-    `Input '${input.name}' has no end, so evalLoopNumBatches -1 would evaluate for ever. ` +
+    `Input '${input.name}' has no end, so evalLoopNumBatches -1 would never finish. ` +
       'Set it to a number of batches, or let the data end (repeat, numBatches).',
   );
 }

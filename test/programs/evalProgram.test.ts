@@ -253,7 +253,7 @@ test('data without end is evaluated for one batch, and refused where all of it i
     }
   }
   await expect(validation({ name: 'v' }, Endless).evaluate(at(0))).rejects.toThrow(
-    "Input 'v' has no end, so evalLoopNumBatches -1 would evaluate for ever. " +
+    "Input 'v' has no end, so evalLoopNumBatches -1 would never finish. " +
       'Set it to a number of batches, or let the data end (repeat, numBatches).',
   );
 });
