@@ -63,14 +63,14 @@ function hidingSegments(isHidden: Tensor, segments: OfBoth | undefined, queries:
   };
 }
 
+/** A bound of places as int32: beyond all sequences where there is none. */
+const bound = (keys = Number.POSITIVE_INFINITY): Tensor => tf.scalar(Math.min(keys, 2 ** 30), 'int32');
+
 /** Whether a key at a place is in the window of the query at another: bool, of their common shape. */
 function isInWindow(query: Tensor, key: Tensor, { before, after }: Partial<ops.Window>): Tensor {
-  const bounds: Tensor[] = [];
-  if (before !== undefined && Number.isFinite(before))
-    bounds.push(tf.greaterEqual(key, tf.sub(query, tf.scalar(before, 'int32'))));
-  if (after !== undefined && Number.isFinite(after))
-    bounds.push(tf.lessEqual(key, tf.add(query, tf.scalar(after, 'int32'))));
-  return bounds.reduce((a, b) => tf.logicalAnd(a, b), tf.onesLike(tf.equal(query, key)) as Tensor);
+  const begin = tf.sub(query, bound(before));
+  const end = tf.add(query, bound(after));
+  return tf.logicalAnd(tf.greaterEqual(key, begin), tf.lessEqual(key, end));
 }
 
 /** 0 where a query sees a key by their places, else -Infinity: [B, 1, T, S]. */

@@ -132,7 +132,7 @@ export function attention(
 function windowAttrs(window: Partial<Window> = {}): Partial<Window> {
   const bounds = Object.entries(window).filter(([, bound]) => bound !== undefined && bound !== Infinity);
   for (const [side, bound] of bounds)
-    if (!Number.isInteger(bound) || bound < 0)
+    if (!Number.isSafeInteger(bound) || bound < 0)
       throw new CompilerError(`attention: window.${side} is ${bound}: expected a number of keys, 0 or more.`);
   return Object.fromEntries(bounds);
 }

@@ -211,7 +211,7 @@ test('a mask without a gradient adds nothing to a program', () => {
 describe('errors', () => {
   const x = tf.zeros([2, 3, 1, 4]);
 
-  test.each([-1, 1.5, Number.NaN])('a window of %s keys', (before) =>
+  test.each([-1, 1.5, Number.NaN, 2 ** 60])('a window of %s keys', (before) =>
     expect(() => ops.attention(x, x, x, { window: { before } })).toThrow(
       `attention: window.before is ${before}: expected a number of keys, 0 or more.`,
     ),
