@@ -95,7 +95,7 @@ export class Copy extends Experiment.with({}) {
     return SingleTask.config({
       model: Seq2Seq.config({ encoderTpl: StackedTransformer.config(common), decoderTpl }),
       train: Train.config({
-        learner: Learner.config({ optimizer: AdamW.config({ learningRate: 1e-2, clipGradientNormToValue: 1 }) }),
+        learner: Learner.config({ optimizer: AdamW.config({ learningRate: 5e-3, clipGradientNormToValue: 1 }) }),
         numTrainSteps: 200,
         evalIntervalSteps: 200,
       }),
