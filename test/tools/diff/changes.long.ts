@@ -30,8 +30,8 @@ export class Bits extends LanguageModel {
   }
 }
 export class Half extends Sgd {
-  protected override direction(grad: any, ...rest: any[]): any {
-    return { ...(super.direction as any)(grad, ...rest), direction: tf.mul(grad, 0.5) };
+  protected override direction({ grad, ...rest }: any): any {
+    return { ...super.direction({ grad, ...rest }), direction: tf.mul(grad, 0.5) };
   }
 }
 export class Steep extends BaseSchedule {
