@@ -1,4 +1,4 @@
-/** @file What training starts from: its data, and a state that is restored or has initial values. */
+/** @file The start of training: its data, and a state that is restored or has initial values. */
 import { Checkpointer } from '../checkpoints/index.js';
 import type { InputSource } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';

@@ -1,4 +1,4 @@
-/** @file What attention and its gradients have in common: attributes, checks of shapes, and forms of their calls. */
+/** @file Attributes, checks of shapes and forms of calls that attention and its gradients share. */
 import type { Attrs, Node } from '../ir.js';
 import { precisionAttr } from '../precision.js';
 import { broadcastShapes } from '../rules/broadcasting.js';

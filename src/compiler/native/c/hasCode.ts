@@ -1,4 +1,4 @@
-/** @file Whether there is C code for an operation. */
+/** @file Operations that have C code. */
 import type { DeviceForm } from '../../rules/deviceForm.js';
 import { formOf } from '../plan/forms.js';
 import { CALLS } from './emitCalls.js';
