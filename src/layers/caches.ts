@@ -118,7 +118,8 @@ export class WindowCache extends BaseKvCache {
   }
 
   extend(key: Tensor, value: Tensor, args: StepArgs): CachedHeads {
-    return key.shape[1] === 1 ? this.#extendByOne(key, value, args) : this.#extendByBlock(key, value, args);
+    const isOne = key.shape[1] === 1 && args.length === undefined;
+    return isOne ? this.#extendByOne(key, value, args) : this.#extendByBlock(key, value, args);
   }
 
   get #size(): number {
@@ -126,8 +127,7 @@ export class WindowCache extends BaseKvCache {
   }
 
   /** One token takes the place of the oldest. All keys that are there are in the window. */
-  #extendByOne(key: Tensor, value: Tensor, { timeStep, length }: StepArgs): CachedHeads {
-    if (length) return this.#extendByBlock(key, value, { timeStep, length });
+  #extendByOne(key: Tensor, value: Tensor, { timeStep }: StepArgs): CachedHeads {
     const size = this.#size;
     const place = tf.mod(timeStep, int(size)) as Tensor;
     return {

@@ -5,6 +5,7 @@ import {
   type Executable,
   firstNonFinite,
   type HostTensor,
+  layoutSpecs,
   runEagerly,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
@@ -24,7 +25,7 @@ import { describeNonFinite } from './invalidSteps.js';
 import { JobError } from './jobErrors.js';
 import { compileOptions, type JobOptions } from './options.js';
 import type { Stopwatch } from './stopwatch.js';
-import { type FlatParams, hostParams, paramSpecs } from './taskState.js';
+import { type FlatParams, hostParams } from './taskState.js';
 
 /** Outputs for a batch. */
 interface StepResult extends EvalOutputs {
@@ -57,7 +58,7 @@ export class EvalStep {
     }
     const executable = await compile(
       step,
-      { params: paramSpecs(params), batch: buffers.specs },
+      { params: layoutSpecs(params.layout), batch: buffers.specs },
       { ...compileOptions(options, 'eval_step', runs), frozen: ['params'] },
     );
     const call = executable.bind({

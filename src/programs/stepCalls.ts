@@ -5,6 +5,7 @@ import {
   type Executable,
   flatViews,
   type HostTensor,
+  layoutSpecs,
   sizeOf,
   type TensorSpec,
   type Tree,
@@ -14,7 +15,7 @@ import type { FlatUpdater } from '../learners/index.js';
 import { type SingleTask, type StepMetrics, trainStep } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
 import { compileOptions, type JobOptions } from './options.js';
-import { type FlatTrainState, paramSpecs, type TrainMemory } from './taskState.js';
+import type { FlatTrainState, TrainMemory } from './taskState.js';
 
 /** Results of a step besides gradients. */
 export interface StepOutputs {
@@ -40,7 +41,7 @@ export function trainSpecs(
   state: FlatTrainState,
   { specs }: Pick<BatchBuffers, 'specs'>,
 ): Record<string, Tree<TensorSpec>> {
-  return { params: paramSpecs(state), batch: specs, prngKey: { shape: [2], dtype: 'int32' } };
+  return { params: layoutSpecs(state.layout), batch: specs, prngKey: { shape: [2], dtype: 'int32' } };
 }
 
 /** A training step on fixed memory: gradients of batches, each followed by an update. */

@@ -2,15 +2,7 @@
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { createTrainState, type TrainState } from '../checkpoints/index.js';
-import {
-  type FlatLayout,
-  flatViews,
-  type HostTensor,
-  layoutSpecs,
-  readyToFill,
-  type TensorSpec,
-  takeMemory,
-} from '../compiler/index.js';
+import { type FlatLayout, flatViews, type HostTensor, readyToFill, takeMemory } from '../compiler/index.js';
 import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../learners/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -33,10 +25,6 @@ export type FlatTrainState = TrainState &
 
 /** All memory used by updates. */
 export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
-
-/** Specs of all variables by path. */
-export const paramSpecs = ({ layout }: Pick<FlatParams, 'layout'>): Record<string, TensorSpec> =>
-  layoutSpecs(layout);
 
 /** All variables by path, as tensors. */
 export function hostParams({ layout, views }: FlatParams): Record<string, HostTensor> {

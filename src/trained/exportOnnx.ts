@@ -1,8 +1,7 @@
 /** @file A trained run as an ONNX file. */
-import { exportOnnx as exportFunction, type OpenSpec } from '../compiler/index.js';
+import { exportOnnx as exportFunction, layoutSpecs, type OpenSpec } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { versions } from '../programs/jobFiles.js';
-import { paramSpecs } from '../programs/taskState.js';
 import { fewest, neededArrays, predictions } from './predictions.js';
 import { withRows } from './predictor.js';
 import { RequestError } from './requestError.js';
@@ -36,7 +35,7 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
       `${name}: its training input doesn't declare the shapes of its batches, which an ONNX file holds: give its class a batchSpecs() method.`,
     );
   }
-  const behind = neededArrays(task.model, paramSpecs(params), batchSpecs);
+  const behind = neededArrays(task.model, layoutSpecs(params.layout), batchSpecs);
   if (behind.size === 0) throw new RequestError(`${name}: no prediction depends on the parameters.`);
   const unknown = outputs?.find((output) => !behind.has(output));
   if (unknown !== undefined) {
@@ -63,7 +62,7 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
   // Placeholders of absent arrays do not reach the chosen outputs: they are traced, and then removed.
   const bytes = exportFunction(
     (inputs) => predictions(task.model, withRows(absent, rowsOf(inputs)), chosen)(inputs),
-    { params: paramSpecs(params), batch },
+    { params: layoutSpecs(params.layout), batch },
     {
       inputNames: Object.fromEntries([
         ...weights.map(([path]) => [`params.${path}`, path]),

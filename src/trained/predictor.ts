@@ -7,13 +7,14 @@ import {
   type HostArray,
   type HostTensor,
   IndexError,
+  layoutSpecs,
   newHostArray,
   sizeOf,
 } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { arraysOf, type Batch } from '../inputs/index.js';
 import type { BaseModel } from '../models/index.js';
-import { type FlatParams, paramSpecs } from '../programs/taskState.js';
+import type { FlatParams } from '../programs/taskState.js';
 import { Turns } from '../system/index.js';
 import { neededArrays, predictions, type Specs } from './predictions.js';
 import { RequestError } from './requestError.js';
@@ -97,7 +98,7 @@ export class Predictor {
     const { model, params, trained = {}, compileOptions } = this.options;
     const [{ shape } = { shape: [1] }] = Object.values(specs);
     const whole = { ...withRows(trained, shape[0]!), ...specs };
-    const behind = neededArrays(model, paramSpecs(params), whole);
+    const behind = neededArrays(model, layoutSpecs(params.layout), whole);
     const possible = [...behind].filter(([, paths]) => paths.every((path) => path in specs));
     if (possible.length === 0) {
       const needed = [...behind].map(([name, paths]) => `\n  ${name}: ${paths.join(', ')}`).join('');
@@ -110,7 +111,7 @@ export class Predictor {
     const names = possible.map(([name]) => name);
     const executable = await compile(
       predictions(model, absent, names),
-      { params: paramSpecs(params), batch: specs },
+      { params: layoutSpecs(params.layout), batch: specs },
       { ...compileOptions('predict'), frozen: ['params'] },
     );
     const arrays = Object.fromEntries(

@@ -1,4 +1,5 @@
 /** @file Examples of a run: the dataset that preprocesses them, its shapes, and the predictor for them. */
+import { layoutSpecs } from '../compiler/index.js';
 import { build, type Config, classOf, copyWith } from '../hparams/index.js';
 import {
   type BaseInput,
@@ -10,7 +11,7 @@ import {
 import type { BaseModel } from '../models/index.js';
 import { checkRecorded, recordedData } from '../programs/dataRecord.js';
 import { TRAIN, trainingDataset } from '../programs/programDataset.js';
-import { type FlatParams, paramSpecs } from '../programs/taskState.js';
+import type { FlatParams } from '../programs/taskState.js';
 import { classOutputOf } from './classOutput.js';
 import { ExamplePredictor } from './examplePredictor.js';
 import { fewest, neededArrays, type Specs } from './predictions.js';
@@ -69,7 +70,7 @@ export function newExamplePredictor(run: RunParts): ExamplePredictor {
       `${name}: ${classOf(dataset).name} doesn't declare the shapes of its batches: give its class a batchSpecs() method.`,
     );
   }
-  const params = paramSpecs(run.params);
+  const params = layoutSpecs(run.params.layout);
   const behind = neededArrays(model, params, specs);
   if (behind.size === 0) throw new RequestError(`${name}: no prediction depends on the parameters.`);
   const input = build(dataset);

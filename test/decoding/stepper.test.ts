@@ -5,6 +5,7 @@ import {
   flatLayout,
   flatViews,
   type HostTensor,
+  layoutSpecs,
   prngKey,
   uniform,
 } from '../../src/compiler/index.js';
@@ -20,7 +21,7 @@ import {
 import { build, type Config } from '../../src/hparams/index.js';
 import { listVariables, runInContext } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
-import { type FlatParams, paramSpecs } from '../../src/programs/taskState.js';
+import type { FlatParams } from '../../src/programs/taskState.js';
 import { engines } from '../compiler/engines.js';
 import { hasCompiler, sharedBytes } from '../compiler/native/compilerSupport.js';
 
@@ -154,7 +155,7 @@ async function shortfalls(model: LanguageModel, params: FlatParams, output: Deco
   const [rows] = output.outputIds.shape as [number, number];
   const whole = { shape: [rows, SEQLEN], dtype: 'int32' } as const;
   const weights = { shape: [rows, SEQLEN], dtype: 'float32' } as const;
-  const inputs = { theta: paramSpecs(params), ids: whole, labels: whole, weights, paddings: weights };
+  const inputs = { theta: layoutSpecs(params.layout), ids: whole, labels: whole, weights, paddings: weights };
   const forward = await compile(
     ({ theta, ...batch }: Record<string, any>) =>
       runInContext({ theta, doEval: true }, () => model.computePredictions(batch).logits),
@@ -165,7 +166,10 @@ async function shortfalls(model: LanguageModel, params: FlatParams, output: Deco
   const ones = { ...weights, data: new Float32Array(ids.data.length).fill(1) };
   const none = { ...weights, data: new Float32Array(ids.data.length) };
   const theta = Object.fromEntries(
-    Object.entries(params.views).map(([path, data]) => [path, { ...paramSpecs(params)[path]!, data }]),
+    Object.entries(params.views).map(([path, data]) => [
+      path,
+      { ...layoutSpecs(params.layout)[path]!, data },
+    ]),
   );
   const { data } = (await forward.run({
     theta,
