@@ -26,4 +26,5 @@ export type {
 export { unitDouble } from './promptRows.js';
 export { GREEDY, isRandom, sampleIds } from './sampledIds.js';
 export { logProbability, type SamplingRule, sampleId, topK } from './sampling.js';
-export { PREFILL_STEPS, Stepper, type StepperOptions } from './stepper.js';
+export type { StepperOptions } from './stepPrograms.js';
+export { PREFILL_STEPS, Stepper } from './stepper.js';

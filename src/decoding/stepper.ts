@@ -1,69 +1,28 @@
 /** @file Stepper: compiled decoding steps of a model, over one decode state. */
 import {
-  type BoundArray,
-  type BoundCall,
   type CompileOptions,
-  compile,
   type Executable,
-  type FlatLayout,
   type HostTensor,
-  layoutSpecs,
   ops,
   type Tensor,
   type TensorSpec,
   type Tree,
   tf,
 } from '../compiler/index.js';
-import { runInContext } from '../layers/index.js';
-import type { Decodable } from './decodable.js';
-import { DecodeState } from './decodeState.js';
+import type { DecodeState } from './decodeState.js';
 import type { DecodingModel, DrawnIds, ExtendRows, ExtendStep, Prefill } from './decodingModel.js';
 import { isRandom, sampleIds } from './sampledIds.js';
-import type { SamplingRule } from './sampling.js';
+import {
+  type Arrays,
+  type Bound,
+  type Given,
+  ofRows,
+  StepPrograms,
+  type StepperOptions,
+} from './stepPrograms.js';
 
 /** Prompt positions per call. */
 export const PREFILL_STEPS = 64;
-
-/** The model and the shape of its decodes. */
-export interface StepperOptions {
-  readonly model: Decodable;
-  /** Every variable by path. */
-  readonly params: {
-    readonly layout: FlatLayout;
-    readonly views: Readonly<Record<string, Float32Array>>;
-  };
-  /** Sequences per batch. */
-  readonly rows: number;
-  /** Length of the longest sequence, prompt included. */
-  readonly seqlen: number;
-  /** Specs of the arrays of the model's `promptNames`, for any number of rows. */
-  readonly prompt?: Readonly<Record<string, TensorSpec>> | undefined;
-  /** The rule by which the program draws tokens, so that logits stay within it; null gives logits. */
-  readonly rule: SamplingRule | null;
-  /** Whether an id may be drawn; of others the logits are -Infinity. Default: all may. */
-  readonly mayDraw?: ((id: number) => boolean) | undefined;
-  /** Compiler options by program name. */
-  readonly compileOptions: (name: string) => CompileOptions;
-}
-
-type Tensors = Record<string, Tensor>;
-type Arrays = Record<string, BoundArray>;
-
-/** Arguments of the programs. */
-interface Given {
-  readonly params: Tensors;
-  readonly state: Tensors;
-  readonly ids: Tensor;
-  readonly timeStep: Tensor;
-  /** Of a block of prompts: the tokens that each row has in it. */
-  readonly length: Tensor;
-  readonly prompt: Tensors;
-  /** Where the program draws: the tokens so far and their log-probabilities, both [seqlen, rows]. */
-  readonly drawn: Tensor;
-  readonly logprobs: Tensor;
-  /** Where it draws at random: the number by which the token after each position is drawn, [seqlen, rows]. */
-  readonly uniforms: Tensor;
-}
 
 /** Logits [rows, V] with -Infinity at the ids that may not be drawn: those that a padded vocabulary has beyond its tokens. */
 function onlyDrawable(logits: Tensor, mayDraw: (id: number) => boolean = () => true): Tensor {
@@ -71,12 +30,6 @@ function onlyDrawable(logits: Tensor, mayDraw: (id: number) => boolean = () => t
   if (drawable.every(Boolean)) return logits;
   const never = tf.fill(logits.shape, Number.NEGATIVE_INFINITY);
   return tf.where(tf.expandDims(tf.tensor1d(drawable, 'bool')), logits, never) as Tensor;
-}
-
-/** A program and its bound call. */
-interface Bound {
-  readonly executable: Executable;
-  readonly call: BoundCall;
 }
 
 /** Prompts of one number of rows: their state, and the programs on it. */
@@ -99,6 +52,8 @@ export class Stepper {
   private readonly drawn: Int32Array;
   private readonly logprobs: Float32Array;
   private readonly uniforms: Float32Array;
+  /** Compiles and binds the programs. */
+  private readonly compiler: StepPrograms;
   private state!: DecodeState;
   private main!: Bound;
   /** The step of rows at positions of their own. */
@@ -107,6 +62,7 @@ export class Stepper {
 
   private constructor(private readonly options: StepperOptions) {
     const { rows, seqlen } = options;
+    this.compiler = new StepPrograms(options);
     this.rows = rows;
     this.ids = new Int32Array(rows);
     this.positions = new Int32Array(rows);
@@ -120,11 +76,6 @@ export class Stepper {
     const stepper = new Stepper({ ...options, seqlen: Math.max(1, options.seqlen) });
     await stepper.compileStep();
     return stepper;
-  }
-
-  private stateSpecs(rows: number) {
-    const { model, seqlen, prompt } = this.options;
-    return model.initialDecodeState(rows, seqlen, prompt && ofRows(prompt, rows));
   }
 
   private async compileStep(): Promise<void> {
@@ -149,10 +100,10 @@ export class Stepper {
       ...(rule && { drawn: byPosition('int32'), logprobs: byPosition('float32') }),
       ...(hasNumbers && { uniforms: byPosition('float32') }),
     };
-    const executable = await this.compile('decode_step', step, rows, specs, {});
-    this.state = this.newState(executable, rows);
+    const executable = await this.compiler.compile('decode_step', step, rows, specs, {});
+    this.state = this.compiler.newState(executable, rows);
     const { ids, timeStep, drawn, logprobs, uniforms } = this;
-    this.main = this.bind(
+    this.main = this.compiler.bind(
       executable,
       this.state,
       { ids, timeStep, ...(rule && { drawn, logprobs }), ...(hasNumbers && { uniforms }) },
@@ -168,9 +119,9 @@ export class Stepper {
       logits: onlyDrawable(model.extendStep(ids, { timeStep }), mayDraw),
     });
     const specs = { ids: int32(rows), timeStep: int32(rows) };
-    const executable = await this.compile('decode_rows', step, rows, specs, this.sameEngine);
+    const executable = await this.compiler.compile('decode_rows', step, rows, specs, this.sameEngine);
     const inputs = { ids: this.ids, timeStep: this.positions };
-    return this.bind(executable, this.state, inputs, [], { logits: null });
+    return this.compiler.bind(executable, this.state, inputs, [], { logits: null });
   }
 
   /** The state has the format of the step's engine. */
@@ -182,7 +133,7 @@ export class Stepper {
   /** What prompts of `rows` rows are computed in: this state, where each row has a prompt of its own. */
   private laneOf(rows: number, executable: Executable): PromptLane {
     const lane = this.lanes.get(rows) ?? {
-      state: rows === this.rows ? this.state : this.newState(executable, rows),
+      state: rows === this.rows ? this.state : this.compiler.newState(executable, rows),
       blocks: new Map(),
     };
     this.lanes.set(rows, lane);
@@ -198,11 +149,11 @@ export class Stepper {
       return {};
     };
     const specs = { ids: int32(rows, steps), timeStep: int32(), length: int32(rows) };
-    const executable = await this.compile('decode_prefill', prefill, rows, specs, this.sameEngine);
+    const executable = await this.compiler.compile('decode_prefill', prefill, rows, specs, this.sameEngine);
     const lane = this.laneOf(rows, executable);
     const [ids, lengths] = [new Int32Array(rows * steps), new Int32Array(rows)];
     const inputs = { ids, timeStep: this.timeStep, length: lengths };
-    const block = { ...this.bind(executable, lane.state, inputs, [], {}), ids, lengths };
+    const block = { ...this.compiler.bind(executable, lane.state, inputs, [], {}), ids, lengths };
     lane.blocks.set(steps, block);
     return block;
   }
@@ -216,78 +167,13 @@ export class Stepper {
       return {};
     };
     const specs = { prompt: prompt as Record<string, TensorSpec> };
-    const executable = await this.compile('decode_begin', begin, rows, specs, this.sameEngine);
+    const executable = await this.compiler.compile('decode_begin', begin, rows, specs, this.sameEngine);
     const names = Object.keys(prompt);
     const given = executable.newInputs(names.map((name) => `prompt.${name}`));
     const arrays = Object.fromEntries(names.map((name, i) => [name, given[i]!]));
     const lane = this.laneOf(rows, executable);
-    lane.begin = { ...this.bind(executable, lane.state, { prompt: arrays }, [], {}), arrays };
+    lane.begin = { ...this.compiler.bind(executable, lane.state, { prompt: arrays }, [], {}), arrays };
     return lane.begin;
-  }
-
-  private newState(executable: Executable, rows: number): DecodeState {
-    const specs = this.stateSpecs(rows);
-    const names = Object.keys(specs);
-    const arrays = executable.newInputs(names.map((name) => `state.${name}`));
-    return new DecodeState(specs, Object.fromEntries(names.map((name, i) => [name, arrays[i]!])));
-  }
-
-  /** Compiles a function of the model that reads and replaces the state of `rows` rows. */
-  private compile(
-    name: string,
-    f: (given: Given) => Tree<Tensor>,
-    rows: number,
-    specs: Readonly<Record<string, Tree<TensorSpec>>>,
-    extra: CompileOptions,
-  ): Promise<Executable> {
-    const { params, compileOptions } = this.options;
-    const state = this.stateSpecs(rows);
-    const rounded = Object.keys(state).filter((path) => state[path]!.rounded);
-    const inputs = {
-      params: layoutSpecs(params.layout),
-      state: state as Record<string, TensorSpec>,
-      ...specs,
-    };
-    const program = (given: Given): Tree<Tensor> => {
-      const decodeState = { ...given.state };
-      const context = { theta: given.params, doEval: true, decodeState };
-      const results = runInContext(context, () => f(given)) as Record<string, Tensor>;
-      return { ...results, state: decodeState };
-    };
-    return compile(program, inputs as Tree<TensorSpec>, {
-      ...compileOptions(name),
-      frozen: ['params'],
-      halves: rounded.map((path) => `state.${path}`),
-      ...extra,
-    });
-  }
-
-  /**
-   * Binds a program to a state.
-   *
-   * @param advanced outputs that become inputs of the next run.
-   * @param replaced outputs, besides the state, that share memory with inputs where the engine updates slices in place.
-   */
-  private bind(
-    executable: Executable,
-    { arrays: state }: DecodeState,
-    inputs: Tree<BoundArray>,
-    advanced: readonly string[],
-    replaced: Record<string, BoundArray | null>,
-  ): Bound {
-    const inPlace = executable.updatesInPlace;
-    const own = Object.fromEntries(advanced.map((name) => [name, null]));
-    const copied = [
-      ...Object.keys(state).map((name) => `state.${name}`),
-      ...Object.keys(replaced).filter((name) => replaced[name] !== null),
-    ];
-    const nulls = (arrays: object) => Object.fromEntries(Object.keys(arrays).map((name) => [name, null]));
-    const call = executable.bind({
-      inputs: { params: this.options.params.views, state, ...(inputs as Record<string, Tree<BoundArray>>) },
-      outputs: { ...own, ...(inPlace ? replaced : nulls(replaced)), state: inPlace ? state : nulls(state) },
-      carried: Object.fromEntries([...advanced, ...(inPlace ? [] : copied)].map((name) => [name, name])),
-    });
-    return { executable, call };
   }
 
   private get programs(): readonly Bound[] {
@@ -408,12 +294,3 @@ async function logitsOf({ call }: Bound): Promise<Float32Array> {
 }
 
 const int32 = (...shape: number[]) => ({ shape, dtype: 'int32' as const });
-
-/** Specs with another first axis. */
-const ofRows = (specs: Readonly<Record<string, TensorSpec>>, rows: number): Record<string, TensorSpec> =>
-  Object.fromEntries(
-    Object.entries(specs).map(([name, { shape, dtype }]) => [
-      name,
-      { shape: [rows, ...shape.slice(1)], dtype },
-    ]),
-  );

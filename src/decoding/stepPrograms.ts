@@ -1,0 +1,153 @@
+/** @file Programs on the state of a decode: their compilation, and the memory that they are bound to. */
+import {
+  type BoundArray,
+  type BoundCall,
+  type CompileOptions,
+  compile,
+  type Executable,
+  type FlatLayout,
+  layoutSpecs,
+  type Tensor,
+  type TensorSpec,
+  type Tree,
+} from '../compiler/index.js';
+import { type DecodeStateSpec, runInContext } from '../layers/index.js';
+import type { Decodable } from './decodable.js';
+import { DecodeState } from './decodeState.js';
+import type { SamplingRule } from './sampling.js';
+
+/** The model and the shape of its decodes. */
+export interface StepperOptions {
+  readonly model: Decodable;
+  /** Every variable by path. */
+  readonly params: {
+    readonly layout: FlatLayout;
+    readonly views: Readonly<Record<string, Float32Array>>;
+  };
+  /** Sequences per batch. */
+  readonly rows: number;
+  /** Length of the longest sequence, prompt included. */
+  readonly seqlen: number;
+  /** Specs of the arrays of the model's `promptNames`, for any number of rows. */
+  readonly prompt?: Readonly<Record<string, TensorSpec>> | undefined;
+  /** The rule by which the program draws tokens, so that logits stay within it; null gives logits. */
+  readonly rule: SamplingRule | null;
+  /** Whether an id may be drawn; of others the logits are -Infinity. Default: all may. */
+  readonly mayDraw?: ((id: number) => boolean) | undefined;
+  /** Compiler options by program name. */
+  readonly compileOptions: (name: string) => CompileOptions;
+}
+
+type Tensors = Record<string, Tensor>;
+export type Arrays = Record<string, BoundArray>;
+
+/** Arguments of the programs. */
+export interface Given {
+  readonly params: Tensors;
+  readonly state: Tensors;
+  readonly ids: Tensor;
+  readonly timeStep: Tensor;
+  /** Of a block of prompts: the tokens that each row has in it. */
+  readonly length: Tensor;
+  readonly prompt: Tensors;
+  /** Where the program draws: the tokens so far and their log-probabilities, both [seqlen, rows]. */
+  readonly drawn: Tensor;
+  readonly logprobs: Tensor;
+  /** Where it draws at random: the number by which the token after each position is drawn, [seqlen, rows]. */
+  readonly uniforms: Tensor;
+}
+
+/** A program and its bound call. */
+export interface Bound {
+  readonly executable: Executable;
+  readonly call: BoundCall;
+}
+
+/** Specs with another first axis. */
+export const ofRows = (
+  specs: Readonly<Record<string, TensorSpec>>,
+  rows: number,
+): Record<string, TensorSpec> =>
+  Object.fromEntries(
+    Object.entries(specs).map(([name, { shape, dtype }]) => [
+      name,
+      { shape: [rows, ...shape.slice(1)], dtype },
+    ]),
+  );
+
+/** What compiles and binds the programs of one model. */
+export class StepPrograms {
+  constructor(private readonly options: StepperOptions) {}
+
+  /** Specs of the state of `rows` rows, by path. */
+  stateSpecs(rows: number): Record<string, DecodeStateSpec> {
+    const { model, seqlen, prompt } = this.options;
+    return model.initialDecodeState(rows, seqlen, prompt && ofRows(prompt, rows));
+  }
+
+  /** A state of `rows` rows, in the format of a program. */
+  newState(executable: Executable, rows: number): DecodeState {
+    const specs = this.stateSpecs(rows);
+    const names = Object.keys(specs);
+    const arrays = executable.newInputs(names.map((name) => `state.${name}`));
+    return new DecodeState(specs, Object.fromEntries(names.map((name, i) => [name, arrays[i]!])));
+  }
+
+  /** Compiles a function of the model that reads and replaces the state of `rows` rows. */
+  compile(
+    name: string,
+    f: (given: Given) => Tree<Tensor>,
+    rows: number,
+    specs: Readonly<Record<string, Tree<TensorSpec>>>,
+    extra: CompileOptions,
+  ): Promise<Executable> {
+    const { params, compileOptions } = this.options;
+    const state = this.stateSpecs(rows);
+    const rounded = Object.keys(state).filter((path) => state[path]!.rounded);
+    const inputs = {
+      params: layoutSpecs(params.layout),
+      state: state as Record<string, TensorSpec>,
+      ...specs,
+    };
+    const program = (given: Given): Tree<Tensor> => {
+      const decodeState = { ...given.state };
+      const context = { theta: given.params, doEval: true, decodeState };
+      const results = runInContext(context, () => f(given)) as Record<string, Tensor>;
+      return { ...results, state: decodeState };
+    };
+    return compile(program, inputs as Tree<TensorSpec>, {
+      ...compileOptions(name),
+      frozen: ['params'],
+      halves: rounded.map((path) => `state.${path}`),
+      ...extra,
+    });
+  }
+
+  /**
+   * Binds a program to a state.
+   *
+   * @param advanced outputs that become inputs of the next run.
+   * @param replaced outputs, besides the state, that share memory with inputs where the engine updates slices in place.
+   */
+  bind(
+    executable: Executable,
+    { arrays: state }: DecodeState,
+    inputs: Tree<BoundArray>,
+    advanced: readonly string[],
+    replaced: Record<string, BoundArray | null>,
+  ): Bound {
+    const inPlace = executable.updatesInPlace;
+    const own = Object.fromEntries(advanced.map((name) => [name, null]));
+    const copied = [
+      ...Object.keys(state).map((name) => `state.${name}`),
+      ...Object.keys(replaced).filter((name) => replaced[name] !== null),
+    ];
+    const nulls = (arrays: object) => Object.fromEntries(Object.keys(arrays).map((name) => [name, null]));
+    const call = executable.bind({
+      inputs: { params: this.options.params.views, state, ...(inputs as Record<string, Tree<BoundArray>>) },
+      outputs: { ...own, ...(inPlace ? replaced : nulls(replaced)), state: inPlace ? state : nulls(state) },
+      carried: Object.fromEntries([...advanced, ...(inPlace ? [] : copied)].map((name) => [name, name])),
+    });
+    return { executable, call };
+  }
+}
