@@ -29,6 +29,8 @@ export interface Model {
   defs: Model[];
   /** Fields that were written, or whose default was put elsewhere too. */
   explicit: Set<string>;
+  /** How often it was written to; a copy begins with the count of its original. */
+  writes: number;
   /** Whether anything was written since it was made as a default; undefined for what is none. */
   edited: boolean | undefined;
 }
@@ -42,6 +44,7 @@ export function model(isBox: boolean, edited?: boolean): Model {
     list: [],
     table: {},
     explicit: new Set<string>(),
+    writes: 0,
     edited,
   };
   const made: Model = { ...plain, tpl: null, defs: [] };
@@ -104,13 +107,9 @@ export function shown(root: Model | Real, isModel: boolean): string {
 }
 
 /** What `derive` gives, in the model: a copy whose unchanged nodes are those that they were copied from. */
-export function deriveModel(
-  root: Model,
-  recipe: (draft: Model, draftOf: (node: Model) => Model) => void,
-): Model {
+export function deriveModel(root: Model, recipe: (draft: Model) => void): Model {
   const drafts = copiesOf(root);
-  const draftOf = (node: Model): Model => drafts.get(node) ?? node;
-  recipe(draftOf(root), draftOf);
+  recipe(drafts.get(root)!);
   const originals = new Map([...drafts].map(([node, draft]) => [draft, node]));
   const done = new Map<Model, Model>();
   const finish = (node: Model): Model => {
@@ -125,7 +124,7 @@ export function deriveModel(
     done.set(node, final);
     return final;
   };
-  return finish(draftOf(root));
+  return finish(drafts.get(root)!);
 }
 
 /** A default that an explicit field holds beside its owner is a value. */
@@ -147,15 +146,16 @@ function swapChildren(node: Model, swap: (node: Model) => Model): void {
 
 function isSame(a: Model, b: Model): boolean {
   const explicit = explicitFields(a);
+  const held = (node: Model) =>
+    childrenOf({
+      ...node,
+      tpl: explicit.has('tpl') ? node.tpl : null,
+      defs: explicit.has('defs') ? node.defs : [],
+    });
   return (
+    a.writes === b.writes &&
     sameList([...explicit].sort(), [...explicitFields(b)].sort()) &&
-    a.value === b.value &&
-    sameList(a.nums, b.nums) &&
-    a.opt === b.opt &&
-    (a.tpl === b.tpl || !explicit.has('tpl')) &&
-    sameList(a.list, b.list) &&
-    (sameList(a.defs, b.defs) || !explicit.has('defs')) &&
-    sameList(Object.entries(a.table).flat(), Object.entries(b.table).flat())
+    sameList(held(a), held(b))
   );
 }
 
@@ -173,6 +173,7 @@ function sameList(a: readonly unknown[], b: readonly unknown[]): boolean {
 
 export function wrote(node: Model, field: string): void {
   node.explicit.add(field);
+  node.writes++;
   if (node.edited === false) node.edited = true;
 }
 

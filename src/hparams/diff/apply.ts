@@ -1,14 +1,13 @@
 /** @file Application of a diff to its old structure, or to another config. */
 
 import { type DocumentProblem, problemFrom, throwProblems } from '../documents/document.js';
-import { Session } from '../editing/derive.js';
+import { EditedCopy } from '../editing/derive.js';
 import { problemOf } from '../fields/check.js';
 import { withArticle } from '../fields/describe.js';
 import type { ClassInfo, FieldInfo } from '../fields/fields.js';
 import { isCarrier } from '../nodes/carriers.js';
 import { newConfig } from '../nodes/config.js';
 import { getOrMake } from '../nodes/containers.js';
-import { swapConfigs } from '../nodes/fieldValues.js';
 import { explicitValue, nodesIn } from '../nodes/held.js';
 import {
   type ConfigNode,
@@ -68,8 +67,7 @@ class Applier {
     const text = formatLink(path);
     this.problems.push({ path: text, problem: `${text || '<root>'}: ${problem}`, place: undefined });
   };
-  private readonly session = new Session();
-  private readonly draft: unknown;
+  private readonly copy: EditedCopy<unknown>;
   private readonly resolver: Resolver;
   private readonly editor: ValueEditor;
   private readonly added: readonly ConfigNode[];
@@ -81,23 +79,17 @@ class Applier {
     private readonly checkOld: boolean,
     private readonly writer: Origin,
   ) {
-    this.draft = swapConfigs(base, (node) => this.session.take(node));
+    this.copy = new EditedCopy(base);
     this.added = diff.added.map((part) => nodeOf(newConfig(part.info, part.kind))!);
-    // Adopted now: later, before all is written, they may contain themselves.
-    for (const node of this.added) this.session.adopt(node);
-    this.resolver = new Resolver(this.draft);
+    this.resolver = new Resolver(this.copy.draft);
     const { resolver, added, report } = this;
     this.editor = new ValueEditor({ diff, resolver, added, checkOld, report });
   }
 
   run(): unknown {
-    try {
-      const value = this.apply();
-      this.fail();
-      return swapConfigs(value, (node) => this.session.resultOf(node));
-    } finally {
-      this.session.close();
-    }
+    const value = this.apply();
+    this.fail();
+    return this.copy.settle(value);
   }
 
   /** Edits the draft; reads everything before writing anything. */
@@ -108,7 +100,7 @@ class Applier {
       if (path === undefined || !isInside(path.parent, misfits)) this.report(path, problem);
     for (const [path, edits] of configs)
       if (misfits.size === 0 || !isInside(path, misfits)) this.locate(path, edits);
-    const base = { value: this.draft };
+    const base = { value: this.copy.draft };
     const edited = root.isEmpty ? base : this.editor.edit(base, root, undefined);
     const edits = [...this.edits].map(([node, { edits: own, path }]): Located => {
       return { node, path, edits: own, fields: this.fieldsOf(node, own, path) };
@@ -126,8 +118,7 @@ class Applier {
     const carriers = [...fills.filter(isCarried).reverse(), ...writes.filter(isCarried).reverse()];
     const others = [...fills, ...writes].filter((each) => !isCarried(each));
     for (const { run } of [...carriers, ...others]) run();
-    const value =
-      edited === 'gone' ? undefined : swapConfigs(edited.value, (node) => this.session.take(node));
+    const value = edited === 'gone' ? undefined : edited.value;
     this.recheckHolders(value);
     return value;
   }
@@ -213,7 +204,6 @@ class Applier {
     for (const { old, value } of edits.kind) {
       if (this.checkOld && node.kind !== old) this.report(path, misfitText(old, node.kind));
       node.kind = value;
-      this.session.wrote(node);
     }
     for (const [name, edited] of fields)
       if (edited === 'gone' && node.info.fields.has(name))

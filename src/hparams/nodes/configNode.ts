@@ -25,17 +25,6 @@ export interface Write {
   readonly previous: Write | undefined;
 }
 
-/** A `derive` in progress: configs inserted into its draft become part of the draft. */
-export interface DraftSession {
-  readonly closed: boolean;
-  /** The draft of a config that is inserted. */
-  take(node: ConfigNode): ConfigNode;
-  /** Makes a default of `owner`, which is part of the draft, part of it as well. */
-  addDefault(node: ConfigNode, owner: ConfigNode): void;
-  /** Called for each write to a config of the draft. */
-  wrote(node: ConfigNode): void;
-}
-
 /**
  * Makes records of values: without inherited names, as `Object.create(null)` does, but with the layout of a class, which
  * takes half the time and memory.
@@ -74,15 +63,9 @@ export class ConfigNode {
   writesAtBirth = -1;
   /** How many defaults of defaults lead here from a config that someone wrote. */
   defaultDepth = 0;
-  /** The config whose default it was made as, if it was. */
-  defaultOf: ConfigNode | undefined;
   /** Whether it, or its original, once had another class: it may not fit its field. */
   changedClass = false;
   readonly serial = ++created;
-  /** Set while the config is part of a draft, and forever where it is the draft of another. */
-  draft: DraftSession | undefined;
-  /** The config that it is the draft of. */
-  draftOf: ConfigNode | undefined;
   /** The config that users see. */
   readonly proxy: AnyConfig;
 

@@ -5,7 +5,7 @@ import { walk } from '../walking/walk.js';
 import { isCarrier } from './carriers.js';
 import { ConfigNode, type NodeKind, nodeOf } from './configNode.js';
 import { mapContainers } from './containers.js';
-import { assertOpen, heldValue, isExplicit, makeExplicit, nodesIn } from './held.js';
+import { heldValue, isExplicit, makeExplicit, nodesIn } from './held.js';
 
 /** Gives the replacement of a config in a copy. */
 export type Swap = (held: ConfigNode) => ConfigNode;
@@ -36,21 +36,11 @@ export function swapConfigs(value: unknown, swap: Swap): unknown {
 
 /** A copy of one node, possibly of another kind; `swap` replaces each config in it. */
 export function copyNode(node: ConfigNode, swap: Swap, kind: NodeKind = node.kind): ConfigNode {
-  return copyFields(node, kind, (made, name, value) => holdSwapped(made, name, value, swap));
-}
-
-/** A copy of one node, of which `hold` takes in the values. */
-export function copyFields(
-  node: ConfigNode,
-  kind: NodeKind,
-  hold: (made: ConfigNode, name: string, value: unknown) => void,
-): ConfigNode {
   const made = new ConfigNode(node.info, kind, node.handler);
-  assertOpen(node);
-  for (const name of Object.keys(node.values)) hold(made, name, node.values[name]);
+  for (const name of Object.keys(node.values)) holdSwapped(made, name, node.values[name], swap);
   // An unedited default is made again, so that copies do not depend on earlier reads.
   for (const [name, value] of node.defaults ?? [])
-    if (!(name in node.values) && isExplicit(node, name)) hold(made, name, value);
+    if (!(name in node.values) && isExplicit(node, name)) holdSwapped(made, name, value, swap);
   made.changedClass = node.changedClass;
   made.tags = node.tags;
   made.last = node.last;
@@ -79,7 +69,6 @@ export function storedValue(node: ConfigNode, field: FieldInfo): unknown {
 }
 
 function readValue(node: ConfigNode, field: FieldInfo, isEditable: boolean): unknown {
-  assertOpen(node);
   const held = heldValue(node, field.name);
   if (held !== undefined || field.name in node.values || field.default.kind === 'none') return held;
   const made = field.default.make();
@@ -103,8 +92,6 @@ function keepDefault(node: ConfigNode, field: FieldInfo, made: object): unknown 
     enter(held) {
       held.writesAtBirth = held.writes;
       held.defaultDepth = node.defaultDepth + 1;
-      held.defaultOf = node;
-      node.draft?.addDefault(held, node);
     },
   });
   (node.defaults ??= new Map()).set(field.name, own);

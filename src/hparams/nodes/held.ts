@@ -1,14 +1,7 @@
 /** @file Values that fields hold already: explicit ones, and defaults that were handed out. */
-import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { type ConfigNode, nodeOf } from './configNode.js';
 import { partsOf } from './containers.js';
-
-/** @throws ConfigError for a draft whose derive has ended. */
-export function assertOpen(node: ConfigNode): void {
-  if (node.draft?.closed !== true) return;
-  throw new ConfigError(`This draft of ${node.info.name} was used after its derive() had ended.`);
-}
 
 /** Whether the field has a value, be it a default. */
 export function hasValue(node: ConfigNode, field: FieldInfo): boolean {
@@ -17,7 +10,6 @@ export function hasValue(node: ConfigNode, field: FieldInfo): boolean {
 
 /** Whether the field was set, or its default config was edited. */
 export function isExplicit(node: ConfigNode, name: string): boolean {
-  assertOpen(node);
   if (name in node.values) return true;
   const handedOut = node.defaults?.get(name);
   return handedOut !== undefined && !isPristine(handedOut);

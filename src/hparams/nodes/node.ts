@@ -20,7 +20,7 @@ import {
 import { ConfigNode, nodeOf, type Origin } from './configNode.js';
 import { mapContainers } from './containers.js';
 import { copyAlone } from './fieldValues.js';
-import { assertOpen, isExplicit, makeExplicit } from './held.js';
+import { isExplicit, makeExplicit } from './held.js';
 import { record } from './record.js';
 
 export {
@@ -38,32 +38,33 @@ export { hasValue, isExplicit } from './held.js';
 /** The node of a config. @throws ConfigError for anything else; `operation` is who was given it. */
 export function requireNode(value: unknown, operation: string): ConfigNode {
   const node = nodeOf(value);
-  if (node !== undefined) {
-    assertOpen(node);
-    return node;
-  }
+  if (node !== undefined) return node;
   throw new ConfigError(`${operation}() takes a config, got ${showValue(value)}.`);
 }
 
-let frozenUpTo = -1;
+const duringBuild =
+  'while configs were being built. Build from an edited copy instead: derive(config, (draft) => …).';
+let frozen = { upTo: -1, explanation: '' };
 
-/** During a build, existing configs must not change. Returns a function that ends this. */
-export function freezeExisting(): () => void {
-  const before = frozenUpTo;
-  frozenUpTo = Math.max(before, ConfigNode.count);
+/**
+ * From here on, writes to existing configs are errors. Returns a function that ends this.
+ *
+ * @param explanation follows "X.field was written" in the message, with a fix; by default that of a build.
+ */
+export function freezeExisting(explanation = duringBuild): () => void {
+  const before = frozen;
+  frozen = { upTo: Math.max(before.upTo, ConfigNode.count), explanation };
   return () => {
-    frozenUpTo = before;
+    frozen = before;
   };
 }
 
 export function assertWritable(node: ConfigNode, field: string, origin: Origin): void {
-  assertOpen(node);
-  if (node.serial > frozenUpTo) return;
-  throw new ConfigError(
-    `${node.info.name}.${field} was written while configs were being built. ` +
-      'Build from an edited copy instead: derive(config, (draft) => …).',
-    { place: presentPlace(origin), path: field },
-  );
+  if (node.serial > frozen.upTo) return;
+  throw new ConfigError(`${node.info.name}.${field} was written ${frozen.explanation}`, {
+    place: presentPlace(origin),
+    path: field,
+  });
 }
 
 /** The place of the current write: its trace may be too short to reach the caller, but the stack still has it. */
@@ -95,19 +96,17 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
 }
 
 /** A value as a node stores it. Defaults of other places in it are added to `held`. */
-export function accept(node: ConfigNode, value: unknown, held: ConfigNode[]): unknown {
-  return mapContainers(value, (leaf) => acceptLeaf(node, leaf, held));
+export function accept(value: unknown, held: ConfigNode[]): unknown {
+  return mapContainers(value, (leaf) => acceptLeaf(leaf, held));
 }
 
-function acceptLeaf(owner: ConfigNode, value: unknown, held: ConfigNode[]): unknown {
+function acceptLeaf(value: unknown, held: ConfigNode[]): unknown {
   const node = nodeOf(value);
   if (node === undefined) return value;
-  assertOpen(node);
   // A carrier is in one place only, so that setting it has no effect elsewhere.
   const own = isCarrier(node) ? copyAlone(node) : node;
-  const taken = owner.draft?.take(own) ?? own;
-  if (taken.writesAtBirth >= 0) held.push(taken);
-  return taken.proxy;
+  if (own.writesAtBirth >= 0) held.push(own);
+  return own.proxy;
 }
 
 /** That the value called `name` could not be read: a getter or a proxy in it threw `cause`. */
@@ -144,7 +143,7 @@ export function writeField(node: ConfigNode, name: string, value: unknown, origi
   let stored = value;
   if (typeof value === 'object' && value !== null) {
     const held: ConfigNode[] = [];
-    stored = readable(node, name, origin, () => accept(node, value, held));
+    stored = readable(node, name, origin, () => accept(value, held));
     checkValue(node, field, stored, origin);
     makeExplicit(held);
   } else checkValue(node, field, value, origin);

@@ -7,7 +7,7 @@ import { type ConfigNode, nodeOf, type Origin } from './configNode.js';
 import { isContainer, keyProblem, type Owner, shownPart, showPart, viewOf } from './containers.js';
 import { handlerOf } from './containerTypes.js';
 import { copyAlone, storedValue } from './fieldValues.js';
-import { assertOpen, makeExplicit } from './held.js';
+import { makeExplicit } from './held.js';
 import { accept, assertWritable, checkValue, fieldTags, presentPlace, readable, writeField } from './node.js';
 import { origin, record } from './record.js';
 
@@ -20,7 +20,6 @@ export function wantedOf(node: ConfigNode, field: FieldInfo): string {
 
 /** Reads the field. */
 export function readField(node: ConfigNode, field: FieldInfo): unknown {
-  assertOpen(node);
   if (!(field.name in node.values) && field.default.kind === 'none') {
     throw new NotSetError(
       `${node.info.name}.${field.name} is not set and has no default: expected ${wantedOf(node, field)}.`,
@@ -38,7 +37,6 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
   let newlyHeld: ConfigNode[] = [];
   const owner: Owner = {
     handOut(value, isRemoved) {
-      assertOpen(node);
       const carrier = carrierOf(value);
       if (carrier === undefined) return value;
       if (hasCarried(carrier)) return showPart(carriedBy(carrier), owner);
@@ -49,15 +47,14 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
       );
     },
     takeIn(value, before) {
-      assertOpen(node);
       try {
         const carrier = carrierOf(before);
         if (carrier === undefined) {
-          return readable(node, field.name, origin(), () => accept(node, value, newlyHeld));
+          return readable(node, field.name, origin(), () => accept(value, newlyHeld));
         }
         const next = copyAlone(carrier);
         writeField(next, 'value', value, origin());
-        return (node.draft?.take(next) ?? next).proxy;
+        return next.proxy;
       } catch (error) {
         newlyHeld = [];
         throw error;

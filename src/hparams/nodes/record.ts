@@ -33,11 +33,6 @@ export function givenOrigin(): Origin | undefined {
 let writes = 0;
 let tracking = true;
 
-/** How many writes were remembered so far. */
-export function recordedWrites(): number {
-  return writes;
-}
-
 /**
  * Writes within `action` are checked and stored as always, but leave no entries in any history.
  *
@@ -64,7 +59,6 @@ export function record(
   origin: Origin,
 ): void {
   node.writes += 1;
-  node.draft?.wrote(node);
   if (!tracking) return;
   // A container is copied into the history, or later edits would rewrite the past.
   const isPlain = typeof value !== 'object' || value === null || kind === 'tags';
