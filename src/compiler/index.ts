@@ -34,6 +34,7 @@ export { type Lazy, type LazyOptions, lazy } from './lazy.js';
 export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export { exportOnnx, type OnnxOptions, type OpenSpec } from './onnx/exportModel.js';
+export { splitKeyHost } from './ops/distributionOps.js';
 export * as ops from './ops/index.js';
 export type { Precision } from './precision.js';
 export * from './prng.js';
@@ -46,6 +47,6 @@ export { byteSize, CompilerError, DeviceError, formatSpec, newHostArray, sizeOf 
 export { flattenTree, mapTree } from './tensorTrees.js';
 export type { Tensor } from './tfjs.js';
 export * as tf from './tfjs.js';
-export { type Program, traceProgram } from './tracedProgram.js';
+export { isSpec, type Program, traceProgram } from './tracedProgram.js';
 export { isTracing, withBackend, withPrecision } from './tracing.js';
 export { showUsersFrame } from './usersFrame.js';

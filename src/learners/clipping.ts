@@ -46,6 +46,16 @@ export const clipByGlobalNorm =
     };
   };
 
+/** Scales tensors of any shapes by one factor, so that their norm together is at most `most`. */
+export const clipEachByGlobalNorm =
+  (most: number) =>
+  (grads: Readonly<Record<string, Tensor>>): Record<string, Tensor> => {
+    const sums = Object.values(grads).map((grad) => tf.sum(tf.square(grad)) as Tensor);
+    if (sums.length === 0) return {};
+    const factor = factorTo(most, tf.sqrt(sums.reduce((a, b) => tf.add(a, b))));
+    return Object.fromEntries(Object.entries(grads).map(([name, grad]) => [name, tf.mul(grad, factor)]));
+  };
+
 /** Scales the gradient of each variable, so that its norm is at most `most`. */
 export const clipBySingleNorm =
   (most: number): GradientTransform =>

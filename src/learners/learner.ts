@@ -1,9 +1,10 @@
 /** @file Learner: an optimizer with its loss, its trainable variables, and the check of gradients. */
 import { z } from 'zod';
-import { type FlatLayout, type Following, flatLayout } from '../compiler/index.js';
+import { type FlatLayout, type Following, flatLayout, type Tensor } from '../compiler/index.js';
 import { Configurable, didYouMean, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './checkFields.js';
+import { clipEachByGlobalNorm } from './clipping.js';
 import { BaseOptimizer } from './optimizer.js';
 import { wholePath } from './pathPattern.js';
 import type { SlotLayouts } from './slots.js';
@@ -50,6 +51,14 @@ export class Learner extends Configurable.with({
   bpropVariableInclusion: patterns.describe(
     'If any: only variables whose whole path matches one of these move.',
   ),
+  clipSubBatchGradientNormToValue: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe(
+      'Largest norm of the gradient of one sub-batch (task.train.numSubBatches), before they are averaged; with as many ' +
+        'sub-batches as examples, of the gradient of one example. 0 does not clip.',
+    ),
   gradNormIndividualVars: z.boolean().default(false).describe('Writes the gradient norm of each variable.'),
   varNormSummary: z.boolean().default(true).describe('Writes the norm of all variables together.'),
 }) {
@@ -84,6 +93,15 @@ export class Learner extends Configurable.with({
   /** The learning rate at a step (0 for the first update). */
   learningRateAt(step: number): number {
     return this.hp.optimizer.learningRateAt(step);
+  }
+
+  /**
+   * What is done to the gradients of each sub-batch, by path, before their mean by weights is taken; null for nothing. What
+   * a step adds to each example's gradient, for privacy say, has its place here.
+   */
+  get subBatchTransform(): ((grads: Readonly<Record<string, Tensor>>) => Record<string, Tensor>) | null {
+    const { clipSubBatchGradientNormToValue: most } = this.hp;
+    return most > 0 ? clipEachByGlobalNorm(most) : null;
   }
 
   /** Whether gradients of a variable are wanted. */

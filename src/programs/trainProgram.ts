@@ -19,6 +19,7 @@ import { type BatchBuffers, badIndexError } from './batchBuffers.js';
 import { eagerStep } from './eagerStep.js';
 import { JobError } from './jobErrors.js';
 import { type JobOptions, phase } from './options.js';
+import { type Ranks, rankStep } from './rankStep.js';
 import { type BoundStep, compileStep, type StepOutputs } from './stepCalls.js';
 import { hostParams, type TrainMemory } from './taskState.js';
 
@@ -64,6 +65,7 @@ export class TrainProgram {
   /**
    * Compiles the step for the shapes of the input's next batch, without taking it.
    *
+   * @param ranks the processes that train together, each with an input of its own rows; absent for one alone.
    * @throws JobError if the input is empty.
    */
   static async create(
@@ -72,11 +74,14 @@ export class TrainProgram {
     state: TrainMemory,
     input: InputSource,
     reading: Reading = (read) => read(),
+    ranks?: Ranks,
   ): Promise<TrainProgram> {
     const batch = await peekBatch(input);
     if (batch === undefined) throw endOfTraining(input.name, state.step);
     const make = options.debug === 'eager' ? eagerStep : compileStep;
-    const step = await make(options, task, state, input.name, batch);
+    const step = ranks
+      ? await rankStep(options, task, state, input.name, batch, ranks)
+      : await make(options, task, state, input.name, batch);
     return new TrainProgram(options, task, state, input, step, reading);
   }
 

@@ -32,16 +32,22 @@ export {
 export type { DecodedExample, DecodeResult, EvalResult, Sample } from './results.js';
 export { Decode, SingleTask } from './singleTask.js';
 export {
-  batchStep,
   type EvalInputs,
   evalStep,
   forwardStep,
   metricValues,
   type StepMetrics,
+} from './steps.js';
+export { partsOfRank, treeSum } from './subBatches.js';
+export { TrackMetric } from './trackMetric.js';
+export { Train } from './train.js';
+export {
+  batchStep,
+  type GradientSums,
+  gradientStep,
+  meanStep,
   type TrainInputs,
   type TrainOutputs,
   tapStep,
   trainStep,
-} from './steps.js';
-export { TrackMetric } from './trackMetric.js';
-export { Train } from './train.js';
+} from './trainStep.js';

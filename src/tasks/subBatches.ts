@@ -6,21 +6,49 @@ import type { TensorBatch } from '../models/index.js';
 /**
  * The rows of each tensor of a batch in `count` parts, [count, rows / count, ...].
  *
+ * @param total sub-batches of the step, of which the batch has `count`.
  * @throws ConfigError where a tensor's rows cannot be divided.
  */
-export function splitRows(batch: TensorBatch, count: number): TensorBatch {
+export function splitRows(batch: TensorBatch, count: number, total: number): TensorBatch {
   return mapTree<Tensor, Tensor>(batch, isTensor, (tensor, name) => {
     const [rows, ...rest] = tensor.shape;
     if (rows === undefined || rows % count !== 0) {
       const has = rows === undefined ? 'has none' : `has ${rows}`;
       throw new ConfigError(
-        `task.train.numSubBatches is ${count}, which needs a multiple of ${count} rows in each tensor of a batch, and ` +
-          `'${name}' ${has}.`,
+        `task.train.numSubBatches is ${total}, ${count < total ? `${count} of them here, ` : ''}which needs a multiple of ` +
+          `${count} rows in each tensor of a batch, and '${name}' ${has}.`,
         { path: 'task.train.numSubBatches' },
       );
     }
     return tf.reshape(tensor, [count, rows / count, ...rest]);
   }) as TensorBatch;
+}
+
+/**
+ * How many of a step's sub-batches each rank takes: a power of two, so that the tree over all has a node for each rank.
+ *
+ * @throws ConfigError where they cannot be shared so.
+ */
+export function partsOfRank(total: number, ranks: number): number {
+  const count = total / ranks;
+  if (ranks === 1 || (Number.isInteger(count) && Number.isInteger(Math.log2(count)))) return count;
+  throw new ConfigError(
+    `task.train.numSubBatches is ${total} on ${ranks} ranks, and each takes as many sub-batches, 1 or 2 or 4 …: ` +
+      `set it to ${ranks}, ${2 * ranks} or ${4 * ranks} …`,
+    { path: 'task.train.numSubBatches' },
+  );
+}
+
+/** The sum of the ranks' sums, in the first one's memory, by the tree of `overParts`. They are as long as each other. */
+export function treeSum(parts: readonly Float32Array[]): Float32Array {
+  for (let distance = 1; distance < parts.length; distance *= 2)
+    for (let i = 0; i + distance < parts.length; i += 2 * distance) addTo(parts[i]!, parts[i + distance]!);
+  return parts[0]!;
+}
+
+/** A node of the tree: rounds to float32 as programs do. */
+function addTo(sum: Float32Array, other: Float32Array): void {
+  for (let i = 0; i < sum.length; i++) sum[i]! += other[i]!;
 }
 
 /** What a step gives for a part of a batch: `sums` are added over parts, `rows` follow one another. */

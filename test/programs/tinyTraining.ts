@@ -6,6 +6,7 @@ import type { BaseNormalization } from '../../src/layers/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import type { JobOptions } from '../../src/programs/options.js';
+import type { Ranks } from '../../src/programs/rankStep.js';
 import type { TrainMemory } from '../../src/programs/taskState.js';
 import { trainStateOf } from '../../src/programs/taskState.js';
 import { TrainProgram } from '../../src/programs/trainProgram.js';
@@ -31,6 +32,8 @@ export async function tinyTraining(
     emaDecay = 0,
     finalLnTpl,
     debug,
+    edit = () => {},
+    ranks,
   }: {
     fpropDtype?: 'float32' | 'bfloat16';
     input?: InputSource;
@@ -38,6 +41,8 @@ export async function tinyTraining(
     emaDecay?: number;
     finalLnTpl?: Config<BaseNormalization>;
     debug?: JobOptions['debug'];
+    edit?: (config: Config<SingleTask>) => void;
+    ranks?: Ranks;
   } = {},
 ): Promise<{ program: TrainProgram; state: TrainMemory; task: SingleTask; options: JobOptions }> {
   const lmTpl = gpt2Lm({ vocabSize, modelDims: 16, numLayers: 1, numHeads: 2, maxSeqLength: seqLen });
@@ -47,6 +52,7 @@ export async function tinyTraining(
     model: Model.config({ fpropDtype, lmTpl }),
     train: Train.config({ learner: Learner.config({ optimizer }) }),
   });
+  edit(config);
   const task = build(config);
   const state = trainStateOf(task);
   await task.initialize(flatViews(state.layout, state.params));
@@ -64,5 +70,10 @@ export async function tinyTraining(
     numThreads,
     debug,
   };
-  return { program: await TrainProgram.create(options, task, state, input), state, task, options };
+  return {
+    program: await TrainProgram.create(options, task, state, input, undefined, ranks),
+    state,
+    task,
+    options,
+  };
 }

@@ -8,7 +8,7 @@ import {
   randomGumbel,
   randomTruncated,
 } from '../onnx/randomLowerings.js';
-import { numbersOf, randomWords } from '../randomWords.js';
+import { foldInHost, numbersOf, randomWords } from '../randomWords.js';
 import { defineOperation, inferOutputs } from '../rules/index.js';
 import { expects, expectsShape, isWithin, perOutputElement, spec } from '../rules/operation.js';
 import { CompilerError, type HostArray, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
@@ -178,6 +178,12 @@ export function permutation(key: tf.Tensor, n: number): tf.Tensor {
 
 /** Sets keys that `splitKey` makes apart from those that users fold. */
 const SPLIT = 0x73706c69;
+
+/** The keys of `splitKey` on the host, one after the other: [2 count]. */
+export function splitKeyHost(key: ArrayLike<number>, count: number): Int32Array {
+  const own = foldInHost(key, SPLIT);
+  return Int32Array.from(Array.from({ length: count }, (_, i) => foldInHost(own, i)).flat());
+}
 
 /**
  * Keys that are independent of `key`, of each other, and of those that `foldIn` makes.

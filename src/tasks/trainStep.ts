@@ -1,0 +1,219 @@
+/** @file Training step: the gradients of a batch, of its sub-batches, or of the part of them that a rank has. */
+import { NoGradientError, ops, type Tensor, type Tree, tf, valueAndGrad } from '../compiler/index.js';
+import { ConfigError } from '../hparams/index.js';
+import { runInContext, type TapOutputs, type Taps } from '../layers/index.js';
+import type { TensorBatch, WeightedScalar, WeightedScalars } from '../models/index.js';
+import type { SingleTask } from './singleTask.js';
+import { overParts, type PartResult, splitRows } from './subBatches.js';
+
+/** Inputs of a training step. */
+export interface TrainInputs {
+  /** Every variable by path. */
+  readonly params: Readonly<Record<string, Tensor>>;
+  readonly batch: TensorBatch;
+  /** int32 [2], from (seed, step). */
+  readonly prngKey: Tensor;
+}
+
+/** Metrics by name, scalars. */
+export type MetricTensors = Record<string, { value: Tensor; weight: Tensor }>;
+
+/** Outputs of a training step: scalars, but for gradients, which have the shapes of the trainable variables. */
+export interface TrainOutputs {
+  readonly loss: Tensor;
+  readonly metrics: MetricTensors;
+  /** Summaries of layers (`addSummary`). */
+  readonly summaries: Record<string, Tensor>;
+  /** Images of layers (`addImageSummary`). */
+  readonly images: Record<string, Tensor>;
+  /** Values of the non-trainable variables after the forward pass, by path. */
+  readonly updatedVars: Record<string, Tensor>;
+  readonly grads: Record<string, Tensor>;
+  readonly [key: string]: Tree<Tensor>;
+}
+
+/** @throws ConfigError for a metric that is no scalar, of which only the first number would be read */
+export function metricTensors(metrics: WeightedScalars): MetricTensors {
+  return Object.fromEntries(
+    Object.entries(metrics).map(([name, [value, weight]]) => {
+      const [wrong] = [value, weight].filter(({ size }) => size !== 1);
+      if (wrong !== undefined)
+        throw new ConfigError(
+          `The model's metric '${name}': expected a value and a weight that are scalars, got shape [${wrong.shape.join(', ')}]. ` +
+            "Tables and pictures are metrics of whole evaluations: see the task's evalMetrics.",
+        );
+      return [name, { value, weight }];
+    }),
+  );
+}
+
+/** The weights of a batch's rows, where it has any, by the name that the context gives them. */
+export function rowWeightsOf({ weights }: TensorBatch): { readonly rowWeights?: Tensor } {
+  // An input may nest arrays under this name.
+  return weights instanceof tf.Tensor ? { rowWeights: weights } : {};
+}
+
+/** Inputs of the gradients of some sub-batches. */
+export interface GradientInputs extends Omit<TrainInputs, 'prngKey'> {
+  /** int32 [sub-batches, 2]: theirs among the keys that `splitKeyHost` makes of a step's. */
+  readonly prngKeys: Tensor;
+}
+
+/** Sums over sub-batches: of values times weights, and of weights. Those of all sub-batches are the sums of those of parts. */
+export interface GradientSums
+  extends Pick<TrainOutputs, 'loss' | 'metrics' | 'summaries' | 'updatedVars' | 'grads'> {
+  /** Of the loss. */
+  readonly weight: Tensor;
+  readonly [key: string]: Tree<Tensor>;
+}
+
+/**
+ * The gradients of a whole batch as a pure function.
+ *
+ * @param taps receives activations and gradients.
+ */
+export function batchStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) => TrainOutputs {
+  const step = gradientsOf(task, ([value]) => value, taps);
+  return (inputs) => {
+    const { weight: _, ...outputs } = step(inputs);
+    return outputs as TrainOutputs;
+  };
+}
+
+/**
+ * The training step of a task as a pure function: the gradients of a batch, or of its sub-batches one after the other
+ * (`numSubBatches`), so that the activations of one of them are in memory at a time.
+ */
+export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutputs {
+  const { numSubBatches: count, learner } = task.hp.train.hp;
+  if (count === 1 && learner.subBatchTransform === null) return batchStep(task);
+  const [gradients, means] = [gradientStep(task), meanStep(task)];
+  return ({ params, batch, prngKey }) => {
+    const prngKeys = tf.stack(ops.splitKey(prngKey, count));
+    const { sums, images } = gradients({ params, batch, prngKeys });
+    return { ...means(sums), images } as TrainOutputs;
+  };
+}
+
+/**
+ * The first half of a training step, up to where sums over ranks, or whatever else stands between gradients and update, have
+ * their place: sums over those of a step's sub-batches whose rows the batch has. The other half is `meanStep`.
+ */
+export function gradientStep(
+  task: SingleTask,
+): (inputs: GradientInputs) => { sums: GradientSums; images: Record<string, Tensor> } {
+  const { numSubBatches, learner } = task.hp.train.hp;
+  const { subBatchTransform: transform } = learner;
+  // The numerator of the loss, so that gradients add up as numerators do; what is transformed is its mean's.
+  const numerator = ([value, weight]: WeightedScalar): Tensor => weighted(value, ops.stopGradient(weight));
+  const step = gradientsOf(task, transform === null ? numerator : ([value]) => value);
+  const part = (inputs: TrainInputs): PartResult => {
+    const found = step(inputs);
+    if (transform === null) return numerators(found);
+    const of = (value: Tensor): Tensor => weighted(value, found.weight);
+    return numerators({ ...found, loss: of(found.loss), grads: mapRecord(transform(found.grads), of) });
+  };
+  return ({ params, batch, prngKeys }) => {
+    const [count] = prngKeys.shape as [number];
+    const parts = { batch: splitRows(batch, count, numSubBatches), prngKey: prngKeys };
+    const { sums, rows } = overParts((each) => part({ params, ...each }), parts, 0, count);
+    return { sums: sums as unknown as GradientSums, images: rows as Record<string, Tensor> };
+  };
+}
+
+/** The second half of a training step, in front of the update: means over the whole batch from sums over its sub-batches. */
+export function meanStep(task: SingleTask): (sums: GradientSums) => Omit<TrainOutputs, 'images'> {
+  const share = 1 / task.hp.train.hp.numSubBatches;
+  return ({ loss, weight, metrics, summaries, updatedVars, grads }) => {
+    const mean = (sum: Tensor): Tensor => tf.mul(sum, share);
+    const overWeight = over(weight);
+    return {
+      loss: overWeight(loss),
+      metrics: mapRecord(metrics, (each) => ({ value: over(each.weight)(each.value), weight: each.weight })),
+      summaries: mapRecord(summaries, mean),
+      updatedVars: mapRecord(updatedVars, mean),
+      grads: mapRecord(grads, overWeight),
+    };
+  };
+}
+
+function numerators({ images, metrics, ...sums }: TrainOutputs & { readonly weight: Tensor }): PartResult {
+  const products = mapRecord(metrics, ({ value, weight }) => ({
+    value: weighted(tf.cast(value, 'float32'), tf.cast(weight, 'float32')),
+    weight: tf.cast(weight, 'float32'),
+  }));
+  return { sums: { ...sums, metrics: products } as Tree<Tensor>, rows: images };
+}
+
+/** value · weight, 0 where the weight is 0, whatever the value. */
+const weighted = (value: Tensor, weight: Tensor): Tensor =>
+  tf.where(tf.greater(weight, 0), tf.mul(value, weight), tf.zerosLike(value));
+
+/** Division by a sum of weights; 0 where there are none. */
+function over(weight: Tensor): (sum: Tensor) => Tensor {
+  const factor = tf.where(tf.greater(weight, 0), tf.reciprocal(weight), tf.zerosLike(weight));
+  return (sum) => tf.mul(sum, factor);
+}
+
+const mapRecord = <T, U>(record: Readonly<Record<string, T>>, f: (value: T) => U): Record<string, U> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value)]));
+
+/**
+ * Gradients of a batch.
+ *
+ * @param minimized what the gradients are of, by the value and the weight of the loss.
+ */
+function gradientsOf(
+  task: SingleTask,
+  minimized: (loss: WeightedScalar) => Tensor,
+  taps?: Taps,
+): (inputs: TrainInputs) => TrainOutputs & { readonly weight: Tensor } {
+  const [trainable, nonTrainable] = [task.trainablePaths(), task.nonTrainablePaths()];
+  return ({ params, batch, prngKey }) => {
+    const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
+    const forward = (moving: Record<string, Tensor>) => {
+      const summaries: Record<string, Tensor> = {};
+      const images: Record<string, Tensor> = {};
+      const updatedVars = Object.fromEntries(nonTrainable.map((path) => [path, params[path]!]));
+      const theta = { ...params, ...moving };
+      const context = { theta, prngKey, ...rowWeightsOf(batch), summaries, images, updatedVars, taps };
+      const [metrics] = runInContext(context, () => task.model.fprop(batch));
+      const loss = task.lossOf(metrics);
+      const aux = { metrics: metricTensors(metrics), summaries, images, updatedVars, weight: loss[1] };
+      return { value: minimized(loss), aux };
+    };
+    try {
+      const { value, aux, grads } = valueAndGrad(forward, moved);
+      return { loss: value, ...aux, grads };
+    } catch (error) {
+      throw error instanceof NoGradientError ? unusedError(task, error) : error;
+    }
+  };
+}
+
+/** What taps read in a training step, of the whole batch. @param newTaps makes the taps of a pass */
+export function tapStep(
+  task: SingleTask,
+  newTaps: () => Taps,
+): (inputs: TrainInputs) => Record<string, TapOutputs> {
+  return (inputs) => {
+    const taps = newTaps();
+    batchStep(task, taps)(inputs);
+    return taps.outputs();
+  };
+}
+
+/** The error of trainable variables that the loss does not depend on. */
+function unusedError({ hp }: SingleTask, cause: NoGradientError): ConfigError {
+  const { lossName } = hp.train.hp.learner.hp;
+  const path = 'task.train.learner.bpropVariableExclusion';
+  const names = cause.paths.slice(0, 3).map((path) => `'${path}'`);
+  const more = cause.paths.length - names.length;
+  const list = new Intl.ListFormat('en').format(more > 0 ? [...names, `${more} more`] : names);
+  const [noun, them] = cause.paths.length === 1 ? ['variable', 'it'] : ['variables', 'them'];
+  return new ConfigError(
+    `The loss '${lossName}' does not depend on the ${noun} ${list}: use ${them} in the model's loss, or leave ${them} ` +
+      `out of training with ${path}.`,
+    { path, cause },
+  );
+}

@@ -1,0 +1,122 @@
+/** @file Steps that ranks take together: the bits of one process with the same sub-batches, and shares that cannot be. */
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { type HostTensor, mapTree } from '../../src/compiler/index.js';
+import { type Config, ConfigError } from '../../src/hparams/index.js';
+import type { Batch, InputSource } from '../../src/inputs/index.js';
+import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import type { Ranks } from '../../src/programs/rankStep.js';
+import type { TrainReport } from '../../src/programs/trainProgram.js';
+import { partsOfRank, type SingleTask, treeSum } from '../../src/tasks/index.js';
+import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { tinyTraining, tokens } from './tinyTraining.js';
+
+const ROWS = 8;
+
+/** A rank's share of the first rows of each batch, which weigh unequally; one of them is padding. */
+function shareOf(rank: number, count: number): InputSource {
+  const input = tokens();
+  const cut = (batch: Batch): Batch => {
+    const { weights } = batch as unknown as { weights: HostTensor };
+    weights.data.forEach((_, i) => {
+      const row = Math.floor((i * weights.shape[0]!) / weights.data.length);
+      weights.data[i] = row === 3 ? 0 : 1 + row / 4;
+    });
+    const isTensor = (value: unknown): value is HostTensor => ArrayBuffer.isView((value as HostTensor).data);
+    return mapTree<HostTensor, HostTensor>(batch as never, isTensor, ({ shape, dtype, data }) => {
+      const size = (data.length / shape[0]!) * (ROWS / count);
+      return {
+        shape: [ROWS / count, ...shape.slice(1)],
+        dtype,
+        data: data.slice(rank * size, (rank + 1) * size) as Float32Array,
+      };
+    }) as unknown as Batch;
+  };
+  for (const name of ['getNext', 'peek'] as const) {
+    const next = input[name].bind(input) as () => Promise<Batch>;
+    input[name] = async () => cut(await next());
+  }
+  return input;
+}
+
+/** Ranks in this process: the last one that comes sums for all. */
+function inProcess(count: number): Ranks[] {
+  const waiting: { sums: Float32Array; goOn: () => void }[] = [];
+  return Array.from({ length: count }, (_, rank) => ({
+    rank,
+    count,
+    allReduce: (sums) =>
+      new Promise<void>((goOn) => {
+        waiting[rank] = { sums, goOn };
+        if (waiting.filter(Boolean).length < count) return;
+        const all = waiting.splice(0);
+        const total = treeSum(all.map((one) => one.sums)).slice();
+        for (const one of all) {
+          one.sums.set(total);
+          one.goOn();
+        }
+      }),
+  }));
+}
+
+/** Sub-batches of two rows, with dropout, whose gradients are clipped together. */
+const divided = (config: Config<SingleTask>) => {
+  const lmTpl = gpt2Lm({
+    ...{ vocabSize: 64, modelDims: 8, numLayers: 1, numHeads: 2, maxSeqLength: 16 },
+    dropoutProb: 0.1,
+  });
+  config.model = LanguageModel.config({ lmTpl });
+  config.train.numSubBatches = 4;
+  config.train.learner.optimizer.clipGradientNormToValue = 0.1;
+};
+
+/** Three steps of so many ranks, or of a process without ranks: what each of them has then. */
+async function trained(engine: 'onnx' | 'native', ranks: readonly (Ranks | undefined)[]) {
+  const opened = await Promise.all(
+    ranks.map((each, rank) =>
+      tinyTraining(engine, 2, {
+        ...{ emaDecay: 0.5, edit: divided, input: shareOf(rank, ranks.length) },
+        ...(each && { ranks: each }),
+      }),
+    ),
+  );
+  const reports: TrainReport[][] = [];
+  for (let step = 0; step < 3; step++)
+    reports.push(await Promise.all(opened.map(({ program }) => program.run())));
+  const digest = (x: ArrayBufferView) => createHash('sha256').update(new Uint8Array(x.buffer)).digest('hex');
+  return opened.map(({ state }, rank) => ({
+    buffers: [state.params, ...Object.values(state.slots)].map(digest),
+    reports: reports.map((ofStep) => ofStep[rank]!),
+  }));
+}
+
+describe.each(['onnx', ...(hasCompiler ? ['native' as const] : [])] as const)('on %s', (engine) => {
+  test('ranks have the bits of a fused step', async () => {
+    const [one] = await trained(engine, [undefined]);
+    expect(one!.reports.every(({ update }) => update.gradScale < 1)).toBe(true);
+    for (const count of engine === 'native' ? [2, 4] : [2])
+      for (const rank of await trained(engine, inProcess(count))) expect(rank).toEqual(one);
+  });
+});
+
+test('a sum by other neighbours has other bits', () => {
+  const parts = () => [1, 2 ** -24, 2 ** -24, 2 ** -24].map((x) => Float32Array.of(x));
+  const inOrder = parts().reduce((sum, [x]) => Math.fround(sum + x!), 0);
+  expect([treeSum(parts())[0], inOrder]).toEqual([1 + 2 ** -23, 1]);
+});
+
+test('each rank takes a power of two of sub-batches', () => {
+  expect([partsOfRank(3, 1), partsOfRank(12, 3), partsOfRank(4, 4)]).toEqual([3, 4, 1]);
+  for (const [total, ranks] of [
+    [1, 2],
+    [6, 2],
+    [5, 4],
+  ] as const)
+    expect(() => partsOfRank(total, ranks)).toThrow(
+      new ConfigError(
+        `task.train.numSubBatches is ${total} on ${ranks} ranks, and each takes as many sub-batches, 1 or 2 or 4 …: ` +
+          `set it to ${ranks}, ${2 * ranks} or ${4 * ranks} …`,
+        { path: 'task.train.numSubBatches' },
+      ),
+    );
+});
