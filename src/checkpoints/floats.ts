@@ -1,5 +1,6 @@
 /** @file Elements of files as float32: exact, or an error with the element's position. */
 
+import { widen } from '../compiler/index.js';
 import type { SafetensorsDtype } from './safetensors.js';
 
 /** Reads elements from bytes that start on a multiple of 8. */
@@ -14,8 +15,12 @@ interface Elements {
 const ELEMENTS: Partial<Record<SafetensorsDtype, Elements>> = {
   F64: { bytes: 8, read: (buffer, count) => new Float64Array(buffer, 0, count) },
   F32: { bytes: 4, read: (buffer, count) => new Float32Array(buffer, 0, count), fits: true },
-  F16: { bytes: 2, read: (buffer, count) => widenHalves(new Uint16Array(buffer, 0, count)), fits: true },
-  BF16: { bytes: 2, read: (buffer, count) => widenBfloat16(new Uint16Array(buffer, 0, count)), fits: true },
+  F16: { bytes: 2, read: (buffer, count) => widen(new Uint16Array(buffer, 0, count), 'float16'), fits: true },
+  BF16: {
+    bytes: 2,
+    read: (buffer, count) => widen(new Uint16Array(buffer, 0, count), 'bfloat16'),
+    fits: true,
+  },
   I64: { bytes: 8, read: (buffer, count) => new BigInt64Array(buffer, 0, count) },
   U64: { bytes: 8, read: (buffer, count) => new BigUint64Array(buffer, 0, count) },
   I32: { bytes: 4, read: (buffer, count) => new Int32Array(buffer, 0, count) },
@@ -67,34 +72,4 @@ function isKept(element: number | bigint, float: number, dtype: SafetensorsDtype
   if (typeof element === 'bigint') return BigInt(float) === element;
   // A weight in double precision may be rounded, as PyTorch does; it must not become infinite.
   return dtype === 'F64' ? Number.isFinite(float) || !Number.isFinite(element) : float === element;
-}
-
-/** bfloat16 is the upper half of float32. */
-function widenBfloat16(halves: Uint16Array): Float32Array {
-  return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
-}
-
-/** IEEE 754 half precision: 1 bit of sign, 5 of exponent, 10 of fraction. */
-function widenHalves(halves: Uint16Array): Float32Array {
-  const bits = halfTable();
-  const widened = new Uint32Array(halves.length);
-  for (let i = 0; i < halves.length; i++) widened[i] = bits[halves[i]!]!;
-  return new Float32Array(widened.buffer);
-}
-
-let table: Uint32Array | undefined;
-
-/** The float32 of every half, as bits, so that a NaN keeps its payload. */
-function halfTable(): Uint32Array {
-  table ??= Uint32Array.from({ length: 1 << 16 }, (_, half) => {
-    const sign = (half & 0x8000) << 16;
-    const exponent = (half >> 10) & 0x1f;
-    const fraction = half & 0x3ff;
-    if (exponent === 0x1f) return (sign | 0x7f80_0000 | (fraction << 13)) >>> 0;
-    if (exponent > 0) return (sign | ((exponent + 112) << 23) | (fraction << 13)) >>> 0;
-    // Zero and subnormal halves, multiples of 2^-24, are normal float32s.
-    const magnitude = new Uint32Array(Float32Array.of(fraction * 2 ** -24).buffer)[0]!;
-    return (sign | magnitude) >>> 0;
-  });
-  return table;
 }

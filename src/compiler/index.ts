@@ -31,6 +31,7 @@ export {
 export { IndexError } from './indexChecks.js';
 export { KeptPrograms } from './keptPrograms.js';
 export { type Lazy, type LazyOptions, lazy } from './lazy.js';
+export { narrow, widen } from './narrow.js';
 export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export { exportOnnx, type OnnxOptions, type OpenSpec } from './onnx/exportModel.js';
@@ -42,7 +43,17 @@ export type { Part, PartKind } from './profile/part.js';
 export { Profiler, type ProgramProfile } from './profile/profiler.js';
 export { withDrawsFrom } from './replacedDraws.js';
 export { placeOf, withScope } from './scopes.js';
-export type { BoundArray, DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './tensors.js';
+export type {
+  BoundArray,
+  DType,
+  HostArray,
+  HostTensor,
+  NarrowArray,
+  NarrowType,
+  Shape,
+  TensorSpec,
+  Tree,
+} from './tensors.js';
 export { byteSize, CompilerError, DeviceError, formatSpec, newHostArray, sizeOf } from './tensors.js';
 export { flattenTree, mapTree } from './tensorTrees.js';
 export type { Tensor } from './tfjs.js';

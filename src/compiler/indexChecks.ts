@@ -34,7 +34,7 @@ function useOf(node: Node): IndexUse | undefined {
 }
 
 /** Operations that keep all elements of their input, in any order. */
-const WHOLE = new Set(['Reshape', 'ExpandDims', 'Identity', 'Cast', 'Transpose', 'Reverse']);
+const WHOLE = new Set(['Reshape', 'ExpandDims', 'Identity', 'Load', 'Cast', 'Transpose', 'Reverse']);
 /** Operations that keep some elements of their input. */
 const PARTS = new Set(['Slice', 'StridedSlice']);
 

@@ -50,9 +50,13 @@ export const joinGraphs = (first: Graph, second: Graph): Graph => ({
 let nextId = 0;
 
 /** A new value; ids increase in order of creation, across all graphs. */
-export function newValue({ shape, dtype }: TensorSpec, extra?: { name?: string; data?: HostArray }): Value {
+export function newValue(
+  { shape, dtype, storage }: TensorSpec,
+  extra?: { name?: string; data?: HostArray },
+): Value {
   const id = nextId++;
-  return extra === undefined ? { id, shape, dtype } : { id, shape, dtype, ...extra };
+  const value = storage === undefined ? { id, shape, dtype } : { id, shape, dtype, storage };
+  return extra === undefined ? value : { ...value, ...extra };
 }
 
 /** A copy of a graph with values of its own. */

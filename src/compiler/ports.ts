@@ -1,13 +1,11 @@
 /** @file Ports: a program's inputs or outputs by path, and the arrays that calls bind to them. */
 import type { Bound } from './overlap.js';
 import {
+  arrayTypeOf,
   type BoundArray,
-  byteSize,
   CompilerError,
   formatSpec,
   type HostArray,
-  hostArrayIn,
-  newHostArray,
   sizeOf,
   type TensorSpec,
   type Tree,
@@ -27,7 +25,7 @@ export class Ports {
     private readonly kind: 'input' | 'output',
     readonly paths: readonly string[],
     readonly specs: readonly TensorSpec[],
-    /** Ports bound to bfloat16 elements (Uint16Array). */
+    /** Ports that the engine binds to bfloat16 elements (Uint16Array), whatever their specs say. */
     private readonly halves: readonly boolean[] = [],
   ) {}
 
@@ -55,7 +53,7 @@ export class Ports {
         throw new CompilerError(`${this.name}: no array for ${this.kind} '${path}' (${told}).`);
       }
       if (array !== null) this.check(i, array, stackOf(i));
-      // bfloat16 arrays pass for the dtype that they store.
+      // Narrow arrays pass for the dtype that they store.
       return (array ?? this.newArray(i, stackOf(i))) as HostArray;
     });
   }
@@ -75,33 +73,25 @@ export class Ports {
     let end = 0;
     const places = paths.map((path) => {
       const index = this.indexOf(path);
-      const spec = this.specs[index]!;
-      const [isHalf, begin] = [this.isHalf(index), end];
-      end += Math.ceil((isHalf ? 2 * sizeOf(spec.shape) : byteSize(spec)) / LINE) * LINE;
-      return { spec, isHalf, begin };
+      const [type, size, begin] = [this.typeOf(index), sizeOf(this.specs[index]!.shape), end];
+      end += Math.ceil((size * type.BYTES_PER_ELEMENT) / LINE) * LINE;
+      return { type, size, begin };
     });
     const buffer = new ArrayBuffer(end);
-    return places.map(({ spec: { dtype, shape }, isHalf, begin }) =>
-      isHalf
-        ? new Uint16Array(buffer, begin, sizeOf(shape))
-        : hostArrayIn(buffer, begin, dtype, sizeOf(shape)),
-    );
+    return places.map(({ type, size, begin }) => new type(buffer, begin, size));
   }
 
-  private isHalf(index: number): boolean {
-    return this.halves[index] === true;
+  private typeOf(index: number) {
+    return this.halves[index] === true ? Uint16Array : arrayTypeOf(this.specs[index]!);
   }
 
   private newArray(index: number, runs: number): BoundArray {
-    const { dtype, shape } = this.specs[index]!;
-    const size = runs * sizeOf(shape);
-    return this.isHalf(index) ? new Uint16Array(size) : newHostArray(dtype, size);
+    return new (this.typeOf(index))(runs * sizeOf(this.specs[index]!.shape));
   }
 
   private check(index: number, array: BoundArray, runs: number): void {
     const spec = this.specs[index]!;
-    const whole = { float32: Float32Array, int32: Int32Array, bool: Uint8Array }[spec.dtype];
-    const type = this.isHalf(index) ? Uint16Array : whole;
+    const type = this.typeOf(index);
     const size = sizeOf(spec.shape);
     if (array instanceof type && (array.length === size || array.length === runs * size)) return;
     throw new CompilerError(

@@ -3,20 +3,45 @@
 /** Element types. `bool` is stored as one byte per element. */
 export type DType = 'float32' | 'int32' | 'bool';
 
+/** Storage in fewer bytes than a dtype's own: programs compute with int32 (int8, uint8) and float32 (the others). */
+export type NarrowType = 'int8' | 'uint8' | 'bfloat16' | 'float16';
+
 /** A list of dimension sizes; `[]` is a scalar. */
 export type Shape = readonly number[];
 
 /** Shape and element type of a tensor, without a value. */
 export interface TensorSpec {
   readonly shape: Shape;
+  /** What programs compute with. */
   readonly dtype: DType;
+  /** How memory holds it, at the boundary of a program; absent: as its dtype. */
+  readonly storage?: NarrowType;
 }
 
 /** Typed arrays that hold tensors on the host, one per dtype. */
 export type HostArray = Float32Array | Int32Array | Uint8Array;
 
-/** Arrays that a program may be bound to: host arrays, and Uint16Array for bfloat16 (upper halves of float32). */
-export type BoundArray = HostArray | Uint16Array;
+/** Arrays of narrow elements; Uint16Array has the bits of bfloat16 (upper halves of float32) or float16 (IEEE 754). */
+export type NarrowArray = Int8Array | Uint8Array | Uint16Array;
+
+/** Arrays that a program may be bound to. */
+export type BoundArray = HostArray | NarrowArray;
+
+/** The dtype that each narrow storage holds, and its arrays. */
+export const NARROW = {
+  int8: { dtype: 'int32', array: Int8Array },
+  uint8: { dtype: 'int32', array: Uint8Array },
+  bfloat16: { dtype: 'float32', array: Uint16Array },
+  float16: { dtype: 'float32', array: Uint16Array },
+} as const satisfies Record<NarrowType, { readonly dtype: DType; readonly array: unknown }>;
+
+const DTYPE_ARRAYS = { float32: Float32Array, int32: Int32Array, bool: Uint8Array } as const;
+
+type Held = Pick<TensorSpec, 'dtype' | 'storage'>;
+
+/** The type of the arrays that hold a tensor. */
+export const arrayTypeOf = ({ dtype, storage }: Held) =>
+  storage === undefined ? DTYPE_ARRAYS[dtype] : NARROW[storage].array;
 
 /** A tensor with its values in host memory, row-major. */
 export interface HostTensor extends TensorSpec {
@@ -33,27 +58,17 @@ export function sizeOf(shape: Shape): number {
   return size;
 }
 
-/** Bytes that one element of `dtype` takes on the host. */
-function bytesPerElement(dtype: DType): number {
-  return dtype === 'bool' ? 1 : 4;
-}
-
 /** Bytes that a tensor takes on the host. */
 export function byteSize(spec: TensorSpec): number {
-  return sizeOf(spec.shape) * bytesPerElement(spec.dtype);
+  return sizeOf(spec.shape) * arrayTypeOf(spec).BYTES_PER_ELEMENT;
 }
 
 /** A zeroed host array for `size` elements of `dtype`. */
-export function newHostArray(dtype: DType, size: number): HostArray {
-  if (dtype === 'float32') return new Float32Array(size);
-  return dtype === 'int32' ? new Int32Array(size) : new Uint8Array(size);
-}
+export const newHostArray = (dtype: DType, size: number): HostArray => new DTYPE_ARRAYS[dtype](size);
 
 /** A host array for `size` elements of `dtype` in `buffer`, from byte `begin` on. */
-export function hostArrayIn(buffer: ArrayBufferLike, begin: number, dtype: DType, size: number): HostArray {
-  if (dtype === 'float32') return new Float32Array(buffer, begin, size);
-  return dtype === 'int32' ? new Int32Array(buffer, begin, size) : new Uint8Array(buffer, begin, size);
-}
+export const hostArrayIn = (buffer: ArrayBufferLike, begin: number, dtype: DType, size: number): HostArray =>
+  new DTYPE_ARRAYS[dtype](buffer as ArrayBuffer, begin, size);
 
 /** Copies `values` into a host array of `dtype`; booleans become 0 and 1. */
 export function hostArrayFrom(dtype: DType, values: ArrayLike<number | boolean>): HostArray {
@@ -67,9 +82,9 @@ export function sameShape(a: Shape, b: Shape): boolean {
   return a.length === b.length && a.every((dim, i) => dim === b[i]);
 }
 
-/** `float32[8,256]`, for messages. */
-export function formatSpec(spec: TensorSpec): string {
-  return `${spec.dtype}[${spec.shape.join(',')}]`;
+/** `float32[8,256]`, for messages; `bfloat16[8,256]` where memory holds it so. */
+export function formatSpec({ dtype, storage, shape }: TensorSpec): string {
+  return `${storage ?? dtype}[${shape.join(',')}]`;
 }
 
 /**

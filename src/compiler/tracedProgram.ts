@@ -2,8 +2,9 @@
 import './operations.js';
 import { isTensor } from './gradients.js';
 import { checkIndices, type IndexCheck } from './indexChecks.js';
-import { type Graph, joinGraphs } from './ir.js';
-import { CompilerError, type TensorSpec, type Tree } from './tensors.js';
+import { type Graph, joinGraphs, newValue } from './ir.js';
+import { storageOf } from './ops/stored.js';
+import { CompilerError, NARROW, type NarrowType, type TensorSpec, type Tree } from './tensors.js';
 import { flattenTree, type Leaf, mapTree } from './tensorTrees.js';
 import type * as tf from './tfjs.js';
 import { traceGraph } from './tracing.js';
@@ -60,6 +61,36 @@ function refuseComplex(what: string, { path, value: { dtype, shape } }: Leaf<Ten
   );
 }
 
+/** @throws CompilerError for a storage that does not hold the dtype. */
+function checkStorage({ path, value: { dtype, storage } }: Leaf<TensorSpec>): void {
+  if (storage === undefined || NARROW[storage]?.dtype === dtype) return;
+  throw new CompilerError(
+    `The input${path === '' ? '' : ` '${path}'`} is ${dtype} and can't be stored as ${storage}: int8 and uint8 hold int32, ` +
+      'bfloat16 and float16 hold float32.',
+  );
+}
+
+function specOf(result: tf.Tensor): TensorSpec {
+  const { shape, dtype } = result;
+  const storage = storageOf(result);
+  const spec = { shape, dtype: dtype as TensorSpec['dtype'] };
+  return storage === undefined ? spec : { ...spec, storage };
+}
+
+/** The graph with outputs as memory holds them. */
+function storeOutputs(graph: Graph, storages: readonly (NarrowType | undefined)[]): Graph {
+  if (storages.every((storage) => storage === undefined)) return graph;
+  const nodes = [...graph.nodes];
+  const outputs = graph.outputs.map((output, i) => {
+    const storage = storages[i];
+    if (storage === undefined) return output;
+    const held = newValue({ shape: output.shape, dtype: output.dtype, storage });
+    nodes.push({ op: 'Store', inputs: [output], outputs: [held], attrs: { storage }, scope: '' });
+    return held;
+  });
+  return { inputs: graph.inputs, nodes, outputs };
+}
+
 /** Traces `f` on symbolic tensors of these specs; `abstract` as in `traceGraph`. */
 export function traceProgram(
   f: TensorFunction,
@@ -67,9 +98,13 @@ export function traceProgram(
   options: { readonly abstract?: boolean } = {},
 ): Program {
   const leaves = flattenTree<TensorSpec>(inputs, isSpec);
-  for (const leaf of leaves) refuseComplex('input', leaf);
+  for (const leaf of leaves) {
+    refuseComplex('input', leaf);
+    checkStorage(leaf);
+  }
   let outputs: Tree<TensorSpec> = [];
   let outputPaths: string[] = [];
+  let storages: (NarrowType | undefined)[] = [];
   const graph = traceGraph(
     leaves.map(({ path, value }) => ({ name: path, spec: value })),
     (tensors) => {
@@ -77,14 +112,13 @@ export function traceProgram(
       const results = f(mapTree<TensorSpec, tf.Tensor>(inputs, isSpec, () => tensors[next++]!));
       const flat = flattenTree<tf.Tensor>(results, isTensor);
       for (const leaf of flat) refuseComplex('output', leaf as Leaf<TensorSpec>);
-      outputs = mapTree<tf.Tensor, TensorSpec>(results, isTensor, ({ shape, dtype }) => ({
-        shape,
-        dtype: dtype as TensorSpec['dtype'],
-      }));
+      outputs = mapTree<tf.Tensor, TensorSpec>(results, isTensor, (result) => specOf(result));
+      storages = flat.map(({ value }) => storageOf(value));
       outputPaths = flat.map((leaf) => leaf.path);
       return flat.map((leaf) => leaf.value);
     },
     options,
   );
-  return { graph, inputs, outputs, inputPaths: leaves.map((leaf) => leaf.path), outputPaths };
+  const inputPaths = leaves.map((leaf) => leaf.path);
+  return { graph: storeOutputs(graph, storages), inputs, outputs, inputPaths, outputPaths };
 }

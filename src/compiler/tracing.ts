@@ -189,10 +189,17 @@ function traceOnce(
 ): Graph {
   const trace = traceBackend();
   const values = inputs.map(({ name, spec }) => newValue(spec, { name }));
+  const loads: Node[] = [];
+  const loaded = values.map((value) => {
+    if (value.storage === undefined) return value;
+    const output = newValue({ shape: value.shape, dtype: value.dtype });
+    loads.push({ op: 'Load', inputs: [value], outputs: [output], attrs: {}, scope: '' });
+    return output;
+  });
   let outputs: Value[] = [];
   const current = {
     abstract,
-    nodes: [] as Node[],
+    nodes: loads,
     mostNodes: mostOperations(process.env),
     constants: new Map<string, Value>(),
     kept: [] as tf.Tensor[],
@@ -207,7 +214,7 @@ function traceOnce(
     withBackend(TRACE_BACKEND, () =>
       // The graph is returned through variables, since tidy walks its function's result.
       tf.engine().tidy(() => {
-        outputs = f(values.map(tensorOf)).map((tensor) => trace.unwrap(tensor));
+        outputs = f(loaded.map(tensorOf)).map((tensor) => trace.unwrap(tensor));
       }),
     );
   } catch (error) {

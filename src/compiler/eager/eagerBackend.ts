@@ -4,8 +4,17 @@ import { createRequire } from 'node:module';
 import type { Backend } from '../backend.js';
 import { isAuxiliary, isTensor } from '../gradients.js';
 import { IndexError, problemOf, UNKNOWN_INDEX } from '../indexChecks.js';
+import { narrow, widen } from '../narrow.js';
 import { cpuBackend } from '../onCpu.js';
-import { CompilerError, DeviceError, formatSpec, sameShape, type TensorSpec, type Tree } from '../tensors.js';
+import {
+  CompilerError,
+  DeviceError,
+  formatSpec,
+  type NarrowArray,
+  sameShape,
+  type TensorSpec,
+  type Tree,
+} from '../tensors.js';
 import { flattenTree, type Leaf, mapTree } from '../tensorTrees.js';
 import * as tf from '../tfjs.js';
 import type { Program, TensorFunction } from '../tracedProgram.js';
@@ -100,13 +109,23 @@ export async function compileEager(
         withBackend(backend, () =>
           tf.engine().tidy(() => {
             let next = 0;
-            const tree = mapTree<TensorSpec, tf.Tensor>(program.inputs, isSpec, ({ shape, dtype }) =>
-              // The backend may keep the array, and the caller reuses it: pass a copy.
-              tf.tensor(inputs[next++]!.slice() as Float32Array, [...shape], dtype),
+            const tree = mapTree<TensorSpec, tf.Tensor>(
+              program.inputs,
+              isSpec,
+              ({ shape, dtype, storage }) => {
+                const given = inputs[next++]!;
+                // The backend may keep the array, and the caller reuses it: pass a copy.
+                const values = storage === undefined ? given.slice() : widen(given as NarrowArray, storage);
+                return tf.tensor(values as Float32Array, [...shape], dtype);
+              },
             );
             const results = flattenTree<tf.Tensor>(call(tree), isTensor);
             checkResults(results, program);
-            results.forEach(({ value }, i) => void outputs[i]!.set(value.dataSync()));
+            results.forEach(({ value }, i) => {
+              const { storage } = program.graph.outputs[i]!;
+              const values = value.dataSync();
+              outputs[i]!.set(storage === undefined ? values : narrow(values as Float32Array, storage));
+            });
             for (const { value } of results) if (isAuxiliary(value)) value.dispose();
           }),
         );

@@ -5,6 +5,7 @@ import type { Backend, FlatBinding } from '../backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { ProgramProfile } from '../profile/profiler.js';
 import {
+  arrayTypeOf,
   type BoundArray,
   CompilerError,
   formatSpec,
@@ -206,8 +207,8 @@ class Program implements Backend {
       const runs = binding.stacked?.[`${kind}s`][i] ? binding.stacked.runs : 1;
       const spec = specs[i]!;
       const isHalf = this.halves?.[`${kind}s`][i] === true;
-      const bytes = isHalf ? 2 : spec.dtype === 'bool' ? 1 : 4;
-      if (array.length !== runs * sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== bytes)
+      const { BYTES_PER_ELEMENT } = isHalf ? Uint16Array : arrayTypeOf(spec);
+      if (array.length !== runs * sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== BYTES_PER_ELEMENT)
         throw this.error(
           `${kind} ${i} is ${formatSpec(spec)}, and was given a ${array.constructor.name} of ${array.length}`,
         );

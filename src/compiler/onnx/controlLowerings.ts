@@ -1,6 +1,27 @@
-/** @file ONNX lowerings of loops and choices, whose bodies read the values around them by name. */
+/** @file ONNX lowerings of loops and choices, whose bodies read the values around them by name, and of narrow memory. */
 import type { Graph } from '../ir.js';
+import { NARROW, type TensorSpec } from '../tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
+import { OnnxType, type OnnxTypeName } from './proto.js';
+
+/**
+ * The type of a model's input or output. ONNX Runtime's binding for Node has no arrays of bfloat16: sessions convert
+ * them on the host.
+ */
+export const onnxTypeOf = ({ dtype, storage }: TensorSpec): OnnxTypeName =>
+  storage === undefined || storage === 'bfloat16' ? dtype : storage;
+
+export const load: Lowering = ({ inputs: [input] }, [x], b) => [b.cast(x!, OnnxType[input!.dtype])];
+
+/** Rounds floats to nearest even, as the host does; Cast takes integers modulo 256, which are bounded before. */
+export const store: Lowering = ({ outputs: [output] }, [x], b) => {
+  const type = onnxTypeOf(output!);
+  if (type !== 'int8' && type !== 'uint8') return [b.cast(x!, OnnxType[type])];
+  const [least, most] = type === 'int8' ? [-128, 127] : [0, 255];
+  const { dtype } = NARROW[type];
+  const bounded = b.emit('Min', [b.emit('Max', [x!, b.scalar(least, dtype)]), b.scalar(most, dtype)]);
+  return [b.cast(bounded, OnnxType[type])];
+};
 
 const bindAll = (body: Graph, first: number, names: readonly string[], b: OnnxBuilder): void =>
   names.forEach((name, i) => {

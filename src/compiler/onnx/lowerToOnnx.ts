@@ -4,6 +4,7 @@ import { eliminateDeadCode, expandComposites, fuseMatMulAdd, optimize } from '..
 import { ruleOf } from '../rules/index.js';
 import { CompilerError, sizeOf } from '../tensors.js';
 import { type Lowering, OnnxBuilder } from './builder.js';
+import { onnxTypeOf } from './controlLowerings.js';
 import type { OnnxModel } from './proto.js';
 
 /** ONNX name of input `i` of a program. */
@@ -64,11 +65,11 @@ export function lowerToOnnx(
     const name = builder.name(output);
     const own = output.data === undefined && !taken.has(name) ? name : builder.emit('Identity', [name]);
     taken.add(own);
-    return { name: own, type: output.dtype, shape: output.shape };
+    return { name: own, type: onnxTypeOf(output), shape: output.shape };
   });
   const inputs = graph.inputs.map((input, i) => ({
     name: nameOf(i),
-    type: input.dtype,
+    type: onnxTypeOf(input),
     shape: input.shape,
   }));
   return builder.finish(inputs, outputs);

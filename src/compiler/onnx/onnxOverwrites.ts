@@ -11,8 +11,10 @@ import { sameShape } from '../tensors.js';
  */
 export function overwritesOf(graph: Graph): (output: number, input: number) => boolean {
   const made = producers(graph);
-  const isElementwise = (value: Value, { shape }: Value): boolean =>
-    made.get(value)!.op in elementwiseRules && sameShape(value.shape, shape);
+  const isElementwise = (value: Value, { shape }: Value): boolean => {
+    const { op } = made.get(value)!;
+    return (op in elementwiseRules || op === 'Load' || op === 'Store') && sameShape(value.shape, shape);
+  };
   return (output, input) => {
     const target = graph.outputs[output]!;
     const source = graph.inputs[input]!;

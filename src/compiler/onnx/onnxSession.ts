@@ -3,7 +3,16 @@ import type { Tensor } from '#onnxruntime';
 import type { Backend, FlatBinding } from '../backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { Graph } from '../ir.js';
-import { CompilerError, type HostArray, newHostArray, sizeOf, type TensorSpec } from '../tensors.js';
+import { narrow, widen } from '../narrow.js';
+import {
+  CompilerError,
+  type HostArray,
+  type NarrowArray,
+  newHostArray,
+  sizeOf,
+  type TensorSpec,
+} from '../tensors.js';
+import { onnxTypeOf } from './controlLowerings.js';
 import { inputName, lowerToOnnx, prepareForOnnx } from './lowerToOnnx.js';
 import { overwritesOf } from './onnxOverwrites.js';
 import { encodeModel } from './proto.js';
@@ -33,7 +42,15 @@ export async function loadRuntime(): Promise<typeof import('#onnxruntime')> {
 
 /** ONNX Runtime doesn't accept shared memory: such arrays are copied at each run. */
 const isShared = (array: HostArray): boolean => array.buffer instanceof SharedArrayBuffer;
-const unshared = (array: HostArray): HostArray => (isShared(array) ? array.slice() : array);
+
+/** Whether the host converts an array, since ONNX Runtime's binding has none of its elements. */
+const isConverted = ({ storage }: TensorSpec): boolean => storage === 'bfloat16';
+
+/** The array that a session reads or writes: the caller's where it can. */
+const ownArray = (spec: TensorSpec, array: HostArray): HostArray => {
+  if (isConverted(spec)) return newHostArray(spec.dtype, array.length);
+  return isShared(array) ? array.slice() : array;
+};
 
 /** ONNX Runtime's message for a gather index out of range. */
 const BAD_INDEX = /indices element out of data bounds/;
@@ -82,34 +99,38 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
       }),
     },
   });
-  const tensor = (spec: TensorSpec, data: HostArray): Tensor =>
-    new OrtTensor(spec.dtype, data as Float32Array, spec.shape);
+  const tensor = (spec: TensorSpec, data: HostArray, shape = spec.shape): Tensor =>
+    new OrtTensor(onnxTypeOf(spec) as 'float32', data as Float32Array, shape);
   return {
     runner: 'onnx',
     mayOverwrite: overwritesOf(prepared),
     bind: (binding: FlatBinding) => {
-      const inputs = binding.inputs.map(unshared);
-      const outputs = binding.outputs.map(unshared);
+      const inputs = binding.inputs.map((array, i) => ownArray(graph.inputs[i]!, array));
+      const outputs = binding.outputs.map((array, i) => ownArray(graph.outputs[i]!, array));
       const known = new Set(session.inputNames);
       const feeds: Record<string, Tensor> = {};
       graph.inputs.forEach((input, i) => {
         if (known.has(inputName(i))) feeds[inputName(i)] = tensor(input, inputs[i]!);
       });
       const fetches = Object.fromEntries(
-        graph.outputs.map(({ dtype }, i) => {
+        graph.outputs.map((output, i) => {
           const { name, shape } = model.outputs[i]!;
-          return [name, tensor({ dtype, shape }, outputs[i]!)];
+          return [name, tensor(output, outputs[i]!, shape)];
         }),
       );
       return async () => {
         inputs.forEach((own, i) => {
-          if (own !== binding.inputs[i]) own.set(binding.inputs[i]!);
+          const array = binding.inputs[i]!;
+          if (own !== array)
+            own.set(isConverted(graph.inputs[i]!) ? widen(array as NarrowArray, 'bfloat16') : array);
         });
         await session.run(feeds, fetches).catch((error: Error) => {
           throw BAD_INDEX.test(error.message) ? new IndexError(name, UNKNOWN_INDEX) : error;
         });
         outputs.forEach((own, i) => {
-          if (own !== binding.outputs[i]) binding.outputs[i]!.set(own);
+          const array = binding.outputs[i]!;
+          if (own !== array)
+            array.set(isConverted(graph.outputs[i]!) ? narrow(own as Float32Array, 'bfloat16') : own);
         });
       };
     },

@@ -14,6 +14,9 @@ export const OnnxType = {
   int64: 7,
   bool: 9,
   bfloat16: 16,
+  float16: 10,
+  int8: 3,
+  uint8: 2,
 } as const;
 export type OnnxTypeName = keyof typeof OnnxType;
 

@@ -30,7 +30,6 @@ function pays({ inputs, attrs }: Node): boolean {
 export const byChannels = (name: string, rest: Partial<CallForm>): CallForm => ({
   kind: 'call',
   name,
-  isFloat32: true,
   keeps: pays,
   part: 'loop',
   ...rest,

@@ -22,4 +22,5 @@ export type { Window } from './hiddenKeys.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
 export { stopGradient } from './stopGradient.js';
+export { stored } from './stored.js';
 export { updateSlice } from './updateSlice.js';

@@ -82,7 +82,6 @@ function paysTransforms({ op, inputs, attrs }: Node): boolean {
 export const byTransforms = (op: string, name: string, rest: Partial<CallForm>): CallForm => ({
   kind: 'call',
   name,
-  isFloat32: true,
   keeps: paysTransforms,
   part: 'product',
   work: (inputs, attrs) => {

@@ -1,7 +1,7 @@
-/** @file Loops and choices, which repeat or choose bodies. */
-import { cond, scan } from '../onnx/controlLowerings.js';
-import { formatSpec, sameShape, type TensorSpec } from '../tensors.js';
-import { MOVE } from './deviceForm.js';
+/** @file Loops and choices, which repeat or choose bodies, and the border of programs with narrow memory. */
+import { cond, load, scan, store } from '../onnx/controlLowerings.js';
+import { formatSpec, type NarrowType, sameShape, type TensorSpec } from '../tensors.js';
+import { MOVE, VIEW } from './deviceForm.js';
 import { Misfit, type OperationTable } from './operation.js';
 
 const isSame = (a: TensorSpec, b: TensorSpec): boolean => a.dtype === b.dtype && sameShape(a.shape, b.shape);
@@ -50,6 +50,22 @@ export const controlRules: OperationTable = {
       return onTrue!.outputs.map(specOf);
     },
     onnx: cond,
+    device: MOVE,
+  },
+  /** The values of an input that memory holds in narrow storage. */
+  Load: {
+    inputs: ['x'],
+    infer: ([x]) => [specOf(x!)],
+    isView: true,
+    onnx: load,
+    device: VIEW,
+  },
+  /** An output in narrow storage; no operation reads it. */
+  Store: {
+    inputs: ['x'],
+    attrs: (raw) => raw,
+    infer: ([x], { storage }) => [{ ...specOf(x!), storage: storage as NarrowType }],
+    onnx: store,
     device: MOVE,
   },
 };

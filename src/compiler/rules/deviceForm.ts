@@ -60,8 +60,8 @@ export interface CallForm extends Form {
   readonly contiguous?: readonly number[];
   /** Whether operands of whole numbers are row-major as well. */
   readonly contiguousInts?: boolean;
-  /** Whether all are float32, also where the graph's inputs are stored in bfloat16. */
-  readonly isFloat32?: boolean;
+  /** How many leading operands memory may hold in bfloat16 whatever the precision; by default, those that it rounds. */
+  readonly halves?: number;
   /** Whether results may have any strides but along the last axis. */
   readonly writesRows?: boolean;
   /** In bfloat16: leading operands that are rounded, and so may be stored so, and leading results that may be. */

@@ -113,7 +113,7 @@ export const reduceRules: OperationTable = {
   LogSoftmax: alongAxis('logits', 'axis', FLOAT, 5, softmax('LogSoftmax')),
   Cumsum: {
     ...alongAxis('x', 'axis', NUMBERS, 1, cumsum),
-    device: { kind: 'call', name: 'cumsum', isFloat32: true },
+    device: { kind: 'call', name: 'cumsum' },
     attrs: (raw, [x]) => ({
       axis: resolveAxis(raw.axis, x!.shape.length),
       exclusive: Boolean(raw.exclusive),
@@ -133,6 +133,6 @@ export const reduceRules: OperationTable = {
     },
     flops: perInputElement(),
     onnx: topK,
-    device: { kind: 'call', name: 'topK', isFloat32: true },
+    device: { kind: 'call', name: 'topK' },
   },
 };

@@ -5,7 +5,7 @@
  */
 import { type Graph, type Node, producers, type Value } from '../ir.js';
 import { eliminateDeadCode } from '../passes/index.js';
-import { sameShape } from '../tensors.js';
+import { arrayTypeOf, sameShape } from '../tensors.js';
 import { isScalar, supports } from './lowerToWasm.js';
 
 /** A split program: loops read the program's inputs, or outputs of `head`. */
@@ -59,7 +59,7 @@ export function cutLoops(graph: Graph): Cut | undefined {
     const loop = byShape.get(key) ?? { inputs: new Set(), nodes: new Set(), outputs: [] };
     byShape.set(key, loop);
     loop.outputs.push(output);
-    if (output.dtype !== 'float32' || !collect(output, made, loop)) return undefined;
+    if (arrayTypeOf(output) !== Float32Array || !collect(output, made, loop)) return undefined;
   }
   const loops = [...byShape.values()];
   const given = new Set(graph.inputs);

@@ -8,18 +8,33 @@ export const C_TYPES: Readonly<Record<Storage, string>> = {
   int32: 'int32_t',
   bool: 'uint8_t',
   bfloat16: 'bf16',
+  float16: 'uint16_t',
+  int8: 'int8_t',
+  uint8: 'uint8_t',
 };
 
 /** C type of a value in a register. */
 export const registerType = (dtype: DType): string => (dtype === 'float32' ? 'float' : 'int32_t');
 
+/** What converts stored elements to their register type, and back. */
+const CONVERSIONS: Partial<Record<Storage, readonly [load: string, store: string]>> = {
+  bool: ['(int32_t)', '(uint8_t)'],
+  bfloat16: ['lt_from_bf16', 'lt_to_bf16'],
+  float16: ['lt_from_f16', 'lt_to_f16'],
+  int8: ['(int32_t)', 'lt_to_i8'],
+  uint8: ['(int32_t)', 'lt_to_u8'],
+};
+
+const converted = (storage: Storage, direction: 0 | 1, x: string): string => {
+  const conversion = CONVERSIONS[storage];
+  return conversion === undefined ? x : `${conversion[direction]}(${x})`;
+};
+
 /** Converts a stored element to its register type. */
-export const load = (storage: Storage, element: string): string =>
-  storage === 'bfloat16' ? `lt_from_bf16(${element})` : storage === 'bool' ? `(int32_t)${element}` : element;
+export const load = (storage: Storage, element: string): string => converted(storage, 0, element);
 
 /** Converts a register's value to its stored form. */
-export const store = (storage: Storage, value: string): string =>
-  storage === 'bfloat16' ? `lt_to_bf16(${value})` : storage === 'bool' ? `(uint8_t)(${value})` : value;
+export const store = (storage: Storage, value: string): string => converted(storage, 1, value);
 
 /** The runtime's constant for a precision; absent means float32. */
 export const precisionName = (precision: unknown): string =>

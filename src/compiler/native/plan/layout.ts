@@ -94,7 +94,8 @@ class Placement implements Around {
   }
 
   private newView(value: Value, home?: Home): View {
-    return this.viewOf(value.shape, this.halves.has(value) ? 'bfloat16' : value.dtype, home);
+    const { shape, dtype, storage = dtype } = value;
+    return this.viewOf(shape, this.halves.has(value) ? 'bfloat16' : storage, home);
   }
 
   private viewOf(shape: Shape, storage: Storage, home: Home = { kind: 'arena', offset: -1 }): View {
@@ -251,6 +252,10 @@ class Placement implements Around {
     this.copy(x, withinPads(result, node), node.scope, 'Overwrite');
   }
 
+  store({ inputs, outputs, scope }: Node): void {
+    this.copy(this.operand(inputs[0]!), this.ensure(outputs[0]!), scope);
+  }
+
   /** The view of a value for an operation that takes no numbers. */
   memory(value: Value): View {
     const operand = this.operand(value);
@@ -289,6 +294,7 @@ const MOVES: Readonly<Record<string, (placement: Placement, node: Node) => void>
   PadV2: (placement, node) => placement.pad(node),
   Scan: (placement, node) => placeScan(node, placement),
   Cond: (placement, node) => placeCond(node, placement),
+  Store: (placement, node) => placement.store(node),
 };
 
 /** Their names. */

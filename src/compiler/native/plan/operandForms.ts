@@ -2,7 +2,7 @@
 import { formOf } from './forms.js';
 import { isLoopOp } from './iteration.js';
 import type { PlacedOp } from './placedOps.js';
-import { isContiguous, type View } from './views.js';
+import { isContiguous, isNarrow, type View } from './views.js';
 
 /** Whether an operation can take a number for an operand whose elements are all equal. */
 export const takesNumbers = (op: string): boolean => formOf(op)?.kind === 'map';
@@ -19,13 +19,24 @@ export function writesTo(op: string, view: View): boolean {
   return inRows && (writesRows || isContiguous(view));
 }
 
-/** Whether an operation reads a row-major copy in place of operand `index`. */
-export function wantsCopy({ op }: PlacedOp, operand: View, index: number): boolean {
+/** How many leading operands an operation reads from memory in bfloat16 as from float32. */
+function halvesOf({ op, attrs }: PlacedOp): number {
   const form = formOf(op);
+  if (form?.kind === 'product') return 2;
+  if (form?.kind !== 'call') return 0;
+  return form.halves ?? (attrs.precision === 'bfloat16' ? (form.rounds?.operands ?? 0) : 0);
+}
+
+/** Whether an operation reads a row-major copy in place of operand `index`. */
+export function wantsCopy(placed: PlacedOp, operand: View, index: number): boolean {
+  const form = formOf(placed.op);
+  const { storage } = operand.buffer;
+  if (isLoopOp(placed.op)) return false;
+  if (isNarrow(storage) && (storage !== 'bfloat16' || index >= halvesOf(placed))) return true;
   if (form?.kind !== 'call') return false;
-  const { inRows = 0, contiguous = [], contiguousInts, isFloat32 = false } = form;
+  const { inRows = 0, contiguous = [], contiguousInts = false } = form;
   const hasGaps = index < inRows && operand.strides.at(-1) !== 1 && operand.shape.at(-1) !== 1;
-  const isInts = contiguousInts && operand.buffer.storage === 'int32';
+  const isInts = contiguousInts && storage === 'int32';
   const isScattered = (contiguous.includes(index) || isInts) && !isContiguous(operand);
-  return hasGaps || isScattered || (isFloat32 && operand.buffer.storage === 'bfloat16');
+  return hasGaps || isScattered;
 }

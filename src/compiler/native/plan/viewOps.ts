@@ -21,6 +21,7 @@ function rangeOf(x: View, axis: number, begin: number, size: number): View {
 /** Operations whose result is a view of their first input; null where strides can't express it. */
 export const VIEWS: Readonly<Record<string, (x: View, node: Node, output: number) => View | null>> = {
   Identity: (x) => x,
+  Load: (x) => x,
   Reshape: (x, { outputs }) => reshapeView(x, outputs[0]!.shape),
   ExpandDims: (x, { outputs }) => reshapeView(x, outputs[0]!.shape),
   Transpose: (x, { attrs }) => transposeView(x, ints(attrs.perm)),

@@ -1,10 +1,10 @@
 /**
  * @file Views: offset, shape and strides of a tensor in a buffer. Most data-moving operations only make another view.
  */
-import { type DType, type Shape, sizeOf } from '../../tensors.js';
+import { arrayTypeOf, type DType, NARROW, type NarrowType, type Shape, sizeOf } from '../../tensors.js';
 
-/** Element storage: bool as one byte; bfloat16 where every reader rounds anyway. */
-export type Storage = DType | 'bfloat16';
+/** Element storage: narrow at the border, and bfloat16 where every reader rounds anyway. */
+export type Storage = DType | NarrowType;
 
 /** Memory of a buffer. Offsets are in bytes. */
 export type Home =
@@ -68,12 +68,15 @@ export interface View {
   readonly strides: readonly number[];
 }
 
+export const isNarrow = (storage: Storage): storage is NarrowType => storage in NARROW;
+
 /** The dtype of values in a storage. */
-export const storedDtype = (storage: Storage): DType => (storage === 'bfloat16' ? 'float32' : storage);
+export const storedDtype = (storage: Storage): DType => (isNarrow(storage) ? NARROW[storage].dtype : storage);
 
 /** Bytes per stored element. */
 export const storageBytes = (storage: Storage): number =>
-  storage === 'bool' ? 1 : storage === 'bfloat16' ? 2 : 4;
+  arrayTypeOf(isNarrow(storage) ? { dtype: NARROW[storage].dtype, storage } : { dtype: storage })
+    .BYTES_PER_ELEMENT;
 
 /** Strides of a contiguous row-major tensor. */
 export function rowMajor(shape: Shape): number[] {

@@ -35,6 +35,38 @@ LT_MATH uint16_t lt_to_bf16(float x) {
   return (uint16_t)((x != x ? u | 0x400000u : rounded) >> 16);
 }
 
+/* ---- f16 (IEEE 754 half precision), i8, u8 -------------------------------------------------------------------- */
+
+/* Subnormal halves are multiples of 2^-24, the last bit of floats from 2^-14 on: exact without subnormal floats. */
+LT_MATH float lt_from_f16(uint16_t x) {
+  const uint32_t magnitude = (uint32_t)(x & 0x7fffu) << 13;
+  const uint32_t small = lt_bits(lt_from_bits(magnitude + 0x38800000u) - 0x1p-14f);
+  const uint32_t finite = magnitude < 0x00800000u ? small : magnitude + 0x38000000u;
+  const uint32_t any = magnitude >= 0x0f800000u ? magnitude + 0x70000000u : finite;
+  return lt_from_bits(any | (uint32_t)(x & 0x8000u) << 16);
+}
+
+/* To nearest, ties to even; NaN stays NaN. 0.5f has 2^-24 as its last bit, so that the sum rounds small floats. */
+LT_MATH uint16_t lt_to_f16(float x) {
+  const uint32_t u = lt_bits(x), magnitude = u & 0x7fffffffu;
+  const uint32_t small = lt_bits(lt_from_bits(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+  const uint32_t finite = magnitude < 0x38800000u ? small : normal;
+  const uint32_t number = magnitude >= 0x477ff000u ? 0x7c00u : finite;
+  const uint32_t any = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : number;
+  return (uint16_t)(any | ((u >> 16) & 0x8000u));
+}
+
+/* The nearest integer that the type has. */
+LT_MATH int8_t lt_to_i8(int32_t x) {
+  const int32_t least = x < -128 ? -128 : x;
+  return (int8_t)(least > 127 ? 127 : least);
+}
+LT_MATH uint8_t lt_to_u8(int32_t x) {
+  const int32_t least = x < 0 ? 0 : x;
+  return (uint8_t)(least > 255 ? 255 : least);
+}
+
 /* ---- Exact functions ------------------------------------------------------------------------------------------ */
 
 LT_MATH float lt_sqrtf(float x) { return __builtin_sqrtf(x); }
