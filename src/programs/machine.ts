@@ -62,11 +62,18 @@ const NAMES: Readonly<Record<keyof Machine, string>> = {
   precision: 'precision of products',
 };
 
-/** One line per difference between known properties of two machines. */
+/** One line per difference between known properties of two machines that may change bits. */
 export function machineChanges(before: RecordedMachine, now: Machine): string[] {
+  // Machine code gives the same bits on any number of threads.
+  const matters = (key: keyof Machine): boolean =>
+    key !== 'threads' || before.engine !== 'native' || now.engine !== 'native';
   const keys = (Object.keys(NAMES) as (keyof Machine)[]).filter(
     (key) =>
-      before[key] !== undefined && before[key] !== null && now[key] !== null && before[key] !== now[key],
+      before[key] !== undefined &&
+      before[key] !== null &&
+      now[key] !== null &&
+      before[key] !== now[key] &&
+      matters(key),
   );
   return keys.map(
     (key) =>

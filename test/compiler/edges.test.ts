@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { tf } from '../../src/compiler/index.js';
 import { findBad, placeIn, problemOf } from '../../src/compiler/indexChecks.js';
 import { literal } from '../../src/compiler/native/c/expressions.js';
+import { loopBlocksOf, partitionOf } from '../../src/compiler/native/plan/blocks.js';
 import { splitOnce } from '../../src/compiler/native/plan/once.js';
-import { partitionOf } from '../../src/compiler/native/plan/threadSteps.js';
 import { eliminateDeadCode, mergeProducts } from '../../src/compiler/passes/index.js';
 import { roundToBfloat16 } from '../../src/compiler/precision.js';
 import { f32, layoutOf, planOf, stageTexts } from './native/plans.js';
@@ -106,6 +106,31 @@ test('threads divide columns of few rows, where there are many and no row must b
     'rows',
     'rows',
     'rows',
+  ]);
+});
+
+test('a loop that sums has some 64 blocks, none of them small', () => {
+  const blocks = (rows: number, columns: number, role = 'map') =>
+    Object.values(loopBlocksOf({ rows, columns, nodes: [{ role }] } as never)).join(' x ');
+  // Rows: at least eight, and 4,096 elements; at most 64.
+  expect([blocks(100, 0), blocks(100, 64), blocks(100, 1024), blocks(767, 1024), blocks(768, 1024)]).toEqual([
+    '4096 x 1',
+    '64 x 2',
+    '8 x 13',
+    '11 x 70',
+    '12 x 64',
+  ]);
+  expect([blocks(4096, 1024), blocks(100_000, 1024), blocks(40, 256, 'row')]).toEqual([
+    '64 x 64',
+    '64 x 1563',
+    '16 x 3',
+  ]);
+  // Columns: whole cache lines, at least 256, at most 4,096.
+  expect([blocks(3, 256), blocks(3, 16_385), blocks(1, 262_144), blocks(1, 1_000_000)]).toEqual([
+    '256 x 1',
+    '272 x 61',
+    '4096 x 64',
+    '4096 x 245',
   ]);
 });
 

@@ -109,7 +109,7 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
   { file: 'attentionMask.c', find: 'items < threads && dmask.query != 0;', replace: 'items < threads;' },
   // Convolutions.
   { file: 'winograd.c', find: 'return total == 0;', replace: 'return 1;' },
-  { file: 'winogradGradient.c', find: '1.0f, block > from, work);', replace: '1.0f, block > 0, work);' },
+  { file: 'winogradGradient.c', find: '1.0f, block > begin, work);', replace: '1.0f, block > 0, work);' },
   { file: 'depthwise.c', find: 'at / w->stride < w->count ?', replace: 'at / w->stride <= w->count ?' },
   {
     file: 'depthwise.c',

@@ -50,14 +50,6 @@ describe.skipIf(!hasCompiler)('the native engine', () => {
     },
   );
 
-  test('on another number of threads, sums differ in their last bits at most', async () => {
-    const [one, two] = [await tinyTraining('native', 1), await tinyTraining('native', 2)];
-    for (let step = 0; step < 5; step++) {
-      const [a, b] = [await one.program.run(), await two.program.run()];
-      expect(Math.abs(a.loss - b.loss)).toBeLessThan(1e-4);
-    }
-  });
-
   test('a NaN in a batch makes the loss NaN; the step is skipped and reported, and training continues', async () => {
     const input = tokens();
     const getNext = input.getNext.bind(input);

@@ -87,6 +87,20 @@ test.each([['onnx', 1], ...(hasCompiler ? [['native', 1] as const, ['native', 2]
 );
 
 describe.skipIf(!hasCompiler)('steps of machine code', () => {
+  test.each(['float32', 'bfloat16'] as const)(
+    'in %s are the same on any number of threads',
+    async (fpropDtype) => {
+      const trained = async (threads: number) => {
+        const { program, state } = await tinyTraining('native', threads, { fpropDtype });
+        const reports = await program.runSteps(3);
+        return { reports, params: state.params, slots: state.slots };
+      };
+      const expected = await trained(1);
+      expect(new Set(expected.reports.map(({ loss }) => loss)).size).toBe(3);
+      for (const threads of [2, 4]) expect(await trained(threads), `${threads} threads`).toEqual(expected);
+    },
+  );
+
   test('go on to the end of the data; only then it is an error', async () => {
     const { program, state } = await tinyTraining('native', 2, { input: limited(5) });
     expect(await program.runSteps(3)).toHaveLength(3);

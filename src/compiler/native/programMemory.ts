@@ -112,7 +112,7 @@ export function programMemory(
   return {
     arena: placeArena(plan, (buffer) => buffer.size / partsOf(buffer)),
     packed: packings.reduce((sum, bytes) => sum + bytes, 0) + Math.max(0, ...workspaces),
-    scratch: scratchBytes + plan.accumulatorBytes,
+    scratch: scratchBytes,
     constants: constants.reduce((sum, constant) => sum + byteSize(constant), 0),
   };
 }

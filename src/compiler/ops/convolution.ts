@@ -177,7 +177,7 @@ defineKernels({
     },
     byFilter: {
       decompose: filterGradient,
-      device: byTransforms('Conv2DBackpropFilter', 'filterGradient', { inRows: 2 }),
+      device: byTransforms('Conv2DBackpropFilter', 'filterGradient', { inRows: 2, usesWorkspace: true }),
     },
   }),
   /**
@@ -197,6 +197,9 @@ defineKernels({
       decompose: channelInputGradient,
       device: byChannels('depthwiseInput', { inRows: 1, contiguous: [1] }),
     },
-    byFilter: { decompose: channelFilterGradient, device: byChannels('depthwiseFilter', { inRows: 2 }) },
+    byFilter: {
+      decompose: channelFilterGradient,
+      device: byChannels('depthwiseFilter', { inRows: 2, usesWorkspace: true }),
+    },
   }),
 });

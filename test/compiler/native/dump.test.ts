@@ -162,7 +162,9 @@ describe('texts', () => {
     expect(total('arena')).toBe(program.plan.arenaBytes);
     expect(total('scratch')).toBe(program.plan.scratchBytes);
     expect(total('packed operands')).toBeGreaterThan(0);
-    expect(total('partial sums')).toBe(program.plan.plan.accumulatorBytes);
+    expect(text).toMatch(/^partial sums\nsum +elements +blocks +buffer$/m);
+    for (const { buffer, size, blocks } of program.plan.plan.accumulators)
+      expect(text).toMatch(new RegExp(`^.* +${size} +${blocks} +%${buffer.id}$`, 'm'));
     const arena = text!.slice(0, text!.indexOf('\n\n'));
     const rows = [...arena.matchAll(/^%\d+ +\w+ +(.*)$/gm)].map(([, numbers]) =>
       numbers!.split(/ +/).map((number) => Number(number.replaceAll(',', ''))),
@@ -194,11 +196,11 @@ describe('texts', () => {
       )[0];
     const { 'steps.txt': text } = dumpTexts(lowered(loop, { x: { shape: [5, 2], dtype: 'float32' } }));
     const heads = text!.split('\n').filter((line) => /turns of|only if|step/.test(line));
-    expect(heads.map((line) => line.replace(/%\d+/, '%n').replace(/threads.*/, 'threads'))).toEqual([
+    expect(heads.map((line) => line.replace(/%\d+/, '%n').replace(/(threads|blocks).*/, '$1'))).toEqual([
       'step 0: threads',
       '5 turns of',
       '  step 1: threads',
-      '  step 2: add the threads',
+      '  step 2: add the blocks',
       '  step 3: threads',
       '  only if %n is true:',
       '    step 4: threads',

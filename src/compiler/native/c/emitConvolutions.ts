@@ -12,9 +12,6 @@ type PointerOf = (view: View) => string;
 
 const SHARE = 'frame->thread, frame->threads';
 
-/** The work memory of thread 0, and the bytes to the next thread's. */
-const FIRST_WORK = 'frame->work - frame->thread * frame->accumulator_stride, frame->accumulator_stride';
-
 const descriptor = (s: Convolution): string =>
   `{${[s.batch, s.height, s.width, s.channels, s.down, s.across, s.filters, s.above, s.before].join(', ')}}`;
 
@@ -52,22 +49,24 @@ export function convolution(
   ];
 }
 
-/** The gradient of a convolution by its filter. Barriers keep each thread's sums until all threads have added theirs. */
+/** The gradient of a convolution by its filter. */
 export function filterGradient(
   { op, inputs, outputs, attrs }: CallUnit,
   pointer: PointerOf,
   needs: Needs,
+  place: () => string,
 ): string[] {
   const shape = descriptor(convolutionOf(op, inputs, attrs));
+  needs.workspace.add(`lt_winograd_sums_bytes(&(const lt_convolution)${shape})`);
   needs.work.add(`lt_winograd_gradient_scratch_bytes(&(const lt_convolution)${shape})`);
   const p = precisionName(attrs.precision);
   const images = inputs.map((view) => image(view, pointer)).join(', ');
+  const sums = place();
   return [
     `const lt_convolution s = ${shape};`,
-    `lt_winograd_sums(${p}, &s, ${images}, frame->work, ${SHARE});`,
+    `lt_winograd_sums(${p}, &s, ${images}, ${sums}, frame->work, ${SHARE});`,
     'lt_barrier();',
-    `lt_winograd_gradient(${p}, &s, ${images}, ${FIRST_WORK}, (float *)${pointer(outputs[0]!)}, ${SHARE});`,
-    'lt_barrier();',
+    `lt_winograd_gradient(${p}, &s, ${images}, ${sums}, (float *)${pointer(outputs[0]!)}, ${SHARE});`,
   ];
 }
 
@@ -93,20 +92,21 @@ export function depthwise(
   ];
 }
 
-/** The gradient of such a convolution by its filter, with barriers as `filterGradient` has them. */
+/** The gradient of such a convolution by its filter. */
 export function depthwiseFilter(
   { inputs, outputs, attrs }: CallUnit,
   pointer: PointerOf,
   needs: Needs,
+  place: () => string,
 ): string[] {
   const shape = channelwise(depthwiseOf(inputs, attrs));
-  needs.work.add(`lt_depthwise_sums_bytes(&(const lt_depthwise)${shape})`);
+  needs.workspace.add(`lt_depthwise_sums_bytes(&(const lt_depthwise)${shape})`);
   const images = inputs.map((view) => image(view, pointer)).join(', ');
+  const sums = place();
   return [
     `const lt_depthwise s = ${shape};`,
-    `lt_depthwise_sums(&s, ${images}, frame->work, ${SHARE});`,
+    `lt_depthwise_sums(&s, ${images}, ${sums}, ${SHARE});`,
     'lt_barrier();',
-    `lt_depthwise_filter(&s, ${FIRST_WORK}, (float *)${pointer(outputs[0]!)}, ${SHARE});`,
-    'lt_barrier();',
+    `lt_depthwise_filter(&s, ${sums}, (float *)${pointer(outputs[0]!)}, ${SHARE});`,
   ];
 }

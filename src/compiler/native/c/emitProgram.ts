@@ -22,7 +22,6 @@ const SPACES: Readonly<Record<Place['space'], string>> = {
   constant: 'LT_CONSTANT',
   packed: 'LT_PACKED',
   workspace: 'LT_WORKSPACE',
-  offset: 'LT_OFFSET',
 };
 
 /** The largest of several C expressions. */
@@ -93,7 +92,7 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     `static int64_t workspace_bytes(void) { return ${largest(needs.workspace)}; }\n`,
     'static const lt_program_text text = {',
     `  places, steps, packings, program_loops, terms, ${places.length}, ${rows.length}, ${packings.length}, ${turns.loops.length},`,
-    `  ${memory.arenaBytes}, ${memory.scratchBytes}, ${needs.rowBytes}, ${plan.accumulatorBytes}, ${plan.onceSteps}, ${oncePlaces}, work_bytes, workspace_bytes, LT_PROFILED};\n`,
+    `  ${memory.arenaBytes}, ${memory.scratchBytes}, ${needs.rowBytes}, ${plan.onceSteps}, ${oncePlaces}, work_bytes, workspace_bytes, LT_PROFILED};\n`,
     'void *lt_program_create(int threads, const void *const *constants) { return lt_open(&text, threads, constants); }',
     'int lt_program_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request) { return lt_run(program, inputs, outputs, request); }',
     'void lt_program_destroy(void *program) { lt_close(program); }',

@@ -1,14 +1,15 @@
 /** @file C functions of steps: each thread's share of a chain, loop, product or runtime call. */
 
+import { loopBlocksOf, partitionOf } from '../plan/blocks.js';
 import type { LoopNode } from '../plan/iteration.js';
 import type { Matrix, ProductUnit } from '../plan/products.js';
 import type { Chain } from '../plan/stages.js';
 import { rowLength } from '../plan/storage.js';
-import { type Accumulator, type Plan, partitionOf, type Step } from '../plan/threadSteps.js';
+import type { Accumulator, Plan, Step } from '../plan/threadSteps.js';
 import type { CallUnit, LoopUnit } from '../plan/units.js';
 import { type Buffer, storageBytes, type View } from '../plan/views.js';
 import type { Functions, Needs } from './cFunctions.js';
-import { C_TYPES, precisionName, typeName } from './cNames.js';
+import { C_TYPES, precisionName, store, typeName } from './cNames.js';
 import { CALLS } from './emitCalls.js';
 import { type LoopArgument, writeLoop } from './emitLoop.js';
 import {
@@ -31,9 +32,6 @@ export interface StepText {
 
 const PARAMETERS = '(void *const *p, lt_frame *frame)';
 
-/** Columns whose sum is one term of a larger sum. */
-const SUMMED_AT_ONCE = 4096;
-
 /** Writes the function of one step. */
 export class StepWriter {
   private readonly pointers: Pointers;
@@ -41,6 +39,8 @@ export class StepWriter {
   private readonly lines: string[] = [];
   /** The chain whose blocks are being written. */
   private chain: Chain | null = null;
+  /** The partial sums of each block. */
+  private accumulators: readonly Accumulator[] = [];
 
   constructor(
     private readonly context: {
@@ -58,6 +58,7 @@ export class StepWriter {
   }
 
   write(step: Step): StepText {
+    this.accumulators = step.accumulators ?? [];
     switch (step.kind) {
       case 'chain':
         this.writeChain(step.chain);
@@ -81,7 +82,7 @@ export class StepWriter {
         this.writeCall(step.stage.units[0] as CallUnit);
         break;
       case 'finish':
-        for (const accumulator of step.accumulators) this.writeFinish(accumulator);
+        for (const accumulator of this.accumulators) this.writeFinish(accumulator);
     }
     if (step.kind !== 'chain') this.lines.push('LT_MARK(0);');
     const text = `${PARAMETERS} {\n  (void)p, (void)frame;\n${this.lines.map((line) => `  ${line}\n`).join('')}}\n`;
@@ -107,31 +108,23 @@ export class StepWriter {
     return `(${type})(frame->scratch + ${bytes}) - r0 * ${length}`;
   }
 
-  private accumulatorOf(node: LoopNode): Accumulator {
-    return this.context.plan.accumulators.find((accumulator) => accumulator.node === node)!;
+  /** A sum's partial sum of the present block. */
+  private partialSum(node: LoopNode): string {
+    const { buffer, size } = this.accumulators.find((accumulator) => accumulator.node === node)!;
+    return `${this.element(buffer, 0, false)} + block * ${size}`;
   }
 
-  /** Byte offset of a partial sum, through the pointer table: it differs from layer to layer. */
-  private accumulatorOffset({ offset }: Accumulator): string {
-    return `(intptr_t)${this.pointers.useAlone({ space: 'offset', index: 0, offset })}`;
-  }
-
-  private startAccumulators(units: readonly (LoopUnit | ProductUnit)[]): void {
-    for (const accumulator of this.context.plan.accumulators) {
-      if (!units.includes(accumulator.unit)) continue;
-      const { node, size } = accumulator;
+  private startAccumulators(): void {
+    for (const { node, size } of this.accumulators) {
       const type = node.result === 'float32' ? 'f32' : 'i32';
       const start = REDUCERS[node.op]!.start(node.result);
-      this.lines.push(
-        `lt_fill_${type}(frame->accumulators + ${this.accumulatorOffset(accumulator)}, ${size}, ${start});`,
-      );
+      this.lines.push(`  lt_fill_${type}(${this.partialSum(node)}, ${size}, ${start});`);
     }
   }
 
   private loopArgument(argument: LoopArgument): string {
     if (argument.kind === 'buffer') return this.element(argument.buffer, argument.offset, false);
-    const type = argument.node.result === 'float32' ? 'float' : 'int32_t';
-    return `(${type} *)(frame->accumulators + ${this.accumulatorOffset(this.accumulatorOf(argument.node))})`;
+    return this.partialSum(argument.node);
   }
 
   private callLoop(unit: LoopUnit, byColumns: boolean, rows: string, columns: string): string {
@@ -143,35 +136,36 @@ export class StepWriter {
   }
 
   private writeLoopStep(unit: LoopUnit): void {
-    this.startAccumulators([unit]);
+    const { rows, columns } = unit;
     const byColumns = partitionOf(unit) === 'columns';
-    // Threads divide columns in whole cache lines.
-    const lines = Math.ceil(unit.columns / 16);
-    const last = `(LT_TO(${lines}) * 16 < ${unit.columns} ? LT_TO(${lines}) * 16 : ${unit.columns})`;
-    if (!byColumns) {
-      const rows = `LT_FROM(${unit.rows}), LT_TO(${unit.rows})`;
-      this.lines.push(this.callLoop(unit, false, rows, `0, ${unit.columns}`));
-    } else if (!unit.nodes.some(({ role }) => role === 'all')) {
-      this.lines.push(this.callLoop(unit, true, `0, ${unit.rows}`, `LT_FROM(${lines}) * 16, ${last}`));
-    } else {
-      // Blocked summation: with millions of terms, one float32 sum would lose the small ones.
-      this.lines.push(
-        `const int64_t end = ${last};`,
-        `for (int64_t c = LT_FROM(${lines}) * 16; c < end; c += ${SUMMED_AT_ONCE})`,
-        `  ${this.callLoop(unit, true, `0, ${unit.rows}`, `c, c + ${SUMMED_AT_ONCE} < end ? c + ${SUMMED_AT_ONCE} : end`)}`,
-      );
-    }
+    const call = (share: string): string =>
+      byColumns
+        ? this.callLoop(unit, true, `0, ${rows}`, share)
+        : this.callLoop(unit, false, share, `0, ${columns}`);
+    if (this.accumulators.length > 0) {
+      const { size, count } = loopBlocksOf(unit);
+      const total = byColumns ? columns : rows;
+      this.lines.push(`for (int64_t block = LT_FROM(${count}); block < LT_TO(${count}); block++) {`);
+      this.startAccumulators();
+      const end = `(block + 1) * ${size}`;
+      this.lines.push(`  ${call(`block * ${size}, ${end} < ${total} ? ${end} : ${total}`)}`, '}');
+    } else if (byColumns) {
+      // Threads divide columns in whole cache lines.
+      const lines = Math.ceil(columns / 16);
+      const last = `(LT_TO(${lines}) * 16 < ${columns} ? LT_TO(${lines}) * 16 : ${columns})`;
+      this.lines.push(call(`LT_FROM(${lines}) * 16, ${last}`));
+    } else this.lines.push(call(`LT_FROM(${rows}), LT_TO(${rows})`));
   }
 
   private writeChain(chain: Chain): void {
     this.chain = chain;
-    this.startAccumulators(chain.units);
     const block = this.context.blockRows(chain);
     const blocks = Math.ceil(chain.rows / block);
     this.lines.push(
       `for (int64_t block = LT_FROM(${blocks}); block < LT_TO(${blocks}); block++) {`,
       `  const int64_t r0 = block * ${block}, r1 = r0 + ${block} < ${chain.rows} ? r0 + ${block} : ${chain.rows};`,
     );
+    this.startAccumulators();
     for (const [part, unit] of chain.units.entries()) {
       const multiple = (unit.kind === 'product' ? unit.m : unit.rows) / chain.rows;
       const times = multiple === 1 ? '' : ` * ${multiple}`;
@@ -214,28 +208,26 @@ export class StepWriter {
   }
 
   /**
-   * Adds the threads' partial sums in thread order and stores the result. A program with dozens of sums has few kinds,
-   * each one function.
+   * Adds the blocks' partial sums in their order and stores the result. A program with dozens of sums has few kinds, each
+   * one function.
    */
-  private writeFinish(accumulator: Accumulator): void {
-    const { node, size } = accumulator;
+  private writeFinish({ node, size, blocks, buffer }: Accumulator): void {
     const type = node.result === 'float32' ? 'float' : 'int32_t';
     const { write } = node;
     const target = this.pointers.useAlone(placeOf(write.buffer, write.offset));
     const stored = C_TYPES[write.buffer.storage];
     const text = [
-      `(const char *first, ${stored} *to, int64_t size, const lt_frame *frame) {`,
-      '  for (int64_t j = LT_FROM(size); j < LT_TO(size); j++) {',
-      `    ${type} sum = ((const ${type} *)first)[j];`,
-      '    for (int t = 1; t < frame->threads; t++) {',
-      `      const ${type} *part = (const ${type} *)(first + t * frame->accumulator_stride);`,
-      `      sum = ${REDUCERS[node.op]!.step('sum', 'part[j]', node.result)};`,
-      '    }',
-      `    to[j * ${write.column}] = (${stored})sum;`,
+      `(const ${type} *sums, ${stored} *to, int64_t size, int64_t blocks, const lt_frame *frame) {`,
+      '  const int64_t from = LT_FROM(size), end = LT_TO(size);',
+      '#pragma omp simd',
+      '  for (int64_t j = from; j < end; j++) {',
+      `    ${type} sum = sums[j];`,
+      `    for (int64_t i = 1; i < blocks; i++) sum = ${REDUCERS[node.op]!.step('sum', 'sums[i * size + j]', node.result)};`,
+      `    to[j * ${write.column}] = ${store(write.buffer.storage, 'sum')};`,
       '  }',
       '}\n',
     ].join('\n');
-    const first = `frame->accumulators - frame->thread * frame->accumulator_stride + ${this.accumulatorOffset(accumulator)}`;
-    this.lines.push(`${this.context.loops.name(text)}(${first}, (${stored} *)${target}, ${size}, frame);`);
+    const args = [this.element(buffer, 0, true), `(${stored} *)${target}`, size, blocks, 'frame'];
+    this.lines.push(`${this.context.loops.name(text)}(${args.join(', ')});`);
   }
 }

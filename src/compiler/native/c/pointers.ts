@@ -4,7 +4,7 @@ import { storageBytes } from '../plan/views.js';
 
 /** Target of a pointer; offsets are bytes. */
 export interface Place {
-  readonly space: 'arena' | 'input' | 'output' | 'constant' | 'packed' | 'workspace' | 'offset';
+  readonly space: 'arena' | 'input' | 'output' | 'constant' | 'packed' | 'workspace';
   readonly index: number;
   readonly offset: number;
   /** What the turns of loops add. */

@@ -32,7 +32,7 @@ function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
     case 'products':
       return ['pack and multiply, a slab at a time', ...all(step.products)];
     case 'finish':
-      return [`add the threads' partial sums of ${step.accumulators.map(sumText).join('; ')}`];
+      return [`add the blocks' partial sums of ${step.accumulators.map(sumText).join('; ')}`];
     default: {
       const shares = { loop: 'rows or columns', narrow: 'columns', batch: 'items', call: 'work' };
       return [`threads share the ${shares[step.kind]} of`, ...all(step.stage.units)];
@@ -150,16 +150,15 @@ function packedLines({ schedule: { packings } }: NativePlan): string[] {
   ];
 }
 
-function accumulatorLines({ plan: { accumulators, accumulatorBytes } }: NativePlan): string[] {
-  const rows = accumulators.map(({ node, size, offset }) => [
+/** Lists sums with the buffers that have the partial sums of their blocks. */
+function accumulatorLines({ plan: { accumulators } }: NativePlan): string[] {
+  const rows = accumulators.map(({ node, size, blocks, buffer }) => [
     `${node.op} to ${bufferName(node.write.buffer)}`,
     size,
-    offset,
+    blocks,
+    bufferName(buffer),
   ]);
-  return [
-    `partial sums: ${grouped(accumulatorBytes)} bytes a thread`,
-    ...(rows.length === 0 ? [] : table(['sum', 'elements', 'offset'], rows)),
-  ];
+  return ['partial sums', ...(rows.length === 0 ? [] : table(['sum', 'elements', 'blocks', 'buffer'], rows))];
 }
 
 /** Prints the offset and lifetime of every buffer. */

@@ -1,11 +1,11 @@
 /** @file Outputs that may share memory with inputs, since each element is last read before it is overwritten. */
 
+import { partitionOf } from './blocks.js';
 import { touchedReads, touchedWrites } from './chainRows.js';
 import { formOf } from './forms.js';
 import { sameAccess } from './iteration.js';
 import {
   type Plan,
-  partitionOf,
   readsOfStep,
   type Step,
   type StepLoop,

@@ -144,10 +144,10 @@ function stepParts(step: Step): Part[] {
       return [
         {
           kind: 'other',
-          label: 'partial sums of threads',
+          label: 'partial sums of blocks',
           shares: sharesOf(step.accumulators.map(({ node, size }) => [node.scope, size])),
           flops: 0,
-          bytes: step.accumulators.reduce((sum, { size }) => sum + 4 * size, 0),
+          bytes: step.accumulators.reduce((sum, { size, blocks }) => sum + 4 * size * (blocks + 1), 0),
         },
       ];
     default:

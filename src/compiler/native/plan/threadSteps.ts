@@ -1,4 +1,5 @@
 /** @file Steps: the C functions of stages that all threads call, and the barriers between them. */
+import { blockRowsOf, loopBlocksOf, partitionOf } from './blocks.js';
 import type { LoopNode } from './iteration.js';
 import type { ProductUnit } from './products.js';
 import { type Share, sameShare, sharesOf } from './shares.js';
@@ -6,14 +7,15 @@ import type { Chain, Packing, Schedule, Stage } from './stages.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer, Loop } from './views.js';
 
-/** A sum over rows, accumulated as one partial sum per thread. */
+/** A sum over rows, accumulated as one partial sum per block. */
 export interface Accumulator {
   readonly node: LoopNode;
   readonly unit: LoopUnit;
   /** Elements of a partial sum. */
   readonly size: number;
-  /** Byte offset among a thread's accumulators. */
-  readonly offset: number;
+  readonly blocks: number;
+  /** The partial sums, in the order of the blocks. */
+  readonly buffer: Buffer;
 }
 
 /** A step: all threads run it, each its share. */
@@ -22,11 +24,13 @@ export type Step = (
   | { readonly kind: 'loop' | 'narrow' | 'batch' | 'call'; readonly stage: Stage }
   | { readonly kind: 'pack'; readonly packings: readonly Packing[] }
   | { readonly kind: 'products'; readonly products: readonly ProductUnit[] }
-  /** Adds the threads' partial sums. */
+  /** Adds the blocks' partial sums, in order. */
   | { readonly kind: 'finish'; readonly accumulators: readonly Accumulator[] }
 ) & {
   /** Steps with the same epoch have no barrier between them. */
   epoch: number;
+  /** The partial sums that a chain or a loop makes, or that are added up. */
+  readonly accumulators?: readonly Accumulator[];
 };
 
 /** The units whose results a step makes. */
@@ -39,13 +43,15 @@ export function unitsOfStep(step: Step): readonly Unit[] {
 /** The buffers that a step reads. */
 export function readsOfStep(step: Step): Buffer[] {
   if (step.kind === 'pack') return step.packings.map(({ unit }) => unit.b.buffer);
+  if (step.kind === 'finish') return step.accumulators.map(({ buffer }) => buffer);
   return unitsOfStep(step).flatMap(readsOf);
 }
 
 /** The buffers that a step writes. */
 export function writesOfStep(step: Step): Buffer[] {
   if (step.kind === 'finish') return step.accumulators.map(({ node }) => node.write.buffer);
-  return unitsOfStep(step).flatMap(writesOf);
+  const sums = step.accumulators?.map(({ buffer }) => buffer) ?? [];
+  return [...unitsOfStep(step).flatMap(writesOf), ...sums];
 }
 
 /** Whether a step keeps packed operands in the workspace that all threads share. */
@@ -68,30 +74,22 @@ export interface Plan {
   /** Outer loops come before those within them. */
   readonly loops: readonly StepLoop[];
   readonly accumulators: readonly Accumulator[];
-  /** Bytes of accumulators per thread. */
-  readonly accumulatorBytes: number;
   /** Number of leading steps that run only when their inputs have changed. */
   readonly onceSteps: number;
-}
-
-/** Accumulators of different sums are in different cache lines. */
-const LINE = 64;
-
-/** How threads divide a single loop: by rows if a row must be complete first, by columns if there are few rows. */
-export function partitionOf({ rows, columns, nodes }: LoopUnit): 'rows' | 'columns' {
-  const needsRows = nodes.some(({ role }) => role === 'row');
-  return needsRows || rows >= 32 || columns < 256 ? 'rows' : 'columns';
 }
 
 class Steps {
   readonly steps: Step[] = [];
   readonly loops: StepLoop[] = [];
   readonly accumulators: Accumulator[] = [];
-  bytes = 0;
+  /** Those that no step has added up yet. */
   private pending: Accumulator[] = [];
   private epoch = 0;
   /** Buffers written since the last barrier, with the shares they were written by, or null. */
   private fresh = new Map<Buffer, Share | null>();
+
+  /** @param nextId the number of the next buffer of partial sums. */
+  constructor(private nextId: number) {}
 
   add(stage: Stage): void {
     const reads = stage.units.flatMap(readsOf);
@@ -100,7 +98,10 @@ class Steps {
     const writes = stage.units.flatMap(writesOf);
     switch (stage.kind) {
       case 'chain':
-        this.push({ kind: 'chain', chain: stage }, reads, writes);
+        this.addSums({ kind: 'chain', chain: stage }, stage, reads, writes);
+        break;
+      case 'loop':
+        this.addSums({ kind: 'loop', stage }, stage, reads, writes);
         break;
       case 'pack':
         this.push({ kind: 'pack', packings: stage.packings }, reads, []);
@@ -129,27 +130,33 @@ class Steps {
       default:
         this.push({ kind: stage.kind, stage }, reads, writes);
     }
-    this.collect(stage);
   }
 
-  /** Adds the partial sums that are pending. */
+  /** Adds up the partial sums that are pending. */
   finish(): void {
-    if (this.pending.length === 0) return;
-    this.barrier();
-    const writes = this.pending.map(({ node }) => node.write.buffer);
-    this.push({ kind: 'finish', accumulators: this.pending }, [], writes);
-    this.pending = [];
+    if (this.pending.length > 0) this.barrier();
   }
 
   private packed = false;
   private usesWorkspace = false;
 
-  /** Completes all earlier steps before any later one. */
+  /**
+   * Completes all earlier steps before any later one. What partial sums they made is added up at once, while it is in the
+   * caches, and needs no barrier of its own.
+   */
   barrier(): void {
     this.epoch++;
     this.fresh = new Map();
     this.packed = false;
     this.usesWorkspace = false;
+    const accumulators = this.pending;
+    if (accumulators.length === 0) return;
+    this.pending = [];
+    const [reads, writes] = [
+      accumulators.map(({ buffer }) => buffer),
+      accumulators.map(({ node }) => node.write.buffer),
+    ];
+    this.push({ kind: 'finish', accumulators }, reads, writes);
   }
 
   private push(step: StepBody, reads: readonly Buffer[], writes: readonly Buffer[]): void {
@@ -162,25 +169,41 @@ class Steps {
       // A thread that reads only what it has written itself need not wait.
       return known !== undefined && !(known !== null && read.some((share) => sameShare(share, known)));
     };
-    if (reads.some(isFresh) || writes.some(isFresh) || (multiplies && this.packed)) this.barrier();
+    while (reads.some(isFresh) || writes.some(isFresh) || (multiplies && this.packed)) this.barrier();
     this.steps.push({ ...step, epoch: this.epoch } as Step);
     for (const buffer of writes)
       this.fresh.set(buffer, written.find((share) => share.buffer === buffer) ?? null);
   }
 
-  private collect(stage: Stage): void {
-    for (const unit of stage.units) {
-      if (unit.kind !== 'loop') continue;
+  /** Adds a step with its partial sums. */
+  private addSums(
+    step: StepBody,
+    stage: Stage & { readonly kind: 'chain' | 'loop' },
+    reads: readonly Buffer[],
+    writes: readonly Buffer[],
+  ): void {
+    const accumulators = this.accumulatorsOf(stage);
+    this.push({ ...step, accumulators }, reads, [...writes, ...accumulators.map(({ buffer }) => buffer)]);
+    this.accumulators.push(...accumulators);
+    this.pending.push(...accumulators);
+  }
+
+  private accumulatorsOf(stage: Stage & { readonly kind: 'chain' | 'loop' }): Accumulator[] {
+    return stage.units.flatMap((unit): Accumulator[] => {
+      if (unit.kind !== 'loop') return [];
       const direct = stage.kind === 'loop' && partitionOf(unit) === 'columns';
-      for (const node of unit.nodes) {
-        if (node.role !== 'all' && (node.role !== 'column' || direct)) continue;
+      const blocks =
+        stage.kind === 'chain' ? Math.ceil(stage.rows / blockRowsOf(stage)) : loopBlocksOf(unit).count;
+      return unit.nodes.flatMap((node): Accumulator[] => {
+        if (node.role !== 'all' && (node.role !== 'column' || direct)) return [];
         const size = node.role === 'all' ? 1 : unit.columns;
-        const accumulator = { node, unit, size, offset: this.bytes };
-        this.bytes += Math.ceil((size * 4) / LINE) * LINE;
-        this.accumulators.push(accumulator);
-        this.pending.push(accumulator);
-      }
-    }
+        const storage = node.result === 'float32' ? 'float32' : 'int32';
+        const home = { kind: 'arena' as const, offset: -1 };
+        return [
+          { node, unit, size, blocks, buffer: { id: this.nextId++, size: size * blocks, storage, home } },
+        ];
+      });
+    });
   }
 }
 
@@ -188,7 +211,10 @@ class Steps {
  * The steps of a schedule, with barriers after the steps that run once and before those of the program that follows.
  */
 export function plan({ stages, onceStages, laterStages }: Omit<Schedule, 'packings'>): Plan {
-  const steps = new Steps();
+  const buffers = stages.flatMap((stage) =>
+    stage.units.flatMap((unit) => [...readsOf(unit), ...writesOf(unit)]),
+  );
+  const steps = new Steps(1 + buffers.reduce((last, { id }) => Math.max(last, id), 0));
   const addAll = (some: readonly Stage[]): void => {
     if (steps.steps.length > 0) steps.barrier();
     for (const stage of some) steps.add(stage);
@@ -202,7 +228,6 @@ export function plan({ stages, onceStages, laterStages }: Omit<Schedule, 'packin
     steps: steps.steps,
     loops: steps.loops.filter(({ first, end }) => first < end),
     accumulators: steps.accumulators,
-    accumulatorBytes: steps.bytes,
     onceSteps,
   };
 }

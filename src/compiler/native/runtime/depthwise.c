@@ -98,7 +98,10 @@ void lt_depthwise_backward(const lt_depthwise *s, lt_image dy, const float *w, l
 
 static int64_t sizeOf(const lt_depthwise *s) { return s->down.taps * s->across.taps * s->channels; }
 
-int64_t lt_depthwise_sums_bytes(const lt_depthwise *s) { return sizeOf(s) * 4; }
+/* Parts of the rows, each with sums of its own; threads divide them. */
+static int64_t partsOf(const lt_depthwise *s) { return least(s->batch * s->down.count, 32); }
+
+int64_t lt_depthwise_sums_bytes(const lt_depthwise *s) { return partsOf(s) * sizeOf(s) * 4; }
 
 /* sums[c] += x[j, c] dy[j, c] over `columns` windows j, for `vectors` vectors of channels. A row's sum is a term of its
    own, so that the terms of a large sum do not vanish in it. */
@@ -132,11 +135,10 @@ static void addRow(const lt_depthwise *s, lt_image x, const float *cells, lt_ima
   }
 }
 
-void lt_depthwise_sums(const lt_depthwise *s, lt_image x, lt_image dy, void *scratch, int thread, int threads) {
-  const int64_t rows = s->down.count, all = s->batch * rows;
-  float *const sums = scratch;
-  memset(sums, 0, (size_t)lt_depthwise_sums_bytes(s));
-  for (int64_t row = all * thread / threads; row < all * (thread + 1) / threads; row++) {
+static void sumRows(const lt_depthwise *s, lt_image x, lt_image dy, float *sums, int64_t from, int64_t to) {
+  const int64_t rows = s->down.count;
+  memset(sums, 0, (size_t)sizeOf(s) * sizeof *sums);
+  for (int64_t row = from; row < to; row++) {
     const int64_t item = row / rows, i = row % rows;
     const float *const results = (const float *)dy.data + item * dy.batch + i * dy.row;
     for (int64_t t = 0; t < s->down.taps; t++) {
@@ -148,11 +150,17 @@ void lt_depthwise_sums(const lt_depthwise *s, lt_image x, lt_image dy, void *scr
   }
 }
 
-void lt_depthwise_filter(const lt_depthwise *s, const void *scratch, int64_t stride, float *dw, int thread, int threads) {
-  const int64_t size = sizeOf(s);
+void lt_depthwise_sums(const lt_depthwise *s, lt_image x, lt_image dy, float *sums, int thread, int threads) {
+  const int64_t parts = partsOf(s), rows = s->batch * s->down.count;
+  for (int64_t part = parts * thread / threads; part < parts * (thread + 1) / threads; part++)
+    sumRows(s, x, dy, sums + part * sizeOf(s), rows * part / parts, rows * (part + 1) / parts);
+}
+
+void lt_depthwise_filter(const lt_depthwise *s, const float *sums, float *dw, int thread, int threads) {
+  const int64_t parts = partsOf(s), size = sizeOf(s);
   for (int64_t i = size * thread / threads; i < size * (thread + 1) / threads; i++) {
     float sum = 0;
-    for (int t = 0; t < threads; t++) sum += ((const float *)((const char *)scratch + t * stride))[i];
+    for (int64_t part = 0; part < parts; part++) sum += sums[part * size + i];
     dw[i] = sum;
   }
 }

@@ -130,13 +130,15 @@ void lt_winograd_filters(int p, const lt_convolution *s, lt_filter w, void *pack
 void lt_winograd(int p, const lt_convolution *s, lt_image x, lt_filter w, const void *packed, lt_image y, void *scratch,
                  int thread, int threads);
 
-/* The gradient by the filters: each thread's sums, in its own scratch. Then, after a barrier, every thread adds its share
-   of them to dw [3, 3, channels, filters]; `scratch` is that of thread 0, `stride` the bytes to the next thread's. An
-   infinity or a NaN is computed plainly. */
+/* The gradient by the filters: every thread makes its share of the sums over parts of the tiles, in memory of all threads.
+   Then, after a barrier, every thread adds its share of them to dw [3, 3, channels, filters]. The parts follow from the
+   shapes: any number of threads gives the same bits. An infinity or a NaN is computed plainly. */
+int64_t lt_winograd_sums_bytes(const lt_convolution *s);
 int64_t lt_winograd_gradient_scratch_bytes(const lt_convolution *s);
-void lt_winograd_sums(int p, const lt_convolution *s, lt_image x, lt_image dy, void *scratch, int thread, int threads);
-void lt_winograd_gradient(int p, const lt_convolution *s, lt_image x, lt_image dy, const void *scratch, int64_t stride,
-                          float *dw, int thread, int threads);
+void lt_winograd_sums(int p, const lt_convolution *s, lt_image x, lt_image dy, void *sums, void *scratch, int thread,
+                      int threads);
+void lt_winograd_gradient(int p, const lt_convolution *s, lt_image x, lt_image dy, const void *sums, float *dw, int thread,
+                          int threads);
 
 /* ---- Convolutions of each channel by a filter of its own (depthwise.c) ---------------------------------------------- */
 
@@ -159,11 +161,11 @@ void lt_depthwise_forward(const lt_depthwise *s, lt_image x, const float *w, lt_
 void lt_depthwise_backward(const lt_depthwise *s, lt_image dy, const float *w, lt_image dx, void *scratch, int thread,
                            int threads);
 
-/* The gradient by the filter: each thread's sums, in its own scratch. Then, after a barrier, every thread adds its share of
-   them to dw; `scratch` is that of thread 0, `stride` the bytes to the next thread's. */
+/* The gradient by the filter: every thread makes its share of the sums over parts of the rows, in memory of all threads.
+   Then, after a barrier, every thread adds its share of them to dw. Any number of threads gives the same bits. */
 int64_t lt_depthwise_sums_bytes(const lt_depthwise *s);
-void lt_depthwise_sums(const lt_depthwise *s, lt_image x, lt_image dy, void *scratch, int thread, int threads);
-void lt_depthwise_filter(const lt_depthwise *s, const void *scratch, int64_t stride, float *dw, int thread, int threads);
+void lt_depthwise_sums(const lt_depthwise *s, lt_image x, lt_image dy, float *sums, int thread, int threads);
+void lt_depthwise_filter(const lt_depthwise *s, const float *sums, float *dw, int thread, int threads);
 
 /* ---- Attention (attention.c) --------------------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@ typedef struct {
   int64_t memory_bytes;
   int64_t guard; /* size of the guard page behind each region, 0 without guards */
   /* Offsets into the memory block. */
-  int64_t arena, workspace, threads_at, thread_bytes, scratch_at, row_at, work_at, accumulators_at, accumulator_stride;
+  int64_t arena, workspace, threads_at, thread_bytes, scratch_at, row_at, work_at;
   int64_t *packed;      /* offsets too; of shared operands their numbers */
   lt_operand *operands; /* the shared ones, as the present run has them */
   lt_shared **shared;
@@ -66,9 +66,8 @@ static int64_t lay_out(program *p) {
     p->scratch_at = place(p, &end, text->scratch_bytes) - begin;
     p->row_at = place(p, &end, text->row_bytes) - begin;
     p->work_at = place(p, &end, text->work_bytes()) - begin;
-    p->accumulators_at = place(p, &end, text->accumulator_bytes) - begin;
     end += p->guard ? 0 : 64;
-    p->accumulator_stride = p->thread_bytes = end - begin;
+    p->thread_bytes = end - begin;
   }
   return end;
 }
@@ -169,8 +168,7 @@ static void resolve(program *p, int64_t round) {
       case LT_WORKSPACE: base = p->memory + p->workspace; break;
       default: break;
     }
-    p->pointers[i] = place->space == LT_OFFSET ? (void *)(intptr_t)place->offset : base + place->offset;
-    p->bases[i] = p->pointers[i];
+    p->pointers[i] = p->bases[i] = base + place->offset;
     /* Persistent results came from other memory. */
     if (i < p->text->once_places && p->pointers[i] != before) p->stale = 1;
   }
@@ -226,8 +224,6 @@ static void take_steps(void *argument, int thread, int threads) {
   lt_frame frame = {.scratch = own + p->scratch_at,
                     .row = own + p->row_at,
                     .work = own + p->work_at,
-                    .accumulators = own + p->accumulators_at,
-                    .accumulator_stride = p->accumulator_stride,
                     .timeline = p->timelines == NULL ? NULL : &p->timelines[thread],
                     .thread = thread,
                     .threads = threads};

@@ -42,22 +42,20 @@ typedef struct {
 
 /* A thread's private memory during a run. */
 typedef struct {
-  char *scratch;      /* a chain's values for one block of rows */
-  char *row;          /* values of a row that a later pass reads */
-  char *work;         /* scratch of the runtime's products and attention */
-  char *accumulators; /* this thread's partial sums over rows */
-  int64_t accumulator_stride; /* bytes to the next thread's */
-  lt_timeline *timeline;      /* NULL without profiling */
+  char *scratch; /* a chain's values for one block of rows */
+  char *row;     /* values of a row that a later pass reads */
+  char *work;    /* scratch of the runtime's products and attention */
+  lt_timeline *timeline; /* NULL without profiling */
   int32_t bad_index;
   int thread, threads;
 } lt_frame;
 
 /* Memory that a step's pointer refers to. */
-enum { LT_ARENA, LT_INPUT, LT_OUTPUT, LT_CONSTANT, LT_PACKED, LT_WORKSPACE, LT_OFFSET };
+enum { LT_ARENA, LT_INPUT, LT_OUTPUT, LT_CONSTANT, LT_PACKED, LT_WORKSPACE };
 typedef struct {
   int32_t space;
   int32_t index;
-  int64_t offset; /* bytes; LT_OFFSET: the pointer is this number */
+  int64_t offset; /* bytes */
 } lt_place;
 
 typedef struct {
@@ -100,7 +98,7 @@ typedef struct {
   const lt_loop *loops; /* outer ones before those within them */
   const lt_term *terms; /* by place */
   int64_t place_count, step_count, packing_count, loop_count;
-  int64_t arena_bytes, scratch_bytes, row_bytes, accumulator_bytes;
+  int64_t arena_bytes, scratch_bytes, row_bytes;
   int64_t once_steps, once_places; /* numbers of leading steps, and of their places, that run only when their inputs have changed */
   int64_t (*work_bytes)(void);
   int64_t (*workspace_bytes)(void);

@@ -71,7 +71,7 @@ static const lt_step steps[] = {{begin, 0, 0}, {decide, 2, 0}, {sum, 4, 1}, {tur
 static const lt_loop loops[] = {{3, 4, TURNS, -1, 0, 0, 2}, {4, 5, 1, 8, 1, 2, 2}};
 static const lt_term terms[] = {{6, 0, 0, 0, 64}, {7, 0, 0, 0, 64}};
 static int64_t none(void) { return 0; }
-static const lt_program_text text = {places, steps, NULL, loops, terms, 12, 6, 0, 2, 1024, 0, 0, 0, 0, 0, none, none, 0};
+static const lt_program_text text = {places, steps, NULL, loops, terms, 12, 6, 0, 2, 1024, 0, 0, 0, 0, none, none, 0};
 
 /* The same by one thread's loops. */
 static void expected(const float *in, float *out) {
