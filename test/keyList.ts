@@ -128,9 +128,6 @@ export const KEYS = {
   'compiler/onnx/exportModel.test.ts': {
     'products of sizes': ['compiler/onnx/anySizes.ts', 'const key = ', 'type product', 'size'],
   },
-  'compiler/wasm/cut.test.ts': {
-    'loops by shape': ['compiler/wasm/cut.ts', 'const key = String', 'shape', 'shape'],
-  },
   'compiler/passes/cse.test.ts': {
     'equal constants': [
       'compiler/passes/cse.ts',

@@ -24,7 +24,7 @@ export interface Stacked {
 }
 
 /** The engine that runs a program; `auto` chooses per program. */
-export type Runner = 'native' | 'wasm' | 'onnx' | 'eager';
+export type Runner = 'native' | 'onnx' | 'eager';
 
 /** What a lowering supplies; `Executable` handles the trees. */
 export interface Backend {

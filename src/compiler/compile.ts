@@ -82,7 +82,7 @@ export async function compile(
   const both = joinPrograms(first, second());
   if (backend.runner === 'native') return new Executable(name, both, backend, true);
   const next = await lower(following.f, second(), { ...options, name: following.name, explain: undefined });
-  return new Executable(name, both, oneAfterAnother(first.graph, second().graph, [backend, next]), true);
+  return new Executable(name, both, oneAfterAnother(first.graph, [backend, next]), true);
 }
 
 /** Compiles a program that was traced before, and maybe changed since; not for the eager engine, which has no graph. */

@@ -5,19 +5,16 @@ import { warn } from '../system/index.js';
 import type { Backend } from './backend.js';
 import type { EagerDevice } from './eager/eagerBackend.js';
 import { type PredictedSeconds, predictSeconds } from './engineCost.js';
-import { inTurn, type Turn } from './inTurn.js';
-import type { Graph, Value } from './ir.js';
+import type { Graph } from './ir.js';
 import { type Attempt, tryNative } from './native/compile.js';
 import { compileOnnx } from './onnx/onnxSession.js';
 import { optimize } from './passes/index.js';
 import type { Profiler } from './profile/profiler.js';
 import { CompilerError, NativeEngineError } from './tensors.js';
-import { type Cut, cutLoops } from './wasm/cut.js';
-import { compileWasm } from './wasm/wasmProgram.js';
 
 /**
  * Engines. `auto` takes machine code where the machine has a C compiler and the expected runs are predicted to pay for
- * compiling; otherwise WebAssembly for the elementwise loops of an optimizer's update, and ONNX Runtime for the rest.
+ * compiling, otherwise ONNX Runtime.
  */
 export type Engine = 'auto' | 'native' | 'onnx' | 'eager';
 export const ENGINES: readonly Engine[] = ['auto', 'native', 'onnx', 'eager'];
@@ -57,23 +54,6 @@ function tellOnce(line: string): void {
   warn(line);
 }
 
-/** Runs the program's head on ONNX Runtime and its trailing loops in WebAssembly. */
-async function compileLoops(graph: Graph, { head, loops }: Cut, options: GraphOptions): Promise<Backend> {
-  const between = head.outputs.filter((value) => !graph.outputs.includes(value));
-  const written = [...graph.outputs, ...between];
-  const to = (value: Value): number => graph.inputs.length + written.indexOf(value);
-  const from = (value: Value): number =>
-    graph.inputs.includes(value) ? graph.inputs.indexOf(value) : to(value);
-  const turn = (backend: Backend, { inputs, outputs }: Graph): Turn => ({
-    backend,
-    inputs: inputs.map(from),
-    outputs: outputs.map(to),
-  });
-  const turns = await Promise.all(loops.map(async (loop) => turn(await compileWasm(loop), loop)));
-  if (head.outputs.length > 0) turns.unshift(turn(await compileOnnx(head, options), head));
-  return inTurn(graph, turns, between);
-}
-
 /** A graph to be compiled. */
 interface Request {
   readonly traced: Graph;
@@ -83,13 +63,12 @@ interface Request {
 
 /** An engine that runs graphs. */
 interface GraphEngine {
-  /** Name by which `engine` asks for it; wasm is only taken by itself. */
-  readonly name: Engine | 'wasm';
+  readonly name: Exclude<Engine, 'auto' | 'eager'>;
   /** The prediction that holds for it. */
   readonly cost: keyof PredictedSeconds;
   /** Whether `auto` takes another one, with a notice, where it gives a reason or fails. */
   readonly isOptional: boolean;
-  /** Compiles a graph, or says why it can't; '' where that goes without saying. */
+  /** Compiles a graph, or says why it can't. */
   readonly attempt: (request: Request) => Promise<Attempt>;
 }
 
@@ -103,15 +82,6 @@ const GRAPH_ENGINES: readonly GraphEngine[] = [
     cost: 'native',
     isOptional: true,
     attempt: ({ traced, options }) => tryNative(traced, options),
-  },
-  {
-    name: 'wasm',
-    cost: 'onnx',
-    isOptional: false,
-    attempt: async ({ optimized, options }) => {
-      const cut = cutLoops(optimized());
-      return cut === undefined ? { reason: '' } : { backend: await compileLoops(optimized(), cut, options) };
-    },
   },
   {
     name: 'onnx',
@@ -161,7 +131,6 @@ async function compileAuto(request: Request): Promise<Backend> {
       if (!isExplained) options.explain?.(explanation(options, runs, predicted, engine.cost));
       return attempt.backend;
     }
-    if (attempt.reason === '') continue;
     tellOnce(`${attempt.reason} Running on ONNX Runtime instead, which is slower.`);
     isExplained = true;
   }

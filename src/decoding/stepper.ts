@@ -126,8 +126,7 @@ export class Stepper {
 
   /** The state has the format of the step's engine. */
   private get sameEngine(): CompileOptions {
-    const { runner } = this.main.executable;
-    return { engine: runner === 'wasm' ? 'onnx' : runner };
+    return { engine: this.main.executable.runner };
   }
 
   /** What prompts of `rows` rows are computed in: this state, where each row has a prompt of its own. */

@@ -4,7 +4,7 @@ import { getHeapStatistics } from 'node:v8';
 
 const LEAST_HANDLES = 128;
 const LEAST_HEAP = 112 * 2 ** 20;
-/** Each memory of WebAssembly reserves 10 GB of addresses: node and tsx have three, and training has more. */
+/** Each memory of WebAssembly reserves 10 GB of addresses: node and tsx have three, and libraries may have more. */
 const [LEAST_ADDRESSES, ENOUGH_ADDRESSES] = [48e9, 96e9];
 
 /** The soft limits of this process as Linux tells them; '' where there is no such file. */

@@ -9,9 +9,6 @@ import {
   type Tree,
   tf,
 } from '../../src/compiler/index.js';
-import { optimize } from '../../src/compiler/passes/index.js';
-import { traceProgram } from '../../src/compiler/tracedProgram.js';
-import { cutLoops } from '../../src/compiler/wasm/cut.js';
 import { leavesOf, repeatedly } from './repeatedRuns.js';
 
 /** Compiles, runs repeatedly and disposes. */
@@ -24,15 +21,6 @@ export async function compiledResults(
   const result = leavesOf(await repeatedly(executable, inputs));
   await executable.dispose();
   return result;
-}
-
-/** Runs a program that ends in WebAssembly loops; fails where it would not. */
-export async function runLoop(
-  f: (inputs: any) => Tree<Tensor>,
-  inputs: Tree<HostTensor>,
-): Promise<HostTensor[]> {
-  expect(cutLoops(optimize(traceProgram(f, inputs).graph)), 'the program has loops').toBeDefined();
-  return compiledResults(f, inputs);
 }
 
 /** The largest error that counts as agreement: absolute, or relative to the expected value. */

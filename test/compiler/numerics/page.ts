@@ -34,7 +34,7 @@ function row({ call, values }: SpecialRow): string {
 const HEAD = `# Special values
 
 This page lists the results of each operation for NaN, infinities, −0, overflow, ties and casts. The compiled engines
-(machine code, ONNX Runtime and WebAssembly) all give these results. The eager engine is tfjs's own backend; the last
+(machine code and ONNX Runtime) both give these results. The eager engine is tfjs's own backend; the last
 column shows where its results differ.
 `;
 

@@ -104,19 +104,6 @@ test('tfjs agrees with the table, except where the table notes a difference', as
   ).toEqual([]);
 });
 
-test('WebAssembly agrees with the table for its operations', async () => {
-  const done: string[] = [];
-  for (const row of rows) {
-    const inputs = inputsOf(row);
-    const executable = await compile(((tensors: any[]) => row.f(...tensors)) as any, inputs as any);
-    if (executable.runner !== 'wasm') continue;
-    done.push(row.call);
-    const result = leavesOf(await repeatedly(executable, inputs as any))[0]!;
-    expect(differences(row, result, ([, wanted]) => wanted)).toEqual([]);
-  }
-  expect(done).toEqual(expect.arrayContaining(['maximum(a, b)', 'sqrt(x)', 'div(a, b)']));
-});
-
 test('the page has the table', () => {
   const file = new URL('../../../docs/guide/numerics.md', import.meta.url);
   const [, rest] = readFileSync(file, 'utf8').split(/(?=## Empty tensors)/);

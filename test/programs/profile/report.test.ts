@@ -37,7 +37,7 @@ function profiled(): Profiler {
   );
   for (let run = 0; run < 2; run++) profile.add(0.005, 1, spans);
   profiler.open('never', 'native', 'float32', 2, []);
-  profiler.open('update', 'wasm', 'float32').add(0.002, 2);
+  profiler.open('update', 'onnx', 'float32').add(0.002, 2);
   profiler.phases.set('input', 0.001);
   profiler.phases.set('gradients', 0.01);
   return profiler;
@@ -70,7 +70,7 @@ lm          3.250      65.0    2.750     0.500      1.8       46.2   1.2        
   x_10      2.750      55.0    2.750                2.2       54.5   0.7          9.1
     linear  2.750      55.0    2.750                2.2       54.5   0.7          9.1
 
-update: 2 runs of 1.000 ms, on wasm, float32
+update: 2 runs of 1.000 ms, on onnx, float32
 `);
 });
 
