@@ -1,5 +1,5 @@
 /** @file Fingerprint of an update on the host: the numbers that each step hands it, the buffers it works on, its report. */
-import { flatLayout } from '../compiler/index.js';
+import { flatArrayType, flatLayout } from '../compiler/index.js';
 import { Configurable } from '../hparams/index.js';
 import { type Learner, NON_TRAINABLE } from '../learners/index.js';
 import { digest } from './digests.js';
@@ -48,9 +48,9 @@ export function hostUpdateDigest(learner: Learner): string {
   const slots = Object.fromEntries(
     Object.entries(learner.slotLayouts(layout)).map(([name, { dtype, size }]) => [
       name,
-      dtype === 'int8'
-        ? Int8Array.from({ length: size }, () => ++last)
-        : Float32Array.from({ length: size }, () => ++last / 8),
+      dtype === 'float32'
+        ? Float32Array.from({ length: size }, () => ++last / 8)
+        : new (flatArrayType(dtype))(size).map(() => ++last),
     ]),
   );
   const updater = learner.createUpdater(layout, { params: buffer(), grads: buffer(), slots }, RUNS);

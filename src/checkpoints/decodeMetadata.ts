@@ -19,7 +19,10 @@ const variableSchema = z.strictObject({
   slots: z
     .record(
       z.string(),
-      z.strictObject({ shape: z.array(z.int().nonnegative()), dtype: z.enum(['float32', 'int8']) }),
+      z.strictObject({
+        shape: z.array(z.int().nonnegative()),
+        dtype: z.enum(['float32', 'int8', 'uint8', 'bfloat16', 'float16']),
+      }),
     )
     .optional(),
 });

@@ -8,9 +8,10 @@ import type { TrainState } from './trainState.js';
 
 /**
  * Readable versions. The written version is the earliest one that covers the checkpoint's features, so that older
- * readers can load it: 1.1 has frozen variables without slots, 1.2 slots of shapes of their own.
+ * readers can load it: 1.1 has frozen variables without slots, 1.2 slots of shapes of their own, 1.3 storage besides float32
+ * and int8.
  */
-export const CHECKPOINT_VERSIONS = ['1.0', '1.1', '1.2'] as const;
+export const CHECKPOINT_VERSIONS = ['1.0', '1.1', '1.2', '1.3'] as const;
 
 export const STATE_FILE = 'state.safetensors';
 export const METADATA_FILE = 'metadata.json';
@@ -95,8 +96,9 @@ export function describeState(
     return [name, isPlain ? plain : { ...plain, slots: own }];
   });
   const hasOwnSlots = variables.some(([, variable]) => variable.slots !== undefined);
+  const isNarrow = Object.values(state.slotLayouts).some(({ dtype }) => !['float32', 'int8'].includes(dtype));
   return {
-    version: hasOwnSlots ? '1.2' : changing.size < variables.length ? '1.1' : '1.0',
+    version: isNarrow ? '1.3' : hasOwnSlots ? '1.2' : changing.size < variables.length ? '1.1' : '1.0',
     experiment,
     step: state.step,
     savedAt: savedAt.toISOString(),

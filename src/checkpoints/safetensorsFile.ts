@@ -17,7 +17,7 @@ import {
   type TensorPlace,
 } from './safetensors.js';
 
-/** Array types of tensors. */
+/** Array types of tensors; F16 and BF16 as bits. */
 const ARRAY_OF = {
   F64: Float64Array,
   I64: BigInt64Array,
@@ -27,6 +27,8 @@ const ARRAY_OF = {
   U32: Uint32Array,
   I16: Int16Array,
   U16: Uint16Array,
+  F16: Uint16Array,
+  BF16: Uint16Array,
   I8: Int8Array,
   U8: Uint8Array,
   BOOL: Uint8Array,

@@ -1,9 +1,10 @@
 /** @file TrainState: the flat buffers that training changes, and their copy as named tensors of a file. */
 
-import type { FlatArray, FlatDtype } from '../compiler/index.js';
+import { type FlatArray, type FlatDtype, flatArrayType } from '../compiler/index.js';
 import {
   encodePrefix,
   placeTensors,
+  type SafetensorsDtype,
   type SafetensorsLayout,
   type TensorPlace,
   type TensorSpec,
@@ -42,11 +43,14 @@ export interface TrainState {
   readonly changing: StateLayout;
 }
 
-/** Array types of slots, and their names in files. */
-const STORAGE = {
-  float32: { array: Float32Array, file: 'F32' },
-  int8: { array: Int8Array, file: 'I8' },
-} as const;
+/** Dtypes of slots in files. */
+const FILE_DTYPES = {
+  float32: 'F32',
+  int8: 'I8',
+  uint8: 'U8',
+  bfloat16: 'BF16',
+  float16: 'F16',
+} as const satisfies Record<FlatDtype, SafetensorsDtype>;
 
 /** A state of zeros. */
 export function createTrainState(
@@ -58,7 +62,7 @@ export function createTrainState(
     step: 0,
     params: new Float32Array(layout.size),
     slots: Object.fromEntries(
-      Object.entries(slotLayouts).map(([name, { dtype, size }]) => [name, new STORAGE[dtype].array(size)]),
+      Object.entries(slotLayouts).map(([name, { dtype, size }]) => [name, new (flatArrayType(dtype))(size)]),
     ),
     slotLayouts,
     layout,
@@ -74,7 +78,7 @@ export const fileSpec = ({
   readonly dtype: FlatDtype;
   readonly shape: readonly number[];
 }) => ({
-  dtype: STORAGE[dtype].file,
+  dtype: FILE_DTYPES[dtype],
   shape,
 });
 

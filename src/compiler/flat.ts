@@ -1,5 +1,5 @@
 /** @file Layout of many variables in one flat buffer, and views of it. */
-import type { TensorSpec } from './tensors.js';
+import { NARROW, type NarrowArray, type NarrowType, type TensorSpec } from './tensors.js';
 
 /** A variable to place. Variables of a group are adjacent, so that one rule can update them all. */
 export interface FlatVariable {
@@ -35,11 +35,14 @@ export interface FlatLayout {
   size: number;
 }
 
-/** Element types of flat buffers; programs read int8 in words of four. */
-export type FlatDtype = 'float32' | 'int8';
+/** Element types of flat buffers. */
+export type FlatDtype = 'float32' | NarrowType;
 
 /** Flat buffers by their element type. */
-export type FlatArray = Float32Array | Int8Array;
+export type FlatArray = Float32Array | NarrowArray;
+
+/** The type of the flat buffers that hold so many bytes an element. */
+export const flatArrayType = (dtype: FlatDtype) => (dtype === 'float32' ? Float32Array : NARROW[dtype].array);
 
 /** Elements per cache line of 64 bytes of float32. Every entry starts on a line, for aligned vector loads. */
 const ALIGNMENT = 16;

@@ -54,7 +54,15 @@ export type {
   TensorSpec,
   Tree,
 } from './tensors.js';
-export { byteSize, CompilerError, DeviceError, formatSpec, newHostArray, sizeOf } from './tensors.js';
+export {
+  byteSize,
+  CompilerError,
+  DeviceError,
+  formatSpec,
+  NARROW,
+  newHostArray,
+  sizeOf,
+} from './tensors.js';
 export { flattenTree, mapTree } from './tensorTrees.js';
 export type { Tensor } from './tfjs.js';
 export * as tf from './tfjs.js';

@@ -37,9 +37,9 @@ export class Adafactor extends BaseOptimizer.with(
     beta1: z.number().min(0).lt(1).default(0).describe('Decay of the mean of updates; 0 keeps none.'),
     nesterov: z.boolean().default(false).describe("Nesterov's form of the mean of updates."),
     quantizedDtype: z
-      .enum(['int8', 'float32'])
+      .enum(['int8', 'bfloat16', 'float32'])
       .default('int8')
-      .describe('Storage of the mean of updates. Of Pax, bfloat16 is missing.'),
+      .describe('Storage of the mean of updates.'),
     clippingThreshold: z
       .number()
       .nonnegative()
@@ -86,12 +86,13 @@ export class Adafactor extends BaseOptimizer.with(
     const { beta1, quantizedDtype } = this.hp;
     const matrix = this.factoredDims(shape);
     const isQuantized = beta1 > 0 && quantizedDtype === 'int8' && shape.length > 0;
+    const dtype = quantizedDtype === 'bfloat16' ? 'bfloat16' : 'float32';
     return {
       ...(matrix
         ? { vr: { shape: without(shape, matrix.column) }, vc: { shape: without(shape, matrix.row) } }
         : { v: slotLike(variable) }),
       ...(isQuantized && { mInt8: { shape, dtype: 'int8' }, mScale: { shape: shape.slice(1) } }),
-      ...(beta1 > 0 && !isQuantized && { m: slotLike(variable) }),
+      ...(beta1 > 0 && !isQuantized && { m: slotLike(variable, 0, dtype) }),
     };
   }
 

@@ -16,7 +16,7 @@ const beta = z.number().min(0).lt(1);
  *     direction = m' / (sqrt(v' + epsilonRoot) + epsilon)
  *
  * Pax then limits the root mean square of each variable's direction to `clipThreshold`. The slots hold m and v as torch and
- * optax do, not corrected.
+ * optax do, not corrected. A step computes with m before that is rounded to `muDtype`.
  */
 export class Adam extends BaseOptimizer.with(
   {
@@ -24,6 +24,10 @@ export class Adam extends BaseOptimizer.with(
     beta2: beta.default(0.999).describe('Decay of the mean of squared gradients.'),
     epsilon: z.number().nonnegative().default(1e-6).describe('Added to the denominator outside of the root.'),
     epsilonRoot: z.number().nonnegative().default(0).describe('Added to the denominator inside of the root.'),
+    muDtype: z
+      .enum(['float32', 'bfloat16'])
+      .default('float32')
+      .describe("Storage of the mean of gradients, as optax's mu_dtype; bfloat16 takes half the memory."),
     clipThreshold: z
       .number()
       .nonnegative()
@@ -39,7 +43,7 @@ export class Adam extends BaseOptimizer.with(
     }),
 ) {
   slotSpecs(variable: SlotVariable): SlotSpecs {
-    return { m: slotLike(variable), v: slotLike(variable) };
+    return { m: slotLike(variable, 0, this.hp.muDtype), v: slotLike(variable) };
   }
 
   protected override scalarsAt(step: number): Record<string, number> {

@@ -19,9 +19,13 @@ const beta = z.number().min(0).lt(1);
 export class Lion extends BaseOptimizer.with({
   beta1: beta.default(0.9).describe('Weight of the mean of gradients in the direction.'),
   beta2: beta.default(0.99).describe('Decay of the mean of gradients.'),
+  muDtype: z
+    .enum(['float32', 'bfloat16'])
+    .default('float32')
+    .describe("Storage of the mean of gradients, as optax's mu_dtype; Pax has bfloat16."),
 }) {
   slotSpecs(variable: SlotVariable): SlotSpecs {
-    return { m: slotLike(variable) };
+    return { m: slotLike(variable, 0, this.hp.muDtype) };
   }
 
   protected direction({ grad, slots: { m } }: RuleInputs): Direction {

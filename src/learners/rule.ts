@@ -2,7 +2,7 @@
 import { ops, sizeOf, type Tensor, tf } from '../compiler/index.js';
 import { ConfigError } from '../hparams/index.js';
 import { oneOf, type SlotOwner, type SlotSpec, specsOf } from './slots.js';
-import { asFloats, asStored } from './storage.js';
+import { asFloats, asWritten } from './storage.js';
 import type { VariableGroup } from './variableGroup.js';
 
 /** Tensors by name: slots, or scalars, each []. */
@@ -37,7 +37,7 @@ export interface Direction {
 type RuleFunction = (inputs: RuleInputs) => Direction;
 
 /**
- * Applies a rule to a group's tensors as they are stored: all flat, slots in their dtype.
+ * Applies a rule to a group's tensors as programs read and write them: all flat.
  *
  * @throws ConfigError for a result that has not the shapes of `slotSpecs`.
  */
@@ -53,7 +53,7 @@ function onGroup(owner: SlotOwner, rule: RuleFunction, inputs: RuleInputs): Dire
   );
   const slots = mapTensors(inputs.slots, (slot, name) => asFloats(slot, dtypeOf(specs[name])));
   const next = checked(owner, { path: inputs.variables.name, shape: size }, flat, rule({ ...inputs, slots }));
-  return { ...next, slots: mapTensors(next.slots, (slot, name) => asStored(slot, dtypeOf(specs[name]))) };
+  return { ...next, slots: mapTensors(next.slots, (slot, name) => asWritten(slot, dtypeOf(specs[name]))) };
 }
 
 function onVariable(owner: SlotOwner, rule: RuleFunction, inputs: RuleInputs): Direction {
@@ -88,7 +88,7 @@ function onVariable(owner: SlotOwner, rule: RuleFunction, inputs: RuleInputs): D
   const flat = (tensor: Tensor): Tensor => tf.reshape(tensor, [tensor.size]);
   return {
     direction: flat(next.direction),
-    slots: mapTensors(next.slots, (slot, name) => asStored(flat(slot), dtypeOf(specs[name]))),
+    slots: mapTensors(next.slots, (slot, name) => asWritten(flat(slot), dtypeOf(specs[name]))),
   };
 }
 

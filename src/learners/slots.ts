@@ -4,9 +4,11 @@ import {
   type FlatDtype,
   type FlatEntry,
   type FlatLayout,
+  flatArrayType,
   flatLayout,
 } from '../compiler/index.js';
 import { ConfigError } from '../hparams/index.js';
+import { elementOf } from './storage.js';
 import { changingPart, groupParts } from './variableGroup.js';
 
 /** A slot of a variable. */
@@ -15,8 +17,8 @@ export interface SlotSpec {
   /** Value of its elements before the first step: 0 by default, above it for what a rule divides by. */
   readonly fill?: number;
   /**
-   * Storage: float32 by default. The rule sees and gives float32 in any case; an int8 is the nearest integer from -127 to
-   * 127 of what it gives.
+   * Storage: float32 by default. The rule sees and gives float32 in any case; a bfloat16 or float16 is the nearest of what
+   * it gives, an int8 the nearest integer from -127 to 127, a uint8 from 0 to 255.
    */
   readonly dtype?: FlatDtype;
 }
@@ -32,7 +34,11 @@ export interface SlotVariable {
 }
 
 /** A slot with the variable's shape. */
-export const slotLike = ({ shape }: SlotVariable, fill = 0): SlotSpec => ({ shape, fill });
+export const slotLike = ({ shape }: SlotVariable, fill = 0, dtype: FlatDtype = 'float32'): SlotSpec => ({
+  shape,
+  fill,
+  ...(dtype !== 'float32' && { dtype }),
+});
 
 /** What gives variables slots: an optimizer. */
 export interface SlotOwner {
@@ -136,7 +142,10 @@ function placed(entries: readonly SlotEntry[]): FlatLayout & { entries: SlotEntr
 
 /** Bytes of all slots, padding included. */
 export const slotBytes = (layouts: SlotLayouts): number =>
-  Object.values(layouts).reduce((sum, { dtype, size }) => sum + size * (dtype === 'int8' ? 1 : 4), 0);
+  Object.values(layouts).reduce(
+    (sum, { dtype, size }) => sum + size * flatArrayType(dtype).BYTES_PER_ELEMENT,
+    0,
+  );
 
 /** Buffers of parameters and slots that a learner fills for the first step. */
 export interface SlotBuffers {
@@ -153,9 +162,9 @@ export function beginAverage({ params, slots }: Pick<SlotBuffers, 'params' | 'sl
 /** Fills slots, which hold zeros, for the first step. */
 export function fillSlots({ params, slots, slotLayouts }: SlotBuffers): void {
   // Padding too: it would become 0 / 0.
-  for (const [name, { entries, size }] of Object.entries(slotLayouts))
+  for (const [name, { dtype, entries, size }] of Object.entries(slotLayouts))
     for (const [i, { offset, fill }] of entries.entries())
-      if (fill !== 0) slots[name]!.fill(fill, offset, entries[i + 1]?.offset ?? size);
+      if (fill !== 0) slots[name]!.fill(elementOf(fill, dtype), offset, entries[i + 1]?.offset ?? size);
   beginAverage({ params, slots });
 }
 
@@ -165,11 +174,11 @@ export function refillSlots(
   views: Readonly<Record<string, Float32Array>>,
   variables: ReadonlySet<string>,
 ): void {
-  for (const [slot, { entries }] of Object.entries(slotLayouts))
+  for (const [slot, { dtype, entries }] of Object.entries(slotLayouts))
     for (const { name, offset, size, fill } of entries) {
       if (!variables.has(name)) continue;
       const part = slots[slot]!.subarray(offset, offset + size);
       if (slot === EMA) part.set(views[name]!);
-      else part.fill(fill);
+      else part.fill(elementOf(fill, dtype));
     }
 }

@@ -1,64 +1,37 @@
 /** @file Storage of slots: what programs read and write of flat buffers, and the float32 values that rules see. */
-import {
-  type FlatArray,
-  type FlatDtype,
-  type FlatEntry,
-  paddedSize,
-  type Tensor,
-  type TensorSpec,
-  tf,
-} from '../compiler/index.js';
+import { type FlatDtype, NARROW, narrow, ops, type Tensor, type TensorSpec, tf } from '../compiler/index.js';
 
-/** Bytes of a word, in which programs read and write int8. */
-const WORD = 4;
-
-type Place = Pick<FlatEntry, 'offset' | 'size'>;
-
-/** The spec of so many elements as a program reads them; of int8, with the padding behind them. */
-export function storedSpec(dtype: FlatDtype, size: number): TensorSpec {
-  return dtype === 'int8'
-    ? { shape: [paddedSize(size) / WORD], dtype: 'int32' }
-    : { shape: [size], dtype: 'float32' };
+/** The dtype that programs compute with, and the storage. */
+function held(dtype: FlatDtype): Pick<TensorSpec, 'dtype' | 'storage'> {
+  return dtype === 'float32' ? { dtype } : { dtype: NARROW[dtype].dtype, storage: dtype };
 }
 
-/** The part of a buffer that has `storedSpec`. */
-export function storedPart(buffer: FlatArray, { offset, size }: Place): Float32Array | Int32Array {
-  if (buffer instanceof Float32Array) return buffer.subarray(offset, offset + size);
-  return new Int32Array(buffer.buffer, buffer.byteOffset + offset, paddedSize(size) / WORD);
+/** Bounds of what a rule gives for integers; those of int8 are alike on both sides of 0. */
+const bounded = (floats: Tensor, dtype: 'int8' | 'uint8'): Tensor =>
+  dtype === 'int8' ? tf.clipByValue(floats, -127, 127) : tf.clipByValue(floats, 0, 255);
+
+const isWhole = (dtype: FlatDtype): dtype is 'int8' | 'uint8' => held(dtype).dtype === 'int32';
+
+/** The spec of so many elements as a program reads them. */
+export const storedSpec = (dtype: FlatDtype, size: number): TensorSpec => ({ shape: [size], ...held(dtype) });
+
+/** Elements as a program reads them, as float32. */
+export const asFloats = (read: Tensor, dtype: FlatDtype): Tensor =>
+  isWhole(dtype) ? tf.cast(read, 'float32') : read;
+
+/** float32 as a program writes them: integers to nearest, halves to the even one. `stored` rounds floats. */
+export function asWritten(floats: Tensor, dtype: FlatDtype): Tensor {
+  if (!isWhole(dtype)) return floats;
+  return tf.cast(tf.round(bounded(floats, dtype)), 'int32');
 }
 
-/** Stored elements as float32, [elements, padding included]. */
-export function asFloats(stored: Tensor, dtype: FlatDtype): Tensor {
-  return dtype === 'int8' ? tf.cast(bytesOf(stored), 'float32') : stored;
-}
+/** The results of a program that a buffer holds. */
+export const stored = (written: Tensor, dtype: FlatDtype): Tensor =>
+  dtype === 'float32' ? written : ops.stored(written, dtype);
 
-/** float32 [elements] as they are stored. */
-export function asStored(floats: Tensor, dtype: FlatDtype): Tensor {
-  if (dtype !== 'int8') return floats;
-  const padding = paddedSize(floats.size) - floats.size;
-  const padded = padding > 0 ? tf.pad(floats, [[0, padding]]) : floats;
-  return wordsOf(tf.cast(tf.round(tf.clipByValue(padded, -127, 127)), 'int32'));
-}
-
-const int = (value: number): Tensor => tf.scalar(value, 'int32');
-
-/** The four signed bytes of each word, the lowest first, as they lie in memory: int32 [4 words]. */
-function bytesOf(words: Tensor): Tensor {
-  const bytes: Tensor[] = [];
-  let rest = words;
-  for (let i = 1; i < WORD; i++) {
-    const byte = tf.mod(rest, int(256));
-    bytes.push(tf.where(tf.less(byte, int(128)), byte, tf.sub(byte, int(256))));
-    rest = tf.floorDiv(rest, int(256));
-  }
-  return tf.reshape(tf.stack([...bytes, rest], 1), [WORD * words.size]);
-}
-
-/** The words of signed bytes, int32 [4 words]. */
-function wordsOf(bytes: Tensor): Tensor {
-  const columns = tf.unstack(tf.reshape(bytes, [bytes.size / WORD, WORD]), 1);
-  const unsigned = (byte: Tensor): Tensor => tf.where(tf.less(byte, int(0)), tf.add(byte, int(256)), byte);
-  return columns
-    .map((byte, i) => tf.mul(i < WORD - 1 ? unsigned(byte) : byte, int(256 ** i)))
-    .reduce((sum, part) => tf.add(sum, part));
+/** What an element of a buffer is for a value. */
+export function elementOf(value: number, dtype: FlatDtype): number {
+  if (dtype === 'float32') return value;
+  const { dtype: wide } = NARROW[dtype];
+  return narrow(wide === 'int32' ? Int32Array.of(value) : Float32Array.of(value), dtype)[0]!;
 }

@@ -13,7 +13,7 @@ import {
 import { type Gradients, withNorm } from './clipping.js';
 import type { BaseOptimizer, GroupState } from './optimizer.js';
 import { EMA, type SlotLayouts, slotLayouts } from './slots.js';
-import { storedSpec } from './storage.js';
+import { stored, storedSpec } from './storage.js';
 import { NON_TRAINABLE, VariableGroup } from './variableGroup.js';
 
 /** The learner's rules. */
@@ -120,9 +120,20 @@ export function inputsOf<T>(
 /** The update of the groups of a layout, to be compiled behind the gradients. */
 export function updateOf(rules: UpdateRules, layout: FlatLayout): Following {
   const groups = groupsOf(rules, layout);
+  const dtypes = mapValues(slotLayoutsOf(rules, layout), ({ dtype }) => dtype);
+  const held = ({ param, slots }: GroupState<Tensor>) => ({
+    param,
+    slots: Object.fromEntries(
+      Object.entries(slots).map(([name, slot]) => [name, stored(slot, dtypes[name]!)]),
+    ),
+  });
   return {
     name: 'update',
-    f: (given: UpdateInputs<Tensor>) => withScope('update', () => update(rules, groups, given)),
+    f: (given: UpdateInputs<Tensor>) =>
+      withScope('update', () => {
+        const { groups: updated, ...told } = update(rules, groups, given);
+        return { ...told, groups: mapValues(updated, held) };
+      }),
     inputs: inputsOf<TensorSpec>(
       rules,
       layout,
@@ -136,7 +147,9 @@ function update(
   rules: UpdateRules,
   groups: readonly VariableGroup[],
   { groups: given, scalars }: UpdateInputs<Tensor>,
-): Tree<Tensor> {
+): Record<'rawGradNorm' | 'clippedGradNorm' | 'isValid', Tensor> & {
+  readonly groups: Readonly<Record<string, GroupState<Tensor>>>;
+} {
   const { normBound, skipsInvalidSteps, optimizers } = rules;
   const raw = withNorm(groups.map((variables) => ({ variables, grad: () => given[variables.name]!.grad })));
   const clipped = clip(rules, raw);
@@ -161,7 +174,7 @@ function update(
     groups: {
       ...Object.fromEntries(updated),
       ...(replaced && { [NON_TRAINABLE]: settled(replacement(replaced), replaced) }),
-    } as unknown as Tree<Tensor>,
+    },
   };
 }
 

@@ -1,7 +1,6 @@
 /** @file The update of flat buffers in place: what it is bound to, what each step hands it, and what it did. */
 import type { FlatArray, FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
 import { entryNorms, globalNorm } from './norms.js';
-import { storedPart } from './storage.js';
 import {
   groupsOf,
   inputsOf,
@@ -44,8 +43,8 @@ export class FlatUpdater {
   /** The function to compile behind the gradients. */
   readonly following: Following;
   /** Arrays to bind it to; scalars are stacked over the runs of a call. */
-  readonly inputs: UpdateInputs<Float32Array | Int32Array>;
-  readonly outputs: Tree<Float32Array | Int32Array | Uint8Array>;
+  readonly inputs: UpdateInputs<FlatArray>;
+  readonly outputs: Tree<FlatArray>;
   private readonly entries: readonly FlatEntry[];
   private readonly groups: readonly VariableGroup[];
   private readonly told: { rawGradNorm: Float32Array; clippedGradNorm: Float32Array; isValid: Uint8Array };
@@ -67,11 +66,13 @@ export class FlatUpdater {
     this.groups = groupsOf(rules, layout);
     this.learningRates = new Map([...rules.optimizers.keys()].map((name) => [name, []]));
     const perRun = () => new Float32Array(runs);
-    this.inputs = inputsOf<Float32Array | Int32Array>(
+    this.inputs = inputsOf<FlatArray>(
       rules,
       layout,
-      (name, place) =>
-        storedPart(typeof name === 'string' ? buffers[name] : buffers.slots[name.slot]!, place),
+      (name, { offset, size }) => {
+        const buffer = typeof name === 'string' ? buffers[name] : buffers.slots[name.slot]!;
+        return buffer.subarray(offset, offset + size);
+      },
       perRun,
     );
     this.told = { rawGradNorm: perRun(), clippedGradNorm: perRun(), isValid: new Uint8Array(runs) };

@@ -103,7 +103,7 @@ export async function beginToInitialize(
   return { done };
 }
 
-/** Buffers of slots that are worth taking memory for by several threads; those of int8 are small. */
+/** Buffers of slots that are worth taking memory for by several threads; narrow ones are smaller. */
 export const largeSlots = ({ slots }: TrainState): Float32Array[] =>
   Object.values(slots).filter((slot) => slot instanceof Float32Array);
 

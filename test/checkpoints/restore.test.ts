@@ -23,6 +23,7 @@ import {
   Checkpointer,
   createTrainState,
   type RestoreOptions,
+  SavedVariables,
   type TrainState,
 } from '../../src/checkpoints/index.js';
 import { digestOfBytes, digestOfJson } from '../../src/checkpoints/metadata.js';
@@ -410,7 +411,7 @@ test('a checkpoint of a future version says so', async () => {
   const { kind, message } = await failure();
   expect(kind).toBe('mismatch');
   expect(message).toBe(
-    `${path}: written by another version of Luthier: expected version 1.0, 1.1 or 1.2, found 2.0`,
+    `${path}: written by another version of Luthier: expected version 1.0, 1.1, 1.2 or 1.3, found 2.0`,
   );
 });
 
@@ -444,6 +445,34 @@ describe('slots of shapes of their own', () => {
         () => 'none',
         (error: Error) => error.message.split('\n').slice(1, -1).join('\n'),
       );
+
+  test('may be stored in bfloat16, float16 and uint8, in files that older readers refuse by their version', async () => {
+    const types = ['bfloat16', 'float16', 'uint8'] as const;
+    const narrow = Object.fromEntries(types.map((dtype) => [dtype, { ...bytes, dtype }]));
+    await save(narrow);
+    const metadata = JSON.parse(readFileSync(pathOf(30, 'metadata.json'), 'utf8'));
+    expect(metadata.version).toBe('1.3');
+    expect(metadata.variables['lm/w'].slots.float16).toEqual({ shape: [2, 3], dtype: 'float16' });
+    const state = createTrainState(layout, narrow);
+    await open().restore(state);
+    const elements = types.map((dtype) => [
+      state.slots[dtype]!.constructor,
+      ...state.slots[dtype]!.subarray(0, 6),
+    ]);
+    expect(elements).toEqual([
+      [Uint16Array, 80, 79, 78, 77, 76, 75],
+      [Uint16Array, 70, 69, 68, 67, 66, 65],
+      [Uint8Array, 50, 49, 48, 47, 46, 45],
+    ]);
+    expect(await problem({ ...narrow, float16: { ...bytes, dtype: 'bfloat16' } })).toBe(
+      "  slot 'float16' of 'lm/w' is F16 [2, 3] in the checkpoint, BF16 [2, 3] in the model",
+    );
+    const saved = SavedVariables.open(directory);
+    const floats = new Float32Array(6);
+    saved.readInto('bfloat16/lm/w', floats);
+    saved.close();
+    expect(floats[0]).toBe(80 * 2 ** -133);
+  });
 
   test('are restored bit for bit; a digest, a shape or a dtype that is another is told', async () => {
     await save(factored);

@@ -1,7 +1,7 @@
 /** @file Update rules against plain loops in double precision and against torch and optax; regularisation, averages. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { type Tensor, tf } from '../../src/compiler/index.js';
+import { type Tensor, tf, widen } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   Adagrad,
@@ -53,6 +53,49 @@ const WIDTH = 40;
 /** Gradients of very different sizes, tiny ones where epsilon counts among them. */
 const gradsAt = (step: number) => noise(1000 + step, WIDTH).map((u, i) => u * 10 ** -(i % 10));
 const start = noise(7, WIDTH);
+
+/** The upper half of a float32, rounded to nearest even by arithmetic on doubles. */
+function toBfloat16(x: number): number {
+  if (x === 0) return x;
+  const quantum = 2 ** (Math.floor(Math.log2(Math.abs(x))) - 7);
+  const below = Math.floor(x / quantum);
+  const rest = x / quantum - below;
+  return (below + Number(rest > 0.5 || (rest === 0.5 && below % 2 !== 0))) * quantum;
+}
+
+test.each([
+  ['Adam', Adam.config({ learningRate: 0.01, muDtype: 'bfloat16', clipThreshold: 0 })],
+  ['Lion', Lion.config({ learningRate: 0.01, muDtype: 'bfloat16' })],
+] as const)(
+  '%s with the mean in bfloat16 is that of optax with mu_dtype: the step has the mean before it is rounded',
+  async (name, optimizer) => {
+    const { step, read, slots } = await bench({ w: start }, learnerOf(optimizer));
+    const decay = name === 'Adam' ? 0.9 : 0.99;
+    const epsilon = 1e-6;
+    let [p, m, v] = [start, new Array<number>(WIDTH).fill(0), new Array<number>(WIDTH).fill(0)];
+    for (let i = 0; i < STEPS; i++) {
+      const grads = gradsAt(i).map(Math.fround);
+      await step(i, { w: grads });
+      const sum = (keep: number) =>
+        m.map((x, k) =>
+          Math.fround(Math.fround(x * Math.fround(keep)) + Math.fround(grads[k]! * Math.fround(1 - keep))),
+        );
+      const mean = sum(decay);
+      v = v.map((x, k) => 0.999 * x + 0.001 * grads[k]! ** 2);
+      p = p.map((x, k) =>
+        name === 'Lion'
+          ? x - 0.01 * Math.sign(sum(0.9)[k]!)
+          : x -
+            (0.01 * (mean[k]! / (1 - 0.9 ** (i + 1)))) /
+              (Math.sqrt(v[k]! / (1 - 0.999 ** (i + 1))) + epsilon),
+      );
+      m = mean.map(toBfloat16);
+    }
+    expect(slots.m).toBeInstanceOf(Uint16Array);
+    expect([...widen(Uint16Array.from(read('w', 'm')), 'bfloat16')]).toEqual(m);
+    read('w').forEach((x, k) => void expect(x).toBeCloseTo(p[k]!, 5));
+  },
+);
 
 for (const engine of ['onnx', 'eager'] as const) {
   test(`AdamW is torch.optim.AdamW to float32 rounding, decay on matrices alone (${engine})`, async () => {

@@ -1,7 +1,7 @@
 /** @file Rules of one's own: per variable and with slots of any shape and dtype; results that do not fit. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { tf } from '../../src/compiler/index.js';
+import { type NarrowType, narrow, tf, widen } from '../../src/compiler/index.js';
 import { type Config, ConfigError } from '../../src/hparams/index.js';
 import {
   BaseOptimizer,
@@ -16,7 +16,18 @@ import { bench, learnerOf, noise } from './fixtures.js';
 /** Slots and results as a test wants them. */
 class Custom extends BaseOptimizer.with({
   perVariable: z.boolean().default(true),
-  kind: z.enum(['block', 'bytes', 'shape', 'lost', 'unknown', 'uneven', 'dtypes', 'average', 'direction']),
+  kind: z.enum([
+    'block',
+    'bytes',
+    'narrow',
+    'shape',
+    'lost',
+    'unknown',
+    'uneven',
+    'dtypes',
+    'average',
+    'direction',
+  ]),
 }) {
   override get isPerVariable(): boolean {
     return this.hp.perVariable;
@@ -26,6 +37,12 @@ class Custom extends BaseOptimizer.with({
     const { kind } = this.hp;
     if (kind === 'block') return { scale: { shape: [2], fill: 3 } };
     if (kind === 'bytes') return { q: { ...slotLike(variable, -5), dtype: 'int8' } };
+    if (kind === 'narrow')
+      return {
+        b: slotLike(variable, 0.1, 'bfloat16'),
+        h: slotLike(variable, 0.1, 'float16'),
+        u: slotLike(variable, 5, 'uint8'),
+      };
     if (kind === 'uneven')
       return variable.path === 'b'
         ? { m: slotLike(variable), n: slotLike(variable) }
@@ -43,6 +60,11 @@ class Custom extends BaseOptimizer.with({
       return { direction: tf.mul(grad, tf.slice(scale, [0], [1])), slots: { scale } };
     }
     if (kind === 'bytes') return { direction: grad, slots: { q: tf.add(slots.q!, tf.mul(grad, 100)) } };
+    if (kind === 'narrow') {
+      const next = Object.entries(slots).map(([name, slot]) => [name, tf.add(slot, tf.mul(grad, 100))]);
+      // The step takes the slot before it is rounded.
+      return { direction: Object.fromEntries(next).b, slots: Object.fromEntries(next) };
+    }
     if (kind === 'shape') return { direction: grad, slots: { m: tf.sum(grad) } };
     if (kind === 'lost') return { direction: grad, slots: {} };
     if (kind === 'direction') return { direction: tf.mul(scalars.learningRate!, 2), slots };
@@ -83,6 +105,40 @@ test.each([true, false])(
     await step(1, { a: [0, 0, 0, 0, 0, 0], b: b.map(() => 0.01) });
     expect(read('a', 'q')).toEqual([45, -55, 127, -127, -2, -126]);
     expect(read('b', 'q')).toEqual(b.map((_, i) => i - 12));
+  },
+);
+
+test.each([true, false])(
+  'bfloat16, float16 and uint8: the nearest of what the rule gives, which goes on from there, per variable %s',
+  async (perVariable) => {
+    const size = 17;
+    const { step, read, slots } = await bench({ a: new Array(size).fill(0) }, custom('narrow', perVariable));
+    const at = (value: number, dtype: NarrowType) => [...narrow(Float32Array.of(value), dtype)];
+    expect(Object.values(slots).map((slot) => slot.constructor)).toEqual([
+      Uint16Array,
+      Uint16Array,
+      Uint8Array,
+    ]);
+    expect([read('a', 'b')[16], read('a', 'h')[16], read('a', 'u')[16]]).toEqual([
+      at(0.1, 'bfloat16')[0],
+      at(0.1, 'float16')[0],
+      5,
+    ]);
+    const grads = noise(3, size).map(Math.fround);
+    const held = {
+      b: widen(Uint16Array.from(read('a', 'b')), 'bfloat16'),
+      h: widen(Uint16Array.from(read('a', 'h')), 'float16'),
+    };
+    const added = (before: ArrayLike<number>) =>
+      Float32Array.from(grads, (g, i) => before[i]! + Math.fround(g * 100));
+    const [b, h] = [added(held.b), added(held.h)];
+    await step(0, { a: grads });
+    expect(read('a', 'b')).toEqual([...narrow(b, 'bfloat16')]);
+    expect(read('a', 'h')).toEqual([...narrow(h, 'float16')]);
+    expect(read('a', 'u')).toEqual(grads.map((g) => Math.max(0, Math.round(5 + g * 100))));
+    expect(read('a')).toEqual([...b].map((x) => -x));
+    await step(1, { a: grads });
+    expect(read('a', 'b')).toEqual([...narrow(added(widen(narrow(b, 'bfloat16'), 'bfloat16')), 'bfloat16')]);
   },
 );
 

@@ -45,7 +45,8 @@ test('a run that was stopped has the bits of one that was not; its file has the 
   const metadata = JSON.parse(
     readFileSync(join(whole, 'checkpoints/checkpoint_00000006/metadata.json'), 'utf8'),
   );
-  expect(metadata.version).toBe('1.2');
+  expect(metadata.version).toBe('1.3');
+  expect(metadata.variables['lm/softmax/w'].slots.m.dtype).toBe('bfloat16');
   expect(metadata.variables[path].slots.mInt8).toEqual({ shape: [16, 64], dtype: 'int8' });
   const [line] = metricLines(whole).filter(({ program }) => program === 'train');
   expect([line!['learning/lr'], line!['learning/softmax/lr']]).toEqual([0.01, 0.005]);
