@@ -6,7 +6,7 @@ import { longFirst } from './test/longFirst.js';
 const include = ['test/**/*.test.ts'];
 /** Those that replace modules, ask what is there before a backend is loaded, or send themselves signals, are alone. */
 const alone = [
-  'test/compiler/tracing.test.ts',
+  'test/compiler/trace/tracing.test.ts',
   'test/hparams/graphs/dot.test.ts',
   'test/programs/taskState.test.ts',
   'test/system/signals.test.ts',

@@ -4,7 +4,7 @@
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { markdownTable } from '../src/tools/reportFormat.js';
+import { markdownTable } from '../src/review/text/reportFormat.js';
 import { models } from './beyondModels.js';
 import { beyondCandidates, type Candidate, measure } from './programs.js';
 import type { Precision } from './results.js';

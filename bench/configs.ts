@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { markdownTable } from '../src/tools/reportFormat.js';
+import { markdownTable } from '../src/review/text/reportFormat.js';
 import { fiddleConfigs, hasPeers, luthierConfigs, type Program, peersPython } from './programs.js';
 import { groupBy, median } from './results.js';
 import { endsWithUs, whenStopped } from './stopping.js';

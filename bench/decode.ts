@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { memoryBandwidth } from '../src/compiler/index.js';
-import { markdownTable } from '../src/tools/reportFormat.js';
+import { markdownTable } from '../src/review/text/reportFormat.js';
 import { decodeCandidates, hasPeers, measure, peersPython } from './programs.js';
 import { type DecodeResult, groupBy, median, type Precision } from './results.js';
 import { parameterCount, type Shape, shapes } from './shapes.js';

@@ -7,9 +7,9 @@ import { Adam, Learner } from '../src/learners/index.js';
 import type { BaseModel } from '../src/models/index.js';
 import { BatchBuffers } from '../src/programs/batchBuffers.js';
 import { EvalStep } from '../src/programs/evalStep.js';
-import { compileOptions, type JobOptions } from '../src/programs/options.js';
 import { compileStep } from '../src/programs/stepCalls.js';
 import { trainStateOf } from '../src/programs/taskState.js';
+import { compileOptions, type JobOptions } from '../src/runs/options.js';
 import { SingleTask, Train } from '../src/tasks/index.js';
 import { convolutional, type Modelled, perceptron, recurrent } from './engineModels.js';
 import { gptModel, initialParams } from './gptJob.js';
@@ -148,7 +148,7 @@ function decoding(name: string, shape: Shape, precision: Precision, rows: number
   };
 }
 
-/** Small and large programs of each kind, on which the costs in src/compiler/engineCost.ts were fitted. */
+/** Small and large programs of each kind, on which the costs in src/compiler/engines/engineCost.ts were fitted. */
 export function engineJobs(): Job[] {
   const { nano } = shapes as Record<'nano', Shape>;
   const models: [string, Modelled][] = [

@@ -3,12 +3,12 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, 
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { prngKey } from '../src/compiler/prng.js';
+import { prngKey } from '../src/compiler/random/prng.js';
 import { resolveFiles } from '../src/inputs/index.js';
 import { drawBelow } from '../src/inputs/random.js';
-import { trainBpe, WordCounts } from '../src/inputs/vocabularies/bpeTrainer.js';
-import { tokenizerJson } from '../src/inputs/vocabularies/tokenizerJson.js';
-import { markdownTable } from '../src/tools/reportFormat.js';
+import { trainBpe, WordCounts } from '../src/inputs/text/vocabularies/bpeTrainer.js';
+import { tokenizerJson } from '../src/inputs/text/vocabularies/tokenizerJson.js';
+import { markdownTable } from '../src/review/text/reportFormat.js';
 import type { ReadingRate, Resumption } from './luthierInputs.js';
 import { hasPeers, inputLoaders, luthierInputs, measure, type Program, peersPython } from './programs.js';
 import { whenStopped } from './stopping.js';

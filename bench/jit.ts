@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
 import { loadBackend, nativeTools, type Tensor, tf } from '../src/compiler/index.js';
 import { compileModel } from '../src/jit/index.js';
-import { markdownTable } from '../src/tools/reportFormat.js';
+import { markdownTable } from '../src/review/text/reportFormat.js';
 
 // As the compiler does: one copy of the engine.
 const { layers, sequential } = createRequire(import.meta.url)('@tensorflow/tfjs-layers');

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { prngKey } from '../src/compiler/index.js';
 import { GREEDY, GreedyDecoder, type Int32Tensor, Stepper } from '../src/decoding/index.js';
 import { build } from '../src/hparams/index.js';
-import { compileOptions } from '../src/programs/options.js';
+import { compileOptions } from '../src/runs/options.js';
 import { readMeasured } from './flags.js';
 import { gptModel, initialParams } from './gptJob.js';
 import { type DecodeResult, median } from './results.js';

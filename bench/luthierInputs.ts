@@ -3,7 +3,7 @@
  * of JSON. The arguments are its name, the corpus (JSON Lines of texts), a tokenizer.json, and seconds.
  */
 import { readFileSync } from 'node:fs';
-import { prngKey } from '../src/compiler/prng.js';
+import { prngKey } from '../src/compiler/random/prng.js';
 import { build, type Config } from '../src/hparams/index.js';
 import {
   type BaseInput,

@@ -6,8 +6,8 @@
 import { spawnSync } from 'node:child_process';
 import { analyze } from '../src/analysis/analyze.js';
 import { parseSet } from '../src/cli/overrides.js';
-import type { JobOptions } from '../src/programs/options.js';
 import { trainingDataset } from '../src/programs/programDataset.js';
+import type { JobOptions } from '../src/runs/options.js';
 import { configureFor } from '../src/tools/commandExperiment.js';
 import { jobOptions, openProgram } from './gptJob.js';
 import { resident } from './resident.js';

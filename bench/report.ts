@@ -1,5 +1,5 @@
 /** @file Report of bench:train: a table for each shape, ratios and peaks. */
-import { markdownTable } from '../src/tools/reportFormat.js';
+import { markdownTable } from '../src/review/text/reportFormat.js';
 import { fastest, groupBy, type PeakResult, type Precision, type Row } from './results.js';
 import { modelFlopsPerToken, type Shape } from './shapes.js';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { markdownTable } from '../src/tools/reportFormat.js';
+import { markdownTable } from '../src/review/text/reportFormat.js';
 import { median } from './results.js';
 
 const repository = fileURLToPath(new URL('..', import.meta.url));
@@ -123,12 +123,12 @@ const [small, large, sixty] = [30, 200, 60].map((count) => projectOf(experiments
 ];
 // All of them change: what they inherit has other heads.
 for (const project of [small, sixty]) writeFileSync(join(project, 'experiments/family.ts'), family(8));
-const code = ownWith('src/layers/projections.ts', '\n// Reaches all.\n');
+const code = ownWith('src/layers/attention/projections.ts', '\n// Reaches all.\n');
 const page = ownWith('docs/architecture.md', '\nReaches none.\n');
 try {
   const again = ['diff', '--base=HEAD', '--format=markdown'];
   const first = [...again, '--fresh'];
-  const layers = 'src/layers/projections.ts';
+  const layers = 'src/layers/attention/projections.ts';
   const guide = 'docs/architecture.md';
   const commands: Timed[] = [
     { what: 'list, 200 experiments', args: ['list'], cwd: large },

@@ -9,7 +9,7 @@ import {
   Stepper,
 } from '../src/decoding/index.js';
 import { build, type Config } from '../src/hparams/index.js';
-import { compileOptions } from '../src/programs/options.js';
+import { compileOptions } from '../src/runs/options.js';
 import { readMeasured } from './flags.js';
 import { gptModel, initialParams } from './gptJob.js';
 

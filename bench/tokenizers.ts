@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from '../src/hparams/index.js';
 import { type BaseTokenizer, ByteTokenizer, PretrainedTokenizer, resolveFiles } from '../src/inputs/index.js';
-import { trainBpe, WordCounts } from '../src/inputs/vocabularies/bpeTrainer.js';
-import { tokenizerJson } from '../src/inputs/vocabularies/tokenizerJson.js';
+import { trainBpe, WordCounts } from '../src/inputs/text/vocabularies/bpeTrainer.js';
+import { tokenizerJson } from '../src/inputs/text/vocabularies/tokenizerJson.js';
 import { hasPeers, peersPython } from './programs.js';
 import { median } from './results.js';
 

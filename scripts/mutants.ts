@@ -13,7 +13,7 @@ const help = `Draws mutants of the sources, plants each in a copy of the tree, a
 
     npm run mutants -- --count=25 --seed=1             25 mutants of each room
     npm run mutants -- --room=layers --jobs=2          of one room, two at a time
-    npm run mutants -- --file=src/learners/adam.ts     of one file
+    npm run mutants -- --file=src/learners/optimizers/adam.ts     of one file
     npm run mutants -- --changed=main                  of the files that differ from a commit
 
 --minutes ends the sample early, --seconds bounds the tests of a mutant. Without --seed, the commit draws. Verdicts are kept in

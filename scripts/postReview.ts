@@ -10,16 +10,16 @@ import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { UnfitFileError } from '../src/files/fileErrors.js';
 import { readRegularFile } from '../src/files/index.js';
-import { UsageError } from '../src/registry/usageError.js';
-import type { DiffReport } from '../src/tools/diff/diffReport.js';
-import { repositoryOf } from '../src/tools/diff/git.js';
-import { markdownOf } from '../src/tools/diff/markdownReport.js';
-import { parseReport, ReportError } from '../src/tools/diff/parseReport.js';
-import { type Commits, checkReport, factsMarkdown, sourceFacts } from '../src/tools/diff/reportCheck.js';
-import { readSettings } from '../src/tools/diff/settings.js';
-import { verdictOf } from '../src/tools/diff/verdict.js';
-import { codeBlock, codeSpan } from '../src/tools/reportFormat.js';
-import { shortened, visible } from '../src/tools/visibleText.js';
+import type { DiffReport } from '../src/review/reports/diffReport.js';
+import { markdownOf } from '../src/review/reports/markdownReport.js';
+import { parseReport, ReportError } from '../src/review/reports/parseReport.js';
+import { verdictOf } from '../src/review/reports/verdict.js';
+import { readSettings } from '../src/review/settings.js';
+import { codeBlock, codeSpan } from '../src/review/text/reportFormat.js';
+import { repositoryOf } from '../src/review/versions/git.js';
+import { type Commits, checkReport, factsMarkdown, sourceFacts } from '../src/review/versions/reportCheck.js';
+import { UsageError } from '../src/system/text/usageError.js';
+import { shortened, visible } from '../src/system/text/visibleText.js';
 
 /** The first line of the comment, by which it is found again. Nobody sees it. */
 export const marker = '<!-- luthier config review -->';

@@ -18,7 +18,7 @@ if (engine === 'cpu') {
   require('@tensorflow/tfjs-backend-cpu');
 } else {
   const { lazy, loadBackend } = await import('../src/compiler/index.js');
-  const { Executable } = await import('../src/compiler/executable.js');
+  const { Executable } = await import('../src/compiler/program/executable.js');
   const { repeatedly } = await import('../test/compiler/repeatedRuns.js');
   // A program of a spec runs more than once, and has to answer alike.
   Executable.prototype.run = function (inputs) {

@@ -29,8 +29,8 @@ export const KEYS = {
     'ONNX rounded operands': ['compiler/onnx/builder.ts', 'rounded(input', 'input'],
     expansions: ['compiler/passes/expand.ts', 'const key = ', 'op attributes operands'],
     'equal operations': ['compiler/passes/cse.ts', 'const key = ', 'op operands attributes'],
-    'checks of inputs': ['compiler/indexChecks.ts', 'positions ??', 'input limit positions'],
-    'checks of computed indices': ['compiler/indexChecks.ts', 'use.limit', 'indices limit'],
+    'checks of inputs': ['compiler/program/indexChecks.ts', 'positions ??', 'input limit positions'],
+    'checks of computed indices': ['compiler/program/indexChecks.ts', 'use.limit', 'indices limit'],
     'inputs of loops': ['compiler/passes/simplifyBodies.ts', 'const key = ', 'kind value', 'stay two inputs'],
     'products that merge': [
       'compiler/passes/mergeProducts.ts',
@@ -39,26 +39,31 @@ export const KEYS = {
       'are no one product',
     ],
   },
-  'layers/positions.test.ts': {
+  'layers/attention/positions.test.ts': {
     sinusoids: [
-      'layers/positions.ts',
+      'layers/attention/positions.ts',
       'const key = `sinusoids',
       'seqLength embeddingDims minTimescale maxTimescale',
     ],
     rotations: [
-      'layers/positions.ts',
+      'layers/attention/positions.ts',
       'ops.hostConstant(',
       'seqLength embeddingDims minTimescale maxTimescale',
     ],
   },
-  'registry/readSource.test.ts': {
+  'registry/names/readSource.test.ts': {
     'views of source files': [
-      'registry/readSource.ts',
+      'registry/names/readSource.ts',
       'digestOf(place.reader, text)',
       'text',
       'a changed file has another view',
     ],
-    'digests of views': ['registry/readSource.ts', 'createHash(', 'view', 'a damaged view is made again'],
+    'digests of views': [
+      'registry/names/readSource.ts',
+      'createHash(',
+      'view',
+      'a damaged view is made again',
+    ],
   },
   'compiler/native/keys.test.ts': {
     'packed right operands': [
@@ -96,14 +101,14 @@ export const KEYS = {
       'they have other slabs',
     ],
   },
-  'analysis/experimentFingerprints.test.ts': {
+  'review/fingerprints/experimentFingerprints.test.ts': {
     fingerprints: [
-      'analysis/experimentFingerprints.ts',
+      'review/fingerprints/experimentFingerprints.ts',
       'new Shared<',
       'task ownField model learner evalMetrics randomSeed decoder decodeBatch prefixLength data',
     ],
     'traced steps': [
-      'analysis/experimentFingerprints.ts',
+      'review/fingerprints/experimentFingerprints.ts',
       'const key = JSON.stringify',
       'name batch',
       'each input of an experiment',
@@ -185,9 +190,9 @@ export const KEYS = {
       'is another when a module',
     ],
   },
-  'compiler/fingerprint.test.ts': {
+  'compiler/program/fingerprint.test.ts': {
     'fingerprints of programs': [
-      'compiler/fingerprint.ts',
+      'compiler/program/fingerprint.ts',
       "createHash('sha256')",
       'inputs operations attributes constants bodies results',
       'a constant, an attribute',
@@ -215,8 +220,8 @@ export const KEYS = {
   'jit/buckets.test.ts': {
     'programs of calls': ['jit/jit.ts', 'new KeptPrograms', 'signature size', 'bucket'],
   },
-  'compiler/lazy.test.ts': {
-    'lazy programs': ['compiler/lazy.ts', 'new KeptPrograms', 'graph', 'compile'],
+  'compiler/engines/lazy.test.ts': {
+    'lazy programs': ['compiler/engines/lazy.ts', 'new KeptPrograms', 'graph', 'compile'],
   },
   'programs/evalProgram.test.ts': {
     'evaluation steps': [
@@ -234,35 +239,39 @@ export const KEYS = {
       'predict',
     ],
   },
-  'analysis/digests.test.ts': {
-    'digests of values': ['analysis/digests.ts', "createHash('sha256')", 'value type bytes'],
+  'review/fingerprints/digests.test.ts': {
+    'digests of values': ['review/fingerprints/digests.ts', "createHash('sha256')", 'value type bytes'],
   },
   'analysis/layerRows.test.ts': {
     'alike layers': ['analysis/layerRows.ts', 'const signature = ', 'figures children', 'alike'],
   },
-  'tools/diff/keys.test.ts': {
+  'review/keys.test.ts': {
     'analyses of a review': [
-      'tools/diff/evaluate.ts',
+      'review/versions/evaluate.ts',
       'new Shared<',
       'task scale model learner mesh training',
     ],
     'groups of changes': [
-      'tools/diff/changeGroups.ts',
+      'review/reports/changeGroups.ts',
       'const key = JSON.stringify([change',
       'change isAdded against',
     ],
     'groups of errors': [
-      'tools/diff/changeGroups.ts',
+      'review/reports/changeGroups.ts',
       'const key = JSON.stringify([status',
       'status error before',
     ],
-    'groups of variables': ['tools/diff/effects.ts', 'const key = ', 'name old new'],
-    'changes of declarations': ['tools/diff/declarations.ts', 'const key = JSON.stringify', 'what old new'],
-    'ranges of changes': ['tools/diff/collapse.ts', 'const key = ', 'path old new'],
+    'groups of variables': ['review/changes/effects.ts', 'const key = ', 'name old new'],
+    'changes of declarations': [
+      'review/changes/declarations.ts',
+      'const key = JSON.stringify',
+      'what old new',
+    ],
+    'ranges of changes': ['review/reports/collapse.ts', 'const key = ', 'path old new'],
   },
-  'tools/diff/answerCache.test.ts': {
+  'review/versions/answerCache.test.ts': {
     'answers of reviews': [
-      'tools/diff/answerCache.ts',
+      'review/versions/answerCache.ts',
       'byQuestion.get(',
       'question machine settings evaluator',
       'an answer holds in every tree',
@@ -292,44 +301,49 @@ export const KEYS = {
     'equal runs': ['cli/sweepEffects.ts', "createHash('sha256')", 'configs', 'have the same configs'],
   },
   'inputs/keys.test.ts': {
-    'files of caches': ['inputs/sources/dataCache.ts', "createHash('sha256')", 'path version format'],
-    'indices of records': ['inputs/sources/recordIndex.ts', 'cachedFile(CACHE', 'format'],
-    'digests of records': ['inputs/sources/recordTable.ts', "createHash('sha256')", 'value bigint bytes'],
-    'digests of text': ['inputs/textCorpus.ts', "createHash('sha256')", 'tokens documents width'],
-    'digests of images': ['inputs/imageSources.ts', "createHash('sha256')", 'parts'],
+    'files of caches': ['inputs/records/dataCache.ts', "createHash('sha256')", 'path version format'],
+    'indices of records': ['inputs/records/recordIndex.ts', 'cachedFile(CACHE', 'format'],
+    'digests of records': ['inputs/records/recordTable.ts', "createHash('sha256')", 'value bigint bytes'],
+    'digests of text': ['inputs/text/textCorpus.ts', "createHash('sha256')", 'tokens documents width'],
+    'digests of images': ['inputs/images/imageSources.ts', "createHash('sha256')", 'parts'],
     'digests of tasks': ['inputs/seqio/taskExamples.ts', "createHash('sha256')", 'value'],
     'trained tokenizers': [
-      'inputs/vocabularies/pretrainedTokenizer.ts',
+      'inputs/text/vocabularies/pretrainedTokenizer.ts',
       "createHash('sha256')",
       'contents specialTokensAsText',
     ],
     'tokenizers of characters': [
-      'inputs/vocabularies/charTokenizer.ts',
+      'inputs/text/vocabularies/charTokenizer.ts',
       "createHash('sha256')",
       'vocabulary',
     ],
   },
-  'inputs/sources/columnSources.test.ts': {
-    'unpacked records': ['inputs/sources/unpackedTable.ts', 'cachedFile(CACHE', 'format', "columns: ['n']"],
+  'inputs/records/columnSources.test.ts': {
+    'unpacked records': ['inputs/records/unpackedTable.ts', 'cachedFile(CACHE', 'format', "columns: ['n']"],
   },
-  'inputs/sources/dataCache.test.ts': {
+  'inputs/records/dataCache.test.ts': {
     'digests of folders': [
-      'inputs/sources/fileDigests.ts',
+      'inputs/records/fileDigests.ts',
       "createHash('sha256')",
       'name version bytes',
       'folder',
     ],
   },
-  'inputs/recordInput.test.ts': {
+  'inputs/records/recordInput.test.ts': {
     'digests of columns': [
-      'inputs/recordInput.ts',
+      'inputs/records/recordInput.ts',
       "createHash('sha256')",
       'name spec values broken',
       'sha256',
     ],
   },
-  'inputs/prefetch.test.ts': {
-    'trials of threads': ['inputs/threadLoading.ts', 'const key = ', 'modules documentModules', 'module'],
+  'inputs/ahead/prefetch.test.ts': {
+    'trials of threads': [
+      'inputs/ahead/threadLoading.ts',
+      'const key = ',
+      'modules documentModules',
+      'module',
+    ],
   },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Row>>>>;
 
@@ -339,20 +353,20 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
     ['compiler/decompositions/morphology.ts', 'hostConstant(key'],
     ['compiler/decompositions/resizing.ts', 'hostConstant(key'],
     ['compiler/decompositions/samplingImages.ts', 'hostConstant(`'],
-    ['compiler/tracing.ts', 'function hostConstant('],
-    ['inputs/sources/dataCache.ts', 'export function'],
-    ['inputs/sources/fileDigests.ts', 'cachedFile(CACHE'],
-    ['inputs/sources/fileDigests.ts', 'keptFile(CACHE'],
+    ['compiler/trace/tracing.ts', 'function hostConstant('],
+    ['inputs/records/dataCache.ts', 'export function'],
+    ['inputs/records/fileDigests.ts', 'cachedFile(CACHE'],
+    ['inputs/records/fileDigests.ts', 'keptFile(CACHE'],
     ['compiler/onnx/anySizes.ts', 'this.products.set('],
   ],
-  'depends on its source alone': [['inputs/sources/decompressed.ts', 'cachedFile(CACHE']],
+  'depends on its source alone': [['inputs/records/decompressed.ts', 'cachedFile(CACHE']],
   'is by an object that never changes': [
     ['cli/configModules.ts', 'const loaded'],
-    ['compiler/lazy.ts', 'new WeakMap'],
+    ['compiler/engines/lazy.ts', 'new WeakMap'],
     ['compiler/native/plan/storage.ts', 'const lengths'],
     ['compiler/ops/stored.ts', 'const storages'],
-    ['compiler/precision.ts', 'const ofCalls'],
-    ['compiler/usersFrame.ts', 'const original'],
+    ['compiler/program/precision.ts', 'const ofCalls'],
+    ['compiler/trace/usersFrame.ts', 'const original'],
     ['experiment/constants.ts', 'const states'],
     ['hparams/building/buildErrors.ts', 'const annotations'],
     ['hparams/building/rules.ts', 'const known'],
@@ -373,29 +387,29 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
     ['jit/numberInputs.ts', 'const sameNodes'],
     ['jit/numberInputs.ts', 'function sameBodies'],
     ['compiler/control/scan.ts', 'function sameCarry'],
-    ['compiler/tensors.ts', 'function sameShape'],
+    ['compiler/program/tensors.ts', 'function sameShape'],
     ['hparams/nodes/carriers.ts', 'function same'],
     ['inputs/seqio/mixture.ts', 'function sameKeys'],
-    ['tools/diff/reportLines.ts', 'function sameFile'],
+    ['review/reports/reportLines.ts', 'function sameFile'],
   ],
   'is a name': [
     ['compiler/native/dump/writeDump.ts', 'createHash'],
     ['system/soleListener.ts', 'createHash'],
     ['layers/core/layerSummaries.ts', 'path'],
-    ['registry/sourceFiles.ts', 'const key = '],
+    ['registry/names/sourceFiles.ts', 'const key = '],
     ['tools/rename/mentions.ts', 'found.set('],
     ['trained/predictions.ts', 'paths.has('],
-    ['tools/diff/comparisonNotes.ts', 'changed.has('],
-    ['programs/compareRuns.ts', 'settings'],
-    ['tools/diff/evaluate.ts', 'function keyOf'],
+    ['review/changes/comparisonNotes.ts', 'changed.has('],
+    ['runs/compareRuns.ts', 'settings'],
+    ['review/versions/evaluate.ts', 'function keyOf'],
   ],
   'is of random numbers, or of texts': [
     ['compiler/ops/distributionOps.ts', 'function splitKey'],
-    ['compiler/prng.ts', 'function prngKey'],
+    ['compiler/random/prng.ts', 'function prngKey'],
     ['inputs/random.ts', 'function streamKey'],
     ['hparams/codegen/code.ts', 'function refusedKey'],
     ['hparams/diff/skeleton.ts', 'function keyOf'],
-    ['inputs/sources/jsonText.ts', 'function isKey'],
+    ['inputs/records/jsonText.ts', 'function isKey'],
   ],
   'compares nothing': [
     ['checkpoints/axes.ts', 'const sameAxes'],

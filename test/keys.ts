@@ -3,10 +3,10 @@
  * have their inputs varied one at a time; `keys.test.ts` finds those that are not listed.
  */
 import { expect } from 'vitest';
-import { fingerprint } from '../src/compiler/fingerprint.js';
 import type { Tensor, TensorSpec, Tree } from '../src/compiler/index.js';
-import type { Graph } from '../src/compiler/ir.js';
-import { traceProgram } from '../src/compiler/tracedProgram.js';
+import { fingerprint } from '../src/compiler/program/fingerprint.js';
+import type { Graph } from '../src/compiler/program/ir.js';
+import { traceProgram } from '../src/compiler/trace/tracedProgram.js';
 import { KEYS } from './keyList.js';
 
 type Groups = typeof KEYS;

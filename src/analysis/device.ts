@@ -7,7 +7,7 @@ import { explain } from '../files/index.js';
 import { yamlPackage } from '../hparams/documents/parse.js';
 import { issueText } from '../hparams/fields/check.js';
 import type { Peak } from '../programs/mfu.js';
-import { UsageError } from '../registry/usageError.js';
+import { UsageError } from '../system/text/usageError.js';
 import { Train } from '../tasks/index.js';
 import type { Analysis } from './analyze.js';
 

@@ -1,7 +1,7 @@
 /** @file Errors as findings: message and place in the project. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { showFile } from '../registry/directories.js';
+import { showFile } from '../registry/names/directories.js';
 import type { ChildError } from '../system/child.js';
 
 /** An error as plain data. */

@@ -1,5 +1,5 @@
 /** @file Trace of a training step without values: FLOPs, saved activations and output shapes by layer. */
-import { executions, nodeFlops, productPrecision, viewedValues } from '../compiler/cost.js';
+
 import {
   byteSize,
   type FlatLayout,
@@ -8,10 +8,11 @@ import {
   type Tree,
   tf,
 } from '../compiler/index.js';
-import { producers, type Value } from '../compiler/ir.js';
 import { type Parts, type ProgramMemory, programMemory } from '../compiler/native/programMemory.js';
 import { eliminateDeadCode, optimize } from '../compiler/passes/index.js';
-import { type TensorFunction, traceProgram } from '../compiler/tracedProgram.js';
+import { executions, nodeFlops, productPrecision, viewedValues } from '../compiler/program/cost.js';
+import { producers, type Value } from '../compiler/program/ir.js';
+import { type TensorFunction, traceProgram } from '../compiler/trace/tracedProgram.js';
 import type { BatchSpecs } from '../inputs/index.js';
 import { observeCalls } from '../layers/index.js';
 import { batchStep, forwardStep, type SingleTask, trainStep } from '../tasks/index.js';

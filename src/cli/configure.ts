@@ -40,7 +40,7 @@ import {
 import { append } from '../hparams/nodes/containers.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
-import { UsageError } from '../registry/usageError.js';
+import { UsageError } from '../system/text/usageError.js';
 import type { SingleTask } from '../tasks/index.js';
 import { classesFor } from './configModules.js';
 import { applyFiddler } from './fiddlers.js';

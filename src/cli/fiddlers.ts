@@ -3,8 +3,8 @@
 import { configRoots, type ExperimentConfigs } from '../experiment/index.js';
 import { refusePromise } from '../hparams/errors.js';
 import { ConfigError, classOf, isConfig, showValue, withOrigin } from '../hparams/index.js';
-import { showFile } from '../registry/directories.js';
 import type { ResolvedExperiment } from '../registry/index.js';
+import { showFile } from '../registry/names/directories.js';
 import { argumentsFor, type CommandFunction, findFunction } from './commandFunctions.js';
 import { asUsage, type FiddlerOverride } from './overrides.js';
 

@@ -7,8 +7,8 @@ import {
   MissingConstantError,
 } from '../experiment/index.js';
 import { describeSchema, type Fields, listPaths, showLong } from '../hparams/index.js';
-import { showFile } from '../registry/directories.js';
 import type { ResolvedExperiment } from '../registry/index.js';
+import { showFile } from '../registry/names/directories.js';
 import { commandFunctions } from './commandFunctions.js';
 import { configure } from './configure.js';
 import type { Change } from './overrides.js';

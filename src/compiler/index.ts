@@ -1,48 +1,34 @@
 /** @file The compiler: from tf.* functions to executables. Independent of configs and layers. */
 
-export type { Runner } from './backend.js';
+export { type EagerDevice, loadBackend } from './eager/eagerBackend.js';
+export { runEagerly } from './eager/runEagerly.js';
 export {
   type CompileOptions,
   compile,
   compileProgram,
   evalShape,
   type Following,
-} from './compile.js';
-export { type Cost, costAnalysis, type OpCost } from './cost.js';
-export { defineElementwise, type Elementwise, type ElementwiseDefinition } from './defineElementwise.js';
-export { dependences, dependencesOf } from './dependences.js';
-export { type Distribution, type Draw, fillNow } from './draws.js';
-export { type EagerDevice, loadBackend } from './eager/eagerBackend.js';
-export { runEagerly } from './eager/runEagerly.js';
-export { ENGINES, type Engine, mayBeNative } from './engine.js';
-export type { BoundCall, Executable } from './executable.js';
-export { type FillOptions, fillRandom, readyToFill, takeMemory } from './fillRandom.js';
-export { firstNonFinite, type NonFinite, type NonFiniteOptions } from './firstNonFinite.js';
-export * from './flat.js';
-export { readScope } from './gradientScopes.js';
-export {
-  isTensor,
-  keepAuxiliary,
-  NoGradientError,
-  observeGradient,
-  type ValueAndGrad,
-  valueAndGrad,
-} from './gradients.js';
-export { IndexError } from './indexChecks.js';
-export { KeptPrograms } from './keptPrograms.js';
-export { type Lazy, type LazyOptions, lazy } from './lazy.js';
+} from './engines/compile.js';
+export { ENGINES, type Engine, mayBeNative } from './engines/engine.js';
+export { type FillOptions, fillRandom, readyToFill, takeMemory } from './engines/fillRandom.js';
+export { KeptPrograms } from './engines/keptPrograms.js';
+export { type Lazy, type LazyOptions, lazy } from './engines/lazy.js';
 export { narrow, widen } from './narrow.js';
 export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export { exportOnnx, type OnnxOptions, type OpenSpec } from './onnx/exportModel.js';
+export { defineElementwise, type Elementwise, type ElementwiseDefinition } from './ops/defineElementwise.js';
 export { splitKeyHost } from './ops/distributionOps.js';
 export * as ops from './ops/index.js';
-export type { Precision } from './precision.js';
-export * from './prng.js';
 export type { Part, PartKind } from './profile/part.js';
 export { Profiler, type ProgramProfile } from './profile/profiler.js';
-export { withDrawsFrom } from './replacedDraws.js';
-export { placeOf, withScope } from './scopes.js';
+export type { Runner } from './program/backend.js';
+export { type Cost, costAnalysis, type OpCost } from './program/cost.js';
+export type { BoundCall, Executable } from './program/executable.js';
+export { firstNonFinite, type NonFinite, type NonFiniteOptions } from './program/firstNonFinite.js';
+export * from './program/flat.js';
+export { IndexError } from './program/indexChecks.js';
+export type { Precision } from './program/precision.js';
 export type {
   BoundArray,
   DType,
@@ -53,7 +39,7 @@ export type {
   Shape,
   TensorSpec,
   Tree,
-} from './tensors.js';
+} from './program/tensors.js';
 export {
   byteSize,
   CompilerError,
@@ -62,10 +48,24 @@ export {
   NARROW,
   newHostArray,
   sizeOf,
-} from './tensors.js';
-export { flattenTree, mapTree } from './tensorTrees.js';
-export type { Tensor } from './tfjs.js';
-export * as tf from './tfjs.js';
-export { isSpec, type Program, traceProgram } from './tracedProgram.js';
-export { isTracing, withBackend, withPrecision } from './tracing.js';
-export { showUsersFrame } from './usersFrame.js';
+} from './program/tensors.js';
+export { flattenTree, mapTree } from './program/tensorTrees.js';
+export { type Distribution, type Draw, fillNow } from './random/draws.js';
+export * from './random/prng.js';
+export type { Tensor } from './tfjs/tfjs.js';
+export * as tf from './tfjs/tfjs.js';
+export { dependences, dependencesOf } from './trace/dependences.js';
+export { readScope } from './trace/gradientScopes.js';
+export {
+  isTensor,
+  keepAuxiliary,
+  NoGradientError,
+  observeGradient,
+  type ValueAndGrad,
+  valueAndGrad,
+} from './trace/gradients.js';
+export { withDrawsFrom } from './trace/replacedDraws.js';
+export { placeOf, withScope } from './trace/scopes.js';
+export { isSpec, type Program, traceProgram } from './trace/tracedProgram.js';
+export { isTracing, withBackend, withPrecision } from './trace/tracing.js';
+export { showUsersFrame } from './trace/usersFrame.js';

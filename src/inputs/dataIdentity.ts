@@ -1,9 +1,9 @@
 /** @file Identity of an input's data: tokenizer, files, contents. */
 
 import { type Config, type Configurable, classOf, deepCopy, formatPath, iterate } from '../hparams/index.js';
-import type { CorpusFile } from './corpusFiles.js';
 import type { JsonValue } from './jsonValue.js';
 import { type PartState, type PartStates, partAt } from './recordedParts.js';
+import type { CorpusFile } from './text/corpusFiles.js';
 
 /** A file as it was read. */
 export interface DataFile {

@@ -1,12 +1,9 @@
 /** @file Inputs: sources of batches, tokenizers, reading ahead. */
 
+export { EncoderThread } from './ahead/encoderThread.js';
+export { type OpenInputOptions, openInput } from './ahead/prefetch.js';
 export { AudioInput } from './audio/audioInput.js';
 export { LogMel } from './audio/logMel.js';
-export { BaseAugmentation } from './augmentations/baseAugmentation.js';
-export { ColorJitter } from './augmentations/colorJitter.js';
-export { RandomCrop, RandomErasing, RandomHorizontalFlip, RandomResizedCrop } from './augmentations/crops.js';
-export { BaseMixing, CutMix, Mixup } from './augmentations/mixing.js';
-export { RandAugment } from './augmentations/randAugment.js';
 export { BaseInput, directoryName } from './baseInput.js';
 export {
   arraysOf,
@@ -22,8 +19,6 @@ export {
   specsOf,
   TOKEN_UNIT,
 } from './batch.js';
-export { CifarImages, IdxImages } from './binaryImages.js';
-export { packageDirectory, resolveFiles, type SourceFile } from './corpusFiles.js';
 export {
   changedParts,
   type DataIdentity,
@@ -31,18 +26,19 @@ export {
   recordedIdentity,
   withRecorded,
 } from './dataIdentity.js';
-export { EncoderThread } from './encoderThread.js';
+export { BaseAugmentation } from './images/augmentations/baseAugmentation.js';
+export { ColorJitter } from './images/augmentations/colorJitter.js';
 export {
-  ArrayFeature,
-  BaseFeature,
-  ClassFeature,
-  type FeatureSpec,
-  type FeatureSpecs,
-  type FeatureValues,
-  NumberFeature,
-} from './features.js';
-export { ImageInput } from './imageInput.js';
-export { BaseImageSource, ImageFolder } from './imageSources.js';
+  RandomCrop,
+  RandomErasing,
+  RandomHorizontalFlip,
+  RandomResizedCrop,
+} from './images/augmentations/crops.js';
+export { BaseMixing, CutMix, Mixup } from './images/augmentations/mixing.js';
+export { RandAugment } from './images/augmentations/randAugment.js';
+export { CifarImages, IdxImages } from './images/binaryImages.js';
+export { ImageInput } from './images/imageInput.js';
+export { BaseImageSource, ImageFolder } from './images/imageSources.js';
 export { EndOfData, InputError } from './inputErrors.js';
 export {
   type ExampleMetrics,
@@ -57,10 +53,29 @@ export {
 } from './inputSource.js';
 export type { JsonValue } from './jsonValue.js';
 export { MultiInput } from './multiInput.js';
-export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RebatchedInput } from './rebatchedInput.js';
 export { type PartState, type PartStates, type RecordedState, recordedParts } from './recordedParts.js';
-export { RecordInput } from './recordInput.js';
+export { ArrowSource, ParquetSource } from './records/columnSources.js';
+export {
+  ArrayFeature,
+  BaseFeature,
+  ClassFeature,
+  type FeatureSpec,
+  type FeatureSpecs,
+  type FeatureValues,
+  NumberFeature,
+} from './records/features.js';
+export { withDigests } from './records/fileDigests.js';
+export { JsonLinesSource, TextLinesSource } from './records/lineSources.js';
+export { RecordInput } from './records/recordInput.js';
+export {
+  BaseRecordSource,
+  CsvSource,
+  IterableSource,
+  TextFileSource,
+} from './records/recordSources.js';
+export type { DataRecord, RecordTable } from './records/recordTable.js';
+export { TfRecordSource } from './records/tfRecordSource.js';
 export { RowInput } from './rowInput.js';
 export { CacheDatasetPlaceholder } from './seqio/cacheDatasetPlaceholder.js';
 export { MaskTokens, PrefixLm, SpanCorruption, spanCorruptionLengths } from './seqio/denoising.js';
@@ -99,25 +114,15 @@ export {
 } from './seqio/textPreprocessors.js';
 export { ReduceConcatTokens, SelectRandomChunk, SplitTokens } from './seqio/tokenPreprocessors.js';
 export { addSkipped, describeSkipped, NONE_SKIPPED, type Skipped } from './skippedExamples.js';
-export { ArrowSource, ParquetSource } from './sources/columnSources.js';
-export { withDigests } from './sources/fileDigests.js';
-export { JsonLinesSource, TextLinesSource } from './sources/lineSources.js';
-export {
-  BaseRecordSource,
-  CsvSource,
-  IterableSource,
-  TextFileSource,
-} from './sources/recordSources.js';
-export type { DataRecord, RecordTable } from './sources/recordTable.js';
-export { TfRecordSource } from './sources/tfRecordSource.js';
 export { StreamInput } from './streamInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
-export { TextFeature } from './textFeature.js';
-export { TextInput } from './textInput.js';
-export type { TokenArray } from './tokens.js';
-export { BaseTokenizer } from './vocabularies/baseTokenizer.js';
-export { ByteTokenizer } from './vocabularies/byteTokenizer.js';
-export { charVocabularyOf } from './vocabularies/characters.js';
-export { CharTokenizer } from './vocabularies/charTokenizer.js';
-export { PretrainedTokenizer } from './vocabularies/pretrainedTokenizer.js';
-export { type TokenDecoder, textAfter } from './vocabularies/tokenDecoders.js';
+export { packageDirectory, resolveFiles, type SourceFile } from './text/corpusFiles.js';
+export { TextFeature } from './text/textFeature.js';
+export { TextInput } from './text/textInput.js';
+export type { TokenArray } from './text/tokens.js';
+export { BaseTokenizer } from './text/vocabularies/baseTokenizer.js';
+export { ByteTokenizer } from './text/vocabularies/byteTokenizer.js';
+export { charVocabularyOf } from './text/vocabularies/characters.js';
+export { CharTokenizer } from './text/vocabularies/charTokenizer.js';
+export { PretrainedTokenizer } from './text/vocabularies/pretrainedTokenizer.js';
+export { type TokenDecoder, textAfter } from './text/vocabularies/tokenDecoders.js';

@@ -16,10 +16,10 @@ import {
   recordSpecs,
   rowReader,
   writeRow,
-} from './recordBatches.js';
+} from './records/recordBatches.js';
+import { type DataRecord, recordOf } from './records/recordTable.js';
 import { savedPosition } from './savedPosition.js';
 import { errorFields } from './skippedExamples.js';
-import { type DataRecord, recordOf } from './sources/recordTable.js';
 import { splitFields, streamSplit } from './splits.js';
 
 /** A stream of records, from its beginning. */

@@ -17,9 +17,19 @@ export {
   Swish,
   Tanh,
 } from './activations.js';
-export { DotProductAttention, type Heads } from './attentions.js';
-export { BaseKvCache, type CachedHeads, FullCache, MemoryCache, WindowCache } from './caches.js';
-export { Conv2D } from './convolutions.js';
+export { DotProductAttention, type Heads } from './attention/attentions.js';
+export { BaseKvCache, type CachedHeads, FullCache, MemoryCache, WindowCache } from './attention/caches.js';
+export { GroupedQueryAttention } from './attention/groupedQueryAttention.js';
+export {
+  BasePositionalEmbedding,
+  PositionalEmbedding,
+  RotaryPositionalEmbedding,
+  ScaledRotaryPositionalEmbedding,
+  TrainablePositionalEmbedding,
+} from './attention/positions.js';
+export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './attention/projections.js';
+export { positionsOf, type Visibility } from './attention/visibility.js';
+export { Conv2D } from './convolution/convolutions.js';
 export { BaseLayer } from './core/base.js';
 export {
   type AuxLoss,
@@ -31,6 +41,7 @@ export {
 export { ActivationDtype, type SplitDims, splitDims } from './core/layerFields.js';
 export { isWeighed, selected, weightedSum } from './core/masks.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
+export { BaseMixer, type MixerArgs, type StepArgs } from './core/mixer.js';
 export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';
 export {
   decodeStateSpecs,
@@ -68,25 +79,20 @@ export {
   SharedEmbeddingSoftmax,
   type SoftmaxOutput,
 } from './embeddingSoftmax.js';
-export { GroupedQueryAttention } from './groupedQueryAttention.js';
 export { GroupNorm } from './groupNorm.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
-export { BaseMixer, type MixerArgs, type StepArgs } from './mixer.js';
 export { BaseNormalization, BatchNorm, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
 export { GlobalPooling, Pooling } from './poolings.js';
-export {
-  BasePositionalEmbedding,
-  PositionalEmbedding,
-  RotaryPositionalEmbedding,
-  ScaledRotaryPositionalEmbedding,
-  TrainablePositionalEmbedding,
-} from './positions.js';
-export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
-export { StackedTransformerRepeated } from './repeatedTransformers.js';
 export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
 export { Dropout } from './stochastics.js';
-export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerModels.js';
+export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';
+export {
+  type LmInputs,
+  type LmLabels,
+  type LmOutput,
+  TransformerLm,
+} from './transformer/transformerModels.js';
 export {
   type Attends,
   type Memory,
@@ -94,5 +100,4 @@ export {
   Transformer,
   type TransformerArgs,
   TransformerFeedForward,
-} from './transformers.js';
-export { positionsOf, type Visibility } from './visibility.js';
+} from './transformer/transformers.js';

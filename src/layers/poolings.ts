@@ -1,7 +1,7 @@
 /** @file Max and average pooling over windows of an image, or over whole dimensions (praxis/layers/poolings.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { paddingField, pairField } from './convolutions.js';
+import { paddingField, pairField } from './convolution/convolutions.js';
 import { BaseLayer } from './core/base.js';
 import { selected, unpadded } from './core/masks.js';
 

@@ -1,13 +1,26 @@
 /** @file Learners: optimizers, schedules, gradient transforms and the update of flat buffers. */
-export { Adafactor } from './adafactor.js';
-export { Adagrad, RmsProp } from './adagrad.js';
-export { Adam, AdamW } from './adam.js';
-export { type Gradients, type GradientTransform, withNorm } from './clipping.js';
+
 export { type LearnableVariable, Learner } from './learner.js';
-export { Lion } from './lion.js';
 export { MultiOptimizerLearner } from './multiOptimizerLearner.js';
-export { sumOfSquares } from './norms.js';
-export { BaseOptimizer, LearningRate } from './optimizer.js';
+export { Adafactor } from './optimizers/adafactor.js';
+export { Adagrad, RmsProp } from './optimizers/adagrad.js';
+export { Adam, AdamW } from './optimizers/adam.js';
+export { Lion } from './optimizers/lion.js';
+export { BaseOptimizer, LearningRate } from './optimizers/optimizer.js';
+export type { Direction, NamedTensors, RuleInputs } from './optimizers/rule.js';
+export { Sgd } from './optimizers/sgd.js';
+export {
+  beginAverage,
+  EMA,
+  fillSlots,
+  refillSlots,
+  type SlotLayout,
+  type SlotSpecs,
+  type SlotVariable,
+  slotBytes,
+  slotLike,
+} from './optimizers/slots.js';
+export { changingPart, NON_TRAINABLE, type VariableGroup } from './optimizers/variableGroup.js';
 export { isPattern, wholePath } from './pathPattern.js';
 export {
   LinearRampupCosineDecay,
@@ -15,8 +28,7 @@ export {
   LinearRampupPiecewiseConstant,
   LinearRampupPolynomialDecay,
   LinearRampupSqrtDecay,
-} from './rampups.js';
-export type { Direction, NamedTensors, RuleInputs } from './rule.js';
+} from './schedules/rampups.js';
 export {
   BaseSchedule,
   Constant,
@@ -29,18 +41,7 @@ export {
   Polynomial,
   SqrtDecay,
   Transformer,
-} from './schedules.js';
-export { Sgd } from './sgd.js';
-export {
-  beginAverage,
-  EMA,
-  fillSlots,
-  refillSlots,
-  type SlotLayout,
-  type SlotSpecs,
-  type SlotVariable,
-  slotBytes,
-  slotLike,
-} from './slots.js';
+} from './schedules/schedules.js';
+export { type Gradients, type GradientTransform, withNorm } from './transforms/clipping.js';
+export { sumOfSquares } from './transforms/norms.js';
 export type { FlatUpdater, UpdateReport } from './updater.js';
-export { changingPart, NON_TRAINABLE, type VariableGroup } from './variableGroup.js';

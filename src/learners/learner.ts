@@ -2,15 +2,15 @@
 import { z } from 'zod';
 import { type FlatLayout, type Following, flatLayout, type Tensor } from '../compiler/index.js';
 import { Configurable, didYouMean, instance } from '../hparams/index.js';
-import { Adam } from './adam.js';
 import { check } from './checkFields.js';
-import { clipEachByGlobalNorm } from './clipping.js';
-import { BaseOptimizer } from './optimizer.js';
+import { Adam } from './optimizers/adam.js';
+import { BaseOptimizer } from './optimizers/optimizer.js';
+import type { SlotLayouts } from './optimizers/slots.js';
+import { FROZEN, groupName, NON_TRAINABLE } from './optimizers/variableGroup.js';
 import { wholePath } from './pathPattern.js';
-import type { SlotLayouts } from './slots.js';
+import { clipEachByGlobalNorm } from './transforms/clipping.js';
 import { slotLayoutsOf, type UpdateRules, updateOf } from './update.js';
 import { FlatUpdater, type UpdaterBuffers } from './updater.js';
-import { FROZEN, groupName, NON_TRAINABLE } from './variableGroup.js';
 
 /** A variable, as far as learners need it; those of layers are such. */
 export interface LearnableVariable {

@@ -4,7 +4,7 @@ import type { FlatLayout } from '../compiler/index.js';
 import { instance } from '../hparams/index.js';
 import { check } from './checkFields.js';
 import { type LearnableVariable, Learner } from './learner.js';
-import { BaseOptimizer } from './optimizer.js';
+import { BaseOptimizer } from './optimizers/optimizer.js';
 
 /**
  * A learner whose `optimizer` updates the variables that no pattern matches. Each auxiliary optimizer has a learning rate,

@@ -10,11 +10,11 @@ import {
   tf,
   withScope,
 } from '../compiler/index.js';
-import { type Gradients, withNorm } from './clipping.js';
-import type { BaseOptimizer, GroupState } from './optimizer.js';
-import { EMA, type SlotLayouts, slotLayouts } from './slots.js';
-import { stored, storedSpec } from './storage.js';
-import { NON_TRAINABLE, VariableGroup } from './variableGroup.js';
+import type { BaseOptimizer, GroupState } from './optimizers/optimizer.js';
+import { EMA, type SlotLayouts, slotLayouts } from './optimizers/slots.js';
+import { stored, storedSpec } from './optimizers/storage.js';
+import { NON_TRAINABLE, VariableGroup } from './optimizers/variableGroup.js';
+import { type Gradients, withNorm } from './transforms/clipping.js';
 
 /** The learner's rules. */
 export interface UpdateRules {

@@ -1,6 +1,7 @@
 /** @file The update of flat buffers in place: what it is bound to, what each step hands it, and what it did. */
 import type { FlatArray, FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
-import { entryNorms, globalNorm } from './norms.js';
+import { changingPart, groupParts, type VariableGroup } from './optimizers/variableGroup.js';
+import { entryNorms, globalNorm } from './transforms/norms.js';
 import {
   groupsOf,
   inputsOf,
@@ -12,7 +13,6 @@ import {
   type UpdateRules,
   updateOf,
 } from './update.js';
-import { changingPart, groupParts, type VariableGroup } from './variableGroup.js';
 
 /** The flat buffers of a training state: the layout's parameters, gradients of those that are not frozen, slots. */
 export interface UpdaterBuffers {

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { checkpointName } from '../checkpoints/directory.js';
 import type { Checkpointer, SaveOptions, TrainState } from '../checkpoints/index.js';
+import type { JobOptions } from '../runs/options.js';
 import type { Program, ProgramRun, WholeCheckpoint } from '../tasks/index.js';
-import type { JobOptions } from './options.js';
 import { savedLine } from './reporter.js';
 import { CHECKPOINTS } from './run.js';
 

@@ -17,9 +17,9 @@ import {
   TOKEN_UNIT,
   textAfter,
 } from '../inputs/index.js';
+import { compileOptions, type JobOptions } from '../runs/options.js';
 import type { DecodedExample, DecodeResult, ProgramRun, Sample, SingleTask } from '../tasks/index.js';
 import { expectedDecodeRuns } from './expectedRuns.js';
-import { compileOptions, type JobOptions } from './options.js';
 import type { ProgramDataset } from './programDataset.js';
 import type { FlatParams } from './taskState.js';
 

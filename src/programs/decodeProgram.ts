@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import type { Config } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
+import { writeJobFile } from '../runs/jobDirectory.js';
 import type { DecodedExample, Program, ProgramRun, SingleTask } from '../tasks/index.js';
 import { decodableModel } from './datasetDecoder.js';
-import { writeJobFile } from './jobDirectory.js';
 
 /** Decodes one dataset. */
 export class DecodeProgram implements Program {

@@ -1,7 +1,8 @@
 /** @file Decodes of data at a job's present step. */
+
+import type { JobOptions } from '../runs/options.js';
 import type { DecodeResult, DecodeSettings, ProgramInput, ProgramRun, SingleTask } from '../tasks/index.js';
 import { DatasetDecoder, decodableModel } from './datasetDecoder.js';
-import type { JobOptions } from './options.js';
 import type { ProgramDataset } from './programDataset.js';
 import type { ProgramInputs } from './programInputs.js';
 import type { Weights } from './weights.js';

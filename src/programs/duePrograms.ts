@@ -1,7 +1,7 @@
 /** @file Programs of a job between two steps and at its ends: due, pending, failed. */
 import type { JsonValue } from '../inputs/index.js';
+import { type JobOptions, phase } from '../runs/options.js';
 import type { Program, SingleTask } from '../tasks/index.js';
-import { type JobOptions, phase } from './options.js';
 import { CHECKPOINTS, type Run } from './run.js';
 
 /** Programs in order. Each runs once at every step at which it is due, in this process or in the one that resumes. */

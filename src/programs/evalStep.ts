@@ -9,6 +9,8 @@ import {
   runEagerly,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
+import { JobError } from '../runs/jobErrors.js';
+import { compileOptions, type JobOptions } from '../runs/options.js';
 import {
   type EvalOutputs,
   type Evaluation,
@@ -22,8 +24,6 @@ import {
 import { BatchBuffers, badIndexError } from './batchBuffers.js';
 import { nonFiniteMetrics } from './finiteCheck.js';
 import { describeNonFinite } from './invalidSteps.js';
-import { JobError } from './jobErrors.js';
-import { compileOptions, type JobOptions } from './options.js';
 import type { Stopwatch } from './stopwatch.js';
 import { type FlatParams, hostParams } from './taskState.js';
 

@@ -10,11 +10,11 @@ import {
   nextBatch,
   peekBatch,
 } from '../inputs/index.js';
+import { JobError } from '../runs/jobErrors.js';
+import type { JobOptions } from '../runs/options.js';
 import type { EvalResult, EvaluateSettings, ProgramInput, ProgramRun, SingleTask } from '../tasks/index.js';
 import { EvalSteps } from './evalStep.js';
-import { JobError } from './jobErrors.js';
 import { MeasuredEvaluation } from './measuredEvaluation.js';
-import type { JobOptions } from './options.js';
 import { type ProgramDataset, TRAIN } from './programDataset.js';
 import type { ProgramInputs } from './programInputs.js';
 import type { Weights } from './weights.js';

@@ -4,8 +4,8 @@
  */
 import type { Config } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
+import type { JobOptions } from '../runs/options.js';
 import type { SingleTask } from '../tasks/index.js';
-import type { JobOptions } from './options.js';
 
 /** Batches of data that is read to its end, whose number is known only then. */
 const BATCHES_TO_THE_END = 100;

@@ -1,9 +1,9 @@
 /** @file The check of --debug=nan: ends training at the first step that makes a value NaN or infinite. */
 import { type FlatLayout, flatViews } from '../compiler/index.js';
 import { NON_TRAINABLE } from '../learners/index.js';
+import { JobError } from '../runs/jobErrors.js';
 import type { WeightedValues } from '../tasks/index.js';
 import { describeNonFinite } from './invalidSteps.js';
-import { JobError } from './jobErrors.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
 const isFiniteArray = (values: Float32Array): boolean => values.every(Number.isFinite);

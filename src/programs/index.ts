@@ -1,13 +1,13 @@
 /** @file Jobs: one run of the command, which trains, evaluates or decodes. */
 import { Profiler } from '../compiler/index.js';
+import { openJobDirectory } from '../runs/jobDirectory.js';
+import type { JobOptions } from '../runs/options.js';
 import { InterruptedError, StopSignal, type StopSignalName } from '../system/index.js';
 import { runCheckpointJob } from './checkpointJob.js';
-import { openJobDirectory } from './jobDirectory.js';
-import type { JobOptions } from './options.js';
 import { runTraining } from './trainJob.js';
 
-export { JobError, JobInUseError } from './jobErrors.js';
-export type { JobMode, JobOptions } from './options.js';
+export { JobError, JobInUseError } from '../runs/jobErrors.js';
+export type { JobMode, JobOptions } from '../runs/options.js';
 export { runSweepJob } from './sweepJob.js';
 
 /** The end of a job. */

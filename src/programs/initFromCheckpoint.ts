@@ -10,8 +10,8 @@ import {
   publishedSettings,
   unknownFamily,
 } from '../models/index.js';
+import { writeJobFile } from '../runs/jobDirectory.js';
 import { type CheckpointLoadingRules, namesOf, type SingleTask } from '../tasks/index.js';
-import { writeJobFile } from './jobDirectory.js';
 import { type Reading, VariableMatcher } from './loadedVariables.js';
 import { shortList } from './reporter.js';
 import type { FlatTrainState } from './taskState.js';

@@ -1,8 +1,8 @@
 /** @file The error that ends a run after too many invalid steps in a row, with the layer and operation at fault. */
 import type { Checkpointer } from '../checkpoints/index.js';
 import type { NonFinite } from '../compiler/index.js';
+import { JobError } from '../runs/jobErrors.js';
 import type { SingleTask } from '../tasks/index.js';
-import { JobError } from './jobErrors.js';
 import type { TrainMeter } from './trainMeter.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 

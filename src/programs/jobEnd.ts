@@ -1,6 +1,7 @@
 /** @file End of a job: writes its profile and closes its parts, even after errors. */
+
+import type { JobOptions } from '../runs/options.js';
 import type { Peak } from './mfu.js';
-import type { JobOptions } from './options.js';
 import type { Reporter } from './reporter.js';
 
 /** A part of a job. */

@@ -1,10 +1,10 @@
 /** @file Evaluations and decodes of a job, and the data that they read. */
 import type { InputSource } from '../inputs/index.js';
+import { evaluatedDatasets, type JobOptions } from '../runs/options.js';
 import type { SingleTask } from '../tasks/index.js';
 import { Decodes } from './decodes.js';
 import { Evaluations } from './evaluations.js';
 import { expectedEvalRuns } from './expectedRuns.js';
-import { evaluatedDatasets, type JobOptions } from './options.js';
 import { ProgramInputs } from './programInputs.js';
 import type { Weights } from './weights.js';
 

@@ -2,13 +2,13 @@
 import type { Checkpointer } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
 import { sumOfSquares } from '../learners/index.js';
+import { type JobOptions, phase } from '../runs/options.js';
 import type { Program, ProgramRun, SingleTask } from '../tasks/index.js';
 import type { DuePrograms } from './duePrograms.js';
 import { FiniteCheck } from './finiteCheck.js';
 import { invalidStepsError, mostInvalidSteps } from './invalidSteps.js';
 import { findPeak, modelCost } from './mfu.js';
 import type { NewestMetrics } from './newestMetrics.js';
-import { type JobOptions, phase } from './options.js';
 import { TRAIN } from './programDataset.js';
 import type { Reporter } from './reporter.js';
 import type { StepTaps } from './stepTaps.js';

@@ -11,9 +11,9 @@ import {
   tf,
   withPrecision,
 } from '../compiler/index.js';
+import { compileOptions, type EngineOptions } from '../runs/options.js';
 import { forwardStep, type SingleTask } from '../tasks/index.js';
 import type { BatchBuffers } from './batchBuffers.js';
-import { compileOptions, type EngineOptions } from './options.js';
 import { trainSpecs } from './stepCalls.js';
 import type { FlatTrainState } from './taskState.js';
 

@@ -1,11 +1,11 @@
 /** @file A program's dataset: opened at first use, with training's tokenizer, and compared with its record. */
 import { build, type Config, ConfigError } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
+import { JobError } from '../runs/jobErrors.js';
+import type { JobOptions } from '../runs/options.js';
 import type { ProgramInput, SingleTask } from '../tasks/index.js';
 import { dataRecordPath, recordData, recordedData } from './dataRecord.js';
 import { checkAgreement, checkVocabulary } from './inputAgreement.js';
-import { JobError } from './jobErrors.js';
-import type { JobOptions } from './options.js';
 
 /** Name of the training program. */
 export const TRAIN = 'train';

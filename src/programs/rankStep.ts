@@ -13,9 +13,9 @@ import {
   type Tree,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
+import { compileOptions, type JobOptions } from '../runs/options.js';
 import { gradientStep, meanStep, partsOfRank, type SingleTask } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
-import { compileOptions, type JobOptions } from './options.js';
 import { type BoundStep, trainSpecs } from './stepCalls.js';
 import type { TrainMemory } from './taskState.js';
 

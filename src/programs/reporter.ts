@@ -2,6 +2,8 @@
 import { join } from 'node:path';
 import { sizeOf } from '../compiler/index.js';
 import { describeSkipped, type Skipped } from '../inputs/index.js';
+import { describeConfigs } from '../runs/jobFiles.js';
+import { isOfOwnRun, type JobOptions } from '../runs/options.js';
 import {
   EventFile,
   formatCount,
@@ -20,8 +22,6 @@ import {
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
 import type { DecodedExample, DecodeResult, EvalResult, SingleTask, WeightedValues } from '../tasks/index.js';
-import { describeConfigs } from './jobFiles.js';
-import { isOfOwnRun, type JobOptions } from './options.js';
 import { TRAIN } from './programDataset.js';
 import { metricScalars, type Scalars, skippedScalar, type TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';

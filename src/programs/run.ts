@@ -1,6 +1,8 @@
 /** @file A job, and the view that each of its programs has of it. */
 import type { BestCheckpoint } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
+import { JobError } from '../runs/jobErrors.js';
+import type { JobOptions } from '../runs/options.js';
 import { InterruptedError, type StopSignal } from '../system/index.js';
 import type {
   DecodeResult,
@@ -12,10 +14,8 @@ import type {
   WeightedValues,
   WholeCheckpoint,
 } from '../tasks/index.js';
-import { JobError } from './jobErrors.js';
 import type { Measurements } from './measurements.js';
 import { NewestMetrics } from './newestMetrics.js';
-import type { JobOptions } from './options.js';
 import type { TRAIN } from './programDataset.js';
 import type { Reporter } from './reporter.js';
 import type { FlatTrainState } from './taskState.js';

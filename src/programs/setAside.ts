@@ -3,8 +3,8 @@ import { copyFileSync, existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { listCheckpoints } from '../checkpoints/directory.js';
 import { explain, makeDirectory, syncDirectory, syncFile } from '../files/index.js';
-import { JobError } from './jobErrors.js';
-import { checkpointDirectory, isOfOwnRun, type JobOptions } from './options.js';
+import { JobError } from '../runs/jobErrors.js';
+import { checkpointDirectory, isOfOwnRun, type JobOptions } from '../runs/options.js';
 
 /** The next free name: replaced_1, replaced_2, … */
 function freeDirectory(jobLogDir: string): string {

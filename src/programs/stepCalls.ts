@@ -12,9 +12,9 @@ import {
 } from '../compiler/index.js';
 import { type Batch, batchBytes, specsOf } from '../inputs/index.js';
 import type { FlatUpdater } from '../learners/index.js';
+import { compileOptions, type JobOptions } from '../runs/options.js';
 import { type SingleTask, type StepMetrics, trainStep } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
-import { compileOptions, type JobOptions } from './options.js';
 import type { FlatTrainState, TrainMemory } from './taskState.js';
 
 /** Results of a step besides gradients. */

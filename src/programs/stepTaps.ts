@@ -4,11 +4,11 @@ import { type ArrayTensor, encodeSafetensors } from '../checkpoints/index.js';
 import { type BoundCall, compile, formatSpec, type HostTensor } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { TAP_STATISTICS, Taps } from '../layers/index.js';
+import { writeJobFile } from '../runs/jobDirectory.js';
+import { JobError } from '../runs/jobErrors.js';
+import { compileOptions, type JobOptions, type TapOptions } from '../runs/options.js';
 import { columnsOf, padded } from '../summaries/textTable.js';
 import { type SingleTask, tapStep } from '../tasks/index.js';
-import { writeJobFile } from './jobDirectory.js';
-import { JobError } from './jobErrors.js';
-import { compileOptions, type JobOptions, type TapOptions } from './options.js';
 import { type BoundStep, trainSpecs } from './stepCalls.js';
 import type { FlatTrainState } from './taskState.js';
 

@@ -2,12 +2,12 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { compareRuns, runTable } from '../runs/compareRuns.js';
+import { openJobDirectory } from '../runs/jobDirectory.js';
+import { readRun } from '../runs/runSummary.js';
+import { missingOf, type RunRecord, SweepRecord, type SweepRun } from '../runs/sweepRecord.js';
 import { textTable } from '../summaries/index.js';
 import { exitCodeOfSignal, OwnProcess, StopSignal, warn, writeText } from '../system/index.js';
-import { compareRuns, runTable } from './compareRuns.js';
-import { openJobDirectory } from './jobDirectory.js';
-import { readRun } from './runSummary.js';
-import { missingOf, type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';
 
 /** Options of a sweep. */
 export interface SweepOptions {

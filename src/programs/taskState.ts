@@ -4,10 +4,10 @@ import { setImmediate } from 'node:timers/promises';
 import { createTrainState, type TrainState } from '../checkpoints/index.js';
 import { type FlatLayout, flatViews, type HostTensor, readyToFill, takeMemory } from '../compiler/index.js';
 import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../learners/index.js';
+import { JobError } from '../runs/jobErrors.js';
+import type { EngineOptions } from '../runs/options.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { JobError } from './jobErrors.js';
-import type { EngineOptions } from './options.js';
 
 /** Parameters in flat buffers, shared by all programs, which therefore see updates. */
 export interface FlatParams {

@@ -1,18 +1,18 @@
 /** @file Training job: opens its parts, runs the loop, reports the outcome. */
 import { build } from '../hparams/index.js';
+import { strayFailures } from '../runs/jobErrors.js';
+import { keepRecord, writeJobFiles } from '../runs/jobFiles.js';
+import { type Machine, machineOf } from '../runs/machine.js';
+import type { JobOptions } from '../runs/options.js';
+import { type RunEnd, StatusRecord } from '../runs/runStatus.js';
 import { type StopSignal, writeText } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { checkClasses, undrawnIds } from './inputAgreement.js';
 import { runToEnd } from './jobEnd.js';
-import { strayFailures } from './jobErrors.js';
-import { keepRecord, writeJobFiles } from './jobFiles.js';
 import { checkDatasets, evaluationsAmong, pendingAt, programsOf, restoreStates } from './jobPrograms.js';
 import { runLoop } from './loop.js';
-import { type Machine, machineOf } from './machine.js';
 import { Measurements } from './measurements.js';
-import type { JobOptions } from './options.js';
 import { Reporter, shortList } from './reporter.js';
-import { type RunEnd, StatusRecord } from './runStatus.js';
 import { setAside } from './setAside.js';
 import { recordOrigin, restoredLines } from './startingCheckpoint.js';
 import { compileTraining, makeLoop, type TrainingLoop } from './trainingLoop.js';

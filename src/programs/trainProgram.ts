@@ -14,11 +14,11 @@ import {
 } from '../compiler/index.js';
 import { EndOfData, type InputSource, type InputState, peekBatch, type Skipped } from '../inputs/index.js';
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
+import { JobError } from '../runs/jobErrors.js';
+import { type JobOptions, phase } from '../runs/options.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError } from './batchBuffers.js';
 import { eagerStep } from './eagerStep.js';
-import { JobError } from './jobErrors.js';
-import { type JobOptions, phase } from './options.js';
 import { type Ranks, rankStep } from './rankStep.js';
 import { type BoundStep, compileStep, type StepOutputs } from './stepCalls.js';
 import { hostParams, type TrainMemory } from './taskState.js';

@@ -1,5 +1,6 @@
 /** @file Parts of a training run behind its start: the compiled step, the programs, the loop of both. */
 import { batchCount } from '../inputs/index.js';
+import type { JobOptions } from '../runs/options.js';
 import type { StopSignal, StrayFailures } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { CheckpointProgram } from './checkpointProgram.js';
@@ -7,7 +8,6 @@ import { DuePrograms } from './duePrograms.js';
 import type { Loop } from './loop.js';
 import type { Measurements } from './measurements.js';
 import { MeteredTraining } from './meteredTraining.js';
-import type { JobOptions } from './options.js';
 import { metricsOf, savedWith } from './progress.js';
 import type { Reporter } from './reporter.js';
 import { Run } from './run.js';

@@ -1,10 +1,10 @@
 /** @file The start of training: its data, and a state that is restored or has initial values. */
 import { Checkpointer } from '../checkpoints/index.js';
 import type { InputSource } from '../inputs/index.js';
+import { checkpointDirectory, type JobOptions } from '../runs/options.js';
 import type { SingleTask } from '../tasks/index.js';
 import { forgetData } from './dataRecord.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';
-import { checkpointDirectory, type JobOptions } from './options.js';
 import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
 import { type Restored, restoreStart, takeData } from './startingCheckpoint.js';
 import { type TrainMemory, trainStateOf } from './taskState.js';

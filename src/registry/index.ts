@@ -1,9 +1,9 @@
 /** @file Experiments by name: search directories, and the class behind `--exp`. */
 export { registerExports } from '../hparams/index.js';
-export { experimentDirectories } from './directories.js';
+export { UsageError } from '../system/text/usageError.js';
+export { experimentDirectories } from './names/directories.js';
 export {
   ExperimentLoadError,
   type ResolvedExperiment,
   resolveExperiment,
 } from './resolve.js';
-export { UsageError } from './usageError.js';

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { type Experiment, isExperimentClass } from '../experiment/index.js';
 import { importModule, untranslated } from '../hparams/index.js';
-import { experimentDirectories, extensions, isFile, showFile, showPlace } from './directories.js';
-import { fullNameOf, suggestExperiment } from './suggest.js';
-import { UsageError } from './usageError.js';
+import { UsageError } from '../system/text/usageError.js';
+import { experimentDirectories, extensions, isFile, showFile, showPlace } from './names/directories.js';
+import { fullNameOf, suggestExperiment } from './names/suggest.js';
 
 /** An experiment class with its canonical name and file. */
 export interface ResolvedExperiment {
@@ -44,7 +44,7 @@ async function load(name: string, file: string): Promise<ResolvedExperiment['exp
 }
 
 async function notFound(name: string, why: string, directories: readonly string[]): Promise<UsageError> {
-  const { scan } = await import('./scan.js');
+  const { scan } = await import('./names/scan.js');
   const { experiments, problems } = scan(directories);
   const names = experiments.filter(({ abstract }) => !abstract).map((each) => each.name);
   const meant = filesOf(name, directories);
@@ -93,7 +93,7 @@ export async function resolveExperiment(
       cls === undefined ? `exports no class '${exportName}'` : `'${exportName}' is no Experiment class`;
     throw await notFound(name, `: ${showFile(direct)} ${is}`, directories);
   }
-  const { scanExperiments } = await import('./scan.js');
+  const { scanExperiments } = await import('./names/scan.js');
   const all = scanExperiments(directories);
   const fullName = fullNameOf(
     name,

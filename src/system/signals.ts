@@ -2,9 +2,9 @@
 import { onOutputClosed } from './brokenOutput.js';
 import { stopGroups } from './groups.js';
 import { isDetached, isOrphaned, launchersAbove } from './launchers.js';
-import { warn } from './output.js';
 import { listenToParent } from './ownProcess.js';
 import { exitCodeOfSignal, type StopSignalName } from './processes.js';
+import { warn } from './text/output.js';
 
 /** Handlers of signals. */
 export interface StopActs {

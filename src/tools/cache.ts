@@ -2,9 +2,9 @@
 import { basename } from 'node:path';
 import type { CachedEntry } from '../compiler/native/toolchain/cacheEntries.js';
 import { didYouMean } from '../hparams/errors.js';
-import { UsageError } from '../registry/usageError.js';
+import { counted, formatBytes, textTable } from '../review/text/reportFormat.js';
+import { UsageError } from '../system/text/usageError.js';
 import type { Command, Report } from './command.js';
-import { counted, formatBytes, textTable } from './reportFormat.js';
 
 /** Entries of the cache, and the outcome of a command on them. */
 interface Found {

@@ -3,11 +3,11 @@
 import { dirname } from 'node:path';
 import { type ConfiguredExperiment, configure, loadConfigModules } from '../cli/index.js';
 import { makeDirectory, writeWhole } from '../files/index.js';
-import { showFile } from '../registry/directories.js';
 import { type ResolvedExperiment, resolveExperiment } from '../registry/index.js';
-import { UsageError } from '../registry/usageError.js';
+import { showFile } from '../registry/names/directories.js';
+import { formatBytes } from '../review/text/reportFormat.js';
+import { UsageError } from '../system/text/usageError.js';
 import type { Arguments, Report } from './command.js';
-import { formatBytes } from './reportFormat.js';
 
 /** Resolves an experiment; from here on, short names refer to the library's classes. */
 export async function resolveFor(name: string): Promise<ResolvedExperiment> {

@@ -1,13 +1,13 @@
 /** @file The `luthier` command line: dispatch to a command, and output of its report. */
 
-import { type Mode, modes } from '../cli/modes.js';
-import { runCommand } from '../cli/runCommand.js';
+import { type Mode, modes } from '../cli/commandLine/modes.js';
+import { runCommand } from '../cli/commandLine/runCommand.js';
 import { didYouMean } from '../hparams/errors.js';
-import { UsageError } from '../registry/usageError.js';
 import { warn, writeResult, writeText } from '../system/index.js';
+import { paintFor } from '../system/text/terminalOutput.js';
+import { UsageError } from '../system/text/usageError.js';
 import type { Arguments, Report } from './command.js';
 import { commands } from './commands.js';
-import { paintFor } from './terminalOutput.js';
 
 function help(): string {
   const widest = Math.max(...Object.keys(commands).map((name) => name.length));
@@ -41,7 +41,7 @@ async function run([name, ...rest]: readonly string[]): Promise<number> {
     return name === undefined ? 2 : 0;
   }
   if (modes.includes(name as Mode)) {
-    const { runFlags } = await import('../cli/runFlags.js');
+    const { runFlags } = await import('../cli/run/runFlags.js');
     // Of a flag given twice, the last one wins.
     return runFlags([`--mode=${name}`, ...rest], () => import('../rooms.js'));
   }

@@ -41,7 +41,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   },
   diff: {
     about: 'Compares two experiments, or all experiments with those of a git revision.',
-    load: async () => (await import('./diff/index.js')).diff,
+    load: async () => (await import('./diff.js')).diff,
   },
   validate: {
     about:

@@ -1,13 +1,13 @@
 /** @file `luthier runs`: a table of trained runs by a metric, with the settings that differ. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { nonEmpty } from '../cli/flagTable.js';
+import { nonEmpty } from '../cli/commandLine/flagTable.js';
 import { explain } from '../files/fileErrors.js';
-import type { ComparedRun, CompareOptions, RunComparison } from '../programs/compareRuns.js';
-import { showFile } from '../registry/directories.js';
-import { UsageError } from '../registry/usageError.js';
+import { showFile } from '../registry/names/directories.js';
+import { textTable } from '../review/text/reportFormat.js';
+import type { ComparedRun, CompareOptions, RunComparison } from '../runs/compareRuns.js';
+import { UsageError } from '../system/text/usageError.js';
 import type { Command, Report } from './command.js';
-import { textTable } from './reportFormat.js';
 
 /** Files of a job directory, one of which makes a directory one. The directory of a sweep has none of them. */
 const marks = ['status.json', 'experiment.json', 'metrics.jsonl', 'model_params.txt', 'checkpoints'];
@@ -55,7 +55,7 @@ function documentOf({ run, last, best, settings }: ComparedRun): object {
 }
 
 async function reportOf(comparison: RunComparison): Promise<Report> {
-  const { runTable } = await import('../programs/compareRuns.js');
+  const { runTable } = await import('../runs/compareRuns.js');
   const names = comparison.runs.map(({ run }) => [run.directory, { name: showFile(run.directory) }] as const);
   const { header, rows, below } = runTable(comparison, new Map(names));
   return {
@@ -101,8 +101,8 @@ export const runs: Command = {
       throw new UsageError(
         `There is no run in ${positionals.join(', ')}: expected directories of luthier train.`,
       );
-    const { compareRuns, UnknownMetric } = await import('../programs/compareRuns.js');
-    const { readRun } = await import('../programs/runSummary.js');
+    const { compareRuns, UnknownMetric } = await import('../runs/compareRuns.js');
+    const { readRun } = await import('../runs/runSummary.js');
     const summaries = [];
     for (const directory of directories) summaries.push(await readRun(directory));
     try {

@@ -13,9 +13,9 @@ import {
 } from '../inputs/index.js';
 import { restoreParams } from '../programs/checkpointJob.js';
 import { checkRecorded, recordedData } from '../programs/dataRecord.js';
-import { compileOptions, type JobOptions } from '../programs/options.js';
 import { TRAIN, trainingDataset } from '../programs/programDataset.js';
 import type { FlatTrainState } from '../programs/taskState.js';
+import { compileOptions, type JobOptions } from '../runs/options.js';
 import type { SingleTask } from '../tasks/index.js';
 import type { ClassOutput } from './classOutput.js';
 import { Completion } from './completion.js';

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import { type LearningRates, learningRatesOf } from '../../src/analysis/learningRates.js';
 import { AdamW, LanguageModel, Learner, SingleTask, Train } from '../../src/index.js';
 import { Cosine } from '../../src/learners/index.js';
-import { compareExperiment } from '../../src/tools/diff/compare.js';
-import { learningRateChart } from '../../src/tools/diff/learningRateChart.js';
-import type { MadeExperiment } from '../../src/tools/diff/protocol.js';
+import { compareExperiment } from '../../src/review/changes/compare.js';
+import { learningRateChart } from '../../src/review/reports/learningRateChart.js';
+import type { MadeExperiment } from '../../src/review/versions/protocol.js';
 
 function ratesOf(totalSteps: number, numTrainSteps: number): LearningRates | undefined {
   const optimizer = AdamW.config({ learningRate: 0.5, lrSchedule: Cosine.config({ totalSteps }) });

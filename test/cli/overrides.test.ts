@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { type Flags, parseFlags } from '../../src/cli/flags.js';
 import {
   type Combination,
   checkedCombinations,
@@ -12,6 +11,7 @@ import {
   expandSweeps,
   type Override,
 } from '../../src/cli/index.js';
+import { type Flags, parseFlags } from '../../src/cli/run/flags.js';
 import { settingsHelp } from '../../src/cli/settingsHelp.js';
 import { defineTag, fromJSON, fromYAML, history, isEqual, isSet, select } from '../../src/hparams/index.js';
 import { BaseLayer } from '../../src/layers/index.js';

@@ -9,7 +9,7 @@ import {
   withBackend,
   withScope,
 } from '../../src/compiler/index.js';
-import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { engines } from './engines.js';
 import { compiledResults, floats } from './support.js';
 

@@ -2,12 +2,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { tf } from '../../src/compiler/index.js';
-import { findBad, placeIn, problemOf } from '../../src/compiler/indexChecks.js';
 import { literal } from '../../src/compiler/native/c/expressions.js';
 import { loopBlocksOf, partitionOf } from '../../src/compiler/native/plan/blocks.js';
 import { splitOnce } from '../../src/compiler/native/plan/once.js';
 import { eliminateDeadCode, mergeProducts } from '../../src/compiler/passes/index.js';
-import { roundToBfloat16 } from '../../src/compiler/precision.js';
+import { findBad, placeIn, problemOf } from '../../src/compiler/program/indexChecks.js';
+import { roundToBfloat16 } from '../../src/compiler/program/precision.js';
 import { f32, layoutOf, planOf, stageTexts } from './native/plans.js';
 import { GraphBuilder } from './passes/support.js';
 

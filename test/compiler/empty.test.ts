@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { compile, type HostTensor, type Tensor, type Tree } from '../../src/compiler/index.js';
 import { isEmpty, optimize } from '../../src/compiler/passes/index.js';
-import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { engines } from './engines.js';
 import { compiledResults, host, leavesOf, ops, repeatedly, tf, withGradient } from './support.js';
 

@@ -1,6 +1,6 @@
 /** @file Operations of random programs that are cases of the rules and decompositions: every one there is. */
 import { type HostTensor, type Tensor, tf } from '../../src/compiler/index.js';
-import { isTracing } from '../../src/compiler/tracing.js';
+import { isTracing } from '../../src/compiler/trace/tracing.js';
 import type { Case } from './cases/case.js';
 import { caseTable } from './cases/index.js';
 import type { Inputs } from './programOperations.js';

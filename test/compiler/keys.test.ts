@@ -1,8 +1,6 @@
 /** @file Keys of constants, expansions and merged operations: calls that differ in one input share nothing in a program. */
 import { describe, expect, it } from 'vitest';
 import { ops, type Tensor, tf } from '../../src/compiler/index.js';
-import { checkIndices } from '../../src/compiler/indexChecks.js';
-import type { Graph } from '../../src/compiler/ir.js';
 import { OnnxBuilder } from '../../src/compiler/onnx/builder.js';
 import { loweringOf } from '../../src/compiler/onnx/lowerToOnnx.js';
 import {
@@ -12,7 +10,9 @@ import {
   mergeProducts,
 } from '../../src/compiler/passes/index.js';
 import { simplifyBodies } from '../../src/compiler/passes/simplifyBodies.js';
-import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import { checkIndices } from '../../src/compiler/program/indexChecks.js';
+import type { Graph } from '../../src/compiler/program/ir.js';
+import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { expectComparison, expectKey, expectUnmixed } from '../keys.js';
 import { GraphBuilder } from './passes/support.js';
 

@@ -4,15 +4,15 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Backend } from '../../src/compiler/backend.js';
-import { compileGraph } from '../../src/compiler/engine.js';
+import { compileGraph } from '../../src/compiler/engines/engine.js';
 import { type HostTensor, sizeOf } from '../../src/compiler/index.js';
-import type { Graph, Node } from '../../src/compiler/ir.js';
 import { compileOnnx } from '../../src/compiler/onnx/onnxSession.js';
 import { expandComposites, optimize } from '../../src/compiler/passes/index.js';
-import { roundToBfloat16 } from '../../src/compiler/precision.js';
-import { newHostArray } from '../../src/compiler/tensors.js';
-import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import type { Backend } from '../../src/compiler/program/backend.js';
+import type { Graph, Node } from '../../src/compiler/program/ir.js';
+import { roundToBfloat16 } from '../../src/compiler/program/precision.js';
+import { newHostArray } from '../../src/compiler/program/tensors.js';
+import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { tries } from '../faults/campaign.js';
 import { engines } from './engines.js';
 import { differentiated, programInputs, type Step, stepsArbitrary } from './programs.js';

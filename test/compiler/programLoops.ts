@@ -1,6 +1,6 @@
 /** @file Loops and choices of random programs: their bodies are the steps that follow. */
 import { ops, type Tensor, tf } from '../../src/compiler/index.js';
-import { sameShape } from '../../src/compiler/tensors.js';
+import { sameShape } from '../../src/compiler/program/tensors.js';
 
 /** What steps make: values to go on with, and special or exact ones. */
 export interface Made {

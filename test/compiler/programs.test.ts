@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { allDecompositions, COMPLEX_KERNELS } from '../../src/compiler/decompositions/decomposition.js';
 import { opNames } from '../../src/compiler/rules/index.js';
-import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { runs } from '../faults/campaign.js';
 import { expectAgreement } from './agreement.js';
 import { BFLOAT16, FLOAT32 } from './campaign.js';

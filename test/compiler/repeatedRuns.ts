@@ -3,8 +3,8 @@
  * Harnesses ask programs for their results by `repeatedly`; it needs no test runner.
  */
 import type { Executable, HostArray, HostTensor, Tree } from '../../src/compiler/index.js';
-import { flattenTree, mapTree } from '../../src/compiler/tensorTrees.js';
-import { isSpec } from '../../src/compiler/tracedProgram.js';
+import { flattenTree, mapTree } from '../../src/compiler/program/tensorTrees.js';
+import { isSpec } from '../../src/compiler/trace/tracedProgram.js';
 
 const isTensor = isSpec as (value: unknown) => value is HostTensor;
 

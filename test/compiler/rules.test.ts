@@ -11,7 +11,7 @@ import {
   type Tree,
 } from '../../src/compiler/index.js';
 import { opNames, ruleOf } from '../../src/compiler/rules/index.js';
-import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { runs } from '../faults/campaign.js';
 import { type Case, program } from './cases/case.js';
 import { caseTable as table } from './cases/index.js';

@@ -9,7 +9,7 @@ import {
   uniform,
   valueAndGrad,
 } from '../../src/compiler/index.js';
-import { hostArrayFrom, sizeOf } from '../../src/compiler/tensors.js';
+import { hostArrayFrom, sizeOf } from '../../src/compiler/program/tensors.js';
 
 /** A host tensor of given values. */
 export const host = (shape: number[], values: ArrayLike<number>, dtype: DType = 'float32'): HostTensor => ({

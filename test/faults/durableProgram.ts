@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { Checkpointer } from '../../src/checkpoints/index.js';
 import { keepRanges, writeTogether } from '../../src/files/index.js';
 import { saveConfigFile } from '../../src/hparams/documents/files.js';
-import { cachedFile } from '../../src/inputs/sources/dataCache.js';
-import { RecordFileWriter } from '../../src/inputs/sources/recordFile.js';
-import { writeJobFile } from '../../src/programs/jobDirectory.js';
-import type { JobOptions } from '../../src/programs/options.js';
+import { cachedFile } from '../../src/inputs/records/dataCache.js';
+import { RecordFileWriter } from '../../src/inputs/records/recordFile.js';
 import { setAside } from '../../src/programs/setAside.js';
+import { writeJobFile } from '../../src/runs/jobDirectory.js';
+import type { JobOptions } from '../../src/runs/options.js';
 import { settledVersion } from '../../src/system/index.js';
 import { stateAt, stateOf } from './savedState.js';
 

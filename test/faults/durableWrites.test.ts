@@ -82,15 +82,15 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'checkpoints/writeCheckpoint.ts: rename',
     'files/write.ts: copyFile ftruncate link rename write writeFile writeFully',
     'hparams/documents/files.ts: rename writeFile',
-    'inputs/sources/dataCache.ts: rename',
-    'inputs/sources/recordFile.ts: rename writeFully',
+    'inputs/records/dataCache.ts: rename',
+    'inputs/records/recordFile.ts: rename writeFully',
     'programs/setAside.ts: copyFile rename',
   ],
   'appended to, and cut to the newest checkpoint by the next run': ['files/append.ts: ftruncate write'],
   'written at the path that the data cache syncs and renames': [
-    'inputs/sources/decompress.cjs: createWriteStream',
-    'inputs/sources/fileDigests.ts: writeFile',
-    'inputs/sources/recordIndex.ts: writeFully',
+    'inputs/records/decompress.cjs: createWriteStream',
+    'inputs/records/fileDigests.ts: writeFile',
+    'inputs/records/recordIndex.ts: writeFully',
   ],
   'compiled programs, which are found damaged by their digests': [
     'compiler/native/stored/storedPlan.ts: writeFile',
@@ -101,19 +101,19 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'compiler/native/toolchain/useMarks.ts: writeFile',
   ],
   'views of source files, which are made again where they are missing or damaged': [
-    'registry/readSource.ts: rename writeFile',
+    'registry/names/readSource.ts: rename writeFile',
   ],
   'of a process, and worth nothing after it': [
-    'inputs/vocabularies/rustProcess.cjs: write',
+    'inputs/text/vocabularies/rustProcess.cjs: write',
     'system/lock.ts: ftruncate write',
-    'tools/diff/evaluators.ts: copyFile',
-    'tools/diff/memoryLimit.ts: write',
-    'tools/diff/worktree.ts: symlink',
+    'review/versions/evaluators.ts: copyFile',
+    'review/versions/memoryLimit.ts: write',
+    'review/versions/worktree.ts: symlink',
     'tools/validate/checkWorker.ts: writeFile',
   ],
   'reports, which the same command makes again': [
     'compiler/native/dump/writeDump.ts: rename writeFile',
-    'tools/diff/pictures.ts: writeFile',
+    'review/reports/pictures.ts: writeFile',
   ],
 };
 

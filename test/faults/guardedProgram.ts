@@ -7,8 +7,8 @@
 import { writeSync } from 'node:fs';
 import { compile, type HostTensor, newHostArray, sizeOf, type TensorSpec } from '../../src/compiler/index.js';
 import { openToolchain } from '../../src/compiler/native/toolchain/index.js';
-import { mapTree } from '../../src/compiler/tensorTrees.js';
-import { isSpec } from '../../src/compiler/tracedProgram.js';
+import { mapTree } from '../../src/compiler/program/tensorTrees.js';
+import { isSpec } from '../../src/compiler/trace/tracedProgram.js';
 import { loadKoffi } from '../../src/system/index.js';
 import { type Case, program } from '../compiler/cases/case.js';
 import { describeCase, type GuardedProgram, guardedPrograms, inPrecision } from './guardedCases.js';

@@ -3,21 +3,21 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, it, vi } from 'vitest';
 import { build } from '../../src/hparams/index.js';
-import { digestOf as digestOfParts } from '../../src/inputs/imageSources.js';
+import { digestOf as digestOfParts } from '../../src/inputs/images/imageSources.js';
 import {
   CharTokenizer,
   JsonLinesSource,
   PretrainedTokenizer,
   TextLinesSource,
 } from '../../src/inputs/index.js';
+import { cachedFile, keptFile } from '../../src/inputs/records/dataCache.js';
+import { memoryTable } from '../../src/inputs/records/recordTable.js';
 import { digestOf } from '../../src/inputs/seqio/taskExamples.js';
-import { cachedFile, keptFile } from '../../src/inputs/sources/dataCache.js';
-import { memoryTable } from '../../src/inputs/sources/recordTable.js';
-import { fingerprint } from '../../src/inputs/textCorpus.js';
+import { fingerprint } from '../../src/inputs/text/textCorpus.js';
 import { settledVersion } from '../../src/system/index.js';
 import { temporaryDirectory } from '../command.js';
 import { eachInput, expectKey } from '../keys.js';
-import { prose, trainedJson } from './vocabularies/trainedBpe.js';
+import { prose, trainedJson } from './text/vocabularies/trainedBpe.js';
 
 const directory = temporaryDirectory();
 beforeEach(() => {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { build, type Config, configurable } from '../../src/hparams/index.js';
-import type { ImageSet } from '../../src/inputs/imageSources.js';
+import type { ImageSet } from '../../src/inputs/images/imageSources.js';
 import {
   BaseImageSource,
   type BaseInput,

@@ -1,7 +1,7 @@
 /** @file Draws and orders that a key and a number decide: bijective at every size, and random to the eye of statistics. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { prngKey } from '../../src/compiler/prng.js';
+import { prngKey } from '../../src/compiler/random/prng.js';
 import { drawBelow, KeyedPermutation, streamKey } from '../../src/inputs/random.js';
 
 const orderOf = (seed: number, size: number): number[] => {

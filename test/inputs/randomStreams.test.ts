@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { build, configurable } from '../../src/hparams/index.js';
-import type { ImageSet } from '../../src/inputs/imageSources.js';
+import type { ImageSet } from '../../src/inputs/images/imageSources.js';
+import type { RawImage } from '../../src/inputs/images/rawImage.js';
 import {
   AppendEos,
   BaseAugmentation,
@@ -25,7 +26,6 @@ import {
   Tokenize,
 } from '../../src/inputs/index.js';
 import { PURPOSES } from '../../src/inputs/random.js';
-import type { RawImage } from '../../src/inputs/rawImage.js';
 import type { ExampleDraws } from '../../src/inputs/seqio/exampleDraws.js';
 import { TaskExamples } from '../../src/inputs/seqio/taskExamples.js';
 import { splitOf, streamSplit } from '../../src/inputs/splits.js';

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { tf } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
+import { stepsFrom } from '../../src/layers/attention/positions.js';
 import {
   Embedding,
   PositionalEmbedding,
@@ -9,7 +10,6 @@ import {
   ScaledRotaryPositionalEmbedding,
   TrainablePositionalEmbedding,
 } from '../../src/layers/index.js';
-import { stepsFrom } from '../../src/layers/positions.js';
 import { checkGradients, expectClose, ints, randomTheta, run, tensor } from './helpers.js';
 
 test('Embedding looks rows up; a row that is used often gets the sum of its gradients', () => {

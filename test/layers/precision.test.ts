@@ -8,9 +8,9 @@ import {
   tf,
   valueAndGrad,
 } from '../../src/compiler/index.js';
-import type { Graph } from '../../src/compiler/ir.js';
 import { optimize } from '../../src/compiler/passes/index.js';
-import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import type { Graph } from '../../src/compiler/program/ir.js';
+import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import { type BaseLayer, listVariables, runInContext } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';

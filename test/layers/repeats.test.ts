@@ -11,7 +11,7 @@ import {
   valueAndGrad,
 } from '../../src/compiler/index.js';
 import { optimize } from '../../src/compiler/passes/index.js';
-import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { build, type Config, sub } from '../../src/hparams/index.js';
 import {
   BaseLayer,
@@ -32,9 +32,9 @@ import {
   TransformerLm,
   WeightCollection,
 } from '../../src/layers/index.js';
-import { clipBySingleNorm } from '../../src/learners/clipping.js';
 import { Learner, Sgd } from '../../src/learners/index.js';
-import { VariableGroup } from '../../src/learners/variableGroup.js';
+import { VariableGroup } from '../../src/learners/optimizers/variableGroup.js';
+import { clipBySingleNorm } from '../../src/learners/transforms/clipping.js';
 import { engines } from '../compiler/engines.js';
 import { repeatedly } from '../compiler/repeatedRuns.js';
 import { expectClose, initialTheta, ints, numbers, randomTheta, run, tensor } from './helpers.js';

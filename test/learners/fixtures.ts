@@ -8,7 +8,7 @@ import {
   flatViews,
   uniform,
 } from '../../src/compiler/index.js';
-import { prngKey } from '../../src/compiler/prng.js';
+import { prngKey } from '../../src/compiler/random/prng.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   type BaseOptimizer,

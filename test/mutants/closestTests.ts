@@ -58,7 +58,7 @@ const loading = 1.5;
 /**
  * Test files of every day that are most likely to notice a change of a file, in the order in which to ask them.
  *
- * @param file path from the root, such as `src/learners/schedules.ts`.
+ * @param file path from the root, such as `src/learners/schedules/schedules.ts`.
  * @param most files.
  * @param seconds that test files take, where that is known.
  */

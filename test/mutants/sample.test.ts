@@ -13,7 +13,7 @@ test('every source file is in a room, and every room has files', () => {
 });
 
 test('a seed draws the same mutants, rooms take turns, and no line has two', async () => {
-  const files = ['src/files/crc32c.ts', 'src/learners/clipping.ts'];
+  const files = ['src/files/crc32c.ts', 'src/learners/transforms/clipping.ts'];
   const sample = await sampleOf(root, files, 5, 3);
   expect(await sampleOf(root, files.slice(0, 1), 5, 3)).toEqual(
     sample.filter(({ file }) => file === files[0]),

@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { DuePrograms } from '../../src/programs/duePrograms.js';
-import { strayFailures } from '../../src/programs/jobErrors.js';
 import { runLoop } from '../../src/programs/loop.js';
-import type { JobOptions } from '../../src/programs/options.js';
 import { Run, type RunParts } from '../../src/programs/run.js';
+import { strayFailures } from '../../src/runs/jobErrors.js';
+import type { JobOptions } from '../../src/runs/options.js';
 import type { Program, ProgramRun, SingleTask } from '../../src/tasks/index.js';
 
 type Hook = 'start' | 'run' | 'onCheckpoint' | 'onError' | 'end';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { build } from '../../src/hparams/index.js';
 import { namesDueAt } from '../../src/programs/duePrograms.js';
 import { pendingAt, programsOf, restoreStates } from '../../src/programs/jobPrograms.js';
-import type { JobMode } from '../../src/programs/options.js';
+import type { JobMode } from '../../src/runs/options.js';
 import { BaseProgram, TrackMetric } from '../../src/tasks/index.js';
 import { tinyOptions, tokens } from './tinyJob.js';
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { readRun } from '../../src/programs/runSummary.js';
+import { readRun } from '../../src/runs/runSummary.js';
 import { oneProcess, project, temporaryDirectory } from '../command.js';
 import { metricLines, stateAt, untimedLines } from './runs.js';
 

@@ -3,8 +3,8 @@ import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { readRun } from '../../src/programs/runSummary.js';
-import { SweepRecord } from '../../src/programs/sweepRecord.js';
+import { readRun } from '../../src/runs/runSummary.js';
+import { SweepRecord } from '../../src/runs/sweepRecord.js';
 import { type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
 import { longTest } from '../longTest.js';
 

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readRun } from '../../src/programs/runSummary.js';
+import { readRun } from '../../src/runs/runSummary.js';
 import { runCommand, startCommand, temporaryDirectory } from '../command.js';
 import { stepReached } from './runs.js';
 

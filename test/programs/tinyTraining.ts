@@ -5,11 +5,11 @@ import { type InputSource, SyntheticLmInput } from '../../src/inputs/index.js';
 import type { BaseNormalization } from '../../src/layers/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
-import type { JobOptions } from '../../src/programs/options.js';
 import type { Ranks } from '../../src/programs/rankStep.js';
 import type { TrainMemory } from '../../src/programs/taskState.js';
 import { trainStateOf } from '../../src/programs/taskState.js';
 import { TrainProgram } from '../../src/programs/trainProgram.js';
+import type { JobOptions } from '../../src/runs/options.js';
 import { SingleTask, Train } from '../../src/tasks/index.js';
 
 /** Rows of several blocks of a chain. */

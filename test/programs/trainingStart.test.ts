@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { build, type Config } from '../../src/hparams/index.js';
-import { strayFailures } from '../../src/programs/jobErrors.js';
 import { compileTraining } from '../../src/programs/trainingLoop.js';
 import { openStart, type TrainingStart } from '../../src/programs/trainingStart.js';
+import { strayFailures } from '../../src/runs/jobErrors.js';
 import { CheckpointLoadingRules } from '../../src/tasks/index.js';
 import { temporaryDirectory } from '../command.js';
 import { tinyOptions } from './tinyJob.js';

@@ -1,6 +1,6 @@
 /** @file Images before and after the operations that Pillow has too. */
 import { writeFileSync } from 'node:fs';
-import { prngKey, randomBits } from '../../src/compiler/prng.js';
+import { prngKey, randomBits } from '../../src/compiler/random/prng.js';
 import {
   autoContrast,
   brightness,
@@ -11,9 +11,9 @@ import {
   saturation,
   sharpness,
   solarize,
-} from '../../src/inputs/augmentations/imageFilters.js';
-import { rotate, shearX, shearY } from '../../src/inputs/augmentations/imageTransforms.js';
-import { type RawImage, withChannels } from '../../src/inputs/rawImage.js';
+} from '../../src/inputs/images/augmentations/imageFilters.js';
+import { rotate, shearX, shearY } from '../../src/inputs/images/augmentations/imageTransforms.js';
+import { type RawImage, withChannels } from '../../src/inputs/images/rawImage.js';
 
 /** A noisy image, darker to the left. */
 function imageOf(height: number, width: number, channels: 1 | 3, seed: number): RawImage {

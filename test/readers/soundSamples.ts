@@ -1,6 +1,6 @@
 /** @file A sound with its log-mel features, which librosa computes too. */
 import { writeFileSync } from 'node:fs';
-import { prngKey, uniform } from '../../src/compiler/prng.js';
+import { prngKey, uniform } from '../../src/compiler/random/prng.js';
 import { build } from '../../src/hparams/index.js';
 import { LogMel } from '../../src/inputs/index.js';
 

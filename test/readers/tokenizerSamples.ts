@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { build } from '../../src/hparams/index.js';
 import { PretrainedTokenizer, resolveFiles } from '../../src/inputs/index.js';
-import { trainedJson } from '../inputs/vocabularies/trainedBpe.js';
+import { trainedJson } from '../inputs/text/vocabularies/trainedBpe.js';
 
 const SPECIAL = ['<|endoftext|>', '<|endoftext|>s'];
 const VOCAB_SIZE = 4096;

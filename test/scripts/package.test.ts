@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { globSync } from 'tinyglobby';
 import { expect, test, vi } from 'vitest';
 import { packagedFiles, publishedManifest } from '../../scripts/package.js';
-import { importsIn } from '../../src/tools/diff/sources.js';
+import { importsIn } from '../../src/review/versions/sources.js';
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'));
 const published = publishedManifest(manifest) as Record<string, Record<string, unknown>>;

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { marker, postReview, type ReviewEvent, type Target } from '../../scripts/postReview.js';
-import type { DiffReport } from '../../src/tools/diff/diffReport.js';
+import type { DiffReport } from '../../src/review/reports/diffReport.js';
 import { temporaryDirectory } from '../command.js';
-import { experimentsFile, family, repositoryOf } from '../tools/diff/repository.js';
+import { experimentsFile, family, repositoryOf } from '../review/repository.js';
 import { typescript } from '../typescriptEnvironment.js';
 import { FakeGithub } from './github.js';
 

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { modes } from '../../src/cli/modes.js';
+import { modes } from '../../src/cli/commandLine/modes.js';
 import { writeText } from '../../src/system/index.js';
+import { paintFor, plain } from '../../src/system/text/terminalOutput.js';
 import { commandHelp } from '../../src/tools/command.js';
 import { commands } from '../../src/tools/commands.js';
-import { paintFor, plain } from '../../src/tools/terminalOutput.js';
 import { oneProcess, runLuthier, temporaryDirectory } from '../command.js';
 
 const names = Object.keys(commands);

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { overrideFlags } from '../../src/cli/changeFlags.js';
+import { overrideFlags } from '../../src/cli/run/changeFlags.js';
 import { parseArguments } from '../../src/tools/command.js';
 import { commands } from '../../src/tools/commands.js';
-import { requestOf } from '../../src/tools/diff/index.js';
+import { requestOf } from '../../src/tools/diff.js';
 import { serveOptions } from '../../src/tools/trained/serve.js';
 import { loadOptions } from '../../src/tools/trained/trainedFlags.js';
 
@@ -25,7 +25,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...all('prompt temperature top_k top_p max_tokens seed stop', 'tools/trained/generate.test.ts'),
     ...all('checkpoint num_threads engine'),
   },
-  runs: all('sort', 'programs/compareRuns.test.ts'),
+  runs: all('sort', 'runs/compareRuns.test.ts'),
   list: all('abstract build', 'tools/list/list.test.ts'),
   dump: all('history defaults', 'tools/dump.test.ts'),
   diff: all('base exact timeout memory device pictures fresh label report exit_code'),

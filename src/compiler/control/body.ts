@@ -2,12 +2,12 @@
  * @file Bodies of loops and branches: functions traced apart, with a tape of their own. Outer tensors that they use become
  * inputs.
  */
-import { copyGraph, type Graph, newValue, type Value } from '../ir.js';
-import { currentMark } from '../regions.js';
-import { onTape, type TapeNode, taping } from '../tape.js';
-import { newHostArray, sizeOf, type TensorSpec } from '../tensors.js';
-import type * as tf from '../tfjs.js';
-import { type Recording, recordWithin } from '../tracing.js';
+import { copyGraph, type Graph, newValue, type Value } from '../program/ir.js';
+import { newHostArray, sizeOf, type TensorSpec } from '../program/tensors.js';
+import { onTape, type TapeNode, taping } from '../tfjs/tape.js';
+import type * as tf from '../tfjs/tfjs.js';
+import { currentMark } from '../trace/regions.js';
+import { type Recording, recordWithin } from '../trace/tracing.js';
 import type { MarkedBody } from './residuals.js';
 
 /** The outer tensors that a body uses, each with the input that stands for it. */

@@ -1,7 +1,8 @@
 /** @file Gradients of bodies, and of the operations that repeat or choose them. */
-import { type TapeNode, taping } from '../tape.js';
-import type { TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
+
+import type { TensorSpec } from '../program/tensors.js';
+import { type TapeNode, taping } from '../tfjs/tape.js';
+import * as tf from '../tfjs/tfjs.js';
 
 /** tfjs's engine, as far as functions with gradients need it. */
 interface Differentiator {

@@ -1,11 +1,12 @@
 /** @file Choices between two functions, and loops that end by a condition. */
-import { isTensor } from '../gradients.js';
-import { type Graph, newValue } from '../ir.js';
-import { taping } from '../tape.js';
-import { CompilerError, formatSpec, sameShape, type Tree } from '../tensors.js';
-import { flattenTree, type Leaf, mapTree } from '../tensorTrees.js';
-import * as tf from '../tfjs.js';
-import { isTracing, recordBodies } from '../tracing.js';
+
+import { type Graph, newValue } from '../program/ir.js';
+import { CompilerError, formatSpec, sameShape, type Tree } from '../program/tensors.js';
+import { flattenTree, type Leaf, mapTree } from '../program/tensorTrees.js';
+import { taping } from '../tfjs/tape.js';
+import * as tf from '../tfjs/tfjs.js';
+import { isTensor } from '../trace/gradients.js';
+import { isTracing, recordBodies } from '../trace/tracing.js';
 import { type Body, traceBody } from './body.js';
 import { differentiating, gradientsWith, isFloat, recordGradient, specOf, zerosOf } from './bodyGradients.js';
 import { isUnrolling, sameCarry, scan } from './scan.js';

@@ -1,8 +1,9 @@
 /** @file Residuals: values of a loop's turns that are stacked for the gradient, so that it need not compute them again. */
-import { type Graph, type Node, newValue, producers, type Value } from '../ir.js';
+
 import { isKept } from '../passes/rematerialize.js';
-import type { Mark, Region } from '../regions.js';
-import { sizeOf } from '../tensors.js';
+import { type Graph, type Node, newValue, producers, type Value } from '../program/ir.js';
+import { sizeOf } from '../program/tensors.js';
+import type { Mark, Region } from '../trace/regions.js';
 
 /** Operations that only place elements: what they read is stacked instead. */
 const VIEWS: ReadonlySet<string> = new Set([

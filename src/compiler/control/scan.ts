@@ -1,11 +1,12 @@
 /** @file Loops over a fixed number of turns. The gradient is a loop in the other direction. */
-import { isTensor } from '../gradients.js';
-import { copyGraph, type Graph, type Value } from '../ir.js';
-import { taping } from '../tape.js';
-import { CompilerError, formatSpec, sameShape, type Tree } from '../tensors.js';
-import { flattenTree, mapTree } from '../tensorTrees.js';
-import * as tf from '../tfjs.js';
-import { isTracing, recordBodies } from '../tracing.js';
+
+import { copyGraph, type Graph, type Value } from '../program/ir.js';
+import { CompilerError, formatSpec, sameShape, type Tree } from '../program/tensors.js';
+import { flattenTree, mapTree } from '../program/tensorTrees.js';
+import { taping } from '../tfjs/tape.js';
+import * as tf from '../tfjs/tfjs.js';
+import { isTensor } from '../trace/gradients.js';
+import { isTracing, recordBodies } from '../trace/tracing.js';
 import { type Body, traceBody } from './body.js';
 import { differentiating, gradientsWith, isFloat, recordGradient, specOf, zerosOf } from './bodyGradients.js';
 import { savableValues, withResiduals } from './residuals.js';

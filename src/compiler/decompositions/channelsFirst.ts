@@ -1,6 +1,6 @@
 /** @file Convolutions over [batch, channels, height, width] by those over [batch, height, width, channels]. */
 import type { RawAttrs } from '../rules/operation.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { runKernel, type Variant } from './decomposition.js';
 
 const TO_LAST = [0, 2, 3, 1];

@@ -1,6 +1,6 @@
 /** @file Kernels of complex numbers as kernels of their real and imaginary parts. */
 import { fourierTransform } from '../ops/fourierTransform.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { type Decomposition, type DecompositionTable, isComplex, runKernel } from './decomposition.js';
 
 /** A tensor's real and imaginary parts; those of a real tensor are itself and zeros. */

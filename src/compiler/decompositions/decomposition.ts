@@ -1,9 +1,10 @@
 /** @file Decompositions of tfjs kernels without a rule: what a trace records in place of a kernel. */
+
+import { CompilerError } from '../program/tensors.js';
 import { opNames } from '../rules/index.js';
 import { Misfit, type RawAttrs } from '../rules/operation.js';
-import { gradientsBy } from '../tape.js';
-import { CompilerError } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import { gradientsBy } from '../tfjs/tape.js';
+import * as tf from '../tfjs/tfjs.js';
 
 /**
  * Computes a kernel's results by other tf operations, which have rules or decompositions of their own. The gradient is

@@ -1,7 +1,8 @@
 /** @file Einstein sums as one matrix product between transposes. */
+
+import { sizeOf } from '../program/tensors.js';
 import { expects } from '../rules/operation.js';
-import { sizeOf } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { type DecompositionTable, differentiate } from './decomposition.js';
 
 /** A tensor with a label for each axis. */

@@ -1,6 +1,6 @@
 /** @file Decompositions of kernels that add a bias and apply an activation to a product. */
 import { expects, type RawAttrs } from '../rules/operation.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { type Decomposition, type DecompositionTable, runKernel } from './decomposition.js';
 
 /** The activations that fused kernels apply, by tfjs's names. */

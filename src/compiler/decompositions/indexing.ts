@@ -1,9 +1,10 @@
 /** @file Decompositions of gathers, scatters, counts and searches into gathers and sums of rows. */
-import { readScope } from '../gradientScopes.js';
+
+import { sizeOf } from '../program/tensors.js';
 import { expects, resolveAxis } from '../rules/operation.js';
-import { currentScope } from '../scopes.js';
-import { sizeOf } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
+import { readScope } from '../trace/gradientScopes.js';
+import { currentScope } from '../trace/scopes.js';
 import {
   type Decomposition,
   type DecompositionTable,

@@ -1,8 +1,8 @@
 /** @file Decompositions of grayscale dilation, and of the position of a window's maximum: maxima over taps. */
 import { allTaps, firstOf, padded, scatterTaps, tapCells } from '../ops/windows.js';
 import { type Windows, windowAttrs, windowsOf } from '../rules/windowAttrs.js';
-import * as tf from '../tfjs.js';
-import { hostConstant } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { hostConstant } from '../trace/tracing.js';
 import { type Decomposition, type DecompositionTable, differentiate, runKernel } from './decomposition.js';
 
 type Axes = readonly [height: Windows, width: Windows];

@@ -1,6 +1,6 @@
 /** @file Decompositions of batch normalization, and of normalization over neighbouring channels. */
 import type { RawAttrs } from '../rules/operation.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { type Decomposition, type DecompositionTable, differentiate } from './decomposition.js';
 
 /** (x - mean) / sqrt(variance + epsilon) * scale + offset. */

@@ -2,7 +2,7 @@
 import { cellsFrom } from '../ops/windows.js';
 import { kernelNames, ruleOf } from '../rules/index.js';
 import { resolveAxis } from '../rules/operation.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import {
   type Decomposition,
   type DecompositionTable,

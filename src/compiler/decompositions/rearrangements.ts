@@ -1,8 +1,8 @@
 /** @file Decompositions of kernels that move cells of images: blocks, mirror images, reflections at borders. */
 import { cellsFrom } from '../ops/windows.js';
+import { sizeOf } from '../program/tensors.js';
 import { expects } from '../rules/operation.js';
-import { sizeOf } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { type Decomposition, type DecompositionTable, differentiate } from './decomposition.js';
 
 type Pads = readonly (readonly [number, number])[];

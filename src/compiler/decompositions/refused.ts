@@ -1,5 +1,5 @@
 /** @file tfjs kernels that no program can hold, with the reason and what to do instead. */
-import { CompilerError } from '../tensors.js';
+import { CompilerError } from '../program/tensors.js';
 
 /** Why a kernel cannot be compiled. */
 export interface Refusal {

@@ -1,7 +1,7 @@
 /** @file Decompositions of resized images: cells gathered by constant tables, and their weighted sums. */
 import type { RawAttrs } from '../rules/operation.js';
-import * as tf from '../tfjs.js';
-import { hostConstant } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { hostConstant } from '../trace/tracing.js';
 import type { Decomposition, DecompositionTable } from './decomposition.js';
 
 /** The cells that one new cell is made of, by index along the axis. */

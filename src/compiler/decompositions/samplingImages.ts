@@ -1,7 +1,7 @@
 /** @file Decompositions of kernels that sample images at computed or rotated positions. */
 import { expects } from '../rules/operation.js';
-import * as tf from '../tfjs.js';
-import { hostConstant } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { hostConstant } from '../trace/tracing.js';
 import { type Decomposition, type DecompositionTable, differentiate } from './decomposition.js';
 
 type Images = readonly [batch: number, height: number, width: number, channels: number];

@@ -1,6 +1,6 @@
 /** @file Decompositions of operations on sparse tensors, whose values are checked as far as a trace knows them. */
-import { CompilerError } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import { CompilerError } from '../program/tensors.js';
+import * as tf from '../tfjs/tfjs.js';
 import type { Decomposition, DecompositionTable } from './decomposition.js';
 import { sumRows } from './indexing.js';
 

@@ -5,7 +5,7 @@
 import { behind, cellCounts, cellsFrom, scatterTaps, still } from '../ops/windows.js';
 import type { RawAttrs } from '../rules/operation.js';
 import { volumeWindows, type Windows } from '../rules/windowAttrs.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { type Decomposition, type DecompositionTable, differentiate, runKernel } from './decomposition.js';
 
 type Axes = readonly [depth: Windows, height: Windows, width: Windows];

@@ -1,10 +1,11 @@
 /** @file Kernels of complex numbers that a tfjs backend lacks or has wrong, part by part. */
-import { reveal } from '../complexGradients.js';
+
 import { complexCall, complexKernelNames } from '../decompositions/decomposition.js';
+import { sameShape } from '../program/tensors.js';
 import { withinRule } from '../rules/index.js';
 import type { RawAttrs } from '../rules/operation.js';
-import { sameShape } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import { reveal } from '../tfjs/complexGradients.js';
+import * as tf from '../tfjs/tfjs.js';
 
 /** Kernels whose complex numbers tfjs's cpu backend computes itself. */
 const OWN = [

@@ -1,11 +1,9 @@
 /** @file Eager engine: runs a function operation by operation on a tfjs backend. `cpu` is the reference in tests. */
 
 import { createRequire } from 'node:module';
-import type { Backend } from '../backend.js';
-import { isAuxiliary, isTensor } from '../gradients.js';
-import { IndexError, problemOf, UNKNOWN_INDEX } from '../indexChecks.js';
 import { narrow, widen } from '../narrow.js';
-import { cpuBackend } from '../onCpu.js';
+import type { Backend } from '../program/backend.js';
+import { IndexError, problemOf, UNKNOWN_INDEX } from '../program/indexChecks.js';
 import {
   CompilerError,
   DeviceError,
@@ -14,12 +12,14 @@ import {
   sameShape,
   type TensorSpec,
   type Tree,
-} from '../tensors.js';
-import { flattenTree, type Leaf, mapTree } from '../tensorTrees.js';
-import * as tf from '../tfjs.js';
-import type { Program, TensorFunction } from '../tracedProgram.js';
-import { isSpec } from '../tracedProgram.js';
-import { withBackend } from '../tracing.js';
+} from '../program/tensors.js';
+import { flattenTree, type Leaf, mapTree } from '../program/tensorTrees.js';
+import * as tf from '../tfjs/tfjs.js';
+import { isAuxiliary, isTensor } from '../trace/gradients.js';
+import { cpuBackend } from '../trace/onCpu.js';
+import type { Program, TensorFunction } from '../trace/tracedProgram.js';
+import { isSpec } from '../trace/tracedProgram.js';
+import { withBackend } from '../trace/tracing.js';
 import { answerForComplex } from './complexKernels.js';
 import { answerForEmpties } from './empties.js';
 import { checkSegmentIds } from './segmentIds.js';

@@ -1,8 +1,9 @@
 /** @file Empty tensors on tfjs backends, whose kernels return uninitialised memory or NaN for them, or never return. */
+
+import { newHostArray, sizeOf, type TensorSpec } from '../program/tensors.js';
 import { inferOutputs, kernelNames, ruleOf, withinRule } from '../rules/index.js';
 import type { RawAttrs } from '../rules/operation.js';
-import { newHostArray, sizeOf, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 
 const prepared = new Set<string>();
 

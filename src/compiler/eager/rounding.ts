@@ -1,7 +1,7 @@
 /** @file Products and convolutions in bfloat16 on tfjs backends, which lack it: the host rounds the operands. */
-import { currentPrecision, notePrecision, roundToBfloat16 } from '../precision.js';
+import { currentPrecision, notePrecision, roundToBfloat16 } from '../program/precision.js';
 import { kernelNames, ruleOf } from '../rules/index.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 
 const prepared = new Set<string>();
 

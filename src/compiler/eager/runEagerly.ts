@@ -1,10 +1,11 @@
 /** @file Functions run operation by operation on values, without a trace, so that their code may read every tensor. */
-import { isAuxiliary, isTensor } from '../gradients.js';
-import type { HostArray, HostTensor, Tree } from '../tensors.js';
-import { mapTree } from '../tensorTrees.js';
-import * as tf from '../tfjs.js';
-import { isSpec } from '../tracedProgram.js';
-import { withBackend, withCallsKept } from '../tracing.js';
+
+import type { HostArray, HostTensor, Tree } from '../program/tensors.js';
+import { mapTree } from '../program/tensorTrees.js';
+import * as tf from '../tfjs/tfjs.js';
+import { isAuxiliary, isTensor } from '../trace/gradients.js';
+import { isSpec } from '../trace/tracedProgram.js';
+import { withBackend, withCallsKept } from '../trace/tracing.js';
 import { loadBackend } from './eagerBackend.js';
 
 /**

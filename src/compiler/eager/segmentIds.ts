@@ -1,5 +1,5 @@
 /** @file Segment ids on tfjs's backends, whose kernels leave out rows with ids that are too large, not only negative ones. */
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 
 const KERNEL = 'UnsortedSegmentSum';
 const prepared = new Set<string>();

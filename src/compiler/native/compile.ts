@@ -1,10 +1,10 @@
 /** @file Compilation of a graph to machine code. */
 import { availableParallelism } from 'node:os';
-import type { Backend } from '../backend.js';
-import { productPrecision } from '../cost.js';
-import { type Graph, joinGraphs } from '../ir.js';
 import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
+import type { Backend } from '../program/backend.js';
+import { productPrecision } from '../program/cost.js';
+import { type Graph, joinGraphs } from '../program/ir.js';
 import { PROGRAM_SECTIONS } from './c/emitProgram.js';
 import { lowerToC } from './c/lowerToC.js';
 import { writeDump } from './dump/writeDump.js';

@@ -1,6 +1,6 @@
 /** @file Native random fills: all arrays at once, on the thread team. */
 import { availableParallelism } from 'node:os';
-import type { Draw } from '../draws.js';
+import type { Draw } from '../random/draws.js';
 import { addressing, call, largePages, open } from './library.js';
 import { openToolchain } from './toolchain/index.js';
 

@@ -1,6 +1,6 @@
 /** @file Functions of compiled libraries, called through koffi, and addresses of typed arrays. */
 import { loadKoffi as loadAnyKoffi } from '../../system/index.js';
-import { type BoundArray, NativeEngineError } from '../tensors.js';
+import { type BoundArray, NativeEngineError } from '../program/tensors.js';
 
 type Koffi = typeof import('koffi');
 

@@ -1,9 +1,9 @@
 /** @file Backend of a compiled C library: its memory, its runs off the main thread, its disposal. */
 import { availableParallelism } from 'node:os';
 import { Turns } from '../../system/index.js';
-import type { Backend, FlatBinding } from '../backend.js';
-import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { ProgramProfile } from '../profile/profiler.js';
+import type { Backend, FlatBinding } from '../program/backend.js';
+import { IndexError, UNKNOWN_INDEX } from '../program/indexChecks.js';
 import {
   arrayTypeOf,
   type BoundArray,
@@ -13,7 +13,7 @@ import {
   NativeEngineError,
   sizeOf,
   type TensorSpec,
-} from '../tensors.js';
+} from '../program/tensors.js';
 import {
   type Addressing,
   type AddressTable,

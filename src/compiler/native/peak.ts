@@ -1,6 +1,6 @@
 /** @file Peak compute and memory rates of the machine, measured with the native engine. */
 import { availableParallelism } from 'node:os';
-import type { Precision } from '../precision.js';
+import type { Precision } from '../program/precision.js';
 import { readBandwidth, registerPeak } from './library.js';
 import { openToolchain } from './toolchain/index.js';
 

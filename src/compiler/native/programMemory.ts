@@ -1,6 +1,6 @@
 /** @file Memory that a program takes beside its inputs and outputs, from its plan: no C compiler is needed. */
-import type { Graph } from '../ir.js';
-import { byteSize, CompilerError } from '../tensors.js';
+import type { Graph } from '../program/ir.js';
+import { byteSize, CompilerError } from '../program/tensors.js';
 import { placeArena } from './plan/memory.js';
 import { planGraphs } from './plan/planGraphs.js';
 import { edgeOf, operandKey, type ProductUnit } from './plan/products.js';

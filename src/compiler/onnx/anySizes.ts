@@ -2,7 +2,7 @@
  * @file One ONNX model for dimensions of any size, from models that were traced for several sizes. They differ in constants:
  * shapes, bounds and factors. Nodes that compute them from the sizes take their places.
  */
-import { CompilerError, type HostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
+import { CompilerError, type HostArray, type Shape, sameShape, sizeOf } from '../program/tensors.js';
 import { isConstant, type OpenDimensions, type Polynomial } from './openDimensions.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
 import { nodeBodies, OnnxType } from './proto.js';

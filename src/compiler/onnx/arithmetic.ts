@@ -1,8 +1,8 @@
 /**
  * @file ONNX lowerings of arithmetic and reductions, exact for NaN, zeros, casts and integers as the guide specifies.
  */
-import { type Attrs, ints, type Node, type Value } from '../ir.js';
-import { type DType, sameShape, sizeOf } from '../tensors.js';
+import { type Attrs, ints, type Node, type Value } from '../program/ir.js';
+import { type DType, sameShape, sizeOf } from '../program/tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
 

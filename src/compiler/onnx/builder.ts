@@ -1,6 +1,6 @@
 /** @file ONNX model builder: value names, constants, and index type conversions. */
-import type { Graph, Node, Value } from '../ir.js';
-import { type DType, hostArrayFrom, type Shape, type TensorSpec } from '../tensors.js';
+import type { Graph, Node, Value } from '../program/ir.js';
+import { type DType, hostArrayFrom, type Shape, type TensorSpec } from '../program/tensors.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
 import { OnnxType } from './proto.js';
 

@@ -1,6 +1,6 @@
 /** @file ONNX lowerings of loops and choices, whose bodies read the values around them by name, and of narrow memory. */
-import type { Graph } from '../ir.js';
-import { NARROW, type TensorSpec } from '../tensors.js';
+import type { Graph } from '../program/ir.js';
+import { NARROW, type TensorSpec } from '../program/tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType, type OnnxTypeName } from './proto.js';
 

@@ -1,8 +1,15 @@
 /** @file ONNX files for other programs: a function with its constants, names, and dimensions of any size. */
 import { optimize } from '../passes/index.js';
-import { CompilerError, type DType, type HostArray, sizeOf, type TensorSpec, type Tree } from '../tensors.js';
-import { flattenTree, type Leaf, mapTree } from '../tensorTrees.js';
-import { type TensorFunction, traceProgram } from '../tracedProgram.js';
+import {
+  CompilerError,
+  type DType,
+  type HostArray,
+  sizeOf,
+  type TensorSpec,
+  type Tree,
+} from '../program/tensors.js';
+import { flattenTree, type Leaf, mapTree } from '../program/tensorTrees.js';
+import { type TensorFunction, traceProgram } from '../trace/tracedProgram.js';
 import { forAnySizes } from './anySizes.js';
 import { OnnxBuilder } from './builder.js';
 import { expandForOnnx, loweringOf, lowerToOnnx } from './lowerToOnnx.js';

@@ -1,5 +1,5 @@
 /** @file ONNX lowerings of gathers, scatters and cross-entropy: all handling of indices. */
-import { type Shape, sizeOf } from '../tensors.js';
+import { type Shape, sizeOf } from '../program/tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { MICROSOFT } from './builder.js';
 import { OnnxType } from './proto.js';

@@ -1,9 +1,9 @@
 /** @file Locates a computed index out of range, by recomputing the program's indices. */
 
-import { computedIndices, findBad, placeIn, problemOf } from '../indexChecks.js';
-import type { Graph } from '../ir.js';
 import { eliminateDeadCode } from '../passes/index.js';
-import type { HostArray } from '../tensors.js';
+import { computedIndices, findBad, placeIn, problemOf } from '../program/indexChecks.js';
+import type { Graph } from '../program/ir.js';
+import type { HostArray } from '../program/tensors.js';
 import { runOnnx } from './onnxSession.js';
 
 /** The first computed index out of range; undefined if there is none. */

@@ -1,8 +1,9 @@
 /** @file Lowering of a graph to an ONNX model. */
-import { type Graph, mapBodies, type Node, producers, type Value } from '../ir.js';
+
 import { eliminateDeadCode, expandComposites, fuseMatMulAdd, optimize } from '../passes/index.js';
+import { type Graph, mapBodies, type Node, producers, type Value } from '../program/ir.js';
+import { CompilerError, sizeOf } from '../program/tensors.js';
 import { ruleOf } from '../rules/index.js';
-import { CompilerError, sizeOf } from '../tensors.js';
 import { type Lowering, OnnxBuilder } from './builder.js';
 import { onnxTypeOf } from './controlLowerings.js';
 import type { OnnxModel } from './proto.js';

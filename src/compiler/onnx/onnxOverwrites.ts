@@ -1,7 +1,7 @@
 /** @file Outputs of ONNX programs that may share an input's memory. */
-import { type Graph, producers, type Value } from '../ir.js';
+import { type Graph, producers, type Value } from '../program/ir.js';
+import { sameShape } from '../program/tensors.js';
 import { elementwiseRules } from '../rules/elementwiseRules.js';
-import { sameShape } from '../tensors.js';
 
 /**
  * Whether an output may overwrite an input. ONNX Runtime reorders and fuses operations, so only data dependences are

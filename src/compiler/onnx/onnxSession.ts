@@ -1,9 +1,9 @@
 /** @file ONNX Runtime sessions as backends. */
 import type { Tensor } from '#onnxruntime';
-import type { Backend, FlatBinding } from '../backend.js';
-import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
-import type { Graph } from '../ir.js';
 import { narrow, widen } from '../narrow.js';
+import type { Backend, FlatBinding } from '../program/backend.js';
+import { IndexError, UNKNOWN_INDEX } from '../program/indexChecks.js';
+import type { Graph } from '../program/ir.js';
 import {
   CompilerError,
   type HostArray,
@@ -11,7 +11,7 @@ import {
   newHostArray,
   sizeOf,
   type TensorSpec,
-} from '../tensors.js';
+} from '../program/tensors.js';
 import { onnxTypeOf } from './controlLowerings.js';
 import { inputName, lowerToOnnx, prepareForOnnx } from './lowerToOnnx.js';
 import { overwritesOf } from './onnxOverwrites.js';

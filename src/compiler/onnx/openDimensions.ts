@@ -2,7 +2,7 @@
  * @file Dimensions of any size. A program is traced for a few sizes of each; what its traces differ by are sums of products
  * of the sizes, each dimension at most once in a product, whose integer factors the traces tell.
  */
-import { CompilerError } from '../tensors.js';
+import { CompilerError } from '../program/tensors.js';
 
 /** Sizes that models hardly have among their own. The third has another parity, and tells sums from what is rounded. */
 const SIZES = [

@@ -1,6 +1,6 @@
 /** @file ONNX lowerings of matrix products. */
-import type { Node } from '../ir.js';
-import { precisionOf } from '../precision.js';
+import type { Node } from '../program/ir.js';
+import { precisionOf } from '../program/precision.js';
 import { type Lowering, MICROSOFT, type OnnxBuilder } from './builder.js';
 
 /** ONNX's own product, of transposed operands, with the factor behind it. */

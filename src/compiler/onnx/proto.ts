@@ -3,7 +3,7 @@
  * 10).
  */
 import { ProtobufMessage } from '../../files/index.js';
-import type { HostArray, Shape } from '../tensors.js';
+import type { HostArray, Shape } from '../program/tensors.js';
 
 /** ONNX element types (TensorProto.DataType). */
 export const OnnxType = {

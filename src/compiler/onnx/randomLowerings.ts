@@ -1,7 +1,8 @@
 /** @file ONNX lowerings of random words and of the numbers that they stand for, with the host's bits. */
-import { ARTANH, COSINE, QUANTILE, type Series, SINE, TRUNCATED_SCALE } from '../distributions.js';
-import { foldWords, MIX_1, MIX_2 } from '../randomWords.js';
-import { sizeOf } from '../tensors.js';
+
+import { sizeOf } from '../program/tensors.js';
+import { ARTANH, COSINE, QUANTILE, type Series, SINE, TRUNCATED_SCALE } from '../random/distributions.js';
+import { foldWords, MIX_1, MIX_2 } from '../random/randomWords.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
 

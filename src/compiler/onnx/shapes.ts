@@ -1,6 +1,6 @@
 /** @file ONNX lowerings of operations that move, slice, join or fill. */
-import { type Attrs, ints } from '../ir.js';
-import { sizeOf } from '../tensors.js';
+import { type Attrs, ints } from '../program/ir.js';
+import { sizeOf } from '../program/tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
 

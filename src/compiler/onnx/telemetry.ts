@@ -1,7 +1,7 @@
 /** @file Disables ONNX Runtime's telemetry before the library is loaded. */
 import { isMainThread } from 'node:worker_threads';
 import { loadKoffi } from '../../system/index.js';
-import { CompilerError } from '../tensors.js';
+import { CompilerError } from '../program/tensors.js';
 
 /** The library reads this variable once, when the first session of the process is created. */
 const variable = 'ORT_DISABLE_TELEMETRY';

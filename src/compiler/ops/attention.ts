@@ -1,13 +1,13 @@
 /** @file Multi-head scaled dot-product attention (Vaswani et al., 2017). */
 
 import './attentionGradients.js';
-import type { Attrs } from '../ir.js';
-import { currentPrecision } from '../precision.js';
+import type { Attrs } from '../program/ir.js';
+import { currentPrecision } from '../program/precision.js';
+import { CompilerError, type TensorSpec } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { expectsDtypes, FLOAT, spec } from '../rules/operation.js';
-import { CompilerError, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
-import { recordOp } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { recordOp } from '../trace/tracing.js';
 import {
   attentionLogits,
   attrsOf,

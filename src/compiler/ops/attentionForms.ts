@@ -1,11 +1,11 @@
 /** @file Attributes, checks of shapes and forms of calls that attention and its gradients share. */
-import type { Attrs, Node } from '../ir.js';
-import { precisionAttr } from '../precision.js';
+import type { Attrs, Node } from '../program/ir.js';
+import { precisionAttr } from '../program/precision.js';
+import { CompilerError, formatSpec, sameShape, sizeOf, type TensorSpec } from '../program/tensors.js';
 import { broadcastShapes } from '../rules/broadcasting.js';
 import type { CallForm, Shaped, Surroundings } from '../rules/deviceForm.js';
 import { expects } from '../rules/operation.js';
-import { CompilerError, formatSpec, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { extrasOf, windowOf } from './hiddenKeys.js';
 
 export const headsFirst = (x: tf.Tensor): tf.Tensor => tf.transpose(x, [0, 2, 1, 3]);

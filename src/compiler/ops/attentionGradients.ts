@@ -1,9 +1,9 @@
 /** @file Gradients of attention by queries, keys and values, and by its mask. */
-import { type Attrs, ints } from '../ir.js';
+import { type Attrs, ints } from '../program/ir.js';
+import { sameShape, type TensorSpec } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/operation.js';
-import { sameShape, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import {
   attentionLogits,
   attrsOf,

@@ -1,14 +1,14 @@
 /** @file Checkpoints: functions whose gradient computes again what it needs, instead of keeping it. */
 import { barrier } from '../onnx/shapes.js';
-import { type CheckpointPolicy, currentMark, withMark } from '../regions.js';
+import { CompilerError } from '../program/tensors.js';
 import { MOVE } from '../rules/deviceForm.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, spec } from '../rules/operation.js';
-import { CompilerError } from '../tensors.js';
-import type * as tf from '../tfjs.js';
-import { nameTensor } from '../tracing.js';
+import type * as tf from '../tfjs/tfjs.js';
+import { type CheckpointPolicy, currentMark, withMark } from '../trace/regions.js';
+import { nameTensor } from '../trace/tracing.js';
 
-export type { CheckpointPolicy } from '../regions.js';
+export type { CheckpointPolicy } from '../trace/regions.js';
 
 /**
  * All inputs but the last, unchanged, once the last one exists. Common subexpressions are not found across it, so that

@@ -1,11 +1,11 @@
 /** @file Calls of composites, which carry their meaning in tf operations. */
-import type { Attrs } from '../ir.js';
-import { precisionOf, runInPrecision } from '../precision.js';
+import type { Attrs } from '../program/ir.js';
+import { precisionOf, runInPrecision } from '../program/precision.js';
 import { compositeOf } from '../rules/index.js';
 import type { Composite } from '../rules/operation.js';
-import { gradientsBy } from '../tape.js';
-import * as tf from '../tfjs.js';
-import { isTracing, recordOp } from '../tracing.js';
+import { gradientsBy } from '../tfjs/tape.js';
+import * as tf from '../tfjs/tfjs.js';
+import { isTracing, recordOp } from '../trace/tracing.js';
 
 /**
  * Calls a composite. Traced, it is one node with its own gradient; in eager execution, tfjs runs and differentiates its

@@ -3,7 +3,7 @@ import { convolutions } from '../rules/convolutionRules.js';
 import { defineKernels } from '../rules/index.js';
 import type { Composite } from '../rules/operation.js';
 import { type Windows, windowsOf } from '../rules/windowAttrs.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { byChannels } from './depthwise.js';
 import {
   allTaps,

@@ -1,11 +1,11 @@
 /** @file Softmax cross-entropy against integer labels. */
 
 import { crossEntropy, crossEntropyGrad } from '../onnx/indexingLowerings.js';
+import { sameShape, type TensorSpec } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { classesOf, expects, perInputElement, perOutputElement, spec } from '../rules/operation.js';
-import { sameShape, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
-import { isTracing, recordOp } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { isTracing, recordOp } from '../trace/tracing.js';
 import { callComposite } from './composite.js';
 
 /** One-hot rows. A program checks its labels separately; in eager execution, a gather rejects labels out of range. */

@@ -1,8 +1,8 @@
 /** @file Convolutions of each channel by a filter of its own, and their gradients, as calls of the runtime. */
-import type { Attrs, Node } from '../ir.js';
+import type { Attrs, Node } from '../program/ir.js';
+import type { Shape } from '../program/tensors.js';
 import type { CallForm, Shaped } from '../rules/deviceForm.js';
 import { type Windows, windowsOf } from '../rules/windowAttrs.js';
-import type { Shape } from '../tensors.js';
 
 /** lt_depthwise of luthier.h. */
 export interface Depthwise {

@@ -1,6 +1,5 @@
 /** @file Random numbers of other distributions inside programs: the same bits from the same key on every engine. */
-import { fillNormal, gumbelOfWord, truncatedOfWord } from '../distributions.js';
-import type { Attrs } from '../ir.js';
+
 import type { Lowering } from '../onnx/builder.js';
 import {
   randomInt as onnxInt,
@@ -8,12 +7,14 @@ import {
   randomGumbel,
   randomTruncated,
 } from '../onnx/randomLowerings.js';
-import { foldInHost, numbersOf, randomWords } from '../randomWords.js';
+import type { Attrs } from '../program/ir.js';
+import { CompilerError, type HostArray, type Shape, sizeOf, type TensorSpec } from '../program/tensors.js';
+import { fillNormal, gumbelOfWord, truncatedOfWord } from '../random/distributions.js';
+import { foldInHost, numbersOf, randomWords } from '../random/randomWords.js';
 import { defineOperation, inferOutputs } from '../rules/index.js';
 import { expects, expectsShape, isWithin, perOutputElement, spec } from '../rules/operation.js';
-import { CompilerError, type HostArray, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
-import { isTracing, recordOp } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { isTracing, recordOp } from '../trace/tracing.js';
 import { expectsKey, foldIn, randomUniform } from './randomOps.js';
 
 /** Numbers of a key on the host. */

@@ -1,6 +1,6 @@
 /** @file Table lookup with a gradient that is correct for duplicate ids. */
-import * as tf from '../tfjs.js';
-import { isTracing, recordOp } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { isTracing, recordOp } from '../trace/tracing.js';
 
 /**
  * Selects rows of a table.

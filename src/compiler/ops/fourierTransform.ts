@@ -1,10 +1,10 @@
 /** @file Discrete Fourier transforms of pairs of real tensors, by products with tables of cosines and sines. */
-import { runInPrecision } from '../precision.js';
+import { runInPrecision } from '../program/precision.js';
+import { sameShape, sizeOf } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/operation.js';
-import { sameShape, sizeOf } from '../tensors.js';
-import * as tf from '../tfjs.js';
-import { hostConstant, isTracing, isZeros, recordOp } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { hostConstant, isTracing, isZeros, recordOp } from '../trace/tracing.js';
 
 /** Real and imaginary parts. */
 export type Parts = readonly [real: tf.Tensor, imag: tf.Tensor];

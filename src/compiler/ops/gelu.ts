@@ -1,12 +1,12 @@
 /** @file Gaussian error linear unit (Hendrycks and Gimpel, 2016). */
 
 import { gelu as onnxGelu } from '../onnx/arithmetic.js';
+import { sameShape } from '../program/tensors.js';
 import { MAP } from '../rules/deviceForm.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, perInputElement, spec } from '../rules/operation.js';
-import { sameShape } from '../tensors.js';
-import * as tf from '../tfjs.js';
-import { recordOp } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { recordOp } from '../trace/tracing.js';
 import { callComposite } from './composite.js';
 
 /** sqrt(2 / pi) and the cubic coefficient of the tanh approximation. */

@@ -1,7 +1,7 @@
 /** @file Keys that a query may not see: outside its window, of another segment, beyond those that are valid. */
-import type { Attrs } from '../ir.js';
-import * as tf from '../tfjs.js';
-import { hostConstant } from '../tracing.js';
+import type { Attrs } from '../program/ir.js';
+import * as tf from '../tfjs/tfjs.js';
+import { hostConstant } from '../trace/tracing.js';
 
 /** Logit of a hidden key: below anything that an additive mask produces for a visible one. */
 const UNSEEN = Number.NEGATIVE_INFINITY;

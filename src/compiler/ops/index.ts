@@ -1,7 +1,7 @@
 /** @file Luthier's own operations, which layers call beside tf.*. */
 export { cond, type WhileOptions, whileLoop } from '../control/cond.js';
 export { type ScanOptions, scan } from '../control/scan.js';
-export { hostConstant } from '../tracing.js';
+export { hostConstant } from '../trace/tracing.js';
 export { type AttentionOptions, attention } from './attention.js';
 export { attentionLogits } from './attentionForms.js';
 export { type CheckpointPolicy, checkpoint, checkpointName } from './checkpoint.js';

@@ -1,11 +1,11 @@
 /** @file Matrix product plus matrix, the form of residual connections and sums of gradients. */
 
 import { matMulAdd } from '../onnx/products.js';
-import { precisionAttr } from '../precision.js';
+import { precisionAttr } from '../program/precision.js';
+import { sameShape, sizeOf } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/operation.js';
-import { sameShape, sizeOf } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 
 /** alpha * op(a) op(b) + c, for matrices; c has the product's shape. Only a pass creates it. */
 defineOperation('MatMulAdd', {

@@ -1,11 +1,11 @@
 /** @file Layer norm and RMS norm over the last axis. */
 
-import type { Attrs } from '../ir.js';
 import { layerNorm as onnxLayerNorm } from '../onnx/alongAxis.js';
+import type { Attrs } from '../program/ir.js';
+import type { TensorSpec } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, type Facts, FLOAT, perInputElement, spec } from '../rules/operation.js';
-import type { TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { callComposite } from './composite.js';
 
 const epsilonOf = (attrs: Attrs): number => attrs.epsilon as number;

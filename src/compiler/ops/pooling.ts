@@ -3,7 +3,7 @@ import { pooling, poolingGradient } from '../rules/convolutionRules.js';
 import { defineKernels } from '../rules/index.js';
 import { type Composite, FLOAT, NUMBERS } from '../rules/operation.js';
 import { type Windows, windowsOf } from '../rules/windowAttrs.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { allTaps, cellCounts, firstOf, padded, scatterTaps, still, tapCells } from './windows.js';
 
 type Decompose = Composite['decompose'];

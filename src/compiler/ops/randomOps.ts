@@ -1,13 +1,13 @@
 /** @file Counter-based random numbers inside programs: values depend only on key and position. */
 
 import { foldIn as onnxFoldIn, randomUniform as onnxUniform } from '../onnx/randomLowerings.js';
-import { bitsToUniform } from '../prng.js';
-import { foldInHost, numbersOf } from '../randomWords.js';
+import { CompilerError, type Shape, sameShape, type TensorSpec } from '../program/tensors.js';
+import { bitsToUniform } from '../random/prng.js';
+import { foldInHost, numbersOf } from '../random/randomWords.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsShape, perOutputElement, spec } from '../rules/operation.js';
-import { CompilerError, type Shape, sameShape, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
-import { isTracing, recordOp } from '../tracing.js';
+import * as tf from '../tfjs/tfjs.js';
+import { isTracing, recordOp } from '../trace/tracing.js';
 
 /** Uniform numbers in [0, 1) on the host, like the traced RandomUniform. */
 export const randomUniformHost = (key: ArrayLike<number>, size: number): Float32Array =>

@@ -1,5 +1,5 @@
 /** @file A value that counts as a constant where it is differentiated. */
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 
 /**
  * `x`, by which nothing is differentiated: what is computed from the result has no gradient by what `x` was computed from

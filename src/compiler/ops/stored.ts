@@ -1,6 +1,6 @@
 /** @file Results of programs that memory holds in narrow storage. */
-import { CompilerError, formatSpec, NARROW, type NarrowType, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import { CompilerError, formatSpec, NARROW, type NarrowType, type TensorSpec } from '../program/tensors.js';
+import * as tf from '../tfjs/tfjs.js';
 
 const storages = new WeakMap<tf.Tensor, NarrowType>();
 

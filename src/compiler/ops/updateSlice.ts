@@ -1,8 +1,9 @@
 /** @file Slice update at a runtime index, by which a cache of keys and values grows. */
+
+import { CompilerError, formatSpec, type TensorSpec } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { spec } from '../rules/operation.js';
-import { CompilerError, formatSpec, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { callComposite } from './composite.js';
 
 function checkShapes([x, rows, index]: readonly TensorSpec[], axis: number): void {

@@ -1,9 +1,10 @@
 /** @file Windows over an axis by pads and slices: from cells to the taps that read them, and back. */
+
+import type { Shape } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, isWithin, spec } from '../rules/operation.js';
 import type { Windows } from '../rules/windowAttrs.js';
-import type { Shape } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import * as tf from '../tfjs/tfjs.js';
 import { callComposite } from './composite.js';
 
 /** `count` cells along an axis, from `begin` on in steps of `step`. */

@@ -1,8 +1,8 @@
 /** @file Convolutions that the runtime computes by Winograd's transforms: 3x3 filters with stride 1. */
-import type { Attrs, Node } from '../ir.js';
+import type { Attrs, Node } from '../program/ir.js';
+import type { Shape } from '../program/tensors.js';
 import type { CallForm, Shaped } from '../rules/deviceForm.js';
 import { windowsOf } from '../rules/windowAttrs.js';
-import type { Shape } from '../tensors.js';
 
 /** Windows of y [batch, down, across, filters] over x [batch, height, width, channels]: lt_convolution of luthier.h. */
 export interface Convolution {

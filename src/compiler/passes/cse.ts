@@ -1,5 +1,5 @@
 /** @file Common-subexpression elimination. */
-import { type Attrs, type Graph, rewrite, type Value } from '../ir.js';
+import { type Attrs, type Graph, rewrite, type Value } from '../program/ir.js';
 import { ruleOf } from '../rules/index.js';
 
 /** Key of a constant; long ones are compared by hash, then element by element. */

@@ -1,5 +1,5 @@
 /** @file Dead-code elimination. */
-import type { Graph, Node, Value } from '../ir.js';
+import type { Graph, Node, Value } from '../program/ir.js';
 import { pruned } from './pruneBodies.js';
 
 /** The graph without nodes that no output depends on, and without parts of bodies that no live result depends on. */

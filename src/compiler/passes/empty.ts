@@ -1,7 +1,7 @@
 /** @file Elimination of empty tensors: afterwards no node reads or makes one, so that lowerings never meet size 0. */
-import { type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
+import { type Graph, type Node, newValue, rewrite, type Value } from '../program/ir.js';
+import { CompilerError, formatSpec, newHostArray } from '../program/tensors.js';
 import { compositeOf, ruleOf } from '../rules/index.js';
-import { CompilerError, formatSpec, newHostArray } from '../tensors.js';
 import { expandComposites } from './expand.js';
 
 /** Whether a tensor has no elements. */

@@ -1,11 +1,11 @@
 /** @file Expansion of composites that a lowering does not keep. */
-import '../operations.js';
-import { type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
-import { precisionOf, runInPrecision } from '../precision.js';
+import '../ops/operations.js';
+import { type Graph, type Node, newValue, rewrite, type Value } from '../program/ir.js';
+import { precisionOf, runInPrecision } from '../program/precision.js';
 import { compositeOf } from '../rules/index.js';
-import { withScope } from '../scopes.js';
-import type * as tf from '../tfjs.js';
-import { traceGraph } from '../tracing.js';
+import type * as tf from '../tfjs/tfjs.js';
+import { withScope } from '../trace/scopes.js';
+import { traceGraph } from '../trace/tracing.js';
 import { attrsKey } from './cse.js';
 
 /** A composite's decomposition as a graph with the node's inputs. */

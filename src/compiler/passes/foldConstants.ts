@@ -1,7 +1,7 @@
 /** @file Constant folding. */
-import { type Graph, newValue, rewrite, type Value } from '../ir.js';
+import { type Graph, newValue, rewrite, type Value } from '../program/ir.js';
+import { type HostTensor, sizeOf } from '../program/tensors.js';
 import { ruleOf } from '../rules/index.js';
-import { type HostTensor, sizeOf } from '../tensors.js';
 
 /** Larger results are not folded: constants increase the program's size. */
 const MAX_ELEMENTS = 1 << 20;

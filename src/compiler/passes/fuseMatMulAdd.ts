@@ -1,6 +1,6 @@
 /** @file Fusion of matrix products with the sums that read them, for lowerings whose products can accumulate. */
-import type { Graph } from '../ir.js';
-import { sameShape } from '../tensors.js';
+import type { Graph } from '../program/ir.js';
+import { sameShape } from '../program/tensors.js';
 import { any, node, once, op } from './patterns.js';
 import { applyRules, reshaped, rule } from './rewriting.js';
 

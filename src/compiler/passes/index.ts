@@ -1,5 +1,5 @@
 /** @file Passes: functions from graph to graph. `optimize` runs them in order. */
-import { type Graph, mapBodies } from '../ir.js';
+import { type Graph, mapBodies } from '../program/ir.js';
 import { eliminateCommonSubexpressions } from './cse.js';
 import { eliminateDeadCode } from './dce.js';
 import { dropEmpties } from './empty.js';

@@ -1,7 +1,7 @@
 /** @file Sums of matrix products as one product, of operands joined along the axis that is summed over. */
-import { type Graph, type Node, newValue, producers, rewrite, useCounts, type Value } from '../ir.js';
+import { type Graph, type Node, newValue, producers, rewrite, useCounts, type Value } from '../program/ir.js';
+import { sizeOf } from '../program/tensors.js';
 import { inferOutputs } from '../rules/index.js';
-import { sizeOf } from '../tensors.js';
 import { eliminateDeadCode } from './dce.js';
 import type { GraphReader } from './patterns.js';
 import { applyRules, type Make, type Rule } from './rewriting.js';

@@ -1,5 +1,5 @@
 /** @file Patterns over a graph: match a value by the operations behind it, and name the matched values. */
-import type { Node, Value } from '../ir.js';
+import type { Node, Value } from '../program/ir.js';
 import { ruleOf } from '../rules/index.js';
 
 /** Queries of a graph that patterns use. */

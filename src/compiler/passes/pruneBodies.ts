@@ -1,5 +1,5 @@
 /** @file Loops and choices without the inputs, carries and results that nothing needs. */
-import type { Graph, Node, Value } from '../ir.js';
+import type { Graph, Node, Value } from '../program/ir.js';
 
 /** Numbers of the elements that pass. */
 const numbersOf = <T>(values: readonly T[], passes: (value: T, i: number) => boolean): number[] =>

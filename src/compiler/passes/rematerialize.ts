@@ -3,11 +3,11 @@
  * checkpointed regions read values that are computed again, behind a barrier, instead of those of the forward pass.
  */
 
-import { GRADIENT, readScope } from '../gradientScopes.js';
-import { type Graph, type Node, newValue, producers, type Value } from '../ir.js';
-import { type CheckpointPolicy, isWithinRegion, type Mark, type Region } from '../regions.js';
+import { type Graph, type Node, newValue, producers, type Value } from '../program/ir.js';
+import { sizeOf } from '../program/tensors.js';
 import { ruleOf } from '../rules/index.js';
-import { sizeOf } from '../tensors.js';
+import { GRADIENT, readScope } from '../trace/gradientScopes.js';
+import { type CheckpointPolicy, isWithinRegion, type Mark, type Region } from '../trace/regions.js';
 
 /** A traced graph with what is known of its checkpoints. */
 export interface Marked extends Graph {

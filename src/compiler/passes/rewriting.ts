@@ -8,9 +8,9 @@ import {
   rewrite,
   useCounts,
   type Value,
-} from '../ir.js';
+} from '../program/ir.js';
+import { type Shape, sameShape, type TensorSpec } from '../program/tensors.js';
 import { inferOutputs } from '../rules/index.js';
-import { type Shape, sameShape, type TensorSpec } from '../tensors.js';
 import { eliminateDeadCode } from './dce.js';
 import type { GraphReader, Pattern } from './patterns.js';
 

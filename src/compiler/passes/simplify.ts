@@ -1,6 +1,6 @@
 /** @file Algebraic simplification: rewrites that hold for every input and reduce work. */
-import { type Graph, type Node, newValue, type Value } from '../ir.js';
-import { type DType, hostArrayFrom, type Shape, sameShape, sizeOf } from '../tensors.js';
+import { type Graph, type Node, newValue, type Value } from '../program/ir.js';
+import { type DType, hostArrayFrom, type Shape, sameShape, sizeOf } from '../program/tensors.js';
 import { any, node, number, once, op, wide } from './patterns.js';
 import { applyRules, type Make, reshaped, rule } from './rewriting.js';
 

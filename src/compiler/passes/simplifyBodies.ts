@@ -1,5 +1,5 @@
 /** @file Simpler loops and choices: inputs that are constants or equal, and carries that never change. */
-import { type Graph, type Node, rewrite, type Value } from '../ir.js';
+import { type Graph, type Node, rewrite, type Value } from '../program/ir.js';
 
 type Replacements = ReadonlyMap<Value, Value>;
 

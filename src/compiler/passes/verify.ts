@@ -1,7 +1,14 @@
 /** @file Verification of graph invariants between passes. A failure is a bug in the compiler. */
-import type { Graph, Node, Value } from '../ir.js';
+import type { Graph, Node, Value } from '../program/ir.js';
+import {
+  CompilerError,
+  formatSpec,
+  newHostArray,
+  sameShape,
+  sizeOf,
+  type TensorSpec,
+} from '../program/tensors.js';
 import { inferOutputs } from '../rules/index.js';
-import { CompilerError, formatSpec, newHostArray, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
 import { isEmpty } from './empty.js';
 
 const isSame = (a: TensorSpec, b: TensorSpec): boolean => a.dtype === b.dtype && sameShape(a.shape, b.shape);

@@ -1,6 +1,6 @@
 /** @file Profiles: times of programs and phases, collected while they run. */
-import type { Runner } from '../backend.js';
-import type { Precision } from '../precision.js';
+import type { Runner } from '../program/backend.js';
+import type { Precision } from '../program/precision.js';
 import type { Part } from './part.js';
 
 /** A thread's activity between two times, in seconds of one clock. */

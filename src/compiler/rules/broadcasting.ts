@@ -1,5 +1,12 @@
 /** @file Broadcasting of shapes, and elementwise results of constants. */
-import { type DType, type HostTensor, newHostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
+import {
+  type DType,
+  type HostTensor,
+  newHostArray,
+  type Shape,
+  sameShape,
+  sizeOf,
+} from '../program/tensors.js';
 import { Misfit } from './operation.js';
 
 /** Broadcasts two shapes by NumPy's rule. @throws Misfit where they do not broadcast. */

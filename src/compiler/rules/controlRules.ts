@@ -1,6 +1,6 @@
 /** @file Loops and choices, which repeat or choose bodies, and the border of programs with narrow memory. */
 import { cond, load, scan, store } from '../onnx/controlLowerings.js';
-import { formatSpec, type NarrowType, sameShape, type TensorSpec } from '../tensors.js';
+import { formatSpec, type NarrowType, sameShape, type TensorSpec } from '../program/tensors.js';
 import { MOVE, VIEW } from './deviceForm.js';
 import { Misfit, type OperationTable } from './operation.js';
 

@@ -1,7 +1,7 @@
 /** @file Shapes and FLOPs of convolutions and poolings over [batch, height, width, channels], and of their gradients. */
-import { type Attrs, ints } from '../ir.js';
-import { precisionAttr } from '../precision.js';
-import { type DType, type Shape, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
+import { type Attrs, ints } from '../program/ir.js';
+import { precisionAttr } from '../program/precision.js';
+import { type DType, type Shape, sameShape, sizeOf, type TensorSpec } from '../program/tensors.js';
 import {
   type Composite,
   expects,

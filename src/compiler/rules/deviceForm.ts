@@ -2,9 +2,10 @@
  * @file Forms in which engines that generate code run an operation as a whole: what plans ask of it. The code itself
  * stands with the language, as in native/c.
  */
-import type { Attrs, Node, Value } from '../ir.js';
+
 import type { PartKind } from '../profile/part.js';
-import type { Shape } from '../tensors.js';
+import type { Attrs, Node, Value } from '../program/ir.js';
+import type { Shape } from '../program/tensors.js';
 
 /** The graph around a node. */
 export interface Surroundings {

@@ -21,7 +21,7 @@ import {
   step,
 } from '../onnx/arithmetic.js';
 import type { Lowering } from '../onnx/builder.js';
-import { type DType, type HostTensor, sameShape, sizeOf } from '../tensors.js';
+import { type DType, type HostTensor, sameShape, sizeOf } from '../program/tensors.js';
 import { broadcastShapes, foldElementwise } from './broadcasting.js';
 import { CHEAP, type DeviceForm, MAP, VIEW } from './deviceForm.js';
 import {

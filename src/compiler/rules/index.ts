@@ -1,6 +1,6 @@
 /** @file Records of all operations of a program, by name. */
-import type { Attrs, Graph } from '../ir.js';
-import { CompilerError, type TensorSpec } from '../tensors.js';
+import type { Attrs, Graph } from '../program/ir.js';
+import { CompilerError, type TensorSpec } from '../program/tensors.js';
 import { controlRules } from './controlRules.js';
 import { elementwiseRules } from './elementwiseRules.js';
 import { indexingRules } from './indexingRules.js';

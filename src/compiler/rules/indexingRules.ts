@@ -1,6 +1,6 @@
 /** @file Operations that address elements by computed indices. */
 import { gather, oneHot, segmentSum } from '../onnx/indexingLowerings.js';
-import { type DType, formatSpec, sizeOf, type TensorSpec } from '../tensors.js';
+import { type DType, formatSpec, sizeOf, type TensorSpec } from '../program/tensors.js';
 import {
   ANY,
   expects,

@@ -1,7 +1,15 @@
 /** @file Operations that join, pad or create tensors. */
-import type { Attrs } from '../ir.js';
+
 import { concat, fill, pack, pad, range } from '../onnx/shapes.js';
-import { type DType, hostArrayFrom, newHostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
+import type { Attrs } from '../program/ir.js';
+import {
+  type DType,
+  hostArrayFrom,
+  newHostArray,
+  type Shape,
+  sameShape,
+  sizeOf,
+} from '../program/tensors.js';
 import { MOVE } from './deviceForm.js';
 import {
   ANY,

@@ -1,7 +1,7 @@
 /** @file Matrix multiplication. */
 import { matmul } from '../onnx/products.js';
-import { precisionAttr } from '../precision.js';
-import { formatSpec, sizeOf, type TensorSpec } from '../tensors.js';
+import { precisionAttr } from '../program/precision.js';
+import { formatSpec, sizeOf, type TensorSpec } from '../program/tensors.js';
 import { broadcastShapes } from './broadcasting.js';
 import { expects, expectsOneDtype, NUMBERS, type OperationTable, spec } from './operation.js';
 

@@ -1,8 +1,16 @@
 /** @file Record of an operation: meaning, shape, gradient, FLOPs, and the forms that lowerings run it in. */
-import type { Attrs, Graph } from '../ir.js';
+
 import type { Lowering } from '../onnx/builder.js';
-import { type DType, formatSpec, type HostTensor, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
-import type * as tf from '../tfjs.js';
+import type { Attrs, Graph } from '../program/ir.js';
+import {
+  type DType,
+  formatSpec,
+  type HostTensor,
+  type Shape,
+  sizeOf,
+  type TensorSpec,
+} from '../program/tensors.js';
+import type * as tf from '../tfjs/tfjs.js';
 import type { DeviceForm } from './deviceForm.js';
 
 /** Attributes as tfjs passes them to a kernel. */

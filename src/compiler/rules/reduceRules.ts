@@ -2,7 +2,7 @@
 import { cumsum, softmax, topK } from '../onnx/alongAxis.js';
 import { accumulate, argReduce, extremum, mean, reduceBool } from '../onnx/arithmetic.js';
 import type { Lowering } from '../onnx/builder.js';
-import type { DType, Shape } from '../tensors.js';
+import type { DType, Shape } from '../program/tensors.js';
 import { REDUCTION } from './deviceForm.js';
 import {
   BOOL,

@@ -1,5 +1,5 @@
 /** @file Operations that move, repeat or slice data without computing. */
-import { ints } from '../ir.js';
+
 import {
   broadcastTo,
   reshape,
@@ -11,8 +11,16 @@ import {
   transpose,
   unpack,
 } from '../onnx/shapes.js';
-import { formatSpec, type HostTensor, newHostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import { ints } from '../program/ir.js';
+import {
+  formatSpec,
+  type HostTensor,
+  newHostArray,
+  type Shape,
+  sameShape,
+  sizeOf,
+} from '../program/tensors.js';
+import * as tf from '../tfjs/tfjs.js';
 import { broadcastShapes, broadcastStrides, forEachElement } from './broadcasting.js';
 import { MOVE, VIEW } from './deviceForm.js';
 import {

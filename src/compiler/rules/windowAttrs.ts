@@ -1,7 +1,7 @@
 /** @file Window positions of convolutions and poolings, along height and width. */
-import type { Attrs } from '../ir.js';
-import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../tensors.js';
-import * as tf from '../tfjs.js';
+import type { Attrs } from '../program/ir.js';
+import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../program/tensors.js';
+import * as tf from '../tfjs/tfjs.js';
 import { expects, type RawAttrs } from './operation.js';
 
 /**

@@ -3,8 +3,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { makeDirectory, removeTemporaries, writeWhole } from '../../files/index.js';
 import { InputError, placed } from '../inputErrors.js';
 import type { JsonValue } from '../jsonValue.js';
+import { openRecordFile, RecordFileWriter } from '../records/recordFile.js';
 import { NONE_SKIPPED, type Skipped, SkippedExamples } from '../skippedExamples.js';
-import { openRecordFile, RecordFileWriter } from '../sources/recordFile.js';
 import { cachedExamples } from './cachedExamples.js';
 import type { Example } from './preprocessor.js';
 import {

@@ -1,7 +1,7 @@
 /** @file The cached examples of a task: results of its cached preprocessors. */
 import { ConfigError } from '../../hparams/index.js';
+import type { RecordTable } from '../records/recordTable.js';
 import type { OnError, SkippedExamples } from '../skippedExamples.js';
-import type { RecordTable } from '../sources/recordTable.js';
 import type { ExampleDraws } from './exampleDraws.js';
 import { Pipeline } from './pipeline.js';
 import type { Example, PreprocessContext, Preprocessor } from './preprocessor.js';

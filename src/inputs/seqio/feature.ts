@@ -1,7 +1,7 @@
 /** @file Feature: a sequence of token ids that models are given (seqio.Feature). */
 import { z } from 'zod';
 import { Configurable, instance } from '../../hparams/index.js';
-import { BaseTokenizer } from '../vocabularies/baseTokenizer.js';
+import { BaseTokenizer } from '../text/vocabularies/baseTokenizer.js';
 
 /** Token ids of a task's examples, and the vocabulary that they belong to. */
 export class Feature extends Configurable.with({

@@ -2,8 +2,8 @@
 import { type Config, copyWith, toJSON } from '../../hparams/index.js';
 import { InputError } from '../inputErrors.js';
 import type { JsonValue } from '../jsonValue.js';
+import type { RecordTable } from '../records/recordTable.js';
 import type { OnError } from '../skippedExamples.js';
-import type { RecordTable } from '../sources/recordTable.js';
 import { openCachedTable } from './cachedTable.js';
 import type { MixtureOrTask, Task } from './seqioTask.js';
 import { TaskCache } from './taskCache.js';

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { builds, Configurable, didYouMean } from '../../hparams/index.js';
 import { InputError } from '../inputErrors.js';
+import type { DataRecord } from '../records/recordTable.js';
 import { shown } from '../shown.js';
-import type { DataRecord } from '../sources/recordTable.js';
 import type { ExampleDraws } from './exampleDraws.js';
 import type { Feature } from './feature.js';
 

@@ -11,8 +11,8 @@ import {
 } from '../../hparams/index.js';
 import type { DataIdentity } from '../dataIdentity.js';
 import { InputError } from '../inputErrors.js';
-import { BaseRecordSource } from '../sources/recordSources.js';
-import type { RecordTable } from '../sources/recordTable.js';
+import { BaseRecordSource } from '../records/recordSources.js';
+import type { RecordTable } from '../records/recordTable.js';
 import { CacheDatasetPlaceholder } from './cacheDatasetPlaceholder.js';
 import { Feature } from './feature.js';
 import { metricFields } from './metrics/taskMetric.js';

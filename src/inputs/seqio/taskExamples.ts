@@ -1,9 +1,9 @@
 /** @file The examples of a task's split, without end or once, in the order of a seed. */
 import { createHash } from 'node:crypto';
-import { foldIn, hashString, type PrngKey } from '../../compiler/prng.js';
+import { foldIn, hashString, type PrngKey } from '../../compiler/random/prng.js';
 import { InputError } from '../inputErrors.js';
 import { KeyedPermutation, streamKey } from '../random.js';
-import type { RecordTable } from '../sources/recordTable.js';
+import type { RecordTable } from '../records/recordTable.js';
 import type { KeyedExample } from './pipeline.js';
 import type { Task, WeightedTask } from './seqioTask.js';
 

@@ -1,7 +1,7 @@
 /** @file Preprocessors that cut and join token ids (t5.data.preprocessors). */
 import { z } from 'zod';
 import { InputError } from '../inputErrors.js';
-import { concatenate } from '../tokens.js';
+import { concatenate } from '../text/tokens.js';
 import { BasePreprocessor, type Example, type PreprocessContext, tokensOf } from './preprocessor.js';
 
 const feature = z.string().default('targets').describe('Name of the feature.');

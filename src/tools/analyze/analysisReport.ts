@@ -4,8 +4,6 @@ import type { Analysis } from '../../analysis/analyze.js';
 import { type Device, devicesOf, trainingCost } from '../../analysis/device.js';
 import { type LayerRow, layerRows } from '../../analysis/layerRows.js';
 import type { Peak } from '../../programs/mfu.js';
-import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/formatNumbers.js';
-import type { Report } from '../command.js';
 import {
   codeSpan,
   counted,
@@ -15,8 +13,10 @@ import {
   formatFlops,
   markdownTable,
   textTable,
-} from '../reportFormat.js';
-import type { Paint } from '../terminalOutput.js';
+} from '../../review/text/reportFormat.js';
+import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/formatNumbers.js';
+import type { Paint } from '../../system/text/terminalOutput.js';
+import type { Report } from '../command.js';
 
 /** An analysis, with the options of its display. */
 export interface Analyzed {

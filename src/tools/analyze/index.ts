@@ -2,9 +2,9 @@
 
 import { analyze } from '../../analysis/analyze.js';
 import { peakOf, readDevice } from '../../analysis/device.js';
-import { nonEmpty, positive } from '../../cli/flagTable.js';
+import { nonEmpty, positive } from '../../cli/commandLine/flagTable.js';
 import { findPeak } from '../../programs/mfu.js';
-import { UsageError } from '../../registry/usageError.js';
+import { UsageError } from '../../system/text/usageError.js';
 import type { Command } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
 import { analysisReport } from './analysisReport.js';

@@ -12,7 +12,7 @@ import {
   writeShards,
 } from '../../inputs/seqio/cacheShards.js';
 import type { CacheManifest, TaskCache } from '../../inputs/seqio/taskCache.js';
-import { UsageError } from '../../registry/usageError.js';
+import { UsageError } from '../../system/text/usageError.js';
 import { findDataset } from '../datasets.js';
 
 /** Choice of caches. */

@@ -1,12 +1,12 @@
 /** @file `luthier cache-task`: a dataset's tasks preprocessed once, into shards that inputs read (seqio_cache_tasks). */
 import { availableParallelism } from 'node:os';
-import { nonEmpty, positive } from '../../cli/flagTable.js';
+import { nonEmpty, positive } from '../../cli/commandLine/flagTable.js';
 import type { DoneShard, ShardShare } from '../../inputs/seqio/cacheShards.js';
-import { UsageError } from '../../registry/usageError.js';
+import { Progress } from '../../system/text/terminalOutput.js';
+import { UsageError } from '../../system/text/usageError.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
 import { datasetFlag } from '../datasets.js';
-import { Progress } from '../terminalOutput.js';
 import { cacheReport } from './cacheReport.js';
 import { type CacheOptions, DatasetCaches } from './datasetCaches.js';
 import { writeInProcesses } from './shareProcesses.js';

@@ -1,10 +1,11 @@
 /** @file Report of `luthier inspect` as text and JSON. */
+
+import { counted, indented, textTable } from '../../review/text/reportFormat.js';
 import { formatGrouped } from '../../summaries/formatNumbers.js';
+import type { Paint } from '../../system/text/terminalOutput.js';
+import { visible } from '../../system/text/visibleText.js';
 import type { Report } from '../command.js';
 import type { NamedDataset } from '../datasets.js';
-import { counted, indented, textTable } from '../reportFormat.js';
-import type { Paint } from '../terminalOutput.js';
-import { visible } from '../visibleText.js';
 import { exampleLines, formatNumber } from './exampleText.js';
 import type { Inspection } from './inspection.js';
 import type { ShardCheck, ShardVerdict } from './shardCheck.js';

@@ -1,5 +1,5 @@
 /** @file Images of batches as one picture. */
-import { type HostTensor, sizeOf, type TensorSpec } from '../../compiler/tensors.js';
+import { type HostTensor, sizeOf, type TensorSpec } from '../../compiler/program/tensors.js';
 import { arraysOf, type Batch } from '../../inputs/index.js';
 import { encodePng } from '../../summaries/png.js';
 

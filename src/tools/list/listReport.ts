@@ -1,10 +1,10 @@
 /** @file Report of `luthier list` as text and JSON. */
-import { showFile } from '../../registry/directories.js';
-import type { FoundExperiment, OwnConstant } from '../../registry/scan.js';
-import { suggestExperiment } from '../../registry/suggest.js';
+import { showFile } from '../../registry/names/directories.js';
+import type { FoundExperiment, OwnConstant } from '../../registry/names/scan.js';
+import { suggestExperiment } from '../../registry/names/suggest.js';
+import { counted, formatCount, indented } from '../../review/text/reportFormat.js';
+import type { Paint } from '../../system/text/terminalOutput.js';
 import type { Report } from '../command.js';
-import { counted, formatCount, indented } from '../reportFormat.js';
-import type { Paint } from '../terminalOutput.js';
 import type { Built } from './buildAll.js';
 
 /** Request of the command. */

@@ -2,11 +2,11 @@
 
 import { relative, sep } from 'node:path';
 import { writeTogether } from '../../files/index.js';
-import { UsageError } from '../../registry/usageError.js';
+import { diffText, lineDiff } from '../../review/text/lineDiff.js';
+import { counted } from '../../review/text/reportFormat.js';
+import { type Paint, plain } from '../../system/text/terminalOutput.js';
+import { UsageError } from '../../system/text/usageError.js';
 import type { Arguments, Command, Report } from '../command.js';
-import { diffText, lineDiff } from '../lineDiff.js';
-import { counted } from '../reportFormat.js';
-import { type Paint, plain } from '../terminalOutput.js';
 import type { ChangedFile, Plan } from './renamePlan.js';
 
 const flags: Command['flags'] = {

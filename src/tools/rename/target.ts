@@ -1,7 +1,7 @@
 /** @file Target of a rename: the class or field named on the command line, and checks of the new name. */
 import { isFieldName } from '../../hparams/fields/renamed.js';
 import { didYouMean } from '../../hparams/index.js';
-import { UsageError } from '../../registry/usageError.js';
+import { UsageError } from '../../system/text/usageError.js';
 import { oldNamesOf } from './aliases.js';
 import {
   type ClassEntry,

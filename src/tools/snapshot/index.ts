@@ -1,12 +1,12 @@
 /** @file `luthier snapshot`: committed texts of experiments, whose plain diff shows the effect of a change. */
 import { didYouMean } from '../../hparams/errors.js';
 import { resolveExperiment } from '../../registry/index.js';
-import { fullNameOf } from '../../registry/suggest.js';
-import { UsageError } from '../../registry/usageError.js';
+import { fullNameOf } from '../../registry/names/suggest.js';
+import { diffText } from '../../review/text/lineDiff.js';
+import { counted } from '../../review/text/reportFormat.js';
+import type { Paint } from '../../system/text/terminalOutput.js';
+import { UsageError } from '../../system/text/usageError.js';
 import type { Command, Report } from '../command.js';
-import { diffText } from '../lineDiff.js';
-import { counted } from '../reportFormat.js';
-import type { Paint } from '../terminalOutput.js';
 import {
   badStates,
   checkSnapshots,

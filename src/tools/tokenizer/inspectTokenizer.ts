@@ -1,12 +1,12 @@
 /** @file `luthier tokenizer inspect`: the tokens of a text, and statistics of files. */
 import { text as textOf } from 'node:stream/consumers';
 import { build } from '../../hparams/index.js';
-import { readFiles, resolveFiles, type SourceFile } from '../../inputs/corpusFiles.js';
 import { InputError, PretrainedTokenizer } from '../../inputs/index.js';
-import { UsageError } from '../../registry/usageError.js';
+import { readFiles, resolveFiles, type SourceFile } from '../../inputs/text/corpusFiles.js';
+import { counted, formatBytes } from '../../review/text/reportFormat.js';
+import type { Paint } from '../../system/text/terminalOutput.js';
+import { UsageError } from '../../system/text/usageError.js';
 import type { Report } from '../command.js';
-import { counted, formatBytes } from '../reportFormat.js';
-import type { Paint } from '../terminalOutput.js';
 import type { TokenizerFlags } from './tokenizerFlags.js';
 
 /** Backgrounds of neighbouring tokens. */

@@ -1,13 +1,13 @@
 /** @file `luthier tokenizer train`: a byte-level BPE learned from files. */
 import { dirname } from 'node:path';
 import { makeDirectory, writeWhole } from '../../files/write.js';
-import { readFiles, resolveFiles } from '../../inputs/corpusFiles.js';
 import { InputError } from '../../inputs/index.js';
-import { trainBpe, WordCounts } from '../../inputs/vocabularies/bpeTrainer.js';
-import { tokenizerJson } from '../../inputs/vocabularies/tokenizerJson.js';
-import { UsageError } from '../../registry/usageError.js';
+import { readFiles, resolveFiles } from '../../inputs/text/corpusFiles.js';
+import { trainBpe, WordCounts } from '../../inputs/text/vocabularies/bpeTrainer.js';
+import { tokenizerJson } from '../../inputs/text/vocabularies/tokenizerJson.js';
+import { counted, formatBytes } from '../../review/text/reportFormat.js';
+import { UsageError } from '../../system/text/usageError.js';
 import type { Report } from '../command.js';
-import { counted, formatBytes } from '../reportFormat.js';
 import type { TokenizerFlags } from './tokenizerFlags.js';
 
 /** Counts the words of files, which are in memory one at a time. */

@@ -1,13 +1,13 @@
 /** @file `luthier export`: a trained model as a file for other programs. */
 import { dirname } from 'node:path';
-import { nonEmpty } from '../../cli/flagTable.js';
+import { nonEmpty } from '../../cli/commandLine/flagTable.js';
 import { explain, makeDirectory, writeWhole } from '../../files/index.js';
-import { showFile } from '../../registry/directories.js';
-import { UsageError } from '../../registry/usageError.js';
+import { showFile } from '../../registry/names/directories.js';
+import { formatBytes } from '../../review/text/reportFormat.js';
+import { UsageError } from '../../system/text/usageError.js';
 import { compareOnnx } from '../../trained/compareOnnx.js';
 import { exportOnnx } from '../../trained/exportOnnx.js';
 import type { Arguments, Command, Report } from '../command.js';
-import { formatBytes } from '../reportFormat.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 
 async function exported(args: Arguments): Promise<Report> {

@@ -1,7 +1,7 @@
 /** @file `luthier generate`: continuations of prompts, as they are drawn. */
 
-import type { FlagTable } from '../../cli/flagTable.js';
-import { nonEmpty } from '../../cli/flagTable.js';
+import type { FlagTable } from '../../cli/commandLine/flagTable.js';
+import { nonEmpty } from '../../cli/commandLine/flagTable.js';
 import { coerce } from '../../hparams/index.js';
 import { writeResult } from '../../system/index.js';
 import { type GenerateOptions, generationFields } from '../../trained/generation.js';

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { endText } from '../../analysis/failure.js';
-import type { FoundExperiment } from '../../registry/scan.js';
+import type { FoundExperiment } from '../../registry/names/scan.js';
 import { Answerer, inParts } from '../../system/answerer.js';
 import { Child } from '../../system/child.js';
 import { temporaryFolder } from '../../system/cleanup.js';

@@ -23,9 +23,9 @@ import { type BaseInput, InputError } from '../../inputs/index.js';
 import { checkAgreement, checkVocabulary } from '../../programs/inputAgreement.js';
 import { trainingDataset } from '../../programs/programDataset.js';
 import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
+import { formatBytes } from '../../review/text/reportFormat.js';
 import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
 import { resolveFor } from '../commandExperiment.js';
-import { formatBytes } from '../reportFormat.js';
 import { type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 import { takeStep } from './takeStep.js';
 

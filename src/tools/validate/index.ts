@@ -1,12 +1,12 @@
 /** @file `luthier validate`: checks experiments before a run. */
-import { positive } from '../../cli/flagTable.js';
+import { positive } from '../../cli/commandLine/flagTable.js';
 import { didYouMean } from '../../hparams/errors.js';
-import { directoriesFor } from '../../registry/directories.js';
-import { type Scan, scan } from '../../registry/scan.js';
-import { UsageError } from '../../registry/usageError.js';
+import { directoriesFor } from '../../registry/names/directories.js';
+import { type Scan, scan } from '../../registry/names/scan.js';
+import { select } from '../../registry/names/selection.js';
+import { Progress } from '../../system/text/terminalOutput.js';
+import { UsageError } from '../../system/text/usageError.js';
 import type { Command } from '../command.js';
-import { select } from '../selection.js';
-import { Progress } from '../terminalOutput.js';
 import { type Checked, checkAll } from './checkAll.js';
 import { type Level, levels, parseLevel } from './levels.js';
 import { type Result, resultOf, resultOfBroken, validateReport } from './validateReport.js';

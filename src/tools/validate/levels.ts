@@ -2,7 +2,7 @@
 
 import type { Failure } from '../../analysis/failure.js';
 import type { Override } from '../../cli/index.js';
-import { UsageError } from '../../registry/usageError.js';
+import { UsageError } from '../../system/text/usageError.js';
 
 /** Check levels; each includes all before it (Pax's check_level, by name). */
 export const levels = ['resolve', 'task', 'datasets', 'trace', 'step'] as const;

@@ -1,9 +1,9 @@
 /** @file Report of `luthier validate` as text and JSON. */
-import { showFile, showPlace } from '../../registry/directories.js';
+import { showFile, showPlace } from '../../registry/names/directories.js';
+import type { BrokenFile } from '../../registry/names/selection.js';
+import { counted, formatCount, indented, textTable } from '../../review/text/reportFormat.js';
+import type { Paint } from '../../system/text/terminalOutput.js';
 import type { Report } from '../command.js';
-import { counted, formatCount, indented, textTable } from '../reportFormat.js';
-import type { BrokenFile } from '../selection.js';
-import type { Paint } from '../terminalOutput.js';
 import type { Checked } from './checkAll.js';
 import type { Level, Problem } from './levels.js';
 

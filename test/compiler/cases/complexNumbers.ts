@@ -1,7 +1,7 @@
 /** @file Cases of complex numbers and of Fourier transforms. */
 import { type HostTensor, type Tensor, tf } from '../../../src/compiler/index.js';
 import { fourierTransform } from '../../../src/compiler/ops/fourierTransform.js';
-import { isTracing } from '../../../src/compiler/tracing.js';
+import { isTracing } from '../../../src/compiler/trace/tracing.js';
 import { floats, host } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 

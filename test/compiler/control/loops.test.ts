@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { compile, costAnalysis, evalShape, ops, type Tensor, tf } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { engines } from '../engines.js';
 import { expectClose, leavesOf, repeatedly } from '../support.js';
 import { floats } from '../values.js';

@@ -17,7 +17,7 @@ import { unitsText } from '../../../src/compiler/native/dump/unitText.js';
 import { dumpTexts, writeDump } from '../../../src/compiler/native/dump/writeDump.js';
 import type { Buffer, Home, Storage } from '../../../src/compiler/native/plan/views.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { temporaryDirectory } from '../../command.js';
 
 const specs = {

@@ -1,11 +1,11 @@
 /** @file Compiled C as a backend: memory, threads, errors, turns, the end; with the machine's own compiler. */
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Backend } from '../../../src/compiler/backend.js';
 import type { OpenOptions } from '../../../src/compiler/native/nativeProgram.js';
 import { installHint } from '../../../src/compiler/native/toolchain/compiler.js';
 import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';
-import { CompilerError, type HostArray, NativeEngineError } from '../../../src/compiler/tensors.js';
+import type { Backend } from '../../../src/compiler/program/backend.js';
+import { CompilerError, type HostArray, NativeEngineError } from '../../../src/compiler/program/tensors.js';
 import { startCommand, temporaryDirectory } from '../../command.js';
 import { hasCompiler } from './compilerSupport.js';
 import { openSource, programOf, scaling, waiting } from './programs.js';

@@ -7,7 +7,7 @@ import { prepareForNative } from '../../../src/compiler/native/plan/prepare.js';
 import type { Unit } from '../../../src/compiler/native/plan/units.js';
 import { type Buffer, isContiguous, type View } from '../../../src/compiler/native/plan/views.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 
 export const f32 = (...shape: number[]): TensorSpec => ({ shape, dtype: 'float32' });
 export const i32 = (...shape: number[]): TensorSpec => ({ shape, dtype: 'int32' });

@@ -16,7 +16,7 @@ import { lowerToC } from '../../../src/compiler/native/c/lowerToC.js';
 import { partsOf } from '../../../src/compiler/native/plan/profiledParts.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { ProgramProfile } from '../../../src/compiler/profile/profiler.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { hasCompiler } from './compilerSupport.js';
 import { openSource } from './programs.js';
 

@@ -1,9 +1,10 @@
 /** @file Small programs in C, written by hand, for tests of what runs them. */
-import type { Backend } from '../../../src/compiler/backend.js';
+
 import { type OpenOptions, openProgram } from '../../../src/compiler/native/nativeProgram.js';
 import { compileC } from '../../../src/compiler/native/toolchain/compileC.js';
 import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';
-import { CompilerError, type HostArray } from '../../../src/compiler/tensors.js';
+import type { Backend } from '../../../src/compiler/program/backend.js';
+import { CompilerError, type HostArray } from '../../../src/compiler/program/tensors.js';
 
 /** Compiles C with the machine's own compiler and opens the program. */
 export async function openSource(

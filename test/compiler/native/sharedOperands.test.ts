@@ -1,7 +1,7 @@
 /** @file Programs that multiply by the same frozen inputs pack them once, in memory that they share. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { compile, type HostTensor, type Precision, withPrecision } from '../../../src/compiler/index.js';
-import { roundToBfloat16 } from '../../../src/compiler/precision.js';
+import { roundToBfloat16 } from '../../../src/compiler/program/precision.js';
 import { floats } from '../support.js';
 import { hasCompiler, sharedBytes } from './compilerSupport.js';
 import { f32, tf } from './plans.js';

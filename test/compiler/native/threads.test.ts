@@ -11,8 +11,8 @@ import {
   valueAndGrad,
   withPrecision,
 } from '../../../src/compiler/index.js';
-import { mapTree } from '../../../src/compiler/tensorTrees.js';
-import { isSpec } from '../../../src/compiler/tracedProgram.js';
+import { mapTree } from '../../../src/compiler/program/tensorTrees.js';
+import { isSpec } from '../../../src/compiler/trace/tracedProgram.js';
 import { draw, runs, seed, title } from '../../faults/campaign.js';
 import { leavesOf } from '../repeatedRuns.js';
 import { floats, ints } from '../values.js';

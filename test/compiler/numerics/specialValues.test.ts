@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { compile, type Engine, type HostTensor, type Tree } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { compositeOf, opNames, ruleOf } from '../../../src/compiler/rules/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { engines } from '../engines.js';
 import { host, leavesOf, repeatedly, tf } from '../support.js';
 import { numericsPage } from './page.js';

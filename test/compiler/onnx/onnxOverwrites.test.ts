@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Tensor, Tree } from '../../../src/compiler/index.js';
 import { overwritesOf } from '../../../src/compiler/onnx/onnxOverwrites.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { tf } from '../support.js';
 
 const x = { shape: [4, 4], dtype: 'float32' } as const;

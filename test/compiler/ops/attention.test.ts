@@ -1,7 +1,7 @@
 /** @file Attention by plain loops: windows and segments; gradients by a mask that is trained: by finite differences, of second order. */
 import { describe, expect, test } from 'vitest';
 import { compile, type HostTensor, ops, type Tensor, tf, valueAndGrad } from '../../../src/compiler/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { engines } from '../engines.js';
 import { expectClose } from '../support.js';
 import { floats } from '../values.js';

@@ -11,7 +11,7 @@ import {
 } from '../../../src/compiler/index.js';
 import { lowerToC } from '../../../src/compiler/native/c/lowerToC.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { engines } from '../engines.js';
 import { compiledResults, expectClose, floats, host } from '../support.js';
 

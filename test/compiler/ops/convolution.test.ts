@@ -7,7 +7,7 @@ import {
   type Tensor,
   withPrecision,
 } from '../../../src/compiler/index.js';
-import { roundToBfloat16 } from '../../../src/compiler/precision.js';
+import { roundToBfloat16 } from '../../../src/compiler/program/precision.js';
 import { engines } from '../engines.js';
 import { compiledResults, expectCloseToLargest, floats, host, tf, withGradient } from '../support.js';
 

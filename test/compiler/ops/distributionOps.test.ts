@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { HostTensor, Tensor } from '../../../src/compiler/index.js';
 import { randomUniformHost } from '../../../src/compiler/ops/randomOps.js';
-import { foldInHost, randomWords } from '../../../src/compiler/randomWords.js';
+import { foldInHost, randomWords } from '../../../src/compiler/random/randomWords.js';
 import { engines } from '../engines.js';
 import { compiledResults, host, ops, tf } from '../support.js';
 

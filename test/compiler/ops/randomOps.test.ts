@@ -1,7 +1,7 @@
 /** @file Random numbers inside programs: the same bits on every engine, even and independent; dropout. */
 import { expect, test } from 'vitest';
 import { randomUniformHost } from '../../../src/compiler/ops/randomOps.js';
-import { foldInHost, mix32 } from '../../../src/compiler/randomWords.js';
+import { foldInHost, mix32 } from '../../../src/compiler/random/randomWords.js';
 import { compiledResults, host, ops, tf } from '../support.js';
 
 const KEYS = [

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { compile, ops, type Tensor, tf, valueAndGrad } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { engines } from '../engines.js';
 import { host } from '../values.js';
 

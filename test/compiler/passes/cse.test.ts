@@ -7,7 +7,7 @@ import {
   expandComposites,
   foldConstants,
 } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { ops } from '../support.js';
 import { describeGraph, GraphBuilder } from './support.js';
 

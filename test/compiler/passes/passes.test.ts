@@ -2,7 +2,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { HostTensor } from '../../../src/compiler/index.js';
-import type { Graph } from '../../../src/compiler/ir.js';
 import {
   dropEmpties,
   eliminateCommonSubexpressions,
@@ -12,7 +11,8 @@ import {
   optimize,
   simplify,
 } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import type { Graph } from '../../../src/compiler/program/ir.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { runs } from '../../faults/campaign.js';
 import { differentiated, programInputs, type Step, stepsArbitrary } from '../programs.js';
 import { expectCloseToLargest, leavesOf } from '../support.js';

@@ -1,7 +1,7 @@
 /** @file Simplification of hand-made graphs: the exact nodes that remain. */
 import { expect, test } from 'vitest';
-import type { Value } from '../../../src/compiler/ir.js';
 import { eliminateDeadCode, simplify } from '../../../src/compiler/passes/index.js';
+import type { Value } from '../../../src/compiler/program/ir.js';
 import { describeGraph, GraphBuilder } from './support.js';
 
 const product = { transposeA: false, transposeB: false, alpha: 1 };

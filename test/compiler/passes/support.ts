@@ -1,13 +1,13 @@
 /** @file Builds graphs by hand and runs them as they stand, without any pass of the product. */
 import * as ort from 'onnxruntime-node';
 import type { DType, HostArray, HostTensor, Shape } from '../../../src/compiler/index.js';
-import type { Attrs, Graph, Node, Value } from '../../../src/compiler/ir.js';
-import { mapBodies, newValue } from '../../../src/compiler/ir.js';
 import { inputName, lowerToOnnx } from '../../../src/compiler/onnx/lowerToOnnx.js';
 import { encodeModel } from '../../../src/compiler/onnx/proto.js';
 import { expandComposites } from '../../../src/compiler/passes/index.js';
+import type { Attrs, Graph, Node, Value } from '../../../src/compiler/program/ir.js';
+import { mapBodies, newValue } from '../../../src/compiler/program/ir.js';
+import { hostArrayFrom } from '../../../src/compiler/program/tensors.js';
 import { ruleOf } from '../../../src/compiler/rules/index.js';
-import { hostArrayFrom } from '../../../src/compiler/tensors.js';
 
 /** A graph under construction. */
 export class GraphBuilder {

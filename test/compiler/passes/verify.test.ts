@@ -1,10 +1,10 @@
 /** @file What a pass may not leave behind. */
 import { expect, test } from 'vitest';
-import { type Attrs, type Graph, type Node, newValue, type Value } from '../../../src/compiler/ir.js';
 import { layOut } from '../../../src/compiler/native/plan/layout.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { verify, verifyNoEmpties } from '../../../src/compiler/passes/verify.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { type Attrs, type Graph, type Node, newValue, type Value } from '../../../src/compiler/program/ir.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { differentiated, programInputs } from '../programs.js';
 
 const x = newValue({ shape: [2, 3], dtype: 'float32' }, { name: 'x' });

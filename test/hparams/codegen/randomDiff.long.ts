@@ -13,7 +13,7 @@ import { messageOf } from '../support.js';
 import { evaluate, typeErrorsIn } from './program.js';
 
 const modules = {
-  '../../../test/hparams/randomGraphs.js': graphs,
+  '../randomGraphs.js': graphs,
   '../../../src/hparams/index.js': luthier,
 };
 

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import jpeg from 'jpeg-js';
 import { build } from '../../../src/hparams/index.js';
 import { ImageFolder, ImageInput } from '../../../src/inputs/index.js';
-import { chunk, pngOfRows } from '../pngFiles.js';
+import { chunk, pngOfRows } from '../images/pngFiles.js';
 import { integerSite, type MutantKind, type Seed, type Site } from './mutantKind.js';
 
 const input = build(

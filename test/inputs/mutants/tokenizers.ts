@@ -1,8 +1,8 @@
 /** @file Mutants of tokenizer files, of each model, with parts that grow, search and cut. */
 import { build } from '../../../src/hparams/index.js';
 import { PretrainedTokenizer } from '../../../src/inputs/index.js';
-import { documents } from '../vocabularies/tokenizerDocuments.js';
-import { prose, trainedJson } from '../vocabularies/trainedBpe.js';
+import { documents } from '../text/vocabularies/tokenizerDocuments.js';
+import { prose, trainedJson } from '../text/vocabularies/trainedBpe.js';
 import { type MutantKind, type Seed, textSite } from './mutantKind.js';
 
 const TEXT = 'The quick brown fox, the lazy dog. <end> 12 × 345';

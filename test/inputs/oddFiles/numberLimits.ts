@@ -11,7 +11,7 @@ import {
   JsonLinesSource,
   ParquetSource,
 } from '../../../src/inputs/index.js';
-import { rowReader } from '../../../src/inputs/recordBatches.js';
+import { rowReader } from '../../../src/inputs/records/recordBatches.js';
 import type { OddFile, OddKind } from './oddFile.js';
 
 /** Integers as text: those that are odd, their neighbours and their negations. */

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { encode } from 'fast-png';
-import { loadImageDecoder } from '../../../src/inputs/imageDecoder.js';
-import { withChannels } from '../../../src/inputs/rawImage.js';
+import { loadImageDecoder } from '../../../src/inputs/images/imageDecoder.js';
+import { withChannels } from '../../../src/inputs/images/rawImage.js';
 import recorded from '../../fixtures/jpegs/jpegs.json' with { type: 'json' };
 import type { OddFile, OddKind } from './oddFile.js';
 

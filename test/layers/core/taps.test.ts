@@ -1,8 +1,8 @@
 /** @file Taps: the identity where nobody reads them; statistics of activations and gradients on every engine. */
 import { expect, test } from 'vitest';
-import { fingerprint } from '../../../src/compiler/fingerprint.js';
 import { compile, type HostTensor, type Tensor, tf, valueAndGrad } from '../../../src/compiler/index.js';
-import { traceProgram } from '../../../src/compiler/tracedProgram.js';
+import { fingerprint } from '../../../src/compiler/program/fingerprint.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { build, sub } from '../../../src/hparams/index.js';
 import { BaseLayer, runInContext, Taps } from '../../../src/layers/index.js';
 

@@ -13,10 +13,10 @@ import {
   Tokenize,
 } from '../../../src/inputs/index.js';
 import type { DoneShard } from '../../../src/inputs/seqio/cacheShards.js';
+import { plain } from '../../../src/system/text/terminalOutput.js';
 import { cacheReport } from '../../../src/tools/cacheTask/cacheReport.js';
 import { DatasetCaches } from '../../../src/tools/cacheTask/datasetCaches.js';
 import { cacheTask } from '../../../src/tools/cacheTask/index.js';
-import { plain } from '../../../src/tools/terminalOutput.js';
 import { temporaryDirectory } from '../../command.js';
 import { batchesOf, features, numbersTask, seqio } from '../../inputs/seqio/corpora.js';
 

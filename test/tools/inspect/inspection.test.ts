@@ -16,9 +16,9 @@ import {
   RowInput,
   SyntheticLmInput,
 } from '../../../src/inputs/index.js';
+import { plain } from '../../../src/system/text/terminalOutput.js';
 import { inspectInput } from '../../../src/tools/inspect/inspection.js';
 import { inspectReport } from '../../../src/tools/inspect/inspectReport.js';
-import { plain } from '../../../src/tools/terminalOutput.js';
 import { numbersTask, seqio } from '../../inputs/seqio/corpora.js';
 
 const inspect = (config: Config<BaseInput>, values = {}) =>

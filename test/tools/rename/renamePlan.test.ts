@@ -2,13 +2,13 @@
 import { rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
+import { plain } from '../../../src/system/text/terminalOutput.js';
 import type { Arguments, Command } from '../../../src/tools/command.js';
 import { Classes, experimentName } from '../../../src/tools/rename/classes.js';
 import { renameClass, renameField } from '../../../src/tools/rename/index.js';
 import { type Plan, planClassRename, planFieldRename } from '../../../src/tools/rename/renamePlan.js';
 import { RenameProject } from '../../../src/tools/rename/renameProject.js';
 import { checkClassName, checkFieldName, findClass, findField } from '../../../src/tools/rename/target.js';
-import { plain } from '../../../src/tools/terminalOutput.js';
 import { bareProject, read } from './scratch.js';
 
 const luthier = `type Values<F> = { [K in keyof F]: F[K] extends { readonly _zod: infer V } ? V : never };

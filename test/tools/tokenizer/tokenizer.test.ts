@@ -2,13 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { UsageError } from '../../../src/registry/usageError.js';
+import { plain } from '../../../src/system/text/terminalOutput.js';
+import { UsageError } from '../../../src/system/text/usageError.js';
 import type { Arguments, Report } from '../../../src/tools/command.js';
-import { plain } from '../../../src/tools/terminalOutput.js';
 import { tokenizer } from '../../../src/tools/tokenizer/index.js';
 import { runLuthier } from '../../command.js';
 import { corpusDirectory } from '../../inputs/corpus.js';
-import { prose } from '../../inputs/vocabularies/trainedBpe.js';
+import { prose } from '../../inputs/text/vocabularies/trainedBpe.js';
 
 const directory = corpusDirectory({ 'a.txt': prose, 'b.txt': 'a\nb' });
 const out = join(directory, 'made', 'tokenizer.json');

@@ -1,5 +1,5 @@
 /** @file C names, types and offsets that loops, steps and calls share. */
-import type { DType } from '../../tensors.js';
+import type { DType } from '../../program/tensors.js';
 import { type Buffer, type Run, type Storage, storageBytes } from '../plan/views.js';
 
 /** C types of stored elements. */

@@ -1,6 +1,6 @@
 /** @file C calls of the runtime for attention, convolutions, sums, random numbers and top k. */
 import { extrasOf, windowOf } from '../../ops/hiddenKeys.js';
-import { sizeOf } from '../../tensors.js';
+import { sizeOf } from '../../program/tensors.js';
 import type { CallUnit } from '../plan/units.js';
 import { mergeAxes, type View } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';

@@ -1,6 +1,6 @@
 /** @file C functions of loops: nodes over the same rows and columns, in phases where a row must be complete first. */
 
-import type { DType } from '../../tensors.js';
+import type { DType } from '../../program/tensors.js';
 import type { Access, LoopNode } from '../plan/iteration.js';
 import type { LoopUnit } from '../plan/units.js';
 import type { Buffer } from '../plan/views.js';

@@ -1,7 +1,7 @@
 /** @file C expressions of elementwise operations: one entry per operation, on loaded operands. */
 
-import { foldWords } from '../../randomWords.js';
-import type { DType } from '../../tensors.js';
+import type { DType } from '../../program/tensors.js';
+import { foldWords } from '../../random/randomWords.js';
 import type { PlacedOp } from '../plan/placedOps.js';
 
 /** Input of an expression. */

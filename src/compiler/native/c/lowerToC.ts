@@ -1,5 +1,5 @@
 /** @file Lowering of a graph to C: its plan as text. */
-import type { Graph } from '../../ir.js';
+import type { Graph } from '../../program/ir.js';
 import { type Overwrite, overwritesOf } from '../plan/overwrites.js';
 import { type KeptInputs, type PlannedGraphs, planGraphs } from '../plan/planGraphs.js';
 import type { Unit } from '../plan/units.js';

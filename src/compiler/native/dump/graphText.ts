@@ -1,6 +1,6 @@
 /** @file Text form of a graph, one line per value. */
-import type { Attrs, Graph, Node, Value } from '../../ir.js';
-import { formatSpec } from '../../tensors.js';
+import type { Attrs, Graph, Node, Value } from '../../program/ir.js';
+import { formatSpec } from '../../program/tensors.js';
 
 /** Value names in program order: v0, v1, …. */
 class ValueNames {

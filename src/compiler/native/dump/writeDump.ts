@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { CompilerError } from '../../tensors.js';
+import { CompilerError } from '../../program/tensors.js';
 import type { NativeProgram } from '../c/lowerToC.js';
 import { graphText } from './graphText.js';
 import { memoryText, stepsText } from './planText.js';

@@ -1,7 +1,7 @@
 /** @file Expansions of operations that the native engine does not run as a whole into plainer ones. */
-import { type Attrs, type Graph, type Node, newValue, rewrite, type Value } from '../../ir.js';
+import { type Attrs, type Graph, type Node, newValue, rewrite, type Value } from '../../program/ir.js';
+import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../../program/tensors.js';
 import { inferOutputs } from '../../rules/index.js';
-import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../../tensors.js';
 
 /** Adds a single-output node to a graph under construction, with the shape and dtype of its rule, if it has one. */
 type Emit = (op: string, inputs: readonly Value[], attrs?: Attrs, spec?: TensorSpec) => Value;

@@ -1,6 +1,7 @@
 /** @file Iteration spaces: an elementwise operation or reduction as loops over rows and columns. */
+
+import type { DType, Shape } from '../../program/tensors.js';
 import type { DeviceForm, MapForm } from '../../rules/deviceForm.js';
-import type { DType, Shape } from '../../tensors.js';
 import { formOf } from './forms.js';
 import type { Operand, PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type Run, type View } from './views.js';

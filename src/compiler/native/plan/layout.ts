@@ -2,9 +2,9 @@
  * @file Buffer layout: makes every value a view of a buffer, so that nodes that only move data vanish or become copies.
  */
 
-import { type Graph, type Node, producers, type Value } from '../../ir.js';
 import { verifyNoEmpties } from '../../passes/index.js';
-import { type Shape, sizeOf } from '../../tensors.js';
+import { type Graph, type Node, producers, type Value } from '../../program/ir.js';
+import { type Shape, sizeOf } from '../../program/tensors.js';
 import { formOf } from './forms.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
 import { takesNumbers, wantsCopy, writesTo } from './operandForms.js';

@@ -1,6 +1,6 @@
 /** @file Layout of loops and choices: their bodies are placed where they stand, on slices of the arrays around them. */
-import type { Graph, Node, Value } from '../../ir.js';
-import { sizeOf } from '../../tensors.js';
+import type { Graph, Node, Value } from '../../program/ir.js';
+import { sizeOf } from '../../program/tensors.js';
 import { marker } from './loops.js';
 import type { Operand, PlacedOp } from './placedOps.js';
 import { type Buffer, type Home, type Loop, type Storage, type Turn, type View, wholeView } from './views.js';

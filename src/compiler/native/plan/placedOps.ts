@@ -1,6 +1,6 @@
 /** @file Placed operations: nodes whose operands are views of buffers. */
-import type { Attrs } from '../../ir.js';
-import type { DType } from '../../tensors.js';
+import type { Attrs } from '../../program/ir.js';
+import type { DType } from '../../program/tensors.js';
 import { type Buffer, rootOf, type View } from './views.js';
 
 /** An operand: elements of a buffer, or one number for all elements. */

@@ -1,5 +1,5 @@
 /** @file Plan of a graph: preparation, layout, fusion, scheduling and memory, in no language. */
-import { type Graph, joinGraphs, type Value } from '../../ir.js';
+import { type Graph, joinGraphs, type Value } from '../../program/ir.js';
 import { blockRowsOf } from './blocks.js';
 import { formOf } from './forms.js';
 import { type Layout, layOut } from './layout.js';

@@ -1,5 +1,5 @@
 /** @file Graph preparation for the native lowering: expands what has no form of its own. */
-import { type Graph, mapBodies, type Node, newValue, producers, rewrite, type Value } from '../../ir.js';
+
 import {
   dropEmpties,
   eliminateDeadCode,
@@ -8,6 +8,15 @@ import {
   mergeProducts,
   simplify,
 } from '../../passes/index.js';
+import {
+  type Graph,
+  mapBodies,
+  type Node,
+  newValue,
+  producers,
+  rewrite,
+  type Value,
+} from '../../program/ir.js';
 import type { Surroundings } from '../../rules/deviceForm.js';
 import { expandOps } from './expansions.js';
 import { formOf } from './forms.js';

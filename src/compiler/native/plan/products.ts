@@ -1,6 +1,7 @@
 /** @file Matrix products in the runtime's form: any strides, leading axes merged into rows where possible. */
+
+import type { Shape } from '../../program/tensors.js';
 import { broadcastShapes } from '../../rules/broadcasting.js';
-import type { Shape } from '../../tensors.js';
 import type { PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type View } from './views.js';
 

@@ -1,6 +1,6 @@
 /** @file Profiled parts of a program: layers, FLOPs and bytes behind each timing mark. */
 import type { Part } from '../../profile/part.js';
-import { sizeOf } from '../../tensors.js';
+import { sizeOf } from '../../program/tensors.js';
 import { type Access, sameAccess } from './iteration.js';
 import type { NativePlan } from './planGraphs.js';
 import type { Precision, ProductUnit } from './products.js';

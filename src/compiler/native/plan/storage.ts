@@ -3,7 +3,7 @@
  * it.
  */
 
-import type { Graph, Value } from '../../ir.js';
+import type { Graph, Value } from '../../program/ir.js';
 import { touchedReads, touchedWrites } from './chainRows.js';
 import { formOf } from './forms.js';
 import type { Chain, Stage } from './stages.js';

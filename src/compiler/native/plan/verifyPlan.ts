@@ -1,5 +1,5 @@
 /** @file Verification that steps write to no memory whose contents others take to persist. A failure is a bug in the compiler. */
-import { CompilerError } from '../../tensors.js';
+import { CompilerError } from '../../program/tensors.js';
 import { type Share, sameShare, sharesOf } from './shares.js';
 import { type Packing, samePacking } from './stages.js';
 import {

@@ -1,5 +1,5 @@
 /** @file Views of data-moving operations: of their operands, and of the slots that they write. */
-import { ints, type Node } from '../../ir.js';
+import { ints, type Node } from '../../program/ir.js';
 import {
   broadcastView,
   invertPermutation,

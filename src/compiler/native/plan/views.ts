@@ -1,7 +1,14 @@
 /**
  * @file Views: offset, shape and strides of a tensor in a buffer. Most data-moving operations only make another view.
  */
-import { arrayTypeOf, type DType, NARROW, type NarrowType, type Shape, sizeOf } from '../../tensors.js';
+import {
+  arrayTypeOf,
+  type DType,
+  NARROW,
+  type NarrowType,
+  type Shape,
+  sizeOf,
+} from '../../program/tensors.js';
 
 /** Element storage: narrow at the border, and bfloat16 where every reader rounds anyway. */
 export type Storage = DType | NarrowType;

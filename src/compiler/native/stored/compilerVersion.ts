@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { type Dirent, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { version_core as tfjs } from '../../tfjs.js';
+import { version_core as tfjs } from '../../tfjs/tfjs.js';
 
 /** The compiler's own folder. */
 const ownFolder = fileURLToPath(new URL('../..', import.meta.url));

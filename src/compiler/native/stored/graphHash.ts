@@ -1,8 +1,8 @@
 /** @file Hash of graphs: graphs with equal hashes are lowered alike. */
 import { createHash } from 'node:crypto';
-import { attrText } from '../../fingerprint.js';
-import type { Graph, Node, Value } from '../../ir.js';
-import { formatSpec, type HostArray } from '../../tensors.js';
+import { attrText } from '../../program/fingerprint.js';
+import type { Graph, Node, Value } from '../../program/ir.js';
+import { formatSpec, type HostArray } from '../../program/tensors.js';
 
 /** Writes graphs as lines; values are numbered in order of appearance. */
 class Writer {

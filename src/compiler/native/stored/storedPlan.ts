@@ -6,11 +6,11 @@
 import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { readRegularFile } from '../../../files/index.js';
-import type { Backend } from '../../backend.js';
-import type { Graph } from '../../ir.js';
 import type { Part } from '../../profile/part.js';
+import type { Backend } from '../../program/backend.js';
+import type { Graph } from '../../program/ir.js';
+import { type DType, type HostArray, newHostArray } from '../../program/tensors.js';
 import { isOwn } from '../../rules/index.js';
-import { type DType, type HostArray, newHostArray } from '../../tensors.js';
 import type { Overwrite } from '../plan/overwrites.js';
 import type { KeptInputs } from '../plan/planGraphs.js';
 import { toolchainFlags } from '../toolchain/compileC.js';

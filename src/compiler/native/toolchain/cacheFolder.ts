@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
-import { NativeEngineError } from '../../tensors.js';
+import { NativeEngineError } from '../../program/tensors.js';
 
 /** A folder that is safe to use as the cache. */
 export interface CacheFolder {

@@ -1,5 +1,5 @@
 /** @file The native toolchain: compiler, CPU, cache and compiled runtime, or the reason for its absence. */
-import { CompilerError } from '../../tensors.js';
+import { CompilerError } from '../../program/tensors.js';
 import { reserveThreads } from '../library.js';
 import { type CCompiler, findCompiler, installHint, type Missing } from './compiler.js';
 import { cpuFeatures } from './cpuFeatures.js';

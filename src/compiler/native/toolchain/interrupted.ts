@@ -1,5 +1,5 @@
 /** @file Builds that failed through the fault of neither source nor compiler: a retry may succeed. */
-import { NativeEngineError } from '../../tensors.js';
+import { NativeEngineError } from '../../program/tensors.js';
 import type { Ended } from './process.js';
 
 /** A build failure that says nothing about the source. */

@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readRegularFile } from '../../../files/index.js';
-import { NativeEngineError } from '../../tensors.js';
+import { NativeEngineError } from '../../program/tensors.js';
 import { dropOld, FAILED, folderBytes, MANIFEST } from './cacheEntries.js';
 import { type CacheFolder, openFolder } from './cacheFolder.js';
 import { diskFullError, InterruptedBuild, isDiskFull } from './interrupted.js';

@@ -1,7 +1,7 @@
 /** @file One run of the compiler in its own folder, with its messages in a log. */
 import { appendFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { NativeEngineError } from '../../tensors.js';
+import { NativeEngineError } from '../../program/tensors.js';
 import type { CCompiler } from './compiler.js';
 import { diskFullError, InterruptedBuild, isDiskFull, isRefusal } from './interrupted.js';
 import { endText, runProcess } from './process.js';

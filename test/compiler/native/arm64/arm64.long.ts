@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { compile, type HostTensor } from '../../../../src/compiler/index.js';
-import type { TensorFunction } from '../../../../src/compiler/tracedProgram.js';
+import type { TensorFunction } from '../../../../src/compiler/trace/tracedProgram.js';
 import { temporaryDirectory } from '../../../command.js';
 import { tries } from '../../../faults/campaign.js';
 import { type Case, program } from '../../cases/case.js';

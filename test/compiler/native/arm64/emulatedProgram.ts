@@ -2,16 +2,20 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Backend } from '../../../../src/compiler/backend.js';
-import { compileWithinBorder } from '../../../../src/compiler/border.js';
-import { Executable } from '../../../../src/compiler/executable.js';
 import type { TensorSpec, Tree } from '../../../../src/compiler/index.js';
-import type { Graph } from '../../../../src/compiler/ir.js';
 import { lowerToC } from '../../../../src/compiler/native/c/lowerToC.js';
 import { programFlags } from '../../../../src/compiler/native/toolchain/compileC.js';
 import { optimize } from '../../../../src/compiler/passes/index.js';
-import type { BoundArray } from '../../../../src/compiler/tensors.js';
-import { checkProgram, type TensorFunction, traceProgram } from '../../../../src/compiler/tracedProgram.js';
+import type { Backend } from '../../../../src/compiler/program/backend.js';
+import { compileWithinBorder } from '../../../../src/compiler/program/border.js';
+import { Executable } from '../../../../src/compiler/program/executable.js';
+import type { Graph } from '../../../../src/compiler/program/ir.js';
+import type { BoundArray } from '../../../../src/compiler/program/tensors.js';
+import {
+  checkProgram,
+  type TensorFunction,
+  traceProgram,
+} from '../../../../src/compiler/trace/tracedProgram.js';
 import { execute, runtimeSources } from '../compilerSupport.js';
 import { buildRuntime } from '../runtimeSupport.js';
 import { crossTarget, emulating } from './crossTools.js';

@@ -7,7 +7,7 @@ import { MOVED } from '../../../../src/compiler/native/plan/layout.js';
 import { VIEWS } from '../../../../src/compiler/native/plan/viewOps.js';
 import { controlRules } from '../../../../src/compiler/rules/controlRules.js';
 import { compositeOf, opNames } from '../../../../src/compiler/rules/index.js';
-import '../../../../src/compiler/operations.js';
+import '../../../../src/compiler/ops/operations.js';
 
 const ops = [...opNames(), ...Object.keys(controlRules), ...Object.keys(ownForms())];
 

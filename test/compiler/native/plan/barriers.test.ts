@@ -5,7 +5,7 @@ import { lowerToC } from '../../../../src/compiler/native/c/lowerToC.js';
 import type { Plan } from '../../../../src/compiler/native/plan/threadSteps.js';
 import { verifyPlan } from '../../../../src/compiler/native/plan/verifyPlan.js';
 import { optimize } from '../../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../../src/compiler/trace/tracedProgram.js';
 import { f32, i32, kindOf, planOf, type Traced, tf } from '../plans.js';
 
 type Specs = ReturnType<typeof f32>[];

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Tensor } from '../../../../src/compiler/index.js';
 import { lowerToC, type NativeProgram } from '../../../../src/compiler/native/c/lowerToC.js';
 import { optimize } from '../../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../../src/compiler/trace/tracedProgram.js';
 import { ops, tf } from '../../support.js';
 
 type Given = Record<string, Tensor>;

@@ -13,7 +13,7 @@ import {
   type View,
   wholeView,
 } from '../../../../src/compiler/native/plan/views.js';
-import { sizeOf } from '../../../../src/compiler/tensors.js';
+import { sizeOf } from '../../../../src/compiler/program/tensors.js';
 
 const buffer = (size: number): Buffer => ({
   id: 0,

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { machineFlags } from '../../../../src/compiler/native/toolchain/compilerFlags.js';
 import { cpuFeatures } from '../../../../src/compiler/native/toolchain/cpuFeatures.js';
-import { foldInHost, mix32 } from '../../../../src/compiler/randomWords.js';
+import { foldInHost, mix32 } from '../../../../src/compiler/random/randomWords.js';
 import { temporaryDirectory } from '../../../command.js';
 import { compilerPath, execute, hasCompiler, hasSanitizer, runtimeSources } from '../compilerSupport.js';
 

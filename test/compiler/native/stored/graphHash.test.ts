@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { tf, withPrecision, withScope } from '../../../../src/compiler/index.js';
 import { hashGraphs } from '../../../../src/compiler/native/stored/graphHash.js';
-import type { TensorSpec, Tree } from '../../../../src/compiler/tensors.js';
-import { traceProgram } from '../../../../src/compiler/tracedProgram.js';
+import type { TensorSpec, Tree } from '../../../../src/compiler/program/tensors.js';
+import { traceProgram } from '../../../../src/compiler/trace/tracedProgram.js';
 
 const square: Tree<TensorSpec> = { x: { shape: [4, 4], dtype: 'float32' } };
 const graphOf = (f: (inputs: any) => any, specs = square) => traceProgram(f, specs).graph;

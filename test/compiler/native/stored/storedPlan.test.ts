@@ -10,7 +10,7 @@ import { planPlace, type StoredPlan } from '../../../../src/compiler/native/stor
 import { type CachedEntry, listEntries } from '../../../../src/compiler/native/toolchain/cacheEntries.js';
 import type { Toolchain } from '../../../../src/compiler/native/toolchain/index.js';
 import { Cache } from '../../../../src/compiler/native/toolchain/programCache.js';
-import { traceProgram } from '../../../../src/compiler/tracedProgram.js';
+import { traceProgram } from '../../../../src/compiler/trace/tracedProgram.js';
 import { startCommand, temporaryDirectory } from '../../../command.js';
 import { hasCompiler } from '../compilerSupport.js';
 

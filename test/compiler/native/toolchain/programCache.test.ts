@@ -21,7 +21,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { listEntries } from '../../../../src/compiler/native/toolchain/cacheEntries.js';
 import { cachePath, checkFolder } from '../../../../src/compiler/native/toolchain/cacheFolder.js';
 import { Cache, type Wanted } from '../../../../src/compiler/native/toolchain/programCache.js';
-import { NativeEngineError } from '../../../../src/compiler/tensors.js';
+import { NativeEngineError } from '../../../../src/compiler/program/tensors.js';
 import { startCommand, temporaryDirectory } from '../../../command.js';
 
 /** An environment with a cache of its own. */

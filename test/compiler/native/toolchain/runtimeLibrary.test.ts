@@ -12,7 +12,7 @@ import {
   ownFlags,
   runtimeLibrary,
 } from '../../../../src/compiler/native/toolchain/runtimeLibrary.js';
-import { CompilerError } from '../../../../src/compiler/tensors.js';
+import { CompilerError } from '../../../../src/compiler/program/tensors.js';
 import { temporaryDirectory } from '../../../command.js';
 import { hasCompiler, runtimeSources } from '../compilerSupport.js';
 import { scaling } from '../programs.js';

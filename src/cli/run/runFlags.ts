@@ -1,0 +1,142 @@
+/** @file A run from its flags: finds the experiment and runs one mode. */
+import { pathToFileURL } from 'node:url';
+import type { JobOptions } from '../../programs/index.js';
+import type { ResolvedExperiment } from '../../registry/index.js';
+import { exitCodeOfSignal, StopSignal, warn, writeResult, writeText } from '../../system/index.js';
+import { UsageError } from '../../system/text/usageError.js';
+import { flagsHelp } from '../commandLine/flagTable.js';
+import type { ConfiguredExperiment } from '../configure.js';
+import { defaultTemplate, directoryOf } from './directoryTemplate.js';
+import { type Flags, flagTable, parseFlags } from './flags.js';
+
+/** Registers the classes of all rooms. Passed in by callers, since it lives above this room. */
+type LoadLibrary = () => Promise<{ registerLibrary(): void }>;
+
+async function help(flags: Flags, library: LoadLibrary): Promise<void> {
+  const intro =
+    'Trains, evaluates and decodes experiments.\n\n' +
+    '  npx luthier train --exp=lm.Small --job_log_dir=out/lm_small\n\nFlags:\n';
+  writeText(`${intro}${flagsHelp(flagTable)}\n`);
+  if (flags.exp === undefined) return;
+  const { settingsHelp } = await import('../settingsHelp.js');
+  const text = settingsHelp(await resolve(flags.exp, flags, library), flags.changes, process.stdout.columns);
+  writeText(`\n${text}\n`);
+}
+
+/** Resolves the experiment; from here on, short names refer to the library's classes. */
+async function resolve(exp: string, { changes }: Flags, library: LoadLibrary): Promise<ResolvedExperiment> {
+  const { resolveExperiment } = await import('../../registry/index.js');
+  const resolved = await resolveExperiment(exp);
+  // The experiment has loaded the library already.
+  (await library()).registerLibrary();
+  const { loadConfigModules } = await import('../index.js');
+  await loadConfigModules(changes);
+  return resolved;
+}
+
+function required(value: string | undefined, message: string): string {
+  if (value !== undefined) return value;
+  throw new UsageError(`${message} --help lists all flags.`);
+}
+
+/** Runs the flags' mode; returns the exit code. */
+export async function runFlags(argv: readonly string[], library: LoadLibrary): Promise<number> {
+  const flags = parseFlags(argv);
+  if (flags.help) {
+    await help(flags, library);
+    return 0;
+  }
+  const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
+  if (flags.dump !== undefined) {
+    const { dumpText } = await import('../index.js');
+    writeResult(dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, warn));
+    return 0;
+  }
+  return flags.changes.some(({ kind }) => kind === 'sweep')
+    ? runSweep(exp, flags, library)
+    : runOne(exp, flags, library);
+}
+
+/** The options of a job that flags alone set. */
+export function jobSettings(flags: Flags) {
+  return {
+    mode: flags.mode,
+    engine: flags.engine,
+    device: flags.device,
+    numThreads: flags.numThreads,
+    peakTflops: flags.peakTflops,
+    checkpoint: flags.checkpoint,
+    restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
+    profile: flags.profile,
+    debug: flags.debug,
+    taps: flags.tap && {
+      patterns: flags.tap,
+      isTapped: flags.tapSteps ?? ((step: number) => step === 1),
+      values: flags.tapValues ?? false,
+    },
+  } satisfies Partial<JobOptions>;
+}
+
+async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<number> {
+  const stop = new StopSignal();
+  stop.listen();
+  // Loading the programs takes as long as loading the experiment: do both concurrently.
+  const loadingPrograms = import('../../programs/index.js');
+  loadingPrograms.catch(() => {});
+  const [{ configure, shellText }, { classVarsText }] = await Promise.all([
+    import('../index.js'),
+    import('../../experiment/index.js'),
+  ]);
+  const resolved = await resolve(exp, flags, library);
+  const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
+  const { warnings, ...configured } = configure(resolved, overrides);
+  for (const warning of warnings) warn(warning);
+  // A missing device ends the command before it writes anything.
+  if (flags.device === 'gpu') await (await import('../../compiler/index.js')).loadBackend('gpu');
+  if (flags.mode.startsWith('train')) await tellUnloadable(configured);
+  const { runJob } = await loadingPrograms;
+  const job = {
+    ...configured,
+    moduleUrl: pathToFileURL(resolved.file).href,
+    jobLogDir: directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name),
+    overrides: overrides.map(shellText),
+    classVars: classVarsText(configured.experiment),
+    ...jobSettings(flags),
+  };
+  const { signal } = await runJob(job, stop);
+  return signal === undefined ? 0 : exitCodeOfSignal[signal];
+}
+
+/** Warns before training about classes that nothing could load afterwards. */
+async function tellUnloadable({
+  task,
+  datasets,
+  decodeDatasets,
+}: Omit<ConfiguredExperiment, 'warnings'>): Promise<void> {
+  const { unloadableClasses } = await import('../../hparams/index.js');
+  const found = await unloadableClasses({ task, datasets, decodeDatasets });
+  if (found.length === 0) return;
+  warn(
+    `generate, serve, export and --config_file will not find ${found.join('; nor ')}. ` +
+      'They load the classes of a run from the files that export them: declare them at the top of a file and export them.',
+  );
+}
+
+async function runSweep(exp: string, flags: Flags, library: LoadLibrary): Promise<number> {
+  const { checkedCombinations, flagOf, shellText } = await import('../index.js');
+  const resolved = await resolve(exp, flags, library);
+  const combinations = checkedCombinations(flags.changes, resolved);
+  const { runSweepJob } = await import('../../programs/index.js');
+  return runSweepJob({
+    name: resolved.name,
+    directory: directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name),
+    sweeps: flags.changes.map(shellText),
+    parallel: flags.sweepParallel ?? 1,
+    numThreads: flags.numThreads,
+    runs: combinations.map(({ name, settings, overrides }) => ({
+      name,
+      settings: settings.map(({ path, text }) => `${path}=${text}`),
+      flags: [...flags.common, ...overrides.flatMap(flagOf)],
+    })),
+  });
+}

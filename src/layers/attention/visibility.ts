@@ -1,0 +1,120 @@
+/** @file Visibility of keys to queries: one value that models make, attention takes and kernels skip by. */
+import { type ops, type Tensor, tf } from '../../compiler/index.js';
+import { stepsFrom } from './positions.js';
+
+/** A tensor for queries, [B, T], and one for keys, [B, S]; B may be 1. */
+interface OfBoth {
+  readonly queries: Tensor;
+  readonly keys: Tensor;
+}
+
+/** The keys that each query sees: those that all fields allow. Without any, all. */
+export interface Visibility {
+  /** Whether a query sees no key behind its own place; the places of queries are the last ones of the keys. */
+  readonly causal?: boolean | undefined;
+  /** How many keys before and after its own place a query sees, where that is bounded. */
+  readonly window?: Partial<ops.Window> | undefined;
+  /** int32, 0 or more: a query sees the keys of its own segment, as in packed rows. */
+  readonly segments?: OfBoth | undefined;
+  /** float32 [B, S], 1 for keys that are padding. */
+  readonly paddings?: Tensor | undefined;
+  /** int32 [B]: a causal query also sees so many leading keys (prefix language models). */
+  readonly prefix?: Tensor | undefined;
+  /** Added to the logits: float32, broadcastable to [B, N, T, S], -Infinity where a key is hidden. It may be trained. */
+  readonly bias?: Tensor | undefined;
+  /** int32: positions within sequences, for embeddings and biases; {@link positionsOf} has those that are not given. */
+  readonly positions?: OfBoth | undefined;
+  /** int32 scalar, or [B]: only so many leading keys are valid, as in a cache that is partly filled. */
+  readonly visible?: Tensor | undefined;
+}
+
+/**
+ * Positions of `queries` queries and `keys` keys, int32 [B, T] and [B, S] (B may be 1): those of a packed row or of a decode,
+ * else their places.
+ */
+export function positionsOf({ positions, visible }: Visibility, queries: number, keys: number): OfBoth {
+  if (positions) return positions;
+  const end = visible ?? tf.scalar(keys, 'int32');
+  const first = tf.sub(end, tf.scalar(queries, 'int32')) as Tensor;
+  return {
+    queries: stepsFrom(first, queries),
+    keys: tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]),
+  };
+}
+
+/** The smaller of two bounds, of which either may be absent. */
+const least = (a = Number.POSITIVE_INFINITY, b = Number.POSITIVE_INFINITY): number => Math.min(a, b);
+
+/** `seen` without the keys outside `window`. */
+export function narrowed(seen: Visibility, { before, after }: Partial<ops.Window>): Visibility {
+  const { window = {} } = seen;
+  return { ...seen, window: { before: least(window.before, before), after: least(window.after, after) } };
+}
+
+/** The key segment of no query: ids of sequences are 0 or more. */
+const HIDDEN = -1;
+
+/** Segments in which no query sees the keys that are hidden, bool [B, S]. */
+function hidingSegments(isHidden: Tensor, segments: OfBoth | undefined, queries: number): OfBoth {
+  const ids = segments?.keys ?? tf.zerosLike(tf.cast(isHidden, 'int32'));
+  return {
+    queries: segments?.queries ?? tf.zeros([1, queries], 'int32'),
+    keys: tf.where(isHidden, tf.scalar(HIDDEN, 'int32'), ids) as Tensor,
+  };
+}
+
+/** A bound of places as int32: beyond all sequences where there is none. */
+const bound = (keys = Number.POSITIVE_INFINITY): Tensor => tf.scalar(Math.min(keys, 2 ** 30), 'int32');
+
+/** Whether a key at a place is in the window of the query at another: bool, of their common shape. */
+function isInWindow(query: Tensor, key: Tensor, { before, after }: Partial<ops.Window>): Tensor {
+  const begin = tf.sub(query, bound(before));
+  const end = tf.add(query, bound(after));
+  return tf.logicalAnd(tf.greaterEqual(key, begin), tf.lessEqual(key, end));
+}
+
+/** 0 where a query sees a key by their places, else -Infinity: [B, 1, T, S]. */
+function placesBias(seen: Visibility, queries: number, keys: number): Tensor {
+  const { causal, window = {}, prefix, visible } = seen;
+  const places = positionsOf({ visible }, queries, keys);
+  const query = tf.reshape(places.queries, [-1, 1, queries, 1]);
+  const key = tf.reshape(places.keys, [1, 1, 1, keys]);
+  let isSeen = isInWindow(query, key, window);
+  if (causal) {
+    const isBefore = tf.lessEqual(key, query);
+    const reached = prefix
+      ? tf.logicalOr(isBefore, tf.less(key, tf.reshape(prefix, [-1, 1, 1, 1])))
+      : isBefore;
+    isSeen = tf.logicalAnd(isSeen, reached);
+  }
+  return tf.where(isSeen, tf.scalar(0), tf.scalar(Number.NEGATIVE_INFINITY)) as Tensor;
+}
+
+/** The keys of rows that have `visible` leading ones each, [B], that are hidden from all queries: bool [B, S]. */
+function hiddenBehind(visible: Tensor, keys: number): Tensor {
+  return tf.greaterEqual(tf.range(0, keys, 1, 'int32'), tf.expandDims(visible, 1));
+}
+
+/** Options of `ops.attention` for `queries` queries and `keys` keys. */
+export function attentionOptions(seen: Visibility, queries: number, keys: number): ops.AttentionOptions {
+  const { causal = false, window, paddings, prefix, bias, visible } = seen;
+  const isByRow = visible?.rank === 1;
+  // The kernels' own rules are the same for all rows.
+  const ofPlaces =
+    (causal && prefix) || (isByRow && (window || (causal && queries > 1)))
+      ? placesBias(seen, queries, keys)
+      : undefined;
+  const hidden = [
+    ...(paddings ? [tf.greaterEqual(paddings, 0.5)] : []),
+    ...(isByRow ? [hiddenBehind(visible, keys)] : []),
+  ].reduce<Tensor | undefined>((a, b) => (a ? tf.logicalOr(a, b) : b), undefined);
+  const segments = hidden ? hidingSegments(hidden, seen.segments, queries) : seen.segments;
+  const mask = bias && ofPlaces ? (tf.add(bias, ofPlaces) as Tensor) : (bias ?? ofPlaces);
+  return {
+    causal: causal && !ofPlaces && !isByRow,
+    ...(window && !(ofPlaces && isByRow) && { window }),
+    ...(segments && { segments }),
+    ...(mask && { mask }),
+    ...(visible && !isByRow && { visible }),
+  };
+}

@@ -1,0 +1,62 @@
+/** @file StackedTransformerRepeated: a stack of transformer layers as one repeated block (praxis/layers/transformers.py). */
+import { z } from 'zod';
+import type { Tensor } from '../../compiler/index.js';
+import { deepCopyWith, isSet, sub } from '../../hparams/index.js';
+import type { StepArgs } from '../core/mixer.js';
+import { Repeat } from '../repeats.js';
+import { StackedTransformer, type TransformerArgs } from './transformers.js';
+
+/**
+ * `xTimes` blocks in sequence, each of `numLayers` transformer layers. As StackedTransformer with numLayers xTimes
+ * layers, but for the names and shapes of its variables, which stack those of all blocks: a program has the layers of one
+ * block, whatever xTimes is.
+ */
+export class StackedTransformerRepeated extends StackedTransformer.with({
+  numLayers: z.int().positive().default(1).describe('Number of layers of a block.'),
+  xTimes: z.int().positive().describe('Number of blocks.'),
+  block: sub(StackedTransformer).describe(
+    'What each block is built from, such as a subclass of StackedTransformer; its fields are those of this layer.',
+  ),
+  repeatLayer: sub(Repeat).describe('What repeats the block.'),
+  unrollInDecode: z
+    .boolean()
+    .default(true)
+    .describe(
+      'As in Repeat: whether decoding has separate states, and compiles the block for each repetition.',
+    ),
+}) {
+  protected repeated!: Repeat;
+
+  protected override createLayers(): void {
+    const { xTimes, block, repeatLayer, unrollInDecode, remat, ...rest } = this.hp;
+    const { numLayers, modelDims, hiddenDims, numHeads, dimPerHead, dropoutProb } = rest;
+    const { attenDropoutProb, residualDropoutProb, reluDropoutProb, transformerLayerParamsTpl } = rest;
+    const fields = {
+      ...{ numLayers, modelDims, hiddenDims, numHeads, dimPerHead, dropoutProb },
+      ...{ attenDropoutProb, residualDropoutProb, reluDropoutProb, transformerLayerParamsTpl },
+    };
+    for (const name of Object.keys(fields) as (keyof typeof fields)[])
+      if (isSet(block, name))
+        throw this.error(`block sets ${name}, which is a field of this layer: set it here.`);
+    const subTpl = deepCopyWith(block, fields);
+    const checkpointPolicy = remat ? rest.checkpointPolicy : 'SAVE_EVERYTHING';
+    this.repeated = this.createChild('repeat', repeatLayer, {
+      subTpl,
+      xTimes,
+      checkpointPolicy,
+      unrollInDecode,
+    });
+  }
+
+  override fprop(inputs: Tensor, args: TransformerArgs = {}): Tensor {
+    return this.repeated.fprop(this.inputDropout.fprop(inputs), args);
+  }
+
+  override begin(states: Tensor): void {
+    this.repeated.begin(states);
+  }
+
+  override extendStep(inputs: Tensor, args: StepArgs): Tensor {
+    return this.repeated.extendStep(inputs, args);
+  }
+}

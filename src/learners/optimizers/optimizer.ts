@@ -1,0 +1,176 @@
+/** @file BaseOptimizer: learning rate, clipping, regularisation, weight decay and the average of parameters. */
+import { z } from 'zod';
+import { type Tensor, tf } from '../../compiler/index.js';
+import { Configurable, defineTag, instance, tagged } from '../../hparams/index.js';
+import { check } from '../checkFields.js';
+import { BaseSchedule, Constant } from '../schedules/schedules.js';
+import {
+  clipByGlobalNorm,
+  clipBySingleNorm,
+  type Gradients,
+  type GradientTransform,
+} from '../transforms/clipping.js';
+import { applyRule, type Direction, type NamedTensors, type RuleInputs } from './rule.js';
+import type { SlotSpecs, SlotVariable } from './slots.js';
+import type { VariableGroup } from './variableGroup.js';
+
+/** State of a group of variables that a step changes, flat and as it is stored. */
+export interface GroupState<T> {
+  readonly param: T;
+  readonly slots: Readonly<Record<string, T>>;
+}
+
+/** Tag of an optimizer's `learningRate`. */
+export const LearningRate = defineTag<number>('LearningRate', 'Learning rates of optimizers.');
+
+const weight = z.number().nonnegative().default(0);
+
+/**
+ * Base of all optimizers (praxis/optimizers.py). A subclass gives the rule: `slotSpecs`, `direction`, and in `scalarsAt`
+ * what depends on the step alone.
+ *
+ * A rule is elementwise unless `isPerVariable` says otherwise: it sees flat tensors, in which the variables of a group lie
+ * side by side, in one pass over memory. What differs from variable to variable goes through `VariableGroup`.
+ */
+export abstract class BaseOptimizer extends Configurable.with({
+  learningRate: tagged(
+    z.number().nonnegative().describe('Factor of lrSchedule; their product is the learning rate.'),
+    LearningRate,
+  ),
+  lrSchedule: instance(BaseSchedule, () => Constant.config()).describe(
+    'Learning rate as a function of the step.',
+  ),
+  l2RegularizerWeight: weight.describe('Adds this much of the variable to its gradient.'),
+  l1RegularizerWeight: weight.describe("Adds this much of the variable's sign to its gradient."),
+  decoupledWeightDecay: weight.describe(
+    'Shrinks variables by learning rate times this, beside the gradient step (Loshchilov and Hutter, 2019).',
+  ),
+  skipLp1dVectors: z
+    .boolean()
+    .default(false)
+    .describe('Leaves scalars and vectors (biases, norm scales) out of regularisation and weight decay.'),
+  clipGradientNormToValue: weight.describe('Largest norm of all gradients together; 0 does not clip.'),
+  clipGradientSingleNormToValue: weight.describe("Largest norm of one variable's gradient; 0 does not clip."),
+  emaDecay: z
+    .number()
+    .min(0)
+    .lt(1)
+    .default(0)
+    .describe(
+      'Decay of the moving average of the parameters, at most (1 + step) / (10 + step); 0 keeps none.',
+    ),
+}) {
+  static override readonly isAbstract = true;
+
+  override setup(): void {
+    const hp = this.hp;
+    check(
+      this,
+      hp.decoupledWeightDecay === 0 || (hp.l1RegularizerWeight === 0 && hp.l2RegularizerWeight === 0),
+      'decoupledWeightDecay cannot be mixed with l1RegularizerWeight or l2RegularizerWeight.',
+    );
+    check(
+      this,
+      hp.clipGradientNormToValue === 0 || hp.clipGradientSingleNormToValue === 0,
+      'clipGradientNormToValue and clipGradientSingleNormToValue are exclusive: ' +
+        `got ${hp.clipGradientNormToValue} and ${hp.clipGradientSingleNormToValue}.`,
+    );
+  }
+
+  /** Whether the rule sees one variable at a time, in its own shape, so that slots may have any shape. */
+  get isPerVariable(): boolean {
+    return false;
+  }
+
+  /**
+   * The slots that the rule keeps of a variable. Those of an elementwise rule have the variable's shape, `slotLike`, and are
+   * the same for all variables.
+   *
+   * @param variable of stacked variables, one.
+   */
+  abstract slotSpecs(variable: SlotVariable): SlotSpecs;
+
+  /** The rule: the step before the learning rate, and the state after it. */
+  protected abstract direction(inputs: RuleInputs): Direction;
+
+  /** The scalars that `direction` reads, computed by the host in double precision. @param step finished train steps. */
+  protected scalarsAt(_step: number): Record<string, number> {
+    return {};
+  }
+
+  /** Transforms of the gradients before the rule sees them, in their order. */
+  protected gradientTransforms(): GradientTransform[] {
+    const { clipGradientNormToValue: global, clipGradientSingleNormToValue: single } = this.hp;
+    if (global > 0) return [clipByGlobalNorm(global)];
+    return single > 0 ? [clipBySingleNorm(single)] : [];
+  }
+
+  /** Whether an average of the parameters is kept, the slot `ema`, which begins as a copy of them. */
+  get averages(): boolean {
+    return this.hp.emaDecay > 0;
+  }
+
+  /** The learning rate at a step (0 for the first update). */
+  learningRateAt(step: number): number {
+    return this.hp.learningRate * this.hp.lrSchedule.valueAt(step);
+  }
+
+  /** Whether regularisation and weight decay reach a variable. */
+  decays(variable: { shape: readonly number[]; skipLpRegularization: boolean }): boolean {
+    const isVector = variable.shape.length <= 1;
+    return !(variable.skipLpRegularization || (this.hp.skipLp1dVectors && isVector));
+  }
+
+  /** All scalars of a step, by name: those that `update` reads. @param decays whether the group decays */
+  hostScalars(step: number, decays: boolean): Record<string, number> {
+    const learningRate = this.learningRateAt(step);
+    const decay = decays ? this.hp.decoupledWeightDecay : 0;
+    return {
+      ...this.scalarsAt(step),
+      learningRate,
+      ...(decay > 0 ? { keep: 1 - learningRate * decay } : {}),
+    };
+  }
+
+  /** The average follows quickly while there is little to average (praxis/optimizers.py, apply_ema). */
+  emaDecayAt(step: number): number {
+    return Math.min(this.hp.emaDecay, (1 + step) / (10 + step));
+  }
+
+  /** Gradients after the transforms, before regularisation. */
+  transformGradients(gradients: Gradients): Gradients {
+    return this.gradientTransforms().reduce((changed, transform) => transform(changed), gradients);
+  }
+
+  /**
+   * One step of a group: parameters shrink by weight decay and move by -learningRate times `direction`.
+   *
+   * @param before flat tensors, slots as they are stored.
+   * @param grad gradient after the transforms, [size].
+   * @param scalars those of `hostScalars`, each [].
+   */
+  update(
+    { param, slots }: GroupState<Tensor>,
+    grad: Tensor,
+    scalars: NamedTensors,
+    variables: VariableGroup,
+  ): GroupState<Tensor> {
+    const regularized = variables.decays ? this.regularize(grad, param) : grad;
+    const inputs = { grad: regularized, param, slots, scalars, variables };
+    const next = applyRule(this, (each) => this.direction(each), inputs);
+    const shrunk = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);
+    return { param: tf.sub(shrunk, this.stepAlong(next.direction, scalars)), slots: next.slots };
+  }
+
+  /** How far parameters move: learningRate times the direction. */
+  protected stepAlong(direction: Tensor, scalars: NamedTensors): Tensor {
+    return tf.mul(direction, scalars.learningRate!);
+  }
+
+  /** grad + l2 param + l1 sign(param) */
+  private regularize(grad: Tensor, param: Tensor): Tensor {
+    const { l1RegularizerWeight: l1, l2RegularizerWeight: l2 } = this.hp;
+    const withL2 = l2 > 0 ? tf.add(grad, tf.mul(param, l2)) : grad;
+    return l1 > 0 ? tf.add(withL2, tf.mul(tf.sign(param), l1)) : withL2;
+  }
+}

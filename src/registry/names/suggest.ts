@@ -1,0 +1,34 @@
+/** @file Name lookup and suggestions for experiments. Imports little, since `luthier list` starts with it. */
+import { didYouMean } from '../../hparams/errors.js';
+import { UsageError } from '../../system/text/usageError.js';
+
+/**
+ * `name` itself, or the full name that ends with it after a dot; undefined if there is none. @throws UsageError for
+ * several.
+ */
+export function fullNameOf(name: string, all: readonly string[]): string | undefined {
+  if (all.includes(name)) return name;
+  const matches = all.filter((each) => each.endsWith(`.${name}`));
+  if (matches.length <= 1) return matches[0];
+  throw new UsageError(
+    `'${name}' does not uniquely identify an experiment. Possible matches: ${matches.join(', ')}.`,
+  );
+}
+
+/** ` Did you mean 'lm.Small'?`, by full name or last component ('Smal' is close to Small); '' without a close name. */
+export function suggestExperiment(name: string, names: readonly string[]): string {
+  if (name.includes('.')) return didYouMean(name, names);
+  const short = new Map(names.map((n) => [n.split('.').at(-1)!, n]));
+  const found = /'(.+)'/.exec(didYouMean(name, short.keys()));
+  return found ? ` Did you mean '${short.get(found[1]!)}'?` : '';
+}
+
+/** The full name behind `name`; `where` is where it was looked for. @throws UsageError for none, and for several. */
+export function requiredName(name: string, all: readonly string[], where: string): string {
+  const fullName = fullNameOf(name, all);
+  if (fullName !== undefined) return fullName;
+  throw new UsageError(
+    `Could not find experiment '${name}' ${where}.${suggestExperiment(name, all)}\n` +
+      `Experiments: ${all.join(', ') || 'none'}.`,
+  );
+}

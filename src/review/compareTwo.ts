@@ -1,0 +1,78 @@
+/** @file Comparison of two experiments of the working tree. */
+import { realpathSync } from 'node:fs';
+import type { Override } from '../cli/index.js';
+import { UsageError } from '../registry/index.js';
+import { experimentDirectories } from '../registry/names/directories.js';
+import { scanExperiments } from '../registry/names/scan.js';
+import { requiredName } from '../registry/names/suggest.js';
+import { compareExperiment, type Version } from './changes/compare.js';
+import { DeclaredPlaces, type Placed, withDeclaredPlaces } from './changes/declaredPlaces.js';
+import type { DiffReport } from './reports/diffReport.js';
+import { Evaluator, type Limits } from './versions/evaluators.js';
+import { treeAt } from './versions/versionTree.js';
+
+/**
+ * Changes from the experiment `old` to the experiment `now`, both with the changes of flags.
+ *
+ * @throws UsageError for an unknown experiment, and for one whose configs cannot be made.
+ */
+export async function compareTwo(
+  old: string,
+  now: string,
+  changes: readonly Override[],
+  limits: Limits,
+): Promise<DiffReport> {
+  const known = scanExperiments(experimentDirectories()).map(({ name }) => name);
+  const names = [old, now].map((name) => requiredName(name, known, 'in the working tree'));
+  const root = realpathSync(process.cwd());
+  const tree = treeAt(root, { root, project: root });
+  const evaluator = new Evaluator(tree, 'the working tree', tree, limits);
+  try {
+    await evaluator.start();
+    const [before, after] = await versionsOf(names, evaluator, changes, new DeclaredPlaces(tree, tree));
+    return reportOf(before!, after!);
+  } finally {
+    await evaluator.end();
+  }
+}
+
+type Named = Version & Placed & { readonly name: string };
+
+async function versionsOf(
+  names: readonly string[],
+  evaluator: Evaluator,
+  changes: readonly Override[],
+  places: DeclaredPlaces,
+): Promise<Named[]> {
+  const asked = { names, changes, processes: 1 };
+  const documents = await evaluator.configs(asked);
+  for (const document of documents.values()) {
+    if (!('error' in document)) continue;
+    const { message, place } = document.error;
+    throw new UsageError(`${document.name}: ${message}${place === undefined ? '' : ` (at ${place})`}`);
+  }
+  const analyses = await evaluator.analyses(asked);
+  return names.map((name) => ({
+    name,
+    document: documents.get(name)!,
+    analysis: analyses.get(name)!,
+    places,
+  }));
+}
+
+function reportOf(before: Named, after: Named): DiffReport {
+  const report = withDeclaredPlaces(compareExperiment(after.name, before, after, []), before, after);
+  const isUnchanged = report.status === 'unchanged';
+  return {
+    format: 'luthier-config-diff',
+    version: 1,
+    old: { label: before.name },
+    new: { label: after.name },
+    experiments: isUnchanged ? [] : [report],
+    declarations: [],
+    thresholds: [],
+    unchanged: Number(isUnchanged),
+    untouched: 0,
+    notes: [],
+  };
+}

@@ -1,0 +1,101 @@
+/** @file Fingerprint of decoding: the programs of one token and of a prompt, and a decode with logits that are made up. */
+import { foldIn, prngKey, type Tensor, type TensorSpec } from '../../compiler/index.js';
+import {
+  type DecodingModel,
+  type Float32Tensor,
+  type Int32Tensor,
+  isDecodable,
+} from '../../decoding/index.js';
+import { runInContext } from '../../layers/index.js';
+import type { Decode, SingleTask } from '../../tasks/index.js';
+import { digest, trace } from './digests.js';
+
+/** Tokens of the vocabulary of made-up logits. */
+const VOCABULARY = 61;
+/** Prompts that are continued, and their longest. */
+const PROMPTS = 3;
+const MOST_PROMPT = 12;
+/** Tokens of a prompt that the program takes at once. */
+const PREFILL = 64;
+
+type Tensors = Readonly<Record<string, Tensor>>;
+
+/** The programs that decode batches of `batchSize` prompts. @throws LayerError where the model cannot. */
+export function decodingProgramsDigest(
+  task: SingleTask,
+  params: Readonly<Record<string, TensorSpec>>,
+  batchSize: number,
+) {
+  const { model } = task;
+  if (!isDecodable(model)) return digest(`${model.constructor.name} does not decode`);
+  const { decoder } = task.hp.decode.hp;
+  const rows = decoder.numRows(batchSize);
+  const seqlen = Math.max(1, decoder.hp.seqlen);
+  const state = model.initialDecodeState(rows, seqlen);
+  const step = (given: { params: Tensors; state: Tensors; ids: Tensor; timeStep: Tensor }) => {
+    const decodeState = { ...given.state };
+    const context = { theta: given.params, doEval: true, decodeState };
+    const logits = runInContext(context, () => model.extendStep(given.ids, { timeStep: given.timeStep }));
+    return { logits, state: decodeState };
+  };
+  const hashes = [[rows], [rows, Math.min(PREFILL, seqlen)]].map((shape) => {
+    const specs = { params, state, ids: { shape, dtype: 'int32' }, timeStep: { shape: [], dtype: 'int32' } };
+    return trace(step, specs).hash;
+  });
+  return digest(state, hashes);
+}
+
+/** Logits of each row that depend on its token and the position, and are the same in every version. */
+function madeUpLogits(ids: Int32Array, timeStep: number): Float32Array {
+  return Float32Array.from({ length: ids.length * VOCABULARY }, (_, i) => {
+    const row = Math.floor(i / VOCABULARY);
+    const mixed = Math.imul(i % VOCABULARY, 40503) ^ Math.imul(timeStep + 97 * ids[row]! + 7919 * row, 30029);
+    return (Math.imul(mixed, 0x9e3779b1) >>> 8) / 2 ** 22;
+  });
+}
+
+/** A model of such logits, which tells `asked` how it was used. */
+function madeUpModel(asked: (...call: readonly unknown[]) => void): DecodingModel {
+  const likeliest = (logits: Float32Array): number => logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
+  return {
+    extendStep: async (ids, timeStep) => {
+      asked('step', [...ids], timeStep);
+      return madeUpLogits(ids, timeStep);
+    },
+    extendGreedily: async (ids, timeStep, count) => {
+      asked('greedily', [...ids], timeStep, count);
+      const drawn = new Int32Array(count * ids.length);
+      let current = ids;
+      for (let i = 0; i < count; i++) {
+        const logits = madeUpLogits(current, timeStep + i);
+        current = current.map((_, row) =>
+          likeliest(logits.subarray(row * VOCABULARY, (row + 1) * VOCABULARY)),
+        );
+        drawn.set(current, i * ids.length);
+      }
+      return { ids: drawn, logprobs: Float32Array.from(drawn, (id) => -1 / (1 + id)) };
+    },
+    prefill: async (ids, count) => asked('prefill', [...ids], count),
+  };
+}
+
+/** Digest of the decoder's draws, and of its calls to the model. @throws ConfigError as decoding does. */
+export async function drawnDigest({ hp: { decoder, randomSeed, prefixLength } }: Decode): Promise<string> {
+  const width = Math.max(1, Math.min(MOST_PROMPT, decoder.hp.seqlen));
+  const key = prngKey(randomSeed);
+  const lengths: Int32Tensor = {
+    shape: [PROMPTS],
+    dtype: 'int32',
+    data: Int32Array.from({ length: PROMPTS }, (_, row) => Math.max(1, width - row)),
+  };
+  const data = Int32Array.from({ length: PROMPTS * width }, (_, i) => (7 * i) % VOCABULARY);
+  const calls: unknown[] = [];
+  const { outputIds, logprobs, ...others } = await decoder.decode({
+    prefixIds: { shape: [PROMPTS, width], dtype: 'int32', data },
+    prefixLengths: lengths,
+    key: foldIn(key, 1),
+    ...madeUpModel((...call) => calls.push(call)),
+  });
+  const tensors: (Int32Tensor | Float32Tensor)[] = [outputIds, logprobs, ...Object.values(others)];
+  return digest(decoder.drawPrefixLengths(lengths, key), prefixLength, calls, tensors);
+}

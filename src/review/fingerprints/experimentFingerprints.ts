@@ -1,0 +1,188 @@
+/** @file Fingerprints of an experiment's computations and data, for comparison across versions. */
+
+import { Shared } from '../../analysis/shared.js';
+import type { ConfiguredExperiment } from '../../cli/index.js';
+import { fillNow, flatViews, prngKey, sizeOf, type TensorSpec } from '../../compiler/index.js';
+import { build, classOf, withOrigin } from '../../hparams/index.js';
+import type { BatchSpecs } from '../../inputs/index.js';
+import { initialValues } from '../../layers/core/variables.js';
+import type { Variable } from '../../layers/index.js';
+import { trainingDataset } from '../../programs/programDataset.js';
+import { evalStep, type SingleTask, trainStep, WeightedMeans } from '../../tasks/index.js';
+import { decodingProgramsDigest, drawnDigest } from './decodingFingerprint.js';
+import { digest, reasonOf, type Traced, trace } from './digests.js';
+import type { Fingerprint, PartDigest } from './fingerprintedParts.js';
+import { inputDigest, readingAhead } from './inputFingerprint.js';
+import { hostUpdateDigest } from './updateFingerprint.js';
+
+/** Models of at most this many parameters have all their initial values drawn. */
+const MOST_DRAWN = 1 << 20;
+/** Of larger ones, variables of more elements are drawn in a smaller shape, unless their distribution says all. */
+const MOST_OF_VARIABLE = 1 << 12;
+/** The smallest of its sizes. */
+const SMALL_AXIS = 16;
+
+/** A task, traced once for batches of the same shapes. */
+class TracedTask {
+  private readonly steps = new Map<string, Traced>();
+  private readonly params: Record<string, TensorSpec>;
+
+  constructor(private readonly task: SingleTask) {
+    this.params = Object.fromEntries(
+      task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }]),
+    );
+  }
+
+  /** Loss, metrics, summaries and gradients of a training step. */
+  training(batch: BatchSpecs): Traced {
+    return this.once('training', batch, () => {
+      const prngKey: TensorSpec = { shape: [2], dtype: 'int32' };
+      return trace(trainStep(this.task), { params: this.params, batch, prngKey });
+    });
+  }
+
+  /** Metrics of an evaluation step. */
+  evaluation(batch: BatchSpecs): Traced {
+    return this.once('evaluation', batch, () => trace(evalStep(this.task), { params: this.params, batch }));
+  }
+
+  /** The optimizer's update. */
+  update(): Traced {
+    return this.once('update', {}, () => {
+      const layout = this.task.layout();
+      const { f, inputs } = this.task.hp.train.hp.learner.update(layout);
+      const { hash, operations } = trace(f, inputs);
+      return { hash: digest(layout, hash), operations };
+    });
+  }
+
+  /** A digest of the programs that decode batches of these many prompts. */
+  decoding(batchSize: number): string {
+    return decodingProgramsDigest(this.task, this.params, batchSize);
+  }
+
+  private once(name: string, batch: BatchSpecs, make: () => Traced): Traced {
+    const key = JSON.stringify([name, batch]);
+    let found = this.steps.get(key);
+    if (found === undefined) this.steps.set(key, (found = make()));
+    return found;
+  }
+}
+
+/** Digests the evaluation's means over several batches. */
+function meansOfBatches(): unknown {
+  const means = new WeightedMeans();
+  for (const [value, weight] of [
+    [0.7, 3],
+    [Number.NaN, 0],
+    [-1.9, 0.5],
+  ] as const)
+    means.add({ metric: { value, weight }, padding: { value, weight: 0 } });
+  return means.result();
+}
+
+/** Digest of the initial values of a task's parameters and slots. */
+async function initialDigest(task: SingleTask): Promise<PartDigest> {
+  const layout = task.layout();
+  const slots = task.hp.train.hp.learner.slotLayouts(layout);
+  if (layout.size > MOST_DRAWN) return { hash: digest(slots, ...rulesOfInitialValues(task)) };
+  const values = new Float32Array(layout.size);
+  await task.initialize(flatViews(layout, values), { engine: 'eager' });
+  return { hash: digest(slots, layout, values) };
+}
+
+/** A shape that large sizes are smaller in, the larger ones still larger and equal ones still equal. */
+function shrunk(shape: readonly number[]): number[] {
+  const large = [...new Set(shape)].filter((size) => size > SMALL_AXIS).sort((a, b) => a - b);
+  return shape.map((size) => (size > SMALL_AXIS ? SMALL_AXIS + large.indexOf(size) : size));
+}
+
+/** Distributions of initial values of large models, with a few draws of each. */
+function* rulesOfInitialValues({ model, hp }: SingleTask): Generator<unknown> {
+  const small = (variable: Variable): Variable =>
+    sizeOf(variable.shape) <= MOST_OF_VARIABLE ? variable : { ...variable, shape: shrunk(variable.shape) };
+  for (const { variable, key, initial } of initialValues(model, hp.train.hp.randomSeed, small)) {
+    yield [variable.path, variable.shape, variable.dtype, [...key]];
+    yield initial instanceof Float32Array ? initial : variable.init.draw(key, variable);
+  }
+  for (const kind of ['normal', 'uniform', 'constant'] as const) {
+    const out = new Float32Array(64);
+    fillNow({ kind, scale: 1, key: prngKey(0), out });
+    yield out;
+  }
+}
+
+async function digestOf(make: () => PartDigest | Promise<PartDigest>): Promise<PartDigest> {
+  try {
+    return await make();
+  } catch (error) {
+    return { notCompared: reasonOf(error) };
+  }
+}
+
+/**
+ * All of a task that its steps are traced from, a subclass's own fields included; `train` and `decode` are separate.
+ */
+function partsOf(task: ConfiguredExperiment['task']): readonly unknown[] {
+  const { name: _, train, decode: __, ...own } = task;
+  return [classOf(task), own, train.learner, train.numSubBatches];
+}
+
+/** Fingerprints of experiments, which share common parts of their configs. */
+export class Fingerprints {
+  private readonly tasks = new Shared<TracedTask>();
+  private readonly updates = new Shared<string>();
+  private readonly initials = new Shared<Promise<PartDigest>>();
+  private readonly inputs = new Shared<Promise<PartDigest>>();
+  private readonly decodings = new Shared<string>();
+  private readonly draws = new Shared<Promise<string>>();
+
+  /** @throws ConfigError and LayerError where the task cannot be built. */
+  async of(configured: ConfiguredExperiment): Promise<Fingerprint> {
+    const { task, datasets, decodeDatasets } = configured;
+    const { learner, randomSeed, evalSkipTrain, programs } = task.train;
+    const parts = partsOf(task);
+    let built: SingleTask | undefined;
+    // Who wrote the configs of layers is not asked, and stacks are dear.
+    const theTask = (): SingleTask => (built ??= withOrigin('luthier diff', () => build(task)));
+    const traced = this.tasks.of(parts, () => new TracedTask(theTask()));
+    const training = () => build(trainingDataset(configured)).paddedBatchSpecs();
+    const evaluated = datasets.filter((dataset) => !dataset.isTraining || !evalSkipTrain);
+    const inputs = [...datasets, ...decodeDatasets].map((dataset) =>
+      this.inputs.of([dataset], () => inputDigest(dataset)),
+    );
+    return {
+      'training step': await digestOf(() => traced.training(training())),
+      'optimizer update': await digestOf(() => {
+        const { hash, operations } = traced.update();
+        const host = this.updates.of([learner], () => hostUpdateDigest(theTask().hp.train.hp.learner));
+        return { hash: digest(hash, host), operations };
+      }),
+      evaluation: await digestOf(() => {
+        const steps = evaluated.map((dataset) => traced.evaluation(build(dataset).paddedBatchSpecs()).hash);
+        return { hash: digest(steps, meansOfBatches()) };
+      }),
+      'initial values': await this.initials.of([...parts, randomSeed], () =>
+        digestOf(() => initialDigest(theTask())),
+      ),
+      input: inOne(await Promise.all(inputs)),
+      'reading ahead': await digestOf(() => readingAhead([...datasets, ...decodeDatasets])),
+      decoding: await digestOf(async () => {
+        if (decodeDatasets.length === 0) return { hash: 'none' };
+        const { decode } = task;
+        const traces = decodeDatasets.map(({ batchSize }) =>
+          this.decodings.of([...parts, decode.decoder, batchSize], () => traced.decoding(batchSize)),
+        );
+        const drawn = await this.draws.of([decode], () => drawnDigest(theTask().hp.decode));
+        return { hash: digest(traces, drawn) };
+      }),
+      programs: programs.length === 0 ? { hash: 'none' } : { notCompared: 'only jobs run them' },
+    };
+  }
+}
+
+/** Digest of the readable ones of several datasets. */
+function inOne(digests: readonly PartDigest[]): PartDigest {
+  const missing = digests.find(({ notCompared }) => notCompared !== undefined);
+  return { ...missing, hash: digest(digests.map(({ hash }) => hash ?? null)) };
+}

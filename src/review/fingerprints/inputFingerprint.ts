@@ -1,0 +1,125 @@
+/** @file Fingerprint of an input: rows near its beginning, far from it and at its end, on every host; its state, its text. */
+import { readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build, type Config, copyWith, toJSON } from '../../hparams/index.js';
+import {
+  arraysOf,
+  type BaseInput,
+  type Batch,
+  batchCount,
+  type InputState,
+  nextBatch,
+  peekBatch,
+  specsOf,
+  withRecorded,
+} from '../../inputs/index.js';
+import { digest, reasonOf } from './digests.js';
+import type { PartDigest } from './fingerprintedParts.js';
+
+/** Rows of a batch that is read. */
+const MOST_ROWS = 4;
+/** Rows that were given out before a batch that is read of data without end: later epochs, unless the data is large. */
+const FAR = [67, 1009, 30_011, 1_000_003];
+
+/** Sources of the read-ahead thread. */
+const sources = ['batchTiming', 'prefetch', 'prefetchProtocol', 'prefetchWorker'].map(
+  (name) => name + extname(import.meta.url),
+);
+
+/** The contents of a batch. */
+const contentsOf = (batch: Batch | undefined): unknown =>
+  batch && [...arraysOf(batch)].map(([path, { shape, dtype, data }]) => [path, shape, dtype, data]);
+
+function attempt(act: () => unknown): unknown {
+  try {
+    return act();
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
+
+/** An input's first batches, by each way to come to one. */
+async function* beginningOf(input: BaseInput): AsyncGenerator<unknown> {
+  const first = await nextBatch(input);
+  yield contentsOf(first);
+  if (first === undefined) return;
+  const state = input.getState();
+  yield [state, batchCount(specsOf(first), input.batchUnit), contentsOf(await nextBatch(input))];
+  yield contentsOf(await peekBatch(input));
+  input.setState(state);
+  yield contentsOf(await nextBatch(input));
+  input.reset();
+  yield contentsOf(await nextBatch(input));
+  const { ids } = first;
+  if (ids !== undefined)
+    yield attempt(() => input.idsToStrings(ids as Parameters<BaseInput['idsToStrings']>[0]));
+}
+
+/** Batches far from the beginning, or around the end, of an input whose state is the number of rows before a batch. */
+async function* restOf(input: BaseInput, start: InputState): AsyncGenerator<unknown> {
+  if (typeof start.position !== 'number') return;
+  const after = (position: number): Promise<Batch | undefined> => {
+    input.setState({ ...start, position });
+    return nextBatch(input);
+  };
+  if (input.isEndless) {
+    for (const position of FAR) yield contentsOf(await after(position));
+    return;
+  }
+  let [some, none] = [0, 1];
+  while ((await after(none)) !== undefined) [some, none] = [none, 2 * none];
+  while (none - some > 1) {
+    const middle = Math.floor((some + none) / 2);
+    if ((await after(middle)) === undefined) none = middle;
+    else some = middle;
+  }
+  yield [none, contentsOf(await after(some)), contentsOf(await after(Math.floor(some / 2)))];
+}
+
+/** Values that an input gives. */
+async function* givenBy(config: Config<BaseInput>): AsyncGenerator<unknown> {
+  const { batchSize, numInfeedHosts, infeedHostIndex } = config;
+  const small = copyWith(config, { batchSize: Math.min(batchSize, MOST_ROWS) });
+  const input = build(small);
+  try {
+    yield [input.name, build(config).getGlobalBatchSize(), input.isEndless];
+    const start = input.getState();
+    const { files = [], folders = [], ...identity } = input.dataIdentity();
+    const named = folders.map(({ name, numFiles }) => [name, numFiles]);
+    yield [start, identity, [...files.map(({ name, size }) => [name, size]), ...named]];
+    if (identity.tokenizer !== undefined)
+      yield attempt(() => toJSON(withRecorded(config, identity), { modules: false }));
+    yield* beginningOf(input);
+    yield* restOf(input, start);
+  } finally {
+    await input.close();
+  }
+  for (const host of new Set([0, numInfeedHosts - 1])) {
+    if (host === infeedHostIndex) continue;
+    const other = build(copyWith(small, { infeedHostIndex: host }));
+    yield contentsOf(await nextBatch(other));
+    await other.close();
+  }
+}
+
+/** Digest of an input's batches, as far as there is data. */
+export async function inputDigest(config: Config<BaseInput>): Promise<PartDigest> {
+  try {
+    const given: unknown[] = [];
+    for await (const each of givenBy(config)) given.push(digest(each));
+    return { hash: digest(given) };
+  } catch (error) {
+    return { notCompared: reasonOf(error) };
+  }
+}
+
+/** The sources of the thread that reads inputs ahead, where one may; batches are the same without it. */
+export function readingAhead(configs: readonly Config<BaseInput>[]): PartDigest {
+  if (configs.every((config) => build(config).prefetch === 'never')) return { hash: 'none' };
+  const hashes = sources.map((name) => {
+    const file = fileURLToPath(new URL(`../inputs/${name}`, import.meta.url));
+    return [`src/inputs/${name}`, digest(attempt(() => readFileSync(file, 'utf8')))];
+  });
+  return { hash: 'a thread', notRun: Object.fromEntries(hashes) };
+}

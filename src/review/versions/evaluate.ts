@@ -1,0 +1,192 @@
+/** @file Evaluation of experiments by the version of the library in this process. */
+
+import type { Analysis } from '../../analysis/analyze.js';
+import { failureOf } from '../../analysis/failure.js';
+import { learningRatesOf } from '../../analysis/learningRates.js';
+import { Shared } from '../../analysis/shared.js';
+import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
+import * as experiments from '../../experiment/index.js';
+import { effectiveConstants, type MissingConstantError } from '../../experiment/index.js';
+import { classOf, withOrigin } from '../../hparams/index.js';
+import { type ResolvedExperiment, registerExports, resolveExperiment } from '../../registry/index.js';
+import { configDocument, declaringFile, encodeLeaf } from '../changes/configDocument.js';
+import type { Fingerprints } from '../fingerprints/experimentFingerprints.js';
+import type {
+  AnalysisDocument,
+  Change,
+  ConstantEntry,
+  ExperimentDocument,
+  Failure,
+  FingerprintDocument,
+  GivenConstant,
+  Question,
+} from './protocol.js';
+
+// Named imports are limited to exports of every version of the library: this file may run with an earlier one.
+const { baseClassesOf, constantProblems, constantsOf, oldConstantsOf }: Partial<typeof experiments> =
+  experiments;
+
+/** Subject of a question: an experiment with the changes of flags, or its nearest base class that has configs. */
+type Subject = Pick<Question, 'name' | 'changes' | 'ofBase'>;
+
+/** Experiments, each with its configs once they are needed. */
+export class Evaluation {
+  private readonly configured = new Map<string, ConfiguredExperiment>();
+  private readonly analyses = new Shared<Analysis | Promise<Analysis>>();
+  private fingerprints: Fingerprints | undefined;
+
+  /** The constants and configs of the experiment `name`, or the error that prevents them. */
+  async configs(subject: Subject): Promise<ExperimentDocument> {
+    const { name } = subject;
+    try {
+      const { experiment, configs } = await this.configure(subject);
+      const constants = effectiveConstants(experiment).map((constant): ConstantEntry => {
+        const { name: key, value, setBy, setIn } = constant;
+        const file = setIn && declaringFile(setIn);
+        return {
+          name: key,
+          setBy,
+          ...(value !== undefined && { value: encodeLeaf(value) }),
+          ...(file !== undefined && { file }),
+        };
+      });
+      const formerConstants = { ...oldConstantsOf?.(experiment.constructor) };
+      const config = withOrigin('luthier diff', () => configDocument(configs));
+      const file = declaringFile(experiment.constructor);
+      const declared = file === undefined ? {} : { declared: { name: experiment.constructor.name, file } };
+      const learningRates = learningRatesOf(configs.task);
+      const rates = learningRates === undefined ? {} : { learningRates };
+      return { name, ...declared, constants, formerConstants, config, ...rates };
+    } catch (error) {
+      return { name, error: failureWithoutPath(error) };
+    }
+  }
+
+  private async configure(subject: Subject): Promise<ConfiguredExperiment> {
+    const { name, changes, ofBase } = subject;
+    const resolved = await resolveExperiment(name);
+    await registerLibrary();
+    const configured = ofBase
+      ? configureBase(resolved, changes)
+      : configure(resolved, withGiven(resolved, changes));
+    this.configured.set(keyOf(subject), configured);
+    return configured;
+  }
+
+  /** Analysis of the experiment's model, or the reason for its absence. */
+  async analysis(subject: Subject): Promise<AnalysisDocument> {
+    const { name } = subject;
+    try {
+      const configured = await this.configuredOnce(subject);
+      const module =
+        (await moduleAt('../../analysis/analyze.js')) ?? (await moduleAt('../analysis/analyze.js'));
+      const analyze = module?.analyze as Analyze | undefined;
+      if (analyze === undefined) {
+        return { name, notAnalysed: { message: 'This version of Luthier does not analyse models.' } };
+      }
+      const analysis = await this.analyses.of(analysisParts(configured), () => analyze(configured));
+      return { name, analysis: { ...analysis, numTrainSteps: configured.task.train.numTrainSteps } };
+    } catch (error) {
+      return { name, notAnalysed: failureWithoutPath(error) };
+    }
+  }
+
+  /** Fingerprints of the experiment's computations and data. */
+  async fingerprint(subject: Subject): Promise<FingerprintDocument> {
+    const { name } = subject;
+    try {
+      const configured = await this.configuredOnce(subject);
+      this.fingerprints ??= await fingerprinter();
+      if (this.fingerprints === undefined) {
+        return { name, notFingerprinted: 'Its version of Luthier is too old to compute fingerprints.' };
+      }
+      return { name, fingerprint: await this.fingerprints.of(configured) };
+    } catch (error) {
+      return { name, notFingerprinted: failureWithoutPath(error).message };
+    }
+  }
+
+  private async configuredOnce(subject: Subject): Promise<ConfiguredExperiment> {
+    return this.configured.get(keyOf(subject)) ?? (await this.configure(subject));
+  }
+}
+
+/** All that an analysis follows from but the number of steps; a subclass's own fields may change a step. */
+export function analysisParts({
+  task,
+  datasets,
+}: Pick<ConfiguredExperiment, 'task' | 'datasets'>): readonly unknown[] {
+  const { name: _, train, decode: __, ...own } = task;
+  return [classOf(task), own, train.learner, datasets.filter(({ isTraining }) => isTraining)];
+}
+
+function keyOf({ name, ofBase }: Subject): string {
+  return ofBase ? `base class of ${name}` : name;
+}
+
+/** The flags, behind the given constants that have no value yet. */
+function withGiven({ name, cls }: ResolvedExperiment, changes: readonly Change[]): Override[] {
+  const given = changes.flatMap((change) => (change.kind === 'given' ? (change.of[name] ?? []) : []));
+  const flags = changes.filter((change) => change.kind !== 'given');
+  if (given.length === 0) return flags;
+  const missing = new Set(
+    constantProblems!(cls).map((problem) => (problem as Partial<MissingConstantError>).constant),
+  );
+  const known = constantsOf!(cls);
+  const isNeeded = ({ path, isForOne }: GivenConstant): boolean =>
+    missing.has(path) || (isForOne && !Object.hasOwn(known, path));
+  return [...given.filter(isNeeded), ...flags];
+}
+
+/** The nearest base class that has configs. Flags for constants that only the experiment has are ignored. */
+function configureBase(resolved: ResolvedExperiment, changes: readonly Change[]): ConfiguredExperiment {
+  const own = constantsOf!(resolved.cls);
+  for (const cls of baseClassesOf?.(resolved.cls) ?? []) {
+    const constants = constantsOf!(cls);
+    const isAbout = (change: Override): boolean =>
+      !('path' in change) || !Object.hasOwn(own, change.path) || Object.hasOwn(constants, change.path);
+    const base = { ...resolved, cls: cls as ResolvedExperiment['cls'] };
+    try {
+      return configure(base, withGiven(base, changes).filter(isAbout));
+    } catch {
+      // A family may leave something to its subclasses that the next one does not need.
+    }
+  }
+  throw new Error('None of its base classes makes configs.');
+}
+
+type Analyze = (configured: ConfiguredExperiment) => Analysis | Promise<Analysis>;
+
+/** Makes the classes of this version's library known. An early one exports all of them from its index. */
+async function registerLibrary(): Promise<void> {
+  const rooms = await moduleAt('../../rooms.js');
+  if (rooms === undefined) registerExports(await import('../../index.js'));
+  else (rooms as { registerLibrary(): void }).registerLibrary();
+}
+
+/** A module of this version's sources; undefined where an early version lacks it. */
+async function moduleAt(path: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const file = new URL(path, import.meta.url);
+  try {
+    return await import(file.href);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined;
+    throw error;
+  }
+}
+
+/** Fingerprints by this version, which an early one has too little for. */
+async function fingerprinter(): Promise<Fingerprints | undefined> {
+  try {
+    const module = await import('../fingerprints/experimentFingerprints.js');
+    return new module.Fingerprints();
+  } catch {
+    return undefined;
+  }
+}
+
+/** The failure to report for an error, without the path that its message names. */
+function failureWithoutPath(error: unknown): Failure {
+  const { path, ...told } = failureOf(error);
+  return told;
+}

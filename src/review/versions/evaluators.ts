@@ -1,0 +1,292 @@
+/** @file The evaluating processes of one version, with the library of that version. */
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, extname, join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { endText } from '../../analysis/failure.js';
+import { Answerer, inParts } from '../../system/answerer.js';
+import { Child, ChildError } from '../../system/child.js';
+import { digestOf } from '../../system/contents.js';
+import { UsageError } from '../../system/text/usageError.js';
+import type { KeptAnswers } from './answerCache.js';
+import {
+  type AnalysisDocument,
+  type Answer,
+  type Change,
+  type ExperimentDocument,
+  type FingerprintDocument,
+  type Message,
+  protocolVersion,
+  type Question,
+} from './protocol.js';
+import { ImportGraph } from './sources.js';
+import { type Tree, tidiedAnalysis, tidiedDocument } from './versionTree.js';
+
+const own = fileURLToPath(new URL('../../..', import.meta.url));
+const worker = fileURLToPath(new URL(`./evaluateWorker${extname(import.meta.url)}`, import.meta.url));
+/** From the library's folder: `src/review/versions/evaluateWorker.ts` in a clone, `dist/…` where it is installed. */
+const entry = relative(own, worker);
+
+/** The evaluator's own files, from the library's folder; they import nothing that earlier versions of it lack. */
+function evaluatorFiles(): string[] {
+  const loaded = new ImportGraph(own).closureOf(join(own, entry));
+  return [...loaded]
+    .map((file) => relative(own, file))
+    .filter((file) => /^src\/(tools\/|analysis\/|system\/reads\.ts)/.test(file));
+}
+
+/** Digest of the evaluator's code, which invalidates answers of other evaluators. */
+export function evaluatorDigest(): string {
+  const tsx = createRequire(join(own, 'package.json')).resolve('tsx/package.json');
+  const files = [...evaluatorFiles(), 'package.json'].map((name) => join(own, name));
+  return digestOf(String(protocolVersion), ...[...files, tsx].map((file) => readFileSync(file)));
+}
+
+/** Limits on one experiment. */
+export interface Limits {
+  readonly seconds: number;
+  /** Of the process that evaluates it. */
+  readonly gigabytes: number;
+}
+
+/** Of a process that ended: it may have read anything. */
+const everything = ['/'];
+
+/** Starts a process of a tree. @throws ChildError for another version of the protocol. */
+async function begin({ library, project }: Tree, { gigabytes }: Limits): Promise<Child<Question, Message>> {
+  const file = join(library, entry);
+  if (!existsSync(file)) throw new ChildError('ended', `${file} is missing.`, '');
+  // Traces are many small objects that live a while: copying them too often took a sixth of the time.
+  const options = { cwd: project, args: [String(gigabytes)], flags: ['--max-semi-space-size=128'] };
+  const child = new Child<Question, Message>(pathToFileURL(file), options);
+  const message = await child.receive(60_000);
+  if ('ready' in message && message.ready === protocolVersion) return child;
+  await child.kill();
+  throw new ChildError('ended', 'It uses another version of the protocol.', '');
+}
+
+/** One process after another that evaluates experiments, with all that the present one has read. */
+class Evaluating {
+  private readonly answerer: Answerer<Question, Message>;
+  private reads: string[] = [];
+
+  constructor(
+    tree: Tree,
+    private readonly limits: Limits,
+  ) {
+    const start = (): Promise<Child<Question, Message>> => {
+      this.reads = [];
+      return begin(tree, limits);
+    };
+    this.answerer = new Answerer(start, (message) => 'answer' in message);
+  }
+
+  /** Starts the process. @throws ChildError where it does not start. */
+  start(): Promise<void> {
+    return this.answerer.start();
+  }
+
+  /** An answer, or the reason for its absence, with the process's reads so far, as by `recordReads`. */
+  async ask(question: Question): Promise<{ answer: Answer | string; reads: readonly string[] }> {
+    const { seconds } = this.limits;
+    const { messages, error } = await this.answerer.ask(question, seconds);
+    if (error !== undefined) return { answer: endText(error, 'diff', seconds), reads: everything };
+    const { answer, reads } = messages.at(-1) as Exclude<Message, { ready: number }>;
+    this.reads.push(...reads);
+    return { answer, reads: [...this.reads] };
+  }
+
+  end(): Promise<void> {
+    return this.answerer.end();
+  }
+}
+
+/** Questions for a set of experiments. */
+interface EvaluationRequest {
+  readonly names: readonly string[];
+  readonly changes: readonly Change[];
+  /** Whether the nearest base class of each that has configs is meant. */
+  readonly ofBase?: true;
+  /** How many processes may answer. */
+  readonly processes: number;
+}
+
+/** The processes of one version, as many as questions are worth. */
+export class Evaluator {
+  private readonly processes: Evaluating[] = [];
+  private started: Promise<void> | undefined;
+  private readonly reads = new Map<string, Set<string>>();
+
+  /**
+   * `label` is the version's name in errors; `home` is the user's tree. Another, temporary tree may be given an
+   * evaluator that it lacks, and its paths in messages are mapped to the user's. Answers in `kept` are reused.
+   */
+  constructor(
+    private readonly tree: Tree,
+    private readonly label: string,
+    private readonly home: Tree,
+    private readonly limits: Limits,
+    private readonly kept?: KeptAnswers,
+  ) {}
+
+  /**
+   * Starts the first process early; otherwise the first question would start it.
+   *
+   * @throws UsageError where the version has none.
+   */
+  start(): Promise<void> {
+    this.started ??= this.launch();
+    // The first question reports it.
+    this.started.catch(() => {});
+    return this.started;
+  }
+
+  private async launch(): Promise<void> {
+    const { library, root } = this.tree;
+    const isOwn = this.tree !== this.home && (library === root || library.startsWith(`${root}/`));
+    const why = await this.unavailableReason();
+    if (why === undefined) return;
+    if (!isOwn || !existsSync(join(library, 'src/cli/index.ts')))
+      throw new UsageError(`${this.label}: there is no Luthier to evaluate its experiments with. ${why}`);
+    // An early version, or a later one: ours may do, for it uses little of the library.
+    for (const file of evaluatorFiles()) {
+      mkdirSync(dirname(join(library, file)), { recursive: true });
+      copyFileSync(join(own, file), join(library, file));
+    }
+    const still = await this.unavailableReason();
+    if (still === undefined) return;
+    throw new UsageError(
+      `${this.label}: its experiments cannot be evaluated by this version of Luthier. ${still}`,
+    );
+  }
+
+  /** Why the first process does not start; undefined where it does. */
+  private async unavailableReason(): Promise<string | undefined> {
+    try {
+      await this.process(0).start();
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof ChildError)) throw error;
+      return `${error.message}\n${error.output.trim()}`.trim();
+    }
+  }
+
+  private process(part: number): Evaluating {
+    return (this.processes[part] ??= new Evaluating(this.tree, this.limits));
+  }
+
+  /** The constants and configs of experiments, by at most so many processes. */
+  configs(asked: EvaluationRequest): Promise<Map<string, ExperimentDocument>> {
+    return this.askAll(
+      'configs',
+      asked,
+      (answer, name): ExperimentDocument =>
+        typeof answer === 'string'
+          ? { name, error: { message: answer } }
+          : tidiedDocument(answer as ExperimentDocument, this.home),
+    );
+  }
+
+  /** Fingerprints of experiments. */
+  fingerprints(asked: EvaluationRequest): Promise<Map<string, FingerprintDocument>> {
+    return this.askAll(
+      'fingerprint',
+      asked,
+      (answer, name): FingerprintDocument =>
+        typeof answer === 'string' ? { name, notFingerprinted: answer } : (answer as FingerprintDocument),
+    );
+  }
+
+  /** Analyses of experiments' models. */
+  analyses(asked: EvaluationRequest): Promise<Map<string, AnalysisDocument>> {
+    return this.askAll(
+      'analysis',
+      asked,
+      (answer, name): AnalysisDocument =>
+        typeof answer === 'string'
+          ? { name, notAnalysed: { message: answer } }
+          : tidiedAnalysis(answer as AnalysisDocument, this.home),
+    );
+  }
+
+  /** Paths that the processes had read after the experiment, as from `recordReads`. */
+  readsOf(name: string): ReadonlySet<string> {
+    return this.reads.get(name) ?? new Set(everything);
+  }
+
+  /** Makes and fingerprints experiments, one after another, to record their reads. */
+  async look({ names, changes, processes }: EvaluationRequest): Promise<void> {
+    const questions = (name: string): Question[] => [
+      { ask: 'configs', name, changes },
+      { ask: 'fingerprint', name, changes },
+    ];
+    // Both questions go to one process.
+    const isKnown = (name: string): boolean => questions(name).every((question) => this.known(question));
+    await this.share(
+      names.filter((name) => !isKnown(name)),
+      processes,
+      async (process, name) => {
+        for (const question of questions(name)) await this.ask(process, question);
+      },
+    );
+  }
+
+  private async askAll<D>(
+    ask: Question['ask'],
+    { names, processes, ...subject }: EvaluationRequest,
+    document: (answer: Answer | string, name: string) => D,
+  ): Promise<Map<string, D>> {
+    const documents = new Map<string, D>();
+    const unknown = names.filter((name) => {
+      const answer = this.known({ ask, name, ...subject });
+      if (answer !== undefined) documents.set(name, document(answer, name));
+      return answer === undefined;
+    });
+    await this.share(unknown, processes, async (process, name) => {
+      documents.set(name, document(await this.ask(process, { ask, name, ...subject }), name));
+    });
+    return documents;
+  }
+
+  /** An answer that holds from an earlier review. */
+  private known(question: Question): Answer | undefined {
+    const found = this.kept?.find(question);
+    if (found !== undefined) this.note(question, found.reads);
+    return found?.answer;
+  }
+
+  /** Does something for each experiment, by several processes. */
+  private async share(
+    names: readonly string[],
+    most: number,
+    work: (process: Evaluating, name: string) => Promise<void>,
+  ): Promise<void> {
+    if (names.length === 0) return;
+    await this.start();
+    await inParts(names, most, (part) => this.process(part), work);
+  }
+
+  private async ask(process: Evaluating, question: Question): Promise<Answer | string> {
+    const { answer, reads } = await process.ask(question);
+    this.note(question, reads);
+    const mapped = this.mapped(answer);
+    if (typeof mapped !== 'string') this.kept?.keep(question, mapped, reads);
+    return mapped;
+  }
+
+  private note({ name }: Question, reads: readonly string[]): void {
+    this.reads.set(name, new Set([...(this.reads.get(name) ?? []), ...reads]));
+  }
+
+  /** An answer as it reads in the user's tree. */
+  private mapped(answer: Answer | string): Answer | string {
+    if (this.tree === this.home) return answer;
+    return JSON.parse(JSON.stringify(answer).replaceAll(this.tree.root, this.home.root)) as Answer | string;
+  }
+
+  /** Ends the processes. */
+  async end(): Promise<void> {
+    await this.started?.catch(() => {});
+    await Promise.all(this.processes.map((process) => process.end()));
+  }
+}

@@ -1,0 +1,216 @@
+/** @file luthier diff --base where configs are the same and code is not: what the code computes and reads is compared. */
+import { expect, test } from 'vitest';
+import { compareVersions } from '../../../src/review/compareVersions.js';
+import { markdownOf } from '../../../src/review/reports/markdownReport.js';
+import { textOf } from '../../../src/review/reports/textReport.js';
+import { plain } from '../../../src/system/text/terminalOutput.js';
+import { withCommandEnvironment } from '../../loader.js';
+import { family, repositoryOf } from '../repository.js';
+
+withCommandEnvironment();
+
+/** A model, an optimizer, a schedule, an initialiser and inputs of the project's own. */
+const parts = `import { z } from 'zod';
+import { LanguageModel, SyntheticLmInput, TextInput, tf } from 'luthier';
+import { Gaussian } from 'luthier/layers';
+import { BaseSchedule, Sgd } from 'luthier/learners';
+
+/** Bits a nat. */
+const scale = 1 / Math.LN2;
+
+export class Model extends LanguageModel {
+  override fprop(batch: any): any {
+    const [metrics, ...rest] = super.fprop(batch) as any;
+    const [loss, weight] = metrics.total_loss;
+    return [{ ...metrics, total_loss: [tf.mul(loss, scale), weight] }, ...rest];
+  }
+}
+export class Half extends Sgd {
+  protected override direction({ grad, ...rest }: any): any {
+    return { ...super.direction({ grad, ...rest }), direction: tf.mul(grad, 0.5) };
+  }
+}
+export class Steep extends BaseSchedule {
+  valueAt(step: number): number {
+    return 1 / (1 + step);
+  }
+}
+export class Wide extends Gaussian {
+  protected override factor(): number {
+    return 2;
+  }
+}
+export class Rows extends SyntheticLmInput {
+  protected override fillRow(row: number, batch: any, b: number): void {
+    super.fillRow(row + 1, batch, b);
+  }
+}
+export class Absent extends TextInput {
+  override get batchSize(): number {
+    return super.batchSize;
+  }
+}
+`;
+
+const experiments = `import { Family } from './family.js';
+import { Absent, Half, Model, Rows, Steep, Wide } from './parts.js';
+import { ByteTokenizer } from 'luthier';
+
+class Own extends Family {
+  override task() {
+    const task = super.task();
+    task.model = Model.config({ lmTpl: (task.model as any).lmTpl });
+    return task;
+  }
+}
+export class Computes extends Own {}
+export class Updates extends Family {
+  override task() {
+    const task = super.task();
+    task.train.learner.optimizer = Half.config({ learningRate: 1, lrSchedule: Steep.config() });
+    return task;
+  }
+}
+export class Starts extends Family {
+  override task() {
+    const task = super.task();
+    (task.model as any).lmTpl.paramsInit = Wide.config();
+    return task;
+  }
+}
+export class Reads extends Family {
+  override datasets() {
+    return [Rows.config({ name: 'train', isTraining: true, vocabSize: 32, batchSize: 2, seqLen: 8 })] as any;
+  }
+}
+export class Waits extends Family {
+  override datasets() {
+    return [Absent.config({ files: ['data/*.txt'], split: 'all', tokenizer: ByteTokenizer.config(), isTraining: true, batchSize: 2, seqLen: 8 })] as any;
+  }
+}
+`;
+
+const files = {
+  'experiments/family.ts': family,
+  'experiments/parts.ts': parts,
+  'experiments/own.ts': experiments,
+};
+
+const repository = repositoryOf(files);
+
+async function report(text: string) {
+  repository.write({ 'experiments/parts.ts': text });
+  const { folder: project } = repository;
+  return compareVersions({
+    project,
+    base: 'main',
+    exact: false,
+    name: undefined,
+    changes: [],
+    limits: { seconds: 120, gigabytes: 4 },
+  });
+}
+
+/** Without what differs from run to run. */
+function settled(shown: string): string {
+  return shown.replace(/\([0-9a-f]{7}\)/, '(abc1234)').replaceAll(repository.folder, '/project');
+}
+
+async function text(changed: string): Promise<string> {
+  return settled(textOf(await report(changed), plain));
+}
+
+test('a number in the forward pass', async () => {
+  const found = await report(parts.replace('1 / Math.LN2', '3 / Math.LN2'));
+  expect(settled(textOf(found, plain))).toMatchInlineSnapshot(`
+    "1 changes at the same cost, 1 not compared in full, 3 the same
+    main (abc1234) → working tree
+
+    own.Computes
+      config same, the training step computes different values, the evaluation computes different values: experiments/parts.ts
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
+  `);
+  expect(settled(markdownOf(found))).toMatchInlineSnapshot(`
+    "### 1 changes at the same cost, 1 not compared in full, 3 the same
+
+    \`main (abc1234)\` → \`working tree\`
+
+    | Experiment     |                        | Parameters | FLOPs/token | Tokens/step | Peak memory | Checkpoints |
+    |----------------|------------------------|------------|-------------|-------------|-------------|-------------|
+    | \`own.Computes\` | ✏️ changed             | –          | –           | –           | –           | –           |
+    | \`own.Waits\`    | ❔ not compared in full | –          | –           | –           | –           | –           |
+
+    > For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
+
+    <details>
+    <summary>Config same, computation differs: <code>own.Computes</code></summary>
+
+    - \`config same, the training step computes different values, the evaluation computes different values: experiments/parts.ts\`
+
+    </details>
+
+    <details>
+    <summary>Not compared</summary>
+
+    - \`own.Waits\`: \`input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.\`
+
+    </details>"
+  `);
+});
+
+test('an update, a schedule, initial values, rows; sources of an input whose data is not here', async () => {
+  const changed = parts
+    .replace('tf.mul(grad, 0.5)', 'tf.mul(grad, 0.25)')
+    .replace('return 2;', 'return 3;')
+    .replace('row + 1', 'row + 2')
+    .replace('return super.batchSize', 'return 1 * super.batchSize');
+  expect(await text(changed)).toMatchInlineSnapshot(`
+    "3 change at the same cost, 1 not compared in full, 1 the same
+    main (abc1234) → working tree
+
+    own.Reads
+      config same, the input gives different rows: experiments/parts.ts
+
+    own.Starts
+      config same, the initial values differ: experiments/parts.ts
+
+    own.Updates
+      config same, the optimizer update differs: experiments/parts.ts
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
+  `);
+  expect(await text(parts.replace('1 / (1 + step)', '1 / (2 + step)'))).toMatchInlineSnapshot(`
+    "1 changes at the same cost, 1 not compared in full, 3 the same
+    main (abc1234) → working tree
+
+    own.Updates
+      config same, the optimizer update differs: experiments/parts.ts
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
+  `);
+});
+
+test('a comment and a constant by another name compute the same', async () => {
+  const reordered = parts
+    .replace('const [loss, weight]', '// Bits.\n    const bits = 0 + scale;\n    const [loss, weight]')
+    .replace('tf.mul(loss, scale)', 'tf.mul(loss, bits)');
+  expect(await text(reordered)).toMatchInlineSnapshot(`
+    "1 not compared in full, 4 the same
+    main (abc1234) → working tree
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
+  `);
+});

@@ -1,0 +1,131 @@
+/** @file Fingerprints of inputs: rows far from the beginning and at the end, states, hosts, text, the thread that reads ahead. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type Config, classOf } from '../../../src/hparams/index.js';
+import {
+  type BaseInput,
+  type InputState,
+  type LmBatch,
+  SyntheticLmInput,
+  TextInput,
+} from '../../../src/inputs/index.js';
+import { inputDigest, readingAhead } from '../../../src/review/fingerprints/inputFingerprint.js';
+import { temporaryDirectory } from '../../command.js';
+
+const corpus = join(temporaryDirectory(), 'corpus.txt');
+writeFileSync(corpus, 'The quick brown fox jumps over the lazy dog.\n'.repeat(20));
+
+/** Rows and text as they are: classes of this file, which may have other names. */
+class Rows extends SyntheticLmInput {}
+class Words extends TextInput {}
+/** Rows that are others from some row on. */
+class Later extends SyntheticLmInput {
+  protected override fillRow(row: number, batch: LmBatch, b: number): void {
+    super.fillRow(row < 29_000 ? row : row + 1, batch, b);
+  }
+}
+/** Rows that are others in the last batch of 600. */
+class AtEnd extends SyntheticLmInput {
+  protected override fillRow(row: number, batch: LmBatch, b: number): void {
+    super.fillRow(row < 599 ? row : 0, batch, b);
+  }
+}
+/** Another batch fewer than the data has. */
+class Shorter extends SyntheticLmInput {
+  protected override get numRows(): number {
+    return super.numRows - 1;
+  }
+}
+/** A state that is a row too far. */
+class Ahead extends SyntheticLmInput {
+  override getState(): InputState {
+    const { position, ...state } = super.getState();
+    return { ...state, position: Number(position) + 1 };
+  }
+}
+/** A first batch that comes once. */
+class Forgetful extends SyntheticLmInput {
+  override reset(): void {}
+}
+/** The same rows for each host. */
+class Unsharded extends SyntheticLmInput {
+  protected override fillRow(row: number, batch: LmBatch, b: number): void {
+    super.fillRow(this.hp.infeedHostIndex === 0 ? row : b, batch, b);
+  }
+}
+/** Text in capitals. */
+class Loud extends TextInput {
+  override idsToStrings(...given: Parameters<TextInput['idsToStrings']>): string[] {
+    return super.idsToStrings(...given).map((text) => text.toUpperCase());
+  }
+}
+/** Text that cannot be shown. */
+class Speechless extends TextInput {
+  override idsToStrings(): string[] {
+    throw new Error('no words');
+  }
+}
+/** For another reason. */
+class Tired extends TextInput {
+  override idsToStrings(): string[] {
+    throw new Error('too late');
+  }
+}
+
+const tokens = { batchSize: 2, seqLen: 4, vocabSize: 9 };
+const training = { ...tokens, isTraining: true };
+const text = { files: [corpus], batchSize: 2, seqLen: 16, isTraining: true };
+
+test.each<[string, Config<BaseInput>, Config<BaseInput>]>([
+  ['rows of a later epoch', Rows.config(training), Later.config(training)],
+  ['the end', Rows.config({ ...tokens, numBatches: 300 }), AtEnd.config({ ...tokens, numBatches: 300 })],
+  ['rows', Rows.config({ ...tokens, numBatches: 300 }), Shorter.config({ ...tokens, numBatches: 300 })],
+  ['the state', Rows.config(training), Ahead.config(training)],
+  ['the first batch once more', Rows.config(training), Forgetful.config(training)],
+  [
+    'another host',
+    Rows.config({ ...training, numInfeedHosts: 3 }),
+    Unsharded.config({ ...training, numInfeedHosts: 3 }),
+  ],
+  ['ids as text', Words.config(text), Loud.config(text)],
+  ['why ids are no text', Speechless.config(text), Tired.config(text)],
+])('%s', async (_, config, changed) => {
+  // The name of the class alone would make another digest.
+  for (const cls of [config, changed].map(classOf)) Object.defineProperty(cls, 'name', { value: 'Input' });
+  const [first, second, other] = [
+    await inputDigest(config),
+    await inputDigest(config),
+    await inputDigest(changed),
+  ];
+  expect(first).toEqual({ hash: expect.any(String) });
+  expect(second).toEqual(first);
+  expect(other).toEqual({ hash: expect.any(String) });
+  expect(other.hash).not.toBe(first.hash);
+});
+
+test('a class of the same name that gives the same is the same', async () => {
+  class Same extends SyntheticLmInput {}
+  Object.defineProperty(Same, 'name', { value: SyntheticLmInput.name });
+  expect(await inputDigest(Same.config(training))).toEqual(
+    await inputDigest(SyntheticLmInput.config(training)),
+  );
+});
+
+test('a corpus that is not there is not compared', async () => {
+  const { hash, notCompared } = await inputDigest(TextInput.config({ ...text, files: ['no/such.txt'] }));
+  expect(hash).toBeUndefined();
+  expect(notCompared).toMatch(/^InputError: TextInput 'train': No file matches 'no\/such\.txt'/);
+});
+
+test('only data that may be read ahead depends on the sources of the thread', () => {
+  const sources = ['batchTiming', 'prefetch', 'prefetchProtocol', 'prefetchWorker'].map(
+    (name) => `src/inputs/${name}.ts`,
+  );
+  const { notRun } = readingAhead([SyntheticLmInput.config(tokens), SyntheticLmInput.config(training)]);
+  expect(Object.keys(notRun!)).toEqual(sources);
+  expect(new Set(Object.values(notRun!)).size).toBe(sources.length);
+  expect(readingAhead([SyntheticLmInput.config({ ...training, prefetchBatches: 0 })])).toEqual({
+    hash: 'none',
+  });
+});

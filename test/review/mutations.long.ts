@@ -1,0 +1,333 @@
+/** @file luthier diff on random mutations: what it calls unchanged computes the same, to the bit, when it is run. */
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { tableFromArrays, tableToIPC } from '@uwdata/flechette';
+import fc from 'fast-check';
+import { encode } from 'fast-png';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { globSync } from 'tinyglobby';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { analyseModels } from '../../src/review/changes/analyseModels.js';
+import { compareExperiment, isSameConfig } from '../../src/review/changes/compare.js';
+import { Evaluator } from '../../src/review/versions/evaluators.js';
+import {
+  type AnalysisDocument,
+  type ExperimentDocument,
+  type FingerprintDocument,
+  made,
+} from '../../src/review/versions/protocol.js';
+import { Sources } from '../../src/review/versions/sources.js';
+import { treeAt } from '../../src/review/versions/versionTree.js';
+import { Child, ChildError } from '../../src/system/child.js';
+import { UsageError } from '../../src/system/text/usageError.js';
+import { temporaryDirectory } from '../command.js';
+import { draw, isShort, title, tries } from '../faults/campaign.js';
+import { wavOf } from '../inputs/audio/sounds.js';
+import { writeFiles } from '../tools/scratch.js';
+import { type Mutation, mutated, mutationsOf, shown } from './mutants.js';
+import type { Question, RealBits } from './realBitsProgram.js';
+
+const mutants = Number(process.env.MUTANTS ?? tries(50, 1));
+const repository = fileURLToPath(new URL('../../..', import.meta.url));
+const oracle = 'test/review/realBitsProgram.ts';
+
+/** An IDX file of bytes. */
+const idx = (shape: readonly number[], data: readonly number[]): Uint8Array =>
+  Uint8Array.from([0, 0, 8, shape.length, ...shape.flatMap((size) => [0, 0, 0, size]), ...data]);
+const bytes = (length: number, by: number): number[] => Array.from({ length }, (_, i) => (i * by) % 251);
+const png = (by: number): Uint8Array =>
+  encode({ width: 4, height: 3, channels: 3, data: Uint8Array.from(bytes(36, by)) });
+
+const sentence = 'The quick brown fox, jumps: over (the) lazy dog; and runs!\n';
+const columns: [string, (number | string)[]][] = [
+  ['width', [0, 1, 2, 3]],
+  ['height', [1, 5, 2, 4]],
+  ['price', [0.5, 1.5, -2.5, 0.25]],
+  ['kind', ['b', 'c', 'a', 'b']],
+];
+const files = {
+  'corpus/a.txt': sentence.repeat(3),
+  'corpus/b.txt': [...sentence].reverse().join('').repeat(2),
+  'corpus/c.txt': `${sentence.toLowerCase()}\n`.repeat(4),
+  'corpus/d.txt': 'Seven.\n',
+  'tables/a.csv': `width;height;price;kind\n${[...'abcabcabca'].map((kind, i) => `${i};${i * i};${3 - i};${kind}\n`).join('')}`,
+  'tables/c.txt': '0\n2\n1\n0\n',
+  'tables/d.parquet': new Uint8Array(
+    parquetWriteBuffer({ columnData: columns.map(([name, data]) => ({ name, data })), rowGroupSize: 2 }),
+  ),
+  'tables/e.arrow': tableToIPC(tableFromArrays(columns), { format: 'stream' })!,
+  'tables/b.jsonl': [...'cba']
+    .map((kind, i) => `{"width":${i},"height":true,"price":"0.5","kind":"${kind}"}\n`)
+    .join(''),
+  // Two of TensorFlow's examples: { sizes: [1, 2], price: 3.5, kind: 'a' } and { sizes: [2, 1], price: 2.25, kind: 'b' }.
+  'tables/d.tfrecord': Buffer.from(
+    'OwAAAAAAAAAaI6xcCjkKFQoFc2l6ZXMSDBIKCggAAIA/AAAAQAoRCgVwcmljZRIIEgYKBAAAYEAKDQoEa2luZBIFCgMKAWFdhwQA' +
+      'OwAAAAAAAAAaI6xcCjkKFQoFc2l6ZXMSDBIKCggAAABAAACAPwoRCgVwcmljZRIIEgYKBAAAEEAKDQoEa2luZBIFCgMKAWLZMqQ8',
+    'base64',
+  ),
+  ...Object.fromEntries([3, 5, 7, 11, 13].map((by) => [`images/folders/${by % 4}/${by}.png`, png(by)])),
+  'images/digits.idx3': idx([3, 4, 2], bytes(24, 17)),
+  'images/digits.idx1': idx([3], [2, 0, 1]),
+  'images/cifar.bin': Uint8Array.from([...bytes(3073, 3), ...bytes(3073, 5)]),
+  ...Object.fromEntries(
+    [3, 5, 7, 11].map((by) => [
+      `sounds/${by % 4}/${by}.wav`,
+      wavOf(bytes(200, by), { bits: 8, sampleRate: by === 5 ? 6000 : 8000 }),
+    ]),
+  ),
+  'experiments/shakespeare.ts': `import { ShakespeareChar } from './lm.js';
+export class Shakespeare extends ShakespeareChar.preset({ dataPath: 'corpus/a.txt' }) {}
+`,
+};
+
+/** A copy of the library and its experiments, with one that uses all of it. */
+function copyOfRepository(): string {
+  const folder = temporaryDirectory();
+  for (const part of ['src', 'experiments', 'package.json', oracle])
+    cpSync(join(repository, part), join(folder, part), { recursive: true });
+  const all = 'experiments';
+  cpSync(join(repository, 'test/fixtures/mutations', all), join(folder, all), { recursive: true });
+  symlinkSync(join(repository, 'node_modules'), join(folder, 'node_modules'));
+  writeFiles(folder, files);
+  return folder;
+}
+
+const limits = { seconds: 60, gigabytes: 4 };
+
+function evaluatorAt(folder: string): Evaluator {
+  const tree = treeAt(folder, { root: folder, project: folder });
+  return new Evaluator(tree, 'it', tree, limits);
+}
+
+type Ask<D> = (names: readonly string[]) => Promise<Map<string, D>>;
+
+/** The same answers, asked for once. */
+async function remembered<D>(ask: Ask<D>, all: readonly string[]): Promise<Ask<D>> {
+  const known = await ask(all);
+  return async (names) => new Map(names.map((name) => [name, known.get(name)!]));
+}
+
+/** The same answer, once it is asked for. */
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined;
+  return () => (answer ??= ask());
+}
+
+/** What experiments do, by asking a process that runs them. */
+async function realBits(
+  folder: string,
+  ask: Question['ask'],
+  names: readonly string[],
+): Promise<Record<string, RealBits>> {
+  const child = new Child<Question, RealBits>(pathToFileURL(join(folder, oracle)), { cwd: folder });
+  const found: Record<string, RealBits> = {};
+  try {
+    for (const name of names) {
+      child.send({ ask, name });
+      found[name] = await child.receive(120_000);
+    }
+  } catch (error) {
+    if (!(error instanceof ChildError)) throw error;
+    found.process = { error: `${error.message}\n${error.output}` };
+  } finally {
+    await child.kill();
+  }
+  return found;
+}
+
+/** What two runs do not have alike. */
+const differing = (a: Record<string, RealBits>, b: Record<string, RealBits>): string[] =>
+  [...new Set([...Object.keys(a), ...Object.keys(b)])].flatMap((name) => {
+    const [before, after] = [a[name] ?? {}, b[name] ?? {}];
+    const parts = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+    const other = parts.filter((part) => before[part] !== after[part]);
+    return other.map(
+      (part) => `${name}: ${part}${part === 'error' ? ` ${before[part]} → ${after[part]}` : ''}`,
+    );
+  });
+
+const rooms = ['src/layers', 'src/learners', 'src/inputs', 'experiments'];
+
+/** A mutation of a file of the repository. */
+interface Mutant {
+  readonly file: string;
+  readonly mutation: Mutation;
+}
+
+const everyMutant = new Map(
+  rooms.map((room) => {
+    const byKind = new Map<string, Mutant[]>();
+    for (const name of globSync(`${room}/**/*.ts`, { cwd: repository }).sort()) {
+      for (const mutation of mutationsOf(readFileSync(join(repository, name), 'utf8'))) {
+        const known = byKind.get(mutation.kind) ?? [];
+        byKind.set(mutation.kind, [...known, { file: name, mutation }]);
+      }
+    }
+    return [room, byKind];
+  }),
+);
+
+/** One of a list, by a number from 0 to 1. */
+const at = <T>(list: readonly T[], place: number): T => list[Math.floor(place * list.length)]!;
+
+const PLACES = 2 ** 30;
+
+/** Draws the room first, then the kind of change. */
+function drawn(): Mutant[] {
+  // Doubles would be drawn from all that there are, most of which are nearly 0.
+  const place = fc.noBias(fc.nat(PLACES - 1)).map((n) => n / PLACES);
+  return draw(fc.tuple(place, place, place), mutants, 0x3417).map(([room, kind, which]) => {
+    const byKind = everyMutant.get(at(rooms, room))!;
+    return at(byKind.get(at([...byKind.keys()].sort(), kind))!, which);
+  });
+}
+
+/** What is known of the versions without a mutation. */
+interface Base {
+  readonly folder: string;
+  readonly answers: {
+    readonly configs: Ask<ExperimentDocument>;
+    readonly fingerprints: Ask<FingerprintDocument>;
+    readonly analyses: Ask<AnalysisDocument>;
+  };
+  /** What computes on its own. */
+  readonly fixtures: readonly string[];
+  /** What only gives configs. */
+  readonly shipped: readonly string[];
+  /** What they do. */
+  readonly real: Readonly<Record<'run' | 'configs', () => Promise<Record<string, RealBits>>>>;
+}
+
+/** As they are, in one process. */
+const asked = (names: readonly string[]) => ({ names, changes: [], processes: 1 });
+
+let base: Base;
+let evaluator: Evaluator;
+
+beforeAll(async () => {
+  const folder = copyOfRepository();
+  const tree = treeAt(folder, { root: folder, project: folder });
+  const names = [...new Sources(tree, new Set()).experiments.keys()];
+  const fixtures = names.filter((name) => /^(everything|mixtures|pictures)\./.test(name));
+  const shipped = names.filter((name) => !fixtures.includes(name));
+  evaluator = evaluatorAt(folder);
+  await evaluator.start();
+  const answers = {
+    configs: await remembered((all) => evaluator.configs(asked(all)), names),
+    fingerprints: await remembered((all) => evaluator.fingerprints(asked(all)), fixtures),
+    analyses: await remembered((all) => evaluator.analyses(asked(all)), fixtures),
+  };
+  const real = {
+    run: once(() => realBits(folder, 'run', fixtures)),
+    configs: once(() => realBits(folder, 'configs', shipped)),
+  };
+  base = { folder, answers, fixtures, shipped, real };
+});
+
+afterAll(() => evaluator.end());
+
+test('the experiments use every class of the rooms, can be compared in full and run', async () => {
+  const { folder, fixtures, answers, real } = base;
+  const classes = Object.values(await realBits(folder, 'classes', fixtures));
+  const unused = Object.keys(classes[0]!).filter((name) => classes.every((each) => each[name] !== 'true'));
+  expect(unused).toEqual([]);
+  const fingerprints = [...(await answers.fingerprints(fixtures)).values()];
+  expect(fingerprints.filter((each) => !('fingerprint' in each))).toEqual([]);
+  const parts = fingerprints.flatMap((each) =>
+    'fingerprint' in each ? Object.values(each.fingerprint) : [],
+  );
+  expect(parts.filter(({ notCompared }) => notCompared !== undefined)).toEqual([]);
+  // They take longer than all else here; where the only mutant is told, nothing else asks.
+  if (isShort) return;
+  const told = Object.values({ ...(await real.run()), ...(await real.configs()) }).flatMap(
+    ({ error }) => error ?? [],
+  );
+  const failed = told.filter((error) => !/ needs a value for its constant /.test(error));
+  expect(failed).toEqual([]);
+});
+
+const nothing: Mutation = { kind: 'none', start: 0, end: 0, replacement: '' };
+
+/** What a review tells of the working tree in `folder`; undefined for nothing. */
+async function told(folder: string, { file }: Mutant): Promise<string | undefined> {
+  const { answers, fixtures, shipped } = base;
+  const now = evaluatorAt(folder);
+  try {
+    await now.start();
+    if (file.startsWith('experiments/')) {
+      const [before, after] = [await answers.configs(shipped), await now.configs(asked(shipped))];
+      const other = shipped.find((name) => {
+        const pair = [before.get(name)!, after.get(name)!] as const;
+        return made(pair[0]) === undefined ? made(pair[1]) !== undefined : !isSameConfig(...pair);
+      });
+      return other === undefined ? undefined : `${other}: its config`;
+    }
+    const documents = [await answers.configs(fixtures), await now.configs(asked(fixtures))] as const;
+    const models = await analyseModels(
+      fixtures,
+      { ...answers, documents: documents[0] },
+      {
+        documents: documents[1],
+        fingerprints: (names) => now.fingerprints(asked(names)),
+        analyses: (names) => now.analyses(asked(names)),
+      },
+    );
+    const reports = fixtures.map((name) => {
+      const old = { document: documents[0].get(name), analysis: models.old.get(name) };
+      const after = { document: documents[1].get(name), analysis: models.now.get(name) };
+      const computed = models.computed.get(name);
+      return compareExperiment(name, old, after, [], { computed: computed && { ...computed, files: [] } });
+    });
+    const first = reports.find(({ status }) => status !== 'unchanged');
+    return first && `${first.name}: ${first.status} ${first.computed?.differs ?? ''}`;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return 'nothing can be evaluated';
+  } finally {
+    await now.end();
+  }
+}
+
+/** What running shows to be other than it was, though no review tells; undefined where one does. */
+async function untold(folder: string, mutant: Mutant): Promise<readonly string[] | undefined> {
+  const { file, mutation } = mutant;
+  const path = join(folder, file);
+  const text = readFileSync(path, 'utf8');
+  writeFileSync(path, mutated(text, mutation));
+  try {
+    const said = await told(folder, mutant);
+    if (said !== undefined) return undefined;
+    const { fixtures, shipped, real } = base;
+    const [ask, names] = file.startsWith('experiments/')
+      ? (['configs', shipped] as const)
+      : (['run', fixtures] as const);
+    return differing(await real[ask](), await realBits(folder, ask, names));
+  } finally {
+    writeFileSync(path, text);
+  }
+}
+
+test(title('what is called unchanged is the same when it runs'), async () => {
+  const open = drawn();
+  const wrong: string[] = [];
+  let shownSame = 0;
+  const work = async (): Promise<void> => {
+    const folder = copyOfRepository();
+    // As long as a mutant takes.
+    if (!isShort)
+      expect(await told(folder, { file: 'src/layers/linears.ts', mutation: nothing })).toBeUndefined();
+    for (let mutant = open.shift(); mutant !== undefined; mutant = open.shift()) {
+      const { file, mutation } = mutant;
+      const found = await untold(folder, mutant);
+      if (found?.length === 0) shownSame++;
+      const change = shown(file, readFileSync(join(repository, file), 'utf8'), mutation);
+      if (found !== undefined && found.length > 0) wrong.push(`${change}\n  ${found.join('\n  ')}`);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(mutants, 2) }, work));
+  console.info(`${mutants - shownSame - wrong.length} of ${mutants} told, ${shownSame} change no bit`);
+  expect(wrong, wrong.join('\n')).toEqual([]);
+  // One alone may well be among those that change no bit.
+  expect(mutants - shownSame).toBeGreaterThanOrEqual(Math.floor(mutants / 3));
+});
