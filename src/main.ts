@@ -1,6 +1,6 @@
 /** @file `tsx src/main.ts …`: the same as `luthier train …`. */
 import { constants } from 'node:os';
-import { runCommand } from './cli/commandLine/runCommand.js';
+import { runCommand } from './cli/commandLine/index.js';
 import { isUnderTsx, OwnProcess, StopSignal } from './system/index.js';
 
 /**
@@ -22,6 +22,6 @@ async function runBeneath(flags: readonly string[]): Promise<number> {
 const flags = process.argv.slice(2);
 await runCommand(async () => {
   if (isUnderTsx()) return runBeneath(flags);
-  const { runFlags } = await import('./cli/run/runFlags.js');
+  const { runFlags } = await import('./cli/run/index.js');
   return runFlags(flags, () => import('./rooms.js'));
 });

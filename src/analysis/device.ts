@@ -4,10 +4,9 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { Precision } from '../compiler/index.js';
 import { explain } from '../files/index.js';
-import { yamlPackage } from '../hparams/documents/parse.js';
-import { issueText } from '../hparams/fields/check.js';
-import type { Peak } from '../programs/mfu.js';
-import { UsageError } from '../system/text/usageError.js';
+import { issueText, yamlPackage } from '../hparams/index.js';
+import type { Peak } from '../programs/index.js';
+import { UsageError } from '../system/text/index.js';
 import { Train } from '../tasks/index.js';
 import type { Analysis } from './analyze.js';
 

@@ -1,8 +1,8 @@
 /** @file Errors as findings: message and place in the project. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { showFile } from '../registry/names/directories.js';
-import type { ChildError } from '../system/child.js';
+import { showFile } from '../registry/names/index.js';
+import type { ChildError } from '../system/index.js';
 
 /** An error as plain data. */
 export interface Failure {

@@ -3,16 +3,25 @@
 import {
   byteSize,
   type FlatLayout,
+  type Parts,
   type Precision,
+  type ProgramMemory,
+  programMemory,
+  type TensorFunction,
   type TensorSpec,
   type Tree,
   tf,
+  traceProgram,
 } from '../compiler/index.js';
-import { type Parts, type ProgramMemory, programMemory } from '../compiler/native/programMemory.js';
 import { eliminateDeadCode, optimize } from '../compiler/passes/index.js';
-import { executions, nodeFlops, productPrecision, viewedValues } from '../compiler/program/cost.js';
-import { producers, type Value } from '../compiler/program/ir.js';
-import { type TensorFunction, traceProgram } from '../compiler/trace/tracedProgram.js';
+import {
+  executions,
+  nodeFlops,
+  producers,
+  productPrecision,
+  type Value,
+  viewedValues,
+} from '../compiler/program/index.js';
 import type { BatchSpecs } from '../inputs/index.js';
 import { observeCalls } from '../layers/index.js';
 import { batchStep, forwardStep, type SingleTask, trainStep } from '../tasks/index.js';

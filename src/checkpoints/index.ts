@@ -9,7 +9,7 @@ export {
   type RestoreOptions,
   type SaveOptions,
 } from './checkpointer.js';
-export { stepOfName } from './directory.js';
+export { checkpointName, listCheckpoints, stepOfName } from './directory.js';
 export { locateCheckpoint } from './locate.js';
 export type { BestCheckpoint } from './metadata.js';
 export { isComplete, readCheckpoint } from './restore.js';

@@ -13,7 +13,7 @@ import {
   plainValue,
   problemAt,
 } from '../hparams/index.js';
-import { UsageError } from '../system/text/usageError.js';
+import { UsageError } from '../system/text/index.js';
 import { mostArguments } from './parameters.js';
 
 /** A fiddler's result: nothing if it edits the configs, or replacements for some of them. */

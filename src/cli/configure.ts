@@ -15,9 +15,9 @@ import {
   oldConstantsOf,
   unreadOverrides,
 } from '../experiment/index.js';
-import { refusePromise } from '../hparams/errors.js';
 import {
   type Assignment,
+  append,
   applyAssignments,
   type Config,
   ConfigError,
@@ -30,6 +30,7 @@ import {
   PresentNames,
   parsePath,
   readConfigFile,
+  refusePromise,
   Section,
   type Segment,
   setPath,
@@ -37,10 +38,9 @@ import {
   unsetPath,
   withOrigin,
 } from '../hparams/index.js';
-import { append } from '../hparams/nodes/containers.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
-import { UsageError } from '../system/text/usageError.js';
+import { UsageError } from '../system/text/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { classesFor } from './configModules.js';
 import { applyFiddler } from './fiddlers.js';

@@ -1,10 +1,9 @@
 /** @file Application of fiddlers. */
 
 import { configRoots, type ExperimentConfigs } from '../experiment/index.js';
-import { refusePromise } from '../hparams/errors.js';
-import { ConfigError, classOf, isConfig, showValue, withOrigin } from '../hparams/index.js';
+import { ConfigError, classOf, isConfig, refusePromise, showValue, withOrigin } from '../hparams/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
-import { showFile } from '../registry/names/directories.js';
+import { showFile } from '../registry/names/index.js';
 import { argumentsFor, type CommandFunction, findFunction } from './commandFunctions.js';
 import { asUsage, type FiddlerOverride } from './overrides.js';
 

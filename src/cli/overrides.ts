@@ -1,6 +1,6 @@
 /** @file Changes of an experiment from the command line: set, unset, files, fiddlers, sweeps. */
 import { type Call, ConfigError, parseCall } from '../hparams/index.js';
-import { UsageError } from '../system/text/usageError.js';
+import { UsageError } from '../system/text/index.js';
 import { splitSetting } from './sweepGrammar.js';
 
 /** `--set path=text`, or a setting of a sweep's run. */

@@ -8,7 +8,7 @@ import {
 } from '../experiment/index.js';
 import { describeSchema, type Fields, listPaths, showLong } from '../hparams/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
-import { showFile } from '../registry/names/directories.js';
+import { showFile } from '../registry/names/index.js';
 import { commandFunctions } from './commandFunctions.js';
 import { configure } from './configure.js';
 import type { Change } from './overrides.js';

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { ExperimentConfigs } from '../experiment/index.js';
 import { formatPath, history, iterate, print } from '../hparams/index.js';
-import { UsageError } from '../system/text/usageError.js';
+import { UsageError } from '../system/text/index.js';
 
 import type { Change } from './overrides.js';
 

@@ -1,7 +1,6 @@
 /** @file Grammar of sweeps: `path=1e-3,1e-4`, ranges, products, and short names of combinations. */
 import { createHash } from 'node:crypto';
-import { ConfigError, problemAt } from '../hparams/index.js';
-import { shortPaths } from '../hparams/walking/shortPaths.js';
+import { ConfigError, problemAt, shortPaths } from '../hparams/index.js';
 
 /** A swept path and the texts of its values. */
 export interface SweptPath {

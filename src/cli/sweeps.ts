@@ -1,8 +1,8 @@
 /** @file Expansion of --sweep flags to runs. */
 import { ConfigError, formatLiteral, parseCall, showValue } from '../hparams/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
-import { showFile } from '../registry/names/directories.js';
-import { UsageError } from '../system/text/usageError.js';
+import { showFile } from '../registry/names/index.js';
+import { UsageError } from '../system/text/index.js';
 import { argumentsFor, findFunction } from './commandFunctions.js';
 import { configure } from './configure.js';
 import { callFunction, isRecord } from './fiddlers.js';

@@ -16,7 +16,9 @@ export { type Lazy, type LazyOptions, lazy } from './engines/lazy.js';
 export { narrow, widen } from './narrow.js';
 export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
+export { type Parts, type ProgramMemory, programMemory } from './native/programMemory.js';
 export { exportOnnx, type OnnxOptions, type OpenSpec } from './onnx/exportModel.js';
+export { loadRuntime } from './onnx/onnxSession.js';
 export { defineElementwise, type Elementwise, type ElementwiseDefinition } from './ops/defineElementwise.js';
 export { splitKeyHost } from './ops/distributionOps.js';
 export * as ops from './ops/index.js';
@@ -66,6 +68,6 @@ export {
 } from './trace/gradients.js';
 export { withDrawsFrom } from './trace/replacedDraws.js';
 export { placeOf, withScope } from './trace/scopes.js';
-export { isSpec, type Program, traceProgram } from './trace/tracedProgram.js';
+export { isSpec, type Program, type TensorFunction, traceProgram } from './trace/tracedProgram.js';
 export { isTracing, withBackend, withPrecision } from './trace/tracing.js';
 export { showUsersFrame } from './trace/usersFrame.js';

@@ -1,8 +1,8 @@
 /** @file Experiment: a class whose constants have schemas and whose methods return configs (Pax's base_experiment.py). */
 import type { z } from 'zod';
-import { linesBelow } from '../hparams/errors.js';
 import { type Config, ConfigError, type OldNames, showValue, withOldNames } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
+import { linesBelow } from '../system/text/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { checkValue, placeOfCaller } from './checkConstant.js';
 import {

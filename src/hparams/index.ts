@@ -1,5 +1,6 @@
 /** @file Configs: typed, checked at once, shared, edited by copy, printed, built. */
 
+export { didYouMean, nearest } from '../system/text/index.js';
 export { build } from './building/build.js';
 export { validate } from './building/validate.js';
 export type { Reading, Violation } from './building/violations.js';
@@ -21,6 +22,7 @@ export {
   type PartConfig,
 } from './diff/changes.js';
 export { type FormatDiffOptions, formatDiff } from './diff/formatDiff.js';
+export { alignLists } from './diff/lists.js';
 export { skeletonFromDiff } from './diff/skeleton.js';
 export { type Assignment, Section } from './documents/assignments.js';
 export type { DocumentProblem, JsonDocument, ReadOptions } from './documents/document.js';
@@ -48,6 +50,7 @@ export {
   unloadableClasses,
   untranslated,
 } from './documents/modules.js';
+export { yamlPackage } from './documents/parse.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
 export { getPath, setPath, unsetPath } from './editing/access.js';
 export { derive } from './editing/derive.js';
@@ -84,7 +87,8 @@ export {
   setTagged,
 } from './editing/tagged.js';
 export { type TrimOptions, trimmed, withDefaultsTrimmed } from './editing/trim.js';
-export { ConfigError, type ConfigErrorOptions, didYouMean, nearest } from './errors.js';
+export { ConfigError, type ConfigErrorOptions, refusePromise } from './errors.js';
+export { issueText } from './fields/check.js';
 export { formerNamesOf, registerAlias, registerClass, UNNAMED } from './fields/classNames.js';
 export { coerce, coerceLiteral, plainValue } from './fields/coerce.js';
 export { type Declared, lineageOf, markLibrary } from './fields/declaringModule.js';
@@ -102,6 +106,7 @@ export {
 export {
   formerFieldsOf,
   givenTwice,
+  isFieldName,
   type OldNames,
   oldNameNotice,
   presentNameHint,
@@ -122,6 +127,7 @@ export {
   printHistory,
 } from './history.js';
 export { narrow } from './narrow.js';
+export { append } from './nodes/containers.js';
 export { type ContainerHandler, registerContainer } from './nodes/containerTypes.js';
 export { suspendTracking, withOrigin } from './nodes/record.js';
 export { oneLine } from './printing/items.js';
@@ -172,4 +178,5 @@ export type {
 export { isEqual } from './walking/equal.js';
 export { iterate, pathOf, type Visit } from './walking/iterate.js';
 export { formatPath, parsePath, type Segment } from './walking/paths.js';
+export { shortPaths } from './walking/shortPaths.js';
 export { type Child, type State, type TraverseOptions, traverse, type Visitor } from './walking/states.js';

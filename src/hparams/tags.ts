@@ -1,7 +1,8 @@
 /** @file Tags: labels on fields, by which distant values are found and set together. */
 import { z } from 'zod';
+import { didYouMean } from '../system/text/index.js';
 import { Configurable } from './configurable.js';
-import { ConfigError, didYouMean } from './errors.js';
+import { ConfigError } from './errors.js';
 import { markLibrary } from './fields/declaringModule.js';
 import { showValue } from './fields/describe.js';
 import { CARRIER, type FieldInfo, infoOf } from './fields/fields.js';

@@ -1,6 +1,6 @@
 /** @file A batch of host arrays, and the batch that language models read. */
 
-import { type HostTensor, sizeOf, type TensorSpec, type Tree } from '../compiler/program/tensors.js';
+import { type HostTensor, sizeOf, type TensorSpec, type Tree } from '../compiler/program/index.js';
 
 /** A batch: arrays by name, nested where an input likes, each with the batch as its first dimension. */
 export interface Batch {

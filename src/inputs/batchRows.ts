@@ -1,5 +1,5 @@
 /** @file Rows of batches: added, copied from batch to batch, folded into a dimension of their own. */
-import { newHostArray, sizeOf } from '../compiler/program/tensors.js';
+import { newHostArray, sizeOf } from '../compiler/program/index.js';
 import { arraysOf, type Batch, type BatchSpecs, mapBatch, mapSpecs, specsOf } from './batch.js';
 
 const withRows = (shape: readonly number[], rows: number): number[] => [rows, ...shape.slice(1)];

@@ -50,6 +50,7 @@ export {
   nextBatch,
   peekBatch,
   type RowTraits,
+  untilEnd,
 } from './inputSource.js';
 export type { JsonValue } from './jsonValue.js';
 export { MultiInput } from './multiInput.js';
@@ -78,6 +79,13 @@ export type { DataRecord, RecordTable } from './records/recordTable.js';
 export { TfRecordSource } from './records/tfRecordSource.js';
 export { RowInput } from './rowInput.js';
 export { CacheDatasetPlaceholder } from './seqio/cacheDatasetPlaceholder.js';
+export {
+  type DoneShard,
+  finishCache,
+  numShardsOf,
+  type ShardShare,
+  writeShards,
+} from './seqio/cacheShards.js';
 export { MaskTokens, PrefixLm, SpanCorruption, spanCorruptionLengths } from './seqio/denoising.js';
 export { Feature } from './seqio/feature.js';
 export { BaseFeatureConverter, type FeatureLengths, type Segment } from './seqio/featureConverter.js';
@@ -103,6 +111,7 @@ export {
 export { SeqioInput } from './seqio/seqioInput.js';
 export { MixtureOrTask, Task } from './seqio/seqioTask.js';
 export { SequenceModelFeatures } from './seqio/sequenceModelFeatures.js';
+export type { CacheManifest, TaskCache } from './seqio/taskCache.js';
 export {
   AppendEos,
   Filter,
@@ -116,13 +125,15 @@ export { ReduceConcatTokens, SelectRandomChunk, SplitTokens } from './seqio/toke
 export { addSkipped, describeSkipped, NONE_SKIPPED, type Skipped } from './skippedExamples.js';
 export { StreamInput } from './streamInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
-export { packageDirectory, resolveFiles, type SourceFile } from './text/corpusFiles.js';
+export { packageDirectory, readFiles, resolveFiles, type SourceFile } from './text/corpusFiles.js';
 export { TextFeature } from './text/textFeature.js';
 export { TextInput } from './text/textInput.js';
 export type { TokenArray } from './text/tokens.js';
 export { BaseTokenizer } from './text/vocabularies/baseTokenizer.js';
+export { trainBpe, WordCounts } from './text/vocabularies/bpeTrainer.js';
 export { ByteTokenizer } from './text/vocabularies/byteTokenizer.js';
 export { charVocabularyOf } from './text/vocabularies/characters.js';
 export { CharTokenizer } from './text/vocabularies/charTokenizer.js';
 export { PretrainedTokenizer } from './text/vocabularies/pretrainedTokenizer.js';
 export { type TokenDecoder, textAfter } from './text/vocabularies/tokenDecoders.js';
+export { tokenizerJson } from './text/vocabularies/tokenizerJson.js';

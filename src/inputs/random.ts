@@ -1,6 +1,6 @@
 /** @file Counter-based draws for inputs: the n-th draw of a stream has no state but n. */
 
-import { foldIn, type PrngKey, prngKey, randomBits, threefry2x32 } from '../compiler/random/prng.js';
+import { foldIn, type PrngKey, prngKey, randomBits, threefry2x32 } from '../compiler/random/index.js';
 
 /** Purposes of random streams under one seed. The epoch is added, for which each purpose has room up to the next. */
 export const PURPOSES = {

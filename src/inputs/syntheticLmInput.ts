@@ -1,7 +1,7 @@
 /** @file SyntheticLmInput: random tokens in the shape of text, for benchmarks and tests (Pax's SyntheticLmData). */
 
 import { z } from 'zod';
-import { foldIn, randomBits } from '../compiler/random/prng.js';
+import { foldIn, randomBits } from '../compiler/random/index.js';
 import {
   type BatchSpecs,
   type BatchUnit,

@@ -46,6 +46,7 @@ export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';
 export {
   decodeStateSpecs,
   fillVariables,
+  initialValues,
   initVariables,
   listLayers,
   listVariables,

@@ -44,4 +44,5 @@ export {
 } from './schedules/schedules.js';
 export { type Gradients, type GradientTransform, withNorm } from './transforms/clipping.js';
 export { sumOfSquares } from './transforms/norms.js';
+export { mapValues } from './update.js';
 export type { FlatUpdater, UpdateReport } from './updater.js';

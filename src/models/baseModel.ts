@@ -1,6 +1,6 @@
 /** @file BaseModel: predictions and losses of a batch (praxis/base_model.py). */
 import { type Tensor, tf } from '../compiler/index.js';
-import { flattenTree } from '../compiler/program/tensorTrees.js';
+import { flattenTree } from '../compiler/program/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { BaseLayer, weightedSum } from '../layers/index.js';
 

@@ -10,7 +10,7 @@ import {
   type Tree,
 } from '../compiler/index.js';
 import { arraysOf, type Batch, type BatchSpecs, mapBatch, specsOf } from '../inputs/index.js';
-import { JobError } from '../runs/jobErrors.js';
+import { JobError } from '../runs/index.js';
 
 /** Error for an index out of range. @param what names the input, and the step if there is one. */
 export function badIndexError(what: string, { input, at, problem }: IndexError): JobError {

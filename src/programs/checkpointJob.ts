@@ -8,10 +8,15 @@ import {
 } from '../checkpoints/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
-import { JobError, strayFailures } from '../runs/jobErrors.js';
-import { writeJobFiles } from '../runs/jobFiles.js';
-import { machineOf } from '../runs/machine.js';
-import { checkpointDirectory, isOfOtherRun, type JobOptions } from '../runs/options.js';
+import {
+  checkpointDirectory,
+  isOfOtherRun,
+  JobError,
+  type JobOptions,
+  machineOf,
+  strayFailures,
+  writeJobFiles,
+} from '../runs/index.js';
 import { type StopSignal, writeText } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DuePrograms } from './duePrograms.js';
@@ -22,8 +27,7 @@ import { Measurements } from './measurements.js';
 import { metricsOf, type Progress, readProgress } from './progress.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
-import type { FlatTrainState } from './taskState.js';
-import { paramsOf } from './taskState.js';
+import { type FlatTrainState, paramsOf } from './taskState.js';
 import { restoredWeights } from './weights.js';
 
 /**

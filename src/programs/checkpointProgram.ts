@@ -1,8 +1,12 @@
 /** @file Checkpoints of a training run as a program: at its start, at intervals, where programs ask for one, at its end. */
 import { join } from 'node:path';
-import { checkpointName } from '../checkpoints/directory.js';
-import type { Checkpointer, SaveOptions, TrainState } from '../checkpoints/index.js';
-import type { JobOptions } from '../runs/options.js';
+import {
+  type Checkpointer,
+  checkpointName,
+  type SaveOptions,
+  type TrainState,
+} from '../checkpoints/index.js';
+import type { JobOptions } from '../runs/index.js';
 import type { Program, ProgramRun, WholeCheckpoint } from '../tasks/index.js';
 import { savedLine } from './reporter.js';
 import { CHECKPOINTS } from './run.js';

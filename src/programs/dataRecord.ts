@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { explain, isThere, readJsonFile } from '../files/index.js';
 import { changedParts, type DataIdentity, type PartStates } from '../inputs/index.js';
-import { writeJobFile } from '../runs/jobDirectory.js';
-import { JobError } from '../runs/jobErrors.js';
+import { JobError, writeJobFile } from '../runs/index.js';
 
 const part = z.strictObject({
   class: z.string(),

@@ -17,7 +17,7 @@ import {
   TOKEN_UNIT,
   textAfter,
 } from '../inputs/index.js';
-import { compileOptions, type JobOptions } from '../runs/options.js';
+import { compileOptions, type JobOptions } from '../runs/index.js';
 import type { DecodedExample, DecodeResult, ProgramRun, Sample, SingleTask } from '../tasks/index.js';
 import { expectedDecodeRuns } from './expectedRuns.js';
 import type { ProgramDataset } from './programDataset.js';

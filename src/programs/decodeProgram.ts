@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Config } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
-import { writeJobFile } from '../runs/jobDirectory.js';
+import { writeJobFile } from '../runs/index.js';
 import type { DecodedExample, Program, ProgramRun, SingleTask } from '../tasks/index.js';
 import { decodableModel } from './datasetDecoder.js';
 

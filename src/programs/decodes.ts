@@ -1,6 +1,6 @@
 /** @file Decodes of data at a job's present step. */
 
-import type { JobOptions } from '../runs/options.js';
+import type { JobOptions } from '../runs/index.js';
 import type { DecodeResult, DecodeSettings, ProgramInput, ProgramRun, SingleTask } from '../tasks/index.js';
 import { DatasetDecoder, decodableModel } from './datasetDecoder.js';
 import type { ProgramDataset } from './programDataset.js';

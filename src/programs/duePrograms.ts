@@ -1,6 +1,6 @@
 /** @file Programs of a job between two steps and at its ends: due, pending, failed. */
 import type { JsonValue } from '../inputs/index.js';
-import { type JobOptions, phase } from '../runs/options.js';
+import { type JobOptions, phase } from '../runs/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { CHECKPOINTS, type Run } from './run.js';
 

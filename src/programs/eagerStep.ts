@@ -1,7 +1,7 @@
 /** @file The training step of --debug=eager: the gradients by tfjs, operation by operation, then the compiled update. */
 import { compile, flatViews, type HostTensor, runEagerly, type Tree } from '../compiler/index.js';
 import type { Batch } from '../inputs/index.js';
-import { compileOptions, type JobOptions } from '../runs/options.js';
+import { compileOptions, type JobOptions } from '../runs/index.js';
 import { type SingleTask, trainStep } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
 import type { BoundStep, StepOutputs } from './stepCalls.js';

@@ -9,8 +9,7 @@ import {
   runEagerly,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
-import { JobError } from '../runs/jobErrors.js';
-import { compileOptions, type JobOptions } from '../runs/options.js';
+import { compileOptions, JobError, type JobOptions } from '../runs/index.js';
 import {
   type EvalOutputs,
   type Evaluation,

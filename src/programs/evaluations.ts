@@ -10,8 +10,7 @@ import {
   nextBatch,
   peekBatch,
 } from '../inputs/index.js';
-import { JobError } from '../runs/jobErrors.js';
-import type { JobOptions } from '../runs/options.js';
+import { JobError, type JobOptions } from '../runs/index.js';
 import type { EvalResult, EvaluateSettings, ProgramInput, ProgramRun, SingleTask } from '../tasks/index.js';
 import { EvalSteps } from './evalStep.js';
 import { MeasuredEvaluation } from './measuredEvaluation.js';

@@ -4,7 +4,7 @@
  */
 import type { Config } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
-import type { JobOptions } from '../runs/options.js';
+import type { JobOptions } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
 /** Batches of data that is read to its end, whose number is known only then. */

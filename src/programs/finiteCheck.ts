@@ -1,7 +1,7 @@
 /** @file The check of --debug=nan: ends training at the first step that makes a value NaN or infinite. */
 import { type FlatLayout, flatViews } from '../compiler/index.js';
 import { NON_TRAINABLE } from '../learners/index.js';
-import { JobError } from '../runs/jobErrors.js';
+import { JobError } from '../runs/index.js';
 import type { WeightedValues } from '../tasks/index.js';
 import { describeNonFinite } from './invalidSteps.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';

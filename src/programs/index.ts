@@ -1,13 +1,12 @@
 /** @file Jobs: one run of the command, which trains, evaluates or decodes. */
 import { Profiler } from '../compiler/index.js';
-import { openJobDirectory } from '../runs/jobDirectory.js';
-import type { JobOptions } from '../runs/options.js';
+import { type JobOptions, openJobDirectory } from '../runs/index.js';
 import { InterruptedError, StopSignal, type StopSignalName } from '../system/index.js';
 import { runCheckpointJob } from './checkpointJob.js';
 import { runTraining } from './trainJob.js';
 
-export { JobError, JobInUseError } from '../runs/jobErrors.js';
-export type { JobMode, JobOptions } from '../runs/options.js';
+export type { JobMode, JobOptions } from '../runs/index.js';
+export { JobError, JobInUseError } from '../runs/index.js';
 export { runSweepJob } from './sweepJob.js';
 
 /** The end of a job. */
@@ -44,3 +43,10 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
   }
   return { signal: stop.received };
 }
+export { restoreParams } from './checkpointJob.js';
+export { checkRecorded, recordedData } from './dataRecord.js';
+export { checkAgreement, checkVocabulary } from './inputAgreement.js';
+export { findPeak, type Peak, trainFlops } from './mfu.js';
+export { TRAIN, trainingDataset } from './programDataset.js';
+export { stepsOfCall } from './stepCalls.js';
+export type { FlatParams, FlatTrainState } from './taskState.js';

@@ -10,7 +10,7 @@ import {
   publishedSettings,
   unknownFamily,
 } from '../models/index.js';
-import { writeJobFile } from '../runs/jobDirectory.js';
+import { writeJobFile } from '../runs/index.js';
 import { type CheckpointLoadingRules, namesOf, type SingleTask } from '../tasks/index.js';
 import { type Reading, VariableMatcher } from './loadedVariables.js';
 import { shortList } from './reporter.js';

@@ -1,7 +1,7 @@
 /** @file The error that ends a run after too many invalid steps in a row, with the layer and operation at fault. */
 import type { Checkpointer } from '../checkpoints/index.js';
 import type { NonFinite } from '../compiler/index.js';
-import { JobError } from '../runs/jobErrors.js';
+import { JobError } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import type { TrainMeter } from './trainMeter.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';

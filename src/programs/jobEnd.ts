@@ -1,6 +1,6 @@
 /** @file End of a job: writes its profile and closes its parts, even after errors. */
 
-import type { JobOptions } from '../runs/options.js';
+import type { JobOptions } from '../runs/index.js';
 import type { Peak } from './mfu.js';
 import type { Reporter } from './reporter.js';
 

@@ -1,7 +1,7 @@
 /** @file The list of a job's programs: the same in training and in jobs on a checkpoint, as far as the mode goes. */
 import { ConfigError } from '../hparams/index.js';
 import type { JsonValue } from '../inputs/index.js';
-import { decodedDatasets, evaluatedDatasets, type JobOptions } from '../runs/options.js';
+import { decodedDatasets, evaluatedDatasets, type JobOptions } from '../runs/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { namesDueAt } from './duePrograms.js';

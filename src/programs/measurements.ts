@@ -1,6 +1,6 @@
 /** @file Evaluations and decodes of a job, and the data that they read. */
 import type { InputSource } from '../inputs/index.js';
-import { evaluatedDatasets, type JobOptions } from '../runs/options.js';
+import { evaluatedDatasets, type JobOptions } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { Decodes } from './decodes.js';
 import { Evaluations } from './evaluations.js';

@@ -2,7 +2,7 @@
 import type { Checkpointer } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
 import { sumOfSquares } from '../learners/index.js';
-import { type JobOptions, phase } from '../runs/options.js';
+import { type JobOptions, phase } from '../runs/index.js';
 import type { Program, ProgramRun, SingleTask } from '../tasks/index.js';
 import type { DuePrograms } from './duePrograms.js';
 import { FiniteCheck } from './finiteCheck.js';

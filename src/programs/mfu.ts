@@ -11,7 +11,7 @@ import {
   tf,
   withPrecision,
 } from '../compiler/index.js';
-import { compileOptions, type EngineOptions } from '../runs/options.js';
+import { compileOptions, type EngineOptions } from '../runs/index.js';
 import { forwardStep, type SingleTask } from '../tasks/index.js';
 import type { BatchBuffers } from './batchBuffers.js';
 import { trainSpecs } from './stepCalls.js';

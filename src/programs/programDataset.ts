@@ -1,8 +1,7 @@
 /** @file A program's dataset: opened at first use, with training's tokenizer, and compared with its record. */
 import { build, type Config, ConfigError } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
-import { JobError } from '../runs/jobErrors.js';
-import type { JobOptions } from '../runs/options.js';
+import { JobError, type JobOptions } from '../runs/index.js';
 import type { ProgramInput, SingleTask } from '../tasks/index.js';
 import { dataRecordPath, recordData, recordedData } from './dataRecord.js';
 import { checkAgreement, checkVocabulary } from './inputAgreement.js';

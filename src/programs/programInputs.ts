@@ -1,7 +1,7 @@
 /** @file Data of a job's programs, opened once each and closed with the job. */
 import { isEqual } from '../hparams/index.js';
 import { BaseInput } from '../inputs/index.js';
-import type { JobOptions } from '../runs/options.js';
+import type { JobOptions } from '../runs/index.js';
 import type { ProgramInput, SingleTask } from '../tasks/index.js';
 import { ProgramDataset } from './programDataset.js';
 

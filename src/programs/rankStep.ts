@@ -13,7 +13,7 @@ import {
   type Tree,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
-import { compileOptions, type JobOptions } from '../runs/options.js';
+import { compileOptions, type JobOptions } from '../runs/index.js';
 import { gradientStep, meanStep, partsOfRank, type SingleTask } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
 import { type BoundStep, trainSpecs } from './stepCalls.js';

@@ -2,8 +2,7 @@
 import { join } from 'node:path';
 import { sizeOf } from '../compiler/index.js';
 import { describeSkipped, type Skipped } from '../inputs/index.js';
-import { describeConfigs } from '../runs/jobFiles.js';
-import { isOfOwnRun, type JobOptions } from '../runs/options.js';
+import { describeConfigs, isOfOwnRun, type JobOptions } from '../runs/index.js';
 import {
   EventFile,
   formatCount,

@@ -1,8 +1,7 @@
 /** @file A job, and the view that each of its programs has of it. */
 import type { BestCheckpoint } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
-import { JobError } from '../runs/jobErrors.js';
-import type { JobOptions } from '../runs/options.js';
+import { JobError, type JobOptions } from '../runs/index.js';
 import { InterruptedError, type StopSignal } from '../system/index.js';
 import type {
   DecodeResult,

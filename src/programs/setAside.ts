@@ -1,10 +1,9 @@
 /** @file Later checkpoints of a run that goes back to an earlier one: kept aside, with the metrics of their steps. */
 import { copyFileSync, existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { listCheckpoints } from '../checkpoints/directory.js';
+import { listCheckpoints } from '../checkpoints/index.js';
 import { explain, makeDirectory, syncDirectory, syncFile } from '../files/index.js';
-import { JobError } from '../runs/jobErrors.js';
-import { checkpointDirectory, isOfOwnRun, type JobOptions } from '../runs/options.js';
+import { checkpointDirectory, isOfOwnRun, JobError, type JobOptions } from '../runs/index.js';
 
 /** The next free name: replaced_1, replaced_2, … */
 function freeDirectory(jobLogDir: string): string {

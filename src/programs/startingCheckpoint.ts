@@ -11,10 +11,16 @@ import { takeMemory } from '../compiler/index.js';
 import { explain, isThere, readJsonFile } from '../files/index.js';
 import { InputError, type InputState } from '../inputs/index.js';
 import { beginAverage, EMA, refillSlots } from '../learners/index.js';
-import { writeJobFile } from '../runs/jobDirectory.js';
-import { JobError } from '../runs/jobErrors.js';
-import { type Machine, machineChanges, recordedMachine } from '../runs/machine.js';
-import { isOfOtherRun, isOfOwnRun, type JobOptions } from '../runs/options.js';
+import {
+  isOfOtherRun,
+  isOfOwnRun,
+  JobError,
+  type JobOptions,
+  type Machine,
+  machineChanges,
+  recordedMachine,
+  writeJobFile,
+} from '../runs/index.js';
 import { recordData, recordedData } from './dataRecord.js';
 import { type ProgramDataset, TRAIN } from './programDataset.js';
 import { type Progress, readProgress } from './progress.js';

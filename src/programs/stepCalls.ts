@@ -12,7 +12,7 @@ import {
 } from '../compiler/index.js';
 import { type Batch, batchBytes, specsOf } from '../inputs/index.js';
 import type { FlatUpdater } from '../learners/index.js';
-import { compileOptions, type JobOptions } from '../runs/options.js';
+import { compileOptions, type JobOptions } from '../runs/index.js';
 import { type SingleTask, type StepMetrics, trainStep } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
 import type { FlatTrainState, TrainMemory } from './taskState.js';

@@ -2,10 +2,16 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { compareRuns, runTable } from '../runs/compareRuns.js';
-import { openJobDirectory } from '../runs/jobDirectory.js';
-import { readRun } from '../runs/runSummary.js';
-import { missingOf, type RunRecord, SweepRecord, type SweepRun } from '../runs/sweepRecord.js';
+import {
+  compareRuns,
+  missingOf,
+  openJobDirectory,
+  type RunRecord,
+  readRun,
+  runTable,
+  SweepRecord,
+  type SweepRun,
+} from '../runs/index.js';
 import { textTable } from '../summaries/index.js';
 import { exitCodeOfSignal, OwnProcess, StopSignal, warn, writeText } from '../system/index.js';
 

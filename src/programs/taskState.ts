@@ -4,8 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { createTrainState, type TrainState } from '../checkpoints/index.js';
 import { type FlatLayout, flatViews, type HostTensor, readyToFill, takeMemory } from '../compiler/index.js';
 import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../learners/index.js';
-import { JobError } from '../runs/jobErrors.js';
-import type { EngineOptions } from '../runs/options.js';
+import { type EngineOptions, JobError } from '../runs/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
 

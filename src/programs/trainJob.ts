@@ -1,10 +1,15 @@
 /** @file Training job: opens its parts, runs the loop, reports the outcome. */
 import { build } from '../hparams/index.js';
-import { strayFailures } from '../runs/jobErrors.js';
-import { keepRecord, writeJobFiles } from '../runs/jobFiles.js';
-import { type Machine, machineOf } from '../runs/machine.js';
-import type { JobOptions } from '../runs/options.js';
-import { type RunEnd, StatusRecord } from '../runs/runStatus.js';
+import {
+  type JobOptions,
+  keepRecord,
+  type Machine,
+  machineOf,
+  type RunEnd,
+  StatusRecord,
+  strayFailures,
+  writeJobFiles,
+} from '../runs/index.js';
 import { type StopSignal, writeText } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { checkClasses, undrawnIds } from './inputAgreement.js';

@@ -14,8 +14,7 @@ import {
 } from '../compiler/index.js';
 import { EndOfData, type InputSource, type InputState, peekBatch, type Skipped } from '../inputs/index.js';
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
-import { JobError } from '../runs/jobErrors.js';
-import { type JobOptions, phase } from '../runs/options.js';
+import { JobError, type JobOptions, phase } from '../runs/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError } from './batchBuffers.js';
 import { eagerStep } from './eagerStep.js';

@@ -1,6 +1,6 @@
 /** @file Parts of a training run behind its start: the compiled step, the programs, the loop of both. */
 import { batchCount } from '../inputs/index.js';
-import type { JobOptions } from '../runs/options.js';
+import type { JobOptions } from '../runs/index.js';
 import type { StopSignal, StrayFailures } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { CheckpointProgram } from './checkpointProgram.js';

@@ -1,7 +1,7 @@
 /** @file The start of training: its data, and a state that is restored or has initial values. */
 import { Checkpointer } from '../checkpoints/index.js';
 import type { InputSource } from '../inputs/index.js';
-import { checkpointDirectory, type JobOptions } from '../runs/options.js';
+import { checkpointDirectory, type JobOptions } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { forgetData } from './dataRecord.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';

@@ -1,8 +1,7 @@
 /** @file Weights that programs evaluate and decode: a job's parameters, or their moving average. */
 import { ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
-import { JobError } from '../runs/jobErrors.js';
-import type { JobOptions } from '../runs/options.js';
+import { JobError, type JobOptions } from '../runs/index.js';
 import { averaged, type FlatParams, type FlatTrainState } from './taskState.js';
 
 /** The parameters, or with `useEmaStates` their average, in the state's own memory. */

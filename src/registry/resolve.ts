@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { type Experiment, isExperimentClass } from '../experiment/index.js';
 import { importModule, untranslated } from '../hparams/index.js';
-import { UsageError } from '../system/text/usageError.js';
+import { UsageError } from '../system/text/index.js';
 import { experimentDirectories, extensions, isFile, showFile, showPlace } from './names/directories.js';
 import { fullNameOf, suggestExperiment } from './names/suggest.js';
 

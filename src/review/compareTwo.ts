@@ -2,9 +2,7 @@
 import { realpathSync } from 'node:fs';
 import type { Override } from '../cli/index.js';
 import { UsageError } from '../registry/index.js';
-import { experimentDirectories } from '../registry/names/directories.js';
-import { scanExperiments } from '../registry/names/scan.js';
-import { requiredName } from '../registry/names/suggest.js';
+import { experimentDirectories, requiredName, scanExperiments } from '../registry/names/index.js';
 import { compareExperiment, type Version } from './changes/compare.js';
 import { DeclaredPlaces, type Placed, withDeclaredPlaces } from './changes/declaredPlaces.js';
 import type { DiffReport } from './reports/diffReport.js';

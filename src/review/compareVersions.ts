@@ -1,9 +1,9 @@
 /** @file Comparison of the working tree with a git revision. */
 import { realpathSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import type { Device } from '../analysis/device.js';
+import type { Device } from '../analysis/index.js';
 import type { Override } from '../cli/index.js';
-import { requiredName } from '../registry/names/suggest.js';
+import { requiredName } from '../registry/names/index.js';
 import { type Analysable, analyseModels } from './changes/analyseModels.js';
 import { baseClasses } from './changes/baseClasses.js';
 import { compareExperiment } from './changes/compare.js';

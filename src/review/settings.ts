@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { explain, parseJson } from '../files/index.js';
-import { issueText } from '../hparams/fields/check.js';
-import { UsageError } from '../system/text/usageError.js';
+import { issueText } from '../hparams/index.js';
+import { UsageError } from '../system/text/index.js';
 
 const needsLabel = z.string().min(1);
 /** `10%`, `2.5%` */

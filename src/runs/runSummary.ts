@@ -2,7 +2,7 @@
 import { closeSync, existsSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { listCheckpoints } from '../checkpoints/directory.js';
+import { listCheckpoints } from '../checkpoints/index.js';
 import { explain, linesFromEnd, openRegularFile, readJsonFile, readRegularFile } from '../files/index.js';
 import { parseMetricsLine } from '../summaries/index.js';
 import { lockHolder } from '../system/index.js';

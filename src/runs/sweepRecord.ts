@@ -2,8 +2,7 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { listCheckpoints } from '../checkpoints/directory.js';
-import { isComplete } from '../checkpoints/index.js';
+import { isComplete, listCheckpoints } from '../checkpoints/index.js';
 import { explain, isThere, readJsonFile } from '../files/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';

@@ -5,6 +5,7 @@ export { formatCount, formatDuration, formatGrouped, formatScaled, type Scales }
 export { MetricsFile } from './metricsFile.js';
 export { type MetricsLine, parseMetricsLine } from './metricsLine.js';
 export { type NamedTable, tableFields, tableImage, tableMarkdown, tableText } from './metricTable.js';
+export { encodePng } from './png.js';
 export {
   ProgressLine,
   type ProgressOptions,
@@ -13,5 +14,5 @@ export {
 } from './progressLine.js';
 export { SummaryError } from './summaryError.js';
 export type { Images, SummaryValue } from './summaryValues.js';
-export { textTable } from './textTable.js';
+export { columnsOf, padded, textTable } from './textTable.js';
 export { formatThroughput, type Throughput, throughputScalar } from './throughput.js';

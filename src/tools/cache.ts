@@ -1,9 +1,8 @@
 /** @file `luthier cache`: the native engine's compiled programs on this machine, and their removal. */
 import { basename } from 'node:path';
-import type { CachedEntry } from '../compiler/native/toolchain/cacheEntries.js';
-import { didYouMean } from '../hparams/errors.js';
-import { counted, formatBytes, textTable } from '../review/text/reportFormat.js';
-import { UsageError } from '../system/text/usageError.js';
+import type { CachedEntry } from '../compiler/native/toolchain/index.js';
+import { counted, formatBytes, textTable } from '../review/text/index.js';
+import { didYouMean, UsageError } from '../system/text/index.js';
 import type { Command, Report } from './command.js';
 
 /** Entries of the cache, and the outcome of a command on them. */
@@ -76,8 +75,9 @@ function clearReport({ path, entries }: Found): Report {
 
 /** Reads the cache that this environment names. */
 async function look(): Promise<Found> {
-  const { cacheLimit, cachePath, checkFolder } = await import('../compiler/native/toolchain/cacheFolder.js');
-  const { listEntries } = await import('../compiler/native/toolchain/cacheEntries.js');
+  const { cacheLimit, cachePath, checkFolder, listEntries } = await import(
+    '../compiler/native/toolchain/index.js'
+  );
   try {
     const path = checkFolder(cachePath(process.env));
     return { path, limit: cacheLimit(process.env), entries: listEntries(path) };
@@ -112,7 +112,7 @@ export const cache: Command = {
     }
     const found = await look();
     if (action === 'list') return listReport(found);
-    const { dropEntry, removeLeftovers } = await import('../compiler/native/toolchain/cacheEntries.js');
+    const { dropEntry, removeLeftovers } = await import('../compiler/native/toolchain/index.js');
     found.entries.filter(({ inUse }) => !inUse).forEach(dropEntry);
     removeLeftovers(found.path);
     return clearReport(found);

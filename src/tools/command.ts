@@ -1,8 +1,7 @@
 /** @file Interface of `luthier` commands: flags, positional arguments, report. */
-import { type FlagTable, flagsHelp, oneOf, parseFlagTable, valuesOf } from '../cli/commandLine/flagTable.js';
-import type { Override } from '../cli/overrides.js';
-import type { Paint } from '../system/text/terminalOutput.js';
-import { UsageError } from '../system/text/usageError.js';
+import { type FlagTable, flagsHelp, oneOf, parseFlagTable, valuesOf } from '../cli/commandLine/index.js';
+import type { Override } from '../cli/index.js';
+import { type Paint, UsageError } from '../system/text/index.js';
 
 /** Output formats of every command. */
 const formats = ['text', 'json'] as const;
@@ -50,7 +49,7 @@ export interface Command {
 /** All flags of a command, in --help order. */
 async function flagsOf(command: Command): Promise<FlagTable> {
   // Flags that change experiments load hparams, which takes a third of the time that `list` may take.
-  const changing = command.changes ? (await import('../cli/run/changeFlags.js')).overrideFlags : {};
+  const changing = command.changes ? (await import('../cli/run/index.js')).overrideFlags : {};
   const offered = [...formats, ...(command.formats ?? [])];
   return {
     ...command.flags,

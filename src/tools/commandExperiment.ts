@@ -4,9 +4,9 @@ import { dirname } from 'node:path';
 import { type ConfiguredExperiment, configure, loadConfigModules } from '../cli/index.js';
 import { makeDirectory, writeWhole } from '../files/index.js';
 import { type ResolvedExperiment, resolveExperiment } from '../registry/index.js';
-import { showFile } from '../registry/names/directories.js';
-import { formatBytes } from '../review/text/reportFormat.js';
-import { UsageError } from '../system/text/usageError.js';
+import { showFile } from '../registry/names/index.js';
+import { formatBytes } from '../review/text/index.js';
+import { UsageError } from '../system/text/index.js';
 import type { Arguments, Report } from './command.js';
 
 /** Resolves an experiment; from here on, short names refer to the library's classes. */

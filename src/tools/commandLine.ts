@@ -1,11 +1,8 @@
 /** @file The `luthier` command line: dispatch to a command, and output of its report. */
 
-import { type Mode, modes } from '../cli/commandLine/modes.js';
-import { runCommand } from '../cli/commandLine/runCommand.js';
-import { didYouMean } from '../hparams/errors.js';
+import { type Mode, modes, runCommand } from '../cli/commandLine/index.js';
 import { warn, writeResult, writeText } from '../system/index.js';
-import { paintFor } from '../system/text/terminalOutput.js';
-import { UsageError } from '../system/text/usageError.js';
+import { didYouMean, paintFor, UsageError } from '../system/text/index.js';
 import type { Arguments, Report } from './command.js';
 import { commands } from './commands.js';
 
@@ -41,7 +38,7 @@ async function run([name, ...rest]: readonly string[]): Promise<number> {
     return name === undefined ? 2 : 0;
   }
   if (modes.includes(name as Mode)) {
-    const { runFlags } = await import('../cli/run/runFlags.js');
+    const { runFlags } = await import('../cli/run/index.js');
     // Of a flag given twice, the last one wins.
     return runFlags([`--mode=${name}`, ...rest], () => import('../rooms.js'));
   }

@@ -1,10 +1,9 @@
 /** @file An experiment's datasets, by their names or paths, and their batches. */
-import { nonEmpty } from '../cli/commandLine/flagTable.js';
+import { nonEmpty } from '../cli/commandLine/index.js';
 import type { ConfiguredExperiment } from '../cli/index.js';
 import { type Config, didYouMean, isEqual } from '../hparams/index.js';
-import type { BaseInput, Batch, InputSource } from '../inputs/index.js';
-import { untilEnd } from '../inputs/inputSource.js';
-import { UsageError } from '../system/text/usageError.js';
+import { type BaseInput, type Batch, type InputSource, untilEnd } from '../inputs/index.js';
+import { UsageError } from '../system/text/index.js';
 
 /** A dataset of an experiment. */
 export interface NamedDataset {

@@ -1,22 +1,25 @@
 /** @file `luthier diff`: the differences between two experiments, or the effects of a change on experiments. */
 import { resolve } from 'node:path';
-import { type Device, readDevice } from '../analysis/device.js';
-import { nonEmpty, positive } from '../cli/commandLine/flagTable.js';
+import { type Device, readDevice } from '../analysis/index.js';
+import { nonEmpty, positive } from '../cli/commandLine/index.js';
 import type { Override } from '../cli/index.js';
 import { explain, readRegularFile } from '../files/index.js';
 import { UsageError } from '../registry/index.js';
-import { onDevice } from '../review/changes/deviceEffects.js';
-import { compareTwo } from '../review/compareTwo.js';
-import { compareVersions, type VersionsRequest } from '../review/compareVersions.js';
-import type { DiffReport } from '../review/reports/diffReport.js';
-import type { Label } from '../review/reports/gates.js';
-import { markdownOf } from '../review/reports/markdownReport.js';
-import { parseReport } from '../review/reports/parseReport.js';
-import { textOf } from '../review/reports/textReport.js';
-import { verdictOf } from '../review/reports/verdict.js';
-import { readSettings } from '../review/settings.js';
-import { answerFolder } from '../review/versions/answerCache.js';
-import type { Limits } from '../review/versions/evaluators.js';
+import {
+  answerFolder,
+  compareTwo,
+  compareVersions,
+  type DiffReport,
+  type Label,
+  type Limits,
+  markdownOf,
+  onDevice,
+  parseReport,
+  readSettings,
+  textOf,
+  type VersionsRequest,
+  verdictOf,
+} from '../review/index.js';
 import type { Arguments, Command, Report } from './command.js';
 
 const defaultSeconds = 60;

@@ -1,12 +1,11 @@
 /** @file `luthier dump`: prints an experiment's constants and configs. */
-import { oneOf } from '../cli/commandLine/flagTable.js';
+import { oneOf } from '../cli/commandLine/index.js';
 import { type ConfiguredExperiment, jsonDocument, yamlDocument } from '../cli/index.js';
 import { classVarsText } from '../experiment/index.js';
 import { type PrintOptions, print, printHistory } from '../hparams/index.js';
-import { showFile } from '../registry/names/directories.js';
+import { showFile } from '../registry/names/index.js';
 import { ownStyles } from '../system/index.js';
-import { type Paint, plain } from '../system/text/terminalOutput.js';
-import { UsageError } from '../system/text/usageError.js';
+import { type Paint, plain, UsageError } from '../system/text/index.js';
 import type { Command, Report } from './command.js';
 import { configureResolved, resolveFor } from './commandExperiment.js';
 

@@ -1,5 +1,5 @@
 /** @file `luthier graph`: draws an experiment's configs. */
-import { nonEmpty, oneOf, positive } from '../cli/commandLine/flagTable.js';
+import { nonEmpty, oneOf, positive } from '../cli/commandLine/index.js';
 import { type GraphOptions, getPath, toDot, toSvg } from '../hparams/index.js';
 import type { Arguments, Command, Report } from './command.js';
 import { configureResolved, resolveFor, written } from './commandExperiment.js';

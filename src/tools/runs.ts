@@ -1,12 +1,12 @@
 /** @file `luthier runs`: a table of trained runs by a metric, with the settings that differ. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { nonEmpty } from '../cli/commandLine/flagTable.js';
-import { explain } from '../files/fileErrors.js';
-import { showFile } from '../registry/names/directories.js';
-import { textTable } from '../review/text/reportFormat.js';
-import type { ComparedRun, CompareOptions, RunComparison } from '../runs/compareRuns.js';
-import { UsageError } from '../system/text/usageError.js';
+import { nonEmpty } from '../cli/commandLine/index.js';
+import { explain } from '../files/index.js';
+import { showFile } from '../registry/names/index.js';
+import { textTable } from '../review/text/index.js';
+import type { ComparedRun, CompareOptions, RunComparison } from '../runs/index.js';
+import { UsageError } from '../system/text/index.js';
 import type { Command, Report } from './command.js';
 
 /** Files of a job directory, one of which makes a directory one. The directory of a sweep has none of them. */
@@ -55,7 +55,7 @@ function documentOf({ run, last, best, settings }: ComparedRun): object {
 }
 
 async function reportOf(comparison: RunComparison): Promise<Report> {
-  const { runTable } = await import('../runs/compareRuns.js');
+  const { runTable } = await import('../runs/index.js');
   const names = comparison.runs.map(({ run }) => [run.directory, { name: showFile(run.directory) }] as const);
   const { header, rows, below } = runTable(comparison, new Map(names));
   return {
@@ -101,8 +101,7 @@ export const runs: Command = {
       throw new UsageError(
         `There is no run in ${positionals.join(', ')}: expected directories of luthier train.`,
       );
-    const { compareRuns, UnknownMetric } = await import('../runs/compareRuns.js');
-    const { readRun } = await import('../runs/runSummary.js');
+    const { compareRuns, readRun, UnknownMetric } = await import('../runs/index.js');
     const summaries = [];
     for (const directory of directories) summaries.push(await readRun(directory));
     try {

@@ -1,7 +1,6 @@
 /** @file Differences between ONNX Runtime's predictions of an exported file and the run's. */
-import { type HostArray, type HostTensor, newHostArray, sizeOf } from '../compiler/index.js';
-import { loadRuntime } from '../compiler/onnx/onnxSession.js';
-import { JobError } from '../runs/jobErrors.js';
+import { type HostArray, type HostTensor, loadRuntime, newHostArray, sizeOf } from '../compiler/index.js';
+import { JobError } from '../runs/index.js';
 import type { ExportedOnnx } from './exportOnnx.js';
 import { withRows } from './predictor.js';
 import type { TrainedRun } from './trainedRun.js';

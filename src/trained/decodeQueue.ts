@@ -1,7 +1,7 @@
 /** @file Queue of completions, of which those that wait together are decoded in one batch. */
 import type { CompileOptions } from '../compiler/index.js';
 import { type BaseDecoder, type Decodable, decodeRows, PREFILL_STEPS, Stepper } from '../decoding/index.js';
-import type { FlatParams } from '../programs/taskState.js';
+import type { FlatParams } from '../programs/index.js';
 import { bytesOf, withinMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
 import { RequestError } from './requestError.js';

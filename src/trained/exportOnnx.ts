@@ -1,7 +1,7 @@
 /** @file A trained run as an ONNX file. */
 import { exportOnnx as exportFunction, layoutSpecs, type OpenSpec } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
-import { versions } from '../runs/jobFiles.js';
+import { versions } from '../runs/index.js';
 import { fewest, neededArrays, predictions } from './predictions.js';
 import { withRows } from './predictor.js';
 import { RequestError } from './requestError.js';

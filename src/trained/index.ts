@@ -1,9 +1,14 @@
 /** @file Trained runs in use: text, predictions, files for other programs, a server. */
+
+export { compareOnnx } from './compareOnnx.js';
 export type { Completion, FinishReason } from './completion.js';
 export { type DecoderOutputs, loadDecoderOutputs } from './decoderOutputs.js';
 export type { ExamplePrediction, RawExample, RowValues } from './examplePredictor.js';
-export type { GenerateOptions } from './generation.js';
+export { exportOnnx } from './exportOnnx.js';
+export { type GenerateOptions, generationFields } from './generation.js';
 export { loadRun } from './loadRun.js';
 export type { Predictions } from './predictor.js';
 export { RequestError } from './requestError.js';
+export { isLoopback } from './server/hosts.js';
+export { type ServerOptions, serve } from './server/server.js';
 export type { LoadRunOptions, TrainedRun } from './trainedRun.js';

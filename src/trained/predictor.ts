@@ -14,7 +14,7 @@ import {
 import { didYouMean } from '../hparams/index.js';
 import { arraysOf, type Batch } from '../inputs/index.js';
 import type { BaseModel } from '../models/index.js';
-import type { FlatParams } from '../programs/taskState.js';
+import type { FlatParams } from '../programs/index.js';
 import { Turns } from '../system/index.js';
 import { neededArrays, predictions, type Specs } from './predictions.js';
 import { RequestError } from './requestError.js';

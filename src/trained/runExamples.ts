@@ -9,9 +9,7 @@ import {
   withRecorded,
 } from '../inputs/index.js';
 import type { BaseModel } from '../models/index.js';
-import { checkRecorded, recordedData } from '../programs/dataRecord.js';
-import { TRAIN, trainingDataset } from '../programs/programDataset.js';
-import type { FlatParams } from '../programs/taskState.js';
+import { checkRecorded, type FlatParams, recordedData, TRAIN, trainingDataset } from '../programs/index.js';
 import { classOutputOf } from './classOutput.js';
 import { ExamplePredictor } from './examplePredictor.js';
 import { fewest, neededArrays, type Specs } from './predictions.js';

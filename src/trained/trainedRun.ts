@@ -11,11 +11,15 @@ import {
   recordedParts,
   withRecorded,
 } from '../inputs/index.js';
-import { restoreParams } from '../programs/checkpointJob.js';
-import { checkRecorded, recordedData } from '../programs/dataRecord.js';
-import { TRAIN, trainingDataset } from '../programs/programDataset.js';
-import type { FlatTrainState } from '../programs/taskState.js';
-import { compileOptions, type JobOptions } from '../runs/options.js';
+import {
+  checkRecorded,
+  type FlatTrainState,
+  recordedData,
+  restoreParams,
+  TRAIN,
+  trainingDataset,
+} from '../programs/index.js';
+import { compileOptions, type JobOptions } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import type { ClassOutput } from './classOutput.js';
 import { Completion } from './completion.js';

@@ -1,7 +1,6 @@
 /** @file Command-line parser driven by a table of flags: strict, with suggestions, and --help from the same table. */
 // The index of hparams would load longer than a command that only shows its flags may take.
-import { didYouMean } from '../../hparams/errors.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { didYouMean, UsageError } from '../../system/text/index.js';
 
 /** Declaration of a flag. */
 interface FlagSpec {

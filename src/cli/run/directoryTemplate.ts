@@ -1,7 +1,6 @@
 /** @file Templates of run directories: `out/{exp}/{date}_{time}`. */
 // The index of hparams would load longer than a command that only shows its flags may take.
-import { didYouMean } from '../../hparams/errors.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { didYouMean, UsageError } from '../../system/text/index.js';
 
 /** Where a run without --job_log_dir writes: started again, it resumes. */
 export const defaultTemplate = 'out/{exp}';

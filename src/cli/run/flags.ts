@@ -1,6 +1,6 @@
 /** @file Command line of a run: one table of flags; flags that change the experiment keep their order. */
 
-import { UsageError } from '../../system/text/usageError.js';
+import { UsageError } from '../../system/text/index.js';
 import {
   type FlagTable,
   nonEmpty,

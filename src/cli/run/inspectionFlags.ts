@@ -1,5 +1,5 @@
 /** @file Flags that look inside a training run: taps of activations and gradients, debugging. */
-import { UsageError } from '../../system/text/usageError.js';
+import { UsageError } from '../../system/text/index.js';
 import { type FlagTable, nonEmpty, oneOf } from '../commandLine/flagTable.js';
 
 /** Whether a step, counted from 1, is one of a set. */

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import type { JobOptions } from '../../programs/index.js';
 import type { ResolvedExperiment } from '../../registry/index.js';
 import { exitCodeOfSignal, StopSignal, warn, writeResult, writeText } from '../../system/index.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { UsageError } from '../../system/text/index.js';
 import { flagsHelp } from '../commandLine/flagTable.js';
 import type { ConfiguredExperiment } from '../configure.js';
 import { defaultTemplate, directoryOf } from './directoryTemplate.js';

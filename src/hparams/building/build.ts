@@ -1,6 +1,7 @@
 /** @file Building: configs to instances, factories and results of functions. */
 import { freeze } from 'immer';
-import { ConfigError, didYouMean } from '../errors.js';
+import { didYouMean } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import { parseWith, problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';

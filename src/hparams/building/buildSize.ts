@@ -1,5 +1,7 @@
 /** @file Limit on the configs of one build, and the field that exceeds it. */
-import { ConfigError, countText, linesBelow } from '../errors.js';
+
+import { countText, linesBelow } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import { ConfigNode, TooManyConfigs } from '../nodes/configNode.js';
 import { hasValue, rawValue } from '../nodes/node.js';
 import { placeOfValue } from './buildErrors.js';

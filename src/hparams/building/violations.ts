@@ -1,6 +1,7 @@
 /** @file Violations: one by one, and as one error. */
 
-import { ConfigError, countText } from '../errors.js';
+import { countText } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { carrierTags } from '../nodes/carriers.js';

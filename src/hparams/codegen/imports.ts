@@ -1,7 +1,9 @@
 /** @file Names and imports of generated code. */
+
+import { didYouMean } from '../../system/text/index.js';
 import { Configurable } from '../configurable.js';
 import { derive } from '../editing/derive.js';
-import { ConfigError, didYouMean } from '../errors.js';
+import { ConfigError } from '../errors.js';
 import type { ClassInfo } from '../fields/fields.js';
 import { getOrMake } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';

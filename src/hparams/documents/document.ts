@@ -1,5 +1,7 @@
 /** @file Form and limits of config documents, and the classes, constants and tags that they name. */
-import { ConfigError, countText, didYouMean, linesBelow } from '../errors.js';
+
+import { countText, didYouMean, linesBelow } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import {
   aliasNames,
   classesNamed,

@@ -1,6 +1,6 @@
 /** @file Marks in documents: objects with one key that begins with '$', for values that JSON lacks. */
 
-import { didYouMean } from '../errors.js';
+import { didYouMean } from '../../system/text/index.js';
 import { showValue } from '../fields/describe.js';
 import { deeper, isContainer } from '../nodes/containers.js';
 import { containerNamed, fileOfContainer, handlerOf } from '../nodes/containerTypes.js';

@@ -1,7 +1,8 @@
 /** @file Reading and writing by path, as command-line flags do. */
 
 import { z } from 'zod';
-import { ConfigError, didYouMean } from '../errors.js';
+import { didYouMean } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import { coerce } from '../fields/coerce.js';
 import { showValue } from '../fields/describe.js';
 import { namesFitting } from '../fields/fittingClasses.js';

@@ -1,5 +1,7 @@
 /** @file Edits of one config: assignment, copies, another kind or class, explicit defaults. */
-import { ConfigError, countText, didYouMean, linesBelow } from '../errors.js';
+
+import { countText, didYouMean, linesBelow } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import { FIELDS, infoOf } from '../fields/fields.js';

@@ -1,6 +1,7 @@
 /** @file Writes in many places, all or none. */
 
-import { ConfigError, countText, linesBelow } from '../errors.js';
+import { countText, linesBelow } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import { mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf, type Origin, originText, writeField } from '../nodes/node.js';
 import { withOrigin } from '../nodes/record.js';

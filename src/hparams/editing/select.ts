@@ -1,6 +1,7 @@
 /** @file Selections of configs by class: reading, setting, replacing. */
 
-import { ConfigError, nearest } from '../errors.js';
+import { nearest } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { FIELDS } from '../fields/fields.js';
 import { isCarrier } from '../nodes/carriers.js';

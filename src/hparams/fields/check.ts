@@ -1,6 +1,7 @@
 /** @file Problems with a field's value, in words. */
 import type { z } from 'zod';
-import { didYouMean, PromiseError } from '../errors.js';
+import { didYouMean } from '../../system/text/index.js';
+import { PromiseError } from '../errors.js';
 import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
 import { partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';

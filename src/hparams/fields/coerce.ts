@@ -1,6 +1,7 @@
 /** @file Values from the text of command-line flags, by the field's schema. */
 import type { z } from 'zod';
-import { ConfigError, didYouMean, nearest } from '../errors.js';
+import { didYouMean, nearest } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';
 import { classesNamed, nameOf, severalProblem } from './classNames.js';
 import { describeFor, showValue } from './describe.js';

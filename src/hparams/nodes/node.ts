@@ -1,6 +1,7 @@
 /** @file Writes to a config's node: its values, tags and class, checked, stored and recorded. */
 
-import { ConfigError, didYouMean } from '../errors.js';
+import { didYouMean } from '../../system/text/index.js';
+import { ConfigError } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import { abstractProblem, type ClassInfo, type FieldInfo } from '../fields/fields.js';

@@ -2,7 +2,7 @@
  * @file Batches in slots of shared memory, which one thread writes and another copies from. With transferred buffers,
  * a receiver with a large heap spent most of its time in garbage collection.
  */
-import { hostArrayIn, sizeOf } from '../../compiler/program/tensors.js';
+import { hostArrayIn, sizeOf } from '../../compiler/program/index.js';
 import { arraysOf, type Batch, type BatchSpecs, mapSpecs, specsOf } from '../batch.js';
 
 /** Arrays begin at multiples of this. */

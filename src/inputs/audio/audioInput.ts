@@ -1,7 +1,7 @@
 /** @file AudioInput: batches of log-mel features of labelled sounds. */
 import { z } from 'zod';
-import type { HostTensor } from '../../compiler/program/tensors.js';
-import { foldIn } from '../../compiler/random/prng.js';
+import type { HostTensor } from '../../compiler/program/index.js';
+import { foldIn } from '../../compiler/random/index.js';
 import { instance } from '../../hparams/index.js';
 import type { Batch, BatchSpecs, BatchUnit } from '../batch.js';
 import { paddingOf, specsWithRows } from '../batchRows.js';

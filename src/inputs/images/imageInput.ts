@@ -1,7 +1,7 @@
 /** @file ImageInput: batches of labelled images of one size. */
 import { z } from 'zod';
-import { sizeOf } from '../../compiler/program/tensors.js';
-import { foldIn, type PrngKey } from '../../compiler/random/prng.js';
+import { sizeOf } from '../../compiler/program/index.js';
+import { foldIn, type PrngKey } from '../../compiler/random/index.js';
 import { instance } from '../../hparams/index.js';
 import type { Batch, BatchSpecs, BatchUnit } from '../batch.js';
 import { paddingOf } from '../batchRows.js';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
-import { cachePath, makeFolder } from '../../compiler/native/toolchain/cacheFolder.js';
+import { cachePath, makeFolder } from '../../compiler/native/toolchain/index.js';
 import { removeQuietly, removeTemporaries, syncFile, temporaryName } from '../../files/index.js';
 import { settledVersion } from '../../system/index.js';
 import { FileError } from '../inputErrors.js';

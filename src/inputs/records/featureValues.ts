@@ -1,6 +1,6 @@
 /** @file Numbers of features: converted from the values of records, and checked against their dtype. */
 import { z } from 'zod';
-import { sizeOf } from '../../compiler/program/tensors.js';
+import { sizeOf } from '../../compiler/program/index.js';
 import { InputError } from '../inputErrors.js';
 import { shown } from '../shown.js';
 

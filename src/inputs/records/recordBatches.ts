@@ -1,6 +1,6 @@
 /** @file Batches of features of records: a tensor for each feature, or several, and the weights of the rows. */
 import { z } from 'zod';
-import { type HostTensor, sizeOf } from '../../compiler/program/tensors.js';
+import { type HostTensor, sizeOf } from '../../compiler/program/index.js';
 import { instance } from '../../hparams/index.js';
 import type { Batch, BatchSpecs } from '../batch.js';
 import { paddingOf } from '../batchRows.js';

@@ -1,7 +1,7 @@
 /** @file RecordInput: batches of features of records, for tables of numbers and classes that fit into memory. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { newHostArray, sizeOf } from '../../compiler/program/tensors.js';
+import { newHostArray, sizeOf } from '../../compiler/program/index.js';
 import { builds } from '../../hparams/index.js';
 import type { BaseInput } from '../baseInput.js';
 import type { Batch, BatchSpecs, BatchUnit } from '../batch.js';

@@ -1,5 +1,5 @@
 /** @file Random numbers of one example: a stream that its key alone decides. */
-import { type PrngKey, threefry2x32 } from '../../compiler/random/prng.js';
+import { type PrngKey, threefry2x32 } from '../../compiler/random/index.js';
 import { drawBelow } from '../random.js';
 
 /** Draws of a stream, one after the other. */

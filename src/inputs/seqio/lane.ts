@@ -1,5 +1,5 @@
 /** @file Lane: every L-th example of each task, drawn by rate, preprocessed and packed, group after group. */
-import { foldIn, type PrngKey } from '../../compiler/random/prng.js';
+import { foldIn, type PrngKey } from '../../compiler/random/index.js';
 import { InputError, placed } from '../inputErrors.js';
 import { drawBelow, KeyedPermutation, streamKey } from '../random.js';
 import { type OnError, type Skipped, SkippedExamples } from '../skippedExamples.js';

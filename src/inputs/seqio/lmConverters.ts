@@ -1,6 +1,6 @@
 /** @file Converters for language models: decoders of targets with or without inputs, and encoders of masked tokens. */
 import { z } from 'zod';
-import type { HostTensor } from '../../compiler/program/tensors.js';
+import type { HostTensor } from '../../compiler/program/index.js';
 import { type Batch, type BatchSpecs, lmBatchSpecs, type PackedLmBatch } from '../batch.js';
 import { concatenate } from '../text/tokens.js';
 import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';

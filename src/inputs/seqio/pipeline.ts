@@ -1,5 +1,5 @@
 /** @file A task's preprocessing of examples that follow one another. */
-import { foldIn, type PrngKey } from '../../compiler/random/prng.js';
+import { foldIn, type PrngKey } from '../../compiler/random/index.js';
 import { placed } from '../inputErrors.js';
 import { ExampleDraws } from './exampleDraws.js';
 import type { Example, PreprocessContext, Preprocessor } from './preprocessor.js';

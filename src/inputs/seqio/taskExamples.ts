@@ -1,6 +1,6 @@
 /** @file The examples of a task's split, without end or once, in the order of a seed. */
 import { createHash } from 'node:crypto';
-import { foldIn, hashString, type PrngKey } from '../../compiler/random/prng.js';
+import { foldIn, hashString, type PrngKey } from '../../compiler/random/index.js';
 import { InputError } from '../inputErrors.js';
 import { KeyedPermutation, streamKey } from '../random.js';
 import type { RecordTable } from '../records/recordTable.js';

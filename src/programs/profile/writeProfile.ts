@@ -1,8 +1,7 @@
 /** @file Files of --profile, and their excerpt for the console. */
 import { join } from 'node:path';
 import { memoryBandwidth, type Profiler } from '../../compiler/index.js';
-import { writeJobFile } from '../../runs/jobDirectory.js';
-import type { JobOptions } from '../../runs/options.js';
+import { type JobOptions, writeJobFile } from '../../runs/index.js';
 import { findPeak, type Peak } from '../mfu.js';
 import { type Limits, profileText } from './report.js';
 import { traceJson } from './trace.js';

@@ -7,8 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { explain } from '../../files/fileErrors.js';
-import { readRegularFile } from '../../files/read.js';
+import { explain, readRegularFile } from '../../files/index.js';
 import typescript from '../../system/typescript.cjs';
 import { type FileEntry, parseSource, type SourceProblem } from './sourceFile.js';
 

@@ -1,7 +1,7 @@
 /** @file Discovery of experiments in source text: exported classes that extend Experiment. Runs none of their code. */
 import { readdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { explain } from '../../files/fileErrors.js';
+import { explain } from '../../files/index.js';
 import { extensions, statOf } from './directories.js';
 import type { ClassEntry, FileEntry, OwnConstant, SourceProblem } from './sourceFile.js';
 import { type Declaration, SourceFiles } from './sourceFiles.js';

@@ -1,6 +1,6 @@
 /** @file Selection of experiments by name, dotted suffix or pattern. */
 import { dirname, relative, sep } from 'node:path';
-import { UsageError } from '../../system/text/usageError.js';
+import { UsageError } from '../../system/text/index.js';
 import { showFile, showPlace } from './directories.js';
 import type { FoundExperiment, Scan, SourceProblem } from './scan.js';
 import { fullNameOf, suggestExperiment } from './suggest.js';

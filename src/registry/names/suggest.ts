@@ -1,6 +1,5 @@
 /** @file Name lookup and suggestions for experiments. Imports little, since `luthier list` starts with it. */
-import { didYouMean } from '../../hparams/errors.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { didYouMean, UsageError } from '../../system/text/index.js';
 
 /**
  * `name` itself, or the full name that ends with it after a dot; undefined if there is none. @throws UsageError for

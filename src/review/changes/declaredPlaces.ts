@@ -1,8 +1,7 @@
 /** @file Places of declarations: constants of experiments, defaults of fields. */
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import type { RecordEntry } from '../../registry/names/sourceFile.js';
-import { SourceFiles } from '../../registry/names/sourceFiles.js';
+import { type RecordEntry, SourceFiles } from '../../registry/names/index.js';
 import type { ConstantChange, ExperimentReport, FieldChange, Side } from '../reports/diffReport.js';
 import { type ExperimentDocument, made } from '../versions/protocol.js';
 import { type Tree, tidyPlace } from '../versions/versionTree.js';

@@ -1,7 +1,7 @@
 /** @file Effects of a change on a device: hours and price of training, and models that its memory does not hold. */
 
-import { type Device, hoursOn, readDevice } from '../../analysis/device.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { type Device, hoursOn, readDevice } from '../../analysis/index.js';
+import { UsageError } from '../../system/text/index.js';
 import type { DiffReport, Effects, Figure } from '../reports/diffReport.js';
 import { formatBytes, formatFlops } from '../text/reportFormat.js';
 import { bothSides } from './effects.js';

@@ -12,7 +12,7 @@ import {
   showLong,
   UNNAMED,
 } from '../../hparams/index.js';
-import { shortened, visible } from '../../system/text/visibleText.js';
+import { shortened, visible } from '../../system/text/index.js';
 import type { ConfigDocument, ConfigEntry, JsonValue } from '../versions/protocol.js';
 
 /** A value of another version's class, by its text. Values with equal texts are one object. */

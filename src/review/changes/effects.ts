@@ -1,6 +1,5 @@
 /** @file Effects of a change on a model: size, cost, and compatibility of checkpoints. */
-import type { Analysis, VariableSummary } from '../../analysis/analyze.js';
-import { trainingCost } from '../../analysis/device.js';
+import { type Analysis, trainingCost, type VariableSummary } from '../../analysis/index.js';
 import type { CheckpointEffect, Effects, Figure, VariableGroup } from '../reports/diffReport.js';
 
 /** A value for each side where it is known. */

@@ -1,8 +1,7 @@
 /** @file Constants that the settings of reviews give to experiments that have no value for them. */
 
-import { isPattern, matching } from '../../registry/names/selection.js';
-import { suggestExperiment } from '../../registry/names/suggest.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { isPattern, matching, suggestExperiment } from '../../registry/names/index.js';
+import { UsageError } from '../../system/text/index.js';
 import type { ReviewSettings } from '../settings.js';
 import type { GivenConstant, GivenConstants } from '../versions/protocol.js';
 

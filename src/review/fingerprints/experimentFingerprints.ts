@@ -1,13 +1,12 @@
 /** @file Fingerprints of an experiment's computations and data, for comparison across versions. */
 
-import { Shared } from '../../analysis/shared.js';
+import { Shared } from '../../analysis/index.js';
 import type { ConfiguredExperiment } from '../../cli/index.js';
 import { fillNow, flatViews, prngKey, sizeOf, type TensorSpec } from '../../compiler/index.js';
 import { build, classOf, withOrigin } from '../../hparams/index.js';
 import type { BatchSpecs } from '../../inputs/index.js';
-import { initialValues } from '../../layers/core/variables.js';
-import type { Variable } from '../../layers/index.js';
-import { trainingDataset } from '../../programs/programDataset.js';
+import { initialValues, type Variable } from '../../layers/index.js';
+import { trainingDataset } from '../../programs/index.js';
 import { evalStep, type SingleTask, trainStep, WeightedMeans } from '../../tasks/index.js';
 import { decodingProgramsDigest, drawnDigest } from './decodingFingerprint.js';
 import { digest, reasonOf, type Traced, trace } from './digests.js';

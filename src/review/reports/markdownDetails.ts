@@ -1,6 +1,6 @@
 /** @file The folded parts of a comment: errors, names, fields, curves, programs and checkpoints. */
 
-import { shortened, visible } from '../../system/text/visibleText.js';
+import { shortened, visible } from '../../system/text/index.js';
 import { codeBlock, counted } from '../text/reportFormat.js';
 import type { Failure } from '../versions/protocol.js';
 import {

@@ -1,6 +1,6 @@
 /** @file Markdown report of a diff, for a comment on a pull request. */
 
-import { shortened, visible } from '../../system/text/visibleText.js';
+import { shortened, visible } from '../../system/text/index.js';
 import { codeSpan, counted, escapeMarkdown, folded } from '../text/reportFormat.js';
 import type { DiffReport } from './diffReport.js';
 import { type Details, detailsOf } from './markdownDetails.js';

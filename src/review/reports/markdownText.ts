@@ -3,7 +3,7 @@
  * and links lead to lines of the reviewed repository alone.
  */
 import { posix } from 'node:path';
-import { shortened, visible } from '../../system/text/visibleText.js';
+import { shortened, visible } from '../../system/text/index.js';
 import { codeSpan, escapeHtml } from '../text/reportFormat.js';
 import type { DiffReport } from './diffReport.js';
 import type { Label } from './gates.js';

@@ -1,6 +1,6 @@
 /** @file Reading of diff reports, which may come from a stranger's code. */
-import { issueText } from '../../hparams/fields/check.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { issueText } from '../../hparams/index.js';
+import { UsageError } from '../../system/text/index.js';
 import { type DiffReport, diffReport } from './diffReport.js';
 
 /** A text that is no diff report. */

@@ -1,7 +1,6 @@
 /** @file Text report of a diff, for a terminal. */
 
-import type { Paint } from '../../system/text/terminalOutput.js';
-import { visible } from '../../system/text/visibleText.js';
+import { type Paint, visible } from '../../system/text/index.js';
 import { isDifferent } from '../changes/effects.js';
 import { textTable } from '../text/reportFormat.js';
 import {

@@ -1,9 +1,7 @@
 /** @file Formatting of reports: tables, numbers with units, escaped text. */
-import { formatScaled, type Scales } from '../../summaries/formatNumbers.js';
-import { columnsOf, padded } from '../../summaries/textTable.js';
+import { columnsOf, formatScaled, padded, type Scales } from '../../summaries/index.js';
 
-export { formatCount } from '../../summaries/formatNumbers.js';
-export { textTable } from '../../summaries/textTable.js';
+export { formatCount, textTable } from '../../summaries/index.js';
 
 const BYTES: Scales = [
   [1e15, ' PB'],

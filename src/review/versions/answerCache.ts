@@ -3,9 +3,9 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, totalmem } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { cachePath, checkFolder } from '../../compiler/native/toolchain/cacheFolder.js';
+import { cachePath, checkFolder } from '../../compiler/native/toolchain/index.js';
 import { writeWhole } from '../../files/index.js';
-import { contentsAt, digestOf } from '../../system/contents.js';
+import { contentsAt, digestOf } from '../../system/index.js';
 import type { Answer, Question } from './protocol.js';
 import type { Tree } from './versionTree.js';
 

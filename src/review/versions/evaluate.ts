@@ -1,9 +1,6 @@
 /** @file Evaluation of experiments by the version of the library in this process. */
 
-import type { Analysis } from '../../analysis/analyze.js';
-import { failureOf } from '../../analysis/failure.js';
-import { learningRatesOf } from '../../analysis/learningRates.js';
-import { Shared } from '../../analysis/shared.js';
+import { type Analysis, failureOf, learningRatesOf, Shared } from '../../analysis/index.js';
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
 import * as experiments from '../../experiment/index.js';
 import { effectiveConstants, type MissingConstantError } from '../../experiment/index.js';

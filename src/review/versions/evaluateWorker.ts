@@ -1,6 +1,6 @@
 /** @file Entry point of a process that evaluates experiments of one version. */
 
-import { recordReads } from '../../system/reads.js';
+import { recordReads } from '../../system/index.js';
 import { limitMemory } from './memoryLimit.js';
 import { type Answer, type Message, protocolVersion, type Question } from './protocol.js';
 

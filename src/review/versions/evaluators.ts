@@ -3,11 +3,9 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { endText } from '../../analysis/failure.js';
-import { Answerer, inParts } from '../../system/answerer.js';
-import { Child, ChildError } from '../../system/child.js';
-import { digestOf } from '../../system/contents.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { endText } from '../../analysis/index.js';
+import { Answerer, Child, ChildError, digestOf, inParts } from '../../system/index.js';
+import { UsageError } from '../../system/text/index.js';
 import type { KeptAnswers } from './answerCache.js';
 import {
   type AnalysisDocument,

@@ -1,8 +1,7 @@
 /** @file Names that experiments had in the old version: of classes that were renamed, and of files that were moved. */
 import { existsSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { extensions } from '../../registry/names/directories.js';
-import type { FoundExperiment } from '../../registry/names/scan.js';
+import { extensions, type FoundExperiment } from '../../registry/names/index.js';
 import type { Former } from '../reports/diffReport.js';
 import { movedFiles, type Repository } from './git.js';
 import { type ExperimentDocument, made } from './protocol.js';

@@ -1,7 +1,7 @@
 /** @file Read-only git queries, which leave the user's tree and index alone. */
 import { existsSync, realpathSync } from 'node:fs';
-import { runGit } from '../../system/git.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { runGit } from '../../system/index.js';
+import { UsageError } from '../../system/text/index.js';
 
 /** A git repository, by one of its folders. */
 export interface Repository {

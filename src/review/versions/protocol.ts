@@ -1,8 +1,6 @@
 /** @file Messages between `luthier diff` and its evaluating processes. */
 
-import type { Analysis } from '../../analysis/analyze.js';
-import type { Failure as Finding } from '../../analysis/failure.js';
-import type { LearningRates } from '../../analysis/learningRates.js';
+import type { Analysis, Failure as Finding, LearningRates } from '../../analysis/index.js';
 import type { Override } from '../../cli/index.js';
 import type { Declared, JsonDocument } from '../../hparams/index.js';
 import type { Fingerprint } from '../fingerprints/fingerprintedParts.js';

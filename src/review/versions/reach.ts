@@ -1,13 +1,13 @@
 /** @file Reach of a change: the changed files that a process read, or looked for. */
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, extname, join, resolve } from 'node:path';
-import { contentsAt, digestOf } from '../../system/contents.js';
+import { contentsAt, digestOf } from '../../system/index.js';
 import type { Repository } from './git.js';
 import type { Tree } from './versionTree.js';
 
 /** Modules that an evaluating process loads before it records reads. */
 const evaluatorEntry = ['evaluateWorker', 'memoryLimit', 'protocol']
-  .map((name) => `src/tools/diff/${name}.ts`)
+  .map((name) => `src/review/versions/${name}.ts`)
   .concat('src/system/reads.ts', 'src/system/typescript.cjs', 'src/system/typescript.js');
 
 /** Node and tsx resolve imports and translate TypeScript by these files and their bases, without recorded reads. */

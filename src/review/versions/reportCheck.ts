@@ -3,7 +3,7 @@
  * accounts for every experiment that they declare. Nothing of the commits is run.
  */
 import { realpathSync } from 'node:fs';
-import { shortened, visible } from '../../system/text/visibleText.js';
+import { shortened, visible } from '../../system/text/index.js';
 import type { DiffReport } from '../reports/diffReport.js';
 import { ReportError } from '../reports/parseReport.js';
 import { codeSpan, counted } from '../text/reportFormat.js';

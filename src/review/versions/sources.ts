@@ -3,8 +3,7 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
 import { dirname, extname, join, relative, resolve } from 'node:path';
-import { extensions, isFile } from '../../registry/names/directories.js';
-import { type FoundExperiment, scan } from '../../registry/names/scan.js';
+import { extensions, type FoundExperiment, isFile, scan } from '../../registry/names/index.js';
 import type { Tree } from './versionTree.js';
 
 /**

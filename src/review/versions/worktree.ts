@@ -2,8 +2,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
-import { temporaryFolder } from '../../system/cleanup.js';
-import { isAlive } from '../../system/processes.js';
+import { isAlive, temporaryFolder } from '../../system/index.js';
 import { GitError, type Repository } from './git.js';
 
 /** A commit in a folder of its own. */

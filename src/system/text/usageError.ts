@@ -1,5 +1,5 @@
 /** @file Command-line errors, printed without a stack trace. */
-import { bounded } from '../../hparams/errors.js';
+import { bounded } from './messages.js';
 
 /** An error on the command line (an unknown flag, mode, experiment, constant). Exit code 2. */
 export class UsageError extends Error {

@@ -1,9 +1,14 @@
 /** @file Report of `luthier analyze` as text, Markdown and JSON. */
 
-import type { Analysis } from '../../analysis/analyze.js';
-import { type Device, devicesOf, trainingCost } from '../../analysis/device.js';
-import { type LayerRow, layerRows } from '../../analysis/layerRows.js';
-import type { Peak } from '../../programs/mfu.js';
+import {
+  type Analysis,
+  type Device,
+  devicesOf,
+  type LayerRow,
+  layerRows,
+  trainingCost,
+} from '../../analysis/index.js';
+import type { Peak } from '../../programs/index.js';
 import {
   codeSpan,
   counted,
@@ -13,9 +18,9 @@ import {
   formatFlops,
   markdownTable,
   textTable,
-} from '../../review/text/reportFormat.js';
-import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/formatNumbers.js';
-import type { Paint } from '../../system/text/terminalOutput.js';
+} from '../../review/text/index.js';
+import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/index.js';
+import type { Paint } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 
 /** An analysis, with the options of its display. */

@@ -1,10 +1,9 @@
 /** @file `luthier analyze`: the layers of a model, and the cost of a training step. */
 
-import { analyze } from '../../analysis/analyze.js';
-import { peakOf, readDevice } from '../../analysis/device.js';
-import { nonEmpty, positive } from '../../cli/commandLine/flagTable.js';
-import { findPeak } from '../../programs/mfu.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { analyze, peakOf, readDevice } from '../../analysis/index.js';
+import { nonEmpty, positive } from '../../cli/commandLine/index.js';
+import { findPeak } from '../../programs/index.js';
+import { UsageError } from '../../system/text/index.js';
 import type { Command } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
 import { analysisReport } from './analysisReport.js';

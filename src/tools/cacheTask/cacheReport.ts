@@ -1,8 +1,7 @@
 /** @file Report of `luthier cache-task`: each task's cache with its statistics, and unfinished shards. */
-import { addSkipped, describeSkipped, NONE_SKIPPED } from '../../inputs/index.js';
-import type { DoneShard } from '../../inputs/seqio/cacheShards.js';
-import { showFile } from '../../registry/names/directories.js';
-import { counted, formatBytes, formatCount, indented } from '../../review/text/reportFormat.js';
+import { addSkipped, type DoneShard, describeSkipped, NONE_SKIPPED } from '../../inputs/index.js';
+import { showFile } from '../../registry/names/index.js';
+import { counted, formatBytes, formatCount, indented } from '../../review/text/index.js';
 import type { Report } from '../command.js';
 import type { TaskResult } from './datasetCaches.js';
 

@@ -1,7 +1,7 @@
 /** @file Entry point of a caching process: writes a share of the shards, and reports each. */
 import type { Override } from '../../cli/index.js';
 import { explain } from '../../files/index.js';
-import type { DoneShard, ShardShare } from '../../inputs/seqio/cacheShards.js';
+import type { DoneShard, ShardShare } from '../../inputs/index.js';
 import { configureFor } from '../commandExperiment.js';
 import { type CacheOptions, DatasetCaches } from './datasetCaches.js';
 

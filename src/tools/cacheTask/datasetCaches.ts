@@ -3,16 +3,17 @@ import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { ConfiguredExperiment } from '../../cli/index.js';
 import { type AnyConfig, build, type Config, classOf, copyWith, iterate } from '../../hparams/index.js';
-import { SeqioInput } from '../../inputs/index.js';
 import {
+  type CacheManifest,
   type DoneShard,
   finishCache,
   numShardsOf,
+  SeqioInput,
   type ShardShare,
+  type TaskCache,
   writeShards,
-} from '../../inputs/seqio/cacheShards.js';
-import type { CacheManifest, TaskCache } from '../../inputs/seqio/taskCache.js';
-import { UsageError } from '../../system/text/usageError.js';
+} from '../../inputs/index.js';
+import { UsageError } from '../../system/text/index.js';
 import { findDataset } from '../datasets.js';
 
 /** Choice of caches. */

@@ -1,9 +1,8 @@
 /** @file `luthier cache-task`: a dataset's tasks preprocessed once, into shards that inputs read (seqio_cache_tasks). */
 import { availableParallelism } from 'node:os';
-import { nonEmpty, positive } from '../../cli/commandLine/flagTable.js';
-import type { DoneShard, ShardShare } from '../../inputs/seqio/cacheShards.js';
-import { Progress } from '../../system/text/terminalOutput.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { nonEmpty, positive } from '../../cli/commandLine/index.js';
+import type { DoneShard, ShardShare } from '../../inputs/index.js';
+import { Progress, UsageError } from '../../system/text/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
 import { datasetFlag } from '../datasets.js';

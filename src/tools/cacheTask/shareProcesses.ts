@@ -1,8 +1,7 @@
 /** @file Processes that write a share of the shards between them. */
 import { extname } from 'node:path';
-import { InputError } from '../../inputs/index.js';
-import type { DoneShard } from '../../inputs/seqio/cacheShards.js';
-import { Child, ChildError } from '../../system/child.js';
+import { type DoneShard, InputError } from '../../inputs/index.js';
+import { Child, ChildError } from '../../system/index.js';
 import type { CacheAnswer, CacheQuestion } from './cacheWorker.js';
 
 /**

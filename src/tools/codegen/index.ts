@@ -1,11 +1,11 @@
 /** @file `luthier codegen`: writes an experiment as a class that returns its configs. */
 import { dirname, resolve } from 'node:path';
-import { nonEmpty, oneOf, positive } from '../../cli/commandLine/flagTable.js';
+import { nonEmpty, oneOf, positive } from '../../cli/commandLine/index.js';
 import { type ConfiguredExperiment, shellText } from '../../cli/index.js';
 import { Experiment } from '../../experiment/index.js';
 import { type CodegenClassOptions, codegenClass } from '../../hparams/index.js';
 import { UsageError } from '../../registry/index.js';
-import { readSourceFile } from '../../registry/names/readSource.js';
+import { readSourceFile } from '../../registry/names/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureResolved, resolveFor, written } from '../commandExperiment.js';
 import { modulesFor, nearbyFiles } from './modules.js';

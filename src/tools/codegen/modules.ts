@@ -3,8 +3,7 @@ import { createRequire } from 'node:module';
 import { basename, dirname, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Modules } from '../../hparams/index.js';
-import { readSourceFile } from '../../registry/names/readSource.js';
-import { fileOfImport } from '../../registry/names/sourceFiles.js';
+import { fileOfImport, readSourceFile } from '../../registry/names/index.js';
 
 const library = fileURLToPath(new URL(`../../index${extname(import.meta.url)}`, import.meta.url));
 const sources = dirname(library);

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import { explain, makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { UsageError } from '../../system/text/index.js';
 import type { Command, Report } from '../command.js';
 import { files, jsonText, scripts } from './template.js';
 

@@ -1,7 +1,6 @@
 /** @file Examples for terminals: text and ids in a colour for each segment, dimmed if they have no weight. */
-import { counted, indented, textTable } from '../../review/text/reportFormat.js';
-import type { Paint } from '../../system/text/terminalOutput.js';
-import { visible, visibleLines } from '../../system/text/visibleText.js';
+import { counted, indented, textTable } from '../../review/text/index.js';
+import { type Paint, visible, visibleLines } from '../../system/text/index.js';
 import type { Example, ShownSegment, ShownValues } from './examples.js';
 
 /** Neighbouring segments have different ones. */

@@ -1,9 +1,9 @@
 /** @file `luthier inspect`: the examples of a dataset, its statistics, and the check of its shards. */
 import { dirname } from 'node:path';
-import { nonEmpty, positive } from '../../cli/commandLine/flagTable.js';
+import { nonEmpty, positive } from '../../cli/commandLine/index.js';
 import { explain, makeDirectory, writeWhole } from '../../files/index.js';
-import { showFile } from '../../registry/names/directories.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { showFile } from '../../registry/names/index.js';
+import { UsageError } from '../../system/text/index.js';
 import type { Command } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
 import { datasetFlag, findDataset } from '../datasets.js';

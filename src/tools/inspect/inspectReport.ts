@@ -1,9 +1,8 @@
 /** @file Report of `luthier inspect` as text and JSON. */
 
-import { counted, indented, textTable } from '../../review/text/reportFormat.js';
-import { formatGrouped } from '../../summaries/formatNumbers.js';
-import type { Paint } from '../../system/text/terminalOutput.js';
-import { visible } from '../../system/text/visibleText.js';
+import { counted, indented, textTable } from '../../review/text/index.js';
+import { formatGrouped } from '../../summaries/index.js';
+import { type Paint, visible } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { NamedDataset } from '../datasets.js';
 import { exampleLines, formatNumber } from './exampleText.js';

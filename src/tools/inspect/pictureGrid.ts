@@ -1,7 +1,7 @@
 /** @file Images of batches as one picture. */
-import { type HostTensor, sizeOf, type TensorSpec } from '../../compiler/program/tensors.js';
+import { type HostTensor, sizeOf, type TensorSpec } from '../../compiler/program/index.js';
 import { arraysOf, type Batch } from '../../inputs/index.js';
-import { encodePng } from '../../summaries/png.js';
+import { encodePng } from '../../summaries/index.js';
 
 /** Smaller images are enlarged to about as many pixels a side. */
 const LEAST_SIDE = 64;

@@ -1,9 +1,9 @@
 /** @file The check that the shards of several hosts are disjoint and, together, the rows that one host reads. */
 import { createHash } from 'node:crypto';
-import type { HostTensor } from '../../compiler/program/tensors.js';
+import type { HostTensor } from '../../compiler/program/index.js';
 import { build, type Config, copyWith } from '../../hparams/index.js';
 import { arraysOf, type BaseInput, type Batch, InputError, type InputState } from '../../inputs/index.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { UsageError } from '../../system/text/index.js';
 import { readBatches } from '../datasets.js';
 
 /** Numbers of hosts that are compared with one. */

@@ -1,6 +1,6 @@
 /** @file Parameters and problems of experiments whose tasks are built. */
-import type { FoundExperiment } from '../../registry/names/scan.js';
-import { Progress } from '../../system/text/terminalOutput.js';
+import type { FoundExperiment } from '../../registry/names/index.js';
+import { Progress } from '../../system/text/index.js';
 import type { Checked } from '../validate/checkAll.js';
 
 /** Result of building an experiment's task. */

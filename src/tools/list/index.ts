@@ -1,6 +1,6 @@
 /** @file `luthier list`: lists a project's experiments from source text. */
 
-import { matching } from '../../registry/names/selection.js';
+import { matching } from '../../registry/names/index.js';
 import type { Command } from '../command.js';
 import { buildAll } from './buildAll.js';
 import { listReport } from './listReport.js';
@@ -33,8 +33,7 @@ export const list: Command = {
     'Exit codes: 0; 1 if no experiment matches; 2 for a wrong command line.',
   ].join('\n'),
   async run({ positionals: [pattern], values, warn }) {
-    const { directoriesFor, showPlace } = await import('../../registry/names/directories.js');
-    const { scan } = await import('../../registry/names/scan.js');
+    const { directoriesFor, scan, showPlace } = await import('../../registry/names/index.js');
     const directories = directoriesFor(pattern !== undefined);
     const { experiments, problems } = scan(directories);
     for (const problem of problems) {

@@ -1,9 +1,12 @@
 /** @file Report of `luthier list` as text and JSON. */
-import { showFile } from '../../registry/names/directories.js';
-import type { FoundExperiment, OwnConstant } from '../../registry/names/scan.js';
-import { suggestExperiment } from '../../registry/names/suggest.js';
-import { counted, formatCount, indented } from '../../review/text/reportFormat.js';
-import type { Paint } from '../../system/text/terminalOutput.js';
+import {
+  type FoundExperiment,
+  type OwnConstant,
+  showFile,
+  suggestExperiment,
+} from '../../registry/names/index.js';
+import { counted, formatCount, indented } from '../../review/text/index.js';
+import type { Paint } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { Built } from './buildAll.js';
 

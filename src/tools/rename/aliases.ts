@@ -1,6 +1,6 @@
 /** @file Aliases in source text: `renamed(schema, 'old')` for fields, `registerAlias('Old', New)` for classes. */
 import { type CallExpression, Node, type PropertyAssignment, type SourceFile, SyntaxKind } from 'ts-morph';
-import { UsageError } from '../../system/text/usageError.js';
+import { UsageError } from '../../system/text/index.js';
 import type { ClassEntry, Schema } from './classes.js';
 import type { Edit } from './textEdits.js';
 

@@ -2,10 +2,8 @@
 
 import { relative, sep } from 'node:path';
 import { writeTogether } from '../../files/index.js';
-import { diffText, lineDiff } from '../../review/text/lineDiff.js';
-import { counted } from '../../review/text/reportFormat.js';
-import { type Paint, plain } from '../../system/text/terminalOutput.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { counted, diffText, lineDiff } from '../../review/text/index.js';
+import { type Paint, plain, UsageError } from '../../system/text/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import type { ChangedFile, Plan } from './renamePlan.js';
 

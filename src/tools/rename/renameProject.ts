@@ -4,8 +4,8 @@ import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { globSync } from 'tinyglobby';
 import { type Node, Project, type SourceFile } from 'ts-morph';
-import { readSourceFile, tooDeep } from '../../registry/names/readSource.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { readSourceFile, tooDeep } from '../../registry/names/index.js';
+import { UsageError } from '../../system/text/index.js';
 
 /** Larger files are data. */
 const largest = 2 ** 20;

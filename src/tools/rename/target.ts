@@ -1,7 +1,6 @@
 /** @file Target of a rename: the class or field named on the command line, and checks of the new name. */
-import { isFieldName } from '../../hparams/fields/renamed.js';
-import { didYouMean } from '../../hparams/index.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { didYouMean, isFieldName } from '../../hparams/index.js';
+import { UsageError } from '../../system/text/index.js';
 import { oldNamesOf } from './aliases.js';
 import {
   type ClassEntry,

@@ -1,11 +1,9 @@
 /** @file `luthier snapshot`: committed texts of experiments, whose plain diff shows the effect of a change. */
-import { didYouMean } from '../../hparams/errors.js';
+
 import { resolveExperiment } from '../../registry/index.js';
-import { fullNameOf } from '../../registry/names/suggest.js';
-import { diffText } from '../../review/text/lineDiff.js';
-import { counted } from '../../review/text/reportFormat.js';
-import type { Paint } from '../../system/text/terminalOutput.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { fullNameOf } from '../../registry/names/index.js';
+import { counted, diffText } from '../../review/text/index.js';
+import { didYouMean, type Paint, UsageError } from '../../system/text/index.js';
 import type { Command, Report } from '../command.js';
 import {
   badStates,

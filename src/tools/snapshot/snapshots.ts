@@ -2,14 +2,14 @@
 
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, resolve, sep } from 'node:path';
-import { describeError } from '../../cli/commandLine/runCommand.js';
+import { describeError } from '../../cli/commandLine/index.js';
 import { type ConfiguredExperiment, configure } from '../../cli/index.js';
 import { classVarsText } from '../../experiment/index.js';
 import { explain, makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
 import { print } from '../../hparams/index.js';
 import { resolveExperiment } from '../../registry/index.js';
-import { type DiffLine, lineDiff } from '../../review/text/lineDiff.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { type DiffLine, lineDiff } from '../../review/text/index.js';
+import { UsageError } from '../../system/text/index.js';
 
 const folder = join('experiments', '__snapshots__');
 const extension = '.txt';

@@ -1,6 +1,5 @@
 /** @file `luthier tokenizer`: training of a vocabulary, and tokens of a text. */
-import { didYouMean } from '../../hparams/errors.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { didYouMean, UsageError } from '../../system/text/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { type TokenizerFlags, tokenizerFlags } from './tokenizerFlags.js';
 

@@ -1,11 +1,15 @@
 /** @file `luthier tokenizer inspect`: the tokens of a text, and statistics of files. */
 import { text as textOf } from 'node:stream/consumers';
 import { build } from '../../hparams/index.js';
-import { InputError, PretrainedTokenizer } from '../../inputs/index.js';
-import { readFiles, resolveFiles, type SourceFile } from '../../inputs/text/corpusFiles.js';
-import { counted, formatBytes } from '../../review/text/reportFormat.js';
-import type { Paint } from '../../system/text/terminalOutput.js';
-import { UsageError } from '../../system/text/usageError.js';
+import {
+  InputError,
+  PretrainedTokenizer,
+  readFiles,
+  resolveFiles,
+  type SourceFile,
+} from '../../inputs/index.js';
+import { counted, formatBytes } from '../../review/text/index.js';
+import { type Paint, UsageError } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { TokenizerFlags } from './tokenizerFlags.js';
 

@@ -1,5 +1,5 @@
 /** @file Flags of `luthier tokenizer`. */
-import { type FlagTable, nonEmpty, positive } from '../../cli/commandLine/flagTable.js';
+import { type FlagTable, nonEmpty, positive } from '../../cli/commandLine/index.js';
 
 /** Values of the flags. */
 export interface TokenizerFlags {

@@ -1,12 +1,16 @@
 /** @file `luthier tokenizer train`: a byte-level BPE learned from files. */
 import { dirname } from 'node:path';
-import { makeDirectory, writeWhole } from '../../files/write.js';
-import { InputError } from '../../inputs/index.js';
-import { readFiles, resolveFiles } from '../../inputs/text/corpusFiles.js';
-import { trainBpe, WordCounts } from '../../inputs/text/vocabularies/bpeTrainer.js';
-import { tokenizerJson } from '../../inputs/text/vocabularies/tokenizerJson.js';
-import { counted, formatBytes } from '../../review/text/reportFormat.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { makeDirectory, writeWhole } from '../../files/index.js';
+import {
+  InputError,
+  readFiles,
+  resolveFiles,
+  tokenizerJson,
+  trainBpe,
+  WordCounts,
+} from '../../inputs/index.js';
+import { counted, formatBytes } from '../../review/text/index.js';
+import { UsageError } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { TokenizerFlags } from './tokenizerFlags.js';
 

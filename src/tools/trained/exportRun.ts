@@ -1,12 +1,11 @@
 /** @file `luthier export`: a trained model as a file for other programs. */
 import { dirname } from 'node:path';
-import { nonEmpty } from '../../cli/commandLine/flagTable.js';
+import { nonEmpty } from '../../cli/commandLine/index.js';
 import { explain, makeDirectory, writeWhole } from '../../files/index.js';
-import { showFile } from '../../registry/names/directories.js';
-import { formatBytes } from '../../review/text/reportFormat.js';
-import { UsageError } from '../../system/text/usageError.js';
-import { compareOnnx } from '../../trained/compareOnnx.js';
-import { exportOnnx } from '../../trained/exportOnnx.js';
+import { showFile } from '../../registry/names/index.js';
+import { formatBytes } from '../../review/text/index.js';
+import { UsageError } from '../../system/text/index.js';
+import { compareOnnx, exportOnnx } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 

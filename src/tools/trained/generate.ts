@@ -1,11 +1,9 @@
 /** @file `luthier generate`: continuations of prompts, as they are drawn. */
 
-import type { FlagTable } from '../../cli/commandLine/flagTable.js';
-import { nonEmpty } from '../../cli/commandLine/flagTable.js';
+import { type FlagTable, nonEmpty } from '../../cli/commandLine/index.js';
 import { coerce } from '../../hparams/index.js';
 import { writeResult } from '../../system/index.js';
-import { type GenerateOptions, generationFields } from '../../trained/generation.js';
-import type { TrainedRun } from '../../trained/index.js';
+import { type GenerateOptions, generationFields, type TrainedRun } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { type Continued, continued, converse, promptLines } from './prompts.js';
 import { runOf, trainedFlags } from './trainedFlags.js';

@@ -1,12 +1,10 @@
 /** @file `luthier serve`: a trained model behind HTTP. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { nonEmpty, positive } from '../../cli/commandLine/flagTable.js';
+import { nonEmpty, positive } from '../../cli/commandLine/index.js';
 import { JobError } from '../../programs/index.js';
 import { exitCodeOfSignal, InterruptedError, StopSignal, writeText } from '../../system/index.js';
-import { UsageError } from '../../system/text/usageError.js';
-import type { TrainedRun } from '../../trained/index.js';
-import { isLoopback } from '../../trained/server/hosts.js';
-import { type ServerOptions, serve } from '../../trained/server/server.js';
+import { UsageError } from '../../system/text/index.js';
+import { isLoopback, type ServerOptions, serve, type TrainedRun } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 

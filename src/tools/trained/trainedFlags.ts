@@ -1,7 +1,7 @@
 /** @file Flags of the commands that use a trained run, and the run itself. */
 
-import type { FlagTable } from '../../cli/commandLine/flagTable.js';
-import { flagTable } from '../../cli/run/flags.js';
+import type { FlagTable } from '../../cli/commandLine/index.js';
+import { flagTable } from '../../cli/run/index.js';
 import { type LoadRunOptions, loadRun, type TrainedRun } from '../../trained/index.js';
 import type { Arguments } from '../command.js';
 

@@ -1,11 +1,9 @@
 /** @file Checks of experiments in processes of their own: crashes and hangs become findings. */
 import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
-import { endText } from '../../analysis/failure.js';
-import type { FoundExperiment } from '../../registry/names/scan.js';
-import { Answerer, inParts } from '../../system/answerer.js';
-import { Child } from '../../system/child.js';
-import { temporaryFolder } from '../../system/cleanup.js';
+import { endText } from '../../analysis/index.js';
+import type { FoundExperiment } from '../../registry/names/index.js';
+import { Answerer, Child, inParts, temporaryFolder } from '../../system/index.js';
 import { type Answer, type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 
 /** Options of a check run. */

@@ -1,8 +1,7 @@
 /** @file Level-by-level checks of one experiment, run in the checking process. */
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
-import { analyze } from '../../analysis/analyze.js';
-import { failureOf } from '../../analysis/failure.js';
+import { analyze, failureOf } from '../../analysis/index.js';
 import {
   type ConfiguredExperiment,
   configure,
@@ -20,10 +19,9 @@ import {
 } from '../../experiment/index.js';
 import { type AnyConfig, build, type Config, validate } from '../../hparams/index.js';
 import { type BaseInput, InputError } from '../../inputs/index.js';
-import { checkAgreement, checkVocabulary } from '../../programs/inputAgreement.js';
-import { trainingDataset } from '../../programs/programDataset.js';
+import { checkAgreement, checkVocabulary, trainingDataset } from '../../programs/index.js';
 import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
-import { formatBytes } from '../../review/text/reportFormat.js';
+import { formatBytes } from '../../review/text/index.js';
 import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
 import { resolveFor } from '../commandExperiment.js';
 import { type Findings, type Level, levels, type Problem, type Question } from './levels.js';

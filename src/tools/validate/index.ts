@@ -1,11 +1,7 @@
 /** @file `luthier validate`: checks experiments before a run. */
-import { positive } from '../../cli/commandLine/flagTable.js';
-import { didYouMean } from '../../hparams/errors.js';
-import { directoriesFor } from '../../registry/names/directories.js';
-import { type Scan, scan } from '../../registry/names/scan.js';
-import { select } from '../../registry/names/selection.js';
-import { Progress } from '../../system/text/terminalOutput.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { positive } from '../../cli/commandLine/index.js';
+import { directoriesFor, type Scan, scan, select } from '../../registry/names/index.js';
+import { didYouMean, Progress, UsageError } from '../../system/text/index.js';
 import type { Command } from '../command.js';
 import { type Checked, checkAll } from './checkAll.js';
 import { type Level, levels, parseLevel } from './levels.js';

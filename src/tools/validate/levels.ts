@@ -1,8 +1,8 @@
 /** @file Check levels, and messages between `luthier validate` and its checking processes. */
 
-import type { Failure } from '../../analysis/failure.js';
+import type { Failure } from '../../analysis/index.js';
 import type { Override } from '../../cli/index.js';
-import { UsageError } from '../../system/text/usageError.js';
+import { UsageError } from '../../system/text/index.js';
 
 /** Check levels; each includes all before it (Pax's check_level, by name). */
 export const levels = ['resolve', 'task', 'datasets', 'trace', 'step'] as const;

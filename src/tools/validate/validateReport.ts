@@ -1,8 +1,7 @@
 /** @file Report of `luthier validate` as text and JSON. */
-import { showFile, showPlace } from '../../registry/names/directories.js';
-import type { BrokenFile } from '../../registry/names/selection.js';
-import { counted, formatCount, indented, textTable } from '../../review/text/reportFormat.js';
-import type { Paint } from '../../system/text/terminalOutput.js';
+import { type BrokenFile, showFile, showPlace } from '../../registry/names/index.js';
+import { counted, formatCount, indented, textTable } from '../../review/text/index.js';
+import type { Paint } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { Checked } from './checkAll.js';
 import type { Level, Problem } from './levels.js';

@@ -81,3 +81,6 @@ function withoutRuntime(error: unknown): Missing {
   const said = lines.length > 3 ? [lines[0], lines[1], lines.at(-1)] : lines;
   return { reason: [...said, installHint()].join(' ') };
 }
+
+export { type CachedEntry, dropEntry, listEntries, removeLeftovers } from './cacheEntries.js';
+export { cacheLimit, cachePath, checkFolder, makeFolder } from './cacheFolder.js';

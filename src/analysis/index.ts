@@ -1,0 +1,8 @@
+/** @file Analysis: what an experiment is and computes, without running it. */
+
+export { type Analysis, analyze, type VariableSummary } from './analyze.js';
+export { type Device, devicesOf, hoursOn, peakOf, readDevice, trainingCost } from './device.js';
+export { endText, type Failure, failureOf } from './failure.js';
+export { type LayerRow, layerRows } from './layerRows.js';
+export { type LearningRates, learningRatesOf } from './learningRates.js';
+export { Shared } from './shared.js';

@@ -1,0 +1,1 @@
+/** @file Fingerprints of an experiment's computations and data. */

@@ -1,0 +1,14 @@
+/** @file Formatting of reports. Light, since every command starts with it. */
+
+export { type DiffLine, diffText, lineDiff } from './lineDiff.js';
+export {
+  codeSpan,
+  counted,
+  escapeMarkdown,
+  formatBytes,
+  formatCount,
+  formatFlops,
+  indented,
+  markdownTable,
+  textTable,
+} from './reportFormat.js';

@@ -1,0 +1,29 @@
+/** @file Records of runs: directories, status, settings, comparison. */
+export {
+  type ComparedRun,
+  type CompareOptions,
+  compareRuns,
+  type RunComparison,
+  runTable,
+  UnknownMetric,
+} from './compareRuns.js';
+export { openJobDirectory, writeJobFile } from './jobDirectory.js';
+export { JobError, JobInUseError, strayFailures } from './jobErrors.js';
+export { describeConfigs, keepRecord, versions, writeJobFiles } from './jobFiles.js';
+export { type Machine, machineChanges, machineOf, recordedMachine } from './machine.js';
+export {
+  checkpointDirectory,
+  compileOptions,
+  decodedDatasets,
+  type EngineOptions,
+  evaluatedDatasets,
+  isOfOtherRun,
+  isOfOwnRun,
+  type JobMode,
+  type JobOptions,
+  phase,
+  type TapOptions,
+} from './options.js';
+export { type RunEnd, StatusRecord } from './runStatus.js';
+export { readRun } from './runSummary.js';
+export { missingOf, type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';
