@@ -20,7 +20,7 @@ export interface ComparedRun {
   /** Undefined for a run that has not reported the metric. */
   readonly last?: MetricSummary['last'] | undefined;
   readonly best?: MetricSummary['last'] | undefined;
-  /** The values of what differs between the runs, by name; one that a run lacks is absent. */
+  /** Values of the differing settings, by name; one that a run lacks is absent. */
   readonly settings: Readonly<Record<string, string>>;
 }
 

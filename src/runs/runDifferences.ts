@@ -1,7 +1,7 @@
 /** @file Settings that differ between runs: swept constants, and settings that do not follow from them. */
 import type { RunSummary } from './runSummary.js';
 
-/** Names of what differs between runs: constants, and paths of settings. */
+/** Names of the settings that differ between runs: constants, and paths. */
 export interface RunDifferences {
   /** Constants that flags set, then other settings. */
   readonly differing: readonly string[];
@@ -34,7 +34,7 @@ const setsOne = (flag: string, constants: readonly Setting[]): boolean =>
   constants.some(({ name }) => flag.replace(/^--\S+ ['"]?/, '').startsWith(`${name}=`));
 
 /**
- * What differs between runs. Settings follow from swept constants where equal constants have equal settings, unless
+ * Settings that differ between runs. They follow from swept constants where equal constants have equal settings, unless
  * something else may be why they differ: another flag, or another experiment.
  */
 export function differencesOf(runs: readonly RunSummary[]): RunDifferences {

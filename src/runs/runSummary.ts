@@ -1,4 +1,4 @@
-/** @file Summary of a job directory: state, last step, metrics, settings, and what is wrong with it. */
+/** @file Summary of a job directory: state, last step, metrics, settings, problems. */
 import { closeSync, existsSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -36,7 +36,7 @@ interface RunConstant {
   readonly setBy: string;
 }
 
-/** What a job directory tells of its run. */
+/** A job directory's record of its run. */
 export interface RunSummary {
   readonly directory: string;
   readonly state: RunState;
@@ -109,7 +109,7 @@ function readExperiment(directory: string): { name: string; overrides: readonly 
   return readJsonFile(join(directory, 'experiment.json'), experimentSchema);
 }
 
-/** Reads what a job directory has; what is broken becomes a problem, and the rest is still told. */
+/** Reads a job directory; a broken part becomes a problem, and the rest is still reported. */
 export async function readRun(directory: string): Promise<RunSummary> {
   const problems: string[] = [];
   const attempt = <T>(file: string, otherwise: T, act: () => T): T => {

@@ -1,11 +1,11 @@
-/** @file Commit of an experiment's sources, and what was not committed. */
+/** @file Commit of an experiment's sources, and uncommitted changes. */
 import { runGit } from '../system/index.js';
 
 /** Changes of a working tree that no commit has. */
 interface Uncommitted {
   /** As `git status --porcelain` lists them: ` M experiments/lm.ts`, `?? notes.txt`. */
   readonly files: readonly string[];
-  /** What `git diff HEAD` says of tracked files. */
+  /** Output of `git diff HEAD`, of tracked files. */
   readonly diff: string;
   /** Whether there are more files, or more of the diff. */
   readonly isCut: boolean;

@@ -22,7 +22,7 @@ const most = 40;
 const hanging = 4;
 
 /** Tests of the C runtime: results of programs, on all kernels. */
-const runtimeTests = /^test\/compiler\/(native\/|ops\/|cases\/|draws|prng)[^/]*(runtime\/)?[^/]*\.test\.ts$/;
+const runtimeTests = /^test\/compiler\/(native|ops|cases|random)\/(runtime\/)?[^/]*\.test\.ts$/;
 
 /** What a run of all tests wrote about its test files. */
 interface LastRun {

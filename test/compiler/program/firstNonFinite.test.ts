@@ -27,7 +27,7 @@ test('the first of several, in pieces and in one', async () => {
     expect(await firstNonFinite(f, { x }, { pieceBytes })).toEqual({
       ...{ layer: 'net/b', op: 'Exp', isGradient: false },
       ...{ value: 'infinity', spec: 'float32[2,3]', input: '' },
-      place: expect.stringMatching(/^test\/compiler\/firstNonFinite\.test\.ts:25:\d+$/),
+      place: expect.stringMatching(/^test\/compiler\/program\/firstNonFinite\.test\.ts:25:\d+$/),
     });
   }
 });

@@ -55,7 +55,7 @@ test.each<[string, (inputs: any) => any, string]>([
 ])('%s', (_, f, message) => {
   const [first, second] = shown(f);
   expect(first).toBe(message);
-  expect(second).toMatch(/^ {4}at (.* \()?test\/compiler\/usersFrame\.test\.ts:\d+:\d+\)?$/);
+  expect(second).toMatch(/^ {4}at (.* \()?test\/compiler\/trace\/usersFrame\.test\.ts:\d+:\d+\)?$/);
   const line = readFileSync(fileURLToPath(import.meta.url), 'utf8').split('\n')[
     Number(/:(\d+):\d+\)?$/.exec(second!)![1]) - 1
   ];
@@ -70,7 +70,7 @@ test("in a layer of the user's", () => {
   expect(first).toBe(
     'LayerError: model (Mine): fprop: Error in transpose: rank of input 2 must match length of perm 0,0,1.',
   );
-  expect(second).toMatch(/^ {4}at .*Mine\.fprop \(test\/compiler\/usersFrame\.test\.ts:\d+:\d+\)$/);
+  expect(second).toMatch(/^ {4}at .*Mine\.fprop \(test\/compiler\/trace\/usersFrame\.test\.ts:\d+:\d+\)$/);
 });
 
 class Part extends BaseLayer.with({}) {
@@ -147,7 +147,7 @@ test.each<[string, (x: any) => any, string, string]>([
   const lines = await inStack(f);
   expect(lines.map(([message]) => message)).toEqual([traced, eager]);
   for (const [, place] of lines)
-    expect(place).toMatch(/^ {4}at (.* \()?test\/compiler\/usersFrame\.test\.ts:\d+:\d+\)?$/);
+    expect(place).toMatch(/^ {4}at (.* \()?test\/compiler\/trace\/usersFrame\.test\.ts:\d+:\d+\)?$/);
 });
 
 test('the gradient of topk over one element', () => {

@@ -228,7 +228,7 @@ test('a class that no thread finds is told before the first batch, and read in t
   class Unexported extends CountingInput {}
   expect(await toldBefore(Unexported.config({ batchSize: 1, prefetchBatches: 3 }))).toEqual([
     expect.stringMatching(
-      /^Input 'input' is read in the main thread, which may take longer: a prefetch thread cannot load its classes\. 'Unexported' is unknown: the document has it from \.\/test\/inputs\/prefetch\.test\.ts, which /,
+      /^Input 'input' is read in the main thread, which may take longer: a prefetch thread cannot load its classes\. 'Unexported' is unknown: the document has it from \.\/test\/inputs\/ahead\/prefetch\.test\.ts, which /,
     ),
   ]);
 });
