@@ -12,22 +12,21 @@ export {
 export { ENGINES, type Engine, mayBeNative } from './engines/engine.js';
 export { type FillOptions, fillRandom, readyToFill, takeMemory } from './engines/fillRandom.js';
 export { KeptPrograms } from './engines/keptPrograms.js';
-export { type Lazy, type LazyOptions, lazy } from './engines/lazy.js';
+export { type Lazy, lazy } from './engines/lazy.js';
 export { narrow, widen } from './narrow.js';
-export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';
+export { cpuName, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export { type Parts, type ProgramMemory, programMemory } from './native/programMemory.js';
-export { exportOnnx, type OnnxOptions, type OpenSpec } from './onnx/exportModel.js';
+export { exportOnnx, type OpenSpec } from './onnx/exportModel.js';
 export { loadRuntime } from './onnx/onnxSession.js';
-export { defineElementwise, type Elementwise, type ElementwiseDefinition } from './ops/defineElementwise.js';
+export { defineElementwise, type Elementwise } from './ops/defineElementwise.js';
 export { splitKeyHost } from './ops/distributionOps.js';
 export * as ops from './ops/index.js';
 export type { Part, PartKind } from './profile/part.js';
 export { Profiler, type ProgramProfile } from './profile/profiler.js';
-export type { Runner } from './program/backend.js';
-export { type Cost, costAnalysis, type OpCost } from './program/cost.js';
+export { type Cost, costAnalysis } from './program/cost.js';
 export type { BoundCall, Executable } from './program/executable.js';
-export { firstNonFinite, type NonFinite, type NonFiniteOptions } from './program/firstNonFinite.js';
+export { firstNonFinite, type NonFinite } from './program/firstNonFinite.js';
 export * from './program/flat.js';
 export { IndexError } from './program/indexChecks.js';
 export type { Precision } from './program/precision.js';
@@ -63,7 +62,6 @@ export {
   keepAuxiliary,
   NoGradientError,
   observeGradient,
-  type ValueAndGrad,
   valueAndGrad,
 } from './trace/gradients.js';
 export { withDrawsFrom } from './trace/replacedDraws.js';

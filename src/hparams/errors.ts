@@ -1,7 +1,7 @@
 /** @file Errors of configs: the problem, its path, the line that wrote the value, and the nearest valid name. */
 import { bounded } from '../system/text/index.js';
 
-export interface ConfigErrorOptions {
+interface ConfigErrorOptions {
   /** Path of the config or field inside the root that was worked on, such as `model.layers[0].inputDims`. */
   path?: string | undefined;
   /** Where the value was written: `file:line`, or the text of a command-line flag. */

@@ -10,7 +10,7 @@ import { captureTrace, placeText } from './source.js';
 import type { AbstractClass, ConfigurableClass, ConfigurableFunction, Fields, HpFrom } from './types.js';
 
 /** Options of `configurable`. */
-export interface ConfigurableOptions {
+interface ConfigurableOptions {
   /** The name by which code and documents find the target, where the function itself has none. */
   readonly name?: string;
 }

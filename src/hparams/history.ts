@@ -21,7 +21,7 @@ import { formatLink } from './walking/paths.js';
 import { walk } from './walking/walk.js';
 
 /** One write. */
-export interface HistoryEntry {
+interface HistoryEntry {
   /** Counts all writes of the process, so that entries of different configs can be put in order. */
   readonly sequence: number;
   /** The field that was written; empty for a change of class. */
@@ -64,7 +64,7 @@ export function clearHistory<C extends AnyConfig>(config: C): C {
 }
 
 /** Bounds for a config that others start from. */
-export interface BaselineStyle {
+interface BaselineStyle {
   /** From how many files values may come; 3 by default. */
   readonly maxFiles?: number;
   /** How often a field may be written; twice by default. */
@@ -113,7 +113,7 @@ function writesByField(node: ConfigNode, files: Set<string>): Map<string, string
   return writes;
 }
 
-export interface PrintHistoryOptions {
+interface PrintHistoryOptions {
   /**
    * How fields show that hold their defaults and never held anything else: with ` (default)` behind them (`mark`, the
    * default), or not at all (`hide`).

@@ -124,7 +124,7 @@ export type ConfigBuilding<T> = AnyConfig & { readonly [BUILT]: T };
 export type NameIn<C> = Exclude<keyof C, typeof BUILT | typeof KIND>;
 
 /** Result of `build` for the config `C`. */
-export type BuiltOf<C> = C extends { readonly [BUILT]: infer T } ? T : never;
+type BuiltOf<C> = C extends { readonly [BUILT]: infer T } ? T : never;
 
 /** Containers that `build` looks into. */
 export type BuildableContainer =

@@ -6,12 +6,12 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseDocument } from 'yaml';
 import { parseFiddler, parseSet, parseSweep } from '../../src/cli/overrides.js';
+import { parseLiteral } from '../../src/hparams/fields/literals.js';
 import {
   build,
   describeSchema,
   getPath,
   loadConfigFile,
-  parseLiteral,
   plainValue,
   setPath,
 } from '../../src/hparams/index.js';

@@ -8,13 +8,13 @@ import {
   exportOnnx,
   type HostTensor,
   newHostArray,
-  type OnnxOptions,
   type OpenSpec,
   ops,
   sizeOf,
   type Tensor,
   tf,
 } from '../../src/compiler/index.js';
+import type { OnnxOptions } from '../../src/compiler/onnx/exportModel.js';
 import { architectures } from '../jit/graphModels.js';
 
 // As the compiler does: one copy of the engine.

@@ -19,7 +19,7 @@ import { KeptPrograms } from './keptPrograms.js';
 import { GraphBreaks } from './lazyBreaks.js';
 
 /** Options of lazy execution. */
-export interface LazyOptions {
+interface LazyOptions {
   /** `auto` by default. */
   readonly engine?: Exclude<Engine, 'eager'>;
   /** Threads per operation; one per core by default. */

@@ -10,7 +10,7 @@ export async function cpuName(): Promise<string> {
 }
 
 /** Tools behind machine code. */
-export interface NativeTools {
+interface NativeTools {
   /** Name and version of the C compiler, with the arguments in $CC. */
   readonly compiler: string;
   /** Kernels of products and attention. Optional ones count if they compiled here and run on this CPU. */

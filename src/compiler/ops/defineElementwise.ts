@@ -11,7 +11,7 @@ import * as tf from '../tfjs/tfjs.js';
 import { callComposite } from './composite.js';
 
 /** An elementwise operation on float32 tensors whose shapes broadcast. */
-export interface ElementwiseDefinition {
+interface ElementwiseDefinition {
   /** Names of the operands. */
   readonly inputs: readonly string[];
   /** FLOPs per element of the result. */

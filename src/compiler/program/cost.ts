@@ -8,7 +8,7 @@ import { type Precision, precisionOf } from './precision.js';
 import { byteSize, type TensorSpec, type Tree } from './tensors.js';
 
 /** Total cost of all nodes of one operation. */
-export interface OpCost {
+interface OpCost {
   readonly count: number;
   readonly flops: number;
   /** Bytes of all inputs and outputs. */

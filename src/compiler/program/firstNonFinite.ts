@@ -31,7 +31,7 @@ export interface NonFinite {
 }
 
 /** Options of the search. */
-export interface NonFiniteOptions extends OnnxOptions {
+interface NonFiniteOptions extends OnnxOptions {
   /** Bytes of values per rerun; larger programs are run in pieces, whose values pass through the host. */
   readonly pieceBytes?: number;
 }

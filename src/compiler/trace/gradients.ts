@@ -44,7 +44,7 @@ export class NoGradientError extends CompilerError {
 }
 
 /** Result of a differentiated function. */
-export interface ValueAndGrad<P, A> {
+interface ValueAndGrad<P, A> {
   /** The scalar loss. */
   readonly value: tf.Tensor;
   /** The other results of the function; in eager execution, the caller disposes of them. */

@@ -39,7 +39,7 @@ import { Body } from './plan.js';
 import { ConfigWriter } from './writer.js';
 
 /** Options of `codegenDiff`. */
-export interface CodegenDiffOptions {
+interface CodegenDiffOptions {
   /** As for `codegen`. */
   readonly modules: Modules;
   /** The name of the function; the default is `edit`. */

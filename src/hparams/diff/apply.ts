@@ -32,7 +32,7 @@ import type { ClassChange, Diff, PartConfig, Path } from './changes.js';
 import { type Edited, Resolver, ValueEditor } from './editValue.js';
 import { type ConfigEdits, groupChanges, type TagEdit, type ValueEdits } from './groupChanges.js';
 
-export interface ApplyOptions {
+interface ApplyOptions {
   /** Origin recorded in the history, such as the text of a flag; by default, the caller's line. */
   origin?: string;
   /**

@@ -20,7 +20,7 @@ import {
 } from './changes.js';
 
 /** How a diff is written. */
-export interface FormatDiffOptions {
+interface FormatDiffOptions {
   /** Whether terminal colours mark removals and additions. The default is false. */
   colour?: boolean;
 }

@@ -10,7 +10,7 @@ import { formatLink, type PathLink, type Segment, segmentsOf } from '../walking/
 import { walk } from '../walking/walk.js';
 
 /** A settable path, for help. */
-export interface PathInfo {
+interface PathInfo {
   readonly path: string;
   /** Description of the field's values. */
   readonly type: string;
@@ -37,7 +37,7 @@ function placeOfValue(node: ConfigNode, name: string): { where?: string } {
 }
 
 /** Description of one field of a config, without its path. */
-export function describeField(node: ConfigNode, field: FieldInfo): Omit<PathInfo, 'path'> {
+function describeField(node: ConfigNode, field: FieldInfo): Omit<PathInfo, 'path'> {
   return {
     type: describeSchema(field.check),
     description: field.description,

@@ -24,11 +24,8 @@ import { edgesIn, walk } from '../walking/walk.js';
 import { allOrNothing, maker, type ReplaceOptions, type Writer, writeAll } from './manyWrites.js';
 import { acceptEmpty, FieldsByTag, type TagQuery, type TagSelection } from './tagged.js';
 
-export type { ReplaceOptions } from './manyWrites.js';
-export type { TagQuery, TagSelection } from './tagged.js';
-
 /** Query by class. */
-export interface ClassQuery<X extends AnyTarget = AnyTarget, K extends NodeKind = NodeKind> {
+interface ClassQuery<X extends AnyTarget = AnyTarget, K extends NodeKind = NodeKind> {
   /** The class or `configurable` target; without it, configs of every class. */
   readonly cls?: X;
   /** Only configs of this kind. */
@@ -43,15 +40,7 @@ export interface ClassQuery<X extends AnyTarget = AnyTarget, K extends NodeKind 
 }
 
 /** A new value, or a function that makes it of the old one. */
-export type Replacement<C> =
-  | ((old: C) => unknown)
-  | object
-  | string
-  | number
-  | boolean
-  | bigint
-  | null
-  | undefined;
+type Replacement<C> = ((old: C) => unknown) | object | string | number | boolean | bigint | null | undefined;
 
 /** Configs found by class. Each use looks again: leaves first, a shared config once. */
 export interface Selection<C extends AnyConfig> extends Iterable<C> {

@@ -158,7 +158,7 @@ function withPlaces(place: TaggedField, make: (old: unknown) => unknown, writer:
   });
 }
 
-export interface SetTaggedOptions {
+interface SetTaggedOptions {
   /** Gives every field the value itself, rather than a deep copy of its own. */
   readonly share?: boolean;
   /** Takes it for no error where nothing has the tag, as the option of `select` does. */
@@ -208,7 +208,7 @@ export function listTags(root: unknown, options: { superclasses?: boolean } = {}
   return [...sortTags(found)];
 }
 
-export interface MaterializeOptions {
+interface MaterializeOptions {
   /** Only these tags, and those below them; the default is all. */
   readonly tags?: readonly Tag[];
   /** Takes the tags from fields that have a value, too. */

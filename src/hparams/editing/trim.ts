@@ -54,7 +54,7 @@ function isUnshared(value: unknown, references: ReadonlyMap<ConfigNode, number>)
 }
 
 /** Parts that `trimmed` leaves out; all others stay. */
-export interface TrimOptions {
+interface TrimOptions {
   /** Configs that are further than this many configs below the root, on the shortest way, are left out. */
   readonly depth?: number;
   /** Configs to leave out. */

@@ -9,7 +9,7 @@ import { formatPath, type Segment, shortPath } from '../walking/paths.js';
 import { boxOf, Drawing, deepestPath, type GraphOptions, plainBox, svgOf } from './dot.js';
 import { type Box, type Cell, cut, dim, dotOf, type Row } from './html.js';
 
-export interface DiffGraphOptions extends Omit<GraphOptions, 'maxDepth'> {
+interface DiffGraphOptions extends Omit<GraphOptions, 'maxDepth'> {
   /** The diff's old structure: if given, unchanged parts are drawn, too. */
   readonly old?: unknown;
 }

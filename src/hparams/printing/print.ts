@@ -68,7 +68,7 @@ function typeText(item: Item): string {
 
 const rootKey = '<root>';
 
-export interface FlattenOptions {
+interface FlattenOptions {
   /** Adds an entry for each config: its path, `<root>` for the outermost, and the name of its class. */
   readonly classNames?: boolean;
 }
@@ -92,7 +92,7 @@ export function asDictFlattened(root: unknown, options: FlattenOptions = {}): Re
   return Object.fromEntries(entries);
 }
 
-export interface GrepOptions {
+interface GrepOptions {
   /** Lines that match this are left out. */
   readonly exclude?: string | RegExp;
   /** Whether the pattern is case-sensitive; the default is the flag of a regular expression, and true for a string. */

@@ -17,7 +17,7 @@ import {
   rootItem,
 } from './items.js';
 
-export interface TreeOptions {
+interface TreeOptions {
   /** Colours; without it, where the stream is a terminal and the environment does not object. */
   readonly colour?: boolean;
   /** Where the tree is going to be written: its width and colours count. The default is the standard output. */

@@ -20,7 +20,7 @@ export function allEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
 }
 
 /** A config and where it was first met. */
-export class Visit {
+class Visit {
   readonly config: AnyConfig;
   private readonly link: PathLink | undefined;
 

@@ -10,7 +10,7 @@ import { isSameStep, type PathLink, type Segment, segmentsOf } from './paths.js'
 import { cycleError, depthFirst } from './walk.js';
 
 /** Returns the result for a value. */
-export type Visitor<R> = (value: unknown, state: State<R>) => R;
+type Visitor<R> = (value: unknown, state: State<R>) => R;
 
 /** A part of a value. */
 export interface Child {
@@ -48,7 +48,7 @@ export interface State<R> {
 }
 
 /** Options of `traverse`. */
-export interface TraverseOptions {
+interface TraverseOptions {
   /** Visits each object once, the default, or once per path. Primitive values are always visited per path. */
   readonly memoized?: boolean;
   /** Includes unset fields that have a default. */

@@ -4,12 +4,12 @@ import { expect, test } from 'vitest';
 import {
   compile,
   exportOnnx,
-  type OnnxOptions,
   type OpenSpec,
   type Tensor,
   type Tree,
   tf,
 } from '../../../src/compiler/index.js';
+import type { OnnxOptions } from '../../../src/compiler/onnx/exportModel.js';
 
 const w = Float32Array.from({ length: 12 }, (_, i) => Math.sin(i));
 const params = { w: { shape: [4, 3], dtype: 'float32' as const } };

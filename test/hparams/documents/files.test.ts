@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { registerClass } from '../../../src/hparams/fields/classNames.js';
 import {
   applyConfigFile,
   Configurable,
@@ -13,7 +14,6 @@ import {
   loadConfigFile,
   print,
   readConfigFile,
-  registerClass,
   saveConfigFile,
   sub,
   toJSON,

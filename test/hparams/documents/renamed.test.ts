@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { configure, type Override, parseFile, parseSet, parseUnset } from '../../../src/cli/index.js';
 import { Experiment } from '../../../src/experiment/index.js';
+import { registerClass } from '../../../src/hparams/fields/classNames.js';
 import {
   applyConfigFile,
   build,
@@ -17,7 +18,6 @@ import {
   fromYAML,
   getTags,
   loadConfigFile,
-  registerClass,
   renamed,
   select,
   setPath,

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { registerClass } from '../../../src/hparams/fields/classNames.js';
 import {
   Configurable,
   classOf,
@@ -18,7 +19,6 @@ import {
   nearest,
   parsePath,
   pathOf,
-  registerClass,
   setPath,
   sub,
   unsetPath,

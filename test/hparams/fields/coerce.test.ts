@@ -2,15 +2,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import {
-  Configurable,
-  coerce,
-  factory,
-  formatLiteral,
-  isEqual,
-  registerClass,
-  sub,
-} from '../../../src/hparams/index.js';
+import { registerClass } from '../../../src/hparams/fields/classNames.js';
+import { Configurable, coerce, factory, formatLiteral, isEqual, sub } from '../../../src/hparams/index.js';
 import { runs } from '../../faults/campaign.js';
 import { messageOf } from '../support.js';
 
