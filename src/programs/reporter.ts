@@ -5,8 +5,6 @@ import { describeSkipped, type Skipped } from '../inputs/index.js';
 import { describeConfigs, isOfOwnRun, type JobOptions } from '../runs/index.js';
 import {
   EventFile,
-  formatCount,
-  formatGrouped,
   formatThroughput,
   type Images,
   MetricsFile,
@@ -20,6 +18,7 @@ import {
   throughputScalar,
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
+import { formatCount, formatGrouped } from '../system/text/index.js';
 import type { DecodedExample, DecodeResult, EvalResult, SingleTask, WeightedValues } from '../tasks/index.js';
 import { TRAIN } from './programDataset.js';
 import { metricScalars, type Scalars, skippedScalar, type TrainMeter } from './trainMeter.js';

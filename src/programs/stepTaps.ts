@@ -5,7 +5,7 @@ import { type BoundCall, compile, formatSpec, type HostTensor } from '../compile
 import { didYouMean } from '../hparams/index.js';
 import { TAP_STATISTICS, Taps } from '../layers/index.js';
 import { compileOptions, JobError, type JobOptions, type TapOptions, writeJobFile } from '../runs/index.js';
-import { columnsOf, padded } from '../summaries/index.js';
+import { columnsOf, padded } from '../system/text/index.js';
 import { type SingleTask, tapStep } from '../tasks/index.js';
 import { type BoundStep, trainSpecs } from './stepCalls.js';
 import type { FlatTrainState } from './taskState.js';

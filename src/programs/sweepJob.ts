@@ -12,8 +12,8 @@ import {
   SweepRecord,
   type SweepRun,
 } from '../runs/index.js';
-import { textTable } from '../summaries/index.js';
 import { exitCodeOfSignal, OwnProcess, StopSignal, warn, writeText } from '../system/index.js';
+import { textTable } from '../system/text/index.js';
 
 /** Options of a sweep. */
 export interface SweepOptions {

@@ -5,7 +5,7 @@ import { createTrainState, type TrainState } from '../checkpoints/index.js';
 import { type FlatLayout, flatViews, type HostTensor, readyToFill, takeMemory } from '../compiler/index.js';
 import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../learners/index.js';
 import { type EngineOptions, JobError } from '../runs/index.js';
-import { formatCount } from '../summaries/index.js';
+import { formatCount } from '../system/text/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
 /** Parameters in flat buffers, shared by all programs, which therefore see updates. */

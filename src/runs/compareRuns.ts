@@ -1,8 +1,7 @@
 /** @file Runs compared: by the best value of a metric, with the settings that differ. */
 
 import { shortPaths } from '../hparams/index.js';
-import { formatDuration } from '../summaries/index.js';
-import { didYouMean } from '../system/text/index.js';
+import { didYouMean, formatDuration } from '../system/text/index.js';
 import { differencesOf, type RunDifferences } from './runDifferences.js';
 import type { MetricSummary, RunSummary } from './runSummary.js';
 

@@ -1,7 +1,6 @@
 /** @file Summaries: TensorBoard events, metrics.jsonl and the console line. */
 
 export { EventFile } from './eventFile.js';
-export { formatCount, formatDuration, formatGrouped, formatScaled, type Scales } from './formatNumbers.js';
 export { MetricsFile } from './metricsFile.js';
 export { type MetricsLine, parseMetricsLine } from './metricsLine.js';
 export { type NamedTable, tableFields, tableImage, tableMarkdown, tableText } from './metricTable.js';
@@ -14,5 +13,4 @@ export {
 } from './progressLine.js';
 export { SummaryError } from './summaryError.js';
 export type { Images, SummaryValue } from './summaryValues.js';
-export { columnsOf, padded, textTable } from './textTable.js';
 export { formatThroughput, type Throughput, throughputScalar } from './throughput.js';

@@ -1,6 +1,7 @@
 /** @file Tables of numbers with names, such as confusion matrices: as text, as Markdown, as a picture, in metrics.jsonl. */
+
+import { textTable } from '../system/text/index.js';
 import type { Images } from './summaryValues.js';
-import { textTable } from './textTable.js';
 
 /** Numbers with the names of their rows and columns. */
 export interface NamedTable {

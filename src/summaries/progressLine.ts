@@ -2,7 +2,7 @@
 
 import { styleText } from 'node:util';
 import { printable } from '../system/index.js';
-import { formatDuration } from './formatNumbers.js';
+import { formatDuration } from '../system/text/index.js';
 import { formatThroughput, type Throughput } from './throughput.js';
 
 /** The stream of the line, such as `process.stderr`. */

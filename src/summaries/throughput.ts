@@ -1,5 +1,5 @@
 /** @file Throughput in units of the data: one figure for the console, metrics.jsonl and TensorBoard. */
-import { formatCount } from './formatNumbers.js';
+import { formatCount } from '../system/text/index.js';
 
 /** Units processed per second. */
 export interface Throughput {

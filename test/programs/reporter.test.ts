@@ -9,7 +9,7 @@ import { beforeAll, expect, test, vi } from 'vitest';
 import { NONE_SKIPPED, type Skipped } from '../../src/inputs/index.js';
 import { Reporter } from '../../src/programs/reporter.js';
 import type { JobOptions } from '../../src/runs/options.js';
-import { formatCount } from '../../src/summaries/index.js';
+import { formatCount } from '../../src/system/text/index.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
 import { writePictures } from '../fixtures/project/experiments/pictures.js';
 import { fieldsOf, type ReadSummary, readEvents } from '../summaries/readEvents.js';

@@ -4,7 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { formatCount, formatDuration, formatGrouped, ProgressLine } from '../../src/summaries/index.js';
+import { ProgressLine } from '../../src/summaries/index.js';
+import { formatCount, formatDuration, formatGrouped } from '../../src/system/text/index.js';
 import { typescript } from '../typescriptEnvironment.js';
 
 class Screen extends Writable {

@@ -1,7 +1,7 @@
 /** @file Formatting of reports: tables, numbers with units, escaped text. */
-import { columnsOf, formatScaled, padded, type Scales } from '../../summaries/index.js';
+import { columnsOf, formatScaled, padded, type Scales } from '../../system/text/index.js';
 
-export { formatCount, textTable } from '../../summaries/index.js';
+export { formatCount, textTable } from '../../system/text/index.js';
 
 const BYTES: Scales = [
   [1e15, ' PB'],

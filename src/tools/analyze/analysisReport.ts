@@ -19,8 +19,8 @@ import {
   markdownTable,
   textTable,
 } from '../../review/text/index.js';
-import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/index.js';
 import type { Paint } from '../../system/text/index.js';
+import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 
 /** An analysis, with the options of its display. */
