@@ -1,10 +1,13 @@
 /**
  * @file Attention by itself, in the shapes of GPT: the shortest forward and backward pass on one thread of the native
- * engine, and the part of the registers' peak that each reaches. --window=KEYS bounds what a query sees, --documents=N packs
- * rows of so many, and --context=TOKENS makes them longer.
+ * engine, the part of the registers' peak that each reaches, and the memory of the program. --window=KEYS bounds what a query
+ * sees, --documents=N packs rows of so many, --context=TOKENS makes them longer, and --dropout=P drops weights.
  */
 import { parseArgs } from 'node:util';
 import { compile, ops, Profiler, tf, valueAndGrad, withPrecision } from '../src/compiler/index.js';
+import { programMemory } from '../src/compiler/native/programMemory.js';
+import { optimize } from '../src/compiler/passes/index.js';
+import { traceProgram } from '../src/compiler/trace/tracedProgram.js';
 import { findPeak } from '../src/programs/mfu.js';
 import { jobOptions } from './gptJob.js';
 import { shapes } from './shapes.js';
@@ -17,6 +20,7 @@ const { values: flags } = parseArgs({
     context: { type: 'string' },
     window: { type: 'string' },
     documents: { type: 'string' },
+    dropout: { type: 'string' },
   },
 });
 const names = flags.shapes?.split(',') ?? Object.keys(shapes);
@@ -24,6 +28,7 @@ const precision = flags.precision === 'bf16' ? 'bfloat16' : 'float32';
 const seconds = Number(flags.seconds ?? 3);
 const window = flags.window === undefined ? {} : { before: Number(flags.window) - 1 };
 const documents = Number(flags.documents ?? 1);
+const keepProb = 1 - Number(flags.dropout ?? 0);
 
 const { flops: peak } = await findPeak({ ...jobOptions(shapes.nano!), numThreads: 1 }, precision);
 process.stdout.write(`${precision}, one thread; peak ${(peak / 1e9).toFixed(1)} GFLOP/s\n`);
@@ -34,25 +39,40 @@ for (const name of names) {
   const context = Number(flags.context ?? shape.context);
   const head = { shape: [batch, context, heads, width / heads], dtype: 'float32' } as const;
   const profiler = new Profiler();
-  const executable = await compile(
-    ({ weights, ids, ...params }: Record<'q' | 'k' | 'v' | 'weights' | 'ids', tf.Tensor>) =>
-      withPrecision(precision, () => {
-        const loss = ({ q, k, v }: typeof params) => {
-          const segments = documents > 1 ? { segments: { queries: ids, keys: ids } } : {};
-          const out = ops.attention(q, k, v, { causal: true, window, ...segments });
-          return { value: tf.sum(tf.mul(out, weights)) as tf.Tensor, aux: {} };
-        };
-        const { value, grads } = valueAndGrad(loss, params);
-        return { value, grads: { ...grads } };
-      }),
-    { q: head, k: head, v: head, weights: head, ids: { shape: [batch, context], dtype: 'int32' } },
-    { engine: 'native', name: 'attention', numThreads: 1, profiler },
-  );
+  const f = ({
+    weights,
+    ids,
+    key,
+    ...params
+  }: Record<'q' | 'k' | 'v' | 'weights' | 'ids' | 'key', tf.Tensor>) =>
+    withPrecision(precision, () => {
+      const loss = ({ q, k, v }: typeof params) => {
+        const segments = documents > 1 ? { segments: { queries: ids, keys: ids } } : {};
+        const dropout = keepProb < 1 ? { dropout: { key, keepProb } } : {};
+        const out = ops.attention(q, k, v, { causal: true, window, ...segments, ...dropout });
+        return { value: tf.sum(tf.mul(out, weights)) as tf.Tensor, aux: {} };
+      };
+      const { value, grads } = valueAndGrad(loss, params);
+      return { value, grads: { ...grads } };
+    });
+  const int32 = (...shape: number[]) => ({ shape, dtype: 'int32' }) as const;
+  const specs = { q: head, k: head, v: head, weights: head, ids: int32(batch, context), key: int32(2) };
+  const executable = await compile(f, specs, {
+    engine: 'native',
+    name: 'attention',
+    numThreads: 1,
+    profiler,
+  });
+  const { arena } = programMemory(optimize(traceProgram(f, specs).graph));
   const filled = () => Float32Array.from({ length: batch * context * width }, () => 2 * Math.random() - 1);
   const ids = Int32Array.from({ length: batch * context }, (_, i) =>
     Math.floor(((i % context) * documents) / context),
   );
-  const call = executable.bind({ inputs: { q: filled(), k: filled(), v: filled(), weights: filled(), ids } });
+  const key = Int32Array.of(1, 2);
+  const call = executable.bind({
+    inputs: { q: filled(), k: filled(), v: filled(), weights: filled(), ids, key },
+  });
+  process.stdout.write(`${name}: ${(arena / 2 ** 20).toFixed(1)} MiB beside inputs and results\n`);
   const [profile] = profiler.programs;
   const shortest = new Map<string, { seconds: number; flops: number }>();
   for (const end = performance.now() + 1000 * seconds; performance.now() < end; ) {

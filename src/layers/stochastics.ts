@@ -17,4 +17,14 @@ export class Dropout extends BaseLayer.with({
     if (keepProb === 1 || this.doEval) return inputs;
     return ops.dropout(inputs, this.nextPrngKey(), keepProb);
   }
+
+  /**
+   * The same of an attention's weights, in the form that its kernel draws tile by tile; a subclass with another `fprop` gets all
+   * of them.
+   */
+  ofWeights(): ops.AttentionOptions['dropout'] {
+    const { keepProb } = this.hp;
+    if (this.fprop !== Dropout.prototype.fprop) return (weights) => this.fprop(weights);
+    return keepProb === 1 || this.doEval ? undefined : { key: this.nextPrngKey(), keepProb };
+  }
 }

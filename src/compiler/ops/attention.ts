@@ -15,10 +15,12 @@ import {
   checkShapes,
   forward,
   headsFirst,
+  keptOf,
   matmulFlops,
 } from './attentionForms.js';
 import { callComposite } from './composite.js';
 import { type AttentionExtras, extrasOf, softmaxOfSeen, type Window, withHiddenKeys } from './hiddenKeys.js';
+import { checkKeepProb } from './randomOps.js';
 
 /** Softmax weights [B, N, T, S]. */
 function probabilities(
@@ -38,8 +40,9 @@ function probabilities(
 const capped = (logits: tf.Tensor, cap: number): tf.Tensor => tf.mul(tf.tanh(tf.div(logits, cap)), cap);
 
 /**
- * Inputs q, k, v, an optional mask, with attribute `segmented` the segments of queries and of keys, and, with `counted`,
- * the number of valid keys. Outputs: the result [B, T, N, H] and the weights [B, N, T, S], which a lowering need not keep if it recomputes them in the gradient.
+ * Inputs q, k, v, an optional mask, with attribute `segmented` the segments of queries and of keys, with `counted` the
+ * number of valid keys, and with `keepProb` the key by which weights are dropped. Outputs: the result [B, T, N, H] and the
+ * weights [B, N, T, S] of which none is dropped yet, which a lowering need not keep if it recomputes them in the gradient.
  */
 defineOperation('Attention', {
   inputs: 'list',
@@ -57,17 +60,25 @@ defineOperation('Attention', {
   device: forward,
   decompose: (inputs, attrs) => {
     const [q, k, v] = inputs;
-    const weights = probabilities(q!, k!, extrasOf(inputs.slice(3), attrs), attrs);
-    return [headsFirst(tf.matMul(weights, headsFirst(v!))), weights];
+    const extras = extrasOf(inputs.slice(3), attrs);
+    const weights = probabilities(q!, k!, extras, attrs);
+    return [headsFirst(tf.matMul(keptOf(weights, extras.dropKey, attrs), headsFirst(v!))), weights];
   },
-  gradient: (dy, [q, k, v], [out, weights], attrs) => {
+  gradient: (dy, [q, k, v, ...rest], [out, weights], attrs) => {
     if (attrs.counted)
       throw new CompilerError('attention over a number of keys that is known at run time has no gradient.');
-    return recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!], attrs);
+    return recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!, ...dropKeyOf(rest, attrs)], attrs);
   },
-  lateGradient: (dy, mask, [q, k, v], [out, weights], attrs) =>
-    recordOp('AttentionMaskGrad', [dy, q!, k!, v!, out!, weights!], { ...attrs, shape: mask.shape })[0]!,
+  lateGradient: (dy, mask, [q, k, v, ...rest], [out, weights], attrs) => {
+    const operands = [dy, q!, k!, v!, out!, weights!, ...dropKeyOf(rest, attrs)];
+    return recordOp('AttentionMaskGrad', operands, { ...attrs, shape: mask.shape })[0]!;
+  },
 });
+
+function dropKeyOf(operands: readonly tf.Tensor[], attrs: Attrs): tf.Tensor[] {
+  const { dropKey } = extrasOf(operands, attrs);
+  return dropKey === undefined ? [] : [dropKey];
+}
 
 /** Options of attention. */
 export interface AttentionOptions {
@@ -90,8 +101,17 @@ export interface AttentionOptions {
   readonly visible?: tf.Tensor;
   /** Computes logits [B, N, T, S] from scaled q and k, in place of q k^T. */
   readonly logits?: (q: tf.Tensor, k: tf.Tensor) => tf.Tensor;
-  /** Transforms the softmax weights [B, N, T, S] before they are applied to the values, such as by dropout. */
-  readonly dropout?: (weights: tf.Tensor) => tf.Tensor;
+  /**
+   * Drops softmax weights [B, N, T, S] as `dropout` does, tile by tile in a kernel; or a function that transforms them all,
+   * which takes memory for all.
+   */
+  readonly dropout?: WeightDropout | ((weights: tf.Tensor) => tf.Tensor);
+}
+
+/** Weights are kept with a probability in (0, 1], by the numbers of a key int32 [2], and divided by it. */
+export interface WeightDropout {
+  readonly key: tf.Tensor;
+  readonly keepProb: number;
 }
 
 /**
@@ -108,6 +128,8 @@ export function attention(
   options: AttentionOptions = {},
 ): tf.Tensor {
   const { mask, segments, visible, logits, dropout } = options;
+  const { key: dropKey, keepProb } = typeof dropout === 'object' ? dropout : {};
+  if (keepProb !== undefined) checkKeepProb(keepProb);
   const attrs = {
     scale: options.scale ?? 1 / Math.sqrt(q.shape.at(-1)!),
     causal: options.causal ?? false,
@@ -115,16 +137,20 @@ export function attention(
     ...windowAttrs(options.window),
     segmented: segments !== undefined,
     counted: visible !== undefined,
+    ...(keepProb !== undefined && { keepProb }),
     // Set here, so that the gradient has it too.
     precision: currentPrecision(),
   };
-  if (logits || dropout) {
+  if (logits || typeof dropout === 'function') {
     // The composite supports no functions; tfjs differentiates the decomposition.
     checkShapes([q, k, v] as unknown as TensorSpec[], attrs);
     const weights = probabilities(q, k, options, attrs);
-    return headsFirst(tf.matMul(dropout ? dropout(weights) : weights, headsFirst(v)));
+    const kept = typeof dropout === 'function' ? dropout(weights) : keptOf(weights, dropKey, attrs);
+    return headsFirst(tf.matMul(kept, headsFirst(v)));
   }
-  const extras = [mask, segments?.queries, segments?.keys, visible].filter((tensor) => tensor !== undefined);
+  const extras = [mask, segments?.queries, segments?.keys, visible, dropKey].filter(
+    (tensor) => tensor !== undefined,
+  );
   return callComposite('Attention', [q, k, v, ...extras], attrs, 3, mask ? 1 : 0);
 }
 

@@ -7,6 +7,7 @@ import type { CallForm, Shaped, Surroundings } from '../rules/deviceForm.js';
 import { expects } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
 import { extrasOf, windowOf } from './hiddenKeys.js';
+import { dropout, expectsKey } from './randomOps.js';
 
 export const headsFirst = (x: tf.Tensor): tf.Tensor => tf.transpose(x, [0, 2, 1, 3]);
 
@@ -22,6 +23,7 @@ export const attrsOf = (raw: any): Attrs => ({
   ...(raw.after !== undefined && { after: raw.after }),
   ...(raw.segmented && { segmented: true }),
   ...(raw.counted && { counted: true }),
+  ...(raw.keepProb !== undefined && { keepProb: raw.keepProb }),
   ...precisionAttr(raw),
 });
 
@@ -42,7 +44,7 @@ export function checkShapes([q, k, v]: readonly TensorSpec[], { causal }: Attrs)
 
 /** Checks the inputs after q, k and v: a mask that broadcasts to the logits, segments, and the number of keys. */
 export function checkExtras([q, k, , ...extras]: readonly TensorSpec[], attrs: Attrs): void {
-  const { mask, segments, visible } = extrasOf(extras, attrs);
+  const { mask, segments, visible, dropKey } = extrasOf(extras, attrs);
   const [batch, queries, heads, keys] = [q!.shape[0]!, q!.shape[1]!, q!.shape[2]!, k!.shape[1]!];
   const logits = [batch, heads, queries, keys];
   const isMask =
@@ -58,7 +60,12 @@ export function checkExtras([q, k, , ...extras]: readonly TensorSpec[], attrs: A
   }
   const isCount = visible === undefined || (visible.dtype === 'int32' && visible.shape.length === 0);
   expects(isCount, 'a number of keys int32[]', visible);
+  if (dropKey) expectsKey(dropKey);
 }
+
+/** The weights that are left of all when some are dropped, as `ops.dropout` draws them. */
+export const keptOf = (weights: tf.Tensor, dropKey: tf.Tensor | undefined, { keepProb }: Attrs): tf.Tensor =>
+  dropKey === undefined ? weights : dropout(weights, dropKey, keepProb as number);
 
 /** FLOPs of one product of queries and keys, or of weights and values. */
 export const matmulFlops = (inputs: readonly TensorSpec[]): number =>
@@ -87,9 +94,12 @@ function hidesWeights({ outputs }: Node, { makerOf, readersOf, isOutput }: Surro
   return makerOf(weights) !== undefined && !isOutput(weights) && areInside;
 }
 
+/** The weights' place among the inputs of gradients. */
+export const GRADIENT_WEIGHTS = 5;
+
 /** Whether the attention behind a gradient stays whole. */
 function isOfWhole({ inputs }: Node, around: Surroundings): boolean {
-  const made = around.makerOf(inputs[5]!);
+  const made = around.makerOf(inputs[GRADIENT_WEIGHTS]!);
   return made?.op === 'Attention' && hidesWeights(made, around);
 }
 

@@ -10,16 +10,18 @@ import {
   backward,
   checkShapes,
   headsFirst,
+  keptOf,
   maskBackward,
   matmulFlops,
 } from './attentionForms.js';
+import { expectsKey } from './randomOps.js';
 
 /** Gradients of the logits [B, N, T, S] with scale, cap and masks. */
-function logitGradients(dy: tf.Tensor, v: tf.Tensor, out: tf.Tensor, weights: tf.Tensor): tf.Tensor {
-  const dWeights = tf.matMul(headsFirst(dy), headsFirst(v), false, true);
+function logitGradients([dy, , , v, out, weights, dropKey]: readonly tf.Tensor[], attrs: Attrs): tf.Tensor {
+  const dWeights = keptOf(tf.matMul(headsFirst(dy!), headsFirst(v!), false, true), dropKey, attrs);
   // Softmax's gradient needs the row sums of weights * dWeights, which equal those of out * dy.
-  const rowSums = tf.transpose(tf.sum(tf.mul(dy, out), -1, true), [0, 2, 1, 3]);
-  return tf.mul(weights, tf.sub(dWeights, rowSums));
+  const rowSums = tf.transpose(tf.sum(tf.mul(dy!, out!), -1, true), [0, 2, 1, 3]);
+  return tf.mul(weights!, tf.sub(dWeights, rowSums));
 }
 
 /** Sums over the axes along which `shape` was broadcast. */
@@ -28,12 +30,10 @@ function sumTo(x: tf.Tensor, shape: number[]): tf.Tensor {
   return tf.reshape(axes.length === 0 ? x : tf.sum(x, axes), shape);
 }
 
-/** Inputs of gradients. */
-const gradientInputs = ['dy', 'q', 'k', 'v', 'out', 'weights'];
-
 function checkGradientInputs(inputs: readonly TensorSpec[], attrs: Attrs): void {
-  const [dy, q, k, v, out, weights] = inputs;
-  expectsDtypes(inputs, FLOAT);
+  const [dy, q, k, v, out, weights, dropKey] = inputs;
+  expectsDtypes(inputs.slice(0, 6), FLOAT);
+  if (attrs.keepProb !== undefined) expectsKey(dropKey!);
   checkShapes([q!, k!, v!], attrs);
   const [b, t, n] = q!.shape as [number, number, number];
   const [result, logits] = [
@@ -45,9 +45,9 @@ function checkGradientInputs(inputs: readonly TensorSpec[], attrs: Attrs): void 
   expects(fit, `dy and out [${result}], and weights [${logits}]`, [dy, out, weights]);
 }
 
-/** The gradient of the mask, of the shape that is an attribute. */
+/** The gradient of the mask by dy, q, k, v, out, weights and what drops them, of the shape that is an attribute. */
 defineOperation('AttentionMaskGrad', {
-  inputs: gradientInputs,
+  inputs: 'list',
   isProduct: true,
   attrs: (raw) => ({ ...attrsOf(raw), shape: [...raw.shape] }),
   infer: (inputs, attrs) => {
@@ -56,14 +56,12 @@ defineOperation('AttentionMaskGrad', {
   },
   flops: ([, q, k]) => 2 * matmulFlops([q!, k!]),
   device: maskBackward,
-  decompose: ([dy, , , v, out, weights], attrs) => [
-    sumTo(logitGradients(dy!, v!, out!, weights!), [...ints(attrs.shape)]),
-  ],
+  decompose: (inputs, attrs) => [sumTo(logitGradients(inputs, attrs), [...ints(attrs.shape)])],
 });
 
-/** Gradients of q, k and v. */
+/** Gradients of q, k and v by dy, q, k, v, out, weights and, with `keepProb`, the key by which weights are dropped. */
 defineOperation('AttentionGrad', {
-  inputs: gradientInputs,
+  inputs: 'list',
   isProduct: true,
   attrs: attrsOf,
   infer: (inputs, attrs) => {
@@ -72,19 +70,20 @@ defineOperation('AttentionGrad', {
   },
   flops: ([, q, k]) => 4 * matmulFlops([q!, k!]),
   device: backward,
-  decompose: ([dy, q, k, v, out, weights], attrs) => {
+  decompose: (inputs, attrs) => {
+    const [dy, q, k, , , weights, dropKey] = inputs;
     const scale = attrs.scale as number;
     const cap = attrs.logitCap as number;
     const slopes = (): tf.Tensor => {
       const logits = tf.mul(attentionLogits(q!, k!), scale);
       return tf.sub(1, tf.square(tf.tanh(tf.div(logits, cap))));
     };
-    const ofSeen = logitGradients(dy!, v!, out!, weights!);
+    const ofSeen = logitGradients(inputs, attrs);
     const dLogits = cap > 0 ? tf.mul(ofSeen, slopes()) : ofSeen;
     return [
       headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(k!)), scale)),
       headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(q!), true, false), scale)),
-      headsFirst(tf.matMul(weights!, headsFirst(dy!), true, false)),
+      headsFirst(tf.matMul(keptOf(weights!, dropKey, attrs), headsFirst(dy!), true, false)),
     ];
   },
 });

@@ -26,17 +26,24 @@ export interface AttentionExtras<T> {
   readonly segments?: { readonly queries: T; readonly keys: T };
   /** Number of valid keys. */
   readonly visible?: T;
+  /** By which weights are dropped. */
+  readonly dropKey?: T;
 }
 
 /** Names the operands behind query, key and value. */
-export function extrasOf<T>(operands: readonly T[], { segmented, counted }: Attrs): AttentionExtras<T> {
+export function extrasOf<T>(
+  operands: readonly T[],
+  { segmented, counted, keepProb }: Attrs,
+): AttentionExtras<T> {
   const rest = [...operands];
+  const dropKey = keepProb === undefined ? {} : { dropKey: rest.pop()! };
   const visible = counted ? { visible: rest.pop()! } : {};
   const [queries, keys] = segmented ? rest.splice(-2) : [];
   return {
     ...(rest.length > 0 && { mask: rest[0]! }),
     ...(segmented && { segments: { queries: queries!, keys: keys! } }),
     ...visible,
+    ...dropKey,
   };
 }
 

@@ -2,7 +2,7 @@
 export { cond, type WhileOptions, whileLoop } from '../control/cond.js';
 export { type ScanOptions, scan } from '../control/scan.js';
 export { hostConstant } from '../trace/tracing.js';
-export { type AttentionOptions, attention } from './attention.js';
+export { type AttentionOptions, attention, type WeightDropout } from './attention.js';
 export { attentionLogits } from './attentionForms.js';
 export { type CheckpointPolicy, checkpoint, checkpointName } from './checkpoint.js';
 export { softmaxCrossEntropy } from './crossEntropy.js';

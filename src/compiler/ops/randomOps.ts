@@ -61,15 +61,20 @@ export function foldIn(key: tf.Tensor, data: number): tf.Tensor {
   return tf.tensor1d(foldInHost(key.dataSync(), data | 0), 'int32');
 }
 
+/** @throws CompilerError for what is no probability in (0, 1] */
+export function checkKeepProb(keepProb: number): void {
+  if (!(keepProb > 0 && keepProb <= 1)) {
+    throw new CompilerError(`dropout: expected keepProb in (0, 1], got ${keepProb}.`);
+  }
+}
+
 /**
  * Zeroes elements with probability 1 - keepProb and divides the rest by keepProb (Srivastava et al., 2014).
  *
  * @param x float32 of any shape. @param key int32 [2]. @param keepProb in (0, 1].
  */
 export function dropout(x: tf.Tensor, key: tf.Tensor, keepProb: number): tf.Tensor {
-  if (!(keepProb > 0 && keepProb <= 1)) {
-    throw new CompilerError(`dropout: expected keepProb in (0, 1], got ${keepProb}.`);
-  }
+  checkKeepProb(keepProb);
   if (keepProb === 1) return x;
   const kept = tf.cast(tf.less(randomUniform(key, x.shape), keepProb), 'float32');
   return tf.mul(x, tf.mul(kept, 1 / keepProb));

@@ -220,13 +220,13 @@ export class DotProductAttention extends BaseMixer.with({
    * @returns [B, T, N, H].
    */
   protected dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
-    const drops = this.hp.attenDropoutProb > 0 && !this.doEval;
+    const dropout = this.hp.attenDropoutProb > 0 && !this.doEval ? this.#dropout.ofWeights() : undefined;
     return ops.attention(this.#perDimScale ? this.#perDimScale.fprop(query) : query, key, value, {
       scale: this.logitScale,
       logitCap: this.hp.attenLogitCap,
       ...attentionOptions(seen, query.shape[1]!, key.shape[1]!),
       ...(this.attenLogits && { logits: (q: Tensor, k: Tensor) => this.attenLogits!(q, k) }),
-      ...(drops && { dropout: (weights: Tensor) => this.#dropout.fprop(weights) }),
+      ...(dropout && { dropout }),
     });
   }
 

@@ -144,6 +144,19 @@ const maskCases: Case[] = [
   ),
 );
 
+/** Dropped weights, few queries and many, some of them hidden. */
+const dropped =
+  (options: object, keepProb: number): CaseFunction =>
+  (q, k, v, key) =>
+    ops.attention(q, k, v, { ...options, dropout: { key, keepProb } });
+const dropKey = host([2], [5, -9], 'int32');
+const dropCases: Case[] = [
+  ...over(dropped({}, 0.6), [[...qkv(2, 3, 4, 2, 3), dropKey]], { differentiable: 3 }),
+  ...over(dropped({ causal: true, logitCap: 2 }, 0.8), [[...qkv(1, 20, 21, 2, 3), dropKey]], {
+    differentiable: 3,
+  }),
+];
+
 const scalar = (value: number): HostTensor => host([], [value], 'int32');
 
 /** Over the first keys of a cache alone: one query, a few, many; with a cap and a mask too. */
@@ -230,7 +243,7 @@ const rmsNorm = norms((x, scale) => ops.rmsNorm(x, scale, { epsilon: 1e-3 }), fa
 
 export const compositeCases: CaseTable = {
   Attention: [...attentionCases, ...windowCases, ...visibleCases],
-  AttentionGrad: [...attentionCases, ...windowCases],
+  AttentionGrad: [...attentionCases, ...windowCases, ...dropCases],
   AttentionMaskGrad: maskCases,
   Gelu: gelu,
   GeluGrad: gelu,

@@ -1,6 +1,8 @@
-/** @file Attention by plain loops: windows and segments; gradients by a mask that is trained: by finite differences, of second order. */
+/** @file Attention by plain loops: windows and segments; gradients by a mask that is trained: by finite differences, of second order; dropped weights. */
 import { describe, expect, test } from 'vitest';
 import { compile, type HostTensor, ops, type Tensor, tf, valueAndGrad } from '../../../src/compiler/index.js';
+import { programMemory } from '../../../src/compiler/native/programMemory.js';
+import { optimize } from '../../../src/compiler/passes/index.js';
 import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { engines } from '../engines.js';
 import { expectClose } from '../support.js';
@@ -149,6 +151,59 @@ describe.each(all)('%s', (_, { engine, available }) => {
     },
   );
 
+  test.skipIf(!available)(
+    'weights are dropped as `dropout` drops them, in gradients too, whatever is hidden',
+    async () => {
+      const [queries, keys] = [37, 50];
+      const x = {
+        q: heads(queries, 1),
+        k: heads(keys, 2),
+        v: heads(keys, 3),
+        bias: floats([queries, keys], -1, 1, 4),
+      };
+      const few = { ...x, q: heads(3, 5), bias: floats([3, 1], -1, 1, 6) };
+      const ids = {
+        shape: [1, keys],
+        dtype: 'int32' as const,
+        data: Int32Array.from({ length: keys }, (_, i) => i >> 4),
+      };
+      const key = { shape: [2], dtype: 'int32' as const, data: Int32Array.of(7, -11) };
+      const of = ({ ids, key, ...given }: any, isWhole: boolean, keepProb: number, options: any) => {
+        const dropout = isWhole
+          ? (weights: Tensor) => ops.dropout(weights, key, keepProb)
+          : { key, keepProb };
+        const segments = options.segmented && {
+          segments: { queries: tf.slice(ids, [0, keys - given.q.shape[1]]), keys: ids },
+        };
+        const f = ({ q, k, v, bias }: Given) => ({
+          value: tf.sum(
+            tf.sin(ops.attention(q, k, v, { ...options, ...segments, mask: bias, dropout })),
+          ) as Tensor,
+          aux: {},
+        });
+        const { value, grads } = valueAndGrad(f as never, given as never) as any;
+        return { value, ...grads };
+      };
+      const cases = [
+        { keepProb: 0.9, options: {} },
+        { keepProb: 0.25, options: { causal: true, logitCap: 2 } },
+        { keepProb: 0.5, options: { window: { before: 9, after: 2 }, segmented: true } },
+      ];
+      for (const given of [x, few]) {
+        const found = await results(
+          (all) =>
+            cases.map(({ keepProb, options }) =>
+              [true, false].map((isWhole) => of(all, isWhole, keepProb, options)),
+            ),
+          { ...given, ids, key },
+        );
+        for (const [whole, inTiles] of found)
+          for (const name of Object.keys(whole))
+            expectClose(inTiles[name], whole[name], { relative: 1e-4, absolute: 1e-5 }, name);
+      }
+    },
+  );
+
   test.skipIf(!available)('second derivatives by the mask and by what it is added to', async () => {
     const f = (inputs: Given) => {
       const names = Object.keys(inputs) as (keyof Given)[];
@@ -208,8 +263,46 @@ test('a mask without a gradient adds nothing to a program', () => {
   ]);
 });
 
+test('dropped weights take no memory of all pairs', () => {
+  const arenaOf = (dropout: (key: Tensor) => ops.AttentionOptions['dropout']): number => {
+    const f = ({ key, ...moved }: any) =>
+      valueAndGrad(
+        ({ q, k, v }: any) => ({
+          value: tf.sum(
+            tf.square(ops.attention(q, k, v, { causal: true, dropout: dropout(key)! })),
+          ) as Tensor,
+          aux: {},
+        }),
+        moved,
+      ) as never;
+    const head = { shape: [1, 256, 2, 8], dtype: 'float32' as const };
+    const specs = { q: head, k: head, v: head, key: { shape: [2], dtype: 'int32' as const } };
+    return programMemory(optimize(traceProgram(f, specs as never).graph)).arena;
+  };
+  const keepProb = 0.9;
+  const plain = arenaOf(() => undefined);
+  expect(arenaOf((key) => ({ key, keepProb }))).toBe(plain);
+  expect(arenaOf((key) => (weights) => ops.dropout(weights, key, keepProb))).toBeGreaterThan(
+    plain + 256 * 256 * 2 * 4,
+  );
+});
+
 describe('errors', () => {
   const x = tf.zeros([2, 3, 1, 4]);
+
+  test.each([0, 1.5, Number.NaN])('weights that are kept with probability %s', (keepProb) =>
+    expect(() => ops.attention(x, x, x, { dropout: { key: tf.zeros([2], 'int32'), keepProb } })).toThrow(
+      `dropout: expected keepProb in (0, 1], got ${keepProb}.`,
+    ),
+  );
+
+  test('a key of another shape', () =>
+    expect(() =>
+      traceProgram(({ x, key }: any) => ops.attention(x, x, x, { dropout: { key, keepProb: 0.5 } }), {
+        x: floats([2, 3, 1, 4]),
+        key: { shape: [3], dtype: 'int32' },
+      } as never),
+    ).toThrow('a key int32[2], got int32[3]'));
 
   test.each([-1, 1.5, Number.NaN, 2 ** 60])('a window of %s keys', (before) =>
     expect(() => ops.attention(x, x, x, { window: { before } })).toThrow(

@@ -31,7 +31,7 @@ function description(
   operands: readonly View[],
   pointer: PointerOf,
 ): string {
-  const { mask, segments, visible } = extrasOf(operands, attrs);
+  const { mask, segments, visible, dropKey } = extrasOf(operands, attrs);
   const [batch, queries, count, dims] = q.shape;
   const size = k.shape[1]!;
   const keys = visible === undefined ? size : `lt_between(0, *(const int32_t *)${pointer(visible)}, ${size})`;
@@ -47,6 +47,8 @@ function description(
     ...[...numbers, ...floats, ...window],
     ...[pointerOr(mask), ...strides],
     ...[pointerOr(ids?.[0]), pointerOr(ids?.[1]), ...batches],
+    ...[pointerOr(dropKey), dropKey?.strides[0] ?? 0, size],
+    literal((attrs.keepProb as number | undefined) ?? 0, 'float32'),
   ];
   return `const lt_attention attention = {${parts.join(', ')}};`;
 }

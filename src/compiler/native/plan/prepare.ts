@@ -1,5 +1,6 @@
 /** @file Graph preparation for the native lowering: expands what has no form of its own. */
 
+import { GRADIENT_WEIGHTS } from '../../ops/attentionForms.js';
 import {
   dropEmpties,
   eliminateDeadCode,
@@ -55,10 +56,14 @@ function withLogSums(graph: Graph): Graph {
       push({ ...node, outputs: [out!, logSums] });
       return node.outputs;
     }
-    // Of attention that stays whole, only gradients read the weights: theirs is the last input.
-    const weights = node.inputs.at(-1)!;
-    const extras = sums.has(weights) ? [sums.get(weights)!, ...masks.get(weights)!] : [weights];
-    push(sums.has(weights) ? { ...node, inputs: [...node.inputs.slice(0, -1), ...extras] } : node);
+    // Of attention that stays whole, only gradients read the weights.
+    const weights = node.inputs[GRADIENT_WEIGHTS]!;
+    const inputs = (): Value[] => [
+      ...node.inputs.slice(0, GRADIENT_WEIGHTS),
+      sums.get(weights)!,
+      ...masks.get(weights)!,
+    ];
+    push(sums.has(weights) ? { ...node, inputs: inputs() } : node);
     return node.outputs;
   });
 }

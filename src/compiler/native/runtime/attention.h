@@ -25,6 +25,9 @@ typedef struct {
   int64_t first, last; /* query t sees the keys from t + first to t + last */
   float scale;     /* applied to a strip's logits: 1 if lt_finish_logits has applied it already */
   int finish;      /* whether lt_finish_logits is needed: for a mask, a cap, or a scale that one can't divide by */
+  int drops;       /* whether weights are dropped */
+  uint32_t words[2], kept; /* of the key; how many of 2^24 uniform numbers are below keep */
+  float weight;    /* factor of the weights that are kept */
 } lt_shape;
 
 static inline int64_t lt_round_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
@@ -76,7 +79,26 @@ static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
   const lt_kernel *kernel = lt_kernel_of(p);
   const int finish = s->mask != NULL || s->logit_cap != 0.0f || !(s->scale > 1e-6f && s->scale < 1e6f);
   const int64_t offset = s->keys - s->queries;
-  return (lt_shape){s, kernel, p, offset - s->before, offset + s->after, finish ? 1.0f : s->scale, finish};
+  lt_shape a = {.s = s, .kernel = kernel, .p = p, .first = offset - s->before, .last = offset + s->after};
+  a.scale = finish ? 1.0f : s->scale;
+  a.finish = finish;
+  a.drops = s->keep != 0.0f && s->drop_key != NULL;
+  a.weight = a.drops ? 1.0f / s->keep : 1.0f;
+  if (!a.drops) return a;
+  a.words[0] = (uint32_t)s->drop_key[0];
+  a.words[1] = (uint32_t)s->drop_key[s->drop_stride];
+  const float below = s->keep * 0x1p24f;
+  a.kept = (uint32_t)below + (below > (float)(uint32_t)below);
+  return a;
+}
+
+/* The position of a weight among all. */
+static inline uint32_t lt_weight_position(const lt_shape *a, int64_t batch, int64_t head, int64_t query, int64_t key) {
+  return (uint32_t)(((batch * a->s->heads + head) * a->s->queries + query) * a->s->drop_row + key);
+}
+
+static inline int lt_is_kept(const lt_shape *a, uint32_t position) {
+  return (int32_t)(lt_random_word(position, a->words[0], a->words[1]) >> 8) < (int32_t)a->kept;
 }
 
 /* The first lane from `query` on whose group sees a tile of keys from `key` on; at most `lanes`. */
@@ -191,7 +213,7 @@ void lt_store_rows(lt_matrix to, const float *from, int64_t stride, const float 
 /* A strip is [keys from `key` on, lanes from `query` on]; each lane uses at most lt_lane_keys rows. */
 
 typedef struct {
-  int64_t batch, key, keys, query, queries, lanes; /* lanes: the queries, padded to whole groups */
+  int64_t batch, head, key, keys, query, queries, lanes; /* lanes: the queries, padded to whole groups */
 } lt_strip;
 
 /* Sets logits to -infinity that a window or segments hide. */
@@ -200,11 +222,14 @@ void lt_hide_logits(const lt_shape *a, const lt_strip *at, float *logits);
 /* maxima[lane] = the maximum of itself and its logits, ignoring NaN. */
 void lt_raise_maxima(const lt_shape *a, const lt_strip *at, const float *logits, float *maxima);
 
-/* Adds exp(scale * (logit - maximum)) to totals. If weights is not NULL, keeps them as left operands whose rows are
-   lanes: packed there, each panel as deep as its last query sees, or where the logits were if the kernel can multiply
+/* Adds exp(scale * (logit - maximum)) to totals. If weights is not NULL, keeps those that are not dropped as left operands
+   whose rows are lanes: packed there, each panel as deep as its last query sees, or where the logits were if the kernel can multiply
    them in place. */
 void lt_forward_weights(const lt_shape *a, const lt_strip *at, float *logits, const float *maxima, float *totals,
                         const lt_panel_list *weights);
+
+/* kept: a->weight, or 0 for weights that are dropped; dweights are multiplied by it. */
+void lt_drop_dweights(const lt_shape *a, const lt_strip *at, float *dweights, float *kept);
 
 /* Per lane: probabilities are p = 2^(scale log2(e) (logit - shift) + bias), 0 for an infinite shift; delta is the
    sum of p times its gradient. */
@@ -220,9 +245,10 @@ typedef struct {
   int64_t stride, rows; /* rows: of keys that products read; those beyond at->keys become zeros */
 } lt_gradients;
 
-/* Computes probabilities p and ds = p (dweights - delta) slope. slopes NULL: a->s->scale for all. */
-void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, const float *slopes,
-                         lt_lanes lanes, const lt_gradients *to);
+/* Computes weights p kept, of probabilities p, and ds = p (dweights - delta) slope. kept NULL: 1 for all; slopes NULL:
+   a->s->scale for all. */
+void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, const float *kept,
+                         const float *slopes, lt_lanes lanes, const lt_gradients *to);
 
 /* dweights = p (dweights - delta), the gradients of the logits behind scale and cap, of the rows that a lane computes. */
 void lt_logit_gradients(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, lt_lanes lanes);

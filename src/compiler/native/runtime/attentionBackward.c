@@ -1,7 +1,8 @@
 /* attentionBackward.c: the gradients of attention; recomputes the probabilities from the sums of exponentials.
 
    With p' and ds' the transposed strips (a row per key, a lane per query) of probabilities and of the gradient of q k':
-   ds = p * (dout v' - sum(dout * out)) * scale, dv = p' dout, dk = ds' q, dq = ds k. */
+   ds = p * (dout v' - sum(dout * out)) * scale, dv = p' dout, dk = ds' q, dq = ds k. Where weights are dropped, p and dout v'
+   are multiplied by what is kept, but for the p that ds begins with. */
 #include "attentionBackward.h"
 
 static lt_panel_list take_list(lt_scratch *scratch, int64_t count, int64_t width, int64_t words) {
@@ -33,6 +34,7 @@ int64_t lt_backward_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   b->logits = lt_take(scratch, STEP_KEYS * LT_STRIP);
   b->dweights = lt_take(scratch, STEP_KEYS * LT_STRIP);
   b->slopes = s->logit_cap == 0.0f ? NULL : lt_take(scratch, STEP_KEYS * LT_STRIP);
+  b->kept = s->keep == 0.0f ? NULL : lt_take(scratch, STEP_KEYS * LT_STRIP);
   b->dq = (sums){lt_take(scratch, (chunk + 8 * STRIPS) * (dims + LT_PANEL)), lt_round_up(dims, dim_width)};
   b->dk = (sums){lt_take(scratch, (keys + 8) * (dims + LT_PANEL)), b->dq.stride};
   b->dv = (sums){lt_take(scratch, (keys + 8) * (value_dims + LT_PANEL)), lt_round_up(value_dims, value_width)};
@@ -62,6 +64,7 @@ void lt_strip_dweights(const lt_shape *a, const buffers *b, const strip *of, con
   const lt_panel_list rows = strip_panels(a, b, b->dout_rows, of, a->s->value_dims);
   lt_multiply_strip(a, b->value_rows, rows, lt_words(a->kernel, a->s->value_dims), at->key, at->keys, at->query, at->lanes,
                     b->dweights);
+  if (a->drops) lt_drop_dweights(a, at, b->dweights, b->kept);
 }
 
 /* A strip of a step: leaves its probabilities and its logits' gradients as left operands. `keys` of step_keys are seen. */
@@ -69,7 +72,7 @@ static void strip_weights(const lt_shape *a, const buffers *b, const place *in, 
                           int64_t step_keys, int64_t block) {
   const lt_kernel *kernel = a->kernel;
   const int64_t first = of->index * b->width, rows = kernel->rows;
-  const lt_strip at = {in->batch, key, keys, of->query, of->queries, of->lanes};
+  const lt_strip at = {in->batch, in->head, key, keys, of->query, of->queries, of->lanes};
   lt_strip_logits(a, b, in, of, &at);
   lt_strip_dweights(a, b, of, &at);
   lt_gradients to = {.weights = b->weights, .dlogits_rows = b->dlogits_rows, .dlogits = b->dlogits};
@@ -84,7 +87,7 @@ static void strip_weights(const lt_shape *a, const buffers *b, const place *in, 
     to.dlogits.words += of->index * (b->strip_rows / rows) * to.dlogits.size + lt_words(kernel, key - block) * rows;
   }
   const lt_lanes lanes = {b->lanes.shifts + first, b->lanes.biases + first, b->lanes.deltas + first};
-  lt_backward_weights(a, &at, b->logits, b->dweights, b->slopes, lanes, &to);
+  lt_backward_weights(a, &at, b->logits, b->dweights, a->drops ? b->kept : NULL, b->slopes, lanes, &to);
 }
 
 /* A step: at most STEP_KEYS keys by a chunk of queries. Accumulates dk and dv, and leaves the logits' gradients for

@@ -23,7 +23,7 @@ typedef struct {
   lt_panel_list query_columns, dout_columns;         /* of a chunk: right operands of dk and dv */
   lt_panel_list weights, dlogits_rows, dlogits;      /* left operands of dv, dk (of a step) and dq (of a block) */
   uint32_t *query_rows, *dout_rows;                  /* of a chunk, strip after strip: right operands of p and dp */
-  float *logits, *dweights, *slopes;                 /* strips of a step; slopes where there is a cap */
+  float *logits, *dweights, *slopes, *kept;          /* strips of a step; slopes with a cap, kept where weights are dropped */
   sums dq, dk, dv;                                   /* of a chunk; of all keys */
   lt_lanes lanes;                                    /* of a chunk */
   const void *keys, *values;                         /* the head's, as they lie in memory; NULL before the first */
@@ -73,7 +73,7 @@ lt_range lt_strips_seeing(const buffers *b, const place *in, int64_t key, int64_
 /* Packs a head's keys and values, unless the previous head had the same; `columns`: keys as a right operand, too. */
 void lt_pack_head(const lt_shape *a, buffers *b, lt_matrix keys, lt_matrix values, int columns);
 
-/* Gradients by the weights, in b->dweights. */
+/* Gradients by the weights before some are dropped, in b->dweights. */
 void lt_strip_dweights(const lt_shape *a, const buffers *b, const strip *of, const lt_strip *at);
 
 /* The logits of a strip's keys and lanes, in b->logits. */

@@ -20,7 +20,7 @@ static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, co
   for (int c = 0; c < LT_STRIP; c++) maxima[c] = -FLT_MAX;
   for (int pass = 0; pass < 2; pass++) {
     for (int64_t key = seen.begin; key < seen.end; key += STEP_KEYS) {
-      const lt_strip at = {in->batch, key, lt_least(STEP_KEYS, seen.end - key), of->query, of->queries, of->lanes};
+      const lt_strip at = {in->batch, in->head, key, lt_least(STEP_KEYS, seen.end - key), of->query, of->queries, of->lanes};
       lt_strip_logits(a, b, in, of, &at);
       if (pass == 0)
         lt_raise_maxima(a, &at, b->logits, maxima);

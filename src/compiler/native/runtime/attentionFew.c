@@ -203,6 +203,10 @@ static void few_block(const lt_shape *a, few_query *state, const block *of, int6
     weights[r] = rounded(round, e);
     total += e;
   }
+  if (a->drops) {
+    const uint32_t first = lt_weight_position(a, of->batch, of->head, query, of->key);
+    for (int64_t r = 0; r < keys; r++) weights[r] = lt_is_kept(a, first + (uint32_t)r) ? weights[r] : 0.0f;
+  }
   state->total = state->total * factor + total;
   for (int64_t c = 0; c < s->value_dims; c++) state->sums[c] *= factor;
   add_values(a, weights, of->v, keys, state->sums);
@@ -237,7 +241,7 @@ static void few_item(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_h
   }
   for (int64_t t = 0; t < s->queries; t++) {
     const few_query *state = &states[t];
-    const float share = state->total != 0.0f ? 1.0f / state->total : 0.0f;
+    const float share = state->total != 0.0f ? a->weight / state->total : 0.0f;
     if (state->total == 0.0f) memset(state->sums, 0, (size_t)s->value_dims * sizeof(float));
     lt_store_rows(lt_head_rows(out, batch, head, t), state->sums, 0, &share, 1, s->value_dims);
     if (lse != NULL)

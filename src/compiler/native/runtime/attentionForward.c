@@ -62,7 +62,7 @@ static void finish_strip(const lt_shape *a, const buffers *b, lt_matrix out, flo
   float factors[LT_STRIP], logs[LT_STRIP];
 #pragma omp simd
   for (int i = 0; i < LT_STRIP; i++) {
-    factors[i] = 1.0f / totals[i];
+    factors[i] = a->weight / totals[i];
     logs[i] = maxima[i] * a->scale + lt_logf(totals[i]);
   }
   for (int64_t i = 0; i < queries; i++) {
@@ -89,7 +89,7 @@ static void forward_strip(const lt_shape *a, const buffers *b, lt_heads q, lt_he
   float maxima[LT_STRIP], totals[LT_STRIP] = {0}, factors[LT_STRIP];
   for (int c = 0; c < LT_STRIP; c++) maxima[c] = -FLT_MAX;
   for (int64_t key = seen.begin; key < seen.end; key += b->block) {
-    const lt_strip at = {batch, key, lt_least(b->block, seen.end - key), query, queries, lanes};
+    const lt_strip at = {batch, head, key, lt_least(b->block, seen.end - key), query, queries, lanes};
     lt_multiply_strip(a, b->keys, packed, dim_words, key, at.keys, query, lanes, b->logits);
     if (a->finish) lt_finish_logits(a, batch, head, key, at.keys, query, queries, lanes, b->logits, NULL);
     lt_hide_logits(a, &at, b->logits);

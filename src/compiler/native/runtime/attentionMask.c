@@ -27,7 +27,7 @@ static void add_chunk(const lt_shape *a, const buffers *b, const place *in, lt_m
       const strip of = strip_of(b, in, index);
       const int64_t count = lt_least(lt_window_end(a, of.query + of.queries - 1) - key, keys), lane = index * b->width;
       if (count <= 0) continue;
-      const lt_strip at = {in->batch, key, count, of.query, of.queries, of.lanes};
+      const lt_strip at = {in->batch, in->head, key, count, of.query, of.queries, of.lanes};
       lt_strip_logits(a, b, in, &of, &at);
       lt_strip_dweights(a, b, &of, &at);
       const lt_lanes lanes = {b->lanes.shifts + lane, b->lanes.biases + lane, b->lanes.deltas + lane};

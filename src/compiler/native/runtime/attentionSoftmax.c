@@ -158,6 +158,14 @@ INLINE void weigh_row(const int rounding, float *weights, const float *logits, c
   }
 }
 
+/* Zeroes the weights of a row's group that are dropped. */
+static void drop_row(const lt_shape *a, const lt_strip *at, int64_t r, int64_t g, float *restrict weights) {
+  const uint32_t first = lt_weight_position(a, at->batch, at->head, at->query + g, at->key + r);
+  const uint32_t step = (uint32_t)a->s->drop_row;
+#pragma omp simd
+  for (uint32_t c = 0; c < GROUP; c++) weights[c] = lt_is_kept(a, first + c * step) ? weights[c] : 0.0f;
+}
+
 INLINE void weigh(const int what, const lt_shape *a, const lt_strip *at, float *logits, const float *maxima, float *totals,
                   const lt_panel_list *panels) {
   const float scale = a->scale * LOG2_E;
@@ -174,11 +182,14 @@ INLINE void weigh(const int what, const lt_shape *a, const lt_strip *at, float *
           weigh_row(0, odd, row + lanes, shift, scale, total);
         else
           memset(odd, 0, sizeof odd);
+        if (a->drops) drop_row(a, at, r, g, even), drop_row(a, at, r + 1, g, odd);
         store_pairs(words, panels->size, even, odd);
       }
     } else {
-      for (int64_t r = 0; r < keys; r++, row += lanes)
+      for (int64_t r = 0; r < keys; r++, row += lanes) {
         weigh_row(what == ROUND, what == COUNT ? even : row, row, shift, scale, total);
+        if (what != COUNT && a->drops) drop_row(a, at, r, g, row);
+      }
       if (what != COUNT) clear_rows(logits + g, lanes, keys, lt_read_keys(a, at->key, at->keys, at->query, g));
     }
   }
@@ -207,14 +218,27 @@ typedef struct {
   float shift[GROUP], bias[GROUP], delta[GROUP], scale, slope;
 } group_lanes;
 
+void lt_drop_dweights(const lt_shape *a, const lt_strip *at, float *dweights, float *kept) {
+  const uint32_t step = (uint32_t)a->s->drop_row;
+  for (int64_t r = 0; r < at->keys; r++) {
+    const uint32_t first = lt_weight_position(a, at->batch, at->head, at->query, at->key + r);
+    float *restrict row = kept + r * at->lanes, *restrict drow = dweights + r * at->lanes;
+#pragma omp simd
+    for (uint32_t c = 0; c < (uint32_t)at->lanes; c++) {
+      row[c] = lt_is_kept(a, first + c * step) ? a->weight : 0.0f;
+      drow[c] *= row[c];
+    }
+  }
+}
+
 /* p may be logits, and ds dweights. */
-INLINE void differentiate_row(const int rounding, const group_lanes *of, const float *logits, const float *dweights,
-                              float *p, float *ds) {
+INLINE void differentiate_row(const int rounding, const int drops, const group_lanes *of, const float *logits,
+                              const float *dweights, const float *kept, float *p, float *ds) {
 #pragma omp simd
   for (int c = 0; c < GROUP; c++) {
     const float e = power_of_two((logits[c] - of->shift[c]) * of->scale + of->bias[c]);
-    const float d = e * (dweights[c] * of->slope - of->delta[c]);
-    p[c] = rounding ? rounded(e) : e;
+    const float d = e * (dweights[c] * of->slope - of->delta[c]), weight = drops ? e * kept[c] : e;
+    p[c] = rounding ? rounded(weight) : weight;
     ds[c] = rounding ? rounded(d) : d;
   }
 }
@@ -222,8 +246,8 @@ INLINE void differentiate_row(const int rounding, const group_lanes *of, const f
 enum { IN_PLACE, IN_PAIRS, ELSEWHERE, ELSEWHERE_ROUNDED }; /* destination of p and ds */
 
 /* IN_PLACE overwrites both strips; with IN_PAIRS their rows become bf16 at the same byte offsets. */
-INLINE void differentiate(const int what, const lt_shape *a, const lt_strip *at, float *logits, float *dweights,
-                          float slope, lt_lanes lanes, const lt_gradients *to) {
+INLINE void differentiate_as(const int what, const int drops, const lt_shape *a, const lt_strip *at, float *logits,
+                             float *dweights, const float *kept, float slope, lt_lanes lanes, const lt_gradients *to) {
   const int elsewhere = what == ELSEWHERE || what == ELSEWHERE_ROUNDED;
   const int64_t stride = at->lanes, to_stride = elsewhere ? to->stride : stride;
   for (int64_t g = 0; g < at->lanes; g += GROUP) {
@@ -235,13 +259,14 @@ INLINE void differentiate(const int what, const lt_shape *a, const lt_strip *at,
     memcpy(of.bias, lanes.biases + g, sizeof of.bias);
     for (int c = 0; c < GROUP; c++) of.delta[c] = lanes.deltas[g + c] * slope;
     float *row = logits + g, *drow = dweights + g;
+    const float *krow = drops ? kept + g : NULL;
     if (what == IN_PAIRS) {
       uint32_t *words = to->dlogits.words + g / 8 * to->dlogits.size;
       for (int64_t r = 0; r < keys; r += 2, words += 8) {
         float p[GROUP], ds[2][GROUP];
         const int rows = r + 1 < keys ? 2 : 1;
         for (int i = 0; i < rows; i++, row += stride, drow += stride) {
-          differentiate_row(0, &of, row, drow, p, ds[i]);
+          differentiate_row(0, drops, &of, row, drow, drops ? krow + (r + i) * stride : NULL, p, ds[i]);
           store_group((bf16 *)(row - g) + g, p);
           store_group((bf16 *)(drow - g) + g, ds[i]);
         }
@@ -251,8 +276,8 @@ INLINE void differentiate(const int what, const lt_shape *a, const lt_strip *at,
     } else {
       float *p = elsewhere ? to->p + g : row, *ds = elsewhere ? to->ds + g : drow;
       for (int64_t r = 0; r < keys; r++)
-        differentiate_row(what == ELSEWHERE_ROUNDED, &of, row + r * stride, drow + r * stride, p + r * to_stride,
-                          ds + r * to_stride);
+        differentiate_row(what == ELSEWHERE_ROUNDED, drops, &of, row + r * stride, drow + r * stride,
+                          drops ? krow + r * stride : NULL, p + r * to_stride, ds + r * to_stride);
       if (!elsewhere) continue;
       const int64_t end = lt_read_keys(a, at->key, to->rows, at->query, g);
       clear_rows(p, to_stride, keys, end);
@@ -261,8 +286,16 @@ INLINE void differentiate(const int what, const lt_shape *a, const lt_strip *at,
   }
 }
 
+INLINE void differentiate(const int what, const lt_shape *a, const lt_strip *at, float *logits, float *dweights,
+                          const float *kept, float slope, lt_lanes lanes, const lt_gradients *to) {
+  if (kept != NULL)
+    differentiate_as(what, 1, a, at, logits, dweights, kept, slope, lanes, to);
+  else
+    differentiate_as(what, 0, a, at, logits, dweights, NULL, slope, lanes, to);
+}
+
 void lt_logit_gradients(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, lt_lanes lanes) {
-  differentiate(IN_PLACE, a, at, logits, dweights, 1.0f, lanes, NULL);
+  differentiate(IN_PLACE, a, at, logits, dweights, NULL, 1.0f, lanes, NULL);
 }
 
 /* Packs rows of keys as a left operand, each tile from its first lane on. */
@@ -277,8 +310,8 @@ static void pack_rows(const lt_shape *a, const lt_strip *at, int32_t type, const
   }
 }
 
-void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, const float *slopes,
-                         lt_lanes lanes, const lt_gradients *to) {
+void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, const float *kept,
+                         const float *slopes, lt_lanes lanes, const lt_gradients *to) {
   float slope = a->s->scale;
   float none[LT_STRIP] = {0};
   if (slopes != NULL) {
@@ -291,13 +324,13 @@ void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, f
     lanes.deltas = none;
     slope = 1.0f;
   }
-  if (rounds_in_place(a)) return differentiate(ELSEWHERE_ROUNDED, a, at, logits, dweights, slope, lanes, to);
-  if (a->kernel->multiply != NULL) return differentiate(ELSEWHERE, a, at, logits, dweights, slope, lanes, to);
+  if (rounds_in_place(a)) return differentiate(ELSEWHERE_ROUNDED, a, at, logits, dweights, kept, slope, lanes, to);
+  if (a->kernel->multiply != NULL) return differentiate(ELSEWHERE, a, at, logits, dweights, kept, slope, lanes, to);
   const int pairs = packs_pairs(a->kernel);
   if (pairs)
-    differentiate(IN_PAIRS, a, at, logits, dweights, slope, lanes, to);
+    differentiate(IN_PAIRS, a, at, logits, dweights, kept, slope, lanes, to);
   else
-    differentiate(IN_PLACE, a, at, logits, dweights, slope, lanes, to);
+    differentiate(IN_PLACE, a, at, logits, dweights, kept, slope, lanes, to);
   pack_rows(a, at, pairs ? LT_BFLOAT16 : LT_FLOAT32, logits, to->weights);
   pack_rows(a, at, pairs ? LT_BFLOAT16 : LT_FLOAT32, dweights, to->dlogits_rows);
   if (pairs) return;

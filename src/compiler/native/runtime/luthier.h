@@ -182,7 +182,9 @@ typedef struct {
 /* Softmax attention. Query t is at key t + keys - queries, and sees the keys from `before` keys before to `after` keys
    after that one, of its segment where there are segments (NULL for none): int32 [batch, queries] and [batch, keys], each
    with a stride from batch to batch. logit_cap 0: none, else the logits are logit_cap * tanh(logit / logit_cap). mask (may
-   be NULL) is added to the logits; strides 0 broadcast. */
+   be NULL) is added to the logits; strides 0 broadcast. keep 0: all weights count; else they are divided by keep, and weight
+   (b, h, t, j) counts if the uniform number at position ((b heads + h) queries + t) drop_row + j of the words drop_key[0]
+   and drop_key[drop_stride] is below keep. */
 typedef struct {
   int64_t batch, heads, queries, keys, dims, value_dims;
   float scale, logit_cap;
@@ -191,6 +193,9 @@ typedef struct {
   int64_t mask_batch, mask_head, mask_query, mask_key;
   const int32_t *query_segments, *key_segments;
   int64_t query_segments_batch, key_segments_batch;
+  const int32_t *drop_key;
+  int64_t drop_stride, drop_row;
+  float keep;
 } lt_attention;
 
 /* Scratch bytes per thread, for these shapes or fewer keys. */

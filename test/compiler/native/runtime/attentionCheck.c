@@ -9,10 +9,10 @@ static void complain(const problem *x, const char *what, int64_t b, int64_t h, i
   if (failures++ > 3) return;
   const lt_attention *s = &x->s;
   printf("%s[%d, %d, %d, %d] is %.9g instead of %.9g (+- %.2g) at p=%d batch=%d heads=%d queries=%d keys=%d dims=%d "
-         "value_dims=%d before=%lld after=%lld cap=%g mask=%d segments=%d\n",
+         "value_dims=%d before=%lld after=%lld cap=%g mask=%d segments=%d keep=%g\n",
          what, (int)b, (int)h, (int)t, (int)c, got, expected, bound, x->p, (int)s->batch, (int)s->heads, (int)s->queries,
          (int)s->keys, (int)s->dims, (int)s->value_dims, (long long)s->before, (long long)s->after, (double)s->logit_cap,
-         x->mask != NULL, s->query_segments != NULL);
+         x->mask != NULL, s->query_segments != NULL, (double)s->keep);
 }
 
 static void compare(const problem *x, const char *what, const heads *got, const double *expected, const double *bounds) {
@@ -112,6 +112,16 @@ static void add_segments(problem *x) {
   s->key_segments_batch = apart ? s->keys : 0;
 }
 
+/* Drops weights by a key whose words are apart, as numbers of rows with more keys than there are. */
+static void add_drops(problem *x) {
+  lt_attention *s = &x->s;
+  s->drop_stride = up_to(2);
+  for (int i = 0; i < 3; i++) x->drop_key[i] = (int32_t)drawn();
+  s->drop_key = x->drop_key;
+  s->drop_row = s->keys + drawn() % 3;
+  s->keep = drawn() % 2 ? 0.9f : 0.3f;
+}
+
 static lt_attention any_shape(int64_t most) {
   lt_attention s = {.batch = up_to(3), .heads = up_to(4), .queries = up_to(most), .keys = up_to(most)};
   s.dims = up_to(80);
@@ -130,6 +140,7 @@ static void check_random(int p) {
     problem x = make_problem(p, any_shape(round % 4 ? 70 : 150), drawn() % 4 == 0, drawn() % 4 == 0);
     if (drawn() % 3 == 0) add_mask(&x, drawn() % 2 ? -1e9f : -30.0f);
     if (drawn() % 3 == 0) add_segments(&x);
+    if (round % 3 == 1) add_drops(&x);
     run(&x, 1 + round % 4);
     compare_all(&x);
     free_problem(&x);
@@ -142,6 +153,7 @@ static void check_threads(int p) {
     problem x = make_problem(p, any_shape(SHARE > 1 ? 70 : 150), round % 2, round % 2);
     if (round % 3 == 0) add_segments(&x);
     if (round % 2 == 0) add_mask(&x, -30.0f);
+    if (round % 3 == 1) add_drops(&x);
     float *dmask = NULL;
     heads *results[] = {&x.out, &x.dq, &x.dk, &x.dv};
     void *kept[4];
@@ -190,7 +202,7 @@ static void check_shared_mask(int p) {
 static void check_slices(int p) {
   for (int32_t type = LT_FLOAT32; type <= LT_BFLOAT16; type++) {
     const int64_t batch = 2, count = 3, time = 100, dims = 32, row = 3 * count * dims;
-    const lt_attention s = {batch, count, time, time, dims, dims, 0.18f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0};
+    const lt_attention s = {batch, count, time, time, dims, dims, 0.18f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0};
     problem x = make_problem(p, s, 0, 0);
     heads *slices[] = {&x.q, &x.k, &x.v, &x.dq, &x.dk, &x.dv};
     char *buffers[2];
@@ -212,10 +224,10 @@ static void check_slices(int p) {
 /* Many keys, in far less scratch than the matrix of logits; large logits; queries that see no key. */
 static void check_long(int p) {
   const lt_attention shapes[] = {
-      {1, 1, 2048, 2048, 4, 3, 0.25f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0},
-      {1, 2, 300, 1500, 5, 2, 0.2f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0},
-      {1, 2, 1, 1500, 64, 64, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0},
-      {2, 1, 100, 60, 16, 16, 30.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0},
+      {1, 1, 2048, 2048, 4, 3, 0.25f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0},
+      {1, 2, 300, 1500, 5, 2, 0.2f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0},
+      {1, 2, 1, 1500, 64, 64, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0},
+      {2, 1, 100, 60, 16, 16, 30.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0},
   };
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     problem x = make_problem(p, shapes[i], 0, 0);
@@ -240,6 +252,7 @@ static void check_windows(int p) {
     problem x = make_problem(p, s, round % 5 == 0, round % 5 == 0);
     if (round % 2 == 0 || drawn() % 2) add_segments(&x);
     if (round % 3 == 0) add_mask(&x, -30.0f);
+    if (round % 4 == 1) add_drops(&x);
     run(&x, 1 + round % 3);
     compare_all(&x);
     free_problem(&x);
@@ -252,17 +265,17 @@ static void check_edges(int p) {
     lt_attention s;
     int shared_k, shared_v;
   } cases[] = {
-      {{1, 1, 6, 577, 3, 2, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
-      {{1, 1, 33, 600, 4, 17, 30.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
-      {{1, 1, 33, 5, 4, 3, 60.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
-      {{1, 2, 130, 130, 5, 3, 0.5f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 1, 0},
-      {{1, 2, 130, 130, 3, 5, 0.5f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 1},
-      {{2, 1, 17, 385, 7, 9, 0.4f, 1.5f, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
-      {{1, 3, 4, 131, 33, 65, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 1, 1},
-      {{2, 2, 1, 129, 17, 70, 20.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
-      {{2, 2, 2, 300, 17, 6, 60.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
-      {{1, 1, 5, 2, 1, 1, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
-      {{1, 1, 1, 1, 1, 1, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0}, 0, 0},
+      {{1, 1, 6, 577, 3, 2, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
+      {{1, 1, 33, 600, 4, 17, 30.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
+      {{1, 1, 33, 5, 4, 3, 60.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
+      {{1, 2, 130, 130, 5, 3, 0.5f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 1, 0},
+      {{1, 2, 130, 130, 3, 5, 0.5f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 1},
+      {{2, 1, 17, 385, 7, 9, 0.4f, 1.5f, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
+      {{1, 3, 4, 131, 33, 65, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 1, 1},
+      {{2, 2, 1, 129, 17, 70, 20.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
+      {{2, 2, 2, 300, 17, 6, 60.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
+      {{1, 1, 5, 2, 1, 1, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
+      {{1, 1, 1, 1, 1, 1, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
   };
   for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
     const size_t c = i / 2;
@@ -278,7 +291,7 @@ static void check_edges(int p) {
 static void check_empty(int p) {
   const int64_t sizes[][2] = {{7, 0}, {1, 0}, {0, 7}};
   for (int i = 0; i < 3; i++) {
-    const lt_attention s = {2, 2, sizes[i][0], sizes[i][1], 5, 6, 1, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0};
+    const lt_attention s = {2, 2, sizes[i][0], sizes[i][1], 5, 6, 1, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0};
     problem x = make_problem(p, s, 0, 0);
     run(&x, 2);
     compare_all(&x);
@@ -306,7 +319,7 @@ static void expect(int holds, const char *what) {
 static void check_nan(int p) {
   const int64_t where = 40;
   for (int64_t queries = 2; queries <= 90; queries += 88) {
-    const lt_attention s = {1, 1, queries, 90, 20, 20, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0};
+    const lt_attention s = {1, 1, queries, 90, 20, 20, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0};
     for (int kind = 0; kind < 5; kind++) {
       problem x = make_problem(p, s, 0, 0);
       const int64_t row = queries == 90 ? where : 0, last = queries - 1;

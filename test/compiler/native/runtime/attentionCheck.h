@@ -72,6 +72,7 @@ typedef struct {
   float *dmask; /* of the mask's shape, which has so many elements */
   int64_t mask_size;
   int32_t *segments[2]; /* of queries and of keys */
+  int32_t drop_key[3];
 } problem;
 
 /* The answers and how far off rounding may be from each. */
@@ -96,6 +97,21 @@ static int is_seen(const lt_attention *s, int64_t b, int64_t t, int64_t j) {
   if (distance > s->after || -distance > s->before) return 0;
   if (s->query_segments == NULL) return 1;
   return s->query_segments[b * s->query_segments_batch + t] == s->key_segments[b * s->key_segments_batch + j];
+}
+
+/* What a weight is multiplied by: 1 / keep, or 0 where it is dropped. */
+static double kept(const lt_attention *s, int64_t b, int64_t h, int64_t t, int64_t j) {
+  if (s->keep == 0) return 1;
+  uint32_t word = (uint32_t)(((b * s->heads + h) * s->queries + t) * s->drop_row + j) + (uint32_t)s->drop_key[0];
+  for (int round = 0; round < 2; round++) {
+    word ^= word >> 16;
+    word *= 0x7feb352d;
+    word ^= word >> 15;
+    word *= 0x846ca68b;
+    word ^= word >> 16;
+    if (round == 0) word ^= (uint32_t)s->drop_key[s->drop_stride];
+  }
+  return (word >> 8) * 0x1p-24 < s->keep ? 1.0 / s->keep : 0;
 }
 
 /* One query: adds to all answers. p and slope are scratch. */
@@ -127,7 +143,7 @@ static void solve_query(const problem *x, const answer *y, int64_t b, int64_t h,
   double *out = y->out + place(&x->out, b, h, t), *out_bound = y->out_bound + place(&x->out, b, h, t);
   for (int64_t j = 0; j < keys; j++) {
     for (int64_t c = 0; c < wide; c++) {
-      const double term = p[j] * operand(x, &x->v, b, h, j, c);
+      const double term = p[j] * kept(s, b, h, t, j) * operand(x, &x->v, b, h, j, c);
       out[c] += term;
       out_bound[c] += fabs(term);
     }
@@ -138,12 +154,13 @@ static void solve_query(const problem *x, const answer *y, int64_t b, int64_t h,
   }
   for (int64_t j = 0; j < keys; j++) {
     double dp = 0, dp_size = 0;
+    const double factor = kept(s, b, h, t, j);
     for (int64_t c = 0; c < wide; c++) {
-      const double dout = operand(x, &x->dout, b, h, t, c), term = dout * operand(x, &x->v, b, h, j, c);
+      const double dout = operand(x, &x->dout, b, h, t, c), term = factor * dout * operand(x, &x->v, b, h, j, c);
       dp += term;
       dp_size += fabs(term);
-      y->dv[place(&x->dv, b, h, j) + c] += p[j] * dout;
-      y->dv_bound[place(&x->dv, b, h, j) + c] += fabs(p[j] * dout);
+      y->dv[place(&x->dv, b, h, j) + c] += p[j] * factor * dout;
+      y->dv_bound[place(&x->dv, b, h, j) + c] += fabs(p[j] * factor * dout);
     }
     if (x->mask) {
       const int64_t at = b * s->mask_batch + h * s->mask_head + t * s->mask_query + j * s->mask_key;
