@@ -1,7 +1,7 @@
 /**
  * @file Runs the programs of a page and puts what they print where the page shows what they print:
  *
- *     npx tsx scripts/refreshPage.ts docs/architecture.md
+ *     npx tsx scripts/refreshPage.ts docs/architecture/machine-code.md
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -9,6 +9,7 @@ import {
   isTracing,
   KeptPrograms,
   loadBackend,
+  type OnHost,
   type PrngKey,
   prngKey,
   type Tensor,
@@ -70,7 +71,7 @@ type HostArgument = HostTensor | HostArray | Uint8ClampedArray | Numbers | strin
 export interface Jitted<A extends readonly unknown[], R> {
   (...args: A): Promise<R>;
   /** Results of arrays are host tensors. */
-  (...args: Tree<HostArgument>[]): Promise<Tree<HostTensor>>;
+  (...args: Tree<HostArgument>[]): Promise<OnHost<R>>;
   /** Number of programs that are kept. */
   readonly numPrograms: number;
   /** Frees all programs. A later call compiles again. */

@@ -1,4 +1,4 @@
-/** @file Programs and commands in the guide, the README and docs/architecture.md run, and print what the page shows. */
+/** @file Programs and commands in the guide, the README and docs/architecture run, and print what the page shows. */
 import { expect, test } from 'vitest';
 import { compilePages } from './pages.js';
 import { expectShown, longPages, pages } from './shownPages.js';

@@ -10,12 +10,12 @@ const guide = readdirSync(join(root, 'docs/guide')).filter((name) => name.endsWi
 export const pages: readonly string[] = [
   ...guide.map((name) => `docs/guide/${name}`),
   'README.md',
-  'docs/architecture.md',
+  'docs/architecture/machine-code.md',
 ];
 
 /** Pages that train for longest, or review a clone: `npm run test:long` runs them. */
 export const longPages: readonly string[] = [
-  'docs/architecture.md',
+  'docs/architecture/machine-code.md',
   'docs/guide/experiments.md',
   'docs/guide/fine-tuning.md',
   'docs/guide/inputs.md',

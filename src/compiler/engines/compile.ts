@@ -8,9 +8,11 @@ import { productPrecision } from '../program/cost.js';
 import { Executable } from '../program/executable.js';
 import type { Graph } from '../program/ir.js';
 import type { TensorSpec, Tree } from '../program/tensors.js';
+import type { Tensor } from '../tfjs/tfjs.js';
 import {
   checkProgram,
   joinPrograms,
+  type OnHost,
   type Program,
   type TensorFunction,
   traceProgram,
@@ -65,6 +67,16 @@ export interface Following {
  * @param inputs the specs of the arguments.
  * @throws CompilerError for an operation without a rule, shapes that don't fit, or a value that is read.
  */
+export function compile<R extends Tree<Tensor>>(
+  f: (inputs: any) => R,
+  inputs: Tree<TensorSpec>,
+  options?: CompileOptions & { readonly following?: undefined },
+): Promise<Executable<OnHost<R>>>;
+export function compile(
+  f: TensorFunction,
+  inputs: Tree<TensorSpec>,
+  options?: CompileOptions,
+): Promise<Executable>;
 export async function compile(
   f: TensorFunction,
   inputs: Tree<TensorSpec>,

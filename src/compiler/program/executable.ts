@@ -22,9 +22,9 @@ import {
 import { mapTree } from './tensorTrees.js';
 
 /** A call bound to fixed memory: runs neither allocate nor copy. */
-export interface BoundCall {
+export interface BoundCall<Results = Tree<HostTensor>> {
   /** The results. Their data are the bound arrays, which the next run overwrites unless they are stacked by run. */
-  readonly outputs: Tree<HostTensor>;
+  readonly outputs: Results;
   /**
    * The first bad index that run `run` (from 0) of the next call would read; undefined if none. `run` checks as well.
    */
@@ -35,7 +35,7 @@ export interface BoundCall {
    * @throws CompilerError for more runs than `bind` was given; IndexError for an index out of range, after the runs
    *   before it have completed.
    */
-  run(times?: number): Promise<Tree<HostTensor>>;
+  run(times?: number): Promise<Results>;
 }
 
 /** The arrays of a call. */
@@ -60,7 +60,7 @@ const runSlice = (array: HostArray, runs: number, run: number): HostArray => {
 };
 
 /** A compiled program. Made by `compile`. */
-export class Executable {
+export class Executable<Results = Tree<HostTensor>> {
   readonly inputs: Tree<TensorSpec>;
   readonly outputs: Tree<TensorSpec>;
   private readonly inputPorts: Ports;
@@ -90,7 +90,7 @@ export class Executable {
    * @throws CompilerError where an array is missing or has another type or length than its tensor, and where an output
    *   overlaps another output or a part of an input.
    */
-  bind({ inputs, outputs = null, carried = {}, runs = 1 }: Binding): BoundCall {
+  bind({ inputs, outputs = null, carried = {}, runs = 1 }: Binding): BoundCall<Results> {
     this.checkAlive();
     const pairs = Object.entries(carried).map(([from, to]) => ({
       output: this.outputPorts.indexOf(from),
@@ -116,7 +116,7 @@ export class Executable {
       shape,
       dtype,
       data: results[next++]!,
-    }));
+    })) as Results;
     return {
       outputs: tree,
       problemOf: (run) => this.badIndex(read, stacked, run),
@@ -171,7 +171,7 @@ export class Executable {
   }
 
   /** Runs once, on a structure of host tensors. */
-  async run(inputs: Tree<HostTensor>): Promise<Tree<HostTensor>> {
+  async run(inputs: Tree<HostTensor>): Promise<Results> {
     const arrays = mapTree<HostTensor, HostArray>(
       inputs,
       isSpec as (value: unknown) => value is HostTensor,

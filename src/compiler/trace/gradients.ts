@@ -43,15 +43,15 @@ export class NoGradientError extends CompilerError {
   }
 }
 
-/** Result of a differentiated function. */
-interface ValueAndGrad<P, A> {
+/** Result of a differentiated function; an alias, as interfaces are no trees of tensors. */
+type ValueAndGrad<P, A> = {
   /** The scalar loss. */
   readonly value: tf.Tensor;
   /** The other results of the function; in eager execution, the caller disposes of them. */
   readonly aux: A;
   /** d value / d params, in the structure of the parameters. */
   readonly grads: P;
-}
+};
 
 /**
  * Calls `f` on `params` and differentiates its scalar `value` with respect to every leaf of `params`, eagerly or while

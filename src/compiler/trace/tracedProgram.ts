@@ -3,7 +3,7 @@ import '../ops/operations.js';
 import { storageOf } from '../ops/stored.js';
 import { checkIndices, type IndexCheck } from '../program/indexChecks.js';
 import { type Graph, joinGraphs, newValue } from '../program/ir.js';
-import { CompilerError, NARROW, type NarrowType, type TensorSpec, type Tree } from '../program/tensors.js';
+import { CompilerError, type HostTensor, NARROW, type NarrowType, type TensorSpec, type Tree } from '../program/tensors.js';
 import { flattenTree, type Leaf, mapTree } from '../program/tensorTrees.js';
 import type * as tf from '../tfjs/tfjs.js';
 import { isTensor } from './gradients.js';
@@ -11,6 +11,14 @@ import { traceGraph } from './tracing.js';
 
 /** A function over one structure of tensors. */
 export type TensorFunction = (inputs: any) => Tree<tf.Tensor>;
+
+/** Results of a function as its program gives them: host tensors in the places of tensors. */
+export type OnHost<R> =
+  Tree<tf.Tensor> extends R
+    ? Tree<HostTensor>
+    : R extends tf.Tensor
+      ? HostTensor
+      : { readonly [K in keyof R]: OnHost<R[K]> };
 
 /** A graph, and the positions of its flat inputs and outputs in the caller's structures. */
 export interface Program {
