@@ -45,4 +45,4 @@ export {
 export { type Gradients, type GradientTransform, withNorm } from './transforms/clipping.js';
 export { sumOfSquares } from './transforms/norms.js';
 export { mapValues } from './update.js';
-export type { FlatUpdater, UpdateReport } from './updater.js';
+export type { FlatUpdater, RowBuffers, UpdateReport } from './updater.js';

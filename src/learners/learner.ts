@@ -6,7 +6,7 @@ import { check } from './checkFields.js';
 import { Adam } from './optimizers/adam.js';
 import { BaseOptimizer } from './optimizers/optimizer.js';
 import type { SlotLayouts } from './optimizers/slots.js';
-import { FROZEN, groupName, NON_TRAINABLE } from './optimizers/variableGroup.js';
+import { FROZEN, groupName, groupParts, NON_TRAINABLE } from './optimizers/variableGroup.js';
 import { wholePath } from './pathPattern.js';
 import { clipEachByGlobalNorm } from './transforms/clipping.js';
 import { slotLayoutsOf, type UpdateRules, updateOf } from './update.js';
@@ -125,6 +125,15 @@ export class Learner extends Configurable.with({
     return groupName({ optimizer, decays });
   }
 
+  /** Whether the gradient of a variable may be rows and indices: a step moves the rows alone that have a gradient. */
+  takesRows(variable: LearnableVariable): boolean {
+    const isTable = variable.shape.length === 2 && (variable.repeatPrefix?.length ?? 0) === 0;
+    const parts = groupParts(this.groupOf(variable));
+    // An average of parameters moves where these do not.
+    if (!isTable || parts === undefined || this.averages) return false;
+    return this.optimizers.get(parts.optimizer)!.movesRowsAlone(parts.decays);
+  }
+
   /** Groups of trained variables that a layout may have. */
   get updateGroups(): string[] {
     return [...this.optimizers.keys()].flatMap((optimizer) =>
@@ -181,7 +190,9 @@ export class Learner extends Configurable.with({
    * @throws RangeError where a buffer is missing or its length is not the layout's.
    */
   createUpdater(layout: FlatLayout, buffers: UpdaterBuffers, runs = 1): FlatUpdater {
-    return new FlatUpdater(this.updateRules, layout, buffers, runs);
+    const { rowGrads = {} } = buffers;
+    const rows = new Map(Object.entries(rowGrads).map(([path, { indices }]) => [path, indices.length]));
+    return new FlatUpdater({ ...this.updateRules, rows }, layout, buffers, runs);
   }
 
   private get updateRules(): UpdateRules {
@@ -193,7 +204,7 @@ export class Learner extends Configurable.with({
     } = this.hp;
     // A norm that is not finite is below no bound.
     const normBound = checkValidStep ? bound || Number.POSITIVE_INFINITY : null;
-    return { optimizers, separateScaling, skipsInvalidSteps, normBound };
+    return { optimizers, separateScaling, skipsInvalidSteps, normBound, rows: new Map() };
   }
 
   /** @param what the variables in words. @throws ConfigError for a pattern that matches the path of none */

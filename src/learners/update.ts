@@ -1,9 +1,11 @@
 /** @file The update of parameters and slots by their gradients, as a function that follows the gradients in the same run. */
 import {
   type FlatDtype,
+  type FlatEntry,
   type FlatGroup,
   type FlatLayout,
   type Following,
+  ops,
   type Tensor,
   type TensorSpec,
   type Tree,
@@ -29,6 +31,8 @@ export interface UpdateRules {
    * all steps are.
    */
   readonly normBound: number | null;
+  /** How many rows the gradient of a table has, by path, where it is rows and indices. */
+  readonly rows: ReadonlyMap<string, number>;
 }
 
 /** The learner's own optimizer. */
@@ -39,12 +43,15 @@ export const slotLayoutsOf = (rules: UpdateRules, layout: FlatLayout): SlotLayou
   slotLayouts(rules.optimizers, layout, mainOf(rules).averages);
 
 /** The variables of a layout that one call of a rule updates, in their order. */
-export const groupsOf = ({ optimizers }: UpdateRules, layout: FlatLayout): VariableGroup[] =>
-  VariableGroup.listOf(layout, (name) => optimizers.get(name)!.isPerVariable);
+export const groupsOf = ({ optimizers, rows }: UpdateRules, layout: FlatLayout): VariableGroup[] =>
+  VariableGroup.listOf(layout, (name) => optimizers.get(name)!.isPerVariable, rows);
 
 /** One group's tensors, their specs, or the arrays that they are bound to. */
 interface Members<T> extends GroupState<T> {
+  /** Of a table whose gradient is rows and indices, the rows [n, depth]. */
   readonly grad: T;
+  /** int32 [n], of such a table alone: those of the rows, coalesced. */
+  readonly indices?: T;
 }
 
 /** What an update takes. */
@@ -54,8 +61,12 @@ export interface UpdateInputs<T> {
   readonly groups: Readonly<Record<string, Members<T>>>;
 }
 
-/** A buffer of a training state. */
-export type BufferName = 'params' | 'grads' | { readonly slot: string };
+/** A buffer of a training state, or one of those of a table's gradient. */
+export type BufferName =
+  | 'params'
+  | 'grads'
+  | { readonly slot: string }
+  | { readonly table: string; readonly part: 'indices' | 'rows' };
 
 type Place = Pick<FlatGroup, 'offset' | 'size'>;
 
@@ -84,35 +95,54 @@ export function scalarsAt(
 export function inputsOf<T>(
   rules: UpdateRules,
   layout: FlatLayout,
-  piece: (buffer: BufferName, place: Place, dtype: FlatDtype) => T,
+  piece: (buffer: BufferName, place: Place, dtype: FlatDtype | 'int32') => T,
   scalar: () => T,
 ): UpdateInputs<T> {
   const groups = groupsOf(rules, layout);
   const slots = Object.entries(slotLayoutsOf(rules, layout)).map(([slot, { dtype, groups, entries }]) => ({
     ...{ slot, dtype },
-    places: new Map<string, Place>([
-      ...groups.map((each) => [each.name, each] as const),
-      ...entries.map((each) => [`${each.group}:${each.name}`, each] as const),
-    ]),
+    groups: new Map<string, Place>(groups.map((each) => [each.name, each])),
+    entries: new Map<string, Place>(entries.map((each) => [each.name, each])),
   }));
-  const members = (name: string, place: Place): Members<T> => ({
-    param: piece('params', place, 'float32'),
-    grad: piece('grads', place, 'float32'),
-    slots: Object.fromEntries(
-      slots.flatMap(({ slot, dtype, places }) => {
-        const found = places.get(name);
-        return found === undefined ? [] : [[slot, piece({ slot }, found, dtype)]];
+  const slotsAt = (placeIn: (slot: (typeof slots)[number]) => Place | undefined): Record<string, T> =>
+    Object.fromEntries(
+      slots.flatMap((each) => {
+        const place = placeIn(each);
+        return place === undefined ? [] : [[each.slot, piece({ slot: each.slot }, place, each.dtype)]];
       }),
-    ),
-  });
+    );
+  const members = ({ place, entries, optimizer, rows }: VariableGroup): Members<T> => {
+    const [first] = entries as [FlatEntry];
+    const gradient = (part: 'indices' | 'rows', size: number) =>
+      piece({ table: first.name, part }, { offset: 0, size }, part === 'rows' ? 'float32' : 'int32');
+    return {
+      param: piece('params', place, 'float32'),
+      ...(rows === undefined
+        ? { grad: piece('grads', place, 'float32') }
+        : { grad: gradient('rows', rows * first.shape[1]!), indices: gradient('indices', rows) }),
+      slots: slotsAt((slot) => {
+        const found = slot.entries.get(first.name);
+        if (found === undefined || rules.optimizers.get(optimizer)!.isPerVariable) return found;
+        // Slots of an elementwise rule lie as the variables do.
+        return { offset: found.offset, size: place.size };
+      }),
+    };
+  };
   const replaced = layout.groups.filter(({ name }) => name === NON_TRAINABLE);
   return {
     scalars: Object.fromEntries(
       groups.map((each) => [each.group, mapValues(scalarsAt(rules, each, 0), scalar)]),
     ),
     groups: Object.fromEntries([
-      ...groups.map(({ name, place }) => [name, members(name, place)]),
-      ...replaced.map((group) => [group.name, members(group.name, group)]),
+      ...groups.map((group) => [group.name, members(group)]),
+      ...replaced.map((group) => [
+        group.name,
+        {
+          param: piece('params', group, 'float32'),
+          grad: piece('grads', group, 'float32'),
+          slots: slotsAt((slot) => slot.groups.get(group.name)),
+        },
+      ]),
     ]),
   };
 }
@@ -137,7 +167,7 @@ export function updateOf(rules: UpdateRules, layout: FlatLayout): Following {
     inputs: inputsOf<TensorSpec>(
       rules,
       layout,
-      (_, { size }, dtype) => storedSpec(dtype, size),
+      (_, { size }, dtype) => (dtype === 'int32' ? { shape: [size], dtype } : storedSpec(dtype, size)),
       () => ({ shape: [], dtype: 'float32' }),
     ) as unknown as Tree<TensorSpec>,
   };
@@ -164,6 +194,11 @@ function update(
     const { [EMA]: ema, ...own } = slots;
     const numbers = scalars[group]!;
     const changed = withScope(`update/${optimizer.constructor.name}_${name}`, () => {
+      const { indices } = given[name]!;
+      if (indices !== undefined)
+        return onRows({ param, slots }, indices, variables, (rows) =>
+          settled(optimizer.update(rows, grad(), numbers, variables), rows),
+        );
       const after = optimizer.update({ param, slots: own }, grad(), numbers, variables);
       return settled(ema === undefined ? after : averaged(after, ema, numbers.toEma!), given[name]!);
     });
@@ -175,6 +210,32 @@ function update(
       ...Object.fromEntries(updated),
       ...(replaced && { [NON_TRAINABLE]: settled(replacement(replaced), replaced) }),
     },
+  };
+}
+
+/**
+ * A table's state after a step of its rows at `indices` alone: flat tensors of all rows, and of these.
+ *
+ * @param step of each index, the last row counts; those in front of it have a gradient of 0.
+ */
+function onRows(
+  state: GroupState<Tensor>,
+  indices: Tensor,
+  { entries }: VariableGroup,
+  step: (rows: GroupState<Tensor>) => GroupState<Tensor>,
+): GroupState<Tensor> {
+  const { shape } = entries[0]!;
+  const table = (flat: Tensor): Tensor => tf.reshape(flat, [...shape]);
+  const flat = (tensor: Tensor): Tensor => tf.reshape(tensor, [tensor.size]);
+  const rows = (all: Tensor): Tensor => flat(tf.gather(table(all), indices as never));
+  const replaced = (all: Tensor, changed: Tensor): Tensor =>
+    flat(ops.updateRows(table(all), tf.reshape(changed, [indices.size, shape[1]!]), indices));
+  const after = step({ param: rows(state.param), slots: mapValues(state.slots, rows) });
+  return {
+    param: replaced(state.param, after.param),
+    slots: Object.fromEntries(
+      Object.entries(state.slots).map(([name, slot]) => [name, replaced(slot, after.slots[name]!)]),
+    ),
   };
 }
 

@@ -1,7 +1,7 @@
 /** @file The update of flat buffers in place: what it is bound to, what each step hands it, and what it did. */
 import type { FlatArray, FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
 import { changingPart, groupParts, type VariableGroup } from './optimizers/variableGroup.js';
-import { entryNorms, globalNorm } from './transforms/norms.js';
+import { entryNorms, globalNorm, sumOfSquares } from './transforms/norms.js';
 import {
   groupsOf,
   inputsOf,
@@ -21,6 +21,15 @@ export interface UpdaterBuffers {
   readonly grads: Float32Array;
   /** Placed by `Learner.slotLayouts`. */
   readonly slots: Readonly<Record<string, FlatArray>>;
+  /** Gradients that are rows and indices, by the path of their table, coalesced; `grads` does not have these. */
+  readonly rowGrads?: Readonly<Record<string, RowBuffers>>;
+}
+
+/** A gradient that is rows and indices. */
+export interface RowBuffers {
+  readonly indices: Int32Array;
+  /** [indices, depth] */
+  readonly rows: Float32Array;
 }
 
 /** Report of an update. */
@@ -43,8 +52,8 @@ export class FlatUpdater {
   /** The function to compile behind the gradients. */
   readonly following: Following;
   /** Arrays to bind it to; scalars are stacked over the runs of a call. */
-  readonly inputs: UpdateInputs<FlatArray>;
-  readonly outputs: Tree<FlatArray>;
+  readonly inputs: UpdateInputs<FlatArray | Int32Array>;
+  readonly outputs: Tree<FlatArray | Int32Array>;
   private readonly entries: readonly FlatEntry[];
   private readonly groups: readonly VariableGroup[];
   private readonly told: { rawGradNorm: Float32Array; clippedGradNorm: Float32Array; isValid: Uint8Array };
@@ -66,10 +75,11 @@ export class FlatUpdater {
     this.groups = groupsOf(rules, layout);
     this.learningRates = new Map([...rules.optimizers.keys()].map((name) => [name, []]));
     const perRun = () => new Float32Array(runs);
-    this.inputs = inputsOf<FlatArray>(
+    this.inputs = inputsOf<FlatArray | Int32Array>(
       rules,
       layout,
       (name, { offset, size }) => {
+        if (typeof name !== 'string' && 'table' in name) return buffers.rowGrads![name.table]![name.part];
         const buffer = typeof name === 'string' ? buffers[name] : buffers.slots[name.slot]!;
         return buffer.subarray(offset, offset + size);
       },
@@ -121,7 +131,11 @@ export class FlatUpdater {
 
   /** Norm of each variable's gradient at the last step, before clipping, by path. */
   gradNorms(): Record<string, number> {
-    return entryNorms(this.entries, this.buffers.grads);
+    const { grads, rowGrads = {} } = this.buffers;
+    const ofRows = mapValues(rowGrads, ({ rows }) => Math.sqrt(sumOfSquares(rows, 0, rows.length)));
+    const dense = this.entries.filter(({ name }) => rowGrads[name] === undefined);
+    const norms = { ...entryNorms(dense, grads), ...ofRows };
+    return Object.fromEntries(this.entries.map(({ name }) => [name, norms[name]!]));
   }
 
   /** Norm of all variables that are updated, together. */

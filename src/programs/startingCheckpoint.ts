@@ -77,7 +77,7 @@ export async function restoreStart(
     );
   }
   if (newest !== undefined && isOfOtherRun(checkpoint)) checkOrigin(options, checkpoint, newest);
-  await takeMemory([state.params, ...largeSlots(state), state.grads], options);
+  await takeMemory([state.params, ...largeSlots(state), ...state.denseGrads], options);
   const optionalSlots = [EMA];
   const restored =
     isOfOtherRun(checkpoint) && newest === undefined

@@ -11,7 +11,7 @@ import {
   type Tree,
 } from '../compiler/index.js';
 import { type Batch, batchBytes, specsOf } from '../inputs/index.js';
-import type { FlatUpdater } from '../learners/index.js';
+import type { FlatUpdater, RowBuffers } from '../learners/index.js';
 import { compileOptions, type JobOptions } from '../runs/index.js';
 import { type SingleTask, type StepMetrics, trainStep } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
@@ -70,6 +70,23 @@ const sharedMemory = (images: StepOutputs['images']) =>
     Object.entries(images).map(([name, { shape }]) => [name, new Float32Array(sizeOf(shape))]),
   );
 
+/** What a step gives as rows and indices. */
+interface RowSpecs {
+  readonly rowGrads: Readonly<Record<string, Record<keyof RowBuffers, TensorSpec>>>;
+}
+
+/** Memory of gradients that are rows and indices, which all steps of a call share. */
+const rowBuffers = (specs: RowSpecs['rowGrads']): Record<string, RowBuffers> =>
+  Object.fromEntries(
+    Object.entries(specs).map(([path, { indices, rows }]) => [
+      path,
+      { indices: new Int32Array(sizeOf(indices.shape)), rows: new Float32Array(sizeOf(rows.shape)) },
+    ]),
+  );
+
+/** Whether a program runs as it was traced. */
+const isTraced = ({ engine, device }: JobOptions): boolean => engine !== 'eager' && device !== 'gpu';
+
 /** Compiles a step: the gradients of a batch, then the update. */
 export async function compileStep(
   options: JobOptions,
@@ -80,11 +97,21 @@ export async function compileStep(
 ): Promise<BoundStep> {
   const { layout, changing, params, slots, grads } = state;
   const mostSteps = stepsOfCall(batchBytes(batch));
-  const updater = task.hp.train.hp.learner.createUpdater(layout, { params, grads, slots }, mostSteps);
-  const executable = await compile(trainStep(task), trainSpecs(state, { specs: specsOf(batch) }), {
-    ...compileOptions(options, 'train_step', task.hp.train.hp.numTrainSteps),
-    following: updater.following,
-  });
+  const { learner, numTrainSteps } = task.hp.train.hp;
+  let updater: FlatUpdater | undefined;
+  let rowGrads: Record<string, RowBuffers> = {};
+  const executable = await compile(
+    trainStep(task, { rows: isTraced(options) }),
+    trainSpecs(state, { specs: specsOf(batch) }),
+    {
+      ...compileOptions(options, 'train_step', numTrainSteps),
+      following: (outputs) => {
+        rowGrads = rowBuffers((outputs as unknown as RowSpecs).rowGrads);
+        updater = learner.createUpdater(layout, { params, grads, slots, rowGrads }, mostSteps);
+        return updater.following;
+      },
+    },
+  );
   const buffers = new BatchBuffers(inputName, batch, mostSteps);
   const keys = new Int32Array(2 * mostSteps);
   const gradViews = flatViews(changing, grads);
@@ -97,13 +124,14 @@ export async function compileStep(
     metrics: ownMemory(metrics),
     summaries: ownMemory(summaries),
     images: sharedMemory(images),
-    grads: viewsOf(task.trainablePaths()),
+    grads: viewsOf(task.trainablePaths().filter((path) => rowGrads[path] === undefined)),
+    rowGrads: rowGrads as unknown as Tree<Int32Array>,
     updatedVars: viewsOf(task.nonTrainablePaths()),
   };
   const call = executable.bind({
-    inputs: [inputs, updater.inputs as unknown as Tree<Float32Array>],
-    outputs: [outputs, updater.outputs],
+    inputs: [inputs, updater!.inputs as unknown as Tree<Float32Array>],
+    outputs: [outputs, updater!.outputs],
     runs: mostSteps,
   });
-  return { executable, call, updater, buffers, keys, mostSteps };
+  return { executable, call, updater: updater!, buffers, keys, mostSteps };
 }

@@ -23,7 +23,11 @@ export type FlatTrainState = TrainState &
   };
 
 /** All memory used by updates. */
-export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
+export type TrainMemory = FlatTrainState & {
+  readonly grads: Float32Array;
+  /** `grads` but for those that may be rows and indices, which steps then never touch here. */
+  readonly denseGrads: readonly Float32Array[];
+};
 
 /** All variables by path, as tensors. */
 export function hostParams({ layout, views }: FlatParams): Record<string, HostTensor> {
@@ -46,7 +50,21 @@ export function paramsOf(task: SingleTask): FlatTrainState {
  */
 export function trainStateOf(task: SingleTask): TrainMemory {
   const state = allocate(task, true);
-  return { ...state, grads: new Float32Array(state.changing.size) };
+  const grads = new Float32Array(state.changing.size);
+  return { ...state, grads, denseGrads: denseGradients(task, state.changing, grads) };
+}
+
+function denseGradients(task: SingleTask, { entries }: FlatLayout, grads: Float32Array): Float32Array[] {
+  const { learner } = task.hp.train.hp;
+  const tables = new Set(task.variables.filter((each) => learner.takesRows(each)).map(({ path }) => path));
+  const parts: Float32Array[] = [];
+  let begin = 0;
+  for (const { name, offset, size } of entries) {
+    if (!tables.has(name)) continue;
+    parts.push(grads.subarray(begin, offset));
+    begin = offset + size;
+  }
+  return [...parts, grads.subarray(begin)].filter(({ length }) => length > 0);
 }
 
 function allocate(task: SingleTask, trains = false): FlatTrainState {
@@ -80,8 +98,8 @@ export async function initialize(
   state: TrainMemory,
   given?: InitialValues,
 ): Promise<void> {
-  const { views, grads } = state;
-  await Promise.all([task.initialize(views, options), takeMemory([...largeSlots(state), grads], options)]);
+  const written = [...largeSlots(state), ...state.denseGrads];
+  await Promise.all([task.initialize(state.views, options), takeMemory(written, options)]);
   given?.load();
   fillSlots(state);
 }

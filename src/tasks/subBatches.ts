@@ -1,5 +1,15 @@
 /** @file Sub-batches of a step: the rows of a batch in parts, and sums over them by one fixed tree. */
-import { flattenTree, isTensor, mapTree, ops, type Tensor, type Tree, tf } from '../compiler/index.js';
+import {
+  addRows,
+  flattenTree,
+  isTensor,
+  mapTree,
+  ops,
+  type RowGradient,
+  type Tensor,
+  type Tree,
+  tf,
+} from '../compiler/index.js';
 import { ConfigError } from '../hparams/index.js';
 import type { TensorBatch } from '../models/index.js';
 
@@ -51,9 +61,11 @@ function addTo(sum: Float32Array, other: Float32Array): void {
   for (let i = 0; i < sum.length; i++) sum[i]! += other[i]!;
 }
 
-/** What a step gives for a part of a batch: `sums` are added over parts, `rows` follow one another. */
+/** What a step gives for a part of a batch: `sums` and `tables` are added over parts, `rows` follow one another. */
 export interface PartResult extends Readonly<Record<string, Tree<Tensor>>> {
   readonly sums: Tree<Tensor>;
+  /** Gradients of tables that are rows and indices. */
+  readonly tables: Record<string, RowGradient>;
   readonly rows: Tree<Tensor>;
 }
 
@@ -110,6 +122,9 @@ function zipped(a: Tree<Tensor>, b: Tree<Tensor>, f: (a: Tensor, b: Tensor) => T
 
 const combined = (a: PartResult, b: PartResult): PartResult => ({
   sums: zipped(a.sums, b.sums, (x, y) => tf.add(x, y)),
+  tables: Object.fromEntries(
+    Object.entries(a.tables).map(([path, table]) => [path, addRows(table, b.tables[path]!)]),
+  ),
   rows: zipped(a.rows, b.rows, (x, y) => tf.concat([x, y])),
 });
 

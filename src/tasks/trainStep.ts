@@ -1,5 +1,14 @@
 /** @file Training step: the gradients of a batch, of its sub-batches, or of the part of them that a rank has. */
-import { NoGradientError, ops, type Tensor, type Tree, tf, valueAndGrad } from '../compiler/index.js';
+import {
+  NoGradientError,
+  ops,
+  type RowGradient,
+  rowsOfGradient,
+  type Tensor,
+  type Tree,
+  tf,
+  valueAndGrad,
+} from '../compiler/index.js';
 import { ConfigError } from '../hparams/index.js';
 import { runInContext, type TapOutputs, type Taps } from '../layers/index.js';
 import type { TensorBatch, WeightedScalar, WeightedScalars } from '../models/index.js';
@@ -29,6 +38,8 @@ export interface TrainOutputs {
   /** Values of the non-trainable variables after the forward pass, by path. */
   readonly updatedVars: Record<string, Tensor>;
   readonly grads: Record<string, Tensor>;
+  /** Gradients that are rows and indices, by path; `grads` has those of the other variables. */
+  readonly rowGrads: Record<string, RowGradient>;
   readonly [key: string]: Tree<Tensor>;
 }
 
@@ -53,6 +64,12 @@ export function rowWeightsOf({ weights }: TensorBatch): { readonly rowWeights?: 
   return weights instanceof tf.Tensor ? { rowWeights: weights } : {};
 }
 
+/** Form of a step's results. */
+export interface StepForm {
+  /** Whether gradients of tables are rows and indices where the learner and the trace let them; no engine that runs op by op does. */
+  readonly rows?: boolean;
+}
+
 /** Inputs of the gradients of some sub-batches. */
 export interface GradientInputs extends Omit<TrainInputs, 'prngKey'> {
   /** int32 [sub-batches, 2]: theirs among the keys that `splitKeyHost` makes of a step's. */
@@ -72,8 +89,11 @@ export interface GradientSums
  *
  * @param taps receives activations and gradients.
  */
-export function batchStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) => TrainOutputs {
-  const step = gradientsOf(task, ([value]) => value, taps);
+export function batchStep(
+  task: SingleTask,
+  { taps, ...form }: StepForm & { taps?: Taps } = {},
+): (inputs: TrainInputs) => TrainOutputs {
+  const step = gradientsOf(task, ([value]) => value, form, taps);
   return (inputs) => {
     const { weight: _, ...outputs } = step(inputs);
     return outputs as TrainOutputs;
@@ -84,14 +104,14 @@ export function batchStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) 
  * The training step of a task as a pure function: the gradients of a batch, or of its sub-batches one after the other
  * (`numSubBatches`), so that the activations of one of them are in memory at a time.
  */
-export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutputs {
+export function trainStep(task: SingleTask, form: StepForm = {}): (inputs: TrainInputs) => TrainOutputs {
   const { numSubBatches: count, learner } = task.hp.train.hp;
-  if (count === 1 && learner.subBatchTransform === null) return batchStep(task);
-  const [gradients, means] = [gradientStep(task), meanStep(task)];
+  if (count === 1 && learner.subBatchTransform === null) return batchStep(task, form);
+  const [gradients, means] = [gradientStep(task, form), meanStep(task)];
   return ({ params, batch, prngKey }) => {
     const prngKeys = tf.stack(ops.splitKey(prngKey, count));
-    const { sums, images } = gradients({ params, batch, prngKeys });
-    return { ...means(sums), images } as TrainOutputs;
+    const { sums, rowSums, images } = gradients({ params, batch, prngKeys });
+    return { ...means(sums, rowSums), images } as TrainOutputs;
   };
 }
 
@@ -101,30 +121,48 @@ export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutpu
  */
 export function gradientStep(
   task: SingleTask,
-): (inputs: GradientInputs) => { sums: GradientSums; images: Record<string, Tensor> } {
+  form: StepForm = {},
+): (inputs: GradientInputs) => {
+  sums: GradientSums;
+  rowSums: Record<string, RowGradient>;
+  images: Record<string, Tensor>;
+} {
   const { numSubBatches, learner } = task.hp.train.hp;
   const { subBatchTransform: transform } = learner;
   // The numerator of the loss, so that gradients add up as numerators do; what is transformed is its mean's.
   const numerator = ([value, weight]: WeightedScalar): Tensor => weighted(value, ops.stopGradient(weight));
-  const step = gradientsOf(task, transform === null ? numerator : ([value]) => value);
+  const step = gradientsOf(task, transform === null ? numerator : ([value]) => value, form);
   const part = (inputs: TrainInputs): PartResult => {
     const found = step(inputs);
     if (transform === null) return numerators(found);
     const of = (value: Tensor): Tensor => weighted(value, found.weight);
-    return numerators({ ...found, loss: of(found.loss), grads: mapRecord(transform(found.grads), of) });
+    const { grads, rowGrads } = found;
+    const all = mapRecord(transform({ ...grads, ...mapRecord(rowGrads, ({ rows }) => rows) }), of);
+    return numerators({
+      ...found,
+      loss: of(found.loss),
+      grads: mapRecord(grads, (_, path) => all[path]!),
+      rowGrads: mapRecord(rowGrads, ({ indices }, path) => ({ indices, rows: all[path]! })),
+    });
   };
   return ({ params, batch, prngKeys }) => {
     const [count] = prngKeys.shape as [number];
     const parts = { batch: splitRows(batch, count, numSubBatches), prngKey: prngKeys };
-    const { sums, rows } = overParts((each) => part({ params, ...each }), parts, 0, count);
-    return { sums: sums as unknown as GradientSums, images: rows as Record<string, Tensor> };
+    const { sums, rows, tables } = overParts((each) => part({ params, ...each }), parts, 0, count);
+    return {
+      sums: sums as unknown as GradientSums,
+      rowSums: tables,
+      images: rows as Record<string, Tensor>,
+    };
   };
 }
 
 /** The second half of a training step, in front of the update: means over the whole batch from sums over its sub-batches. */
-export function meanStep(task: SingleTask): (sums: GradientSums) => Omit<TrainOutputs, 'images'> {
+export function meanStep(
+  task: SingleTask,
+): (sums: GradientSums, rowSums?: Record<string, RowGradient>) => Omit<TrainOutputs, 'images'> {
   const share = 1 / task.hp.train.hp.numSubBatches;
-  return ({ loss, weight, metrics, summaries, updatedVars, grads }) => {
+  return ({ loss, weight, metrics, summaries, updatedVars, grads }, rowSums = {}) => {
     const mean = (sum: Tensor): Tensor => tf.mul(sum, share);
     const overWeight = over(weight);
     return {
@@ -133,16 +171,22 @@ export function meanStep(task: SingleTask): (sums: GradientSums) => Omit<TrainOu
       summaries: mapRecord(summaries, mean),
       updatedVars: mapRecord(updatedVars, mean),
       grads: mapRecord(grads, overWeight),
+      rowGrads: mapRecord(rowSums, ({ indices, rows }) => ({ indices, rows: overWeight(rows) })),
     };
   };
 }
 
-function numerators({ images, metrics, ...sums }: TrainOutputs & { readonly weight: Tensor }): PartResult {
+function numerators({
+  images,
+  rowGrads,
+  metrics,
+  ...sums
+}: TrainOutputs & { readonly weight: Tensor }): PartResult {
   const products = mapRecord(metrics, ({ value, weight }) => ({
     value: weighted(tf.cast(value, 'float32'), tf.cast(weight, 'float32')),
     weight: tf.cast(weight, 'float32'),
   }));
-  return { sums: { ...sums, metrics: products } as Tree<Tensor>, rows: images };
+  return { sums: { ...sums, metrics: products } as Tree<Tensor>, tables: rowGrads, rows: images };
 }
 
 /** value · weight, 0 where the weight is 0, whatever the value. */
@@ -155,8 +199,11 @@ function over(weight: Tensor): (sum: Tensor) => Tensor {
   return (sum) => tf.mul(sum, factor);
 }
 
-const mapRecord = <T, U>(record: Readonly<Record<string, T>>, f: (value: T) => U): Record<string, U> =>
-  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value)]));
+const mapRecord = <T, U>(
+  record: Readonly<Record<string, T>>,
+  f: (value: T, name: string) => U,
+): Record<string, U> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value, name)]));
 
 /**
  * Gradients of a batch.
@@ -166,6 +213,7 @@ const mapRecord = <T, U>(record: Readonly<Record<string, T>>, f: (value: T) => U
 function gradientsOf(
   task: SingleTask,
   minimized: (loss: WeightedScalar) => Tensor,
+  { rows = false }: StepForm,
   taps?: Taps,
 ): (inputs: TrainInputs) => TrainOutputs & { readonly weight: Tensor } {
   const [trainable, nonTrainable] = [task.trainablePaths(), task.nonTrainablePaths()];
@@ -184,12 +232,36 @@ function gradientsOf(
     };
     try {
       const { value, aux, grads } = valueAndGrad(forward, moved);
-      return { loss: value, ...aux, grads };
+      return { loss: value, ...aux, ...(rows ? apart(task, grads) : { grads, rowGrads: {} }) };
     } catch (error) {
       throw error instanceof NoGradientError ? unusedError(task, error) : error;
     }
   };
 }
+
+/**
+ * Gradients, those apart that are rows and indices: of tables that their rule lets be so, and that have more rows than a
+ * step looks up.
+ */
+function apart(
+  task: SingleTask,
+  grads: Readonly<Record<string, Tensor>>,
+): Pick<TrainOutputs, 'grads' | 'rowGrads'> {
+  const { numSubBatches, learner } = task.hp.train.hp;
+  const dense: Record<string, Tensor> = {};
+  const rowGrads: Record<string, RowGradient> = {};
+  const tables = new Set(task.variables.filter((v) => learner.takesRows(v)).map(({ path }) => path));
+  for (const [path, grad] of Object.entries(grads)) {
+    const found = tables.has(path) ? rowsOfGradient(grad) : undefined;
+    const isFew = found !== undefined && SPARSE * numSubBatches * found.indices.size <= grad.shape[0]!;
+    if (isFew) rowGrads[path] = found;
+    else dense[path] = grad;
+  }
+  return { grads: dense, rowGrads };
+}
+
+/** Rows of a table for each that a step looks up, from which on rows and indices take less time than all rows. */
+const SPARSE = 2;
 
 /** What taps read in a training step, of the whole batch. @param newTaps makes the taps of a pass */
 export function tapStep(
@@ -198,7 +270,7 @@ export function tapStep(
 ): (inputs: TrainInputs) => Record<string, TapOutputs> {
   return (inputs) => {
     const taps = newTaps();
-    batchStep(task, taps)(inputs);
+    batchStep(task, { taps })(inputs);
     return taps.outputs();
   };
 }

@@ -150,6 +150,7 @@ const cases: Readonly<Record<string, Case>> = {
     [six, rows],
     'float32[2,3] 1,2,3,4,5,6',
   ],
+  updateRows: [(x, e, i) => ops.updateRows(x, e, i), [six, rows, ids], 'float32[2,3] 1,2,3,4,5,6'],
   norms: [
     (e) => [ops.layerNorm(e, null, null, { epsilon: 1 }), ops.rmsNorm(e, null, { epsilon: 1 })],
     [rows],

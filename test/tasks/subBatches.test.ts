@@ -96,6 +96,7 @@ describe.each(engines)('on %s', (engine) => {
             const gradient = tf.matMul(part, product, true) as Tensor;
             return {
               sums: { gradient, total: tf.sum(product) },
+              tables: {},
               rows: { first: tf.slice(part, [0, 0], [1, dims]) },
             };
           },

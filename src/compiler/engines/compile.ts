@@ -47,9 +47,9 @@ export interface CompileOptions {
   readonly profiler?: Profiler | undefined;
   /**
    * A function that follows in every run. Through arrays bound to both, it may read what the first one has written and
-   * overwrite what the first one has read. Inputs and outputs are then pairs.
+   * overwrite what the first one has read. Inputs and outputs are then pairs. It may depend on what the first one gives.
    */
-  readonly following?: Following | undefined;
+  readonly following?: Following | ((outputs: Tree<TensorSpec>) => Following) | undefined;
 }
 
 /** A function that follows another, and the specs of its arguments. */
@@ -82,8 +82,10 @@ export async function compile(
   inputs: Tree<TensorSpec>,
   options: CompileOptions = {},
 ): Promise<Executable> {
-  const { name = 'program', following } = options;
+  const { name = 'program' } = options;
   const first = checkProgram(traceProgram(f, inputs));
+  const following =
+    typeof options.following === 'function' ? options.following(first.outputs) : options.following;
   if (following === undefined) return new Executable(name, first, await lower(f, first, options));
   let traced: Program | undefined;
   const second = (): Program => {

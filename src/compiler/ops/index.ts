@@ -21,6 +21,8 @@ export { gelu } from './gelu.js';
 export type { Window } from './hiddenKeys.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
+export { coalesceRows } from './rowGradients.js';
 export { stopGradient } from './stopGradient.js';
 export { stored } from './stored.js';
+export { updateRows } from './updateRows.js';
 export { updateSlice } from './updateSlice.js';

@@ -169,6 +169,15 @@ export function recordWithin(
   }
 }
 
+/** The nodes that the current trace, or the body within it, has recorded; undefined where none records a whole program. */
+export function tracedNodes():
+  | { readonly nodes: readonly Node[]; unwrap(tensor: tf.Tensor): Value; wrap(value: Value): tf.Tensor }
+  | undefined {
+  const nodes = backend?.current?.nodes;
+  if (!Array.isArray(nodes)) return undefined;
+  return { nodes, unwrap: (tensor) => traceBackend().unwrap(tensor), wrap: tensorOf };
+}
+
 /** Runs `f` with tfjs's backend `name`, which must be ready, then switches back. */
 export function withBackend<T>(name: string, f: () => T): T {
   const engine = tf.engine();

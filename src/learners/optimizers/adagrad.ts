@@ -26,6 +26,10 @@ export class Adagrad extends BaseOptimizer.with(
       error: 'initialAccumulatorValue and epsilon must not both be 0',
     }),
 ) {
+  override get skipsZeroGradients(): boolean {
+    return true;
+  }
+
   slotSpecs(variable: SlotVariable): SlotSpecs {
     return { sum: slotLike(variable, this.hp.initialAccumulatorValue) };
   }

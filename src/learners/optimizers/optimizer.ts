@@ -83,6 +83,14 @@ export abstract class BaseOptimizer extends Configurable.with({
   }
 
   /**
+   * Whether an elementwise rule leaves what has a gradient of 0 as it is, parameters and slots. Where the gradient of a table
+   * is rows and indices, it then sees these rows alone; rules that move the others get a gradient of all rows.
+   */
+  get skipsZeroGradients(): boolean {
+    return false;
+  }
+
+  /**
    * The slots that the rule keeps of a variable. Those of an elementwise rule have the variable's shape, `slotLike`, and are
    * the same for all variables.
    *
@@ -119,6 +127,14 @@ export abstract class BaseOptimizer extends Configurable.with({
   decays(variable: { shape: readonly number[]; skipLpRegularization: boolean }): boolean {
     const isVector = variable.shape.length <= 1;
     return !(variable.skipLpRegularization || (this.hp.skipLp1dVectors && isVector));
+  }
+
+  /** Whether a step moves the rows of a table alone that have a gradient. @param decays whether the table's group decays */
+  movesRowsAlone(decays: boolean): boolean {
+    const { l1RegularizerWeight, l2RegularizerWeight, decoupledWeightDecay } = this.hp;
+    const shrinks =
+      decays && (l1RegularizerWeight > 0 || l2RegularizerWeight > 0 || decoupledWeightDecay > 0);
+    return this.skipsZeroGradients && !this.isPerVariable && !shrinks;
   }
 
   /** All scalars of a step, by name: those that `update` reads. @param decays whether the group decays */

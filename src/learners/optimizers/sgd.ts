@@ -13,6 +13,10 @@ export class Sgd extends BaseOptimizer.with({
   momentum: z.number().min(0).lt(1).default(0).describe('Part of the last update that is kept; 0 for none.'),
   nesterov: z.boolean().default(false).describe("Nesterov's form of momentum."),
 }) {
+  override get skipsZeroGradients(): boolean {
+    return this.hp.momentum === 0;
+  }
+
   slotSpecs(variable: SlotVariable): SlotSpecs {
     return this.hp.momentum > 0 ? { m: slotLike(variable) } : {};
   }

@@ -46,31 +46,47 @@ export function changingPart({ entries, groups }: FlatLayout): FlatLayout {
 /** Variables that one call of a rule updates, in the order in which they lie in its tensors. */
 export class VariableGroup {
   private constructor(
-    /** The layout's group, or `<group>:<path>` for one variable of it. */
+    /** The layout's group, or `<group>:<path>` for a part of it, by its first variable. */
     readonly name: string,
     /** The layout's group. */
     readonly group: string,
     private readonly parts: GroupParts,
-    /** Place in the flat buffers; for a group, padding included. */
+    /** Place in the flat buffers; for several variables, padding included. */
     readonly place: Pick<FlatGroup, 'offset' | 'size'>,
     readonly entries: readonly FlatEntry[],
+    /** Of a table whose gradient is rows and indices: how many rows. A rule's tensors have these alone. */
+    readonly rows?: number,
   ) {}
 
   /**
-   * The variables that have gradients: whole groups, or one by one.
+   * The variables that have gradients: whole groups, or one by one; those of a group between tables of its own.
    *
    * @param isPerVariable whether the optimizer of that name sees one variable at a time.
+   * @param rows how many rows the gradient of a table has, by path, where it is rows and indices.
    */
   static listOf(
     { groups, entries }: FlatLayout,
     isPerVariable: (optimizer: string) => boolean,
+    rows: ReadonlyMap<string, number> = new Map(),
   ): VariableGroup[] {
     return groups.flatMap(({ name, offset, size }) => {
       const parts = groupParts(name);
       if (parts === undefined || size === 0) return [];
       const members = entries.filter(({ group }) => group === name);
-      if (!isPerVariable(parts.optimizer))
-        return [new VariableGroup(name, name, parts, { offset, size }, members)];
+      const isTable = (entry: FlatEntry | undefined) => entry !== undefined && rows.has(entry.name);
+      if (!isPerVariable(parts.optimizer)) {
+        if (!members.some(isTable)) return [new VariableGroup(name, name, parts, { offset, size }, members)];
+        const begins = members.flatMap((entry, i) =>
+          i === 0 || isTable(entry) || isTable(members[i - 1]) ? [i] : [],
+        );
+        return begins.map((begin, i) => {
+          const part = members.slice(begin, begins[i + 1]);
+          const [first] = part as [FlatEntry];
+          const end = members[begins[i + 1] ?? members.length]?.offset ?? offset + size;
+          const place = isTable(first) ? first : { offset: first.offset, size: end - first.offset };
+          return new VariableGroup(`${name}:${first.name}`, name, parts, place, part, rows.get(first.name));
+        });
+      }
       return members
         .filter((entry) => entry.size > 0)
         .map((entry) => new VariableGroup(`${name}:${entry.name}`, name, parts, entry, [entry]));
@@ -82,6 +98,11 @@ export class VariableGroup {
     return this.parts.optimizer;
   }
 
+  /** Elements of a rule's tensors. */
+  private get length(): number {
+    return this.rows === undefined ? this.place.size : this.rows * this.entries[0]!.shape[1]!;
+  }
+
   /** Whether regularisation and weight decay reach them. */
   get decays(): boolean {
     return this.parts.decays;
@@ -90,12 +111,13 @@ export class VariableGroup {
   /**
    * Multiplies each variable of a flat tensor by a factor of its own; of stacked variables, each slice.
    *
-   * @param flat [size of the group].
+   * @param flat [size of the group], or the rows of a table that have a gradient.
    * @param factorOf the factor, [], of a variable's elements, followed by zeros up to the next one; `size` counts them
    *   without these. Of stacked variables [slices, size], the factors, [slices, 1].
    */
   scaleEach(flat: Tensor, factorOf: (variable: Tensor, size: number) => Tensor): Tensor {
-    const { offset: begin, size: length } = this.place;
+    const { length } = this;
+    const { offset: begin } = this.place;
     const scaled = this.entries.flatMap(({ offset, size, repeatPrefix }, i) => {
       const end = this.entries[i + 1]?.offset ?? begin + length;
       if (repeatPrefix !== undefined) {

@@ -217,6 +217,25 @@ const updateSliceCases: Case[] = [
   });
 });
 
+/** A row that comes again, in columns of two threads; a table of one row. */
+const updateRowsCases: Case[] = [
+  { shape: [7, 20], at: [2, 6, 2, 2] },
+  { shape: [1, 1], at: [0, 0] },
+].flatMap(({ shape, at }) => {
+  const part = [at.length, shape[1]!];
+  const indices = host([at.length], at, 'int32');
+  return [
+    ...over((x, rows, i) => ops.updateRows(x, rows, i), [[floats(shape), floats(part, 3, 4), indices]], {
+      differentiable: 2,
+    }),
+    ...over(
+      (x, rows, i) => ops.updateRows(x, rows, i),
+      [[ints(shape, 0, 9), ints(part, 10, 19), indices]],
+      constant,
+    ),
+  ];
+});
+
 const crossEntropy: Case[] = over(
   (logits, labels) => ops.softmaxCrossEntropy(logits, labels),
   [
@@ -251,6 +270,7 @@ export const compositeCases: CaseTable = {
   RmsNorm: rmsNorm,
   SoftmaxCrossEntropy: crossEntropy,
   SoftmaxCrossEntropyGrad: crossEntropy,
+  UpdateRows: updateRowsCases,
   UpdateSlice: updateSliceCases,
   // In the gradient of a checkpointed function.
   Barrier: over(

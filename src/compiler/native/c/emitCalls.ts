@@ -194,6 +194,15 @@ function updateSlice({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): 
   ]);
 }
 
+function updateRows({ inputs, outputs }: CallUnit, pointer: PointerOf): string[] {
+  const [x, rows, indices] = inputs as [View, View, View];
+  const [size, columns] = x.shape as [number, number];
+  return [
+    `lt_update_rows(${pointer(x)}, ${pointer(rows)}, ${pointer(indices)}, ${rows.shape[0]!}, ${columns}, ` +
+      `${pointer(outputs[0]!)}, ${size}, frame->thread, frame->threads);`,
+  ];
+}
+
 /** Writers of calls, by operation. */
 export const CALLS: Readonly<Record<string, Writer>> = {
   Attention: attention,
@@ -206,6 +215,7 @@ export const CALLS: Readonly<Record<string, Writer>> = {
   DepthwiseConv2dNativeBackpropInput: depthwise,
   DepthwiseConv2dNativeBackpropFilter: depthwiseFilter,
   UnsortedSegmentSum: segmentSum,
+  UpdateRows: updateRows,
   UpdateSlice: updateSlice,
   Cumsum: cumsum,
   RandomNormal: random('LT_RANDOM_NORMAL'),

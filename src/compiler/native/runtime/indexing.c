@@ -1,10 +1,19 @@
-/* indexing.c: segment sums (the gradient of a gather), cumulative sums, and the k largest elements of a row. */
+/* indexing.c: segment sums (the gradient of a gather), replaced rows, cumulative sums, and the k largest elements of a row. */
 #include <string.h>
 
 #include "luthier.h"
 
 /* Columns per unit of work: a cache line of float32, so that no two threads write to the same line. */
 enum { COLUMN_GROUP = 16 };
+
+/* The first column of a thread's share, and the end of it. */
+static int64_t share_of_columns(int64_t columns, int thread, int threads, int64_t *first) {
+  int64_t groups = (columns + COLUMN_GROUP - 1) / COLUMN_GROUP;
+  int64_t last = groups * (thread + 1) / threads * COLUMN_GROUP;
+  *first = groups * thread / threads * COLUMN_GROUP;
+  if (last > columns) last = columns;
+  return last;
+}
 
 static void add_row_f32(float *restrict out, const float *restrict x, int64_t columns) {
 #pragma omp simd
@@ -21,10 +30,7 @@ void lt_segment_sum(const void *x, int32_t type, int64_t rs, const int32_t *ids,
                     int threads) {
   /* Each thread processes all rows in order for its own columns, so that summation order does not depend on the
      number of threads. */
-  int64_t groups = (columns + COLUMN_GROUP - 1) / COLUMN_GROUP;
-  int64_t first = groups * thread / threads * COLUMN_GROUP;
-  int64_t last = groups * (thread + 1) / threads * COLUMN_GROUP;
-  if (last > columns) last = columns;
+  int64_t first, last = share_of_columns(columns, thread, threads, &first);
   if (first >= last) return;
   if (!accumulate)
     for (int64_t s = 0; s < segments; s++) memset(out + s * out_rs + first, 0, (size_t)(last - first) * sizeof(float));
@@ -36,6 +42,20 @@ void lt_segment_sum(const void *x, int32_t type, int64_t rs, const int32_t *ids,
       add_row_bf16(to, (const bf16 *)x + r * rs + first, last - first);
     else
       add_row_f32(to, (const float *)x + r * rs + first, last - first);
+  }
+}
+
+void lt_update_rows(const float *x, const float *rows, const int32_t *indices, int64_t count, int64_t columns, float *out,
+                    int64_t size, int thread, int threads) {
+  int64_t first, last = share_of_columns(columns, thread, threads, &first);
+  if (first >= last) return;
+  size_t bytes = (size_t)(last - first) * sizeof(float);
+  if (out != x)
+    for (int64_t r = 0; r < size; r++) memcpy(out + r * columns + first, x + r * columns + first, bytes);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t at = indices[i];
+    if (at < 0 || at >= size) continue;
+    memcpy(out + at * columns + first, rows + i * columns + first, bytes);
   }
 }
 

@@ -232,6 +232,11 @@ void lt_segment_sum(const void *x, int32_t type, int64_t rs, const int32_t *ids,
                     int64_t columns, float *out, int64_t out_rs, int64_t segments, int accumulate, int thread,
                     int threads);
 
+/* out is x [size, columns] with rows[i] as its row indices[i], in order, so that of equal indices the last counts; indices
+   outside [0, size) are dropped. All are row-major. out may be x: only these rows are written. Threads divide the columns. */
+void lt_update_rows(const float *x, const float *rows, const int32_t *indices, int64_t count, int64_t columns, float *out,
+                    int64_t size, int thread, int threads);
+
 /* Sums of the elements up to each (exclusive: before it), from the end if reverse. out may be x. Integers wrap. */
 void lt_cumsum_f32(const float *x, int64_t stride, float *out, int64_t out_stride, int64_t n, int exclusive,
                    int reverse);

@@ -46,3 +46,17 @@ test('an updated slice may share memory with its tensor, but not with its rows',
   expect(overwrites(grow, { cache: [4, 3], rows: [1, 3] })).toEqual(['0 on cache']);
   expect(overwrites(grow, { cache: [4, 3], rows: [4, 3] })).toEqual(['0 on cache']);
 });
+
+test('rows of a table are replaced in place, though the step gathers them first', () => {
+  const specs = {
+    table: { shape: [400], dtype: 'float32' as const },
+    ids: { shape: [3], dtype: 'int32' as const },
+  };
+  const step = ({ table, ids }: Given): Tensor => {
+    const rows = tf.reshape(table!, [50, 8]);
+    const moved = tf.sub(tf.gather(rows, ids as never), 0.5) as Tensor;
+    return tf.reshape(ops.updateRows(rows, moved, ids!), [400]);
+  };
+  const lowered = lowerToC(optimize(traceProgram(step as never, specs).graph));
+  expect((lowered as NativeProgram).overwrites).toEqual([[0, 0]]);
+});
