@@ -1,6 +1,5 @@
 /** @file Formatting of reports. Light, since every command starts with it. */
 
-export { type DiffLine, diffText, lineDiff } from './lineDiff.js';
 export {
   codeSpan,
   counted,

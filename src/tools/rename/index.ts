@@ -2,9 +2,10 @@
 
 import { relative, sep } from 'node:path';
 import { writeTogether } from '../../files/index.js';
-import { counted, diffText, lineDiff } from '../../review/text/index.js';
+import { counted } from '../../review/text/index.js';
 import { type Paint, plain, UsageError } from '../../system/text/index.js';
 import type { Arguments, Command, Report } from '../command.js';
+import { diffText, lineDiff } from '../lineDiff.js';
 import type { ChangedFile, Plan } from './renamePlan.js';
 
 const flags: Command['flags'] = {

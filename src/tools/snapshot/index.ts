@@ -2,9 +2,10 @@
 
 import { resolveExperiment } from '../../registry/index.js';
 import { fullNameOf } from '../../registry/names/index.js';
-import { counted, diffText } from '../../review/text/index.js';
+import { counted } from '../../review/text/index.js';
 import { didYouMean, type Paint, UsageError } from '../../system/text/index.js';
 import type { Command, Report } from '../command.js';
+import { diffText } from '../lineDiff.js';
 import {
   badStates,
   checkSnapshots,

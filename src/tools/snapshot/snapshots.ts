@@ -8,8 +8,8 @@ import { classVarsText } from '../../experiment/index.js';
 import { explain, makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
 import { print } from '../../hparams/index.js';
 import { resolveExperiment } from '../../registry/index.js';
-import { type DiffLine, lineDiff } from '../../review/text/index.js';
 import { UsageError } from '../../system/text/index.js';
+import { type DiffLine, lineDiff } from '../lineDiff.js';
 
 const folder = join('experiments', '__snapshots__');
 const extension = '.txt';

@@ -1,6 +1,6 @@
 /** @file Line diff of two texts with context. */
-import { alignLists } from '../../hparams/index.js';
-import { type Paint, plain } from '../../system/text/index.js';
+import { alignLists } from '../hparams/index.js';
+import { type Paint, plain } from '../system/text/index.js';
 
 /** A line of a diff. A gap stands for omitted lines, and gives the line numbers behind it. */
 export interface DiffLine {

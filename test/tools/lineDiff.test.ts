@@ -1,6 +1,6 @@
 /** @file What changed between two texts, line by line. */
 import { describe, expect, it } from 'vitest';
-import { diffText, lineDiff } from '../../../src/review/text/lineDiff.js';
+import { diffText, lineDiff } from '../../src/tools/lineDiff.js';
 
 const letters = [...'abcdefghij'].map((letter) => `${letter}\n`).join('');
 
