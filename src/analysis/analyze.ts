@@ -66,10 +66,10 @@ const FLOAT_BYTES = 4;
 
 function variablesOf(task: SingleTask): VariableSummary[] {
   const trainable = new Set(task.trainablePaths());
-  return task.variables.map(({ path, shape, dtype }) => ({
+  return task.variables.map(({ path, shape, dtype, storage }) => ({
     name: path,
     shape,
-    dtype,
+    dtype: storage ?? dtype,
     trainable: trainable.has(path),
   }));
 }

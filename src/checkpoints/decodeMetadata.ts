@@ -12,16 +12,18 @@ const digestSchema = z.strictObject({
   sha256: z.string(),
 });
 
+const dtypeSchema = z.enum(['float32', 'int8', 'uint8', 'bfloat16', 'float16']);
+
 const variableSchema = z.strictObject({
   shape: z.array(z.int().nonnegative()),
-  dtype: z.literal('float32'),
+  dtype: dtypeSchema,
   isFrozen: z.boolean().optional(),
   slots: z
     .record(
       z.string(),
       z.strictObject({
         shape: z.array(z.int().nonnegative()),
-        dtype: z.enum(['float32', 'int8', 'uint8', 'bfloat16', 'float16']),
+        dtype: dtypeSchema,
       }),
     )
     .optional(),

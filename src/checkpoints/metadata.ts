@@ -35,7 +35,7 @@ interface SavedSlot {
 /** A variable of a checkpoint. */
 interface SavedVariable {
   readonly shape: readonly number[];
-  readonly dtype: 'float32';
+  readonly dtype: FlatDtype;
   /** Whether training left it alone, so that it has no slots. Written only where it is so. */
   readonly isFrozen?: boolean | undefined;
   /** Its slots by name. Written only where they are not all of the checkpoint's, as float32 of the variable's shape. */
@@ -88,15 +88,20 @@ export function describeState(
   const changing = new Set(state.changing.entries.map(({ name }) => name));
   const slots = Object.keys(state.slotLayouts);
   const slotsOfState = slotsByVariable(state);
-  const variables = state.layout.entries.map(({ name, shape }): [string, SavedVariable] => {
+  const variables = state.layout.entries.map(({ name, shape, storage }): [string, SavedVariable] => {
     const isFrozen = !changing.has(name);
-    const plain: SavedVariable = { shape: [...shape], dtype: 'float32', ...(isFrozen && { isFrozen }) };
+    const plain: SavedVariable = {
+      ...{ shape: [...shape], dtype: storage ?? 'float32' },
+      ...(isFrozen && { isFrozen }),
+    };
     const own = slotsOfState.get(name) ?? {};
     const isPlain = JSON.stringify(own) === JSON.stringify(slotsOf({ slots }, plain));
     return [name, isPlain ? plain : { ...plain, slots: own }];
   });
   const hasOwnSlots = variables.some(([, variable]) => variable.slots !== undefined);
-  const isNarrow = Object.values(state.slotLayouts).some(({ dtype }) => !['float32', 'int8'].includes(dtype));
+  const isNarrow =
+    state.layout.entries.some(({ storage }) => storage !== undefined) ||
+    Object.values(state.slotLayouts).some(({ dtype }) => !['float32', 'int8'].includes(dtype));
   return {
     version: isNarrow ? '1.3' : hasOwnSlots ? '1.2' : changing.size < variables.length ? '1.1' : '1.0',
     experiment,

@@ -144,14 +144,16 @@ function checkIdentity(
 /** Every difference between a checkpoint's variables and a model's, a line each. */
 function compareVariables(metadata: CheckpointMetadata, state: TrainState): string[] {
   const lines: string[] = [];
-  const ours = new Map(state.layout.entries.map((entry) => [entry.name, entry.shape]));
-  for (const [name, shape] of ours) {
-    const saved = metadata.variables[name]?.shape;
+  const ours = new Map(state.layout.entries.map((entry) => [entry.name, entry]));
+  for (const [name, { shape, storage = 'float32' }] of ours) {
+    const { shape: saved, dtype } = metadata.variables[name] ?? {};
     if (saved === undefined) lines.push(`variable '${name}' [${shape.join(', ')}] is only in the model`);
     else if (saved.length !== shape.length || saved.some((size, axis) => size !== shape[axis])) {
       lines.push(
         `variable '${name}' is [${saved.join(', ')}] in the checkpoint, [${shape.join(', ')}] in the model`,
       );
+    } else if (dtype !== storage) {
+      lines.push(`variable '${name}' is ${dtype} in the checkpoint, ${storage} in the model`);
     }
   }
   for (const [name, { shape }] of Object.entries(metadata.variables)) {

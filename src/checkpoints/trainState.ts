@@ -1,6 +1,12 @@
 /** @file TrainState: the flat buffers that training changes, and their copy as named tensors of a file. */
 
-import { type FlatArray, type FlatDtype, flatArrayType } from '../compiler/index.js';
+import {
+  type FlatArray,
+  type FlatDtype,
+  flatArrayType,
+  heldView,
+  type NarrowType,
+} from '../compiler/index.js';
 import {
   encodePrefix,
   placeTensors,
@@ -10,12 +16,14 @@ import {
   type TensorSpec,
 } from './safetensors.js';
 
-/** A variable's place in a flat buffer; `offset` and `size` count elements. */
+/** A variable's place in a flat buffer, as in the compiler's FlatEntry. */
 interface StateEntry {
   readonly name: string;
   readonly shape: readonly number[];
   readonly offset: number;
   readonly size: number;
+  /** How the buffer holds it; absent: as float32. */
+  readonly storage?: NarrowType;
 }
 
 /** Places of all variables, as in the compiler's FlatLayout. `size` counts elements, padding included. */
@@ -116,7 +124,11 @@ export function* stateTensors({ params, slots, slotLayouts, layout }: TrainState
     ...fileSpec({ dtype, shape: entry.shape }),
     data: buffer.subarray(entry.offset, entry.offset + entry.size),
   });
-  for (const entry of layout.entries) yield tensor(null, params, 'float32', entry);
+  for (const entry of layout.entries)
+    yield {
+      ...tensor(null, params, entry.storage ?? 'float32', entry),
+      data: heldView(params, entry),
+    };
   for (const [slot, { dtype, entries }] of Object.entries(slotLayouts))
     for (const entry of entries) yield tensor(slot, slots[slot]!, dtype, entry);
 }

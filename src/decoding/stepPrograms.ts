@@ -5,6 +5,7 @@ import {
   type CompileOptions,
   compile,
   type Executable,
+  type FlatArray,
   type FlatLayout,
   layoutSpecs,
   type Tensor,
@@ -22,7 +23,7 @@ export interface StepperOptions {
   /** Every variable by path. */
   readonly params: {
     readonly layout: FlatLayout;
-    readonly views: Readonly<Record<string, Float32Array>>;
+    readonly views: Readonly<Record<string, FlatArray>>;
   };
   /** Sequences per batch. */
   readonly rows: number;

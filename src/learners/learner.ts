@@ -21,6 +21,8 @@ export interface LearnableVariable {
   readonly repeatPrefix?: readonly number[];
   /** Collections of the variable: `NON_TRAINABLE`, `SKIP_LP_REGULARIZATION`. */
   readonly collections?: readonly string[];
+  /** How memory holds it; absent: as float32. */
+  readonly storage?: 'bfloat16';
 }
 
 const patterns = z.array(z.string()).default(() => []);
@@ -165,11 +167,20 @@ export class Learner extends Configurable.with({
     const { bpropVariableExclusion, bpropVariableInclusion } = this.hp;
     this.checkPatterns([...bpropVariableExclusion, ...bpropVariableInclusion], variables);
     const placed = variables.map((v) => {
-      const { path: name, shape, repeatPrefix = [] } = v;
+      const { path: name, shape, repeatPrefix = [], storage } = v;
+      const group = this.groupOf(v);
+      check(
+        this,
+        storage === undefined || group === FROZEN,
+        `variable '${name}' is ${storage}, and training changes it: a step is smaller than the bits that ${storage} has. ` +
+          "Give its layer dtype 'float32', or freeze it by bpropVariableExclusion; fpropDtype 'bfloat16' computes in bfloat16 " +
+          'with variables in float32.',
+      );
       return {
         name,
         shape,
-        group: this.groupOf(v),
+        group,
+        ...(storage && { storage }),
         ...(repeatPrefix.length > 0 && { repeatPrefix }),
       };
     });

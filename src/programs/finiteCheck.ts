@@ -1,5 +1,5 @@
 /** @file The check of --debug=nan: ends training at the first step that makes a value NaN or infinite. */
-import { type FlatLayout, flatViews } from '../compiler/index.js';
+import { type FlatLayout, flatViews, floatsOf } from '../compiler/index.js';
 import { NON_TRAINABLE } from '../learners/index.js';
 import { JobError } from '../runs/index.js';
 import type { WeightedValues } from '../tasks/index.js';
@@ -39,7 +39,7 @@ export class FiniteCheck {
   /** Checks the step that was taken. @throws JobError that names the first layer and operation whose result is not finite */
   async end({ loss, metrics }: TrainReport): Promise<void> {
     const { program } = this;
-    const { views, changing, grads, step } = program.state;
+    const { layout, views, changing, grads, step } = program.state;
     const written = Object.entries(flatViews(changing, grads));
     const { entries }: FlatLayout = changing;
     const groups = new Map(entries.map(({ name, group }) => [name, group]));
@@ -57,7 +57,7 @@ export class FiniteCheck {
         `--debug=nan: step ${step} is not finite: ${wrong.join(', ')}. ${describeNonFinite(found)}`,
       );
     }
-    const moved = listed('the new values', views);
+    const moved = listed('the new values', floatsOf(layout, views));
     if (moved !== undefined)
       throw new JobError(
         `--debug=nan: step ${step} is not finite: ${moved}. Loss and gradients are finite: the update made them so.`,

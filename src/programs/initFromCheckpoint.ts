@@ -1,6 +1,7 @@
 /** @file Initial values from checkpoints of other runs and published weights, for fine-tuning (Pax's init_from_checkpoint_rules). */
 import { join } from 'node:path';
 import { holdsWeights, SavedVariables, type VariableSource, WeightFiles } from '../checkpoints/index.js';
+import { narrow } from '../compiler/index.js';
 import { type Config, ConfigError, isConfig } from '../hparams/index.js';
 import type { TransformerLm } from '../layers/index.js';
 import {
@@ -70,8 +71,11 @@ export class InitFromCheckpoint {
   /** Reads the values into the state. */
   load(): void {
     for (const { source, variables } of this.checkpoints)
-      for (const { tensor, target, order } of [...variables.values()].flat())
-        source.readInto(tensor, target, order);
+      for (const { tensor, target, order, storage } of [...variables.values()].flat()) {
+        const floats = storage === undefined ? (target as Float32Array) : new Float32Array(target.length);
+        source.readInto(tensor, floats, order);
+        if (storage !== undefined) target.set(narrow(floats, storage));
+      }
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 /** @file The tensors that a model's variables start from: by rules, with every problem told at once. */
 import { orderAxes, type VariableSource } from '../checkpoints/index.js';
+import { type FlatArray, heldView, type NarrowType } from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import { EMA, wholePath } from '../learners/index.js';
 import type { NameRule, NameRules } from '../models/index.js';
@@ -12,17 +13,23 @@ type AxisOrder = ReturnType<typeof orderAxes>;
 export interface Reading {
   readonly tensor: string;
   readonly order: AxisOrder;
-  readonly target: Float32Array;
+  readonly target: FlatArray;
+  /** How the memory holds it; absent: as float32. */
+  readonly storage: NarrowType | undefined;
 }
 
 /** A variable, or what one repetition has of a variable that stacks those of all. */
 interface Part {
   readonly name: string;
   readonly shape: readonly number[];
-  readonly target: Float32Array;
+  readonly target: FlatArray;
+  readonly storage: NarrowType | undefined;
 }
 
-type Entry = Pick<FlatTrainState['layout']['entries'][number], 'name' | 'shape' | 'offset' | 'size'>;
+type Entry = Pick<
+  FlatTrainState['layout']['entries'][number],
+  'name' | 'shape' | 'offset' | 'size' | 'storage'
+>;
 
 /** Finds the tensors of all variables in one source. */
 export class VariableMatcher {
@@ -74,10 +81,11 @@ export class VariableMatcher {
   }
 
   /** Where there are name rules, a stack of repeated layers is what its layers are, one after the other. */
-  #partsOf({ name, shape, offset, size }: Entry): Part[] {
-    const target = this.state.params.subarray(offset, offset + size);
+  #partsOf(entry: Entry): Part[] {
+    const { name, shape, size, storage } = entry;
+    const target = heldView(this.state.params, entry);
     const [, before, index, behind] = /^(.*)\/repeat\/sub\/x_layers_(\d+)\/(.*)$/.exec(name) ?? [];
-    if (this.names === undefined || before === undefined) return [{ name, shape, target }];
+    if (this.names === undefined || before === undefined) return [{ name, shape, target, storage }];
     const stem = `${before}/repeat/sub/x_layers_`;
     const perBlock = new Set(
       this.state.layout.entries.flatMap((entry) =>
@@ -90,12 +98,13 @@ export class VariableMatcher {
       name: `${before}/x_layers_${block * perBlock + Number(index)}/${behind}`,
       shape: rest,
       target: target.subarray(block * each, (block + 1) * each),
+      storage,
     }));
   }
 
   /** The source of a part; undefined where it keeps its value, has one already, or nothing fits. */
   #reading(part: Part, isGiven: boolean): Reading | undefined {
-    const { name, shape, target } = part;
+    const { name, shape, target, storage } = part;
     const isKept = this.rules.keeps(name);
     const candidate = this.#candidate(name, isKept);
     if (candidate === undefined) return undefined;
@@ -108,9 +117,9 @@ export class VariableMatcher {
     }
     const theirs = this.source.shapeOf(tensor)!;
     if (candidate.axes === undefined && `${theirs}` === `${shape}`)
-      return { tensor, order: undefined, target };
+      return { tensor, order: undefined, target, storage };
     const order = candidate.axes === undefined ? undefined : orderAxes(candidate.axes, theirs, shape);
-    if (order !== undefined) return { tensor, order, target };
+    if (order !== undefined) return { tensor, order, target, storage };
     const how = candidate.axes === undefined ? '' : `, read as ${candidate.axes}`;
     this.#problems.push(
       `${name} is [${shape.join(', ')}], and '${tensor}' in the checkpoint [${theirs.join(', ')}]${how}.`,

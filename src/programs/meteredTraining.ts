@@ -1,6 +1,6 @@
 /** @file Training as a program of the loop: several steps a call, metered, reported, summarised. */
 import type { Checkpointer } from '../checkpoints/index.js';
-import { flatViews } from '../compiler/index.js';
+import { flatViews, floatsOf } from '../compiler/index.js';
 import { sumOfSquares } from '../learners/index.js';
 import { type JobOptions, phase } from '../runs/index.js';
 import type { Program, ProgramRun, SingleTask } from '../tasks/index.js';
@@ -101,13 +101,16 @@ export class MeteredTraining implements Program {
   /** Writes parameters, and the gradients of the last step, which ends its call. */
   #writeHistograms(step: number): void {
     const { reporter, program } = this.parts;
-    const { views, changing, grads } = program.state;
+    const { layout, views, changing, grads } = program.state;
     const tagged = (prefix: string, arrays: Readonly<Record<string, Float32Array>>) =>
       Object.entries(arrays).map(([path, values]) => [`${prefix}/${path}`, values]);
     reporter.summary(
       TRAIN,
       step,
-      Object.fromEntries([...tagged('params', views), ...tagged('gradients', flatViews(changing, grads))]),
+      Object.fromEntries([
+        ...tagged('params', floatsOf(layout, views)),
+        ...tagged('gradients', flatViews(changing, grads)),
+      ]),
     );
   }
 

@@ -1,6 +1,6 @@
 /** @file A job, and the view that each of its programs has of it. */
 import type { BestCheckpoint } from '../checkpoints/index.js';
-import { flatViews } from '../compiler/index.js';
+import { floatsOf, heldViews } from '../compiler/index.js';
 import { JobError, type JobOptions } from '../runs/index.js';
 import { InterruptedError, type StopSignal } from '../system/index.js';
 import type {
@@ -149,7 +149,7 @@ class ProgramView implements ProgramRun {
 
   get params(): Readonly<Record<string, Float32Array>> {
     const { layout, params } = this.run.parts.state;
-    return flatViews(layout, params);
+    return floatsOf(layout, heldViews(layout, params));
   }
 
   metrics(program: string): WeightedValues | undefined {

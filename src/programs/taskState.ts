@@ -2,7 +2,16 @@
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { createTrainState, type TrainState } from '../checkpoints/index.js';
-import { type FlatLayout, flatViews, type HostTensor, readyToFill, takeMemory } from '../compiler/index.js';
+import {
+  type FlatArray,
+  type FlatLayout,
+  flatViews,
+  floatsOf,
+  type HostTensor,
+  heldViews,
+  readyToFill,
+  takeMemory,
+} from '../compiler/index.js';
 import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../learners/index.js';
 import { type EngineOptions, JobError } from '../runs/index.js';
 import { formatCount } from '../system/text/index.js';
@@ -11,8 +20,8 @@ import type { SingleTask } from '../tasks/index.js';
 /** Parameters in flat buffers, shared by all programs, which therefore see updates. */
 export interface FlatParams {
   readonly layout: FlatLayout;
-  /** Every variable by path. */
-  readonly views: Readonly<Record<string, Float32Array>>;
+  /** Every variable by path, as memory holds it. */
+  readonly views: Readonly<Record<string, FlatArray>>;
 }
 
 /** A training state with the compiler's layouts. */
@@ -31,8 +40,12 @@ export type TrainMemory = FlatTrainState & {
 
 /** All variables by path, as tensors. */
 export function hostParams({ layout, views }: FlatParams): Record<string, HostTensor> {
+  const floats = floatsOf(layout, views);
   return Object.fromEntries(
-    layout.entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const, data: views[name]! }]),
+    layout.entries.map(({ name, shape }) => [
+      name,
+      { shape, dtype: 'float32' as const, data: floats[name]! },
+    ]),
   );
 }
 
@@ -82,7 +95,7 @@ function allocate(task: SingleTask, trains = false): FlatTrainState {
     );
   }
   const state = createTrainState(layout, slotLayouts, changing);
-  return { ...state, layout, changing, slotLayouts, views: flatViews(layout, state.params) };
+  return { ...state, layout, changing, slotLayouts, views: heldViews(layout, state.params) };
 }
 
 /** Values that take the place of those drawn for some of the variables. */

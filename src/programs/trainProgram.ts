@@ -2,10 +2,10 @@
 import {
   type Executable,
   firstNonFinite,
-  flatViews,
   foldIn,
   type HostTensor,
   hashString,
+  heldViews,
   IndexError,
   type NonFinite,
   type PrngKey,
@@ -194,7 +194,7 @@ export class TrainProgram {
     const { task, state, step, stream } = this;
     const key = Int32Array.from(foldIn(stream, state.step - 1));
     const inputs = {
-      params: hostParams({ layout: state.layout, views: flatViews(state.layout, params) }),
+      params: hostParams({ layout: state.layout, views: heldViews(state.layout, params) }),
       batch: step.buffers.batchAt(this.#lastPlace) as unknown as Tree<HostTensor>,
       prngKey: { shape: [2], dtype: 'int32', data: key } satisfies HostTensor,
     };

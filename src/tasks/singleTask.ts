@@ -1,6 +1,6 @@
 /** @file SingleTask: one model with its training and decoding settings (paxml's tasks_lib.SingleTask). */
 import { z } from 'zod';
-import type { FillOptions, FlatLayout } from '../compiler/index.js';
+import type { FillOptions, FlatArray, FlatLayout } from '../compiler/index.js';
 import { BaseDecoder, GreedyDecoder } from '../decoding/index.js';
 import {
   build,
@@ -96,7 +96,7 @@ export class SingleTask extends Configurable.with({
    *
    * @param options which engine draws many of them, off the main thread where it can.
    */
-  initialize(views: Readonly<Record<string, Float32Array>>, options?: FillOptions): Promise<void> {
+  initialize(views: Readonly<Record<string, FlatArray>>, options?: FillOptions): Promise<void> {
     return fillVariables(this.#model, this.hp.train.hp.randomSeed, views, options);
   }
 

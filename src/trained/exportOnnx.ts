@@ -1,5 +1,5 @@
 /** @file A trained run as an ONNX file. */
-import { exportOnnx as exportFunction, layoutSpecs, type OpenSpec } from '../compiler/index.js';
+import { exportOnnx as exportFunction, floatsOf, layoutSpecs, type OpenSpec } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { versions } from '../runs/index.js';
 import { fewest, neededArrays, predictions } from './predictions.js';
@@ -55,14 +55,18 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
     }),
   );
   const absent = Object.fromEntries(Object.entries(batchSpecs).filter(([path]) => !inputs.includes(path)));
-  const weights = Object.entries(params.views);
+  // A file has float32 weights, whatever memory holds.
+  const weights = Object.entries(floatsOf(params.layout, params.views));
+  const specs = Object.fromEntries(
+    params.layout.entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const }]),
+  );
   const { luthier } = versions();
   const { classOutput } = run;
   const classes = classOutput && chosen.includes(classOutput.output) ? classOutput.names : null;
   // Placeholders of absent arrays do not reach the chosen outputs: they are traced, and then removed.
   const bytes = exportFunction(
     (inputs) => predictions(task.model, withRows(absent, rowsOf(inputs)), chosen)(inputs),
-    { params: layoutSpecs(params.layout), batch },
+    { params: specs, batch },
     {
       inputNames: Object.fromEntries([
         ...weights.map(([path]) => [`params.${path}`, path]),

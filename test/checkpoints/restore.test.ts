@@ -27,6 +27,7 @@ import {
   type TrainState,
 } from '../../src/checkpoints/index.js';
 import { digestOfBytes, digestOfJson } from '../../src/checkpoints/metadata.js';
+import { heldView } from '../../src/compiler/index.js';
 import { slotsLike } from './slotsLike.js';
 
 const layout = {
@@ -445,6 +446,24 @@ describe('slots of shapes of their own', () => {
         () => 'none',
         (error: Error) => error.message.split('\n').slice(1, -1).join('\n'),
       );
+
+  test('variables in bfloat16 come back bit for bit; in another type they are another model', async () => {
+    const entries = [{ ...entry('lm/w', [2, 3], 0), storage: 'bfloat16' as const }];
+    const narrow = { size: 16, entries };
+    const state = createTrainState(narrow, {});
+    heldView(state.params, entries[0]!).set([1, 2, 3, 4, 5, 6]);
+    state.step = 30;
+    const writer = open();
+    await writer.save(state);
+    await writer.close();
+    const found = createTrainState(narrow, {});
+    await open().restore(found);
+    expect(new Uint16Array(found.params.buffer).subarray(0, 7)).toEqual(Uint16Array.of(1, 2, 3, 4, 5, 6, 0));
+    const floats = createTrainState({ size: 16, entries: [entry('lm/w', [2, 3], 0)] }, {});
+    await expect(open().restore(floats)).rejects.toThrow(
+      "\n  variable 'lm/w' is bfloat16 in the checkpoint, float32 in the model\n",
+    );
+  });
 
   test('may be stored in bfloat16, float16 and uint8, in files that older readers refuse by their version', async () => {
     const types = ['bfloat16', 'float16', 'uint8'] as const;

@@ -4,6 +4,7 @@ import {
   compile,
   flatLayout,
   flatViews,
+  floatsOf,
   type HostTensor,
   layoutSpecs,
   prngKey,
@@ -166,7 +167,7 @@ async function shortfalls(model: LanguageModel, params: FlatParams, output: Deco
   const ones = { ...weights, data: new Float32Array(ids.data.length).fill(1) };
   const none = { ...weights, data: new Float32Array(ids.data.length) };
   const theta = Object.fromEntries(
-    Object.entries(params.views).map(([path, data]) => [
+    Object.entries(floatsOf(params.layout, params.views)).map(([path, data]) => [
       path,
       { ...layoutSpecs(params.layout)[path]!, data },
     ]),

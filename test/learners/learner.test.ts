@@ -270,6 +270,19 @@ test('patterns are of whole paths, and NON_TRAINABLE variables never move', () =
   expect(learner.isTrainable({ path: 'a', shape: [1], collections: ['NON_TRAINABLE'] })).toBe(false);
 });
 
+test('variables in bfloat16 are those that training leaves alone', () => {
+  const variable = { path: 'lm/emb/w', shape: [3], storage: 'bfloat16' as const };
+  const frozen = build(Learner.config({ optimizer: sgd(), bpropVariableExclusion: ['lm/emb/w'] }));
+  expect(frozen.layout([variable]).entries).toEqual([
+    { name: 'lm/emb/w', shape: [3], offset: 0, size: 3, group: 'frozen', storage: 'bfloat16' },
+  ]);
+  expect(() => build(Learner.config({ optimizer: sgd() })).layout([variable])).toThrow(
+    "variable 'lm/emb/w' is bfloat16, and training changes it: a step is smaller than the bits that bfloat16 has. Give its " +
+      "layer dtype 'float32', or freeze it by bpropVariableExclusion; fpropDtype 'bfloat16' computes in bfloat16 with " +
+      'variables in float32.',
+  );
+});
+
 test('NON_TRAINABLE: a step that is taken puts there what stands in the place of gradients, averages included', async () => {
   const { step, read, layout, updater } = await bench(
     { 'lm/w': [1], 'lm/mean': [2, 2] },

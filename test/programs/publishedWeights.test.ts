@@ -182,7 +182,7 @@ test('rules of one’s own come first, with axes; variables and tensors may be l
   const at = (layer: number, name: string) => `lm/transformer/x_layers_${layer}/${name}`;
   expect(views[at(1, 'layer_norm/scale')]).toEqual(plain[at(0, 'layer_norm/scale')]);
   expect(views[at(1, 'ff_layer/ffn_layer1/linear/w')]).toEqual(
-    transposed(plain[at(0, 'ff_layer/ffn_layer2/linear/w')]!, 24),
+    transposed(plain[at(0, 'ff_layer/ffn_layer2/linear/w')] as Float32Array, 24),
   );
   const unset = layout.entries.filter(({ name }) => views[name]!.some(Number.isNaN));
   expect(unset.map(({ name }) => name)).toEqual(['lm/softmax/logits_ffn/linear/w']);

@@ -6,7 +6,7 @@ const storages = new WeakMap<tf.Tensor, NarrowType>();
 
 /**
  * `x` as a result that memory holds in fewer bytes: int32 as int8 or uint8, float32 as bfloat16 or float16. Where it is a
- * leaf of what a compiled function returns, the array that is bound to it has these elements, and formats it as such. Floats
+ * leaf of a compiled function's result, the array that is bound to it has these elements. Floats
  * are rounded to nearest even; those too large become infinite, as in PyTorch and JAX. Integers beyond the storage become
  * the least or the greatest that it has, as JAX's; PyTorch and NumPy take them modulo 256, which hides overflows. The tensor
  * itself has the values of `x`, not rounded.

@@ -1,4 +1,5 @@
 /** @file Layout of many variables in one flat buffer, and views of it. */
+import { widen } from '../narrow.js';
 import { NARROW, type NarrowArray, type NarrowType, type TensorSpec } from './tensors.js';
 
 /** A variable to place. Variables of a group are adjacent, so that one rule can update them all. */
@@ -8,9 +9,11 @@ export interface FlatVariable {
   group: string;
   /** Its first axes, along which it stacks variables; absent for one. */
   repeatPrefix?: readonly number[];
+  /** How the buffer holds it; absent: as float32. */
+  storage?: NarrowType;
 }
 
-/** Position of a variable; `offset` and `size` count elements. */
+/** Position of a variable: `offset` counts float32 elements of the buffer, `size` those of the variable. */
 export interface FlatEntry {
   name: string;
   shape: readonly number[];
@@ -19,6 +22,8 @@ export interface FlatEntry {
   group: string;
   /** Its first axes, along which it stacks variables; absent for one. */
   repeatPrefix?: readonly number[];
+  /** How the buffer holds it; absent: as float32. */
+  storage?: NarrowType;
 }
 
 /** A contiguous range of the buffer; `size` includes padding. */
@@ -47,6 +52,10 @@ export const flatArrayType = (dtype: FlatDtype) => (dtype === 'float32' ? Float3
 /** Elements per cache line of 64 bytes of float32. Every entry starts on a line, for aligned vector loads. */
 const ALIGNMENT = 16;
 
+/** The float32 elements of a buffer that so many stored ones take. */
+const wordsOf = (size: number, storage: NarrowType | undefined): number =>
+  Math.ceil((size * flatArrayType(storage ?? 'float32').BYTES_PER_ELEMENT) / Float32Array.BYTES_PER_ELEMENT);
+
 /** Elements that an entry takes, padding included. */
 export const paddedSize = (size: number): number => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
 
@@ -71,11 +80,11 @@ export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
   const layout: FlatLayout = { entries: [], groups: [], size: 0 };
   for (const [group, members] of byGroup) {
     const offset = layout.size;
-    for (const { name, shape, repeatPrefix } of members) {
+    for (const { name, shape, repeatPrefix, storage } of members) {
       const size = elementCount(name, shape);
-      const stacked = repeatPrefix === undefined ? {} : { repeatPrefix };
-      layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group, ...stacked });
-      layout.size += paddedSize(size);
+      const rest = { ...(repeatPrefix && { repeatPrefix }), ...(storage && { storage }) };
+      layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group, ...rest });
+      layout.size += paddedSize(wordsOf(size, storage));
     }
     layout.groups.push({ name: group, offset, size: layout.size - offset });
   }
@@ -97,19 +106,49 @@ function elementCount(name: string, shape: readonly number[]): number {
 
 /** Specs of all variables, by name. */
 export function layoutSpecs({ entries }: FlatLayout): Record<string, TensorSpec> {
-  return Object.fromEntries(entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const }]));
+  return Object.fromEntries(
+    entries.map(({ name, shape, storage }) => [
+      name,
+      { shape, dtype: 'float32' as const, ...(storage && { storage }) },
+    ]),
+  );
+}
+
+/** An entry's elements in a buffer, without copying. */
+export function heldView(
+  buffer: Float32Array,
+  { offset, size, storage }: Pick<FlatEntry, 'offset' | 'size' | 'storage'>,
+): FlatArray {
+  if (storage === undefined) return buffer.subarray(offset, offset + size);
+  const begin = buffer.byteOffset + offset * buffer.BYTES_PER_ELEMENT;
+  return new NARROW[storage].array(buffer.buffer as ArrayBuffer, begin, size);
 }
 
 /**
- * Views of all variables in a buffer, by name, without copying.
+ * Views of all variables in a buffer, by name, without copying, as the buffer holds them.
  *
  * @throws RangeError where the buffer's length is not the layout's.
  */
-export function flatViews(layout: FlatLayout, buffer: Float32Array): Record<string, Float32Array> {
+export function heldViews(layout: FlatLayout, buffer: Float32Array): Record<string, FlatArray> {
   if (buffer.length !== layout.size) {
     throw new RangeError(`flatViews: expected a buffer of ${layout.size} elements, got ${buffer.length}.`);
   }
-  const views: Record<string, Float32Array> = {};
-  for (const { name, offset, size } of layout.entries) views[name] = buffer.subarray(offset, offset + size);
-  return views;
+  return Object.fromEntries(layout.entries.map((entry) => [entry.name, heldView(buffer, entry)]));
+}
+
+/** Those of a layout without narrow variables. */
+export const flatViews = (layout: FlatLayout, buffer: Float32Array): Record<string, Float32Array> =>
+  heldViews(layout, buffer) as Record<string, Float32Array>;
+
+/** The values of all variables: the views, and copies of those that are narrow. */
+export function floatsOf(
+  { entries }: FlatLayout,
+  views: Readonly<Record<string, FlatArray>>,
+): Record<string, Float32Array> {
+  return Object.fromEntries(
+    entries.map(({ name, storage }) => {
+      const view = views[name]!;
+      return [name, (storage === undefined ? view : widen(view as NarrowArray, storage)) as Float32Array];
+    }),
+  );
 }

@@ -116,12 +116,13 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     const collections = new Set(weight.collections ?? []);
     if (this.skipLpRegularization) collections.add(WeightCollection.SKIP_LP_REGULARIZATION);
     const splitDims = splitOf(this, 'weightSplitDimsMapping', name, weight.shape.length);
+    const dtype = weight.dtype ?? this.dtype;
     this.#variables.declare(name, {
       path: this.#pathOf(name),
       shape: [...this.repeatPrefix, ...weight.shape],
       repeatPrefix: this.repeatPrefix,
       init: weight.init ?? this.paramsInit,
-      dtype: weight.dtype ?? 'float32',
+      ...(dtype === 'bfloat16' ? { dtype: 'float32', storage: dtype } : { dtype }),
       collections: [...collections],
       fanInAxes: weight.fanInAxes,
       fanOutAxes: weight.fanOutAxes,
@@ -287,13 +288,7 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
 
   #takePlacement(): Placement<BaseLayer> {
     wrapMethods(this, BaseLayer.prototype);
-    const placement = takePlacement<BaseLayer>();
-    if (this.hp.dtype === 'float32') return placement;
-    throw new LayerError(
-      placement.path,
-      this.constructor.name,
-      "dtype 'bfloat16': variables are float32 everywhere; fpropDtype 'bfloat16' makes matrix products round them.",
-    );
+    return takePlacement<BaseLayer>();
   }
 
   #buildChild<T extends BaseLayer>(name: string, config: Config<T>): T {

@@ -18,7 +18,10 @@ const splitDimsByName = z.record(z.string().min(1), splitDims).default({});
 /** The fields. */
 export const layerFields = {
   name: z.string().default('').describe('A name for people; paths come from the names that parents give.'),
-  dtype: z.enum(['float32', 'bfloat16']).default('float32').describe('Type of the variables.'),
+  dtype: z
+    .enum(['float32', 'bfloat16'])
+    .default('float32')
+    .describe('Type of the variables in memory; bfloat16 is for those that training leaves alone.'),
   fpropDtype: tagged(
     z
       .enum(['float32', 'bfloat16'])

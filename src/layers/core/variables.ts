@@ -3,10 +3,12 @@ import {
   type Distribution,
   type Draw,
   type FillOptions,
+  type FlatArray,
   fillNow,
   fillRandom,
   foldIn,
   hashString,
+  narrow,
   type PrngKey,
   prngKey,
   sizeOf,
@@ -66,9 +68,9 @@ export function* initialValues(
 }
 
 /** The part of a variable's array that initial values are for. */
-function partOf(whole: Float32Array, { variable, repetition }: InitialValues): Float32Array {
+function partOf<T extends FlatArray>(whole: T, { variable, repetition }: InitialValues): T {
   const size = sizeOf(variable.shape);
-  return whole.subarray(repetition * size, (repetition + 1) * size);
+  return whole.subarray(repetition * size, (repetition + 1) * size) as T;
 }
 
 /**
@@ -98,15 +100,20 @@ export function initVariables(root: BaseLayer, seed: number): Map<string, Float3
 export async function fillVariables(
   root: BaseLayer,
   seed: number,
-  views: Readonly<Record<string, Float32Array>>,
+  views: Readonly<Record<string, FlatArray>>,
   options?: FillOptions,
 ): Promise<void> {
   const draws: Draw[] = [];
   for (const each of initialValues(root, seed)) {
     const { variable, key, initial } = each;
-    const out = partOf(views[variable.path]!, each);
+    const { storage } = variable;
+    const part = partOf(views[variable.path]!, each);
+    const out = storage === undefined ? (part as Float32Array) : new Float32Array(part.length);
     if (initial instanceof Float32Array) out.set(initial);
-    else draws.push({ ...initial, key, out });
+    else if (storage === undefined) draws.push({ ...initial, key, out });
+    // One at a time, so that no more than one lies in memory as float32.
+    else await fillRandom([{ ...initial, key, out }], options);
+    if (storage !== undefined) part.set(narrow(out, storage));
   }
   await fillRandom(draws, options);
 }

@@ -16,8 +16,8 @@ export type WeightCollection = (typeof WeightCollection)[keyof typeof WeightColl
 export interface WeightHParams extends WeightShape {
   /** Initial values; defaults to the layer's `paramsInit`. */
   readonly init?: WeightInit | undefined;
-  /** Element type; defaults to float32. */
-  readonly dtype?: DType | undefined;
+  /** Element type in memory; defaults to the layer's `dtype`. */
+  readonly dtype?: DType | 'bfloat16' | undefined;
   readonly collections?: readonly WeightCollection[] | undefined;
 }
 
@@ -27,6 +27,8 @@ export interface Variable extends WeightShape {
   readonly path: string;
   readonly init: WeightInit;
   readonly dtype: DType;
+  /** How memory holds it; absent: as its dtype. */
+  readonly storage?: 'bfloat16';
   readonly collections: readonly WeightCollection[];
   /** The first axes of its shape, along which layers that repeat theirs stack one variable for each repetition. */
   readonly repeatPrefix: readonly number[];

@@ -171,7 +171,7 @@ export function fillSlots({ params, slots, slotLayouts }: SlotBuffers): void {
 /** Fills the slots of some variables as they are before the first step. @param views every variable by path */
 export function refillSlots(
   { slots, slotLayouts }: Omit<SlotBuffers, 'params'>,
-  views: Readonly<Record<string, Float32Array>>,
+  views: Readonly<Record<string, FlatArray>>,
   variables: ReadonlySet<string>,
 ): void {
   for (const [slot, { dtype, entries }] of Object.entries(slotLayouts))

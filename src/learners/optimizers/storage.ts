@@ -1,4 +1,4 @@
-/** @file Storage of slots: what programs read and write of flat buffers, and the float32 values that rules see. */
+/** @file Storage of slots: elements of flat buffers as programs read and write them, and the float32 values that rules see. */
 import {
   type FlatDtype,
   NARROW,
@@ -14,7 +14,7 @@ function held(dtype: FlatDtype): Pick<TensorSpec, 'dtype' | 'storage'> {
   return dtype === 'float32' ? { dtype } : { dtype: NARROW[dtype].dtype, storage: dtype };
 }
 
-/** Bounds of what a rule gives for integers; those of int8 are alike on both sides of 0. */
+/** A rule's values within the range of integers; that of int8 is alike on both sides of 0. */
 const bounded = (floats: Tensor, dtype: 'int8' | 'uint8'): Tensor =>
   dtype === 'int8' ? tf.clipByValue(floats, -127, 127) : tf.clipByValue(floats, 0, 255);
 
@@ -37,7 +37,7 @@ export function asWritten(floats: Tensor, dtype: FlatDtype): Tensor {
 export const stored = (written: Tensor, dtype: FlatDtype): Tensor =>
   dtype === 'float32' ? written : ops.stored(written, dtype);
 
-/** What an element of a buffer is for a value. */
+/** A value as an element of a buffer. */
 export function elementOf(value: number, dtype: FlatDtype): number {
   if (dtype === 'float32') return value;
   const { dtype: wide } = NARROW[dtype];

@@ -2,7 +2,7 @@
 
 import { Shared } from '../../analysis/index.js';
 import type { ConfiguredExperiment } from '../../cli/index.js';
-import { fillNow, flatViews, prngKey, sizeOf, type TensorSpec } from '../../compiler/index.js';
+import { fillNow, heldViews, prngKey, sizeOf, type TensorSpec } from '../../compiler/index.js';
 import { build, classOf, withOrigin } from '../../hparams/index.js';
 import type { BatchSpecs } from '../../inputs/index.js';
 import { initialValues, type Variable } from '../../layers/index.js';
@@ -28,7 +28,10 @@ class TracedTask {
 
   constructor(private readonly task: SingleTask) {
     this.params = Object.fromEntries(
-      task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }]),
+      task.variables.map(({ path, shape, dtype, storage }) => [
+        path,
+        { shape, dtype, ...(storage && { storage }) },
+      ]),
     );
   }
 
@@ -86,7 +89,7 @@ async function initialDigest(task: SingleTask): Promise<PartDigest> {
   const slots = task.hp.train.hp.learner.slotLayouts(layout);
   if (layout.size > MOST_DRAWN) return { hash: digest(slots, ...rulesOfInitialValues(task)) };
   const values = new Float32Array(layout.size);
-  await task.initialize(flatViews(layout, values), { engine: 'eager' });
+  await task.initialize(heldViews(layout, values), { engine: 'eager' });
   return { hash: digest(slots, layout, values) };
 }
 
@@ -101,7 +104,7 @@ function* rulesOfInitialValues({ model, hp }: SingleTask): Generator<unknown> {
   const small = (variable: Variable): Variable =>
     sizeOf(variable.shape) <= MOST_OF_VARIABLE ? variable : { ...variable, shape: shrunk(variable.shape) };
   for (const { variable, key, initial } of initialValues(model, hp.train.hp.randomSeed, small)) {
-    yield [variable.path, variable.shape, variable.dtype, [...key]];
+    yield [variable.path, variable.shape, variable.storage ?? variable.dtype, [...key]];
     yield initial instanceof Float32Array ? initial : variable.init.draw(key, variable);
   }
   for (const kind of ['normal', 'uniform', 'constant'] as const) {

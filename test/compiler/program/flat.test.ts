@@ -1,7 +1,14 @@
 /** @file Flat buffers: placement, alignment, padding, views. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { flatLayout, flatViews } from '../../../src/compiler/program/flat.js';
+import { narrow } from '../../../src/compiler/narrow.js';
+import {
+  flatLayout,
+  flatViews,
+  floatsOf,
+  heldViews,
+  layoutSpecs,
+} from '../../../src/compiler/program/flat.js';
 
 test('groups are contiguous, entries start on cache lines', () => {
   const layout = flatLayout([
@@ -23,6 +30,25 @@ test('groups are contiguous, entries start on cache lines', () => {
     ],
     size: 96,
   });
+});
+
+test('bfloat16 takes half the buffer, with views of its own type', () => {
+  const layout = flatLayout([
+    { name: 'a', shape: [33], group: 'g', storage: 'bfloat16' },
+    { name: 'b', shape: [2], group: 'g' },
+  ]);
+  expect(layout.entries).toEqual([
+    { name: 'a', shape: [33], offset: 0, size: 33, group: 'g', storage: 'bfloat16' },
+    { name: 'b', shape: [2], offset: 32, size: 2, group: 'g' },
+  ]);
+  expect(layout.size).toBe(48);
+  const buffer = new Float32Array(layout.size);
+  const views = heldViews(layout, buffer);
+  views.a!.set(narrow(new Float32Array(33).fill(1.5), 'bfloat16'));
+  views.b!.set([2, 3]);
+  expect(views.a).toBeInstanceOf(Uint16Array);
+  expect(floatsOf(layout, views)).toEqual({ a: new Float32Array(33).fill(1.5), b: Float32Array.of(2, 3) });
+  expect(layoutSpecs(layout).a).toEqual({ shape: [33], dtype: 'float32', storage: 'bfloat16' });
 });
 
 test('views write through to the buffer', () => {

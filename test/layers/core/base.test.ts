@@ -2,13 +2,14 @@
 
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { type Tensor, tf } from '../../../src/compiler/index.js';
+import { narrow, type Tensor, tf } from '../../../src/compiler/index.js';
 import { build, type Config, copy, instance, sub } from '../../../src/hparams/index.js';
 import {
   BaseLayer,
   Constant,
   Dropout,
   FeedForward,
+  fillVariables,
   Gaussian,
   initVariables,
   Linear,
@@ -237,7 +238,7 @@ test('a layer in an instance() field is an error: it would be built before its o
   );
 });
 
-test("a layer's products are bfloat16 where it, or a layer around it, says so; variables are never", () => {
+test("a layer's products and variables are bfloat16 where it, or a layer around it, says so", async () => {
   const layer = build(Pair.config({ first: linear({ fpropDtype: 'bfloat16' }) }));
   expect([layer, layer.child('first'), layer.child('second')].map((each) => each.fpropDtype)).toEqual([
     'float32',
@@ -250,9 +251,17 @@ test("a layer's products are bfloat16 where it, or a layer around it, says so; v
     'float32',
     'bfloat16',
   ]);
-  expect(() => build(Pair.config({ first: linear({ dtype: 'bfloat16' }) }))).toThrow(
-    "first (Linear): dtype 'bfloat16': variables are float32 everywhere; fpropDtype 'bfloat16' makes matrix products round them.",
-  );
+  const held = build(Pair.config({ first: linear({ dtype: 'bfloat16' }) }));
+  expect([held.child('first').dtype, held.child('first').fpropDtype]).toEqual(['bfloat16', 'float32']);
+  const storages = (layer: BaseLayer) =>
+    Object.fromEntries(listVariables(layer).map(({ path, dtype, storage }) => [path, storage ?? dtype]));
+  expect(storages(held)).toEqual({ 'first/w': 'bfloat16', 'second/s': 'float32' });
+  const values = initVariables(held, 3).get('first/w')!;
+  const views = { 'first/w': new Uint16Array(values.length), 'second/s': new Float32Array(1) };
+  await fillVariables(held, 3, views);
+  expect(views['first/w']).toEqual(narrow(values, 'bfloat16'));
+  const all = build(Pair.config({ dtype: 'bfloat16', first: linear() }));
+  expect(new Set(Object.values(storages(all)))).toEqual(new Set(['bfloat16']));
 });
 
 test('contexts nest, end with their function, and refuse promises', () => {
