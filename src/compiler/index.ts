@@ -67,6 +67,12 @@ export {
 } from './trace/gradients.js';
 export { withDrawsFrom } from './trace/replacedDraws.js';
 export { placeOf, withScope } from './trace/scopes.js';
-export { isSpec, type OnHost, type Program, type TensorFunction, traceProgram } from './trace/tracedProgram.js';
+export {
+  isSpec,
+  type OnHost,
+  type Program,
+  type TensorFunction,
+  traceProgram,
+} from './trace/tracedProgram.js';
 export { isTracing, withBackend, withPrecision } from './trace/tracing.js';
 export { showUsersFrame } from './trace/usersFrame.js';

@@ -3,7 +3,14 @@ import '../ops/operations.js';
 import { storageOf } from '../ops/stored.js';
 import { checkIndices, type IndexCheck } from '../program/indexChecks.js';
 import { type Graph, joinGraphs, newValue } from '../program/ir.js';
-import { CompilerError, type HostTensor, NARROW, type NarrowType, type TensorSpec, type Tree } from '../program/tensors.js';
+import {
+  CompilerError,
+  type HostTensor,
+  NARROW,
+  type NarrowType,
+  type TensorSpec,
+  type Tree,
+} from '../program/tensors.js';
 import { flattenTree, type Leaf, mapTree } from '../program/tensorTrees.js';
 import type * as tf from '../tfjs/tfjs.js';
 import { isTensor } from './gradients.js';

@@ -1,1 +1,0 @@
-/** @file Fingerprints of an experiment's computations and data. */
