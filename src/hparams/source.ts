@@ -99,7 +99,7 @@ function plainPath(file: string): string | undefined {
 function isLibraryFile(file: string): boolean {
   for (const directory of ownDirectories) if (file.startsWith(directory)) return true;
   for (const end of excluded) if (file.endsWith(end)) return true;
-  return /[\\/]node_modules[\\/]zod[\\/]/.test(file);
+  return /[\\/]node_modules[\\/](immer|zod)[\\/]/.test(file);
 }
 
 function shorten(file: string): string {

@@ -1,4 +1,5 @@
 /** @file Building: configs to instances, factories and results of functions. */
+import { freeze } from 'immer';
 import { didYouMean } from '../../system/text/index.js';
 import { ConfigError } from '../errors.js';
 import { parseWith, problemOf } from '../fields/check.js';
@@ -181,7 +182,7 @@ function hyperparameter(node: ConfigNode, field: FieldInfo, resolve: Resolve): u
   const value = mapContainers(withoutCarriers(raw), (leaf) => leaf);
   if (value === undefined) return undefined;
   const result = withBuilt(resolve, () => parseWith(field.check, value, `${node.info.name}.${field.name}`));
-  if (result.success) return deepFrozen(result.data);
+  if (result.success) return freeze(result.data, true);
   const problem = result.error.issues.map((issue) => issue.message).join('; ');
   throw new ConfigError(`${node.info.name}.${field.name}: ${problem}, got ${showValue(value)}`, {
     path: field.name,
@@ -192,32 +193,17 @@ function hyperparameter(node: ConfigNode, field: FieldInfo, resolve: Resolve): u
 
 const sameConfig: Resolve = (config) => config;
 
-/** Freezes the arrays, records, Maps and Sets in `value`. */
-function deepFrozen(value: unknown): unknown {
-  if (Object.isFrozen(value)) return value;
-  const isTable = value instanceof Map || value instanceof Set;
-  if (!isTable && !isContainer(value)) return value;
-  if (isTable)
-    for (const name of ['set', 'add', 'delete', 'clear'])
-      Object.defineProperty(value, name, { value: refuseEdit });
-  Object.freeze(value);
-  for (const part of isTable ? value.values() : Object.values(value)) deepFrozen(part);
-  return value;
-}
-
-function refuseEdit(): never {
-  throw new TypeError(
-    'Hyperparameters of a built object cannot be changed; edit its config and build again.',
-  );
-}
-
 /** A frozen copy of the containers in `value`; `resolve` gives the replacements of configs. */
 function frozen(value: unknown, resolve: Resolve): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const node = nodeOf(value);
   if (node !== undefined) return isCarrier(node) ? frozen(carriedBy(node), resolve) : resolve(node.proxy);
   if (Array.isArray(value)) return Object.freeze(value.map((part) => frozen(part, resolve)));
-  if (!isContainer(value)) return deepFrozen(mapContainers(value, (leaf) => leaf));
+  if (!isContainer(value))
+    return freeze(
+      mapContainers(value, (leaf) => leaf),
+      true,
+    );
   const entries = Object.entries(value).map(([key, part]) => [key, frozen(part, resolve)]);
   return Object.freeze(Object.fromEntries(entries));
 }
