@@ -16,7 +16,7 @@ import { parseReport, ReportError } from '../src/review/reports/parseReport.js';
 import { verdictOf } from '../src/review/reports/verdict.js';
 import { readSettings } from '../src/review/settings.js';
 import { codeBlock, codeSpan } from '../src/review/text/reportFormat.js';
-import { repositoryOf } from '../src/review/versions/git.js';
+import { repositoryOf } from '../src/review/versions/gitQueries.js';
 import { type Commits, checkReport, factsMarkdown, sourceFacts } from '../src/review/versions/reportCheck.js';
 import { UsageError } from '../src/system/text/usageError.js';
 import { shortened, visible } from '../src/system/text/visibleText.js';

@@ -1,6 +1,7 @@
 /** @file The package's rooms and its top index; names of the classes of configs, and which of these are abstract. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { globSync } from 'tinyglobby';
 import ts from 'typescript';
@@ -122,4 +123,12 @@ test('documents name the classes of the library where the top index is imported'
   };
   expect(reads('./src/index.ts')).toBe('0.5');
   expect(reads()).toContain("'Adam'");
+});
+
+test('a base name is of one file', () => {
+  const named = new Map<string, string[]>();
+  for (const file of globSync('src/**/*.ts').sort())
+    if (basename(file) !== 'index.ts')
+      named.set(basename(file), [...(named.get(basename(file)) ?? []), file]);
+  expect([...named.values()].filter((files) => files.length > 1)).toEqual([]);
 });

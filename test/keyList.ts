@@ -404,6 +404,7 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
     ['review/versions/evaluate.ts', 'function keyOf'],
   ],
   'is of random numbers, or of texts': [
+    ['compiler/ops/attention.ts', 'function dropKeyOf'],
     ['compiler/ops/distributionOps.ts', 'function splitKey'],
     ['compiler/random/prng.ts', 'function prngKey'],
     ['inputs/random.ts', 'function streamKey'],

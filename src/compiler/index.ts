@@ -13,7 +13,6 @@ export { ENGINES, type Engine, mayBeNative } from './engines/engine.js';
 export { type FillOptions, fillRandom, readyToFill, takeMemory } from './engines/fillRandom.js';
 export { KeptPrograms } from './engines/keptPrograms.js';
 export { type Lazy, lazy } from './engines/lazy.js';
-export { narrow, widen } from './narrow.js';
 export { cpuName, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export { type Parts, type ProgramMemory, programMemory } from './native/programMemory.js';
@@ -30,6 +29,7 @@ export type { BoundCall, Executable } from './program/executable.js';
 export { firstNonFinite, type NonFinite } from './program/firstNonFinite.js';
 export * from './program/flat.js';
 export { IndexError } from './program/indexChecks.js';
+export { narrow, widen } from './program/narrowStorage.js';
 export type { Precision } from './program/precision.js';
 export type {
   BoundArray,

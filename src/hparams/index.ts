@@ -103,7 +103,7 @@ export {
   withOldNames,
 } from './fields/renamed.js';
 export { configurable } from './functions.js';
-export { diffToDot, diffToSvg } from './graphs/diff.js';
+export { diffToDot, diffToSvg } from './graphs/diffGraph.js';
 export { type GraphOptions, toDot, toSvg } from './graphs/dot.js';
 export type { Direction } from './graphs/html.js';
 export {

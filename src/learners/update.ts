@@ -13,8 +13,8 @@ import {
   withScope,
 } from '../compiler/index.js';
 import type { BaseOptimizer, GroupState } from './optimizers/optimizer.js';
+import { stored, storedSpec } from './optimizers/slotStorage.js';
 import { EMA, type SlotLayouts, slotLayouts } from './optimizers/slots.js';
-import { stored, storedSpec } from './optimizers/storage.js';
 import { NON_TRAINABLE, VariableGroup } from './optimizers/variableGroup.js';
 import { type Gradients, withNorm } from './transforms/clipping.js';
 

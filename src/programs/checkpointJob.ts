@@ -20,6 +20,7 @@ import {
 import { type StopSignal, writeText } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DuePrograms } from './duePrograms.js';
+import { restoredWeights } from './evaluatedWeights.js';
 import { runToEnd } from './jobEnd.js';
 import { pendingAt, programsOf, restoreStates } from './jobPrograms.js';
 import { runLoop } from './loop.js';
@@ -28,7 +29,6 @@ import { metricsOf, type Progress, readProgress } from './progress.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
 import { type FlatTrainState, paramsOf } from './taskState.js';
-import { restoredWeights } from './weights.js';
 
 /**
  * Evaluates a checkpoint on every evaluation dataset, or decodes it on every decode dataset; then the task's own programs run as

@@ -3,9 +3,9 @@
 import type { JobOptions } from '../runs/index.js';
 import type { DecodeResult, DecodeSettings, ProgramInput, ProgramRun, SingleTask } from '../tasks/index.js';
 import { DatasetDecoder, decodableModel } from './datasetDecoder.js';
+import type { Weights } from './evaluatedWeights.js';
 import type { ProgramDataset } from './programDataset.js';
 import type { ProgramInputs } from './programInputs.js';
-import type { Weights } from './weights.js';
 
 /** Components of decodes. */
 export interface DecodeParts {

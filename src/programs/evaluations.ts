@@ -13,10 +13,10 @@ import {
 import { JobError, type JobOptions } from '../runs/index.js';
 import type { EvalResult, EvaluateSettings, ProgramInput, ProgramRun, SingleTask } from '../tasks/index.js';
 import { EvalSteps } from './evalStep.js';
+import type { Weights } from './evaluatedWeights.js';
 import { MeasuredEvaluation } from './measuredEvaluation.js';
 import { type ProgramDataset, TRAIN } from './programDataset.js';
 import type { ProgramInputs } from './programInputs.js';
-import type { Weights } from './weights.js';
 
 /** Components of evaluations. */
 export interface EvaluationParts {

@@ -3,10 +3,10 @@ import type { InputSource } from '../inputs/index.js';
 import { evaluatedDatasets, type JobOptions } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { Decodes } from './decodes.js';
+import type { Weights } from './evaluatedWeights.js';
 import { Evaluations } from './evaluations.js';
 import { expectedEvalRuns } from './expectedRuns.js';
 import { ProgramInputs } from './programInputs.js';
-import type { Weights } from './weights.js';
 
 /** What programs evaluate and decode with. */
 export class Measurements {

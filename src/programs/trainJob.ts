@@ -12,6 +12,7 @@ import {
 } from '../runs/index.js';
 import { type StopSignal, writeText } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
+import { trainedWeights } from './evaluatedWeights.js';
 import { checkClasses, undrawnIds } from './inputAgreement.js';
 import { runToEnd } from './jobEnd.js';
 import { checkDatasets, evaluationsAmong, pendingAt, programsOf, restoreStates } from './jobPrograms.js';
@@ -22,7 +23,6 @@ import { setAside } from './setAside.js';
 import { recordOrigin, restoredLines } from './startingCheckpoint.js';
 import { compileTraining, makeLoop, type TrainingLoop } from './trainingLoop.js';
 import { openStart, type TrainingStart } from './trainingStart.js';
-import { trainedWeights } from './weights.js';
 
 /** A training run, open. */
 interface Training {

@@ -44,7 +44,7 @@ async function load(name: string, file: string): Promise<ResolvedExperiment['exp
 }
 
 async function notFound(name: string, why: string, directories: readonly string[]): Promise<UsageError> {
-  const { scan } = await import('./names/scan.js');
+  const { scan } = await import('./names/discovery.js');
   const { experiments, problems } = scan(directories);
   const names = experiments.filter(({ abstract }) => !abstract).map((each) => each.name);
   const meant = filesOf(name, directories);
@@ -93,7 +93,7 @@ export async function resolveExperiment(
       cls === undefined ? `exports no class '${exportName}'` : `'${exportName}' is no Experiment class`;
     throw await notFound(name, `: ${showFile(direct)} ${is}`, directories);
   }
-  const { scanExperiments } = await import('./names/scan.js');
+  const { scanExperiments } = await import('./names/discovery.js');
   const all = scanExperiments(directories);
   const fullName = fullNameOf(
     name,

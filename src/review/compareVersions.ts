@@ -29,7 +29,7 @@ import {
   findBase,
   type Repository,
   repositoryOf,
-} from './versions/git.js';
+} from './versions/gitQueries.js';
 import { type Change, type ExperimentDocument, made, pairsOf } from './versions/protocol.js';
 import { ChangedFiles, unrecordedContents } from './versions/reach.js';
 import { descriptionOf } from './versions/removedExperiment.js';

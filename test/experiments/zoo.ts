@@ -5,7 +5,7 @@ import { type ConfiguredExperiment, configure, type Override } from '../../src/c
 import { sizeOf } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
 import { resolveExperiment } from '../../src/registry/index.js';
-import { scanExperiments } from '../../src/registry/names/scan.js';
+import { scanExperiments } from '../../src/registry/names/discovery.js';
 
 export const directories = [fileURLToPath(new URL('../../experiments', import.meta.url))];
 

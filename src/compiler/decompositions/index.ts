@@ -1,4 +1,6 @@
 /** @file Registration of all decompositions. */
+
+import { normalizationDecompositions } from './batchNormalization.js';
 import { channelsFirstVariants } from './channelsFirst.js';
 import { complexKernels } from './complexNumbers.js';
 import { defineComplexKernels, defineDecompositions, defineVariants } from './decomposition.js';
@@ -6,7 +8,6 @@ import { einsumDecompositions } from './einsum.js';
 import { fusedDecompositions } from './fused.js';
 import { indexingDecompositions, indexingVariants } from './indexing.js';
 import { morphologyDecompositions } from './morphology.js';
-import { normalizationDecompositions } from './normalizations.js';
 import { numberDecompositions, numberVariants } from './numbers.js';
 import { rearrangementDecompositions } from './rearrangements.js';
 import { resizingDecompositions } from './resizing.js';

@@ -1,9 +1,9 @@
 /** @file Eager engine: runs a function operation by operation on a tfjs backend. `cpu` is the reference in tests. */
 
 import { createRequire } from 'node:module';
-import { narrow, widen } from '../narrow.js';
 import type { Backend } from '../program/backend.js';
 import { IndexError, problemOf, UNKNOWN_INDEX } from '../program/indexChecks.js';
+import { narrow, widen } from '../program/narrowStorage.js';
 import {
   CompilerError,
   DeviceError,

@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os';
 import { warn } from '../../system/index.js';
 import type { EagerDevice } from '../eager/eagerBackend.js';
-import { type Attempt, tryNative } from '../native/compile.js';
+import { type Attempt, tryNative } from '../native/compileNatively.js';
 import { compileOnnx } from '../onnx/onnxSession.js';
 import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';

@@ -1,9 +1,9 @@
 /** @file ONNX Runtime sessions as backends. */
 import type { Tensor } from '#onnxruntime';
-import { narrow, widen } from '../narrow.js';
 import type { Backend, FlatBinding } from '../program/backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../program/indexChecks.js';
 import type { Graph } from '../program/ir.js';
+import { narrow, widen } from '../program/narrowStorage.js';
 import {
   CompilerError,
   type HostArray,

@@ -1,6 +1,6 @@
 /** @file Matrix product plus matrix, the form of residual connections and sums of gradients. */
 
-import { matMulAdd } from '../onnx/products.js';
+import { matMulAdd } from '../onnx/productLowerings.js';
 import { precisionAttr } from '../program/precision.js';
 import { sameShape, sizeOf } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';

@@ -1,5 +1,5 @@
 /** @file Layout of many variables in one flat buffer, and views of it. */
-import { widen } from '../narrow.js';
+import { widen } from './narrowStorage.js';
 import { NARROW, type NarrowArray, type NarrowType, type TensorSpec } from './tensors.js';
 
 /** A variable to place. Variables of a group are adjacent, so that one rule can update them all. */

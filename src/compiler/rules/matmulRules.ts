@@ -1,5 +1,5 @@
 /** @file Matrix multiplication. */
-import { matmul } from '../onnx/products.js';
+import { matmul } from '../onnx/productLowerings.js';
 import { precisionAttr } from '../program/precision.js';
 import { formatSpec, sizeOf, type TensorSpec } from '../program/tensors.js';
 import { broadcastShapes } from './broadcasting.js';

@@ -16,7 +16,7 @@ import { LayerError, wrapMethods } from './methods.js';
 import { OwnVariables } from './ownVariables.js';
 import { builtElsewhere, type Placement, takePlacement, withPlacement } from './placement.js';
 import { SharedLayers } from './sharedLayers.js';
-import { splitOf } from './splits.js';
+import { splitOf } from './splitDims.js';
 import { isDefaultParamsInit, type WeightInit } from './weightInit.js';
 import { type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
 

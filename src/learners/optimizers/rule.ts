@@ -1,8 +1,8 @@
 /** @file A rule on the tensors of a group: elementwise, on all variables at once, or on each in its own shape. */
 import { ops, sizeOf, type Tensor, tf } from '../../compiler/index.js';
 import { ConfigError } from '../../hparams/index.js';
+import { asFloats, asWritten } from './slotStorage.js';
 import { oneOf, type SlotOwner, type SlotSpec, specsOf } from './slots.js';
-import { asFloats, asWritten } from './storage.js';
 import type { VariableGroup } from './variableGroup.js';
 
 /** Tensors by name: slots, or scalars, each []. */

@@ -8,7 +8,7 @@ import {
   flatLayout,
 } from '../../compiler/index.js';
 import { ConfigError } from '../../hparams/index.js';
-import { elementOf } from './storage.js';
+import { elementOf } from './slotStorage.js';
 import { changingPart, groupParts } from './variableGroup.js';
 
 /** A slot of a variable. */

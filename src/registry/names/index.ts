@@ -7,8 +7,8 @@ export {
   showFile,
   showPlace,
 } from './directories.js';
+export { type FoundExperiment, type OwnConstant, type Scan, scan, scanExperiments } from './discovery.js';
 export { readSourceFile, tooDeep } from './readSource.js';
-export { type FoundExperiment, type OwnConstant, type Scan, scan, scanExperiments } from './scan.js';
 export { type BrokenFile, isPattern, matching, select } from './selection.js';
 export type { RecordEntry } from './sourceFile.js';
 export { fileOfImport, SourceFiles } from './sourceFiles.js';

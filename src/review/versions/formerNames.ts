@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { extensions, type FoundExperiment } from '../../registry/names/index.js';
 import type { Former } from '../reports/diffReport.js';
-import { movedFiles, type Repository } from './git.js';
+import { movedFiles, type Repository } from './gitQueries.js';
 import { type ExperimentDocument, made } from './protocol.js';
 import type { Sources } from './sources.js';
 import type { Tree } from './versionTree.js';

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { contentsAt, digestOf } from '../../system/index.js';
-import type { Repository } from './git.js';
+import type { Repository } from './gitQueries.js';
 import type { Tree } from './versionTree.js';
 
 /** Modules that an evaluating process loads before it records reads. */

@@ -2,7 +2,7 @@
 import { relative } from 'node:path';
 import type { Description } from '../reports/diffReport.js';
 import { leadingTo } from './formerNames.js';
-import { type Base, lastCommitOf, type Repository } from './git.js';
+import { type Base, lastCommitOf, type Repository } from './gitQueries.js';
 import type { Sources } from './sources.js';
 import { tidyPlace } from './versionTree.js';
 

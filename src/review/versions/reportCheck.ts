@@ -7,7 +7,7 @@ import { shortened, visible } from '../../system/text/index.js';
 import type { DiffReport } from '../reports/diffReport.js';
 import { ReportError } from '../reports/parseReport.js';
 import { codeSpan, counted } from '../text/reportFormat.js';
-import { filesBetween, repositoryOf } from './git.js';
+import { filesBetween, repositoryOf } from './gitQueries.js';
 import { Sources } from './sources.js';
 import { treeAt } from './versionTree.js';
 import { addForeignWorktree } from './worktree.js';

@@ -3,7 +3,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, sy
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { isAlive, temporaryFolder } from '../../system/index.js';
-import { GitError, type Repository } from './git.js';
+import { GitError, type Repository } from './gitQueries.js';
 
 /** A commit in a folder of its own. */
 export interface Worktree {

@@ -8,7 +8,7 @@ import { UsageError } from '../../registry/index.js';
 import { readSourceFile } from '../../registry/names/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureResolved, resolveFor, written } from '../commandExperiment.js';
-import { modulesFor, nearbyFiles } from './modules.js';
+import { modulesFor, nearbyFiles } from './importSpecifiers.js';
 
 /** Results of the experiment's methods, except those that equal Experiment's own. */
 function valuesOf({ configs }: ConfiguredExperiment): Record<string, unknown> {

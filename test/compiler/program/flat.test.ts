@@ -1,7 +1,6 @@
 /** @file Flat buffers: placement, alignment, padding, views. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { narrow } from '../../../src/compiler/narrow.js';
 import {
   flatLayout,
   flatViews,
@@ -9,6 +8,7 @@ import {
   heldViews,
   layoutSpecs,
 } from '../../../src/compiler/program/flat.js';
+import { narrow } from '../../../src/compiler/program/narrowStorage.js';
 
 test('groups are contiguous, entries start on cache lines', () => {
   const layout = flatLayout([

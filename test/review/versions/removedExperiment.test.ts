@@ -1,7 +1,7 @@
 /** @file Description of removed experiments: the commit that they were changed by, and where their name leads now. */
 import { realpathSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { findBase, repositoryOf as gitOf } from '../../../src/review/versions/git.js';
+import { findBase, repositoryOf as gitOf } from '../../../src/review/versions/gitQueries.js';
 import { descriptionOf } from '../../../src/review/versions/removedExperiment.js';
 import { Sources } from '../../../src/review/versions/sources.js';
 import { treeAt } from '../../../src/review/versions/versionTree.js';

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { changedFiles, repositoryOf as gitOf } from '../../../src/review/versions/git.js';
+import { changedFiles, repositoryOf as gitOf } from '../../../src/review/versions/gitQueries.js';
 import { ImportGraph } from '../../../src/review/versions/sources.js';
 import { treeAt } from '../../../src/review/versions/versionTree.js';
 import { addWorktree } from '../../../src/review/versions/worktree.js';

@@ -7,7 +7,7 @@ import { configure, jsonDocument, parseSet } from '../../../src/cli/index.js';
 import type { Experiment } from '../../../src/experiment/index.js';
 import { print } from '../../../src/hparams/index.js';
 import { type ResolvedExperiment, resolveExperiment } from '../../../src/registry/index.js';
-import { scanExperiments } from '../../../src/registry/names/scan.js';
+import { scanExperiments } from '../../../src/registry/names/discovery.js';
 import { codegenCommand } from '../../../src/tools/codegen/index.js';
 import { oneProcess, runLuthier } from '../../command.js';
 import { typeErrorsIn } from '../../hparams/codegen/program.js';

@@ -1,7 +1,7 @@
 /** @file Report of `luthier validate` on experiments in each state: verdicts, details, exit codes. */
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import type { FoundExperiment } from '../../../src/registry/names/scan.js';
+import type { FoundExperiment } from '../../../src/registry/names/discovery.js';
 import { plain } from '../../../src/system/text/terminalOutput.js';
 import type { Checked } from '../../../src/tools/validate/checkAll.js';
 import { type Findings, type Problem, parseLevel } from '../../../src/tools/validate/levels.js';

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { scan, scanExperiments } from '../../../src/registry/names/scan.js';
+import { scan, scanExperiments } from '../../../src/registry/names/discovery.js';
 
 function project(files: Record<string, string>): string {
   const directory = mkdtempSync(join(tmpdir(), 'luthier-scan-'));

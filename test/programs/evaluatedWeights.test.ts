@@ -1,8 +1,8 @@
 /** @file Weights that programs may ask for: of a state in training, and of a checkpoint that was read for one of the two. */
 import { expect, test } from 'vitest';
 import { flatLayout, flatViews } from '../../src/compiler/index.js';
+import { restoredWeights, trainedWeights } from '../../src/programs/evaluatedWeights.js';
 import type { FlatTrainState } from '../../src/programs/taskState.js';
-import { restoredWeights, trainedWeights } from '../../src/programs/weights.js';
 
 const layout = flatLayout([{ name: 'w', shape: [2] }] as never);
 

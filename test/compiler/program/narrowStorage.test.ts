@@ -11,9 +11,9 @@ import {
   type Tensor,
   type TensorSpec,
   widen,
-} from '../../src/compiler/index.js';
-import { engines } from './engines.js';
-import { ops, tf } from './support.js';
+} from '../../../src/compiler/index.js';
+import { engines } from '../engines.js';
+import { ops, tf } from '../support.js';
 
 const all: readonly (readonly [string, Engine])[] = [
   ['eager', 'eager'],

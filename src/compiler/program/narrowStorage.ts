@@ -2,7 +2,7 @@
  * @file Conversion of arrays between narrow storage and the values that programs compute with. The bits are those of machine code
  * (lt_to_bf16 and others in native/runtime/vectormath.h).
  */
-import { NARROW, type NarrowArray, type NarrowType } from './program/tensors.js';
+import { NARROW, type NarrowArray, type NarrowType } from './tensors.js';
 
 /** The values of narrow elements: exact. */
 export function widen(
