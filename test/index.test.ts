@@ -11,6 +11,7 @@ import { type AbstractClass, Configurable, toJSON } from '../src/hparams/index.j
 import * as luthier from '../src/index.js';
 import { Adam } from '../src/learners/index.js';
 import { registerLibrary, rooms } from '../src/rooms.js';
+import { commandEnvironment } from './loader.js';
 
 test('every class of configs has the name that its room exports it by, and a name in documents of its own', () => {
   registerLibrary();
@@ -116,8 +117,8 @@ test('documents name the classes of the library where the top index is imported'
       console.log(fromJSON(${text}).learningRate);`;
     const { stdout, stderr } = spawnSync(
       process.execPath,
-      ['--import', 'tsx', '--input-type=module', '-e', `${lines}\n${read}`],
-      { encoding: 'utf8' },
+      ['--input-type=module', '-e', `${lines}\n${read}`],
+      { encoding: 'utf8', env: commandEnvironment() },
     );
     return stdout.trim() || stderr;
   };

@@ -28,6 +28,7 @@ import {
 } from '../../src/checkpoints/index.js';
 import { digestOfBytes, digestOfJson } from '../../src/checkpoints/metadata.js';
 import { heldView } from '../../src/compiler/index.js';
+import { runs } from '../faults/campaign.js';
 import { slotsLike } from './slotsLike.js';
 
 const layout = {
@@ -308,7 +309,7 @@ test('a file cut or changed at any byte is seen', async () => {
         writeFileSync(path, bytes);
       }
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150, 30) },
   );
 });
 

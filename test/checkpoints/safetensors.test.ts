@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { CheckpointError, SafetensorsFile } from '../../src/checkpoints/index.js';
+import { runs } from '../faults/campaign.js';
 import { type NamedTensor, writeSafetensors } from './writeSafetensors.js';
 
 let directory: string;
@@ -89,7 +90,7 @@ test('any tensors come back bit for bit, aligned, with their metadata', () => {
         file.close();
       }
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60, 15) },
   );
 });
 

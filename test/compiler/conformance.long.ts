@@ -6,7 +6,7 @@ import { isShort, tries } from '../faults/campaign.js';
 import { engines } from './engines.js';
 
 /** A run tries one of as many parts of the specs. */
-const PARTS = tries(5, 24);
+const PARTS = tries(5, 48);
 
 // Programs of one operation each: compiling them takes most of the time.
 if (isShort) vi.stubEnv('LUTHIER_CFLAGS', '-O0');

@@ -12,6 +12,7 @@ import {
 import { GREEDY, isRandom, type SamplingRule, sampleIds } from '../../src/decoding/index.js';
 import { logProbability, sampleId } from '../../src/decoding/sampling.js';
 import { engines } from '../compiler/engines.js';
+import { runs } from '../faults/campaign.js';
 
 type Rules = Record<string, SamplingRule>;
 /** Tokens of rows and their log-probabilities, as a program returns them. */
@@ -132,6 +133,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
           }
         }
       }),
+      { numRuns: runs(100, 20) },
     );
     // Logits that have no softmax give some token, of probability NaN.
     for (const odd of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {

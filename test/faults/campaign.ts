@@ -19,7 +19,7 @@ export const tries = (all: number, short: number): number => (isShort ? short : 
  * How often a suite repeats what it does: all times in `npm run test:long`, which has these suites too; `daily` otherwise,
  * and with SHORT=1, where only suites that take long remain of them.
  */
-export const runs = (all: number, daily = Math.ceil(all / 5)): number =>
+export const runs = (all: number, daily = Math.ceil(all / 20)): number =>
   process.env.LONG === '1' ? tries(all, daily) : daily;
 
 /** A whole list, or with SHORT=1 one in so many, beginning with the one that a number draws. */

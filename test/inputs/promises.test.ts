@@ -21,6 +21,7 @@ import {
   TextInput,
 } from '../../src/inputs/index.js';
 import { splitOf, streamSplit } from '../../src/inputs/splits.js';
+import { runs } from '../faults/campaign.js';
 import { corpusDirectory } from './corpus.js';
 import { numbersIn, numbersTask, rising, seqio } from './seqio/corpora.js';
 
@@ -253,7 +254,7 @@ for (const [name, sample] of Object.entries(samples)) {
       for (const input of inputs) input.reset();
       expect(await readBy(sample, inputs)).toEqual(epochs);
     });
-    await fc.assert(property, { numRuns: 10 });
+    await fc.assert(property, { numRuns: runs(10, 4) });
   });
 
   test(`${name}: training reads each example once an epoch, with other hosts and batches after a restart too`, async () => {
@@ -278,7 +279,7 @@ for (const [name, sample] of Object.entries(samples)) {
         }
       },
     );
-    await fc.assert(property, { numRuns: 10 });
+    await fc.assert(property, { numRuns: runs(10, 4) });
   });
 
   test(`${name}: states as JSON lead back and forth to the batches behind them, in inputs that are new or were used`, async () => {
@@ -315,6 +316,6 @@ for (const [name, sample] of Object.entries(samples)) {
         }
       },
     );
-    await fc.assert(property, { numRuns: 12 });
+    await fc.assert(property, { numRuns: runs(12, 5) });
   });
 }

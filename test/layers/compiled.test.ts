@@ -73,37 +73,56 @@ const integers = (shape: number[], below: number): Host => ({
 type Inputs = Record<string, Host>;
 type Tensors = Record<string, Tensor>;
 
-/** Outputs, and gradients with respect to variables and float inputs, of the layer on one engine. */
-async function evaluate(
-  layer: BaseLayer,
-  inputs: Inputs,
-  fprop: (x: Tensors) => Tensor,
-  engine: Engine,
-): Promise<Record<string, HostTensor>> {
+/** A layer, what it is given, and how it is called. */
+interface Subject {
+  readonly title: string;
+  readonly layer: BaseLayer;
+  readonly inputs: Inputs;
+  readonly fprop: (x: Tensors) => Tensor;
+}
+
+function argumentsOf({ layer, inputs }: Subject) {
   const params: Inputs = Object.fromEntries(
     listVariables(layer).map(({ path, shape }, i) => [path, floats(shape, i + 5, 0.5)]),
   );
   const [real, fixed]: [Inputs, Inputs] = [{}, {}];
   for (const [name, x] of Object.entries(inputs)) (x.dtype === 'float32' ? real : fixed)[name] = x;
-  const args = { params, real, fixed, key: { shape: [2], dtype: 'int32', data: Int32Array.of(5, 6) } };
-  const program = (t: { params: Tensors; real: Tensors; fixed: Tensors; key: Tensor }) => {
-    const loss = ({ params, real }: { params: Tensors; real: Tensors }) => {
-      const context = { theta: params, prngKey: t.key };
-      const outputs = runInContext(context, () => fprop({ ...real, ...t.fixed }));
-      const weights = tf.tensor(numbers(outputs.size, 99), outputs.shape);
-      return { value: tf.sum(tf.mul(outputs, weights)), aux: { outputs } };
-    };
-    const { value, aux, grads } = valueAndGrad(loss as never, { params: t.params, real: t.real } as never);
-    return { value, outputs: (aux as { outputs: Tensor }).outputs, grads: grads as never };
+  return { params, real, fixed, key: { shape: [2], dtype: 'int32', data: Int32Array.of(5, 6) } };
+}
+
+interface Arguments {
+  readonly params: Tensors;
+  readonly real: Tensors;
+  readonly fixed: Tensors;
+  readonly key: Tensor;
+}
+
+function computed({ fprop }: Subject, t: Arguments) {
+  const loss = ({ params, real }: Pick<Arguments, 'params' | 'real'>) => {
+    const context = { theta: params, prngKey: t.key };
+    const outputs = runInContext(context, () => fprop({ ...real, ...t.fixed }));
+    const weights = tf.tensor(numbers(outputs.size, 99), outputs.shape);
+    return { value: tf.sum(tf.mul(outputs, weights)), aux: { outputs } };
   };
-  const executable = await compile(program, args as never, { engine, numThreads: 1 });
-  const { value, outputs, grads } = (await repeatedly(executable, args as never)) as unknown as {
+  const { value, aux, grads } = valueAndGrad(loss as never, { params: t.params, real: t.real } as never);
+  return { value, outputs: (aux as { outputs: Tensor }).outputs, grads: grads as never };
+}
+
+/**
+ * Outputs, and gradients with respect to variables and float inputs, of each layer on one engine. Compiling takes longer
+ * than running: all are one program.
+ */
+async function evaluate(subjects: readonly Subject[], engine: Engine): Promise<Results[]> {
+  const args = subjects.map(argumentsOf) as never;
+  const program = (all: readonly Arguments[]) => all.map((t, i) => computed(subjects[i]!, t));
+  const executable = await compile(program as never, args, { engine, numThreads: 1 });
+  const results = (await repeatedly(executable, args)) as unknown as {
     value: HostTensor;
     outputs: HostTensor;
     grads: { params: Record<string, HostTensor>; real: Record<string, HostTensor> };
-  };
+  }[];
   await executable.dispose();
-  return { value, outputs, ...grads.params, ...grads.real };
+  return results.map(({ value, outputs, grads }) => ({ value, outputs, ...grads.params, ...grads.real }));
 }
 
 type Results = Record<string, HostTensor>;
@@ -122,11 +141,18 @@ function expectClose(title: string, compiled: Results, eager: Results): void {
   }
 }
 
-async function expectSame(layer: BaseLayer, inputs: Inputs, fprop: (x: Tensors) => Tensor): Promise<void> {
-  const eager = await evaluate(layer, inputs, fprop, 'eager');
+async function expectAllSame(subjects: readonly Subject[]): Promise<void> {
+  const eager = await evaluate(subjects, 'eager');
   for (const [title, { engine, available }] of engines) {
-    if (available) expectClose(title, await evaluate(layer, inputs, fprop, engine), eager);
+    if (!available) continue;
+    const compiled = await evaluate(subjects, engine);
+    for (const [i, subject] of subjects.entries())
+      expectClose(`${title}, ${subject.title}`, compiled[i]!, eager[i]!);
   }
+}
+
+function expectSame(layer: BaseLayer, inputs: Inputs, fprop: (x: Tensors) => Tensor): Promise<void> {
+  return expectAllSame([{ title: layer.constructor.name, layer, inputs, fprop }]);
 }
 
 const [B, T, D, V] = [2, 4, 6, 7];
@@ -155,22 +181,24 @@ const simple: [string, Config<Simple>][] = [
   ),
 ];
 
-test.each(simple)('%s', async (_, config) => {
-  const layer = build(config);
-  await expectSame(layer, x(), (t) => layer.fprop(t.x!));
-});
+const called = (inputs: () => Inputs, configs: readonly [string, Config<Simple>][]): Subject[] =>
+  configs.map(([title, config]) => {
+    const layer = build(config);
+    return { title, layer, inputs: inputs(), fprop: (t) => layer.fprop(t.x!) };
+  });
 
-test.each([
+test('layers of one input', () => expectAllSame(called(x, simple)));
+
+const ofImages: [string, Config<Simple>][] = [
   ['Conv2D', Conv2D.config({ filterShape: [3, 2, 4, 5], filterStride: [2, 1], bias: true })],
   ['Conv2D, dilated', Conv2D.config({ filterShape: [2, 3, 4, 3], dilations: [2, 2], padding: 'VALID' })],
   ['GroupNorm', GroupNorm.config({ dim: 4, numGroups: 2 })],
   ['Pooling', Pooling.config({ windowShape: [3, 2], windowStride: [2, 2] })],
   ['Pooling by the mean', Pooling.config({ windowShape: [2, 3], poolingType: 'AVG' })],
   ['GlobalPooling', GlobalPooling.config({ poolingDims: [1, 2], poolingType: 'AVG', keepdims: true })],
-] as [string, Config<Simple>][])('%s of images', async (_, config) => {
-  const layer = build(config);
-  await expectSame(layer, { x: floats([2, 7, 6, 4], 3, 2) }, (t) => layer.fprop(t.x!));
-});
+];
+
+test('layers of images', () => expectAllSame(called(() => ({ x: floats([2, 7, 6, 4], 3, 2) }), ofImages)));
 
 test('poolings of padded images', async () => {
   const images = { x: floats([2, 6, 4, 3], 3, 2) };
@@ -241,10 +269,18 @@ describe('attention', () => {
   });
 });
 
-test.each(['pre', 'primer_hybrid', 'post', 'post_skip'] as const)('Transformer, %s', async (normPolicy) => {
-  const layer = build(Transformer.config({ inputDims: D, hiddenDims: 5, numHeads: 2, normPolicy }));
-  await expectSame(layer, x(), (t) => layer.fprop(t.x!, { seen: { causal: true } }));
-});
+test('Transformer, by its norm policy', () =>
+  expectAllSame(
+    (['pre', 'primer_hybrid', 'post', 'post_skip'] as const).map((normPolicy) => {
+      const layer = build(Transformer.config({ inputDims: D, hiddenDims: 5, numHeads: 2, normPolicy }));
+      return {
+        title: normPolicy,
+        layer,
+        inputs: x(),
+        fprop: (t) => layer.fprop(t.x!, { seen: { causal: true } }),
+      };
+    }),
+  ));
 
 function lm(): Config<TransformerLm> {
   return TransformerLm.config({

@@ -77,6 +77,9 @@ interface Step {
   readonly accuracy: number;
 }
 
+/** One engine shows that the model learns: the others have its steps, as far as they go. */
+const [learning] = engines.filter(([, { available }]) => available).at(-1)!;
+
 /** So many steps of gradient descent with momentum, from the same start, on an engine. */
 async function train(engine: Engine, steps: number, fpropDtype: 'float32' | 'bfloat16'): Promise<Step[]> {
   const model = build(Classifier.config({ fpropDtype }));
@@ -119,23 +122,28 @@ async function train(engine: Engine, steps: number, fpropDtype: 'float32' | 'bfl
 
 const eager = new Map<string, Promise<Step[]>>();
 const eagerly = (fpropDtype: 'float32' | 'bfloat16'): Promise<Step[]> => {
-  const known = eager.get(fpropDtype) ?? train('eager', 5, fpropDtype);
+  const known = eager.get(fpropDtype) ?? train('eager', 3, fpropDtype);
   eager.set(fpropDtype, known);
   return known;
 };
 
 for (const [title, { engine, available }] of engines) {
-  test.skipIf(!available)(`${title} trains as the eager engine does, and learns`, async () => {
-    const steps = await train(engine, 120, 'float32');
-    (await eagerly('float32')).forEach(({ loss }, i) => {
-      expect(steps[i]!.loss, `step ${i}`).toBeCloseTo(loss, 4);
-    });
-    const last = steps.slice(-10);
-    expect(last.reduce((sum, { accuracy }) => sum + accuracy, 0) / last.length).toBeGreaterThan(0.95);
-  });
+  const learns = title === learning;
+  test.skipIf(!available)(
+    `${title} trains as the eager engine does${learns ? ', and learns' : ''}`,
+    async () => {
+      const steps = await train(engine, learns ? 120 : 3, 'float32');
+      (await eagerly('float32')).forEach(({ loss }, i) => {
+        expect(steps[i]!.loss, `step ${i}`).toBeCloseTo(loss, 4);
+      });
+      if (!learns) return;
+      const last = steps.slice(-10);
+      expect(last.reduce((sum, { accuracy }) => sum + accuracy, 0) / last.length).toBeGreaterThan(0.95);
+    },
+  );
 
   test.skipIf(!available)(`${title} in bfloat16`, async () => {
-    const steps = await train(engine, 5, 'bfloat16');
+    const steps = await train(engine, 3, 'bfloat16');
     (await eagerly('bfloat16')).forEach(({ loss }, i) => {
       expect(steps[i]!.loss, `step ${i}`).toBeCloseTo(loss, 2);
     });

@@ -23,6 +23,7 @@ import {
 } from '../../src/layers/index.js';
 import { classificationMetrics, regressionMetrics, type WeightedScalars } from '../../src/models/index.js';
 import { engines } from '../compiler/engines.js';
+import { runs } from '../faults/campaign.js';
 import { numbers, randomTheta, tensor } from './helpers.js';
 
 const [B, T, D, V] = [3, 4, 4, 5];
@@ -197,7 +198,7 @@ test.each(Object.entries(subjects))('%s', (_, subject) => {
       for (const [name, values] of Object.entries(found))
         expect(values.every(Number.isFinite), name).toBe(true);
     }),
-    { numRuns: 8 },
+    { numRuns: runs(8, 3) },
   );
 });
 

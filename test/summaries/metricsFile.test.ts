@@ -20,6 +20,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { MetricsFile, parseMetricsLine, SummaryError } from '../../src/summaries/index.js';
+import { runs } from '../faults/campaign.js';
 
 let directory: string;
 let path: string;
@@ -109,7 +110,7 @@ test('whatever the run did before, no step stands there twice after resuming', (
         .map((line) => JSON.parse(line).step);
       expect(steps).toEqual(Array.from({ length: reached }, (_, index) => index + 1));
     }),
-    { numRuns: 20 },
+    { numRuns: runs(20, 6) },
   );
 });
 
@@ -182,7 +183,7 @@ test('whatever stands in the file, what is left is what a reader of all lines wo
       });
       expect(text()).toBe(expected.map((kept) => `${kept}\n`).join(''));
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60, 12) },
   );
 });
 

@@ -25,9 +25,12 @@ const resultsOf = async (options: Parameters<typeof compile>[2]) => {
   return results;
 };
 
+let eagerly: ReturnType<typeof resultsOf> | undefined;
+
 describe.each(engines)('%s', (_, { engine, available }) => {
   test.runIf(available)('loops and choices, and their gradients, are those of tfjs', async () => {
-    const expected = await resultsOf({ engine: 'eager' });
+    eagerly ??= resultsOf({ engine: 'eager' });
+    const expected = await eagerly;
     const actual = await resultsOf({ engine, numThreads: 2 });
     for (const name of names) {
       const [made, known] = [leavesOf(actual[name]!), leavesOf(expected[name]!)];

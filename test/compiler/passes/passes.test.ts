@@ -55,7 +55,7 @@ test.each(Object.entries(passes))('%s', async (_, pass) => {
         expectCloseToLargest(tensor, results[i]!, `output ${i}`);
       });
     }),
-    { numRuns: Number(process.env.PROGRAMS ?? runs(25, 10)), seed: Number(process.env.SEED ?? 7) },
+    { numRuns: Number(process.env.PROGRAMS ?? runs(25, 6)), seed: Number(process.env.SEED ?? 7) },
   );
 });
 
@@ -68,6 +68,6 @@ test('no pass but expansion adds nodes', () => {
       }
       expect(optimize(graph).nodes.length).toBeLessThanOrEqual(graph.nodes.length);
     }),
-    { numRuns: 50, seed: 8 },
+    { numRuns: runs(50, 10), seed: 8 },
   );
 });

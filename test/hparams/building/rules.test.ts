@@ -239,17 +239,17 @@ test('types: rules see the values of the class and of its bases', () => {
 });
 
 test('a rule over many elements looks at each once, and the error stays short', () => {
-  const biases = Array.from({ length: 100_000 }, (_, i) => -1 - i);
+  const biases = Array.from({ length: 10_000 }, (_, i) => -1 - i);
   const config = Attention.config({ modelDims: 8, biases });
   for (let i = 0; i < 1000; i += 1) config.numHeads = 8;
   const violations = validate(config);
-  expect(violations.length).toBe(100_000);
-  expect(violations[99_999]!.path).toBe('biases[99999]');
+  expect(violations.length).toBe(10_000);
+  expect(violations[9_999]!.path).toBe('biases[9999]');
   const lines = messageOf(() => build(config)).split('\n');
   expect([lines[0], lines.length, lines.at(-1)]).toEqual([
-    'The config has 100,000 problems:',
+    'The config has 10,000 problems:',
     52,
-    '  … and 99,950 more',
+    '  … and 9,950 more',
   ]);
 });
 

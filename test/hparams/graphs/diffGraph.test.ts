@@ -12,6 +12,7 @@ import {
   diffToSvg,
   instance,
 } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import { chain, diamond, makeGraph, recipes } from '../randomGraphs.js';
 import { lastWarning, readSvg } from './drawn.js';
 
@@ -122,6 +123,6 @@ test('random diffs: Graphviz has nothing to say', async () => {
       readSvg(await diffToSvg(diff, whole ? { old: was } : {}));
       expect(await lastWarning()).toBe('');
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60, 10) },
   );
 });

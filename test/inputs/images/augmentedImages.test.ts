@@ -21,6 +21,7 @@ import {
   RandomResizedCrop,
 } from '../../../src/inputs/index.js';
 import { temporaryDirectory } from '../../command.js';
+import { runs } from '../../faults/campaign.js';
 
 const directory = temporaryDirectory();
 const NUM_IMAGES = 11;
@@ -91,7 +92,7 @@ test('any batch size, any number of hosts, resumed after any batch: the same row
         expect(rows.slice(0, wanted.length)).toEqual(wanted);
       }
     }),
-    { numRuns: 25 },
+    { numRuns: runs(25, 6) },
   );
 });
 

@@ -15,6 +15,7 @@ import {
   type RecordTable,
 } from '../../../src/inputs/index.js';
 import { project, temporaryDirectory } from '../../command.js';
+import { runs } from '../../faults/campaign.js';
 
 const directory = temporaryDirectory();
 
@@ -132,7 +133,7 @@ test('any rows come back, in any order of reading, from several files with group
         table.close();
       }
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30, 8) },
   );
 });
 

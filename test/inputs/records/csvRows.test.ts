@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { csvRows } from '../../../src/inputs/records/csvRows.js';
 import { openWatched } from '../../../src/inputs/records/watchedFile.js';
 import { temporaryDirectory } from '../../command.js';
+import { runs } from '../../faults/campaign.js';
 
 const path = join(temporaryDirectory(), 'a.csv');
 
@@ -50,7 +51,7 @@ test('any values come back with the lines on which their rows begin, whatever en
         expect(rowsOf(`${mark}${text}`, size)).toEqual(wanted);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300, 40) },
   );
 });
 

@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { openRecordFile, RecordFileWriter } from '../../../src/inputs/records/recordFile.js';
 import type { DataRecord } from '../../../src/inputs/records/recordTable.js';
 import { temporaryDirectory } from '../../command.js';
+import { runs } from '../../faults/campaign.js';
 
 const directory = temporaryDirectory();
 const path = join(directory, 'records');
@@ -44,7 +45,7 @@ test('any records come back in any order, with their positions', () => {
         file.close();
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(60, 12) },
   );
   expect(readdirSync(directory)).toEqual(['records']);
 });
@@ -80,7 +81,7 @@ test('a changed bit is found in the record that it changes, wherever it is', () 
       }
       return told > 0 || isSlack(whole, byte);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300, 40) },
   );
 });
 

@@ -7,6 +7,7 @@ import { maskedCrc32c, ProtobufMessage } from '../../../src/files/index.js';
 import { build } from '../../../src/hparams/index.js';
 import { TfRecordSource } from '../../../src/inputs/index.js';
 import { temporaryDirectory } from '../../command.js';
+import { runs } from '../../faults/campaign.js';
 
 const directory = temporaryDirectory();
 const path = join(directory, 'a.tfrecord');
@@ -47,7 +48,7 @@ test('any records come back, in any order of reading, also where a chunk of the 
       }
       table.close();
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40, 10) },
   );
 });
 
@@ -178,7 +179,7 @@ test('a changed bit is found by its record or in the scan; a file that is cut of
         /a\.tfrecord, byte \d+: (the length of record \d is damaged, or the file is not a TFRecord file\.|record \d is damaged: the CRC-32C of its \d bytes differs from the file's\.)$/,
       );
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100, 20) },
   );
   const cutTo = (length: number, what: string): void => {
     writeFileSync(path, whole);

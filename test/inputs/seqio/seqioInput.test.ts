@@ -20,6 +20,7 @@ import {
   TextFileSource,
   Tokenize,
 } from '../../../src/inputs/index.js';
+import { runs } from '../../faults/campaign.js';
 import { batchesOf, numbersIn, numbersTask, rising, seqio } from './corpora.js';
 
 const packed = (packing: 'best fit' | 'next fit' = 'best fit') =>
@@ -68,7 +69,7 @@ test('data that ends: hosts stop together, and together give each example once',
       expect(rising(numbersIn(given.flat()))).toEqual(numbers);
     },
   );
-  await fc.assert(property, { numRuns: 30 });
+  await fc.assert(property, { numRuns: runs(30, 8) });
 });
 
 test('training: lane l of L reads the examples l, l + L, … of each task, whatever the hosts', async () => {
@@ -88,7 +89,7 @@ test('training: lane l of L reads the examples l, l + L, … of each task, whate
       expect(given[Number(number)]).toBeGreaterThanOrEqual(count);
     expect(Object.keys(given).filter((number) => !numbers.includes(Number(number)))).toEqual([]);
   });
-  await fc.assert(property, { numRuns: 15 });
+  await fc.assert(property, { numRuns: runs(15, 5) });
 });
 
 test('after any batch a run goes on exactly, from the state as JSON', async () => {
@@ -113,7 +114,7 @@ test('after any batch a run goes on exactly, from the state as JSON', async () =
       }
     },
   );
-  await fc.assert(property, { numRuns: 15 });
+  await fc.assert(property, { numRuns: runs(15, 5) });
 });
 
 const hostValues = ({ hp }: SeqioInput) => ({
@@ -157,7 +158,7 @@ test('readers that each make every n-th batch give the batches and states of one
       }
     },
   );
-  await fc.assert(property, { numRuns: 15 });
+  await fc.assert(property, { numRuns: runs(15, 5) });
 });
 
 test('another number of hosts, another batch size: nothing is repeated and nothing left out', async () => {
@@ -182,7 +183,7 @@ test('another number of hosts, another batch size: nothing is repeated and nothi
       );
     },
   );
-  await fc.assert(property, { numRuns: 10 });
+  await fc.assert(property, { numRuns: runs(10, 4) });
 });
 
 /** The numbers that one host reads, row by row, until each lane is where `state` says, or all rows are read. */

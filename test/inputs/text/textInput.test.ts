@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { build } from '../../../src/hparams/index.js';
 import { CharTokenizer, EndOfData, InputError, type LmBatch, TextInput } from '../../../src/inputs/index.js';
+import { runs } from '../../faults/campaign.js';
 import { corpusDirectory, readAll, rowTexts, take } from '../corpus.js';
 
 /** 256 different bytes, so that a label says where it stood. */
@@ -61,7 +62,7 @@ test('evaluation over hosts: each label once, and every host ends after the same
         expect(labels).toEqual(Array.from({ length: 127 }, (_, index) => 129 + index));
       },
     ),
-    { numRuns: 30 },
+    { numRuns: runs(30, 8) },
   );
 });
 
@@ -140,7 +141,7 @@ test('an input set to a saved state goes on with exactly the next batch', async 
         expect(peeked).toEqual(expected[0]);
       },
     ),
-    { numRuns: 40 },
+    { numRuns: runs(40, 8) },
   );
 });
 

@@ -18,6 +18,7 @@ import type {
 } from '../../../src/review/versions/protocol.js';
 import { importsIn } from '../../../src/review/versions/sources.js';
 import { plain } from '../../../src/system/text/terminalOutput.js';
+import { runs } from '../../faults/campaign.js';
 
 const hostile = fc.constantFrom(
   '</details><script>alert(1)</script>',
@@ -168,7 +169,7 @@ describe('random versions of experiments', () => {
         expectWhole(markdownOf(report));
         expect(parseReport(JSON.stringify(report))).toEqual(report);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150, 25) },
     );
   });
 
@@ -179,7 +180,7 @@ describe('random versions of experiments', () => {
         expect(report.experiments).toEqual([]);
         expect(report.declarations).toEqual([]);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150, 25) },
     );
   });
 });

@@ -18,6 +18,7 @@ import {
   type Task,
   Tokenize,
 } from '../../../../src/inputs/index.js';
+import { runs } from '../../../faults/campaign.js';
 import { batchesOf, numbersTask, seqio } from '../corpora.js';
 
 /** The number n becomes n mod 4 examples, so that rows have no numbers of records. */
@@ -148,7 +149,7 @@ test('hosts, batches, mixtures, split and broken examples: one result, that of t
     expect(scores.result().metrics).toEqual(wanted.scores);
     expect(predictions.result().metrics).toEqual(wanted.predictions);
   });
-  await fc.assert(property, { numRuns: 40 });
+  await fc.assert(property, { numRuns: runs(40, 8) });
 });
 
 test('metrics and postprocessors of one’s own', () => {
