@@ -273,7 +273,7 @@ test('parsePath reads all that formatPath writes', () => {
       expect(parsePath(text)).toEqual(path);
       expect(text).not.toMatch(/[\n\r\t]/);
     }),
-    { numRuns: runs(1000) },
+    { numRuns: runs(1000, 200) },
   );
   expect(parsePath(`a[-1]["b\\"c"]['\\n']`)).toEqual(['a', -1, { key: 'b"c' }, { key: '\n' }]);
   expect(formatPath(['no name'])).toBe("['no name']");
