@@ -24,7 +24,7 @@ export interface Decodable {
     prompt?: Readonly<Record<string, TensorSpec>>,
   ): Record<string, DecodeStateSpec>;
 
-  /** Starts a decode: stores in the state what all steps read, such as an encoder's output. */
+  /** Starts a decode: stores in the state values that all steps read, such as an encoder's output. */
   begin?(prompt: Readonly<Record<string, Tensor>>): void;
 
   /**
@@ -34,7 +34,7 @@ export interface Decodable {
   extendStep(ids: Tensor, args: StepArgs): Tensor;
 }
 
-/** Whether a model has what decoding needs. */
+/** Whether a model implements `Decodable`. */
 export function isDecodable<M extends object>(model: M): model is M & Decodable {
   const { vocabSize, initialDecodeState, extendStep } = model as Partial<Decodable>;
   return (

@@ -48,7 +48,7 @@ export class DecodeState {
     for (const array of Object.values(this.arrays)) array.fill(0);
   }
 
-  /** Gives each row i what row `origins[i]` had. */
+  /** Gives each row i the state of row `origins[i]`. */
   reorder(origins: ArrayLike<number>): void {
     if (Array.from(origins).every((origin, row) => origin === row)) return;
     for (const [path, blocks] of this.#blocks) {

@@ -14,7 +14,7 @@ export function repeatRows(tensor: Int32Tensor, times: number): Int32Tensor {
   );
 }
 
-/** Rows 0, n, 2 n … of `ids` [rows, count]: of `repeatRows`, what was repeated. */
+/** Rows 0, n, 2 n … of `ids` [rows, count]: of `repeatRows`, its argument. */
 export function everyNth(ids: Int32Array, count: number, n: number): Int32Array {
   return ids.filter((_, i) => Math.floor(i / count) % n === 0);
 }

@@ -76,7 +76,7 @@ export const ofRows = (
     ]),
   );
 
-/** What compiles and binds the programs of one model. */
+/** Compiler of one model's programs, bound to its state. */
 export class StepPrograms {
   constructor(private readonly options: StepperOptions) {}
 

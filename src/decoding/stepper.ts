@@ -207,7 +207,7 @@ export class Stepper {
   }
 
   /**
-   * Begins a decode with what its prompts have beside tokens.
+   * Begins a decode with the features of its prompts beside tokens.
    *
    * @param prompt the arrays of the model's `promptNames`, the first axis of which divides the rows: each prompt's state goes
    *   to as many consecutive rows.

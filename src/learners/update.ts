@@ -54,7 +54,7 @@ interface Members<T> extends GroupState<T> {
   readonly indices?: T;
 }
 
-/** What an update takes. */
+/** Arguments of an update. */
 export interface UpdateInputs<T> {
   /** Numbers that depend on the step, by the layout's group. */
   readonly scalars: Readonly<Record<string, Readonly<Record<string, T>>>>;
@@ -87,7 +87,7 @@ export function scalarsAt(
 }
 
 /**
- * What an update takes of a layout.
+ * Arguments of an update by a layout.
  *
  * @param piece the part of a buffer that is a group's.
  * @param scalar one of the numbers that depend on the step.

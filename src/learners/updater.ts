@@ -1,4 +1,4 @@
-/** @file The update of flat buffers in place: what it is bound to, what each step hands it, and what it did. */
+/** @file The update of flat buffers in place: its memory, its inputs of each step, its outcome. */
 import type { FlatArray, FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
 import { changingPart, groupParts, type VariableGroup } from './optimizers/variableGroup.js';
 import { entryNorms, globalNorm, sumOfSquares } from './transforms/norms.js';

@@ -21,7 +21,7 @@ export interface CheckpointParts {
   readonly isRestored: boolean;
   /** Whether the state is that of a completed step. */
   readonly isWhole: () => boolean;
-  /** What is saved beside the state. */
+  /** Parts of a checkpoint beside the state. */
   readonly saved: () => SaveOptions;
   /** Takes checkpoints that are on the disk. */
   readonly announce: (checkpoint: WholeCheckpoint) => void;

@@ -59,7 +59,7 @@ export function recordedData(jobLogDir: string, program: string): DataIdentity |
  * beside it.
  *
  * @param parts states of the built parts by path
- * @throws JobError for one that is not what was recorded
+ * @throws JobError for one that differs from the record
  */
 export function checkRecorded(jobLogDir: string, recorded: DataIdentity, parts: PartStates): void {
   // Of others nothing was set.

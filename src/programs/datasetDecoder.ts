@@ -23,7 +23,7 @@ import { expectedDecodeRuns } from './expectedRuns.js';
 import type { ProgramDataset } from './programDataset.js';
 import type { FlatParams } from './taskState.js';
 
-/** The task's model, if it can be decoded. @param what decodes it @throws ConfigError */
+/** The task's model, if it can be decoded. @param what the name of the decoder @throws ConfigError */
 export function decodableModel({ model }: SingleTask, what: string): Decodable {
   if (isDecodable(model)) return model;
   throw new ConfigError(

@@ -22,7 +22,7 @@ interface Asked extends DecodeSettings {
   readonly throwIfStopped: ProgramRun['throwIfStopped'];
 }
 
-/** A decoder, and what it decodes. */
+/** A decoder, and its data. */
 interface Made {
   readonly dataset: ProgramDataset;
   readonly useEmaStates: boolean;

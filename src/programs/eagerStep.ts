@@ -7,7 +7,7 @@ import { BatchBuffers } from './batchBuffers.js';
 import type { BoundStep, StepOutputs } from './stepCalls.js';
 import { hostParams, type TrainMemory } from './taskState.js';
 
-/** What eager gradients leave behind. */
+/** Results of eager gradients. */
 type EagerOutputs = StepOutputs & Readonly<Record<'grads' | 'updatedVars', Record<string, HostTensor>>>;
 
 /** A step like that of `compileStep`, one per call, whose layers may read all values. */

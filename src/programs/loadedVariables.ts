@@ -40,7 +40,7 @@ export class VariableMatcher {
   readonly #own: readonly NameRule[];
   readonly #tensors: ReadonlyMap<string, string>;
 
-  /** @param names rules of the source's names, for what `rules` say nothing of. */
+  /** @param names rules of the source's names, for variables without a rule in `rules`. */
   constructor(
     private readonly rules: CheckpointLoadingRules,
     private readonly source: VariableSource,

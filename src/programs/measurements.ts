@@ -8,7 +8,7 @@ import { Evaluations } from './evaluations.js';
 import { expectedEvalRuns } from './expectedRuns.js';
 import { ProgramInputs } from './programInputs.js';
 
-/** What programs evaluate and decode with. */
+/** Services by which programs evaluate and decode. */
 export class Measurements {
   readonly inputs: ProgramInputs;
   readonly evaluations: Evaluations;

@@ -23,7 +23,7 @@ import type { TrainMeter } from './trainMeter.js';
 /** The program that saves checkpoints. */
 export const CHECKPOINTS = 'checkpoints';
 
-/** What the programs of a job share. */
+/** State that the programs of a job share. */
 export interface RunParts {
   readonly options: Pick<JobOptions, 'jobLogDir' | 'mode'>;
   readonly state: FlatTrainState;
@@ -100,12 +100,12 @@ export class Run {
     return measuring;
   }
 
-  /** Settles once nothing is measured any more, even where a program did not wait: steps change what is measured. */
+  /** Settles once nothing is measured any more, even where a program did not wait: steps change the weights. */
   async settled(): Promise<void> {
     await this.#measuring;
   }
 
-  /** Waits no longer for what is measured: after an error it may never end. */
+  /** Waits no longer for measurements: after an error it may never end. */
   abandon(): void {
     this.#measuring = Promise.resolve();
   }

@@ -70,7 +70,7 @@ const sharedMemory = (images: StepOutputs['images']) =>
     Object.entries(images).map(([name, { shape }]) => [name, new Float32Array(sizeOf(shape))]),
   );
 
-/** What a step gives as rows and indices. */
+/** Gradients of a step as rows and indices. */
 interface RowSpecs {
   readonly rowGrads: Readonly<Record<string, Record<keyof RowBuffers, TensorSpec>>>;
 }

@@ -110,7 +110,7 @@ function openReporter(
   return reporter;
 }
 
-/** What the record of a run is made of. */
+/** Parts of a run's record. */
 interface Recorded {
   readonly reporter: Reporter;
   readonly status: StatusRecord;

@@ -84,7 +84,7 @@ export class TrainMeter {
   /** Moving average of the step time, and the stopwatch at its last update. */
   #recent = { seconds: 0, at: 0 };
 
-  /** @param batch what a step trains on */
+  /** @param batch of a training step */
   constructor(private readonly batch: BatchCount) {}
 
   /** Adds the report of a step. */

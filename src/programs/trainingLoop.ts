@@ -23,7 +23,7 @@ export interface TrainingLoop extends Loop {
   readonly meter: TrainMeter;
 }
 
-/** What the loop is made of. */
+/** Parts of the loop. */
 export interface TrainingParts {
   readonly options: JobOptions;
   readonly task: SingleTask;

@@ -13,7 +13,7 @@ import {
 /** Host tensors by name, each with the batch in front. */
 export type ExampleTensors = Readonly<Record<string, HostTensor>>;
 
-/** What one evaluation has counted so far for a metric. */
+/** Count of one evaluation so far for a metric. */
 export interface Accumulation {
   /** Adds a batch. The tensors are those that the metric reads; they are overwritten afterwards. */
   add(tensors: ExampleTensors): void;
@@ -71,7 +71,7 @@ export class Evaluation {
     );
   }
 
-  /** Adds a batch and what the evaluation step made of it. */
+  /** Adds a batch and the results of the evaluation step. */
   add({ metrics, examples }: EvalOutputs, batch: Batch): void {
     this.#means.add(metrics);
     for (const { names, accumulation } of this.#own.values()) {

@@ -123,7 +123,7 @@ export class Mesh extends Configurable.with({
   }
 
   /**
-   * Into how many parts devices split what the layer at `path` writes for their rows. @param own the layer's own split
+   * Number of parts into which devices split the output of the layer at `path`. @param own the layer's own split
    *
    * @throws ConfigError where that has an axis that the mesh has not.
    */

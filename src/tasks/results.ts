@@ -44,7 +44,7 @@ export interface DecodedExample extends Sample {
   readonly ids: readonly number[];
   /** Number of the example in the data, where it has one. */
   readonly example_id?: number;
-  /** What predict metrics compare: the target and the continuation, postprocessed. */
+  /** Pairs that predict metrics compare: the target and the continuation, postprocessed. */
   readonly seqio_targets?: unknown;
   readonly seqio_postprocessed_predictions?: unknown;
   /** All continuations if the decoder draws several, including the one above. */

@@ -263,7 +263,7 @@ function apart(
 /** Rows of a table for each that a step looks up, from which on rows and indices take less time than all rows. */
 const SPARSE = 2;
 
-/** What taps read in a training step, of the whole batch. @param newTaps makes the taps of a pass */
+/** Taps of a training step, of the whole batch. @param newTaps makes the taps of a pass */
 export function tapStep(
   task: SingleTask,
   newTaps: () => Taps,

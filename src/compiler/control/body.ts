@@ -67,7 +67,7 @@ export interface Body {
   readonly outer: readonly tf.Tensor[];
   /** Its gradient tape; null where no gradient was recorded. */
   readonly tape: readonly TapeNode[] | null;
-  /** What was recorded. Inputs are its own and those that stand for `outer`. */
+  /** The recording. Inputs are its own and those that stand for `outer`. */
   recorded(outputs?: readonly tf.Tensor[]): MarkedBody;
   /** Its graph, with values of its own. */
   graph(outputs?: readonly tf.Tensor[]): Graph;
@@ -75,7 +75,7 @@ export interface Body {
   extended(f: (input: (spec: TensorSpec) => tf.Tensor) => Pick<Body, 'inputs' | 'outputs'>): Body;
 }
 
-/** Results of what is recorded, before they are put together. */
+/** Results of the recording, before they are put together. */
 interface Recorded extends Pick<Body, 'inputs' | 'outputs'> {
   readonly values: Map<tf.Tensor, Value>;
 }

@@ -5,13 +5,13 @@ import { type Graph, type Node, newValue, producers, type Value } from '../progr
 import { sizeOf } from '../program/tensors.js';
 import type { Mark, Region } from '../trace/regions.js';
 
-/** Operations that only place elements: what they read is stacked instead. */
+/** Operations that only place elements: their operands are stacked instead. */
 const VIEWS: ReadonlySet<string> = new Set([
   ...['Identity', 'Reshape', 'ExpandDims', 'Transpose', 'BroadcastTo'],
   ...['Slice', 'StridedSlice', 'Reverse', 'SplitV', 'Unpack'],
 ]);
 
-/** A body with what is known of its checkpoints. */
+/** A body and its checkpoints. */
 export interface MarkedBody extends Graph {
   readonly marks: ReadonlyMap<Node, Mark>;
   readonly names: ReadonlyMap<Value, string>;

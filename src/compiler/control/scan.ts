@@ -31,7 +31,7 @@ let areUnrolled = false;
 /** Whether loops are traced turn by turn, and choices as both branches. */
 export const isUnrolling = (): boolean => areUnrolled;
 
-/** Traces with every loop turn by turn, so that what is computed in bodies are nodes of the program. */
+/** Traces with every loop turn by turn, so that the operations of bodies are nodes of the program. */
 export function withLoopsUnrolled<T>(trace: () => T): T {
   const outer = areUnrolled;
   areUnrolled = true;
@@ -128,7 +128,7 @@ type Residuals = ReadonlyMap<Value, tf.Tensor>;
 /**
  * Records a loop over a body whose first inputs and outputs are the carries.
  *
- * @param residuals what the body, the gradient of another one, may read instead of computing it.
+ * @param residuals values that the body, the gradient of another one, may read instead of computing them.
  */
 function scanBody(
   body: Body,

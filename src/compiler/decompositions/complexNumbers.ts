@@ -86,7 +86,7 @@ const inverse: Decomposition = ({ input }) => {
   return complexOf(second, first);
 };
 
-/** What kernels do with complex numbers, by kernel. */
+/** Decompositions of kernels on complex numbers, by kernel. */
 export const complexKernels: DecompositionTable = {
   ...Object.fromEntries(PART_BY_PART.map((kernel) => [kernel, partByPart(kernel)])),
   PadV2: pad,

@@ -1,4 +1,4 @@
-/** @file Decompositions of tfjs kernels without a rule: what a trace records in place of a kernel. */
+/** @file Decompositions of tfjs kernels without a rule: operations that a trace records in place of a kernel. */
 
 import { CompilerError } from '../program/tensors.js';
 import { opNames } from '../rules/index.js';
@@ -58,7 +58,7 @@ export const COMPLEX_KERNELS: readonly string[] = ['Complex', 'Real', 'Imag', 'C
 
 let complexKernels: DecompositionTable = {};
 
-/** Registers what kernels do with complex numbers, before anything is traced. */
+/** Registers the decompositions of kernels on complex numbers, before anything is traced. */
 export function defineComplexKernels(table: DecompositionTable): void {
   complexKernels = table;
 }
@@ -66,7 +66,7 @@ export function defineComplexKernels(table: DecompositionTable): void {
 /** The kernels that take complex numbers. */
 export const complexKernelNames = (): string[] => Object.keys(complexKernels);
 
-/** What a call with complex numbers consists of; undefined for calls without. @throws Misfit where it takes none. */
+/** Decomposition of a call with complex numbers; undefined for calls without. @throws Misfit where it takes none. */
 export function complexCall(
   kernel: string,
   inputs: Readonly<Record<string, { readonly dtype: string } | undefined>>,

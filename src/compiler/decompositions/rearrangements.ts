@@ -97,7 +97,7 @@ export const rearrangementDecompositions: DecompositionTable = {
   MirrorPad: mirrorPad,
 };
 
-/** tfjs's drops what the mirror images contribute. */
+/** tfjs's drops the contribution of the mirror images. */
 differentiate('MirrorPad', mirrorPad, ['x']);
 /** Missing in tfjs. */
 differentiate('DepthToSpace', depthToSpace, ['x']);

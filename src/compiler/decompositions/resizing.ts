@@ -83,7 +83,7 @@ function resizeAxis(x: tf.Tensor, { key, axis, sources }: Resized): tf.Tensor {
   return tf.add(low, tf.mul(tf.sub(cells(1), low), along(`${key} shares`, axis, shares)));
 }
 
-/** The transpose of `resizeAxis`: each old cell sums what it gave to new ones. */
+/** The transpose of `resizeAxis`: each old cell sums its shares of new ones. */
 function sumAxis(dy: tf.Tensor, { key, axis, size, newSize, sources }: Resized): tf.Tensor {
   const uses = Array.from({ length: size }, () => new Map<number, number>());
   sources.forEach((list, i) => {

@@ -71,7 +71,7 @@ const cropAndResize: Decomposition = ({ image, boxes, boxInd }, { cropSize, meth
   return tf.where(isThere, value, tf.zerosLike(value));
 };
 
-/** What lies outside of an axis of `size` cells, by tfjs's fill modes. */
+/** Cells outside of an axis of `size` cells, by tfjs's fill modes. */
 const MODES: Readonly<Record<string, (x: tf.Tensor, size: number) => tf.Tensor>> = {
   constant: (x) => x,
   nearest: (x, size) => clamp(x, 0, size - 1),

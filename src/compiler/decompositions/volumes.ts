@@ -13,7 +13,7 @@ type Axes = readonly [depth: Windows, height: Windows, width: Windows];
 /** Cells in front that no window reads. */
 const skips = (axes: Axes): number[] => [0, ...axes.map(({ before }) => Math.max(0, -before)), 0];
 
-/** The windows over what is left without such cells. */
+/** The windows over the remaining cells. */
 const unskipped = (axes: Axes): Axes =>
   axes.map((axis) => ({
     ...axis,
@@ -34,7 +34,7 @@ function reading<T>(x: tf.Tensor, axes: Axes, compute: (x: tf.Tensor, axes: Axes
   return compute(read, unskipped(axes));
 }
 
-/** What `compute` gives for the cells that windows read, and zeros for the others. */
+/** The result of `compute` for the cells that windows read, and zeros for the others. */
 function writing(axes: Axes, compute: (axes: Axes) => tf.Tensor): tf.Tensor {
   const begin = skips(axes);
   const cells = compute(unskipped(axes));

@@ -10,7 +10,7 @@ const prepared = new Set<string>();
 const isEmpty = (spec: { readonly shape: readonly number[] } | null | undefined): boolean =>
   spec?.shape.includes(0) === true;
 
-/** Makes the kernels of a backend return for empty operands what compiled programs return. */
+/** Makes the kernels of a backend treat empty operands as compiled programs do. */
 export function answerForEmpties(backendName: string): void {
   if (prepared.has(backendName)) return;
   prepared.add(backendName);

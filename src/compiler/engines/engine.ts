@@ -91,7 +91,7 @@ const GRAPH_ENGINES: readonly GraphEngine[] = [
   },
 ];
 
-/** Attempts an engine; what an optional one can't compile is a reason. */
+/** Attempts an engine; a program that an optional one can't compile is a reason. */
 async function attempted(engine: GraphEngine, request: Request): Promise<Attempt> {
   try {
     return await engine.attempt(request);

@@ -86,7 +86,7 @@ export interface PredictedSeconds {
 }
 
 /**
- * Predicts what a program takes in all.
+ * Predicts the time of a program in all.
  *
  * @param graphs as traced; one that follows in the same run comes second.
  * @param runs of the program.

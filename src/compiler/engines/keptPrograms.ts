@@ -1,7 +1,7 @@
 /** @file Compiled programs by key: a bounded number, of which the one that was not used for longest goes first. */
 import { CompilerError } from '../program/tensors.js';
 
-/** What is kept of a program. */
+/** A program that is kept. */
 interface Disposable {
   dispose(): Promise<void>;
 }

@@ -108,7 +108,7 @@ class Recording implements Trace {
     return result!.data;
   }
 
-  /** What a value is computed from, back to values that are known. */
+  /** The operations behind a value, back to values that are known. */
   private needed(value: Value): Needed {
     const inputs: Value[] = [];
     const data: HostArray[] = [];

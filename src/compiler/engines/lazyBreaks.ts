@@ -37,7 +37,7 @@ export class GraphBreaks implements RunsOutside {
   }
 
   /**
-   * Runs a kernel on the cpu backend; its results are constants of what is recorded next.
+   * Runs a kernel on the cpu backend; its results are constants of the next recording.
    *
    * @throws CompilerError for an input that is recorded and was not read.
    */

@@ -21,11 +21,11 @@ export interface ProgramMemory {
   readonly constants: number;
 }
 
-/** Into how many parts devices split what a program holds. */
+/** Numbers of parts into which devices split a program's values. */
 export interface Parts {
   /** An input, by its path. */
   readonly ofInput: (path: string) => number;
-  /** What is computed, by the scope that computes it. */
+  /** Computed values, by the scope that computes them. */
   readonly ofScope: (scope: string) => number;
 }
 

@@ -1,4 +1,4 @@
-/** @file ONNX lowerings of what runs along an axis: softmax, norms, cumulative sums, the largest elements. */
+/** @file ONNX lowerings of operations along an axis: softmax, norms, cumulative sums, the largest elements. */
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
 

@@ -111,7 +111,7 @@ class AnySizes {
     return found;
   }
 
-  /** What reads a constant, for messages. */
+  /** Reader of a constant, for messages. */
   private readerOf(name: string): string {
     const find = (nodes: readonly OnnxNode[]): string | undefined => {
       for (const node of nodes) {

@@ -40,7 +40,7 @@ const MOST_BYTES = 2 ** 31 - 1;
 const isOpenSpec = (value: unknown): value is OpenSpec =>
   typeof value === 'object' && value !== null && 'dtype' in value && 'shape' in value;
 
-/** @throws CompilerError for names of what is not there */
+/** @throws CompilerError for unknown names */
 function named(paths: readonly string[], names: Names | undefined, border: 'input' | 'output'): string[] {
   const given = typeof names === 'string' ? { '': names } : (names ?? {});
   const odd = Object.keys(given).find((path) => !paths.includes(path));

@@ -132,7 +132,7 @@ const domainsOf = ({ nodes }: OnnxModel): Set<string> =>
     nodes.flatMap((node) => [node.domain, ...nodeBodies(node).flatMap((body) => [...domainsOf(body)])]),
   );
 
-/** What a file tells of its model. */
+/** A file's description of its model. */
 export interface OnnxOrigin {
   /** Name of the graph; 'program' by default. */
   readonly name?: string;

@@ -10,7 +10,7 @@ export const reshape: Lowering = ({ outputs }, [x], b) => [
 
 /**
  * Reshapes to the same shape, which depends on the last input by a zero: ONNX Runtime neither copies the values, nor
- * finds common subexpressions across, nor runs what follows before that input exists.
+ * finds common subexpressions across, nor runs later nodes before that input exists.
  */
 export const barrier: Lowering = ({ inputs, outputs }, names, b) => {
   const arrived = b.emit('Reshape', [names.at(-1)!, b.ints([-1])]);

@@ -45,7 +45,7 @@ function checkGradientInputs(inputs: readonly TensorSpec[], attrs: Attrs): void 
   expects(fit, `dy and out [${result}], and weights [${logits}]`, [dy, out, weights]);
 }
 
-/** The gradient of the mask by dy, q, k, v, out, weights and what drops them, of the shape that is an attribute. */
+/** The gradient of the mask by dy, q, k, v, out, weights and the key that drops them, of the shape that is an attribute. */
 defineOperation('AttentionMaskGrad', {
   inputs: 'list',
   isProduct: true,

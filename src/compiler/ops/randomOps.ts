@@ -61,7 +61,7 @@ export function foldIn(key: tf.Tensor, data: number): tf.Tensor {
   return tf.tensor1d(foldInHost(key.dataSync(), data | 0), 'int32');
 }
 
-/** @throws CompilerError for what is no probability in (0, 1] */
+/** @throws CompilerError for a number that is no probability in (0, 1] */
 export function checkKeepProb(keepProb: number): void {
   if (!(keepProb > 0 && keepProb <= 1)) {
     throw new CompilerError(`dropout: expected keepProb in (0, 1], got ${keepProb}.`);

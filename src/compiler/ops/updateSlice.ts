@@ -33,7 +33,7 @@ const clamped = (index: tf.Tensor, size: number, rows: number): tf.Tensor => {
   return index.rank === 0 ? fitting : tf.expandDims(fitting, 1);
 };
 
-/** What `x` holds along `axis` at `places`: those of all items of axis 0, [count], or those of each, [items, count]. */
+/** Slices of `x` along `axis` at `places`: those of all items of axis 0, [count], or those of each, [items, count]. */
 function taken(x: tf.Tensor, places: tf.Tensor, axis: number): tf.Tensor {
   if (places.rank === 1) return tf.gather(x, places as tf.Tensor1D, axis);
   const order = [0, axis, ...otherAxes(x.rank, axis)];
@@ -97,7 +97,7 @@ defineOperation('UpdateSlice', {
 });
 
 /**
- * Replaces what `x` holds along `axis` from `index` on by `rows`.
+ * Replaces the slices of `x` along `axis` from `index` on by `rows`.
  *
  * @param x of any shape.
  * @param rows of x's shape, but possibly shorter along `axis`.

@@ -184,7 +184,7 @@ export const padByWindow = (x: tf.Tensor, axes: readonly [Windows, Windows]): tf
   padBy(x, axes.map(paddingByWindow));
 
 /**
- * Sums what taps contribute to their cells: the transpose of reading.
+ * Sums the contributions of taps to their cells: the transpose of reading.
  *
  * @param parts for each tap, values by window along `axis`, of shape [B, H, W, C] but for that axis.
  * @returns the same shape, with cells along the axis.

@@ -54,7 +54,7 @@ export const convolutionOf = (op: string, inputs: Shaped, attrs: Attrs): Convolu
 /** Results along each side of a tile. */
 const TILE = 4;
 
-/** With fewer channels or filters, transforms take longer than what they save. */
+/** With fewer channels or filters, transforms take longer than they save. */
 const LEAST_DEPTH = 16;
 
 /** With fewer tiles, so does the filter's transform. */

@@ -9,7 +9,7 @@ import { ruleOf } from '../rules/index.js';
 import { GRADIENT, readScope } from '../trace/gradientScopes.js';
 import { type CheckpointPolicy, isWithinRegion, type Mark, type Region } from '../trace/regions.js';
 
-/** A traced graph with what is known of its checkpoints. */
+/** A traced graph and its checkpoints. */
 export interface Marked extends Graph {
   readonly marks: ReadonlyMap<Node, Mark>;
   readonly names: ReadonlyMap<Value, string>;

@@ -26,7 +26,7 @@ export interface Stacked {
 /** The engine that runs a program; `auto` chooses per program. */
 export type Runner = 'native' | 'onnx' | 'eager';
 
-/** What a lowering supplies; `Executable` handles the trees. */
+/** Operations of a lowering; `Executable` handles the trees. */
 export interface Backend {
   readonly runner: Runner;
   /** Prepares a call on fixed memory, which may be views into larger buffers. */
@@ -39,8 +39,8 @@ export interface Backend {
   mayOverwrite?(output: number, input: number): boolean;
   /** Inputs and outputs bound to bfloat16 elements (Uint16Array); absent means none. */
   readonly halves?: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] } | undefined;
-  /** Invalidates what was computed from frozen inputs. */
+  /** Invalidates the results of frozen inputs. */
   refresh?(): void;
-  /** Frees what the lowering holds. */
+  /** Frees the lowering's memory. */
   dispose(): Promise<void>;
 }

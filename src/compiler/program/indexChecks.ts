@@ -222,7 +222,7 @@ function emitCheck(ids: Value, { limit, node: { scope } }: IndexUse, emit: (node
   return checked;
 }
 
-/** Computed indices that gathers read, with what they address. */
+/** Computed indices that gathers read, with the axis that they address. */
 export function computedIndices(graph: Graph): readonly (Addressed & { value: Value; where: string })[] {
   const live = eliminateDeadCode(graph);
   const made = producers(live);

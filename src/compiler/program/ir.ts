@@ -29,7 +29,7 @@ export interface Node {
   readonly scope: string;
   /** The call that made it or, in a gradient, the call that is differentiated; set where calls are kept. */
   readonly call?: Error;
-  /** What a loop repeats, or the branches of a choice. Bodies read their own inputs, their own values and constants. */
+  /** The body of a loop, or the branches of a choice. Bodies read their own inputs, their own values and constants. */
   readonly bodies?: readonly Graph[];
 }
 

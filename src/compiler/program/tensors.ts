@@ -12,7 +12,7 @@ export type Shape = readonly number[];
 /** Shape and element type of a tensor, without a value. */
 export interface TensorSpec {
   readonly shape: Shape;
-  /** What programs compute with. */
+  /** Types that programs compute with. */
   readonly dtype: DType;
   /** How memory holds it, at the boundary of a program; absent: as its dtype. */
   readonly storage?: NarrowType;

@@ -1,5 +1,5 @@
 /**
- * @file Forms in which engines that generate code run an operation as a whole: what plans ask of it. The code itself
+ * @file Forms in which engines that generate code run an operation as a whole, as plans see it. The code itself
  * stands with the language, as in native/c.
  */
 
@@ -24,7 +24,7 @@ export interface MapForm extends Form {
   readonly kind: 'map';
   /** Whether it compiles to a few instructions: recomputing is cheaper than storing. */
   readonly isCheap?: boolean;
-  /** What its expression counts: elements of the result, or the column, along a last axis that the operand lacks. */
+  /** The count of its expression: elements of the result, or the column, along a last axis that the operand lacks. */
   readonly counts?: 'elements' | 'columns';
 }
 

@@ -16,7 +16,7 @@ import type { DeviceForm } from './deviceForm.js';
 /** Attributes as tfjs passes them to a kernel. */
 export type RawAttrs = Readonly<Record<string, any>>;
 
-/** What is known of an operation, which is named after its tfjs kernel or composite. */
+/** The record of an operation, which is named after its tfjs kernel or composite. */
 export interface Facts {
   /** tfjs's names of the inputs in order; 'list' for any number of inputs. Names ending in '?' are optional. */
   readonly inputs: readonly string[] | 'list';
@@ -48,7 +48,7 @@ export interface Facts {
   readonly fold?: (inputs: readonly HostTensor[], attrs: Attrs) => HostTensor;
   /** Value of every result element if an input is empty, such as 0 for a sum. */
   readonly ofEmpty?: (dtype: DType, attrs: Attrs) => number;
-  /** The input that holds indices, and what they address. */
+  /** The input that holds indices, and the axis that they address. */
   readonly indices?: {
     readonly operand: number;
     readonly address: (inputs: readonly TensorSpec[], attrs: Attrs) => Addressed;
@@ -57,7 +57,7 @@ export interface Facts {
   readonly device?: DeviceForm;
 }
 
-/** What an operation consists of, in tf operations. */
+/** Meaning of an operation, in tf operations. */
 interface Meaning {
   /** Computes the outputs; tfjs can differentiate the first. */
   readonly decompose: (inputs: readonly tf.Tensor[], attrs: Attrs) => tf.Tensor[];

@@ -23,7 +23,7 @@ export type Drawer = (distribution: Distribution, shape: readonly number[]) => t
 /** tfjs's engine, whose method makes the results of draws. */
 type Maker = { makeTensor: (values: unknown, shape: number[], dtype?: tf.DataType) => tf.Tensor };
 
-/** What `Math.random` gives, of which operations without a seed make theirs. */
+/** The words of `Math.random`, of which operations without a seed make theirs. */
 const SEED = 0.5;
 
 /** Stops catching, if it goes on. */

@@ -7,7 +7,7 @@ import { type Program, type TensorFunction, traceProgram } from './tracedProgram
 export const dependences = (f: TensorFunction, inputs: Tree<TensorSpec>): Map<string, ReadonlySet<string>> =>
   dependencesOf(traceProgram(f, inputs, { abstract: true }));
 
-/** As `dependences`, of what was traced before. */
+/** As `dependences`, of an earlier trace. */
 export function dependencesOf({ graph, inputPaths, outputPaths }: Program): Map<string, ReadonlySet<string>> {
   const none: ReadonlySet<string> = new Set();
   const behind = new Map<Value, ReadonlySet<string>>(

@@ -3,7 +3,7 @@ import type { RawAttrs } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
 import type { TraceBackend } from './traceBackend.js';
 
-/** What tfjs gives a kernel: some inputs are lists of tensors, and images of the browser are no tensors. */
+/** Inputs of a kernel by tfjs: some inputs are lists of tensors, and images of the browser are no tensors. */
 type Input = tf.TensorInfo | readonly tf.TensorInfo[] | null | undefined;
 
 /** A kernel's call; results of the cpu backend become constants of what is recorded next. */

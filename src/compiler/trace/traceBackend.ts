@@ -47,13 +47,13 @@ export interface Trace {
   read?(value: Value): Promise<HostArray>;
   /** A value that is computed already. */
   known?(value: Value): HostArray | undefined;
-  /** What runs kernels that no program can hold; absent where they are errors. */
+  /** Runs kernels that no program can hold; absent where they are errors. */
   readonly breaks?: RunsOutside;
   /** The checkpointed regions of nodes. */
   readonly marks: { set(node: Node, mark: Mark): unknown };
   /** Names of values for the policies of checkpoints. */
   readonly names: { set(value: Value, name: string): unknown };
-  /** What stands for a tensor in the body of a loop or of a branch; absent in the trace of a whole program. */
+  /** Value of a tensor in the body of a loop or of a branch; absent in the trace of a whole program. */
   within?(tensor: tf.TensorInfo, value: Value): Value;
 }
 

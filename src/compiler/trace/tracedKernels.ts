@@ -1,4 +1,4 @@
-/** @file Kernels of tfjs's tracing backend: what they record, of real numbers and of complex ones. */
+/** @file Kernels of tfjs's tracing backend, of real numbers and of complex ones. */
 
 import {
   allDecompositions,
@@ -107,7 +107,7 @@ function registerComplex(registered: Registered): void {
   }
 }
 
-/** Records what a kernel consists of. Nothing here reaches tfjs's gradient tape, which is off inside of kernels. */
+/** Records a kernel's decomposition. Nothing here reaches tfjs's gradient tape, which is off inside of kernels. */
 function decomposeKernel<T extends tf.Tensor | tf.Tensor[] | null>(
   kernelName: string,
   decompose: (...call: Parameters<Decomposition>) => T,

@@ -144,7 +144,7 @@ export function recordBodies(
   return trace.record(op, given, attrs, bodies).map(tensorOf);
 }
 
-/** What is recorded of a body: nodes, in order, and what is known of their checkpoints. */
+/** The recording of a body: nodes, in order, and their checkpoints. */
 export interface Recording {
   readonly nodes: Node[];
   readonly marks: Map<Node, Mark>;

@@ -40,7 +40,7 @@ export const slotLike = ({ shape }: SlotVariable, fill = 0, dtype: FlatDtype = '
   ...(dtype !== 'float32' && { dtype }),
 });
 
-/** What gives variables slots: an optimizer. */
+/** Source of slots: an optimizer. */
 export interface SlotOwner {
   /** Whether its rule sees one variable at a time, in its own shape; slots may then have any shape. */
   readonly isPerVariable: boolean;

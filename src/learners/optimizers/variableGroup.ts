@@ -14,7 +14,7 @@ export const NON_TRAINABLE = 'nonTrainable';
 /** Group of the variables that no update touches. */
 export const FROZEN = 'frozen';
 
-/** What a group of trained variables has in common. */
+/** Properties that a group of trained variables shares. */
 interface GroupParts {
   /** Name of the auxiliary optimizer that updates it; '' for the learner's own. */
   readonly optimizer: string;
@@ -27,7 +27,7 @@ export function groupName({ optimizer, decays }: GroupParts): string {
   return `${optimizer === '' ? '' : `${optimizer}/`}${decays ? 'decay' : 'noDecay'}`;
 }
 
-/** What a group's name says; undefined for variables without gradients. */
+/** Properties by a group's name; undefined for variables without gradients. */
 export function groupParts(group: string): GroupParts | undefined {
   const [, optimizer = '', kind] = /^(?:(.*)\/)?(decay|noDecay)$/.exec(group) ?? [];
   return kind === undefined ? undefined : { optimizer, decays: kind === 'decay' };

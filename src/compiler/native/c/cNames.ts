@@ -16,7 +16,7 @@ export const C_TYPES: Readonly<Record<Storage, string>> = {
 /** C type of a value in a register. */
 export const registerType = (dtype: DType): string => (dtype === 'float32' ? 'float' : 'int32_t');
 
-/** What converts stored elements to their register type, and back. */
+/** Conversions of stored elements to their register type, and back. */
 const CONVERSIONS: Partial<Record<Storage, readonly [load: string, store: string]>> = {
   bool: ['(int32_t)', '(uint8_t)'],
   bfloat16: ['lt_from_bf16', 'lt_to_bf16'],

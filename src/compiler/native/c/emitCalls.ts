@@ -53,7 +53,7 @@ function description(
   return `const lt_attention attention = {${parts.join(', ')}};`;
 }
 
-/** The scratch size of an attention: the descriptor without what is known at run time. */
+/** The scratch size of an attention: the descriptor without the fields of run time. */
 function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 | 1): string {
   const attrs = { ...unit.attrs, counted: false, segmented: false };
   const text = description({ ...unit, attrs }, qkv, [], () => 'NULL');

@@ -4,7 +4,7 @@ import { formOf } from '../plan/forms.js';
 import { CALLS } from './emitCalls.js';
 import { EXPRESSIONS, expressionOf, REDUCERS } from './expressions.js';
 
-/** Code of Luthier's operations by the kind of a form. Other kinds have no code of their own: gathers, products, and what layout does. */
+/** Code of Luthier's operations by the kind of a form. Other kinds have no code of their own: gathers, products, and the moves of layout. */
 export const CODE: Partial<Record<DeviceForm['kind'], Readonly<Record<string, unknown>>>> = {
   map: EXPRESSIONS,
   reduction: REDUCERS,

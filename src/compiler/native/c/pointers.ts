@@ -7,7 +7,7 @@ export interface Place {
   readonly space: 'arena' | 'input' | 'output' | 'constant' | 'packed' | 'workspace';
   readonly index: number;
   readonly offset: number;
-  /** What the turns of loops add. */
+  /** Offsets that the turns of loops add. */
   readonly terms?: readonly Term[];
 }
 

@@ -40,7 +40,7 @@ function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
   }
 }
 
-/** What the steps of a loop, or of a branch, run under. */
+/** The loop or branch that steps run under. */
 function loopText({ length, predicate }: Loop): string {
   if (predicate === undefined) return `${length} turns of`;
   return `only if ${bufferName(predicate.view.buffer)} is ${predicate.holds}:`;

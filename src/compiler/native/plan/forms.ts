@@ -1,4 +1,4 @@
-/** @file Forms of placed operations: those of the records, and of what plans add. */
+/** @file Forms of placed operations: those of the records, and of operations that plans add. */
 import { CHEAP, type DeviceForm, MAP } from '../../rules/deviceForm.js';
 import { ruleOf } from '../../rules/index.js';
 

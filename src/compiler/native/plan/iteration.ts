@@ -60,7 +60,7 @@ const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a *
 
 const kindOf = (op: string): DeviceForm['kind'] | undefined => formOf(op)?.kind;
 
-/** What an operation's expression counts. */
+/** The axis that an operation's expression counts. */
 export function countsOf(op: string): MapForm['counts'] {
   const form = formOf(op);
   return form?.kind === 'map' ? form.counts : undefined;

@@ -38,7 +38,7 @@ class Placement implements Around {
   private readonly views = new Map<Value, View>();
   private readonly made: Map<Value, Node>;
   private readonly literals = new Map<Value, number>();
-  /** What values behind barriers wait for. */
+  /** Values that those behind barriers wait for. */
   private readonly awaited = new Map<Value, Buffer>();
 
   /** @param before the graph whose inputs, outputs and data are numbered before this one's. */
@@ -285,7 +285,7 @@ class Placement implements Around {
   }
 }
 
-/** Operations that become copies, or what their bodies consist of. */
+/** Operations that become copies, or the operations of their bodies. */
 const MOVES: Readonly<Record<string, (placement: Placement, node: Node) => void>> = {
   Barrier: (placement, node) => placement.hold(node),
   Concat: (placement, node) => placement.join(node),

@@ -5,7 +5,7 @@ import { marker } from './loops.js';
 import type { Operand, PlacedOp } from './placedOps.js';
 import { type Buffer, type Home, type Loop, type Storage, type Turn, type View, wholeView } from './views.js';
 
-/** What the layout of a graph gives to that of its bodies. */
+/** Values that the layout of a graph gives to that of its bodies. */
 export interface Around {
   readonly ops: PlacedOp[];
   newBuffer(size: number, storage: Storage, home: Home): Buffer;

@@ -1,4 +1,4 @@
-/** @file Graph preparation for the native lowering: expands what has no form of its own. */
+/** @file Graph preparation for the native lowering: expands operations without a form of their own. */
 
 import { GRADIENT_WEIGHTS } from '../../ops/attentionForms.js';
 import {

@@ -92,7 +92,7 @@ export class PlanPlace {
   }
 }
 
-/** Whether the compiler's version tells what all operations mean. */
+/** Whether the compiler's version determines the meaning of all operations. */
 const areOwn = ({ nodes }: Graph): boolean =>
   nodes.every(({ op, bodies = [] }) => isOwn(op) && bodies.every(areOwn));
 

@@ -35,7 +35,7 @@ const packages: readonly (readonly [RegExp, string])[] = [
   [/\bsuse\b/, 'zypper install gcc'],
 ];
 
-/** A sentence that says what to install. */
+/** A sentence that names the package to install. */
 export function installHint(platform = process.platform, release = '/etc/os-release'): string {
   if (platform === 'darwin') return 'To install one: xcode-select --install.';
   let text = '';

@@ -22,7 +22,7 @@ export const isRefusal = ({ code, output }: Ended): boolean =>
 export const isDiskFull = (said: string): boolean =>
   /\b(ENOSPC|EDQUOT)\b|No space left on device|Disk quota exceeded/i.test(said);
 
-/** @param name what was being compiled. @param cache the folder without space. */
+/** @param name of the program that was being compiled. @param cache the folder without space. */
 export const diskFullError = (name: string, cache: string): InterruptedBuild =>
   new InterruptedBuild(
     `${name}: the disk that the cache ${cache} is on is full. Make room there, \`npx luthier cache clear\` removes ` +

@@ -10,7 +10,7 @@ import { endText, runProcess } from './process.js';
 export interface Build {
   readonly compiler: CCompiler;
   readonly env: NodeJS.ProcessEnv;
-  /** What is being built, for messages. */
+  /** Name of the program or library, for messages. */
   readonly name: string;
   /** Working folder of the compiler; relative paths refer to it. */
   readonly folder: string;
