@@ -35,22 +35,8 @@ const clamped = (index: tf.Tensor, size: number, rows: number): tf.Tensor => {
 
 /** Slices of `x` along `axis` at `places`: those of all items of axis 0, [count], or those of each, [items, count]. */
 function taken(x: tf.Tensor, places: tf.Tensor, axis: number): tf.Tensor {
-  if (places.rank === 1) return tf.gather(x, places as tf.Tensor1D, axis);
-  const order = [0, axis, ...otherAxes(x.rank, axis)];
-  const [items, size, ...rest] = order.map((i) => x.shape[i]!) as [number, number, ...number[]];
-  const count = places.shape[1]!;
-  const lines = tf.reshape(tf.transpose(x, order), [items * size, ...rest]);
-  const first = tf.expandDims(tf.mul(positions(items), tf.scalar(size, 'int32')), 1);
-  const found = tf.gather(lines, tf.reshape(tf.add(places, first), [items * count]) as tf.Tensor1D, 0);
-  return tf.transpose(
-    tf.reshape(found, [items, count, ...rest]),
-    order.map((_, i) => order.indexOf(i)),
-  );
+  return tf.gather(x, places as tf.Tensor1D, axis, places.rank - 1);
 }
-
-/** The axes of a tensor but 0 and `axis`. */
-const otherAxes = (rank: number, axis: number): number[] =>
-  Array.from({ length: rank }, (_, i) => i).filter((i) => i !== 0 && i !== axis);
 
 /**
  * Inputs x, rows and index, as in `updateSlice`. A lowering may write only the rows if the result shares x's memory.

@@ -19,16 +19,9 @@ export interface CachedHeads {
 
 /** What `x` [B, S, …] holds at `places`, int32 [1, count] or, for each row, [B, count]. */
 function taken(x: Tensor, places: Tensor): Tensor {
-  const [rows, size, ...rest] = x.shape as [number, number, ...number[]];
   const [groups, count] = places.shape as [number, number];
   if (groups === 1) return tf.gather(x, tf.reshape(places, [count]) as Tensor, 1);
-  const first = tf.mul(tf.range(0, rows, 1, 'int32'), int(size));
-  const lines = tf.reshape(tf.add(places, tf.expandDims(first, 1)), [rows * count]);
-  return tf.reshape(tf.gather(tf.reshape(x, [rows * size, ...rest]), lines as Tensor, 0), [
-    rows,
-    count,
-    ...rest,
-  ]);
+  return tf.gather(x, places, 1, 1);
 }
 
 /** [B, T, N, H] to [B, N, T, H], or back. */
