@@ -140,7 +140,8 @@ async function bundleRooms(mapped: boolean): Promise<string> {
   const entries = new Map<string, string[]>();
   for (const file of entriesOf(texts)) {
     const room = roomOf(file);
-    if (!room.endsWith('.ts')) entries.set(room, [...(entries.get(room) ?? []), file]);
+    // Reviews start processes by a file of their own, which records the files that it loads.
+    if (!room.endsWith('.ts') && room !== 'review') entries.set(room, [...(entries.get(room) ?? []), file]);
   }
   const rooms = [...entries].map(([room, ofRoom]) => {
     const within = [...texts].filter(([file]) => roomOf(file) === room);

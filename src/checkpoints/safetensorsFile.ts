@@ -70,7 +70,7 @@ export class SafetensorsFile {
     return this.#places.get(name);
   }
 
-  /** A tensor's elements in a new array; F16 and BF16 as float32, which has all their values. */
+  /** A tensor's elements in a new array, as the file has them: F16 and BF16 as words. Dtypes without arrays are widened to float32. */
   read(name: string): TensorArray {
     const { dtype, shape } = this.#placeOf(name);
     const count = elementCount(shape);

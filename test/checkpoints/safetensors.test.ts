@@ -99,7 +99,10 @@ test('a file of a hand-made header is read', () => {
   writeRaw(header, 0);
   writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.from([0x80, 0x3f, 0x20, 0xc0])]));
   const file = new SafetensorsFile(path);
-  expect(file.read('a')).toEqual(Float32Array.of(1, -2.5));
+  expect(file.read('a')).toEqual(Uint16Array.of(0x3f80, 0xc020));
+  const floats = new Float32Array(2);
+  file.readFloats('a', floats);
+  expect(floats).toEqual(Float32Array.of(1, -2.5));
   expect(() => file.read('b')).toThrow(`${path}: it has no tensor 'b'`);
   expect(() => file.readInto('a', new Uint8Array(8))).toThrow(
     `${path}: tensor 'a': expected 8 bytes, found 4`,

@@ -238,6 +238,8 @@ function markedLines(text: string): number[] {
 }
 
 const library = fileURLToPath(new URL('../../src/hparams', import.meta.url));
+/** The part of another room that the library imports. */
+const texts = fileURLToPath(new URL('../../src/system/text', import.meta.url));
 const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
 let directory: string;
 
@@ -260,10 +262,12 @@ beforeAll(() => {
   directory = realpathSync(mkdtempSync(join(tmpdir(), 'luthier-history-')));
   writeFileSync(join(directory, 'package.json'), '{"type": "module"}');
   symlinkSync(modules, join(directory, 'node_modules'));
-  for (const file of readdirSync(library, { recursive: true, encoding: 'utf8' })) {
-    if (file.endsWith('.ts'))
-      transpile(join(library, file), join(directory, 'library', file.replace(/ts$/, 'js')));
-  }
+  for (const [from, to] of [
+    [library, 'library'],
+    [texts, 'system/text'],
+  ] as const)
+    for (const file of readdirSync(from, { recursive: true, encoding: 'utf8' }))
+      if (file.endsWith('.ts')) transpile(join(from, file), join(directory, to, file.replace(/ts$/, 'js')));
   const source = join(directory, 'program.ts');
   const compiledLibrary = pathToFileURL(join(directory, 'library/index.js')).href;
   writeFileSync(source, program.replace('@library', compiledLibrary));

@@ -15,11 +15,19 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   runtime: ['src/compiler/native/runtime'],
   summaries: ['src/summaries', 'src/analysis'],
   'checkpoints, files': ['src/checkpoints', 'src/files', 'src/system', 'src/workers'],
-  'programs, tasks': ['src/programs', 'src/tasks', 'src/experiment'],
+  'programs, tasks': ['src/programs', 'src/runs', 'src/tasks', 'src/experiment'],
   layers: ['src/layers', 'src/models'],
   learners: ['src/learners'],
   hparams: ['src/hparams', 'src/registry'],
-  'cli, tools': ['src/cli', 'src/tools', 'src/editor', 'src/main.ts', 'src/index.ts', 'src/rooms.ts'],
+  'cli, tools': [
+    'src/cli',
+    'src/tools',
+    'src/review',
+    'src/editor',
+    'src/main.ts',
+    'src/index.ts',
+    'src/rooms.ts',
+  ],
   inputs: ['src/inputs'],
 };
 

@@ -11,7 +11,7 @@ import { instead, ScratchReview } from './scratchReview.js';
 const test = kinds();
 
 withCommandEnvironment();
-const library = fileURLToPath(new URL('../../..', import.meta.url));
+const library = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A model, an optimizer, a schedule, an initialiser and rows of the project's own. */
 const parts = `import { z } from 'zod';

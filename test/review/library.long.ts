@@ -8,7 +8,7 @@ import { textOf } from '../../src/review/reports/textReport.js';
 import { plain } from '../../src/system/text/terminalOutput.js';
 import { family, repositoryOf } from './repository.js';
 
-const library = fileURLToPath(new URL('../../..', import.meta.url));
+const library = fileURLToPath(new URL('../..', import.meta.url));
 
 test('a default of a layer, against a version of the library that has no such command', async () => {
   const repository = repositoryOf({
@@ -21,7 +21,7 @@ test('a default of a layer, against a version of the library that has no such co
     cpSync(join(library, name), join(folder, name), { recursive: true });
   rmSync(join(folder, 'node_modules'), { recursive: true });
   symlinkSync(join(library, 'node_modules'), join(folder, 'node_modules'));
-  const later = ['src/tools', 'src/analysis', 'src/system/reads.ts'];
+  const later = ['src/tools', 'src/review', 'src/analysis'];
   for (const name of later) rmSync(join(folder, name), { recursive: true });
   repository.git('add', '.');
   repository.git('commit', '--quiet', '--message=early');

@@ -29,7 +29,7 @@ import { type Mutation, mutated, mutationsOf, shown } from './mutants.js';
 import type { Question, RealBits } from './realBitsProgram.js';
 
 const mutants = Number(process.env.MUTANTS ?? tries(50, 1));
-const repository = fileURLToPath(new URL('../../..', import.meta.url));
+const repository = fileURLToPath(new URL('../..', import.meta.url));
 const oracle = 'test/review/realBitsProgram.ts';
 
 /** An IDX file of bytes. */

@@ -88,7 +88,7 @@ export class Links {
     const path = posix.join(this.context.folder ?? '', file);
     // The library is elsewhere where places in it begin with its name; a path of ours climbs at its beginning alone.
     const isOther = /^luthier\/|\.\.$/.test(file) || posix.normalize(file) !== file;
-    if (isOther || path.startsWith('../../tools/')) return span(place);
+    if (isOther || path.startsWith('../')) return span(place);
     const encoded = path.split('/').map(encodeURIComponent).join('/');
     return this.linked(place, `blob/${commit}/${encoded}#L${line}`);
   }

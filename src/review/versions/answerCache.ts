@@ -9,7 +9,7 @@ import { contentsAt, digestOf } from '../../system/index.js';
 import type { Answer, Question } from './protocol.js';
 import type { Tree } from './versionTree.js';
 
-/** A file or folder that was read, with a digest of its contents. Paths inside the evaluated tree begin with `../`. */
+/** A file or folder that was read, with a digest of its contents. Paths inside the evaluated tree begin with `./`. */
 type Fact = readonly [path: string, contents: string];
 
 /** An answer, and the numbers of the facts that it follows from. */

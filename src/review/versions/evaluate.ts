@@ -1,6 +1,6 @@
 /** @file Evaluation of experiments by the version of the library in this process. */
 
-import { type Analysis, failureOf, learningRatesOf, Shared } from '../../analysis/index.js';
+import { type Analysis, analyze, failureOf, learningRatesOf, Shared } from '../../analysis/index.js';
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
 import * as experiments from '../../experiment/index.js';
 import { effectiveConstants, type MissingConstantError } from '../../experiment/index.js';
@@ -75,12 +75,6 @@ export class Evaluation {
     const { name } = subject;
     try {
       const configured = await this.configuredOnce(subject);
-      const module =
-        (await moduleAt('../../analysis/analyze.js')) ?? (await moduleAt('../analysis/analyze.js'));
-      const analyze = module?.analyze as Analyze | undefined;
-      if (analyze === undefined) {
-        return { name, notAnalysed: { message: 'This version of Luthier does not analyse models.' } };
-      }
       const analysis = await this.analyses.of(analysisParts(configured), () => analyze(configured));
       return { name, analysis: { ...analysis, numTrainSteps: configured.task.train.numTrainSteps } };
     } catch (error) {
@@ -151,8 +145,6 @@ function configureBase(resolved: ResolvedExperiment, changes: readonly Change[])
   }
   throw new Error('None of its base classes makes configs.');
 }
-
-type Analyze = (configured: ConfiguredExperiment) => Analysis | Promise<Analysis>;
 
 /** Makes the classes of this version's library known. An early one exports all of them from its index. */
 async function registerLibrary(): Promise<void> {

@@ -24,13 +24,15 @@ const own = fileURLToPath(new URL('../../..', import.meta.url));
 const worker = fileURLToPath(new URL(`./evaluateWorker${extname(import.meta.url)}`, import.meta.url));
 /** From the library's folder: `src/review/versions/evaluateWorker.ts` in a clone, `dist/…` where it is installed. */
 const entry = relative(own, worker);
+/** The entry of versions before the room `review`. */
+const formerEntry = 'src/tools/diff/evaluateWorker.ts';
 
 /** The evaluator's own files, from the library's folder; they import nothing that earlier versions of it lack. */
 function evaluatorFiles(): string[] {
   const loaded = new ImportGraph(own).closureOf(join(own, entry));
   return [...loaded]
     .map((file) => relative(own, file))
-    .filter((file) => /^src\/(tools\/|analysis\/|system\/reads\.ts)/.test(file));
+    .filter((file) => /^src\/(review\/|analysis\/|system\/reads\.ts)/.test(file));
 }
 
 /** Digest of the evaluator's code, which invalidates answers of other evaluators. */
@@ -52,8 +54,8 @@ const everything = ['/'];
 
 /** Starts a process of a tree. @throws ChildError for another version of the protocol. */
 async function begin({ library, project }: Tree, { gigabytes }: Limits): Promise<Child<Question, Message>> {
-  const file = join(library, entry);
-  if (!existsSync(file)) throw new ChildError('ended', `${file} is missing.`, '');
+  const file = [entry, formerEntry].map((name) => join(library, name)).find((path) => existsSync(path));
+  if (file === undefined) throw new ChildError('ended', `${join(library, entry)} is missing.`, '');
   // Traces are many small objects that live a while: copying them too often took a sixth of the time.
   const options = { cwd: project, args: [String(gigabytes)], flags: ['--max-semi-space-size=128'] };
   const child = new Child<Question, Message>(pathToFileURL(file), options);

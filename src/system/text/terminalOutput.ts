@@ -1,6 +1,6 @@
 /** @file Colours and a progress line, on terminals only. */
 import type { styleText } from 'node:util';
-import { printable, styled } from '../index.js';
+import { printable, styled } from './output.js';
 
 /** Colours a text, or returns it unchanged without a terminal. */
 export type Paint = (style: Parameters<typeof styleText>[0], text: string) => string;

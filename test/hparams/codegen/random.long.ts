@@ -10,7 +10,7 @@ import { makeGraph, recipes } from '../randomGraphs.js';
 import { evaluate, typeErrorsIn } from './program.js';
 
 const modules = {
-  '../randomGraphs.js': graphs,
+  '../../../test/hparams/randomGraphs.js': graphs,
   '../../../src/hparams/index.js': luthier,
 };
 const options: fc.Arbitrary<CodegenOptions> = fc.record({

@@ -13,7 +13,7 @@ import { messageOf } from '../support.js';
 import { evaluate, typeErrorsIn } from './program.js';
 
 const modules = {
-  '../randomGraphs.js': graphs,
+  '../../../test/hparams/randomGraphs.js': graphs,
   '../../../src/hparams/index.js': luthier,
 };
 

@@ -20,9 +20,9 @@ test('a name leads to the one experiment that ends in it, unless there is still 
   });
   user.write({
     'experiments/b.ts': gone(),
-    'experiments/deep/a.ts': gone('One', 'Two').replace('../', '../../tools/'),
-    'experiments/deep/b.ts': gone('Four').replace('../', '../../tools/'),
-    'experiments/other/a.ts': gone('Two').replace('../', '../../tools/'),
+    'experiments/deep/a.ts': gone('One', 'Two').replace('./', '../'),
+    'experiments/deep/b.ts': gone('Four').replace('./', '../'),
+    'experiments/other/a.ts': gone('Two').replace('./', '../'),
   });
   user.git('rm', '--quiet', '--cached', 'experiments/a.ts');
   user.git('clean', '--quiet', '--force', 'experiments/a.ts');

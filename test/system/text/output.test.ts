@@ -9,7 +9,7 @@ import { printable } from '../../../src/system/index.js';
 import { runLuthier, temporaryDirectory } from '../../command.js';
 import { commandEnvironment } from '../../loader.js';
 
-const repository = fileURLToPath(new URL('../..', import.meta.url));
+const repository = fileURLToPath(new URL('../../..', import.meta.url));
 // biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin with one.
 const styles = /\u001b\[\d+m/g;
 const controls = /(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
@@ -110,9 +110,9 @@ describe('the source', () => {
       'inputs/records/decompress.cjs',
       // Before any other module is loaded.
       'system/limits.js',
-      'system/text/output.ts',
       // As limits.js.
       'system/supportedNode.js',
+      'system/text/output.ts',
       // A part of a workflow's file.
       'tools/init/workflow.ts',
     ]);

@@ -21,14 +21,14 @@ test('a table of layers and totals', async () => {
   expect(stdout).toBe(`tiny.Tiny
 
 layer                                    type                               output        parameters    own       FLOPs  activations
-(model)                                  LanguageModel                      []                 13.9k         1.20 MFLOP       191 kB
-  lm                                     TransformerLm                      [2, 16, 256]       13.9k         1.20 MFLOP       191 kB
+(model)                                  LanguageModel                      []                 13.9k         1.14 MFLOP       166 kB
+  lm                                     TransformerLm                      [2, 16, 256]       13.9k         1.14 MFLOP       166 kB
     position_emb                         TrainablePositionalEmbedding       [16, 16]             512    512
-    transformer                          StackedTransformer                 [2, 16, 16]        9.31k          883 kFLOP       153 kB
+    transformer                          StackedTransformer                 [2, 16, 16]        9.31k          819 kFLOP       129 kB
       input_dropout                      Dropout                            [2, 16, 16]                      7.68 kFLOP      4.10 kB
-      x_layers_0 … x_layers_2 (3 alike)  Transformer                        [2, 16, 16]        3.10k          292 kFLOP      49.7 kB
+      x_layers_0 … x_layers_2 (3 alike)  Transformer                        [2, 16, 16]        3.10k          270 kFLOP      41.5 kB
         layer_norm                       LayerNorm                          [2, 16, 16]           16     16  4.10 kFLOP      2.30 kB
-        self_attention                   DotProductAttention                [2, 16, 16]        1.02k          120 kFLOP      20.5 kB
+        self_attention                   DotProductAttention                [2, 16, 16]        1.02k         98.3 kFLOP      12.3 kB
         residual_dropout                 Dropout                            [2, 16, 16]                      7.68 kFLOP      2.05 kB
         ff_layer                         TransformerFeedForward             [2, 16, 16]        2.06k          160 kFLOP      22.8 kB
     final_ln                             LayerNorm                          [2, 16, 16]           16     16  4.10 kFLOP      2.30 kB
@@ -40,10 +40,10 @@ Layers that are alike have one row, with the figures of each of them; --all show
 
 Parameters  13,936 (13.9k), all trained
 Batch       32 tokens a step
-FLOPs       3.60 MFLOP a step, forward and backward; 37.5 kFLOP forward for each token
-Memory      686 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 290 kB at their peak, working memory 166 kB
-Time        7.21 µs a step at MFU 0.5; 3.60 µs at the peak of 1.00 TFLOP/s (--peak_tflops=1)
-Training    384 tokens in 12 steps, 43.2 MFLOP
+FLOPs       3.41 MFLOP a step, forward and backward; 35.5 kFLOP forward for each token
+Memory      649 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 164 kB
+Time        6.82 µs a step at MFU 0.5; 3.41 µs at the peak of 1.00 TFLOP/s (--peak_tflops=1)
+Training    384 tokens in 12 steps, 40.9 MFLOP
 `);
 });
 
@@ -55,17 +55,17 @@ test('Markdown', async () => {
 
 - **Parameters:** 13,936 (13.9k), all trained
 - **Batch:** 32 tokens a step
-- **FLOPs:** 3.60 MFLOP a step, forward and backward; 37.5 kFLOP forward for each token
-- **Memory:** 686 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 290 kB at their peak, working memory 166 kB
-- **Time:** 144 µs a step at MFU 0.25; 36.0 µs at the peak of 100 GFLOP/s (--peak_tflops=0.1)
-- **Training:** 384 tokens in 12 steps, 43.2 MFLOP
+- **FLOPs:** 3.41 MFLOP a step, forward and backward; 35.5 kFLOP forward for each token
+- **Memory:** 649 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 164 kB
+- **Time:** 136 µs a step at MFU 0.25; 34.1 µs at the peak of 100 GFLOP/s (--peak_tflops=0.1)
+- **Training:** 384 tokens in 12 steps, 40.9 MFLOP
 
 | layer             | type                              | output       | parameters |   own |      FLOPs | activations |
 |-------------------|-----------------------------------|--------------|-----------:|------:|-----------:|------------:|
-| (model)           | LanguageModel                     | []           |      13.9k |       | 1.20 MFLOP |      191 kB |
-| \`lm\`              | TransformerLm                     | [2, 16, 256] |      13.9k |       | 1.20 MFLOP |      191 kB |
+| (model)           | LanguageModel                     | []           |      13.9k |       | 1.14 MFLOP |      166 kB |
+| \`lm\`              | TransformerLm                     | [2, 16, 256] |      13.9k |       | 1.14 MFLOP |      166 kB |
 | \`lm/position_emb\` | TrainablePositionalEmbedding      | [16, 16]     |        512 |   512 |            |             |
-| \`lm/transformer\`  | StackedTransformer                | [2, 16, 16]  |      9.31k |       |  883 kFLOP |      153 kB |
+| \`lm/transformer\`  | StackedTransformer                | [2, 16, 16]  |      9.31k |       |  819 kFLOP |      129 kB |
 | \`lm/final_ln\`     | LayerNorm                         | [2, 16, 16]  |         16 |    16 | 4.10 kFLOP |     2.30 kB |
 | \`lm/softmax\`      | NClassMajorSharedEmbeddingSoftmax | [2, 16, 256] |      4.10k | 4.10k |  314 kFLOP |     35.4 kB |
 
@@ -119,10 +119,10 @@ test('on a device, and over a mesh of devices', async () => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(
     stdout.slice(stdout.indexOf('Memory  ')),
-  ).toBe(`Memory      686 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 290 kB at their peak, working memory 166 kB. Too much for Toy, which has 500 kB
-Time        3.60 s a step at MFU 0.5; 1.80 s at the peak of 2.00 MFLOP/s (2 × Toy)
-Training    384 tokens in 12 steps, 43.2 MFLOP
-Cost        0.024 device-hours, 43.2 s on 2 × Toy; 2.16 EUR (${device}, at MFU 0.5)
+  ).toBe(`Memory      649 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 164 kB. Too much for Toy, which has 500 kB
+Time        3.41 s a step at MFU 0.5; 1.71 s at the peak of 2.00 MFLOP/s (2 × Toy)
+Training    384 tokens in 12 steps, 40.9 MFLOP
+Cost        0.0227 device-hours, 40.9 s on 2 × Toy; 2.05 EUR (${device}, at MFU 0.5)
 `);
   const split = await luthier([
     'analyze',
@@ -140,10 +140,10 @@ Cost        0.024 device-hours, 43.2 s on 2 × Toy; 2.16 EUR (${device}, at MFU 
   );
   expect(
     split.stdout.slice(split.stdout.indexOf('Memory  ')),
-  ).toBe(`Memory      509 kB on each of 2 devices (replica 1, data 2, mdl 1), 1.02 MB in all: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 4.10 kB, activations 145 kB at their peak, working memory 137 kB. Too much for Toy, which has 500 kB
-Time        1.80 s a step at MFU 1; 1.80 s at the peak of 2.00 MFLOP/s (2 × Toy)
-Training    384 tokens in 12 steps, 43.2 MFLOP
-Cost        0.012 device-hours, 21.6 s on 2 × Toy; 1.08 EUR (${device}, at MFU 1)
+  ).toBe(`Memory      492 kB on each of 2 devices (replica 1, data 2, mdl 1), 985 kB in all: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 4.10 kB, activations 127 kB at their peak, working memory 138 kB
+Time        1.71 s a step at MFU 1; 1.71 s at the peak of 2.00 MFLOP/s (2 × Toy)
+Training    384 tokens in 12 steps, 40.9 MFLOP
+Cost        0.0114 device-hours, 20.5 s on 2 × Toy; 1.02 EUR (${device}, at MFU 1)
 `);
 });
 
