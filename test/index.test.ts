@@ -133,3 +133,14 @@ test('a base name is of one file', () => {
       named.set(basename(file), [...(named.get(basename(file)) ?? []), file]);
   expect([...named.values()].filter((files) => files.length > 1)).toEqual([]);
 });
+
+test('inputs load without TensorFlow.js, as the threads that read ahead do', () => {
+  const program = (room: string) =>
+    `await import('./src/${room}/index.ts'); console.log(globalThis._tfengine === undefined);`;
+  const loads = (room: string) =>
+    spawnSync(process.execPath, ['--input-type=module', '-e', program(room)], {
+      encoding: 'utf8',
+      env: commandEnvironment(),
+    }).stdout;
+  expect([loads('inputs'), loads('learners')]).toEqual(['true\n', 'false\n']);
+});

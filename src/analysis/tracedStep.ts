@@ -2,26 +2,23 @@
 
 import {
   byteSize,
+  executions,
   type FlatLayout,
+  nodeFlops,
   type Parts,
   type Precision,
   type ProgramMemory,
+  productPrecision,
   programMemory,
   type TensorFunction,
   type TensorSpec,
   type Tree,
   tf,
   traceProgram,
+  viewedValues,
 } from '../compiler/index.js';
 import { eliminateDeadCode, optimize } from '../compiler/passes/index.js';
-import {
-  executions,
-  nodeFlops,
-  producers,
-  productPrecision,
-  type Value,
-  viewedValues,
-} from '../compiler/program/index.js';
+import { producers, type Value } from '../compiler/program/index.js';
 import type { BatchSpecs } from '../inputs/index.js';
 import { observeCalls } from '../layers/index.js';
 import { batchStep, forwardStep, type SingleTask, trainStep } from '../tasks/index.js';

@@ -24,8 +24,16 @@ export * as ops from './ops/index.js';
 export { addRows, type RowGradient, rowsOfGradient } from './ops/rowGradients.js';
 export type { Part, PartKind } from './profile/part.js';
 export { Profiler, type ProgramProfile } from './profile/profiler.js';
-export { type Cost, costAnalysis } from './program/cost.js';
+export {
+  type Cost,
+  costAnalysis,
+  executions,
+  nodeFlops,
+  productPrecision,
+  viewedValues,
+} from './program/cost.js';
 export type { BoundCall, Executable } from './program/executable.js';
+export { fingerprint, operationsOf } from './program/fingerprint.js';
 export { firstNonFinite, type NonFinite } from './program/firstNonFinite.js';
 export * from './program/flat.js';
 export { IndexError } from './program/indexChecks.js';

@@ -56,7 +56,7 @@ test('the programs draw from all operations', () => {
 
 test('the programs have most operations, products of both kinds, loops and checkpoints', () => {
   const used = new Set<string>();
-  for (const steps of fc.sample(stepsArbitrary, { numRuns: 150, seed })) {
+  for (const steps of fc.sample(stepsArbitrary, { numRuns: 60, seed })) {
     const { graph } = traceProgram(differentiated(steps) as any, programInputs as any);
     for (const { op } of graph.nodes) used.add(op);
   }

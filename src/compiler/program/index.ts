@@ -1,7 +1,5 @@
 /** @file Data at the compiler's boundary, without TensorFlow.js: worker threads load it. */
 
-export { executions, nodeFlops, productPrecision, viewedValues } from './cost.js';
-export { fingerprint, operationsOf } from './fingerprint.js';
 export { producers, type Value } from './ir.js';
 export { type HostTensor, hostArrayIn, newHostArray, sizeOf, type TensorSpec, type Tree } from './tensors.js';
 export { flattenTree } from './tensorTrees.js';

@@ -1,8 +1,14 @@
 /** @file Digests for fingerprints: of traced programs, and of plain data with arrays. */
 import { createHash } from 'node:crypto';
 import { failureOf } from '../../analysis/index.js';
-import { type TensorFunction, type TensorSpec, type Tree, traceProgram } from '../../compiler/index.js';
-import { fingerprint, operationsOf } from '../../compiler/program/index.js';
+import {
+  fingerprint,
+  operationsOf,
+  type TensorFunction,
+  type TensorSpec,
+  type Tree,
+  traceProgram,
+} from '../../compiler/index.js';
 
 /** A digest of plain data; arrays of numbers count to the bit. */
 export function digest(...parts: readonly unknown[]): string {
