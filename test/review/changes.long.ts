@@ -525,7 +525,7 @@ test('the batch size', async () => {
     small.Small   Tokens per step                  16          32  +16, +100%
                   Tokens of training               80         160  +80, +100%
                   FLOPs of training        3.92 MFLOP  7.84 MFLOP  +3.92 MFLOP, +100%
-                  Peak memory of training      237 kB      307 kB  +70.1 kB, +30%"
+                  Peak memory of training      235 kB      306 kB  +70.1 kB, +30%"
   `);
 });
 

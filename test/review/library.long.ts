@@ -49,19 +49,14 @@ test('a default of a layer, against a version of the library that has no such co
       .replace(/\([0-9a-f]{7}\)/, '')
       .replace(/(transformers\.ts):\d+/g, '$1:N'),
   ).toMatchInlineSnapshot(`
-    "1 changes, its cost not compared
+    "1 changes at the same cost
     HEAD  → working tree
 
     small.One
       Fields
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.residualWeight : 1 (default) → 0.5 (default)  (default of TransformerFeedForward at src/layers/transformer/transformers.ts:N)
 
-    Consequences                           before       after
-    small.One     Parameters               -            6.86k
-                  Forward FLOPs per token  -       16.3 kFLOP
-                  Tokens per step          -               16
-                  Tokens of training       -               80
-                  FLOPs of training        -       3.92 MFLOP
-                  Peak memory of training  -           237 kB"
+    Consequences                           before   after
+    small.One     Peak memory of training  235 kB  236 kB  +1.02 kB, +0.44%"
   `);
 });

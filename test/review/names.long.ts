@@ -240,7 +240,7 @@ test('a file that was moved into a folder, with an experiment by another name', 
                     Tokens per step                       16          16
                     Tokens of training                    80         160  +80, +100%
                     FLOPs of training             3.92 MFLOP  7.84 MFLOP  +3.92 MFLOP, +100%
-                    Peak memory of training           237 kB      237 kB"
+                    Peak memory of training           235 kB      235 kB"
   `);
 });
 
@@ -282,7 +282,7 @@ export class Alone extends Small {
       Fields
         task.model.lmTpl.modelDims : 16 → 32  (luthier/src/models/presets/gpt2.ts:N)
         task.model.lmTpl.stackedTransformerTpl.hiddenDims : 64 → 128  (luthier/src/models/presets/gpt2.ts:N)
-        task.train.learner.optimizer.clipGradientNormToValue : 0 (default) → 0.5  (experiments/added.ts:13; was default of AdamW at luthier/src/learners/optimizer.ts:N)
+        task.train.learner.optimizer.clipGradientNormToValue : 0 (default) → 0.5  (experiments/added.ts:13; was default of AdamW at luthier/src/learners/optimizers/optimizer.ts:N)
 
     Consequences                           before, or base       after
     added.Added   Parameters                         6.86k       26.0k  +19.2k, +279%
@@ -290,7 +290,7 @@ export class Alone extends Small {
                   Tokens per step                       16          16
                   Tokens of training                    80          80
                   FLOPs of training             3.92 MFLOP  13.7 MFLOP  +9.77 MFLOP, +249%
-                  Peak memory of training           237 kB      754 kB  +518 kB, +219%"
+                  Peak memory of training           235 kB      753 kB  +518 kB, +220%"
   `);
 });
 
@@ -310,11 +310,11 @@ export class Odd extends Small {
 
     added.Odd: broken
       Building DotProductAttention failed: lm/transformer/x_layers_0/self_attention (DotProductAttention): hiddenDim 16 is not a multiple of numHeads 3; set dimPerHead.
-        inputDim: 16 (set at luthier/src/layers/transformers.ts:N)
-        hiddenDim: 16 (set at luthier/src/layers/transformers.ts:N)
-        numHeads: 3 (set at luthier/src/layers/transformers.ts:N)
-        dimPerHead: null (set at luthier/src/layers/transformers.ts:N)
-        attenDropoutProb: 0 (set at luthier/src/layers/transformers.ts:N)
+        inputDim: 16 (set at luthier/src/layers/transformer/transformers.ts:N)
+        hiddenDim: 16 (set at luthier/src/layers/transformer/transformers.ts:N)
+        numHeads: 3 (set at luthier/src/layers/transformer/transformers.ts:N)
+        dimPerHead: null (set at luthier/src/layers/transformer/transformers.ts:N)
+        attenDropoutProb: 0 (set at luthier/src/layers/transformer/transformers.ts:N)
         useBias: false (set at luthier/src/models/presets/gpt2.ts:N)
         outputProjInit: a Gaussian config (set at luthier/src/models/presets/gpt2.ts:N)
         internalEnablePerDimScale: false (set at luthier/src/models/presets/gpt2.ts:N)
@@ -399,13 +399,13 @@ export class Odd extends Small {
                   Tokens per step                       16           -
                   Tokens of training                    80           -
                   FLOPs of training             3.92 MFLOP           -
-                  Peak memory of training           237 kB           -
+                  Peak memory of training           235 kB           -
     whole.Whole   Parameters                             -       6.86k
                   Forward FLOPs per token                -  16.3 kFLOP
                   Tokens per step                        -          16
                   Tokens of training                     -          80
                   FLOPs of training                      -  3.92 MFLOP
-                  Peak memory of training                -      236 kB"
+                  Peak memory of training                -      235 kB"
   `);
 });
 
@@ -449,7 +449,7 @@ test('two classes of one name', async () => {
                   Tokens per step                       16          16
                   Tokens of training                    80          80
                   FLOPs of training             3.92 MFLOP  3.92 MFLOP
-                  Peak memory of training           236 kB      236 kB"
+                  Peak memory of training           235 kB      235 kB"
   `);
 });
 

@@ -244,7 +244,7 @@ export abstract class Family extends Base {
     Consequences                                    before  after
     composed.Composed  Tokens of training               48  64          +16, +33%
                        FLOPs of training        2.35 MFLOP  3.14 MFLOP  +784 kFLOP, +33%
-                       Peak memory of training      236 kB  237 kB      +256 B, +0.11%
+                       Peak memory of training      235 kB  235 kB      +256 B, +0.11%
                        Checkpoints                          8 reshaped
 
     Checkpoints do not fit: composed.Composed
