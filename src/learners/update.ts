@@ -70,8 +70,11 @@ export type BufferName =
 
 type Place = Pick<FlatGroup, 'offset' | 'size'>;
 
-export const mapValues = <T, U>(record: Readonly<Record<string, T>>, f: (value: T) => U): Record<string, U> =>
-  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value)]));
+export const mapValues = <T, U>(
+  record: Readonly<Record<string, T>>,
+  f: (value: T, name: string) => U,
+): Record<string, U> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value, name)]));
 
 /** All numbers of a step for a group, by name. */
 export function scalarsAt(
@@ -153,9 +156,7 @@ export function updateOf(rules: UpdateRules, layout: FlatLayout): Following {
   const dtypes = mapValues(slotLayoutsOf(rules, layout), ({ dtype }) => dtype);
   const held = ({ param, slots }: GroupState<Tensor>) => ({
     param,
-    slots: Object.fromEntries(
-      Object.entries(slots).map(([name, slot]) => [name, stored(slot, dtypes[name]!)]),
-    ),
+    slots: mapValues(slots, (slot, name) => stored(slot, dtypes[name]!)),
   });
   return {
     name: 'update',
@@ -233,9 +234,7 @@ function onRows(
   const after = step({ param: rows(state.param), slots: mapValues(state.slots, rows) });
   return {
     param: replaced(state.param, after.param),
-    slots: Object.fromEntries(
-      Object.entries(state.slots).map(([name, slot]) => [name, replaced(slot, after.slots[name]!)]),
-    ),
+    slots: mapValues(state.slots, (slot, name) => replaced(slot, after.slots[name]!)),
   };
 }
 
@@ -273,9 +272,8 @@ const replacement = ({ grad, slots }: Members<Tensor>): GroupState<Tensor> => ({
 
 /** One state or the other, unchanged to the bit. */
 function choose(condition: Tensor, yes: GroupState<Tensor>, no: GroupState<Tensor>): GroupState<Tensor> {
-  const slots = Object.entries(yes.slots).map(([name, slot]) => [
-    name,
-    tf.where(condition, slot, no.slots[name]!),
-  ]);
-  return { param: tf.where(condition, yes.param, no.param), slots: Object.fromEntries(slots) };
+  return {
+    param: tf.where(condition, yes.param, no.param),
+    slots: mapValues(yes.slots, (slot, name) => tf.where(condition, slot, no.slots[name]!)),
+  };
 }

@@ -16,7 +16,7 @@ import { type Batch, specsOf } from '../inputs/index.js';
 import { compileOptions, type JobOptions } from '../runs/index.js';
 import { gradientStep, meanStep, partsOfRank, type SingleTask } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
-import { type BoundStep, trainSpecs } from './stepCalls.js';
+import { type BoundStep, ownMemory, trainSpecs } from './stepCalls.js';
 import type { TrainMemory } from './taskState.js';
 
 /** The processes that take a step together: rank i has the i-th share of the rows of each batch. */
@@ -88,10 +88,6 @@ export async function rankStep(
   const call = { outputs, problemOf: gradientCall.problemOf, run };
   return { executable: gradients, call, updater, buffers, keys, mostSteps: 1 };
 }
-
-/** Null for each leaf, which the binding allocates. */
-const ownMemory = (specs: Specs) =>
-  mapTree<TensorSpec, null>(specs, isSpec, () => null) as Record<string, null>;
 
 /** One buffer of all sums: gradients and replaced variables as they lie in the state's, then the others. */
 function sumBuffer(

@@ -58,7 +58,7 @@ export interface BoundStep {
 }
 
 /** A structure like `outputs` with null leaves, which the binding allocates. */
-function ownMemory(outputs: object): Tree<null> {
+export function ownMemory(outputs: object): Record<string, Tree<null>> {
   return Object.fromEntries(
     Object.entries(outputs).map(([name, value]) => [name, 'dtype' in value ? null : ownMemory(value)]),
   );

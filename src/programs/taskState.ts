@@ -68,8 +68,7 @@ export function trainStateOf(task: SingleTask): TrainMemory {
 }
 
 function denseGradients(task: SingleTask, { entries }: FlatLayout, grads: Float32Array): Float32Array[] {
-  const { learner } = task.hp.train.hp;
-  const tables = new Set(task.variables.filter((each) => learner.takesRows(each)).map(({ path }) => path));
+  const tables = new Set(task.tablePaths());
   const parts: Float32Array[] = [];
   let begin = 0;
   for (const { name, offset, size } of entries) {

@@ -73,7 +73,7 @@ export async function makeLoop(parts: TrainingParts): Promise<TrainingLoop> {
     saved: () => savedWith({ program, meter, programs, run }),
     announce: (checkpoint) => run.checkpointIsWhole(checkpoint),
   });
-  const programs = new DuePrograms(options, task, [...list, checkpoints], pending);
+  const programs: DuePrograms = new DuePrograms(options, task, [...list, checkpoints], pending);
   const taps = options.taps && (await StepTaps.create(options, options.taps, task, state, program.step));
   const { newest } = run;
   const metered = { options, task, program, meter, reporter, newest, checkpointer, programs, taps };

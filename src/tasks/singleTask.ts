@@ -84,6 +84,12 @@ export class SingleTask extends Configurable.with({
     return this.#variables.filter((v) => learner.isTrainable(v)).map((v) => v.path);
   }
 
+  /** Paths of the tables whose gradients may be rows and indices. */
+  tablePaths(): string[] {
+    const { learner } = this.hp.train.hp;
+    return this.#variables.filter((v) => learner.takesRows(v)).map((v) => v.path);
+  }
+
   /** Paths of the variables that a forward pass may replace. */
   nonTrainablePaths(): string[] {
     const { learner } = this.hp.train.hp;

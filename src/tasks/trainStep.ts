@@ -247,10 +247,10 @@ function apart(
   task: SingleTask,
   grads: Readonly<Record<string, Tensor>>,
 ): Pick<TrainOutputs, 'grads' | 'rowGrads'> {
-  const { numSubBatches, learner } = task.hp.train.hp;
+  const { numSubBatches } = task.hp.train.hp;
   const dense: Record<string, Tensor> = {};
   const rowGrads: Record<string, RowGradient> = {};
-  const tables = new Set(task.variables.filter((v) => learner.takesRows(v)).map(({ path }) => path));
+  const tables = new Set(task.tablePaths());
   for (const [path, grad] of Object.entries(grads)) {
     const found = tables.has(path) ? rowsOfGradient(grad) : undefined;
     const isFew = found !== undefined && SPARSE * numSubBatches * found.indices.size <= grad.shape[0]!;
