@@ -63,9 +63,8 @@ interface Request {
 
 /** An engine that runs graphs. */
 interface GraphEngine {
-  readonly name: Exclude<Engine, 'auto' | 'eager'>;
-  /** The prediction that holds for it. */
-  readonly cost: keyof PredictedSeconds;
+  /** Its predicted time is under the same name. */
+  readonly name: keyof PredictedSeconds;
   /** Whether `auto` takes another one, with a notice, where it gives a reason or fails. */
   readonly isOptional: boolean;
   /** Compiles a graph, or says why it can't. */
@@ -79,13 +78,11 @@ interface GraphEngine {
 const GRAPH_ENGINES: readonly GraphEngine[] = [
   {
     name: 'native',
-    cost: 'native',
     isOptional: true,
     attempt: ({ traced, options }) => tryNative(traced, options),
   },
   {
     name: 'onnx',
-    cost: 'onnx',
     isOptional: false,
     attempt: async ({ optimized, options }) => ({ backend: await compileOnnx(optimized(), options) }),
   },
@@ -123,12 +120,12 @@ async function compileAuto(request: Request): Promise<Backend> {
   const { runs = DEFAULT_RUNS, numThreads = availableParallelism(), following } = options;
   const graphs = following === undefined ? [traced] : [traced, following()];
   const predicted = predictSeconds(graphs, runs, numThreads);
-  const byCost = GRAPH_ENGINES.toSorted((a, b) => predicted[a.cost] - predicted[b.cost]);
+  const byCost = GRAPH_ENGINES.toSorted((a, b) => predicted[a.name] - predicted[b.name]);
   let isExplained = false;
   for (const engine of byCost) {
     const attempt = await attempted(engine, request);
     if ('backend' in attempt) {
-      if (!isExplained) options.explain?.(explanation(options, runs, predicted, engine.cost));
+      if (!isExplained) options.explain?.(explanation(options, runs, predicted, engine.name));
       return attempt.backend;
     }
     tellOnce(`${attempt.reason} Running on ONNX Runtime instead, which is slower.`);

@@ -17,8 +17,8 @@ export const load: Lowering = ({ inputs: [input] }, [x], b) => [b.cast(x!, OnnxT
 export const store: Lowering = ({ outputs: [output] }, [x], b) => {
   const type = onnxTypeOf(output!);
   if (type !== 'int8' && type !== 'uint8') return [b.cast(x!, OnnxType[type])];
-  const [least, most] = type === 'int8' ? [-128, 127] : [0, 255];
-  const { dtype } = NARROW[type];
+  const { dtype, range } = NARROW[type];
+  const [least, most] = range;
   const bounded = b.emit('Min', [b.emit('Max', [x!, b.scalar(least, dtype)]), b.scalar(most, dtype)]);
   return [b.cast(bounded, OnnxType[type])];
 };

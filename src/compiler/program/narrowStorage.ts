@@ -25,7 +25,7 @@ export function widen(
 export function narrow(values: Float32Array | Int32Array, storage: NarrowType): NarrowArray {
   const result = new NARROW[storage].array(values.length);
   if (storage === 'int8' || storage === 'uint8') {
-    const [least, most] = storage === 'int8' ? [-128, 127] : [0, 255];
+    const [least, most] = NARROW[storage].range;
     for (let i = 0; i < result.length; i++) result[i] = Math.min(Math.max(values[i]!, least), most);
     return result;
   }

@@ -27,13 +27,16 @@ export type NarrowArray = Int8Array | Uint8Array | Uint16Array;
 /** Arrays that a program may be bound to. */
 export type BoundArray = HostArray | NarrowArray;
 
-/** The dtype that each narrow storage holds, and its arrays. */
+/** The dtype that each narrow storage holds, its arrays, and of integers the least and the greatest. */
 export const NARROW = {
-  int8: { dtype: 'int32', array: Int8Array },
-  uint8: { dtype: 'int32', array: Uint8Array },
+  int8: { dtype: 'int32', array: Int8Array, range: [-128, 127] },
+  uint8: { dtype: 'int32', array: Uint8Array, range: [0, 255] },
   bfloat16: { dtype: 'float32', array: Uint16Array },
   float16: { dtype: 'float32', array: Uint16Array },
-} as const satisfies Record<NarrowType, { readonly dtype: DType; readonly array: unknown }>;
+} as const satisfies Record<
+  NarrowType,
+  { readonly dtype: DType; readonly array: unknown; readonly range?: readonly [number, number] }
+>;
 
 const DTYPE_ARRAYS = { float32: Float32Array, int32: Int32Array, bool: Uint8Array } as const;
 

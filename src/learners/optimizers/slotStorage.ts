@@ -16,7 +16,7 @@ function held(dtype: FlatDtype): Pick<TensorSpec, 'dtype' | 'storage'> {
 
 /** A rule's values within the range of integers; that of int8 is alike on both sides of 0. */
 const bounded = (floats: Tensor, dtype: 'int8' | 'uint8'): Tensor =>
-  dtype === 'int8' ? tf.clipByValue(floats, -127, 127) : tf.clipByValue(floats, 0, 255);
+  dtype === 'int8' ? tf.clipByValue(floats, -127, 127) : tf.clipByValue(floats, ...NARROW.uint8.range);
 
 const isWhole = (dtype: FlatDtype): dtype is 'int8' | 'uint8' => held(dtype).dtype === 'int32';
 
