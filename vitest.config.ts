@@ -14,7 +14,7 @@ const alone = [
 
 /** Where the tests are that take long: they start processes, compile C, or run through a thousand random graphs. */
 const long =
-  /\/test\/(docs|tools|programs|compiler\/(native\/runtime|rules)|hparams\/(codegen|diff|documents))/;
+  /\/test\/(docs|tools|review|programs|runs|inputs\/ahead|compiler\/(native\/runtime|rules)|hparams\/(codegen|diff|documents))/;
 
 export default defineConfig({
   test: {

@@ -4,10 +4,13 @@ import { test } from 'vitest';
 /**
  * A test of `npm run test:long` alone, which runs no other test of the file.
  *
- * @param isPossible whether what it needs is here, such as a C compiler: it is skipped without.
+ * @param hasCompiler whether there is a C compiler, where the test needs one: it is skipped, and says so, without.
  */
-export function longTest(name: string, act: () => Promise<void> | void, isPossible = true): void {
+export function longTest(name: string, act: () => Promise<void> | void, hasCompiler = true): void {
   if (process.env.LONG !== '1') return;
-  // The tests of every day have run before.
-  (isPossible ? test.only : test.skip)(name, act);
+  // biome-ignore lint/suspicious/noFocusedTests: the tests of every day have run before.
+  test.only(name, async (context) => {
+    if (!hasCompiler) context.skip('There is no C compiler: `cc` or $CC.');
+    await act();
+  });
 }

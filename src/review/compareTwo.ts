@@ -1,8 +1,8 @@
 /** @file Comparison of two experiments of the working tree. */
 import { realpathSync } from 'node:fs';
 import type { Override } from '../cli/index.js';
-import { UsageError } from '../registry/index.js';
 import { experimentDirectories, requiredName, scanExperiments } from '../registry/names/index.js';
+import { UsageError } from '../system/text/index.js';
 import { compareExperiment, type Version } from './changes/compare.js';
 import { DeclaredPlaces, type Placed, withDeclaredPlaces } from './changes/declaredPlaces.js';
 import type { DiffReport } from './reports/diffReport.js';

@@ -1,8 +1,8 @@
 /** @file `luthier cache`: the native engine's compiled programs on this machine, and their removal. */
 import { basename } from 'node:path';
 import type { CachedEntry } from '../compiler/native/toolchain/index.js';
-import { counted, formatBytes, textTable } from '../review/text/index.js';
-import { didYouMean, UsageError } from '../system/text/index.js';
+import { counted, formatBytes } from '../review/text/index.js';
+import { didYouMean, textTable, UsageError } from '../system/text/index.js';
 import type { Command, Report } from './command.js';
 
 /** Entries of the cache, and the outcome of a command on them. */

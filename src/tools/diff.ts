@@ -4,7 +4,6 @@ import { type Device, readDevice } from '../analysis/index.js';
 import { nonEmpty, positive } from '../cli/commandLine/index.js';
 import type { Override } from '../cli/index.js';
 import { explain, readRegularFile } from '../files/index.js';
-import { UsageError } from '../registry/index.js';
 import {
   answerFolder,
   compareTwo,
@@ -20,6 +19,7 @@ import {
   type VersionsRequest,
   verdictOf,
 } from '../review/index.js';
+import { UsageError } from '../system/text/index.js';
 import type { Arguments, Command, Report } from './command.js';
 
 const defaultSeconds = 60;

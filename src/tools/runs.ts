@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { nonEmpty } from '../cli/commandLine/index.js';
 import { explain } from '../files/index.js';
 import { showFile } from '../registry/names/index.js';
-import { textTable } from '../review/text/index.js';
 import type { ComparedRun, CompareOptions, RunComparison } from '../runs/index.js';
-import { UsageError } from '../system/text/index.js';
+import { textTable, UsageError } from '../system/text/index.js';
 import type { Command, Report } from './command.js';
 
 /** Files of a job directory, one of which makes a directory one. The directory of a sweep has none of them. */

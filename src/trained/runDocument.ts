@@ -6,8 +6,9 @@ import { z } from 'zod';
 import { explain, readJsonFile } from '../files/index.js';
 import { type Config, fromJSON, type JsonDocument, loadModules } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
-import { type ResolvedExperiment, resolveExperiment, UsageError } from '../registry/index.js';
+import { type ResolvedExperiment, resolveExperiment } from '../registry/index.js';
 import { JobError } from '../runs/index.js';
+import { UsageError } from '../system/text/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
 /** A run directory's record of its experiment. */

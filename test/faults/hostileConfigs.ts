@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect } from 'vitest';
 import { z } from 'zod';
 import { ConfigError, Configurable, instance, sub } from '../../src/hparams/index.js';
-import { UsageError } from '../../src/registry/index.js';
+import { UsageError } from '../../src/system/text/index.js';
 
 export class Leaf extends Configurable.with({ size: z.int().default(1), note: z.string().optional() }) {}
 

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { UsageError } from '../../src/registry/index.js';
 import { readSettings } from '../../src/review/settings.js';
+import { UsageError } from '../../src/system/text/index.js';
 import { temporaryDirectory } from '../command.js';
 
 function settingsOf(text: string) {

@@ -1,5 +1,6 @@
 /** @file Learning rates before and after as a Mermaid chart: numbers of the report, and no text of it. */
-import { codeBlock, formatCount } from '../text/reportFormat.js';
+import { formatCount } from '../../system/text/index.js';
+import { codeBlock } from '../text/reportFormat.js';
 import type { LearningRateChange } from './diffReport.js';
 
 const [grey, blue] = ['#8b949e', '#1f6feb'];

@@ -1,6 +1,7 @@
 /** @file Lines and figures that the text and Markdown reports share. */
+import { formatCount } from '../../system/text/index.js';
 import type { FingerprintedPart } from '../fingerprints/fingerprintedParts.js';
-import { formatBytes, formatCount, formatFlops } from '../text/reportFormat.js';
+import { formatBytes, formatFlops } from '../text/reportFormat.js';
 import type {
   CheckpointEffect,
   Computed,

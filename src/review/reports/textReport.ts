@@ -1,8 +1,7 @@
 /** @file Text report of a diff, for a terminal. */
 
-import { type Paint, visible } from '../../system/text/index.js';
+import { type Paint, textTable, visible } from '../../system/text/index.js';
 import { isDifferent } from '../changes/effects.js';
-import { textTable } from '../text/reportFormat.js';
 import {
   type ErrorGroup,
   groupChanges,

@@ -5,9 +5,7 @@ export {
   counted,
   escapeMarkdown,
   formatBytes,
-  formatCount,
   formatFlops,
   indented,
   markdownTable,
-  textTable,
 } from './reportFormat.js';

@@ -1,8 +1,6 @@
 /** @file Formatting of reports: tables, numbers with units, escaped text. */
 import { columnsOf, formatScaled, padded, type Scales } from '../../system/text/index.js';
 
-export { formatCount, textTable } from '../../system/text/index.js';
-
 const BYTES: Scales = [
   [1e15, ' PB'],
   [1e12, ' TB'],

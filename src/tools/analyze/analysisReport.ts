@@ -14,13 +14,18 @@ import {
   counted,
   escapeMarkdown,
   formatBytes,
-  formatCount,
   formatFlops,
   markdownTable,
-  textTable,
 } from '../../review/text/index.js';
-import type { Paint } from '../../system/text/index.js';
-import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../system/text/index.js';
+import {
+  formatCount,
+  formatDuration,
+  formatGrouped,
+  formatScaled,
+  type Paint,
+  type Scales,
+  textTable,
+} from '../../system/text/index.js';
 import type { Report } from '../command.js';
 
 /** An analysis, with the options of its display. */

@@ -1,7 +1,9 @@
 /** @file Report of `luthier cache-task`: each task's cache with its statistics, and unfinished shards. */
+
 import { addSkipped, type DoneShard, describeSkipped, NONE_SKIPPED } from '../../inputs/index.js';
 import { showFile } from '../../registry/names/index.js';
-import { counted, formatBytes, formatCount, indented } from '../../review/text/index.js';
+import { counted, formatBytes, indented } from '../../review/text/index.js';
+import { formatCount } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { TaskResult } from './datasetCaches.js';
 

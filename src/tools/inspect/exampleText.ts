@@ -1,6 +1,6 @@
 /** @file Examples for terminals: text and ids in a colour for each segment, dimmed if they have no weight. */
-import { counted, indented, textTable } from '../../review/text/index.js';
-import { type Paint, visible, visibleLines } from '../../system/text/index.js';
+import { counted, indented } from '../../review/text/index.js';
+import { type Paint, textTable, visible, visibleLines } from '../../system/text/index.js';
 import type { Example, ShownSegment, ShownValues } from './examples.js';
 
 /** Neighbouring segments have different ones. */

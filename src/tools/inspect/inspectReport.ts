@@ -1,7 +1,7 @@
 /** @file Report of `luthier inspect` as text and JSON. */
 
-import { counted, indented, textTable } from '../../review/text/index.js';
-import { formatGrouped, type Paint, visible } from '../../system/text/index.js';
+import { counted, indented } from '../../review/text/index.js';
+import { formatGrouped, type Paint, textTable, visible } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { NamedDataset } from '../datasets.js';
 import { exampleLines, formatNumber } from './exampleText.js';

@@ -5,8 +5,8 @@ import {
   showFile,
   suggestExperiment,
 } from '../../registry/names/index.js';
-import { counted, formatCount, indented } from '../../review/text/index.js';
-import type { Paint } from '../../system/text/index.js';
+import { counted, indented } from '../../review/text/index.js';
+import { formatCount, type Paint } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { Built } from './buildAll.js';
 

@@ -1,7 +1,7 @@
 /** @file Report of `luthier validate` as text and JSON. */
 import { type BrokenFile, showFile, showPlace } from '../../registry/names/index.js';
-import { counted, formatCount, indented, textTable } from '../../review/text/index.js';
-import type { Paint } from '../../system/text/index.js';
+import { counted, indented } from '../../review/text/index.js';
+import { formatCount, type Paint, textTable } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { Checked } from './checkAll.js';
 import type { Level, Problem } from './levels.js';

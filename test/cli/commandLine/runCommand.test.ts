@@ -4,7 +4,8 @@ import { describeError } from '../../../src/cli/commandLine/runCommand.js';
 import { diskFullError } from '../../../src/compiler/native/toolchain/interrupted.js';
 import { NativeEngineError } from '../../../src/compiler/program/tensors.js';
 import { ConfigError } from '../../../src/hparams/index.js';
-import { ExperimentLoadError, UsageError } from '../../../src/registry/index.js';
+import { ExperimentLoadError } from '../../../src/registry/index.js';
+import { UsageError } from '../../../src/system/text/index.js';
 
 describe('describeError', () => {
   it('prints only the message of a user error', () => {

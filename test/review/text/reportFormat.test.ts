@@ -8,11 +8,10 @@ import {
   escapeMarkdown,
   folded,
   formatBytes,
-  formatCount,
   formatFlops,
   markdownTable,
-  textTable,
 } from '../../../src/review/text/reportFormat.js';
+import { formatCount, textTable } from '../../../src/system/text/index.js';
 
 describe('numbers', () => {
   it('have three digits and a decimal unit', () => {
