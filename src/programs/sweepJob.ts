@@ -12,7 +12,7 @@ import {
   SweepRecord,
   type SweepRun,
 } from '../runs/index.js';
-import { exitCodeOfSignal, OwnProcess, StopSignal, warn, writeText } from '../system/index.js';
+import { exitCodeOfSignal, inLanes, OwnProcess, StopSignal, warn, writeText } from '../system/index.js';
 import { textTable } from '../system/text/index.js';
 
 /** Options of a sweep. */
@@ -55,13 +55,11 @@ export async function runSweepJob(options: SweepOptions): Promise<number> {
   const record = new SweepRecord(directory, name, sweeps, runs);
   try {
     record.save();
-    const queue = record.runs.entries();
-    const lanes = Array.from({ length: options.parallel }, () =>
-      runFrom(queue, record, options, running, stop),
-    );
-    // An error of one lane, as of a full disk, does not leave the runs of the others alone.
-    const failed = (await Promise.allSettled(lanes)).find((lane) => lane.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
+    const queue = [...record.runs.entries()];
+    const lanes = Array.from({ length: options.parallel }, () => queue);
+    await inLanes(lanes, async ([i, run]) => {
+      if (stop.received === undefined) await train(run, i, record, options, running, stop);
+    });
   } finally {
     stop.close();
     opened.close();
@@ -71,42 +69,40 @@ export async function runSweepJob(options: SweepOptions): Promise<number> {
   return record.runs.every(({ status }) => status === 'finished') ? 0 : 1;
 }
 
-/** Takes runs from a queue, one after another, until a signal. */
-async function runFrom(
-  queue: Iterable<[number, RunRecord]>,
+/** Trains a run, unless it finished earlier. */
+async function train(
+  run: RunRecord,
+  i: number,
   record: SweepRecord,
   options: SweepOptions,
   running: Set<OwnProcess>,
   stop: StopSignal,
 ): Promise<void> {
   const isAlone = options.parallel === 1;
-  for (const [i, run] of queue) {
-    const title = `Run ${i + 1} of ${record.runs.length}: ${run.name}`;
-    if (stop.received !== undefined) break;
-    const directory = join(options.directory, run.name);
-    const isEarlier = run.status === 'finished';
-    const missing = isEarlier ? missingOf(run, directory) : undefined;
-    if (isEarlier && missing === undefined) {
-      writeText(`${title}: finished earlier\n`);
-      continue;
-    }
-    writeText(isEarlier ? `${title}: finished earlier, but ${missing}: trained again\n` : `${title}\n`);
-    run.status = 'running';
-    record.save();
-    const started = performance.now();
-    const trial = new OwnProcess(argumentsOf(run, directory, options), isAlone ? undefined : `[${i + 1}] `);
-    running.add(trial);
-    run.exit = await trial.ended;
-    running.delete(trial);
-    run.seconds = Math.round((performance.now() - started) / 100) / 10;
-    const { metrics, state } = await readRun(directory);
-    const trained = metrics.get('train/loss')?.last;
-    if (trained !== undefined) Object.assign(run, { step: trained.step, loss: trained.value });
-    const isStopped = stop.received !== undefined && state !== 'failed';
-    run.status = run.exit === 0 ? 'finished' : isStopped ? 'stopped' : 'failed';
-    record.save();
-    if (!isAlone) writeText(`${title}: ${stateOf(run)}\n`);
+  const title = `Run ${i + 1} of ${record.runs.length}: ${run.name}`;
+  const directory = join(options.directory, run.name);
+  const isEarlier = run.status === 'finished';
+  const missing = isEarlier ? missingOf(run, directory) : undefined;
+  if (isEarlier && missing === undefined) {
+    writeText(`${title}: finished earlier\n`);
+    return;
   }
+  writeText(isEarlier ? `${title}: finished earlier, but ${missing}: trained again\n` : `${title}\n`);
+  run.status = 'running';
+  record.save();
+  const started = performance.now();
+  const trial = new OwnProcess(argumentsOf(run, directory, options), isAlone ? undefined : `[${i + 1}] `);
+  running.add(trial);
+  run.exit = await trial.ended;
+  running.delete(trial);
+  run.seconds = Math.round((performance.now() - started) / 100) / 10;
+  const { metrics, state } = await readRun(directory);
+  const trained = metrics.get('train/loss')?.last;
+  if (trained !== undefined) Object.assign(run, { step: trained.step, loss: trained.value });
+  const isStopped = stop.received !== undefined && state !== 'failed';
+  run.status = run.exit === 0 ? 'finished' : isStopped ? 'stopped' : 'failed';
+  record.save();
+  if (!isAlone) writeText(`${title}: ${stateOf(run)}\n`);
 }
 
 /** Runs at once share the threads: each has the same number, however many are at work, since it decides the bits. */

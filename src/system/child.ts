@@ -91,12 +91,12 @@ export class Child<Sent, Received> {
    * @param timeoutMs time limit, after which the child is killed.
    * @throws ChildError if the child has ended, or was killed.
    */
-  async receive(timeoutMs?: number): Promise<Received> {
+  async receive(timeoutMs = Number.POSITIVE_INFINITY): Promise<Received> {
     if (this.inbox.length === 0 && this.ended === undefined) {
       const arrived = new Promise<void>((resolve) => {
         this.waiting = resolve;
       });
-      const timer = timeoutMs === undefined ? undefined : setTimeout(() => this.waiting?.(), timeoutMs);
+      const timer = Number.isFinite(timeoutMs) ? setTimeout(() => this.waiting?.(), timeoutMs) : undefined;
       await arrived;
       clearTimeout(timer);
       this.waiting = undefined;
@@ -104,8 +104,7 @@ export class Child<Sent, Received> {
     if (this.inbox.length > 0) return this.inbox.shift()!;
     if (this.ended !== undefined) throw new ChildError('ended', `The process ${this.ended}.`, this.output);
     await this.kill();
-    const seconds = timeoutMs! / 1000;
-    throw new ChildError('timeout', `No answer within ${seconds} s.`, this.output);
+    throw new ChildError('timeout', `No answer within ${timeoutMs / 1000} s.`, this.output);
   }
 
   /** Ends the child at once. */

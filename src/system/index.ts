@@ -1,6 +1,5 @@
 /** @file Services of the operating system: signals, other processes, locks, C functions. */
 
-export { Answerer, inParts } from './answerer.js';
 export { onOutputClosed } from './brokenOutput.js';
 export { Child, ChildError } from './child.js';
 export { temporaryFolder } from './cleanup.js';
@@ -19,3 +18,4 @@ export { StopSignal } from './signals.js';
 export { StrayFailures } from './strayFailures.js';
 export { ownStyles, printable, styled, warn, writeResult, writeText } from './text/output.js';
 export { Turns } from './turns.js';
+export { Answerer, inLanes, WorkerPool } from './workerPool.js';

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, extname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { endText } from '../../analysis/index.js';
-import { Answerer, Child, ChildError, digestOf, inParts } from '../../system/index.js';
+import { Answerer, Child, ChildError, digestOf, WorkerPool } from '../../system/index.js';
 import { UsageError } from '../../system/text/index.js';
 import type { KeptAnswers } from './answerCache.js';
 import {
@@ -113,7 +113,7 @@ interface EvaluationRequest {
 
 /** The processes of one version, as many as questions are worth. */
 export class Evaluator {
-  private readonly processes: Evaluating[] = [];
+  private readonly pool = new WorkerPool(() => new Evaluating(this.tree, this.limits));
   private started: Promise<void> | undefined;
   private readonly reads = new Map<string, Set<string>>();
 
@@ -163,16 +163,12 @@ export class Evaluator {
   /** Why the first process does not start; undefined where it does. */
   private async unavailableReason(): Promise<string | undefined> {
     try {
-      await this.process(0).start();
+      await this.pool.worker(0).start();
       return undefined;
     } catch (error) {
       if (!(error instanceof ChildError)) throw error;
       return `${error.message}\n${error.output.trim()}`.trim();
     }
-  }
-
-  private process(part: number): Evaluating {
-    return (this.processes[part] ??= new Evaluating(this.tree, this.limits));
   }
 
   /** The constants and configs of experiments, by at most so many processes. */
@@ -263,7 +259,7 @@ export class Evaluator {
   ): Promise<void> {
     if (names.length === 0) return;
     await this.start();
-    await inParts(names, most, (part) => this.process(part), work);
+    await this.pool.each(names, most, work);
   }
 
   private async ask(process: Evaluating, question: Question): Promise<Answer | string> {
@@ -287,6 +283,6 @@ export class Evaluator {
   /** Ends the processes. */
   async end(): Promise<void> {
     await this.started?.catch(() => {});
-    await Promise.all(this.processes.map((process) => process.end()));
+    await this.pool.end();
   }
 }

@@ -1,7 +1,7 @@
 /** @file Processes that write a share of the shards between them. */
 import { extname } from 'node:path';
 import { type DoneShard, InputError } from '../../inputs/index.js';
-import { Child, ChildError } from '../../system/index.js';
+import { Answerer, Child, WorkerPool } from '../../system/index.js';
 import type { CacheAnswer, CacheQuestion } from './cacheWorker.js';
 
 /**
@@ -15,36 +15,25 @@ export async function writeInProcesses(
   done: (shard: DoneShard) => void,
 ): Promise<void> {
   const { index, count } = question.share;
-  const worker = new URL(`./cacheWorker${extname(import.meta.url)}`, import.meta.url);
-  const children = Array.from({ length: processes }, () => new Child<CacheQuestion, CacheAnswer>(worker));
-  try {
-    await Promise.all(
-      children.map(async (child, p) => {
-        const share = { index: index + count * p, count: count * processes };
-        child.send({ ...question, share });
-        for (;;) {
-          const answer = await answerOf(child);
-          if (answer.kind === 'shard') done(answer.shard);
-          else if (answer.kind === 'done') return;
-          else throw Object.assign(new Error(answer.message), { name: answer.name });
-        }
-      }),
-    );
-  } finally {
-    await Promise.all(children.map((child) => child.kill()));
-  }
-}
-
-async function answerOf(child: Child<CacheQuestion, CacheAnswer>): Promise<CacheAnswer> {
-  try {
-    return await child.receive();
-  } catch (error) {
-    if (!(error instanceof ChildError)) throw error;
-    const output = error.output.trim();
-    throw new InputError(
-      `A caching process failed. ${error.message} Run the command again: complete shards are kept.` +
-        (output === '' ? '' : ` It said: ${output}`),
-      { cause: error },
-    );
-  }
+  const shares = Array.from({ length: processes }, (_, p) => {
+    return { index: index + count * p, count: count * processes };
+  });
+  const module = new URL(`./cacheWorker${extname(import.meta.url)}`, import.meta.url);
+  const begin = async () => new Child<CacheQuestion, CacheAnswer>(module);
+  const pool = new WorkerPool(() => new Answerer(begin, ({ kind }) => kind !== 'shard'));
+  const heard = (answer: CacheAnswer) => answer.kind === 'shard' && done(answer.shard);
+  const write = async (worker: ReturnType<typeof pool.worker>, share: CacheQuestion['share']) => {
+    const { messages, error } = await worker.ask({ ...question, share }, undefined, heard);
+    if (error !== undefined) {
+      const output = error.output.trim();
+      throw new InputError(
+        `A caching process failed. ${error.message} Run the command again: complete shards are kept.` +
+          (output === '' ? '' : ` It said: ${output}`),
+        { cause: error },
+      );
+    }
+    const last = messages.at(-1)!;
+    if (last.kind === 'failed') throw Object.assign(new Error(last.message), { name: last.name });
+  };
+  await pool.each(shares, processes, write, 1).finally(() => pool.end());
 }

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { endText } from '../../analysis/index.js';
 import type { FoundExperiment } from '../../registry/names/index.js';
-import { Answerer, Child, inParts, temporaryFolder } from '../../system/index.js';
+import { Answerer, Child, temporaryFolder, WorkerPool } from '../../system/index.js';
 import { type Answer, type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 
 /** Options of a check run. */
@@ -83,22 +83,20 @@ export async function checkAll(
   options: RunOptions,
 ): Promise<Checked[]> {
   const directory = temporaryFolder('luthier-validate-');
-  const checkers: Checker[] = [];
+  const pool = new WorkerPool((): Checker => new Answerer(begin, ({ kind }) => kind === 'done'));
   try {
     // A step uses all processors, and possibly all memory.
     const most = options.level === 'step' ? 1 : availableParallelism();
     const checks = new Checks(options, directory.path);
     const checked = new Map<FoundExperiment, Checked>();
-    const checkerOf = (part: number): Checker =>
-      (checkers[part] ??= new Answerer(begin, ({ kind }) => kind === 'done'));
-    await inParts(experiments, most, checkerOf, async (checker, found) => {
+    await pool.each(experiments, most, async (checker, found) => {
       const each = await checks.of(found, checker);
       checked.set(found, each);
       options.done?.(each);
     });
     return experiments.map((found) => checked.get(found)!);
   } finally {
-    await Promise.all(checkers.map((checker) => checker.end()));
+    await pool.end();
     directory.remove();
   }
 }
