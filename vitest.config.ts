@@ -28,6 +28,7 @@ export default defineConfig({
       'test/callersEnvironment.ts',
       'test/temporaryFolders.ts',
       'test/rooms.ts',
+      'test/threads.ts',
       'test/runtime.ts',
     ],
     env: {

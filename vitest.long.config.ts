@@ -34,6 +34,7 @@ export default defineConfig({
       'test/callersEnvironment.ts',
       'test/temporaryFolders.ts',
       'test/rooms.ts',
+      'test/threads.ts',
       'test/runtime.ts',
     ],
     setupFiles: ['test/seeded.ts'],

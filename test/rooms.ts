@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build, type OutputFile, type Plugin } from 'esbuild';
+import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild';
 import { globSync } from 'tinyglobby';
 import type { TestProject } from 'vitest/node';
 
@@ -19,8 +19,10 @@ declare module 'vitest' {
   }
 }
 
-const source = fileURLToPath(new URL('../src/', import.meta.url));
-const kept = fileURLToPath(new URL('../out/rooms/', import.meta.url));
+/** The sources. */
+export const source = fileURLToPath(new URL('../src/', import.meta.url));
+/** Where bundles are kept. */
+export const kept = fileURLToPath(new URL('../out/rooms/', import.meta.url));
 
 const roomOf = (file: string): string => relative(source, file).split(sep)[0]!;
 
@@ -38,8 +40,22 @@ function entriesOf(texts: ReadonlyMap<string, string>): Set<string> {
 }
 
 /** Packages of many modules that one room imports, for their functions alone: they become a part of it. */
-const joined =
+export const joined =
   /^(@uwdata\/flechette|csv-parse|fzstd|hyparquet|hyparquet-compressors|hysnappy|tinyglobby|fdir|picomatch)(\/|$)/;
+
+/** The text of a source that knows where it is, whatever becomes of it. */
+export const textOf = (path: string): string =>
+  readFileSync(path, 'utf8').replace(/\bimport\.meta\.url\b/g, JSON.stringify(pathToFileURL(path).href));
+
+/** How sources are compiled. */
+export const common = {
+  format: 'esm',
+  platform: 'node',
+  target: 'node20',
+  keepNames: true,
+  minifyWhitespace: true,
+  tsconfigRaw: { compilerOptions: { useDefineForClassFields: true, verbatimModuleSyntax: true } },
+} as const satisfies BuildOptions;
 
 /** Leaves other rooms alone, and tells modules where their sources are. */
 const borders: Plugin = {
@@ -52,10 +68,7 @@ const borders: Plugin = {
       return { path: pathToFileURL(target).href, external: true };
     });
     onResolve({ filter: /^[^./]/ }, ({ path }) => (joined.test(path) ? undefined : { external: true }));
-    onLoad({ filter: /\.ts$/ }, ({ path }) => {
-      const url = JSON.stringify(pathToFileURL(path).href);
-      return { contents: readFileSync(path, 'utf8').replace(/\bimport\.meta\.url\b/g, url), loader: 'ts' };
-    });
+    onLoad({ filter: /\.ts$/ }, ({ path }) => ({ contents: textOf(path), loader: 'ts' }));
   },
 };
 
@@ -78,6 +91,7 @@ async function bundledZod(): Promise<Bundled[]> {
 
 async function bundled(room: string, entries: string[], mapped: boolean): Promise<Bundled[]> {
   const { outputFiles } = await build({
+    ...common,
     entryPoints: entries,
     outbase: source,
     outdir: source,
@@ -85,15 +99,9 @@ async function bundled(room: string, entries: string[], mapped: boolean): Promis
     bundle: true,
     splitting: true,
     write: false,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    keepNames: true,
-    minifyWhitespace: true,
     sourcemap: mapped && 'inline',
     sourcesContent: false,
     plugins: [borders],
-    tsconfigRaw: { compilerOptions: { useDefineForClassFields: true, verbatimModuleSyntax: true } },
   });
   return outputFiles;
 }
@@ -102,7 +110,7 @@ async function bundled(room: string, entries: string[], mapped: boolean): Promis
 const zodVersion = readFileSync(createRequire(import.meta.url).resolve('zod/package.json'), 'utf8');
 
 /** What the bundles of a room, or of all, are made of. */
-function digestOf(mapped: boolean, texts: Iterable<readonly [file: string, text: string]>): string {
+export function digestOf(mapped: boolean, texts: Iterable<readonly [file: string, text: string]>): string {
   const hash = createHash('sha256').update(readFileSync(fileURLToPath(import.meta.url)));
   hash.update(String(mapped));
   for (const [file, text] of texts) hash.update(`${file}\0${text}\0`);
@@ -110,7 +118,7 @@ function digestOf(mapped: boolean, texts: Iterable<readonly [file: string, text:
 }
 
 /** Writes to another name first: another run may bundle at the same time. */
-function place(path: string, write: (path: string) => void): void {
+export function place(path: string, write: (path: string) => void): void {
   const part = `${path}.${process.pid}`;
   mkdirSync(dirname(path), { recursive: true });
   write(part);
@@ -131,10 +139,15 @@ async function keptBundle(digest: string, make: () => Promise<Bundled[]>): Promi
   return made;
 }
 
+/** All sources, by their paths. */
+export function sourceTexts(): Map<string, string> {
+  const files = globSync('**/*.ts', { cwd: source, absolute: true }).sort();
+  return new Map(files.map((file) => [join(file), readFileSync(file, 'utf8')]));
+}
+
 /** Bundles the rooms as they are now, unless they have been bundled before. Gives the folder. */
 async function bundleRooms(mapped: boolean): Promise<string> {
-  const files = globSync('**/*.ts', { cwd: source, absolute: true }).sort();
-  const texts = new Map(files.map((file) => [join(file), readFileSync(file, 'utf8')]));
+  const texts = sourceTexts();
   const folder = join(kept, 'whole', digestOf(mapped, texts));
   if (existsSync(folder)) return folder;
   const entries = new Map<string, string[]>();
