@@ -26,7 +26,7 @@ export const KEYS = {
     'ONNX lists': ['compiler/onnx/builder.ts', 'ints(values', 'values'],
     'ONNX scalars': ['compiler/onnx/builder.ts', 'scalar(value', 'value type'],
     'ONNX words': ['compiler/onnx/builder.ts', 'word(value', 'value type'],
-    'ONNX rounded operands': ['compiler/onnx/builder.ts', 'rounded(input', 'input'],
+    'ONNX rounded operands': ['compiler/onnx/builder.ts', 'rounded(input', 'input storage'],
     expansions: ['compiler/passes/expand.ts', 'const key = ', 'op attributes operands'],
     'equal operations': ['compiler/passes/cse.ts', 'const key = ', 'op operands attributes'],
     'checks of inputs': ['compiler/program/indexChecks.ts', 'positions ??', 'input limit positions'],
@@ -170,7 +170,7 @@ export const KEYS = {
     'stored plans': [
       'compiler/native/stored/storedPlan.ts',
       'cache.entry(this.wanted',
-      'version node graphs frozen halves runtime cpu macros compiler name',
+      'version node graphs frozen storages runtime cpu macros compiler name',
       'is not found with',
     ],
   },

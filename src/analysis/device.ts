@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import type { Precision } from '../compiler/index.js';
+import { PRECISION_NAMES, type Precision } from '../compiler/index.js';
 import { explain } from '../files/index.js';
 import { issueText, yamlPackage } from '../hparams/index.js';
 import type { Peak } from '../programs/index.js';
@@ -12,10 +12,16 @@ import type { Analysis } from './analyze.js';
 
 const above0 = z.number().positive();
 
+/** FLOP/s by precision. */
+const peaks = Object.fromEntries(PRECISION_NAMES.map((name) => [name, above0.exactOptional()])) as Record<
+  Precision,
+  z.ZodExactOptional<typeof above0>
+>;
+
 const deviceSchema = z
   .strictObject({
     name: z.string().min(1),
-    peakFlops: z.strictObject({ float32: above0.exactOptional(), bfloat16: above0.exactOptional() }),
+    peakFlops: z.strictObject(peaks),
     assumedMfu: above0.max(1),
     memoryBytes: above0,
     count: z.int().positive().default(1),
@@ -34,7 +40,7 @@ export interface Device extends Readonly<z.infer<typeof deviceSchema>> {
 
 /** Fields of a device file. */
 const fields =
-  'A device file has name, peakFlops (FLOP/s, by float32 and bfloat16), assumedMfu, memoryBytes, count (default: 1), and ' +
+  `A device file has name, peakFlops (FLOP/s, by ${PRECISION_NAMES.join(' and ')}), assumedMfu, memoryBytes, count (default: 1), and ` +
   'pricePerHour (of one device) with currency or neither; devices/ has examples.';
 
 /** Reads a device file of `folder`, JSON or YAML. @throws UsageError for a file that can't be read or is no device's */

@@ -38,13 +38,14 @@ export { firstNonFinite, type NonFinite } from './program/firstNonFinite.js';
 export * from './program/flat.js';
 export { IndexError } from './program/indexChecks.js';
 export { narrow, widen } from './program/narrowStorage.js';
-export type { Precision } from './program/precision.js';
+export { DEFAULT_PRECISION, operandStorage, PRECISION_NAMES, type Precision } from './program/precision.js';
 export type {
   BoundArray,
   DType,
   HostArray,
   HostTensor,
   NarrowArray,
+  NarrowFloat,
   NarrowType,
   Shape,
   TensorSpec,

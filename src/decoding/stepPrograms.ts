@@ -104,7 +104,9 @@ export class StepPrograms {
   ): Promise<Executable> {
     const { params, compileOptions } = this.options;
     const state = this.stateSpecs(rows);
-    const rounded = Object.keys(state).filter((path) => state[path]!.rounded);
+    const rounded = Object.entries(state).flatMap(([path, { roundedTo }]) =>
+      roundedTo === undefined ? [] : [[`state.${path}`, roundedTo] as const],
+    );
     const inputs = {
       params: layoutSpecs(params.layout),
       state: state as Record<string, TensorSpec>,
@@ -119,7 +121,7 @@ export class StepPrograms {
     return compile(program, inputs as Tree<TensorSpec>, {
       ...compileOptions(name),
       frozen: ['params'],
-      halves: rounded.map((path) => `state.${path}`),
+      storages: Object.fromEntries(rounded),
       ...extra,
     });
   }

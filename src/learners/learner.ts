@@ -1,5 +1,6 @@
 /** @file Learner: an optimizer with its loss, its trainable variables, and the check of gradients. */
 import { z } from 'zod';
+import type { NarrowType } from '../compiler/index.js';
 import { type FlatLayout, type Following, flatLayout, type Tensor } from '../compiler/index.js';
 import { Configurable, didYouMean, instance } from '../hparams/index.js';
 import { check } from './checkFields.js';
@@ -22,7 +23,7 @@ export interface LearnableVariable {
   /** Collections of the variable: `NON_TRAINABLE`, `SKIP_LP_REGULARIZATION`. */
   readonly collections?: readonly string[];
   /** How memory holds it; absent: as float32. */
-  readonly storage?: 'bfloat16';
+  readonly storage?: NarrowType;
 }
 
 const patterns = z.array(z.string()).default(() => []);

@@ -1,5 +1,6 @@
 /** @file MaxText's names for a model and its mesh, translated into the constants of Pax-style experiments. */
 import { z } from 'zod';
+import { PRECISION_NAMES, type Precision } from '../compiler/index.js';
 import { ConfigError, coerce, didYouMean } from '../hparams/index.js';
 
 /** Constants of a Pax-style experiment that MaxText's settings have a counterpart of. */
@@ -12,7 +13,7 @@ export interface MaxTextConstants {
   vocabSize?: number;
   percoreBatchSize?: number;
   maxSeqLen?: number;
-  fpropDtype?: 'float32' | 'bfloat16';
+  fpropDtype?: Precision;
   iciMeshShape?: number[];
   dcnMeshShape?: number[];
   numTrainSteps?: number;
@@ -37,7 +38,7 @@ const direct: Readonly<Record<string, Direct>> = {
   vocab_size: { constant: 'vocabSize', schema: count },
   per_device_batch_size: { constant: 'percoreBatchSize', schema: positive },
   max_target_length: { constant: 'maxSeqLen', schema: count },
-  dtype: { constant: 'fpropDtype', schema: z.enum(['float32', 'bfloat16']) },
+  dtype: { constant: 'fpropDtype', schema: z.enum(PRECISION_NAMES) },
   dropout_rate: { constant: 'dropoutProb', schema: z.number().min(0).lt(1) },
   steps: { constant: 'numTrainSteps', schema: count },
   learning_rate: { constant: 'learningRate', schema: positive },

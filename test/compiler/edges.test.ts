@@ -7,14 +7,14 @@ import { loopBlocksOf, partitionOf } from '../../src/compiler/native/plan/blocks
 import { splitOnce } from '../../src/compiler/native/plan/once.js';
 import { eliminateDeadCode, mergeProducts } from '../../src/compiler/passes/index.js';
 import { findBad, placeIn, problemOf } from '../../src/compiler/program/indexChecks.js';
-import { roundToBfloat16 } from '../../src/compiler/program/precision.js';
+import { roundOperand } from '../../src/compiler/program/precision.js';
 import { f32, layoutOf, planOf, stageTexts } from './native/plans.js';
 import { GraphBuilder } from './passes/support.js';
 
 test('bfloat16 rounds to nearest, halves to even, keeps NaN and signs, and reaches infinity', () => {
   const bits = (word: number): number => new Float32Array(Uint32Array.of(word).buffer)[0]!;
   const rounded = (word: number): number =>
-    new Uint32Array(roundToBfloat16(Float32Array.of(bits(word))).buffer)[0]!;
+    new Uint32Array(roundOperand(Float32Array.of(bits(word)), 'bfloat16').buffer)[0]!;
   const cases: [number, number][] = [
     [0x3f808000, 0x3f800000],
     [0x3f818000, 0x3f820000],
@@ -37,13 +37,13 @@ test('bfloat16 rounds to nearest, halves to even, keeps NaN and signs, and reach
   );
   fc.assert(
     fc.property(fc.float({ noNaN: true, noDefaultInfinity: true }), (x) => {
-      const [found] = roundToBfloat16(Float32Array.of(x));
+      const [found] = roundOperand(Float32Array.of(x), 'bfloat16');
       const unit = 2 ** (Math.max(-126, Math.floor(Math.log2(Math.abs(x)))) - 7);
       const isLarge = !Number.isFinite(found!) && Math.abs(x) >= 2 ** 128 - 2 ** 119;
       return (
         isLarge ||
         (Math.abs(found! - x) <= unit / 2 + 1e-45 &&
-          Object.is(roundToBfloat16(Float32Array.of(found!))[0], found))
+          Object.is(roundOperand(Float32Array.of(found!), 'bfloat16')[0], found))
       );
     }),
   );

@@ -94,7 +94,12 @@ describe('constants', () => {
     expect(
       new Set([builder.double(1), builder.double(2), builder.word(1, 'int64'), builder.scalar(1)]).size,
     ).toBe(4);
-    expectKey('ONNX rounded operands', { input: 'a' }, { input: 'b' }, ({ input }) => builder.rounded(input));
+    expectKey(
+      'ONNX rounded operands',
+      { input: 'a', storage: 'bfloat16' },
+      { input: 'b', storage: 'float16' },
+      ({ input, storage }) => builder.rounded(input, storage),
+    );
   });
 });
 

@@ -10,7 +10,7 @@ import { compileOnnx } from '../../src/compiler/onnx/onnxSession.js';
 import { expandComposites, optimize } from '../../src/compiler/passes/index.js';
 import type { Backend } from '../../src/compiler/program/backend.js';
 import type { Graph, Node } from '../../src/compiler/program/ir.js';
-import { roundToBfloat16 } from '../../src/compiler/program/precision.js';
+import { roundOperand } from '../../src/compiler/program/precision.js';
 import { newHostArray } from '../../src/compiler/program/tensors.js';
 import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { tries } from '../faults/campaign.js';
@@ -98,7 +98,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
           );
         const rounds = node.attrs.precision === 'bfloat16';
         const operand = (x: HostTensor) =>
-          rounds ? { ...x, data: roundToBfloat16(x.data as Float32Array) } : x;
+          rounds ? { ...x, data: roundOperand(x.data as Float32Array, 'bfloat16') } : x;
         expect(error(node, operand(a!), operand(b!), out!), `product ${i} of seed ${seed}`).toBeLessThan(
           1e-5,
         );

@@ -32,8 +32,9 @@ async function run(what: string, of: GuardedProgram, cases: readonly Case[], mem
     cases.map((c, i) => program(c, of.precision === 'float32' ? c.f : inPrecision(of, c.f))(lists[i]!));
   const inputs = cases.map((c) => [...c.inputs]);
   const halves = of.halves ? cases.flatMap((c, i) => (c.inputs.length > 1 ? [`${i}.1`] : [])) : [];
+  const storages = Object.fromEntries(halves.map((path) => [path, 'bfloat16' as const]));
   for (const [side, numThreads] of forms) {
-    const executable = await compile(all as any, inputs, { engine: 'native', numThreads, halves });
+    const executable = await compile(all as any, inputs, { engine: 'native', numThreads, storages });
     const isHalf = new Map(
       halves.map((path) => [path, executable.newInputs([path])[0] instanceof Uint16Array]),
     );

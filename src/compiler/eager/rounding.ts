@@ -1,5 +1,5 @@
-/** @file Products and convolutions in bfloat16 on tfjs backends, which lack it: the host rounds the operands. */
-import { currentPrecision, notePrecision, roundToBfloat16 } from '../program/precision.js';
+/** @file Precisions of products and convolutions on tfjs backends, which multiply float32: the host rounds the operands. */
+import { currentPrecision, notePrecision, operandStorage, roundOperand } from '../program/precision.js';
 import { kernelNames, ruleOf } from '../rules/index.js';
 import * as tf from '../tfjs/tfjs.js';
 
@@ -19,18 +19,19 @@ export function prepareBackends(except: string): void {
   }
 }
 
-/** Wraps a product kernel: rounds its operands where the current precision is bfloat16. */
+/** Wraps a product kernel: rounds its operands as the current precision does. */
 function rounding(kernelFunc: tf.KernelFunc): tf.KernelFunc {
   return (args) => {
     notePrecision(args.attrs);
-    if (currentPrecision() === 'float32') return kernelFunc(args);
+    const precision = currentPrecision();
+    if (operandStorage(precision) === undefined) return kernelFunc(args);
     const backend = args.backend as tf.KernelBackend;
     const own: tf.TensorInfo[] = [];
     const operands = Object.entries(args.inputs).map(([name, input]) => {
       if (input!.dtype !== 'float32') return [name, input];
       // The cpu backend keeps some results as plain arrays.
       const values = Float32Array.from(backend.readSync(input!.dataId) as ArrayLike<number>);
-      const dataId = backend.write(roundToBfloat16(values), input!.shape, 'float32');
+      const dataId = backend.write(roundOperand(values, precision), input!.shape, 'float32');
       own.push({ ...input!, dataId });
       return [name, own.at(-1)!];
     });

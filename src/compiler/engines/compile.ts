@@ -7,7 +7,7 @@ import { compileWithinBorder } from '../program/border.js';
 import { productPrecision } from '../program/cost.js';
 import { Executable } from '../program/executable.js';
 import type { Graph } from '../program/ir.js';
-import type { TensorSpec, Tree } from '../program/tensors.js';
+import type { NarrowFloat, TensorSpec, Tree } from '../program/tensors.js';
 import type { Tensor } from '../tfjs/tfjs.js';
 import {
   checkProgram,
@@ -35,10 +35,10 @@ export interface CompileOptions {
    */
   readonly frozen?: readonly string[];
   /**
-   * float32 inputs, by path or prefix, that the caller stores in bfloat16 where the engine can; see
-   * `Executable.newInputs`.
+   * Storage in which the engine may hold float32 inputs, and the results of changing them in place, by path or prefix:
+   * one to whose values all readers round them. `Executable.newInputs` gives arrays of the storage that it has chosen.
    */
-  readonly halves?: readonly string[];
+  readonly storages?: Readonly<Record<string, NarrowFloat>>;
   /** Runs that are expected, by which engine `auto` weighs compiling; 100 by default. */
   readonly runs?: number | undefined;
   /** Takes the sentence that explains which engine `auto` has chosen. */

@@ -9,7 +9,7 @@ import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
 import type { Backend } from '../program/backend.js';
 import type { Graph } from '../program/ir.js';
-import { CompilerError, NativeEngineError } from '../program/tensors.js';
+import { CompilerError, type NarrowFloat, NativeEngineError } from '../program/tensors.js';
 import { type PredictedSeconds, predictSeconds } from './engineCost.js';
 
 /**
@@ -34,7 +34,7 @@ export interface GraphOptions {
   readonly engine?: Engine;
   readonly numThreads?: number;
   readonly frozen?: readonly string[];
-  readonly halves?: readonly string[];
+  readonly storages?: Readonly<Record<string, NarrowFloat>>;
   readonly profiler?: Profiler | undefined;
   readonly runs?: number | undefined;
   readonly explain?: ((sentence: string) => void) | undefined;

@@ -36,9 +36,9 @@ function planAnew(graphs: readonly Graph[], { name = 'program', profiler, ...kep
   if ('missing' in lowered) return lowered;
   const { LUTHIER_DUMP } = process.env;
   if (LUTHIER_DUMP) writeDump(LUTHIER_DUMP, name, lowered);
-  const { source, halves, overwrites, plan } = lowered;
+  const { source, storages, overwrites, plan } = lowered;
   const parts = profiler === undefined ? undefined : partsOf(plan);
-  return { source, halves, overwrites, constants: plan.constants.map(({ data }) => data!), parts };
+  return { source, storages, overwrites, constants: plan.constants.map(({ data }) => data!), parts };
 }
 
 /**
@@ -60,8 +60,7 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
       : planPlace(toolchain, graphs, { ...options, ...compiling });
   const stored = place?.find();
   const plan = stored ?? planAnew(graphs, options);
-  if ('missing' in plan)
-    return { reason: `The native engine has no rule for the operation '${plan.missing}'.` };
+  if ('missing' in plan) return { reason: `The native engine has no rule for ${plan.missing}.` };
   if ('reason' in toolchain) return toolchain;
   if (stored === undefined) await place?.keep(plan);
   const compile = () => compileC(toolchain, plan.source, { ...compiling, sections: PROGRAM_SECTIONS });
@@ -72,7 +71,7 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
     profile: profiler?.open(name, 'native', productPrecision(graph), numThreads, plan.parts),
     inputs: joined.inputs,
     outputs: joined.outputs,
-    halves: plan.halves,
+    storages: plan.storages,
     overwrites: plan.overwrites,
   });
   return { backend };

@@ -112,15 +112,15 @@ export async function kernelNames(runtime: string): Promise<string> {
   return call(names!);
 }
 
-/** Peak multiply-add rate of the microkernel on registers alone, in FLOP/s. */
+/** Peak multiply-add rate of the microkernel on registers alone, in FLOP/s. @param precision the runtime's value of it. */
 export async function registerPeak(
   runtime: string,
-  isBfloat16: boolean,
+  precision: number,
   threads: number,
   seconds: number,
 ): Promise<number> {
   const [peak] = await open(runtime, 'double lt_peak_flops(int p, int threads, double seconds)');
-  return call(peak!, isBfloat16 ? 1 : 0, threads, seconds);
+  return call(peak!, precision, threads, seconds);
 }
 
 /** Rate at which all threads read uncached memory, in bytes per second. */

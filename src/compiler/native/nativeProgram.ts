@@ -4,6 +4,7 @@ import { Turns } from '../../system/index.js';
 import type { ProgramProfile } from '../profile/profiler.js';
 import type { Backend, FlatBinding } from '../program/backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../program/indexChecks.js';
+import { heldSpecs } from '../program/ports.js';
 import {
   arrayTypeOf,
   type BoundArray,
@@ -34,10 +35,10 @@ export interface OpenOptions {
   /** Name in messages. */
   readonly name: string;
   /** Specs that `bind` checks its arrays against. */
-  readonly inputs?: readonly TensorSpec[];
-  readonly outputs?: readonly TensorSpec[];
-  /** Inputs and outputs bound to bfloat16 elements. */
-  readonly halves?: Backend['halves'];
+  readonly inputs?: readonly TensorSpec[] | undefined;
+  readonly outputs?: readonly TensorSpec[] | undefined;
+  /** Inputs and outputs whose storage the plan has chosen. */
+  readonly storages?: Backend['storages'];
   /** Outputs that may share memory with inputs; absent means none. */
   readonly overwrites?: readonly Overwrite[];
   /** Collects the run times of a source compiled with LUTHIER_PROFILE. */
@@ -97,7 +98,9 @@ class Program implements Backend {
   readonly runner = 'native';
   readonly repeats = true;
   readonly updatesInPlace = true;
-  readonly halves: Backend['halves'];
+  readonly storages: Backend['storages'];
+  /** Specs of the arrays that it is bound to. */
+  private readonly held: Pick<OpenOptions, 'inputs' | 'outputs'>;
   private disposed = false;
   /** Whether frozen inputs have changed since the last run. */
   private stale = false;
@@ -114,12 +117,17 @@ class Program implements Backend {
     /** Arrays that the program reads until it is disposed of. */
     protected kept: readonly unknown[],
   ) {
-    this.halves = options.halves;
+    const { inputs, outputs, storages } = options;
+    this.storages = storages;
+    this.held = {
+      inputs: inputs && heldSpecs(inputs, storages?.inputs),
+      outputs: outputs && heldSpecs(outputs, storages?.outputs),
+    };
   }
 
   bind(binding: FlatBinding): (times?: number) => Promise<void> {
-    this.check('input', binding, this.options.inputs);
-    this.check('output', binding, this.options.outputs);
+    this.check('input', binding, this.held.inputs);
+    this.check('output', binding, this.held.outputs);
     const inputs = this.tables.addresses(binding.inputs);
     const outputs = this.tables.addresses(binding.outputs);
     const bound = [...binding.inputs, ...binding.outputs];
@@ -206,8 +214,7 @@ class Program implements Backend {
     arrays.forEach((array, i) => {
       const runs = binding.stacked?.[`${kind}s`][i] ? binding.stacked.runs : 1;
       const spec = specs[i]!;
-      const isHalf = this.halves?.[`${kind}s`][i] === true;
-      const { BYTES_PER_ELEMENT } = isHalf ? Uint16Array : arrayTypeOf(spec);
+      const { BYTES_PER_ELEMENT } = arrayTypeOf(spec);
       if (array.length !== runs * sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== BYTES_PER_ELEMENT)
         throw this.error(
           `${kind} ${i} is ${formatSpec(spec)}, and was given a ${array.constructor.name} of ${array.length}`,

@@ -1,6 +1,7 @@
 /** @file Peak compute and memory rates of the machine, measured with the native engine. */
 import { availableParallelism } from 'node:os';
 import type { Precision } from '../program/precision.js';
+import { hasKernels, kernelsOf } from './c/productKernels.js';
 import { readBandwidth, registerPeak } from './library.js';
 import { openToolchain } from './toolchain/index.js';
 
@@ -9,15 +10,15 @@ const seconds = { peak: 0.1, bandwidth: 0.25 };
 
 /**
  * FLOP/s of a loop of register multiply-adds on every thread, with the instructions that products of this precision
- * use; null where there is no native engine.
+ * use; null where there is no native engine, or it has none.
  *
  * @param threads 0 for one per core.
  */
 export async function nativePeak(precision: Precision, threads = 0): Promise<number | null> {
   const toolchain = await openToolchain();
-  if ('reason' in toolchain) return null;
+  if ('reason' in toolchain || !hasKernels(precision)) return null;
   const count = threads === 0 ? availableParallelism() : threads;
-  return registerPeak(toolchain.runtime.library, precision === 'bfloat16', count, seconds.peak);
+  return registerPeak(toolchain.runtime.library, kernelsOf(precision).value, count, seconds.peak);
 }
 
 /**

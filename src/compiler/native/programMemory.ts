@@ -1,13 +1,13 @@
 /** @file Memory that a program takes beside its inputs and outputs, from its plan: no C compiler is needed. */
 import type { Graph } from '../program/ir.js';
 import { byteSize, CompilerError } from '../program/tensors.js';
+import { packedBytesOf } from './c/productKernels.js';
 import { placeArena } from './plan/memory.js';
 import { planGraphs } from './plan/planGraphs.js';
 import { edgeOf, operandKey, type ProductUnit } from './plan/products.js';
 import type { Stage } from './plan/stages.js';
 import { type Unit, writesOf } from './plan/units.js';
-import type { Buffer } from './plan/views.js';
-import { localCpuinfo } from './toolchain/cpuFeatures.js';
+import { type Buffer, isNarrow } from './plan/views.js';
 
 /** Bytes of a program's memory. */
 export interface ProgramMemory {
@@ -34,28 +34,21 @@ const whole: Parts = { ofInput: () => 1, ofScope: () => 1 };
 /** Panel widths of AVX-512's kernels. Those of other kernels change a model's total by less than one percent. */
 const LANES = 16;
 
-let wordBytes: number | undefined;
-
-/** Bytes of a packed bfloat16: CPUs that multiply bfloat16 pack it as such, others as float32. */
-function bfloat16Bytes(): number {
-  wordBytes ??= /\bavx512_bf16\b/.test(localCpuinfo()) ? 2 : 4;
-  return wordBytes;
-}
-
 /** Bytes of a packed matrix. */
 function packedBytes({ precision, k }: Pick<ProductUnit, 'precision' | 'k'>, edge: number): number {
-  return k * Math.ceil(edge / LANES) * LANES * (precision === 'bfloat16' ? bfloat16Bytes() : 4);
+  return k * Math.ceil(edge / LANES) * LANES * packedBytesOf(precision);
 }
 
-/** As in gemmProducts.c. */
+/** As in gemmProducts.c: kernels read packed operands by words. */
 const SLAB_WORDS = 512;
+const WORD_BYTES = 4;
 
 /** Of k, what is packed at a time: two slabs, of which threads pack one while they multiply the other. */
 function packedDepth({ k, c, precision }: ProductUnit): number {
-  const elements = precision === 'bfloat16' && bfloat16Bytes() === 2 ? 2 : 1;
+  const elements = WORD_BYTES / packedBytesOf(precision);
   const words = Math.ceil(k / elements);
   const slabs = Math.ceil(words / SLAB_WORDS);
-  return c.buffer.storage === 'bfloat16' || slabs <= 1 ? k : 2 * elements * Math.ceil(words / slabs);
+  return isNarrow(c.buffer.storage) || slabs <= 1 ? k : 2 * elements * Math.ceil(words / slabs);
 }
 
 /** Bytes of the packed operands of concurrent products; shared ones count once. */
@@ -102,8 +95,7 @@ export function programMemory(
   parts: Parts = whole,
 ): ProgramMemory {
   const planned = planGraphs(graph, {}, following);
-  if ('missing' in planned)
-    throw new CompilerError(`The native engine has no rule for the operation '${planned.missing}'.`);
+  if ('missing' in planned) throw new CompilerError(`The native engine has no rule for ${planned.missing}.`);
   const { units, schedule, plan, scratchBytes, constants } = planned.plan;
   const partsOf = partsByBuffer(planned.graph, units, parts);
   const packings = schedule.packings.map(({ unit }) => packedBytes(unit, unit.n) / partsOf(unit.b.buffer));

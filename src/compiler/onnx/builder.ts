@@ -1,6 +1,12 @@
 /** @file ONNX model builder: value names, constants, and index type conversions. */
 import type { Graph, Node, Value } from '../program/ir.js';
-import { type DType, hostArrayFrom, type Shape, type TensorSpec } from '../program/tensors.js';
+import {
+  type DType,
+  hostArrayFrom,
+  type NarrowFloat,
+  type Shape,
+  type TensorSpec,
+} from '../program/tensors.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
 import { OnnxType } from './proto.js';
 
@@ -175,10 +181,10 @@ export class OnnxBuilder {
     return body;
   }
 
-  /** A float32 value rounded to bfloat16, as float32; shared by all users. */
-  rounded(input: string): string {
-    return this.constant(`bfloat16 ${input}`, () =>
-      this.cast(this.cast(input, OnnxType.bfloat16), OnnxType.float32),
+  /** A float32 value rounded to what a storage holds, as float32; shared by all users. */
+  rounded(input: string, storage: NarrowFloat): string {
+    return this.constant(`${storage} ${input}`, () =>
+      this.cast(this.cast(input, OnnxType[storage]), OnnxType.float32),
     );
   }
 

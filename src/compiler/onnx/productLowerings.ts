@@ -1,6 +1,6 @@
 /** @file ONNX lowerings of matrix products. */
 import type { Node } from '../program/ir.js';
-import { precisionOf } from '../program/precision.js';
+import { operandStorage, precisionOf } from '../program/precision.js';
 import { type Lowering, MICROSOFT, type OnnxBuilder } from './builder.js';
 
 /** ONNX's own product, of transposed operands, with the factor behind it. */
@@ -16,9 +16,11 @@ const plainMatmul: Lowering = ({ attrs, inputs }, names, b) => {
   return [attrs.alpha === 1 ? product : b.emit('Mul', [product, b.scalar(attrs.alpha as number)])];
 };
 
-/** ONNX multiplies in float32; for bfloat16, the operands are rounded first. */
-const operands = ({ attrs }: Node, names: readonly string[], b: OnnxBuilder): readonly string[] =>
-  precisionOf(attrs) === 'bfloat16' ? names.map((name) => b.rounded(name)) : names;
+/** ONNX multiplies in float32; operands are rounded first. */
+function operands({ attrs }: Node, names: readonly string[], b: OnnxBuilder): readonly string[] {
+  const storage = operandStorage(precisionOf(attrs));
+  return storage === undefined ? names : names.map((name) => b.rounded(name, storage));
+}
 
 export const matmul: Lowering = (node, names, b) => {
   const { transposeA, transposeB, alpha } = node.attrs;

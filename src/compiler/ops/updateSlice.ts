@@ -52,7 +52,7 @@ defineOperation('UpdateSlice', {
     kind: 'call',
     name: 'updateSlice',
     isInPlace: true,
-    halves: 2,
+    narrowOperands: 2,
     keeps: ({ inputs: [x] }) => x!.dtype !== 'bool',
     // The slice of a cache [B, N, S, H], by batch and head.
     shares: (_, [out], { axis }) => (out!.shape.length === 4 && axis === 2 ? { written: [[0, [0, 1]]] } : {}),

@@ -1,5 +1,5 @@
 /** @file Contract of a lowering: executes a graph on flat memory. */
-import type { HostArray } from './tensors.js';
+import type { HostArray, NarrowFloat } from './tensors.js';
 
 /** Flat memory of a call: one array per graph input and output. */
 export interface FlatBinding {
@@ -23,6 +23,12 @@ export interface Stacked {
   readonly outputs: readonly boolean[];
 }
 
+/** Storage of float32 inputs and outputs, by number, that an engine holds in fewer bytes than their specs say. */
+export interface PortStorages {
+  readonly inputs: Readonly<Record<number, NarrowFloat>>;
+  readonly outputs: Readonly<Record<number, NarrowFloat>>;
+}
+
 /** The engine that runs a program; `auto` chooses per program. */
 export type Runner = 'native' | 'onnx' | 'eager';
 
@@ -37,8 +43,8 @@ export interface Backend {
   readonly updatesInPlace?: boolean;
   /** Whether an output may share an input's memory: no element is read after it is overwritten. Absent means never. */
   mayOverwrite?(output: number, input: number): boolean;
-  /** Inputs and outputs bound to bfloat16 elements (Uint16Array); absent means none. */
-  readonly halves?: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] } | undefined;
+  /** Storage that the engine has chosen, of what it was allowed to; absent means that of the specs. */
+  readonly storages?: PortStorages | undefined;
   /** Invalidates the results of frozen inputs. */
   refresh?(): void;
   /** Frees the lowering's memory. */

@@ -1,7 +1,7 @@
 /** @file Program boundary, which hides empty inputs and outputs from the engine. */
 
 import { isEmpty } from '../passes/index.js';
-import type { Backend, FlatBinding } from './backend.js';
+import type { Backend, FlatBinding, PortStorages } from './backend.js';
 import { type Graph, joinGraphs } from './ir.js';
 
 type Border = Pick<Graph, 'inputs' | 'outputs'>;
@@ -25,8 +25,12 @@ function withEmpties(backend: Backend, border: Border): Backend {
   const kept = <T>(kind: Kind, all: readonly T[]): T[] => all.filter((_, i) => !isEmpty(border[kind][i]!));
   /** Index of input or output `i` among the non-empty ones. */
   const place = (kind: Kind, i: number): number => kept(kind, border[kind].slice(0, i)).length;
-  const halves = (kind: Kind): boolean[] =>
-    border[kind].map((value, i) => !isEmpty(value) && backend.halves?.[kind][place(kind, i)] === true);
+  const storages = (kind: Kind, chosen: PortStorages): PortStorages[Kind] => {
+    const numbers = kept(kind, [...border[kind].keys()]);
+    return Object.fromEntries(
+      Object.entries(chosen[kind]).map(([i, storage]) => [numbers[Number(i)], storage]),
+    );
+  };
   const bind = ({ inputs, outputs, carried = [], stacked }: FlatBinding) =>
     backend.bind({
       inputs: kept('inputs', inputs),
@@ -44,7 +48,10 @@ function withEmpties(backend: Backend, border: Border): Backend {
     runner: backend.runner,
     repeats: backend.repeats === true,
     updatesInPlace: backend.updatesInPlace === true,
-    ...(backend.halves && { halves: { inputs: halves('inputs'), outputs: halves('outputs') } }),
+    storages: backend.storages && {
+      inputs: storages('inputs', backend.storages),
+      outputs: storages('outputs', backend.storages),
+    },
     mayOverwrite: (output, input) =>
       backend.mayOverwrite?.(place('outputs', output), place('inputs', input)) === true,
     bind,

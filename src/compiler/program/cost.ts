@@ -4,7 +4,7 @@ import { optimize } from '../passes/index.js';
 import { ruleOf } from '../rules/index.js';
 import { traceProgram } from '../trace/tracedProgram.js';
 import type { Graph, Node, Value } from './ir.js';
-import { type Precision, precisionOf } from './precision.js';
+import { DEFAULT_PRECISION, PRECISION_NAMES, type Precision, precisionOf } from './precision.js';
 import { byteSize, type TensorSpec, type Tree } from './tensors.js';
 
 /** Total cost of all nodes of one operation. */
@@ -57,12 +57,14 @@ export function executions({ nodes }: Graph, times = 1): Execution[] {
 
 /** The precision of most product FLOPs of a graph; MFU uses the peak of that precision. */
 export function productPrecision(graph: Graph): Precision {
-  let balance = 0;
+  const flops = new Map<Precision, number>();
   for (const { node, times } of executions(graph)) {
     if (!isProduct(node)) continue;
-    balance += times * (precisionOf(node.attrs) === 'bfloat16' ? nodeFlops(node) : -nodeFlops(node));
+    const precision = precisionOf(node.attrs);
+    flops.set(precision, (flops.get(precision) ?? 0) + times * nodeFlops(node));
   }
-  return balance > 0 ? 'bfloat16' : 'float32';
+  const most = Math.max(...flops.values());
+  return PRECISION_NAMES.find((name) => flops.get(name) === most) ?? DEFAULT_PRECISION;
 }
 
 /** Costs of a graph, without optimization. */

@@ -8,7 +8,7 @@ import type { Backend, Carried, Runner, Stacked } from './backend.js';
 import { productPrecision } from './cost.js';
 import { findBad, type IndexCheck, IndexError, placeIn, problemOf } from './indexChecks.js';
 import { type Bound, checkOutputsApart, outputsOnInputs } from './overlap.js';
-import { Ports } from './ports.js';
+import { heldSpecs, Ports } from './ports.js';
 import type { Precision } from './precision.js';
 import { bindRepeated } from './repeat.js';
 import {
@@ -76,10 +76,11 @@ export class Executable<Results = Tree<HostTensor>> {
     private readonly follows = false,
   ) {
     const { graph, inputPaths, outputPaths } = program;
+    const { storages } = backend;
     this.inputs = program.inputs;
     this.outputs = program.outputs;
-    this.inputPorts = new Ports(name, 'input', inputPaths, graph.inputs, backend.halves?.inputs);
-    this.outputPorts = new Ports(name, 'output', outputPaths, graph.outputs, backend.halves?.outputs);
+    this.inputPorts = new Ports(name, 'input', inputPaths, heldSpecs(graph.inputs, storages?.inputs));
+    this.outputPorts = new Ports(name, 'output', outputPaths, heldSpecs(graph.outputs, storages?.outputs));
   }
 
   /**
@@ -159,7 +160,7 @@ export class Executable<Results = Tree<HostTensor>> {
     return this.backend.updatesInPlace === true;
   }
 
-  /** Zeroed arrays for the inputs at `paths`; Uint16Array where the engine stores the input in bfloat16. */
+  /** Zeroed arrays for the inputs at `paths`, in the storage that the engine holds them in. */
   newInputs(paths: readonly string[]): BoundArray[] {
     return this.inputPorts.newArrays(paths);
   }

@@ -1,4 +1,5 @@
 /** @file Ports: a program's inputs or outputs by path, and the arrays that calls bind to them. */
+import type { PortStorages } from './backend.js';
 import type { Bound } from './overlap.js';
 import {
   arrayTypeOf,
@@ -18,15 +19,21 @@ const LINE = 64;
 const isArrayOrNull = (value: unknown): value is BoundArray | null =>
   value === null || ArrayBuffer.isView(value);
 
+/** Specs as an engine holds them. */
+export const heldSpecs = (
+  specs: readonly TensorSpec[],
+  storages: PortStorages['inputs'] = {},
+): readonly TensorSpec[] =>
+  specs.map((spec, i) => (storages[i] === undefined ? spec : { ...spec, storage: storages[i] }));
+
 export class Ports {
   constructor(
     /** Name of the program, for messages. */
     private readonly name: string,
     private readonly kind: 'input' | 'output',
     readonly paths: readonly string[],
+    /** As the engine holds them. */
     readonly specs: readonly TensorSpec[],
-    /** Ports that the engine binds to bfloat16 elements (Uint16Array), whatever their specs say. */
-    private readonly halves: readonly boolean[] = [],
   ) {}
 
   /** @throws CompilerError for an unknown path. */
@@ -82,7 +89,7 @@ export class Ports {
   }
 
   private typeOf(index: number) {
-    return this.halves[index] === true ? Uint16Array : arrayTypeOf(this.specs[index]!);
+    return arrayTypeOf(this.specs[index]!);
   }
 
   private newArray(index: number, runs: number): BoundArray {

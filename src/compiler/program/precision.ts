@@ -1,13 +1,46 @@
 /**
- * @file Precision of matrix products. bfloat16 rounds operands to nearest even and sums in float32, on every CPU; all
- * other operations are float32.
+ * @file Precisions of matrix products: to what they round their operands. Their sums, and all other operations, are
+ * float32.
  */
 import type { Attrs } from './ir.js';
+import { narrow, widen } from './narrowStorage.js';
+import { arrayTypeOf, type NarrowFloat } from './tensors.js';
+
+/** How products treat their operands. */
+interface PrecisionRecord {
+  /** Storage to whose values they are rounded, to nearest even, on every CPU; absent: they stay float32. */
+  readonly operands?: NarrowFloat;
+}
+
+const TABLE = {
+  float32: {},
+  bfloat16: { operands: 'bfloat16' },
+} satisfies Record<string, PrecisionRecord>;
 
 /** Operand precision of matrix products. */
-export type Precision = 'float32' | 'bfloat16';
+export type Precision = keyof typeof TABLE;
 
-let current: Precision = 'float32';
+/**
+ * All precisions; nothing else tells them apart by name. Engines multiply rounded operands in float32, or have kernels of
+ * their own for a precision, as native/c/productKernels.ts lists.
+ */
+export const PRECISIONS: Readonly<Record<Precision, PrecisionRecord>> = TABLE;
+
+/** Their names, the default first. */
+export const PRECISION_NAMES = Object.keys(PRECISIONS) as [Precision, ...Precision[]];
+export const [DEFAULT_PRECISION] = PRECISION_NAMES;
+
+/** Storage that holds a product's rounded operands exactly; undefined for float32's own. */
+export const operandStorage = (precision: Precision): NarrowFloat | undefined =>
+  PRECISIONS[precision].operands;
+
+/** Bytes of a rounded operand in memory. */
+export const operandBytes = (precision: Precision): number => {
+  const storage = operandStorage(precision);
+  return arrayTypeOf({ dtype: 'float32', ...(storage && { storage }) }).BYTES_PER_ELEMENT;
+};
+
+let current: Precision = DEFAULT_PRECISION;
 
 /** The precision of the products being called. */
 export function currentPrecision(): Precision {
@@ -28,14 +61,15 @@ export function runInPrecision<T>(precision: Precision, f: () => T): T {
   }
 }
 
-/** Precision of a node or an operation's attributes; float32 if absent. */
+/** Precision of a node or an operation's attributes; the default if absent. */
 export function precisionOf(attrs: Attrs): Precision {
-  return (attrs.precision as Precision | undefined) ?? 'float32';
+  return (attrs.precision as Precision | undefined) ?? DEFAULT_PRECISION;
 }
 
 /** The canonical attribute of a product: the caller's choice, else the current precision. */
 export function precisionAttr(raw: { readonly precision?: Precision }): Attrs {
-  return (raw.precision ?? current) === 'bfloat16' ? { precision: 'bfloat16' } : {};
+  const { precision = current } = raw;
+  return precision === DEFAULT_PRECISION ? {} : { precision };
 }
 
 /** Precision by the attributes object that tfjs passes to a kernel, and later to its gradient. */
@@ -43,24 +77,16 @@ const ofCalls = new WeakMap<object, Precision>();
 
 /** Remembers the precision of a call for its gradient, which tfjs computes after the layer has returned. */
 export function notePrecision(attrs: object | undefined): void {
-  if (attrs !== undefined && current !== 'float32') ofCalls.set(attrs, current);
+  if (attrs !== undefined && current !== DEFAULT_PRECISION) ofCalls.set(attrs, current);
 }
 
 /** The precision remembered by `notePrecision`. */
 export function notedPrecision(attrs: object): Precision {
-  return ofCalls.get(attrs) ?? 'float32';
+  return ofCalls.get(attrs) ?? DEFAULT_PRECISION;
 }
 
-/** Rounds elements to bfloat16, to nearest even; NaN stays NaN. */
-export function roundToBfloat16(values: Float32Array): Float32Array<ArrayBuffer> {
-  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  const rounded = new Float32Array(values.length);
-  const result = new Uint32Array(rounded.buffer);
-  for (let i = 0; i < bits.length; i++) {
-    const word = bits[i]!;
-    const notANumber = (word & 0x7fffffff) > 0x7f800000;
-    // Rounding would carry a NaN with only low bits into infinity or a zero.
-    result[i] = (notANumber ? word | 0x00400000 : word + 0x7fff + ((word >>> 16) & 1)) & 0xffff0000;
-  }
-  return rounded;
+/** Values as products of a precision round them; the values themselves where it leaves them as they are. */
+export function roundOperand(values: Float32Array, precision: Precision): Float32Array {
+  const storage = operandStorage(precision);
+  return storage === undefined ? values : (widen(narrow(values, storage), storage) as Float32Array);
 }

@@ -3,8 +3,11 @@
 /** Element types. `bool` is stored as one byte per element. */
 export type DType = 'float32' | 'int32' | 'bool';
 
+/** Storage of float32 in fewer bytes. */
+export type NarrowFloat = 'bfloat16' | 'float16';
+
 /** Storage in fewer bytes than a dtype's own: programs compute with int32 (int8, uint8) and float32 (the others). */
-export type NarrowType = 'int8' | 'uint8' | 'bfloat16' | 'float16';
+export type NarrowType = 'int8' | 'uint8' | NarrowFloat;
 
 /** A list of dimension sizes; `[]` is a scalar. */
 export type Shape = readonly number[];

@@ -61,11 +61,11 @@ export interface CallForm extends Form {
   readonly contiguous?: readonly number[];
   /** Whether operands of whole numbers are row-major as well. */
   readonly contiguousInts?: boolean;
-  /** How many leading operands memory may hold in bfloat16 whatever the precision; by default, those that it rounds. */
-  readonly halves?: number;
+  /** How many leading operands it reads from narrow memory whatever the precision; by default, those that it rounds. */
+  readonly narrowOperands?: number;
   /** Whether results may have any strides but along the last axis. */
   readonly writesRows?: boolean;
-  /** In bfloat16: leading operands that are rounded, and so may be stored so, and leading results that may be. */
+  /** Where the precision rounds: leading operands that are rounded, and so may be stored so, and leading results that may be. */
   readonly rounds?: { readonly operands: number; readonly results: number };
   /** Whether the result may share the first operand's memory, in whichever storage. */
   readonly isInPlace?: boolean;

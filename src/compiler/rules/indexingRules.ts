@@ -69,7 +69,7 @@ export const indexingRules: OperationTable = {
     },
     flops: perInputElement(),
     onnx: segmentSum,
-    device: { kind: 'call', name: 'segmentSum', contiguous: [0, 1], halves: 1 },
+    device: { kind: 'call', name: 'segmentSum', contiguous: [0, 1], narrowOperands: 1 },
   },
   OneHot: {
     inputs: ['indices'],

@@ -3,7 +3,7 @@
 import { prepareBackends } from '../eager/rounding.js';
 import { rematerialize } from '../passes/rematerialize.js';
 import { type Attrs, type Graph, type Node, newValue, type Value } from '../program/ir.js';
-import { type Precision, runInPrecision } from '../program/precision.js';
+import { operandStorage, type Precision, runInPrecision } from '../program/precision.js';
 import { CompilerError, type TensorSpec } from '../program/tensors.js';
 import type { RawAttrs } from '../rules/operation.js';
 import { DILATING_BACKENDS } from '../tfjs/convolutionGradients.js';
@@ -82,7 +82,7 @@ const tensorOf = (value: Value): tf.Tensor =>
  * nearest even and sums in float32. The innermost call wins.
  */
 export function withPrecision<T>(precision: Precision, f: () => T): T {
-  if (precision !== 'float32' && !isTracing()) prepareBackends(TRACE_BACKEND);
+  if (operandStorage(precision) !== undefined && !isTracing()) prepareBackends(TRACE_BACKEND);
   return runInPrecision(precision, f);
 }
 

@@ -1,6 +1,6 @@
 /** @file Caches of the keys and values that an attention has seen in a decode. */
 import { z } from 'zod';
-import { ops, type Tensor, tf } from '../../compiler/index.js';
+import { operandStorage, ops, type Tensor, tf } from '../../compiler/index.js';
 import { BaseLayer } from '../core/base.js';
 import type { DecodeStateSpec } from '../core/context.js';
 import type { StepArgs } from '../core/mixer.js';
@@ -57,11 +57,12 @@ export abstract class BaseKvCache extends BaseLayer.with({
 
   /** Specs of keys and values of `size` positions. */
   protected specsOf(batchSize: number, size: number): Record<string, DecodeStateSpec> {
+    const roundedTo = operandStorage(this.fpropDtype);
     const spec: DecodeStateSpec = {
       // A head's tokens are contiguous, so that they are read in memory order.
       shape: [batchSize, this.hp.numHeads, size, this.hp.dimPerHead],
       dtype: 'float32',
-      ...(this.fpropDtype === 'bfloat16' && { rounded: true }),
+      ...(roundedTo && { roundedTo }),
     };
     return { key_state: spec, value_state: spec };
   }

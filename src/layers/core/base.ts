@@ -1,5 +1,5 @@
 /** @file BaseLayer: declarations of variables and children, and their values in the context of a forward pass. */
-import { hashString, ops, type Tensor } from '../../compiler/index.js';
+import { DEFAULT_PRECISION, hashString, ops, type Precision, type Tensor } from '../../compiler/index.js';
 import {
   build,
   type Config,
@@ -18,7 +18,7 @@ import { builtElsewhere, type Placement, takePlacement, withPlacement } from './
 import { SharedLayers } from './sharedLayers.js';
 import { splitOf } from './splitDims.js';
 import { isDefaultParamsInit, type WeightInit } from './weightInit.js';
-import { type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
+import { heldAs, type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
 
 // Records writes of createChild to templates as the layer's.
 excludeFromPlaces(import.meta.url);
@@ -65,11 +65,11 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
   }
 
   /** Type of the variables: an ancestor's choice if this layer has the default (Pax's copy_base_hparams). */
-  get dtype(): 'float32' | 'bfloat16' {
-    return this.hp.dtype === 'float32' ? (this.parent?.dtype ?? 'float32') : this.hp.dtype;
+  get dtype(): Precision {
+    return this.hp.dtype === DEFAULT_PRECISION ? (this.parent?.dtype ?? DEFAULT_PRECISION) : this.hp.dtype;
   }
   /** Type that operands of this layer's matrix products and their gradients are rounded to. */
-  get fpropDtype(): 'float32' | 'bfloat16' {
+  get fpropDtype(): Precision {
     return this.hp.fpropDtype ?? this.parent?.fpropDtype ?? this.dtype;
   }
   /** Initialiser of variables that declare none. */
@@ -122,7 +122,7 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
       shape: [...this.repeatPrefix, ...weight.shape],
       repeatPrefix: this.repeatPrefix,
       init: weight.init ?? this.paramsInit,
-      ...(dtype === 'bfloat16' ? { dtype: 'float32', storage: dtype } : { dtype }),
+      ...heldAs(dtype),
       collections: [...collections],
       fanInAxes: weight.fanInAxes,
       fanOutAxes: weight.fanOutAxes,

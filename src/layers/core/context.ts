@@ -1,5 +1,5 @@
 /** @file The context of a forward pass: weights, mode, randomness, summaries, auxiliary losses, decode state. */
-import type { Tensor, TensorSpec } from '../../compiler/index.js';
+import type { NarrowFloat, Tensor, TensorSpec } from '../../compiler/index.js';
 import type { Taps } from './taps.js';
 
 /** A loss that a layer adds to the model's own. */
@@ -13,8 +13,8 @@ export interface AuxLoss {
 
 /** Spec of a layer's state between the steps of a decode. */
 export interface DecodeStateSpec extends TensorSpec {
-  /** Whether all readers round it to bfloat16, so that it may be stored so. */
-  readonly rounded?: boolean;
+  /** Storage to whose values all readers round it, so that memory may hold it so. */
+  readonly roundedTo?: NarrowFloat;
   /** The axis of rows, which are sequences; 0 where absent. */
   readonly rowAxis?: number;
 }

@@ -1,10 +1,11 @@
 /** @file Fields of all layers, and the tag of the type that they compute in. */
 import { z } from 'zod';
+import { DEFAULT_PRECISION, PRECISION_NAMES, type Precision } from '../../compiler/index.js';
 import { defineTag, instance, tagged } from '../../hparams/index.js';
 import { defaultParamsInit, WeightInit } from './weightInit.js';
 
 /** Tag of the type in which a layer multiplies, `fpropDtype`. */
-export const ActivationDtype = defineTag<'float32' | 'bfloat16'>(
+export const ActivationDtype = defineTag<Precision>(
   'ActivationDtype',
   'Types that layers compute in: those of the operands of their matrix products.',
 );
@@ -19,12 +20,12 @@ const splitDimsByName = z.record(z.string().min(1), splitDims).default({});
 export const layerFields = {
   name: z.string().default('').describe('A name for people; paths come from the names that parents give.'),
   dtype: z
-    .enum(['float32', 'bfloat16'])
-    .default('float32')
+    .enum(PRECISION_NAMES)
+    .default(DEFAULT_PRECISION)
     .describe('Type of the variables in memory; bfloat16 is for those that training leaves alone.'),
   fpropDtype: tagged(
     z
-      .enum(['float32', 'bfloat16'])
+      .enum(PRECISION_NAMES)
       .nullable()
       .default(null)
       .describe(

@@ -1,4 +1,5 @@
 /** @file Calls of layer methods within the layer's scope and precision; errors get its path. */
+import type { Precision } from '../../compiler/index.js';
 import {
   CompilerError,
   isTensor,
@@ -42,7 +43,7 @@ export function observeCalls<T>(told: CallObserver, fn: () => T): T {
 /** The part of a layer that calls need. */
 interface Callee {
   readonly path: string;
-  readonly fpropDtype: 'float32' | 'bfloat16';
+  readonly fpropDtype: Precision;
   error(detail: string, options?: ErrorOptions): LayerError;
 }
 

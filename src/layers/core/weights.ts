@@ -1,5 +1,11 @@
 /** @file Declarations of variables: shape, initial values, and the collections that learners respect. */
-import type { DType, Tensor } from '../../compiler/index.js';
+import {
+  type DType,
+  type NarrowFloat,
+  operandStorage,
+  type Precision,
+  type Tensor,
+} from '../../compiler/index.js';
 import type { SplitDims } from './layerFields.js';
 import type { WeightInit, WeightShape } from './weightInit.js';
 
@@ -17,8 +23,15 @@ export interface WeightHParams extends WeightShape {
   /** Initial values; defaults to the layer's `paramsInit`. */
   readonly init?: WeightInit | undefined;
   /** Element type in memory; defaults to the layer's `dtype`. */
-  readonly dtype?: DType | 'bfloat16' | undefined;
+  readonly dtype?: DType | Precision | undefined;
   readonly collections?: readonly WeightCollection[] | undefined;
+}
+
+/** How memory holds a variable: floats as the operands of products in this precision. */
+export function heldAs(dtype: DType | Precision): Pick<Variable, 'dtype' | 'storage'> {
+  if (dtype === 'int32' || dtype === 'bool') return { dtype };
+  const storage = operandStorage(dtype);
+  return { dtype: 'float32', ...(storage && { storage }) };
 }
 
 /** A declared variable, with its layer's defaults filled in. */
@@ -28,7 +41,7 @@ export interface Variable extends WeightShape {
   readonly init: WeightInit;
   readonly dtype: DType;
   /** How memory holds it; absent: as its dtype. */
-  readonly storage?: 'bfloat16';
+  readonly storage?: NarrowFloat;
   readonly collections: readonly WeightCollection[];
   /** The first axes of its shape, along which layers that repeat theirs stack one variable for each repetition. */
   readonly repeatPrefix: readonly number[];

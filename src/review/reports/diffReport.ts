@@ -3,13 +3,14 @@
  * from a stranger's code, so every text and list has a largest size, and nothing may stand in it that is not listed here.
  */
 import { z } from 'zod';
+import { PRECISION_NAMES } from '../../compiler/index.js';
 import { fingerprinted } from '../fingerprints/fingerprintedParts.js';
 import { thresholdSchema } from '../settings.js';
 
 const text = z.string().max(100_000);
 const count = z.int().nonnegative();
 const part = z.enum(fingerprinted);
-const precision = z.enum(['float32', 'bfloat16']);
+const precision = z.enum(PRECISION_NAMES);
 const listOf = <S extends z.ZodType>(item: S) => z.array(item).max(100_000).readonly();
 
 /** For values in one version, the other, or both. */

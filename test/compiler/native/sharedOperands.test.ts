@@ -1,7 +1,7 @@
 /** @file Programs that multiply by the same frozen inputs pack them once, in memory that they share. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { compile, type HostTensor, type Precision, withPrecision } from '../../../src/compiler/index.js';
-import { roundToBfloat16 } from '../../../src/compiler/program/precision.js';
+import { roundOperand } from '../../../src/compiler/program/precision.js';
 import { floats } from '../support.js';
 import { hasCompiler, sharedBytes } from './compilerSupport.js';
 import { f32, tf } from './plans.js';
@@ -126,7 +126,7 @@ describe.skipIf(!hasCompiler)('packed operands', () => {
       const executable = await compile(f, { x: f32(2, k), w: f32(depth, columns) }, options);
       const x = floats([2, k], -1, 1, 7).data as Float32Array;
       const { y } = (await executable.bind({ inputs: { x, w } }).run()) as { y: HostTensor };
-      const [a, b] = precision === 'bfloat16' ? [x, w].map(roundToBfloat16) : [x, w];
+      const [a, b] = [x, w].map((values) => roundOperand(values, precision));
       for (const [i, value] of y.data.entries()) {
         let sum = 0;
         for (let d = 0; d < k; d++) sum += a![Math.floor(i / n) * k + d]! * b![d * columns + (i % n)]!;

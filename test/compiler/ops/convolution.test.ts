@@ -7,7 +7,7 @@ import {
   type Tensor,
   withPrecision,
 } from '../../../src/compiler/index.js';
-import { roundToBfloat16 } from '../../../src/compiler/program/precision.js';
+import { roundOperand } from '../../../src/compiler/program/precision.js';
 import { engines } from '../engines.js';
 import { compiledResults, expectCloseToLargest, floats, host, tf, withGradient } from '../support.js';
 
@@ -122,7 +122,7 @@ describe.each(engines)('engine %s', (_, { engine, available }) => {
       ];
       const rounded = ({ data, ...rest }: HostTensor): HostTensor => ({
         ...rest,
-        data: roundToBfloat16(data as Float32Array),
+        data: roundOperand(data as Float32Array, 'bfloat16'),
       });
       const grads = (x: any, w: any, dy: any): Tensor[] =>
         tf.grads((a: any, b: any) => conv(a, b))([x, w], dy);

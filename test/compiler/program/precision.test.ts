@@ -1,6 +1,9 @@
 /** @file Products in bfloat16: the rounding, which nodes have it, and the same results on every engine. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import * as ort from 'onnxruntime-node';
+import { globSync } from 'tinyglobby';
 import { describe, expect, test } from 'vitest';
 import {
   type Engine,
@@ -12,7 +15,7 @@ import {
   withPrecision,
 } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { roundToBfloat16 } from '../../../src/compiler/program/precision.js';
+import { PRECISIONS, roundOperand } from '../../../src/compiler/program/precision.js';
 import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { jit } from '../../../src/jit/index.js';
 import { engines } from '../engines.js';
@@ -52,7 +55,7 @@ describe('rounding', () => {
   const expected = (values: Float32Array): Float32Array => Float32Array.from(values, rounded);
 
   test('every exponent, ties, subnormals, infinities and NaN', () => {
-    const result = roundToBfloat16(allExponents);
+    const result = roundOperand(allExponents, 'bfloat16');
     expect(result).toEqual(expected(allExponents));
     const words = new Uint32Array(result.buffer);
     expect(words.every((word) => (word & 0xffff) === 0)).toBe(true);
@@ -66,7 +69,7 @@ describe('rounding', () => {
   test('any bits', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 0xffffffff }), { maxLength: 50 }), (words) => {
-        expect(roundToBfloat16(fromBits(words))).toEqual(expected(fromBits(words)));
+        expect(roundOperand(fromBits(words), 'bfloat16')).toEqual(expected(fromBits(words)));
       }),
       { seed: 6, numRuns: 500 },
     );
@@ -74,7 +77,7 @@ describe('rounding', () => {
 
   test('a view is rounded, and the values are left as they are', () => {
     const values = Float32Array.of(9, 1 + 2 ** -9, 3, 9);
-    expect(roundToBfloat16(values.subarray(1, 3))).toEqual(Float32Array.of(1, 3));
+    expect(roundOperand(values.subarray(1, 3), 'bfloat16')).toEqual(Float32Array.of(1, 3));
     expect(values[1]).toBe(1 + 2 ** -9);
   });
 
@@ -271,6 +274,48 @@ describe.each(engines)('results on engine %s', (_, { engine, available }) => {
       expectClose(tensor, exact[i]!, { absolute: 0.1 }, `output or gradient ${i} in float32`);
       expect(tensor.data).not.toEqual(exact[i]!.data);
     });
+  });
+});
+
+describe('the table of precisions', () => {
+  const src = fileURLToPath(new URL('../../../src/', import.meta.url));
+
+  /** Runs `f` with one record more in the table. */
+  async function withRecord(f: (precision: Precision) => Promise<void>): Promise<void> {
+    const table = PRECISIONS as Record<string, (typeof PRECISIONS)[Precision]>;
+    table.tested = { operands: 'float16' };
+    try {
+      await f('tested' as Precision);
+    } finally {
+      delete table.tested;
+    }
+  }
+
+  test('a record makes engines round as it says, and the native one decline without kernels', async () => {
+    // float16 has 11 bits of significand, and nothing beyond 65504.
+    const a = host([5, 1], [1 + 2 ** -10, 1 + 2 ** -12, 2 ** -24, 2 ** -26, 70000]);
+    const one = host([1, 1], [1]);
+    await withRecord(async (precision) => {
+      const f = ([x, y]: Tensor[]) => withPrecision(precision, () => tf.matMul(x!, y!));
+      for (const engine of ['onnx', 'eager'] as const) {
+        const [result] = await compiledResults(f as any, [a, one], { engine });
+        expect([...result!.data], engine).toEqual([1 + 2 ** -10, 1, 2 ** -24, 0, Number.POSITIVE_INFINITY]);
+      }
+      await expect(compiledResults(f as any, [a, one], { engine: 'native' })).rejects.toThrow(
+        'program: The native engine has no rule for products in tested. Use --engine=onnx.',
+      );
+    });
+  });
+
+  test('nothing but the table tells precisions apart by name', () => {
+    const named = /([pP]recision|fpropDtype)(Of)?(\([^)]*\))? [!=]== '|'float32' \| 'bfloat16'/;
+    const found = globSync('**/*.ts', { cwd: src }).flatMap((file) =>
+      readFileSync(`${src}${file}`, 'utf8')
+        .split('\n')
+        .filter((line) => named.test(line))
+        .map((line) => `${file}: ${line.trim()}`),
+    );
+    expect(found).toEqual([]);
   });
 });
 

@@ -290,7 +290,7 @@ test.each([
 
 test('what decodes in bfloat16 may keep its state so', () => {
   const specs = decodeStateSpecs(build(plainConfig({ fpropDtype: 'bfloat16' })), 1, 2);
-  expect(Object.values(specs).map(({ rounded }) => rounded)).toEqual([true, true]);
+  expect(Object.values(specs).map(({ roundedTo }) => roundedTo)).toEqual(['bfloat16', 'bfloat16']);
 });
 
 test('projections count fans by their axes where asked', () => {

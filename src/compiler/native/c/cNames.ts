@@ -1,6 +1,8 @@
 /** @file C names, types and offsets that loops, steps and calls share. */
+import type { Precision } from '../../program/precision.js';
 import type { DType } from '../../program/tensors.js';
 import { type Buffer, type Run, type Storage, storageBytes } from '../plan/views.js';
+import { kernelsOf } from './productKernels.js';
 
 /** C types of stored elements. */
 export const C_TYPES: Readonly<Record<Storage, string>> = {
@@ -36,12 +38,12 @@ export const load = (storage: Storage, element: string): string => converted(sto
 /** Converts a register's value to its stored form. */
 export const store = (storage: Storage, value: string): string => converted(storage, 1, value);
 
-/** The runtime's constant for a precision; absent means float32. */
-export const precisionName = (precision: unknown): string =>
-  precision === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
+/** The runtime's constant for a precision. */
+export const precisionName = (precision: Precision): string => kernelsOf(precision).constant;
 
-/** The runtime's constant for a matrix's element type. */
-export const typeName = ({ storage }: Buffer): string => precisionName(storage);
+/** The runtime's constant for the elements of a matrix; LT_FLOAT32 are any others of four bytes. */
+export const typeName = ({ storage }: Buffer): string =>
+  storage === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
 
 /**
  * Byte offset of item `index` of several axes, the last one fastest.

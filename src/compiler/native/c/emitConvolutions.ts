@@ -2,6 +2,7 @@
 
 import { type Depthwise, depthwiseOf } from '../../ops/depthwise.js';
 import { type Convolution, convolutionOf } from '../../ops/winograd.js';
+import { precisionOf } from '../../program/precision.js';
 import type { Windows } from '../../rules/windowAttrs.js';
 import type { CallUnit } from '../plan/units.js';
 import type { View } from '../plan/views.js';
@@ -37,7 +38,7 @@ export function convolution(
   const shape = descriptor(convolutionOf(op, inputs, attrs));
   needs.work.add(`lt_winograd_scratch_bytes(&(const lt_convolution)${shape})`);
   needs.workspace.add(`lt_winograd_filter_bytes(&(const lt_convolution)${shape})`);
-  const p = precisionName(attrs.precision);
+  const p = precisionName(precisionOf(attrs));
   const workspace = place();
   const taps = filter(inputs[1]!, op === 'Conv2DBackpropInput', pointer);
   const images = [image(inputs[0]!, pointer), taps, workspace, image(outputs[0]!, pointer)];
@@ -59,7 +60,7 @@ export function filterGradient(
   const shape = descriptor(convolutionOf(op, inputs, attrs));
   needs.workspace.add(`lt_winograd_sums_bytes(&(const lt_convolution)${shape})`);
   needs.work.add(`lt_winograd_gradient_scratch_bytes(&(const lt_convolution)${shape})`);
-  const p = precisionName(attrs.precision);
+  const p = precisionName(precisionOf(attrs));
   const images = inputs.map((view) => image(view, pointer)).join(', ');
   const sums = place();
   return [

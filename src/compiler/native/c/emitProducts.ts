@@ -1,6 +1,7 @@
 /** @file C of products that are separate steps: packing, and multiplying packed operands. */
 
-import { type Matrix, operandKey, type Precision, type ProductUnit, type Side } from '../plan/products.js';
+import { PRECISION_NAMES } from '../../program/precision.js';
+import { type Matrix, operandKey, type ProductUnit, type Side } from '../plan/products.js';
 import { storageBytes } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';
 import { byteOffset, precisionName, typeName } from './cNames.js';
@@ -96,7 +97,7 @@ export function writeProducts(
 ): string[] {
   const workspace = new Workspace(pointers);
   const { lines } = workspace;
-  for (const precision of ['float32', 'bfloat16'] as const satisfies readonly Precision[]) {
+  for (const precision of PRECISION_NAMES) {
     const group = products.filter((unit) => unit.precision === precision);
     if (group.length === 0) continue;
     const rows = group.map((unit) => {

@@ -1,10 +1,12 @@
 /** @file Lowering of a graph to C: its plan as text. */
 import type { Graph } from '../../program/ir.js';
+import { type Precision, precisionOf } from '../../program/precision.js';
 import { type Overwrite, overwritesOf } from '../plan/overwrites.js';
 import { type KeptInputs, type PlannedGraphs, planGraphs } from '../plan/planGraphs.js';
 import type { Unit } from '../plan/units.js';
 import { writeProgram } from './emitProgram.js';
 import { hasCode } from './hasCode.js';
+import { hasKernels } from './productKernels.js';
 
 /** A program in C, with its plan and interface. */
 export interface NativeProgram extends PlannedGraphs {
@@ -18,6 +20,12 @@ const opsOf = (unit: Unit): string[] => {
   return unit.kind === 'call' ? [unit.op] : [];
 };
 
+/** The precision that a unit multiplies in. */
+const precisionsOf = (unit: Unit): Precision[] => {
+  if (unit.kind === 'product') return [unit.precision];
+  return unit.kind === 'call' ? [precisionOf(unit.attrs)] : [];
+};
+
 /** Lowers an optimized graph and one that follows; parameters as in `planGraphs`. */
 export function lowerToC(
   graph: Graph,
@@ -28,7 +36,9 @@ export function lowerToC(
   if ('missing' in planned) return planned;
   const { plan: native } = planned;
   const missing = native.units.flatMap(opsOf).find((op) => !hasCode(op));
-  if (missing !== undefined) return { missing };
+  if (missing !== undefined) return { missing: `the operation '${missing}'` };
+  const lacking = native.units.flatMap(precisionsOf).find((precision) => !hasKernels(precision));
+  if (lacking !== undefined) return { missing: `products in ${lacking}` };
   return {
     ...planned,
     source: writeProgram(native.schedule, native.plan, native),

@@ -1,12 +1,13 @@
 /** @file Text form of a plan: steps with their barriers, and the memory layout. */
 
+import { operandBytes } from '../../program/precision.js';
 import { bufferBytes, lifetimesIn, lifetimesOf } from '../plan/memory.js';
 import type { NativePlan } from '../plan/planGraphs.js';
 import type { Packing } from '../plan/stages.js';
 import { rowLength } from '../plan/storage.js';
 import type { Accumulator, Step } from '../plan/threadSteps.js';
 import type { Unit } from '../plan/units.js';
-import { type Buffer, type Loop, storageBytes } from '../plan/views.js';
+import type { Buffer, Loop } from '../plan/views.js';
 import { bufferName, unitLines } from './unitText.js';
 
 const packingText = ({ unit: { b, k, n }, precision }: Packing): string =>
@@ -133,15 +134,12 @@ function registerLines({ units }: NativePlan): string[] {
   return [`registers: ${names.length === 0 ? 'none' : names.join(' ')}`];
 }
 
-const precisionBytes = (precision: Packing['precision']): number =>
-  storageBytes(precision === 'bfloat16' ? 'bfloat16' : 'float32');
-
 function packedLines({ schedule: { packings } }: NativePlan): string[] {
   const rows = packings.map(({ unit: { b, k, n }, precision }, i) => [
     i,
     `${bufferName(b.buffer)}[${k},${n}]`,
     precision,
-    k * n * precisionBytes(precision),
+    k * n * operandBytes(precision),
   ]);
   const bytes = bytesOf(rows);
   return [

@@ -2,7 +2,7 @@
 import type { Access, LoopNode } from '../plan/iteration.js';
 import type { Matrix, ProductUnit } from '../plan/products.js';
 import type { CallUnit, LoopUnit, Unit } from '../plan/units.js';
-import { type Buffer, isContiguous, type Storage, type View } from '../plan/views.js';
+import { type Buffer, isContiguous, shortStorage, type View } from '../plan/views.js';
 import { attrsText, withScopeText } from './graphText.js';
 
 /** `in0`, `out1` and `const2` belong to the caller, `%3` to the program. */
@@ -16,16 +16,8 @@ export function bufferName({ id, home }: Buffer): string {
   return prefix === undefined ? `%${id}` : `${prefix}${(home as { readonly index: number }).index}`;
 }
 
-/** Storage that is not the dtype's own. */
-const SHORT: Partial<Record<Storage, string>> = {
-  bfloat16: ' bf16',
-  float16: ' f16',
-  int8: ' i8',
-  uint8: ' u8',
-};
-
 const at = (buffer: Buffer, offset: number): string =>
-  `${bufferName(buffer)}${offset === 0 ? '' : `+${offset}`}${SHORT[buffer.storage] ?? ''}`;
+  `${bufferName(buffer)}${offset === 0 ? '' : `+${offset}`}${shortStorage(buffer.storage)}`;
 
 /** `%3+64:(192,1)`; strides are omitted where elements are contiguous in row-major order. */
 const viewText = (view: View): string =>

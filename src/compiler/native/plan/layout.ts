@@ -4,13 +4,13 @@
 
 import { verifyNoEmpties } from '../../passes/index.js';
 import { type Graph, type Node, producers, type Value } from '../../program/ir.js';
-import { type Shape, sizeOf } from '../../program/tensors.js';
+import { type NarrowFloat, type Shape, sizeOf } from '../../program/tensors.js';
 import { formOf } from './forms.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
 import { takesNumbers, wantsCopy, writesTo } from './operandForms.js';
 import { type Around, placeCond, placeScan } from './placeBodies.js';
 import type { Operand, PlacedOp } from './placedOps.js';
-import { halvesOf } from './storage.js';
+import { storagesOf } from './storage.js';
 import { repeatedViews, slotsOf, sourceView, VIEWS, withinPads } from './viewOps.js';
 import {
   type Buffer,
@@ -44,7 +44,7 @@ class Placement implements Around {
   /** @param before the graph whose inputs, outputs and data are numbered before this one's. */
   constructor(
     private readonly graph: Graph,
-    private readonly halves: ReadonlySet<Value>,
+    private readonly storages: ReadonlyMap<Value, NarrowFloat>,
     private readonly buffers: Buffer[],
     private readonly constants: Value[],
     private readonly before: Pick<Graph, 'inputs' | 'outputs'> = { inputs: [], outputs: [] },
@@ -78,7 +78,7 @@ class Placement implements Around {
   }
 
   placeBody(body: Graph, given: readonly Operand[], results: readonly View[]): void {
-    const inner = new Placement(body, new Set(), this.buffers, this.constants, undefined, this.ops);
+    const inner = new Placement(body, new Map(), this.buffers, this.constants, undefined, this.ops);
     body.inputs.forEach((input, i) => {
       const operand = given[i]!;
       if (typeof operand === 'number') inner.literals.set(input, operand);
@@ -95,7 +95,7 @@ class Placement implements Around {
 
   private newView(value: Value, home?: Home): View {
     const { shape, dtype, storage = dtype } = value;
-    return this.viewOf(shape, this.halves.has(value) ? 'bfloat16' : storage, home);
+    return this.viewOf(shape, this.storages.get(value) ?? storage, home);
   }
 
   private viewOf(shape: Shape, storage: Storage, home: Home = { kind: 'arena', offset: -1 }): View {
@@ -301,19 +301,20 @@ const MOVES: Readonly<Record<string, (placement: Placement, node: Node) => void>
 export const MOVED: readonly string[] = Object.keys(MOVES);
 
 /**
- * Places all values of a graph, and of one that follows it in the same run; `halves` are inputs stored in bfloat16.
+ * Places all values of a graph, and of one that follows it in the same run; `stored` has inputs with the
+ * storage that was chosen for them.
  *
  * @throws CompilerError for an empty tensor, with operation and layer.
  */
 export function layOut(
   graph: Graph,
-  halves: ReadonlySet<Value> = new Set(),
+  stored: ReadonlyMap<Value, NarrowFloat> = new Map(),
   then: Graph | null = null,
 ): Layout {
   for (const each of then === null ? [graph] : [graph, then]) verifyNoEmpties(each);
   const [buffers, constants]: [Buffer[], Value[]] = [[], []];
-  const ops = new Placement(graph, halvesOf(graph, halves), buffers, constants).run();
+  const ops = new Placement(graph, storagesOf(graph, stored), buffers, constants).run();
   const later =
-    then === null ? [] : new Placement(then, halvesOf(then, halves), buffers, constants, graph).run();
+    then === null ? [] : new Placement(then, storagesOf(then, stored), buffers, constants, graph).run();
   return { ops, later, buffers, constants };
 }

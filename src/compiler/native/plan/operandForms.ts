@@ -1,4 +1,6 @@
 /** @file Forms of operands: which strides and storage each placed operation reads and writes. */
+import { operandStorage, precisionOf } from '../../program/precision.js';
+import type { NarrowFloat } from '../../program/tensors.js';
 import { formOf } from './forms.js';
 import { isLoopOp } from './iteration.js';
 import type { PlacedOp } from './placedOps.js';
@@ -19,12 +21,16 @@ export function writesTo(op: string, view: View): boolean {
   return inRows && (writesRows || isContiguous(view));
 }
 
-/** How many leading operands an operation reads from memory in bfloat16 as from float32. */
-function halvesOf({ op, attrs }: PlacedOp): number {
+/** Narrow storage that products and calls read and write as they do float32. */
+export const CALL_STORAGE: NarrowFloat = 'bfloat16';
+
+/** How many leading operands an operation reads in that storage. */
+function narrowOperands({ op, attrs }: PlacedOp): number {
   const form = formOf(op);
   if (form?.kind === 'product') return 2;
   if (form?.kind !== 'call') return 0;
-  return form.halves ?? (attrs.precision === 'bfloat16' ? (form.rounds?.operands ?? 0) : 0);
+  const isRounded = operandStorage(precisionOf(attrs)) === CALL_STORAGE;
+  return form.narrowOperands ?? (isRounded ? (form.rounds?.operands ?? 0) : 0);
 }
 
 /** Whether an operation reads a row-major copy in place of operand `index`. */
@@ -32,7 +38,7 @@ export function wantsCopy(placed: PlacedOp, operand: View, index: number): boole
   const form = formOf(placed.op);
   const { storage } = operand.buffer;
   if (isLoopOp(placed.op)) return false;
-  if (isNarrow(storage) && (storage !== 'bfloat16' || index >= halvesOf(placed))) return true;
+  if (isNarrow(storage) && (storage !== CALL_STORAGE || index >= narrowOperands(placed))) return true;
   if (form?.kind !== 'call') return false;
   const { inRows = 0, contiguous = [], contiguousInts = false } = form;
   const hasGaps = index < inRows && operand.strides.at(-1) !== 1 && operand.shape.at(-1) !== 1;

@@ -1,13 +1,16 @@
 /** @file Plan of a graph: preparation, layout, fusion, scheduling and memory, in no language. */
+import type { PortStorages } from '../../program/backend.js';
 import { type Graph, joinGraphs, type Value } from '../../program/ir.js';
+import type { NarrowFloat } from '../../program/tensors.js';
 import { blockRowsOf } from './blocks.js';
 import { formOf } from './forms.js';
 import { type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
+import { CALL_STORAGE } from './operandForms.js';
 import { prepareForNative } from './prepare.js';
 import { fuseSegments, scheduleSegments, unitsOfSegments } from './scheduleLoops.js';
 import { type Chain, inTurn, type Schedule } from './stages.js';
-import { contract, halvesOf, keepInRegisters, roundStorage } from './storage.js';
+import { contract, keepInRegisters, roundStorage, storagesOf } from './storage.js';
 import { type Plan, plan } from './threadSteps.js';
 import type { Unit } from './units.js';
 import { verifyPlan } from './verifyPlan.js';
@@ -29,21 +32,46 @@ export interface PlannedGraphs {
   /** The graph after preparation, with composites expanded. */
   readonly graph: Graph;
   readonly plan: NativePlan;
-  /** Inputs and outputs stored in bfloat16. */
-  readonly halves: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] };
+  /** Storage chosen for inputs and outputs. */
+  readonly storages: PortStorages;
 }
 
 /** Inputs that persist between runs, by path or path prefix. */
 export interface KeptInputs {
   /** Inputs whose contents stay the same until the caller reports a change. */
   readonly frozen?: readonly string[] | undefined;
-  /** float32 inputs stored in bfloat16. */
-  readonly halves?: readonly string[] | undefined;
+  /** Storage in which memory may hold float32 inputs. */
+  readonly storages?: Readonly<Record<string, NarrowFloat>> | undefined;
 }
+
+/** Whether an input is at a path or below. */
+const isAt = ({ name }: Value, path: string): boolean => name === path || name!.startsWith(`${path}.`);
 
 /** The inputs at these paths and below. */
 const inputsAt = ({ inputs }: Graph, paths: readonly string[] = []): Set<Value> =>
-  new Set(inputs.filter(({ name }) => paths.some((path) => name === path || name!.startsWith(`${path}.`))));
+  new Set(inputs.filter((input) => paths.some((path) => isAt(input, path))));
+
+/** Of the inputs that memory may hold in a storage, those that calls change in place there. */
+const storedInputs = ({ inputs }: Graph, storages: KeptInputs['storages'] = {}): Map<Value, NarrowFloat> =>
+  new Map(
+    Object.entries(storages)
+      .filter(([, storage]) => storage === CALL_STORAGE)
+      .flatMap(([path, storage]) =>
+        inputs.filter((input) => isAt(input, path)).map((input) => [input, storage]),
+      ),
+  );
+
+/** Those of some values that have a chosen storage, by number. */
+const chosenOf = (
+  values: readonly Value[],
+  storages: ReadonlyMap<Value, NarrowFloat>,
+): Record<number, NarrowFloat> =>
+  Object.fromEntries(
+    values.flatMap((value, i) => {
+      const storage = storages.get(value);
+      return storage === undefined ? [] : [[i, storage]];
+    }),
+  );
 
 /** Plans a placed graph; `frozen` inputs, by number, keep their contents between runs. */
 export function planNative(
@@ -68,9 +96,9 @@ export function planNative(
 /**
  * Plans an optimized graph.
  *
- * @param kept which inputs are frozen, or stored in bfloat16.
+ * @param kept which inputs are frozen, or may be stored in fewer bytes.
  * @param then an optimized graph that follows in the same run. Its inputs may be in memory that the first one writes.
- * @returns the plan, or the name of an operation without a rule.
+ * @returns the plan, or an operation without a rule.
  */
 export function planGraphs(
   graph: Graph,
@@ -79,18 +107,18 @@ export function planGraphs(
 ): PlannedGraphs | { readonly missing: string } {
   const [first, second] = [prepareForNative(graph), then && prepareForNative(then)];
   const prepared = second === null ? first : joinGraphs(first, second);
-  const rounded = inputsAt(prepared, kept.halves);
-  const layout = layOut(first, rounded, second);
+  const stored = storedInputs(prepared, kept.storages);
+  const layout = layOut(first, stored, second);
   const missing = [...layout.ops, ...layout.later].find(({ op }) => formOf(op) === undefined)?.op;
-  if (missing !== undefined) return { missing };
+  if (missing !== undefined) return { missing: `the operation '${missing}'` };
   const frozen = new Set([...inputsAt(prepared, kept.frozen)].map((input) => prepared.inputs.indexOf(input)));
-  const halves = halvesOf(prepared, rounded);
+  const storages = storagesOf(prepared, stored);
   return {
     graph: prepared,
     plan: planNative(layout, frozen),
-    halves: {
-      inputs: prepared.inputs.map((input) => halves.has(input)),
-      outputs: prepared.outputs.map((output) => halves.has(output)),
+    storages: {
+      inputs: chosenOf(prepared.inputs, storages),
+      outputs: chosenOf(prepared.outputs, storages),
     },
   };
 }

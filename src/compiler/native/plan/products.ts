@@ -1,11 +1,10 @@
 /** @file Matrix products in the runtime's form: any strides, leading axes merged into rows where possible. */
 
+import { type Precision, precisionOf } from '../../program/precision.js';
 import type { Shape } from '../../program/tensors.js';
 import { broadcastShapes } from '../../rules/broadcasting.js';
 import type { PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type View } from './views.js';
-
-export type Precision = 'float32' | 'bfloat16';
 
 /** A matrix in a buffer: element (i, j) is at offset + i * rs + j * cs. */
 export interface Matrix {
@@ -87,7 +86,7 @@ export function productOf({ inputs, outputs, attrs, scope, after }: PlacedOp): P
     n,
     k,
     alpha: attrs.alpha as number,
-    precision: (attrs.precision ?? 'float32') as Precision,
+    precision: precisionOf(attrs),
     scope,
     ...(after && { after }),
   };

@@ -1,13 +1,14 @@
 /** @file Profiled parts of a program: layers, FLOPs and bytes behind each timing mark. */
 import type { Part } from '../../profile/part.js';
+import { operandBytes, operandStorage, type Precision } from '../../program/precision.js';
 import { sizeOf } from '../../program/tensors.js';
 import { type Access, sameAccess } from './iteration.js';
 import type { NativePlan } from './planGraphs.js';
-import type { Precision, ProductUnit } from './products.js';
+import type { ProductUnit } from './products.js';
 import type { Packing } from './stages.js';
 import type { Step } from './threadSteps.js';
 import type { CallUnit, LoopUnit, Unit } from './units.js';
-import { type Buffer, storageBytes, type View } from './views.js';
+import { type Buffer, shortStorage, storageBytes, type View } from './views.js';
 
 /** Scopes with their weights, normalized to a sum of 1. */
 function sharesOf(weights: readonly (readonly [scope: string, weight: number])[]): Part['shares'] {
@@ -24,8 +25,7 @@ function sharesOf(weights: readonly (readonly [scope: string, weight: number])[]
 const sharedBytes = ({ home, storage }: Buffer, elements: number): number =>
   home.kind === 'scratch' || home.kind === 'register' ? 0 : elements * storageBytes(storage);
 
-const packedBytes = (precision: Precision, elements: number): number =>
-  elements * (precision === 'bfloat16' ? 2 : 4);
+const packedBytes = (precision: Precision, elements: number): number => elements * operandBytes(precision);
 
 const itemsOf = ({ batch }: ProductUnit): number => sizeOf(batch);
 
@@ -34,7 +34,7 @@ const productFlops = (unit: ProductUnit): number => 2 * itemsOf(unit) * unit.m *
 const productLabel = (unit: ProductUnit): string => {
   const { m, n, k, precision, batch } = unit;
   const items = batch.length === 0 ? '' : `${itemsOf(unit)} times `;
-  return `${items}${m}x${k} by ${k}x${n}${precision === 'bfloat16' ? ' bf16' : ''}`;
+  return `${items}${m}x${k} by ${k}x${n}${shortStorage(operandStorage(precision))}`;
 };
 
 /** A product whose right operand is already packed. */

@@ -1,6 +1,7 @@
 /** @file Stages: units scheduled together, on blocks of rows or divided among all threads. */
+import type { Precision } from '../../program/precision.js';
 import { addWrites, type Touch, touchedReads, touchedWrites, writesByRows } from './chainRows.js';
-import type { Precision, ProductUnit } from './products.js';
+import type { ProductUnit } from './products.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, waitsOf, writesOf } from './units.js';
 import type { Buffer, Loop } from './views.js';
 

@@ -1,9 +1,11 @@
 /**
- * @file Storage of buffers: scratch memory for values local to a chain, bfloat16 for values that are only multiplied in
- * it.
+ * @file Storage of buffers: scratch memory for values local to a chain, fewer bytes for values that are only read as
+ * rounded operands of products.
  */
 
 import type { Graph, Value } from '../../program/ir.js';
+import { operandStorage, precisionOf } from '../../program/precision.js';
+import type { NarrowFloat } from '../../program/tensors.js';
 import { touchedReads, touchedWrites } from './chainRows.js';
 import { formOf } from './forms.js';
 import type { Chain, Stage } from './stages.js';
@@ -59,18 +61,16 @@ export function contract(stages: readonly Stage[]): void {
   }
 }
 
-/** Whether a unit that reads `buffer` rounds it to bfloat16 in any case. */
-function rounds(unit: Unit): boolean {
-  if (unit.kind === 'product') return unit.precision === 'bfloat16';
-  return unit.kind === 'call' && unit.form.rounds !== undefined && unit.attrs.precision === 'bfloat16';
+/** The storage to whose values a unit that reads `buffer` rounds it in any case; undefined if none. */
+function roundsTo(unit: Unit, buffer: Buffer): NarrowFloat | undefined {
+  if (unit.kind === 'product') return operandStorage(unit.precision);
+  if (unit.kind !== 'call' || unit.form.rounds === undefined) return undefined;
+  // Attention leaves its sums and mask as they are.
+  const isKept = unit.inputs.slice(unit.form.rounds.operands).some((view) => view.buffer === buffer);
+  return isKept ? undefined : operandStorage(precisionOf(unit.attrs));
 }
 
-/** Whether a unit reads a buffer only as operands that it rounds: not as attention's sums or mask. */
-const isRounded = (unit: Unit, buffer: Buffer): boolean =>
-  unit.kind !== 'call' ||
-  !unit.inputs.slice(unit.form.rounds?.operands ?? 0).some((view) => view.buffer === buffer);
-
-/** Whether a unit can write `buffer` in bfloat16. */
+/** Whether a unit can write `buffer` in the storage of rounded operands. */
 const canRound = (unit: Unit, buffer: Buffer): boolean =>
   unit.kind === 'product' ||
   (unit.kind === 'loop' &&
@@ -78,7 +78,7 @@ const canRound = (unit: Unit, buffer: Buffer): boolean =>
   (unit.kind === 'call' &&
     unit.outputs.slice(0, unit.form.rounds?.results ?? 0).some((view) => view.buffer === buffer));
 
-/** Stores in bfloat16 what every reader rounds to bfloat16 anyway: the same values in half the memory. */
+/** Stores what every reader rounds alike in the storage that it is rounded to: the same values in less memory. */
 export function roundStorage(stages: readonly Stage[]): void {
   const units = stages.flatMap((stage): readonly Unit[] => stage.units);
   const readers = new Map<Buffer, Unit[]>();
@@ -92,9 +92,9 @@ export function roundStorage(stages: readonly Stage[]): void {
   for (const [buffer, reading] of readers) {
     const isOurs = buffer.home.kind === 'arena' || buffer.home.kind === 'scratch';
     if (!isOurs || buffer.pinned || buffer.storage !== 'float32') continue;
-    const all = reading.every((unit) => rounds(unit) && isRounded(unit, buffer));
-    if (all && (writers.get(buffer) ?? []).every((unit) => canRound(unit, buffer)))
-      buffer.storage = 'bfloat16';
+    const [storage, ...others] = new Set(reading.map((unit) => roundsTo(unit, buffer)));
+    if (storage === undefined || others.length > 0) continue;
+    if ((writers.get(buffer) ?? []).every((unit) => canRound(unit, buffer))) buffer.storage = storage;
   }
 }
 
@@ -120,14 +120,15 @@ function isInPlace(op: string): boolean {
   return form?.kind === 'call' && form.isInPlace === true;
 }
 
-/** Values stored in bfloat16: these inputs, and the results of changing them in place. */
-export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Value> {
-  const halves = new Set(inputs);
-  for (const {
-    op,
-    inputs: [x],
-    outputs,
-  } of nodes)
-    if (isInPlace(op) && halves.has(x!)) halves.add(outputs[0]!);
-  return halves;
+/** Storage of values: of these inputs, and of the results of changing them in place. */
+export function storagesOf(
+  { nodes }: Graph,
+  inputs: ReadonlyMap<Value, NarrowFloat>,
+): Map<Value, NarrowFloat> {
+  const storages = new Map(inputs);
+  for (const { op, inputs, outputs } of nodes) {
+    const storage = storages.get(inputs[0]!);
+    if (storage !== undefined && isInPlace(op)) storages.set(outputs[0]!, storage);
+  }
+  return storages;
 }

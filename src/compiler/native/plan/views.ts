@@ -10,7 +10,7 @@ import {
   sizeOf,
 } from '../../program/tensors.js';
 
-/** Element storage: narrow at the border, and bfloat16 where every reader rounds anyway. */
+/** Element storage: narrow at the border, and that of rounded operands where every reader rounds anyway. */
 export type Storage = DType | NarrowType;
 
 /** Memory of a buffer. Offsets are in bytes. */
@@ -84,6 +84,16 @@ export const storedDtype = (storage: Storage): DType => (isNarrow(storage) ? NAR
 export const storageBytes = (storage: Storage): number =>
   arrayTypeOf(isNarrow(storage) ? { dtype: NARROW[storage].dtype, storage } : { dtype: storage })
     .BYTES_PER_ELEMENT;
+
+const SHORT: Partial<Record<Storage, string>> = {
+  bfloat16: ' bf16',
+  float16: ' f16',
+  int8: ' i8',
+  uint8: ' u8',
+};
+
+/** Short name of a storage that is not a dtype's own, behind a blank, for dumps and profiles; else nothing. */
+export const shortStorage = (storage: Storage | undefined): string => (storage && SHORT[storage]) ?? '';
 
 /** Strides of a contiguous row-major tensor. */
 export function rowMajor(shape: Shape): number[] {

@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { readRegularFile } from '../../../files/index.js';
 import type { Part } from '../../profile/part.js';
-import type { Backend } from '../../program/backend.js';
+import type { PortStorages } from '../../program/backend.js';
 import type { Graph } from '../../program/ir.js';
 import { type DType, type HostArray, newHostArray } from '../../program/tensors.js';
 import { isOwn } from '../../rules/index.js';
@@ -25,7 +25,8 @@ export interface StoredPlan {
   readonly source: string;
   /** Arrays that the program reads. */
   readonly constants: readonly HostArray[];
-  readonly halves: NonNullable<Backend['halves']>;
+  /** Storage that the plan has chosen for inputs and outputs. */
+  readonly storages: PortStorages;
   /** Outputs that may share memory with inputs. */
   readonly overwrites: readonly Overwrite[];
   /** Parts behind the program's timing marks, if it is profiled. */
@@ -112,7 +113,7 @@ export function planPlace(
 ): PlanPlace | undefined {
   if (version === undefined || !graphs.every(areOwn)) return undefined;
   const { cache, compiler, runtime } = toolchain;
-  const { name, defines, frozen = [], halves = [] } = options;
+  const { name, defines, frozen = [], storages = {} } = options;
   const { hash, constants } = hashGraphs(graphs);
   const wanted: Wanted = {
     kind: 'plan',
@@ -123,7 +124,7 @@ export function planPlace(
       // Folded constants depend on Node's Math.
       process.version,
       hash,
-      JSON.stringify([frozen, halves]),
+      JSON.stringify([frozen, storages]),
       basename(runtime.folder),
       ...toolchainFlags(toolchain, defines),
     ],

@@ -129,7 +129,11 @@ describe.skipIf(!hasCompiler)('a program with frozen inputs', () => {
       return { cache: next, sum: tf.sum(next, 0), largest: tf.topk(tf.reshape(next, [12]), 1).values };
     };
     const specs = { cache: f32(4, 3), rows: f32(1, 3), at: i32() };
-    const executable = await compile(cached, specs, { engine: 'native', halves: ['cache'], name: 'cached' });
+    const executable = await compile(cached, specs, {
+      engine: 'native',
+      storages: { cache: 'bfloat16' },
+      name: 'cached',
+    });
     const [cache, next] = executable.newInputs(['cache', 'rows']) as [Uint16Array, Float32Array];
     expect(cache).toEqual(new Uint16Array(12));
     expect(next).toEqual(new Float32Array(3));
@@ -146,7 +150,7 @@ describe.skipIf(!hasCompiler)('a program with frozen inputs', () => {
     expect([...sum.data]).toEqual([2, 4, 6]);
     expect([...largest.data]).toEqual([3]);
     expect(() => executable.bind({ inputs: { cache: new Float32Array(12), rows, at } })).toThrow(
-      "cached: input 'cache' is float32[4,3] and needs a Uint16Array of 12 elements, got a Float32Array of 12.",
+      "cached: input 'cache' is bfloat16[4,3] and needs a Uint16Array of 12 elements, got a Float32Array of 12.",
     );
     await executable.dispose();
   });

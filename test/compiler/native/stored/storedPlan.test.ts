@@ -49,7 +49,7 @@ describe('a plan', () => {
   const plan: StoredPlan = {
     source: 'int x;\n',
     constants: folded,
-    halves: { inputs: [true], outputs: [false] },
+    storages: { inputs: { 0: 'bfloat16' }, outputs: {} },
     overwrites: [[0, 0]] as const,
     parts: [[part]],
   };
@@ -100,7 +100,7 @@ describe('a plan', () => {
       },
     ],
     ['frozen inputs', (cache: Cache) => place(cache, { frozen: ['x'] })],
-    ['inputs in bfloat16', (cache: Cache) => place(cache, { halves: ['x'] })],
+    ['inputs in bfloat16', (cache: Cache) => place(cache, { storages: { x: 'bfloat16' } })],
     ['macros', (cache: Cache) => place(cache, { defines: ['LUTHIER_PROFILE'] })],
     ['another name', (cache: Cache) => place(cache, { name: 'q' })],
     ['another CPU', (cache: Cache) => place(cache, {}, 'v1', { cpu: 'x64 avx512f' })],
