@@ -2,7 +2,7 @@
 import { ConfigError, refusePromise } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { ConfigNode, nodeOf } from '../nodes/configNode.js';
-import { copyNode, holdSwapped, type Swap, swapConfigs } from '../nodes/fieldValues.js';
+import { fillCopy, holdSwapped, type Swap, swapConfigs, unfilledCopy } from '../nodes/fieldValues.js';
 import { explicitValue, heldNames, heldValue, isExplicit, nodesHeld, nodesIn } from '../nodes/held.js';
 import { freezeExisting } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
@@ -37,26 +37,21 @@ export function derive<C extends AnyConfig>(config: C, recipe: (draft: C) => voi
 /** A deep copy to be edited, and the originals that stand in the result for all that was not. */
 export class EditedCopy<T> {
   readonly draft: T;
+  private readonly root: T;
   private readonly start = ConfigNode.count;
-  private readonly copies = new Map<unknown, unknown>();
+  private readonly copies = new Map<ConfigNode, ConfigNode>();
   private readonly originals = new Map<ConfigNode, ConfigNode>();
   private readonly results = new Map<unknown, unknown>();
 
   /** @param root a config, or containers of configs. */
   constructor(root: T) {
-    walk(root, {
-      results: this.copies,
-      leave: (original) => {
-        const copy = copyNode(original, this.own);
-        this.originals.set(copy, original);
-        return copy;
-      },
-    });
-    this.draft = swapConfigs(root, this.own) as T;
+    this.root = root;
+    this.draft = swapConfigs(root, this.take) as T;
   }
 
   /** The result for the edited draft, or for a value made of its parts. @throws ConfigError if it contains itself. */
   settle(edited: T): T {
+    this.fillHolders();
     walk(swapConfigs(edited, this.own), {
       results: this.results,
       children: (node, path) => this.edges(node, path),
@@ -65,17 +60,52 @@ export class EditedCopy<T> {
     return swapConfigs(edited, this.become) as T;
   }
 
-  /** The copy of an original. */
-  private readonly own: Swap = (node) => (this.copies.get(node) as ConfigNode | undefined) ?? node;
+  /** The copy of an original, made on first use: what it holds is copied when its values are asked for. */
+  private readonly take: Swap = (original) => {
+    let copy = this.copies.get(original);
+    if (copy === undefined) {
+      copy = unfilledCopy(original, original.kind, this.fill);
+      // A recipe in the recipe, for which it may be made, must not write to it.
+      copy.serial = this.start + 1;
+      this.copies.set(original, copy);
+      this.originals.set(copy, original);
+    }
+    return copy;
+  };
+
+  private readonly fill = (copy: ConfigNode): void => fillCopy(copy, this.originals.get(copy)!, this.take);
+
+  /** Fills the copies of all that was written to, and of what holds it in any place. */
+  private fillHolders(): void {
+    const edited = new Set<ConfigNode>();
+    const fill = (original: ConfigNode): void => {
+      edited.add(original);
+      void this.take(original).values;
+    };
+    for (const [copy, original] of this.originals) if (isEdited(copy, original)) fill(original);
+    // The root is in no other config.
+    if (edited.size === Number(edited.has(nodeOf(this.root)!))) return;
+    walk(this.root, {
+      leave: (original) => {
+        if (nodesHeld(original).some((held) => edited.has(held))) fill(original);
+      },
+    });
+  }
+
+  /** The copy of an original, if it has one. */
+  private readonly own: Swap = (node) => this.copies.get(node) ?? node;
 
   private readonly become: Swap = (held) => {
     const node = this.own(held);
-    return (this.results.get(node) as ConfigNode | undefined) ?? node;
+    const unread = node.fill === undefined ? undefined : this.originals.get(node);
+    return (this.results.get(node) as ConfigNode | undefined) ?? unread ?? node;
   };
 
   private edges(node: ConfigNode, path: PathLink | undefined): Edge[] {
-    if (!this.isRecent(node)) return [];
-    return fieldEdges(node, path, explicitValue).map((edge) => ({ ...edge, node: this.own(edge.node) }));
+    if (!this.isRecent(node) || node.fill !== undefined) return [];
+    return fieldEdges(node, path, explicitValue)
+      .map((edge) => ({ node: this.own(edge.node), path: edge.path }))
+      .filter((edge) => edge.node.fill === undefined);
   }
 
   /** Whether a config is a copy or was made since: others were not edited, and hold nothing that was. */
@@ -84,7 +114,7 @@ export class EditedCopy<T> {
   }
 
   private finish(node: ConfigNode): ConfigNode {
-    if (!this.isRecent(node)) return node;
+    if (!this.isRecent(node) || node.fill !== undefined) return this.become(node);
     const original = this.originals.get(node);
     const isSame = original !== undefined && !isEdited(node, original);
     if (isSame && nodesHeld(node).every((held) => this.become(held) !== held)) return original;

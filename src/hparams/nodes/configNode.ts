@@ -48,8 +48,9 @@ export function limitCreated(most: number): () => void {
 
 /** The target of a config's proxy. */
 export class ConfigNode {
-  /** Explicit values by field. */
-  values: Record<string, unknown> = new Values();
+  private readonly ownValues: Record<string, unknown> = new Values();
+  /** Gives a copy its values when they are first asked for. */
+  fill: ((copy: ConfigNode) => void) | undefined;
   /**
    * Defaults that were handed out, by field: they can be edited in place. A config that was is explicit from then on, and
    * stays here; a container moves to the values.
@@ -65,7 +66,7 @@ export class ConfigNode {
   defaultDepth = 0;
   /** Whether it, or its original, once had another class: it may not fit its field. */
   changedClass = false;
-  readonly serial = ++created;
+  serial = ++created;
   /** The config that users see. */
   readonly proxy: AnyConfig;
 
@@ -81,6 +82,16 @@ export class ConfigNode {
       throw new TooManyConfigs();
     }
     this.proxy = new Proxy(this, handler) as unknown as AnyConfig;
+  }
+
+  /** Explicit values by field. */
+  get values(): Record<string, unknown> {
+    if (this.fill !== undefined) {
+      const { fill } = this;
+      this.fill = undefined;
+      fill(this);
+    }
+    return this.ownValues;
   }
 
   /** How many nodes were made so far. */

@@ -3,7 +3,7 @@ import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { walk } from '../walking/walk.js';
 import { isCarrier } from './carriers.js';
-import { ConfigNode, type NodeKind, nodeOf } from './configNode.js';
+import { ConfigNode, nodeOf } from './configNode.js';
 import { mapContainers } from './containers.js';
 import { heldValue, isExplicit, makeExplicit, nodesIn } from './held.js';
 
@@ -35,17 +35,29 @@ export function swapConfigs(value: unknown, swap: Swap): unknown {
 }
 
 /** A copy of one node, possibly of another kind; `swap` replaces each config in it. */
-export function copyNode(node: ConfigNode, swap: Swap, kind: NodeKind = node.kind): ConfigNode {
+export function copyNode(node: ConfigNode, swap: Swap, kind = node.kind): ConfigNode {
+  const made = unfilledCopy(node, kind);
+  fillCopy(made, node, swap);
+  return made;
+}
+
+/** A copy without values: `fill`, or else the caller, gives it those of `node`. */
+export function unfilledCopy(node: ConfigNode, kind = node.kind, fill?: ConfigNode['fill']): ConfigNode {
   const made = new ConfigNode(node.info, kind, node.handler);
-  for (const name of Object.keys(node.values)) holdSwapped(made, name, node.values[name], swap);
-  // An unedited default is made again, so that copies do not depend on earlier reads.
-  for (const [name, value] of node.defaults ?? [])
-    if (!(name in node.values) && isExplicit(node, name)) holdSwapped(made, name, value, swap);
   made.changedClass = node.changedClass;
   made.tags = node.tags;
   made.last = node.last;
   made.writes = node.writes;
+  made.fill = fill;
   return made;
+}
+
+/** Gives a copy the values of `node`; `swap` replaces each config in them. */
+export function fillCopy(made: ConfigNode, node: ConfigNode, swap: Swap): void {
+  for (const name of Object.keys(node.values)) holdSwapped(made, name, node.values[name], swap);
+  // An unedited default is made again, so that copies do not depend on earlier reads.
+  for (const [name, value] of node.defaults ?? [])
+    if (!(name in node.values) && isExplicit(node, name)) holdSwapped(made, name, value, swap);
 }
 
 /** Makes `value` explicit in `node`; `swap` replaces each config in it. */

@@ -2,9 +2,11 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import {
+  addTag,
   build,
   Configurable,
   deepCopy,
+  defineTag,
   derive,
   history,
   instance,
@@ -13,6 +15,7 @@ import {
   print,
   sub,
 } from '../../../src/hparams/index.js';
+import { ConfigNode } from '../../../src/hparams/nodes/configNode.js';
 import { messageOf } from '../support.js';
 
 class Leaf extends Configurable.with({ size: z.int().default(1), dims: z.array(z.int()).default([1]) }) {}
@@ -175,6 +178,46 @@ test('what was derived builds', () => {
   const holder = build(derive(Holder.config({ x: shared, y: shared }), (draft) => void (draft.y.size = 8)));
   expect(holder.hp.x).toBe(holder.hp.y);
   expect(holder.hp.x.hp.size).toBe(8);
+});
+
+test('a config that is held unread by one that was not read is edited there, too', () => {
+  const shared = Leaf.config();
+  const middle = Branch.config({ b: shared, list: [Leaf.config()] });
+  const tree = Tree.config({
+    left: Branch.config({ a: shared }),
+    right: middle,
+    any: Tree.config({ left: middle, right: Branch.config() }),
+  });
+  const derived = derive(tree, (draft) => void (draft.left.a.size = 7));
+  expect(derived.right.b.size).toBe(7);
+  expect(derived.right.b).toBe(derived.left.a);
+  expect((derived.any as typeof tree).left).toBe(derived.right);
+  expect(derived.right.list[0]).toBe(middle.list[0]);
+  expect((derived.any as typeof tree).right).toBe((tree.any as typeof tree).right);
+  expect([shared.size, tree.right.b]).toEqual([1, shared]);
+});
+
+test('no config is copied whose parts were not read', () => {
+  const wide = defineTag('derive.wide', 'The wide ones.');
+  let chain = Tree.config({ left: Branch.config({ a: Leaf.config() }) });
+  for (let i = 0; i < 50; i++) chain = Tree.config({ left: Branch.config(), any: chain });
+  const made = (recipe: (draft: typeof chain) => void): number => {
+    const before = ConfigNode.count;
+    derive(chain, recipe);
+    return ConfigNode.count - before;
+  };
+  expect(made(() => {})).toBe(1);
+  expect(made((draft) => void (draft.any as typeof chain).any)).toBe(1 + 2 + 2);
+  expect(made((draft) => void addTag(draft, 'left', wide))).toBe(1 + 2);
+});
+
+test('an inner recipe does not write to a draft of the outer one that it is the first to read', () => {
+  const tree = Tree.config({ left: Branch.config(), right: Branch.config({ a: Leaf.config() }) });
+  const edit = () =>
+    derive(tree, (draft) => {
+      derive(draft.left, () => void (draft.right.a.size = 2));
+    });
+  expect(messageOf(edit)).toMatch(/^Leaf\.size was written from within derive\(\)/);
 });
 
 test('what was made before the recipe is not written to, be it the original or in the draft', () => {
