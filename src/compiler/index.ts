@@ -13,9 +13,16 @@ export { ENGINES, type Engine, mayBeNative } from './engines/engine.js';
 export { type FillOptions, fillRandom, readyToFill, takeMemory } from './engines/fillRandom.js';
 export { KeptPrograms } from './engines/keptPrograms.js';
 export { type Lazy, lazy } from './engines/lazy.js';
-export { cpuName, nativeTools } from './native/nativeTools.js';
+export { cpuName, kernelRates, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export { type Parts, type ProgramMemory, programMemory } from './native/programMemory.js';
+export {
+  BFLOAT16_PRODUCTS,
+  type Bfloat16Products,
+  chooseBfloat16,
+  type KernelTable,
+  namedRates,
+} from './native/toolchain/kernelTable.js';
 export { exportOnnx, type OpenSpec } from './onnx/exportModel.js';
 export { loadRuntime } from './onnx/onnxSession.js';
 export { defineElementwise, type Elementwise } from './ops/defineElementwise.js';

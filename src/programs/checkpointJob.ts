@@ -13,6 +13,7 @@ import {
   isOfOtherRun,
   JobError,
   type JobOptions,
+  keptProducts,
   machineOf,
   strayFailures,
   writeJobFiles,
@@ -34,7 +35,8 @@ import { type FlatTrainState, paramsOf } from './taskState.js';
  * Evaluates a checkpoint on every evaluation dataset, or decodes it on every decode dataset; then the task's own programs run as
  * at the last step of training.
  */
-export async function runCheckpointJob(options: JobOptions, stop: StopSignal): Promise<void> {
+export async function runCheckpointJob(given: JobOptions, stop: StopSignal): Promise<void> {
+  const options: JobOptions = { ...given, ...keptProducts(given.jobLogDir) };
   checkDatasetsOf(options);
   const task = build(options.task);
   const { numTrainSteps, evalUseEmaStates, decodeUseEmaStates, programs: own } = task.hp.train.hp;

@@ -67,13 +67,13 @@ export function modelCost(task: SingleTask, state: FlatTrainState, buffers: Batc
  * @throws RangeError for `peakTflops` of 0 or less.
  */
 export async function findPeak(options: EngineOptions, precision: Precision): Promise<Peak> {
-  const { peakTflops, engine, device, numThreads } = options;
+  const { peakTflops, engine, device, numThreads, bfloat16Products } = options;
   if (peakTflops !== undefined) {
     if (!(peakTflops > 0))
       throw new RangeError(`--peak_tflops: expected a number above 0, got ${peakTflops}`);
     return { flops: peakTflops * 1e12, source: `--peak_tflops=${peakTflops}` };
   }
-  const flops = mayBeNative(options) ? await nativePeak(precision, numThreads) : null;
+  const flops = mayBeNative(options) ? await nativePeak(precision, numThreads, bfloat16Products) : null;
   if (flops !== null) return { flops, source: `${precision} multiply-adds in registers` };
   const sizes = engine === 'eager' && device !== 'gpu' ? EAGER_SIZES : SIZES;
   let best = { size: 0, flops: 0 };

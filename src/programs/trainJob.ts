@@ -3,6 +3,7 @@ import { build } from '../hparams/index.js';
 import {
   type JobOptions,
   keepRecord,
+  keptProducts,
   type Machine,
   machineOf,
   type RunEnd,
@@ -35,7 +36,7 @@ interface Training {
 export async function runTraining(options: JobOptions, stop: StopSignal): Promise<void> {
   const status = new StatusRecord(options.jobLogDir);
   try {
-    status.end(await train(options, stop, status));
+    status.end(await train({ ...options, ...keptProducts(options.jobLogDir) }, stop, status));
   } catch (error) {
     status.fail(error);
     throw error;

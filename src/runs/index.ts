@@ -10,7 +10,7 @@ export {
 export { openJobDirectory, writeJobFile } from './jobDirectory.js';
 export { JobError, JobInUseError, strayFailures } from './jobErrors.js';
 export { describeConfigs, keepRecord, versions, writeJobFiles } from './jobFiles.js';
-export { type Machine, machineChanges, machineOf, recordedMachine } from './machine.js';
+export { keptProducts, type Machine, machineChanges, machineOf, recordedMachine } from './machine.js';
 export {
   checkpointDirectory,
   compileOptions,

@@ -2,7 +2,15 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { cpuName, type Executable, nativeTools } from '../compiler/index.js';
+import {
+  BFLOAT16_PRODUCTS,
+  chooseBfloat16,
+  cpuName,
+  type Executable,
+  kernelRates,
+  namedRates,
+  nativeTools,
+} from '../compiler/index.js';
 import { readJsonFile } from '../files/index.js';
 import type { EngineOptions } from './options.js';
 
@@ -17,6 +25,10 @@ const schema = z.object({
   threads: z.number(),
   /** Precision of most products; null without training. */
   precision: z.string().nullable(),
+  /** How machine code multiplies bfloat16; null without training. */
+  bfloat16Products: z.enum(BFLOAT16_PRODUCTS).nullable(),
+  /** GFLOP/s by which that was chosen, of this machine. */
+  rates: z.record(z.string(), z.number()).nullable(),
 });
 
 /** Engine and hardware of a run, as experiment.json records them. */
@@ -28,11 +40,13 @@ const recordSchema = z.looseObject({ machine: schema.partial().optional() });
 
 /** Describes the present machine. @param step the compiled training step. */
 export async function machineOf(
-  { engine = 'auto', numThreads }: EngineOptions,
+  { engine = 'auto', numThreads, bfloat16Products }: EngineOptions,
   step?: Pick<Executable, 'runner' | 'precision'>,
 ): Promise<Machine> {
   const runner = step?.runner ?? engine;
-  const tools = runner === 'native' ? await nativeTools() : null;
+  const table = runner === 'native' && step !== undefined ? await kernelRates() : null;
+  const products = table && (bfloat16Products ?? chooseBfloat16(table));
+  const tools = runner === 'native' ? await nativeTools(products ?? undefined) : null;
   return {
     engine: runner,
     compiler: tools?.compiler ?? null,
@@ -40,6 +54,8 @@ export async function machineOf(
     cpu: await cpuName(),
     threads: numThreads ?? availableParallelism(),
     precision: step?.precision ?? null,
+    bfloat16Products: products,
+    rates: table && namedRates(table),
   };
 }
 
@@ -53,21 +69,30 @@ export function recordedMachine(jobLogDir: string): RecordedMachine | undefined 
   }
 }
 
-const NAMES: Readonly<Record<keyof Machine, string>> = {
+/** What a run that goes on keeps to: the products of bfloat16 with which it has begun. Older records only name the kernels. */
+export function keptProducts(jobLogDir: string): Pick<EngineOptions, 'bfloat16Products'> {
+  const { bfloat16Products, kernels } = recordedMachine(jobLogDir) ?? {};
+  if (bfloat16Products) return { bfloat16Products };
+  return kernels?.includes('avx512bf16') ? { bfloat16Products: 'bf16 instructions' } : {};
+}
+
+/** Properties that results depend on, in words. */
+const NAMES: Readonly<Record<Exclude<keyof Machine, 'rates'>, string>> = {
   engine: 'engine',
   compiler: 'C compiler',
   kernels: 'set of kernels',
   cpu: 'CPU',
   threads: 'number of threads',
   precision: 'precision of products',
+  bfloat16Products: 'way of multiplying bfloat16',
 };
 
 /** One line per difference between known properties of two machines that may change bits. */
 export function machineChanges(before: RecordedMachine, now: Machine): string[] {
   // Machine code gives the same bits on any number of threads.
-  const matters = (key: keyof Machine): boolean =>
+  const matters = (key: keyof typeof NAMES): boolean =>
     key !== 'threads' || before.engine !== 'native' || now.engine !== 'native';
-  const keys = (Object.keys(NAMES) as (keyof Machine)[]).filter(
+  const keys = (Object.keys(NAMES) as (keyof typeof NAMES)[]).filter(
     (key) =>
       before[key] !== undefined &&
       before[key] !== null &&

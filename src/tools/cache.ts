@@ -86,20 +86,38 @@ async function look(): Promise<Found> {
   }
 }
 
-const actions = ['list', 'clear'] as const;
+/** Measures the machine's kernels again. */
+async function measureReport(): Promise<Report> {
+  const { kernelRates, chooseBfloat16, namedRates } = await import('../compiler/index.js');
+  const table = await kernelRates(true);
+  if (table === null)
+    throw new UsageError('There are no kernels to measure: the native engine does not run here.');
+  const bfloat16 = chooseBfloat16(table);
+  const rates = namedRates(table);
+  const rows = Object.entries(rates).map(([name, rate]) => [name, rate.toFixed(1)]);
+  return {
+    text: () =>
+      `${textTable(rows, ['products', 'GFLOP/s'])}\n\n${table.kernels}; new runs multiply bfloat16 by ${bfloat16}.`,
+    json: () => ({ kernels: table.kernels, bfloat16, rates }),
+  };
+}
+
+const actions = ['list', 'clear', 'measure'] as const;
 
 export const cache: Command = {
-  usage: 'list|clear',
+  usage: 'list|clear|measure',
   positionals: [1, 1],
   flags: {},
   changes: false,
   details: [
     'The native engine compiles its kernels once per machine, and each program once. They are kept in',
     '$XDG_CACHE_HOME/luthier or ~/.cache/luthier. Above LUTHIER_CACHE_MB megabytes (512), the least recently used are removed.',
-    "Failed builds are kept, too, with the compiler's output. clear keeps entries in use.",
+    "Failed builds are kept, too, with the compiler's output. clear keeps entries in use. measure measures",
+    'the kernels again, by whose speed new runs choose how they multiply bfloat16.',
     '',
     '  npx luthier cache list',
     '  npx luthier cache clear',
+    '  npx luthier cache measure',
     '',
     'Exit codes: 0; 2 for a wrong command line, or a cache that other users could write to.',
   ].join('\n'),
@@ -111,6 +129,7 @@ export const cache: Command = {
       );
     }
     const found = await look();
+    if (action === 'measure') return measureReport();
     if (action === 'list') return listReport(found);
     const { dropEntry, removeLeftovers } = await import('../compiler/native/toolchain/index.js');
     found.entries.filter(({ inUse }) => !inUse).forEach(dropEntry);

@@ -1,9 +1,17 @@
 /** @file A run records on what it computes, and says what has changed where it goes on. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { cpuName, nativeTools } from '../../src/compiler/index.js';
-import { type Machine, machineChanges, machineOf, recordedMachine } from '../../src/runs/machine.js';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { chooseBfloat16, cpuName, kernelRates, namedRates, nativeTools } from '../../src/compiler/index.js';
+import { openToolchain } from '../../src/compiler/native/toolchain/index.js';
+import { type KernelTable, rateCases } from '../../src/compiler/native/toolchain/kernelTable.js';
+import {
+  keptProducts,
+  type Machine,
+  machineChanges,
+  machineOf,
+  recordedMachine,
+} from '../../src/runs/machine.js';
 import { runCommand, startCommand, temporaryDirectory } from '../command.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { folderOf, gccThat } from '../compiler/native/toolchain/fakes.js';
@@ -16,6 +24,8 @@ const machine: Machine = {
   cpu: 'AMD EPYC (avx2 fma)',
   threads: 2,
   precision: 'float32',
+  bfloat16Products: 'bf16 instructions',
+  rates: { 'float32, arithmetic, 1 thread': 116.4 },
 };
 
 const line = (what: string, now: unknown, before: unknown) =>
@@ -66,7 +76,23 @@ test('without a training step, the engine is the requested one', async () => {
     cpu: await cpuName(),
     threads: 3,
     precision: null,
+    bfloat16Products: null,
+    rates: null,
   });
+});
+
+test('a run keeps to the products of bfloat16 that it has begun with', () => {
+  const directory = temporaryDirectory();
+  const keptWith = (machine: object) => {
+    writeFileSync(join(directory, 'experiment.json'), JSON.stringify({ machine }));
+    return keptProducts(directory);
+  };
+  expect(keptProducts(directory)).toEqual({});
+  const kept = { bfloat16Products: 'float32 instructions' };
+  expect(keptWith({ ...machine, ...kept })).toEqual(kept);
+  // Records from before there was a choice name the kernels.
+  expect(keptWith({ kernels: machine.kernels })).toEqual({ bfloat16Products: 'bf16 instructions' });
+  expect(keptWith({ kernels: 'avx2 (float32), avx2 (bfloat16)' })).toEqual({});
 });
 
 describe('runs', () => {
@@ -84,7 +110,8 @@ describe('runs', () => {
     const directory = temporaryDirectory();
     const first = await run(directory, 2, '--num_threads=1', '--engine=onnx');
     expect(changes(first)).toEqual([]);
-    const expected = { engine: 'onnx', compiler: null, kernels: null, cpu: await cpuName() };
+    const none = { compiler: null, kernels: null, bfloat16Products: null, rates: null };
+    const expected = { engine: 'onnx', cpu: await cpuName(), ...none };
     expect(record(directory)).toEqual({ ...expected, threads: 1, precision: 'float32' });
     expect(changes(await run(directory, 3, '--num_threads=1', '--engine=onnx'))).toEqual([]);
     expect(first).not.toContain('runs on engine');
@@ -143,16 +170,60 @@ describe('runs', () => {
   );
 
   longTest(
+    'on a machine of slow bf16 instructions, as a table says, and then on one of fast ones: to the bit as without the change',
+    async () => {
+      const toolchain = await openToolchain();
+      if ('reason' in toolchain) throw new Error(toolchain.reason);
+      // No kernel has the name, so that all are as ever, but for the table.
+      const simulate = (name: string, bfloat16: number): void => {
+        const rates = rateCases().map((of) => ({ ...of, flops: of.way === 'bfloat16' ? bfloat16 : 1e11 }));
+        const table: KernelTable = { kernels: name, rates };
+        writeFileSync(join(toolchain.runtime.folder, `rates-${name}.json`), JSON.stringify(table));
+      };
+      onTestFinished(() => {
+        for (const name of ['slow', 'fast'])
+          rmSync(join(toolchain.runtime.folder, `rates-${name}.json`), { force: true });
+      });
+      simulate('slow', 5e10);
+      simulate('fast', 2e11);
+      const trained = async (directory: string, steps: number, name: string): Promise<string> => {
+        const flags = ['--exp=Tiny', `--job_log_dir=${directory}`, '--set', `numTrainSteps=${steps}`];
+        const more = ['--engine=native', '--set', 'task.model.fpropDtype=bfloat16'];
+        const env = { LUTHIER_KERNEL: name };
+        const { code, stdout, stderr } = await startCommand([...flags, ...more], undefined, undefined, env)
+          .finished;
+        expect(code, stderr).toBe(0);
+        return stdout;
+      };
+      const [stopped, whole, fast] = [temporaryDirectory(), temporaryDirectory(), temporaryDirectory()];
+      await trained(stopped, 3, 'slow');
+      expect(record(stopped).bfloat16Products).toBe('float32 instructions');
+      expect(changes(await trained(stopped, 6, 'fast'))).toEqual([]);
+      expect(record(stopped).bfloat16Products).toBe('float32 instructions');
+      await trained(whole, 6, 'slow');
+      await trained(fast, 6, 'fast');
+      expect(record(fast).bfloat16Products).toBe('bf16 instructions');
+      const weights = (directory: string) =>
+        readFileSync(join(directory, 'checkpoints/checkpoint_00000006/state.safetensors'));
+      expect(weights(stopped)).toEqual(weights(whole));
+      if (record(fast).kernels.includes('avx512bf16')) expect(weights(fast)).not.toEqual(weights(whole));
+    },
+    hasCompiler,
+  );
+
+  longTest(
     'under another engine',
     async () => {
       const directory = temporaryDirectory();
       await run(directory, 2, '--num_threads=2', '--engine=native');
       expect(record(directory)).toEqual({
         engine: 'native',
-        ...(await nativeTools()),
+        ...(await nativeTools(chooseBfloat16((await kernelRates())!))),
         cpu: await cpuName(),
         threads: 2,
         precision: 'float32',
+        bfloat16Products: chooseBfloat16((await kernelRates())!),
+        rates: namedRates((await kernelRates())!),
       });
       const second = await run(directory, 3, '--num_threads=2', '--engine=onnx');
       expect(changes(second)).toEqual([line('engine', 'onnx', 'native')]);

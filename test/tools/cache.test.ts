@@ -107,7 +107,8 @@ describe('luthier cache', () => {
     ]);
     expect(unknown).toMatchObject({
       code: 2,
-      stderr: "luthier cache has no action 'cleer'. Did you mean 'clear'? The actions are: list, clear.\n",
+      stderr:
+        "luthier cache has no action 'cleer'. Did you mean 'clear'? The actions are: list, clear, measure.\n",
     });
     expect(open).toMatchObject({
       code: 2,

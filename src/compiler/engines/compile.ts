@@ -1,6 +1,7 @@
 /** @file Entry points of the compiler: compile, evalShape. */
 
 import { compileEager, type EagerDevice } from '../eager/eagerBackend.js';
+import type { Bfloat16Products } from '../native/toolchain/kernelTable.js';
 import type { Profiler, ProgramProfile } from '../profile/profiler.js';
 import type { Backend } from '../program/backend.js';
 import { compileWithinBorder } from '../program/border.js';
@@ -39,6 +40,11 @@ export interface CompileOptions {
    * one to whose values all readers round them. `Executable.newInputs` gives arrays of the storage that it has chosen.
    */
   readonly storages?: Readonly<Record<string, NarrowFloat>>;
+  /**
+   * Instructions for products of bfloat16 in machine code, which add in different orders; by default, the faster ones on this
+   * machine.
+   */
+  readonly bfloat16Products?: Bfloat16Products | undefined;
   /** Runs that are expected, by which engine `auto` weighs compiling; 100 by default. */
   readonly runs?: number | undefined;
   /** Takes the sentence that explains which engine `auto` has chosen. */

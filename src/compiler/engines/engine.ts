@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { warn } from '../../system/index.js';
 import type { EagerDevice } from '../eager/eagerBackend.js';
 import { type Attempt, tryNative } from '../native/compileNatively.js';
+import type { Bfloat16Products } from '../native/toolchain/kernelTable.js';
 import { compileOnnx } from '../onnx/onnxSession.js';
 import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
@@ -35,6 +36,7 @@ export interface GraphOptions {
   readonly numThreads?: number;
   readonly frozen?: readonly string[];
   readonly storages?: Readonly<Record<string, NarrowFloat>>;
+  readonly bfloat16Products?: Bfloat16Products | undefined;
   readonly profiler?: Profiler | undefined;
   readonly runs?: number | undefined;
   readonly explain?: ((sentence: string) => void) | undefined;

@@ -14,17 +14,24 @@ import { partsOf } from './plan/profiledParts.js';
 import { planPlace } from './stored/storedPlan.js';
 import { compileC } from './toolchain/compileC.js';
 import { openToolchain } from './toolchain/index.js';
+import { type Bfloat16Products, chooseBfloat16, kernelTable } from './toolchain/kernelTable.js';
 
 /** Options of a native program. */
 export interface NativeOptions extends KeptInputs {
   readonly name?: string;
   /** Threads per run; one per core by default. */
   readonly numThreads?: number;
+  /** How products of bfloat16 are made; by default, as is faster on this machine. */
+  readonly bfloat16Products?: Bfloat16Products | undefined;
   /** Collects the run times. */
   readonly profiler?: Profiler | undefined;
   /** Traces the graph that follows in the same run; its inputs and outputs come after those of the first. */
   readonly following?: (() => Graph) | undefined;
 }
+
+/** Whether products of a graph are of bfloat16. */
+const multipliesBfloat16 = ({ nodes }: Graph): boolean =>
+  nodes.some(({ attrs, bodies = [] }) => attrs.precision === 'bfloat16' || bodies.some(multipliesBfloat16));
 
 /** A backend, or a sentence that says why there is none. */
 export type Attempt = { readonly backend: Backend } | { readonly reason: string };
@@ -53,7 +60,16 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
   const { name = 'program', numThreads = availableParallelism(), profiler, following } = options;
   const graphs = following === undefined ? [graph] : [graph, following()];
   const toolchain = await opening;
-  const compiling = { name, defines: profiler === undefined ? [] : ['LUTHIER_PROFILE'] };
+  const products =
+    options.bfloat16Products ??
+    ('reason' in toolchain || !graphs.some(multipliesBfloat16)
+      ? undefined
+      : chooseBfloat16(await kernelTable(toolchain)));
+  const defines = [
+    ...(profiler === undefined ? [] : ['LUTHIER_PROFILE']),
+    ...(products === 'float32 instructions' ? ['LT_BY_FLOATS'] : []),
+  ];
+  const compiling = { name, defines };
   const place =
     process.env.LUTHIER_DUMP || 'reason' in toolchain
       ? undefined

@@ -106,21 +106,39 @@ export async function reserveThreads(runtime: string, threads: number): Promise<
   return call(reserve!, threads);
 }
 
-/** The kernels in use, such as `avx512 (float32), avx512bf16 (bfloat16, few queries)`. */
-export async function kernelNames(runtime: string): Promise<string> {
-  const [names] = await open(runtime, 'const char *lt_kernels()');
-  return call(names!);
+/**
+ * The kernels in use, such as `avx512 (float32), avx512bf16 (bfloat16, few queries)`.
+ *
+ * @param way of multiplying bfloat16, by its number in luthier.h.
+ */
+export async function kernelNames(runtime: string, way = 1): Promise<string> {
+  const [names] = await open(runtime, 'const char *lt_kernels(int p)');
+  return call(names!, way);
 }
 
-/** Peak multiply-add rate of the microkernel on registers alone, in FLOP/s. @param precision the runtime's value of it. */
+/** FLOP/s of products by packed operands. @param way of multiplying, by its number in luthier.h. */
+export async function productRate(
+  runtime: string,
+  way: number,
+  { m, n, k, seconds }: Readonly<Record<'m' | 'n' | 'k' | 'seconds', number>>,
+  threads: number,
+): Promise<number> {
+  const [rate] = await open(
+    runtime,
+    'double lt_product_rate(int p, int64_t m, int64_t n, int64_t k, int threads, double seconds)',
+  );
+  return call(rate!, way, m, n, k, threads, seconds);
+}
+
+/** Peak multiply-add rate of the microkernel on registers alone, in FLOP/s. @param way of multiplying, by its number. */
 export async function registerPeak(
   runtime: string,
-  precision: number,
+  way: number,
   threads: number,
   seconds: number,
 ): Promise<number> {
   const [peak] = await open(runtime, 'double lt_peak_flops(int p, int threads, double seconds)');
-  return call(peak!, precision, threads, seconds);
+  return call(peak!, way, threads, seconds);
 }
 
 /** Rate at which all threads read uncached memory, in bytes per second. */

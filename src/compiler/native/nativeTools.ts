@@ -3,6 +3,7 @@ import { cpus } from 'node:os';
 import { kernelNames } from './library.js';
 import { cpuFeatures, shortCpu } from './toolchain/cpuFeatures.js';
 import { openToolchain } from './toolchain/index.js';
+import { type Bfloat16Products, type KernelTable, kernelTable, wayOf } from './toolchain/kernelTable.js';
 
 /** Model and extensions, such as `AMD EPYC 9B45 (avx2 avx512_bf16 avx512f fma)`. */
 export async function cpuName(): Promise<string> {
@@ -17,12 +18,23 @@ interface NativeTools {
   readonly kernels: string;
 }
 
-/** Null where there is no suitable C compiler. */
-export async function nativeTools(): Promise<NativeTools | null> {
+/** Null where there is no suitable C compiler. @param products of bfloat16; bf16 instructions by default, if there are some. */
+export async function nativeTools(products?: Bfloat16Products): Promise<NativeTools | null> {
   const toolchain = await openToolchain();
   if ('reason' in toolchain) return null;
   return {
     compiler: toolchain.compiler.version,
-    kernels: await kernelNames(toolchain.runtime.library),
+    kernels: await kernelNames(toolchain.runtime.library, products && wayOf(products)),
   };
+}
+
+/**
+ * How fast this machine's kernels are, as measured when the first program needed it; null where there is no suitable C
+ * compiler.
+ *
+ * @param isNew whether it is measured again.
+ */
+export async function kernelRates(isNew = false): Promise<KernelTable | null> {
+  const toolchain = await openToolchain();
+  return 'reason' in toolchain ? null : kernelTable(toolchain, isNew);
 }

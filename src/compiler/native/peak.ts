@@ -4,6 +4,7 @@ import type { Precision } from '../program/precision.js';
 import { hasKernels, kernelsOf } from './c/productKernels.js';
 import { readBandwidth, registerPeak } from './library.js';
 import { openToolchain } from './toolchain/index.js';
+import { type Bfloat16Products, chooseBfloat16, kernelTable, wayOf } from './toolchain/kernelTable.js';
 
 /** Long enough that some bursts run undisturbed, short beside a training run. */
 const seconds = { peak: 0.1, bandwidth: 0.25 };
@@ -13,12 +14,20 @@ const seconds = { peak: 0.1, bandwidth: 0.25 };
  * use; null where there is no native engine, or it has none.
  *
  * @param threads 0 for one per core.
+ * @param products of bfloat16; the faster ones by default.
  */
-export async function nativePeak(precision: Precision, threads = 0): Promise<number | null> {
+export async function nativePeak(
+  precision: Precision,
+  threads = 0,
+  products?: Bfloat16Products,
+): Promise<number | null> {
   const toolchain = await openToolchain();
   if ('reason' in toolchain || !hasKernels(precision)) return null;
   const count = threads === 0 ? availableParallelism() : threads;
-  return registerPeak(toolchain.runtime.library, kernelsOf(precision).value, count, seconds.peak);
+  const { value } = kernelsOf(precision);
+  const way =
+    precision === 'bfloat16' ? wayOf(products ?? chooseBfloat16(await kernelTable(toolchain))) : value;
+  return registerPeak(toolchain.runtime.library, way, count, seconds.peak);
 }
 
 /**

@@ -6,6 +6,7 @@ import { placeArena } from './plan/memory.js';
 import { planGraphs } from './plan/planGraphs.js';
 import { edgeOf, operandKey, type ProductUnit } from './plan/products.js';
 import type { Stage } from './plan/stages.js';
+import { keptPackings } from './plan/threadSteps.js';
 import { type Unit, writesOf } from './plan/units.js';
 import { type Buffer, isNarrow } from './plan/views.js';
 
@@ -34,9 +35,13 @@ const whole: Parts = { ofInput: () => 1, ofScope: () => 1 };
 /** Panel widths of AVX-512's kernels. Those of other kernels change a model's total by less than one percent. */
 const LANES = 16;
 
-/** Bytes of a packed matrix. */
-function packedBytes({ precision, k }: Pick<ProductUnit, 'precision' | 'k'>, edge: number): number {
-  return k * Math.ceil(edge / LANES) * LANES * packedBytesOf(precision);
+/** Bytes of a packed matrix. @param isKept whether it persists between runs. */
+function packedBytes(
+  { precision, k }: Pick<ProductUnit, 'precision' | 'k'>,
+  edge: number,
+  isKept = false,
+): number {
+  return k * Math.ceil(edge / LANES) * LANES * packedBytesOf(precision, isKept);
 }
 
 /** As in gemmProducts.c: kernels read packed operands by words. */
@@ -98,7 +103,11 @@ export function programMemory(
   if ('missing' in planned) throw new CompilerError(`The native engine has no rule for ${planned.missing}.`);
   const { units, schedule, plan, scratchBytes, constants } = planned.plan;
   const partsOf = partsByBuffer(planned.graph, units, parts);
-  const packings = schedule.packings.map(({ unit }) => packedBytes(unit, unit.n) / partsOf(unit.b.buffer));
+  const kept = keptPackings(plan);
+  const packings = schedule.packings.map(
+    (packing) =>
+      packedBytes(packing.unit, packing.unit.n, kept.has(packing)) / partsOf(packing.unit.b.buffer),
+  );
   const products = schedule.stages.filter(isProducts);
   const workspaces = products.map((stage) => workspaceOf(stage.units, partsOf));
   return {

@@ -1,5 +1,12 @@
 /** @file A profile as tables: phases of the job, kinds of work, layers. */
-import { type Part, type Profiler, type ProgramProfile, readScope } from '../../compiler/index.js';
+import {
+  type Bfloat16Products,
+  type KernelTable,
+  type Part,
+  type Profiler,
+  type ProgramProfile,
+  readScope,
+} from '../../compiler/index.js';
 
 /** Peak rates of a machine, in FLOP/s and bytes per second; null if unknown. */
 export interface Limits {
@@ -7,6 +14,8 @@ export interface Limits {
   /** How `flops` was found. */
   readonly flopsSource: string;
   readonly bytes: number | null;
+  /** How fast its kernels are, and the products of bfloat16 in use; absent without machine code. */
+  readonly kernels?: { readonly table: KernelTable; readonly products: Bfloat16Products } | undefined;
 }
 
 /** Time and work per run of one line of a table. */
@@ -204,6 +213,31 @@ function limitLines({ flops, flopsSource, bytes }: Limits): string[] {
   return parts.length === 0 ? [] : [parts.join(', '), ''];
 }
 
+/** Names of ways to multiply. */
+const WAYS: Readonly<Record<KernelTable['rates'][number]['way'], string>> = {
+  float32: 'float32',
+  bfloat16: 'bfloat16, bf16 instructions',
+  rounded: 'bfloat16, float32 instructions',
+  kept: 'the same, kept operands',
+};
+
+/** The table of kernels: GFLOP/s of each way to multiply, by what bounds the products and by the number of threads. */
+function kernelLines({ kernels }: Limits): string[] {
+  if (kernels === undefined) return [];
+  const { table: measured, products } = kernels;
+  const columnOf = ({ bound, threads }: KernelTable['rates'][number]): string =>
+    `${bound}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+  const columns = [...new Set(measured.rates.map(columnOf))];
+  const rows = Object.entries(WAYS).map(([way, name]) => [
+    name,
+    ...columns.map((column) => {
+      const rate = measured.rates.find((rate) => rate.way === way && columnOf(rate) === column);
+      return rate === undefined ? '' : (rate.flops / 1e9).toFixed(1);
+    }),
+  ]);
+  return [...table(['GFLOP/s of products, bound by', ...columns], rows), `bfloat16 by ${products}`, ''];
+}
+
 /** Extent of the profiled part of a job. */
 export interface Course {
   /** Training steps; 0 without training. */
@@ -225,5 +259,5 @@ export function profileText(
 ): string {
   const ran = profiler.programs.filter(({ runs }) => runs > 0);
   const programs = ran.map((profile) => programLines(profile, limits, most).join('\n'));
-  return `${[...limitLines(limits), ...phaseLines(profiler, seconds, steps)].join('\n')}\n${programs.join('\n\n')}\n`;
+  return `${[...limitLines(limits), ...kernelLines(limits), ...phaseLines(profiler, seconds, steps)].join('\n')}\n${programs.join('\n\n')}\n`;
 }

@@ -1,6 +1,6 @@
 /** @file Files of --profile, and their excerpt for the console. */
 import { join } from 'node:path';
-import { memoryBandwidth, type Profiler } from '../../compiler/index.js';
+import { chooseBfloat16, kernelRates, memoryBandwidth, type Profiler } from '../../compiler/index.js';
 import { type JobOptions, writeJobFile } from '../../runs/index.js';
 import { findPeak, type Peak } from '../mfu.js';
 import { type Limits, profileText } from './report.js';
@@ -8,6 +8,12 @@ import { traceJson } from './trace.js';
 
 /** Number of layers per program on the console. */
 const shownLayers = 24;
+
+/** The table of kernels, and the products of bfloat16 that this run has taken. */
+async function kernelsOf({ bfloat16Products }: JobOptions): Promise<Limits['kernels']> {
+  const table = await kernelRates();
+  return table === null ? undefined : { table, products: bfloat16Products ?? chooseBfloat16(table) };
+}
 
 /** The machine's limits, if a program's threads were timed. */
 async function limitsOf(
@@ -19,7 +25,8 @@ async function limitsOf(
   if (told.length === 0) return { flops: null, flopsSource: '', bytes: null };
   const longest = told.reduce((a, b) => (b.seconds > a.seconds ? b : a));
   const { flops, source } = known ?? (await findPeak(options, longest.precision));
-  return { flops, flopsSource: source, bytes: await memoryBandwidth(options.numThreads) };
+  const bytes = await memoryBandwidth(options.numThreads);
+  return { flops, flopsSource: source, bytes, kernels: await kernelsOf(options) };
 }
 
 /**

@@ -75,7 +75,7 @@ describe('products', () => {
       const needs = { work: new Set<string>(), workspace: new Set<string>(), rowBytes: 0 };
       const c = { ...plain, buffer: { ...result!, storage } };
       writeProducts([unitOf({}), unitOf({ c, b: { ...plain, buffer: other! } })], {
-        ...{ pointers: new Pointers([]), needs, packingIndex: () => 0 },
+        ...{ pointers: new Pointers([]), needs, packingIndex: () => 0, isKept: () => false },
       });
       return [...needs.workspace][0]!.split(' + ').length;
     };

@@ -24,6 +24,9 @@ test.skipIf(!hasCompiler)('a training run on machine code', async () => {
   expect(text).toMatch(
     /^peak 1000 GFLOP\/s \(--peak_tflops=1\), memory [\d.]+ GB\/s \(read by all threads\)$/m,
   );
+  for (const way of ['float32', 'bfloat16, bf16 instructions', 'bfloat16, float32 instructions'])
+    expect(text).toMatch(new RegExp(`^${way}( +[\\d.]+)+$`, 'm'));
+  expect(text).toMatch(/^bfloat16 by (bf16|float32) instructions$/m);
   for (const phase of ['step', 'input', 'summaries', 'checkpoints', 'evaluation', 'the rest'])
     expect(text).toMatch(new RegExp(`^${phase} +[\\d.]+ +[\\d.]+ +[\\d.]+$`, 'm'));
   // The first of the six steps warms up.

@@ -38,8 +38,15 @@ export const load = (storage: Storage, element: string): string => converted(sto
 /** Converts a register's value to its stored form. */
 export const store = (storage: Storage, value: string): string => converted(storage, 1, value);
 
-/** The runtime's constant for a precision. */
-export const precisionName = (precision: Precision): string => kernelsOf(precision).constant;
+/**
+ * The runtime's constant for a precision.
+ *
+ * @param isKept whether the packed right operand persists between runs.
+ */
+export function precisionName(precision: Precision, isKept = false): string {
+  const { constant, kept = constant } = kernelsOf(precision);
+  return isKept ? kept : constant;
+}
 
 /** The runtime's constant for the elements of a matrix; LT_FLOAT32 are any others of four bytes. */
 export const typeName = ({ storage }: Buffer): string =>

@@ -13,6 +13,8 @@ export interface ProductContext {
   readonly pointers: Pointers;
   readonly needs: Needs;
   readonly packingIndex: (unit: ProductUnit) => number;
+  /** Whether a product's packed right operand persists between runs. */
+  readonly isKept: (unit: ProductUnit) => boolean;
 }
 
 /** LT_BLOCK_ROWS of luthier.h: up to this many rows, the next product can reuse the packed left operand. */
@@ -36,16 +38,20 @@ export const packedOperand = (unit: ProductUnit, { pointers, packingIndex }: Pro
 const matrix = ({ buffer, offset, rs, cs }: Matrix, { pointers }: ProductContext): string =>
   `(lt_matrix){${pointers.use(placeOf(buffer, offset))}, ${typeName(buffer)}, ${rs}, ${cs}}`;
 
+/** The runtime's constant for the precision of a product by a packed operand. */
+export const packedPrecision = (unit: ProductUnit, { isKept }: Pick<ProductContext, 'isKept'>): string =>
+  precisionName(unit.precision, isKept(unit));
+
 /** Packs a right operand. */
 export function writePacking(unit: ProductUnit, context: ProductContext): string {
-  const { b, k, n, precision } = unit;
-  return `lt_pack_share(${precisionName(precision)}, ${packedOperand(unit, context)}, ${matrix(b, context)}, ${k}, ${n}, frame);`;
+  const { b, k, n } = unit;
+  return `lt_pack_share(${packedPrecision(unit, context)}, ${packedOperand(unit, context)}, ${matrix(b, context)}, ${k}, ${n}, frame);`;
 }
 
 /** A product of few rows; threads divide its columns. */
 export function writeNarrow(unit: ProductUnit, context: ProductContext): string {
   const { m, n, k, a, c, alpha } = unit;
-  const p = precisionName(unit.precision);
+  const p = packedPrecision(unit, context);
   context.needs.work.add(`lt_gemm_scratch_bytes(${p}, ${m}, ${k})`);
   const panels = `lt_panels(${p}, ${n})`;
   return (

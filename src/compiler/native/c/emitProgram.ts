@@ -1,7 +1,7 @@
 /** @file C text of a program: its functions, and tables of steps and their memory. */
 import type { ProductUnit } from '../plan/products.js';
 import { type Chain, type Packing, type Schedule, samePacking } from '../plan/stages.js';
-import type { Plan } from '../plan/threadSteps.js';
+import { keptPackings, type Plan } from '../plan/threadSteps.js';
 import { Functions, type Needs } from './cFunctions.js';
 import { precisionName, typeName } from './cNames.js';
 import { StepWriter } from './emitStep.js';
@@ -43,7 +43,7 @@ function packingRow({ unit: { b, k, n }, precision }: Packing, isKept: boolean):
     place?.space === 'input'
       ? [1, place.index, typeName(b.buffer), place.offset, b.rs, b.cs]
       : [0, 0, 0, 0, 0, 0];
-  return `{${[precisionName(precision), k, n, ...input].join(', ')}}`;
+  return `{${[precisionName(precision, isKept), k, n, ...input].join(', ')}}`;
 }
 
 /** Writes the program. Only numbers reach the text: names of variables and layers stay out. */
@@ -53,13 +53,15 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
   const needs: Needs = { work: new Set(), workspace: new Set(), rowBytes: 0 };
   const packingIndex = (unit: ProductUnit): number =>
     packings.findIndex((packing) => samePacking(packing.unit, unit));
+  const kept = keptPackings(plan);
+  const isKept = (unit: ProductUnit): boolean => kept.has(packings[packingIndex(unit)]!);
   const blockRows = (chain: Chain): number => memory.blockRows.get(chain)!;
   const places: Place[] = [];
   let oncePlaces = 0;
   const loopTable = new LoopTable(plan.loops, places);
   const rows = plan.steps.map((step, i) => {
     loopTable.reach(i);
-    const writer = new StepWriter({ loops, steps, needs, plan, packingIndex, blockRows });
+    const writer = new StepWriter({ loops, steps, needs, plan, packingIndex, isKept, blockRows });
     const { name, pointers } = writer.write(step);
     const first = places.length;
     places.push(...pointers.places);
@@ -68,9 +70,6 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     return `{${name}, ${first}, ${waits ? 1 : 0}}`;
   });
   const turns = loopTable.rows();
-  const kept = new Set(
-    plan.steps.slice(0, plan.onceSteps).flatMap((step) => (step.kind === 'pack' ? step.packings : [])),
-  );
   const packingRows = packings.map((packing) => packingRow(packing, kept.has(packing)));
   return [
     '#include "program.h"\n',

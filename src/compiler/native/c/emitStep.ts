@@ -9,12 +9,13 @@ import type { Accumulator, Plan, Step } from '../plan/threadSteps.js';
 import type { CallUnit, LoopUnit } from '../plan/units.js';
 import { type Buffer, storageBytes, type View } from '../plan/views.js';
 import type { Functions, Needs } from './cFunctions.js';
-import { C_TYPES, precisionName, store, typeName } from './cNames.js';
+import { C_TYPES, store, typeName } from './cNames.js';
 import { CALLS } from './emitCalls.js';
 import { type LoopArgument, writeLoop } from './emitLoop.js';
 import {
   type ProductContext,
   packedOperand,
+  packedPrecision,
   sharesLeft,
   writeBatch,
   writeNarrow,
@@ -49,12 +50,13 @@ export class StepWriter {
       readonly needs: Needs;
       readonly plan: Plan;
       readonly packingIndex: (unit: ProductUnit) => number;
+      readonly isKept: (unit: ProductUnit) => boolean;
       readonly blockRows: (chain: Chain) => number;
     },
   ) {
-    const { needs, packingIndex, plan } = context;
+    const { needs, packingIndex, isKept, plan } = context;
     this.pointers = new Pointers(plan.loops.map(({ loop }) => loop));
-    this.products = { pointers: this.pointers, needs, packingIndex };
+    this.products = { pointers: this.pointers, needs, packingIndex, isKept };
   }
 
   write(step: Step): StepText {
@@ -196,7 +198,7 @@ export class StepWriter {
     before: LoopUnit | ProductUnit | undefined,
   ): string {
     const { m: _, n, k, a, c, alpha } = unit;
-    const p = precisionName(unit.precision);
+    const p = packedPrecision(unit, this.products);
     this.context.needs.work.add(`lt_gemm_scratch_bytes(${p}, ${rows}, ${k})`);
     const isPacked = before?.kind === 'product' && sharesLeft(before, unit, rows);
     const data = isPacked ? 'NULL' : this.blockMatrix(a, times, true);

@@ -2,12 +2,15 @@
 import { operandBytes, type Precision } from '../../program/precision.js';
 import { storageBytes } from '../plan/views.js';
 import { localCpuinfo } from '../toolchain/cpuFeatures.js';
+import { knownChoice } from '../toolchain/kernelTable.js';
 
 /** The runtime's side of a precision (luthier.h). */
 interface ProductKernels {
   /** Its constant, and the value of that. */
   readonly constant: string;
   readonly value: number;
+  /** The constant for products by operands that persist between runs, if that is another; they are packed as memory holds them. */
+  readonly kept?: string;
   /** Feature of CPUs that multiply rounded operands as memory holds them; others pack them as float32. */
   readonly feature?: RegExp;
 }
@@ -15,7 +18,8 @@ interface ProductKernels {
 /** Programs with products of other precisions run on another engine. */
 const KERNELS: Readonly<Partial<Record<Precision, ProductKernels>>> = {
   float32: { constant: 'LT_FLOAT32', value: 0 },
-  bfloat16: { constant: 'LT_BFLOAT16', value: 1, feature: /\bavx512_bf16\b/ },
+  // program.h says which instructions these are, by the choice of the program.
+  bfloat16: { constant: 'LT_HALVES', kept: 'LT_HALVES_KEPT', value: 1, feature: /\bavx512_bf16\b/ },
 };
 
 /** Whether the runtime multiplies in a precision. */
@@ -24,15 +28,17 @@ export const hasKernels = (precision: Precision): boolean => KERNELS[precision] 
 /** The kernels of a precision that the runtime multiplies in. */
 export const kernelsOf = (precision: Precision): ProductKernels => KERNELS[precision]!;
 
-const packed = new Map<Precision, number>();
+let cpu: string | undefined;
 
-/** Bytes of a packed operand on this machine's CPU. */
-export function packedBytesOf(precision: Precision): number {
-  let bytes = packed.get(precision);
-  if (bytes === undefined) {
-    const isNarrow = KERNELS[precision]?.feature?.test(localCpuinfo()) === true;
-    bytes = isNarrow ? operandBytes(precision) : storageBytes('float32');
-    packed.set(precision, bytes);
-  }
-  return bytes;
+/**
+ * Bytes of a packed operand on this machine. Until this process has read how fast its kernels are, CPUs that multiply narrow
+ * operands are taken to do so.
+ *
+ * @param isKept whether it persists between runs.
+ */
+export function packedBytesOf(precision: Precision, isKept = false): number {
+  cpu ??= localCpuinfo();
+  const { feature, kept } = KERNELS[precision] ?? {};
+  const byNarrow = feature?.test(cpu) === true && knownChoice() !== 'float32 instructions';
+  return byNarrow || (isKept && kept !== undefined) ? operandBytes(precision) : storageBytes('float32');
 }

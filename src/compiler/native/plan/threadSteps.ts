@@ -78,6 +78,10 @@ export interface Plan {
   readonly onceSteps: number;
 }
 
+/** Packed operands that persist between runs. */
+export const keptPackings = ({ steps, onceSteps }: Plan): ReadonlySet<Packing> =>
+  new Set(steps.slice(0, onceSteps).flatMap((step) => (step.kind === 'pack' ? step.packings : [])));
+
 class Steps {
   readonly steps: Step[] = [];
   readonly loops: StepLoop[] = [];

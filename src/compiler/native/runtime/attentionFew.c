@@ -94,7 +94,7 @@ static void load_query(const lt_shape *a, lt_matrix q, int apart, float *query) 
   for (int64_t d = 0; d < a->s->dims; d++) {
     const int64_t pair = d % (2 * LANES), to = apart ? d - pair + pair / 2 + pair % 2 * LANES : d;
     const float x = q.type == LT_BFLOAT16 ? lt_from_bf16(((const bf16 *)q.data)[d]) : ((const float *)q.data)[d];
-    query[to] = rounded(a->p == LT_BFLOAT16, x);
+    query[to] = rounded(a->p != LT_FLOAT32, x);
   }
 }
 
@@ -135,7 +135,7 @@ static void dot_keys(const lt_shape *a, const float *query, lt_matrix k, int64_t
     for (int64_t r = 0; r < keys; r++) logits[r] = dot_bf16(query, (const bf16 *)k.data + r * k.rs, dims);
   else
     for (int64_t r = 0; r < keys; r++)
-      logits[r] = dot_f32(query, (const float *)k.data + r * k.rs, dims, a->p == LT_BFLOAT16);
+      logits[r] = dot_f32(query, (const float *)k.data + r * k.rs, dims, a->p != LT_FLOAT32);
 }
 
 static void add_values(const lt_shape *a, const float *weights, lt_matrix v, int64_t keys, float *sums) {
@@ -148,7 +148,7 @@ static void add_values(const lt_shape *a, const float *weights, lt_matrix v, int
 #endif
   if (v.type == LT_BFLOAT16)
     add_values_bf16(weights, v.data, v.rs, keys, columns, sums);
-  else if (a->p == LT_BFLOAT16)
+  else if (a->p != LT_FLOAT32)
     add_values_rounded(weights, v.data, v.rs, keys, columns, sums);
   else
     add_values_exact(weights, v.data, v.rs, keys, columns, sums);
@@ -182,7 +182,7 @@ static void hide(const lt_shape *a, const block *of, int64_t query, int64_t keys
 /* One block for one query; the first query prefetches the next block. */
 static void few_block(const lt_shape *a, few_query *state, const block *of, int64_t query, int64_t keys) {
   const lt_attention *s = a->s;
-  const int round = a->p == LT_BFLOAT16;
+  const int round = a->p != LT_FLOAT32;
   const int64_t fetched = query == 0 ? of->keys : 0, next = query == 0 ? of->next_keys : 0;
   float weights[KEYS];
   for (int64_t r = 0; r < fetched; r++) fetch_row(of->v, r, s->value_dims);

@@ -145,7 +145,7 @@ INLINE void clear_rows(float *group, int64_t stride, int64_t from, int64_t to) {
 }
 
 /* Whether products round their left operands as they are packed, so that others must be rounded before. */
-static int rounds_in_place(const lt_shape *a) { return a->kernel->multiply != NULL && a->p == LT_BFLOAT16; }
+static int rounds_in_place(const lt_shape *a) { return a->kernel->multiply != NULL && a->p != LT_FLOAT32; }
 
 /* weights may be logits. */
 INLINE void weigh_row(const int rounding, float *weights, const float *logits, const float *restrict shift, float scale,

@@ -11,10 +11,11 @@
 
 extern const lt_kernel lt_avx512bf16_bfloat16, lt_avx512_float32, lt_avx512_bfloat16, lt_avx2_float32, lt_avx2_bfloat16,
     lt_neon_float32, lt_neon_bfloat16, lt_portable_float32, lt_portable_bfloat16;
+extern const lt_kernel lt_avx512_kept, lt_avx2_kept, lt_neon_kept, lt_portable_kept;
 
 typedef struct {
   const char *name;
-  const lt_kernel *of[2]; /* by precision */
+  const lt_kernel *of[4]; /* by precision */
 } choice;
 
 #ifdef LT_HAVE_GEMMAVX512BF16
@@ -38,18 +39,18 @@ static const struct {
   choice choice;
 } known[] = {
 #if defined(LT_HAVE_GEMMAVX512BF16) && defined(LT_HAVE_GEMMAVX512)
-    {runsAvx512Bf16, {"avx512bf16", {&lt_avx512_float32, &lt_avx512bf16_bfloat16}}},
+    {runsAvx512Bf16, {"avx512bf16", {&lt_avx512_float32, &lt_avx512bf16_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}}},
 #endif
 #ifdef LT_HAVE_GEMMAVX512
-    {runsAvx512, {"avx512", {&lt_avx512_float32, &lt_avx512_bfloat16}}},
+    {runsAvx512, {"avx512", {&lt_avx512_float32, &lt_avx512_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}}},
 #endif
 #ifdef LT_HAVE_GEMMAVX2
-    {runsAvx2, {"avx2", {&lt_avx2_float32, &lt_avx2_bfloat16}}},
+    {runsAvx2, {"avx2", {&lt_avx2_float32, &lt_avx2_bfloat16, &lt_avx2_bfloat16, &lt_avx2_kept}}},
 #endif
 #ifdef LT_HAVE_GEMMNEON
-    {runsAlways, {"neon", {&lt_neon_float32, &lt_neon_bfloat16}}},
+    {runsAlways, {"neon", {&lt_neon_float32, &lt_neon_bfloat16, &lt_neon_bfloat16, &lt_neon_kept}}},
 #endif
-    {runsAlways, {"portable", {&lt_portable_float32, &lt_portable_bfloat16}}},
+    {runsAlways, {"portable", {&lt_portable_float32, &lt_portable_bfloat16, &lt_portable_bfloat16, &lt_portable_kept}}},
 };
 
 static const choice *chosen;
@@ -72,16 +73,16 @@ __attribute__((constructor)) static void choose(void) {
   if (!wish || !lt_gemm_force(wish)) lt_gemm_force("auto");
 }
 
-const lt_kernel *lt_kernel_of(int p) { return chosen->of[p == LT_BFLOAT16]; }
+const lt_kernel *lt_kernel_of(int p) { return chosen->of[p]; }
 const char *lt_gemm_kernel(int p) { return lt_kernel_of(p)->name; }
 
-const char *lt_kernels(void) {
+const char *lt_kernels(int p) {
   static char text[96];
   const char *few = "";
 #if defined(LT_HAVE_ATTENTIONFEWAVX512BF16) && defined(LT_HAVE_GEMMAVX512BF16)
-  if (chosen->of[1] == &lt_avx512bf16_bfloat16) few = ", few queries";
+  if (chosen->of[p] == &lt_avx512bf16_bfloat16) few = ", few queries";
 #endif
-  snprintf(text, sizeof text, "%s (float32), %s (bfloat16%s)", chosen->of[0]->name, chosen->of[1]->name, few);
+  snprintf(text, sizeof text, "%s (float32), %s (bfloat16%s)", chosen->of[0]->name, chosen->of[p]->name, few);
   return text;
 }
 
@@ -100,33 +101,36 @@ int64_t lt_panel_width(const lt_kernel *kernel, int64_t n) {
 
 int64_t lt_panels(int p, int64_t n) { return n > 0 ? ceilDivide(n, lt_panel_width(lt_kernel_of(p), n)) : 0; }
 
-static int64_t bytesOf(const lt_kernel *kernel, int64_t panels, int64_t width, int64_t k) {
-  return ceilDivide(panels * width * lt_words(kernel, k) * 4, 64) * 64;
+static int64_t bytesOf(int64_t panels, int64_t width, int64_t words) { return ceilDivide(panels * width * words * 4, 64) * 64; }
+
+static void packRight(const lt_kernel *kernel, uint32_t *to, int64_t size, int64_t width, const void *from, lt_matrix b,
+                      int64_t vectors, int64_t k) {
+  (kernel->pack_pairs ? kernel->pack_pairs : kernel->pack)(to, size, width, from, b.type, b.cs, b.rs, vectors, k);
 }
 
 int64_t lt_packed_bytes(int p, int64_t k, int64_t n) {
   const lt_kernel *kernel = lt_kernel_of(p);
-  return n > 0 ? bytesOf(kernel, lt_panels(p, n), lt_panel_width(kernel, n), k) : 0;
+  return n > 0 ? bytesOf(lt_panels(p, n), lt_panel_width(kernel, n), lt_right_words(kernel, k)) : 0;
 }
 
 int64_t lt_packed_left_bytes(int p, int64_t m, int64_t k) {
   const lt_kernel *kernel = lt_kernel_of(p);
-  return bytesOf(kernel, ceilDivide(m, kernel->rows), kernel->rows, k);
+  return bytesOf(ceilDivide(m, kernel->rows), kernel->rows, lt_words(kernel, k));
 }
 
 void lt_pack_panels(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t first, int64_t last) {
   const lt_kernel *kernel = lt_kernel_of(p);
-  const int64_t width = lt_panel_width(kernel, n), size = width * lt_words(kernel, k), end = least(n, last * width);
+  const int64_t width = lt_panel_width(kernel, n), size = width * lt_right_words(kernel, k);
+  const int64_t end = least(n, last * width);
   if (first < last)
-    kernel->pack((uint32_t *)packed + first * size, size, width, lt_element(b, 0, first * width), b.type, b.cs, b.rs,
-                 end - first * width, k);
+    packRight(kernel, (uint32_t *)packed + first * size, size, width, lt_element(b, 0, first * width), b, end - first * width, k);
 }
 
 void lt_pack_slab(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t k0, int64_t k1) {
   const lt_kernel *kernel = lt_kernel_of(p);
   const int64_t width = lt_panel_width(kernel, n);
-  kernel->pack((uint32_t *)packed + k0 / kernel->depth * width, width * lt_words(kernel, k), width, lt_element(b, k0, 0),
-               b.type, b.cs, b.rs, n, k1 - k0);
+  packRight(kernel, (uint32_t *)packed + k0 / lt_right_depth(kernel) * width, width * lt_right_words(kernel, k), width,
+            lt_element(b, k0, 0), b, n, k1 - k0);
 }
 
 void lt_pack_left(int p, void *packed, lt_matrix a, int64_t m, int64_t k, int64_t first, int64_t last) {

@@ -10,6 +10,7 @@
 
 typedef float lt_vector __attribute__((vector_size(4 * LT_LANES)));
 typedef float lt_loose __attribute__((vector_size(4 * LT_LANES), aligned(4), may_alias));
+typedef uint32_t lt_loosepairs __attribute__((vector_size(4 * LT_LANES), aligned(4), may_alias));
 typedef uint32_t lt_wordv __attribute__((vector_size(4 * LT_LANES)));
 typedef int32_t lt_signedv __attribute__((vector_size(4 * LT_LANES)));
 typedef uint16_t lt_halves __attribute__((vector_size(2 * LT_LANES)));
@@ -33,9 +34,14 @@ LT_INLINE lt_wordv LT_NAME(rounded)(lt_wordv u) {
 #define LT_NEXT(left)
 #endif
 
+/* A vector of words as an operand. */
+#define LT_WIDENED(words) ((LT_OPERAND)(words))
+
 #ifndef LT_NARROW
 #define LT_NARROW(x) __builtin_convertvector(LT_NAME(rounded)((lt_wordv)(x)) >> 16, lt_halves)
 #endif
+
+LT_INLINE lt_wordv LT_NAME(pairsAt)(const uint32_t *b) { return *(const lt_loosepairs *)b; }
 
 /* Stores the partial tiles at a matrix's borders, through a temporary tile. */
 static __attribute__((noinline)) void LT_NAME(spill)(const float *tile, int64_t width, void *c, int32_t c_type, int64_t ldc,
@@ -64,10 +70,21 @@ LT_INLINE void LT_NAME(fetch)(const int near, int lines, const char **next) {
   }
 }
 
-/* A tile of `rows` x `vectors`, both constant after inlining. */
-LT_INLINE void LT_NAME(tile)(const int rows, const int vectors, const uint32_t *a, const uint32_t *b, int64_t words,
-                             int64_t width, void *c, int32_t c_type, int64_t ldc, int64_t m, int64_t n, float alpha,
-                             int accumulate, const char *next, int64_t ahead) {
+/* Adds the products of one left word of each row and the vectors `right`. */
+#define LT_ADD_WORD(right)                                                                                             \
+  do {                                                                                                                 \
+    LT_LEFTS(a, rows);                                                                                                 \
+    LT_UNROLL for (int i = 0; i < rows; i++) {                                                                         \
+      const LT_OPERAND left = LT_LEFT(a, i);                                                                           \
+      LT_UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = LT_MULADD(sums[i][j], left, (right)[j]);                \
+    }                                                                                                                  \
+    a += LT_ROWS;                                                                                                      \
+  } while (0)
+
+/* A tile of `rows` x `vectors`, both constant after inlining; `pairs` where b holds pairs of bf16 to widen. */
+LT_INLINE void LT_NAME(tile)(const int pairs, const int rows, const int vectors, const uint32_t *a, const uint32_t *b,
+                             int64_t words, int64_t width, void *c, int32_t c_type, int64_t ldc, int64_t m, int64_t n,
+                             float alpha, int accumulate, const char *next, int64_t ahead) {
   lt_vector sums[LT_ROWS][LT_VECTORS];
   const int whole = m == rows && n == vectors * LT_LANES;
   LT_UNROLL for (int i = 0; i < rows; i++) {
@@ -76,17 +93,20 @@ LT_INLINE void LT_NAME(tile)(const int rows, const int vectors, const uint32_t *
       if (whole && c_type == LT_FLOAT32) __builtin_prefetch((float *)c + i * ldc + j * LT_LANES, 1, 3);
     }
   }
-  const int dense = ahead > words;
-  for (int64_t w = 0; w < words; w++) {
+  const int64_t count = pairs ? (words + 1) >> 1 : words;
+  const int dense = ahead > count;
+  for (int64_t w = 0; w < count; w++) {
     if (w < ahead) LT_NAME(fetch)(rows < LT_ROWS, dense ? vectors : 1, &next);
     LT_OPERAND right[LT_VECTORS];
-    LT_UNROLL for (int j = 0; j < vectors; j++) right[j] = LT_LOAD(b + j * LT_LANES);
-    LT_LEFTS(a, rows);
-    LT_UNROLL for (int i = 0; i < rows; i++) {
-      const LT_OPERAND left = LT_LEFT(a, i);
-      LT_UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = LT_MULADD(sums[i][j], left, right[j]);
+    if (pairs) {
+      LT_UNROLL for (int j = 0; j < vectors; j++) right[j] = LT_WIDENED(LT_NAME(pairsAt)(b + j * LT_LANES) << 16);
+      LT_ADD_WORD(right);
+      if (2 * w + 1 == words) break;
+      LT_UNROLL for (int j = 0; j < vectors; j++) right[j] = LT_WIDENED(LT_NAME(pairsAt)(b + j * LT_LANES) & 0xffff0000u);
+    } else {
+      LT_UNROLL for (int j = 0; j < vectors; j++) right[j] = LT_LOAD(b + j * LT_LANES);
     }
-    a += LT_ROWS;
+    LT_ADD_WORD(right);
     b += width;
   }
   if (alpha != 1.0f) {
@@ -113,40 +133,48 @@ LT_INLINE void LT_NAME(tile)(const int rows, const int vectors, const uint32_t *
   }
 }
 
-#define LT_TILE(rows, vectors)                                                                                         \
-  static __attribute__((noinline)) void LT_NAME(tile_##rows##_##vectors)(                                              \
+#define LT_TILE(name, pairs, rows, vectors)                                                                            \
+  static __attribute__((noinline)) void LT_NAME(name##_##rows##_##vectors)(                                            \
       const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type, int64_t ldc,        \
       int64_t m, int64_t n, float alpha, int accumulate, const char *next, int64_t ahead) {                            \
-    LT_NAME(tile)(rows, vectors, a, b, words, width, c, c_type, ldc, m, n, alpha, accumulate, next, ahead);            \
+    LT_NAME(tile)(pairs, rows, vectors, a, b, words, width, c, c_type, ldc, m, n, alpha, accumulate, next, ahead);     \
   }
 #if LT_VECTORS == 3
-#define LT_TILES(rows) LT_TILE(rows, 1) LT_TILE(rows, 2) LT_TILE(rows, 3)
-#define LT_TILE_ROW(rows) {LT_NAME(tile_##rows##_1), LT_NAME(tile_##rows##_2), LT_NAME(tile_##rows##_3)}
+#define LT_TILES(name, pairs, rows)                                                                                    \
+  LT_TILE(name, pairs, rows, 1) LT_TILE(name, pairs, rows, 2) LT_TILE(name, pairs, rows, 3)
+#define LT_TILE_ROW(name, rows) {LT_NAME(name##_##rows##_1), LT_NAME(name##_##rows##_2), LT_NAME(name##_##rows##_3)}
 #else
-#define LT_TILES(rows) LT_TILE(rows, 1) LT_TILE(rows, 2)
-#define LT_TILE_ROW(rows) {LT_NAME(tile_##rows##_1), LT_NAME(tile_##rows##_2)}
+#define LT_TILES(name, pairs, rows) LT_TILE(name, pairs, rows, 1) LT_TILE(name, pairs, rows, 2)
+#define LT_TILE_ROW(name, rows) {LT_NAME(name##_##rows##_1), LT_NAME(name##_##rows##_2)}
 #endif
-LT_TILES(1)
-LT_TILES(2)
-LT_TILES(4)
 #if LT_ROWS == 6
-LT_TILES(6)
-#define LT_TILE_ALL LT_TILE_ROW(6)
+#define LT_TILES_ALL(name, pairs) LT_TILES(name, pairs, 6)
+#define LT_TILE_ALL(name) LT_TILE_ROW(name, 6)
 #elif LT_ROWS == 8
-LT_TILES(8)
-#define LT_TILE_ALL LT_TILE_ROW(8)
+#define LT_TILES_ALL(name, pairs) LT_TILES(name, pairs, 8)
+#define LT_TILE_ALL(name) LT_TILE_ROW(name, 8)
 #else
-#define LT_TILE_ALL LT_TILE_ROW(4)
+#define LT_TILES_ALL(name, pairs)
+#define LT_TILE_ALL(name) LT_TILE_ROW(name, 4)
 #endif
 
 /* lt_kernel.tile: the smallest tile function that covers m x n. */
-static lt_tile *LT_NAME(choose)(int64_t m, int64_t n) {
-  static lt_tile *const tiles[4][LT_VECTORS] = {LT_TILE_ROW(1), LT_TILE_ROW(2), LT_TILE_ROW(4), LT_TILE_ALL};
-  const int rows = m > 4 ? 3 : m > 2 ? 2 : m > 1;
-  return tiles[rows][(n - 1) / LT_LANES];
-}
+#define LT_CHOOSE(choose, name, pairs)                                                                                 \
+  LT_TILES(name, pairs, 1)                                                                                             \
+  LT_TILES(name, pairs, 2)                                                                                             \
+  LT_TILES(name, pairs, 4)                                                                                             \
+  LT_TILES_ALL(name, pairs)                                                                                            \
+  static lt_tile *LT_NAME(choose)(int64_t m, int64_t n) {                                                              \
+    static lt_tile *const tiles[4][LT_VECTORS] = {LT_TILE_ROW(name, 1), LT_TILE_ROW(name, 2), LT_TILE_ROW(name, 4),    \
+                                                  LT_TILE_ALL(name)};                                                  \
+    const int rows = m > 4 ? 3 : m > 2 ? 2 : m > 1;                                                                    \
+    return tiles[rows][(n - 1) / LT_LANES];                                                                            \
+  }
+LT_CHOOSE(choose, tile, 0)
 
 #if LT_DEPTH == 1
+LT_CHOOSE(choosePairs, pairs, 1)
+
 /* A tile of whole vectors whose left operand lies anywhere. Two pointers reach all rows by scaled indices. */
 LT_INLINE void LT_NAME(tileAt)(const int rows, const int vectors, const char *a, int64_t row, int64_t step,
                                const uint32_t *b, int64_t words, int64_t width, float *c, int64_t ldc, int accumulate) {

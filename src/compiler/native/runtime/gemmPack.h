@@ -138,3 +138,20 @@ LT_INLINE void LT_NAME(packAs)(const int rounding, const int32_t type, uint32_t 
   }
 LT_PACK(packFloat32, 0)
 LT_PACK(packBfloat16, 1)
+
+/* lt_kernel.pack_pairs: an operand that is packed once and multiplied many times. */
+static void LT_NAME(packPairs)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across,
+                               int64_t along, int64_t vectors, int64_t k) {
+  for (int64_t j = 0; j < vectors; j += width, to += size) {
+    const int64_t valid = vectors - j < width ? vectors - j : width;
+    for (int64_t d = 0; d < k; d += 2) {
+      uint32_t *row = to + d / 2 * width;
+      for (int64_t i = 0; i < valid; i++) {
+        const int64_t at = (j + i) * across + d * along;
+        const uint32_t odd = d + 1 < k ? LT_NAME(word)(1, type, from, at + along) : 0;
+        row[i] = odd | LT_NAME(word)(1, type, from, at) >> 16;
+      }
+      for (int64_t i = valid; i < width; i++) row[i] = 0;
+    }
+  }
+}

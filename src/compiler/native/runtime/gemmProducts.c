@@ -33,14 +33,14 @@ static char *elementOf(target c, int64_t i, int64_t j) {
 static void multiplyRegion(const lt_kernel *kernel, operand a, operand b, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
                            int64_t n, int64_t words, target c, float alpha, int accumulate) {
   const int64_t parts = c.type == LT_BFLOAT16 || words == 0 ? 1 : ceilDivide(words, DEPTH_WORDS);
-  const int64_t part = ceilDivide(words, parts), tiles = ceilDivide(i1 - i0, kernel->rows);
-  const int64_t panels = j1 - j0;
+  const int64_t part = ceilDivide(ceilDivide(words, parts), 2) * 2, tiles = ceilDivide(i1 - i0, kernel->rows);
+  const int64_t panels = j1 - j0, widened = lt_right_depth(kernel) / kernel->depth; /* left words for one of b */
   for (int64_t step = 0; step < parts * panels; step++) {
     /* A single row of tiles reads b in memory order; otherwise each piece of a's rows stays in the cache. */
     const int64_t p = tiles == 1 ? step % parts : step / panels, j = j0 + (tiles == 1 ? step / parts : step % panels);
     const int64_t w = p * part, count = least(part, words - w), left = j + 1 < j1;
-    const int64_t share = left * ceilDivide(ceilDivide(b.width * count, 16), tiles); /* of the next panel's lines */
-    const uint32_t *right = b.data + (j * b.words + w) * b.width;
+    const int64_t share = left * ceilDivide(ceilDivide(b.width * ceilDivide(count, widened), 16), tiles); /* of the next panel's lines */
+    const uint32_t *right = b.data + (j * b.words + w / widened) * b.width;
     const char *next = (const char *)(right + left * (tiles == 1 ? STREAM_WORDS : b.words * b.width));
     const int64_t columns = least(b.width, n - j * b.width);
     lt_tile *tile = NULL;
@@ -70,7 +70,7 @@ void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *pa
              int64_t last_panel, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate, void *scratch) {
   const lt_kernel *kernel = lt_kernel_of(p);
   const int64_t words = lt_words(kernel, k), block = rowsAtOnce(kernel, m);
-  const operand b = {packed_b, n > 0 ? lt_panel_width(kernel, n) : kernel->columns, words};
+  const operand b = {packed_b, n > 0 ? lt_panel_width(kernel, n) : kernel->columns, lt_right_words(kernel, k)};
   for (int64_t i = 0; i < m && n > 0; i += block) {
     const int64_t rows = least(block, m - i);
     const target to = {c, c_type, ldc};

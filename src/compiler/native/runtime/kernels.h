@@ -41,6 +41,11 @@ typedef struct lt_kernel {
 
   /* `rounds` multiply-adds on every register of a tile: 2 * rows * columns * depth operations each. */
   float (*burn)(int64_t rounds);
+
+  /* NULL, or packs right panels instead of `pack`, with pairs of bf16 in a word; the tiles widen them, and take left panels
+     of one element a word. */
+  void (*pack_pairs)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
+                     int64_t vectors, int64_t k);
 } lt_kernel;
 
 /* The kernel selected for products of precision p. */
@@ -48,6 +53,11 @@ const lt_kernel *lt_kernel_of(int p);
 
 /* Words of a panel of k elements; the width of the panels of n columns. */
 static inline int64_t lt_words(const lt_kernel *kernel, int64_t k) { return kernel->depth == 2 ? (k + 1) >> 1 : k; }
+/* Elements of k in a word of a right panel. */
+static inline int64_t lt_right_depth(const lt_kernel *kernel) { return kernel->pack_pairs ? 2 : kernel->depth; }
+static inline int64_t lt_right_words(const lt_kernel *kernel, int64_t k) {
+  return lt_right_depth(kernel) == 2 ? (k + 1) >> 1 : k;
+}
 int64_t lt_panel_width(const lt_kernel *kernel, int64_t n);
 
 /* Element (i, j) of a matrix. */

@@ -36,7 +36,7 @@ INLINE vector load(int p, const float *from, int64_t count) {
     x = *(const loose *)from;
   else
     memcpy(&x, from, (size_t)count * 4);
-  return p == LT_BFLOAT16 ? toBfloat16(x) : x;
+  return p != LT_FLOAT32 ? toBfloat16(x) : x;
 }
 
 INLINE void store(float *to, vector x, int64_t count) {

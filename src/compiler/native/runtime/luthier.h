@@ -36,9 +36,13 @@ int lt_team_reserve(int threads);
 void lt_barrier(void);
 
 /* ---- Products (gemm*.c) -------------------------------------------------------------------------------------- */
-/* p is the precision: LT_FLOAT32, or LT_BFLOAT16, which rounds operands to nearest even when packing (bf16 operands
-   are taken as they are) and sums their products in float32. Which instructions do it depends on the machine; the
-   meaning does not. Packed operands are aligned to 64 bytes. */
+/* p is the precision: LT_FLOAT32, or one of the others, which round operands to nearest even when packing (bf16 operands
+   are taken as they are) and sum their products in float32. They differ in the order of the sums:
+   LT_BFLOAT16       as the machine's instruction for bf16 adds, if it has one; else as LT_ROUNDED
+   LT_ROUNDED        one after another, as in LT_FLOAT32, by float32 instructions
+   LT_ROUNDED_KEPT   the same sums, to the bit; packed right operands take half the memory. Not for lt_products and attention
+   Packed operands are aligned to 64 bytes. */
+enum { LT_ROUNDED = 2, LT_ROUNDED_KEPT = 3 };
 
 /* Bytes of a packed right operand of k rows and n columns, and the number of its panels of columns. */
 int64_t lt_packed_bytes(int p, int64_t k, int64_t n);
@@ -57,7 +61,7 @@ int64_t lt_gemm_scratch_bytes(int p, int64_t m, int64_t k);
 /* The panels [first_panel, last_panel) of c[m, n] = alpha * a b (+ c if accumulate; float32 c only), with ldc
    elements between rows of c; single-threaded. c points at its first column, whichever panels are computed. With few
    rows (m <= 8), the packed operand is streamed from memory. c is written even if alpha == 0 or k == 0. If a.data is
-   NULL, the left operand is that of the previous call with the same p, m (at most LT_BLOCK_ROWS), k and scratch. */
+   NULL, the left operand is that of the previous call with the same p (LT_ROUNDED and LT_ROUNDED_KEPT count as one), m (at most LT_BLOCK_ROWS), k and scratch. */
 enum { LT_BLOCK_ROWS = 128 };
 void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *packed_b, int64_t first_panel,
              int64_t last_panel, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate, void *scratch);
@@ -86,14 +90,17 @@ void lt_products(int p, const lt_product *products, int64_t count, int thread, i
 /* The selected microkernel: "avx512bf16", "avx512", "avx2", "neon" or "portable". */
 const char *lt_gemm_kernel(int p);
 
-/* All selected kernels, for display: a library without an optional one gives other bits. */
-const char *lt_kernels(void);
+/* All selected kernels, for display: a library without an optional one gives other bits. p is how bfloat16 is multiplied. */
+const char *lt_kernels(int p);
 
 /* Selects the named microkernel for both precisions (avx512bf16: float32 by avx512), "auto" for the best; returns 0,
    changing nothing, where this build or CPU lacks it. Invalidates packed operands. The environment variable
    LUTHIER_KERNEL does the same when the library is loaded. */
 int lt_gemm_force(const char *name);
 
+/* FLOP/s of the fastest of several products by packed operands in precision p, each of m rows by a team of threads, tried
+   for about `seconds`; 0 if memory is short. */
+double lt_product_rate(int p, int64_t m, int64_t n, int64_t k, int threads, double seconds);
 /* Peak multiply-add rate on registers, in FLOP/s, over a team of threads, measured for about `seconds`. */
 double lt_peak_flops(int p, int threads, double seconds);
 /* Bytes per second that the team reads from uncached memory; 0 if memory is short. */

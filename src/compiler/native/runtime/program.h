@@ -26,6 +26,13 @@
 #define LT_FUNCTION static void LT_ALONE
 #endif
 
+/* How all of this program's products multiply bfloat16, since it changes the order of their sums. */
+#ifdef LT_BY_FLOATS
+enum { LT_HALVES = LT_ROUNDED, LT_HALVES_KEPT = LT_ROUNDED_KEPT };
+#else
+enum { LT_HALVES = LT_BFLOAT16, LT_HALVES_KEPT = LT_BFLOAT16 };
+#endif
+
 /* A thread's activity between two times, in seconds of the system clock. */
 typedef struct {
   double from, to;

@@ -17,7 +17,7 @@ int64_t lt_winograd_scratch_bytes(const lt_convolution *s) {
 
 INLINE float filterElement(int p, const lt_filter *w, int64_t tap, int64_t c, int64_t m) {
   const float x = w->data[tap / 3 * w->row + tap % 3 * w->column + c * w->channel + m * w->filter];
-  return p == LT_BFLOAT16 ? lt_from_bf16(lt_to_bf16(x)) : x;
+  return p != LT_FLOAT32 ? lt_from_bf16(lt_to_bf16(x)) : x;
 }
 
 void lt_winograd_filters(int p, const lt_convolution *s, lt_filter w, void *packed, void *scratch, int thread, int threads) {
@@ -60,7 +60,7 @@ static __attribute__((noinline)) void computePlainly(int p, const lt_convolution
           if (row < cells.top || row >= cells.bottom || column < cells.left || column >= cells.right) continue;
           const float *from = cells.data + row * x.row + column * x.column;
           for (int64_t c = 0; c < s->channels; c++)
-            sum += (p == LT_BFLOAT16 ? lt_from_bf16(lt_to_bf16(from[c])) : from[c]) * filterElement(p, &w, tap, c, m);
+            sum += (p != LT_FLOAT32 ? lt_from_bf16(lt_to_bf16(from[c])) : from[c]) * filterElement(p, &w, tap, c, m);
         }
         results.data[i * y.row + j * y.column + m] = sum;
       }

@@ -123,7 +123,7 @@ static inline region regionOf(lt_image x, int64_t height, int64_t width, int64_t
     }                                                                                                                  \
   }                                                                                                                    \
   static void name(int p, region r, lt_image x, int64_t channels, float *to, int64_t between) {                        \
-    if (p == LT_BFLOAT16)                                                                                              \
+    if (p != LT_FLOAT32)                                                                                               \
       name##As(LT_BFLOAT16, 0, r, x, channels, to, between);                                                           \
     else if (r.top == 0 && r.left == 0 && r.bottom == (size) && r.right == (size) && channels % LANES == 0)            \
       name##As(LT_FLOAT32, 1, r, x, channels, to, between);                                                            \

@@ -81,7 +81,7 @@ static __attribute__((noinline)) void sumPlainly(int p, const lt_convolution *s,
         for (int64_t j = most(0, before); j < least(s->across, s->width + before); j++) {
           const float cell = ((const float *)x.data)[item * x.batch + (i - above) * x.row + (j - before) * x.column + c];
           const float result = ((const float *)dy.data)[item * dy.batch + i * dy.row + j * dy.column + m];
-          sum += p == LT_BFLOAT16 ? lt_from_bf16(lt_to_bf16(cell)) * lt_from_bf16(lt_to_bf16(result)) : cell * result;
+          sum += p != LT_FLOAT32 ? lt_from_bf16(lt_to_bf16(cell)) * lt_from_bf16(lt_to_bf16(result)) : cell * result;
         }
     dw[tap * s->channels * s->filters] = sum;
   }

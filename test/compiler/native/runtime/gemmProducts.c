@@ -46,7 +46,7 @@ static float at(lt_matrix a, int64_t i, int64_t j) {
 
 static double operandOf(int p, lt_matrix a, int64_t i, int64_t j) {
   const float x = at(a, i, j);
-  return p == LT_BFLOAT16 ? lt_from_bf16(lt_to_bf16(x)) : x;
+  return p != LT_FLOAT32 ? lt_from_bf16(lt_to_bf16(x)) : x;
 }
 
 static int failures;
@@ -125,7 +125,7 @@ static uint32_t packedWord(const lt_kernel *kernel, int p, lt_matrix a, int64_t 
     const float x = i < vectors && at_d < k ? at(a, i, at_d) : 0;
     uint32_t u;
     memcpy(&u, &x, 4);
-    if (p == LT_BFLOAT16) u = (uint32_t)lt_to_bf16(x) << 16;
+    if (p != LT_FLOAT32) u = (uint32_t)lt_to_bf16(x) << 16;
     word = kernel->depth == 2 ? word << 16 | u >> 16 : u;
   }
   return word;
@@ -175,6 +175,25 @@ static void gemmCase(int p, int64_t m, int64_t n, int64_t k) {
   lt_gemm(p, m, n, k, a.view, packed, 0, middle, c.memory, cType, c.view.rs, alpha, accumulate, scratch);
   check("gemm", p, a.view, b.view, c.view, before, m, n, k, alpha, accumulate);
   free(a.memory), free(b.memory), free(c.memory), free(before), free(packed), free(scratch);
+}
+
+/* The same sums, whether the right operand is packed in words or in half as much memory: of any depth, and few rows or many. */
+static void keptCase(int64_t m, int64_t n, int64_t k) {
+  const stored a = matrix(m, k, drawn() % 2, drawn() % LAYOUTS), b = matrix(k, n, drawn() % 2, drawn() % LAYOUTS);
+  float *results[2];
+  for (int kept = 0; kept < 2; kept++) {
+    const int p = kept ? LT_ROUNDED_KEPT : LT_ROUNDED;
+    void *packed = aligned(lt_packed_bytes(p, k, n)), *scratch = aligned(lt_gemm_scratch_bytes(p, m, k));
+    packRight(p, packed, b.view, k, n);
+    results[kept] = malloc((size_t)(m * n) * sizeof(float));
+    lt_gemm(p, m, n, k, a.view, packed, 0, lt_panels(p, n), results[kept], LT_FLOAT32, n, 1.0f, 0, scratch);
+    free(packed), free(scratch);
+  }
+  if (memcmp(results[0], results[1], (size_t)(m * n) * sizeof(float)) && !failures++)
+    snprintf(first, sizeof first, "m=%d n=%d k=%d: kept operands give other bits", (int)m, (int)n, (int)k);
+  const int64_t whole = lt_packed_bytes(LT_ROUNDED, k, n), half = lt_packed_bytes(LT_ROUNDED_KEPT, k, n);
+  if (k % 32 == 0 && 2 * half != whole && !failures++) snprintf(first, sizeof first, "%d bytes of %d", (int)half, (int)whole);
+  free(a.memory), free(b.memory), free(results[0]), free(results[1]);
 }
 
 /* ---- Several products on several threads ---------------------------------------------------------------------- */
@@ -317,8 +336,8 @@ int main(int argc, char **argv) {
     return 0;
   }
   const int64_t larger[][3] = {{130, 65, 40}, {257, 17, 33}, {7, 400, 300}, {64, 96, 1100}, {33, 64, 2100}, {12, 48, 4200}};
-  for (int p = 0; p < 2; p++) {
-    const char *precision = p ? "bfloat16" : "float32";
+  for (int p = 0; p <= LT_ROUNDED_KEPT; p++) {
+    const char *const precision = (const char *[]){"float32", "bfloat16", "rounded", "kept"}[p];
     printf("%s runs %s\n", precision, lt_gemm_kernel(p));
     packing(p);
     report(precision, "packing");
@@ -326,12 +345,19 @@ int main(int argc, char **argv) {
     for (int m = 1; m <= 8; m++) gemmCase(p, m, 150 + m, 67 + m);
     for (int i = 0; i < (SHARE > 1 ? 6 : 24); i++) gemmCase(p, larger[i % 6][0], larger[i % 6][1], larger[i % 6][2]);
     report(precision, "gemm");
-    for (int i = 0; i < (SHARE > 1 ? 4 : 12); i++) productsCase(p, 1 + i % 4, i % 2);
-    sameBits(p);
+    if (p == LT_ROUNDED_KEPT) {
+      for (int i = 0; i < CASES(200); i++) keptCase(upTo(20), upTo(120), upTo(100));
+      for (int i = 0; i < 6; i++) keptCase(larger[i][0], larger[i][1], larger[i][2] + i % 2);
+    } else {
+      for (int i = 0; i < (SHARE > 1 ? 4 : 12); i++) productsCase(p, 1 + i % 4, i % 2);
+      sameBits(p);
+    }
     report(precision, "products");
     specials(p);
     empty(p);
     report(precision, "special cases");
+    const double rate = lt_product_rate(p, 5, 100, 70, 2, 0.001);
+    if (!(rate > 0 && rate < INFINITY) && !failures++) snprintf(first, sizeof first, "%g", rate);
     const double one = lt_peak_flops(p, 1, 0.001), two = lt_peak_flops(p, 2, 0.001);
     if (!(one > 0 && one < INFINITY && two > 0 && two < INFINITY) && !failures++) snprintf(first, sizeof first, "%g, %g", one, two);
     report(precision, "peak");

@@ -32,7 +32,8 @@ function attentionOf(program: () => string, kernel: string): void {
 describe.skipIf(!hasCompiler)('instructions of this machine', () => {
   let [attention, products, convolutions, depthwise, indexing, draws]: Programs = ['', '', '', '', '', ''];
   beforeAll(async () => {
-    const sources = /^(gemm.*|attention.*|team|winograd.*|depthwise|indexing|draws|random)\.c$/;
+    const sources =
+      /^(gemm.*|attention.*|team|winograd.*|depthwise|indexing|draws|random|pages|productRate)\.c$/;
     const folder = temporaryDirectory();
     const programs = await buildChecks(checks, sources, await thisMachine(true, folder), folder);
     [attention, products, convolutions, depthwise, indexing, draws] = programs as Programs;
@@ -59,7 +60,7 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
 
   /** What the program says where all is right. */
   const report = (float32: string, bfloat16: string): string =>
-    Object.entries({ float32, bfloat16 })
+    Object.entries({ float32, bfloat16, rounded: float32, kept: float32 })
       .flatMap(([precision, kernel]) => [
         `${precision} runs ${kernel}\n`,
         ...['packing', 'gemm', 'products', 'special cases', 'peak'].map(
