@@ -41,7 +41,8 @@ const capped = (logits: tf.Tensor, cap: number): tf.Tensor => tf.mul(tf.tanh(tf.
 
 /**
  * Inputs q, k, v, an optional mask, with attribute `segmented` the segments of queries and of keys, with `counted` the
- * number of valid keys, and with `keepProb` the key by which weights are dropped. Outputs: the result [B, T, N, H] and the
+ * numbers of valid keys, with `prefixed` those of leading keys that all queries see, and with `keepProb` the key by which
+ * weights are dropped. Outputs: the result [B, T, N, H] and the
  * weights [B, N, T, S] of which none is dropped yet, which a lowering need not keep if it recomputes them in the gradient.
  */
 defineOperation('Attention', {
@@ -64,11 +65,8 @@ defineOperation('Attention', {
     const weights = probabilities(q!, k!, extras, attrs);
     return [headsFirst(tf.matMul(keptOf(weights, extras.dropKey, attrs), headsFirst(v!))), weights];
   },
-  gradient: (dy, [q, k, v, ...rest], [out, weights], attrs) => {
-    if (attrs.counted)
-      throw new CompilerError('attention over a number of keys that is known at run time has no gradient.');
-    return recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!, ...dropKeyOf(rest, attrs)], attrs);
-  },
+  gradient: (dy, [q, k, v, ...rest], [out, weights], attrs) =>
+    recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!, ...dropKeyOf(rest, attrs)], attrs),
   lateGradient: (dy, mask, [q, k, v, ...rest], [out, weights], attrs) => {
     const operands = [dy, q!, k!, v!, out!, weights!, ...dropKeyOf(rest, attrs)];
     return recordOp('AttentionMaskGrad', operands, { ...attrs, shape: mask.shape })[0]!;
@@ -95,10 +93,15 @@ export interface AttentionOptions {
   /** Added to the logits; broadcasts to [B, N, T, S]; -Infinity hides a key. It may be trained. */
   readonly mask?: tf.Tensor;
   /**
-   * int32 scalar: only this many leading keys are valid, as in a cache that is partly filled; causal queries are the
-   * last of these. Excludes gradients.
+   * int32 scalar or, for each batch item, [B]: only this many leading keys are valid, as in a cache that is partly filled;
+   * queries are at the last of these.
    */
   readonly visible?: tf.Tensor;
+  /**
+   * int32 scalar or [B]: this many leading keys are seen by causal queries before them too, as far as `window` allows
+   * (prefix language models).
+   */
+  readonly prefix?: tf.Tensor;
   /** Computes logits [B, N, T, S] from scaled q and k, in place of q k^T. */
   readonly logits?: (q: tf.Tensor, k: tf.Tensor) => tf.Tensor;
   /**
@@ -127,7 +130,7 @@ export function attention(
   v: tf.Tensor,
   options: AttentionOptions = {},
 ): tf.Tensor {
-  const { mask, segments, visible, logits, dropout } = options;
+  const { mask, segments, visible, prefix, logits, dropout } = options;
   const { key: dropKey, keepProb } = typeof dropout === 'object' ? dropout : {};
   if (keepProb !== undefined) checkKeepProb(keepProb);
   const attrs = {
@@ -137,6 +140,7 @@ export function attention(
     ...windowAttrs(options.window),
     segmented: segments !== undefined,
     counted: visible !== undefined,
+    prefixed: prefix !== undefined,
     ...(keepProb !== undefined && { keepProb }),
     // Set here, so that the gradient has it too.
     precision: currentPrecision(),
@@ -148,7 +152,7 @@ export function attention(
     const kept = typeof dropout === 'function' ? dropout(weights) : keptOf(weights, dropKey, attrs);
     return headsFirst(tf.matMul(kept, headsFirst(v)));
   }
-  const extras = [mask, segments?.queries, segments?.keys, visible, dropKey].filter(
+  const extras = [mask, segments?.queries, segments?.keys, visible, prefix, dropKey].filter(
     (tensor) => tensor !== undefined,
   );
   return callComposite('Attention', [q, k, v, ...extras], attrs, 3, mask ? 1 : 0);

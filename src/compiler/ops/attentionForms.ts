@@ -23,6 +23,7 @@ export const attrsOf = (raw: any): Attrs => ({
   ...(raw.after !== undefined && { after: raw.after }),
   ...(raw.segmented && { segmented: true }),
   ...(raw.counted && { counted: true }),
+  ...(raw.prefixed && { prefixed: true }),
   ...(raw.keepProb !== undefined && { keepProb: raw.keepProb }),
   ...precisionAttr(raw),
 });
@@ -42,9 +43,9 @@ export function checkShapes([q, k, v]: readonly TensorSpec[], { causal }: Attrs)
   }
 }
 
-/** Checks the inputs after q, k and v: a mask that broadcasts to the logits, segments, and the number of keys. */
+/** Checks the inputs after q, k and v: a mask that broadcasts to the logits, segments, and numbers of keys. */
 export function checkExtras([q, k, , ...extras]: readonly TensorSpec[], attrs: Attrs): void {
-  const { mask, segments, visible, dropKey } = extrasOf(extras, attrs);
+  const { mask, segments, visible, prefix, dropKey } = extrasOf(extras, attrs);
   const [batch, queries, heads, keys] = [q!.shape[0]!, q!.shape[1]!, q!.shape[2]!, k!.shape[1]!];
   const logits = [batch, heads, queries, keys];
   const isMask =
@@ -58,8 +59,10 @@ export function checkExtras([q, k, , ...extras]: readonly TensorSpec[], attrs: A
     const given = [segments.queries, segments.keys];
     expects(fit, `segments int32 [${batch},${queries}] of queries and [${batch},${keys}] of keys`, given);
   }
-  const isCount = visible === undefined || (visible.dtype === 'int32' && visible.shape.length === 0);
-  expects(isCount, 'a number of keys int32[]', visible);
+  const isCount = ({ dtype, shape }: TensorSpec): boolean =>
+    dtype === 'int32' && (shape.length === 0 || sameShape(shape, [1]) || sameShape(shape, [batch]));
+  for (const count of [visible, prefix])
+    expects(count === undefined || isCount(count), `a number of keys int32[] or int32[${batch}]`, count);
   if (dropKey) expectsKey(dropKey);
 }
 

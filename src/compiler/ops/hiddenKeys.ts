@@ -1,4 +1,4 @@
-/** @file Keys that a query may not see: outside its window, of another segment, beyond those that are valid. */
+/** @file Keys that a query may not see: outside its window and behind the prefix, of another segment, beyond those that are valid. */
 import type { Attrs } from '../program/ir.js';
 import * as tf from '../tfjs/tfjs.js';
 import { hostConstant } from '../trace/tracing.js';
@@ -18,6 +18,10 @@ export const windowOf = ({ causal, before, after }: Attrs): Window => ({
   after: causal ? 0 : ((after as number | undefined) ?? Number.POSITIVE_INFINITY),
 });
 
+/** How many keys after its own position a query sees of the prefix. */
+export const prefixReach = ({ after }: Attrs): number =>
+  (after as number | undefined) ?? Number.POSITIVE_INFINITY;
+
 const isBounded = ({ before, after }: Window): boolean => before !== Infinity || after !== Infinity;
 
 /** Operands behind query, key and value. */
@@ -26,6 +30,8 @@ export interface AttentionExtras<T> {
   readonly segments?: { readonly queries: T; readonly keys: T };
   /** Number of valid keys. */
   readonly visible?: T;
+  /** Number of leading keys that are seen from before their positions too. */
+  readonly prefix?: T;
   /** By which weights are dropped. */
   readonly dropKey?: T;
 }
@@ -33,16 +39,18 @@ export interface AttentionExtras<T> {
 /** Names the operands behind query, key and value. */
 export function extrasOf<T>(
   operands: readonly T[],
-  { segmented, counted, keepProb }: Attrs,
+  { segmented, counted, prefixed, keepProb }: Attrs,
 ): AttentionExtras<T> {
   const rest = [...operands];
   const dropKey = keepProb === undefined ? {} : { dropKey: rest.pop()! };
+  const prefix = prefixed ? { prefix: rest.pop()! } : {};
   const visible = counted ? { visible: rest.pop()! } : {};
   const [queries, keys] = segmented ? rest.splice(-2) : [];
   return {
     ...(rest.length > 0 && { mask: rest[0]! }),
     ...(segmented && { segments: { queries: queries!, keys: keys! } }),
     ...visible,
+    ...prefix,
     ...dropKey,
   };
 }
@@ -61,14 +69,28 @@ function windowMask(queries: number, keys: number, { before, after }: Window): t
   });
 }
 
-/** Whether a query may see a key, of which the first `visible` are valid: bool [queries, keys]. */
-function isValid(visible: tf.Tensor, queries: number, keys: number, { before, after }: Window): tf.Tensor {
-  const key = tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]);
-  const position = tf.add(tf.reshape(tf.range(-queries, 0, 1, 'int32'), [queries, 1]), visible);
-  const conditions = [tf.less(key, visible)];
+/** A number for each batch item, or for all. */
+const ofItems = (counts: tf.Tensor): tf.Tensor => tf.reshape(counts, [-1, 1, 1, 1]);
+
+/** Whether a query may see a key by their positions: bool [B, 1, queries, keys], where B may be 1. */
+function isInSight(
+  queries: number,
+  keys: number,
+  { visible, prefix }: AttentionExtras<tf.Tensor>,
+  attrs: Attrs,
+): tf.Tensor {
+  const { before, after } = windowOf(attrs);
+  const end = ofItems(visible ?? tf.scalar(keys, 'int32'));
+  const key = tf.reshape(tf.range(0, keys, 1, 'int32'), [1, 1, 1, keys]);
+  const position = tf.add(tf.reshape(tf.range(-queries, 0, 1, 'int32'), [1, 1, queries, 1]), end);
   const bounded = (bound: number) => tf.scalar(Math.min(bound, 2 ** 30), 'int32');
-  if (after !== Infinity) conditions.push(tf.lessEqual(key, tf.add(position, bounded(after))));
+  const isWithin = (bound: number) => tf.lessEqual(key, tf.add(position, bounded(bound)));
+  const conditions = visible ? [tf.less(key, end)] : [];
   if (before !== Infinity) conditions.push(tf.greaterEqual(key, tf.sub(position, bounded(before))));
+  if (after !== Infinity) {
+    const isOfPrefix = prefix && tf.logicalAnd(tf.less(key, ofItems(prefix)), isWithin(prefixReach(attrs)));
+    conditions.push(isOfPrefix ? tf.logicalOr(isWithin(after), isOfPrefix) : isWithin(after));
+  }
   return conditions.reduce((all, condition) => tf.logicalAnd(all, condition));
 }
 
@@ -79,14 +101,16 @@ function isValid(visible: tf.Tensor, queries: number, keys: number, { before, af
  */
 export function withHiddenKeys(
   logits: tf.Tensor,
-  { segments, visible }: AttentionExtras<tf.Tensor>,
+  extras: AttentionExtras<tf.Tensor>,
   attrs: Attrs,
 ): { readonly logits: tf.Tensor; readonly mayHideAll: boolean } {
   const [queries, keys] = logits.shape.slice(-2) as [number, number];
+  const { segments, visible, prefix } = extras;
   const window = windowOf(attrs);
   const only = (seen: tf.Tensor, all: tf.Tensor) => tf.where(seen, all, tf.scalar(UNSEEN)) as tf.Tensor;
   let shown = logits;
-  if (visible) shown = only(isValid(visible, queries, keys, window), shown);
+  if (visible || (prefix && window.after !== Infinity))
+    shown = only(isInSight(queries, keys, extras, attrs), shown);
   else if (isBounded(window)) shown = tf.add(shown, windowMask(queries, keys, window));
   if (segments) {
     const own = tf.reshape(segments.queries, [-1, 1, queries, 1]);

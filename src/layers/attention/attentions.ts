@@ -224,7 +224,7 @@ export class DotProductAttention extends BaseMixer.with({
     return ops.attention(this.#perDimScale ? this.#perDimScale.fprop(query) : query, key, value, {
       scale: this.logitScale,
       logitCap: this.hp.attenLogitCap,
-      ...attentionOptions(seen, query.shape[1]!, key.shape[1]!),
+      ...attentionOptions(seen, query.shape[1]!),
       ...(this.attenLogits && { logits: (q: Tensor, k: Tensor) => this.attenLogits!(q, k) }),
       ...(dropout && { dropout }),
     });

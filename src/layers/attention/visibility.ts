@@ -63,58 +63,18 @@ function hidingSegments(isHidden: Tensor, segments: OfBoth | undefined, queries:
   };
 }
 
-/** A bound of places as int32: beyond all sequences where there is none. */
-const bound = (keys = Number.POSITIVE_INFINITY): Tensor => tf.scalar(Math.min(keys, 2 ** 30), 'int32');
-
-/** Whether a key at a place is in the window of the query at another: bool, of their common shape. */
-function isInWindow(query: Tensor, key: Tensor, { before, after }: Partial<ops.Window>): Tensor {
-  const begin = tf.sub(query, bound(before));
-  const end = tf.add(query, bound(after));
-  return tf.logicalAnd(tf.greaterEqual(key, begin), tf.lessEqual(key, end));
-}
-
-/** 0 where a query sees a key by their places, else -Infinity: [B, 1, T, S]. */
-function placesBias(seen: Visibility, queries: number, keys: number): Tensor {
-  const { causal, window = {}, prefix, visible } = seen;
-  const places = positionsOf({ visible }, queries, keys);
-  const query = tf.reshape(places.queries, [-1, 1, queries, 1]);
-  const key = tf.reshape(places.keys, [1, 1, 1, keys]);
-  let isSeen = isInWindow(query, key, window);
-  if (causal) {
-    const isBefore = tf.lessEqual(key, query);
-    const reached = prefix
-      ? tf.logicalOr(isBefore, tf.less(key, tf.reshape(prefix, [-1, 1, 1, 1])))
-      : isBefore;
-    isSeen = tf.logicalAnd(isSeen, reached);
-  }
-  return tf.where(isSeen, tf.scalar(0), tf.scalar(Number.NEGATIVE_INFINITY)) as Tensor;
-}
-
-/** The keys of rows that have `visible` leading ones each, [B], that are hidden from all queries: bool [B, S]. */
-function hiddenBehind(visible: Tensor, keys: number): Tensor {
-  return tf.greaterEqual(tf.range(0, keys, 1, 'int32'), tf.expandDims(visible, 1));
-}
-
-/** Options of `ops.attention` for `queries` queries and `keys` keys. */
-export function attentionOptions(seen: Visibility, queries: number, keys: number): ops.AttentionOptions {
+/** Options of `ops.attention` for `queries` queries. */
+export function attentionOptions(seen: Visibility, queries: number): ops.AttentionOptions {
   const { causal = false, window, paddings, prefix, bias, visible } = seen;
-  const isByRow = visible?.rank === 1;
-  // The kernels' own rules are the same for all rows.
-  const ofPlaces =
-    (causal && prefix) || (isByRow && (window || (causal && queries > 1)))
-      ? placesBias(seen, queries, keys)
-      : undefined;
-  const hidden = [
-    ...(paddings ? [tf.greaterEqual(paddings, 0.5)] : []),
-    ...(isByRow ? [hiddenBehind(visible, keys)] : []),
-  ].reduce<Tensor | undefined>((a, b) => (a ? tf.logicalOr(a, b) : b), undefined);
-  const segments = hidden ? hidingSegments(hidden, seen.segments, queries) : seen.segments;
-  const mask = bias && ofPlaces ? (tf.add(bias, ofPlaces) as Tensor) : (bias ?? ofPlaces);
+  const segments = paddings
+    ? hidingSegments(tf.greaterEqual(paddings, 0.5) as Tensor, seen.segments, queries)
+    : seen.segments;
   return {
-    causal: causal && !ofPlaces && !isByRow,
-    ...(window && !(ofPlaces && isByRow) && { window }),
+    causal,
+    ...(window && { window }),
     ...(segments && { segments }),
-    ...(mask && { mask }),
-    ...(visible && !isByRow && { visible }),
+    ...(bias && { mask: bias }),
+    ...(visible && { visible }),
+    ...(prefix && { prefix }),
   };
 }

@@ -158,6 +158,7 @@ const dropCases: Case[] = [
 ];
 
 const scalar = (value: number): HostTensor => host([], [value], 'int32');
+const counts = (...values: number[]): HostTensor => host([values.length], values, 'int32');
 
 /** Over the first keys of a cache alone: one query, a few, many; with a cap and a mask too. */
 const visibleCases: Case[] = [
@@ -191,6 +192,35 @@ const visibleCases: Case[] = [
     ),
   ]);
 });
+
+/** Prefixes and numbers of valid keys of each batch item, few queries and many, within windows and segments too. */
+const countCases: Case[] = [
+  ...over(
+    (q, k, v, prefix) => ops.attention(q, k, v, { causal: true, prefix }),
+    [
+      [...qkv(2, 3, 5, 2, 3), counts(5, 1)],
+      [...qkv(2, 20, 20, 1, 4), counts(17, 0)],
+      [...qkv(1, 20, 24, 1, 2), scalar(30)],
+    ],
+    { differentiable: 3 },
+  ),
+  ...over(
+    (q, k, v, prefix, visible, queries, keys) =>
+      ops.attention(q, k, v, {
+        causal: true,
+        window: { before: 9, after: 4 },
+        logitCap: 2,
+        segments: { queries, keys },
+        prefix,
+        visible,
+      }),
+    [
+      [...qkv(2, 3, 8, 1, 3), counts(8, 4), counts(5, 8), ints([1, 3], 0, 2), ints([2, 8], 0, 2, 3)],
+      [...qkv(2, 20, 40, 1, 3), counts(25, 3), counts(33, 19), ints([2, 20], 0, 2), ints([2, 40], 0, 2, 3)],
+    ],
+    { differentiable: 3 },
+  ),
+];
 
 const updateSliceCases: Case[] = [
   { shape: [2, 5, 3, 4], count: 1, axis: 1, index: [0, 4, 9, -2] },
@@ -261,8 +291,8 @@ const layerNorm = norms((x, scale, bias) => ops.layerNorm(x, scale, bias, { epsi
 const rmsNorm = norms((x, scale) => ops.rmsNorm(x, scale, { epsilon: 1e-3 }), false);
 
 export const compositeCases: CaseTable = {
-  Attention: [...attentionCases, ...windowCases, ...visibleCases],
-  AttentionGrad: [...attentionCases, ...windowCases, ...dropCases],
+  Attention: [...attentionCases, ...windowCases, ...visibleCases, ...countCases],
+  AttentionGrad: [...attentionCases, ...windowCases, ...dropCases, ...countCases],
   AttentionMaskGrad: maskCases,
   Gelu: gelu,
   GeluGrad: gelu,

@@ -1,4 +1,4 @@
-/** @file Attention by plain loops: windows and segments; gradients by a mask that is trained: by finite differences, of second order; dropped weights. */
+/** @file Attention by plain loops: windows, segments and prefixes; gradients by a mask that is trained: by finite differences, of second order; dropped weights. */
 import { describe, expect, test } from 'vitest';
 import { compile, type HostTensor, ops, type Tensor, tf, valueAndGrad } from '../../../src/compiler/index.js';
 import { programMemory } from '../../../src/compiler/native/programMemory.js';
@@ -152,6 +152,65 @@ describe.each(all)('%s', (_, { engine, available }) => {
   );
 
   test.skipIf(!available)(
+    'prefixes and numbers of keys of each row, within windows and segments',
+    async () => {
+      const keys = 100;
+      const ids = Array.from({ length: keys }, (_, i) => Math.floor(i / 37));
+      const few: [number, number][] = [
+        [0, 1],
+        [keys, 3 * keys],
+      ];
+      const ofSteps: [number, number][] = [...few, [50, 98], [-3, 64]];
+      const cases = [
+        ...ofSteps.map((prefix) => ({ queries: keys, prefix })),
+        ...few.map((prefix) => ({ queries: 3, prefix, visible: [40, keys] })),
+        { queries: keys, prefix: [60, 17], segmented: true },
+        { queries: keys, prefix: [60, 100], window: { before: 20, after: 30 } },
+        { queries: 60, prefix: [70, 5], visible: [63, 90], window: { before: 20 } },
+        { queries: 60, prefix: [0, 0], visible: [0, 30], segmented: true },
+      ] as {
+        queries: number;
+        prefix: [number, number];
+        visible?: [number, number];
+        window?: ops.Window;
+        segmented?: boolean;
+      }[];
+      const inputs = { x3: heads(3, 1), x60: heads(60, 2), x100: heads(keys, 3) };
+      const int32 = (values: readonly number[]) => tf.tensor1d([...values], 'int32');
+      const found = await results(
+        (xs) =>
+          cases.map(({ queries, prefix, visible, window, segmented }) =>
+            ops.attention(xs[`x${queries}`], xs.x100, xs.x100, {
+              causal: true,
+              prefix: int32(prefix),
+              ...(visible && { visible: int32(visible) }),
+              ...(window && { window }),
+              ...(segmented && {
+                segments: {
+                  queries: tf.reshape(int32(ids.slice(-queries)), [1, queries]) as Tensor,
+                  keys: tf.reshape(int32(ids), [1, keys]) as Tensor,
+                },
+              }),
+            }),
+          ),
+        inputs,
+      );
+      for (const [i, given] of cases.entries()) {
+        const { queries, prefix, visible = [keys, keys], segmented } = given;
+        const { before = Infinity, after = Infinity } = given.window ?? {};
+        const q = inputs[`x${queries}` as keyof typeof inputs];
+        const expected = plain({ q, k: inputs.x100, v: inputs.x100 }, (b, t, s) => {
+          const distance = s - (t + visible[b]! - queries);
+          const isBefore = distance <= 0 || s < prefix[b]!;
+          const isOwn = !segmented || ids[keys - queries + t] === ids[s];
+          return isBefore && isOwn && s < visible[b]! && distance <= after && -distance <= before;
+        });
+        expectClose(found[i], expected, { absolute: 1e-6 }, JSON.stringify(given));
+      }
+    },
+  );
+
+  test.skipIf(!available)(
     'weights are dropped as `dropout` drops them, in gradients too, whatever is hidden',
     async () => {
       const [queries, keys] = [37, 50];
@@ -175,9 +234,10 @@ describe.each(all)('%s', (_, { engine, available }) => {
         const segments = options.segmented && {
           segments: { queries: tf.slice(ids, [0, keys - given.q.shape[1]]), keys: ids },
         };
+        const prefix = options.prefixes && { prefix: tf.tensor1d(options.prefixes, 'int32') };
         const f = ({ q, k, v, bias }: Given) => ({
           value: tf.sum(
-            tf.sin(ops.attention(q, k, v, { ...options, ...segments, mask: bias, dropout })),
+            tf.sin(ops.attention(q, k, v, { ...options, ...segments, ...prefix, mask: bias, dropout })),
           ) as Tensor,
           aux: {},
         });
@@ -188,6 +248,7 @@ describe.each(all)('%s', (_, { engine, available }) => {
         { keepProb: 0.9, options: {} },
         { keepProb: 0.25, options: { causal: true, logitCap: 2 } },
         { keepProb: 0.5, options: { window: { before: 9, after: 2 }, segmented: true } },
+        { keepProb: 0.5, options: { causal: true, prefixes: [45, 1] } },
       ];
       for (const given of [x, few]) {
         const found = await results(
@@ -309,6 +370,16 @@ describe('errors', () => {
       `attention: window.before is ${before}: expected a number of keys, 0 or more.`,
     ),
   );
+
+  test('numbers of keys of other rows', () => {
+    const trace = (...shape: number[]) => {
+      const f = ({ x, count }: any) => ops.attention(x, x, x, { causal: true, prefix: count });
+      const specs = { x: floats([2, 3, 1, 4]), count: { shape, dtype: 'int32' as const } };
+      return () => traceProgram(f, specs as never);
+    };
+    expect(trace(2)).not.toThrow();
+    expect(trace(3)).toThrow('attention: expected a number of keys int32[] or int32[2], got int32[3].');
+  });
 
   test('segments of another length', () => {
     const f = (given: any) =>

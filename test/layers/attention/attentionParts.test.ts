@@ -181,6 +181,10 @@ test.each([
     'a prefix, padding and segments',
     { causal: true, prefix: ints([3, 0], [B]), paddings: true, segments: true },
   ],
+  [
+    'a prefix within a window, of rows of different lengths',
+    { causal: true, prefix: ints([3, 5], [B]), window: { before: 1, after: 2 }, visible: ints([5, 4], [B]) },
+  ],
   ['padding of its own', { paddings: true }],
   ['a window and padding', { window: { before: 1, after: 2 }, paddings: true }],
 ])('visibility: %s', (_, { paddings, segments, ...given }: any) => {
@@ -195,11 +199,14 @@ test.each([
     ...(paddings && { paddings: tf.tensor2d(padded, [B, T]) }),
     ...(segments && { segments: ofBoth }),
   };
+  const prefixes = given.prefix?.dataSync();
+  const lengths = given.visible?.dataSync() ?? [T, T];
   const sees = (b: number) => (t: number, s: number) => {
-    const isCausal = !given.causal || s <= t || (given.prefix && s < [3, 0][b]!);
-    const isNear = !given.window || (t - s <= 1 && s - t <= 2);
+    const place = t + lengths[b] - T;
+    const isCausal = !given.causal || s <= place || (prefixes && s < prefixes[b]);
+    const isNear = !given.window || (place - s <= 1 && s - place <= 2);
     const isOwn = !segments || ids[b * T + t] === ids[b * T + s];
-    return Boolean(isCausal && isNear && isOwn && !(paddings && padded[b * T + s]));
+    return Boolean(isCausal && isNear && isOwn && s < lengths[b] && !(paddings && padded[b * T + s]));
   };
   expectClose(
     run(theta, () => layer.fprop(x, { seen })),

@@ -1,5 +1,5 @@
 /** @file C calls of the runtime for attention, convolutions, sums, random numbers and top k. */
-import { extrasOf, windowOf } from '../../ops/hiddenKeys.js';
+import { extrasOf, prefixReach, windowOf } from '../../ops/hiddenKeys.js';
 import { precisionOf } from '../../program/precision.js';
 import { sizeOf } from '../../program/tensors.js';
 import type { CallUnit } from '../plan/units.js';
@@ -25,6 +25,10 @@ const stridesOf = ({ shape, strides }: View): number[] =>
     return own < 0 || shape[own] === 1 ? 0 : strides[own]!;
   });
 
+/** The stride from one batch item's numbers to the next one's. */
+const batchStride = (view: View | undefined): number =>
+  view === undefined || (view.shape[0] ?? 1) === 1 ? 0 : view.strides[0]!;
+
 /** The runtime's descriptor of an attention; operands behind q, k and v are those of the composite. */
 function description(
   { attrs }: CallUnit,
@@ -32,31 +36,33 @@ function description(
   operands: readonly View[],
   pointer: PointerOf,
 ): string {
-  const { mask, segments, visible, dropKey } = extrasOf(operands, attrs);
+  const { mask, segments, visible, prefix, dropKey } = extrasOf(operands, attrs);
   const [batch, queries, count, dims] = q.shape;
-  const size = k.shape[1]!;
-  const keys = visible === undefined ? size : `lt_between(0, *(const int32_t *)${pointer(visible)}, ${size})`;
+  const keys = k.shape[1]!;
   const numbers = [batch, count, queries, keys, dims, v.shape[3]];
   const floats = [attrs.scale, attrs.logitCap ?? 0].map((x) => literal(x as number, 'float32'));
   const { before, after } = windowOf(attrs);
-  const window = [before, after].map((bound) => (Number.isFinite(bound) ? bound : 'LT_ALL'));
+  const [first, last, reach] = [before, after, prefixReach(attrs)].map((bound) =>
+    Number.isFinite(bound) ? bound : 'LT_ALL',
+  );
   const pointerOr = (view: View | undefined): string => (view === undefined ? 'NULL' : pointer(view));
   const strides = mask === undefined ? [0, 0, 0, 0] : stridesOf(mask);
-  const ids = segments && [segments.queries, segments.keys];
-  const batches = ids?.map(({ shape, strides: [outer] }) => (shape[0] === 1 ? 0 : outer!)) ?? [0, 0];
+  const ids = [segments?.queries, segments?.keys];
+  const counts = [prefix, visible];
   const parts = [
-    ...[...numbers, ...floats, ...window],
+    ...[...numbers, ...floats, first, last],
     ...[pointerOr(mask), ...strides],
-    ...[pointerOr(ids?.[0]), pointerOr(ids?.[1]), ...batches],
-    ...[pointerOr(dropKey), dropKey?.strides[0] ?? 0, size],
+    ...[...ids.map(pointerOr), ...ids.map(batchStride)],
+    ...[pointerOr(dropKey), dropKey?.strides[0] ?? 0, keys],
     literal((attrs.keepProb as number | undefined) ?? 0, 'float32'),
+    ...[...counts.map(pointerOr), ...counts.map(batchStride), reach],
   ];
   return `const lt_attention attention = {${parts.join(', ')}};`;
 }
 
 /** The scratch size of an attention: the descriptor without the fields of run time. */
 function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 | 1): string {
-  const attrs = { ...unit.attrs, counted: false, segmented: false };
+  const attrs = { ...unit.attrs, counted: false, prefixed: false, segmented: false };
   const text = description({ ...unit, attrs }, qkv, [], () => 'NULL');
   const value = text.slice(text.indexOf('{'), text.lastIndexOf(';'));
   return `lt_attention_scratch_bytes(${precisionName(precisionOf(unit.attrs))}, &(const lt_attention)${value}, ${backward})`;

@@ -77,7 +77,7 @@ void lt_fetch_streams(lt_streams *streams) {
 lt_left lt_keys_as_left(const lt_shape *a, lt_panel_list packed, lt_matrix rows, int64_t dims) {
   if (a->kernel->multiply != NULL && a->p == LT_FLOAT32 && rows.type == LT_FLOAT32)
     return lt_left_in_place(a->kernel, rows.data, rows.rs, 1);
-  lt_pack_list(a->kernel, packed, rows, rows.rs, 1, a->s->keys, a->s->keys, dims);
+  lt_pack_list(a->kernel, packed, rows, rows.rs, 1, a->keys, a->keys, dims);
   return lt_packed_left(packed);
 }
 

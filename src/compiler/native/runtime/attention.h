@@ -22,7 +22,9 @@ typedef struct {
   const lt_attention *s;
   const lt_kernel *kernel;
   int p;
-  int64_t first, last; /* query t sees the keys from t + first to t + last */
+  int64_t keys;          /* those of the batch item that are valid */
+  int64_t first, last;   /* its query t sees the keys from t + first to t + last, */
+  int64_t prefix, reach; /* and of its first `prefix` keys those to t + reach, which is `last` or more */
   float scale;     /* applied to a strip's logits: 1 if lt_finish_logits has applied it already */
   int finish;      /* whether lt_finish_logits is needed: for a mask, a cap, or a scale that one can't divide by */
   int drops;       /* whether weights are dropped */
@@ -47,10 +49,21 @@ typedef struct {
   int64_t row, step, size;
 } lt_left;
 
+/* The place behind all that the query may see, of any number of keys. */
+static inline int64_t lt_sight(const lt_shape *a, int64_t query) {
+  const int64_t own = query + a->last + 1, leading = lt_least(a->prefix, query + a->reach + 1);
+  return own > leading ? own : leading;
+}
+
 /* The end of the keys in the query's window. */
 static inline int64_t lt_window_end(const lt_shape *a, int64_t query) {
-  const int64_t end = query + a->last + 1;
-  return end < 0 ? 0 : lt_least(end, a->s->keys);
+  const int64_t end = lt_sight(a, query);
+  return end < 0 ? 0 : lt_least(end, a->keys);
+}
+
+/* The first query that may see a key; it may be negative. */
+static inline int64_t lt_first_query(const lt_shape *a, int64_t key) {
+  return key - (key < a->prefix ? a->reach : a->last);
 }
 
 /* Keys from begin to end. */
@@ -75,11 +88,28 @@ static inline int64_t lt_strip_panel(const lt_kernel *kernel, int64_t lanes) {
   return width;
 }
 
+/* Turns to a batch item with `keys` keys and a prefix. */
+static inline void lt_set_keys(lt_shape *a, int64_t keys, int64_t prefix) {
+  const int64_t offset = keys - a->s->queries;
+  a->keys = keys;
+  a->first = offset - a->s->before;
+  a->last = offset + a->s->after;
+  a->prefix = prefix;
+  a->reach = offset + a->s->prefix_after;
+}
+
+static inline void lt_turn_to(lt_shape *a, int64_t batch) {
+  const lt_attention *s = a->s;
+  const int64_t visible = s->visible == NULL ? s->keys : s->visible[batch * s->visible_batch];
+  lt_set_keys(a, visible < 0 ? 0 : lt_least(visible, s->keys), s->prefix == NULL ? 0 : s->prefix[batch * s->prefix_batch]);
+}
+
+/* The shape of batch items of all keys. */
 static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
   const lt_kernel *kernel = lt_kernel_of(p);
   const int finish = s->mask != NULL || s->logit_cap != 0.0f || !(s->scale > 1e-6f && s->scale < 1e6f);
-  const int64_t offset = s->keys - s->queries;
-  lt_shape a = {.s = s, .kernel = kernel, .p = p, .first = offset - s->before, .last = offset + s->after};
+  lt_shape a = {.s = s, .kernel = kernel, .p = p};
+  lt_set_keys(&a, s->keys, 0);
   a.scale = finish ? 1.0f : s->scale;
   a.finish = finish;
   a.drops = s->keep != 0.0f && s->drop_key != NULL;
@@ -103,7 +133,7 @@ static inline int lt_is_kept(const lt_shape *a, uint32_t position) {
 
 /* The first lane from `query` on whose group sees a tile of keys from `key` on; at most `lanes`. */
 static inline int64_t lt_first_lane(const lt_shape *a, int64_t key, int64_t query, int64_t lanes) {
-  const int64_t first = key - query - a->last;
+  const int64_t first = lt_first_query(a, key) - query;
   return first <= 0 ? 0 : lt_least(first & -LT_GROUP_LANES, lanes);
 }
 
@@ -117,7 +147,7 @@ static inline int64_t lt_same_lanes(const lt_shape *a, int64_t key, int64_t keys
 
 /* Conversely: how many of `keys` keys from `key` on a strip's lane computes. */
 static inline int64_t lt_lane_keys(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t lane) {
-  const int64_t seen = query + (lane & -LT_GROUP_LANES) + LT_GROUP_LANES + a->last - key;
+  const int64_t seen = lt_sight(a, query + (lane & -LT_GROUP_LANES) + LT_GROUP_LANES - 1) - key;
   return seen <= 0 ? 0 : lt_least(lt_round_up(seen, a->kernel->rows), keys);
 }
 

@@ -155,13 +155,18 @@ static void store_sums(lt_matrix to, sums from, int64_t rows, int64_t columns) {
   if (from.at != to.data) lt_store_rows(to, from.at, from.stride, NULL, rows, columns);
 }
 
+/* Zeroes the rows of keys that are not valid. */
+static void clear_rows(const lt_shape *a, sums of, int64_t columns) {
+  for (int64_t row = a->keys; row < a->s->keys; row++) memset(of.at + row * of.stride, 0, (size_t)columns * sizeof(float));
+}
+
 static void backward_chunk(const lt_shape *a, const buffers *b, const place *in, lt_heads dq, int add_dk, int add_dv,
                            lt_streams *next) {
   const lt_attention *s = a->s;
   const lt_range seen = in->queries == 0 ? (lt_range){0, 0} : (lt_range){in->seen[0].begin, in->seen[strips_of(b, in) - 1].end};
   /* Rows of keys that no query sees are written as zeros, unless they accumulate. */
   const int adds = add_dk && add_dv;
-  const int64_t first = adds ? seen.begin / BLOCK_KEYS * BLOCK_KEYS : 0, end = adds ? seen.end : s->keys;
+  const int64_t first = adds ? seen.begin / BLOCK_KEYS * BLOCK_KEYS : 0, end = adds ? seen.end : a->keys;
   int64_t block = first;
   do {
     const int64_t keys = lt_least(BLOCK_KEYS, end - block);
@@ -205,13 +210,15 @@ static lt_streams head_streams(const lt_shape *a, const buffers *b, const operan
 
 void lt_pack_head(const lt_shape *a, buffers *b, lt_matrix keys, lt_matrix values, int columns) {
   const lt_attention *s = a->s;
-  if (keys.data != b->keys) {
+  const int others = a->keys != b->count;
+  if (others || keys.data != b->keys) {
     b->key_rows = lt_keys_as_left(a, b->packed_keys, keys, s->dims);
-    if (columns) lt_pack_list(a->kernel, b->key_columns, keys, 1, keys.rs, s->dims, s->dims, s->keys);
+    if (columns) lt_pack_list(a->kernel, b->key_columns, keys, 1, keys.rs, s->dims, s->dims, a->keys);
   }
-  if (values.data != b->values) b->value_rows = lt_keys_as_left(a, b->packed_values, values, s->value_dims);
+  if (others || values.data != b->values) b->value_rows = lt_keys_as_left(a, b->packed_values, values, s->value_dims);
   b->keys = keys.data;
   b->values = values.data;
+  b->count = a->keys;
 }
 
 /* The rows themselves as places of sums, where whole vectors of float32 fit them and each is written once: sums over
@@ -224,7 +231,7 @@ static sums sums_in(const lt_shape *a, const buffers *b, sums scratch, lt_matrix
 void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
                            lt_heads dout, const float *lse, lt_heads dq, lt_heads dk, lt_heads dv, void *scratch,
                            int thread, int threads) {
-  const lt_shape a = lt_shape_of(p, s);
+  lt_shape a = lt_shape_of(p, s);
   const operands of = {q, k, v, out, dout, dq, dk, dv};
   buffers b = {.keys = NULL, .values = NULL};
   lt_scratch taken = {scratch, 0};
@@ -237,12 +244,15 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
   for (int64_t i = items * thread / threads * group; i < end; i++) {
     place in = {.batch = i / s->heads, .head = i % s->heads};
     const int later = i % group > 0, last = i % group == group - 1;
+    lt_turn_to(&a, in.batch);
     lt_pack_head(&a, &b, lt_head_rows(k, in.batch, in.head, 0), lt_head_rows(v, in.batch, in.head, 0), 1);
     const lt_matrix dq_rows = lt_head_rows(dq, in.batch, in.head, 0);
     const lt_matrix dk_rows = lt_head_rows(dk, in.batch, in.head, 0), dv_rows = lt_head_rows(dv, in.batch, in.head, 0);
     b.dq = sums_in(&a, &b, dq_scratch, dq_rows, s->dims);
     b.dk = sums_in(&a, &b, dk_scratch, dk_rows, s->dims);
     b.dv = sums_in(&a, &b, dv_scratch, dv_rows, s->value_dims);
+    clear_rows(&a, b.dk, s->dims);
+    clear_rows(&a, b.dv, s->value_dims);
     lt_streams next = {.count = 0};
     if (i + 1 < end) next = head_streams(&a, &b, &of, i + 1);
     do {

@@ -27,6 +27,7 @@ typedef struct {
   sums dq, dk, dv;                                   /* of a chunk; of all keys */
   lt_lanes lanes;                                    /* of a chunk */
   const void *keys, *values;                         /* the head's, as they lie in memory; NULL before the first */
+  int64_t count;                                     /* of these keys */
   int64_t width, chunk, strip_rows;                  /* queries of a strip, of a chunk; rows of dq from strip to strip */
   int64_t stride; /* words from key to key of weights [keys of a step, queries of a chunk] and dlogits [keys of a block,
                      queries of a chunk] that aren't packed: no power of two */

@@ -232,7 +232,7 @@ static void few_item(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_h
       of.next_keys = lt_least(KEYS, range.end - key - KEYS);
     } else if (next_item >= 0) {
       of.next_k = lt_head_rows(k, next_item / s->heads, next_item % s->heads, range.begin);
-      of.next_keys = lt_least(KEYS, s->keys - range.begin);
+      of.next_keys = lt_least(KEYS, a->keys - range.begin);
     }
     for (int64_t t = 0; t < s->queries; t++) {
       const int64_t keys = lt_least(KEYS, states[t].seen - key);
@@ -251,7 +251,10 @@ static void few_item(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_h
 
 void lt_few_forward(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_heads out, float *lse, void *scratch,
                     int thread, int threads) {
-  const int64_t items = a->s->batch * a->s->heads, end = items * (thread + 1) / threads;
-  for (int64_t item = items * thread / threads; item < end; item++)
-    few_item(a, q, k, v, out, lse, (lt_scratch){scratch, 0}, item, item + 1 < end ? item + 1 : -1);
+  const int64_t heads = a->s->heads, items = a->s->batch * heads, end = items * (thread + 1) / threads;
+  lt_shape own = *a;
+  for (int64_t item = items * thread / threads; item < end; item++) {
+    lt_turn_to(&own, item / heads);
+    few_item(&own, q, k, v, out, lse, (lt_scratch){scratch, 0}, item, item + 1 < end ? item + 1 : -1);
+  }
 }

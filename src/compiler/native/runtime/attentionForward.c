@@ -18,13 +18,13 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   const lt_attention *s = a->s;
   const lt_kernel *kernel = a->kernel;
   b->width = lt_strip_width(s);
-  b->block = s->keys <= WHOLE_KEYS ? s->keys : BLOCK_KEYS;
+  b->block = a->keys <= WHOLE_KEYS ? a->keys : BLOCK_KEYS;
   const int64_t value_width = lt_panel_width(kernel, s->value_dims);
   const int64_t dim_words = lt_words(kernel, s->dims), block_words = lt_words(kernel, b->block);
   b->sums_stride = lt_round_up(s->value_dims, value_width);
-  b->packed_keys = (lt_panel_list){lt_take(scratch, (s->keys + 8) * (s->dims + 1)), kernel->rows, kernel->rows * dim_words};
-  b->values = (lt_panel_list){lt_take(scratch, (s->keys + 1) * (s->value_dims + LT_PANEL)), value_width,
-                              value_width * lt_words(kernel, s->keys)};
+  b->packed_keys = (lt_panel_list){lt_take(scratch, (a->keys + 8) * (s->dims + 1)), kernel->rows, kernel->rows * dim_words};
+  b->values = (lt_panel_list){lt_take(scratch, (a->keys + 1) * (s->value_dims + LT_PANEL)), value_width,
+                              value_width * lt_words(kernel, a->keys)};
   b->queries = (lt_panel_list){lt_take(scratch, LT_STRIP * (s->dims + 1)), 0, 0};
   b->weights = (lt_panel_list){lt_take(scratch, (LT_STRIP + 8) * (b->block + 1)), kernel->rows, kernel->rows * block_words};
   b->logits = lt_take(scratch, LT_STRIP * (b->block + 8));
@@ -113,14 +113,27 @@ static int64_t strip_cost(const lt_shape *a, int64_t width, int64_t strip) {
   return end - (begin < 0 ? 0 : lt_least(begin, end)) + 1;
 }
 
+/* Cost of a head of a batch item, which a turns to. */
+static int64_t head_cost(lt_shape *a, int64_t width, int64_t strips, int64_t batch) {
+  int64_t cost = 0;
+  lt_turn_to(a, batch);
+  for (int64_t i = 0; i < strips; i++) cost += strip_cost(a, width, i);
+  return cost;
+}
+
 /* The first strip, over all items, whose cost begins at or after `share` of the total. */
-static int64_t strip_at(const lt_shape *a, int64_t width, int64_t strips, int64_t share, int64_t shares) {
-  const int64_t items = a->s->batch * a->s->heads;
-  int64_t item_cost = 0, before = 0, strip = 0;
-  for (int64_t i = 0; i < strips; i++) item_cost += strip_cost(a, width, i);
-  const int64_t target = item_cost * items * share / shares, item = item_cost == 0 ? 0 : target / item_cost;
-  for (; strip < strips && item * item_cost + before < target; strip++) before += strip_cost(a, width, strip);
-  return item * strips + strip;
+static int64_t strip_at(lt_shape a, int64_t width, int64_t strips, int64_t share, int64_t shares) {
+  const int64_t heads = a.s->heads;
+  int64_t total = 0, before = 0, batch = 0, cost = 0;
+  for (int64_t b = 0; b < a.s->batch; b++) total += heads * head_cost(&a, width, strips, b);
+  const int64_t target = total * share / shares;
+  for (; batch < a.s->batch; batch++, before += heads * cost)
+    if (before + heads * (cost = head_cost(&a, width, strips, batch)) > target) break;
+  if (batch == a.s->batch) return batch * heads * strips;
+  const int64_t head = (target - before) / cost;
+  int64_t strip = 0;
+  for (before += head * cost; strip < strips && before < target; strip++) before += strip_cost(&a, width, strip);
+  return (batch * heads + head) * strips + strip;
 }
 
 int64_t lt_forward_scratch(const lt_shape *a) {
@@ -128,13 +141,11 @@ int64_t lt_forward_scratch(const lt_shape *a) {
   buffers b;
   lt_scratch scratch = {NULL, 0}, fewer = {NULL, 0};
   const int64_t bytes = take_buffers(&scratch, a, &b);
-  if (a->s->keys <= WHOLE_KEYS) return bytes;
+  if (a->keys <= WHOLE_KEYS) return bytes;
   /* A partly filled cache has fewer keys, so more of them fit at once. */
-  lt_attention part = *a->s;
-  part.keys = WHOLE_KEYS;
-  lt_shape shape = *a;
-  shape.s = &part;
-  const int64_t whole = take_buffers(&fewer, &shape, &b);
+  lt_shape part = *a;
+  lt_set_keys(&part, WHOLE_KEYS, 0);
+  const int64_t whole = take_buffers(&fewer, &part, &b);
   return whole > bytes ? whole : bytes;
 }
 
@@ -145,8 +156,8 @@ static lt_streams next_item(const lt_shape *a, int64_t strips, int64_t item, int
   lt_streams next = {.count = 0};
   if (item > last) return next;
   const int64_t batch = item / s->heads, head = item % s->heads;
-  lt_add_stream(&next, lt_head_rows(k, batch, head, 0), s->keys, s->dims, 0);
-  lt_add_stream(&next, lt_head_rows(v, batch, head, 0), s->keys, s->value_dims, 0);
+  lt_add_stream(&next, lt_head_rows(k, batch, head, 0), a->keys, s->dims, 0);
+  lt_add_stream(&next, lt_head_rows(v, batch, head, 0), a->keys, s->value_dims, 0);
   lt_add_stream(&next, lt_head_rows(q, batch, head, 0), s->queries, s->dims, 0);
   lt_add_stream(&next, lt_head_rows(out, batch, head, 0), s->queries, s->value_dims, 1);
   next.share = (next.rows + strips - 1) / strips;
@@ -155,30 +166,35 @@ static lt_streams next_item(const lt_shape *a, int64_t strips, int64_t item, int
 
 void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out, float *lse,
                           void *scratch, int thread, int threads) {
-  const lt_shape a = lt_shape_of(p, s);
+  lt_shape a = lt_shape_of(p, s);
   if (s->queries <= LT_FEW) {
     lt_few_forward(&a, q, k, v, out, lse, scratch, thread, threads);
     return;
   }
   buffers b;
-  lt_scratch taken = {scratch, 0};
-  take_buffers(&taken, &a, &b);
-  const int64_t strips = (s->queries + b.width - 1) / b.width;
-  const int64_t first = strip_at(&a, b.width, strips, thread, threads);
-  const int64_t last = strip_at(&a, b.width, strips, thread + 1, threads);
+  const int64_t width = lt_strip_width(s), strips = (s->queries + width - 1) / width;
+  const int64_t first = strip_at(a, width, strips, thread, threads), last = strip_at(a, width, strips, thread + 1, threads);
   const void *packed_keys = NULL, *packed_values = NULL;
+  int64_t turned_to = -1, laid_out = -1; /* the batch item; the keys that buffers are for */
   lt_streams next = {.count = 0};
   for (int64_t at = first; at < last; at++) {
-    const int64_t item = at / strips, batch = item / s->heads, head = item % s->heads, query = at % strips * b.width;
+    const int64_t item = at / strips, batch = item / s->heads, head = item % s->heads, query = at % strips * width;
+    if (batch != turned_to) lt_turn_to(&a, turned_to = batch);
+    if (a.keys != laid_out) {
+      lt_scratch taken = {scratch, 0};
+      take_buffers(&taken, &a, &b);
+      laid_out = a.keys;
+      packed_keys = packed_values = NULL;
+    }
     const lt_matrix keys = lt_head_rows(k, batch, head, 0), values = lt_head_rows(v, batch, head, 0);
     /* Heads that share keys are consecutive. */
     if (keys.data != packed_keys) b.keys = lt_keys_as_left(&a, b.packed_keys, keys, s->dims);
     if (values.data != packed_values)
-      lt_pack_list(a.kernel, b.values, values, values.cs, values.rs, s->value_dims, s->value_dims, s->keys);
+      lt_pack_list(a.kernel, b.values, values, values.cs, values.rs, s->value_dims, s->value_dims, a.keys);
     if (at == first || query == 0) next = next_item(&a, strips, item + 1, (last - 1) / strips, q, k, v, out);
     packed_keys = keys.data;
     packed_values = values.data;
     lt_fetch_streams(&next);
-    forward_strip(&a, &b, q, out, lse, batch, head, query, lt_least(b.width, s->queries - query));
+    forward_strip(&a, &b, q, out, lse, batch, head, query, lt_least(width, s->queries - query));
   }
 }

@@ -40,7 +40,7 @@ static void add_chunk(const lt_shape *a, const buffers *b, const place *in, lt_m
 void lt_attention_mask_gradient(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
                                 lt_heads dout, const float *lse, lt_mask_gradient dmask, void *scratch, int thread,
                                 int threads) {
-  const lt_shape a = lt_shape_of(p, s);
+  lt_shape a = lt_shape_of(p, s);
   const operands of = {.q = q, .k = k, .v = v, .out = out, .dout = dout};
   buffers b = {.keys = NULL, .values = NULL};
   lt_scratch taken = {scratch, 0};
@@ -54,6 +54,7 @@ void lt_attention_mask_gradient(int p, const lt_attention *s, lt_heads q, lt_hea
     place in = {.batch = i / s->heads, .head = i % s->heads};
     const int64_t item = (dmask.batch == 0 ? 0 : in.batch) * heads + (dmask.head == 0 ? 0 : in.head);
     if (from == end || (!by_queries && (item < from || item >= end))) continue;
+    lt_turn_to(&a, in.batch);
     lt_pack_head(&a, &b, lt_head_rows(k, in.batch, in.head, 0), lt_head_rows(v, in.batch, in.head, 0), 0);
     for (int64_t chunk = by_queries ? from : 0; chunk < (by_queries ? end : chunks); chunk++) {
       in.query = chunk * b.chunk;

@@ -28,12 +28,12 @@ INLINE float power_of_two(float x) {
 
 /* Keys behind the windows' ends. */
 static void hide_after(const lt_shape *a, const lt_strip *at, float *logits) {
-  const int64_t first = at->query + a->last + 1 - at->key; /* the first row that the first query does not see */
+  const int64_t first = lt_sight(a, at->query) - at->key; /* the first row that the first query does not see */
   const int64_t rows = a->kernel->rows, start = first < 0 ? 0 : first;
   for (int64_t tile = start - start % rows; tile < at->keys; tile += rows) {
     const int64_t skipped = lt_first_lane(a, at->key + tile, at->query, at->lanes);
     for (int64_t r = tile < start ? start : tile; r < lt_least(tile + rows, at->keys); r++) {
-      const int64_t hidden = lt_least(r - first + 1, at->lanes);
+      const int64_t hidden = lt_least(lt_first_query(a, at->key + r) - at->query, at->lanes);
       for (int64_t g = skipped; g < hidden; g += GROUP) {
         float *row = logits + r * at->lanes + g;
         const int32_t count = (int32_t)(hidden - g);

@@ -188,7 +188,8 @@ typedef struct {
 
 /* Softmax attention. Query t is at key t + keys - queries, and sees the keys from `before` keys before to `after` keys
    after that one, of its segment where there are segments (NULL for none): int32 [batch, queries] and [batch, keys], each
-   with a stride from batch to batch. logit_cap 0: none, else the logits are logit_cap * tanh(logit / logit_cap). mask (may
+   with a stride from batch to batch. Of the first prefix[b] keys (NULL: none) it sees those to `prefix_after` keys after its
+   own. visible[b] (NULL: all) keys of a batch item are valid: it has no others, and as many rows. logit_cap 0: none, else the logits are logit_cap * tanh(logit / logit_cap). mask (may
    be NULL) is added to the logits; strides 0 broadcast. keep 0: all weights count; else they are divided by keep, and weight
    (b, h, t, j) counts if the uniform number at position ((b heads + h) queries + t) drop_row + j of the words drop_key[0]
    and drop_key[drop_stride] is below keep. */
@@ -203,6 +204,8 @@ typedef struct {
   const int32_t *drop_key;
   int64_t drop_stride, drop_row;
   float keep;
+  const int32_t *prefix, *visible;
+  int64_t prefix_batch, visible_batch, prefix_after;
 } lt_attention;
 
 /* Scratch bytes per thread, for these shapes or fewer keys. */

@@ -164,15 +164,15 @@ test('attention is a call between chains, and its weights are never in memory', 
   expect(plan.arenaBytes).toBe(2 * 2 * 64 * 4);
 });
 
-test('nor are they in training, with a cap, a window, segments and a trained bias', () => {
+test('nor are they in training, with a cap, a window, segments, numbers of keys and a trained bias', () => {
   const [batch, time, heads, dims] = [4, 128, 2, 8];
   const head = f32(batch, time, heads, dims);
   const plan = planOf(
-    (q, k, v, bias, ids) => {
+    (q, k, v, bias, ids, prefix, visible) => {
       const loss = (p: any) => {
         const options = { causal: true, logitCap: 2, window: { before: 40 }, mask: p.bias };
-        const segments = { queries: ids, keys: ids };
-        return { value: tf.sum(tf.square(ops.attention(p.q, p.k, p.v, { ...options, segments }))), aux: {} };
+        const hidden = { segments: { queries: ids, keys: ids }, prefix, visible };
+        return { value: tf.sum(tf.square(ops.attention(p.q, p.k, p.v, { ...options, ...hidden }))), aux: {} };
       };
       const {
         q: dq,
@@ -182,7 +182,7 @@ test('nor are they in training, with a cap, a window, segments and a trained bia
       } = valueAndGrad(loss as never, { q, k, v, bias } as never).grads as any;
       return [dq, dk, dv, dbias];
     },
-    ...[head, head, head, f32(1, heads, time, time), i32(batch, time)],
+    ...[head, head, head, f32(1, heads, time, time), i32(batch, time), i32(batch), i32(batch)],
   );
   const kinds = plan.units.map(kindOf).filter((kind) => kind.startsWith('attention'));
   expect(kinds.sort()).toEqual(['attention', 'attentionGrad', 'attentionMaskGrad']);

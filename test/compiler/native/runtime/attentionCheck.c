@@ -4,15 +4,23 @@
 
 static int failures;
 
+#define SHAPE(BATCH, HEADS, QUERIES, KEYS, DIMS, VALUE_DIMS, SCALE, CAP, AFTER)                                          \
+  {                                                                                                                     \
+    .batch = BATCH, .heads = HEADS, .queries = QUERIES, .keys = KEYS, .dims = DIMS, .value_dims = VALUE_DIMS,           \
+    .scale = SCALE, .logit_cap = CAP, .before = LT_ALL, .after = AFTER                                                  \
+  }
+
 static void complain(const problem *x, const char *what, int64_t b, int64_t h, int64_t t, int64_t c, double got,
                      double expected, double bound) {
   if (failures++ > 3) return;
   const lt_attention *s = &x->s;
   printf("%s[%d, %d, %d, %d] is %.9g instead of %.9g (+- %.2g) at p=%d batch=%d heads=%d queries=%d keys=%d dims=%d "
-         "value_dims=%d before=%lld after=%lld cap=%g mask=%d segments=%d keep=%g\n",
+         "value_dims=%d before=%lld after=%lld cap=%g mask=%d segments=%d keep=%g prefix=%d visible=%d\n",
          what, (int)b, (int)h, (int)t, (int)c, got, expected, bound, x->p, (int)s->batch, (int)s->heads, (int)s->queries,
          (int)s->keys, (int)s->dims, (int)s->value_dims, (long long)s->before, (long long)s->after, (double)s->logit_cap,
-         x->mask != NULL, s->query_segments != NULL, (double)s->keep);
+         x->mask != NULL, s->query_segments != NULL, (double)s->keep,
+         s->prefix == NULL ? 0 : (int)s->prefix[b * s->prefix_batch],
+         s->visible == NULL ? (int)s->keys : (int)s->visible[b * s->visible_batch]);
 }
 
 static void compare(const problem *x, const char *what, const heads *got, const double *expected, const double *bounds) {
@@ -122,6 +130,27 @@ static void add_drops(problem *x) {
   s->keep = drawn() % 2 ? 0.9f : 0.3f;
 }
 
+/* Numbers of keys, of every batch item or of each: none, one, all, more than there are, any. */
+static const int32_t *add_counts(problem *x, int which, int64_t *stride) {
+  const int64_t keys = x->s.keys;
+  const int apart = drawn() % 3 > 0;
+  int32_t *counts = x->counts[which] = malloc((size_t)x->s.batch * sizeof(int32_t));
+  for (int64_t b = 0; b < x->s.batch; b++) {
+    const int64_t choices[] = {0, 1, keys, keys + up_to(100), up_to(keys), up_to(keys), INT32_MIN, INT32_MAX};
+    counts[b] = (int32_t)choices[drawn() % 8];
+  }
+  *stride = apart;
+  return counts;
+}
+
+static void add_prefix(problem *x) {
+  lt_attention *s = &x->s;
+  s->prefix = add_counts(x, 0, &s->prefix_batch);
+  s->prefix_after = s->after == LT_ALL || drawn() % 3 ? LT_ALL : s->after + up_to(s->keys);
+}
+
+static void add_visible(problem *x) { x->s.visible = add_counts(x, 1, &x->s.visible_batch); }
+
 static lt_attention any_shape(int64_t most) {
   lt_attention s = {.batch = up_to(3), .heads = up_to(4), .queries = up_to(most), .keys = up_to(most)};
   s.dims = up_to(80);
@@ -141,6 +170,8 @@ static void check_random(int p) {
     if (drawn() % 3 == 0) add_mask(&x, drawn() % 2 ? -1e9f : -30.0f);
     if (drawn() % 3 == 0) add_segments(&x);
     if (round % 3 == 1) add_drops(&x);
+    if (round % 5 > 1) add_prefix(&x);
+    if (round % 4 == 1) add_visible(&x);
     run(&x, 1 + round % 4);
     compare_all(&x);
     free_problem(&x);
@@ -154,6 +185,8 @@ static void check_threads(int p) {
     if (round % 3 == 0) add_segments(&x);
     if (round % 2 == 0) add_mask(&x, -30.0f);
     if (round % 3 == 1) add_drops(&x);
+    if (round % 2 == 0) add_prefix(&x);
+    if (round % 3 == 2) add_visible(&x);
     float *dmask = NULL;
     heads *results[] = {&x.out, &x.dq, &x.dk, &x.dv};
     void *kept[4];
@@ -202,7 +235,7 @@ static void check_shared_mask(int p) {
 static void check_slices(int p) {
   for (int32_t type = LT_FLOAT32; type <= LT_BFLOAT16; type++) {
     const int64_t batch = 2, count = 3, time = 100, dims = 32, row = 3 * count * dims;
-    const lt_attention s = {batch, count, time, time, dims, dims, 0.18f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0};
+    const lt_attention s = SHAPE(batch, count, time, time, dims, dims, 0.18f, 0, 0);
     problem x = make_problem(p, s, 0, 0);
     heads *slices[] = {&x.q, &x.k, &x.v, &x.dq, &x.dk, &x.dv};
     char *buffers[2];
@@ -224,10 +257,10 @@ static void check_slices(int p) {
 /* Many keys, in far less scratch than the matrix of logits; large logits; queries that see no key. */
 static void check_long(int p) {
   const lt_attention shapes[] = {
-      {1, 1, 2048, 2048, 4, 3, 0.25f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0},
-      {1, 2, 300, 1500, 5, 2, 0.2f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0},
-      {1, 2, 1, 1500, 64, 64, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0},
-      {2, 1, 100, 60, 16, 16, 30.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0},
+      SHAPE(1, 1, 2048, 2048, 4, 3, 0.25f, 0, 0),
+      SHAPE(1, 2, 300, 1500, 5, 2, 0.2f, 0, LT_ALL),
+      SHAPE(1, 2, 1, 1500, 64, 64, 0.2f, 0, 0),
+      SHAPE(2, 1, 100, 60, 16, 16, 30.0f, 0, 0),
   };
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     problem x = make_problem(p, shapes[i], 0, 0);
@@ -240,7 +273,7 @@ static void check_long(int p) {
   }
 }
 
-/* Windows and segments much shorter than what they are of: most keys are skipped. */
+/* Windows, segments and prefixes much shorter than what they are of: most keys are skipped. */
 static void check_windows(int p) {
   for (int round = 0; round < CASES(16); round++) {
     const int64_t length = 400 + up_to(500);
@@ -253,6 +286,8 @@ static void check_windows(int p) {
     if (round % 2 == 0 || drawn() % 2) add_segments(&x);
     if (round % 3 == 0) add_mask(&x, -30.0f);
     if (round % 4 == 1) add_drops(&x);
+    if (round % 3 > 0) add_prefix(&x);
+    if (round % 5 == 2) add_visible(&x);
     run(&x, 1 + round % 3);
     compare_all(&x);
     free_problem(&x);
@@ -265,17 +300,17 @@ static void check_edges(int p) {
     lt_attention s;
     int shared_k, shared_v;
   } cases[] = {
-      {{1, 1, 6, 577, 3, 2, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
-      {{1, 1, 33, 600, 4, 17, 30.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
-      {{1, 1, 33, 5, 4, 3, 60.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
-      {{1, 2, 130, 130, 5, 3, 0.5f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 1, 0},
-      {{1, 2, 130, 130, 3, 5, 0.5f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 1},
-      {{2, 1, 17, 385, 7, 9, 0.4f, 1.5f, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
-      {{1, 3, 4, 131, 33, 65, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 1, 1},
-      {{2, 2, 1, 129, 17, 70, 20.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
-      {{2, 2, 2, 300, 17, 6, 60.0f, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
-      {{1, 1, 5, 2, 1, 1, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
-      {{1, 1, 1, 1, 1, 1, 1.0f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0}, 0, 0},
+      {SHAPE(1, 1, 6, 577, 3, 2, 1.0f, 0, 0), 0, 0},
+      {SHAPE(1, 1, 33, 600, 4, 17, 30.0f, 0, LT_ALL), 0, 0},
+      {SHAPE(1, 1, 33, 5, 4, 3, 60.0f, 0, LT_ALL), 0, 0},
+      {SHAPE(1, 2, 130, 130, 5, 3, 0.5f, 0, 0), 1, 0},
+      {SHAPE(1, 2, 130, 130, 3, 5, 0.5f, 0, 0), 0, 1},
+      {SHAPE(2, 1, 17, 385, 7, 9, 0.4f, 1.5f, LT_ALL), 0, 0},
+      {SHAPE(1, 3, 4, 131, 33, 65, 0.2f, 0, 0), 1, 1},
+      {SHAPE(2, 2, 1, 129, 17, 70, 20.0f, 0, LT_ALL), 0, 0},
+      {SHAPE(2, 2, 2, 300, 17, 6, 60.0f, 0, LT_ALL), 0, 0},
+      {SHAPE(1, 1, 5, 2, 1, 1, 1.0f, 0, 0), 0, 0},
+      {SHAPE(1, 1, 1, 1, 1, 1, 1.0f, 0, 0), 0, 0},
   };
   for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
     const size_t c = i / 2;
@@ -291,7 +326,7 @@ static void check_edges(int p) {
 static void check_empty(int p) {
   const int64_t sizes[][2] = {{7, 0}, {1, 0}, {0, 7}};
   for (int i = 0; i < 3; i++) {
-    const lt_attention s = {2, 2, sizes[i][0], sizes[i][1], 5, 6, 1, 0, LT_ALL, LT_ALL, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0};
+    const lt_attention s = SHAPE(2, 2, sizes[i][0], sizes[i][1], 5, 6, 1, 0, LT_ALL);
     problem x = make_problem(p, s, 0, 0);
     run(&x, 2);
     compare_all(&x);
@@ -319,7 +354,7 @@ static void expect(int holds, const char *what) {
 static void check_nan(int p) {
   const int64_t where = 40;
   for (int64_t queries = 2; queries <= 90; queries += 88) {
-    const lt_attention s = {1, 1, queries, 90, 20, 20, 0.2f, 0, LT_ALL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, 0};
+    const lt_attention s = SHAPE(1, 1, queries, 90, 20, 20, 0.2f, 0, 0);
     for (int kind = 0; kind < 5; kind++) {
       problem x = make_problem(p, s, 0, 0);
       const int64_t row = queries == 90 ? where : 0, last = queries - 1;

@@ -72,6 +72,7 @@ typedef struct {
   float *dmask; /* of the mask's shape, which has so many elements */
   int64_t mask_size;
   int32_t *segments[2]; /* of queries and of keys */
+  int32_t *counts[2];   /* prefixes, and how many keys are valid */
   int32_t drop_key[3];
 } problem;
 
@@ -93,8 +94,10 @@ static int64_t place(const heads *x, int64_t b, int64_t h, int64_t t) {
 }
 
 static int is_seen(const lt_attention *s, int64_t b, int64_t t, int64_t j) {
-  const int64_t distance = j - (t + s->keys - s->queries);
-  if (distance > s->after || -distance > s->before) return 0;
+  const int64_t visible = s->visible == NULL ? s->keys : s->visible[b * s->visible_batch];
+  const int64_t keys = visible < 0 ? 0 : visible > s->keys ? s->keys : visible, distance = j - (t + keys - s->queries);
+  const int leads = s->prefix != NULL && j < s->prefix[b * s->prefix_batch];
+  if (j >= keys || -distance > s->before || distance > (leads ? s->prefix_after : s->after)) return 0;
   if (s->query_segments == NULL) return 1;
   return s->query_segments[b * s->query_segments_batch + t] == s->key_segments[b * s->key_segments_batch + j];
 }
@@ -150,7 +153,7 @@ static void solve_query(const problem *x, const answer *y, int64_t b, int64_t h,
   }
   for (int64_t c = 0; c < wide; c++) {
     delta += out[c] * get(&x->dout, b, h, t, c);
-    delta_size += fabs(out[c] * get(&x->dout, b, h, t, c));
+    delta_size += out_bound[c] * fabs(get(&x->dout, b, h, t, c)); /* out is as far off as its terms, even where it is 0 */
   }
   for (int64_t j = 0; j < keys; j++) {
     double dp = 0, dp_size = 0;
@@ -204,7 +207,7 @@ static void free_problem(problem *x) {
   free(x->mask);
   free(x->dmask);
   free(x->lse);
-  for (int side = 0; side < 2; side++) free(x->segments[side]);
+  for (int side = 0; side < 2; side++) free(x->segments[side]), free(x->counts[side]);
 }
 
 /* Runs all passes by `threads` threads, one after another, in scratch that begins as NaN. */
