@@ -1,7 +1,8 @@
 /**
  * @file Attention by itself, in the shapes of GPT: the shortest forward and backward pass on one thread of the native
  * engine, the part of the registers' peak that each reaches, and the memory of the program. --window=KEYS bounds what a query
- * sees, --documents=N packs rows of so many, --context=TOKENS makes them longer, and --dropout=P drops weights.
+ * sees, --documents=N packs rows of so many, --prefix=KEYS are leading keys that all queries see, --context=TOKENS makes rows
+ * longer, and --dropout=P drops weights.
  */
 import { parseArgs } from 'node:util';
 import { compile, ops, Profiler, tf, valueAndGrad, withPrecision } from '../src/compiler/index.js';
@@ -20,6 +21,7 @@ const { values: flags } = parseArgs({
     context: { type: 'string' },
     window: { type: 'string' },
     documents: { type: 'string' },
+    prefix: { type: 'string' },
     dropout: { type: 'string' },
   },
 });
@@ -28,6 +30,7 @@ const precision = flags.precision === 'bf16' ? 'bfloat16' : 'float32';
 const seconds = Number(flags.seconds ?? 3);
 const window = flags.window === undefined ? {} : { before: Number(flags.window) - 1 };
 const documents = Number(flags.documents ?? 1);
+const prefixes = flags.prefix === undefined ? undefined : Number(flags.prefix);
 const keepProb = 1 - Number(flags.dropout ?? 0);
 
 const { flops: peak } = await findPeak({ ...jobOptions(shapes.nano!), numThreads: 1 }, precision);
@@ -42,21 +45,24 @@ for (const name of names) {
   const f = ({
     weights,
     ids,
+    prefix,
     key,
     ...params
-  }: Record<'q' | 'k' | 'v' | 'weights' | 'ids' | 'key', tf.Tensor>) =>
+  }: Record<'q' | 'k' | 'v' | 'weights' | 'ids' | 'prefix' | 'key', tf.Tensor>) =>
     withPrecision(precision, () => {
       const loss = ({ q, k, v }: typeof params) => {
         const segments = documents > 1 ? { segments: { queries: ids, keys: ids } } : {};
         const dropout = keepProb < 1 ? { dropout: { key, keepProb } } : {};
-        const out = ops.attention(q, k, v, { causal: true, window, ...segments, ...dropout });
+        const leading = prefixes === undefined ? {} : { prefix };
+        const out = ops.attention(q, k, v, { causal: true, window, ...segments, ...leading, ...dropout });
         return { value: tf.sum(tf.mul(out, weights)) as tf.Tensor, aux: {} };
       };
       const { value, grads } = valueAndGrad(loss, params);
       return { value, grads: { ...grads } };
     });
   const int32 = (...shape: number[]) => ({ shape, dtype: 'int32' }) as const;
-  const specs = { q: head, k: head, v: head, weights: head, ids: int32(batch, context), key: int32(2) };
+  const ints = { ids: int32(batch, context), prefix: int32(batch), key: int32(2) };
+  const specs = { q: head, k: head, v: head, weights: head, ...ints };
   const executable = await compile(f, specs, {
     engine: 'native',
     name: 'attention',
@@ -69,8 +75,9 @@ for (const name of names) {
     Math.floor(((i % context) * documents) / context),
   );
   const key = Int32Array.of(1, 2);
+  const prefix = new Int32Array(batch).fill(prefixes ?? 0);
   const call = executable.bind({
-    inputs: { q: filled(), k: filled(), v: filled(), weights: filled(), ids, key },
+    inputs: { q: filled(), k: filled(), v: filled(), weights: filled(), ids, prefix, key },
   });
   process.stdout.write(`${name}: ${(arena / 2 ** 20).toFixed(1)} MiB beside inputs and results\n`);
   const [profile] = profiler.programs;

@@ -18,7 +18,7 @@ export interface Visibility {
   readonly segments?: OfBoth | undefined;
   /** float32 [B, S], 1 for keys that are padding. */
   readonly paddings?: Tensor | undefined;
-  /** int32 [B]: a causal query also sees so many leading keys (prefix language models). */
+  /** int32 [B]: a causal query also sees so many leading keys, as far as the window allows (prefix language models). */
   readonly prefix?: Tensor | undefined;
   /** Added to the logits: float32, broadcastable to [B, N, T, S], -Infinity where a key is hidden. It may be trained. */
   readonly bias?: Tensor | undefined;
