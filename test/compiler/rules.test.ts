@@ -60,16 +60,17 @@ async function runAll(cases: readonly Case[], engine: Engine): Promise<HostTenso
   return results.map(leavesOf);
 }
 
-/** Compiling takes longer than running: the cases of this many operations are one program. */
-const TOGETHER = 16;
+/** The cases of this many operations are one program: a C compiler takes longer to start, ONNX Runtime to optimize. */
+const TOGETHER: Partial<Record<Engine, number>> = { native: 16, onnx: 4 };
 const ops = Object.keys(table);
 const made = new Map<string, Promise<ReadonlyMap<string, HostTensor[][]>>>();
 
 /** Results of an operation's cases, which are made with those of the operations beside it. */
 async function resultsOf(op: string, engine: Engine): Promise<HostTensor[][]> {
-  const first = ops.indexOf(op) - (ops.indexOf(op) % TOGETHER);
+  const together = TOGETHER[engine] ?? 1;
+  const first = ops.indexOf(op) - (ops.indexOf(op) % together);
   const key = `${engine} ${first}`;
-  if (!made.has(key)) made.set(key, runTogether(ops.slice(first, first + TOGETHER), engine));
+  if (!made.has(key)) made.set(key, runTogether(ops.slice(first, first + together), engine));
   return (await made.get(key)!).get(op)!;
 }
 
