@@ -110,8 +110,10 @@ test('threads divide columns of few rows, where there are many and no row must b
 });
 
 test('a loop that sums has some 64 blocks, none of them small', () => {
-  const blocks = (rows: number, columns: number, role = 'map') =>
-    Object.values(loopBlocksOf({ rows, columns, nodes: [{ role }] } as never)).join(' x ');
+  const blocks = (rows: number, columns: number, role = 'map', period = rows) => {
+    const { size, count } = loopBlocksOf({ rows, columns, nodes: [{ role, period }] } as never);
+    return `${size} x ${count}`;
+  };
   // Rows: at least eight, and 4,096 elements; at most 64.
   expect([blocks(100, 0), blocks(100, 64), blocks(100, 1024), blocks(767, 1024), blocks(768, 1024)]).toEqual([
     '4096 x 1',

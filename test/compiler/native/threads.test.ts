@@ -49,6 +49,7 @@ function inputsOf({ rows, inner, columns, wide, heads, time, channels, side }: S
     image: [3, side, side, channels],
     filter: [3, 3, channels, channels + 3],
     taps: [3, 3, channels, 1],
+    groups: [3, side, side, 5, 7],
   };
   const drawn = Object.entries(shapes).map(
     ([name, shape], i) => [name, floats(shape, -1, 1, 50 + i)] as const,
@@ -60,7 +61,7 @@ type Floats = Record<keyof ReturnType<typeof inputsOf>['floats'], Tensor>;
 
 /** Terms of a loss: what each kind of sum is made for, in the forward or the backward pass. */
 function terms(
-  { x, w, gain, solid, few, q, k, bias, table, image, filter, taps }: Floats,
+  { x, w, gain, solid, few, q, k, bias, table, image, filter, taps, groups }: Floats,
   ids: Tensor,
 ): Tensor[] {
   const hidden = ops.gelu(tf.add(tf.matMul(x!, w!), tf.gather(table!, ids as tf.Tensor1D)));
@@ -74,7 +75,14 @@ function terms(
     tf.depthwiseConv2d(image as tf.Tensor4D, taps as tf.Tensor4D, 2, 'valid'),
     tf.square(tf.sum(tf.square(few!))),
     tf.exp(tf.mean(solid!)),
+    groupNorm(groups!),
   ].map((term) => tf.sum(tf.sin(term)) as Tensor);
+}
+
+/** A norm of groups of a few channels, over all positions. */
+function groupNorm(x: Tensor): Tensor {
+  const { mean, variance } = tf.moments(x, [1, 2, 4], true);
+  return tf.div(tf.sub(x, mean), tf.sqrt(tf.add(variance, 1e-3)));
 }
 
 /** Every sum of a tensor over some of its axes. */

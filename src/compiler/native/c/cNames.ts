@@ -74,13 +74,13 @@ export function byteOffset(
   return terms.length === 0 ? '0' : `(${terms.join(' + ')})`;
 }
 
-/** Element offset of row `r`, the last run fastest. */
-export function rowOffset(rows: readonly Run[]): string {
+/** Element offset of row `row`, the last run fastest. */
+export function rowOffset(rows: readonly Run[], row = 'r'): string {
   let inner = 1;
   const terms: string[] = [];
   for (let i = rows.length - 1; i >= 0; i--) {
     const { size, stride } = rows[i]!;
-    const index = inner === 1 ? 'r' : `r / ${inner}`;
+    const index = inner === 1 ? row : `${row} / ${inner}`;
     const wrapped = i === 0 ? index : `${index} % ${size}`;
     if (stride !== 0) terms.unshift(`(${wrapped}) * ${stride}`);
     inner *= size;

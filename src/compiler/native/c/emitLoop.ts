@@ -3,10 +3,11 @@
 import type { DType } from '../../program/tensors.js';
 import type { Access, LoopNode } from '../plan/iteration.js';
 import type { LoopUnit } from '../plan/units.js';
-import type { Buffer } from '../plan/views.js';
+import type { Buffer, Run } from '../plan/views.js';
 import { C_TYPES, load, registerType, rowOffset, store } from './cNames.js';
 import { expressionOf, literal, REDUCERS } from './expressions.js';
 import { isRecomputed, type LoopValue, LoopValues } from './loopValues.js';
+import { RowLoop } from './rowLoop.js';
 
 /** Argument of a loop function. */
 export type LoopArgument =
@@ -31,6 +32,7 @@ class LoopWriter {
   private readonly arguments: LoopArgument[] = [];
   private readonly keys = new Map<string, number>();
   private readonly values: LoopValues;
+  private readonly rows: RowLoop;
   /** Declarations at the start of each row. */
   private rowHead: string[] = [];
   private readonly declared = new Set<string>();
@@ -40,8 +42,10 @@ class LoopWriter {
   constructor(
     private readonly unit: LoopUnit,
     private readonly byColumns: boolean,
+    private readonly byItem: boolean,
   ) {
     this.values = new LoopValues(unit);
+    this.rows = new RowLoop(unit.nodes.flatMap((node) => this.rowsOf(node)));
   }
 
   write(): LoopFunction {
@@ -54,7 +58,7 @@ class LoopWriter {
     return {
       text:
         `(${[fixed, ...this.parameters].join(', ')}) {\n${unused}${check ? '  int32_t bad = 0;\n' : ''}${start}` +
-        `  for (int64_t r = r0; r < r1; r++) {\n${head}${body}  }\n${check ? '  if (bad) *bad_index = 1;\n' : ''}}\n`,
+        `${this.rows.write(head + body)}${check ? '  if (bad) *bad_index = 1;\n' : ''}}\n`,
       arguments: this.arguments,
       rowBytes: this.rowBytes,
     };
@@ -95,7 +99,7 @@ class LoopWriter {
       .replaceAll('-', 'm');
     const name = `x${pointer.slice(1)}${mode}${rows ? `_${rows}` : ''}`;
     const constant = mode === 'r' ? 'const ' : '';
-    return this.declare(name, `${constant}${type} *${name} = ${pointer} + ${rowOffset(access.rows)};`);
+    return this.declare(name, `${constant}${type} *${name} = ${pointer} + ${this.rows.offset(access.rows)};`);
   }
 
   /** C expression of an operand, for a node of `phase`. */
@@ -168,9 +172,11 @@ class LoopWriter {
     const reductions = wide.filter(({ node }) => node.role === 'row' || node.role === 'all');
     const starts = reductions.map(({ node, id }) => {
       const type = registerType(node.result);
-      return `    ${type} v${id} = ${this.start(node)};\n`;
+      return `    ${type} v${id} = ${this.reducer(node).start(node.result)};\n`;
     });
-    const clauses = reductions.map(({ node, id }) => ` reduction(${this.clause(node)}:v${id})`);
+    const clauses = reductions.map(
+      ({ node, id }) => ` reduction(${this.reducer(node).simd(node.result)}:v${id})`,
+    );
     if (wide.some(({ node }) => node.op === 'GatherV2' && this.indexMoves(node)))
       clauses.push(' reduction(|:bad)');
     const rows = wide.map((value) => this.gatheredRow(value, phase));
@@ -184,14 +190,6 @@ class LoopWriter {
 
   private reducer(node: LoopNode) {
     return REDUCERS[node.op === 'FirstIndex' ? 'Min' : node.op]!;
-  }
-
-  private start(node: LoopNode): string {
-    return this.reducer(node).start(node.result);
-  }
-
-  private clause(node: LoopNode): string {
-    return this.reducer(node).simd(node.result);
   }
 
   /** Emits one value per row. */
@@ -227,17 +225,44 @@ class LoopWriter {
 
   /** Where a sum over rows is accumulated: in the result itself where a thread sees all rows of its columns. */
   private columnElement(node: LoopNode): string {
-    if (!this.byColumns) return `${this.accumulator(node)}[j]`;
-    return `${this.pointer(node.write, 'w')}[${scaled('j', node.write.column)}]`;
+    if (this.byColumns) return `${this.rowPointer(node.write, 'w')}[${scaled('j', node.write.column)}]`;
+    const sums = this.accumulator(node);
+    const rows = this.itemRows(node);
+    if (rows.length === 0) return `${sums}[j]`;
+    const name = `x${sums.slice(1)}a`;
+    const type = registerType(node.result);
+    return `${this.declare(name, `${type} *${name} = ${sums} + ${this.rows.offset(rows)};`)}[j]`;
+  }
+
+  /** Rows of all that a node reads and writes. */
+  private rowsOf(node: LoopNode): (readonly Run[])[] {
+    const reads = node.reads.flatMap((read) => (typeof read === 'number' ? [] : [read.rows]));
+    const isDirect = node.role === 'map' || node.role === 'row' || this.byColumns;
+    return [...reads, isDirect ? node.write.rows : this.itemRows(node)];
+  }
+
+  /** Rows of a sum's accumulators; none where they are those of a block. */
+  private itemRows({ period = this.unit.rows }: LoopNode): Run[] {
+    const items = this.unit.rows / period;
+    if (!this.byItem || items === 1) return [];
+    return [
+      { size: items, stride: this.unit.columns },
+      { size: period, stride: 0 },
+    ];
   }
 
   private startColumns(): string {
-    return this.values.all
-      .filter(({ node }) => node.role === 'column')
-      .map(
-        ({ node }) =>
-          `  for (int64_t j = c0; j < c1; j++) ${this.columnElement(node)} = ${this.start(node)};\n`,
-      )
+    const { rows } = this.unit;
+    const columns = this.values.all.filter(({ node }) => node.role === 'column');
+    return columns
+      .map(({ node }) => {
+        const { write, period = rows } = node;
+        const element = `(${this.pointer(write, 'w')} + ${rowOffset(write.rows)})[${scaled('j', write.column)}]`;
+        return (
+          `  for (int64_t r = 0; r < ${rows}; r += ${period})\n` +
+          `    for (int64_t j = c0; j < c1; j++) ${element} = ${this.reducer(node).start(node.result)};\n`
+        );
+      })
       .join('');
   }
 
@@ -269,6 +294,10 @@ class LoopWriter {
   }
 }
 
-/** The C function of a loop; with `byColumns`, threads divide its columns instead of its rows. */
-export const writeLoop = (unit: LoopUnit, byColumns: boolean): LoopFunction =>
-  new LoopWriter(unit, byColumns).write();
+/**
+ * The C function of a loop; with `byColumns`, threads divide its columns instead of its rows.
+ *
+ * @param byItem whether accumulators are those of the items that rows belong to, instead of those of a block.
+ */
+export const writeLoop = (unit: LoopUnit, byColumns: boolean, byItem = false): LoopFunction =>
+  new LoopWriter(unit, byColumns, byItem).write();

@@ -1,6 +1,6 @@
 /** @file C text of a program: its functions, and tables of steps and their memory. */
 import type { ProductUnit } from '../plan/products.js';
-import { type Chain, type Packing, type Schedule, samePacking } from '../plan/stages.js';
+import { type Packing, type Schedule, samePacking } from '../plan/stages.js';
 import { keptPackings, type Plan } from '../plan/threadSteps.js';
 import { Functions, type Needs } from './cFunctions.js';
 import { precisionName, typeName } from './cNames.js';
@@ -12,7 +12,6 @@ import { type Place, placeOf } from './pointers.js';
 export interface MemoryPlan {
   readonly arenaBytes: number;
   readonly scratchBytes: number;
-  readonly blockRows: ReadonlyMap<Chain, number>;
 }
 
 const SPACES: Readonly<Record<Place['space'], string>> = {
@@ -55,13 +54,12 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     packings.findIndex((packing) => samePacking(packing.unit, unit));
   const kept = keptPackings(plan);
   const isKept = (unit: ProductUnit): boolean => kept.has(packings[packingIndex(unit)]!);
-  const blockRows = (chain: Chain): number => memory.blockRows.get(chain)!;
   const places: Place[] = [];
   let oncePlaces = 0;
   const loopTable = new LoopTable(plan.loops, places);
   const rows = plan.steps.map((step, i) => {
     loopTable.reach(i);
-    const writer = new StepWriter({ loops, steps, needs, plan, packingIndex, isKept, blockRows });
+    const writer = new StepWriter({ loops, steps, needs, plan, packingIndex, isKept });
     const { name, pointers } = writer.write(step);
     const first = places.length;
     places.push(...pointers.places);

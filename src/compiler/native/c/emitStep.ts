@@ -1,6 +1,6 @@
 /** @file C functions of steps: each thread's share of a chain, loop, product or runtime call. */
 
-import { loopBlocksOf, partitionOf } from '../plan/blocks.js';
+import { type Blocks, blocksOf, loopBlocksOf, partitionOf } from '../plan/blocks.js';
 import type { LoopNode } from '../plan/iteration.js';
 import type { Matrix, ProductUnit } from '../plan/products.js';
 import type { Chain } from '../plan/stages.js';
@@ -9,7 +9,7 @@ import type { Accumulator, Plan, Step } from '../plan/threadSteps.js';
 import type { CallUnit, LoopUnit } from '../plan/units.js';
 import { type Buffer, storageBytes, type View } from '../plan/views.js';
 import type { Functions, Needs } from './cFunctions.js';
-import { C_TYPES, store, typeName } from './cNames.js';
+import { C_TYPES, rowOffset, store, typeName } from './cNames.js';
 import { CALLS } from './emitCalls.js';
 import { type LoopArgument, writeLoop } from './emitLoop.js';
 import {
@@ -51,7 +51,6 @@ export class StepWriter {
       readonly plan: Plan;
       readonly packingIndex: (unit: ProductUnit) => number;
       readonly isKept: (unit: ProductUnit) => boolean;
-      readonly blockRows: (chain: Chain) => number;
     },
   ) {
     const { needs, packingIndex, isKept, plan } = context;
@@ -112,15 +111,27 @@ export class StepWriter {
 
   /** A sum's partial sum of the present block. */
   private partialSum(node: LoopNode): string {
-    const { buffer, size } = this.accumulators.find((accumulator) => accumulator.node === node)!;
-    return `${this.element(buffer, 0, false)} + block * ${size}`;
+    const { buffer, size, blocks } = this.accumulators.find((accumulator) => accumulator.node === node)!;
+    return `${this.element(buffer, 0, false)}${blocks === null ? '' : ` + block * ${size}`}`;
   }
 
-  private startAccumulators(): void {
-    for (const { node, size } of this.accumulators) {
+  /** Begins a loop over a thread's blocks, from row, or column, r0 to before r1 each. */
+  private startBlocks({ size, count, span }: Blocks, total: number): void {
+    const parts = Math.ceil(span / size);
+    const isEven = span % size === 0 || span === total;
+    const from = isEven ? `block * ${size}` : `block / ${parts} * ${span} + block % ${parts} * ${size}`;
+    const end = isEven ? total : `(block / ${parts} + 1) * ${span}`;
+    this.lines.push(
+      `for (int64_t block = LT_FROM(${count}); block < LT_TO(${count}); block++) {`,
+      `  const int64_t r0 = ${from}, r1 = r0 + ${size} < ${end} ? r0 + ${size} : ${end};`,
+    );
+    for (const { node, size: columns, items, blocks } of this.accumulators) {
       const type = node.result === 'float32' ? 'f32' : 'i32';
       const start = REDUCERS[node.op]!.start(node.result);
-      this.lines.push(`  lt_fill_${type}(${this.partialSum(node)}, ${size}, ${start});`);
+      const period = total / items;
+      const [first, some] = [` + r0 / ${period} * ${columns}`, `(r1 - r0) / ${period} * ${columns}`];
+      const [at, elements] = blocks === null ? [first, some] : ['', columns];
+      this.lines.push(`  lt_fill_${type}(${this.partialSum(node)}${at}, ${elements}, ${start});`);
     }
   }
 
@@ -131,7 +142,8 @@ export class StepWriter {
 
   private callLoop(unit: LoopUnit, byColumns: boolean, rows: string, columns: string): string {
     const { loops, needs } = this.context;
-    const { text, arguments: wanted, rowBytes } = writeLoop(unit, byColumns);
+    const byItem = this.accumulators.some((sums) => sums.unit === unit && sums.blocks === null);
+    const { text, arguments: wanted, rowBytes } = writeLoop(unit, byColumns, byItem);
     needs.rowBytes = Math.max(needs.rowBytes, rowBytes);
     const pointers = wanted.map((argument) => this.loopArgument(argument));
     return `${loops.name(text)}(${[rows, columns, 'frame->row', '&frame->bad_index', ...pointers].join(', ')});`;
@@ -145,12 +157,8 @@ export class StepWriter {
         ? this.callLoop(unit, true, `0, ${rows}`, share)
         : this.callLoop(unit, false, share, `0, ${columns}`);
     if (this.accumulators.length > 0) {
-      const { size, count } = loopBlocksOf(unit);
-      const total = byColumns ? columns : rows;
-      this.lines.push(`for (int64_t block = LT_FROM(${count}); block < LT_TO(${count}); block++) {`);
-      this.startAccumulators();
-      const end = `(block + 1) * ${size}`;
-      this.lines.push(`  ${call(`block * ${size}, ${end} < ${total} ? ${end} : ${total}`)}`, '}');
+      this.startBlocks(loopBlocksOf(unit), byColumns ? columns : rows);
+      this.lines.push(`  ${call('r0, r1')}`, '}');
     } else if (byColumns) {
       // Threads divide columns in whole cache lines.
       const lines = Math.ceil(columns / 16);
@@ -161,13 +169,8 @@ export class StepWriter {
 
   private writeChain(chain: Chain): void {
     this.chain = chain;
-    const block = this.context.blockRows(chain);
-    const blocks = Math.ceil(chain.rows / block);
-    this.lines.push(
-      `for (int64_t block = LT_FROM(${blocks}); block < LT_TO(${blocks}); block++) {`,
-      `  const int64_t r0 = block * ${block}, r1 = r0 + ${block} < ${chain.rows} ? r0 + ${block} : ${chain.rows};`,
-    );
-    this.startAccumulators();
+    const blocks = blocksOf(chain);
+    this.startBlocks(blocks, chain.rows);
     for (const [part, unit] of chain.units.entries()) {
       const multiple = (unit.kind === 'product' ? unit.m : unit.rows) / chain.rows;
       const times = multiple === 1 ? '' : ` * ${multiple}`;
@@ -175,7 +178,7 @@ export class StepWriter {
         `  ${
           unit.kind === 'loop'
             ? this.callLoop(unit, false, `r0${times}, r1${times}`, `0, ${unit.columns}`)
-            : this.rowProduct(unit, times, block * multiple, chain.units[part - 1])
+            : this.rowProduct(unit, times, blocks.size * multiple, chain.units[part - 1])
         }`,
         `  LT_MARK(${part});`,
       );
@@ -213,23 +216,30 @@ export class StepWriter {
    * Adds the blocks' partial sums in their order and stores the result. A program with dozens of sums has few kinds, each
    * one function.
    */
-  private writeFinish({ node, size, blocks, buffer }: Accumulator): void {
+  private writeFinish({ node, size, items, blocks, buffer }: Accumulator): void {
     const type = node.result === 'float32' ? 'float' : 'int32_t';
     const { write } = node;
     const target = this.pointers.useAlone(placeOf(write.buffer, write.offset));
     const stored = C_TYPES[write.buffer.storage];
+    const itemOffset = items === 1 ? '0' : rowOffset(write.rows.slice(0, -1), 'item');
     const text = [
-      `(const ${type} *sums, ${stored} *to, int64_t size, int64_t blocks, const lt_frame *frame) {`,
-      '  const int64_t from = LT_FROM(size), end = LT_TO(size);',
+      `(const ${type} *sums, ${stored} *to, int64_t items, int64_t size, int64_t blocks, const lt_frame *frame) {`,
+      '  const int64_t from = LT_FROM(items * size), last = LT_TO(items * size);',
+      '  for (int64_t item = from / size; item * size < last; item++) {',
+      '    const int64_t begin = item * size < from ? from - item * size : 0;',
+      '    const int64_t end = last - item * size < size ? last - item * size : size;',
+      `    const ${type} *of = sums + item * blocks * size;`,
+      `    ${stored} *row = to + ${itemOffset};`,
       '#pragma omp simd',
-      '  for (int64_t j = from; j < end; j++) {',
-      `    ${type} sum = sums[j];`,
-      `    for (int64_t i = 1; i < blocks; i++) sum = ${REDUCERS[node.op]!.step('sum', 'sums[i * size + j]', node.result)};`,
-      `    to[j * ${write.column}] = ${store(write.buffer.storage, 'sum')};`,
+      '    for (int64_t j = begin; j < end; j++) {',
+      `      ${type} sum = of[j];`,
+      `      for (int64_t i = 1; i < blocks; i++) sum = ${REDUCERS[node.op]!.step('sum', 'of[i * size + j]', node.result)};`,
+      `      row[j * ${write.column}] = ${store(write.buffer.storage, 'sum')};`,
+      '    }',
       '  }',
       '}\n',
     ].join('\n');
-    const args = [this.element(buffer, 0, true), `(${stored} *)${target}`, size, blocks, 'frame'];
+    const args = [this.element(buffer, 0, true), `(${stored} *)${target}`, items, size, blocks ?? 1, 'frame'];
     this.lines.push(`${this.context.loops.name(text)}(${args.join(', ')});`);
   }
 }

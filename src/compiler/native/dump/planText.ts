@@ -1,6 +1,7 @@
 /** @file Text form of a plan: steps with their barriers, and the memory layout. */
 
 import { operandBytes } from '../../program/precision.js';
+import { blocksOf } from '../plan/blocks.js';
 import { bufferBytes, lifetimesIn, lifetimesOf } from '../plan/memory.js';
 import type { NativePlan } from '../plan/planGraphs.js';
 import type { Packing } from '../plan/stages.js';
@@ -16,7 +17,7 @@ const packingText = ({ unit: { b, k, n }, precision }: Packing): string =>
 const sumText = ({ node }: Accumulator): string => `${bufferName(node.write.buffer)} = ${node.op}`;
 
 /** A step on one line, then the units that it runs. */
-function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
+function stepLines(step: Step, { units }: NativePlan): string[] {
   const all = (run: readonly Unit[]): string[] =>
     run.flatMap((unit) =>
       unitLines(unit).map((line, row) =>
@@ -26,7 +27,7 @@ function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
   switch (step.kind) {
     case 'chain': {
       const { rows } = step.chain;
-      return [`chain of ${rows} rows, in blocks of ${blockRows.get(step.chain)}`, ...all(step.chain.units)];
+      return [`chain of ${rows} rows, in blocks of ${blocksOf(step.chain).size}`, ...all(step.chain.units)];
     }
     case 'pack':
       return [`pack ${step.packings.map(packingText).join('; ')}`];
@@ -108,14 +109,14 @@ function arenaLines({ plan, arenaBytes }: NativePlan): string[] {
   ];
 }
 
-function scratchLines({ plan, scratchBytes, blockRows }: NativePlan): string[] {
+function scratchLines({ plan, scratchBytes }: NativePlan): string[] {
   const lines = [
     `scratch: ${grouped(scratchBytes)} bytes a thread, shared by the chains; from and to count units`,
   ];
   plan.steps.forEach((step, i) => {
     if (step.kind !== 'chain') return;
     const { chain } = step;
-    const length = (buffer: Buffer): number => rowLength(buffer, chain)! * blockRows.get(chain)!;
+    const length = (buffer: Buffer): number => rowLength(buffer, chain)! * blocksOf(chain).size;
     const rows = placed(lifetimesIn(chain).spans, 'scratch', length);
     if (rows.length > 0) lines.push(`step ${i}:`, ...table(HEADER, rows).map((line) => `  ${line}`));
   });
@@ -150,10 +151,10 @@ function packedLines({ schedule: { packings } }: NativePlan): string[] {
 
 /** Lists sums with the buffers that have the partial sums of their blocks. */
 function accumulatorLines({ plan: { accumulators } }: NativePlan): string[] {
-  const rows = accumulators.map(({ node, size, blocks, buffer }) => [
+  const rows = accumulators.map(({ node, size, items, blocks, buffer }) => [
     `${node.op} to ${bufferName(node.write.buffer)}`,
-    size,
-    blocks,
+    items * size,
+    blocks ?? 1,
     bufferName(buffer),
   ]);
   return ['partial sums', ...(rows.length === 0 ? [] : table(['sum', 'elements', 'blocks', 'buffer'], rows))];

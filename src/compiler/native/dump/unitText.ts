@@ -41,18 +41,18 @@ const ROLES: Readonly<Record<LoopNode['role'], string>> = {
   all: ' over everything',
 };
 
-function nodeText({ op, role, attrs, scope, wide, reads, write }: LoopNode, unit: LoopUnit): string {
+function nodeText(node: LoopNode, unit: LoopUnit): string {
+  const { op, role, attrs, scope, wide, reads, write, period = unit.rows } = node;
   const columns = wide ? unit.columns : 1;
   const operands = reads.map((read) => (typeof read === 'number' ? String(read) : accessText(read, columns)));
-  // Sums over rows are stored in one row, whichever row is added.
-  const place = role === 'column' || role === 'all' ? { ...write, rows: [] } : write;
+  // Sums over all rows are stored in one row, whichever row is added.
+  const isWhole = role === 'all' || (role === 'column' && period === unit.rows);
+  const place = isWhole ? { ...write, rows: [] } : write;
+  const over = role === 'column' && !isWhole ? ` over ${period} rows of each item` : ROLES[role];
   const target = accessText(place, role === 'map' || role === 'column' ? columns : 1);
   const stored = write.buffer.home.kind === 'register' ? '' : ' (stored)';
   const { axes: _, keepDims: __, ...rest } = attrs;
-  return withScopeText(
-    `${target}${stored} = ${op}(${operands.join(', ')})${ROLES[role]}${attrsText(rest)}`,
-    scope,
-  );
+  return withScopeText(`${target}${stored} = ${op}(${operands.join(', ')})${over}${attrsText(rest)}`, scope);
 }
 
 function productText({ m, n, k, a, b, c, alpha, precision, batch, scope }: ProductUnit): string {

@@ -12,14 +12,50 @@ const BLOCK_ROWS = 64;
 const workOf = (unit: Chain['units'][number]): number =>
   unit.kind === 'product' ? unit.m * unit.n * unit.k : unit.rows * unit.columns * unit.nodes.length;
 
+/** Rows, or columns, in blocks. */
+export interface Blocks {
+  readonly size: number;
+  readonly count: number;
+  /** Rows that are cut by themselves, so that the last block of them may be shorter: all, or those of an item. */
+  readonly span: number;
+}
+
+/** The rows of an item that a unit sums over, counted in rows of its stage; `rows` where it sums over no items. */
+function periodsOf(unit: Chain['units'][number], rows: number): number[] {
+  if (unit.kind === 'product') return [];
+  return unit.nodes.flatMap(({ period = unit.rows }) =>
+    period < unit.rows ? [period / (unit.rows / rows)] : [],
+  );
+}
+
 /**
- * Rows per block of a chain. A unit may have several rows for each row of the chain; the unit with the most work gets
+ * The rows of an item, of units that sum over the rows of items; all rows where none does. null where items of different
+ * sizes, or within a row, leave no common blocks.
+ */
+export function periodOf(units: Chain['units'], rows: number): number | null {
+  const [period = rows, ...others] = new Set(units.flatMap((unit) => periodsOf(unit, rows)));
+  return others.length === 0 && Number.isInteger(period) ? period : null;
+}
+
+/** Blocks of at most `size` rows. None has a part of an item and more: either whole items, or rows of one. */
+function cut(rows: number, period: number, size: number): Blocks {
+  if (period < rows && period <= size) {
+    const whole = size - (size % period);
+    return { size: whole, count: Math.ceil(rows / whole), span: rows };
+  }
+  const parts = Math.ceil(period / size);
+  const even = period < rows ? Math.ceil(period / parts) : size;
+  return { size: even, count: (rows / period) * parts, span: period };
+}
+
+/**
+ * Blocks of a chain. A unit may have several rows for each row of the chain; the unit with the most work gets
  * BLOCK_ROWS of its own rows.
  */
-export function blockRowsOf({ rows, units }: Chain): number {
+export function blocksOf({ rows, units }: Chain): Blocks {
   const heaviest = units.reduce((a, b) => (workOf(b) > workOf(a) ? b : a));
   const multiple = (heaviest.kind === 'product' ? heaviest.m : heaviest.rows) / rows;
-  return Math.max(1, Math.floor(BLOCK_ROWS / multiple));
+  return cut(rows, periodOf(units, rows)!, Math.max(1, Math.floor(BLOCK_ROWS / multiple)));
 }
 
 /** How threads divide a single loop: by rows if a row must be complete first, by columns if there are few rows. */
@@ -42,14 +78,14 @@ const [LEAST_COLUMNS, MOST_COLUMNS] = [256, 4096];
 
 const between = (low: number, x: number, high: number): number => Math.min(Math.max(low, x), high);
 
-/** Rows, or columns, per block of a single loop that sums over them, and the number of blocks. */
-export function loopBlocksOf(unit: LoopUnit): { readonly size: number; readonly count: number } {
+/** Blocks of rows, or columns, of a single loop that sums over them. */
+export function loopBlocksOf(unit: LoopUnit): Blocks {
   const { rows, columns } = unit;
   if (partitionOf(unit) === 'columns') {
     const size = between(LEAST_COLUMNS, Math.ceil(columns / BLOCKS / 16) * 16, MOST_COLUMNS);
-    return { size, count: Math.ceil(columns / size) };
+    return cut(columns, columns, size);
   }
   const least = Math.ceil(LEAST_ELEMENTS / Math.max(1, columns));
   const size = Math.max(least, between(LEAST_ROWS, Math.floor(rows / BLOCKS), BLOCK_ROWS));
-  return { size, count: Math.ceil(rows / size) };
+  return cut(rows, periodOf([unit], rows)!, size);
 }

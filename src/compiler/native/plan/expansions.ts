@@ -1,7 +1,8 @@
 /** @file Expansions of operations that the native engine does not run as a whole into plainer ones. */
-import { type Attrs, type Graph, type Node, newValue, rewrite, type Value } from '../../program/ir.js';
+import { type Attrs, type Graph, ints, type Node, newValue, rewrite, type Value } from '../../program/ir.js';
 import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../../program/tensors.js';
 import { inferOutputs } from '../../rules/index.js';
+import { passesOf } from './shortAxes.js';
 
 /** Adds a single-output node to a graph under construction, with the shape and dtype of its rule, if it has one. */
 type Emit = (op: string, inputs: readonly Value[], attrs?: Attrs, spec?: TensorSpec) => Value;
@@ -31,9 +32,14 @@ export const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Val
   Mean: ({ inputs: [x], outputs: [out], attrs }, emit) => {
     const floats = x!.dtype === 'float32' ? x! : emit('Cast', [x!], { dtype: 'float32' });
     const share = new Float32Array([sizeOf(out!.shape) / sizeOf(x!.shape)]);
-    return emit('Multiply', [summed(floats, out!.shape, attrs, emit), scalar(share, 'float32')]);
+    return emit('Multiply', [reduced('Sum', floats, out!, attrs, emit), scalar(share, 'float32')]);
   },
-  Sum: ({ inputs: [x], outputs: [out], attrs }, emit) => summed(x!, out!.shape, attrs, emit),
+  Sum: inPasses,
+  Prod: inPasses,
+  Max: inPasses,
+  Min: inPasses,
+  All: inPasses,
+  Any: inPasses,
   BatchMatMul: multiplyIntegers,
   UnsortedSegmentSum: sumIntegersBySegment,
   ArgMax: (node, emit) => firstIndex('Max', node, emit),
@@ -95,41 +101,25 @@ function sumIntegersBySegment({ inputs: [x, ids], outputs: [out], attrs }: Node,
   return reshaped(emit('Sum', [terms], { axes: [2], keepDims: false }), out!.shape, emit);
 }
 
-/** Most rows whose sum keeps its digits when they are added one after the other. */
-const MOST_ROWS = 4096;
-
-/** With fewer columns, a row is no vector. */
-const LEAST_COLUMNS = 8;
-
-/** Items, rows and columns of a sum over axes between others. */
-function asRows({ shape }: Value, axes: readonly number[]): [items: number, rows: number, columns: number] {
-  const [first, last] = [Math.min(...axes), Math.max(...axes)];
-  return [sizeOf(shape.slice(0, first)), sizeOf(shape.slice(first, last + 1)), sizeOf(shape.slice(last + 1))];
+/** A reduction in passes, so that none walks its operand against the order of its memory. */
+function inPasses({ op, inputs: [x], outputs: [out], attrs }: Node, emit: Emit): Value {
+  return reduced(op, x!, out!, attrs, emit);
 }
 
-/** Whether a sum adds the rows of several items, as pooling over whole images does. */
-function isSumOfRows(x: Value, attrs: Attrs): boolean {
-  const axes = attrs.axes as readonly number[];
-  if (axes.length === 0 || x.dtype !== 'float32') return false;
-  const [items, rows, columns] = asRows(x, axes);
-  const areAdjacent = Math.max(...axes) - Math.min(...axes) === axes.length - 1;
-  return areAdjacent && items > 1 && rows > 1 && rows <= MOST_ROWS && columns >= LEAST_COLUMNS;
-}
-
-/** A sum; of rows by segments: a loop would go down each column by itself, and read a cache line for each number. */
-function summed(x: Value, shape: Shape, attrs: Attrs, emit: Emit): Value {
-  if (!isSumOfRows(x, attrs)) return emit('Sum', [x], attrs);
-  const [items, rows, columns] = asRows(x, attrs.axes as readonly number[]);
-  const range = emit('Range', [], { start: 0, stop: items, step: 1, dtype: 'int32' });
-  const ids = emit('Tile', [reshaped(range, [items, 1], emit)], { reps: [1, rows] });
-  const all = [reshaped(x, [items * rows, columns], emit), reshaped(ids, [items * rows], emit)];
-  return reshaped(emit('UnsortedSegmentSum', all, { numSegments: items }), shape, emit);
+function reduced(op: string, x: Value, { shape }: TensorSpec, attrs: Attrs, emit: Emit): Value {
+  const passes = passesOf(x.shape, ints(attrs.axes));
+  if (passes.length === 1) return emit(op, [x], attrs);
+  return reshaped(
+    passes.reduce((value, axes) => emit(op, [value], { axes, keepDims: true }), x),
+    shape,
+    emit,
+  );
 }
 
 /** Whether an operation is expanded. */
 const isExpanded = ({ op, inputs, attrs }: Node): boolean => {
   if (EXPANSIONS[op] === undefined) return false;
-  if (op === 'Sum') return isSumOfRows(inputs[0]!, attrs);
+  if (EXPANSIONS[op] === inPasses) return passesOf(inputs[0]!.shape, ints(attrs.axes)).length > 1;
   if (EXPANSIONS[op] === byWords) return inputs.length === 1;
   const isExactOnly = op === 'BatchMatMul' || op === 'UnsortedSegmentSum';
   return !isExactOnly || inputs[0]!.dtype === 'int32';

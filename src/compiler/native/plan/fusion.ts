@@ -66,8 +66,11 @@ function splitFor({ op, iteration, splits }: Member, { rows, columns, nodes }: L
   );
   if (split === undefined || !canRead(op.op, split.reads, nodes)) return null;
   const clashes = nodes.some(
-    ({ write }) =>
-      sameAccess(write, split.write) || (op.op === 'Overwrite' && write.buffer === split.write.buffer),
+    ({ write, period = rows }) =>
+      // Blocks end where an item ends, of which there is one size.
+      (period < rows && period !== (iteration.period ?? period)) ||
+      sameAccess(write, split.write) ||
+      (op.op === 'Overwrite' && write.buffer === split.write.buffer),
   );
   return clashes ? null : split;
 }
@@ -96,6 +99,7 @@ function join({ unit, members }: OpenLoop, member: Member): boolean {
     types: op.types,
     write: split.write,
     result: storedDtype(op.outputs[0]!.buffer.storage),
+    ...(iteration.period !== undefined && { period: iteration.period }),
     ...(op.after && { after: op.after }),
   });
   return true;

@@ -7,8 +7,8 @@ import type { Operand, PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type Run, type View } from './views.js';
 
 /**
- * Role of a loop node: keeps every value (`map`), or reduces over each row, over all rows of each column, or over
- * everything.
+ * Role of a loop node: keeps every value (`map`), or reduces over each row, over the rows of each column (all of them, or
+ * those of each item), or over everything.
  */
 type Role = 'map' | 'row' | 'column' | 'all';
 
@@ -29,6 +29,8 @@ export interface Iteration {
   readonly write: View;
   /** For role 'row', axes from here on are reduced; for 'column', axes before it. */
   readonly boundary: number | null;
+  /** For role 'column', how many consecutive rows one result reduces: all of them, or those of an item. */
+  readonly period?: number;
   /** Whether the expression needs the index along the last axis. */
   readonly needsIndex: boolean;
 }
@@ -53,6 +55,8 @@ export interface LoopNode {
   readonly types: readonly DType[];
   readonly write: Access;
   readonly result: DType;
+  /** For role 'column', as in `Iteration`. */
+  readonly period?: number;
   readonly after?: PlacedOp['after'];
 }
 
@@ -97,7 +101,29 @@ const isOneRow = ({ shape }: View, axes: readonly number[]): boolean =>
   axes.length === shape.length - Math.min(...axes) &&
   Math.min(...axes) > 0;
 
-/** The iteration of a reduction. Reduced axes that are neither first nor last are moved last. */
+/** With fewer columns, a row of an item is no vector. */
+const LEAST_COLUMNS = 8;
+
+/**
+ * Whether a reduction adds up rows: of all, or of each item, where that is the order of the operand's memory.
+ *
+ * @param inner the kept axes behind the reduced ones, and `outer` those before the last of these.
+ */
+function addsRows(
+  x: View,
+  gone: readonly number[],
+  inner: readonly number[],
+  outer: readonly number[],
+): boolean {
+  if (gone.length === 0 || inner.length === 0) return false;
+  if (outer.length === 0) return true;
+  const step = (axis: number): number => Math.abs(x.strides[axis]!);
+  return (
+    product(inner.map((axis) => x.shape[axis]!)) >= LEAST_COLUMNS && step(inner.at(-1)!) < step(gone.at(-1)!)
+  );
+}
+
+/** The iteration of a reduction. Unless it adds up rows, reduced axes are moved last. */
 function reduction({ op, inputs, outputs, attrs }: PlacedOp): Iteration {
   const x = inputs.find((input): input is View => typeof input !== 'number')!;
   const axes = attrs.axes as readonly number[];
@@ -108,21 +134,20 @@ function reduction({ op, inputs, outputs, attrs }: PlacedOp): Iteration {
   const gone = large.filter((axis) => axes.includes(axis));
   const isArg = kindOf(op) === 'first';
   const isRow = isArg || (kept.length === 0 && isOneRow(x, axes));
-  const role: Role =
-    kept.length === 0 && !isRow
-      ? 'all'
-      : gone.length > 0 && !isRow && Math.max(...gone) < Math.min(...kept)
-        ? 'column'
-        : 'row';
-  const order = role === 'column' ? [...gone, ...kept] : [...kept, ...gone];
-  const first = role === 'column' ? gone : kept;
+  const inner = kept.filter((axis) => axis > Math.max(...gone));
+  const outer = kept.filter((axis) => axis < Math.max(...gone));
+  const isColumn = !isRow && addsRows(x, gone, inner, outer);
+  const role: Role = kept.length === 0 && !isRow ? 'all' : isColumn ? 'column' : 'row';
+  const order = isColumn ? [...outer, ...gone, ...inner] : [...kept, ...gone];
+  const rows = isColumn ? outer.length + gone.length : kept.length;
   return {
     role,
     shape: order.map((axis) => x.shape[axis]!),
     reads: reads.map((read) => (typeof read === 'number' ? read : permuted(read, order))),
     write: permuted(write, order),
-    boundary: role === 'all' ? null : first.length,
+    boundary: role === 'all' ? null : rows,
     needsIndex: isArg,
+    ...(isColumn && { period: product(gone.map((axis) => x.shape[axis]!)) }),
   };
 }
 

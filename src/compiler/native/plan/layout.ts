@@ -6,10 +6,11 @@ import { verifyNoEmpties } from '../../passes/index.js';
 import { type Graph, type Node, producers, type Value } from '../../program/ir.js';
 import { type NarrowFloat, type Shape, sizeOf } from '../../program/tensors.js';
 import { formOf } from './forms.js';
-import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
+import { type Iteration, isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
 import { takesNumbers, wantsCopy, writesTo } from './operandForms.js';
 import { type Around, placeCond, placeScan } from './placeBodies.js';
 import type { Operand, PlacedOp } from './placedOps.js';
+import { widened } from './shortAxes.js';
 import { storagesOf } from './storage.js';
 import { repeatedViews, slotsOf, sourceView, VIEWS, withinPads } from './viewOps.js';
 import {
@@ -40,6 +41,8 @@ class Placement implements Around {
   private readonly literals = new Map<Value, number>();
   /** Values that those behind barriers wait for. */
   private readonly awaited = new Map<Value, Buffer>();
+  /** Copies of small operands that are repeated along short axes. */
+  private readonly repeated = new Map<string, View>();
 
   /** @param before the graph whose inputs, outputs and data are numbered before this one's. */
   constructor(
@@ -174,13 +177,25 @@ class Placement implements Around {
 
   /** Emits a computing operation, copying operands whose strides it can't take. */
   private compute(op: PlacedOp): void {
-    if (isLoopOp(op.op) && splitsOf(iterationOf(op)).length === 0) this.reduceCopies(op);
+    const iteration = isLoopOp(op.op) ? iterationOf(op) : null;
+    if (iteration !== null && splitsOf(iteration).length === 0) this.reduceCopies(op);
+    else if (iteration !== null) this.ops.push({ ...op, inputs: this.widened(op, iteration) });
     else {
       const inputs = op.inputs.map((input, i) =>
         typeof input !== 'number' && wantsCopy(op, input, i) ? this.copyOf(input, op.scope) : input,
       );
       this.ops.push({ ...op, inputs });
     }
+  }
+
+  /** The operands of a loop's operation, small ones repeated along short axes. */
+  private widened(op: PlacedOp, iteration: Iteration): readonly Operand[] {
+    return widened(op, iteration, (view) => {
+      const key = `${view.buffer.id} ${view.offset} ${view.shape} ${view.strides}`;
+      const copy = this.repeated.get(key) ?? this.copyOf(view, op.scope);
+      this.repeated.set(key, copy);
+      return copy;
+    });
   }
 
   /** Copies the operands of a reduction whose axes have no common stride, in iteration order. */

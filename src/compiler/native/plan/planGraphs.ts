@@ -2,7 +2,7 @@
 import type { PortStorages } from '../../program/backend.js';
 import { type Graph, joinGraphs, type Value } from '../../program/ir.js';
 import type { NarrowFloat } from '../../program/tensors.js';
-import { blockRowsOf } from './blocks.js';
+import { blocksOf } from './blocks.js';
 import { formOf } from './forms.js';
 import { type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
@@ -22,7 +22,6 @@ export interface NativePlan {
   readonly plan: Plan;
   readonly arenaBytes: number;
   readonly scratchBytes: number;
-  readonly blockRows: ReadonlyMap<Chain, number>;
   /** Constants that are read from memory. */
   readonly constants: readonly Value[];
 }
@@ -88,9 +87,8 @@ export function planNative(
   verifyPlan(planned, frozen);
   const arenaBytes = placeArena(planned);
   const chains = scheduled.stages.filter((stage): stage is Chain => stage.kind === 'chain');
-  const blockRows = new Map(chains.map((chain) => [chain, blockRowsOf(chain)]));
-  const scratchBytes = Math.max(0, ...chains.map((chain) => placeScratch(chain, blockRows.get(chain)!)));
-  return { units, schedule: scheduled, plan: planned, arenaBytes, scratchBytes, blockRows, constants };
+  const scratchBytes = Math.max(0, ...chains.map((chain) => placeScratch(chain, blocksOf(chain).size)));
+  return { units, schedule: scheduled, plan: planned, arenaBytes, scratchBytes, constants };
 }
 
 /**

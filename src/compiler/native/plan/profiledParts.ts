@@ -145,9 +145,12 @@ function stepParts(step: Step): Part[] {
         {
           kind: 'other',
           label: 'partial sums of blocks',
-          shares: sharesOf(step.accumulators.map(({ node, size }) => [node.scope, size])),
+          shares: sharesOf(step.accumulators.map(({ node, size, items }) => [node.scope, items * size])),
           flops: 0,
-          bytes: step.accumulators.reduce((sum, { size, blocks }) => sum + 4 * size * (blocks + 1), 0),
+          bytes: step.accumulators.reduce(
+            (sum, { size, items, buffer }) => sum + 4 * (buffer.size + items * size),
+            0,
+          ),
         },
       ];
     default:

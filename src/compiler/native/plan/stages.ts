@@ -1,5 +1,6 @@
 /** @file Stages: units scheduled together, on blocks of rows or divided among all threads. */
 import type { Precision } from '../../program/precision.js';
+import { periodOf } from './blocks.js';
 import { addWrites, type Touch, touchedReads, touchedWrites, writesByRows } from './chainRows.js';
 import type { ProductUnit } from './products.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, waitsOf, writesOf } from './units.js';
@@ -185,6 +186,7 @@ class Scheduler {
     // After a reduction of rows, there must still be enough blocks for every thread.
     const enough = common === rows ? MIN_CHAIN_ROWS : MIN_SHARED_ROWS;
     if (common < enough || Math.max(rows, own) % common !== 0) return false;
+    if (periodOf([...chain.units, unit], common) === null) return false;
     const written = common === rows ? this.chainWrites : writesByRows(chain.units, common);
     const keepsToRows = ({ buffer, stride }: Touch): boolean => {
       const known = written.get(buffer);

@@ -1,5 +1,5 @@
 /** @file Steps: the C functions of stages that all threads call, and the barriers between them. */
-import { blockRowsOf, loopBlocksOf, partitionOf } from './blocks.js';
+import { blocksOf, loopBlocksOf, partitionOf } from './blocks.js';
 import type { LoopNode } from './iteration.js';
 import type { ProductUnit } from './products.js';
 import { type Share, sameShare, sharesOf } from './shares.js';
@@ -7,14 +7,17 @@ import type { Chain, Packing, Schedule, Stage } from './stages.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer, Loop } from './views.js';
 
-/** A sum over rows, accumulated as one partial sum per block. */
+/** Sums over rows, accumulated as one partial sum per block. */
 export interface Accumulator {
   readonly node: LoopNode;
   readonly unit: LoopUnit;
   /** Elements of a partial sum. */
   readonly size: number;
-  readonly blocks: number;
-  /** The partial sums, in the order of the blocks. */
+  /** Results that the rows are divided among. */
+  readonly items: number;
+  /** Blocks of an item; null where blocks have whole items, so that there is nothing to add up. */
+  readonly blocks: number | null;
+  /** The partial sums, in the order of the items and their blocks. */
   readonly buffer: Buffer;
 }
 
@@ -196,15 +199,21 @@ class Steps {
     return stage.units.flatMap((unit): Accumulator[] => {
       if (unit.kind !== 'loop') return [];
       const direct = stage.kind === 'loop' && partitionOf(unit) === 'columns';
-      const blocks =
-        stage.kind === 'chain' ? Math.ceil(stage.rows / blockRowsOf(stage)) : loopBlocksOf(unit).count;
+      const { size: rows, count } = stage.kind === 'chain' ? blocksOf(stage) : loopBlocksOf(unit);
+      const unitRows = stage.kind === 'chain' ? rows * (unit.rows / stage.rows) : rows;
       return unit.nodes.flatMap((node): Accumulator[] => {
         if (node.role !== 'all' && (node.role !== 'column' || direct)) return [];
         const size = node.role === 'all' ? 1 : unit.columns;
+        const { period = unit.rows } = node;
+        const items = unit.rows / period;
+        const blocks = items > 1 && period <= unitRows ? null : count / items;
         const storage = node.result === 'float32' ? 'float32' : 'int32';
         const home = { kind: 'arena' as const, offset: -1 };
         return [
-          { node, unit, size, blocks, buffer: { id: this.nextId++, size: size * blocks, storage, home } },
+          {
+            ...{ node, unit, size, items, blocks },
+            buffer: { id: this.nextId++, size: items * (blocks ?? 1) * size, storage, home },
+          },
         ];
       });
     });
