@@ -2,14 +2,17 @@
  * @file Blocks: rows or columns that a thread takes at once. They follow from shapes alone, and so do the partial sums of
  * blocks, whatever the number of threads.
  */
-import type { Chain } from './stages.js';
+import type { ProductUnit } from './products.js';
 import type { LoopUnit } from './units.js';
+
+/** A unit of rows, alone or in a chain. */
+type RowUnit = LoopUnit | ProductUnit;
 
 /** Large enough for products, small enough for the cache. */
 const BLOCK_ROWS = 64;
 
 /** Work per unit, in multiply-adds or elements. */
-const workOf = (unit: Chain['units'][number]): number =>
+const workOf = (unit: RowUnit): number =>
   unit.kind === 'product' ? unit.m * unit.n * unit.k : unit.rows * unit.columns * unit.nodes.length;
 
 /** Rows, or columns, in blocks. */
@@ -21,7 +24,7 @@ export interface Blocks {
 }
 
 /** The rows of an item that a unit sums over, counted in rows of its stage; `rows` where it sums over no items. */
-function periodsOf(unit: Chain['units'][number], rows: number): number[] {
+function periodsOf(unit: RowUnit, rows: number): number[] {
   if (unit.kind === 'product') return [];
   return unit.nodes.flatMap(({ period = unit.rows }) =>
     period < unit.rows ? [period / (unit.rows / rows)] : [],
@@ -32,7 +35,7 @@ function periodsOf(unit: Chain['units'][number], rows: number): number[] {
  * The rows of an item, of units that sum over the rows of items; all rows where none does. null where items of different
  * sizes, or within a row, leave no common blocks.
  */
-export function periodOf(units: Chain['units'], rows: number): number | null {
+export function periodOf(units: readonly RowUnit[], rows: number): number | null {
   const [period = rows, ...others] = new Set(units.flatMap((unit) => periodsOf(unit, rows)));
   return others.length === 0 && Number.isInteger(period) ? period : null;
 }
@@ -52,7 +55,13 @@ function cut(rows: number, period: number, size: number): Blocks {
  * Blocks of a chain. A unit may have several rows for each row of the chain; the unit with the most work gets
  * BLOCK_ROWS of its own rows.
  */
-export function blocksOf({ rows, units }: Chain): Blocks {
+export function blocksOf({
+  rows,
+  units,
+}: {
+  readonly rows: number;
+  readonly units: readonly RowUnit[];
+}): Blocks {
   const heaviest = units.reduce((a, b) => (workOf(b) > workOf(a) ? b : a));
   const multiple = (heaviest.kind === 'product' ? heaviest.m : heaviest.rows) / rows;
   return cut(rows, periodOf(units, rows)!, Math.max(1, Math.floor(BLOCK_ROWS / multiple)));
