@@ -7,7 +7,7 @@ import { check } from './checkFields.js';
 import { Adam } from './optimizers/adam.js';
 import { BaseOptimizer } from './optimizers/optimizer.js';
 import type { SlotLayouts } from './optimizers/slots.js';
-import { FROZEN, groupName, groupParts, NON_TRAINABLE } from './optimizers/variableGroup.js';
+import { FROZEN, groupName, groupParts, isTable, NON_TRAINABLE } from './optimizers/variableGroup.js';
 import { wholePath } from './pathPattern.js';
 import { clipEachByGlobalNorm } from './transforms/clipping.js';
 import { slotLayoutsOf, type UpdateRules, updateOf } from './update.js';
@@ -130,10 +130,9 @@ export class Learner extends Configurable.with({
 
   /** Whether the gradient of a variable may be rows and indices: a step moves the rows alone that have a gradient. */
   takesRows(variable: LearnableVariable): boolean {
-    const isTable = variable.shape.length === 2 && (variable.repeatPrefix?.length ?? 0) === 0;
     const parts = groupParts(this.groupOf(variable));
     // An average of parameters moves where these do not.
-    if (!isTable || parts === undefined || this.averages) return false;
+    if (!isTable(variable) || parts === undefined || this.averages) return false;
     return this.optimizers.get(parts.optimizer)!.movesRowsAlone(parts.decays);
   }
 
@@ -189,9 +188,13 @@ export class Learner extends Configurable.with({
     return flatLayout([...placed.filter((each) => !isFrozen(each)), ...placed.filter(isFrozen)]);
   }
 
-  /** The update of buffers that follow `layout` as a function; no memory is taken. */
-  update(layout: FlatLayout): Following {
-    return updateOf(this.updateRules, layout);
+  /**
+   * The update of buffers that follow `layout` as a function; no memory is taken.
+   *
+   * @param rows how many rows the gradient of a table has, by path, where it is rows and indices.
+   */
+  update(layout: FlatLayout, rows: UpdateRules['rows'] = new Map()): Following {
+    return updateOf({ ...this.updateRules, rows }, layout);
   }
 
   /**

@@ -12,7 +12,7 @@ import {
   tf,
   withScope,
 } from '../compiler/index.js';
-import type { BaseOptimizer, GroupState } from './optimizers/optimizer.js';
+import { type BaseOptimizer, choose, type GroupState } from './optimizers/optimizer.js';
 import { stored, storedSpec } from './optimizers/slotStorage.js';
 import { EMA, type SlotLayouts, slotLayouts } from './optimizers/slots.js';
 import { NON_TRAINABLE, VariableGroup } from './optimizers/variableGroup.js';
@@ -269,11 +269,3 @@ const replacement = ({ grad, slots }: Members<Tensor>): GroupState<Tensor> => ({
   param: grad,
   slots: mapValues(slots, () => grad),
 });
-
-/** One state or the other, unchanged to the bit. */
-function choose(condition: Tensor, yes: GroupState<Tensor>, no: GroupState<Tensor>): GroupState<Tensor> {
-  return {
-    param: tf.where(condition, yes.param, no.param),
-    slots: mapValues(yes.slots, (slot, name) => tf.where(condition, slot, no.slots[name]!)),
-  };
-}

@@ -26,11 +26,11 @@ export interface UpdaterBuffers {
 }
 
 /** A gradient that is rows and indices. */
-export interface RowBuffers {
-  readonly indices: Int32Array;
+export type RowBuffers = Readonly<{
+  indices: Int32Array;
   /** [indices, depth] */
-  readonly rows: Float32Array;
-}
+  rows: Float32Array;
+}>;
 
 /** Report of an update. */
 export interface UpdateReport {

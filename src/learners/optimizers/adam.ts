@@ -17,6 +17,9 @@ const beta = z.number().min(0).lt(1);
  *
  * Pax then limits the root mean square of each variable's direction to `clipThreshold`. The slots hold m and v as torch and
  * optax do, not corrected. A step computes with m before that is rounded to `muDtype`.
+ *
+ * `lazyUpdate` is for large embeddings, of which a step looks up a few rows: it takes as long as these, as torch.optim.SparseAdam
+ * and the LazyAdam of TensorFlow Addons do. Means of a row do not decay while nothing looks it up; t counts all steps.
  */
 export class Adam extends BaseOptimizer.with(
   {
@@ -35,6 +38,12 @@ export class Adam extends BaseOptimizer.with(
       .describe(
         "Largest root mean square of one variable's update before the learning rate; 0 does not limit.",
       ),
+    lazyUpdate: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Leaves rows of matrices whose gradient is 0 as they are, means and all; weight decay reaches the other rows alone.',
+      ),
   },
   (schema) =>
     // Elements without a gradient, padding among them, would become 0 / 0.
@@ -42,6 +51,10 @@ export class Adam extends BaseOptimizer.with(
       error: 'epsilon and epsilonRoot must not both be 0',
     }),
 ) {
+  override get isLazy(): boolean {
+    return this.hp.lazyUpdate;
+  }
+
   slotSpecs(variable: SlotVariable): SlotSpecs {
     return { m: slotLike(variable, 0, this.hp.muDtype), v: slotLike(variable) };
   }
@@ -51,13 +64,14 @@ export class Adam extends BaseOptimizer.with(
     return { unbiasM: 1 / (1 - beta1 ** (step + 1)), unbiasV: 1 / (1 - beta2 ** (step + 1)) };
   }
 
-  protected direction({ grad, slots, scalars, variables }: RuleInputs): Direction {
+  protected direction({ grad, slots, scalars, variables, touched }: RuleInputs): Direction {
     const { unbiasM, unbiasV } = scalars;
     const { beta1, beta2, epsilon, epsilonRoot, clipThreshold } = this.hp;
     const m = tf.add(tf.mul(slots.m!, beta1), tf.mul(grad, 1 - beta1));
     const v = tf.add(tf.mul(slots.v!, beta2), tf.mul(tf.square(grad), 1 - beta2));
     const root = tf.sqrt(tf.add(tf.mul(v, unbiasV!), epsilonRoot));
-    const direction = tf.div(tf.mul(m, unbiasM!), tf.add(root, epsilon));
+    const ofAll = tf.div(tf.mul(m, unbiasM!), tf.add(root, epsilon));
+    const direction = touched === undefined ? ofAll : tf.where(touched, ofAll, tf.zerosLike(ofAll));
     const limited = clipThreshold > 0 ? limitRootMeanSquare(direction, variables, clipThreshold) : direction;
     return { direction: limited, slots: { m, v } };
   }

@@ -20,6 +20,19 @@ export interface GroupState<T> {
   readonly slots: Readonly<Record<string, T>>;
 }
 
+/** One state or the other, unchanged to the bit. @param condition [], or of each element */
+export function choose(
+  condition: Tensor,
+  yes: GroupState<Tensor>,
+  no: GroupState<Tensor>,
+): GroupState<Tensor> {
+  const slots = Object.entries(yes.slots).map(([name, slot]) => [
+    name,
+    tf.where(condition, slot, no.slots[name]!),
+  ]);
+  return { param: tf.where(condition, yes.param, no.param), slots: Object.fromEntries(slots) };
+}
+
 /** Tag of an optimizer's `learningRate`. */
 export const LearningRate = defineTag<number>('LearningRate', 'Learning rates of optimizers.');
 
@@ -91,6 +104,14 @@ export abstract class BaseOptimizer extends Configurable.with({
   }
 
   /**
+   * Whether rows of matrices whose gradient is 0 stay as they are, parameters and slots, though the rule, regularisation or
+   * weight decay would move them. A gradient of all rows has the same steps as one that is rows and indices.
+   */
+  get isLazy(): boolean {
+    return false;
+  }
+
+  /**
    * The slots that the rule keeps of a variable. Those of an elementwise rule have the variable's shape, `slotLike`, and are
    * the same for all variables.
    *
@@ -134,7 +155,7 @@ export abstract class BaseOptimizer extends Configurable.with({
     const { l1RegularizerWeight, l2RegularizerWeight, decoupledWeightDecay } = this.hp;
     const shrinks =
       decays && (l1RegularizerWeight > 0 || l2RegularizerWeight > 0 || decoupledWeightDecay > 0);
-    return this.skipsZeroGradients && !this.isPerVariable && !shrinks;
+    return !this.isPerVariable && (this.isLazy || (this.skipsZeroGradients && !shrinks));
   }
 
   /** All scalars of a step, by name: those that `update` reads. @param decays whether the group decays */
@@ -172,10 +193,12 @@ export abstract class BaseOptimizer extends Configurable.with({
     variables: VariableGroup,
   ): GroupState<Tensor> {
     const regularized = variables.decays ? this.regularize(grad, param) : grad;
-    const inputs = { grad: regularized, param, slots, scalars, variables };
+    const touched = this.isLazy ? variables.touched(grad) : undefined;
+    const inputs = { grad: regularized, param, slots, scalars, variables, touched };
     const next = applyRule(this, (each) => this.direction(each), inputs);
     const shrunk = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);
-    return { param: tf.sub(shrunk, this.stepAlong(next.direction, scalars)), slots: next.slots };
+    const after = { param: tf.sub(shrunk, this.stepAlong(next.direction, scalars)), slots: next.slots };
+    return touched === undefined ? after : choose(touched, after, { param, slots });
   }
 
   /** How far parameters move: learningRate times the direction. */

@@ -23,6 +23,8 @@ export interface RuleInputs {
   readonly scalars: NamedTensors;
   /** Which elements are one variable's. */
   readonly variables: VariableGroup;
+  /** Of a lazy rule, which elements move, bool like the gradient: the others keep parameters and state whatever it gives. */
+  readonly touched?: Tensor | undefined;
 }
 
 /** The result of a rule. */

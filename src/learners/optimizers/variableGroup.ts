@@ -33,6 +33,10 @@ export function groupParts(group: string): GroupParts | undefined {
   return kind === undefined ? undefined : { optimizer, decays: kind === 'decay' };
 }
 
+/** Whether a variable is a matrix whose rows a step may move alone, as those of an embedding. */
+export const isTable = ({ shape, repeatPrefix = [] }: Pick<FlatEntry, 'shape' | 'repeatPrefix'>): boolean =>
+  shape.length === 2 && repeatPrefix.length === 0;
+
 /** The front of a learner's layout, without the frozen variables behind it: gradients and averages have these alone. */
 export function changingPart({ entries, groups }: FlatLayout): FlatLayout {
   const changing = groups.filter(({ name }) => name !== FROZEN);
@@ -73,17 +77,17 @@ export class VariableGroup {
       const parts = groupParts(name);
       if (parts === undefined || size === 0) return [];
       const members = entries.filter(({ group }) => group === name);
-      const isTable = (entry: FlatEntry | undefined) => entry !== undefined && rows.has(entry.name);
+      const hasRows = (entry: FlatEntry | undefined) => entry !== undefined && rows.has(entry.name);
       if (!isPerVariable(parts.optimizer)) {
-        if (!members.some(isTable)) return [new VariableGroup(name, name, parts, { offset, size }, members)];
+        if (!members.some(hasRows)) return [new VariableGroup(name, name, parts, { offset, size }, members)];
         const begins = members.flatMap((entry, i) =>
-          i === 0 || isTable(entry) || isTable(members[i - 1]) ? [i] : [],
+          i === 0 || hasRows(entry) || hasRows(members[i - 1]) ? [i] : [],
         );
         return begins.map((begin, i) => {
           const part = members.slice(begin, begins[i + 1]);
           const [first] = part as [FlatEntry];
           const end = members[begins[i + 1] ?? members.length]?.offset ?? offset + size;
-          const place = isTable(first) ? first : { offset: first.offset, size: end - first.offset };
+          const place = hasRows(first) ? first : { offset: first.offset, size: end - first.offset };
           return new VariableGroup(`${name}:${first.name}`, name, parts, place, part, rows.get(first.name));
         });
       }
@@ -133,5 +137,31 @@ export class VariableGroup {
       return tf.mul(variable, factorOf(variable, size));
     });
     return scaled.length === 1 ? scaled[0]! : tf.concat(scaled);
+  }
+
+  /**
+   * Which elements a lazy rule moves: of matrices, those of rows whose gradient is not all 0, and all elements of other variables.
+   *
+   * @param grad flat, as in `scaleEach`.
+   * @returns bool, like `grad`; undefined where all move.
+   */
+  touched(grad: Tensor): Tensor | undefined {
+    if (!this.entries.some(isTable)) return undefined;
+    const { length } = this;
+    const { offset: begin } = this.place;
+    const all = (size: number): Tensor => tf.fill([size], 1, 'bool' as 'float32');
+    const masks = this.entries.flatMap((entry, i) => {
+      const first = entry.offset - begin;
+      const end = (this.entries[i + 1]?.offset ?? begin + length) - begin;
+      if (!isTable(entry) || entry.size === 0) return end > first ? [all(end - first)] : [];
+      const depth = entry.shape[1]!;
+      const size = Math.min(entry.size, length);
+      const rows = tf.reshape(tf.slice(grad, [first], [size]), [size / depth, depth]);
+      const hasGradient = tf.any(tf.notEqual(rows, 0), 1, true);
+      const rest = end - first - size;
+      const mask = tf.reshape(tf.broadcastTo(hasGradient, [size / depth, depth]), [size]);
+      return rest > 0 ? [mask, all(rest)] : [mask];
+    });
+    return masks.length === 1 ? masks[0]! : tf.concat(masks);
   }
 }
