@@ -8,16 +8,27 @@ import {
   type HostTensor,
   isSpec,
   mapTree,
+  sizeOf,
   splitKeyHost,
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
+import type { FlatUpdater, RowBuffers } from '../learners/index.js';
 import { compileOptions, type JobOptions } from '../runs/index.js';
-import { gradientStep, meanStep, partsOfRank, type SingleTask } from '../tasks/index.js';
+import {
+  addTables,
+  type GradientSums,
+  gradientStep,
+  meanStep,
+  partsOfRank,
+  type RowGradients,
+  type SingleTask,
+  treeReduce,
+} from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
-import { type BoundStep, ownMemory, trainSpecs } from './stepCalls.js';
-import type { TrainMemory } from './taskState.js';
+import { type BoundStep, isTraced, ownMemory, type RowSpecs, rowBuffers, trainSpecs } from './stepCalls.js';
+import { partsBeside, type TrainMemory } from './taskState.js';
 
 /** The processes that take a step together: rank i has the i-th share of the rows of each batch. */
 export interface Ranks {
@@ -26,10 +37,19 @@ export interface Ranks {
   readonly count: number;
   /** Replaces this rank's sums by those over all ranks, `treeSum`, whose bits do not depend on how many ranks there are. */
   allReduce(sums: Float32Array): Promise<void>;
+  /** Fills in the blocks of the other ranks: of `count` blocks of `all`, as long as each other, rank i's is the i-th. */
+  allGather(all: Uint8Array): Promise<void>;
 }
 
 /** Structure of tensors by name. */
 type Specs = Readonly<Record<string, Tree<TensorSpec>>>;
+
+/** Results of `gradientStep`. */
+interface GradientSpecs {
+  readonly sums: Specs;
+  readonly rowSums: RowSpecs;
+  readonly images: Specs;
+}
 
 /**
  * A step like that of `compileStep`, one per call, that stops between gradients and update for the other ranks. All have the
@@ -44,57 +64,110 @@ export async function rankStep(
   state: TrainMemory,
   inputName: string,
   batch: Batch,
-  { rank, count, allReduce }: Ranks,
+  { rank, count, allReduce, allGather }: Ranks,
 ): Promise<BoundStep> {
   const { numSubBatches, numTrainSteps, learner } = task.hp.train.hp;
   const parts = partsOfRank(numSubBatches, count);
   const buffers = new BatchBuffers(inputName, batch);
   const { prngKey: _, ...given } = trainSpecs(state, { specs: specsOf(batch) });
   const gradients = await compile(
-    gradientStep(task),
+    gradientStep(task, { rows: isTraced(options) }),
     { ...given, prngKeys: { shape: [parts, 2], dtype: 'int32' } },
     compileOptions(options, 'gradient_step', numTrainSteps),
   );
-  const { sums: specs, images } = gradients.outputs as { sums: Specs; images: Specs };
-  const { sums, grads, placesOf } = sumBuffer(state.changing, specs);
+  const { sums: specs, rowSums, images } = gradients.outputs as unknown as GradientSpecs;
+  const { dense, grads, placesOf } = sumBuffer(state.changing, specs, rowSums);
+  const { rows, blocks } = rowBlocks(rowSums, count);
   const { layout, params, slots } = state;
-  const updater = learner.createUpdater(layout, { params, grads, slots });
-  const update = await compile(meanStep(task), specs, {
-    ...compileOptions(options, 'update_step', numTrainSteps),
-    following: updater.following,
-  });
+  const means = meanStep(task);
+  let updater: FlatUpdater | undefined;
+  let rowGrads: Record<string, RowBuffers> = {};
+  const update = await compile(
+    ({ sums, ofRanks }: { sums: GradientSums; ofRanks: readonly RowGradients[] }) =>
+      means(sums, treeReduce(ofRanks, addTables)),
+    { sums: specs, ofRanks: blocks.map(() => rowSums) },
+    {
+      ...compileOptions(options, 'update_step', numTrainSteps),
+      following: (outputs) => {
+        rowGrads = rowBuffers((outputs as unknown as { rowGrads: RowSpecs }).rowGrads);
+        updater = learner.createUpdater(layout, { params, grads, slots, rowGrads });
+        return updater.following;
+      },
+    },
+  );
   const [keys, prngKeys] = [new Int32Array(2), new Int32Array(2 * parts)];
   const gradientCall = gradients.bind({
     inputs: { params: state.views, batch: buffers.arrays, prngKeys },
-    outputs: { sums: placesOf(specs), images: ownMemory(images) },
+    outputs: { sums: placesOf(specs), rowSums: blocks[rank]!, images: ownMemory(images) },
   });
-  const [means] = update.outputs as unknown as [Specs];
-  const { grads: meanGrads, updatedVars, ...told } = means as Record<'grads' | 'updatedVars', Specs> & Specs;
+  const [{ grads: meanGrads, updatedVars, rowGrads: _rows, ...told }] = update.outputs as unknown as [
+    Record<'grads' | 'updatedVars' | 'rowGrads', Specs> & Specs,
+  ];
   const updateCall = update.bind({
-    inputs: [placesOf(specs), updater.inputs as unknown as Tree<Float32Array>],
-    outputs: [{ ...ownMemory(told), ...placesOf({ grads: meanGrads, updatedVars }) }, updater.outputs],
+    inputs: [{ sums: placesOf(specs), ofRanks: blocks }, updater!.inputs as unknown as Tree<Float32Array>],
+    outputs: [
+      {
+        ...ownMemory(told),
+        ...placesOf({ grads: meanGrads, updatedVars }),
+        rowGrads,
+      },
+      updater!.outputs,
+    ],
   });
   const { images: pictures } = gradientCall.outputs as Record<string, Tree<HostTensor>>;
   const [results, updated] = updateCall.outputs as unknown as [object, Tree<HostTensor>];
   const outputs = [{ ...results, images: pictures }, updated] as Tree<HostTensor>;
   const run = async (): Promise<Tree<HostTensor>> => {
-    const all = splitKeyHost(keys, numSubBatches);
-    prngKeys.set(all.subarray(rank * prngKeys.length, (rank + 1) * prngKeys.length));
+    const ofAll = splitKeyHost(keys, numSubBatches);
+    prngKeys.set(ofAll.subarray(rank * prngKeys.length, (rank + 1) * prngKeys.length));
     await gradientCall.run();
-    await allReduce(sums);
+    for (const sums of dense) await allReduce(sums);
+    if (rows.length > 0) await allGather(rows);
     await updateCall.run();
     return outputs;
   };
   const call = { outputs, problemOf: gradientCall.problemOf, run };
-  return { executable: gradients, call, updater, buffers, keys, mostSteps: 1 };
+  return { executable: gradients, call, updater: updater!, buffers, keys, mostSteps: 1 };
 }
 
-/** One buffer of all sums: gradients and replaced variables as they lie in the state's, then the others. */
+/** Gradients that are rows and indices in memory that ranks exchange: a block for each rank, all alike. */
+function rowBlocks(
+  specs: RowSpecs,
+  count: number,
+): { readonly rows: Uint8Array; readonly blocks: readonly Record<string, RowBuffers>[] } {
+  const tables = Object.entries(specs);
+  const elements = tables.reduce(
+    (sum, [, { indices, rows }]) => sum + sizeOf(indices.shape) + sizeOf(rows.shape),
+    0,
+  );
+  const { buffer } = new Float32Array(count * elements);
+  let end = 0;
+  const next = ({ shape }: TensorSpec): [ArrayBuffer, number, number] => {
+    const begin = end;
+    end += sizeOf(shape) * Float32Array.BYTES_PER_ELEMENT;
+    return [buffer, begin, sizeOf(shape)];
+  };
+  const block = () =>
+    Object.fromEntries(
+      tables.map(([path, { indices, rows }]) => [
+        path,
+        { indices: new Int32Array(...next(indices)), rows: new Float32Array(...next(rows)) },
+      ]),
+    );
+  return { rows: new Uint8Array(buffer), blocks: Array.from({ length: count }, block) };
+}
+
+/**
+ * One buffer of all sums: gradients and replaced variables as they lie in the state's, then the others. The places of tables
+ * whose gradients are rows are never touched.
+ */
 function sumBuffer(
   { entries, size }: FlatLayout,
   specs: Specs,
+  tables: RowSpecs,
 ): {
-  readonly sums: Float32Array;
+  /** The parts between those places. */
+  readonly dense: readonly Float32Array[];
   readonly grads: Float32Array;
   placesOf(specs: Specs): Record<string, Tree<Float32Array>>;
 } {
@@ -113,5 +186,6 @@ function sumBuffer(
       isSpec,
       (_, path) => views[variableOf(path) ?? `${group}.${path}`]!,
     ) as Record<string, Tree<Float32Array>>;
-  return { sums, grads: sums.subarray(0, size), placesOf };
+  const dense = partsBeside(new Set(Object.keys(tables)), layout, sums);
+  return { dense, grads: sums.subarray(0, size), placesOf };
 }

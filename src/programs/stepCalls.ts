@@ -70,13 +70,11 @@ const sharedMemory = (images: StepOutputs['images']) =>
     Object.entries(images).map(([name, { shape }]) => [name, new Float32Array(sizeOf(shape))]),
   );
 
-/** Gradients of a step as rows and indices. */
-interface RowSpecs {
-  readonly rowGrads: Readonly<Record<string, Record<keyof RowBuffers, TensorSpec>>>;
-}
+/** Gradients that are rows and indices, by the path of their table. */
+export type RowSpecs = Readonly<Record<string, Record<keyof RowBuffers, TensorSpec>>>;
 
 /** Memory of gradients that are rows and indices, which all steps of a call share. */
-const rowBuffers = (specs: RowSpecs['rowGrads']): Record<string, RowBuffers> =>
+export const rowBuffers = (specs: RowSpecs): Record<string, RowBuffers> =>
   Object.fromEntries(
     Object.entries(specs).map(([path, { indices, rows }]) => [
       path,
@@ -85,7 +83,7 @@ const rowBuffers = (specs: RowSpecs['rowGrads']): Record<string, RowBuffers> =>
   );
 
 /** Whether a program runs as it was traced. */
-const isTraced = ({ engine, device }: JobOptions): boolean => engine !== 'eager' && device !== 'gpu';
+export const isTraced = ({ engine, device }: JobOptions): boolean => engine !== 'eager' && device !== 'gpu';
 
 /** Compiles a step: the gradients of a batch, then the update. */
 export async function compileStep(
@@ -106,7 +104,7 @@ export async function compileStep(
     {
       ...compileOptions(options, 'train_step', numTrainSteps),
       following: (outputs) => {
-        rowGrads = rowBuffers((outputs as unknown as RowSpecs).rowGrads);
+        rowGrads = rowBuffers((outputs as unknown as { rowGrads: RowSpecs }).rowGrads);
         updater = learner.createUpdater(layout, { params, grads, slots, rowGrads }, mostSteps);
         return updater.following;
       },
@@ -125,7 +123,7 @@ export async function compileStep(
     summaries: ownMemory(summaries),
     images: sharedMemory(images),
     grads: viewsOf(task.trainablePaths().filter((path) => rowGrads[path] === undefined)),
-    rowGrads: rowGrads as unknown as Tree<Int32Array>,
+    rowGrads,
     updatedVars: viewsOf(task.nonTrainablePaths()),
   };
   const call = executable.bind({

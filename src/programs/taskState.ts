@@ -64,19 +64,24 @@ export function paramsOf(task: SingleTask): FlatTrainState {
 export function trainStateOf(task: SingleTask): TrainMemory {
   const state = allocate(task, true);
   const grads = new Float32Array(state.changing.size);
-  return { ...state, grads, denseGrads: denseGradients(task, state.changing, grads) };
+  return { ...state, grads, denseGrads: partsBeside(new Set(task.tablePaths()), state.changing, grads) };
 }
 
-function denseGradients(task: SingleTask, { entries }: FlatLayout, grads: Float32Array): Float32Array[] {
-  const tables = new Set(task.tablePaths());
-  const parts: Float32Array[] = [];
-  let begin = 0;
-  for (const { name, offset, size } of entries) {
-    if (!tables.has(name)) continue;
-    parts.push(grads.subarray(begin, offset));
-    begin = offset + size;
+/** The parts of a buffer of gradients that other variables than these have, without what lies between them. */
+export function partsBeside(
+  paths: ReadonlySet<string>,
+  { entries }: FlatLayout,
+  grads: Float32Array,
+): Float32Array[] {
+  const parts: { begin: number; end: number }[] = [];
+  for (const [i, { name, offset, size }] of entries.entries()) {
+    if (paths.has(name)) continue;
+    const previous = entries[i - 1];
+    const part = previous === undefined || paths.has(previous.name) ? undefined : parts.at(-1);
+    if (part === undefined) parts.push({ begin: offset, end: offset + size });
+    else part.end = offset + size;
   }
-  return [...parts, grads.subarray(begin)].filter(({ length }) => length > 0);
+  return parts.map(({ begin, end }) => grads.subarray(begin, end)).filter(({ length }) => length > 0);
 }
 
 function allocate(task: SingleTask, trains = false): FlatTrainState {

@@ -38,7 +38,7 @@ export {
   metricValues,
   type StepMetrics,
 } from './steps.js';
-export { partsOfRank, treeSum } from './subBatches.js';
+export { addTables, partsOfRank, type RowGradients, treeReduce, treeSum } from './subBatches.js';
 export { TrackMetric } from './trackMetric.js';
 export { Train } from './train.js';
 export {

@@ -49,23 +49,35 @@ export function partsOfRank(total: number, ranks: number): number {
   );
 }
 
-/** The sum of the ranks' sums, in the first one's memory, by the tree of `overParts`. They are as long as each other. */
-export function treeSum(parts: readonly Float32Array[]): Float32Array {
-  for (let distance = 1; distance < parts.length; distance *= 2)
-    for (let i = 0; i + distance < parts.length; i += 2 * distance) addTo(parts[i]!, parts[i + distance]!);
-  return parts[0]!;
+/** The sum of what the ranks have, by the tree of `overParts`. */
+export function treeReduce<T>(parts: readonly T[], add: (a: T, b: T) => T): T {
+  const sums = [...parts];
+  for (let distance = 1; distance < sums.length; distance *= 2)
+    for (let i = 0; i + distance < sums.length; i += 2 * distance)
+      sums[i] = add(sums[i]!, sums[i + distance]!);
+  return sums[0]!;
 }
 
+/** The sum of the ranks' sums, in the first one's memory. They are as long as each other. */
+export const treeSum = (parts: readonly Float32Array[]): Float32Array => treeReduce(parts, addTo);
+
 /** A node of the tree: rounds to float32 as programs do. */
-function addTo(sum: Float32Array, other: Float32Array): void {
+function addTo(sum: Float32Array, other: Float32Array): Float32Array {
   for (let i = 0; i < sum.length; i++) sum[i]! += other[i]!;
+  return sum;
 }
+
+/** Gradients of tables that are rows and indices, by path. */
+export type RowGradients = Readonly<Record<string, RowGradient>>;
+
+/** A node of the tree of gradients that are rows and indices. */
+export const addTables = (a: RowGradients, b: RowGradients): RowGradients =>
+  Object.fromEntries(Object.entries(a).map(([path, table]) => [path, addRows(table, b[path]!)]));
 
 /** What a step gives for a part of a batch: `sums` and `tables` are added over parts, `rows` follow one another. */
 export interface PartResult extends Readonly<Record<string, Tree<Tensor>>> {
   readonly sums: Tree<Tensor>;
-  /** Gradients of tables that are rows and indices. */
-  readonly tables: Record<string, RowGradient>;
+  readonly tables: RowGradients;
   readonly rows: Tree<Tensor>;
 }
 
@@ -122,9 +134,7 @@ function zipped(a: Tree<Tensor>, b: Tree<Tensor>, f: (a: Tensor, b: Tensor) => T
 
 const combined = (a: PartResult, b: PartResult): PartResult => ({
   sums: zipped(a.sums, b.sums, (x, y) => tf.add(x, y)),
-  tables: Object.fromEntries(
-    Object.entries(a.tables).map(([path, table]) => [path, addRows(table, b.tables[path]!)]),
-  ),
+  tables: addTables(a.tables, b.tables),
   rows: zipped(a.rows, b.rows, (x, y) => tf.concat([x, y])),
 });
 

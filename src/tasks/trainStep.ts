@@ -13,7 +13,7 @@ import { ConfigError } from '../hparams/index.js';
 import { runInContext, type TapOutputs, type Taps } from '../layers/index.js';
 import type { TensorBatch, WeightedScalar, WeightedScalars } from '../models/index.js';
 import type { SingleTask } from './singleTask.js';
-import { overParts, type PartResult, splitRows } from './subBatches.js';
+import { overParts, type PartResult, type RowGradients, splitRows } from './subBatches.js';
 
 /** Inputs of a training step. */
 export interface TrainInputs {
@@ -39,7 +39,7 @@ export interface TrainOutputs {
   readonly updatedVars: Record<string, Tensor>;
   readonly grads: Record<string, Tensor>;
   /** Gradients that are rows and indices, by path; `grads` has those of the other variables. */
-  readonly rowGrads: Record<string, RowGradient>;
+  readonly rowGrads: RowGradients;
   readonly [key: string]: Tree<Tensor>;
 }
 
@@ -124,7 +124,7 @@ export function gradientStep(
   form: StepForm = {},
 ): (inputs: GradientInputs) => {
   sums: GradientSums;
-  rowSums: Record<string, RowGradient>;
+  rowSums: RowGradients;
   images: Record<string, Tensor>;
 } {
   const { numSubBatches, learner } = task.hp.train.hp;
@@ -160,7 +160,7 @@ export function gradientStep(
 /** The second half of a training step, in front of the update: means over the whole batch from sums over its sub-batches. */
 export function meanStep(
   task: SingleTask,
-): (sums: GradientSums, rowSums?: Record<string, RowGradient>) => Omit<TrainOutputs, 'images'> {
+): (sums: GradientSums, rowSums?: RowGradients) => Omit<TrainOutputs, 'images'> {
   const share = 1 / task.hp.train.hp.numSubBatches;
   return ({ loss, weight, metrics, summaries, updatedVars, grads }, rowSums = {}) => {
     const mean = (sum: Tensor): Tensor => tf.mul(sum, share);

@@ -9,6 +9,7 @@ import type { Ranks } from '../../src/programs/rankStep.js';
 import type { TrainReport } from '../../src/programs/trainProgram.js';
 import { partsOfRank, type SingleTask, treeSum } from '../../src/tasks/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { ranksInProcess } from './ranksInProcess.js';
 import { tinyTraining, tokens } from './tinyTraining.js';
 
 const ROWS = 8;
@@ -37,26 +38,6 @@ function shareOf(rank: number, count: number): InputSource {
     input[name] = async () => cut(await next());
   }
   return input;
-}
-
-/** Ranks in this process: the last one that comes sums for all. */
-function inProcess(count: number): Ranks[] {
-  const waiting: { sums: Float32Array; goOn: () => void }[] = [];
-  return Array.from({ length: count }, (_, rank) => ({
-    rank,
-    count,
-    allReduce: (sums) =>
-      new Promise<void>((goOn) => {
-        waiting[rank] = { sums, goOn };
-        if (waiting.filter(Boolean).length < count) return;
-        const all = waiting.splice(0);
-        const total = treeSum(all.map((one) => one.sums)).slice();
-        for (const one of all) {
-          one.sums.set(total);
-          one.goOn();
-        }
-      }),
-  }));
 }
 
 /** Sub-batches of two rows, with dropout, whose gradients are clipped together. */
@@ -95,7 +76,7 @@ describe.each(['onnx', ...(hasCompiler ? ['native' as const] : [])] as const)('o
     const [one] = await trained(engine, [undefined]);
     expect(one!.reports.every(({ update }) => update.gradScale < 1)).toBe(true);
     for (const count of engine === 'native' ? [2, 4] : [2])
-      for (const rank of await trained(engine, inProcess(count))) expect(rank).toEqual(one);
+      for (const rank of await trained(engine, ranksInProcess(count))) expect(rank).toEqual(one);
   });
 });
 

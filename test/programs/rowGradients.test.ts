@@ -2,18 +2,22 @@
 import { describe, expect, test } from 'vitest';
 import {
   type Engine,
+  executions,
+  type HostTensor,
   layoutSpecs,
   type Tensor,
   tf,
   traceProgram,
   uniform,
 } from '../../src/compiler/index.js';
+import { optimize } from '../../src/compiler/passes/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import type { Batch } from '../../src/inputs/index.js';
 import { Embedding } from '../../src/layers/index.js';
 import {
   Adagrad,
   Adam,
+  AdamW,
   type BaseOptimizer,
   fillSlots,
   Learner,
@@ -21,11 +25,13 @@ import {
   Sgd,
 } from '../../src/learners/index.js';
 import { BaseModel, type TensorBatch } from '../../src/models/index.js';
+import { type Ranks, rankStep } from '../../src/programs/rankStep.js';
 import { compileStep } from '../../src/programs/stepCalls.js';
 import { trainStateOf } from '../../src/programs/taskState.js';
 import type { JobOptions } from '../../src/runs/options.js';
 import { SingleTask, Train, trainStep } from '../../src/tasks/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { ranksInProcess } from './ranksInProcess.js';
 
 const ROWS = 4;
 
@@ -53,15 +59,33 @@ class Towers extends BaseModel {
 
 /** The same rules with gradients of all rows. */
 class DenseSgd extends Sgd {
-  override get skipsZeroGradients() {
+  override movesRowsAlone() {
     return false;
   }
 }
 class DenseAdagrad extends Adagrad {
-  override get skipsZeroGradients() {
+  override movesRowsAlone() {
     return false;
   }
 }
+class DenseAdamW extends AdamW {
+  override movesRowsAlone() {
+    return false;
+  }
+}
+
+/** Fields of the rules whose steps are compared. */
+const RULES = [
+  ['SGD', Sgd, DenseSgd, {}],
+  ['Adagrad', Adagrad, DenseAdagrad, {}],
+  ['lazy AdamW', AdamW, DenseAdamW, { lazyUpdate: true }],
+  [
+    'lazy AdamW with limits',
+    AdamW,
+    DenseAdamW,
+    { lazyUpdate: true, clipThreshold: 0.3, muDtype: 'bfloat16' },
+  ],
+] as const;
 
 function batchAt(step: number): Batch {
   const numbers = uniform([step, 7], 4 * ROWS);
@@ -77,84 +101,173 @@ function batchAt(step: number): Batch {
   return { user, friend, item, label } as unknown as Batch;
 }
 
-/** Some steps of a learner, one of which may have a label that is not finite. */
+const learnerOf = (optimizer: Config<BaseOptimizer>, fields: object = {}) =>
+  Learner.config({ optimizer, ...fields });
+
+/** Rows of a batch that a rank has. */
+function shareOf(batch: Batch, { rank, count }: Pick<Ranks, 'rank' | 'count'>): Batch {
+  const size = ROWS / count;
+  const cut = Object.entries(batch as unknown as Record<string, HostTensor>).map(
+    ([name, { dtype, data }]) => [
+      name,
+      { shape: [size], dtype, data: data.slice(rank * size, (rank + 1) * size) },
+    ],
+  );
+  return Object.fromEntries(cut);
+}
+
+interface Training {
+  readonly engine?: Engine;
+  readonly numSubBatches?: number;
+  /** The step with a label that is not finite. */
+  readonly bad?: number;
+  readonly ranks?: Ranks;
+}
+
+/** Some steps of a learner. */
 async function trained(
-  optimizer: Config<BaseOptimizer>,
-  { engine = 'onnx' as Engine, numSubBatches = 1, bad = -1, numThreads = 2 } = {},
+  learner: Config<Learner>,
+  { engine = 'onnx', numSubBatches = 1, bad = -1, ranks }: Training = {},
 ) {
   const config = SingleTask.config({
     model: Towers.config(),
-    train: Train.config({ learner: Learner.config({ optimizer }), numSubBatches }),
+    train: Train.config({ learner, numSubBatches }),
   });
   const task = build(config);
   const state = trainStateOf(task);
   for (const view of Object.values(state.views)) view.set(uniform([1, 2], view.length).map((x) => x - 0.5));
   fillSlots(state);
-  const options = { engine, numThreads, task: config } as unknown as JobOptions;
-  const step = await compileStep(options, task, state, 'train', batchAt(0));
+  const options = { engine, numThreads: 2, task: config } as unknown as JobOptions;
+  const own = (at: number) => shareOf(batchAt(at), ranks ?? { rank: 0, count: 1 });
+  const step = ranks
+    ? await rankStep(options, task, state, 'train', own(0), ranks)
+    : await compileStep(options, task, state, 'train', own(0));
   const reports = [];
   for (let at = 0; at < 4; at++) {
-    const batch = batchAt(at);
-    if (at === bad) (batch as unknown as { label: { data: Float32Array } }).label.data[1] = Number.NaN;
+    const batch = own(at);
+    if (at === bad) (batch as unknown as { label: { data: Float32Array } }).label.data[0] = Number.NaN;
     step.buffers.load(batch);
     step.updater.prepare(at);
     await step.call.run();
     reports.push({ ...step.updater.report(), norms: step.updater.gradNorms() });
   }
-  const [{ rowGrads }] = step.executable.outputs as unknown as [{ rowGrads: Record<string, unknown> }];
+  const { outputs } = step.executable;
+  const found = ranks
+    ? (outputs as unknown as { rowSums: object }).rowSums
+    : (outputs as unknown as [{ rowGrads: object }])[0].rowGrads;
   await step.executable.dispose();
-  return { state, reports, tables: Object.keys(rowGrads) };
+  return { state, reports, tables: Object.keys(found) };
 }
 
 const bits = ({ state }: Awaited<ReturnType<typeof trained>>) =>
   [state.params, ...Object.values(state.slots)].map((buffer) => [...buffer]);
 
-/** The largest difference of two trainings. */
+/** The largest difference of two trainings, in parameters and slots of float32. */
 function apart(a: Awaited<ReturnType<typeof trained>>, b: typeof a): number {
-  const others = bits(b);
-  return Math.max(...bits(a).flatMap((buffer, i) => buffer.map((x, k) => Math.abs(x - others[i]![k]!))));
+  const floats = ({ state }: typeof a) =>
+    [state.params, ...Object.values(state.slots)].filter((buffer) => buffer instanceof Float32Array);
+  const others = floats(b);
+  return Math.max(
+    ...floats(a).flatMap((buffer, i) => [...buffer].map((x, k) => Math.abs(x - others[i]![k]!))),
+  );
 }
 
+const BOTH = ['users/emb_var', 'items/emb_var'];
+
 describe.each(['onnx', ...(hasCompiler ? ['native' as const] : [])] as const)('on %s', (engine) => {
-  const rules = [
-    ['SGD', Sgd, DenseSgd],
-    ['Adagrad', Adagrad, DenseAdagrad],
-  ] as const;
-  test.each(rules)('%s moves the rows that were looked up as it moves all', async (_name, Rule, Dense) => {
+  test.each(RULES)('%s moves the rows that were looked up as with all', async (_name, Rule, Dense, rule) => {
+    const fields = { learningRate: 0.1, ...rule };
     for (const numSubBatches of [1, 4]) {
       const options = { engine, numSubBatches, bad: 2 };
-      const found = await trained(Rule.config({ learningRate: 0.1 }), options);
-      const expected = await trained(Dense.config({ learningRate: 0.1 }), options);
-      expect([found.tables, expected.tables]).toEqual([['users/emb_var', 'items/emb_var'], []]);
-      // On ONNX, the gradient of all rows is a product, which sums in an order of its own.
-      if (engine === 'native') expect(bits(found)).toEqual(bits(expected));
-      else expect(apart(found, expected)).toBeLessThan(1e-6);
+      const found = await trained(learnerOf(Rule.config(fields)), options);
+      const expected = await trained(learnerOf(Dense.config(fields)), options);
+      expect([found.tables, expected.tables]).toEqual([BOTH, []]);
+      // On ONNX, the gradient of all rows is a product, which sums in an order of its own, as the squares of a limit do.
+      if (engine === 'native' && !('clipThreshold' in rule)) expect(bits(found)).toEqual(bits(expected));
+      else expect(apart(found, expected)).toBeLessThan(2e-6);
       expect(found.reports.map(({ isValidStep }) => isValidStep)).toEqual([1, 1, 0, 1]);
       for (const [path, norm] of Object.entries(expected.reports[3]!.norms))
         expect(found.reports[3]!.norms[path], path).toBeCloseTo(norm, 6);
     }
   });
+
+  test('ranks have the bits of one process, and hand each other rows', async () => {
+    const learner = learnerOf(
+      AdamW.config({ learningRate: 0.1, lazyUpdate: true, clipGradientNormToValue: 0.2 }),
+    );
+    const options = { engine, numSubBatches: 4 };
+    const one = await trained(learner, options);
+    expect(one.reports.every(({ gradScale }) => gradScale < 1)).toBe(true);
+    for (const count of engine === 'native' ? [1, 2, 4] : [2]) {
+      const elements: Record<string, number> = {};
+      const ranks = ranksInProcess(count, (name, bytes) => {
+        elements[name] = (elements[name] ?? 0) + bytes / 4;
+      });
+      const all = await Promise.all(ranks.map((each) => trained(learner, { ...options, ranks: each })));
+      for (const each of all) {
+        expect(each.tables).toEqual(BOTH);
+        expect(bits(each)).toEqual(bits(one));
+        expect(each.reports).toEqual(one.reports);
+      }
+      // 4 steps of 4 sub-batches of 3 lookups, each an index and 5 numbers.
+      expect(elements.allGather).toBe(4 * 4 * 3 * 6);
+      // The bias, the loss and metrics, aligned: less than either table.
+      expect(elements.allReduce).toBeLessThan(4 * count * 30 * 5);
+    }
+  });
 });
 
+/** The learner of `optimizer` in which the tables have optimizers of their own, that clip by norms of their own. */
+const separate = (Rule: typeof Adagrad) =>
+  MultiOptimizerLearner.config({
+    optimizer: Rule.config({ learningRate: 0.1, clipGradientNormToValue: 0.5 }),
+    auxiliaryOptimizers: [Rule.config({ learningRate: 0.2, clipGradientNormToValue: 0.3 })],
+    auxiliaryRegex: ['items/.*'],
+    auxiliaryNames: ['items'],
+    applySeparateScaling: true,
+  });
+const clipping =
+  (fields: object, ofLearner: object = {}) =>
+  (Rule: typeof Adagrad) =>
+    learnerOf(Rule.config({ learningRate: 0.1, ...fields }), ofLearner);
+
 test.each([
-  ['the norm of all', { clipGradientNormToValue: 0.5 }],
-  ['the norm of each', { clipGradientSingleNormToValue: 0.2 }],
-])('rows are clipped by %s', async (_name, clipping) => {
+  ['the norm of all', clipping({ clipGradientNormToValue: 0.5 }), {}],
+  ['the norm of each', clipping({ clipGradientSingleNormToValue: 0.2 }), {}],
+  ['the norms of each optimizer', separate, {}],
+  [
+    'the norm of each sub-batch',
+    clipping({}, { clipSubBatchGradientNormToValue: 0.1 }),
+    { numSubBatches: 4 },
+  ],
+])('rows are clipped by %s', async (_name, learner, options) => {
   const [found, expected] = [
-    await trained(Adagrad.config({ learningRate: 0.1, ...clipping })),
-    await trained(DenseAdagrad.config({ learningRate: 0.1, ...clipping })),
+    await trained(learner(Adagrad), options),
+    await trained(learner(DenseAdagrad), options),
   ];
-  expect(found.tables).toHaveLength(2);
+  expect([found.tables, expected.tables]).toEqual([BOTH, []]);
   expect(apart(found, expected)).toBeLessThan(1e-6);
   found.reports.forEach(({ rawGradNorm, clippedGradNorm }, i) => {
-    expect(clippedGradNorm).toBeLessThan(rawGradNorm);
+    if ('numSubBatches' in options) expect(rawGradNorm).toBeLessThan(0.1 + 1e-6);
+    else expect(clippedGradNorm).toBeLessThan(rawGradNorm);
     expect(rawGradNorm).toBeCloseTo(expected.reports[i]!.rawGradNorm, 5);
     expect(clippedGradNorm).toBeCloseTo(expected.reports[i]!.clippedGradNorm, 5);
   });
 });
 
-/** The tables whose gradients are rows. */
-function tablesOf(learner: Config<Learner>, rows = ROWS, numSubBatches = 1): string[] {
+test('no sum over sub-batches has the size of a table', () => {
+  const sizes = (rows: boolean): Set<string> => {
+    const { graph } = tracedStep(learnerOf(Sgd.config({ learningRate: 1 })), ROWS, 4, rows);
+    const made = new Set<string>();
+    for (const { node } of executions(optimize(graph)))
+      for (const { shape, dtype } of node.outputs) made.add(`${dtype}[${shape}]`);
+    return made;
+  };
+  expect([sizes(false).has('float32[30,5]'), sizes(true).has('float32[30,5]')]).toEqual([true, false]);
+  expect([sizes(false).has('float32[41,5]'), sizes(true).has('float32[41,5]')]).toEqual([true, false]);
+});
+
+function tracedStep(learner: Config<Learner>, rows: number, numSubBatches: number, asRows = true) {
   const task = build(
     SingleTask.config({ model: Towers.config(), train: Train.config({ learner, numSubBatches }) }),
   );
@@ -162,15 +275,16 @@ function tablesOf(learner: Config<Learner>, rows = ROWS, numSubBatches = 1): str
   const batch = { user: ids, friend: ids, item: ids, label: { shape: [rows], dtype: 'float32' as const } };
   const params = layoutSpecs(task.layout());
   const specs = { params, batch, prngKey: { shape: [2], dtype: 'int32' as const } };
-  const { outputs } = traceProgram(trainStep(task, { rows: true }), specs, { abstract: true });
-  return Object.keys((outputs as unknown as { rowGrads: object }).rowGrads);
+  return traceProgram(trainStep(task, { rows: asRows }), specs, { abstract: true });
 }
 
+/** The tables whose gradients are rows. */
+const tablesOf = (learner: Config<Learner>, rows = ROWS, numSubBatches = 1): string[] =>
+  Object.keys((tracedStep(learner, rows, numSubBatches).outputs as unknown as { rowGrads: object }).rowGrads);
+
 test('gradients stay dense where all rows move, or most of them are looked up', () => {
-  const sgd = (fields: object = {}) =>
-    Learner.config({ optimizer: Sgd.config({ learningRate: 1, ...fields }) });
-  const both = ['users/emb_var', 'items/emb_var'];
-  expect(tablesOf(sgd())).toEqual(both);
+  const sgd = (fields: object = {}) => learnerOf(Sgd.config({ learningRate: 1, ...fields }));
+  expect(tablesOf(sgd())).toEqual(BOTH);
   for (const fields of [
     { momentum: 0.5 },
     { decoupledWeightDecay: 0.1 },
@@ -179,7 +293,12 @@ test('gradients stay dense where all rows move, or most of them are looked up', 
     { emaDecay: 0.9 },
   ])
     expect(tablesOf(sgd(fields)), Object.keys(fields)[0]).toEqual([]);
-  expect(tablesOf(Learner.config({ optimizer: Adam.config({ learningRate: 1 }) }))).toEqual([]);
+  const adam = (fields: object) => tablesOf(learnerOf(Adam.config({ learningRate: 1, ...fields })));
+  expect([adam({}), adam({ lazyUpdate: true }), adam({ lazyUpdate: true, emaDecay: 0.9 })]).toEqual([
+    [],
+    BOTH,
+    [],
+  ]);
   // 30 items, of which half are looked up.
   expect([15, 16].map((rows) => tablesOf(sgd(), rows))).toEqual([['items/emb_var'], []]);
   expect(tablesOf(sgd(), 16, 4)).toEqual([]);
