@@ -1,6 +1,6 @@
 /** @file Analysis of an experiment's model and training step, from its configs alone. */
 import type { ConfiguredExperiment } from '../cli/index.js';
-import { type Precision, sizeOf } from '../compiler/index.js';
+import { type FlatLayout, type Precision, sizeOf } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import { batchCount } from '../inputs/index.js';
 import { changingPart, slotBytes } from '../learners/index.js';
@@ -26,7 +26,7 @@ export interface VariableSummary {
  */
 interface TrainingMemory {
   readonly variables: number;
-  /** Of all variables but frozen ones. */
+  /** Of all variables but frozen ones: of all elements, or of rows with their indices. */
   readonly gradients: number;
   /** Slots of the optimizer. */
   readonly optimizer: number;
@@ -74,14 +74,23 @@ function variablesOf(task: SingleTask): VariableSummary[] {
   }));
 }
 
+/** Numbers in the gradients of a layout, those of tables that are rows and indices as such. */
+function gradientSize(layout: FlatLayout, rowsOf: TracedStep['gradientRows']): number {
+  const { size, entries } = changingPart(layout);
+  const saved = entries.map((entry) => {
+    const rows = rowsOf.get(entry.name);
+    return rows === undefined ? 0 : entry.size - rows * (entry.shape[1]! + 1);
+  });
+  return saved.reduce((left, each) => left - each, size);
+}
+
 /** The buffers are as large as training makes them, the padding between variables included. */
-function memoryOf(task: SingleTask, held: Held, { memory }: TracedStep): TrainingMemory {
+function memoryOf(task: SingleTask, held: Held, { memory, gradientRows }: TracedStep): TrainingMemory {
   const { learner } = task.hp.train.hp;
-  const changing = changingPart(held.layout).size * FLOAT_BYTES;
   const batch = specBytes(held.batch);
   const parts = {
     variables: held.layout.size * FLOAT_BYTES,
-    gradients: changing,
+    gradients: gradientSize(held.layout, gradientRows) * FLOAT_BYTES,
     optimizer: slotBytes(learner.slotLayouts(held.layout)),
     batches: batch * stepsOfCall(batch),
     activations: memory.arena,

@@ -47,6 +47,8 @@ export interface TracedStep {
   readonly precision: Precision;
   /** Memory of a device's compiled step beside its inputs and outputs. */
   readonly memory: ProgramMemory;
+  /** How many rows the gradient of a table has, by path, where it is rows and indices. */
+  readonly gradientRows: ReadonlyMap<string, number>;
 }
 
 function add(sums: Map<string, number>, scope: string, amount: number): void {
@@ -96,9 +98,14 @@ function traceTraining(
   task: SingleTask,
   specs: Tree<TensorSpec>,
   { batch, layout, parts }: Held,
-): Pick<TracedStep, 'saved' | 'memory'> {
-  const traced = traceProgram(trainStep(task) as TensorFunction, specs, { abstract: true });
-  const { f, inputs } = task.hp.train.hp.learner.update(layout);
+): Pick<TracedStep, 'saved' | 'memory' | 'gradientRows'> {
+  const form = { rows: true };
+  const traced = traceProgram(trainStep(task, form) as TensorFunction, specs, { abstract: true });
+  const { rowGrads } = traced.outputs as { rowGrads: Record<string, Record<'indices' | 'rows', TensorSpec>> };
+  const gradientRows = new Map(
+    Object.entries(rowGrads).map(([path, { indices }]) => [path, indices.shape[0]!]),
+  );
+  const { f, inputs } = task.hp.train.hp.learner.update(layout, gradientRows);
   const memory = programMemory(
     optimize(traced.graph),
     optimize(traceProgram(f, inputs, { abstract: true }).graph),
@@ -110,7 +117,7 @@ function traceTraining(
     count === 1
       ? traced
       : traceProgram(
-          batchStep(task) as TensorFunction,
+          batchStep(task, form) as TensorFunction,
           stepSpecs(
             task,
             withRows(batch, (rows) => rows / count),
@@ -122,7 +129,9 @@ function traceTraining(
   const graph = optimize(program.graph);
   const flat = (paths: readonly string[], values: readonly Value[], root: string): Value[] =>
     values.filter((_, i) => paths[i] === root || paths[i]!.startsWith(`${root}.`));
-  const grads = new Set(flat(program.outputPaths, graph.outputs, 'grads'));
+  const grads = new Set(
+    ['grads', 'rowGrads'].flatMap((root) => flat(program.outputPaths, graph.outputs, root)),
+  );
   // The forward pass is everything behind loss, metrics and summaries; the rest computes the gradients.
   const results = graph.outputs.filter((value) => !grads.has(value));
   const forward = eliminateDeadCode({ ...graph, outputs: results }).nodes;
@@ -138,7 +147,7 @@ function traceTraining(
     const node = made.get(value);
     if (node) add(saved, node.scope, byteSize(value) / parts.ofScope(node.scope));
   }
-  return { saved, memory };
+  return { saved, memory, gradientRows };
 }
 
 /** Traces a step on batches of these specs. Nothing is computed, and no memory is taken for a tensor. */

@@ -3,7 +3,10 @@ import { expect, test } from 'vitest';
 import type { Analysis } from '../../src/analysis/analyze.js';
 import { analyze } from '../../src/analysis/analyze.js';
 import type { LayerSummary } from '../../src/analysis/layerTable.js';
-import { Adafactor } from '../../src/learners/index.js';
+import type { Config } from '../../src/hparams/index.js';
+import { Embedding } from '../../src/layers/index.js';
+import { Adafactor, AdamW } from '../../src/learners/index.js';
+import type { LanguageModel } from '../../src/models/index.js';
 import { configured, Gpt, LeastSquares } from './models.js';
 
 const layerAt = ({ layers }: Analysis, path: string): LayerSummary =>
@@ -121,6 +124,22 @@ test('memory of a step: AdamW has two slots; a call has 16 batches; weights of a
   factored.task.train.learner.optimizer = Adafactor.config({ learningRate: 1, minDimSizeToFactor: 2 });
   // Rows and columns of matrices; vectors have one slot.
   expect(analyze(factored).memory.optimizer).toBeLessThan(0.2 * variables);
+});
+
+test('the gradient of a table that is looked up counts as the rows that a step looks up', () => {
+  const [vocab, rows] = [1024, 2 * T];
+  const memoryOf = (lazyUpdate: boolean) => {
+    const experiment = configured(Gpt, { vocab, batch: 2 });
+    (experiment.task.model as Config<LanguageModel>).lmTpl.separateEmbeddingTpl = Embedding.config();
+    experiment.task.train.learner.optimizer = AdamW.config({ learningRate: 1e-3, lazyUpdate });
+    return analyze(experiment).memory;
+  };
+  const [all, lazy] = [memoryOf(false), memoryOf(true)];
+  expect(all.gradients).toBe(all.variables);
+  const { total: _, gradients, ...others } = lazy;
+  // Each row comes with its index.
+  expect(all.gradients - gradients).toBe(4 * (vocab * D - rows * (D + 1)));
+  expect(all).toMatchObject(others);
 });
 
 test('least squares, to the last FLOP and byte', () => {
