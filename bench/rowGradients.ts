@@ -1,20 +1,21 @@
 /**
- * @file Two towers with large tables: steps whose gradients are rows and indices, beside the same steps with gradients of all rows.
+ * @file Two towers with large tables: steps whose gradients are rows and indices, beside steps with gradients of all rows.
+ * `peers/torch_rows.py` takes the same steps.
  *
- *     npx tsx bench/rowGradients.ts [batch [rows]]
+ *     npx tsx bench/rowGradients.ts [batch [rows [threads]]]
  */
 import { type Tensor, tf, uniform } from '../src/compiler/index.js';
 import { build, type Config } from '../src/hparams/index.js';
 import type { Batch } from '../src/inputs/index.js';
 import { Embedding } from '../src/layers/index.js';
-import { Adagrad, type BaseOptimizer, fillSlots, Learner, Sgd } from '../src/learners/index.js';
+import { Adagrad, AdamW, type BaseOptimizer, fillSlots, Learner, Sgd } from '../src/learners/index.js';
 import { BaseModel, type TensorBatch } from '../src/models/index.js';
 import { compileStep } from '../src/programs/stepCalls.js';
 import { trainStateOf } from '../src/programs/taskState.js';
 import type { JobOptions } from '../src/runs/options.js';
 import { SingleTask, Train } from '../src/tasks/index.js';
 
-const [batchSize = 512, numClasses = 50_000] = process.argv.slice(2).map(Number);
+const [batchSize = 512, numClasses = 50_000, numThreads = 1] = process.argv.slice(2).map(Number);
 const inputDims = 64;
 const STEPS = 32;
 const ROUNDS = 7;
@@ -39,12 +40,12 @@ class Towers extends BaseModel {
 }
 
 class DenseSgd extends Sgd {
-  override get skipsZeroGradients() {
+  override movesRowsAlone() {
     return false;
   }
 }
 class DenseAdagrad extends Adagrad {
-  override get skipsZeroGradients() {
+  override movesRowsAlone() {
     return false;
   }
 }
@@ -63,7 +64,7 @@ async function stepOf(optimizer: Config<BaseOptimizer>) {
   const state = trainStateOf(task);
   await task.initialize(state.views);
   fillSlots(state);
-  const options = { engine: 'native', numThreads: 1, task: config } as unknown as JobOptions;
+  const options = { engine: 'native', numThreads, task: config } as unknown as JobOptions;
   const batch = { user: ids(1), item: ids(2) } as unknown as Batch;
   const before = process.memoryUsage().rss;
   const { call, updater, mostSteps, buffers } = await compileStep(options, task, state, 'train', batch);
@@ -83,19 +84,21 @@ async function stepOf(optimizer: Config<BaseOptimizer>) {
 
 const median = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!;
 
-for (const clipGradientNormToValue of [0, 1])
-  for (const [name, Rows, Dense] of [
-    ['SGD', Sgd, DenseSgd],
-    ['Adagrad', Adagrad, DenseAdagrad],
+for (const clipGradientNormToValue of [0, 1]) {
+  const fields = { learningRate: 0.1, clipGradientNormToValue };
+  for (const [name, dense, rows] of [
+    ['SGD', DenseSgd.config(fields), Sgd.config(fields)],
+    ['Adagrad', DenseAdagrad.config(fields), Adagrad.config(fields)],
+    ['AdamW, lazy', AdamW.config(fields), AdamW.config({ ...fields, lazyUpdate: true })],
   ] as const) {
-    const fields = { learningRate: 0.1, clipGradientNormToValue };
-    const sides = [await stepOf(Dense.config(fields)), await stepOf(Rows.config(fields))];
+    const sides = [await stepOf(dense), await stepOf(rows)];
     const times: number[][] = [[], []];
     for (let round = 0; round < ROUNDS; round++)
       for (const [i, { turn }] of sides.entries()) times[i]!.push(await turn());
-    const [dense, rows] = times.map(median) as [number, number];
+    const [ofAll, ofRows] = times.map(median) as [number, number];
     const memory = sides.map(({ megabytes }) => `${megabytes.toFixed(0)} MB`).join(' → ');
     console.log(
-      `${name}${clipGradientNormToValue > 0 ? ', clipped' : ''}: ${dense.toFixed(3)} → ${rows.toFixed(3)} ms a step (${(dense / rows).toFixed(1)} times), ${memory} touched`,
+      `${name}${clipGradientNormToValue > 0 ? ', clipped' : ''}: ${ofAll.toFixed(3)} → ${ofRows.toFixed(3)} ms a step (${(ofAll / ofRows).toFixed(1)} times), ${memory} touched`,
     );
   }
+}
