@@ -2,7 +2,7 @@
 import { basename } from 'node:path';
 import type { CachedEntry } from '../compiler/native/toolchain/index.js';
 import { counted, formatBytes } from '../review/text/index.js';
-import { didYouMean, textTable, UsageError } from '../system/text/index.js';
+import { didYouMean, headedTable, textTable, UsageError } from '../system/text/index.js';
 import type { Command, Report } from './command.js';
 
 /** Entries of the cache, and the outcome of a command on them. */
@@ -52,10 +52,7 @@ function listReport(found: Found): Report {
   const rows = found.entries.map(rowOf);
   const summary = summaryOf(found);
   return {
-    text: (paint) =>
-      rows.length === 0
-        ? summary
-        : `${textTable(rows, header, (line, row) => (row === undefined ? paint('bold', line) : line))}\n\n${summary}`,
+    text: (paint) => (rows.length === 0 ? summary : `${headedTable(rows, header, paint)}\n\n${summary}`),
     json: () => ({ path: found.path, limit: found.limit, entries: found.entries.map(documentOf) }),
   };
 }

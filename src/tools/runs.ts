@@ -5,7 +5,7 @@ import { nonEmpty } from '../cli/commandLine/index.js';
 import { explain } from '../files/index.js';
 import { showFile } from '../registry/names/index.js';
 import type { ComparedRun, CompareOptions, RunComparison } from '../runs/index.js';
-import { textTable, UsageError } from '../system/text/index.js';
+import { headedTable, UsageError } from '../system/text/index.js';
 import type { Command, Report } from './command.js';
 
 /** Files of a job directory, one of which makes a directory one. The directory of a sweep has none of them. */
@@ -58,10 +58,7 @@ async function reportOf(comparison: RunComparison): Promise<Report> {
   const names = comparison.runs.map(({ run }) => [run.directory, { name: showFile(run.directory) }] as const);
   const { header, rows, below } = runTable(comparison, new Map(names));
   return {
-    text: (paint) => {
-      const table = textTable(rows, header, (line, row) => (row === undefined ? paint('bold', line) : line));
-      return `${table}\n\n${below.join('\n')}`;
-    },
+    text: (paint) => `${headedTable(rows, header, paint)}\n\n${below.join('\n')}`,
     json: () => ({
       ...{ metric: comparison.metric ?? null, best: comparison.best, differing: comparison.differing },
       following: comparison.following,

@@ -2,6 +2,7 @@
 
 import { type Paint, textTable, visible } from '../../system/text/index.js';
 import { isDifferent } from '../changes/effects.js';
+import { titled } from '../text/reportFormat.js';
 import {
   type ErrorGroup,
   groupChanges,
@@ -64,9 +65,8 @@ export function textOf(report: DiffReport, paint: Paint, labels: readonly Label[
         ...section('Fields', fields.map(fieldLine), paint),
       ].join('\n'),
     ),
-    ...groupComputed(experiments).map(
-      ({ experiments: names, computed }) =>
-        `${paint('bold', namesText(names, experiments))}\n  ${visible(computedText(computed))}`,
+    ...groupComputed(experiments).map(({ experiments: names, computed }) =>
+      titled(paint('bold', namesText(names, experiments)), visible(computedText(computed))),
     ),
     effectsText(experiments),
     ...groupCheckpoints(experiments).map(({ experiments: names, effect }) =>
@@ -77,9 +77,8 @@ export function textOf(report: DiffReport, paint: Paint, labels: readonly Label[
         ...effect.vanished.map((group) => paint('red', `  - ${variableText(group)}`)),
       ].join('\n'),
     ),
-    ...groupUncompared(experiments).map(
-      ({ experiments: names, uncompared }) =>
-        `${paint('yellow', `not compared: ${names.join(', ')}`)}\n  ${visible(uncomparedText(uncompared))}`,
+    ...groupUncompared(experiments).map(({ experiments: names, uncompared }) =>
+      titled(paint('yellow', `not compared: ${names.join(', ')}`), visible(uncomparedText(uncompared))),
     ),
     ...errors.filter(({ status }) => status === 'failing').map((each) => errorText(each, paint)),
     ...report.notes.map((note) => `Note: ${note}`),
@@ -99,23 +98,20 @@ function statusLists(experiments: readonly ExperimentReport[], paint: Paint): st
 
 /** Lines, all but the first indented. */
 function blockText([head, ...lines]: readonly string[]): string {
-  return head === undefined ? '' : [head, ...lines.map((line) => `  ${line}`)].map(visible).join('\n');
+  return head === undefined ? '' : titled(visible(head), ...lines.map(visible));
 }
 
 function errorText(group: ErrorGroup, paint: Paint): string {
   const { experiments, status, error, oldError } = group;
-  const lines = error.message.split('\n').map((line) => `  ${visible(line)}`);
-  if (error.place !== undefined) lines.push(`  at ${error.place}`);
-  if (oldError !== undefined)
-    lines.push(...`before: ${oldError.message}`.split('\n').map((line) => `  ${visible(line)}`));
+  const lines = error.message.split('\n').map(visible);
+  if (error.place !== undefined) lines.push(`at ${error.place}`);
+  if (oldError !== undefined) lines.push(...`before: ${oldError.message}`.split('\n').map(visible));
   const title = `${experiments.join(', ')}: ${errorStatusText(group)}`;
-  return `${paint(colours[status] ?? 'yellow', title)}\n${lines.join('\n')}`;
+  return titled(paint(colours[status] ?? 'yellow', title), ...lines);
 }
 
 function declarations({ declarations: changes }: DiffReport): string {
-  return changes.length === 0
-    ? ''
-    : ['Names', ...changes.map((each) => `  ${declarationText(each)}`)].join('\n');
+  return changes.length === 0 ? '' : titled('Names', ...changes.map(declarationText));
 }
 
 /** The experiments that a group of changes is about. */

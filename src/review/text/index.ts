@@ -8,4 +8,5 @@ export {
   formatFlops,
   indented,
   markdownTable,
+  titled,
 } from './reportFormat.js';

@@ -40,6 +40,11 @@ export function indented(text: string, indent: string): string {
   return indent + text.replaceAll('\n', `\n${indent}`);
 }
 
+/** Texts below their title, indented. */
+export function titled(title: string, ...texts: readonly string[]): string {
+  return [title, ...texts.map((text) => indented(text, '  '))].join('\n');
+}
+
 /** Bars and line breaks end a cell, even within code. */
 function cellText(cell: string): string {
   return cell

@@ -3,6 +3,6 @@
 export { formatCount, formatDuration, formatGrouped, formatScaled, type Scales } from './formatNumbers.js';
 export { bounded, countText, didYouMean, linesBelow, nearest } from './messages.js';
 export { type Paint, Progress, paintFor, plain } from './terminalOutput.js';
-export { columnsOf, padded, textTable } from './textTable.js';
+export { columnsOf, headedTable, padded, textTable } from './textTable.js';
 export { UsageError } from './usageError.js';
 export { shortened, visible, visibleLines } from './visibleText.js';

@@ -22,6 +22,7 @@ import {
   formatDuration,
   formatGrouped,
   formatScaled,
+  headedTable,
   type Paint,
   type Scales,
   textTable,
@@ -169,11 +170,8 @@ function notes(
 }
 
 function textOf(analyzed: Analyzed, rows: readonly LayerRow[], paint: Paint): string {
-  const table = textTable(
-    rows.map((row) => cells(indentedName(row), row)),
-    header,
-    (line, row) => (row === undefined ? paint('bold', line) : line),
-  );
+  const cellsOf = rows.map((row) => cells(indentedName(row), row));
+  const table = headedTable(cellsOf, header, paint);
   const note = notes(rows, analyzed).map((line) => paint('dim', line));
   return [paint('bold', analyzed.experiment), table, note.join('\n'), textTable(totals(analyzed))].join(
     '\n\n',

@@ -2,7 +2,7 @@
 
 import { addSkipped, type DoneShard, describeSkipped, NONE_SKIPPED } from '../../inputs/index.js';
 import { showFile } from '../../registry/names/index.js';
-import { counted, formatBytes, indented } from '../../review/text/index.js';
+import { counted, formatBytes, titled } from '../../review/text/index.js';
 import { formatCount } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { TaskResult } from './datasetCaches.js';
@@ -29,7 +29,7 @@ function taskText({ folder, split, shards, finished, manifest }: TaskResult): st
   );
   const broken = skipped === 0 ? [] : [`${counted(skipped, 'broken record')} left out`];
   const head = `${where}, ${counted(examples, 'example')} of ${counted(manifest.records, 'record')}, ${size}`;
-  return [head, ...[...lines, ...broken].map((line) => indented(line, '  '))].join('\n');
+  return titled(head, ...lines, ...broken);
 }
 
 /** The report on a command's share. */

@@ -1,6 +1,6 @@
 /** @file Examples for terminals: text and ids in a colour for each segment, dimmed if they have no weight. */
-import { counted, indented } from '../../review/text/index.js';
-import { type Paint, textTable, visible, visibleLines } from '../../system/text/index.js';
+import { counted, titled } from '../../review/text/index.js';
+import { headedTable, type Paint, visible, visibleLines } from '../../system/text/index.js';
 import type { Example, ShownSegment, ShownValues } from './examples.js';
 
 /** Neighbouring segments have different ones. */
@@ -57,7 +57,7 @@ function segmentLines(segment: ShownSegment, index: number, length: number, pain
     ...(text === null ? [] : [entry('text', coloured(text))]),
     ...(target === null ? [] : [entry('target', coloured(target))]),
   ];
-  return `${paint(colour, title)}\n${indented(lines.join('\n'), '  ')}`;
+  return titled(paint(colour, title), ...lines);
 }
 
 function valueText({ first, size, names }: ShownValues): string {
@@ -76,7 +76,7 @@ function valueTable(examples: readonly Example[], paint: Paint): string[] {
     ...paths.map((path) => valueText(values[path]!)),
   ]);
   const header = ['batch', 'row', ...paths];
-  return [textTable(rows, header, (line, row) => (row === undefined ? paint('bold', line) : line))];
+  return [headedTable(rows, header, paint)];
 }
 
 /** A block for the sequences of each example, and one for the other values of all. @param length tokens of a segment */
@@ -86,7 +86,7 @@ export function exampleLines(examples: readonly Example[], length: number, paint
       const tokens = segments.reduce((sum, { ids }) => sum + ids.length, 0);
       const title = `Batch ${batch}, row ${row}: ${counted(tokens, 'token')} of ${path} in ${counted(segments.length, 'segment')}`;
       const lines = segments.map((segment, i) => segmentLines(segment, i, length, paint));
-      return [paint('bold', title), ...lines.map((text) => indented(text, '  '))].join('\n');
+      return titled(paint('bold', title), ...lines);
     }),
   );
   return [...blocks, ...valueTable(examples, paint)];

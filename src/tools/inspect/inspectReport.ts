@@ -1,7 +1,7 @@
 /** @file Report of `luthier inspect` as text and JSON. */
 
-import { counted, indented } from '../../review/text/index.js';
-import { formatGrouped, type Paint, textTable, visible } from '../../system/text/index.js';
+import { counted, indented, titled } from '../../review/text/index.js';
+import { formatGrouped, headedTable, type Paint, textTable, visible } from '../../system/text/index.js';
 import type { Report } from '../command.js';
 import type { NamedDataset } from '../datasets.js';
 import { exampleLines, formatNumber } from './exampleText.js';
@@ -27,9 +27,7 @@ function arrayTable({ arrays }: Inspection, paint: Paint): string {
   const rows = arrays.map(({ path, shape, dtype, min, max, mean }) => [
     ...[path, `[${shape.join(', ')}]`, dtype, cell(min), cell(max), cell(mean)],
   ]);
-  return textTable(rows, ['array', 'shape', 'dtype', 'min', 'max', 'mean'], (line, row) =>
-    row === undefined ? paint('bold', line) : line,
-  );
+  return headedTable(rows, ['array', 'shape', 'dtype', 'min', 'max', 'mean'], paint);
 }
 
 function tokenLines(tokens: TokenStatistics, paint: Paint): string {
@@ -53,7 +51,10 @@ function tokenLines(tokens: TokenStatistics, paint: Paint): string {
         .join(', '),
     ],
   ];
-  return `${paint('bold', `Tokens of ${path}`)}\n${indented(textTable(lines.map(([name, text]) => [name, visible(text)])), '  ')}`;
+  return titled(
+    paint('bold', `Tokens of ${path}`),
+    textTable(lines.map(([name, text]) => [name, visible(text)])),
+  );
 }
 
 function verdictText({ surplus, missing, isSameOrder, endTogether, skipped, error }: ShardVerdict): string {
@@ -73,12 +74,12 @@ function shardLines(check: ShardCheck, paint: Paint): string {
   const lines = verdicts.map((verdict) => [`${verdict.hosts} hosts`, verdictText(verdict)]);
   const twice =
     repeated === 0
-      ? ''
-      : `\n  One host repeats ${counted(repeated, 'row')}: a later epoch, or duplicates in the data.`;
+      ? []
+      : [`One host repeats ${counted(repeated, 'row')}: a later epoch, or duplicates in the data.`];
   const table = textTable(lines, undefined, (line) =>
     /\b(CAN)?NOT\b/.test(line) ? paint('red', line) : line,
   );
-  return `${paint('bold', `Shards, against ${of}${isWhole ? ': all the data' : ''}`)}\n${indented(table, '  ')}${twice}`;
+  return titled(paint('bold', `Shards, against ${of}${isWhole ? ': all the data' : ''}`), table, ...twice);
 }
 
 function heading({ experiment, dataset, inspection }: Inspected): string {

@@ -2,7 +2,7 @@
 
 import { relative, sep } from 'node:path';
 import { writeTogether } from '../../files/index.js';
-import { counted } from '../../review/text/index.js';
+import { counted, titled } from '../../review/text/index.js';
 import { type Paint, plain, UsageError } from '../../system/text/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { diffText, lineDiff } from '../lineDiff.js';
@@ -84,7 +84,7 @@ export function renameReport(plan: Plan, outcome: Outcome): Report {
   return {
     text: (paint) => {
       const list = (title: string, lines: readonly string[]): string[] =>
-        lines.length === 0 ? [] : [[paint('bold', title), ...lines.map((line) => `  ${line}`)].join('\n')];
+        lines.length === 0 ? [] : [titled(paint('bold', title), ...lines)];
       const mentions = plan.mentions.map(({ file, line, text }) => `${file}:${line}: ${text}`);
       const errors = plan.errors.map(({ place, message }) => `${place}: ${message}`);
       const lists = [...list('To check by hand:', mentions), ...list('New compiler errors:', errors)];

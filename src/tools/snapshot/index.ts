@@ -2,7 +2,7 @@
 
 import { resolveExperiment } from '../../registry/index.js';
 import { fullNameOf } from '../../registry/names/index.js';
-import { counted } from '../../review/text/index.js';
+import { counted, titled } from '../../review/text/index.js';
 import { didYouMean, type Paint, UsageError } from '../../system/text/index.js';
 import type { Command, Report } from '../command.js';
 import { diffText } from '../lineDiff.js';
@@ -67,7 +67,7 @@ function text(entries: readonly Entry[], paint: Paint): string {
     .filter(({ state }) => state !== 'current')
     .map((entry) => sectionText(entry, paint));
   const commands = commandsFor(entries);
-  const mend = commands.length === 0 ? [] : [`To mend:\n${commands.map((line) => `  ${line}`).join('\n')}`];
+  const mend = commands.length === 0 ? [] : [titled('To mend:', ...commands)];
   return [...sections, summaryOf(entries), ...mend].join('\n\n');
 }
 
