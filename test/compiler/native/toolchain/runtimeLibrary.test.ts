@@ -13,6 +13,7 @@ import {
   runtimeLibrary,
 } from '../../../../src/compiler/native/toolchain/runtimeLibrary.js';
 import { CompilerError } from '../../../../src/compiler/program/tensors.js';
+import { loadKoffi } from '../../../../src/system/index.js';
 import { temporaryDirectory } from '../../../command.js';
 import { hasCompiler, runtimeSources } from '../compilerSupport.js';
 import { scaling } from '../programs.js';
@@ -49,7 +50,7 @@ const headers = Object.fromEntries(
 
 /** What a function of the library returns. */
 async function result(library: string, name: string): Promise<number> {
-  const koffi = await import('koffi');
+  const koffi = await loadKoffi();
   return koffi.load(library).func(`int ${name}(void)`)();
 }
 
