@@ -151,6 +151,7 @@ export class DuePrograms {
     if (program[hook] === undefined) return undefined;
     const call = program[hook].bind(program) as (...all: readonly unknown[]) => Promise<never>;
     try {
+      await run.parts.state.memory?.toHost();
       return await phase(this.options, program.phase ?? program.name, () =>
         call(run.viewOf(program.name), ...args),
       );

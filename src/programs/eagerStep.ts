@@ -32,10 +32,12 @@ export async function eagerStep(
   const outputs: Tree<HostTensor>[] = [];
   const run = async (): Promise<Tree<HostTensor>> => {
     const prngKey: HostTensor = { shape: [2], dtype: 'int32', data: keys };
+    await state.memory?.toHost();
     const given = { params: hostParams(state), batch: buffers.batchAt(0), prngKey };
     const results = (await runEagerly(trainStep(task), given)) as unknown as EagerOutputs;
     for (const [path, { data }] of Object.entries({ ...results.grads, ...results.updatedVars }))
       gradViews[path]!.set(data);
+    state.memory?.wrote();
     outputs[0] = results as unknown as Tree<HostTensor>;
     await update.run();
     return outputs;

@@ -32,13 +32,15 @@ export class FiniteCheck {
   }
 
   /** Keeps the parameters that the next step begins with. */
-  begin(): void {
+  async begin(): Promise<void> {
+    await this.program.state.memory?.toHost();
     this.#before.set(this.program.state.params);
   }
 
   /** Checks the step that was taken. @throws JobError that names the first layer and operation whose result is not finite */
   async end({ loss, metrics }: TrainReport): Promise<void> {
     const { program } = this;
+    await program.state.memory?.toHost();
     const { layout, views, changing, grads, step } = program.state;
     const written = Object.entries(flatViews(changing, grads));
     const { entries }: FlatLayout = changing;

@@ -46,6 +46,7 @@ async function reasonOf(task: SingleTask, program: TrainProgram, norm: number): 
   if (Number.isFinite(norm) && bound > 0 && norm >= bound)
     return `Gradients must have a norm below ${bound} (learner.skipStepGradientNormValue).`;
   try {
+    await program.state.memory?.toHost();
     return describeNonFinite(await program.firstNonFinite());
   } catch (error) {
     return `Running the step again to find the reason failed: ${(error as Error).message}`;

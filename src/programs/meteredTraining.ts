@@ -49,7 +49,7 @@ export class MeteredTraining implements Program {
   async run(run: ProgramRun): Promise<undefined> {
     const { task, program, meter, reporter, options, programs, checkpointer } = this.parts;
     const first = run.step;
-    this.#check?.begin();
+    await this.#check?.begin();
     const reports = await program.runSteps(this.#stepsAtOnce(first), () => this.#tap(run.step + 1));
     await this.#check?.end(reports[0]!);
     programs.reach(run.step);
@@ -59,6 +59,7 @@ export class MeteredTraining implements Program {
       const step = first + i + 1;
       meter.add(report);
       if (report.update.isValidStep === 0) reporter.invalidStep(step, report, meter.skipped);
+      if (this.#isSummarised(step) || this.#hasHistograms(step)) await program.state.memory?.toHost();
       if (this.#isSummarised(step)) await phase(options, 'summaries', () => this.#summarise(run, report));
       else reporter.progress(step, meter);
       if (this.#hasHistograms(step)) this.#writeHistograms(run.step);

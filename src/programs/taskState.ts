@@ -10,6 +10,7 @@ import {
   type HostTensor,
   heldViews,
   readyToFill,
+  TensorMemory,
   takeMemory,
 } from '../compiler/index.js';
 import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../learners/index.js';
@@ -29,6 +30,8 @@ export type FlatTrainState = TrainState &
   FlatParams & {
     readonly changing: FlatLayout;
     readonly slotLayouts: Readonly<Record<string, SlotLayout>>;
+    /** Where engines may hold the buffers between steps; absent where they are read and written by each step. */
+    readonly memory?: TensorMemory;
   };
 
 /** All memory used by updates. */
@@ -65,6 +68,12 @@ export function trainStateOf(task: SingleTask): TrainMemory {
   const state = allocate(task, true);
   const grads = new Float32Array(state.changing.size);
   return { ...state, grads, denseGrads: partsBeside(new Set(task.tablePaths()), state.changing, grads) };
+}
+
+/** The state in memory that steps may hold on their device: whoever reads its buffers calls `memory.toHost` before. */
+export function heldByEngine(state: TrainMemory): TrainMemory {
+  const memory = new TensorMemory([state.params, state.grads, ...Object.values(state.slots)]);
+  return { ...state, memory };
 }
 
 /** The parts of a buffer of gradients that other variables than these have, without what lies between them. */

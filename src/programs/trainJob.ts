@@ -46,15 +46,21 @@ export async function runTraining(options: JobOptions, stop: StopSignal): Promis
 async function train(options: JobOptions, stop: StopSignal, status: StatusRecord): Promise<RunEnd> {
   const { loop, start, measurements } = await openTraining(options, stop, status);
   const { run, train, meter, programs } = loop;
+  const { memory } = start.state;
   const { reporter } = run;
-  await runToEnd(options, reporter, [start.dataset, programs, measurements], async () => {
-    stop.postpone('saving a checkpoint, then leaving');
-    await runLoop(loop);
-    if (meter.skipped > 0)
-      reporter.tell(`Of ${run.step} steps, ${meter.skipped} changed nothing: their updates were left out.`);
-    reporter.trainingEnds(run.step, meter, stop.received, run.ended);
-    return { steps: train.profiledSteps, peak: meter.cost?.peak };
-  });
+  await runToEnd(
+    options,
+    reporter,
+    [start.dataset, programs, measurements, ...(memory ? [memory] : [])],
+    async () => {
+      stop.postpone('saving a checkpoint, then leaving');
+      await runLoop(loop);
+      if (meter.skipped > 0)
+        reporter.tell(`Of ${run.step} steps, ${meter.skipped} changed nothing: their updates were left out.`);
+      reporter.trainingEnds(run.step, meter, stop.received, run.ended);
+      return { steps: train.profiledSteps, peak: meter.cost?.peak };
+    },
+  );
   const hasEnded = run.ended !== undefined || !train.isDue(run.step);
   if (hasEnded && !(run.isStopped && programs.pending.length > 0))
     return { state: 'finished', ...(run.ended !== undefined && { reason: run.ended }) };

@@ -7,7 +7,7 @@ import { forgetData } from './dataRecord.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';
 import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
 import { type Restored, restoreStart, takeData } from './startingCheckpoint.js';
-import { type TrainMemory, trainStateOf } from './taskState.js';
+import { heldByEngine, type TrainMemory, trainStateOf } from './taskState.js';
 
 /** Checkpoints, data and state of a training run before its first step. */
 export interface TrainingStart {
@@ -51,7 +51,7 @@ export async function openStart(
     takeData(options);
   }
   const input = dataset.open();
-  const state = trainStateOf(task);
+  const state = heldByEngine(trainStateOf(task));
   const restored = await restoreStart(options, checkpointer, state, dataset);
   const given = restored === undefined ? InitFromCheckpoint.open(task, state) : undefined;
   return { checkpointer, dataset, input, state, restored, given };

@@ -1,4 +1,4 @@
-/** @file On every engine that compiles: the same run gives the same bits, whole, or killed and resumed. */
+/** @file On every engine: the same run gives the same bits, whole, or killed and resumed. */
 import { describe, expect, test } from 'vitest';
 import { engines } from '../compiler/engines.js';
 import { oneIn } from '../faults/campaign.js';
@@ -7,8 +7,9 @@ import { killedRun, stateAt, trainLosses, wholeRun } from './runs.js';
 const steps = 24;
 
 /** Engines behind their names, with their threads: with SHORT=1, one number of them for each. */
-const runs = engines.flatMap(([title, { engine, available }]) =>
-  (engine === 'native' ? oneIn(2, [1, 2]) : [2]).map((threads) => ({ title, engine, available, threads })),
+const runs = [...engines, ['eager', { engine: 'eager', available: true }] as const].flatMap(
+  ([title, { engine, available }]) =>
+    (engine === 'native' ? oneIn(2, [1, 2]) : [2]).map((threads) => ({ title, engine, available, threads })),
 );
 
 describe.each(runs)('$title, threads: $threads', ({ engine, available, threads }) => {

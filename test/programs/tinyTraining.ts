@@ -7,7 +7,7 @@ import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import type { Ranks } from '../../src/programs/rankStep.js';
 import type { TrainMemory } from '../../src/programs/taskState.js';
-import { trainStateOf } from '../../src/programs/taskState.js';
+import { heldByEngine, trainStateOf } from '../../src/programs/taskState.js';
 import { TrainProgram } from '../../src/programs/trainProgram.js';
 import type { JobOptions } from '../../src/runs/options.js';
 import { SingleTask, Train } from '../../src/tasks/index.js';
@@ -32,6 +32,7 @@ export async function tinyTraining(
     emaDecay = 0,
     finalLnTpl,
     debug,
+    isHeld = false,
     edit = () => {},
     ranks,
   }: {
@@ -41,6 +42,8 @@ export async function tinyTraining(
     emaDecay?: number;
     finalLnTpl?: Config<BaseNormalization>;
     debug?: JobOptions['debug'];
+    /** Whether steps may hold the state on their device. */
+    isHeld?: boolean;
     edit?: (config: Config<SingleTask>) => void;
     ranks?: Ranks;
   } = {},
@@ -54,7 +57,8 @@ export async function tinyTraining(
   });
   edit(config);
   const task = build(config);
-  const state = trainStateOf(task);
+  const own = trainStateOf(task);
+  const state = isHeld ? heldByEngine(own) : own;
   await task.initialize(flatViews(state.layout, state.params));
   const options: JobOptions = {
     name: 'tiny',

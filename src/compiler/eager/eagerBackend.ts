@@ -3,11 +3,14 @@
 import { createRequire } from 'node:module';
 import type { Backend } from '../program/backend.js';
 import { IndexError, problemOf, UNKNOWN_INDEX } from '../program/indexChecks.js';
+import { TensorMemory } from '../program/memory.js';
 import { narrow, widen } from '../program/narrowStorage.js';
 import {
+  type BoundArray,
   CompilerError,
   DeviceError,
   formatSpec,
+  type HostArray,
   type NarrowArray,
   sameShape,
   type TensorSpec,
@@ -23,6 +26,7 @@ import { withBackend } from '../trace/tracing.js';
 import { answerForComplex } from './complexKernels.js';
 import { answerForEmpties } from './empties.js';
 import { checkSegmentIds } from './segmentIds.js';
+import { TfjsCopy } from './tfjsCopy.js';
 
 const require = createRequire(import.meta.url);
 
@@ -86,7 +90,13 @@ function checkResults(results: readonly Leaf<tf.Tensor>[], { graph, outputPaths 
   });
 }
 
-/** Wraps `f` so that it runs eagerly on host memory. */
+/** The values of a result, as memory holds them. */
+function hostValues(result: tf.Tensor, { storage }: TensorSpec): BoundArray {
+  const values = result.dataSync() as Float32Array;
+  return storage === undefined ? values : narrow(values, storage);
+}
+
+/** Wraps `f` so that it runs eagerly, on host memory and on tensors that stand for parts of a `TensorMemory`. */
 export async function compileEager(
   f: TensorFunction,
   program: Program,
@@ -103,33 +113,46 @@ export async function compileEager(
   };
   return {
     runner: 'eager',
-    bind:
-      ({ inputs, outputs }) =>
-      async () => {
+    holdsCopies: true,
+    // Results are written once all of them are there.
+    mayOverwrite: () => true,
+    bind: ({ inputs, outputs }) => {
+      const memories = TensorMemory.among([...inputs, ...outputs]);
+      return async () => {
+        const copies = new Map<TensorMemory, TfjsCopy>();
+        for (const memory of memories) copies.set(memory, await memory.copyOn(backend, () => new TfjsCopy()));
+        /** The copy that has an array's elements; those of other types are always on the host. */
+        const copyOf = (array: HostArray, { storage }: TensorSpec): TfjsCopy | undefined => {
+          if (!(array instanceof Float32Array) || storage !== undefined || array.length === 0)
+            return undefined;
+          const memory = TensorMemory.of(array);
+          return memory && copies.get(memory);
+        };
         withBackend(backend, () =>
           tf.engine().tidy(() => {
             let next = 0;
-            const tree = mapTree<TensorSpec, tf.Tensor>(
-              program.inputs,
-              isSpec,
-              ({ shape, dtype, storage }) => {
-                const given = inputs[next++]!;
-                // The backend may keep the array, and the caller reuses it: pass a copy.
-                const values = storage === undefined ? given.slice() : widen(given as NarrowArray, storage);
-                return tf.tensor(values as Float32Array, [...shape], dtype);
-              },
-            );
+            const tree = mapTree<TensorSpec, tf.Tensor>(program.inputs, isSpec, (spec) => {
+              const { shape, dtype, storage } = spec;
+              const given = inputs[next++]!;
+              const copy = copyOf(given, spec);
+              if (copy !== undefined) return tf.reshape(copy.take(given as Float32Array), [...shape]);
+              // The backend may keep the array, and the caller reuses it: pass a copy.
+              const values = storage === undefined ? given.slice() : widen(given as NarrowArray, storage);
+              return tf.tensor(values as Float32Array, [...shape], dtype);
+            });
             const results = flattenTree<tf.Tensor>(call(tree), isTensor);
             checkResults(results, program);
             results.forEach(({ value }, i) => {
-              const { storage } = program.graph.outputs[i]!;
-              const values = value.dataSync();
-              outputs[i]!.set(storage === undefined ? values : narrow(values as Float32Array, storage));
+              const spec = program.graph.outputs[i]!;
+              const copy = copyOf(outputs[i]!, spec);
+              if (copy === undefined) outputs[i]!.set(hostValues(value, spec));
+              else copy.put(outputs[i] as Float32Array, value);
             });
             for (const { value } of results) if (isAuxiliary(value)) value.dispose();
           }),
         );
-      },
+      };
+    },
     dispose: async () => {},
   };
 }

@@ -17,6 +17,7 @@ export function oneAfterAnother(first: Graph, backends: readonly [Backend, Backe
   };
   return {
     runner: before.runner,
+    holdsCopies: before.holdsCopies === true && after.holdsCopies === true,
     bind,
     // The first has read all its inputs before the second writes; the second reads its own later than the first writes.
     mayOverwrite: (output, input) => {

@@ -37,6 +37,8 @@ export interface Backend {
   readonly runner: Runner;
   /** Prepares a call on fixed memory, which may be views into larger buffers. */
   bind(binding: FlatBinding): (times?: number) => Promise<void>;
+  /** Whether it reads and writes arrays in a `TensorMemory` by a copy on its device; others do on the host. */
+  readonly holdsCopies?: boolean;
   /** Whether a call heeds `times`, `carried` and `stacked`; other backends run once. */
   readonly repeats?: boolean;
   /** Whether `updateSlice` writes in place where its result is bound to its operand's memory. */

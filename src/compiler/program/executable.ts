@@ -7,6 +7,7 @@ import { isSpec } from '../trace/tracedProgram.js';
 import type { Backend, Carried, Runner, Stacked } from './backend.js';
 import { productPrecision } from './cost.js';
 import { findBad, type IndexCheck, IndexError, placeIn, problemOf } from './indexChecks.js';
+import { TensorMemory } from './memory.js';
 import { type Bound, checkOutputsApart, outputsOnInputs } from './overlap.js';
 import { heldSpecs, Ports } from './ports.js';
 import type { Precision } from './precision.js';
@@ -109,9 +110,11 @@ export class Executable<Results = Tree<HostTensor>> {
       outputs: this.outputPorts.areStacked(results),
     };
     const copied = new Set(shared.map(({ output }) => output));
-    const written = results.map((array, i) => (copied.has(i) ? array.slice() : array));
-    const flat = { inputs: read, outputs: written, carried: [...pairs, ...shared] };
+    const outputArrays = results.map((array, i) => (copied.has(i) ? array.slice() : array));
+    const flat = { inputs: read, outputs: outputArrays, carried: [...pairs, ...shared] };
     const run = bindRepeated(this.backend, runs > 1 ? { ...flat, stacked } : flat);
+    const memories = TensorMemory.among([...read, ...results]);
+    const written = TensorMemory.among(results);
     let next = 0;
     const tree = mapTree<TensorSpec, HostTensor>(this.outputs, isSpec, ({ shape, dtype }) => ({
       shape,
@@ -128,6 +131,10 @@ export class Executable<Results = Tree<HostTensor>> {
             `${this.name}: expected at most ${runs} runs per call, as bound, got ${times}.`,
           );
         await letEventsIn();
+        if (!this.backend.holdsCopies) {
+          for (const memory of memories) await memory.toHost();
+          for (const memory of written) memory.wrote();
+        }
         for (let i = 0; i < times; i++) {
           const bad = this.badIndex(read, stacked, i);
           if (bad === undefined) continue;
@@ -138,6 +145,7 @@ export class Executable<Results = Tree<HostTensor>> {
         try {
           await run(times);
         } catch (error) {
+          for (const memory of memories) await memory.toHost();
           throw error instanceof IndexError ? await this.located(error, read, stacked) : error;
         }
         return tree;

@@ -1,6 +1,7 @@
 /** @file Repeated runs of a call, on backends that run once per call. */
 import type { Backend, FlatBinding } from './backend.js';
 import { IndexError } from './indexChecks.js';
+import { TensorMemory } from './memory.js';
 import type { HostArray } from './tensors.js';
 
 /** Binds a call that runs a given number of times, natively where the backend can. */
@@ -17,9 +18,15 @@ export function bindRepeated(backend: Backend, binding: FlatBinding): (times: nu
         throw error instanceof IndexError ? Object.assign(error, { run: i }) : error;
       });
       writes.each(i, (bound, slice) => slice.set(bound));
-      for (const { output, input } of carried) reads.bound[input]!.set(writes.bound[output]!);
+      for (const { output, input } of carried) await carry(writes.bound[output]!, reads.bound[input]!);
     }
   };
+}
+
+async function carry(from: HostArray, to: HostArray): Promise<void> {
+  await TensorMemory.of(from)?.toHost();
+  to.set(from);
+  TensorMemory.of(to)?.wrote();
 }
 
 /** The arrays that a single run is bound to: copies of one slice for stacked arrays, else the arrays themselves. */
