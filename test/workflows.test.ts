@@ -44,7 +44,7 @@ describe('the checks', () => {
   it("are the README's, may read alone, and keep no token", () => {
     expect(checks.on).toEqual({ push: { branches: ['main'] }, pull_request: null });
     expect(checks.permissions).toEqual({ contents: 'read' });
-    expect(runs(checks)).toEqual(['npm cit']);
+    expect(runs(checks)).toEqual(['npm cit', 'bash scripts/test-kernels.sh portable']);
     expect(readFileSync(new URL('../README.md', import.meta.url), 'utf8')).toMatch(/^ {4}npm cit {2,}# /m);
     expect(using(checks, 'checkout').map((step) => step.with)).toEqual([{ 'persist-credentials': false }]);
   });
