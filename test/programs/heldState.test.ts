@@ -2,6 +2,9 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { compile, flatViews, type TensorMemory, tf } from '../../src/compiler/index.js';
 import { Adafactor } from '../../src/learners/index.js';
+import { runLoop } from '../../src/programs/loop.js';
+import type { Program, ProgramRun } from '../../src/tasks/index.js';
+import { openJob, tinyOptions } from './tinyJob.js';
 import { tinyTraining } from './tinyTraining.js';
 
 afterEach(() => void vi.restoreAllMocks());
@@ -132,4 +135,25 @@ test('closing brings it to the host, and leaves nothing on the device', async ()
   await state.memory!.close();
   expect(state.params).toEqual(expected.params);
   expect(tensors() - began).toBe(2 * left);
+});
+
+test('programs of a job read what the steps before them have written', async () => {
+  // No summaries, which read the state for themselves.
+  const options = {
+    ...tinyOptions({ summaryIntervalSteps: 100, evalIntervalSteps: 100 }),
+    engine: 'eager' as const,
+  };
+  const seen: number[] = [];
+  const watching = {
+    name: 'watching',
+    isDue: (step: number) => step === 2,
+    run: async ({ params }: ProgramRun) => void seen.push(Object.values(params)[0]!.at(0)!),
+    close: async () => {},
+  };
+  const { loop, start } = await openJob(options, [watching as unknown as Program]);
+  const initial = start.state.params[0]!;
+  await runLoop(loop);
+  expect(start.state.memory).toBeDefined();
+  expect(seen).toHaveLength(1);
+  expect(seen[0]).not.toBe(initial);
 });
