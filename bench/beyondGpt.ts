@@ -6,12 +6,14 @@ import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { markdownTable } from '../src/review/text/reportFormat.js';
 import { models } from './beyondModels.js';
+import { startNeighbours } from './neighbours.js';
 import { beyondCandidates, type Candidate, measure } from './programs.js';
 import type { Precision } from './results.js';
 
 /** The line of JSON of one process. */
 interface Result {
   readonly minMs: number;
+  readonly medianMs: number;
   /** CPU time of all threads, of the step that took least. */
   readonly minCpuMs: number;
 }
@@ -31,8 +33,12 @@ const { values: flags } = parseArgs({
     rounds: { type: 'string', default: '2' },
     /** CPU time in place of the clock's: on one thread, it is hardly longer beside other programs. */
     cpu: { type: 'boolean', default: false },
+    /** Cores that other processes keep busy; times are medians then. */
+    neighbours: { type: 'string', default: '0' },
   },
 });
+
+const statistic = flags.cpu ? 'minCpuMs' : flags.neighbours === '0' ? 'minMs' : 'medianMs';
 
 async function bests(model: string, precision: Precision): Promise<Best[]> {
   const limits = { threads: Number(flags.threads), seconds: Number(flags.seconds) };
@@ -43,8 +49,8 @@ async function bests(model: string, precision: Precision): Promise<Best[]> {
     for (const best of found) {
       const { name, how } = best.candidate;
       try {
-        const { minMs, minCpuMs } = await measure<Result>(best.candidate);
-        best.ms = Math.min(best.ms, flags.cpu ? minCpuMs : minMs);
+        const result = await measure<Result>(best.candidate);
+        best.ms = Math.min(best.ms, result[statistic]);
         process.stderr.write(`${model} ${precision}: ${name}, ${how}: ${best.ms.toFixed(1)} ms\n`);
       } catch (error) {
         process.stderr.write(`${model} ${precision}: ${name}, ${how}: ${(error as Error).message}\n`);
@@ -56,6 +62,7 @@ async function bests(model: string, precision: Precision): Promise<Best[]> {
 
 const rows: string[][] = [];
 process.stdout.write(`Load before: ${loadavg()[0]!.toFixed(1)}\n`);
+startNeighbours(Number(flags.neighbours));
 for (const model of flags.models.split(',')) {
   for (const precision of flags.precisions.split(',') as Precision[]) {
     const [native, onnx, ...peers] = await bests(model, precision);

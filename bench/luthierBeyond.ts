@@ -12,6 +12,7 @@ import {
   withPrecision,
 } from '../src/compiler/index.js';
 import { lossOf, models, type Tensors } from './beyondModels.js';
+import { median } from './results.js';
 
 const { values: flags } = parseArgs({
   options: {
@@ -92,6 +93,7 @@ const { loss } = call.outputs as unknown as { loss: HostTensor };
 const result = {
   version: 'Luthier',
   minMs: Math.min(...milliseconds),
+  medianMs: median(milliseconds),
   minCpuMs: Math.min(...cpu),
   loss: loss.data[0],
 };

@@ -191,6 +191,18 @@ export function beyondCandidates(
   return hasPeers ? [...own, ...peers] : own;
 }
 
+/** Products of these shapes by Luthier and by PyTorch. */
+export function productCandidates(
+  precision: Precision,
+  limits: { readonly shapes: readonly string[]; readonly threads: number; readonly seconds: number },
+): Candidate[] {
+  const flags = Object.entries({ precision, ...limits }).map(([name, value]) => `--${name}=${value}`);
+  const own = { ...node('luthierProducts.ts', ...flags), name: 'Luthier', how: 'native' };
+  return hasPeers
+    ? [own, { ...python('torch_products.py', ...flags), name: 'PyTorch', how: 'eager' }]
+    : [own];
+}
+
 /** Luthier's first step, with programs cached in this folder. */
 export const luthierFirstStep = (shape: string, precision: Precision, cache: string): Program => ({
   ...node('luthierFirstStep.ts', `--shape=${shape}`, `--precision=${precision}`),

@@ -6,6 +6,7 @@ Prints one line of JSON. On `--mode`: compile is `torch.compile`, and channels_l
 import argparse
 import contextlib
 import json
+import statistics
 import time
 
 import torch
@@ -141,7 +142,8 @@ def main():
         milliseconds.append((time.perf_counter() - start) * 1e3)
         cpu.append((time.process_time() - busy) * 1e3)
     version = f"PyTorch {torch.__version__.split('+')[0]}"
-    print(json.dumps({"version": version, "minMs": min(milliseconds), "minCpuMs": min(cpu), "loss": loss}))
+    times = {"minMs": min(milliseconds), "medianMs": statistics.median(milliseconds), "minCpuMs": min(cpu)}
+    print(json.dumps({"version": version, **times, "loss": loss}))
 
 
 main()

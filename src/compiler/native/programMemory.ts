@@ -4,7 +4,7 @@ import { byteSize, CompilerError } from '../program/tensors.js';
 import { packedBytesOf } from './c/productKernels.js';
 import { placeArena } from './plan/memory.js';
 import { planGraphs } from './plan/planGraphs.js';
-import { edgeOf, operandKey, type ProductUnit } from './plan/products.js';
+import { edgeOf, operandKey, type ProductUnit, partsOf } from './plan/products.js';
 import type { Stage } from './plan/stages.js';
 import { keptPackings } from './plan/threadSteps.js';
 import { type Unit, writesOf } from './plan/units.js';
@@ -56,17 +56,21 @@ function packedDepth({ k, c, precision }: ProductUnit): number {
   return isNarrow(c.buffer.storage) || slabs <= 1 ? k : 2 * elements * Math.ceil(words / slabs);
 }
 
-/** Bytes of the packed operands of concurrent products; shared ones count once. */
-function workspaceOf(products: readonly ProductUnit[], partsOf: (buffer: Buffer) => number): number {
+/** Bytes of the packed operands of concurrent products; shared ones count once. Those in parts have the parts' sums. */
+function workspaceOf(products: readonly ProductUnit[], splitOf: (buffer: Buffer) => number): number {
   const operands = new Map<string, number>();
+  let sums = 0;
   for (const unit of products) {
+    const parts = partsOf(unit);
+    sums += parts * unit.m * Math.ceil(unit.n / LANES) * LANES * 4;
+    if (parts > 0) continue;
     for (const side of ['a', 'b'] as const)
       operands.set(
         operandKey(side, unit),
-        packedBytes({ ...unit, k: packedDepth(unit) }, edgeOf(side, unit)) / partsOf(unit[side].buffer),
+        packedBytes({ ...unit, k: packedDepth(unit) }, edgeOf(side, unit)) / splitOf(unit[side].buffer),
       );
   }
-  return [...operands.values()].reduce((sum, bytes) => sum + bytes, 0);
+  return [...operands.values()].reduce((sum, bytes) => sum + bytes, sums);
 }
 
 /** Into how many parts buffers are split: inputs by their paths, others by the scope that writes first. */
@@ -102,16 +106,16 @@ export function programMemory(
   const planned = planGraphs(graph, {}, following);
   if ('missing' in planned) throw new CompilerError(`The native engine has no rule for ${planned.missing}.`);
   const { units, schedule, plan, scratchBytes, constants } = planned.plan;
-  const partsOf = partsByBuffer(planned.graph, units, parts);
+  const splitOf = partsByBuffer(planned.graph, units, parts);
   const kept = keptPackings(plan);
   const packings = schedule.packings.map(
     (packing) =>
-      packedBytes(packing.unit, packing.unit.n, kept.has(packing)) / partsOf(packing.unit.b.buffer),
+      packedBytes(packing.unit, packing.unit.n, kept.has(packing)) / splitOf(packing.unit.b.buffer),
   );
   const products = schedule.stages.filter(isProducts);
-  const workspaces = products.map((stage) => workspaceOf(stage.units, partsOf));
+  const workspaces = products.map((stage) => workspaceOf(stage.units, splitOf));
   return {
-    arena: placeArena(plan, (buffer) => buffer.size / partsOf(buffer)),
+    arena: placeArena(plan, (buffer) => buffer.size / splitOf(buffer)),
     packed: packings.reduce((sum, bytes) => sum + bytes, 0) + Math.max(0, ...workspaces),
     scratch: scratchBytes,
     constants: constants.reduce((sum, constant) => sum + byteSize(constant), 0),

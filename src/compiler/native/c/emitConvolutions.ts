@@ -13,6 +13,10 @@ type PointerOf = (view: View) => string;
 
 const SHARE = 'frame->thread, frame->threads';
 
+/** A function of any number of threads by shares, which threads take over from each other. */
+const inShares = (name: string, args: string): string =>
+  `LT_EACH(share, LT_SHARES) ${name}(${args}, (int)share, LT_SHARES);`;
+
 const descriptor = (s: Convolution): string =>
   `{${[s.batch, s.height, s.width, s.channels, s.down, s.across, s.filters, s.above, s.before].join(', ')}}`;
 
@@ -46,7 +50,7 @@ export function convolution(
     `const lt_convolution s = ${shape};`,
     `lt_winograd_filters(${p}, &s, ${taps}, ${workspace}, frame->work, ${SHARE});`,
     'lt_barrier();',
-    `lt_winograd(${p}, &s, ${images.join(', ')}, frame->work, ${SHARE});`,
+    inShares('lt_winograd', `${p}, &s, ${images.join(', ')}, frame->work`),
   ];
 }
 
@@ -65,7 +69,7 @@ export function filterGradient(
   const sums = place();
   return [
     `const lt_convolution s = ${shape};`,
-    `lt_winograd_sums(${p}, &s, ${images}, ${sums}, frame->work, ${SHARE});`,
+    inShares('lt_winograd_sums', `${p}, &s, ${images}, ${sums}, frame->work`),
     'lt_barrier();',
     `lt_winograd_gradient(${p}, &s, ${images}, ${sums}, (float *)${pointer(outputs[0]!)}, ${SHARE});`,
   ];
@@ -89,7 +93,7 @@ export function depthwise(
   const call = op === 'DepthwiseConv2dNative' ? 'lt_depthwise_forward' : 'lt_depthwise_backward';
   return [
     `const lt_depthwise s = ${shape};`,
-    `${call}(&s, ${from}, (const float *)${pointer(inputs[1]!)}, ${to}, frame->work, ${SHARE});`,
+    inShares(call, `&s, ${from}, (const float *)${pointer(inputs[1]!)}, ${to}, frame->work`),
   ];
 }
 
@@ -106,7 +110,7 @@ export function depthwiseFilter(
   const sums = place();
   return [
     `const lt_depthwise s = ${shape};`,
-    `lt_depthwise_sums(&s, ${images}, ${sums}, ${SHARE});`,
+    inShares('lt_depthwise_sums', `&s, ${images}, ${sums}`),
     'lt_barrier();',
     `lt_depthwise_filter(&s, ${sums}, (float *)${pointer(outputs[0]!)}, ${SHARE});`,
   ];

@@ -1,7 +1,7 @@
 /** @file C of products that are separate steps: packing, and multiplying packed operands. */
 
 import { PRECISION_NAMES } from '../../program/precision.js';
-import { type Matrix, operandKey, type ProductUnit, type Side } from '../plan/products.js';
+import { type Matrix, operandKey, type ProductUnit, partsOf, type Side } from '../plan/products.js';
 import { storageBytes } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';
 import { byteOffset, precisionName, typeName } from './cNames.js';
@@ -90,41 +90,60 @@ class Workspace {
       side === 'a'
         ? `lt_slabs_left_bytes(${p}, ${typeName(unit.c.buffer)}, ${unit.m}, ${unit.k})`
         : `lt_slabs_bytes(${p}, ${typeName(unit.c.buffer)}, ${unit.k}, ${unit.n})`;
+    this.take(name, bytes);
+    return { data: this.pointers.use(placeOf(buffer, offset)), packed: name };
+  }
+
+  /** The sums of a product's parts. */
+  sums(i: number, bytes: string): string {
+    this.take(`sums${i}`, bytes);
+    return `sums${i}`;
+  }
+
+  private take(name: string, bytes: string): void {
     this.sizes.push(`lt_align(${bytes})`);
     this.lines.push(`char *const ${name} = free;`, `free += lt_align(${bytes});`);
-    return { data: this.pointers.use(placeOf(buffer, offset)), packed: name };
   }
 }
 
-/** Products that pack both operands into the workspace. */
-export function writeProducts(
-  products: readonly ProductUnit[],
-  { pointers, needs }: ProductContext,
-): string[] {
-  const workspace = new Workspace(pointers);
+/** A row of the list of products: one that is packed slab by slab, or one in parts. */
+function productRow(unit: ProductUnit, i: number, workspace: Workspace, { pointers, needs }: ProductContext) {
+  const { m, n, k, a, b, c, alpha } = unit;
+  const parts = partsOf(unit);
+  const shape = `${precisionName(unit.precision)}, ${m}, ${n}, ${k}, ${parts}`;
+  if (parts > 0) needs.work.add(`lt_parts_scratch_bytes(${shape})`);
+  const alone = ({ buffer, offset }: Matrix, packed: string): WorkspaceOperand => ({
+    data: pointers.use(placeOf(buffer, offset)),
+    packed,
+  });
+  const [left, right] =
+    parts > 0
+      ? [alone(a, workspace.sums(i, `lt_parts_bytes(${shape})`)), alone(b, 'NULL')]
+      : [workspace.operand('a', unit, i), workspace.operand('b', unit, i)];
+  const operand = ({ buffer, rs, cs }: Matrix, { data }: WorkspaceOperand): string =>
+    `{${data}, ${typeName(buffer)}, ${rs}, ${cs}}`;
+  return (
+    `  {${m}, ${n}, ${k}, ${operand(a, left)}, ${operand(b, right)}, ${pointers.use(placeOf(c.buffer, c.offset))}, ` +
+    `${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, ${left.packed}, ${right.packed}, ${parts}},`
+  );
+}
+
+/** Products that pack both operands into the workspace, and those in parts. */
+export function writeProducts(products: readonly ProductUnit[], context: ProductContext): string[] {
+  const workspace = new Workspace(context.pointers);
   const { lines } = workspace;
   for (const precision of PRECISION_NAMES) {
     const group = products.filter((unit) => unit.precision === precision);
     if (group.length === 0) continue;
-    const rows = group.map((unit) => {
-      const i = products.indexOf(unit);
-      const { m, n, k, c, alpha } = unit;
-      const [a, b] = [workspace.operand('a', unit, i), workspace.operand('b', unit, i)];
-      const left = `{${a.data}, ${typeName(unit.a.buffer)}, ${unit.a.rs}, ${unit.a.cs}}`;
-      const right = `{${b.data}, ${typeName(unit.b.buffer)}, ${unit.b.rs}, ${unit.b.cs}}`;
-      return (
-        `  {${m}, ${n}, ${k}, ${left}, ${right}, ${pointers.use(placeOf(c.buffer, c.offset))}, ` +
-        `${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, ${a.packed}, ${b.packed}},`
-      );
-    });
+    const rows = group.map((unit) => productRow(unit, products.indexOf(unit), workspace, context));
     lines.push(
       `const lt_product ${precision}[] = {`,
       ...rows,
       '};',
-      `lt_products(${precisionName(precision)}, ${precision}, ${group.length}, frame->thread, frame->threads);`,
+      `lt_products(${precisionName(precision)}, ${precision}, ${group.length}, frame->work, frame->thread, frame->threads);`,
     );
   }
-  needs.workspace.add(workspace.sizes.join(' + '));
+  context.needs.workspace.add(workspace.sizes.join(' + '));
   return [...lines, '(void)free;'];
 }
 
@@ -142,7 +161,7 @@ export function writeBatch(unit: ProductUnit, { pointers, needs }: ProductContex
   return [
     'int64_t packed = -1;',
     `char *const scratch = frame->work + ${packedBytes};`,
-    `for (int64_t task = LT_FROM(${items * blocks}); task < LT_TO(${items * blocks}); task++) {`,
+    `LT_EACH(task, ${items * blocks}) {`,
     `  const int64_t item = task / ${blocks}, r0 = task % ${blocks} * ${block}, rows = ${m} - r0 < ${block} ? ${m} - r0 : ${block};`,
     `  if (item != packed) lt_pack_panels(${p}, frame->work, (lt_matrix){${at(b, batchStrides[1])}, ${typeName(b.buffer)}, ${b.rs}, ${b.cs}}, ${k}, ${n}, 0, lt_panels(${p}, ${n}));`,
     '  packed = item;',

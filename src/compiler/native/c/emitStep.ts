@@ -33,6 +33,9 @@ export interface StepText {
 
 const PARAMETERS = '(void *const *p, lt_frame *frame)';
 
+/** The fewest elements of a loop that threads take over from each other: of fewer, that would cost as much. */
+const LEAST_SHARED = 2 ** 16;
+
 /** Writes the function of one step. */
 export class StepWriter {
   private readonly pointers: Pointers;
@@ -122,7 +125,7 @@ export class StepWriter {
     const from = isEven ? `block * ${size}` : `block / ${parts} * ${span} + block % ${parts} * ${size}`;
     const end = isEven ? total : `(block / ${parts} + 1) * ${span}`;
     this.lines.push(
-      `for (int64_t block = LT_FROM(${count}); block < LT_TO(${count}); block++) {`,
+      `LT_EACH(block, ${count}) {`,
       `  const int64_t r0 = ${from}, r1 = r0 + ${size} < ${end} ? r0 + ${size} : ${end};`,
     );
     for (const { node, size: columns, items, blocks } of this.accumulators) {
@@ -164,7 +167,14 @@ export class StepWriter {
       const lines = Math.ceil(columns / 16);
       const last = `(LT_TO(${lines}) * 16 < ${columns} ? LT_TO(${lines}) * 16 : ${columns})`;
       this.lines.push(call(`LT_FROM(${lines}) * 16, ${last}`));
-    } else this.lines.push(call(`LT_FROM(${rows}), LT_TO(${rows})`));
+    } else if (rows * columns < LEAST_SHARED) this.lines.push(call(`LT_FROM(${rows}), LT_TO(${rows})`));
+    else
+      this.lines.push(
+        'LT_EACH(share, LT_SHARES) {',
+        `  const int64_t from = LT_SHARE(share, ${rows}), to = LT_SHARE(share + 1, ${rows});`,
+        `  if (from < to) ${call('from, to')}`,
+        '}',
+      );
   }
 
   private writeChain(chain: Chain): void {

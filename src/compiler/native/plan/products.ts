@@ -32,6 +32,25 @@ export interface ProductUnit {
   readonly after?: PlacedOp['after'];
 }
 
+/** The least depth of a part of a sum: of a shallower one, storing its sum would cost as much as the sum. */
+const PART_DEPTH = 512;
+
+/** A long sum has so many parts, for any number of threads to divide. */
+const [LEAST_PARTS, MOST_PARTS] = [8, 64];
+
+/** Elements of all parts' sums. */
+const MOST_SUMS = 2 ** 20;
+
+/**
+ * Parts that k is split in where it is long and the result small, so that threads find too little to divide in m and n:
+ * they sum over a part each, and meet once. 0: k is not split. It depends on the shape alone.
+ */
+export function partsOf({ m, n, k, batch }: Pick<ProductUnit, 'm' | 'n' | 'k' | 'batch'>): number {
+  if (batch.length > 0) return 0;
+  const parts = Math.floor(Math.min(k / PART_DEPTH, MOST_PARTS, MOST_SUMS / Math.max(1, m * n)));
+  return parts < LEAST_PARTS ? 0 : parts;
+}
+
 /** Left or right operand of a product. */
 export type Side = 'a' | 'b';
 

@@ -2,7 +2,7 @@
 import type { Precision } from '../../program/precision.js';
 import { periodOf } from './blocks.js';
 import { addWrites, type Touch, touchedReads, touchedWrites, writesByRows } from './chainRows.js';
-import type { ProductUnit } from './products.js';
+import { type ProductUnit, partsOf } from './products.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, waitsOf, writesOf } from './units.js';
 import type { Buffer, Loop } from './views.js';
 
@@ -52,13 +52,16 @@ const MIN_CHAIN_ROWS = 48;
 /** A chain may reduce its rows, to let a unit join, down to this many. */
 const MIN_SHARED_ROWS = 256;
 
+/** Up to so many rows and columns, blocks and panels are too few for threads to divide a long sum by. */
+const [FEW_ROWS, FEW_COLUMNS] = [512, 256];
+
 const rowsOf = (unit: LoopUnit | ProductUnit): number => (unit.kind === 'product' ? unit.m : unit.rows);
 
 /**
  * Whether a product can join a chain: rows of a left matrix, and a right matrix that exists before the chain starts.
  */
-const isRowProduct = (unit: Unit): boolean =>
-  unit.kind === 'product' && unit.batch.length === 0 && unit.c.cs === 1 && unit.m >= MIN_CHAIN_ROWS;
+const isRowProduct = (unit: ProductUnit): boolean =>
+  unit.batch.length === 0 && unit.c.cs === 1 && unit.m >= MIN_CHAIN_ROWS;
 
 class Scheduler {
   readonly stages: Stage[] = [];
@@ -80,7 +83,8 @@ class Scheduler {
     if (waitsOf(unit).some(this.isOpen)) this.flush();
     if (unit.kind === 'loop') this.addRows(unit);
     else if (unit.kind === 'product') {
-      if (unit.batch.length === 0 && this.isSumOverRows(unit)) this.defer(unit);
+      const isLong = partsOf(unit) > 0 && this.hasFewBlocks(unit);
+      if (isLong || (unit.batch.length === 0 && this.isSumOverRows(unit))) this.defer(unit);
       else if (!isRowProduct(unit)) this.addProduct(unit);
       else this.addRows(unit);
     } else {
@@ -110,6 +114,11 @@ class Scheduler {
   private isSumOverRows(unit: ProductUnit): boolean {
     const isTransposed = unit.a.rs === 1 && unit.a.cs !== 1;
     return unit.k >= MIN_CHAIN_ROWS && (isTransposed || this.chainWrites.has(unit.b.buffer));
+  }
+
+  /** Whether a product's rows and columns are too few to divide, and nothing of it stays packed. */
+  private hasFewBlocks({ m, n, b }: ProductUnit): boolean {
+    return m <= FEW_ROWS && n <= FEW_COLUMNS && !this.isKept(b.buffer);
   }
 
   private defer(unit: ProductUnit): void {

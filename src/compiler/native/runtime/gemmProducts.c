@@ -195,26 +195,39 @@ static void multiplySlab(int p, const lt_kernel *kernel, share *s, const lt_prod
   multiplyUnits(kernel, q, block, panels, first, last);
 }
 
-void lt_products(int p, const lt_product *products, int64_t count, int thread, int threads) {
+/* Virtual threads of each thread: what one that is held up has not begun, others take over. */
+enum { TASKS_EACH = 4 };
+
+void lt_products(int p, const lt_product *products, int64_t count, void *scratch, int thread, int threads) {
   const lt_kernel *kernel = lt_kernel_of(p);
-  int64_t slabs = 0;
+  int64_t slabs = 0, split = 0;
   for (const lt_product *q = products; q < products + count; q++) {
-    const int64_t own = slabsOf(kernel, q->c_type, q->k);
+    const int64_t own = q->parts ? 0 : slabsOf(kernel, q->c_type, q->k);
     slabs = own > slabs ? own : slabs;
+    split += q->parts > 0;
   }
+  if (split) lt_multiply_parts(p, products, count, scratch, thread, threads);
   for (int64_t s = 0; s < slabs; s++) {
     lt_product now[count];
     int64_t left = 0;
     double packing = 0, multiplying = 0;
     for (const lt_product *q = products; q < products + count; q++) {
-      if (s >= slabsOf(kernel, q->c_type, q->k)) continue;
+      if (q->parts || s >= slabsOf(kernel, q->c_type, q->k)) continue;
       now[left] = slabOf(p, kernel, q, s);
       packing += packWork(now + left);
       multiplying += multiplyWork(now + left++);
     }
-    share packed = shareOf(packing, thread, threads), multiplied = shareOf(multiplying, thread, threads);
-    for (int64_t i = 0; i < left; i++) packSlab(kernel, &packed, now + i);
+    const int tasks = threads > 1 ? TASKS_EACH * threads : 1;
+    LT_TASKS(task, tasks, thread, threads) {
+      share packed = shareOf(packing, (int)task, tasks);
+      for (int64_t i = 0; i < left; i++) packSlab(kernel, &packed, now + i);
+    }
     lt_barrier();
-    for (int64_t i = 0; i < left; i++) multiplySlab(p, kernel, &multiplied, now + i, threads);
+    LT_TASKS(task, tasks, thread, threads) {
+      share multiplied = shareOf(multiplying, (int)task, tasks);
+      for (int64_t i = 0; i < left; i++) multiplySlab(p, kernel, &multiplied, now + i, threads);
+    }
   }
+  if (split && slabs == 0) lt_barrier();
+  if (split) lt_add_parts(p, products, count, thread, threads);
 }

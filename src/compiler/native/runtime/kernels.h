@@ -71,4 +71,8 @@ int64_t lt_packed_left_bytes(int p, int64_t m, int64_t k);
 /* Packs the row panels [first, last) of a left operand a[m, k]; its size is lt_packed_left_bytes(p, m, k). */
 void lt_pack_left(int p, void *packed, lt_matrix a, int64_t m, int64_t k, int64_t first, int64_t last);
 
+/* The products of a list that have parts (gemmParts.c): their sums; then, after a barrier, c. */
+void lt_multiply_parts(int p, const lt_product *products, int64_t count, char *scratch, int thread, int threads);
+void lt_add_parts(int p, const lt_product *products, int64_t count, int thread, int threads);
+
 #endif

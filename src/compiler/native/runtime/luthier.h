@@ -35,6 +35,21 @@ int lt_team_reserve(int threads);
 /* Inside fn only: waits for all threads of the run. */
 void lt_barrier(void);
 
+/* Inside fn only: the tasks 0 to count - 1 of a list that all threads of the run go through, each task by one of them. A
+   thread begins with its own share, which is contiguous and the same for lists of equal length; then it takes the tasks of
+   threads that are behind. Results may not depend on who does a task. */
+typedef struct {
+  int64_t count;
+  uint32_t list;
+  int32_t thread, threads, from; /* the share that the next task is taken from */
+} lt_tasks;
+lt_tasks lt_list_tasks(int64_t count, int thread, int threads);
+/* The next task, or -1 where all are taken, though others may not be done with theirs. */
+int64_t lt_next_task(lt_tasks *tasks);
+#define LT_TASKS(task, count, thread, threads)                           \
+  for (lt_tasks tasks_ = lt_list_tasks(count, thread, threads); tasks_.threads > 0; tasks_.threads = 0) \
+    for (int64_t task; (task = lt_next_task(&tasks_)) >= 0;)
+
 /* ---- Products (gemm*.c) -------------------------------------------------------------------------------------- */
 /* p is the precision: LT_FLOAT32, or one of the others, which round operands to nearest even when packing (bf16 operands
    are taken as they are) and sum their products in float32. They differ in the order of the sums:
@@ -67,7 +82,8 @@ void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *pa
              int64_t last_panel, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate, void *scratch);
 
 /* A product that packs both operands, a slab of k at a time. If a.data (b.data) is NULL, another product of the list with the same
-   operand fills packed_a (packed_b). */
+   operand fills packed_a (packed_b). Or, if `parts` is not 0, a product whose k is split in so many parts, which are
+   independent and added in their order at the end: packed_a has room for their sums. */
 typedef struct {
   int64_t m, n, k;
   lt_matrix a, b;
@@ -77,15 +93,21 @@ typedef struct {
   float alpha;
   int32_t accumulate;
   void *packed_a, *packed_b;
+  int64_t parts;
 } lt_product;
 
 /* Bytes of packed_a and packed_b. */
 int64_t lt_slabs_left_bytes(int p, int32_t c_type, int64_t m, int64_t k);
 int64_t lt_slabs_bytes(int p, int32_t c_type, int64_t k, int64_t n);
 
+/* Bytes of packed_a of a product in parts, and of the scratch of each thread. */
+int64_t lt_parts_bytes(int p, int64_t m, int64_t n, int64_t k, int64_t parts);
+int64_t lt_parts_scratch_bytes(int p, int64_t m, int64_t n, int64_t k, int64_t parts);
+
 /* Every thread of a team calls lt_products, and a barrier of its own before c is read or its operands' places are used
-   again. c is none of the operands. Shapes alone determine how sums are split: every run gives the same bits. */
-void lt_products(int p, const lt_product *products, int64_t count, int thread, int threads);
+   again. c is none of the operands. Shapes alone determine how sums are split: every run gives the same bits. Scratch is
+   per thread, aligned to 64 bytes, and NULL where no product has parts. */
+void lt_products(int p, const lt_product *products, int64_t count, void *scratch, int thread, int threads);
 
 /* The selected microkernel: "avx512bf16", "avx512", "avx2", "neon" or "portable". */
 const char *lt_gemm_kernel(int p);

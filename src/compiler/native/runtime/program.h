@@ -134,6 +134,12 @@ static inline int64_t lt_between(int64_t low, int64_t x, int64_t high) { return 
 #define LT_FROM(n) ((int64_t)(n) * frame->thread / frame->threads)
 #define LT_TO(n) ((int64_t)(n) * (frame->thread + 1) / frame->threads)
 
+/* The tasks of all threads; and shares of n items as tasks, [lt_share(n), lt_share(n) of the next): more than threads, so
+   that others take over the shares that a thread which is held up has not begun. */
+#define LT_EACH(task, count) LT_TASKS(task, count, frame->thread, frame->threads)
+#define LT_SHARES (frame->threads > 1 ? 4 * frame->threads : 1)
+#define LT_SHARE(share, n) ((int64_t)(n) * (share) / LT_SHARES)
+
 /* An index into n rows; a bad one is noted and clamped. */
 static inline int64_t lt_index_clamped(int32_t i, int32_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
 #define lt_index(i, n, bad) (*(bad) |= (uint32_t)(i) >= (uint32_t)(n), lt_index_clamped(i, n))

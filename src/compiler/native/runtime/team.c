@@ -120,6 +120,11 @@ static struct {
   alignas(64) _Atomic int arrived;
   word meeting;            /* counts the barriers */
   word start[MAX_THREADS]; /* counts the runs of each thread */
+  /* Of each thread's share of the tasks: the list's number, and below it how many of its tasks are taken. */
+  struct {
+    alignas(64) _Atomic uint64_t taken;
+    uint32_t lists; /* that this thread has begun in this run */
+  } shares[MAX_THREADS];
 } team = {.mutex = PTHREAD_MUTEX_INITIALIZER, .members = 1};
 
 /* Whether the calling thread was the last to arrive; it releases the others. Afterwards the run may be over and its
@@ -139,6 +144,39 @@ void lt_barrier(void) {
   const int64_t spin = team.spin ? SPIN_INSIDE : 0;
   if (!arrive()) word_await(&team.meeting, meeting, spin);
 }
+
+/* ---- Tasks --------------------------------------------------------------------------------------------------- */
+
+lt_tasks lt_list_tasks(int64_t count, int thread, int threads) {
+  const uint32_t list = threads > 1 ? ++team.shares[thread].lists : 0;
+  return (lt_tasks){count, list, thread, threads, thread};
+}
+
+int64_t lt_next_task(lt_tasks *tasks) {
+  const int threads = tasks->threads;
+  if (threads == 1) return (int64_t)tasks->list < tasks->count ? (int64_t)tasks->list++ : -1;
+  while (tasks->from >= 0) {
+    const int64_t first = tasks->count * tasks->from / threads;
+    const uint32_t size = (uint32_t)(tasks->count * (tasks->from + 1) / threads - first);
+    _Atomic uint64_t *const taken = &team.shares[tasks->from].taken;
+    uint64_t known = atomic_load_explicit(taken, memory_order_relaxed);
+    for (;;) {
+      const uint32_t list = (uint32_t)(known >> 32), ahead = list - tasks->list;
+      /* A share of an earlier list has no tasks left, or its thread would not have let this one go on; one of a later list
+         has none left of this. */
+      const uint32_t next = ahead == 0 ? (uint32_t)known : ahead > UINT32_MAX / 2 ? 0 : size;
+      if (next >= size) break;
+      if (atomic_compare_exchange_weak_explicit(taken, &known, (uint64_t)tasks->list << 32 | (next + 1),
+                                                memory_order_relaxed, memory_order_relaxed))
+        return first + next;
+    }
+    tasks->from = (tasks->from + 1) % threads;
+    if (tasks->from == tasks->thread) tasks->from = -1;
+  }
+  return -1;
+}
+
+/* ---- Runs ---------------------------------------------------------------------------------------------------- */
 
 static void *work(void *self) {
   const int thread = (int)(intptr_t)self;
@@ -228,6 +266,10 @@ void lt_team_run(int threads, void (*fn)(void *arg, int thread, int threads), vo
   team.spin = team.threads <= team.cores;
   team.fn = fn;
   team.arg = arg;
+  for (int i = 0; i < team.threads; i++) {
+    team.shares[i].lists = 0;
+    atomic_store_explicit(&team.shares[i].taken, 0, memory_order_relaxed);
+  }
   for (int i = 1; i < team.threads; i++)
     word_set(&team.start[i], atomic_load_explicit(&team.start[i].value, memory_order_relaxed) + 1);
   fn(arg, 0, team.threads);

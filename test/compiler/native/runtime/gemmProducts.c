@@ -202,18 +202,26 @@ enum { PRODUCTS = 4 };
 typedef struct {
   int p;
   const lt_product *products;
+  char *scratch;
+  int64_t scratchBytes; /* of a thread */
 } job;
 
 static void work(void *arg, int thread, int threads) {
   const job *j = arg;
   /* One that packs late shows whether others wait. */
   if (thread % 2) usleep(300);
-  lt_products(j->p, j->products, PRODUCTS, thread, threads);
+  lt_products(j->p, j->products, PRODUCTS, j->scratch + thread * j->scratchBytes, thread, threads);
 }
 
 static void onThreads(int p, const lt_product *products, int threads) {
-  job j = {p, products};
+  job j = {.p = p, .products = products};
+  for (const lt_product *q = products; q < products + PRODUCTS; q++) {
+    const int64_t bytes = q->parts ? lt_parts_scratch_bytes(p, q->m, q->n, q->k, q->parts) : 0;
+    if (bytes > j.scratchBytes) j.scratchBytes = (bytes + 63) / 64 * 64;
+  }
+  j.scratch = aligned(threads * j.scratchBytes);
   lt_team_run(threads, work, &j);
+  free(j.scratch);
 }
 
 /* Four products: the second shares the left operand of the first, the last one its right operand. Deep ones have several slabs. */
@@ -240,7 +248,7 @@ static void productsCase(int p, int threads, int isDeep) {
     products[q] = (lt_product){m, n, k, lefts[q], rights[q], cs[q].memory, cs[q].view.type, cs[q].view.rs, 0.5f,
                                cs[q].view.type == LT_FLOAT32 && q % 2,
                                shareLeft ? products[0].packed_a : aligned(lt_slabs_left_bytes(p, cType, m, k)),
-                               shareRight ? products[0].packed_b : aligned(lt_slabs_bytes(p, cType, k, n))};
+                               shareRight ? products[0].packed_b : aligned(lt_slabs_bytes(p, cType, k, n)), 0};
     if (shareLeft) products[q].a.data = NULL;
     if (shareRight) products[q].b.data = NULL;
   }
@@ -255,6 +263,56 @@ static void productsCase(int p, int threads, int isDeep) {
   }
 }
 
+/* Two products in parts, of any layout, beside two that are packed slab by slab: results as they should be, and the same
+   bits whichever threads do the parts. Some parts have no terms. */
+static void partsCase(int p) {
+  lt_product products[PRODUCTS];
+  stored as[PRODUCTS], bs[PRODUCTS], cs[PRODUCTS];
+  float *before[PRODUCTS];
+  for (int q = 0; q < PRODUCTS; q++) {
+    const int64_t m = upTo(drawn() % 4 ? 40 : 150), n = upTo(drawn() % 3 ? 60 : 12), k = upTo(drawn() % 3 ? 4000 : 100);
+    const int64_t parts = q % 2 ? 0 : upTo(12);
+    const int cType = drawn() % 3 == 0;
+    as[q] = matrix(m, k, drawn() % 2, drawn() % LAYOUTS);
+    bs[q] = matrix(k, n, drawn() % 2, drawn() % LAYOUTS);
+    cs[q] = matrix(m, n, cType, ROWS_APART);
+    before[q] = malloc((size_t)(m * n) * sizeof(float));
+    for (int64_t i = 0; i < m * n; i++) before[q][i] = at(cs[q].view, i / n, i % n);
+    products[q] = (lt_product){m, n, k, as[q].view, bs[q].view, cs[q].memory, cType, cs[q].view.rs, -1.5f,
+                               cType == LT_FLOAT32 && drawn() % 2,
+                               aligned(parts ? lt_parts_bytes(p, m, n, k, parts) : lt_slabs_left_bytes(p, cType, m, k)),
+                               parts ? NULL : aligned(lt_slabs_bytes(p, cType, k, n)), parts};
+  }
+  static const int teams[] = {1, 2, 3, 4, 7};
+  float *once[PRODUCTS] = {NULL};
+  for (unsigned t = 0; t < sizeof teams / sizeof *teams; t++) {
+    for (int q = 0; q < PRODUCTS; q++) /* what is added to */
+      for (int64_t i = 0; i < products[q].m * products[q].n; i++) {
+        const int64_t place = i / products[q].n * products[q].ldc + i % products[q].n;
+        if (products[q].c_type == LT_FLOAT32) ((float *)products[q].c)[place] = before[q][i];
+      }
+    onThreads(p, products, teams[t]);
+    for (int q = 0; q < PRODUCTS; q++) {
+      const int64_t size = products[q].m * products[q].n;
+      if (!t) {
+        check("parts", p, as[q].view, bs[q].view, cs[q].view, before[q], products[q].m, products[q].n, products[q].k, -1.5f,
+              products[q].accumulate);
+        once[q] = malloc((size_t)size * sizeof(float));
+      }
+      for (int64_t i = 0; i < size; i++) {
+        const float got = at(cs[q].view, i / products[q].n, i % products[q].n);
+        if (!t) once[q][i] = got;
+        if (memcmp(&got, &once[q][i], 4) && !failures++)
+          snprintf(first, sizeof first, "%d threads give other bits than one: %.9g, %.9g", teams[t], got, once[q][i]);
+      }
+    }
+  }
+  for (int q = 0; q < PRODUCTS; q++) {
+    free(products[q].packed_a), free(products[q].packed_b), free(once[q]);
+    free(as[q].memory), free(bs[q].memory), free(cs[q].memory), free(before[q]);
+  }
+}
+
 /* The same bits whichever threads compute an element. */
 static void sameBits(int p) {
   const int64_t m = 203, n = 307, k = 1500;
@@ -263,7 +321,7 @@ static void sameBits(int p) {
   for (int threads = 1; threads <= 4; threads++) {
     float *c = results[threads - 1] = malloc((size_t)(m * n) * sizeof(float));
     lt_product products[PRODUCTS] = {{m, n, k, a.view, b.view, c, 0, n, 1.0f, 0, aligned(lt_slabs_left_bytes(p, 0, m, k)),
-                                      aligned(lt_slabs_bytes(p, 0, k, n))}};
+                                      aligned(lt_slabs_bytes(p, 0, k, n)), 0}};
     onThreads(p, products, threads);
     if (memcmp(c, results[0], (size_t)(m * n) * sizeof(float)) && !failures++)
       snprintf(first, sizeof first, "%d threads give other bits than one", threads);
@@ -351,6 +409,8 @@ int main(int argc, char **argv) {
     } else {
       for (int i = 0; i < (SHARE > 1 ? 4 : 12); i++) productsCase(p, 1 + i % 4, i % 2);
       sameBits(p);
+      report(precision, "products on threads");
+      for (int i = 0; i < CASES(24); i++) partsCase(p);
     }
     report(precision, "products");
     specials(p);
