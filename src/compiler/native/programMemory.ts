@@ -4,7 +4,7 @@ import { byteSize, CompilerError } from '../program/tensors.js';
 import { packedBytesOf } from './c/productKernels.js';
 import { placeArena } from './plan/memory.js';
 import { planGraphs } from './plan/planGraphs.js';
-import { edgeOf, operandKey, type ProductUnit, partsOf } from './plan/products.js';
+import { edgeOf, operandKey, type ProductUnit, sumPartsOf } from './plan/products.js';
 import type { Stage } from './plan/stages.js';
 import { keptPackings } from './plan/threadSteps.js';
 import { type Unit, writesOf } from './plan/units.js';
@@ -61,7 +61,7 @@ function workspaceOf(products: readonly ProductUnit[], splitOf: (buffer: Buffer)
   const operands = new Map<string, number>();
   let sums = 0;
   for (const unit of products) {
-    const parts = partsOf(unit);
+    const parts = sumPartsOf(unit);
     sums += parts * unit.m * Math.ceil(unit.n / LANES) * LANES * 4;
     if (parts > 0) continue;
     for (const side of ['a', 'b'] as const)

@@ -26,6 +26,7 @@ const sizes = fc.record({
   inner: fc.integer({ min: 1, max: 1700 }),
   columns: fc.integer({ min: 1, max: 150 }),
   wide: fc.integer({ min: 256, max: 20_000 }),
+  long: fc.integer({ min: 4096, max: 9000 }),
   heads: fc.integer({ min: 1, max: 3 }),
   time: fc.integer({ min: 5, max: 90 }),
   channels: fc.integer({ min: 16, max: 50 }),
@@ -35,13 +36,15 @@ const sizes = fc.record({
 
 type Sizes = typeof sizes extends fc.Arbitrary<infer S> ? S : never;
 
-function inputsOf({ rows, inner, columns, wide, heads, time, channels, side }: Sizes) {
+function inputsOf({ rows, inner, columns, wide, long, heads, time, channels, side }: Sizes) {
   const shapes = {
     x: [rows, inner],
     w: [inner, columns],
     gain: [columns],
     solid: [7, rows, columns],
     few: [3, wide],
+    left: [long, 27],
+    right: [long, 10],
     q: [2, time, heads, 8],
     k: [2, time, heads, 8],
     bias: [1, heads, time, time],
@@ -61,7 +64,7 @@ type Floats = Record<keyof ReturnType<typeof inputsOf>['floats'], Tensor>;
 
 /** Terms of a loss: what each kind of sum is made for, in the forward or the backward pass. */
 function terms(
-  { x, w, gain, solid, few, q, k, bias, table, image, filter, taps, groups }: Floats,
+  { x, w, gain, solid, few, left, right, q, k, bias, table, image, filter, taps, groups }: Floats,
   ids: Tensor,
 ): Tensor[] {
   const hidden = ops.gelu(tf.add(tf.matMul(x!, w!), tf.gather(table!, ids as tf.Tensor1D)));
@@ -74,6 +77,7 @@ function terms(
     tf.conv2d(image as tf.Tensor4D, filter as tf.Tensor4D, 1, 'same'),
     tf.depthwiseConv2d(image as tf.Tensor4D, taps as tf.Tensor4D, 2, 'valid'),
     tf.square(tf.sum(tf.square(few!))),
+    tf.matMul(left!, right!, true),
     tf.exp(tf.mean(solid!)),
     groupNorm(groups!),
   ].map((term) => tf.sum(tf.sin(term)) as Tensor);

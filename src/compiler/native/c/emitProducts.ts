@@ -1,7 +1,7 @@
 /** @file C of products that are separate steps: packing, and multiplying packed operands. */
 
 import { PRECISION_NAMES } from '../../program/precision.js';
-import { type Matrix, operandKey, type ProductUnit, partsOf, type Side } from '../plan/products.js';
+import { type Matrix, operandKey, type ProductUnit, type Side, sumPartsOf } from '../plan/products.js';
 import { storageBytes } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';
 import { byteOffset, precisionName, typeName } from './cNames.js';
@@ -109,7 +109,7 @@ class Workspace {
 /** A row of the list of products: one that is packed slab by slab, or one in parts. */
 function productRow(unit: ProductUnit, i: number, workspace: Workspace, { pointers, needs }: ProductContext) {
   const { m, n, k, a, b, c, alpha } = unit;
-  const parts = partsOf(unit);
+  const parts = sumPartsOf(unit);
   const shape = `${precisionName(unit.precision)}, ${m}, ${n}, ${k}, ${parts}`;
   if (parts > 0) needs.work.add(`lt_parts_scratch_bytes(${shape})`);
   const alone = ({ buffer, offset }: Matrix, packed: string): WorkspaceOperand => ({

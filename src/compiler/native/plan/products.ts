@@ -45,7 +45,7 @@ const MOST_SUMS = 2 ** 20;
  * Parts that k is split in where it is long and the result small, so that threads find too little to divide in m and n:
  * they sum over a part each, and meet once. 0: k is not split. It depends on the shape alone.
  */
-export function partsOf({ m, n, k, batch }: Pick<ProductUnit, 'm' | 'n' | 'k' | 'batch'>): number {
+export function sumPartsOf({ m, n, k, batch }: Pick<ProductUnit, 'm' | 'n' | 'k' | 'batch'>): number {
   if (batch.length > 0) return 0;
   const parts = Math.floor(Math.min(k / PART_DEPTH, MOST_PARTS, MOST_SUMS / Math.max(1, m * n)));
   return parts < LEAST_PARTS ? 0 : parts;

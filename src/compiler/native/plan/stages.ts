@@ -2,7 +2,7 @@
 import type { Precision } from '../../program/precision.js';
 import { periodOf } from './blocks.js';
 import { addWrites, type Touch, touchedReads, touchedWrites, writesByRows } from './chainRows.js';
-import { type ProductUnit, partsOf } from './products.js';
+import { type ProductUnit, sumPartsOf } from './products.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, waitsOf, writesOf } from './units.js';
 import type { Buffer, Loop } from './views.js';
 
@@ -83,7 +83,7 @@ class Scheduler {
     if (waitsOf(unit).some(this.isOpen)) this.flush();
     if (unit.kind === 'loop') this.addRows(unit);
     else if (unit.kind === 'product') {
-      const isLong = partsOf(unit) > 0 && this.hasFewBlocks(unit);
+      const isLong = sumPartsOf(unit) > 0 && this.hasFewBlocks(unit);
       if (isLong || (unit.batch.length === 0 && this.isSumOverRows(unit))) this.defer(unit);
       else if (!isRowProduct(unit)) this.addProduct(unit);
       else this.addRows(unit);

@@ -46,8 +46,8 @@ typedef struct {
 lt_tasks lt_list_tasks(int64_t count, int thread, int threads);
 /* The next task, or -1 where all are taken, though others may not be done with theirs. */
 int64_t lt_next_task(lt_tasks *tasks);
-#define LT_TASKS(task, count, thread, threads)                           \
-  for (lt_tasks tasks_ = lt_list_tasks(count, thread, threads); tasks_.threads > 0; tasks_.threads = 0) \
+#define LT_TASKS(task, count, self, all)                                                              \
+  for (lt_tasks tasks_ = lt_list_tasks(count, self, all); tasks_.threads > 0; tasks_.threads = 0) \
     for (int64_t task; (task = lt_next_task(&tasks_)) >= 0;)
 
 /* ---- Products (gemm*.c) -------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { ops, valueAndGrad, withPrecision } from '../../../../src/compiler/index.js';
 import { firstFit } from '../../../../src/compiler/native/plan/memory.js';
+import { sumPartsOf } from '../../../../src/compiler/native/plan/products.js';
 import { partsOf } from '../../../../src/compiler/native/plan/profiledParts.js';
 import { f32, i32, kindOf, nameOf, planOf, stageTexts, type Traced, tf, unitText } from '../plans.js';
 
@@ -212,4 +213,19 @@ test('intervals that never meet share memory; those that do lie apart', () => {
   const intervals = [at(64, 0, 1), at(64, 2, 3), at(128, 1, 2), at(64, 0, 3)];
   expect(firstFit(intervals)).toBe(256);
   expect(intervals.map(({ offset }) => offset)).toEqual([128, 128, 0, 192]);
+});
+
+test('long sums of few rows and columns have parts, by their shape alone, and a stage of their own', () => {
+  const parts = (m: number, k: number, n: number, batch: number[] = []) => sumPartsOf({ m, n, k, batch });
+  expect(parts(24, 65_536, 24)).toBe(64);
+  expect(parts(64, 8192, 10)).toBe(16);
+  expect([parts(64, 4095, 10), parts(64, 4096, 10)]).toEqual([0, 8]);
+  expect([parts(512, 65_536, 256), parts(512, 65_536, 257)]).toEqual([8, 0]);
+  expect(parts(24, 65_536, 24, [2])).toBe(0);
+  const stages = (m: number, k: number, n: number) =>
+    stageTexts(planOf((x, w) => tf.matMul(x, w), f32(m, k), f32(k, n)));
+  expect(stages(4, 8192, 10)).toEqual(['products: product 4x10x8192']);
+  expect(stages(64, 8192, 10)).toEqual(['products: product 64x10x8192']);
+  expect(stages(64, 2048, 10)).toEqual(['pack: 1', 'chain 64: product 64x10x2048']);
+  expect(stages(4, 8192, 2000)).toEqual(['pack: 1', 'narrow: product 4x2000x8192']);
 });
