@@ -44,9 +44,9 @@ export { fingerprint, operationsOf } from './program/fingerprint.js';
 export { firstNonFinite, type NonFinite } from './program/firstNonFinite.js';
 export * from './program/flat.js';
 export { IndexError } from './program/indexChecks.js';
-export { TensorMemory } from './program/memory.js';
 export { narrow, widen } from './program/narrowStorage.js';
 export { DEFAULT_PRECISION, operandStorage, PRECISION_NAMES, type Precision } from './program/precision.js';
+export { TensorMemory } from './program/tensorMemory.js';
 export type {
   BoundArray,
   DType,

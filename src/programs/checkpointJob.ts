@@ -74,7 +74,7 @@ function checkDatasetsOf({ name, mode, datasets, decodeDatasets }: JobOptions): 
   throw new ConfigError(`${name}: ${what}.`);
 }
 
-/** A checkpoint's directory, and what training has left in it. */
+/** A checkpoint's directory, and the records that training has left in it. */
 type Read = Pick<RestoredCheckpoint, 'path' | 'progress'>;
 
 const progressOf = ({ path, progress }: Read): Progress | undefined => readProgress(progress, path);

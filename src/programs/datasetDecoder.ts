@@ -149,7 +149,7 @@ export class DatasetDecoder {
   }
 }
 
-/** Metrics of the continuations, and the examples with what these compare. */
+/** Metrics of the continuations, and the examples with the texts that these compare. */
 function measure(
   predictions: ExampleMetrics<ArrayLike<number>> | null,
   examples: readonly DecodedExample[],

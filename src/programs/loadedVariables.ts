@@ -18,7 +18,7 @@ export interface Reading {
   readonly storage: NarrowType | undefined;
 }
 
-/** A variable, or what one repetition has of a variable that stacks those of all. */
+/** A variable, or the part that one repetition has of a variable that stacks those of all. */
 interface Part {
   readonly name: string;
   readonly shape: readonly number[];
@@ -80,7 +80,7 @@ export class VariableMatcher {
     );
   }
 
-  /** Where there are name rules, a stack of repeated layers is what its layers are, one after the other. */
+  /** Where there are name rules, a stack of repeated layers has the names of its layers, one after the other. */
   #partsOf(entry: Entry): Part[] {
     const { name, shape, size, storage } = entry;
     const target = heldView(this.state.params, entry);

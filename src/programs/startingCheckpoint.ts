@@ -105,14 +105,13 @@ export async function restoreStart(
   };
 }
 
-/** What the console says of a run that goes on: what is not as the checkpoint's run had it. */
+/** Lines of the console about a run that goes on: the settings that differ from those of the checkpoint's run. */
 export function restoredLines(
   { jobLogDir, changes, average, unfrozen }: Restored,
   machine: Machine,
 ): string[] {
   const lines = machineChanges(recordedMachine(jobLogDir) ?? {}, machine);
-  if (changes !== undefined)
-    lines.push(`Going on with data that is not what the run began with: ${changes}.`);
+  if (changes !== undefined) lines.push(`Resuming with changed data: ${changes}.`);
   if (average !== undefined)
     lines.push(`The moving average of the parameters ${average} at this step: emaDecay has changed.`);
   if (unfrozen.length > 0)
@@ -125,7 +124,7 @@ function fromOtherRun(checkpoint: string, state: TrainMemory, optionalSlots: rea
   return { ...readCheckpoint(path, state, { optionalSlots }), path };
 }
 
-/** Before a new run opens its data: what another run's data was, if its checkpoint is to be started from. */
+/** Before a new run opens its data: the data of another run, if its checkpoint is to be started from. */
 export function takeData({ checkpoint, jobLogDir }: JobOptions): void {
   if (!isOfOtherRun(checkpoint)) return;
   const data = recordedData(runOf(locateCheckpoint(checkpoint)), TRAIN);

@@ -67,7 +67,7 @@ async function train(options: JobOptions, stop: StopSignal, status: StatusRecord
   return { state: 'stopped', reason: stop.received! };
 }
 
-/** Opens the parts of training in order; what can be refused is refused before it changes the run's directory. */
+/** Opens the parts of training in order; bad settings are refused before the run's directory is changed. */
 async function openTraining(options: JobOptions, stop: StopSignal, status: StatusRecord): Promise<Training> {
   const task = build(options.task);
   // Of use once there is a reporter.

@@ -22,8 +22,8 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
   },
   {
     file: 'gemm.c',
-    find: 'b.type, b.cs, b.rs, n, k1 - k0);',
-    replace: 'b.type, b.cs, b.rs, n - 1, k1 - k0);',
+    find: 'lt_element(b, k0, 0), b, n, k1 - k0);',
+    replace: 'lt_element(b, k0, 0), b, n - 1, k1 - k0);',
   },
   {
     file: 'gemmPack.h',
@@ -55,14 +55,14 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
   },
   {
     file: 'gemmProducts.c',
-    find: 'packSlab(kernel, &packed, now + i);\n    lt_barrier();',
-    replace: 'packSlab(kernel, &packed, now + i);',
+    find: 'packSlab(kernel, &packed, now + i);\n    }\n    lt_barrier();',
+    replace: 'packSlab(kernel, &packed, now + i);\n    }',
   },
   // Attention: what a query sees, tails of rows, blocks of keys, gradients.
   {
     file: 'attentionSoftmax.c',
-    find: 'lt_least(r - first + 1, at->lanes);',
-    replace: 'lt_least(r - first, at->lanes);',
+    find: 'lt_least(lt_first_query(a, at->key + r) - at->query, at->lanes);',
+    replace: 'lt_least(lt_first_query(a, at->key + r) - at->query - 1, at->lanes);',
   },
   {
     file: 'attentionSoftmax.c',

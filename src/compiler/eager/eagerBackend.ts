@@ -3,8 +3,8 @@
 import { createRequire } from 'node:module';
 import type { Backend } from '../program/backend.js';
 import { IndexError, problemOf, UNKNOWN_INDEX } from '../program/indexChecks.js';
-import { TensorMemory } from '../program/memory.js';
 import { narrow, widen } from '../program/narrowStorage.js';
+import { TensorMemory } from '../program/tensorMemory.js';
 import {
   type BoundArray,
   CompilerError,

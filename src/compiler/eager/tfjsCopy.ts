@@ -1,5 +1,5 @@
 /** @file Copies of float32 buffers in tensors of a tfjs backend. */
-import type { DeviceCopy } from '../program/memory.js';
+import type { DeviceCopy } from '../program/tensorMemory.js';
 import * as tf from '../tfjs/tfjs.js';
 
 /** A range of a buffer's elements. */

@@ -5,8 +5,10 @@ import type { Profiler } from '../profile/profiler.js';
 import type { Backend } from '../program/backend.js';
 import { productPrecision } from '../program/cost.js';
 import { type Graph, joinGraphs } from '../program/ir.js';
+import { precisionOf } from '../program/precision.js';
 import { PROGRAM_SECTIONS } from './c/emitProgram.js';
 import { lowerToC } from './c/lowerToC.js';
+import { isChosen } from './c/productKernels.js';
 import { writeDump } from './dump/writeDump.js';
 import { openProgram } from './nativeProgram.js';
 import type { KeptInputs } from './plan/planGraphs.js';
@@ -29,9 +31,9 @@ export interface NativeOptions extends KeptInputs {
   readonly following?: (() => Graph) | undefined;
 }
 
-/** Whether products of a graph are of bfloat16. */
-const multipliesBfloat16 = ({ nodes }: Graph): boolean =>
-  nodes.some(({ attrs, bodies = [] }) => attrs.precision === 'bfloat16' || bodies.some(multipliesBfloat16));
+/** Whether a graph has products whose instructions the machine's table chooses. */
+const hasChosenProducts = ({ nodes }: Graph): boolean =>
+  nodes.some(({ attrs, bodies = [] }) => isChosen(precisionOf(attrs)) || bodies.some(hasChosenProducts));
 
 /** A backend, or a sentence that says why there is none. */
 export type Attempt = { readonly backend: Backend } | { readonly reason: string };
@@ -62,7 +64,7 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
   const toolchain = await opening;
   const products =
     options.bfloat16Products ??
-    ('reason' in toolchain || !graphs.some(multipliesBfloat16)
+    ('reason' in toolchain || !graphs.some(hasChosenProducts)
       ? undefined
       : chooseBfloat16(await kernelTable(toolchain)));
   const defines = [

@@ -1,7 +1,7 @@
 /** @file Peak compute and memory rates of the machine, measured with the native engine. */
 import { availableParallelism } from 'node:os';
 import type { Precision } from '../program/precision.js';
-import { hasKernels, kernelsOf } from './c/productKernels.js';
+import { hasKernels, isChosen, kernelsOf } from './c/productKernels.js';
 import { readBandwidth, registerPeak } from './library.js';
 import { openToolchain } from './toolchain/index.js';
 import { type Bfloat16Products, chooseBfloat16, kernelTable, wayOf } from './toolchain/kernelTable.js';
@@ -24,9 +24,9 @@ export async function nativePeak(
   const toolchain = await openToolchain();
   if ('reason' in toolchain || !hasKernels(precision)) return null;
   const count = threads === 0 ? availableParallelism() : threads;
-  const { value } = kernelsOf(precision);
-  const way =
-    precision === 'bfloat16' ? wayOf(products ?? chooseBfloat16(await kernelTable(toolchain))) : value;
+  const way = isChosen(precision)
+    ? wayOf(products ?? chooseBfloat16(await kernelTable(toolchain)))
+    : kernelsOf(precision).value;
   return registerPeak(toolchain.runtime.library, way, count, seconds.peak);
 }
 

@@ -7,11 +7,11 @@ import { isSpec } from '../trace/tracedProgram.js';
 import type { Backend, Carried, Runner, Stacked } from './backend.js';
 import { productPrecision } from './cost.js';
 import { findBad, type IndexCheck, IndexError, placeIn, problemOf } from './indexChecks.js';
-import { TensorMemory } from './memory.js';
 import { type Bound, checkOutputsApart, outputsOnInputs } from './overlap.js';
 import { heldSpecs, Ports } from './ports.js';
 import type { Precision } from './precision.js';
 import { bindRepeated } from './repeat.js';
+import { TensorMemory } from './tensorMemory.js';
 import {
   type BoundArray,
   CompilerError,

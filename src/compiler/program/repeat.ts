@@ -1,7 +1,7 @@
 /** @file Repeated runs of a call, on backends that run once per call. */
 import type { Backend, FlatBinding } from './backend.js';
 import { IndexError } from './indexChecks.js';
-import { TensorMemory } from './memory.js';
+import { TensorMemory } from './tensorMemory.js';
 import type { HostArray } from './tensors.js';
 
 /** Binds a call that runs a given number of times, natively where the backend can. */

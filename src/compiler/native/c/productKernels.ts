@@ -13,17 +13,28 @@ interface ProductKernels {
   readonly kept?: string;
   /** Feature of CPUs that multiply rounded operands as memory holds them; others pack them as float32. */
   readonly feature?: RegExp;
+  /** Whether the machine's table of kernels chooses among instructions for it. */
+  readonly isChosen?: true;
 }
 
 /** Programs with products of other precisions run on another engine. */
 const KERNELS: Readonly<Partial<Record<Precision, ProductKernels>>> = {
   float32: { constant: 'LT_FLOAT32', value: 0 },
   // program.h says which instructions these are, by the choice of the program.
-  bfloat16: { constant: 'LT_HALVES', kept: 'LT_HALVES_KEPT', value: 1, feature: /\bavx512_bf16\b/ },
+  bfloat16: {
+    constant: 'LT_HALVES',
+    kept: 'LT_HALVES_KEPT',
+    value: 1,
+    feature: /\bavx512_bf16\b/,
+    isChosen: true,
+  },
 };
 
 /** Whether the runtime multiplies in a precision. */
 export const hasKernels = (precision: Precision): boolean => KERNELS[precision] !== undefined;
+
+/** Whether instructions for a precision are chosen by the machine's table. */
+export const isChosen = (precision: Precision): boolean => KERNELS[precision]?.isChosen === true;
 
 /** The kernels of a precision that the runtime multiplies in. */
 export const kernelsOf = (precision: Precision): ProductKernels => KERNELS[precision]!;

@@ -42,7 +42,7 @@ class Placement implements Around {
   /** Values that those behind barriers wait for. */
   private readonly awaited = new Map<Value, Buffer>();
   /** Copies of small operands that are repeated along short axes. */
-  private readonly repeated = new Map<string, View>();
+  private readonly repeated: { readonly of: View; readonly copy: View }[] = [];
 
   /** @param before the graph whose inputs, outputs and data are numbered before this one's. */
   constructor(
@@ -191,9 +191,12 @@ class Placement implements Around {
   /** The operands of a loop's operation, small ones repeated along short axes. */
   private widened(op: PlacedOp, iteration: Iteration): readonly Operand[] {
     return widened(op, iteration, (view) => {
-      const key = `${view.buffer.id} ${view.offset} ${view.shape} ${view.strides}`;
-      const copy = this.repeated.get(key) ?? this.copyOf(view, op.scope);
-      this.repeated.set(key, copy);
+      const known = this.repeated.find(
+        ({ of }) => of.shape.length === view.shape.length && sameView(of, view),
+      );
+      if (known) return known.copy;
+      const copy = this.copyOf(view, op.scope);
+      this.repeated.push({ of: view, copy });
       return copy;
     });
   }

@@ -5,8 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { z } from 'zod';
-import { readJsonFile, writeWhole } from '../../../files/index.js';
+import { readRegularFile, writeWhole } from '../../../files/index.js';
 import { acquireLock, type Lock, LockedError } from '../../../system/index.js';
 import { kernelNames, productRate } from '../library.js';
 import type { Toolchain } from './index.js';
@@ -22,23 +21,20 @@ const SHAPES = {
 
 const bounds = ['arithmetic', 'memory'] as const satisfies readonly (keyof typeof SHAPES)[];
 
-const caseSchema = z.object({
-  way: z.enum(WAYS),
-  bound: z.enum(bounds),
-  threads: z.number().int().positive(),
-});
-const tableSchema = z.object({
-  /** The kernels of float32 and of bfloat16. */
-  kernels: z.string(),
-  /** FLOP/s of the shortest of several tries. */
-  rates: z.array(caseSchema.extend({ flops: z.number().positive() })),
-});
-
 /** Products that are measured. */
-export type RateCase = Readonly<z.output<typeof caseSchema>>;
+export interface RateCase {
+  readonly way: (typeof WAYS)[number];
+  readonly bound: (typeof bounds)[number];
+  readonly threads: number;
+}
 
 /** Measured speeds of a machine's kernels. */
-export type KernelTable = z.output<typeof tableSchema>;
+export interface KernelTable {
+  /** The kernels of float32 and of bfloat16. */
+  readonly kernels: string;
+  /** FLOP/s of the shortest of several tries. */
+  readonly rates: readonly (RateCase & { readonly flops: number })[];
+}
 
 /** Instructions by which products of bfloat16 are made: they add in different orders, so that a run keeps to one. */
 export const BFLOAT16_PRODUCTS = ['bf16 instructions', 'float32 instructions'] as const;
@@ -107,11 +103,14 @@ export async function measureRates(
 /** The table in a file; undefined where it is missing, damaged, or of other cases. */
 export function readTable(path: string, cases = rateCases()): KernelTable | undefined {
   try {
-    const table = readJsonFile(path, tableSchema);
-    const isWhole = cases.every(({ way, bound, threads }) =>
-      table.rates.some((rate) => rate.way === way && rate.bound === bound && rate.threads === threads),
+    // Read without zod, which programs that only compile need not load.
+    const { kernels, rates } = JSON.parse(readRegularFile(path).toString()) as KernelTable;
+    const known = cases.map(({ way, bound, threads }) =>
+      rates.find((rate) => rate.way === way && rate.bound === bound && rate.threads === threads),
     );
-    return isWhole ? table : undefined;
+    const isWhole =
+      typeof kernels === 'string' && known.every((rate) => rate !== undefined && rate.flops > 0);
+    return isWhole ? { kernels, rates } : undefined;
   } catch {
     return undefined;
   }
