@@ -409,7 +409,6 @@ int main(int argc, char **argv) {
     } else {
       for (int i = 0; i < (SHARE > 1 ? 4 : 12); i++) productsCase(p, 1 + i % 4, i % 2);
       sameBits(p);
-      report(precision, "products on threads");
       for (int i = 0; i < CASES(24); i++) partsCase(p);
     }
     report(precision, "products");
