@@ -18,7 +18,7 @@ import {
 } from '../program/tensors.js';
 import { flattenTree, type Leaf, mapTree } from '../program/tensorTrees.js';
 import * as tf from '../tfjs/tfjs.js';
-import { isAuxiliary, isTensor } from '../trace/gradients.js';
+import { isTensor, tidyAll } from '../trace/gradients.js';
 import { cpuBackend } from '../trace/onCpu.js';
 import type { Program, TensorFunction } from '../trace/tracedProgram.js';
 import { isSpec } from '../trace/tracedProgram.js';
@@ -129,7 +129,7 @@ export async function compileEager(
           return memory && copies.get(memory);
         };
         withBackend(backend, () =>
-          tf.engine().tidy(() => {
+          tidyAll(() => {
             let next = 0;
             const tree = mapTree<TensorSpec, tf.Tensor>(program.inputs, isSpec, (spec) => {
               const { shape, dtype, storage } = spec;
@@ -148,7 +148,6 @@ export async function compileEager(
               if (copy === undefined) outputs[i]!.set(hostValues(value, spec));
               else copy.put(outputs[i] as Float32Array, value);
             });
-            for (const { value } of results) if (isAuxiliary(value)) value.dispose();
           }),
         );
       };

@@ -3,7 +3,7 @@
 import type { HostArray, HostTensor, Tree } from '../program/tensors.js';
 import { mapTree } from '../program/tensorTrees.js';
 import * as tf from '../tfjs/tfjs.js';
-import { isAuxiliary, isTensor } from '../trace/gradients.js';
+import { isTensor, tidyAll } from '../trace/gradients.js';
 import { isSpec } from '../trace/tracedProgram.js';
 import { withBackend, withCallsKept } from '../trace/tracing.js';
 import { loadBackend } from './eagerBackend.js';
@@ -20,7 +20,7 @@ export async function runEagerly(
   let outputs: Tree<HostTensor> = [];
   withCallsKept(() =>
     withBackend(backend, () =>
-      tf.engine().tidy(() => {
+      tidyAll(() => {
         const isHost = isSpec as (value: unknown) => value is HostTensor;
         // The backend may keep the array, and the caller reuses it.
         const given = mapTree<HostTensor, tf.Tensor>(inputs, isHost, ({ data, shape, dtype }) =>
@@ -28,9 +28,7 @@ export async function runEagerly(
         );
         outputs = mapTree<tf.Tensor, HostTensor>(f(given), isTensor, (tensor) => {
           const { shape, dtype } = tensor;
-          const data = tensor.dataSync() as HostArray;
-          if (isAuxiliary(tensor)) tensor.dispose();
-          return { shape, dtype: dtype as HostTensor['dtype'], data };
+          return { shape, dtype: dtype as HostTensor['dtype'], data: tensor.dataSync() as HostArray };
         });
       }),
     ),

@@ -7,16 +7,27 @@ import { keepCopy } from './tracing.js';
 
 export const isTensor = (value: unknown): value is tf.Tensor => value instanceof tf.Tensor;
 
-const auxiliary = new WeakSet<tf.Tensor>();
-
-/** Whether a tensor is an auxiliary result of `valueAndGrad`, which no tidy disposes of. */
-export const isAuxiliary = (tensor: tf.Tensor): boolean => auxiliary.has(tensor);
+/** Auxiliary copies of the eager call under way. */
+let auxiliaries: tf.Tensor[] | undefined;
 
 /** A copy that no tidy disposes of, like the auxiliary results of `valueAndGrad`. */
 export function keepAuxiliary(tensor: tf.Tensor): tf.Tensor {
   const copy = keepCopy(tensor);
-  auxiliary.add(copy);
+  auxiliaries?.push(copy);
   return copy;
+}
+
+/** Calls `f` eagerly and then disposes of the tensors that it made, auxiliary copies among them. */
+export function tidyAll(f: () => void): void {
+  const outer = auxiliaries;
+  const own: tf.Tensor[] = [];
+  auxiliaries = own;
+  try {
+    tf.engine().tidy(f);
+  } finally {
+    auxiliaries = outer;
+    for (const copy of own) copy.dispose();
+  }
 }
 
 /**
