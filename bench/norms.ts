@@ -1,5 +1,8 @@
-/** @file `npm run bench:norms`: forward and backward pass of norms, by machine code. */
+/** @file `npm run bench:norms`: forward and backward pass of norms, by machine code and, where the peers are, by PyTorch. */
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { compile, type Tensor, type TensorSpec, type Tree, tf, valueAndGrad } from '../src/compiler/index.js';
+import { hasPeers, peersPython } from './programs.js';
 
 interface Case {
   readonly shape: readonly number[];
@@ -29,14 +32,14 @@ const SECONDS = 1;
 
 for (const [name, { shape, f }] of Object.entries(CASES)) {
   const x: TensorSpec = { shape: [...shape], dtype: 'float32' };
-  const step = (inputs: { x: Tensor }) =>
-    valueAndGrad((p: { x: Tensor }) => ({ value: tf.sum(tf.sin(f(p.x))) as Tensor, aux: {} }), inputs);
-  const program = await compile(step as never, { x } as Tree<TensorSpec>, {
+  const step = ({ x, dy }: { x: Tensor; dy: Tensor }) =>
+    valueAndGrad((p: { x: Tensor }) => ({ value: tf.sum(tf.mul(f(p.x), dy)) as Tensor, aux: {} }), { x });
+  const program = await compile(step as never, { x, dy: x } as Tree<TensorSpec>, {
     engine: 'native',
     name: 'norms',
   });
   const data = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => Math.sin(i));
-  const call = program.bind({ inputs: { x: data } as never });
+  const call = program.bind({ inputs: { x: data, dy: data.map(Math.cos) } as never });
   for (let i = 0; i < 3; i++) await call.run();
   const milliseconds: number[] = [];
   for (const end = performance.now() + SECONDS * 1000; performance.now() < end; ) {
@@ -46,5 +49,9 @@ for (const [name, { shape, f }] of Object.entries(CASES)) {
   }
   process.stdout.write(`${name}, [${shape}]: ${Math.min(...milliseconds).toFixed(2)} ms\n`);
   await program.dispose();
+}
+if (hasPeers) {
+  const peer = fileURLToPath(new URL('peers/torch_norms.py', import.meta.url));
+  execFileSync(peersPython, [peer, `--seconds=${SECONDS}`], { stdio: 'inherit' });
 }
 process.exit();
