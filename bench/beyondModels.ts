@@ -141,12 +141,96 @@ const lstm: Model = {
   },
 };
 
+/** A GRU over 64 steps, its gates in PyTorch's order; its last state is classified. */
+const gru: Model = {
+  shape: [16, 64, 512],
+  params: {
+    'input.w': [512, 1536],
+    'input.b': [1536],
+    'state.w': [512, 1536],
+    'state.b': [1536],
+    ...head(512),
+  },
+  logits(p, x) {
+    const [rows, steps, width] = x.shape as [number, number, number];
+    const read = tf.reshape(linear(tf.reshape(x, [-1, width]), p, 'input'), [rows, steps, 3 * width]);
+    let h: Tensor = tf.zeros([rows, width]);
+    for (const at of tf.unstack(read, 1)) {
+      const [r, z, n] = tf.split(at, 3, 1) as [Tensor, Tensor, Tensor];
+      const [hr, hz, hn] = tf.split(linear(h, p, 'state'), 3, 1) as [Tensor, Tensor, Tensor];
+      const update = tf.sigmoid(tf.add(z, hz));
+      const next = tf.tanh(tf.add(n, tf.mul(tf.sigmoid(tf.add(r, hr)), hn)));
+      h = tf.add(next, tf.mul(update, tf.sub(h, next)));
+    }
+    return linear(h, p, 'head');
+  },
+};
+
+/** Depths of the U-Net's sides of 64, 32 and 16. */
+const UNET = [32, 64, 128] as const;
+
+/** A U-Net: two 3x3 convolutions with group norm at each side, transposed convolutions upwards, then the mean of all places. */
+const unet: Model = {
+  shape: [8, 64, 64, 3],
+  params: {
+    ...Object.fromEntries(
+      (
+        [
+          ['down0', 3, 32],
+          ['down1', 32, 64],
+          ['down2', 64, 128],
+          ['up1', 128, 64],
+          ['up0', 64, 32],
+        ] as const
+      ).flatMap(([name, from, to]) =>
+        [from, to].flatMap((depth, i) => [
+          [`${name}.${i}.w`, [3, 3, depth, to]],
+          [`${name}.${i}.scale`, [to]],
+          [`${name}.${i}.b`, [to]],
+        ]),
+      ),
+    ),
+    ...Object.fromEntries(
+      [0, 1].flatMap((i) => [
+        [`grow${i}.w`, [2, 2, UNET[i]!, UNET[i + 1]!]],
+        [`grow${i}.b`, [UNET[i]!]],
+      ]),
+    ),
+    ...head(32),
+  },
+  logits(p, x) {
+    const normed = (y: Tensor, name: string): Tensor => {
+      const [rows, height, width, depth] = y.shape as [number, number, number, number];
+      const groups = tf.reshape(y, [rows, height, width, 8, depth / 8]);
+      const { mean, variance } = tf.moments(groups, [1, 2, 4], true);
+      const unit = tf.reshape(tf.mul(tf.sub(groups, mean), tf.rsqrt(tf.add(variance, 1e-5))), y.shape);
+      return tf.add(tf.mul(unit, p[`${name}.scale`]!), p[`${name}.b`]!);
+    };
+    const twice = (y: Tensor, name: string): Tensor =>
+      [0, 1].reduce((z, i) => tf.relu(normed(conv(z, p[`${name}.${i}.w`]!), `${name}.${i}`)), y);
+    const grown = (y: Tensor, i: number): Tensor => {
+      const [rows, height, width] = y.shape as [number, number, number];
+      const shape = [rows, 2 * height, 2 * width, UNET[i]!] as [number, number, number, number];
+      const larger = tf.conv2dTranspose(y as Image, p[`grow${i}.w`] as Image, shape, 2, 'valid');
+      return tf.add(larger, p[`grow${i}.b`]!);
+    };
+    const pooled = (y: Tensor): Tensor => tf.maxPool(y as Image, 2, 2, 'valid');
+    const first = twice(x, 'down0');
+    const second = twice(pooled(first), 'down1');
+    const third = twice(pooled(second), 'down2');
+    const up = twice(tf.concat([second, grown(third, 1)], 3), 'up1');
+    return classify(twice(tf.concat([first, grown(up, 0)], 3), 'up0'), p);
+  },
+};
+
 export const models: Readonly<Record<string, Model>> = {
   conv: convStack,
   mobile: mobileBlock,
   resnet: resnetBlock,
   mlp,
   lstm,
+  gru,
+  unet,
 };
 
 /** Mean cross-entropy for labels [B]. */

@@ -102,7 +102,56 @@ class Lstm(nn.Module):
         return self.head(self.cell(x)[0][:, -1])
 
 
-MODELS = {"conv": ConvStack, "mobile": MobileBlock, "resnet": ResNetBlock, "mlp": Mlp, "lstm": Lstm}
+class Gru(nn.Module):
+    """A GRU over 64 steps; its last state is classified."""
+
+    shape = (16, 64, 512)
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRU(512, 512, batch_first=True)
+        self.head = nn.Linear(512, CLASSES)
+
+    def forward(self, x):
+        return self.head(self.cell(x)[0][:, -1])
+
+
+class Unet(nn.Module):
+    """A U-Net: two 3x3 convolutions with group norm at each side, transposed convolutions upwards, then the mean of all places."""
+
+    shape = (8, 3, 64, 64)
+
+    def __init__(self):
+        super().__init__()
+
+        def twice(a, b):
+            return nn.Sequential(
+                nn.Conv2d(a, b, 3, padding=1, bias=False), nn.GroupNorm(8, b), nn.ReLU(),
+                nn.Conv2d(b, b, 3, padding=1, bias=False), nn.GroupNorm(8, b), nn.ReLU(),
+            )
+
+        self.down = nn.ModuleList([twice(3, 32), twice(32, 64), twice(64, 128)])
+        self.grow = nn.ModuleList([nn.ConvTranspose2d(64, 32, 2, 2), nn.ConvTranspose2d(128, 64, 2, 2)])
+        self.up = nn.ModuleList([twice(64, 32), twice(128, 64)])
+        self.head = nn.Linear(32, CLASSES)
+
+    def forward(self, x):
+        first = self.down[0](x)
+        second = self.down[1](F.max_pool2d(first, 2))
+        third = self.down[2](F.max_pool2d(second, 2))
+        up = self.up[1](torch.cat([second, self.grow[1](third)], 1))
+        return self.head(self.up[0](torch.cat([first, self.grow[0](up)], 1)).mean((2, 3)))
+
+
+MODELS = {
+    "conv": ConvStack,
+    "mobile": MobileBlock,
+    "resnet": ResNetBlock,
+    "mlp": Mlp,
+    "lstm": Lstm,
+    "gru": Gru,
+    "unet": Unet,
+}
 
 
 def main():
