@@ -19,6 +19,7 @@ export { type Parts, type ProgramMemory, programMemory } from './native/programM
 export {
   BFLOAT16_PRODUCTS,
   type Bfloat16Products,
+  boundText,
   chooseBfloat16,
   type KernelTable,
   namedRates,

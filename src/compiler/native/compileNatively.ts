@@ -63,10 +63,9 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
   const graphs = following === undefined ? [graph] : [graph, following()];
   const toolchain = await opening;
   const products =
-    options.bfloat16Products ??
-    ('reason' in toolchain || !graphs.some(hasChosenProducts)
+    'reason' in toolchain || !graphs.some(hasChosenProducts)
       ? undefined
-      : chooseBfloat16(await kernelTable(toolchain)));
+      : (options.bfloat16Products ?? chooseBfloat16(await kernelTable(toolchain)));
   const defines = [
     ...(profiler === undefined ? [] : ['LUTHIER_PROFILE']),
     ...(products === 'float32 instructions' ? ['LT_BY_FLOATS'] : []),

@@ -1,6 +1,7 @@
 /** @file A profile as tables: phases of the job, kinds of work, layers. */
 import {
   type Bfloat16Products,
+  boundText,
   type KernelTable,
   type Part,
   type Profiler,
@@ -225,13 +226,11 @@ const WAYS: Readonly<Record<KernelTable['rates'][number]['way'], string>> = {
 function kernelLines({ kernels }: Limits): string[] {
   if (kernels === undefined) return [];
   const { table: measured, products } = kernels;
-  const columnOf = ({ bound, threads }: KernelTable['rates'][number]): string =>
-    `${bound}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
-  const columns = [...new Set(measured.rates.map(columnOf))];
+  const columns = [...new Set(measured.rates.map(boundText))];
   const rows = Object.entries(WAYS).map(([way, name]) => [
     name,
     ...columns.map((column) => {
-      const rate = measured.rates.find((rate) => rate.way === way && columnOf(rate) === column);
+      const rate = measured.rates.find((rate) => rate.way === way && boundText(rate) === column);
       return rate === undefined ? '' : (rate.flops / 1e9).toFixed(1);
     }),
   ]);

@@ -1,5 +1,6 @@
 /** @file C names, types and offsets that loops, steps and calls share. */
-import type { Precision } from '../../program/precision.js';
+import type { Attrs } from '../../program/ir.js';
+import { type Precision, precisionOf } from '../../program/precision.js';
 import type { DType } from '../../program/tensors.js';
 import { type Buffer, type Run, type Storage, storageBytes } from '../plan/views.js';
 import { kernelsOf } from './productKernels.js';
@@ -47,6 +48,10 @@ export function precisionName(precision: Precision, isKept = false): string {
   const { constant, kept = constant } = kernelsOf(precision);
   return isKept ? kept : constant;
 }
+
+/** The runtime's constant for the precision of a call. */
+export const callPrecision = ({ attrs }: { readonly attrs: Attrs }): string =>
+  precisionName(precisionOf(attrs));
 
 /** The runtime's constant for the elements of a matrix; LT_FLOAT32 are any others of four bytes. */
 export const typeName = ({ storage }: Buffer): string =>

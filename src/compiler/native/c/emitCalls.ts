@@ -1,11 +1,10 @@
 /** @file C calls of the runtime for attention, convolutions, sums, random numbers and top k. */
 import { extrasOf, prefixReach, windowOf } from '../../ops/hiddenKeys.js';
-import { precisionOf } from '../../program/precision.js';
 import { sizeOf } from '../../program/tensors.js';
 import type { CallUnit } from '../plan/units.js';
 import { mergeAxes, type View } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';
-import { byteOffset, precisionName, typeName } from './cNames.js';
+import { byteOffset, callPrecision, typeName } from './cNames.js';
 import { convolution, depthwise, depthwiseFilter, filterGradient } from './emitConvolutions.js';
 import { literal } from './expressions.js';
 
@@ -65,7 +64,7 @@ function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 |
   const attrs = { ...unit.attrs, counted: false, prefixed: false, segmented: false };
   const text = description({ ...unit, attrs }, qkv, [], () => 'NULL');
   const value = text.slice(text.indexOf('{'), text.lastIndexOf(';'));
-  return `lt_attention_scratch_bytes(${precisionName(precisionOf(unit.attrs))}, &(const lt_attention)${value}, ${backward})`;
+  return `lt_attention_scratch_bytes(${callPrecision(unit)}, &(const lt_attention)${value}, ${backward})`;
 }
 
 function attention(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
@@ -75,7 +74,7 @@ function attention(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
   const args = [q, k, v, out].map((view) => heads(view, pointer));
   return [
     description(unit, [q, k, v], rest, pointer),
-    `lt_attention_forward(${precisionName(precisionOf(unit.attrs))}, &attention, ${args.join(', ')}, ${pointer(sums)}, frame->work, frame->thread, frame->threads);`,
+    `lt_attention_forward(${callPrecision(unit)}, &attention, ${args.join(', ')}, ${pointer(sums)}, frame->work, frame->thread, frame->threads);`,
   ];
 }
 
@@ -86,7 +85,7 @@ function attentionGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): string
   const after = unit.outputs.map((view) => heads(view, pointer));
   return [
     description(unit, [q, k, v], rest, pointer),
-    `lt_attention_backward(${precisionName(precisionOf(unit.attrs))}, &attention, ${before.join(', ')}, ${pointer(sums)}, ${after.join(', ')}, frame->work, frame->thread, frame->threads);`,
+    `lt_attention_backward(${callPrecision(unit)}, &attention, ${before.join(', ')}, ${pointer(sums)}, ${after.join(', ')}, frame->work, frame->thread, frame->threads);`,
   ];
 }
 
@@ -101,7 +100,7 @@ function attentionMaskGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): st
     `const lt_mask_gradient dmask = {(float *)${pointer(dmask)}, ${stridesOf(dmask).join(', ')}};`,
     `lt_fill_f32(dmask.data + LT_FROM(${size}), LT_TO(${size}) - LT_FROM(${size}), 0.0f);`,
     'lt_barrier();',
-    `lt_attention_mask_gradient(${precisionName(precisionOf(unit.attrs))}, &attention, ${operands.join(', ')}, ${pointer(sums)}, dmask, frame->work, frame->thread, frame->threads);`,
+    `lt_attention_mask_gradient(${callPrecision(unit)}, &attention, ${operands.join(', ')}, ${pointer(sums)}, dmask, frame->work, frame->thread, frame->threads);`,
   ];
 }
 

@@ -2,12 +2,11 @@
 
 import { type Depthwise, depthwiseOf } from '../../ops/depthwise.js';
 import { type Convolution, convolutionOf } from '../../ops/winograd.js';
-import { precisionOf } from '../../program/precision.js';
 import type { Windows } from '../../rules/windowAttrs.js';
 import type { CallUnit } from '../plan/units.js';
 import type { View } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';
-import { precisionName } from './cNames.js';
+import { callPrecision } from './cNames.js';
 
 type PointerOf = (view: View) => string;
 
@@ -42,7 +41,7 @@ export function convolution(
   const shape = descriptor(convolutionOf(op, inputs, attrs));
   needs.work.add(`lt_winograd_scratch_bytes(&(const lt_convolution)${shape})`);
   needs.workspace.add(`lt_winograd_filter_bytes(&(const lt_convolution)${shape})`);
-  const p = precisionName(precisionOf(attrs));
+  const p = callPrecision({ attrs });
   const workspace = place();
   const taps = filter(inputs[1]!, op === 'Conv2DBackpropInput', pointer);
   const images = [image(inputs[0]!, pointer), taps, workspace, image(outputs[0]!, pointer)];
@@ -64,7 +63,7 @@ export function filterGradient(
   const shape = descriptor(convolutionOf(op, inputs, attrs));
   needs.workspace.add(`lt_winograd_sums_bytes(&(const lt_convolution)${shape})`);
   needs.work.add(`lt_winograd_gradient_scratch_bytes(&(const lt_convolution)${shape})`);
-  const p = precisionName(precisionOf(attrs));
+  const p = callPrecision({ attrs });
   const images = inputs.map((view) => image(view, pointer)).join(', ');
   const sums = place();
   return [

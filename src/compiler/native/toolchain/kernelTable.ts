@@ -164,13 +164,14 @@ function keep(path: string, table: KernelTable): void {
   }
 }
 
-/** GFLOP/s by what was measured, such as `bfloat16, arithmetic, 2 threads`. */
+/** The bound of products and the number of threads, such as `arithmetic, 2 threads`. */
+export const boundText = ({ bound, threads }: Pick<RateCase, 'bound' | 'threads'>): string =>
+  `${bound}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+
+/** GFLOP/s by the cases that were measured, such as `bfloat16, arithmetic, 2 threads`. */
 export const namedRates = ({ rates }: KernelTable): Record<string, number> =>
   Object.fromEntries(
-    rates.map(({ way, bound, threads, flops }) => [
-      `${way}, ${bound}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`,
-      Math.round(flops / 1e8) / 10,
-    ]),
+    rates.map((rate) => [`${rate.way}, ${boundText(rate)}`, Math.round(rate.flops / 1e8) / 10]),
   );
 
 const tables = new Map<string, Promise<KernelTable>>();
