@@ -1,6 +1,7 @@
 /** @file Learners: optimizers, schedules, gradient transforms and the update of flat buffers. */
 
 export { type LearnableVariable, Learner } from './learner.js';
+export { mapValues } from './mapValues.js';
 export { MultiOptimizerLearner } from './multiOptimizerLearner.js';
 export { Adafactor } from './optimizers/adafactor.js';
 export { Adagrad, RmsProp } from './optimizers/adagrad.js';
@@ -44,5 +45,4 @@ export {
 } from './schedules/schedules.js';
 export { type Gradients, type GradientTransform, withNorm } from './transforms/clipping.js';
 export { sumOfSquares } from './transforms/norms.js';
-export { mapValues } from './update.js';
 export type { FlatUpdater, RowBuffers, UpdateReport } from './updater.js';

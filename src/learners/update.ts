@@ -12,6 +12,7 @@ import {
   tf,
   withScope,
 } from '../compiler/index.js';
+import { mapValues } from './mapValues.js';
 import { type BaseOptimizer, choose, type GroupState } from './optimizers/optimizer.js';
 import { stored, storedSpec } from './optimizers/slotStorage.js';
 import { EMA, type SlotLayouts, slotLayouts } from './optimizers/slots.js';
@@ -69,12 +70,6 @@ export type BufferName =
   | { readonly table: string; readonly part: 'indices' | 'rows' };
 
 type Place = Pick<FlatGroup, 'offset' | 'size'>;
-
-export const mapValues = <T, U>(
-  record: Readonly<Record<string, T>>,
-  f: (value: T, name: string) => U,
-): Record<string, U> =>
-  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value, name)]));
 
 /** All numbers of a step for a group, by name. */
 export function scalarsAt(

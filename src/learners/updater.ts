@@ -1,12 +1,12 @@
 /** @file The update of flat buffers in place: its memory, its inputs of each step, its outcome. */
 import type { FlatArray, FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
+import { mapValues } from './mapValues.js';
 import { changingPart, groupParts, type VariableGroup } from './optimizers/variableGroup.js';
 import { entryNorms, globalNorm, sumOfSquares } from './transforms/norms.js';
 import {
   groupsOf,
   inputsOf,
   mainOf,
-  mapValues,
   scalarsAt,
   slotLayoutsOf,
   type UpdateInputs,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
 import { Configurable, defineTag, instance, tagged } from '../../hparams/index.js';
 import { check } from '../checkFields.js';
+import { mapValues } from '../mapValues.js';
 import { BaseSchedule, Constant } from '../schedules/schedules.js';
 import {
   clipByGlobalNorm,
@@ -26,11 +27,10 @@ export function choose(
   yes: GroupState<Tensor>,
   no: GroupState<Tensor>,
 ): GroupState<Tensor> {
-  const slots = Object.entries(yes.slots).map(([name, slot]) => [
-    name,
-    tf.where(condition, slot, no.slots[name]!),
-  ]);
-  return { param: tf.where(condition, yes.param, no.param), slots: Object.fromEntries(slots) };
+  return {
+    param: tf.where(condition, yes.param, no.param),
+    slots: mapValues(yes.slots, (slot, name) => tf.where(condition, slot, no.slots[name]!) as Tensor),
+  };
 }
 
 /** Tag of an optimizer's `learningRate`. */
