@@ -39,6 +39,7 @@ export {
   runInContext,
 } from './core/context.js';
 export { ActivationDtype, type SplitDims, splitDims } from './core/layerFields.js';
+export { layerTree } from './core/layerTree.js';
 export { isWeighed, selected, weightedSum } from './core/masks.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
 export { BaseMixer, type MixerArgs, type StepArgs } from './core/mixer.js';

@@ -1,0 +1,98 @@
+/**
+ * @file The guide's pages of layers: every layer that `luthier/layers` exports has a section with its formula, its source and
+ * a config, whose printed tree stands below it. `UPDATE_LAYER_PAGES=1 npx vitest run test/docs/layerPages.test.ts` writes the
+ * trees.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { build, type Config, deepCopy } from '../../src/hparams/index.js';
+import * as layers from '../../src/layers/index.js';
+import { root } from './pages.js';
+
+/** Layers whose sections are to be written, by the page that gets them. */
+const LATER: readonly string[] = [
+  // attention.md
+  ...'DotProductAttention FullCache MemoryCache WindowCache GroupedQueryAttention AttentionProjection CombinedQKVProjectionLayer PerDimScale'.split(
+    ' ',
+  ),
+  // embeddings.md
+  ...'PositionalEmbedding RotaryPositionalEmbedding ScaledRotaryPositionalEmbedding TrainablePositionalEmbedding Embedding FullSoftmax NClassMajorSharedEmbeddingSoftmax SharedEmbeddingSoftmax'.split(
+    ' ',
+  ),
+  // convolutions.md
+  ...'Conv2D GlobalPooling Pooling'.split(' '),
+  // transformers.md
+  ...'Repeat StackedTransformerRepeated TransformerLm StackedTransformer Transformer TransformerFeedForward'.split(
+    ' ',
+  ),
+  // basics.md
+  ...'ELU Exp GELU Identity LeakyReLU ReLU ReLU6 Sigmoid SiLU Softplus SquaredReLU Swish Tanh MLPBlock BatchNorm IdentityNorm LayerNorm RmsNorm GroupNorm Sequential Dropout'.split(
+    ' ',
+  ),
+];
+
+const folder = join(root, 'docs/guide/layers');
+const pages = readdirSync(folder).filter((name) => name.endsWith('.md'));
+
+/** Sections of a page: a heading "### `Name`", then text, a `ts` block with a config and a `text` block with its tree. */
+const SECTION = /^### `(\w+)`\n\n([\s\S]*?)^```ts\n([\s\S]*?)^```\n\n^```text\n([\s\S]*?)^```$/gm;
+
+interface Section {
+  readonly name: string;
+  readonly text: string;
+  readonly code: string;
+  readonly tree: string;
+}
+
+const sectionsOf = (page: string): Section[] =>
+  [...page.matchAll(SECTION)].map(([, name, text, code, tree]) => ({
+    name: name!,
+    text: text!,
+    code: code!,
+    tree: tree!,
+  }));
+
+/** The layer of a section's config, an expression over the exports of `luthier/layers`. */
+function layerOf({ code }: Section): layers.BaseLayer {
+  const scope = { ...layers, deepCopy };
+  const make = new Function(...Object.keys(scope), `return (${code.trim().replace(/;$/, '')});`);
+  return build(make(...Object.values(scope)) as Config<layers.BaseLayer>);
+}
+
+for (const page of pages) {
+  test(`docs/guide/layers/${page} shows the layers as they are`, () => {
+    const path = join(folder, page);
+    const before = readFileSync(path, 'utf8');
+    const sections = sectionsOf(before);
+    const headings = [...before.matchAll(/^### `(\w+)`/gm)].map(([, name]) => name);
+    expect(sections.map(({ name }) => name)).toEqual(headings);
+    let after = before;
+    for (const section of sections) {
+      const layer = layerOf(section);
+      expect(layer.constructor.name).toBe(section.name);
+      expect(section.text, `${section.name} says where it comes from`).toMatch(/^Source: .+/m);
+      const shown = `\`\`\`ts\n${section.code}\`\`\`\n\n\`\`\`text\n`;
+      after = after.replace(
+        `${shown}${section.tree}\`\`\``,
+        () => `${shown}${layers.layerTree(layer)}\n\`\`\``,
+      );
+    }
+    if (process.env.UPDATE_LAYER_PAGES) writeFileSync(path, after);
+    else expect(before).toBe(after);
+  });
+}
+
+test('every layer has its section, in one page', () => {
+  const shown = pages.flatMap((page) =>
+    sectionsOf(readFileSync(join(folder, page), 'utf8')).map(({ name }) => name),
+  );
+  const isLayer = (value: unknown): value is typeof layers.BaseLayer =>
+    typeof value === 'function' && value.prototype instanceof layers.BaseLayer;
+  const exported = Object.values(layers)
+    .filter(isLayer)
+    .filter((cls) => !(Object.hasOwn(cls, 'isAbstract') && cls.isAbstract))
+    .map(({ name }) => name);
+  expect([...new Set(exported)].filter((name) => !shown.includes(name) && !LATER.includes(name))).toEqual([]);
+  expect(shown.filter((name, i) => shown.indexOf(name) !== i || !exported.includes(name))).toEqual([]);
+});

@@ -1,0 +1,393 @@
+/**
+ * @file Contract of layers, as tests over a list of cases: variables, gradients by finite differences, rows for themselves,
+ * every engine against the eager one; of mixers also decoding, packing and padding. Sums under Pax's sine fill.
+ */
+import { describe, expect, test } from 'vitest';
+import {
+  compile,
+  type Engine,
+  type HostTensor,
+  type Tensor,
+  tf,
+  valueAndGrad,
+} from '../../src/compiler/index.js';
+import { build, type Config } from '../../src/hparams/index.js';
+import {
+  type BaseLayer,
+  type BaseMixer,
+  decodeStateSpecs,
+  listVariables,
+  runInContext,
+} from '../../src/layers/index.js';
+import { engines } from '../compiler/engines.js';
+import { repeatedly } from '../compiler/repeatedRuns.js';
+import { checkGradients, ints, numbers, randomTheta, run, tensor } from './helpers.js';
+
+const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+
+type Tensors = Readonly<Record<string, Tensor>>;
+type Host = HostTensor & { readonly shape: number[] };
+
+/** Random numbers in (-factor, factor). */
+export const floats = (shape: readonly number[], seed = 1, factor = 1): Host => ({
+  shape: [...shape],
+  dtype: 'float32',
+  data: numbers(sizeOf(shape), seed).map((x) => x * factor),
+});
+
+/** Ids that cover all classes below `classes`, in no order. */
+export const ids = (shape: readonly number[], classes: number): Host => ({
+  shape: [...shape],
+  dtype: 'int32',
+  data: Int32Array.from({ length: sizeOf(shape) }, (_, i) => (i * 7 + 3) % classes),
+});
+
+/** Given numbers of one type. */
+export const given = (
+  dtype: 'float32' | 'int32',
+  data: readonly number[],
+  shape: readonly number[],
+): Host => ({
+  shape: [...shape],
+  dtype,
+  data: dtype === 'int32' ? Int32Array.from(data) : Float32Array.from(data),
+});
+
+/** A layer, inputs for it, and its call. */
+export interface LayerCase<T extends BaseLayer = BaseLayer> {
+  readonly title: string;
+  readonly config: Config<T>;
+  /** Inputs by name; the first axis of each is that of the examples, but of those in `shared`. */
+  readonly inputs: Readonly<Record<string, Host>>;
+  readonly call: (layer: T, inputs: Tensors) => Tensor;
+  /** Shapes of all variables by path, where the case asserts them. */
+  readonly variables?: Readonly<Record<string, readonly number[]>>;
+  /** Inputs whose first axis is not that of the examples, or which stay whole. */
+  readonly shared?: readonly string[];
+  /** Whether the outputs of an example depend on it alone; true by default. */
+  readonly rowsApart?: boolean;
+  /** Elements of each tensor whose gradients are compared with finite differences; 3 by default, 0 where there is no gradient. */
+  readonly probes?: number;
+  /** Evaluation mode; random numbers are drawn from a fixed key otherwise. */
+  readonly doEval?: boolean;
+  /** Values of variables in place of generic ones, such as a decay that has to be negative. */
+  readonly theta?: (layer: T) => Record<string, Tensor>;
+  /** Largest difference between engines, as part of 1 + |value|; 2e-5 by default. */
+  readonly tolerance?: number;
+}
+
+/** Builds a case; it holds the type of its layer together. */
+export const layerCase = <T extends BaseLayer>(each: LayerCase<T>): LayerCase => each as never;
+
+const toTensor = ({ data, shape, dtype }: Host): Tensor =>
+  tf.tensor(data as Float32Array, shape, dtype as 'float32');
+const tensorsOf = (inputs: Readonly<Record<string, Host>>): Record<string, Tensor> =>
+  Object.fromEntries(Object.entries(inputs).map(([name, x]) => [name, toTensor(x)]));
+const isReal = (x: { dtype: string }): boolean => x.dtype === 'float32';
+const thetaOf = (each: LayerCase, layer: BaseLayer): Record<string, Tensor> =>
+  each.theta?.(layer) ?? randomTheta(layer);
+const keyOf = (): Tensor => ints([5, 6], [2]);
+const contextOf = ({ doEval = false }: LayerCase) => ({ doEval, prngKey: keyOf() });
+
+/** Gradients by inputs and variables are those of finite differences. */
+export function checkFiniteDifferences(each: LayerCase): void {
+  const layer = build(each.config);
+  const inputs = tensorsOf(each.inputs);
+  const real = Object.keys(inputs).filter((name) => isReal(inputs[name]!));
+  checkGradients(
+    layer,
+    real.map((name) => inputs[name]!),
+    (...xs) => each.call(layer, { ...inputs, ...Object.fromEntries(real.map((name, i) => [name, xs[i]!])) }),
+    { probes: each.probes ?? 3, theta: thetaOf(each, layer), ...contextOf(each) },
+  );
+}
+
+/** Outputs of an example depend on it alone; none give none. */
+export function checkRows(each: LayerCase): void {
+  const layer = build(each.config);
+  const inputs = tensorsOf(each.inputs);
+  const theta = thetaOf(each, layer);
+  const outputsOf = (xs: Tensors): Tensor =>
+    run(theta, () => each.call(layer, xs), { ...contextOf(each), doEval: true });
+  const rows = (begin: number, size: number): Tensors =>
+    Object.fromEntries(
+      Object.entries(inputs).map(([name, x]) => [
+        name,
+        each.shared?.includes(name) ? x : tf.slice(x, [begin], [size]),
+      ]),
+    );
+  const together = outputsOf(inputs);
+  const count = together.shape[0]!;
+  expect(count, 'more than one example').toBeGreaterThan(1);
+  expect(outputsOf(rows(0, 0)).shape, 'of no examples').toEqual([0, ...together.shape.slice(1)]);
+  const alone = Array.from({ length: count }, (_, i) => outputsOf(rows(i, 1)));
+  expectNear(together, tf.concat(alone, 0), 1e-5, 'a batch and its examples alone');
+}
+
+/** Expects that tensors differ by at most so much of the largest magnitude of `expected`. */
+export function expectNear(actual: Tensor, expected: Tensor, tolerance: number, label = ''): void {
+  expect(actual.shape, label).toEqual(expected.shape);
+  const [a, b] = [actual.dataSync(), expected.dataSync()];
+  const largest = Math.max(1e-3, ...Array.from(b, Math.abs));
+  for (let i = 0; i < b.length; i++)
+    if (!(Math.abs(a[i]! - b[i]!) <= tolerance * largest))
+      expect.fail(`${label}: element ${i} is ${a[i]}, expected ${b[i]} (largest ${largest})`);
+}
+
+interface Arguments {
+  readonly params: Record<string, Host>;
+  readonly real: Record<string, Host>;
+  readonly fixed: Record<string, Host>;
+  readonly key: Host;
+}
+
+function argumentsOf(each: LayerCase, layer: BaseLayer): Arguments {
+  const params = Object.fromEntries(
+    Object.entries(thetaOf(each, layer)).map(([path, x]) => [
+      path,
+      given('float32', [...x.dataSync()], x.shape),
+    ]),
+  );
+  const entries = Object.entries(each.inputs);
+  return {
+    params,
+    real: Object.fromEntries(entries.filter(([, x]) => isReal(x))),
+    fixed: Object.fromEntries(entries.filter(([, x]) => !isReal(x))),
+    key: given('int32', [5, 6], [2]),
+  };
+}
+
+type Traced = { readonly [name in keyof Arguments]: name extends 'key' ? Tensor : Record<string, Tensor> };
+
+/** Outputs and gradients of the outputs' weighted sum. */
+function computed(each: LayerCase, layer: BaseLayer, t: Traced) {
+  const outputsOf = (params: Tensors, real: Tensors): Tensor =>
+    runInContext({ theta: params, prngKey: t.key, doEval: each.doEval ?? false }, () =>
+      each.call(layer, { ...real, ...t.fixed }),
+    );
+  if (each.probes === 0) return { outputs: outputsOf(t.params, t.real) };
+  const loss = ({ params, real }: Pick<Traced, 'params' | 'real'>) => {
+    const outputs = outputsOf(params, real);
+    return {
+      value: tf.sum(tf.mul(outputs, tf.tensor(numbers(outputs.size, 99), outputs.shape))),
+      aux: { outputs },
+    };
+  };
+  const { aux, grads } = valueAndGrad(loss as never, { params: t.params, real: t.real } as never);
+  return { ...(aux as { outputs: Tensor }), ...(grads as Record<string, Record<string, Tensor>>) };
+}
+
+type Results = readonly Record<string, HostTensor | Record<string, HostTensor>>[];
+
+/** All cases as one program: compiling takes longer than running. */
+async function evaluate(cases: readonly LayerCase[], engine: Engine): Promise<Results> {
+  const layers = cases.map(({ config }) => build(config));
+  const args = cases.map((each, i) => argumentsOf(each, layers[i]!)) as never;
+  const program = (all: readonly Traced[]) => all.map((t, i) => computed(cases[i]!, layers[i]!, t));
+  const executable = await compile(program as never, args, { engine, numThreads: 1 });
+  const results = (await repeatedly(executable, args)) as unknown as Results;
+  await executable.dispose();
+  return results;
+}
+
+function expectSame(title: string, actual: unknown, expected: unknown, tolerance: number): void {
+  const { data, shape } = expected as HostTensor;
+  if (!data) {
+    for (const [name, value] of Object.entries(expected as object))
+      expectSame(`${title}, ${name}`, (actual as Record<string, unknown>)[name], value, tolerance);
+    return;
+  }
+  const other = actual as HostTensor;
+  expect(other.shape, title).toEqual(shape);
+  data.forEach((value: number, i: number) => {
+    if (!(Math.abs(other.data[i]! - value) <= tolerance * (1 + Math.abs(value))))
+      expect.fail(`${title}[${i}]: compiled ${other.data[i]}, eager ${value}`);
+  });
+}
+
+/** Registers the tests of layers of one family; the engines run all of its cases as one program. */
+export function checkLayers(family: string, cases: readonly LayerCase[]): void {
+  describe(family, () => {
+    describe.each(cases.map((each) => [each.title, each] as const))('%s', (_, each) => {
+      if (each.variables)
+        test('declares its variables', () => {
+          const shapes = listVariables(build(each.config)).map(({ path, shape }) => [path, [...shape]]);
+          expect(Object.fromEntries(shapes)).toEqual(each.variables);
+        });
+      if (each.probes !== 0)
+        test('has the gradients of finite differences', () => checkFiniteDifferences(each));
+      if (each.rowsApart !== false) test('gives a batch what its examples give', () => checkRows(each));
+    });
+    test.each(engines.filter(([, { available }]) => available))(
+      'on %s as eagerly',
+      async (title, { engine }) => {
+        const eager = await evaluate(cases, 'eager');
+        const compiled = await evaluate(cases, engine);
+        for (const [i, each] of cases.entries())
+          expectSame(`${title}, ${each.title}`, compiled[i], eager[i], each.tolerance ?? 2e-5);
+      },
+    );
+  });
+}
+
+/** A mixer, and the exceptions it makes. */
+export interface MixerCase<T extends BaseMixer = BaseMixer> {
+  readonly title: string;
+  /** Its `inputDim` is that of the case's vectors. */
+  readonly config: Config<T>;
+  /** Whether it takes packed rows; true by default. */
+  readonly packs?: boolean;
+  /** Whether it takes padded rows; true by default. */
+  readonly pads?: boolean;
+  /** Length of the sequences; 9 by default. */
+  readonly length?: number;
+  readonly theta?: (layer: T) => Record<string, Tensor>;
+}
+
+/** Builds a case; it holds the type of its mixer together. */
+export const mixerCase = <T extends BaseMixer>(each: MixerCase<T>): MixerCase => each as never;
+
+const MIXED = { batch: 2, first: 4 };
+
+function mixed(each: MixerCase) {
+  const layer = build(each.config);
+  const theta = each.theta?.(layer) ?? randomTheta(layer);
+  const [time, depth] = [each.length ?? 9, layer.hp.inputDim];
+  return { layer, theta, time, depth, x: tensor([MIXED.batch, time, depth], 3) };
+}
+
+const span = (x: Tensor, begin: number, size: number): Tensor => tf.slice(x, [0, begin, 0], [-1, size, -1]);
+
+/** Blocks and single tokens of a decode give the outputs of the whole sequence. */
+export function checkDecoding(each: MixerCase): void {
+  const { layer, theta, time, depth, x } = mixed(each);
+  const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }), { doEval: true });
+  const decodeState: Record<string, Tensor> = Object.fromEntries(
+    Object.entries(decodeStateSpecs(layer, MIXED.batch, time)).map(([path, { shape, dtype }]) => [
+      path,
+      tf.zeros([...shape], dtype as 'float32'),
+    ]),
+  );
+  const step = (inputs: Tensor, at: number, length?: number): Tensor =>
+    run(
+      theta,
+      () =>
+        layer.extendStep(inputs, {
+          timeStep: tf.scalar(at, 'int32'),
+          length: length === undefined ? undefined : ints([length, length], [MIXED.batch]),
+        }),
+      { decodeState, doEval: true },
+    );
+  // A block that is filled up with junk, a whole block, then token by token.
+  const junk = tf.mul(tensor([MIXED.batch, 2, depth], 77), 10);
+  const outputs = [
+    span(step(tf.concat([span(x, 0, 3), junk], 1), 0, 3), 0, 3),
+    step(span(x, 3, 2), 3),
+    ...Array.from({ length: time - 5 }, (_, t) => step(span(x, t + 5, 1), t + 5)),
+  ];
+  expectNear(tf.concat(outputs, 1), whole, 1e-5, 'decoding and training');
+}
+
+/** Sequences of a packed row give their outputs alone. */
+export function checkPacking(each: MixerCase): void {
+  const { layer, theta, time, x } = mixed(each);
+  const { first, batch } = MIXED;
+  const places = Array.from({ length: time }, (_, t) => t);
+  const rows = (of: (t: number) => number) => ints([...places.map(of), ...places.map(of)], [batch, time]);
+  const segments = rows((t) => (t < first ? 0 : 1));
+  const positions = rows((t) => (t < first ? t : t - first));
+  const seen = {
+    causal: true,
+    segments: { queries: segments, keys: segments },
+    positions: { queries: positions, keys: positions },
+  };
+  const packed = run(theta, () => layer.fprop(x, { seen }), { doEval: true });
+  const alone = [span(x, 0, first), span(x, first, time - first)].map((part) =>
+    run(theta, () => layer.fprop(part, { seen: { causal: true } }), { doEval: true }),
+  );
+  expectNear(packed, tf.concat(alone, 1), 1e-5, 'a packed row and its sequences alone');
+}
+
+/** Padding at the end changes no other output, whatever it holds. */
+export function checkPadding(each: MixerCase): void {
+  const { layer, theta, time, depth, x } = mixed(each);
+  const kept = time - 2;
+  const paddings = tf.tensor2d(
+    Array.from({ length: MIXED.batch }, () => Array.from({ length: time }, (_, t) => (t < kept ? 0 : 1))),
+  );
+  const outputsOf = (junk: number): Tensor =>
+    run(
+      theta,
+      () =>
+        layer.fprop(tf.concat([span(x, 0, kept), tf.fill([MIXED.batch, 2, depth], junk)], 1), {
+          seen: { causal: true, paddings },
+        }),
+      { doEval: true },
+    );
+  const short = run(theta, () => layer.fprop(span(x, 0, kept), { seen: { causal: true } }), { doEval: true });
+  for (const junk of [0, 1e4])
+    expectNear(span(outputsOf(junk), 0, kept), short, 1e-5, `padding that holds ${junk}`);
+}
+
+/** Registers the tests of mixers besides those of {@link checkLayers}, to which they are cases as well. */
+export function checkMixers(family: string, cases: readonly MixerCase[]): void {
+  describe.each(cases.map((each) => [each.title, each] as const))(`${family}: %s`, (_, each) => {
+    test('decodes as it trains', () => checkDecoding(each));
+    if (each.packs !== false) test('keeps packed sequences apart', () => checkPacking(each));
+    if (each.pads !== false) test('does not see padding', () => checkPadding(each));
+  });
+  checkLayers(
+    family,
+    cases.map(({ title, config, theta }) =>
+      layerCase({
+        title,
+        config,
+        inputs: { x: floats([2, 5, build(config).hp.inputDim], 3) },
+        call: (layer, { x }) => layer.fprop(x!, { seen: { causal: true } }),
+        ...(theta && { theta }),
+      }),
+    ),
+  );
+}
+
+/** Pax's sine fill: element i of each trainable variable is 0.1 sin(i + 1); state has its initial values, given here. */
+export function sineTheta(layer: BaseLayer, state: Record<string, Tensor> = {}): Record<string, Tensor> {
+  const values = listVariables(layer).map(({ path, shape }) => {
+    const data = Float32Array.from({ length: sizeOf(shape) }, (_, i) => 0.1 * Math.sin(i + 1));
+    return [path, state[path] ?? tf.tensor(data, [...shape])] as const;
+  });
+  return Object.fromEntries(values);
+}
+
+/** Input of the sine fill: element i is sin(0.7 i). */
+export const sineInput = (shape: readonly number[]): Tensor =>
+  tf.tensor(
+    Float32Array.from({ length: sizeOf(shape) }, (_, i) => Math.sin(0.7 * i)),
+    [...shape],
+  );
+
+/** Number of elements of all variables. */
+export const parameterCount = (layer: BaseLayer): number =>
+  listVariables(layer).reduce((total, { shape }) => total + sizeOf(shape), 0);
+
+/** Sum and sum of squares, in float64. */
+export function sums(x: Tensor): { readonly s: number; readonly q: number } {
+  let [s, q] = [0, 0];
+  for (const value of x.dataSync()) {
+    s += value;
+    q += value * value;
+  }
+  return { s, q };
+}
+
+/** Global norm of the gradient of `loss` by the values of `theta`. */
+export function gradientNorm(
+  theta: Record<string, Tensor>,
+  loss: (theta: Record<string, Tensor>) => Tensor,
+): number {
+  const paths = Object.keys(theta);
+  const scalar = (...xs: Tensor[]) =>
+    loss(Object.fromEntries(paths.map((path, i) => [path, xs[i]!]))) as tf.Scalar;
+  const gradients = tf.grads(scalar)(paths.map((path) => theta[path]!));
+  return Math.sqrt(gradients.reduce((total, x) => total + sums(x).q, 0));
+}
