@@ -18,6 +18,7 @@ export {
 } from './distributionOps.js';
 export { embeddingLookup } from './embedding.js';
 export { gelu } from './gelu.js';
+export { groupedMatMul } from './groupedMatMul.js';
 export type { Window } from './hiddenKeys.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';

@@ -266,6 +266,26 @@ const updateRowsCases: Case[] = [
   ];
 });
 
+/** Groups of several rows, none, and one; rows behind them; sizes that are too large or negative; one group of one row. */
+const groupCases: Case[] = [
+  { shape: [7, 5, 3], sizes: [3, 0, 1, 2] },
+  { shape: [4, 1, 17], sizes: [2, -1, 9] },
+  { shape: [1, 3, 2], sizes: [1] },
+  { shape: [40, 10, 24], sizes: [0, 33, 5] },
+].flatMap(({ shape: [rows, k, n], sizes }) =>
+  over(
+    (x, w, counts) => ops.groupedMatMul(x, w, counts),
+    [
+      [
+        floats([rows!, k!], -1, 1, 3),
+        floats([sizes.length, k!, n!], -1, 1, 4),
+        host([sizes.length], sizes, 'int32'),
+      ],
+    ],
+    { differentiable: 2 },
+  ),
+);
+
 const crossEntropy: Case[] = over(
   (logits, labels) => ops.softmaxCrossEntropy(logits, labels),
   [
@@ -296,6 +316,8 @@ export const compositeCases: CaseTable = {
   AttentionMaskGrad: maskCases,
   Gelu: gelu,
   GeluGrad: gelu,
+  GroupedMatMul: groupCases,
+  GroupedMatMulGrad: groupCases,
   LayerNorm: layerNorm,
   RmsNorm: rmsNorm,
   SoftmaxCrossEntropy: crossEntropy,

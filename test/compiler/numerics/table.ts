@@ -602,6 +602,12 @@ const integers: SpecialRow[] = [
 const cells = (x: Tensor) => tf.reshape(x, [-1, 1, 1]);
 const segments = (a: any, b: any) =>
   tf.reshape(tf.unsortedSegmentSum(tf.stack([a, b]), tf.zeros([2], 'int32') as tf.Tensor1D, 1), [-1]);
+/** Each a as the only row, times its b; a group of so many rows. */
+const grouped = (a: Tensor, b: Tensor, size: number) => {
+  const rows = a.shape[0]!;
+  const sizes = tf.fill([rows], size, 'int32') as Tensor;
+  return tf.reshape(ops.groupedMatMul(tf.reshape(a, [rows, 1]), cells(b), sizes), [-1]);
+};
 /** A window over both elements. */
 const pooled = (pool: typeof tf.maxPool) => (a: any, b: any) =>
   tf.reshape(pool(tf.reshape(tf.stack([a, b], 1), [-1, 1, 2, 1]) as tf.Tensor4D, [1, 2], 1, 'valid'), [-1]);
@@ -641,6 +647,12 @@ const sums: SpecialRow[] = [
     [[0, nan], nan],
     [[large, -2], -inf],
   ]),
+  floats('groupedMatMul([[a]], [[[b]]], [1])', (a, b) => grouped(a, b, 1), [
+    [[inf, 0], nan],
+    [[0, nan], nan],
+    [[large, -2], -inf],
+  ]),
+  floats('groupedMatMul([[a]], [[[b]]], [0])', (a, b) => grouped(a, b, 0), [[[nan, inf], 0]]),
   floats('maxPool([a, b])', pooled(tf.maxPool), [
     [[nan, 1], nan, 1],
     [[1, nan], nan, 1],

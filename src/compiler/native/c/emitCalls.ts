@@ -6,6 +6,7 @@ import { mergeAxes, type View } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';
 import { byteOffset, callPrecision, typeName } from './cNames.js';
 import { convolution, depthwise, depthwiseFilter, filterGradient } from './emitConvolutions.js';
+import { groupedProducts, groupedSums } from './emitGroups.js';
 import { literal } from './expressions.js';
 
 type PointerOf = (view: View) => string;
@@ -220,6 +221,8 @@ export const CALLS: Readonly<Record<string, Writer>> = {
   DepthwiseConv2dNative: depthwise,
   DepthwiseConv2dNativeBackpropInput: depthwise,
   DepthwiseConv2dNativeBackpropFilter: depthwiseFilter,
+  GroupedMatMul: groupedProducts,
+  GroupedMatMulGrad: groupedSums,
   UnsortedSegmentSum: segmentSum,
   UpdateRows: updateRows,
   UpdateSlice: updateSlice,

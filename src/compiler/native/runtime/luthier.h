@@ -109,6 +109,23 @@ int64_t lt_parts_scratch_bytes(int p, int64_t m, int64_t n, int64_t k, int64_t p
    per thread, aligned to 64 bytes, and NULL where no product has parts. */
 void lt_products(int p, const lt_product *products, int64_t count, void *scratch, int thread, int threads);
 
+/* Groups of consecutive rows, by their sizes; the rows behind them are in none. */
+typedef struct {
+  int64_t count, rows;
+  const int32_t *sizes;
+} lt_groups;
+
+/* The rows of x [rows, k] of each group times its matrix of w, [k, n] and `next` elements apart, to those of y; 0 where there is no
+   group. And the gradient by the matrices: for each group the product of its rows of x [rows, m], transposed, and dy [rows, n],
+   to dw [count, m, n]. Every thread of a team calls them, as lt_products; bits and barriers are its. The workspace is that of all
+   threads. */
+int64_t lt_group_rows_bytes(int p, int32_t y_type, int64_t groups, int64_t rows, int64_t k, int64_t n);
+int64_t lt_group_sums_bytes(int p, int64_t groups, int64_t rows, int64_t m, int64_t n);
+void lt_group_rows(int p, const lt_groups *g, lt_matrix x, lt_matrix w, int64_t next, int64_t k, int64_t n, lt_matrix y,
+                   void *workspace, int thread, int threads);
+void lt_group_sums(int p, const lt_groups *g, lt_matrix x, lt_matrix dy, int64_t m, int64_t n, float *dw, void *workspace,
+                   int thread, int threads);
+
 /* The selected microkernel: "avx512bf16", "avx512", "avx2", "neon" or "portable". */
 const char *lt_gemm_kernel(int p);
 
