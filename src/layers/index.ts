@@ -43,6 +43,7 @@ export { layerTree } from './core/layerTree.js';
 export { isWeighed, selected, weightedSum } from './core/masks.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
 export { BaseMixer, type MixerArgs, type StepArgs } from './core/mixer.js';
+export { ScaledDeltaOrthogonal } from './core/orthogonalInit.js';
 export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';
 export {
   decodeStateSpecs,
@@ -83,11 +84,18 @@ export {
 } from './embeddingSoftmax.js';
 export { GroupNorm } from './groupNorm.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
-export { BaseNormalization, BatchNorm, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
+export {
+  BaseNormalization,
+  BatchNorm,
+  IdentityNorm,
+  LayerNorm,
+  RmsNorm,
+  WeightNormL2,
+} from './normalizations.js';
 export { GlobalPooling, Pooling } from './poolings.js';
 export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
-export { Dropout } from './stochastics.js';
+export { Dropout, StochasticResidual } from './stochastics.js';
 export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';
 export {
   type LmInputs,

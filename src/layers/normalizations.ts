@@ -88,6 +88,24 @@ function scaleFactor(scale: Tensor, direct: boolean): Tensor {
 }
 
 /**
+ * A weight [..., dim] whose columns have the length 1 + g, whatever their own: w / |w| * (1 + g) over all dimensions but
+ * the last (Salimans and Kingma, 2016).
+ */
+export class WeightNormL2 extends BaseNormalization {
+  declare readonly theta: Theta<'g'>;
+
+  protected override setup(): void {
+    this.createVariable('g', { shape: [this.hp.dim], init: constantInit(0) });
+  }
+
+  override fprop(inputs: Tensor): Tensor {
+    const axes = inputs.shape.slice(0, -1).map((_, axis) => axis);
+    const squares = tf.sum(tf.square(inputs), axes, true);
+    return tf.mul(inputs, tf.mul(tf.rsqrt(tf.add(squares, 1e-12)), tf.add(this.theta.g, 1)));
+  }
+}
+
+/**
  * (x - mean) / sqrt(variance + epsilon) * (1 + gamma) + beta for each element of the last dimension (Ioffe and Szegedy,
  * 2015). Training uses the batch's mean and variance over all other dimensions, evaluation their moving averages:
  * moving = decay moving + (1 - decay) batch. As in Pax, the variance divides by N, not N - 1, in the moving average
@@ -108,6 +126,12 @@ export class BatchNorm extends BaseNormalization.with({
     .boolean()
     .default(false)
     .describe('Whether training, too, takes the moving averages as they are, as with a pretrained network.'),
+  gammaInit: z
+    .number()
+    .default(0)
+    .describe(
+      'Initial value of gamma: at -1, which multiplies by 0, a residual block begins as the identity.',
+    ),
 }) {
   declare readonly theta: Theta<'beta' | 'gamma'>;
 
@@ -115,7 +139,7 @@ export class BatchNorm extends BaseNormalization.with({
     const shape = [this.hp.dim];
     if (!this.hp.useMovingAvgInTraining) {
       this.createVariable('beta', { shape, init: constantInit(0) });
-      this.createVariable('gamma', { shape, init: constantInit(0) });
+      this.createVariable('gamma', { shape, init: constantInit(this.hp.gammaInit) });
     }
     const collections = [WeightCollection.NON_TRAINABLE];
     this.createVariable('moving_mean', { shape, init: constantInit(0), collections });

@@ -5,10 +5,7 @@ import { paddingField, pairField } from './convolution/convolutions.js';
 import { BaseLayer } from './core/base.js';
 import { selected, unpadded } from './core/masks.js';
 
-const poolingTypeField = z
-  .enum(['MAX', 'AVG'])
-  .default('MAX')
-  .describe('Whether the largest element is taken or the mean.');
+const poolingTypeField = z.enum(['MAX', 'AVG']).describe('Whether the largest element is taken or the mean.');
 
 /** Below every input that is not padding. */
 const LEAST = -3.4028234663852886e38;
@@ -20,7 +17,7 @@ export class Pooling extends BaseLayer.with({
     .nullable()
     .default(null)
     .describe('Cells from one window to the next, down and across; null: windowShape.'),
-  poolingType: poolingTypeField,
+  poolingType: poolingTypeField.default('MAX'),
   padding: paddingField,
 }) {
   /**
@@ -76,7 +73,7 @@ export class GlobalPooling extends BaseLayer.with({
     .array(z.int().nonnegative())
     .nonempty()
     .describe('Dimensions that are pooled over, counted from 0: 1 and 2 of an image [B, H, W, D].'),
-  poolingType: poolingTypeField,
+  poolingType: poolingTypeField.default('AVG'),
   keepdims: z.boolean().default(false).describe('Whether pooled dimensions stay, with size 1.'),
 }) {
   /**
