@@ -1,5 +1,8 @@
 /** @file Training step that several ranks take together: gradients of a rank's rows, their sum over ranks, the update. */
 import {
+  BFLOAT16_PRODUCTS,
+  type Bfloat16Products,
+  chooseBfloat16,
   compile,
   type FlatLayout,
   flatLayout,
@@ -7,7 +10,9 @@ import {
   flatViews,
   type HostTensor,
   isSpec,
+  kernelRates,
   mapTree,
+  mayBeNative,
   sizeOf,
   splitKeyHost,
   type TensorSpec,
@@ -15,7 +20,7 @@ import {
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
 import type { FlatUpdater, RowBuffers } from '../learners/index.js';
-import { compileOptions, type JobOptions } from '../runs/index.js';
+import { compileOptions, type EngineOptions, type JobOptions } from '../runs/index.js';
 import {
   addTables,
   type GradientSums,
@@ -39,6 +44,28 @@ export interface Ranks {
   allReduce(sums: Float32Array): Promise<void>;
   /** Fills in the blocks of the other ranks: of `count` blocks of `all`, as long as each other, rank i's is the i-th. */
   allGather(all: Uint8Array): Promise<void>;
+}
+
+/**
+ * Options that rank 0 decides for all: each machine would choose by its own table, and sums by other instructions have other
+ * last bits.
+ */
+export async function optionsOfRanks(
+  options: JobOptions,
+  { rank, count, allGather }: Ranks,
+): Promise<JobOptions> {
+  const numbers = new Uint8Array(count);
+  const own = rank === 0 ? await productsFor(options) : undefined;
+  // 0: no choice, as without a C compiler.
+  numbers[rank] = own === undefined ? 0 : 1 + BFLOAT16_PRODUCTS.indexOf(own);
+  await allGather(numbers);
+  return { ...options, bfloat16Products: BFLOAT16_PRODUCTS[numbers[0]! - 1] };
+}
+
+async function productsFor(options: EngineOptions): Promise<Bfloat16Products | undefined> {
+  if (!mayBeNative(options) || options.bfloat16Products !== undefined) return options.bfloat16Products;
+  const table = await kernelRates();
+  return table === null ? undefined : chooseBfloat16(table);
 }
 
 /** Structure of tensors by name. */

@@ -88,7 +88,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   const program = await compileTraining(explained, task, start, strays);
   const evaluated = evaluationsAmong(list, measurements.inputs).map((dataset) => dataset.build());
   checkClasses({ indexLimits: program.executable.indexLimits() }, start.dataset.build(), evaluated);
-  record(options, start, { reporter, status, machine: await machineOf(options, program.executable) });
+  record(options, start, { reporter, status, machine: await machineOf(program.options, program.executable) });
   const shared = { options, task, start, measurements, reporter, stop, strays };
   const loop = await makeLoop({ ...shared, program, list, pending });
   return { loop, start, measurements };

@@ -18,7 +18,7 @@ import { JobError, type JobOptions, phase } from '../runs/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError } from './batchBuffers.js';
 import { eagerStep } from './eagerStep.js';
-import { type Ranks, rankStep } from './rankStep.js';
+import { optionsOfRanks, type Ranks, rankStep } from './rankStep.js';
 import { type BoundStep, compileStep, type StepOutputs } from './stepCalls.js';
 import { hostParams, type TrainMemory } from './taskState.js';
 
@@ -49,7 +49,8 @@ export class TrainProgram {
   #inputSeconds = 0;
 
   private constructor(
-    private readonly options: JobOptions,
+    /** Those that it was made with; where several ranks train, with rank 0's choices. */
+    readonly options: JobOptions,
     private readonly task: SingleTask,
     readonly state: TrainMemory,
     private readonly input: InputSource,
@@ -68,13 +69,14 @@ export class TrainProgram {
    * @throws JobError if the input is empty.
    */
   static async create(
-    options: JobOptions,
+    given: JobOptions,
     task: SingleTask,
     state: TrainMemory,
     input: InputSource,
     reading: Reading = (read) => read(),
     ranks?: Ranks,
   ): Promise<TrainProgram> {
+    const options = ranks ? await optionsOfRanks(given, ranks) : given;
     const batch = await peekBatch(input);
     if (batch === undefined) throw endOfTraining(input.name, state.step);
     const make = options.debug === 'eager' ? eagerStep : compileStep;

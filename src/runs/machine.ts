@@ -69,7 +69,10 @@ export function recordedMachine(jobLogDir: string): RecordedMachine | undefined 
   }
 }
 
-/** What a run that goes on keeps to: the products of bfloat16 with which it has begun. Older records only name the kernels. */
+/**
+ * What a run keeps to where it is resumed, evaluated or served: the products of bfloat16 with which it has begun. Older
+ * records only name the kernels.
+ */
 export function keptProducts(jobLogDir: string): Pick<EngineOptions, 'bfloat16Products'> {
   const { bfloat16Products, kernels } = recordedMachine(jobLogDir) ?? {};
   if (bfloat16Products) return { bfloat16Products };

@@ -19,7 +19,7 @@ import {
   TRAIN,
   trainingDataset,
 } from '../programs/index.js';
-import { compileOptions, type JobOptions } from '../runs/index.js';
+import { compileOptions, type JobOptions, keptProducts } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import type { ClassOutput } from './classOutput.js';
 import { Completion } from './completion.js';
@@ -130,6 +130,7 @@ export class TrainedRun {
     const job: JobOptions = {
       ...document,
       ...options,
+      ...keptProducts(directory),
       decodeDatasets: [],
       jobLogDir: directory,
       mode: 'decode',

@@ -1,7 +1,7 @@
 /** @file Steps that ranks take together: the bits of one process with the same sub-batches, and shares that cannot be. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { type HostTensor, mapTree } from '../../src/compiler/index.js';
+import { type Bfloat16Products, type HostTensor, mapTree } from '../../src/compiler/index.js';
 import { type Config, ConfigError } from '../../src/hparams/index.js';
 import type { Batch, InputSource } from '../../src/inputs/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
@@ -46,18 +46,23 @@ const divided = (config: Config<SingleTask>) => {
     ...{ vocabSize: 64, modelDims: 8, numLayers: 1, numHeads: 2, maxSeqLength: 16 },
     dropoutProb: 0.1,
   });
-  config.model = LanguageModel.config({ lmTpl });
+  config.model = LanguageModel.config({ lmTpl, fpropDtype: config.model.fpropDtype });
   config.train.numSubBatches = 4;
   config.train.learner.optimizer.clipGradientNormToValue = 0.1;
 };
 
 /** Three steps of so many ranks, or of a process without ranks: what each of them has then. */
-async function trained(engine: 'onnx' | 'native', ranks: readonly (Ranks | undefined)[]) {
+async function trained(
+  engine: 'onnx' | 'native',
+  ranks: readonly (Ranks | undefined)[],
+  products: readonly Bfloat16Products[] = [],
+) {
   const opened = await Promise.all(
     ranks.map((each, rank) =>
       tinyTraining(engine, 2, {
         ...{ emaDecay: 0.5, edit: divided, input: shareOf(rank, ranks.length) },
         ...(each && { ranks: each }),
+        ...(products[rank] && { fpropDtype: 'bfloat16', bfloat16Products: products[rank] }),
       }),
     ),
   );
@@ -79,6 +84,15 @@ describe.each(['onnx', ...(hasCompiler ? ['native' as const] : [])] as const)('o
       for (const rank of await trained(engine, ranksInProcess(count))) expect(rank).toEqual(one);
   });
 });
+
+test.runIf(hasCompiler)(
+  'ranks multiply bfloat16 as rank 0 does, whatever their machines prefer',
+  async () => {
+    const [alone] = await trained('native', [undefined], ['float32 instructions']);
+    const products = ['float32 instructions', 'bf16 instructions'] as const;
+    for (const rank of await trained('native', ranksInProcess(2), products)) expect(rank).toEqual(alone);
+  },
+);
 
 test('a sum by other neighbours has other bits', () => {
   const parts = () => [1, 2 ** -24, 2 ** -24, 2 ** -24].map((x) => Float32Array.of(x));

@@ -1,5 +1,5 @@
 /** @file A language model of a few thousand parameters with its training program, in this process. */
-import { type Engine, flatViews } from '../../src/compiler/index.js';
+import { type Bfloat16Products, type Engine, flatViews } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import { type InputSource, SyntheticLmInput } from '../../src/inputs/index.js';
 import type { BaseNormalization } from '../../src/layers/index.js';
@@ -35,6 +35,7 @@ export async function tinyTraining(
     isHeld = false,
     edit = () => {},
     ranks,
+    bfloat16Products,
   }: {
     fpropDtype?: 'float32' | 'bfloat16';
     input?: InputSource;
@@ -46,6 +47,7 @@ export async function tinyTraining(
     isHeld?: boolean;
     edit?: (config: Config<SingleTask>) => void;
     ranks?: Ranks;
+    bfloat16Products?: Bfloat16Products | undefined;
   } = {},
 ): Promise<{ program: TrainProgram; state: TrainMemory; task: SingleTask; options: JobOptions }> {
   const lmTpl = gpt2Lm({ vocabSize, modelDims: 16, numLayers: 1, numHeads: 2, maxSeqLength: seqLen });
@@ -73,6 +75,7 @@ export async function tinyTraining(
     engine,
     numThreads,
     debug,
+    bfloat16Products,
   };
   return {
     program: await TrainProgram.create(options, task, state, input, undefined, ranks),

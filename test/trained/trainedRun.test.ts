@@ -2,9 +2,11 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import { BFLOAT16_PRODUCTS, nativeTools } from '../../src/compiler/index.js';
 import type { Batch } from '../../src/inputs/index.js';
 import { loadRun, type TrainedRun } from '../../src/trained/index.js';
 import { project, temporaryDirectory } from '../command.js';
+import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { type Decoded, tinyRun } from './tinyRun.js';
 
 let directory: string;
@@ -141,6 +143,29 @@ test('predictions are those that the arrays of a batch suffice for, of any numbe
   expect(all.logits!.data).toEqual(found.logits!.data);
   expect(Object.keys(all)).toContain('perExampleXent');
 });
+
+test.runIf(hasCompiler)(
+  'a run multiplies bfloat16 as its training did, whatever this machine prefers',
+  async () => {
+    const logits: unknown[] = [];
+    for (const products of BFLOAT16_PRODUCTS) {
+      const recorded = edited((text) => {
+        const { machine, ...record } = JSON.parse(text);
+        const model = record.config.configs.find(
+          (config: { class: string }) => config.class === 'LanguageModel',
+        );
+        model.values.fpropDtype = 'bfloat16';
+        return JSON.stringify({ ...record, machine: { ...machine, bfloat16Products: products } });
+      });
+      const served = await loadRun(recorded, { engine: 'native' });
+      logits.push((await served.predict({ ids })).logits!.data);
+      await served.dispose();
+    }
+    // By the instruction, pairs are added first.
+    if ((await nativeTools())!.kernels.includes('avx512bf16')) expect(logits[0]).not.toEqual(logits[1]);
+    else expect(logits[0]).toEqual(logits[1]);
+  },
+);
 
 test.each<[string, Batch, string]>([
   ['no arrays', {}, 'predict: the batch has no arrays.'],
