@@ -11,7 +11,7 @@ import { optimize } from '../src/compiler/passes/index.js';
 import { traceProgram } from '../src/compiler/trace/tracedProgram.js';
 import { findPeak } from '../src/programs/mfu.js';
 import { jobOptions } from './gptJob.js';
-import { shapes } from './shapes.js';
+import { shapes, usualShapes } from './shapes.js';
 
 const { values: flags } = parseArgs({
   options: {
@@ -25,7 +25,7 @@ const { values: flags } = parseArgs({
     dropout: { type: 'string' },
   },
 });
-const names = flags.shapes?.split(',') ?? Object.keys(shapes);
+const names = flags.shapes?.split(',') ?? usualShapes;
 const precision = flags.precision === 'bf16' ? 'bfloat16' : 'float32';
 const seconds = Number(flags.seconds ?? 3);
 const window = flags.window === undefined ? {} : { before: Number(flags.window) - 1 };

@@ -12,7 +12,7 @@ import { markdownTable } from '../src/review/text/reportFormat.js';
 import { trainStep } from '../src/tasks/index.js';
 import { jobOptions } from './gptJob.js';
 import type { Precision } from './results.js';
-import { shapes } from './shapes.js';
+import { shapes, usualShapes } from './shapes.js';
 
 /** The loss and all gradients, concatenated. */
 async function gradients(shape: string, engine: Engine, precision: Precision): Promise<Float32Array> {
@@ -63,7 +63,7 @@ function distance(a: Float32Array, b: Float32Array): number {
 }
 
 const { values } = parseArgs({
-  options: { shapes: { type: 'string', default: Object.keys(shapes).join(',') } },
+  options: { shapes: { type: 'string', default: usualShapes.join(',') } },
 });
 const rows: string[][] = [];
 for (const shape of values.shapes.split(',')) {

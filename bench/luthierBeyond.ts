@@ -1,85 +1,83 @@
-/** @file Luthier's loss and gradients of a model beyond GPT, timed; prints one line of JSON. */
+/** @file Luthier's loss and gradients of an architecture, timed; prints one line of JSON. */
 import { parseArgs } from 'node:util';
 import {
   compile,
   type Engine,
+  evalShape,
   type HostTensor,
-  newHostArray,
+  nativePeak,
+  Profiler,
   sizeOf,
+  type Tensor,
   type TensorSpec,
   type Tree,
+  tf,
   valueAndGrad,
   withPrecision,
 } from '../src/compiler/index.js';
-import { lossOf, models, type Tensors } from './beyondModels.js';
+import { profileText } from '../src/programs/profile/report.js';
+import { type Architecture, logitsOf, lossOf } from './architectures.js';
+import { inputsOf, labelsOf, uniforms } from './hashedValues.js';
 import { median } from './results.js';
 
 const { values: flags } = parseArgs({
   options: {
-    model: { type: 'string', default: 'conv' },
+    /** As JSON. */
+    architecture: { type: 'string', default: '' },
     precision: { type: 'string', default: 'f32' },
     engine: { type: 'string', default: 'native' },
     threads: { type: 'string', default: '0' },
     seconds: { type: 'string', default: '3' },
+    /** Tables of the time that kinds of work and layers take, on stderr. */
+    profile: { type: 'boolean', default: false },
   },
 });
-const model = models[flags.model]!;
+const architecture: Architecture = JSON.parse(flags.architecture);
 
-const float = (shape: readonly number[]): TensorSpec => ({ shape, dtype: 'float32' });
-const specs = {
-  params: Object.fromEntries(Object.entries(model.params).map(([path, shape]) => [path, float(shape)])),
-  x: float(model.shape),
-  labels: { shape: [model.shape[0]!], dtype: 'int32' } as const,
-};
+const dtype = architecture.vocabulary === undefined ? 'float32' : 'int32';
+const x: TensorSpec = { shape: architecture.input, dtype };
+/** Parameters in the order in which the layers ask for them. */
+const values: { readonly shape: readonly number[]; readonly data: Float32Array }[] = [];
+const logits = evalShape(
+  ({ x }: any) =>
+    logitsOf(architecture, x, (shape, fan, around) => {
+      values.push({ shape, data: uniforms(values.length, sizeOf(shape), fan, around) });
+      return tf.zeros([...shape]);
+    }) as any,
+  { x },
+) as TensorSpec;
+const labels: TensorSpec = { shape: logits.shape.slice(0, -1), dtype: 'int32' };
+const params = Object.fromEntries(values.map(({ shape }, i) => [i, { shape, dtype: 'float32' } as const]));
 
-/** Weights of a variance of 1 / inputs; zeros for biases, ones for scales. */
-function initial(path: string, shape: readonly number[], i: number): Float32Array {
-  const values = newHostArray('float32', sizeOf(shape)) as Float32Array;
-  if (path.endsWith('.scale')) return values.fill(1);
-  if (shape.length === 1) return values;
-  const inputs = path.startsWith('depthwise') ? 9 : sizeOf(shape) / shape.at(-1)!;
-  let state = i + 1;
-  return values.map(() => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return (state / 2 ** 31 - 1) * Math.sqrt(3 / inputs);
-  });
-}
-
-const tensors = {
-  params: Object.fromEntries(
-    Object.entries(model.params).map(([path, shape], i) => [
-      path,
-      { ...float(shape), data: initial(path, shape, i) },
-    ]),
-  ),
-  x: { ...specs.x, data: newHostArray('float32', sizeOf(model.shape)).map((_, i) => Math.sin(i * 12.9898)) },
-  labels: { ...specs.labels, data: newHostArray('int32', model.shape[0]!).map((_, i) => i % 10) },
-};
-
+const profiler = flags.profile ? new Profiler() : undefined;
 const program = await compile(
   ({ params, x, labels }: any) =>
     withPrecision(flags.precision === 'bf16' ? 'bfloat16' : 'float32', () => {
-      const { value, grads } = valueAndGrad(
-        (p: Tensors) => ({ value: lossOf(model, p, x, labels), aux: {} }),
-        params as Tensors,
-      );
+      const loss = (p: Record<number, Tensor>) => {
+        let next = 0;
+        return { value: lossOf(architecture, x, labels, () => p[next++]!), aux: {} };
+      };
+      const { value, grads } = valueAndGrad(loss as any, params);
       return { loss: value, grads };
     }) as any,
-  specs as Tree<TensorSpec>,
+  { params, x, labels } as Tree<TensorSpec>,
   {
     engine: flags.engine as Engine,
-    name: flags.model,
+    name: 'beyond',
+    profiler,
     ...(flags.threads !== '0' && { numThreads: Number(flags.threads) }),
   },
 );
-const inputs = {
-  params: Object.fromEntries(Object.entries(tensors.params).map(([k, t]) => [k, t.data])),
-  x: tensors.x.data,
-  labels: tensors.labels.data,
-};
-const call = program.bind({ inputs: inputs as any });
+const call = program.bind({
+  inputs: {
+    params: Object.fromEntries(values.map(({ data }, i) => [i, data])),
+    x: inputsOf(architecture),
+    labels: labelsOf(architecture, sizeOf(labels.shape)),
+  } as any,
+});
 
 for (let i = 0; i < 3; i++) await call.run();
+profiler?.programs[0]?.restart();
 const [milliseconds, cpu]: [number[], number[]] = [[], []];
 const end = performance.now() + Number(flags.seconds) * 1000;
 while (milliseconds.length < 5 || performance.now() < end) {
@@ -89,13 +87,26 @@ while (milliseconds.length < 5 || performance.now() < end) {
   const { user, system } = process.cpuUsage(busy);
   cpu.push((user + system) / 1000);
 }
-const { loss } = call.outputs as unknown as { loss: HostTensor };
+if (profiler !== undefined) {
+  const limits = {
+    flops: await nativePeak(flags.precision === 'bf16' ? 'bfloat16' : 'float32'),
+    bytes: null,
+  };
+  process.stderr.write(
+    profileText(profiler, { steps: 0, seconds: 0 }, { ...limits, flopsSource: 'registers' }),
+  );
+}
+const { loss, grads } = call.outputs as unknown as { loss: HostTensor; grads: Record<string, HostTensor> };
+const squares = Object.values(grads).map(({ data }) =>
+  (data as Float32Array).reduce((sum, g) => sum + g * g, 0),
+);
 const result = {
   version: 'Luthier',
   minMs: Math.min(...milliseconds),
   medianMs: median(milliseconds),
   minCpuMs: Math.min(...cpu),
   loss: loss.data[0],
+  gradientNorm: Math.sqrt(squares.reduce((a, b) => a + b)),
 };
 process.stdout.write(`${JSON.stringify(result)}\n`);
 process.exit();

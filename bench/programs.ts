@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Architecture } from './architectures.js';
 import type { Precision } from './results.js';
 import { endsWithUs } from './stopping.js';
 
@@ -72,7 +73,7 @@ function allocators(): Record<string, Record<string, string>> {
   return { glibc: {}, ...(jemalloc && { jemalloc: { LD_PRELOAD: jemalloc } }), 'tuned glibc': tunedGlibc };
 }
 
-const precisionNames: Readonly<Record<Precision, string>> = { f32: 'float32', bf16: 'bfloat16' };
+export const precisionNames: Readonly<Record<Precision, string>> = { f32: 'float32', bf16: 'bfloat16' };
 
 /** A measurement for a candidate. */
 export interface Task {
@@ -164,31 +165,36 @@ export function decodeCandidates(
   return [own, ...peers];
 }
 
-/** Loss and gradients of a model beyond GPT by Luthier, ONNX Runtime and PyTorch, eager and compiled. */
+/** Loss and gradients of an architecture by Luthier, by PyTorch in all modes, and in one mode with other allocators. */
 export function beyondCandidates(
-  model: string,
+  architecture: Architecture,
   precision: Precision,
-  { threads, seconds }: { readonly threads: number; readonly seconds: number },
-): Candidate[] {
+  limits: { readonly threads: number; readonly seconds: number },
+) {
   const flagsOf = (more: Record<string, string>): string[] =>
-    Object.entries({ model, precision, threads, seconds, ...more }).map(
+    Object.entries({ architecture: JSON.stringify(architecture), precision, ...limits, ...more }).map(
       ([name, value]) => `--${name}=${value}`,
     );
-  const own = (['native', 'onnx'] as const).map((engine) => ({
+  const own = (engine: 'native' | 'onnx'): Candidate => ({
     ...node('luthierBeyond.ts', ...flagsOf({ engine })),
     name: engine === 'native' ? 'Luthier' : 'Luthier on ONNX Runtime',
     how: engine,
-  }));
-  // Of images, both orders of axes.
-  const orders = ['conv', 'mobile', 'resnet'].includes(model) ? ['', ' channels_last'] : [''];
-  const modes = ['eager', 'compile'].flatMap((mode) => orders.map((order) => mode + order));
-  const peers = modes.map((mode) => ({
+  });
+  const torch = (mode: string, [allocator, env]: [string, Record<string, string>]): Candidate => ({
     ...python('torch_beyond.py', ...flagsOf({ mode })),
-    env: process.platform === 'linux' ? tunedGlibc : {},
+    env,
     name: 'PyTorch',
-    how: mode,
-  }));
-  return hasPeers ? [...own, ...peers] : own;
+    how: `${mode}, ${allocator}`,
+  });
+  // Of images, both orders of axes.
+  const orders = architecture.input.length === 4 ? ['', ' channels_last'] : [''];
+  const modes = ['eager', 'compile'].flatMap((mode) => orders.map((order) => mode + order));
+  const [usual, ...others] = Object.entries(allocators()).reverse();
+  return {
+    own,
+    peers: hasPeers ? modes.map((mode) => torch(mode, usual!)) : [],
+    inOtherMemory: ({ how }: Candidate) => others.map((allocator) => torch(how.split(',')[0]!, allocator)),
+  };
 }
 
 /** Products of these shapes by Luthier and by PyTorch. */

@@ -19,6 +19,9 @@ export const shapes: Readonly<Record<string, Shape>> = JSON.parse(
   readFileSync(new URL('shapes.json', import.meta.url), 'utf8'),
 );
 
+/** The shapes that benchmarks measure unless told otherwise. */
+export const usualShapes = ['nano', 'baby', 'small'];
+
 /** Parameters of a GPT with tied embeddings, norms of weights alone and no biases. */
 export function parameterCount({ layers, width, context, vocabulary }: Shape): number {
   const block = 12 * width ** 2 + 2 * width;

@@ -16,7 +16,7 @@ import {
 } from './programs.js';
 import { ALONE, type Peaks, peakReport, rounds, shapeReport } from './report.js';
 import { groupBy, type PeakResult, type Precision, type Row, type StepResult, toRow } from './results.js';
-import { shapes } from './shapes.js';
+import { shapes, usualShapes } from './shapes.js';
 import { whenStopped } from './stopping.js';
 
 /** After the first round only so many of the fastest settings of a peer run on. */
@@ -57,7 +57,7 @@ function positive(name: string, text: string): number {
 function readOptions(): Options {
   const { values } = parseArgs({
     options: {
-      shapes: { type: 'string', default: Object.keys(shapes).join(',') },
+      shapes: { type: 'string', default: usualShapes.join(',') },
       rounds: { type: 'string' },
       threads: { type: 'string', default: String(availableParallelism()) },
       quick: { type: 'boolean', default: false },
