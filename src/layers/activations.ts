@@ -78,6 +78,22 @@ export class SquaredReLU extends BaseActivation {
     return tf.square(tf.relu(inputs));
   }
 }
+/** max(x, 0)^3 (praxis/layers/activations.py). */
+export class CubedReLU extends BaseActivation {
+  override fprop(inputs: Tensor): Tensor {
+    const positive = tf.relu(inputs);
+    return tf.mul(positive, tf.square(positive));
+  }
+}
+/** x where positive, epsilon (sin x - cos x) elsewhere (Rodrigues, 2018). */
+export class SineReLU extends BaseActivation.with({
+  epsilon: z.number().default(0.0025).describe('Size of the waves of negative inputs.'),
+}) {
+  override fprop(inputs: Tensor): Tensor {
+    const waves = tf.mul(tf.sub(tf.sin(inputs), tf.cos(inputs)), this.hp.epsilon);
+    return tf.where(tf.greater(inputs, 0), inputs, waves);
+  }
+}
 /** x where positive, negativeSlope x elsewhere. */
 export class LeakyReLU extends BaseActivation.with({
   negativeSlope: z.number().default(0.01).describe('Slope for negative inputs.'),

@@ -3,6 +3,7 @@ export {
   activationField,
   activationLayer,
   BaseActivation,
+  CubedReLU,
   ELU,
   Exp,
   GELU,
@@ -12,6 +13,7 @@ export {
   ReLU6,
   Sigmoid,
   SiLU,
+  SineReLU,
   Softplus,
   SquaredReLU,
   Swish,
@@ -29,6 +31,7 @@ export {
 } from './attention/positions.js';
 export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './attention/projections.js';
 export { positionsOf, type Visibility } from './attention/visibility.js';
+export { AddResidual, ApplyPadding, Chain, DictToArgs, FullLike } from './chain.js';
 export { Conv2D } from './convolution/convolutions.js';
 export { BaseLayer } from './core/base.js';
 export {
@@ -74,6 +77,7 @@ export {
   XavierWithFixupParams,
 } from './core/weightInit.js';
 export { type Theta, type Variable, WeightCollection, type WeightHParams } from './core/weights.js';
+export { Einsum } from './einsums.js';
 export {
   BaseSoftmax,
   Embedding,
@@ -90,11 +94,12 @@ export {
   IdentityNorm,
   LayerNorm,
   RmsNorm,
-  WeightNormL2,
+  RmsNormNoScale,
 } from './normalizations.js';
 export { GlobalPooling, Pooling } from './poolings.js';
 export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
+export { StackingOverTime } from './stackingOverTime.js';
 export { Dropout, StochasticResidual } from './stochastics.js';
 export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';
 export {
@@ -111,3 +116,4 @@ export {
   type TransformerArgs,
   TransformerFeedForward,
 } from './transformer/transformers.js';
+export { SpectralNorm, WeightNormL2, WeightNormLinear } from './weightNorms.js';

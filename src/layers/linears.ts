@@ -18,9 +18,14 @@ export class Linear extends BaseLayer.with({
     this.createVariable('w', { shape: [this.hp.inputDims, this.hp.outputDims] });
   }
 
+  /** The weights [inputDims, outputDims] that inputs are multiplied by. */
+  get weights(): Tensor {
+    return this.theta.w;
+  }
+
   /** [..., inputDims] to [..., outputDims]. */
   fprop(inputs: Tensor): Tensor {
-    return inputs.rank === 1 ? tf.dot(inputs, this.theta.w) : tf.matMul(inputs, this.theta.w);
+    return inputs.rank === 1 ? tf.dot(inputs, this.weights) : tf.matMul(inputs, this.weights);
   }
 }
 
@@ -64,7 +69,7 @@ export class FeedForward extends BaseLayer.with({
 
   /** The weights [inputDims, outputDims], for layers that also use them as an embedding table. */
   get weights(): Tensor {
-    return this.#linear.theta.w;
+    return this.#linear.weights;
   }
 
   /** [..., inputDims] to [..., outputDims]. */

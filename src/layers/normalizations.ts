@@ -83,26 +83,15 @@ export class RmsNorm extends BaseNormalization.with({
   }
 }
 
-function scaleFactor(scale: Tensor, direct: boolean): Tensor {
-  return direct ? scale : tf.add(scale, 1);
+/** x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich, 2019), without variables. */
+export class RmsNormNoScale extends BaseNormalization.with(scaleFields) {
+  override fprop(inputs: Tensor): Tensor {
+    return ops.rmsNorm(inputs, null, { epsilon: this.hp.epsilon });
+  }
 }
 
-/**
- * A weight [..., dim] whose columns have the length 1 + g, whatever their own: w / |w| * (1 + g) over all dimensions but
- * the last (Salimans and Kingma, 2016).
- */
-export class WeightNormL2 extends BaseNormalization {
-  declare readonly theta: Theta<'g'>;
-
-  protected override setup(): void {
-    this.createVariable('g', { shape: [this.hp.dim], init: constantInit(0) });
-  }
-
-  override fprop(inputs: Tensor): Tensor {
-    const axes = inputs.shape.slice(0, -1).map((_, axis) => axis);
-    const squares = tf.sum(tf.square(inputs), axes, true);
-    return tf.mul(inputs, tf.mul(tf.rsqrt(tf.add(squares, 1e-12)), tf.add(this.theta.g, 1)));
-  }
+function scaleFactor(scale: Tensor, direct: boolean): Tensor {
+  return direct ? scale : tf.add(scale, 1);
 }
 
 /**

@@ -26,10 +26,6 @@ const LATER: readonly string[] = [
   ...'Repeat StackedTransformerRepeated TransformerLm StackedTransformer Transformer TransformerFeedForward'.split(
     ' ',
   ),
-  // basics.md
-  ...'ELU Exp GELU Identity LeakyReLU ReLU ReLU6 Sigmoid SiLU Softplus SquaredReLU Swish Tanh MLPBlock BatchNorm IdentityNorm LayerNorm RmsNorm GroupNorm Sequential Dropout'.split(
-    ' ',
-  ),
 ];
 
 const folder = join(root, 'docs/guide/layers');

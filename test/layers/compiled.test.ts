@@ -10,11 +10,14 @@ import {
 } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
+  AddResidual,
   type BaseLayer,
   Bias,
   Conv2D,
+  CubedReLU,
   DotProductAttention,
   Dropout,
+  Einsum,
   ELU,
   Embedding,
   Exp,
@@ -33,13 +36,16 @@ import {
   ReLU,
   ReLU6,
   RmsNorm,
+  RmsNormNoScale,
   RotaryPositionalEmbedding,
   runInContext,
   Sequential,
   SharedEmbeddingSoftmax,
   Sigmoid,
   SiLU,
+  SineReLU,
   Softplus,
+  SpectralNorm,
   SquaredReLU,
   StackedTransformer,
   Tanh,
@@ -47,6 +53,7 @@ import {
   Transformer,
   TransformerFeedForward,
   TransformerLm,
+  WeightNormLinear,
 } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import { engines } from '../compiler/engines.js';
@@ -165,6 +172,17 @@ const simple: [string, Config<Simple>][] = [
   ['LayerNorm', LayerNorm.config({ dim: D })],
   ['LayerNorm without bias', LayerNorm.config({ dim: D, useBias: false, directScale: true })],
   ['RmsNorm', RmsNorm.config({ dim: D })],
+  ['RmsNormNoScale', RmsNormNoScale.config({ dim: D })],
+  ['Einsum', Einsum.config({ eqn: '...td,dnh->...tnh', wShape: [D, 2, 3], useBias: true })],
+  ['WeightNormLinear', WeightNormLinear.config({ inputDims: D, outputDims: 3 })],
+  [
+    'WeightNormLinear by SpectralNorm',
+    WeightNormLinear.config({ inputDims: D, outputDims: 3, weightNormTpl: SpectralNorm.config() }),
+  ],
+  [
+    'Chain',
+    AddResidual.config({ layers: [Tanh.config(), Linear.config({ inputDims: D, outputDims: D })] }) as never,
+  ],
   ['GroupNorm', GroupNorm.config({ dim: D, numGroups: 2 })],
   ['GroupNorm of what came before', GroupNorm.config({ dim: D, numGroups: 3, cumulative: true })],
   [
@@ -176,9 +194,21 @@ const simple: [string, Config<Simple>][] = [
     'TransformerFeedForward',
     TransformerFeedForward.config({ inputDims: D, hiddenDims: 5, useGatedActivation: true }),
   ],
-  ...[ELU, Exp, GELU, LeakyReLU, ReLU, ReLU6, Sigmoid, SiLU, Softplus, SquaredReLU, Tanh].map(
-    (cls): [string, Config<Simple>] => [cls.name, cls.config()],
-  ),
+  ...[
+    CubedReLU,
+    ELU,
+    Exp,
+    GELU,
+    LeakyReLU,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    SineReLU,
+    Softplus,
+    SquaredReLU,
+    Tanh,
+  ].map((cls): [string, Config<Simple>] => [cls.name, cls.config()]),
 ];
 
 const called = (inputs: () => Inputs, configs: readonly [string, Config<Simple>][]): Subject[] =>

@@ -11,7 +11,6 @@ import {
   listVariables,
   RmsNorm,
   WeightCollection,
-  WeightNormL2,
 } from '../../src/layers/index.js';
 import { checkGradients, expectClose, initialTheta, randomTheta, run, tensor } from './helpers.js';
 
@@ -204,17 +203,6 @@ test.each([false, true])('gradients of BatchNorm, with padding %s', (isPadded) =
     (x, gamma, beta) => run({ gamma: gamma!, beta: beta!, ...averages }, () => layer.fprop(x!, paddings)),
     { theta: {}, probes: 12 },
   );
-});
-
-test('WeightNormL2 gives the columns of a weight the length 1 + g', () => {
-  const layer = build(WeightNormL2.config({ dim: 3 }));
-  const theta = randomTheta(layer);
-  const w = tensor([2, 4, 3]);
-  const outputs = run(theta, () => layer.fprop(w));
-  const lengths = (x: Tensor) => tf.sqrt(tf.sum(tf.square(x), [0, 1]));
-  expectClose(lengths(outputs), tf.add(theta.g!, 1).dataSync());
-  expectClose(tf.div(tf.mul(outputs, lengths(w)), tf.add(theta.g!, 1)), w.dataSync());
-  checkGradients(layer, [w], (input) => layer.fprop(input!));
 });
 
 test('gammaInit is the initial value of gamma', () => {

@@ -116,7 +116,8 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     const collections = new Set(weight.collections ?? []);
     if (this.skipLpRegularization) collections.add(WeightCollection.SKIP_LP_REGULARIZATION);
     const splitDims = splitOf(this, 'weightSplitDimsMapping', name, weight.shape.length);
-    const dtype = weight.dtype ?? this.dtype;
+    const isWide = collections.has(WeightCollection.DISALLOW_BFLOAT16_CONVERSION);
+    const dtype = weight.dtype ?? (isWide ? DEFAULT_PRECISION : this.dtype);
     this.#variables.declare(name, {
       path: this.#pathOf(name),
       shape: [...this.repeatPrefix, ...weight.shape],

@@ -60,7 +60,7 @@ function tapped(taps: Taps, path: string, method: string, result: unknown): unkn
 }
 
 function wrap(name: string, method: Method): Method {
-  return function wrapped(...args) {
+  const wrapped: Method = function (...args) {
     const context = running === this ? undefined : currentContext();
     if (context === undefined) return method.apply(this, args);
     const outer = running;
@@ -82,6 +82,8 @@ function wrap(name: string, method: Method): Method {
       running = outer;
     }
   };
+  // A chain asks for the number of arguments.
+  return Object.defineProperty(wrapped, 'length', { value: method.length });
 }
 
 const wrappedPrototypes = new WeakSet<object>();

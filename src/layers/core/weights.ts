@@ -15,6 +15,8 @@ export const WeightCollection = {
   NON_TRAINABLE: 'NON_TRAINABLE',
   /** Excluded from L1, L2 and weight decay. */
   SKIP_LP_REGULARIZATION: 'SKIP_LP_REGULARIZATION',
+  /** Held in float32 whatever the layer's `dtype` is, as statistics that small steps add to. */
+  DISALLOW_BFLOAT16_CONVERSION: 'DISALLOW_BFLOAT16_CONVERSION',
 } as const;
 export type WeightCollection = (typeof WeightCollection)[keyof typeof WeightCollection];
 

@@ -264,6 +264,21 @@ test("a layer's products and variables are bfloat16 where it, or a layer around 
   expect(new Set(Object.values(storages(all)))).toEqual(new Set(['bfloat16']));
 });
 
+test('a variable may refuse bfloat16, whatever the layer says', () => {
+  class Counted extends BaseLayer {
+    protected override setup(): void {
+      const { DISALLOW_BFLOAT16_CONVERSION } = WeightCollection;
+      this.createVariable('count', { shape: [2], collections: [DISALLOW_BFLOAT16_CONVERSION] });
+      this.createVariable('w', { shape: [2] });
+    }
+  }
+  const layer = build(Counted.config({ dtype: 'bfloat16' }));
+  expect(listVariables(layer).map(({ path, storage }) => [path, storage])).toEqual([
+    ['count', undefined],
+    ['w', 'bfloat16'],
+  ]);
+});
+
 test('contexts nest, end with their function, and refuse promises', () => {
   const layer = build(Scale.config());
   const x = tf.scalar(1);
