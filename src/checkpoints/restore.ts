@@ -2,7 +2,8 @@
 
 import { closeSync, fstatSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { isDamage, openRegularFile, readRegularFile } from '../files/index.js';
+import type { FlatArray } from '../compiler/index.js';
+import { isDamage, type MapFile, openRegularFile, readRegularFile } from '../files/index.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { decodeMetadata } from './decodeMetadata.js';
 import { stepOfName } from './directory.js';
@@ -40,6 +41,8 @@ export interface CheckpointContents {
   /** Optional slots that only the state has, which were left as they are, or only the checkpoint. */
   readonly slotsAdded: readonly string[];
   readonly slotsDropped: readonly string[];
+  /** Parameters in the mapped file, by path, in the place of those of the state. */
+  readonly mapped: Readonly<Record<string, FlatArray>>;
 }
 
 export interface ReadOptions {
@@ -47,6 +50,8 @@ export interface ReadOptions {
   readonly experiment?: string | undefined;
   /** Whether to leave optimizer slots out, as evaluation and decoding do; a slot's name: its values become the parameters. */
   readonly paramsOnly?: boolean | string | undefined;
+  /** With `paramsOnly`: maps the file where that is possible, so that parameters are `mapped` and not read into the state. */
+  readonly map?: MapFile | undefined;
   /** Slots that the state or the checkpoint may lack. */
   readonly optionalSlots?: readonly string[] | undefined;
 }
@@ -84,7 +89,9 @@ export function readCheckpoint(
   );
   const file = openWholeState(directory, metadata);
   const withoutSlots = new Set<string>();
+  const mapped: Record<string, FlatArray> = {};
   try {
+    const views = options.map && paramsOnly !== false ? file.map(options.map) : undefined;
     for (const tensor of stateTensors(wanted)) {
       const { variable, data } = tensor;
       if (tensor.slot !== null && slotsAdded.includes(tensor.slot)) continue;
@@ -93,7 +100,10 @@ export function readCheckpoint(
       // The average of a frozen variable is the variable.
       else {
         const source = tensor.slot ?? (slot !== null && slots[slot] !== undefined ? slot : null);
-        file.readInto(tensorName(source, variable), data);
+        const name = tensorName(source, variable);
+        const view = views?.get(name);
+        if (view === undefined) file.readInto(name, data);
+        else mapped[variable] = view as FlatArray;
       }
     }
   } catch (cause) {
@@ -102,7 +112,8 @@ export function readCheckpoint(
     file.close();
   }
   state.step = metadata.step;
-  return { metadata, inputState, progress, withoutSlots: [...withoutSlots], slotsAdded, slotsDropped };
+  const skipped = { withoutSlots: [...withoutSlots], slotsAdded, slotsDropped };
+  return { metadata, inputState, progress, mapped, ...skipped };
 }
 
 /** Most bytes of metadata.json: more than a million variables take. */

@@ -2,7 +2,7 @@
 
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync, fstatSync } from 'node:fs';
-import { openRegularFile, readFully } from '../files/index.js';
+import { type MapFile, openRegularFile, readFully } from '../files/index.js';
 import { type AxisOrder, runsOf, sameAxes } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { bytesOf, CHUNK_BYTES, type FileDigest } from './durableFile.js';
@@ -82,6 +82,22 @@ export class SafetensorsFile {
     const array = new ARRAY_OF[dtype as keyof typeof ARRAY_OF](count);
     this.readInto(name, array);
     return array;
+  }
+
+  /**
+   * Tensors as views of the mapped file, which outlive this object, by name: all that have arrays of their dtype, and are
+   * aligned to its elements, as those of our files are. None where the file can't be mapped.
+   */
+  map(map: MapFile): ReadonlyMap<string, TensorArray> {
+    const bytes = map(this.#file, this.path);
+    const views = new Map<string, TensorArray>();
+    for (const { name, dtype, shape, offset } of bytes === undefined ? [] : this.layout.tensors) {
+      const at = this.#dataStart + offset;
+      const Tensors = Object.hasOwn(ARRAY_OF, dtype) ? ARRAY_OF[dtype as keyof typeof ARRAY_OF] : undefined;
+      if (Tensors && at % Tensors.BYTES_PER_ELEMENT === 0)
+        views.set(name, new Tensors(bytes!, at, elementCount(shape)));
+    }
+    return views;
   }
 
   /** Reads a tensor's bytes straight into `target`, which must have the same length in bytes. */

@@ -4,6 +4,7 @@ export { crc32c, maskedCrc32c } from './crc32c.js';
 export { explain, isDamage } from './fileErrors.js';
 export { parseJson, readJsonFile, schemaProblem } from './jsonFile.js';
 export { type LineRange, linesFromEnd } from './linesFromEnd.js';
+export { loadMapFile, type MapFile } from './mappedFile.js';
 export { ProtobufMessage } from './protobuf.js';
 export { ProtobufReader } from './protobufReader.js';
 export { isThere, openRegularFile, readFully, readRegularFile } from './read.js';

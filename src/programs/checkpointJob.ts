@@ -4,8 +4,10 @@ import {
   Checkpointer,
   locateCheckpoint,
   type RestoredCheckpoint,
+  type RestoreOptions,
   readCheckpoint,
 } from '../checkpoints/index.js';
+import { loadMapFile } from '../files/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
 import {
@@ -29,7 +31,7 @@ import { Measurements } from './measurements.js';
 import { metricsOf, type Progress, readProgress } from './progress.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
-import { type FlatTrainState, paramsOf } from './taskState.js';
+import { type FlatTrainState, paramsOf, type RestoredState } from './taskState.js';
 
 /**
  * Evaluates a checkpoint on every evaluation dataset, or decodes it on every decode dataset; then the task's own programs run as
@@ -41,8 +43,7 @@ export async function runCheckpointJob(given: JobOptions, stop: StopSignal): Pro
   const task = build(options.task);
   const { numTrainSteps, evalUseEmaStates, decodeUseEmaStates, programs: own } = task.hp.train.hp;
   const useEma = options.mode === 'eval' ? evalUseEmaStates : decodeUseEmaStates;
-  const state = paramsOf(task);
-  const restored = await restoreInto(state, options, useEma);
+  const { state, ...restored } = await restore(task, options, useEma);
   const list = programsOf(options, task);
   writeJobFiles(options, await machineOf(options));
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step });
@@ -79,23 +80,40 @@ type Read = Pick<RestoredCheckpoint, 'path' | 'progress'>;
 
 const progressOf = ({ path, progress }: Read): Progress | undefined => readProgress(progress, path);
 
-/** Restores the parameters of the checkpoint that the options name, or in their place their average; other slots are not read. */
+/**
+ * The parameters of the checkpoint that the options name, or in their place their average; other slots are not read. They are
+ * views of the mapped file where that is possible: programs that pack them leave no other copy in memory.
+ */
 export async function restoreParams(
   options: JobOptions,
   task: SingleTask,
   useEma: boolean,
-): Promise<FlatTrainState> {
-  const state = paramsOf(task);
-  await restoreInto(state, options, useEma);
-  return state;
+): Promise<RestoredState> {
+  return (await restore(task, options, useEma)).state;
 }
 
-async function restoreInto(state: FlatTrainState, options: JobOptions, useEma: boolean): Promise<Read> {
+async function restore(
+  task: SingleTask,
+  options: JobOptions,
+  useEma: boolean,
+): Promise<Read & { readonly state: RestoredState }> {
+  const state = paramsOf(task);
+  const read = await restoreInto(state, options, {
+    paramsOnly: useEma ? EMA : true,
+    map: await loadMapFile(),
+  });
+  return { ...read, state: { ...state, views: { ...state.views, ...read.mapped } } };
+}
+
+async function restoreInto(
+  state: FlatTrainState,
+  options: JobOptions,
+  how: Pick<RestoreOptions, 'paramsOnly' | 'map'>,
+): Promise<Read & Pick<RestoredCheckpoint, 'mapped'>> {
   const { checkpoint } = options;
-  const paramsOnly = useEma ? EMA : true;
   if (isOfOtherRun(checkpoint)) {
     const path = locateCheckpoint(checkpoint);
-    return { ...readCheckpoint(path, state, { paramsOnly }), path };
+    return { ...readCheckpoint(path, state, how), path };
   }
   const checkpointer = new Checkpointer({
     directory: checkpointDirectory(options),
@@ -106,7 +124,7 @@ async function restoreInto(state: FlatTrainState, options: JobOptions, useEma: b
   try {
     return await checkpointer.restore(state, {
       step: checkpoint,
-      paramsOnly,
+      ...how,
       allowPrevious: options.restorePreviousCheckpoint,
     });
   } catch (error) {

@@ -49,4 +49,4 @@ export { checkAgreement, checkVocabulary } from './inputAgreement.js';
 export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';
 export { stepsOfCall } from './stepCalls.js';
-export type { FlatParams, FlatTrainState } from './taskState.js';
+export type { FlatParams, RestoredState } from './taskState.js';

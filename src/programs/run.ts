@@ -1,6 +1,6 @@
 /** @file A job, and the view that each of its programs has of it. */
 import type { BestCheckpoint } from '../checkpoints/index.js';
-import { floatsOf, heldViews } from '../compiler/index.js';
+import { floatsOf } from '../compiler/index.js';
 import { JobError, type JobOptions } from '../runs/index.js';
 import { InterruptedError, type StopSignal } from '../system/index.js';
 import type {
@@ -17,7 +17,7 @@ import type { Measurements } from './measurements.js';
 import { NewestMetrics } from './newestMetrics.js';
 import type { TRAIN } from './programDataset.js';
 import type { Reporter } from './reporter.js';
-import type { FlatTrainState } from './taskState.js';
+import type { RestoredState } from './taskState.js';
 import type { TrainMeter } from './trainMeter.js';
 
 /** The program that saves checkpoints. */
@@ -26,7 +26,7 @@ export const CHECKPOINTS = 'checkpoints';
 /** State that the programs of a job share. */
 export interface RunParts {
   readonly options: Pick<JobOptions, 'jobLogDir' | 'mode'>;
-  readonly state: FlatTrainState;
+  readonly state: RestoredState;
   readonly reporter: Reporter;
   readonly stop: StopSignal;
   readonly measurements: Measurements;
@@ -148,8 +148,8 @@ class ProgramView implements ProgramRun {
   }
 
   get params(): Readonly<Record<string, Float32Array>> {
-    const { layout, params } = this.run.parts.state;
-    return floatsOf(layout, heldViews(layout, params));
+    const { layout, views } = this.run.parts.state;
+    return floatsOf(layout, views);
   }
 
   metrics(program: string): WeightedValues | undefined {

@@ -34,6 +34,9 @@ export type FlatTrainState = TrainState &
     readonly memory?: TensorMemory;
   };
 
+/** A state to evaluate and decode with: its views may be of a mapped file, and not of one buffer. */
+export type RestoredState = Omit<FlatTrainState, 'params'>;
+
 /** All memory used by updates. */
 export type TrainMemory = FlatTrainState & {
   readonly grads: Float32Array;

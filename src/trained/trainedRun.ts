@@ -13,7 +13,7 @@ import {
 } from '../inputs/index.js';
 import {
   checkRecorded,
-  type FlatTrainState,
+  type RestoredState,
   recordedData,
   restoreParams,
   TRAIN,
@@ -104,7 +104,7 @@ export class TrainedRun {
     options: JobOptions,
     task: SingleTask,
     /** The parameters of the checkpoint. */
-    readonly params: FlatTrainState,
+    readonly params: RestoredState,
     /** Whether they are the moving average of training's. */
     readonly isAveraged: boolean,
     rows: number | undefined,

@@ -28,6 +28,7 @@ import {
 } from '../../src/checkpoints/index.js';
 import { digestOfBytes, digestOfJson } from '../../src/checkpoints/metadata.js';
 import { heldView } from '../../src/compiler/index.js';
+import { loadMapFile } from '../../src/files/index.js';
 import { runs } from '../faults/campaign.js';
 import { slotsLike } from './slotsLike.js';
 
@@ -543,4 +544,30 @@ describe('slots of shapes of their own', () => {
     expect((await open().restore(one, { step: 20 })).withoutSlots).toEqual([]);
     expect([...one.slots.m!.subarray(0, 7)]).toEqual([0, 0, 0, 0, 0, 0, 7]);
   });
+});
+
+test('parameters alone may be views of the mapped file, in the place of those of the state', async () => {
+  const map = await loadMapFile();
+  if (map === undefined) return;
+  const target = createTrainState(layout);
+  const reader = open();
+  const valuesOf = (mapped: object) => Object.entries(mapped).map(([path, values]) => [path, ...values]);
+  const { mapped } = await reader.restore(target, { paramsOnly: true, map });
+  expect(valuesOf(mapped)).toEqual([
+    ['lm/w', 20, 20, 20, 20, 20, 20],
+    ['lm/b', 20, 20, 20],
+  ]);
+  expect([target.step, ...target.params]).toEqual([20, ...new Array(16).fill(0)]);
+  const ofSlot = await reader.restore(target, { paramsOnly: 'm', map });
+  expect(valuesOf(ofSlot.mapped)).toEqual([
+    ['lm/w', 0, 0, 0, 0, 0, 0],
+    ['lm/b', 0, 0, 0],
+  ]);
+  // Where the system refuses, and for a state with its slots, they are read.
+  for (const options of [{ paramsOnly: true, map: () => undefined }, { map }]) {
+    const state = createTrainState(layout, options.paramsOnly ? {} : slotsLike(layout, ['m']));
+    expect((await reader.restore(state, options)).mapped).toEqual({});
+    expect([...state.params.subarray(0, 9)]).toEqual(new Array(9).fill(20));
+  }
+  await reader.close();
 });

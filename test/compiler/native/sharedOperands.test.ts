@@ -1,4 +1,6 @@
 /** @file Programs that multiply by the same frozen inputs pack them once, in memory that they share. */
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   BFLOAT16_PRODUCTS,
@@ -12,6 +14,8 @@ import {
   withPrecision,
 } from '../../../src/compiler/index.js';
 import { roundOperand } from '../../../src/compiler/program/precision.js';
+import { loadMapFile } from '../../../src/files/index.js';
+import { temporaryDirectory } from '../../command.js';
 import { floats } from '../support.js';
 import { hasCompiler, sharedBytes } from './compilerSupport.js';
 import { f32, tf } from './plans.js';
@@ -36,6 +40,12 @@ const weights = (seed: number) => floats([depth, columns], -1, 1, seed).data as 
 function boundTo(executable: Awaited<ReturnType<typeof product>>, rows: number, w: Float32Array) {
   const call = executable.bind({ inputs: { x: floats([rows, depth], -1, 1, rows).data, w } });
   return async () => [...((await call.run()) as { y: HostTensor }).y.data];
+}
+
+/** Resident bytes of a mapped file. */
+function residentOf(path: string): number {
+  const [, own] = readFileSync('/proc/self/smaps', 'utf8').split(path);
+  return 1024 * Number(/^Rss:\s*(\d+)/m.exec(own!)![1]);
 }
 
 /** What a program gives that packs w anew in each run. */
@@ -117,6 +127,48 @@ describe.skipIf(!hasCompiler)('packed operands', () => {
     expect(await run()).toEqual(await expected(2, w));
     for (const executable of [one, moving]) await executable.dispose();
   });
+
+  it.skipIf(process.platform !== 'linux')(
+    'leave nothing in memory of the file that they come from, but what was changed there',
+    async () => {
+      const map = await loadMapFile();
+      const [rows, width] = [1024, 512];
+      const w = floats([rows, width], -1, 1, 3).data as Float32Array;
+      const x = floats([2, rows], -1, 1, 4).data as Float32Array;
+      for (const transposed of [false, true]) {
+        const path = join(temporaryDirectory(), 'weights');
+        writeFileSync(path, w);
+        const file = openSync(path, 'r');
+        const mapped = new Float32Array(map!(file, path)!);
+        closeSync(file);
+        const executable = await compile(
+          ({ x, w }: any) => ({
+            y: tf.matMul(x, transposed ? tf.reshape(w, [width, rows]) : w, false, transposed),
+          }),
+          { x: f32(2, rows), w: f32(rows, width) },
+          { engine: 'native', numThreads: 2, frozen: ['w'], name: `mapped ${transposed}` },
+        );
+        const runOf = (weights: Float32Array) => {
+          const call = executable.bind({ inputs: { x, w: weights } });
+          return async () => [...((await call.run()) as { y: HostTensor }).y.data];
+        };
+        const [run, expected] = [runOf(mapped), await runOf(w)()];
+        expect(mapped.reduce((sum, value) => sum + value)).not.toBe(0);
+        expect(residentOf(path)).toBe(w.byteLength);
+        expect(await run()).toEqual(expected);
+        // A page at each end of a part may be in use by the other thread.
+        expect(residentOf(path)).toBeLessThan(w.byteLength / 4);
+        const changed = Float32Array.from(w).fill(0.5, 5000, 6000);
+        const expectedThen = await runOf(changed)();
+        mapped.fill(0.5, 5000, 6000);
+        executable.refresh();
+        expect(await run()).toEqual(expectedThen);
+        expect(await run()).toEqual(expectedThen);
+        expect(mapped.every((value, i) => value === changed[i])).toBe(true);
+        await executable.dispose();
+      }
+    },
+  );
 
   it('of another precision, or of a part of the array, are packed for themselves', async () => {
     const w = weights(1);

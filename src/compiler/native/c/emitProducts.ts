@@ -45,7 +45,8 @@ export const packedPrecision = (unit: ProductUnit, { isKept }: Pick<ProductConte
 /** Packs a right operand. */
 export function writePacking(unit: ProductUnit, context: ProductContext): string {
   const { b, k, n } = unit;
-  return `lt_pack_share(${packedPrecision(unit, context)}, ${packedOperand(unit, context)}, ${matrix(b, context)}, ${k}, ${n}, frame);`;
+  const pack = context.isKept(unit) ? 'lt_pack_kept' : 'lt_pack_share';
+  return `${pack}(${packedPrecision(unit, context)}, ${packedOperand(unit, context)}, ${matrix(b, context)}, ${k}, ${n}, frame);`;
 }
 
 /** A product of few rows; threads divide its columns. */

@@ -1,8 +1,10 @@
-/* pages.c: memory from the system, zeroed, in large pages if it has them. */
+/* pages.c: memory from the system, zeroed, in large pages if it has them; and mapped files' memory back to it. */
 #define _GNU_SOURCE
 #include "program.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGE = 1 << 21 };
 
@@ -32,4 +34,27 @@ void lt_prefer_large_pages(void *memory, int64_t bytes) {
 
 void lt_release(void *memory, int64_t bytes) {
   if (memory != NULL) munmap(memory, pages(bytes));
+}
+
+void lt_give_back(const void *memory, int64_t bytes) {
+#ifdef __linux__
+  /* Bits of a page in /proc/self/pagemap: it is in memory, and its contents are a file's, not a changed copy. */
+  const uint64_t IN_MEMORY = 1ull << 63, IN_FILE = 1ull << 61, BOTH = IN_MEMORY | IN_FILE;
+  enum { ENTRIES = 512 };
+  const int64_t page = sysconf(_SC_PAGESIZE), end = ((int64_t)(uintptr_t)memory + bytes + page - 1) / page;
+  const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  uint64_t entries[ENTRIES];
+  for (int64_t at = (int64_t)(uintptr_t)memory / page; at < end; at += ENTRIES) {
+    const int64_t count = end - at < ENTRIES ? end - at : ENTRIES;
+    if (pread(file, entries, count * 8, at * 8) != count * 8) break;
+    for (int64_t i = 0, run = 0; i < count; i += run + 1) {
+      for (run = 0; i + run < count && (entries[i + run] & BOTH) == BOTH;) run++;
+      if (run > 0) madvise((void *)(uintptr_t)((at + i) * page), run * page, MADV_DONTNEED);
+    }
+  }
+  close(file);
+#else
+  (void)memory, (void)bytes;
+#endif
 }

@@ -118,16 +118,6 @@ void lt_close(void *handle) {
   free(p);
 }
 
-void lt_pack_share(int p, void *packed, lt_matrix b, int64_t k, int64_t n, const lt_frame *frame) {
-  if (b.cs == 1) {
-    const int64_t slabs = (k + 15) / 16, k0 = LT_FROM(slabs) * 16, k1 = LT_TO(slabs) * 16;
-    if (k0 < k1) lt_pack_slab(p, packed, b, k, n, k0, k1 < k ? k1 : k);
-  } else {
-    const int64_t panels = lt_panels(p, n);
-    lt_pack_panels(p, packed, b, k, n, LT_FROM(panels), LT_TO(panels));
-  }
-}
-
 /* The slice of a stacked array that a run uses. */
 static char *slice_of(void *const *arrays, const int64_t *strides, int64_t index, int64_t round) {
   return (char *)arrays[index] + (strides == NULL ? 0 : round * strides[index]);

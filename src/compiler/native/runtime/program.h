@@ -127,6 +127,7 @@ int64_t lt_copy_spans(const lt_timeline *timelines, int threads, double *spans, 
 
 static inline int64_t lt_align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 static inline int64_t lt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t lt_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static inline int64_t lt_between(int64_t low, int64_t x, int64_t high) { return x > high ? high : x < low ? low : x; }
 
@@ -186,14 +187,19 @@ static inline void lt_update_slice(lt_line out, lt_line x, lt_line rows, int64_t
   lt_move_rows(out, at, rows, count, columns);
 }
 
-/* A thread's share of packing a right operand: slabs of rows if rows are contiguous, else panels of columns. */
+/* A thread's share of packing a right operand (runtime/packSteps.c). Where the packed one persists between runs,
+   lt_pack_kept gives back the memory of what it has read, if a file has it. */
 void lt_pack_share(int p, void *packed, lt_matrix b, int64_t k, int64_t n, const lt_frame *frame);
+void lt_pack_kept(int p, void *packed, lt_matrix b, int64_t k, int64_t n, const lt_frame *frame);
 
 /* Zeroed memory, in large pages if the system has them; NULL if there is none. */
 void *lt_allocate(int64_t bytes);
 void lt_release(void *memory, int64_t bytes);
 /* Requests large pages for untouched parts of the caller's memory. */
 void lt_prefer_large_pages(void *memory, int64_t bytes);
+/* Makes pages of mapped files that the process has not changed leave its memory until they are read again. All other
+   memory stays as it is. */
+void lt_give_back(const void *memory, int64_t bytes);
 
 /* A request for runs of a program. */
 typedef struct {
