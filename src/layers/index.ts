@@ -32,7 +32,11 @@ export {
 export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './attention/projections.js';
 export { positionsOf, type Visibility } from './attention/visibility.js';
 export { AddResidual, ApplyPadding, Chain, DictToArgs, FullLike } from './chain.js';
-export { Conv2D } from './convolution/convolutions.js';
+export { ConvBNAct, ConvBNActWithPadding } from './convolution/convBNAct.js';
+export { BaseConvolution, Conv1D, Conv2D, Conv3D } from './convolution/convolutions.js';
+export { BaseDepthwiseConv1D, DepthwiseConv1D } from './convolution/depthwiseConvolutions.js';
+export { Conv2DTranspose, SeparableConv2D } from './convolution/imageConvolutions.js';
+export { LightConv1D } from './convolution/lightConvolutions.js';
 export { BaseLayer } from './core/base.js';
 export {
   type AuxLoss,
@@ -96,7 +100,7 @@ export {
   RmsNorm,
   RmsNormNoScale,
 } from './normalizations.js';
-export { GlobalPooling, Pooling } from './poolings.js';
+export { GlobalPooling, Pooling, Pooling1D } from './poolings.js';
 export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
 export { StackingOverTime } from './stackingOverTime.js';

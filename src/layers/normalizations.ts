@@ -14,7 +14,8 @@ export abstract class BaseNormalization extends BaseLayer.with({
   /**
    * [..., dim] to the same shape.
    *
-   * @param paddings [...], 1 for padding; sizes may be 1. Read only by norms over other positions.
+   * @param paddings [...], or [batch, time] of inputs with further dimensions, 1 for padding; sizes may be 1. Read only by
+   *   norms over other positions.
    * @throws LayerError for paddings of another shape, where they are read
    */
   abstract fprop(inputs: Tensor, paddings?: Tensor): Tensor;
@@ -138,7 +139,7 @@ export class BatchNorm extends BaseNormalization.with({
   override fprop(inputs: Tensor, paddings?: Tensor): Tensor {
     const { epsilon, useMovingAvgInTraining, setPaddedOutputToZero } = this.hp;
     const leading = inputs.shape.slice(0, -1);
-    const kept = paddings ? tf.expandDims(unpadded(this, paddings, leading), -1) : null;
+    const kept = paddings ? tf.expandDims(unpadded(this, alongTime(paddings, leading), leading), -1) : null;
     const counted = this.#counted(inputs, kept);
     const [mean, variance] = this.moments(inputs, counted);
     const normalized = tf.mul(countedOf(tf.sub(inputs, mean), counted), tf.rsqrt(tf.add(variance, epsilon)));
@@ -186,6 +187,13 @@ export class BatchNorm extends BaseNormalization.with({
     move('moving_variance', variance);
     return useMovingAvgInTraining ? moving() : [mean, variance];
   }
+}
+
+/** Paddings [batch, time] for positions of shape `leading`, which has more dimensions; others as they are. */
+function alongTime(paddings: Tensor, leading: readonly number[]): Tensor {
+  const fits = paddings.shape.every((size, axis) => size === 1 || size === leading[axis]);
+  if (paddings.rank !== 2 || !fits) return paddings;
+  return tf.reshape(paddings, [...paddings.shape, ...leading.slice(2).map(() => 1)]);
 }
 
 /** Number of the positions of shape `leading` for which `keep`, of that shape and 1 behind it, holds; a scalar. */

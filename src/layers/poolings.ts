@@ -67,6 +67,44 @@ export class Pooling extends BaseLayer.with({
   }
 }
 
+/** Maximum or mean of windows of time, for sequences of any rank; padded at the end as the last window needs. */
+export class Pooling1D extends BaseLayer.with({
+  window: z.int().positive().nullable().default(null).describe('Steps of a window; null: stride.'),
+  stride: z.int().positive().default(1).describe('Steps from one window to the next.'),
+  poolingType: poolingTypeField.default('AVG'),
+}) {
+  #windows!: Pooling;
+
+  protected override setup(): void {
+    const { window, stride, poolingType } = this.hp;
+    this.#windows = this.createChild(
+      'windows',
+      Pooling.config({ windowShape: [window ?? stride, 1], windowStride: [stride, 1], poolingType }),
+    );
+  }
+
+  /**
+   * [B, T, ...] to [B, ceil(T / stride), ...].
+   *
+   * @param paddings [B, T], 1 for padding: it does not count, and outputs are 0 where `pooledPaddings` says so.
+   * @throws LayerError for paddings of another shape
+   */
+  fprop(inputs: Tensor, paddings: Tensor | null = null): Tensor {
+    const [batch, time, ...rest] = inputs.shape as [number, number, ...number[]];
+    const depth = rest.reduce((a, b) => a * b, 1);
+    const pooled = this.#windows.fprop(tf.reshape(inputs, [batch, time, 1, depth]), paddings);
+    const outputs = tf.reshape(pooled, [batch, pooled.shape[1]!, ...rest]);
+    if (paddings === null) return outputs;
+    const kept = tf.less(this.pooledPaddings(tf.broadcastTo(paddings, [batch, time])), 0.5);
+    return selected(outputs, tf.reshape(kept, [...kept.shape, ...rest.map(() => 1)]));
+  }
+
+  /** Paddings [B, ceil(T / stride)] of outputs, from those of inputs [B, T]: those of the first step of each stride. */
+  pooledPaddings(paddings: Tensor): Tensor {
+    return tf.stridedSlice(paddings, [0, 0], [...paddings.shape], [1, this.hp.stride]);
+  }
+}
+
 /** Maximum or mean over whole dimensions. */
 export class GlobalPooling extends BaseLayer.with({
   poolingDims: z

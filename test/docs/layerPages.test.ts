@@ -20,8 +20,6 @@ const LATER: readonly string[] = [
   ...'PositionalEmbedding RotaryPositionalEmbedding ScaledRotaryPositionalEmbedding TrainablePositionalEmbedding Embedding FullSoftmax NClassMajorSharedEmbeddingSoftmax SharedEmbeddingSoftmax'.split(
     ' ',
   ),
-  // convolutions.md
-  ...'Conv2D GlobalPooling Pooling'.split(' '),
   // transformers.md
   ...'Repeat StackedTransformerRepeated TransformerLm StackedTransformer Transformer TransformerFeedForward'.split(
     ' ',

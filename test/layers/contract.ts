@@ -16,8 +16,11 @@ import {
   type BaseLayer,
   type BaseMixer,
   decodeStateSpecs,
+  initVariables,
   listVariables,
   runInContext,
+  type Variable,
+  WeightCollection,
 } from '../../src/layers/index.js';
 import { engines } from '../compiler/engines.js';
 import { repeatedly } from '../compiler/repeatedRuns.js';
@@ -84,8 +87,21 @@ const toTensor = ({ data, shape, dtype }: Host): Tensor =>
 const tensorsOf = (inputs: Readonly<Record<string, Host>>): Record<string, Tensor> =>
   Object.fromEntries(Object.entries(inputs).map(([name, x]) => [name, toTensor(x)]));
 const isReal = (x: { dtype: string }): boolean => x.dtype === 'float32';
-const thetaOf = (each: LayerCase, layer: BaseLayer): Record<string, Tensor> =>
-  each.theta?.(layer) ?? randomTheta(layer);
+const isState = ({ collections }: Variable): boolean => collections.includes(WeightCollection.NON_TRAINABLE);
+
+/** Values of the trained variables, and of state, such as a variance: positive numbers. */
+function valuesOf(each: LayerCase, layer: BaseLayer): Record<'theta' | 'state', Record<string, Tensor>> {
+  const values = each.theta?.(layer) ?? randomTheta(layer);
+  const variables = listVariables(layer);
+  const those = (which: typeof variables): [string, Tensor][] =>
+    which.map(({ path }) => [path, values[path]!]);
+  const states = those(variables.filter(isState));
+  const positive = (x: Tensor): Tensor => (each.theta ? x : tf.add(tf.abs(x), 0.5));
+  return {
+    theta: Object.fromEntries(those(variables.filter((variable) => !isState(variable)))),
+    state: Object.fromEntries(states.map(([path, x]) => [path, positive(x)])),
+  };
+}
 const keyOf = (): Tensor => ints([5, 6], [2]);
 const contextOf = ({ doEval = false }: LayerCase) => ({ doEval, prngKey: keyOf() });
 
@@ -98,7 +114,7 @@ export function checkFiniteDifferences(each: LayerCase): void {
     layer,
     real.map((name) => inputs[name]!),
     (...xs) => each.call(layer, { ...inputs, ...Object.fromEntries(real.map((name, i) => [name, xs[i]!])) }),
-    { probes: each.probes ?? 3, theta: thetaOf(each, layer), ...contextOf(each) },
+    { probes: each.probes ?? 3, ...valuesOf(each, layer), ...contextOf(each) },
   );
 }
 
@@ -106,9 +122,9 @@ export function checkFiniteDifferences(each: LayerCase): void {
 export function checkRows(each: LayerCase): void {
   const layer = build(each.config);
   const inputs = tensorsOf(each.inputs);
-  const theta = thetaOf(each, layer);
+  const { theta, state } = valuesOf(each, layer);
   const outputsOf = (xs: Tensors): Tensor =>
-    run(theta, () => each.call(layer, xs), { ...contextOf(each), doEval: true });
+    run({ ...theta, ...state }, () => each.call(layer, xs), { ...contextOf(each), doEval: true });
   const rows = (begin: number, size: number): Tensors =>
     Object.fromEntries(
       Object.entries(inputs).map(([name, x]) => [
@@ -136,21 +152,22 @@ export function expectNear(actual: Tensor, expected: Tensor, tolerance: number, 
 
 interface Arguments {
   readonly params: Record<string, Host>;
+  readonly state: Record<string, Host>;
   readonly real: Record<string, Host>;
   readonly fixed: Record<string, Host>;
   readonly key: Host;
 }
 
 function argumentsOf(each: LayerCase, layer: BaseLayer): Arguments {
-  const params = Object.fromEntries(
-    Object.entries(thetaOf(each, layer)).map(([path, x]) => [
-      path,
-      given('float32', [...x.dataSync()], x.shape),
-    ]),
-  );
+  const hosts = (values: Record<string, Tensor>): Record<string, Host> =>
+    Object.fromEntries(
+      Object.entries(values).map(([path, x]) => [path, given('float32', [...x.dataSync()], x.shape)]),
+    );
+  const { theta, state } = valuesOf(each, layer);
   const entries = Object.entries(each.inputs);
   return {
-    params,
+    params: hosts(theta),
+    state: hosts(state),
     real: Object.fromEntries(entries.filter(([, x]) => isReal(x))),
     fixed: Object.fromEntries(entries.filter(([, x]) => !isReal(x))),
     key: given('int32', [5, 6], [2]),
@@ -162,7 +179,7 @@ type Traced = { readonly [name in keyof Arguments]: name extends 'key' ? Tensor 
 /** Outputs and gradients of the outputs' weighted sum. */
 function computed(each: LayerCase, layer: BaseLayer, t: Traced) {
   const outputsOf = (params: Tensors, real: Tensors): Tensor =>
-    runInContext({ theta: params, prngKey: t.key, doEval: each.doEval ?? false }, () =>
+    runInContext({ theta: { ...params, ...t.state }, prngKey: t.key, doEval: each.doEval ?? false }, () =>
       each.call(layer, { ...real, ...t.fixed }),
     );
   if (each.probes === 0) return { outputs: outputsOf(t.params, t.real) };
@@ -350,11 +367,13 @@ export function checkMixers(family: string, cases: readonly MixerCase[]): void {
   );
 }
 
-/** Pax's sine fill: element i of each trainable variable is 0.1 sin(i + 1); state has its initial values, given here. */
-export function sineTheta(layer: BaseLayer, state: Record<string, Tensor> = {}): Record<string, Tensor> {
-  const values = listVariables(layer).map(({ path, shape }) => {
+/** Pax's sine fill: element i of each trained variable is 0.1 sin(i + 1); state has its initial values. */
+export function sineTheta(layer: BaseLayer): Record<string, Tensor> {
+  const initial = initVariables(layer, 1);
+  const values = listVariables(layer).map((variable) => {
+    const { path, shape } = variable;
     const data = Float32Array.from({ length: sizeOf(shape) }, (_, i) => 0.1 * Math.sin(i + 1));
-    return [path, state[path] ?? tf.tensor(data, [...shape])] as const;
+    return [path, tf.tensor(isState(variable) ? initial.get(path)! : data, [...shape])] as const;
   });
   return Object.fromEntries(values);
 }
@@ -366,9 +385,11 @@ export const sineInput = (shape: readonly number[]): Tensor =>
     [...shape],
   );
 
-/** Number of elements of all variables. */
-export const parameterCount = (layer: BaseLayer): number =>
-  listVariables(layer).reduce((total, { shape }) => total + sizeOf(shape), 0);
+/** Number of elements of the trained variables, or of state. */
+export const parameterCount = (layer: BaseLayer, ofState = false): number =>
+  listVariables(layer)
+    .filter((variable) => isState(variable) === ofState)
+    .reduce((total, { shape }) => total + sizeOf(shape), 0);
 
 /** Sum and sum of squares, in float64. */
 export function sums(x: Tensor): { readonly s: number; readonly q: number } {

@@ -83,14 +83,16 @@ export function checkGradients(
     probes?: number;
     tolerance?: number;
     theta?: Record<string, Tensor>;
+    /** Values of further variables, which have no gradient. */
+    state?: Record<string, Tensor>;
   } = {},
 ): void {
-  const { probes = 6, tolerance = 2e-2, theta = randomTheta(layer), ...context } = options;
+  const { probes = 6, tolerance = 2e-2, theta = randomTheta(layer), state, ...context } = options;
   const paths = Object.keys(theta);
   const all = [...inputs, ...paths.map((path) => theta[path]!)];
   const loss = (...xs: Tensor[]): tf.Scalar => {
     const values = Object.fromEntries(paths.map((path, i) => [path, xs[inputs.length + i]!]));
-    const outputs = run(values, () => fprop(...xs.slice(0, inputs.length)), context);
+    const outputs = run({ ...state, ...values }, () => fprop(...xs.slice(0, inputs.length)), context);
     return tf.sum(tf.mul(outputs, tensor(outputs.shape, 99)));
   };
   const grads = tf.grads(loss)(all);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
-import { GlobalPooling, Pooling } from '../../src/layers/index.js';
+import { GlobalPooling, Pooling, Pooling1D } from '../../src/layers/index.js';
 import { checkGradients, expectClose, run, tensor } from './helpers.js';
 
 /** The largest, or the mean, of what there is; 0 of nothing. */
@@ -116,5 +116,39 @@ test('a dimension that the inputs do not have', () => {
   const layer = build(GlobalPooling.config({ poolingDims: [1, 4] }));
   expect(() => run({}, () => layer.fprop(tf.zeros([1, 2, 3, 4])))).toThrow(
     'model (GlobalPooling): poolingDims has 4, and the inputs are [1, 2, 3, 4].',
+  );
+});
+
+describe.each(TYPES)('Pooling1D, %s', (poolingType) => {
+  const x = tf.sub(tensor([2, 7, 2, 3]), 3) as Tensor;
+  const asImages = tf.reshape(x, [2, 7, 1, 6]) as Tensor;
+
+  test.each([
+    ['a window of a stride', { stride: 2 }, 2, 2, 0],
+    ['wider windows', { stride: 2, window: 3 }, 3, 2, 1],
+    ['every second step', { stride: 2, window: 1 }, 1, 2, 0],
+  ] as const)('%s', (_, fields, window, stride, before) => {
+    const layer = build(Pooling1D.config({ ...fields, poolingType }));
+    const pooled = run({}, () => layer.fprop(x));
+    expect(pooled.shape).toEqual([2, 4, 2, 3]);
+    expectClose(pooled, pool(poolingType, asImages, [window, 1], [stride, 1], [before, 0], [4, 1]));
+  });
+
+  test('steps of padding do not count, and are 0 in the outputs', () => {
+    const layer = build(Pooling1D.config({ stride: 2, window: 3, poolingType }));
+    const isPadding = (b: number, step: number): boolean => b === 0 && step >= 3;
+    const paddings = tf.tensor2d([0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0], [2, 7]) as Tensor;
+    expect([...layer.pooledPaddings(paddings).dataSync()]).toEqual([0, 0, 1, 1, 0, 0, 0, 0]);
+    const pooled = run({}, () => layer.fprop(x, paddings));
+    expectClose(pooled, pool(poolingType, asImages, [3, 1], [2, 1], [1, 0], [4, 1], isPadding));
+  });
+});
+
+test('the layer of Pooling1D takes the mean by default, and returns what it got for single steps', () => {
+  const layer = build(Pooling1D.config());
+  const x = tensor([2, 3, 2]);
+  expectClose(
+    run({}, () => layer.fprop(x)),
+    x.dataSync(),
   );
 });
