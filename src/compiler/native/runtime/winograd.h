@@ -122,13 +122,17 @@ static inline region regionOf(lt_image x, int64_t height, int64_t width, int64_t
       UNROLL for (int i = 0; i < PLACES; i++) *(loose *)(to + i * between + c) = values[i];                            \
     }                                                                                                                  \
   }                                                                                                                    \
+  INLINE void name##Of(int p, region r, lt_image x, int64_t channels, float *to, int64_t between) {                    \
+    if (r.top == 0 && r.left == 0 && r.bottom == (size) && r.right == (size) && channels % LANES == 0)                 \
+      name##As(p, 1, r, x, channels, to, between);                                                                     \
+    else                                                                                                               \
+      name##As(p, 0, r, x, channels, to, between);                                                                     \
+  }                                                                                                                    \
   static void name(int p, region r, lt_image x, int64_t channels, float *to, int64_t between) {                        \
     if (p != LT_FLOAT32)                                                                                               \
-      name##As(LT_BFLOAT16, 0, r, x, channels, to, between);                                                           \
-    else if (r.top == 0 && r.left == 0 && r.bottom == (size) && r.right == (size) && channels % LANES == 0)            \
-      name##As(LT_FLOAT32, 1, r, x, channels, to, between);                                                            \
+      name##Of(LT_BFLOAT16, r, x, channels, to, between);                                                              \
     else                                                                                                               \
-      name##As(LT_FLOAT32, 0, r, x, channels, to, between);                                                            \
+      name##Of(LT_FLOAT32, r, x, channels, to, between);                                                               \
   }
 TRANSFORM_REGION(writeCells, transformCells, CELLS)
 
