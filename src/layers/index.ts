@@ -92,6 +92,7 @@ export {
 } from './embeddingSoftmax.js';
 export { GroupNorm } from './groupNorm.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
+export { TransformerFeedForwardMoe } from './moe/transformerFeedForwardMoe.js';
 export {
   BaseNormalization,
   BatchNorm,
@@ -105,7 +106,10 @@ export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
 export { StackingOverTime } from './stackingOverTime.js';
 export { Dropout, StochasticResidual } from './stochastics.js';
+export { TransformerFeedForward } from './transformer/feedForwards.js';
+export { ParallelTransformer } from './transformer/parallelTransformer.js';
 export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';
+export { StackedTransformer } from './transformer/stackedTransformers.js';
 export {
   type LmInputs,
   type LmLabels,
@@ -115,9 +119,7 @@ export {
 export {
   type Attends,
   type Memory,
-  StackedTransformer,
   Transformer,
   type TransformerArgs,
-  TransformerFeedForward,
 } from './transformer/transformers.js';
 export { SpectralNorm, WeightNormL2, WeightNormLinear } from './weightNorms.js';

@@ -21,9 +21,7 @@ const LATER: readonly string[] = [
     ' ',
   ),
   // transformers.md
-  ...'Repeat StackedTransformerRepeated TransformerLm StackedTransformer Transformer TransformerFeedForward'.split(
-    ' ',
-  ),
+  'TransformerLm',
 ];
 
 const folder = join(root, 'docs/guide/layers');

@@ -1,14 +1,18 @@
 /** @file StackedTransformerRepeated: a stack of transformer layers as one repeated block (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import type { Tensor } from '../../compiler/index.js';
-import { deepCopyWith, isSet, sub } from '../../hparams/index.js';
+import { type Config, deepCopyWith, isSet, sub } from '../../hparams/index.js';
 import type { StepArgs } from '../core/mixer.js';
 import { Repeat } from '../repeats.js';
-import { StackedTransformer, type TransformerArgs } from './transformers.js';
+import { StackedTransformer, stackFields } from './stackedTransformers.js';
+import type { TransformerArgs } from './transformers.js';
+
+/** What the repeated stack does itself: a block does it not. */
+const OF_WHOLE: readonly string[] = ['inputDropoutProb', 'remat', 'checkpointPolicy'];
 
 /**
- * `xTimes` blocks in sequence, each of `numLayers` transformer layers. As StackedTransformer with numLayers xTimes
- * layers, but for the names and shapes of its variables, which stack those of all blocks: a program has the layers of one
+ * `xTimes` blocks in sequence, each of `numLayers` transformer layers, of which `moeLayers` have experts. As
+ * StackedTransformer with numLayers xTimes layers, but for the names and shapes of its variables, which stack those of all blocks: a program has the layers of one
  * block, whatever xTimes is.
  */
 export class StackedTransformerRepeated extends StackedTransformer.with({
@@ -29,16 +33,14 @@ export class StackedTransformerRepeated extends StackedTransformer.with({
 
   protected override createLayers(): void {
     const { xTimes, block, repeatLayer, unrollInDecode, remat, ...rest } = this.hp;
-    const { numLayers, modelDims, hiddenDims, numHeads, dimPerHead, dropoutProb } = rest;
-    const { attenDropoutProb, residualDropoutProb, reluDropoutProb, transformerLayerParamsTpl } = rest;
-    const fields = {
-      ...{ numLayers, modelDims, hiddenDims, numHeads, dimPerHead, dropoutProb },
-      ...{ attenDropoutProb, residualDropoutProb, reluDropoutProb, transformerLayerParamsTpl },
-    };
-    for (const name of Object.keys(fields) as (keyof typeof fields)[])
+    const ofBlock = (Object.keys(stackFields) as (keyof typeof stackFields)[]).filter(
+      (name) => !OF_WHOLE.includes(name),
+    );
+    for (const name of ofBlock)
       if (isSet(block, name))
         throw this.error(`block sets ${name}, which is a field of this layer: set it here.`);
-    const subTpl = deepCopyWith(block, fields);
+    const fields = Object.fromEntries(ofBlock.map((name) => [name, rest[name as keyof typeof rest]]));
+    const subTpl = deepCopyWith(block, fields as Partial<Config<StackedTransformer>>);
     const checkpointPolicy = remat ? rest.checkpointPolicy : 'SAVE_EVERYTHING';
     this.repeated = this.createChild('repeat', repeatLayer, {
       subTpl,

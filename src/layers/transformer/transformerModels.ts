@@ -9,7 +9,8 @@ import { weightedSum } from '../core/masks.js';
 import type { StepArgs } from '../core/mixer.js';
 import { BaseSoftmax, Embedding, SharedEmbeddingSoftmax, type SoftmaxOutput } from '../embeddingSoftmax.js';
 import { BaseNormalization, LayerNorm } from '../normalizations.js';
-import { type Memory, StackedTransformer } from './transformers.js';
+import { StackedTransformer } from './stackedTransformers.js';
+import type { Memory } from './transformers.js';
 
 /** Inputs of a language model; tensors without a shape are [B, T]. */
 export interface LmInputs {

@@ -1,0 +1,328 @@
+/** @file TransformerFeedForwardMoe: a feed-forward layer of experts, of which each token takes a few (praxis/layers/transformers.py). */
+import { z } from 'zod';
+import { ops, type Tensor, tf } from '../../compiler/index.js';
+import { build } from '../../hparams/index.js';
+import { activationLayer, type BaseActivation } from '../activations.js';
+import { selected, unpadded, weighedRows } from '../core/masks.js';
+import { constantInit, Uniform, type WeightInit } from '../core/weightInit.js';
+import { type Theta, WeightCollection } from '../core/weights.js';
+import { TransformerFeedForward } from '../transformer/feedForwards.js';
+import {
+  type Choices,
+  chooseExperts,
+  type Dispatch,
+  dispatchByExperts,
+  dispatchChoices,
+  loadBalanceLoss,
+  overCapacity,
+} from './gating.js';
+
+/** Fields that a stack hands on. */
+export const moeFields = {
+  gatingFunc: z
+    .enum(['top2', 'topk', 'dense_top2', 'expert_choice', 'expert_choice_v2'])
+    .default('top2')
+    .describe(
+      'Who chooses: tokens their two best experts, or numExpertsPerToken; the same two without capacity and loss; experts ' +
+        'their best tokens, S / E · capacity factor of each group, or as many as the capacity of top2.',
+    ),
+  numGroups: z.int().positive().default(1).describe('Groups of tokens, each with a capacity of its own.'),
+  minGroupSize: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe('Least tokens of a group: there are fewer groups where they would have less.'),
+};
+
+/**
+ * Experts E in the place of the two layers of a TransformerFeedForward: Σ gate_e(x) activation(x wi_0[e]) wo_0[e] over the
+ * experts that take x (GShard, Lepikhin et al., 2020; expert choice, Zhou et al., 2022). Experts have no biases. Rows of one
+ * expert are multiplied as one matrix of as many rows as it has tokens, so that no place is computed in vain.
+ *
+ * Without a capacity (`unadjustedExpertCapacityFactor` and `expertCapacityDim` 0) no token is dropped, and a token's output
+ * depends on it alone. With one, and where experts choose or `shuffleTokens` or `moeGatingEmbeddingLevel: 'sentence'` is set, it
+ * depends on the other tokens of its group, so that decoding and padding may change it.
+ *
+ * DeepSeek-V3's layer (2024, section 2.1.2) is `gatingFunc: 'topk'`, `routerScores: 'sigmoid'`, `biasUpdateRate: 0.001` and
+ * `numSharedExperts: 1` without a capacity and, but for its small loss of each sequence, without a load-balancing loss.
+ */
+export class TransformerFeedForwardMoe extends TransformerFeedForward.with({
+  hasBias: z.boolean().default(false).describe('Whether the layers of shared experts have biases.'),
+  ...moeFields,
+  numExperts: z.int().positive().describe('Number of experts.'),
+  numExpertsPerToken: z.int().positive().default(2).describe("Experts of each token, for 'topk'."),
+  unadjustedExpertCapacityFactor: z
+    .number()
+    .nonnegative()
+    .default(2)
+    .describe(
+      'f: an expert takes at most f S / E of the S tokens of a group, rounded up to a multiple of 4; 0: no limit.',
+    ),
+  expertCapacityDim: z
+    .int()
+    .nonnegative()
+    .default(0)
+    .describe('Least capacity of an expert in a group; with a factor of 0, the capacity.'),
+  secondExpertPolicy: z
+    .enum(['all', 'sampling', 'random'])
+    .default('all')
+    .describe(
+      "The second expert of 'top2' in training: the next best one; one drawn by its probability; the next best one, left out by chance.",
+    ),
+  secondExpertThreshold: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe("t: 'random' keeps a second expert with probability gate / t."),
+  moeLoadBalanceLossWeight: z
+    .number()
+    .nonnegative()
+    .default(1)
+    .describe('Weight of the load-balancing loss; 0: none.'),
+  routerZLossWeight: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe('Weight of the loss mean(logsumexp(router logits)²) (ST-MoE, Zoph et al., 2022); 0: none.'),
+  gatingLogitCap: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe('c > 0: router logits become c tanh(logits / c).'),
+  moeGatingEmbeddingLevel: z
+    .enum(['token', 'sentence'])
+    .default('token')
+    .describe('Whether a token is routed by itself, or by the mean of its row (Kudugunta et al., 2021).'),
+  routerScores: z
+    .enum(['softmax', 'sigmoid'])
+    .default('softmax')
+    .describe('Scores of the experts: softmax over them, or a sigmoid of each.'),
+  biasUpdateRate: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe(
+      'u > 0: a bias on the scores, by which experts are chosen and not weighed, moves by u each step towards an even load ' +
+        '(Wang et al., 2024). 0: no bias.',
+    ),
+  routedScalingFactor: z.number().positive().default(1).describe('Factor on the sum over chosen experts.'),
+  numSharedExperts: z
+    .int()
+    .nonnegative()
+    .default(0)
+    .describe(
+      'Experts that all tokens take: one layer of fflayerTpl, so many times as wide (DeepSeekMoE, 2024).',
+    ),
+  shuffleTokens: z
+    .boolean()
+    .default(false)
+    .describe('Whether training draws the order in which tokens take places, and their groups.'),
+  internalGshardVarianceScalingFanInInit: z
+    .boolean()
+    .default(true)
+    .describe('Whether weights begin uniform within sqrt(3 / fan-in); else as paramsInit says.'),
+}) {
+  declare readonly theta: Theta<'gate' | 'wi_0' | 'wi_gate_0' | 'wo_0'>;
+  protected activation!: BaseActivation;
+
+  protected override createLayers(hiddenDims: number): void {
+    const { hp } = this;
+    const { inputDims, numExperts, numSharedExperts, numExpertsPerToken, gatingFunc } = hp;
+    const least = gatingFunc === 'topk' ? numExpertsPerToken : gatingFunc.endsWith('top2') ? 2 : 1;
+    if (numExperts < least)
+      throw this.error(`numExperts is ${numExperts}: expected ${least} or more, as tokens take ${least}.`);
+    const fanIn = (size: number): { init?: WeightInit } =>
+      hp.internalGshardVarianceScalingFanInInit
+        ? { init: build(Uniform.config({ scale: Math.sqrt(3 / size) })) }
+        : {};
+    const axes = { fanInAxes: [-2], fanOutAxes: [-1] };
+    this.createVariable('gate', { shape: [inputDims, numExperts], ...fanIn(inputDims) });
+    const inner = { shape: [numExperts, inputDims, hiddenDims], ...axes, ...fanIn(inputDims) };
+    if (hp.useGatedActivation) this.createVariable('wi_gate_0', inner);
+    this.createVariable('wi_0', inner);
+    this.createVariable('wo_0', {
+      shape: [numExperts, hiddenDims, inputDims],
+      ...axes,
+      ...fanIn(hiddenDims),
+      ...(hp.outputProjInit && { init: build(hp.outputProjInit) }),
+    });
+    if (hp.biasUpdateRate > 0)
+      this.createVariable('expert_bias', {
+        shape: [numExperts],
+        init: constantInit(0),
+        collections: [WeightCollection.NON_TRAINABLE],
+      });
+    this.activation = this.createChild('activation', activationLayer(hp.activationTpl));
+    if (numSharedExperts > 0) super.createLayers(numSharedExperts * hiddenDims);
+    else this.createReluDropout();
+  }
+
+  /** @param x [..., inputDims]. @param paddings as in fprop: no expert takes padding. */
+  protected override branch(x: Tensor, paddings?: Tensor): Tensor {
+    if (x.size === 0) return x;
+    const { numSharedExperts, routedScalingFactor } = this.hp;
+    const routed = tf.reshape(this.experts(x, paddings), x.shape);
+    const scaled = routedScalingFactor === 1 ? routed : tf.mul(routed, routedScalingFactor);
+    return numSharedExperts > 0 ? tf.add(scaled, super.branch(x)) : scaled;
+  }
+
+  /** Sum over the experts that take each token: [..., inputDims] to [N, inputDims]. */
+  protected experts(x: Tensor, paddings: Tensor | undefined): Tensor {
+    const { inputDims } = this.hp;
+    const rows = tf.reshape(x, [-1, inputDims]) as Tensor;
+    const { tokens, sizes, weights } = this.dispatch(x, rows.shape[0]!, paddings);
+    const taken = tf.gather(rows, tokens as tf.Tensor1D) as Tensor;
+    const results = ops.groupedMatMul(this.expertHidden(taken, sizes), this.theta.wo_0, sizes);
+    const weighed = tf.mul(results, tf.expandDims(weights, 1));
+    return tf.unsortedSegmentSum(weighed as tf.Tensor2D, tokens as tf.Tensor1D, rows.shape[0]!);
+  }
+
+  /** Hidden units of the experts' rows, after dropout: [R, inputDims] to [R, hiddenDims]. */
+  protected expertHidden(rows: Tensor, sizes: Tensor): Tensor {
+    const { theta } = this;
+    const inner = ops.groupedMatMul(rows, theta.wi_0, sizes);
+    const hidden = this.hp.useGatedActivation
+      ? tf.mul(this.activation.fprop(ops.groupedMatMul(rows, theta.wi_gate_0, sizes)), inner)
+      : this.activation.fprop(inner);
+    return this.reluDropout.fprop(hidden as Tensor);
+  }
+
+  /** The rows that experts compute of x [..., inputDims], which are `count` tokens. */
+  protected dispatch(x: Tensor, count: number, paddings: Tensor | undefined): Dispatch {
+    const { hp } = this;
+    const groups = this.#groups(count);
+    const order = hp.shuffleTokens && !this.doEval ? ops.permutation(this.nextPrngKey(), count) : undefined;
+    const inGroups = (values: Tensor, depth: number): Tensor => {
+      const flat = tf.reshape(values, [count, depth]) as Tensor;
+      return tf.reshape(order ? tf.gather(flat, order as tf.Tensor1D) : flat, [
+        groups,
+        count / groups,
+        depth,
+      ]);
+    };
+    const kept = paddings && unpadded(this, paddings, x.shape.slice(0, -1));
+    const logits = this.routerLogits(x, kept);
+    const flags = (values: Tensor | undefined): Tensor | undefined =>
+      values && inGroups(tf.broadcastTo(values as Tensor, x.shape.slice(0, -1)) as Tensor, 1);
+    const grouped = inGroups(logits, hp.numExperts);
+    const dispatch = this.#route(grouped, flags(kept), this.#counted(x, flags(kept), flags));
+    return order ? { ...dispatch, tokens: tf.gather(order, dispatch.tokens as tf.Tensor1D) } : dispatch;
+  }
+
+  /** Logits of the experts, [..., E], for x [..., inputDims]. @param kept bool [...]: what is no padding */
+  protected routerLogits(x: Tensor, kept: Tensor | undefined): Tensor {
+    const { moeGatingEmbeddingLevel, gatingLogitCap: cap } = this.hp;
+    let routed = x;
+    if (moeGatingEmbeddingLevel === 'sentence') {
+      const counts = kept
+        ? tf.expandDims(tf.cast(kept, 'float32'), -1)
+        : tf.onesLike(tf.slice(x, 0, [...x.shape.slice(0, -1), 1]));
+      const sums = tf.sum(kept ? selected(x, tf.expandDims(kept, -1)) : x, -2, true);
+      routed = tf.broadcastTo(tf.div(sums, tf.maximum(tf.sum(counts, -2, true), 1)) as Tensor, x.shape);
+    }
+    const logits = tf.matMul(routed, this.theta.gate);
+    return cap > 0 ? tf.mul(tf.tanh(tf.div(logits, cap)), cap) : logits;
+  }
+
+  /** @param logits [G, S, E]. @param kept, @param counted bool [G, S, 1]: no padding; tokens that statistics count */
+  #route(logits: Tensor, kept: Tensor | undefined, counted: Tensor | undefined): Dispatch {
+    const { hp } = this;
+    const size = logits.shape[1]!;
+    const scores = hp.routerScores === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
+    this.#addZLoss(logits, counted);
+    if (hp.gatingFunc === 'expert_choice' || hp.gatingFunc === 'expert_choice_v2') {
+      const { unadjustedExpertCapacityFactor: factor, numExperts } = hp;
+      const taken =
+        hp.gatingFunc === 'expert_choice'
+          ? Math.floor(Math.floor(size / numExperts) * factor)
+          : this.capacity(size);
+      return dispatchByExperts({ scores, kept }, Math.max(1, Math.min(size, taken)));
+    }
+    const choices = this.#choose(scores, logits, kept);
+    if (hp.gatingFunc === 'dense_top2') return dispatchChoices(choices, size);
+    const capacity = this.capacity(size);
+    this.#addStatistics(choices, scores, counted, capacity);
+    return dispatchChoices(choices, capacity);
+  }
+
+  #choose(scores: Tensor, logits: Tensor, kept: Tensor | undefined): Choices {
+    const { gatingFunc, numExpertsPerToken, biasUpdateRate, secondExpertThreshold: threshold } = this.hp;
+    const policy = gatingFunc === 'top2' && !this.doEval ? this.hp.secondExpertPolicy : 'all';
+    return chooseExperts(
+      { scores, kept },
+      {
+        k: gatingFunc === 'topk' ? numExpertsPerToken : 2,
+        bias: biasUpdateRate > 0 ? this.getVar('expert_bias') : undefined,
+        sampled: policy === 'sampling' ? { key: this.nextPrngKey(), logits } : undefined,
+        thinned: policy === 'random' ? { key: this.nextPrngKey(), threshold } : undefined,
+      },
+    );
+  }
+
+  /** Most tokens of a group of `size` that an expert takes. */
+  protected capacity(size: number): number {
+    const { unadjustedExpertCapacityFactor: factor, expertCapacityDim, numExperts } = this.hp;
+    if (factor === 0) return expertCapacityDim === 0 ? size : expertCapacityDim;
+    // A few tokens, as in decoding, have a place.
+    const even = Math.max(1, Math.floor((size * factor) / numExperts));
+    return expertCapacityDim >= even ? expertCapacityDim : Math.ceil(even / 4) * 4;
+  }
+
+  #groups(count: number): number {
+    const { numGroups, minGroupSize } = this.hp;
+    const groups =
+      minGroupSize !== null && count / numGroups < minGroupSize ? Math.ceil(count / minGroupSize) : numGroups;
+    if (count % groups !== 0)
+      throw this.error(`the ${count} tokens of a batch do not divide into numGroups ${groups} equal groups.`);
+    return groups;
+  }
+
+  /** Tokens that count in statistics: no padding, and in rows of a weight other than 0. */
+  #counted(
+    x: Tensor,
+    kept: Tensor | undefined,
+    flags: (values: Tensor | undefined) => Tensor | undefined,
+  ): Tensor | undefined {
+    const rows = weighedRows(this, x);
+    const weighed = rows && flags(tf.squeeze(rows, [-1]) as Tensor);
+    return kept && weighed ? (tf.logicalAnd(kept, weighed) as Tensor) : (weighed ?? kept);
+  }
+
+  #addZLoss(logits: Tensor, counted: Tensor | undefined): void {
+    const { routerZLossWeight } = this.hp;
+    if (routerZLossWeight === 0) return;
+    const squares = tf.square(tf.logSumExp(logits, -1, true)) as Tensor;
+    const sum = tf.sum(counted ? selected(squares, counted) : squares);
+    const count = counted ? tf.maximum(tf.sum(tf.cast(counted, 'float32')), 1) : squares.size;
+    const loss = tf.mul(tf.div(sum, count), routerZLossWeight) as Tensor;
+    this.addSummary('aux_moe_router_z_loss', () => loss);
+    this.addAuxLoss('aux_moe_router_z_loss', loss);
+  }
+
+  /** Reports the load, adds its loss, and moves the bias towards an even one. */
+  #addStatistics({ masks }: Choices, scores: Tensor, counted: Tensor | undefined, capacity: number): void {
+    const { moeLoadBalanceLossWeight: weight, biasUpdateRate, routerScores } = this.hp;
+    const [groups, k, size, experts] = masks.shape as [number, number, number, number];
+    for (let i = 0; i < k && capacity < size; i++)
+      this.addSummary(`over_capacity_${i + 1}_ratio`, () => overCapacity(masks, i, capacity));
+    if (weight > 0) {
+      const first = tf.reshape(tf.slice(masks, 0, [groups, 1, size, experts]), [
+        groups,
+        size,
+        experts,
+      ]) as Tensor;
+      const probabilities =
+        routerScores === 'softmax'
+          ? scores
+          : (tf.div(scores, tf.add(tf.sum(scores, -1, true), 1e-9)) as Tensor);
+      const loss = tf.mul(loadBalanceLoss(first, probabilities, counted), weight) as Tensor;
+      this.addSummary('aux_moe_load_balance_loss', () => loss);
+      this.addAuxLoss('aux_moe_load_balance_loss', loss);
+    }
+    if (biasUpdateRate === 0 || this.doEval) return;
+    const load = tf.sum(counted ? selected(masks, tf.expandDims(counted, 1)) : masks, [0, 1, 2]);
+    const step = tf.mul(tf.sign(tf.sub(tf.mean(load), load)), biasUpdateRate);
+    this.updateVar('expert_bias', tf.add(this.getVar('expert_bias'), step));
+  }
+}

@@ -1,0 +1,153 @@
+/** @file StackedTransformer: transformer layers in sequence, of one kind or several (praxis/layers/transformers.py). */
+import { z } from 'zod';
+import { ops, type Tensor } from '../../compiler/index.js';
+import { type Config, deepCopyWith, isSet, sub } from '../../hparams/index.js';
+import { dimPerHeadField } from '../attention/attentions.js';
+import { CHECKPOINT_POLICIES, checkpointPolicyField } from '../checkpointPolicy.js';
+import { BaseLayer } from '../core/base.js';
+import type { StepArgs } from '../core/mixer.js';
+import { moeFields, TransformerFeedForwardMoe } from '../moe/transformerFeedForwardMoe.js';
+import { Dropout, dropoutField } from '../stochastics.js';
+import { Transformer, type TransformerArgs } from './transformers.js';
+
+/** Dropout probability of one kind of values; defaults to the stack's dropoutProb. */
+const partDropoutField = (what: string) =>
+  z.number().min(0).lt(1).nullable().default(null).describe(`For ${what}; null: dropoutProb.`);
+
+/** Fields of a stack. */
+export const stackFields = {
+  numLayers: z.int().positive().describe('Number of layers.'),
+  modelDims: z.int().positive().describe('Depth of the model.'),
+  hiddenDims: z.int().positive().describe('Hidden depth of the feed-forward layers.'),
+  numHeads: z.int().positive().default(1).describe('Attention heads.'),
+  dimPerHead: dimPerHeadField('modelDims'),
+  dropoutProb: z
+    .number()
+    .min(0)
+    .lt(1)
+    .default(0)
+    .describe(
+      'Probability of dropout after attention and feed-forward, of attention weights and activations.',
+    ),
+  attenDropoutProb: partDropoutField('attention weights'),
+  residualDropoutProb: partDropoutField('outputs'),
+  reluDropoutProb: partDropoutField('activations'),
+  residualDroppathProb: z
+    .number()
+    .min(0)
+    .lt(1)
+    .default(0)
+    .describe(
+      "p: training drops a sub-layer's output for a sequence with probability p i / numLayers in layer i (stochastic depth).",
+    ),
+  inputDropoutProb: dropoutField('an input element'),
+  useCrossAttention: z
+    .boolean()
+    .default(false)
+    .describe("Whether all layers attend to a memory, such as an encoder's output."),
+  transformerLayerParamsTpl: sub(Transformer).describe('Each layer.'),
+  transformerLayerParamsTpls: z
+    .array(sub(Transformer, null))
+    .default([])
+    .describe('Several kinds of layers in place of it: each is that of as many consecutive layers.'),
+  moeLayers: z
+    .array(z.int().nonnegative())
+    .default([])
+    .describe('Layers, from 0, whose feed-forward is moeLayerTpl.'),
+  moeLayerTpl: sub(TransformerFeedForwardMoe).describe(
+    'The feed-forward layer with experts. If it sets hiddenDims, its hidden depth is another than that of the others.',
+  ),
+  numExperts: z.int().nonnegative().default(0).describe('Experts of each of moeLayers.'),
+  numGroups: moeFields.numGroups,
+  minGroupSize: moeFields.minGroupSize,
+  gatingFunc: moeFields.gatingFunc,
+  remat: z
+    .boolean()
+    .default(false)
+    .describe('Whether gradients compute the activations of each layer again instead of keeping them.'),
+  checkpointPolicy: checkpointPolicyField,
+};
+
+/** `numLayers` transformer layers in sequence. Subclasses with further kinds of layers override `layerTpl`. */
+export class StackedTransformer extends BaseLayer.with(stackFields) {
+  protected inputDropout!: Dropout;
+  protected layers: Transformer[] = [];
+
+  protected override setup(): void {
+    const { hp } = this;
+    this.inputDropout = this.createChild(
+      'input_dropout',
+      Dropout.config({ keepProb: 1 - hp.inputDropoutProb }),
+    );
+    this.createLayers();
+  }
+
+  /** Creates what is between the dropout of the input and the output. */
+  protected createLayers(): void {
+    const { hp } = this;
+    const { modelDims: inputDims, hiddenDims, numHeads, dimPerHead, dropoutProb, numLayers } = hp;
+    this.#checkKinds();
+    const layer = (_: unknown, index: number) => {
+      const template = this.layerTpl(index);
+      const dims = { inputDims, hiddenDims, numHeads, dimPerHead };
+      const made = deepCopyWith(template, {
+        ...dims,
+        attenDropoutProb: hp.attenDropoutProb ?? dropoutProb,
+        residualDropoutProb: hp.residualDropoutProb ?? dropoutProb,
+        reluDropoutProb: hp.reluDropoutProb ?? dropoutProb,
+        residualDroppathProb: (hp.residualDroppathProb * index) / numLayers,
+        useCrossAttention: hp.useCrossAttention || template.useCrossAttention,
+      });
+      return hp.moeLayers.includes(index) ? this.withExperts(made) : made;
+    };
+    this.layers = this.createChildren('x_layers', Array.from({ length: numLayers }, layer));
+  }
+
+  #checkKinds(): void {
+    const { numLayers, moeLayers, numExperts, transformerLayerParamsTpls: kinds } = this.hp;
+    if (kinds.length > 0 && numLayers % kinds.length !== 0)
+      throw this.error(
+        `numLayers ${numLayers} is not a multiple of the ${kinds.length} kinds of transformerLayerParamsTpls.`,
+      );
+    const beyond = moeLayers.find((index) => index >= numLayers);
+    if (beyond !== undefined)
+      throw this.error(`moeLayers: expected layers from 0 to ${numLayers - 1}, got ${beyond}.`);
+    if (moeLayers.length > 0 && numExperts === 0) throw this.error('moeLayers is set, and numExperts is 0.');
+  }
+
+  /** A layer's config with experts in place of its feed-forward layer. */
+  protected withExperts(layer: Config<Transformer>): Config<Transformer> {
+    const { moeLayerTpl, numExperts, numGroups, minGroupSize, gatingFunc } = this.hp;
+    return deepCopyWith(layer, {
+      trFflayerTpl: deepCopyWith(moeLayerTpl, { numExperts, numGroups, minGroupSize, gatingFunc }),
+      ...(isSet(moeLayerTpl, 'hiddenDims') && { hiddenDims: moeLayerTpl.hiddenDims }),
+    });
+  }
+
+  /**
+   * Config of a layer, without the depths, heads, dropouts and experts that the stack sets. @param index from 0 to numLayers
+   * - 1.
+   */
+  protected layerTpl(index: number): Config<Transformer> {
+    const { numLayers, transformerLayerParamsTpl, transformerLayerParamsTpls: kinds } = this.hp;
+    return kinds[Math.floor((index * kinds.length) / numLayers)] ?? transformerLayerParamsTpl;
+  }
+
+  /** As Transformer.fprop. */
+  fprop(inputs: Tensor, args: TransformerArgs = {}): Tensor {
+    const { remat, checkpointPolicy } = this.hp;
+    const call = (layer: Transformer, x: Tensor): Tensor => layer.fprop(x, args);
+    const checked = remat ? ops.checkpoint(call, CHECKPOINT_POLICIES[checkpointPolicy]) : call;
+    return this.layers.reduce((x, layer) => checked(layer, x), this.inputDropout.fprop(inputs));
+  }
+
+  /** As Transformer.begin. */
+  begin(states: Tensor): void {
+    for (const layer of this.layers) layer.begin(states);
+  }
+
+  /** As Transformer.extendStep. */
+  extendStep(inputs: Tensor, args: StepArgs): Tensor {
+    return this.layers.reduce((x, layer) => layer.extendStep(x, args), inputs);
+  }
+}
