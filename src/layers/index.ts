@@ -106,16 +106,13 @@ export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
 export { StackingOverTime } from './stackingOverTime.js';
 export { Dropout, StochasticResidual } from './stochastics.js';
+export { type SequenceInputs, TransformerEncoderDecoder } from './transformer/encoderDecoder.js';
 export { TransformerFeedForward } from './transformer/feedForwards.js';
+export type { LmLabels, LmOutput } from './transformer/lmLosses.js';
 export { ParallelTransformer } from './transformer/parallelTransformer.js';
 export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';
 export { StackedTransformer } from './transformer/stackedTransformers.js';
-export {
-  type LmInputs,
-  type LmLabels,
-  type LmOutput,
-  TransformerLm,
-} from './transformer/transformerModels.js';
+export { type LmInputs, TransformerLm } from './transformer/transformerModels.js';
 export {
   type Attends,
   type Memory,

@@ -16,7 +16,8 @@ import { BaseModel, type TensorBatch, type WeightedScalars, weightedAccuracy } f
  * A language model.
  *
  * Batches have ids, labels (int32 [B, T]), weights and paddings (float32 [B, T]), and, where the input is packed,
- * segmentIds and segmentPos (int32 [B, T]).
+ * segmentIds and segmentPos (int32 [B, T]); for a prefix model also inputsIndicator (float32 [B, T]), 1 for the leading tokens that
+ * all see.
  */
 export class LanguageModel
   extends BaseModel.with({
@@ -41,6 +42,7 @@ export class LanguageModel
         paddings: batch.paddings,
         segmentIds: batch.segmentIds,
         segmentPos: batch.segmentPos,
+        inputsIndicator: batch.inputsIndicator,
       },
       { classIds: this.tensorOf(batch, 'labels'), classWeights: this.tensorOf(batch, 'weights') },
     );

@@ -20,8 +20,6 @@ const LATER: readonly string[] = [
   ...'PositionalEmbedding RotaryPositionalEmbedding ScaledRotaryPositionalEmbedding TrainablePositionalEmbedding Embedding FullSoftmax NClassMajorSharedEmbeddingSoftmax SharedEmbeddingSoftmax'.split(
     ' ',
   ),
-  // transformers.md
-  'TransformerLm',
 ];
 
 const folder = join(root, 'docs/guide/layers');

@@ -5,11 +5,12 @@ import { sub } from '../../hparams/index.js';
 import { BasePositionalEmbedding, PositionalEmbedding, stepsFrom } from '../attention/positions.js';
 import type { Visibility } from '../attention/visibility.js';
 import { BaseLayer } from '../core/base.js';
-import { weightedSum } from '../core/masks.js';
 import type { StepArgs } from '../core/mixer.js';
-import { BaseSoftmax, Embedding, SharedEmbeddingSoftmax, type SoftmaxOutput } from '../embeddingSoftmax.js';
+import { BaseSoftmax, Embedding, SharedEmbeddingSoftmax } from '../embeddingSoftmax.js';
 import { BaseNormalization, LayerNorm } from '../normalizations.js';
+import { auxLossOf, type LmLabels, type LmOutput, lossesOf } from './lmLosses.js';
 import { StackedTransformer } from './stackedTransformers.js';
+import { lookupOf, type TokenLookup } from './tokenLookup.js';
 import type { Memory } from './transformers.js';
 
 /** Inputs of a language model; tensors without a shape are [B, T]. */
@@ -22,27 +23,14 @@ export interface LmInputs {
   readonly segmentIds?: Tensor | undefined;
   /** int32, positions within sequences. Required for packed input. */
   readonly segmentPos?: Tensor | undefined;
+  /** float32, 1 for the leading tokens that are the prefix of a row. Required for prefix models. */
+  readonly inputsIndicator?: Tensor | undefined;
   /** A sequence that the layers attend to, such as an encoder's output. Required where they have cross-attention. */
   readonly memory?: Memory | undefined;
 }
 
-/** Targets of a language model; both tensors are [B, T]. */
-export interface LmLabels {
-  /** int32 ids to predict. */
-  readonly classIds: Tensor;
-  /** float32 weight of each prediction. */
-  readonly classWeights: Tensor;
-}
-
-/** Outputs of a language model; the softmax's have leading dimensions [B, T]. */
-export interface LmOutput extends Omit<SoftmaxOutput, 'perExampleWeight'> {
-  /** [B]: sum over the sequence of weighted cross entropy. */
-  readonly perSequenceXent: Tensor;
-  /** Scalar, or null if no layer added a loss. */
-  readonly auxLoss: Tensor | null;
-  /** Scalar: avgXent plus auxLoss, the training loss. */
-  readonly totalLoss: Tensor;
-}
+/** Leading tokens of each row that are 1, int32 [B]. */
+const prefixOf = (indicator: Tensor): Tensor => tf.cast(tf.sum(tf.cumprod(indicator, 1), 1), 'int32');
 
 /**
  * A decoder-only (or, if bidirectional, encoder-only) transformer over tokens.
@@ -54,9 +42,9 @@ export class TransformerLm extends BaseLayer.with({
   vocabSize: z.int().positive().describe('Size of the vocabulary.'),
   modelDims: z.int().positive().describe('Depth of the model.'),
   modelType: z
-    .enum(['causal', 'bidirectional'])
+    .enum(['causal', 'prefix', 'bidirectional'])
     .default('causal')
-    .describe('Whether a token sees those before it only, or all.'),
+    .describe('Whether a token sees those before it only; those and the whole prefix of its row; or all.'),
   packedInput: z
     .boolean()
     .default(false)
@@ -84,7 +72,7 @@ export class TransformerLm extends BaseLayer.with({
     .describe('The norm after the last layer; null: none.'),
 }) {
   protected positions: BasePositionalEmbedding | null = null;
-  protected embedding!: { embLookup(ids: Tensor): Tensor };
+  protected embedding!: TokenLookup;
   protected transformer!: StackedTransformer;
   protected finalNorm: BaseNormalization | null = null;
   protected softmax!: BaseSoftmax;
@@ -97,21 +85,12 @@ export class TransformerLm extends BaseLayer.with({
       this.positions = this.createChild('position_emb', hp.positionEmbTpl, { embeddingDims: modelDims });
     const separate =
       hp.separateEmbeddingTpl && this.createChild('embedding_lookup', hp.separateEmbeddingTpl, dims);
+    if (hp.modelType === 'prefix' && hp.packedInput)
+      throw this.error("modelType is 'prefix', and packedInput is set: a prefix leads a row, not a segment.");
     this.transformer = this.createChild('transformer', hp.stackedTransformerTpl, { modelDims });
     if (hp.finalLnTpl) this.finalNorm = this.createChild('final_ln', hp.finalLnTpl, { dim: modelDims });
     this.softmax = this.createChild('softmax', hp.softmaxTpl, dims);
-    this.embedding = separate ?? this.#sharedEmbedding();
-  }
-
-  #sharedEmbedding(): { embLookup(ids: Tensor): Tensor } {
-    const softmax: BaseSoftmax & { embLookup?: (ids: Tensor) => Tensor } = this.softmax;
-    if (!softmax.embLookup) {
-      throw this.error(
-        `softmaxTpl is a ${softmax.constructor.name}, which can't embed tokens; set separateEmbeddingTpl, or use ` +
-          'SharedEmbeddingSoftmax or NClassMajorSharedEmbeddingSoftmax.',
-      );
-    }
-    return { embLookup: (ids) => softmax.embLookup!(ids) };
+    this.embedding = separate ?? lookupOf(this, this.softmax);
   }
 
   /** Activations [B, T, modelDims] after the final norm. */
@@ -147,15 +126,8 @@ export class TransformerLm extends BaseLayer.with({
   }
 
   /** Predictions and losses of a batch. */
-  fprop(inputs: LmInputs, { classIds, classWeights }: LmLabels): LmOutput {
-    const output = this.softmax.fprop(this.activations(inputs), classWeights, classIds);
-    const auxLoss = this.auxLoss();
-    return {
-      ...output,
-      perSequenceXent: weightedSum(output.perExampleXent, classWeights, -1),
-      auxLoss,
-      totalLoss: auxLoss ? tf.add(output.avgXent, auxLoss) : output.avgXent,
-    };
+  fprop(inputs: LmInputs, labels: LmLabels): LmOutput {
+    return lossesOf(this, this.softmax, this.activations(inputs), labels, () => this.auxLoss());
   }
 
   /** Begins a decode that attends to a memory's states [B, M, modelDims]. */
@@ -178,14 +150,18 @@ export class TransformerLm extends BaseLayer.with({
   }
 
   /** Visibility of a batch's tokens. @throws LayerError if the batch lacks tensors for packedInput or usePaddings. */
-  protected visibility({ paddings, segmentIds, segmentPos }: LmInputs): Visibility {
+  protected visibility({ paddings, segmentIds, segmentPos, inputsIndicator }: LmInputs): Visibility {
     const { packedInput, usePaddings, modelType } = this.hp;
+    const isPrefixed = modelType === 'prefix';
+    if (isPrefixed && !inputsIndicator)
+      throw this.error("modelType is 'prefix', and the batch lacks inputsIndicator.");
     if (packedInput && !(segmentIds && segmentPos))
       throw this.error('packedInput is set, and the batch lacks segmentIds or segmentPos.');
     if (usePaddings && !paddings) throw this.error('usePaddings is set, and the batch lacks paddings.');
     const ofBoth = (x: Tensor) => ({ queries: x, keys: x });
     return {
-      causal: modelType === 'causal',
+      causal: modelType !== 'bidirectional',
+      ...(isPrefixed && { prefix: prefixOf(inputsIndicator!) }),
       ...(packedInput && { segments: ofBoth(segmentIds!), positions: ofBoth(segmentPos!) }),
       ...(usePaddings && { paddings }),
     };
@@ -193,9 +169,6 @@ export class TransformerLm extends BaseLayer.with({
 
   /** Weighted sum of the losses that layers added, a scalar; null if none did. */
   protected auxLoss(): Tensor | null {
-    const losses = this.context.auxLosses.map(({ value, weight }) =>
-      weight === 1 ? value : tf.mul(value, weight),
-    );
-    return losses.length === 0 ? null : losses.reduce((a, b) => tf.add(a, b));
+    return auxLossOf(this);
   }
 }
