@@ -109,6 +109,7 @@ export { Dropout, StochasticResidual } from './stochastics.js';
 export { type SequenceInputs, TransformerEncoderDecoder } from './transformer/encoderDecoder.js';
 export { TransformerFeedForward } from './transformer/feedForwards.js';
 export type { LmLabels, LmOutput } from './transformer/lmLosses.js';
+export { MultiTokenPredictionHead, MultiTokenPredictionLm } from './transformer/multiTokenPrediction.js';
 export { ParallelTransformer } from './transformer/parallelTransformer.js';
 export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';
 export { StackedTransformer } from './transformer/stackedTransformers.js';

@@ -95,12 +95,17 @@ export class TransformerLm extends BaseLayer.with({
 
   /** Activations [B, T, modelDims] after the final norm. */
   activations(inputs: LmInputs): Tensor {
+    return this.normalize(this.states(inputs));
+  }
+
+  /** The stack's output, [B, T, modelDims]. */
+  protected states(inputs: LmInputs): Tensor {
     const seen = this.visibility(inputs);
     const paddings = this.hp.usePaddings ? inputs.paddings : undefined;
     // A packed document may be as long as its row.
     this.positions?.checkLength(inputs.ids.shape[1]!);
     const x = this.embed(inputs.ids, seen.positions?.queries);
-    return this.normalize(this.transformer.fprop(x, { seen, paddings, memory: inputs.memory }));
+    return this.transformer.fprop(x, { seen, paddings, memory: inputs.memory });
   }
 
   /**
