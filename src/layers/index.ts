@@ -102,6 +102,20 @@ export {
   RmsNormNoScale,
 } from './normalizations.js';
 export { GlobalPooling, Pooling, Pooling1D } from './poolings.js';
+export { BaseRnnCell } from './recurrent/cells.js';
+export { FRnn, LstmFrnn, StackBiFrnn, StackFrnn } from './recurrent/frnn.js';
+export { GruCell, SruCell } from './recurrent/gatedCells.js';
+export { GriffinRecurrentBlock, RgLru } from './recurrent/griffin.js';
+export {
+  CifgLstmCellSimple,
+  LayerNormalizedLstmCellSimple,
+  LstmCellSimple,
+} from './recurrent/lstmCells.js';
+export { Mamba, Mamba2 } from './recurrent/mamba.js';
+export { BaseRecurrence } from './recurrent/recurrence.js';
+export { GatedDeltaNet, MultiScaleRetention } from './recurrent/retention.js';
+export { ShortConvolution } from './recurrent/shortConvolution.js';
+export { S5, SSM } from './recurrent/stateSpaces.js';
 export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
 export { StackingOverTime } from './stackingOverTime.js';
