@@ -1,11 +1,10 @@
 /** @file Selective state spaces: Mamba (Gu and Dao, 2023) and Mamba-2 (Dao and Gu, 2024). */
 import { z } from 'zod';
-import { type Tensor, tf } from '../../compiler/index.js';
+import { ops, type Tensor, tf } from '../../compiler/index.js';
 import { build, sub } from '../../hparams/index.js';
 import { constantInit, UniformSqrtDim } from '../core/weightInit.js';
 import type { Theta } from '../core/weights.js';
 import type { Linear } from '../linears.js';
-import { RmsNorm } from '../normalizations.js';
 import { InverseSoftplus, LogArange, LogUniform } from './decays.js';
 import { asHeads, joinHeads, repeatHeads, silu, softplus } from './gates.js';
 import { chunkSizeField, linearAttention } from './linearAttention.js';
@@ -87,7 +86,7 @@ export class Mamba extends ProjectedRecurrence.with({
 
 /**
  * Mamba-2: heads of channels whose decay is one number, `S' = e^(Δ A) S + B (Δ x)ᵀ`, `y = S'ᵀ C + D x`, in chunks of products
- * (structured state space duality); then a norm of the gated outputs.
+ * (structured state space duality); then a norm of each group's gated outputs.
  */
 export class Mamba2 extends ProjectedRecurrence.with({
   ...fields,
@@ -98,13 +97,12 @@ export class Mamba2 extends ProjectedRecurrence.with({
     .positive()
     .default(1)
     .describe('Number of vectors B and C, which neighbouring heads share.'),
-  normTpl: sub(RmsNorm, () => RmsNorm.config({ epsilon: 1e-5 })).describe('The norm of the gated outputs.'),
+  normEpsilon: z.number().positive().default(1e-5).describe('Added to the mean square of the gated outputs.'),
   chunkSize: chunkSizeField,
 }) {
-  declare readonly theta: Theta<'dt_bias' | 'A_log' | 'D'>;
+  declare readonly theta: Theta<'dt_bias' | 'A_log' | 'D' | 'norm_scale'>;
   #inProj!: Linear;
   #conv!: ShortConvolution;
-  #norm!: RmsNorm;
   #outProj!: Linear;
 
   get #channels(): number {
@@ -120,7 +118,7 @@ export class Mamba2 extends ProjectedRecurrence.with({
   }
 
   protected override setup(): void {
-    const { inputDim, headDim, numGroups, convTpl, normTpl } = this.hp;
+    const { inputDim, headDim, numGroups, convTpl } = this.hp;
     const heads = this.#heads;
     if (!Number.isInteger(heads))
       throw this.error(
@@ -131,11 +129,11 @@ export class Mamba2 extends ProjectedRecurrence.with({
     const [dim, ofB, ofC] = this.#widths;
     this.#inProj = this.createProjection('in_proj', inputDim, 2 * dim + ofB + ofC + heads);
     this.#conv = this.createChild('conv1d', convTpl, { dim: dim + ofB + ofC });
-    this.#norm = this.createChild('norm', normTpl, { dim });
     this.#outProj = this.createProjection('out_proj', dim, inputDim);
     this.createVariable('dt_bias', { shape: [heads], init: build(InverseSoftplus.config()) });
     this.createVariable('A_log', { shape: [heads], init: build(LogUniform.config()) });
     this.createVariable('D', { shape: [heads], init: constantInit(1) });
+    this.createVariable('norm_scale', { shape: [dim], init: constantInit(1) });
   }
 
   protected override stateShapes() {
@@ -143,7 +141,7 @@ export class Mamba2 extends ProjectedRecurrence.with({
   }
 
   protected override recur(inputs: Tensor, state: State, steps: Steps): Unrolled {
-    const { numGroups, chunkSize } = this.hp;
+    const { numGroups, normEpsilon, chunkSize } = this.hp;
     const heads = this.#heads;
     const [dim, ofB, ofC] = this.#widths;
     const parts = tf.split(this.#inProj.fprop(inputs), [dim, dim + ofB + ofC, heads], -1);
@@ -165,7 +163,8 @@ export class Mamba2 extends ProjectedRecurrence.with({
       chunkSize,
     );
     const outputs = joinHeads(tf.add(y, tf.mul(x, tf.expandDims(this.theta.D, -1))));
-    const normed = this.#norm.fprop(tf.mul(outputs, silu(gate)));
-    return { outputs: this.#outProj.fprop(normed), state: { conv, ssm } };
+    const gated = asHeads(tf.mul(outputs, silu(gate)), numGroups);
+    const normed = joinHeads(ops.rmsNorm(gated, null, { epsilon: normEpsilon }));
+    return { outputs: this.#outProj.fprop(tf.mul(normed, this.theta.norm_scale)), state: { conv, ssm } };
   }
 }
