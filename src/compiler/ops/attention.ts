@@ -19,7 +19,14 @@ import {
   matmulFlops,
 } from './attentionForms.js';
 import { callComposite } from './composite.js';
-import { type AttentionExtras, extrasOf, softmaxOfSeen, type Window, withHiddenKeys } from './hiddenKeys.js';
+import {
+  type AttentionExtras,
+  extrasOf,
+  softmaxOfSeen,
+  softmaxWithSinks,
+  type Window,
+  withHiddenKeys,
+} from './hiddenKeys.js';
 import { checkKeepProb } from './randomOps.js';
 
 /** Softmax weights [B, N, T, S]. */
@@ -33,15 +40,17 @@ function probabilities(
   const own = extras.logits ? extras.logits(tf.mul(q, scale), k) : tf.mul(attentionLogits(q, k), scale);
   const cap = attrs.logitCap as number;
   const { logits, mayHideAll } = withHiddenKeys(cap > 0 ? capped(own, cap) : own, extras, attrs);
-  if (extras.mask) return softmaxOfSeen(tf.add(logits, extras.mask));
+  const masked = extras.mask ? tf.add(logits, extras.mask) : logits;
+  if (extras.sinks) return softmaxWithSinks(masked, extras.sinks);
+  if (extras.mask) return softmaxOfSeen(masked);
   return mayHideAll ? softmaxOfSeen(logits) : tf.softmax(logits);
 }
 
 const capped = (logits: tf.Tensor, cap: number): tf.Tensor => tf.mul(tf.tanh(tf.div(logits, cap)), cap);
 
 /**
- * Inputs q, k, v, an optional mask, with attribute `segmented` the segments of queries and of keys, with `counted` the
- * numbers of valid keys, with `prefixed` those of leading keys that all queries see, and with `keepProb` the key by which
+ * Inputs q, k, v, an optional mask, with attribute `sunk` the sinks, with `segmented` the segments of queries and of keys, with
+ * `counted` the numbers of valid keys, with `prefixed` those of leading keys that all queries see, and with `keepProb` the key by which
  * weights are dropped. Outputs: the result [B, T, N, H] and the
  * weights [B, N, T, S] of which none is dropped yet, which a lowering need not keep if it recomputes them in the gradient.
  */
@@ -67,9 +76,12 @@ defineOperation('Attention', {
   },
   gradient: (dy, [q, k, v, ...rest], [out, weights], attrs) =>
     recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!, ...dropKeyOf(rest, attrs)], attrs),
-  lateGradient: (dy, mask, [q, k, v, ...rest], [out, weights], attrs) => {
+  lateGradient: (dy, index, inputs, [out, weights], attrs) => {
+    const [q, k, v, ...rest] = inputs;
     const operands = [dy, q!, k!, v!, out!, weights!, ...dropKeyOf(rest, attrs)];
-    return recordOp('AttentionMaskGrad', operands, { ...attrs, shape: mask.shape })[0]!;
+    const isMask = index === 3 && extrasOf(rest, attrs).mask !== undefined;
+    if (!isMask) return recordOp('AttentionSinkGrad', operands, attrs)[0]!;
+    return recordOp('AttentionMaskGrad', operands, { ...attrs, shape: inputs[index]!.shape })[0]!;
   },
 });
 
@@ -92,6 +104,11 @@ export interface AttentionOptions {
   readonly logitCap?: number;
   /** Added to the logits; broadcasts to [B, N, T, S]; -Infinity hides a key. It may be trained. */
   readonly mask?: tf.Tensor;
+  /**
+   * float32 [N]: a logit for each head beside those of the keys, whose weight is for no value (Xiao et al., 2023). Neither
+   * cap nor mask nor dropout concerns it. It may be trained.
+   */
+  readonly sinks?: tf.Tensor;
   /**
    * int32 scalar or, for each batch item, [B]: only this many leading keys are valid, as in a cache that is partly filled;
    * queries are at the last of these.
@@ -130,7 +147,7 @@ export function attention(
   v: tf.Tensor,
   options: AttentionOptions = {},
 ): tf.Tensor {
-  const { mask, segments, visible, prefix, logits, dropout } = options;
+  const { mask, sinks, segments, visible, prefix, logits, dropout } = options;
   const { key: dropKey, keepProb } = typeof dropout === 'object' ? dropout : {};
   if (keepProb !== undefined) checkKeepProb(keepProb);
   const attrs = {
@@ -138,6 +155,7 @@ export function attention(
     causal: options.causal ?? false,
     logitCap: options.logitCap ?? 0,
     ...windowAttrs(options.window),
+    sunk: sinks !== undefined,
     segmented: segments !== undefined,
     counted: visible !== undefined,
     prefixed: prefix !== undefined,
@@ -152,10 +170,10 @@ export function attention(
     const kept = typeof dropout === 'function' ? dropout(weights) : keptOf(weights, dropKey, attrs);
     return headsFirst(tf.matMul(kept, headsFirst(v)));
   }
-  const extras = [mask, segments?.queries, segments?.keys, visible, prefix, dropKey].filter(
+  const extras = [mask, sinks, segments?.queries, segments?.keys, visible, prefix, dropKey].filter(
     (tensor) => tensor !== undefined,
   );
-  return callComposite('Attention', [q, k, v, ...extras], attrs, 3, mask ? 1 : 0);
+  return callComposite('Attention', [q, k, v, ...extras], attrs, 3, (mask ? 1 : 0) + (sinks ? 1 : 0));
 }
 
 /** @throws CompilerError for a bound that counts no keys */

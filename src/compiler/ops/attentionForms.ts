@@ -21,6 +21,7 @@ export const attrsOf = (raw: any): Attrs => ({
   logitCap: raw.logitCap,
   ...(raw.before !== undefined && { before: raw.before }),
   ...(raw.after !== undefined && { after: raw.after }),
+  ...(raw.sunk && { sunk: true }),
   ...(raw.segmented && { segmented: true }),
   ...(raw.counted && { counted: true }),
   ...(raw.prefixed && { prefixed: true }),
@@ -43,15 +44,17 @@ export function checkShapes([q, k, v]: readonly TensorSpec[], { causal }: Attrs)
   }
 }
 
-/** Checks the inputs after q, k and v: a mask that broadcasts to the logits, segments, and numbers of keys. */
+/** Checks the inputs after q, k and v: a mask that broadcasts to the logits, sinks, segments, and numbers of keys. */
 export function checkExtras([q, k, , ...extras]: readonly TensorSpec[], attrs: Attrs): void {
-  const { mask, segments, visible, prefix, dropKey } = extrasOf(extras, attrs);
+  const { mask, sinks, segments, visible, prefix, dropKey } = extrasOf(extras, attrs);
   const [batch, queries, heads, keys] = [q!.shape[0]!, q!.shape[1]!, q!.shape[2]!, k!.shape[1]!];
   const logits = [batch, heads, queries, keys];
   const isMask =
     mask === undefined ||
     (mask.dtype === 'float32' && sameShape(broadcastShapes(mask.shape, logits), logits));
   expects(isMask, `a mask float32 that broadcasts to [${logits}]`, mask);
+  const areSinks = sinks === undefined || (sinks.dtype === 'float32' && sameShape(sinks.shape, [heads]));
+  expects(areSinks, `sinks float32 [${heads}]`, sinks);
   const isIds = ({ dtype, shape: [rows, ...rest] }: TensorSpec, length: number): boolean =>
     dtype === 'int32' && (rows === 1 || rows === batch) && sameShape(rest, [length]);
   if (segments) {
@@ -88,7 +91,7 @@ const visibleFlops =
   };
 
 /** Operations that read the weights of an attention that stays whole; these then never reach memory. */
-const GRADIENTS: readonly string[] = ['AttentionGrad', 'AttentionMaskGrad'];
+const GRADIENTS: readonly string[] = ['AttentionGrad', 'AttentionMaskGrad', 'AttentionSinkGrad'];
 
 /** Whether only gradients read the weights of an attention. */
 function hidesWeights({ outputs }: Node, { makerOf, readersOf, isOutput }: Surroundings): boolean {
@@ -140,4 +143,11 @@ export const maskBackward: CallForm = {
   name: 'attentionMaskGrad',
   rounds: { operands: 5, results: 0 },
   work: visibleFlops(2, 1),
+};
+
+export const sinkBackward: CallForm = {
+  ...gradient,
+  name: 'attentionSinkGrad',
+  rounds: { operands: 5, results: 0 },
+  work: ([dy]) => 2 * sizeOf(dy!.shape),
 };

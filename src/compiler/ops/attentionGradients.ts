@@ -1,6 +1,6 @@
-/** @file Gradients of attention by queries, keys and values, and by its mask. */
+/** @file Gradients of attention by queries, keys and values, by its mask, and by its sinks. */
 import { type Attrs, ints } from '../program/ir.js';
-import { sameShape, type TensorSpec } from '../program/tensors.js';
+import { sameShape, sizeOf, type TensorSpec } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
@@ -13,16 +13,19 @@ import {
   keptOf,
   maskBackward,
   matmulFlops,
+  sinkBackward,
 } from './attentionForms.js';
 import { expectsKey } from './randomOps.js';
 
 /** Gradients of the logits [B, N, T, S] with scale, cap and masks. */
 function logitGradients([dy, , , v, out, weights, dropKey]: readonly tf.Tensor[], attrs: Attrs): tf.Tensor {
   const dWeights = keptOf(tf.matMul(headsFirst(dy!), headsFirst(v!), false, true), dropKey, attrs);
-  // Softmax's gradient needs the row sums of weights * dWeights, which equal those of out * dy.
-  const rowSums = tf.transpose(tf.sum(tf.mul(dy!, out!), -1, true), [0, 2, 1, 3]);
-  return tf.mul(weights!, tf.sub(dWeights, rowSums));
+  return tf.mul(weights!, tf.sub(dWeights, rowSumsOf(dy!, out!)));
 }
+
+/** The row sums of weights * dWeights that softmax's gradient needs, which equal those of out * dy: [B, N, T, 1]. */
+const rowSumsOf = (dy: tf.Tensor, out: tf.Tensor): tf.Tensor =>
+  tf.transpose(tf.sum(tf.mul(dy, out), -1, true), [0, 2, 1, 3]);
 
 /** Sums over the axes along which `shape` was broadcast. */
 function sumTo(x: tf.Tensor, shape: number[]): tf.Tensor {
@@ -57,6 +60,22 @@ defineOperation('AttentionMaskGrad', {
   flops: ([, q, k]) => 2 * matmulFlops([q!, k!]),
   device: maskBackward,
   decompose: (inputs, attrs) => [sumTo(logitGradients(inputs, attrs), [...ints(attrs.shape)])],
+});
+
+/** The gradient of the sinks [N] by the same operands: a sink's weight is what those of the keys leave of 1. */
+defineOperation('AttentionSinkGrad', {
+  inputs: 'list',
+  attrs: attrsOf,
+  infer: (inputs, attrs) => {
+    checkGradientInputs(inputs, attrs);
+    return [spec([inputs[1]!.shape[2]!], 'float32')];
+  },
+  flops: ([dy]) => 2 * sizeOf(dy!.shape),
+  device: sinkBackward,
+  decompose: ([dy, , , , out, weights]) => {
+    const ofSink = tf.sub(1, tf.sum(weights!, -1, true));
+    return [tf.neg(tf.sum(tf.mul(ofSink, rowSumsOf(dy!, out!)), [0, 2, 3]))];
+  },
 });
 
 /** Gradients of q, k and v by dy, q, k, v, out, weights and, with `keepProb`, the key by which weights are dropped. */

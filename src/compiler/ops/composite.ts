@@ -39,9 +39,9 @@ export function callComposite(
       ? gradientsOf(0, differentiable, () => gradient(dy, inputs, outputs, attrs))
       : gradientsBy((...args) => composite.decompose([...args, ...rest], attrs)[0]!, given, dy);
     // tfjs calls the functions of those inputs alone that what it differentiates by leads to.
-    const gradientOf = (x: tf.Tensor, i: number) => (): tf.Tensor =>
-      together[i] ?? gradientsOf(i, 1, () => [composite.lateGradient!(dy, x, inputs, outputs, attrs)])[0]!;
-    return Object.fromEntries(xs.map((x, i) => [i, gradientOf(x, i)]));
+    const gradientOf = (i: number) => (): tf.Tensor =>
+      together[i] ?? gradientsOf(i, 1, () => [composite.lateGradient!(dy, i, inputs, outputs, attrs)])[0]!;
+    return Object.fromEntries(xs.map((_, i) => [i, gradientOf(i)]));
   };
   const named = Object.fromEntries(xs.map((x, i) => [i, x]));
   return engine().runKernelFunc({ forwardFunc, backwardsFunc, inputs: named })[0]!;

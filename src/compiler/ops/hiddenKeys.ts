@@ -27,6 +27,8 @@ const isBounded = ({ before, after }: Window): boolean => before !== Infinity ||
 /** Operands behind query, key and value. */
 export interface AttentionExtras<T> {
   readonly mask?: T;
+  /** Logits beside those of the keys, for no value. */
+  readonly sinks?: T;
   readonly segments?: { readonly queries: T; readonly keys: T };
   /** Number of valid keys. */
   readonly visible?: T;
@@ -39,15 +41,17 @@ export interface AttentionExtras<T> {
 /** Names the operands behind query, key and value. */
 export function extrasOf<T>(
   operands: readonly T[],
-  { segmented, counted, prefixed, keepProb }: Attrs,
+  { sunk, segmented, counted, prefixed, keepProb }: Attrs,
 ): AttentionExtras<T> {
   const rest = [...operands];
   const dropKey = keepProb === undefined ? {} : { dropKey: rest.pop()! };
   const prefix = prefixed ? { prefix: rest.pop()! } : {};
   const visible = counted ? { visible: rest.pop()! } : {};
   const [queries, keys] = segmented ? rest.splice(-2) : [];
+  const sinks = sunk ? { sinks: rest.pop()! } : {};
   return {
     ...(rest.length > 0 && { mask: rest[0]! }),
+    ...sinks,
     ...(segmented && { segments: { queries: queries!, keys: keys! } }),
     ...visible,
     ...prefix,
@@ -118,6 +122,14 @@ export function withHiddenKeys(
   }
   const mayHideAll = visible !== undefined || segments !== undefined || (isBounded(window) && queries > keys);
   return { logits: shown, mayHideAll };
+}
+
+/** Softmax of logits [B, N, T, S] and of each head's sink [N], without the sinks' weights: [B, N, T, S]. */
+export function softmaxWithSinks(logits: tf.Tensor, sinks: tf.Tensor): tf.Tensor {
+  const [batch, heads, queries, keys] = logits.shape as [number, number, number, number];
+  const column = tf.broadcastTo(tf.reshape(sinks, [1, heads, 1, 1]), [batch, heads, queries, 1]);
+  const weights = tf.softmax(tf.concat([logits, column], -1));
+  return tf.slice(weights, [0, 0, 0, 0], [batch, heads, queries, keys]);
 }
 
 /** Softmax that gives zeros where every logit is -Infinity. */

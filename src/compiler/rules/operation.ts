@@ -71,10 +71,10 @@ interface Meaning {
     outputs: readonly tf.Tensor[],
     attrs: Attrs,
   ) => tf.Tensor[];
-  /** The gradient by an input behind these that has one, recorded only where something depends on it. */
+  /** The gradient by an input behind these that has one, named by its index, recorded only where something depends on it. */
   readonly lateGradient?: (
     dy: tf.Tensor,
-    input: tf.Tensor,
+    index: number,
     inputs: readonly tf.Tensor[],
     outputs: readonly tf.Tensor[],
     attrs: Attrs,

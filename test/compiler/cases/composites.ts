@@ -82,6 +82,26 @@ const attentionCases: Case[] = [
   ),
 ];
 
+/** Sinks among the logits and far above them, with all else that hides keys; queries that see none; few and many. */
+const sinkCases: Case[] = [
+  ...over(
+    (q, k, v, sinks) => ops.attention(q, k, v, { causal: true, logitCap: 2, sinks }),
+    [
+      [...qkv(2, 3, 5, 2, 3), host([2], [0.3, -2])],
+      [...qkv(1, 20, 20, 2, 4, 3), host([2], [1, 300])],
+    ],
+  ),
+  ...over(
+    (q, k, v, sinks, mask) => ops.attention(q, k, v, { window: { after: 1 }, sinks, mask }),
+    [[...qkv(1, 20, 6, 2, 3), host([2], [0.5, -1]), floats([1, 2, 20, 6])]],
+  ),
+  ...over(
+    (q, k, v, sinks, mask) => ops.attention(q, k, v, { sinks, mask }),
+    [[...qkv(1, 3, 3, 1, 2), host([1], [0.5]), hiding(3, 3, -1e9, -Infinity)]],
+    { differentiable: 4 },
+  ),
+];
+
 const ids = (rows: number[][]): HostTensor => host([rows.length, rows[0]!.length], rows.flat(), 'int32');
 
 const segmented =
@@ -311,9 +331,10 @@ const layerNorm = norms((x, scale, bias) => ops.layerNorm(x, scale, bias, { epsi
 const rmsNorm = norms((x, scale) => ops.rmsNorm(x, scale, { epsilon: 1e-3 }), false);
 
 export const compositeCases: CaseTable = {
-  Attention: [...attentionCases, ...windowCases, ...visibleCases, ...countCases],
-  AttentionGrad: [...attentionCases, ...windowCases, ...dropCases, ...countCases],
+  Attention: [...sinkCases, ...attentionCases, ...windowCases, ...visibleCases, ...countCases],
+  AttentionGrad: [...sinkCases, ...attentionCases, ...windowCases, ...dropCases, ...countCases],
   AttentionMaskGrad: maskCases,
+  AttentionSinkGrad: sinkCases,
   Gelu: gelu,
   GeluGrad: gelu,
   GroupedMatMul: groupCases,

@@ -36,7 +36,7 @@ function description(
   operands: readonly View[],
   pointer: PointerOf,
 ): string {
-  const { mask, segments, visible, prefix, dropKey } = extrasOf(operands, attrs);
+  const { mask, sinks, segments, visible, prefix, dropKey } = extrasOf(operands, attrs);
   const [batch, queries, count, dims] = q.shape;
   const keys = k.shape[1]!;
   const numbers = [batch, count, queries, keys, dims, v.shape[3]];
@@ -56,13 +56,14 @@ function description(
     ...[pointerOr(dropKey), dropKey?.strides[0] ?? 0, keys],
     literal((attrs.keepProb as number | undefined) ?? 0, 'float32'),
     ...[...counts.map(pointerOr), ...counts.map(batchStride), reach],
+    ...[pointerOr(sinks), sinks?.strides[0] ?? 0],
   ];
   return `const lt_attention attention = {${parts.join(', ')}};`;
 }
 
 /** The scratch size of an attention: the descriptor without the fields of run time. */
 function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 | 1): string {
-  const attrs = { ...unit.attrs, counted: false, prefixed: false, segmented: false };
+  const attrs = { ...unit.attrs, counted: false, prefixed: false, segmented: false, sunk: false };
   const text = description({ ...unit, attrs }, qkv, [], () => 'NULL');
   const value = text.slice(text.indexOf('{'), text.lastIndexOf(';'));
   return `lt_attention_scratch_bytes(${callPrecision(unit)}, &(const lt_attention)${value}, ${backward})`;
@@ -102,6 +103,16 @@ function attentionMaskGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): st
     `lt_fill_f32(dmask.data + LT_FROM(${size}), LT_TO(${size}) - LT_FROM(${size}), 0.0f);`,
     'lt_barrier();',
     `lt_attention_mask_gradient(${callPrecision(unit)}, &attention, ${operands.join(', ')}, ${pointer(sums)}, dmask, frame->work, frame->thread, frame->threads);`,
+  ];
+}
+
+function attentionSinkGrad(unit: CallUnit, pointer: PointerOf): string[] {
+  const [dy, q, k, v, out, sums, ...rest] = unit.inputs as [View, View, View, View, View, View, ...View[]];
+  const dsinks = unit.outputs[0]!;
+  const operands = [out, dy].map((view) => heads(view, pointer));
+  return [
+    description(unit, [q, k, v], rest, pointer),
+    `lt_attention_sink_gradient(&attention, ${operands.join(', ')}, ${pointer(sums)}, ${pointer(dsinks)}, ${dsinks.strides[0]}, frame->thread, frame->threads);`,
   ];
 }
 
@@ -215,6 +226,7 @@ export const CALLS: Readonly<Record<string, Writer>> = {
   Attention: attention,
   AttentionGrad: attentionGrad,
   AttentionMaskGrad: attentionMaskGrad,
+  AttentionSinkGrad: attentionSinkGrad,
   Conv2D: convolution,
   Conv2DBackpropInput: convolution,
   Conv2DBackpropFilter: filterGradient,

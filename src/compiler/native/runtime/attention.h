@@ -122,6 +122,30 @@ static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
   return a;
 }
 
+/* A head's sink, as its logit exceeds `maximum`; -infinity without one. */
+static inline float lt_sink(const lt_shape *a, int64_t head, float maximum) {
+  return a->s->sinks == NULL ? -LT_INFINITY : a->s->sinks[head * a->s->sink_stride] - maximum;
+}
+
+/* Beyond this a sink leaves nothing to the keys. */
+#define LT_ALL_OF_IT 80.0f
+
+/* `total`, the sum of exponentials above a maximum, with the sink's. */
+static inline float lt_sink_total(float total, float sink) {
+  return sink == -LT_INFINITY ? total : total + lt_expf(sink > LT_ALL_OF_IT ? LT_ALL_OF_IT : sink);
+}
+
+/* The total's logarithm, above the maximum; it does not overflow. */
+static inline float lt_sink_log(float total, float sink) {
+  return sink > LT_ALL_OF_IT ? sink : lt_logf(lt_sink_total(total, sink));
+}
+
+/* The same above 0: a sink that leaves nothing to the keys is all of it, however far below the maximum is. */
+static inline float lt_log_sum(const lt_shape *a, int64_t head, float maximum, float total) {
+  const float sink = lt_sink(a, head, maximum);
+  return sink > LT_ALL_OF_IT ? a->s->sinks[head * a->s->sink_stride] : maximum + lt_sink_log(total, sink);
+}
+
 /* The position of a weight among all. */
 static inline uint32_t lt_weight_position(const lt_shape *a, int64_t batch, int64_t head, int64_t query, int64_t key) {
   return (uint32_t)(((batch * a->s->heads + head) * a->s->queries + query) * a->s->drop_row + key);

@@ -31,7 +31,7 @@ static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, co
   for (int64_t c = 0; c < of->queries; c++) {
     if (totals[c] == 0.0f) continue;
     shifts[c] = maxima[c];
-    biases[c] = -1.44269504f * lt_logf(totals[c]);
+    biases[c] = -1.44269504f * lt_sink_log(totals[c], lt_sink(a, in->head, maxima[c] * a->scale));
   }
 }
 

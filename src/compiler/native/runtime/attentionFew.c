@@ -241,11 +241,12 @@ static void few_item(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_h
   }
   for (int64_t t = 0; t < s->queries; t++) {
     const few_query *state = &states[t];
-    const float share = state->total != 0.0f ? a->weight / state->total : 0.0f;
+    const float sink = lt_sink(a, head, state->maximum);
+    const float share = state->total != 0.0f ? a->weight / lt_sink_total(state->total, sink) : 0.0f;
     if (state->total == 0.0f) memset(state->sums, 0, (size_t)s->value_dims * sizeof(float));
     lt_store_rows(lt_head_rows(out, batch, head, t), state->sums, 0, &share, 1, s->value_dims);
     if (lse != NULL)
-      lse[item * s->queries + t] = state->total != 0.0f ? state->maximum + lt_logf(state->total) : -LT_INFINITY;
+      lse[item * s->queries + t] = state->total != 0.0f ? lt_log_sum(a, head, state->maximum, state->total) : -LT_INFINITY;
   }
 }
 

@@ -57,13 +57,18 @@ static void rescale_sums(const buffers *b, int64_t queries, const float *factors
 }
 
 /* Stores out and lse of a strip from its sums; 0 for a query that sees no key. */
-static void finish_strip(const lt_shape *a, const buffers *b, lt_matrix out, float *lse, int64_t queries,
+static void finish_strip(const lt_shape *a, const buffers *b, lt_matrix out, float *lse, int64_t head, int64_t queries,
                          const float *maxima, const float *totals) {
   float factors[LT_STRIP], logs[LT_STRIP];
 #pragma omp simd
   for (int i = 0; i < LT_STRIP; i++) {
     factors[i] = a->weight / totals[i];
     logs[i] = maxima[i] * a->scale + lt_logf(totals[i]);
+  }
+  for (int64_t i = 0; i < queries && a->s->sinks != NULL; i++) {
+    const float maximum = maxima[i] * a->scale;
+    factors[i] = a->weight / lt_sink_total(totals[i], lt_sink(a, head, maximum));
+    logs[i] = lt_log_sum(a, head, maximum, totals[i]);
   }
   for (int64_t i = 0; i < queries; i++) {
     if (totals[i] != 0.0f) continue;
@@ -104,7 +109,7 @@ static void forward_strip(const lt_shape *a, const buffers *b, lt_heads q, lt_he
     add_values(a, b, &at, key > seen.begin);
   }
   const int64_t row = (batch * s->heads + head) * s->queries + query;
-  finish_strip(a, b, lt_head_rows(out, batch, head, query), lse == NULL ? NULL : lse + row, queries, maxima, totals);
+  finish_strip(a, b, lt_head_rows(out, batch, head, query), lse == NULL ? NULL : lse + row, head, queries, maxima, totals);
 }
 
 /* Cost of a strip: the keys in its windows, plus one for constant work. */

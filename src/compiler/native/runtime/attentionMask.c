@@ -1,5 +1,5 @@
-/* attentionMask.c: the gradient of attention by the mask that is added to its logits, tile by tile: the weights of all pairs
-   are never in memory. */
+/* attentionMask.c: the gradients of attention by the mask that is added to its logits, tile by tile, and by its sinks: the
+   weights of all pairs are never in memory. */
 #include "attentionBackward.h"
 
 /* Adds a strip's gradients of its logits. Rows of keys are added along memory, where the mask has keys. */
@@ -63,5 +63,27 @@ void lt_attention_mask_gradient(int p, const lt_attention *s, lt_heads q, lt_hea
       lt_begin_chunk(&a, &b, &in, &of, lse);
       add_chunk(&a, &b, &in, dmask);
     }
+  }
+}
+
+void lt_attention_sink_gradient(const lt_attention *s, lt_heads out, lt_heads dout, const float *lse, float *dsinks,
+                                int64_t stride, int thread, int threads) {
+  enum { ROWS = 64 };
+  const int64_t end = s->heads * (thread + 1) / threads;
+  float deltas[ROWS];
+  for (int64_t head = s->heads * thread / threads; head < end; head++) {
+    const float sink = s->sinks[head * s->sink_stride];
+    double sum = 0.0;
+    for (int64_t batch = 0; batch < s->batch; batch++) {
+      const float *logs = lse + (batch * s->heads + head) * s->queries;
+      for (int64_t query = 0; query < s->queries; query += ROWS) {
+        const int64_t rows = lt_least(ROWS, s->queries - query);
+        lt_row_products(lt_head_rows(out, batch, head, query), lt_head_rows(dout, batch, head, query), rows, s->value_dims,
+                        deltas);
+        for (int64_t r = 0; r < rows; r++)
+          if (logs[query + r] != -LT_INFINITY) sum -= (double)(lt_expf(sink - logs[query + r]) * deltas[r]);
+      }
+    }
+    dsinks[head * stride] = (float)sum;
   }
 }

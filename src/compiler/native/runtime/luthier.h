@@ -231,7 +231,8 @@ typedef struct {
    own. visible[b] (NULL: all) keys of a batch item are valid: it has no others, and as many rows. logit_cap 0: none, else the logits are logit_cap * tanh(logit / logit_cap). mask (may
    be NULL) is added to the logits; strides 0 broadcast. keep 0: all weights count; else they are divided by keep, and weight
    (b, h, t, j) counts if the uniform number at position ((b heads + h) queries + t) drop_row + j of the words drop_key[0]
-   and drop_key[drop_stride] is below keep. */
+   and drop_key[drop_stride] is below keep. sinks[h * sink_stride] (NULL: none) is a head's logit beside those of the keys: its
+   weight is for no value. */
 typedef struct {
   int64_t batch, heads, queries, keys, dims, value_dims;
   float scale, logit_cap;
@@ -245,12 +246,14 @@ typedef struct {
   float keep;
   const int32_t *prefix, *visible;
   int64_t prefix_batch, visible_batch, prefix_after;
+  const float *sinks;
+  int64_t sink_stride;
 } lt_attention;
 
 /* Scratch bytes per thread, for these shapes or fewer keys. */
 int64_t lt_attention_scratch_bytes(int p, const lt_attention *s, int backward);
 
-/* lse: float32 [batch, heads, queries], the logarithm of the sum of exponentials; NULL without gradients. NaN in
+/* lse: float32 [batch, heads, queries], the logarithm of the sum of exponentials, a sink's among them; NULL without gradients. NaN in
    gives NaN out; a query that sees no key gives 0 and has no gradient. Threads divide the items (batch, head), and
    in the forward pass their queries; any number of threads gives the same bits. In the gradient, heads with a shared
    dk or dv (head == 0) are one item, summed in order. Scratch is aligned to 64 bytes. */
@@ -271,6 +274,10 @@ typedef struct {
 void lt_attention_mask_gradient(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
                                 lt_heads dout, const float *lse, lt_mask_gradient dmask, void *scratch, int thread,
                                 int threads);
+
+/* The gradient by the sinks, dsinks[head * stride]. Threads divide the heads: any number gives the same bits. */
+void lt_attention_sink_gradient(const lt_attention *s, lt_heads out, lt_heads dout, const float *lse, float *dsinks,
+                                int64_t stride, int thread, int threads);
 
 /* ---- Indexing (indexing.c) ----------------------------------------------------------------------------------- */
 

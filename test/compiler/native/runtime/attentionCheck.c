@@ -15,12 +15,12 @@ static void complain(const problem *x, const char *what, int64_t b, int64_t h, i
   if (failures++ > 3) return;
   const lt_attention *s = &x->s;
   printf("%s[%d, %d, %d, %d] is %.9g instead of %.9g (+- %.2g) at p=%d batch=%d heads=%d queries=%d keys=%d dims=%d "
-         "value_dims=%d before=%lld after=%lld cap=%g mask=%d segments=%d keep=%g prefix=%d visible=%d\n",
+         "value_dims=%d before=%lld after=%lld cap=%g mask=%d segments=%d keep=%g prefix=%d visible=%d sinks=%d\n",
          what, (int)b, (int)h, (int)t, (int)c, got, expected, bound, x->p, (int)s->batch, (int)s->heads, (int)s->queries,
          (int)s->keys, (int)s->dims, (int)s->value_dims, (long long)s->before, (long long)s->after, (double)s->logit_cap,
          x->mask != NULL, s->query_segments != NULL, (double)s->keep,
          s->prefix == NULL ? 0 : (int)s->prefix[b * s->prefix_batch],
-         s->visible == NULL ? (int)s->keys : (int)s->visible[b * s->visible_batch]);
+         s->visible == NULL ? (int)s->keys : (int)s->visible[b * s->visible_batch], s->sinks != NULL);
 }
 
 static void compare(const problem *x, const char *what, const heads *got, const double *expected, const double *bounds) {
@@ -51,6 +51,11 @@ static void compare_all(const problem *x) {
     const double large = x->s.scale > 1 ? 50 : 1, rounds = x->p == LT_BFLOAT16 || x->out.at.type == LT_BFLOAT16;
     const double bound = (rounds ? 0x1p-7 : 4e-6 * large) * y.dmask_bound[i] + 1e-30;
     if (!(fabs(x->dmask[i] - y.dmask[i]) <= bound)) complain(x, "dmask", 0, 0, 0, i, x->dmask[i], y.dmask[i], bound);
+  }
+  for (int64_t h = 0; x->s.sinks != NULL && h < x->s.heads; h++) {
+    const double large = x->s.scale > 1 ? 50 : 1, rounds = x->p == LT_BFLOAT16 || x->out.at.type == LT_BFLOAT16;
+    const double bound = (rounds ? 0x1p-7 : 8e-6 * large) * y.dsinks_bound[h] + 1e-30;
+    if (!(fabs(x->dsinks[h] - y.dsinks[h]) <= bound)) complain(x, "dsinks", 0, h, 0, 0, x->dsinks[h], y.dsinks[h], bound);
   }
   free_answer(y);
 }
@@ -151,6 +156,14 @@ static void add_prefix(problem *x) {
 
 static void add_visible(problem *x) { x->s.visible = add_counts(x, 1, &x->s.visible_batch); }
 
+/* Sinks below, among and far above the logits. */
+static void add_sinks(problem *x) {
+  static const float apart[] = {-1000.0f, -3.0f, 0.0f, 3.0f, 1000.0f};
+  for (int h = 0; h < 4; h++) x->sinks[h] = normal() + apart[drawn() % 5];
+  x->s.sinks = x->sinks;
+  x->s.sink_stride = 1;
+}
+
 static lt_attention any_shape(int64_t most) {
   lt_attention s = {.batch = up_to(3), .heads = up_to(4), .queries = up_to(most), .keys = up_to(most)};
   s.dims = up_to(80);
@@ -172,6 +185,7 @@ static void check_random(int p) {
     if (round % 3 == 1) add_drops(&x);
     if (round % 5 > 1) add_prefix(&x);
     if (round % 4 == 1) add_visible(&x);
+    if (drawn() % 3 == 0) add_sinks(&x);
     run(&x, 1 + round % 4);
     compare_all(&x);
     free_problem(&x);
@@ -316,6 +330,7 @@ static void check_edges(int p) {
     const size_t c = i / 2;
     problem x = make_problem(p, cases[c].s, cases[c].shared_k, cases[c].shared_v);
     if (c == 5 || c == 6) add_mask(&x, -1e9f);
+    if (i % 2 == 1) add_sinks(&x);
     run(&x, 1 + (int)(i % 3));
     compare_all(&x);
     free_problem(&x);

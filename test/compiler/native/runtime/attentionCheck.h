@@ -71,6 +71,7 @@ typedef struct {
   float *mask, *lse;
   float *dmask; /* of the mask's shape, which has so many elements */
   int64_t mask_size;
+  float sinks[4], dsinks[4]; /* of the heads */
   int32_t *segments[2]; /* of queries and of keys */
   int32_t *counts[2];   /* prefixes, and how many keys are valid */
   int32_t drop_key[3];
@@ -78,7 +79,7 @@ typedef struct {
 
 /* The answers and how far off rounding may be from each. */
 typedef struct {
-  double *out, *out_bound, *lse, *dq, *dq_bound, *dk, *dk_bound, *dv, *dv_bound, *dmask, *dmask_bound;
+  double *out, *out_bound, *lse, *dq, *dq_bound, *dk, *dk_bound, *dv, *dv_bound, *dmask, *dmask_bound, *dsinks, *dsinks_bound;
 } answer;
 
 static double operand(const problem *x, const heads *of, int64_t b, int64_t h, int64_t t, int64_t c) {
@@ -140,9 +141,12 @@ static void solve_query(const problem *x, const answer *y, int64_t b, int64_t h,
     p[j] = sum;
     if (sum > most) most = sum;
   }
-  for (int64_t j = 0; j < keys; j++) total += p[j] = most == -INFINITY ? 0 : exp(p[j] - most);
+  const double top = s->sinks != NULL && s->sinks[h] > most ? s->sinks[h] : most;
+  for (int64_t j = 0; j < keys; j++) total += p[j] = most == -INFINITY ? 0 : exp(p[j] - top);
+  const double sink = s->sinks == NULL || most == -INFINITY ? 0 : exp(s->sinks[h] - top);
+  total += sink;
   for (int64_t j = 0; j < keys && total > 0; j++) p[j] /= total;
-  y->lse[(b * s->heads + h) * s->queries + t] = total > 0 ? most + log(total) : -INFINITY;
+  y->lse[(b * s->heads + h) * s->queries + t] = total > 0 ? top + log(total) : -INFINITY;
   double *out = y->out + place(&x->out, b, h, t), *out_bound = y->out_bound + place(&x->out, b, h, t);
   for (int64_t j = 0; j < keys; j++) {
     for (int64_t c = 0; c < wide; c++) {
@@ -154,6 +158,10 @@ static void solve_query(const problem *x, const answer *y, int64_t b, int64_t h,
   for (int64_t c = 0; c < wide; c++) {
     delta += out[c] * get(&x->dout, b, h, t, c);
     delta_size += out_bound[c] * fabs(get(&x->dout, b, h, t, c)); /* out is as far off as its terms, even where it is 0 */
+  }
+  if (sink > 0) {
+    y->dsinks[h] -= sink / total * delta;
+    y->dsinks_bound[h] += sink / total * delta_size;
   }
   for (int64_t j = 0; j < keys; j++) {
     double dp = 0, dp_size = 0;
@@ -186,7 +194,7 @@ static answer solve(const problem *x) {
   const int64_t items = s->batch * s->heads, n = items * s->queries, m = items * s->keys;
   const answer y = {zeros(n * s->value_dims), zeros(n * s->value_dims), zeros(n), zeros(n * s->dims), zeros(n * s->dims),
                     zeros(m * s->dims), zeros(m * s->dims), zeros(m * s->value_dims), zeros(m * s->value_dims),
-                    zeros(x->mask_size), zeros(x->mask_size)};
+                    zeros(x->mask_size), zeros(x->mask_size), zeros(s->heads), zeros(s->heads)};
   double *p = zeros(s->keys), *slope = zeros(s->keys);
   for (int64_t b = 0; b < s->batch; b++)
     for (int64_t h = 0; h < s->heads; h++)
@@ -197,7 +205,8 @@ static answer solve(const problem *x) {
 }
 
 static void free_answer(answer y) {
-  double *all[] = {y.out, y.out_bound, y.lse, y.dq, y.dq_bound, y.dk, y.dk_bound, y.dv, y.dv_bound, y.dmask, y.dmask_bound};
+  double *all[] = {y.out, y.out_bound, y.lse, y.dq, y.dq_bound, y.dk, y.dk_bound, y.dv, y.dv_bound, y.dmask, y.dmask_bound,
+                   y.dsinks, y.dsinks_bound};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
@@ -231,4 +240,6 @@ static void run(const problem *x, int threads) {
       free(scratch);
     }
   }
+  for (int thread = 0; s->sinks != NULL && thread < threads; thread++)
+    lt_attention_sink_gradient(s, x->out.at, x->dout.at, x->lse, (float *)x->dsinks, 1, thread, threads);
 }
