@@ -20,8 +20,23 @@ export {
   Tanh,
 } from './activations.js';
 export { DotProductAttention, type Heads } from './attention/attentions.js';
+export { Alibi, BasePositionBias, RelativeBias } from './attention/biases.js';
 export { BaseKvCache, type CachedHeads, FullCache, MemoryCache, WindowCache } from './attention/caches.js';
+export { CausalDepthwiseConv1D } from './attention/causalDepthwise.js';
 export { GroupedQueryAttention } from './attention/groupedQueryAttention.js';
+export { LatentAttention, LatentCache } from './attention/latentAttention.js';
+export {
+  DotProductAttentionWithContext,
+  DotProductAttentionWithContextXL,
+  LocalSelfAttention,
+  LocalSelfAttentionAlibi,
+  LocalSelfAttentionRelativeBias,
+  LocalSelfAttentionXL,
+} from './attention/localAttention.js';
+export {
+  MultiQueryDotProductAttention,
+  OneHeadedAttentionProjection,
+} from './attention/multiQueryAttention.js';
 export {
   BasePositionalEmbedding,
   PositionalEmbedding,
@@ -31,6 +46,7 @@ export {
 } from './attention/positions.js';
 export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './attention/projections.js';
 export { positionsOf, type Visibility } from './attention/visibility.js';
+export { DotProductAttentionXL } from './attention/xlAttention.js';
 export { AddResidual, ApplyPadding, Chain, DictToArgs, FullLike } from './chain.js';
 export { ConvBNAct, ConvBNActWithPadding } from './convolution/convBNAct.js';
 export { BaseConvolution, Conv1D, Conv2D, Conv3D } from './convolution/convolutions.js';

@@ -1,19 +1,18 @@
 /** @file Multi-head dot-product attention, over whole sequences and token by token (praxis/layers/attentions.py). */
-import { z } from 'zod';
-import { ops, type Tensor } from '../../compiler/index.js';
-import { type ConfigValues, deepCopy, sub } from '../../hparams/index.js';
+import { ops, type Tensor, tf } from '../../compiler/index.js';
+import { type ConfigValues, deepCopy } from '../../hparams/index.js';
 import type { CheckpointName } from '../checkpointPolicy.js';
 import { BaseMixer, type MixerArgs, type StepArgs } from '../core/mixer.js';
-import { WeightInit } from '../core/weightInit.js';
-import { Dropout, dropoutField } from '../stochastics.js';
-import { BaseKvCache, FullCache, MemoryCache, windowSizeField } from './caches.js';
-import { RotaryPositionalEmbedding, stepsFrom } from './positions.js';
-import { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
-import { attentionOptions, narrowed, type Visibility } from './visibility.js';
-
-/** Depth of a head; defaults to `dims`, the field with the depth of all heads, divided by numHeads. */
-export const dimPerHeadField = (dims: string) =>
-  z.int().positive().nullable().default(null).describe(`Depth of a head; null: ${dims} / numHeads.`);
+import { constantInit } from '../core/weightInit.js';
+import type { BaseNormalization } from '../normalizations.js';
+import type { Dropout } from '../stochastics.js';
+import { attentionFields } from './attentionFields.js';
+import type { BasePositionBias } from './biases.js';
+import { type BaseKvCache, MemoryCache } from './caches.js';
+import type { CausalDepthwiseConv1D } from './causalDepthwise.js';
+import { type RotaryPositionalEmbedding, stepsFrom } from './positions.js';
+import { type AttentionProjection, PerDimScale } from './projections.js';
+import { attentionOptions, narrowed, positionsOf, type Visibility } from './visibility.js';
 
 /** Query, key and value of each head: [B, T, N, H], and [B, S, numKvHeads, H] twice. */
 export interface Heads {
@@ -27,59 +26,20 @@ const checkpointName = (x: Tensor, name: CheckpointName): Tensor => ops.checkpoi
 /**
  * softmax(query key^T / sqrt(H) + mask) value for each of N heads, between projections (Vaswani et al., 2017).
  *
- * Subclasses may override: `project` (other projections), `numKvHeads` (grouped queries), `dotAtten` (another visibility,
- * such as biases by `positionsOf`), `attenLogits` (other products).
+ * Subclasses may override: `project` (other projections), `numKvHeads` (grouped queries), `window` (the keys around a query
+ * that it sees), `dotAtten` (another visibility), `positionBias` (biases by position), `attenLogits` (other products).
  */
-export class DotProductAttention extends BaseMixer.with({
-  hiddenDim: z.int().positive().describe('Depth of all heads together.'),
-  numHeads: z.int().positive().default(1).describe('Number of heads.'),
-  dimPerHead: dimPerHeadField('hiddenDim'),
-  dropoutTpl: sub(Dropout).describe('Dropout of attention weights; keepProb is 1 - attenDropoutProb.'),
-  attenDropoutProb: dropoutField('an attention weight'),
-  projTpl: sub(AttentionProjection).describe(
-    'Projections of query, key and value, and the output projection.',
-  ),
-  combineQkv: z
-    .boolean()
-    .default(false)
-    .describe('Whether query, key and value projections are one variable.'),
-  combinedQkvProjTpl: sub(CombinedQKVProjectionLayer).describe('The projection where combineQkv is set.'),
-  useBias: z.boolean().default(true).describe('Whether projections have biases.'),
-  outputProjInit: sub(WeightInit, null)
-    .optional()
-    .describe("Initial values of the output projection's weights; projTpl's where absent."),
-  internalEnableQueryScale: z.boolean().default(true).describe('Whether queries are scaled.'),
-  internalEnablePerDimScale: z
-    .boolean()
-    .default(true)
-    .describe(
-      'Scale queries by a trained factor for each dimension; else by 1 / sqrt(hiddenDim / numHeads).',
-    ),
-  scaleQueryByDimPerHead: z
-    .boolean()
-    .default(false)
-    .describe('Without the trained factor: scale by 1 / sqrt(dimPerHead), where dimPerHead is given.'),
-  scaleLogitsByHeadDims: z
-    .boolean()
-    .default(false)
-    .describe('Whether logits are divided by sqrt(dimPerHead).'),
-  attenLogitCap: z.number().nonnegative().default(0).describe('c > 0: logits become c tanh(logits / c).'),
-  useRotaryPositionEmb: z
-    .boolean()
-    .default(false)
-    .describe('Whether queries and keys are rotated by position.'),
-  rotaryPositionEmbTpl: sub(RotaryPositionalEmbedding).describe('The rotation.'),
-  windowSize: windowSizeField,
-  cacheTpl: sub(BaseKvCache, () => FullCache.config()).describe(
-    'The cache of keys and values in a decode, such as WindowCache, which keeps those of the window alone.',
-  ),
-}) {
+export class DotProductAttention extends BaseMixer.with(attentionFields) {
   #qkv!: (queryVec: Tensor, keyVec: Tensor, valueVec: Tensor) => Heads;
   #post!: AttentionProjection;
   #dropout!: Dropout;
   #cache!: BaseKvCache;
   #perDimScale: PerDimScale | null = null;
   #rotary: RotaryPositionalEmbedding | null = null;
+  #gate: AttentionProjection | null = null;
+  #convolutions: Readonly<Record<keyof Heads, CausalDepthwiseConv1D>> | null = null;
+  #norms: Readonly<Record<'query' | 'key', BaseNormalization>> | null = null;
+  #relativeBias: BasePositionBias | null = null;
 
   /** Depth of a head. */
   get dimPerHead(): number {
@@ -91,6 +51,12 @@ export class DotProductAttention extends BaseMixer.with({
     return this.hp.numHeads;
   }
 
+  /** The keys around a query that it sees; undefined: all. */
+  protected get window(): Partial<ops.Window> | undefined {
+    const { windowSize } = this.hp;
+    return windowSize === null ? undefined : { before: windowSize - 1 };
+  }
+
   protected override setup(): void {
     const { hp, dimPerHead } = this;
     if (!Number.isInteger(dimPerHead)) {
@@ -99,8 +65,10 @@ export class DotProductAttention extends BaseMixer.with({
       );
     }
     this.#createProjections();
+    const before = this.window?.before;
+    const windowSize = before === undefined ? null : before + 1;
     this.#cache = this.createChild('kv_cache', hp.cacheTpl, {
-      ...{ numHeads: this.numKvHeads, dimPerHead, windowSize: hp.windowSize },
+      ...{ numHeads: this.numKvHeads, dimPerHead, windowSize },
     });
     this.#dropout = this.createChild('atten_dropout', hp.dropoutTpl, { keepProb: 1 - hp.attenDropoutProb });
     if (hp.internalEnableQueryScale && hp.internalEnablePerDimScale) {
@@ -110,21 +78,64 @@ export class DotProductAttention extends BaseMixer.with({
       const embeddingDims = dimPerHead;
       this.#rotary = this.createChild('rotary_position_emb', hp.rotaryPositionEmbTpl, { embeddingDims });
     }
+    this.#createParts();
+  }
+
+  /** What only some attentions have. */
+  #createParts(): void {
+    const { hp, dimPerHead, numKvHeads } = this;
+    const { numHeads, dconvKernelSize: kernelSize, lnTpl, relativeBiasTpl } = hp;
+    if (hp.dconvQkv) {
+      const create = (name: string, heads: number): CausalDepthwiseConv1D =>
+        this.createChild(name, deepCopy(hp.causalDepthwiseConv1dTpl), {
+          ...{ kernelSize, hiddenDims: [heads, dimPerHead] },
+        });
+      const [query, key] = [create('dconv_q', numHeads), create('dconv_k', numKvHeads)];
+      this.#convolutions = { query, key, value: create('dconv_v', numKvHeads) };
+    }
+    if (lnTpl) {
+      const create = (name: string): BaseNormalization =>
+        this.createChild(name, deepCopy(lnTpl), { dim: dimPerHead });
+      this.#norms = { query: create('layer_norm_q'), key: create('layer_norm_k') };
+    }
+    if (relativeBiasTpl)
+      this.#relativeBias = this.createChild('relative_bias', relativeBiasTpl, { numHeads });
+    if (!hp.useSinks) return;
+    if (hp.attentionExtraLogit !== null)
+      throw this.error('attentionExtraLogit is constant, useSinks trains it: expected one of them.');
+    this.createVariable('sinks', { shape: [numHeads], init: constantInit(0) });
+  }
+
+  /** A projection to `numHeads` heads, or from them. */
+  protected createProjection(
+    name: string,
+    overrides: Partial<ConfigValues<AttentionProjection>>,
+  ): AttentionProjection {
+    const { inputDim, useBias, projTpl } = this.hp;
+    // Copies the template: children made from one config object would be one layer.
+    return this.createChild(name, deepCopy(projTpl), {
+      ...{ inputDim, dimPerHead: this.dimPerHead, useBias },
+      ...overrides,
+    });
+  }
+
+  /** Makes the projection of keys or of values: vectors [B, S, D] to [B, S, numKvHeads, H]. */
+  protected createKeyOrValue(name: 'key' | 'value'): (vectors: Tensor) => Tensor {
+    const projection = this.createProjection(name, { numHeads: this.numKvHeads });
+    return (vectors) => projection.fprop(vectors);
   }
 
   #createProjections(): void {
     const { hp, dimPerHead, numKvHeads } = this;
     const { inputDim, numHeads, useBias, outputProjInit } = hp;
-    const dims = { inputDim, dimPerHead, useBias };
-    // Copies the template: children made from one config object would be one layer.
-    const create = (name: string, overrides: Partial<ConfigValues<AttentionProjection>>) =>
-      this.createChild(name, deepCopy(hp.projTpl), { ...dims, ...overrides });
     if (hp.combineQkv) {
       if (numKvHeads !== numHeads)
         throw this.error(
           `combineQkv has one variable for ${numHeads} heads of queries and ${numKvHeads} of keys.`,
         );
-      const combined = this.createChild('combined_qkv', hp.combinedQkvProjTpl, { ...dims, numHeads });
+      const combined = this.createChild('combined_qkv', hp.combinedQkvProjTpl, {
+        ...{ inputDim, dimPerHead, useBias, numHeads },
+      });
       this.#qkv = (queryVec, keyVec, valueVec) => {
         if (queryVec !== keyVec || keyVec !== valueVec)
           throw this.error('combineQkv is for self-attention: query, key and value vectors are one tensor.');
@@ -136,20 +147,21 @@ export class DotProductAttention extends BaseMixer.with({
         };
       };
     } else {
-      const key = create('key', { numHeads: numKvHeads });
-      const query = create('query', { numHeads });
-      const value = create('value', { numHeads: numKvHeads });
+      const key = this.createKeyOrValue('key');
+      const query = this.createProjection('query', { numHeads });
+      const value = this.createKeyOrValue('value');
       this.#qkv = (queryVec, keyVec, valueVec) => ({
         query: checkpointName(query.fprop(queryVec), 'query_proj'),
-        key: checkpointName(key.fprop(keyVec), 'key_proj'),
-        value: checkpointName(value.fprop(valueVec), 'value_proj'),
+        key: checkpointName(key(keyVec), 'key_proj'),
+        value: checkpointName(value(valueVec), 'value_proj'),
       });
     }
-    this.#post = create('post', {
+    this.#post = this.createProjection('post', {
       numHeads,
       isOutputProjection: true,
       ...(outputProjInit && { paramsInit: outputProjInit }),
     });
+    if (hp.useOutputGate) this.#gate = this.createProjection('gate', { numHeads });
   }
 
   /**
@@ -160,13 +172,18 @@ export class DotProductAttention extends BaseMixer.with({
    * @returns [B, T, D].
    */
   fprop(queryVec: Tensor, { seen = {}, keyVec = queryVec, valueVec = keyVec }: MixerArgs = {}): Tensor {
-    const { query, key, value } = this.project(queryVec, keyVec, valueVec);
-    const { positions } = seen;
-    const rotated = [this.rotate(query, positions?.queries), this.rotate(key, positions?.keys)] as const;
-    const { windowSize } = this.hp;
-    const inWindow = windowSize === null ? seen : narrowed(seen, { before: windowSize - 1 });
-    const encoded = this.dotAtten(...rotated, value, inWindow);
-    return checkpointName(this.#post.fprop(checkpointName(encoded, 'context')), 'out_proj');
+    const { positions, paddings } = seen;
+    if (this.#convolutions && (keyVec !== queryVec || valueVec !== queryVec))
+      throw this.error('dconvQkv is for self-attention: query, key and value vectors are one tensor.');
+    const { query, key, value } = this.#convolved(this.project(queryVec, keyVec, valueVec), (layer, x) =>
+      layer.fprop(x, positions?.keys, paddings),
+    );
+    const ready = [
+      this.#ready('query', query, positions?.queries),
+      this.#ready('key', key, positions?.keys),
+    ] as const;
+    const inWindow = this.window ? narrowed(seen, this.window) : seen;
+    return checkpointName(this.#output(this.dotAtten(...ready, value, inWindow), queryVec), 'out_proj');
   }
 
   /**
@@ -180,7 +197,7 @@ export class DotProductAttention extends BaseMixer.with({
       throw this.error(
         `attends to its own tokens in a decode: cacheTpl is ${this.#cache.constructor.name}, not MemoryCache.`,
       );
-    this.#cache.begin(this.rotate(heads.key, undefined), heads.value);
+    this.#cache.begin(this.#ready('key', heads.key, undefined), heads.value);
   }
 
   /**
@@ -192,11 +209,35 @@ export class DotProductAttention extends BaseMixer.with({
    */
   extendStep(inputs: Tensor, args: StepArgs): Tensor {
     const position = stepsFrom(args.timeStep, inputs.shape[1]!);
-    const { query, key, value } = this.project(inputs, inputs, inputs);
-    const cached = this.#cache.extend(this.rotate(key, position), value, args);
-    return this.#post.fprop(
-      this.dotAtten(this.rotate(query, position), cached.key, cached.value, cached.seen),
+    const { query, key, value } = this.#convolved(this.project(inputs, inputs, inputs), (layer, x) =>
+      layer.extendStep(x, args),
     );
+    const cached = this.#cache.extend(this.#ready('key', key, position), value, args);
+    const encoded = this.dotAtten(
+      this.#ready('query', query, position),
+      cached.key,
+      cached.value,
+      cached.seen,
+    );
+    return this.#output(encoded, inputs);
+  }
+
+  #convolved({ query, key, value }: Heads, call: (layer: CausalDepthwiseConv1D, x: Tensor) => Tensor): Heads {
+    const of = this.#convolutions;
+    if (!of) return { query, key, value };
+    return { query: call(of.query, query), key: call(of.key, key), value: call(of.value, value) };
+  }
+
+  /** Queries or keys as they are multiplied: with their positions, and normed. */
+  #ready(which: 'query' | 'key', heads: Tensor, position: Tensor | undefined): Tensor {
+    const norm = (x: Tensor): Tensor => this.#norms?.[which].fprop(x) ?? x;
+    return this.hp.normBeforeRotary ? this.rotate(norm(heads), position) : norm(this.rotate(heads, position));
+  }
+
+  /** Weighted sums [B, T, N, H] to vectors [B, T, D]. */
+  #output(encoded: Tensor, queryVec: Tensor): Tensor {
+    const context = checkpointName(encoded, 'context');
+    return this.#post.fprop(this.#gate ? tf.mul(context, tf.sigmoid(this.#gate.fprop(queryVec))) : context);
   }
 
   /** Vectors [B, T, D], and [B, S, D] twice, as heads. */
@@ -220,12 +261,48 @@ export class DotProductAttention extends BaseMixer.with({
    * @returns [B, T, N, H].
    */
   protected dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
-    const dropout = this.hp.attenDropoutProb > 0 && !this.doEval ? this.#dropout.ofWeights() : undefined;
-    return ops.attention(this.#perDimScale ? this.#perDimScale.fprop(query) : query, key, value, {
-      scale: this.logitScale,
-      logitCap: this.hp.attenLogitCap,
-      ...attentionOptions(seen, query.shape[1]!),
-      ...(this.attenLogits && { logits: (q: Tensor, k: Tensor) => this.attenLogits!(q, k) }),
+    const scaled = this.#perDimScale ? this.#perDimScale.fprop(query) : query;
+    return this.attend(scaled, key, value, { seen, bias: this.positionBias(query, key, seen) });
+  }
+
+  /** What is added to the logits by the positions of queries and keys, [B, N, T, S]; undefined: nothing. */
+  protected positionBias(query: Tensor, key: Tensor, seen: Visibility): Tensor | undefined {
+    return this.#relativeBias?.fprop(positionsOf(seen, query.shape[1]!, key.shape[1]!));
+  }
+
+  /** Queries [B, T, N, H] with all of their scales, so that something else may be added to them. */
+  protected scaleQuery(query: Tensor): Tensor {
+    return this.#perDimScale ? this.#perDimScale.fprop(query) : tf.mul(query, this.#queryScale);
+  }
+
+  /** The weighted sums for queries whose logits are to be multiplied by `scale`; the bias is added before the cap. */
+  protected attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    {
+      seen,
+      bias,
+      scale = this.logitScale,
+    }: Readonly<{ seen: Visibility; bias?: Tensor | undefined; scale?: number }>,
+  ): Tensor {
+    const { attenDropoutProb, attenLogitCap, useSinks, attentionExtraLogit, numHeads } = this.hp;
+    const dropout = attenDropoutProb > 0 && !this.doEval ? this.#dropout.ofWeights() : undefined;
+    const ofHeads = this.#logitFactor;
+    const own = bias && ofHeads !== 1 ? tf.mul(bias, ofHeads) : bias;
+    // The kernel adds biases behind the cap.
+    const isCapped = own !== undefined && attenLogitCap > 0;
+    const products = this.attenLogits?.bind(this) ?? (isCapped ? ops.attentionLogits : undefined);
+    const logits = isCapped ? (q: Tensor, k: Tensor) => tf.add(products!(q, k), own) : products;
+    const biases = [seen.bias, isCapped ? undefined : own].filter((x) => x !== undefined);
+    const all = biases.length === 0 ? seen : { ...seen, bias: biases.reduce((a, b) => tf.add(a, b)) };
+    const extra = attentionExtraLogit === null ? undefined : tf.fill([numHeads], attentionExtraLogit);
+    const sinks = useSinks ? this.theta.sinks : extra;
+    return ops.attention(query, key, value, {
+      ...{ scale, logitCap: attenLogitCap },
+      ...attentionOptions(all, query.shape[1]!),
+      ...(sinks && { sinks }),
+      ...(logits && { logits }),
       ...(dropout && { dropout }),
     });
   }
@@ -238,11 +315,23 @@ export class DotProductAttention extends BaseMixer.with({
 
   /** Constant factor of the logits, besides the trained per-dimension one. */
   protected get logitScale(): number {
+    return this.#logitFactor * this.#queryScale;
+  }
+
+  /** Factor of logits and biases alike. */
+  get #logitFactor(): number {
+    return this.hp.scaleLogitsByHeadDims ? this.dimPerHead ** -0.5 : 1;
+  }
+
+  /** Constant factor of the queries. */
+  get #queryScale(): number {
     const { hp, dimPerHead } = this;
-    let scale = hp.scaleLogitsByHeadDims ? dimPerHead ** -0.5 : 1;
-    if (hp.internalEnableQueryScale && !hp.internalEnablePerDimScale) {
-      scale *= (hp.scaleQueryByDimPerHead ? dimPerHead : Math.floor(hp.hiddenDim / hp.numHeads)) ** -0.5;
-    }
-    return scale;
+    if (!hp.internalEnableQueryScale || hp.internalEnablePerDimScale) return 1;
+    return (hp.scaleQueryByDimPerHead ? dimPerHead : Math.floor(hp.hiddenDim / hp.numHeads)) ** -0.5;
+  }
+
+  /** The factor of the logits of queries by {@link scaleQuery}. */
+  protected get factorOfScaled(): number {
+    return this.#logitFactor;
   }
 }

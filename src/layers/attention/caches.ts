@@ -18,7 +18,7 @@ export interface CachedHeads {
 }
 
 /** What `x` [B, S, …] holds at `places`, int32 [1, count] or, for each row, [B, count]. */
-function taken(x: Tensor, places: Tensor): Tensor {
+export function taken(x: Tensor, places: Tensor): Tensor {
   const [groups, count] = places.shape as [number, number];
   if (groups === 1) return tf.gather(x, tf.reshape(places, [count]) as Tensor, 1);
   return tf.gather(x, places, 1, 1);
@@ -75,6 +75,12 @@ export abstract class BaseKvCache extends BaseLayer.with({
   }
 }
 
+/** What `steps` tokens from `timeStep` on see of a cache in which each token is at the place of its position. */
+export const filledUpTo = (timeStep: Tensor, steps: number): Visibility => ({
+  causal: true,
+  visible: tf.add(timeStep, int(steps)) as Tensor,
+});
+
 /** A cache of all tokens, each at the place of its position. */
 export class FullCache extends BaseKvCache {
   override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
@@ -88,8 +94,7 @@ export class FullCache extends BaseKvCache {
       key: this.write('key_state', key, timeStep),
       value: this.write('value_state', value, timeStep),
       seen: {
-        causal: true,
-        visible: tf.add(timeStep, int(key.shape[1]!)) as Tensor,
+        ...filledUpTo(timeStep, key.shape[1]!),
         ...(windowSize !== null && { window: { before: windowSize - 1 } }),
       },
     };

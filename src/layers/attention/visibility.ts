@@ -3,7 +3,7 @@ import { type ops, type Tensor, tf } from '../../compiler/index.js';
 import { stepsFrom } from './positions.js';
 
 /** A tensor for queries, [B, T], and one for keys, [B, S]; B may be 1. */
-interface OfBoth {
+export interface OfBoth {
   readonly queries: Tensor;
   readonly keys: Tensor;
 }

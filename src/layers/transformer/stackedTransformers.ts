@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ops, type Tensor } from '../../compiler/index.js';
 import { type Config, deepCopyWith, isSet, sub } from '../../hparams/index.js';
-import { dimPerHeadField } from '../attention/attentions.js';
+import { dimPerHeadField } from '../attention/attentionFields.js';
 import { CHECKPOINT_POLICIES, checkpointPolicyField } from '../checkpointPolicy.js';
 import { BaseLayer } from '../core/base.js';
 import type { StepArgs } from '../core/mixer.js';

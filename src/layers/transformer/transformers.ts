@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
 import { type Config, deepCopy, registerAlias, sub } from '../../hparams/index.js';
-import { DotProductAttention, dimPerHeadField } from '../attention/attentions.js';
+import { dimPerHeadField } from '../attention/attentionFields.js';
+import { DotProductAttention } from '../attention/attentions.js';
 import { MemoryCache } from '../attention/caches.js';
 import type { Visibility } from '../attention/visibility.js';
 import { BaseLayer } from '../core/base.js';
