@@ -12,10 +12,6 @@ import { root } from './pages.js';
 
 /** Layers whose sections are to be written, by the page that gets them. */
 const LATER: readonly string[] = [
-  // attention.md
-  ...'DotProductAttention FullCache MemoryCache WindowCache GroupedQueryAttention AttentionProjection CombinedQKVProjectionLayer PerDimScale'.split(
-    ' ',
-  ),
   // embeddings.md
   ...'PositionalEmbedding RotaryPositionalEmbedding ScaledRotaryPositionalEmbedding TrainablePositionalEmbedding Embedding FullSoftmax NClassMajorSharedEmbeddingSoftmax SharedEmbeddingSoftmax'.split(
     ' ',

@@ -97,5 +97,5 @@ const weightFields = {
   ),
 };
 
-/** All of them. */
+/** The fields. */
 export const attentionFields = { ...headFields, ...weightFields };

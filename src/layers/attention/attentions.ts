@@ -81,7 +81,7 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
     this.#createParts();
   }
 
-  /** What only some attentions have. */
+  /** Optional parts. */
   #createParts(): void {
     const { hp, dimPerHead, numKvHeads } = this;
     const { numHeads, dconvKernelSize: kernelSize, lnTpl, relativeBiasTpl } = hp;
@@ -265,7 +265,7 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
     return this.attend(scaled, key, value, { seen, bias: this.positionBias(query, key, seen) });
   }
 
-  /** What is added to the logits by the positions of queries and keys, [B, N, T, S]; undefined: nothing. */
+  /** The bias of the logits by the positions of queries and keys, [B, N, T, S]; undefined: none. */
   protected positionBias(query: Tensor, key: Tensor, seen: Visibility): Tensor | undefined {
     return this.#relativeBias?.fprop(positionsOf(seen, query.shape[1]!, key.shape[1]!));
   }

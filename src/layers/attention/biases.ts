@@ -17,7 +17,7 @@ export const distancesOf = ({ queries, keys }: OfBoth): Tensor =>
 export const biasAt = (table: Tensor, indices: Tensor): Tensor =>
   tf.transpose(ops.embeddingLookup(table, indices), [0, 3, 1, 2]);
 
-/** Base of what is added to the logits of each head by the positions of queries and keys. */
+/** Base of the biases of logits, for each head, by the positions of queries and keys. */
 export abstract class BasePositionBias extends BaseLayer.with({
   numHeads: z.int().positive().describe('Number of heads N.'),
 }) {

@@ -75,7 +75,7 @@ export abstract class BaseKvCache extends BaseLayer.with({
   }
 }
 
-/** What `steps` tokens from `timeStep` on see of a cache in which each token is at the place of its position. */
+/** Visibility to `steps` tokens from `timeStep` on of a cache in which each token is at the place of its position. */
 export const filledUpTo = (timeStep: Tensor, steps: number): Visibility => ({
   causal: true,
   visible: tf.add(timeStep, int(steps)) as Tensor,

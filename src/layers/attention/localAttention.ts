@@ -49,7 +49,7 @@ export class DotProductAttentionWithContextXL extends DotProductAttentionXL.with
   }
 }
 
-/** Pax's local attention: kernels skip what is outside the context. */
+/** Pax's local attention: kernels skip the keys outside the context. */
 export class LocalSelfAttention extends DotProductAttentionWithContext.with({ blockSize: blockSizeField }) {}
 
 /** Local attention with Transformer-XL's relative positions. */

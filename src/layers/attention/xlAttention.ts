@@ -32,8 +32,8 @@ function shifted(x: Tensor, keys: number): Tensor {
 
 /**
  * Logits (q + u) k + (q + v) W r of the scaled queries q, where r is the sinusoid of the distance of query and key (Transformer-XL, Dai et
- * al., 2019, §3.3). Biases u and v stand only where `useBias` is set. For self-attention: within what a query sees,
- * positions rise by one from key to key.
+ * al., 2019, §3.3). Biases u and v stand only where `useBias` is set. For self-attention: positions rise by one
+ * from key to key of those that a query sees.
  */
 export class DotProductAttentionXL extends DotProductAttention.with({
   relPosEmbDim: z.int().positive().describe('Depth of the sinusoids.'),
