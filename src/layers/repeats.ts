@@ -21,10 +21,10 @@ type Repeatable = BaseLayer & {
 /** What goes from one repetition to the next: activations, and the key to draw further keys from. */
 type Carry<X> = { readonly x: X; readonly key: Tensor | readonly [] };
 
-/** What one repetition alone reads. */
+/** Inputs of one repetition alone. */
 type Slices = { readonly theta: Values; readonly updated: Values; readonly states: Values };
 
-/** What one repetition gives besides its output. */
+/** Results of one repetition besides its output. */
 type Told = {
   readonly updated: Values;
   readonly states: Values;
@@ -200,7 +200,7 @@ export class Repeat extends BaseLayer.with({
     return Object.fromEntries(own.map((path) => [path.slice(0, -suffix.length), states[path]!]));
   }
 
-  /** What a repetition gave variables that are stacked. @throws LayerError for others */
+  /** Values that a repetition gave stacked variables. @throws LayerError for others */
   #ownUpdates(updatedVars: Readonly<Values>): Values {
     const shared = Object.keys(updatedVars).find((path) => !this.#isBelow(path));
     if (shared === undefined) return { ...updatedVars };

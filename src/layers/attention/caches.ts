@@ -17,7 +17,7 @@ export interface CachedHeads {
   readonly seen: Visibility;
 }
 
-/** What `x` [B, S, …] holds at `places`, int32 [1, count] or, for each row, [B, count]. */
+/** Elements of `x` [B, S, …] at `places`, int32 [1, count] or, for each row, [B, count]. */
 export function taken(x: Tensor, places: Tensor): Tensor {
   const [groups, count] = places.shape as [number, number];
   if (groups === 1) return tf.gather(x, tf.reshape(places, [count]) as Tensor, 1);
