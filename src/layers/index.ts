@@ -19,6 +19,9 @@ export {
   Swish,
   Tanh,
 } from './activations.js';
+export { addLora, LORA_VARIABLES, mergeLora } from './adapters/addLora.js';
+export { LoraAttentionProjection, LoraCombinedQKVProjectionLayer, LoraLinear } from './adapters/lora.js';
+export { AdaptedTransformerFeedForward, MultitaskResidualAdapter } from './adapters/residualAdapters.js';
 export { DotProductAttention, type Heads } from './attention/attentions.js';
 export { Alibi, BasePositionBias, RelativeBias } from './attention/biases.js';
 export { BaseKvCache, type CachedHeads, FullCache, MemoryCache, WindowCache } from './attention/caches.js';

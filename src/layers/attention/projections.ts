@@ -44,16 +44,22 @@ export class AttentionProjection extends BaseLayer.with({
 
   /** [..., D] to [..., N, H], or [..., N, H] to [..., D] for an output projection. */
   fprop(inputs: Tensor): Tensor {
-    const { inputDim, numHeads, dimPerHead, useBias, isOutputProjection } = this.hp;
+    const { numHeads, dimPerHead, useBias, isOutputProjection } = this.hp;
     const heads = numHeads * dimPerHead;
-    const w = tf.reshape(this.theta.w, [inputDim, heads]);
     if (isOutputProjection) {
-      const outputs = tf.matMul(tf.reshape(inputs, [...inputs.shape.slice(0, -2), heads]), w, false, true);
+      const outputs = this.product(tf.reshape(inputs, [...inputs.shape.slice(0, -2), heads]));
       return useBias ? tf.add(outputs, this.theta.b) : outputs;
     }
-    const outputs = tf.matMul(inputs, w);
+    const outputs = this.product(inputs);
     const biased = useBias ? tf.add(outputs, tf.reshape(this.theta.b, [heads])) : outputs;
     return splitHeads(biased, numHeads);
+  }
+
+  /** Vectors times the weights: [..., D] to [..., N H], or back for an output projection. */
+  protected product(vectors: Tensor): Tensor {
+    const { inputDim, numHeads, dimPerHead, isOutputProjection } = this.hp;
+    const w = tf.reshape(this.theta.w, [inputDim, numHeads * dimPerHead]);
+    return tf.matMul(vectors, w, false, isOutputProjection);
   }
 }
 
@@ -80,11 +86,16 @@ export class CombinedQKVProjectionLayer extends BaseLayer.with(projectionFields)
     const heads = numHeads * dimPerHead;
     const w = tf.split(tf.reshape(this.theta.w, [3 * inputDim, heads]), 3, 0);
     const b = useBias ? tf.split(tf.reshape(this.theta.b, [3, heads]), 3, 0) : null;
-    const project = (i: number): Tensor => {
-      const outputs = tf.matMul(inputs, w[i]!);
-      return splitHeads(b ? tf.add(outputs, b[i]!) : outputs, numHeads);
+    const project = (part: number): Tensor => {
+      const outputs = this.product(inputs, w[part]!, part);
+      return splitHeads(b ? tf.add(outputs, b[part]!) : outputs, numHeads);
     };
     return [project(0), project(1), project(2)];
+  }
+
+  /** [..., D] times the weights [D, N H] of a part, 0 to 2: [..., N H]. */
+  protected product(inputs: Tensor, w: Tensor, _part: number): Tensor {
+    return tf.matMul(inputs, w);
   }
 }
 
