@@ -153,4 +153,13 @@ export {
   Transformer,
   type TransformerArgs,
 } from './transformer/transformers.js';
+export { ConvNeXtBlock } from './vision/convNeXt.js';
+export { MixerBlock } from './vision/mlpMixer.js';
+export { InvertedResidualBlock, MobileNet } from './vision/mobileNets.js';
+export { imageToPatch, resizeGrid } from './vision/patches.js';
+export { BaseResNetBlock, ResNetBasicBlock, ResNetBlock } from './vision/resNetBlocks.js';
+export { ResNet, resNet } from './vision/resNets.js';
+export { UNet, UNetDownBlock, UNetUpBlock } from './vision/uNets.js';
+export { VanillaBlock, VanillaNet } from './vision/vanillaNets.js';
+export { VisionTransformer, VitEntryLayers, VitExitLayers } from './vision/visionTransformers.js';
 export { SpectralNorm, WeightNormL2, WeightNormLinear } from './weightNorms.js';

@@ -1,0 +1,175 @@
+/** @file Vision transformers (praxis/layers/vits.py). */
+import { z } from 'zod';
+import { type Tensor, tf } from '../../compiler/index.js';
+import { sub } from '../../hparams/index.js';
+import { Identity, Tanh } from '../activations.js';
+import { BasePositionalEmbedding, TrainablePositionalEmbedding } from '../attention/positions.js';
+import { BaseLayer } from '../core/base.js';
+import { constantInit } from '../core/weightInit.js';
+import type { Theta } from '../core/weights.js';
+import { FeedForward } from '../linears.js';
+import { BaseNormalization, LayerNorm } from '../normalizations.js';
+import { GlobalPooling } from '../poolings.js';
+import { Dropout, dropoutField } from '../stochastics.js';
+import { StackedTransformer } from '../transformer/stackedTransformers.js';
+import { grid, imageToPatch, resizeGrid } from './patches.js';
+
+const size = () => z.int().positive();
+const tokens = (where: string) =>
+  z
+    .int()
+    .nonnegative()
+    .default(0)
+    .describe(`Trained tokens ${where} the patches, such as that of the class.`);
+
+/** Patches, their projection, position embeddings and class tokens. */
+export class VitEntryLayers extends BaseLayer.with({
+  posEmbShapes: z
+    .tuple([size(), size()])
+    .describe('Rows and columns of the position embeddings; images of other sizes have them interpolated.'),
+  patchSize: size().describe('Height and width of a patch.'),
+  inputDims: size().describe("Elements of a patch: patchSize², times the image's depth."),
+  outputDims: size().describe('Depth of a token.'),
+  posEmbDropoutProb: dropoutField('an element of a token'),
+  prependClsTokens: tokens('before'),
+  appendClsTokens: tokens('behind'),
+  posEmbTpl: sub(BasePositionalEmbedding, () => TrainablePositionalEmbedding.config())
+    .nullable()
+    .describe('Position embeddings of the patches, row by row; null: none.'),
+  inputFcHasBias: z.boolean().default(true).describe('Whether the projection has a bias.'),
+}) {
+  declare readonly theta: Theta<'prepend_cls_embs' | 'append_cls_embs'>;
+  #projection!: FeedForward;
+  #positions: BasePositionalEmbedding | null = null;
+  #dropout!: Dropout;
+
+  protected override setup(): void {
+    const { hp } = this;
+    const { inputDims, outputDims, inputFcHasBias: hasBias } = hp;
+    this.#projection = this.createChild(
+      'patch_projection',
+      FeedForward.config({ inputDims, outputDims, hasBias, activationTpl: Identity.config() }),
+    );
+    if (hp.posEmbTpl)
+      this.#positions = this.createChild('pos_emb', hp.posEmbTpl, { embeddingDims: outputDims });
+    this.#dropout = this.createChild('dropout', Dropout.config({ keepProb: 1 - hp.posEmbDropoutProb }));
+    for (const [name, count] of this.#classTokens())
+      this.createVariable(name, { shape: [1, count, outputDims], init: constantInit(0) });
+  }
+
+  #classTokens() {
+    const { prependClsTokens, appendClsTokens } = this.hp;
+    const all = [
+      ['prepend_cls_embs', prependClsTokens] as const,
+      ['append_cls_embs', appendClsTokens] as const,
+    ];
+    return all.filter(([, count]) => count > 0);
+  }
+
+  /**
+   * Images [B, H, W, C], or patches [B, N, inputDims], to tokens [B, N + class tokens, outputDims].
+   *
+   * @throws LayerError for inputs that do not fit
+   */
+  fprop(inputs: Tensor): Tensor {
+    const { patchSize, inputDims, posEmbShapes, outputDims } = this.hp;
+    const isImage = inputs.rank === 4;
+    const depth = inputs.shape.at(-1)! * (isImage ? patchSize ** 2 : 1);
+    if ((!isImage && inputs.rank !== 3) || depth !== inputDims)
+      throw this.error(
+        `inputs [${inputs.shape.join(', ')}] do not fit inputDims ${inputDims}: expected images [B, H, W, ` +
+          `${inputDims / patchSize ** 2}] or patches [B, N, ${inputDims}].`,
+      );
+    let features = this.#projection.fprop(isImage ? imageToPatch(inputs, patchSize) : inputs);
+    if (this.#positions) {
+      const embeddings = this.#positions.fprop(posEmbShapes[0] * posEmbShapes[1]);
+      const cells = isImage ? grid(inputs.shape, patchSize) : posEmbShapes;
+      features = tf.add(features, resizeGrid(embeddings, posEmbShapes, cells));
+    }
+    features = this.#dropout.fprop(features);
+    const rows = (name: 'prepend_cls_embs' | 'append_cls_embs', count: number): Tensor =>
+      tf.add(this.theta[name], tf.zeros([inputs.shape[0]!, count, outputDims]));
+    return this.#classTokens().reduce((x, [name, count]) => {
+      const parts = [rows(name, count), x];
+      return tf.concat(name === 'prepend_cls_embs' ? parts : parts.reverse(), 1);
+    }, features);
+  }
+}
+
+/** Norm, pooling over the tokens, projection and dropout. */
+export class VitExitLayers extends BaseLayer.with({
+  hiddenDim: size().describe('Depth of the tokens.'),
+  outputDim: z
+    .int()
+    .nonnegative()
+    .default(0)
+    .describe('Depth of the output; 0, or hiddenDim: without a projection, unless outputFcTanh is set.'),
+  outputDropoutProb: dropoutField('an output element'),
+  pooled: z.boolean().default(true).describe('Whether the tokens are pooled.'),
+  preLn: z.boolean().default(true).describe('Whether a norm stands first.'),
+  outputFcTanh: z.boolean().default(true).describe('Whether there is a linear layer with a tanh.'),
+  outputFcHasBias: z.boolean().default(true).describe('Whether the projection has a bias.'),
+  poolingTpl: sub(GlobalPooling, () => GlobalPooling.config({ poolingDims: [1] })).describe(
+    'The pooling of the tokens.',
+  ),
+  lnTpl: sub(BaseNormalization, () => LayerNorm.config()).describe('The norm.'),
+}) {
+  #norm: BaseNormalization | null = null;
+  #pooling: GlobalPooling | null = null;
+  #projection: FeedForward | null = null;
+  #dropout!: Dropout;
+
+  protected override setup(): void {
+    const { hiddenDim, outputDim, outputFcTanh, outputFcHasBias: hasBias, ...hp } = this.hp;
+    if (outputFcTanh && outputDim === 0) throw this.error('outputFcTanh is set, and outputDim is 0.');
+    if (hp.preLn) this.#norm = this.createChild('ln', hp.lnTpl, { dim: hiddenDim });
+    if (hp.pooled) this.#pooling = this.createChild('pooling', hp.poolingTpl);
+    const projection = { inputDims: hiddenDim, outputDims: outputDim, hasBias };
+    if (outputFcTanh)
+      this.#projection = this.createChild(
+        'fc_tanh',
+        FeedForward.config({ ...projection, activationTpl: Tanh.config() }),
+      );
+    else if (outputDim !== 0 && outputDim !== hiddenDim)
+      this.#projection = this.createChild(
+        'output_projection',
+        FeedForward.config({ ...projection, activationTpl: Identity.config() }),
+      );
+    this.#dropout = this.createChild('dropout', Dropout.config({ keepProb: 1 - hp.outputDropoutProb }));
+  }
+
+  /** Tokens [B, N, hiddenDim] to [B, outputDim], or to [B, N, outputDim] where `pooled` is not set. */
+  fprop(inputs: Tensor): Tensor {
+    const layers = [this.#norm, this.#pooling, this.#projection, this.#dropout];
+    return layers.reduce((x, layer) => (layer ? layer.fprop(x) : x), inputs);
+  }
+}
+
+/** A transformer over patches of images (Dosovitskiy et al., 2021): entry, stack and exit, each a template. */
+export class VisionTransformer extends BaseLayer.with({
+  entryLayersTpl: sub(VitEntryLayers).nullable().describe('From images to tokens; null: inputs are tokens.'),
+  transformerLayersTpl: sub(StackedTransformer).describe('The stack.'),
+  exitLayersTpl: sub(VitExitLayers).nullable().describe('From tokens to outputs; null: outputs are tokens.'),
+}) {
+  #entry: VitEntryLayers | null = null;
+  #stack!: StackedTransformer;
+  #exit: VitExitLayers | null = null;
+
+  protected override setup(): void {
+    const { entryLayersTpl, transformerLayersTpl, exitLayersTpl } = this.hp;
+    if (entryLayersTpl) this.#entry = this.createChild('entry_stack', entryLayersTpl);
+    this.#stack = this.createChild('transformers_stack', transformerLayersTpl);
+    if (exitLayersTpl) this.#exit = this.createChild('exit_stack', exitLayersTpl);
+  }
+
+  /**
+   * Images [B, H, W, C], or patches [B, N, D], to [B, outputDim], or to tokens.
+   *
+   * @param paddings [B, N], 1 for patches that no other sees; pooling counts them, as Pax's does.
+   */
+  fprop(inputs: Tensor, paddings?: Tensor): Tensor {
+    const tokens = this.#entry ? this.#entry.fprop(inputs) : inputs;
+    const features = this.#stack.fprop(tokens, paddings ? { seen: { paddings }, paddings } : {});
+    return this.#exit ? this.#exit.fprop(features) : features;
+  }
+}
