@@ -132,7 +132,7 @@ export {
 } from './recurrent/lstmCells.js';
 export { Mamba, Mamba2 } from './recurrent/mamba.js';
 export { BaseRecurrence } from './recurrent/recurrence.js';
-export { GatedDeltaNet, MultiScaleRetention } from './recurrent/retention.js';
+export { GatedDeltaNet, MultiScaleRetention } from './recurrent/retentionMixers.js';
 export { ShortConvolution } from './recurrent/shortConvolution.js';
 export { S5, SSM } from './recurrent/stateSpaces.js';
 export { Repeat } from './repeats.js';

@@ -8,7 +8,7 @@ import { constantInit } from '../core/weightInit.js';
 import type { Theta } from '../core/weights.js';
 import { FeedForward } from '../linears.js';
 import { RingDecay } from './decays.js';
-import { softplus } from './gates.js';
+import { softplus } from './gateFunctions.js';
 import { linearRecurrence } from './linearRecurrence.js';
 import { BaseRecurrence, column, type State, type Steps, type Unrolled } from './recurrence.js';
 import { ShortConvolution } from './shortConvolution.js';

@@ -6,7 +6,7 @@ import { constantInit, UniformSqrtDim } from '../core/weightInit.js';
 import type { Theta } from '../core/weights.js';
 import type { Linear } from '../linears.js';
 import { InverseSoftplus, LogArange, LogUniform } from './decays.js';
-import { asHeads, joinHeads, repeatHeads, silu, softplus } from './gates.js';
+import { asHeads, joinHeads, repeatHeads, silu, softplus } from './gateFunctions.js';
 import { chunkSizeField, linearAttention } from './linearAttention.js';
 import { ProjectedRecurrence, type State, type Steps, scanTime, type Unrolled } from './recurrence.js';
 import { ShortConvolution } from './shortConvolution.js';

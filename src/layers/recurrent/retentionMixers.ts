@@ -8,7 +8,7 @@ import type { Theta } from '../core/weights.js';
 import type { Linear } from '../linears.js';
 import { RmsNorm } from '../normalizations.js';
 import { LogUniform } from './decays.js';
-import { asHeads, joinHeads, repeatHeads, silu, softplus, unitVectors } from './gates.js';
+import { asHeads, joinHeads, repeatHeads, silu, softplus, unitVectors } from './gateFunctions.js';
 import { chunkSizeField, linearAttention } from './linearAttention.js';
 import { ProjectedRecurrence, type State, type Steps, type Unrolled } from './recurrence.js';
 import { ShortConvolution } from './shortConvolution.js';
