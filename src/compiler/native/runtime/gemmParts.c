@@ -20,7 +20,7 @@ static int64_t tileRows(const lt_kernel *kernel, int64_t m) {
 
 static int64_t tileColumns(const lt_kernel *kernel, int64_t n) { return ceilDivide(n, kernel->lanes) * kernel->lanes; }
 
-/* A product, or its transpose where that takes fewer operations: b's columns become rows. Elements are the same bits. */
+/* A product, or its transpose where that is faster: b's columns become rows. Elements are the same bits. */
 typedef struct {
   int64_t m, n, k;
   lt_matrix a, b;
@@ -32,7 +32,9 @@ typedef struct {
 static lt_matrix transposed(lt_matrix a) { return (lt_matrix){a.data, a.type, a.cs, a.rs}; }
 
 static partition partitionOf(const lt_kernel *kernel, int64_t m, int64_t n, int64_t k, int64_t parts) {
-  const int swap = tileRows(kernel, n) * tileColumns(kernel, m) < tileRows(kernel, m) * tileColumns(kernel, n);
+  const int64_t plain = tileRows(kernel, m) * tileColumns(kernel, n), turned = tileRows(kernel, n) * tileColumns(kernel, m);
+  /* Of equal ones, the one with more columns: panels of these are wider, and so packed faster. */
+  const int swap = turned < plain || (turned == plain && n < m);
   /* Multiples of 16 begin at whole words. How a part is cut in slabs depends on shapes alone, too. */
   const int64_t depth = ceilDivide(ceilDivide(k, parts), 16) * 16;
   const int64_t words = least(MOST_DEPTH, SLAB_WORDS / (m + n) / 16 * 16);
