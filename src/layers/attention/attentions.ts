@@ -1,7 +1,7 @@
 /** @file Multi-head dot-product attention, over whole sequences and token by token (praxis/layers/attentions.py). */
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 import { type ConfigValues, deepCopy } from '../../hparams/index.js';
-import type { CheckpointName } from '../checkpointPolicy.js';
+import { checkpointName } from '../checkpointPolicy.js';
 import { BaseMixer, type MixerArgs, type StepArgs } from '../core/mixer.js';
 import { constantInit } from '../core/weightInit.js';
 import type { BaseNormalization } from '../normalizations.js';
@@ -20,8 +20,6 @@ export interface Heads {
   readonly key: Tensor;
   readonly value: Tensor;
 }
-
-const checkpointName = (x: Tensor, name: CheckpointName): Tensor => ops.checkpointName(x, name);
 
 /**
  * softmax(query key^T / sqrt(H) + mask) value for each of N heads, between projections (Vaswani et al., 2017).

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
 import { type Config, type ConfigValues, deepCopyWith, sub } from '../../hparams/index.js';
 import { activationField, Identity, ReLU } from '../activations.js';
+import { checkpointName } from '../checkpointPolicy.js';
 import { BaseLayer } from '../core/base.js';
 import { selected, unpadded } from '../core/masks.js';
 import { WeightInit } from '../core/weightInit.js';
@@ -125,12 +126,12 @@ export class TransformerFeedForward extends BaseLayer.with({
   /** activation(x W1 + b1), times x W + b for gated activations: [..., inputDims] to [..., hiddenDims]. */
   protected hidden(x: Tensor): Tensor {
     const activations = this.layer1.fprop(x);
-    return this.gate ? tf.mul(this.gate.fprop(x), activations) : activations;
+    return checkpointName(this.gate ? tf.mul(this.gate.fprop(x), activations) : activations, 'ffn1');
   }
 
   /** hidden W2 + b2, after dropout: [..., hiddenDims] to [..., inputDims]. */
   protected output(hidden: Tensor): Tensor {
-    return this.layer2.fprop(this.reluDropout.fprop(hidden));
+    return checkpointName(this.layer2.fprop(this.reluDropout.fprop(hidden)), 'ffn2');
   }
 
   /**

@@ -6,6 +6,7 @@ import { dimPerHeadField } from '../attention/attentionFields.js';
 import { DotProductAttention } from '../attention/attentions.js';
 import { MemoryCache } from '../attention/caches.js';
 import type { Visibility } from '../attention/visibility.js';
+import { checkpointName } from '../checkpointPolicy.js';
 import { BaseLayer } from '../core/base.js';
 import { selected } from '../core/masks.js';
 import { BaseMixer, type StepArgs } from '../core/mixer.js';
@@ -126,13 +127,14 @@ export class Transformer extends BaseLayer.with({
     const { crossAttention } = this;
     if (crossAttention && !memory) throw this.error('useCrossAttention is set, and there is no memory.');
     const x = paddings ? selected(inputs, keptPositions(this, inputs, paddings)) : inputs;
-    return this.subLayers(x, {
+    const outputs = this.subLayers(x, {
       self: (x) => this.selfAttention.fprop(x, { seen }),
       cross: crossAttention
         ? (x) => crossAttention.fprop(x, { seen: memory!.seen, keyVec: memory!.states })
         : undefined,
       paddings,
     });
+    return checkpointName(outputs, 'transformer_layer_out');
   }
 
   /** Begins a decode: keys and values of the memory's states [B, M, D] are computed once. */

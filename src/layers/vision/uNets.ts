@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
 import { deepCopy, deepCopyWith, sub } from '../../hparams/index.js';
+import { checkpointName } from '../checkpointPolicy.js';
 import { ConvBNAct } from '../convolution/convBNAct.js';
 import { Conv2DTranspose } from '../convolution/imageConvolutions.js';
 import { BaseLayer } from '../core/base.js';
@@ -38,7 +39,9 @@ export class UNetDownBlock extends BaseLayer.with({
 
   /** [B, H, W, inputDim] to [B, ceil(H / 2), ceil(W / 2), outputDim]. */
   fprop(inputs: Tensor): Tensor {
-    return this.#body.reduce((x, conv) => conv.fprop(x), this.#pool ? this.#pool.fprop(inputs) : inputs);
+    const [first, last] = this.#body as [ConvBNAct, ConvBNAct];
+    const hidden = checkpointName(first.fprop(this.#pool ? this.#pool.fprop(inputs) : inputs), 'conv_0');
+    return checkpointName(last.fprop(hidden), 'conv_out');
   }
 }
 
@@ -71,7 +74,7 @@ export class UNetUpBlock extends BaseLayer.with({
    * @throws LayerError where the doubled inputs and skip differ in size
    */
   fprop(inputs: Tensor, skip: Tensor): Tensor {
-    const grown = this.#grow.fprop(inputs);
+    const grown = checkpointName(this.#grow.fprop(inputs), 'conv_1');
     if (grown.shape.join() !== skip.shape.join())
       throw this.error(
         `inputs doubled are [${grown.shape.join(', ')}], and the features beside them [${skip.shape.join(', ')}].`,
