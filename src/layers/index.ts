@@ -50,6 +50,7 @@ export {
 export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './attention/projections.js';
 export { positionsOf, type Visibility } from './attention/visibility.js';
 export { DotProductAttentionXL } from './attention/xlAttention.js';
+export { BaseSoftmax, type SoftmaxOutput } from './baseSoftmax.js';
 export { AddResidual, ApplyPadding, Chain, DictToArgs, FullLike } from './chain.js';
 export { ConvBNAct, ConvBNActWithPadding } from './convolution/convBNAct.js';
 export { BaseConvolution, Conv1D, Conv2D, Conv3D } from './convolution/convolutions.js';
@@ -101,17 +102,11 @@ export {
 } from './core/weightInit.js';
 export { type Theta, type Variable, WeightCollection, type WeightHParams } from './core/weights.js';
 export { Einsum } from './einsums.js';
-export {
-  BaseSoftmax,
-  Embedding,
-  FullSoftmax,
-  NClassMajorSharedEmbeddingSoftmax,
-  SharedEmbeddingSoftmax,
-  type SoftmaxOutput,
-} from './embeddingSoftmax.js';
+export { Embedding, TokenCounter } from './embeddings.js';
 export { GroupNorm } from './groupNorm.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
 export { TransformerFeedForwardMoe } from './moe/transformerFeedForwardMoe.js';
+export { BiTemperedLoss } from './losses.js';
 export {
   BaseNormalization,
   BatchNorm,
@@ -137,6 +132,13 @@ export { ShortConvolution } from './recurrent/shortConvolution.js';
 export { S5, SSM } from './recurrent/stateSpaces.js';
 export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
+export { SigmoidCrossEntropy } from './sigmoidCrossEntropy.js';
+export {
+  FullSoftmax,
+  GShardSharedEmbeddingSoftmax,
+  NClassMajorSharedEmbeddingSoftmax,
+  SharedEmbeddingSoftmax,
+} from './softmaxes.js';
 export { StackingOverTime } from './stackingOverTime.js';
 export { Dropout, StochasticResidual } from './stochastics.js';
 export { type SequenceInputs, TransformerEncoderDecoder } from './transformer/encoderDecoder.js';

@@ -57,15 +57,15 @@ export class LanguageModel
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
     const labels = this.tensorOf(batch, 'labels');
-    const { totalLoss, avgXent, auxLoss, totalWeight, perExampleArgmax } = predictions;
+    const { totalLoss, avgXent, auxLoss, totalWeight, avgXentWeight, perExampleArgmax } = predictions;
     const weights = this.tensorOf(batch, 'weights');
     const accuracy = weightedAccuracy(perExampleArgmax, labels, weights, totalWeight);
     const one = tf.scalar(1);
     const metrics: WeightedScalars = {
       total_loss: [totalLoss, totalWeight],
-      avg_xent: [avgXent, totalWeight],
+      avg_xent: [avgXent, avgXentWeight],
       aux_loss: [auxLoss ?? tf.scalar(0), one],
-      log_pplx: [avgXent, totalWeight],
+      log_pplx: [avgXent, avgXentWeight],
       fraction_of_correct_next_step_preds: [accuracy, totalWeight],
       num_predictions: [totalWeight, one],
     };

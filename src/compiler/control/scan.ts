@@ -46,7 +46,7 @@ export function withLoopsUnrolled<T>(trace: () => T): T {
 type Turn = (carry: readonly tf.Tensor[], slices: readonly tf.Tensor[]) => [tf.Tensor[], tf.Tensor[]];
 
 /** Replaces the leaves of a tree, in order. */
-function refill<T extends Tree<tf.Tensor>>(tree: T, leaves: readonly tf.Tensor[]): T {
+export function refill<T extends Tree<tf.Tensor>>(tree: T, leaves: readonly tf.Tensor[]): T {
   let next = 0;
   return mapTree<tf.Tensor, tf.Tensor>(tree, isTensor, () => leaves[next++]!) as T;
 }
@@ -130,7 +130,7 @@ type Residuals = ReadonlyMap<Value, tf.Tensor>;
  *
  * @param residuals values that the body, the gradient of another one, may read instead of computing them.
  */
-function scanBody(
+export function recordScan(
   body: Body,
   init: readonly tf.Tensor[],
   xs: readonly tf.Tensor[],
@@ -206,7 +206,7 @@ function gradients(
       ],
     };
   });
-  const results = scanBody(
+  const results = recordScan(
     backward,
     [...carries.map((i) => dys[i] ?? zerosOf(init[i]!)), ...outer.map((i) => zerosOf(body.outer[i]!))],
     [...outputs.slice(body.outputs.length), ...xs, ...stacked.map((i) => dys[i]!)],
@@ -246,7 +246,7 @@ function recorded(
     made = ys.map(({ shape, dtype, size }) => ({ shape, dtype, size }));
     return [...next.filter(isFull), ...ys.filter(isFull)];
   });
-  const outputs = scanBody(body, fullInit, fullXs, turns);
+  const outputs = recordScan(body, fullInit, fullXs, turns);
   let next = fullInit.length;
   return [
     fill(init, outputs, shapes),

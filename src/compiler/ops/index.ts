@@ -1,4 +1,5 @@
 /** @file Luthier's own operations, which layers call beside tf.*. */
+export { sumOfChunks } from '../control/chunks.js';
 export { cond, type WhileOptions, whileLoop } from '../control/cond.js';
 export { type ScanOptions, scan } from '../control/scan.js';
 export { hostConstant } from '../trace/tracing.js';

@@ -107,8 +107,46 @@ const fromConstants: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>> 
     ),
 };
 
+/** Sums over x's five slices of a chunk's products with w, and with h where `term` adds them, and the rows' sums. */
+const chunked = ({ x, w, h }: Inputs, { isDoubled = false } = {}) =>
+  ops.sumOfChunks((chunk: Tensor) => {
+    const made = ops.checkpoint((rows: Tensor) => tf.tanh(tf.matMul(rows, w)))(chunk);
+    const first = tf.sum(tf.square(made));
+    return [isDoubled ? [first, tf.sum(tf.mul(chunk, tf.sin(h)))] : [first], { rows: tf.sum(made, -1) }];
+  }, x);
+
+/** The gradients of a value by all inputs, and another result. */
+const gradedBy = (f: (inputs: Inputs) => { value: Tensor; aux: Tree<Tensor> }) => (inputs: Inputs) =>
+  valueAndGrad(f, inputs) as unknown as Tree<Tensor>;
+
+/** Sums whose gradients are made with them. */
+const chunks: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>> = {
+  'a sum over chunks': gradedBy((given) => {
+    const [[sum], aux] = chunked(given);
+    // The sum's cotangent depends on the other inputs.
+    return { value: tf.mul(tf.square(sum!), tf.sum(given.h)), aux };
+  }),
+  'two sums over chunks, of which each is a term': gradedBy((given) => {
+    const [sums, aux] = chunked(given, { isDoubled: true });
+    return { value: tf.mul(tf.addN([...sums] as tf.Scalar[]), tf.sum(given.w)), aux };
+  }),
+  'sums over chunks in each turn of a loop': gradedBy((given) => {
+    const [last, aux] = ops.scan(
+      (state: Tensor, input: Tensor): [Tensor, Tensor] => {
+        const [[sum]] = chunked({ ...given, w: tf.add(given.w, tf.tanh(tf.sum(tf.mul(state, input)))) });
+        return [cell(state, tf.mul(given.w, sum!), input), sum!];
+      },
+      given.h,
+      given.x,
+    );
+    return { value: tf.sum(last), aux };
+  }),
+  'sums over chunks without a gradient': (given) => chunked(given) as unknown as Tree<Tensor>,
+};
+
 export const programs: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>> = {
   ...fromConstants,
+  ...chunks,
   'a recurrent cell': graded(({ x, w, h }) =>
     ops.scan(
       (state: Tensor, input: Tensor) => {
