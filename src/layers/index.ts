@@ -43,11 +43,18 @@ export {
 export {
   BasePositionalEmbedding,
   PositionalEmbedding,
-  RotaryPositionalEmbedding,
-  ScaledRotaryPositionalEmbedding,
+  PositionalEmbedding2D,
   TrainablePositionalEmbedding,
 } from './attention/positions.js';
 export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './attention/projections.js';
+export {
+  BaseRotaryScaling,
+  DynamicNtkRotaryScaling,
+  LinearRotaryScaling,
+  Llama3RotaryScaling,
+  YarnRotaryScaling,
+} from './attention/rotaryScalings.js';
+export { RotaryPositionalEmbedding } from './attention/rotations.js';
 export { positionsOf, type Visibility } from './attention/visibility.js';
 export { DotProductAttentionXL } from './attention/xlAttention.js';
 export { BaseSoftmax, type SoftmaxOutput } from './baseSoftmax.js';

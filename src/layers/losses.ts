@@ -122,26 +122,30 @@ const TINY = 1e-10;
 
 /** Σ y (log_t1(y) - log_t1(p)) - (y^(2 - t1) - p^(2 - t1)) / (2 - t1), with p the tempered softmax at t2. */
 function biTempered(logits: Tensor, targets: Tensor, { t1, t2 }: Temperatures): Tensor {
-  const order = tf.sub(2, t1);
   const loss = tf.customGrad((...args: any[]) => {
     const [x, save] = args as [Tensor, (tensors: Tensor[]) => void];
+    const order = tf.sub(2, t1);
     const p = temperedSoftmax(x, t2);
     const divergence = tf.sub(logT(tf.add(targets, TINY), t1), logT(p, t1));
     // A class without a target has no first term, though its probability may be 0.
     const first = tf.where(tf.greater(targets, 0), tf.mul(targets, divergence), tf.scalar(0));
     const second = tf.div(tf.sub(tf.pow(targets, order), tf.pow(p, order)), order);
-    save([p]);
+    save([p, targets, tf.sub(t2, t1), t2]);
     return {
       value: tf.sum(tf.sub(first, second), -1) as Tensor,
-      gradFunc: (dy: Tensor, saved: Tensor[]) => gradientOfLogits(dy, saved[0]!),
+      gradFunc: (dy: Tensor, saved: Tensor[]) => gradientOfLogits(dy, saved),
     };
   });
-  // Equation 9: with f = (p - y) p^(t2 - t1) and the escort distribution e = p^t2 / Σ p^t2, the gradient is f - e Σ f.
-  const gradientOfLogits = (dy: Tensor, p: Tensor): Tensor => {
-    const f = tf.mul(tf.sub(p, targets), tf.pow(p, tf.sub(t2, t1)));
-    const escort = tf.pow(p, t2);
-    const share = tf.div(escort, tf.sum(escort, -1, true));
-    return tf.mul(tf.expandDims(dy, -1), tf.sub(f, tf.mul(share, tf.sum(f, -1, true))));
-  };
   return loss(logits);
+}
+
+/**
+ * Equation 9: with f = (p - y) p^(t2 - t1) and the escort distribution e = p^t2 / Σ p^t2, the gradient by the logits is
+ * f - e Σ f.
+ */
+function gradientOfLogits(dy: Tensor, [p, targets, difference, t2]: Tensor[]): Tensor {
+  const f = tf.mul(tf.sub(p!, targets!), tf.pow(p!, difference!));
+  const escort = tf.pow(p!, t2!);
+  const share = tf.div(escort, tf.sum(escort, -1, true));
+  return tf.mul(tf.expandDims(dy, -1), tf.sub(f, tf.mul(share, tf.sum(f, -1, true))));
 }

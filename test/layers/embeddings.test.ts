@@ -1,16 +1,16 @@
 /** @file Token and position embeddings. */
 import { expect, test } from 'vitest';
-import { tf } from '../../src/compiler/index.js';
+import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
 import { stepsFrom } from '../../src/layers/attention/positions.js';
 import {
   Embedding,
   PositionalEmbedding,
-  RotaryPositionalEmbedding,
-  ScaledRotaryPositionalEmbedding,
+  PositionalEmbedding2D,
+  TokenCounter,
   TrainablePositionalEmbedding,
 } from '../../src/layers/index.js';
-import { checkGradients, expectClose, ints, randomTheta, run, tensor } from './helpers.js';
+import { checkGradients, expectClose, ints, randomTheta, run } from './helpers.js';
 
 test('Embedding looks rows up; a row that is used often gets the sum of its gradients', () => {
   for (const scaleSqrtDepth of [false, true]) {
@@ -57,32 +57,6 @@ test('stepsFrom counts from the time step', () => {
   expect([steps(1), steps(2), steps(3)]).toEqual([[5], [5, 6], [5, 6, 7]]);
 });
 
-test('ScaledRotaryPositionalEmbedding slows what turns seldom, keeps what turns often, and interpolates between', () => {
-  const fields = { factor: 8, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalMaxSeqLength: 100 };
-  /** Turns over originalMaxSeqLength of the rotation whose frequency is 1 / minTimescale, and how much slower it is. */
-  const share = (turns: number) => {
-    const minTimescale = 100 / (2 * Math.PI * turns);
-    const scaled = ScaledRotaryPositionalEmbedding.config({ embeddingDims: 2, minTimescale, ...fields });
-    const rotated = build(scaled)
-      .fprop(tf.tensor([1, 0], [1, 1, 1, 2]), ints([1], [1, 1]))
-      .dataSync();
-    return Math.atan2(rotated[1]!, rotated[0]!) * minTimescale;
-  };
-  for (const [turns, factor] of [
-    [0.5, 1 / 8],
-    [1, 1 / 8],
-    [1.75, 0.75 / 8 + 0.25],
-    [2.5, 0.5 / 8 + 0.5],
-    [4, 1],
-    [9, 1],
-  ] as const)
-    expect(share(turns)).toBeCloseTo(factor, 4);
-  const wrong = ScaledRotaryPositionalEmbedding.config({ embeddingDims: 2, highFrequencyFactor: 1 });
-  expect(() => build(wrong)).toThrow(
-    'highFrequencyFactor (ScaledRotaryPositionalEmbedding): expected more than lowFrequencyFactor (1)',
-  );
-});
-
 test('TrainablePositionalEmbedding gives its rows, and refuses sequences longer than its table', () => {
   const layer = build(TrainablePositionalEmbedding.config({ embeddingDims: 2, maxSeqLength: 4 }));
   const theta = randomTheta(layer);
@@ -105,46 +79,54 @@ test('TrainablePositionalEmbedding gives its rows, and refuses sequences longer 
   );
 });
 
-test('RotaryPositionalEmbedding rotates pairs by position over timescale', () => {
-  const [batch, time, heads, dims] = [2, 3, 2, 4];
-  const [min, max] = [2, 60];
-  const layer = build(
-    RotaryPositionalEmbedding.config({ embeddingDims: dims, minTimescale: min, maxTimescale: max }),
+test('PositionalEmbedding2D has the published figures, rows before columns, and refuses other lengths', () => {
+  const layer = build(PositionalEmbedding2D.config({ h: 2, w: 3, embeddingDims: 8 }));
+  const cells = [...layer.fprop(6).dataSync()];
+  for (const [i, value] of [-0.841471, -0.01, 0.540302].entries()) expect(cells[i]).toBeCloseTo(value, 6);
+  const signal = (at: number): number[] => [
+    Math.sin(at),
+    Math.sin(at / 100),
+    Math.cos(at),
+    Math.cos(at / 100),
+  ];
+  // Row 1 of 2, column 2 of 3.
+  expectClose(layer.atPositions(ints([5], [1])), [...signal(0), ...signal(0.5)], 1e-6);
+  expect(() => layer.fprop(5)).toThrow(
+    'model (PositionalEmbedding2D): a sequence of 5 positions is no grid of 2 rows and 3 columns.',
   );
-  const x = tensor([batch, time, heads, dims]);
-  const values = x.dataSync();
-  const rotated = (position: (b: number, t: number) => number): number[] => {
-    const result = new Array<number>(values.length);
-    for (let b = 0; b < batch; b++)
-      for (let t = 0; t < time; t++)
-        for (let n = 0; n < heads; n++)
-          for (let i = 0; i < dims / 2; i++) {
-            const at = ((b * time + t) * heads + n) * dims + i;
-            const angle = position(b, t) / (min * (max / min) ** ((2 * i) / dims));
-            const [first, second] = [values[at]!, values[at + dims / 2]!];
-            result[at] = first * Math.cos(angle) - second * Math.sin(angle);
-            result[at + dims / 2] = second * Math.cos(angle) + first * Math.sin(angle);
-          }
-    return result;
-  };
-  expectClose(
-    layer.fprop(x),
-    rotated((_, t) => t),
+  expect(() => build(PositionalEmbedding2D.config({ h: 2, w: 3, embeddingDims: 6 }))).toThrow(
+    'embeddingDims (PositionalEmbedding2D): expected a multiple of 4: sines and cosines of two axes',
   );
-  const positions = [5, 1, 0, 2, 2, 7];
-  expectClose(
-    layer.fprop(x, ints(positions, [batch, time])),
-    rotated((b, t) => positions[b * time + t]!),
-  );
-  checkGradients(layer, [x], (input) => layer.fprop(input!));
-  expect(() => RotaryPositionalEmbedding.config({ embeddingDims: 3 })).toThrow(/embeddingDims/);
 });
 
-test('rotations leave dot products to depend on distance alone', () => {
-  const layer = build(RotaryPositionalEmbedding.config({ embeddingDims: 8 }));
-  const [q, k] = [tensor([1, 1, 1, 8], 3), tensor([1, 1, 1, 8], 4)];
-  const dot = (a: number, b: number): number =>
-    tf.sum(tf.mul(layer.fprop(q, ints([a], [1, 1])), layer.fprop(k, ints([b], [1, 1])))).dataSync()[0]!;
-  expect(dot(3, 1)).toBeCloseTo(dot(12, 10), 5);
-  expect(dot(3, 1)).not.toBeCloseTo(dot(4, 1), 3);
+test('Embedding by product gives what it gives by index, and NaN for ids out of range where asked', () => {
+  const dims = { numClasses: 4, inputDims: 3, scaleSqrtDepth: true };
+  const ids = ints([3, 0, 0, 2], [2, 2]);
+  const [byIndex, byProduct] = (['index', 'matmul'] as const).map((lookupStyle) =>
+    build(Embedding.config({ ...dims, lookupStyle })),
+  );
+  const theta = randomTheta(byIndex!);
+  const rows = run(theta, () => byIndex!.fprop(ids));
+  expectClose(
+    run(theta, () => byProduct!.fprop(ids)),
+    rows.dataSync(),
+  );
+  checkGradients(byProduct!, [], () => byProduct!.fprop(ids), { probes: 12, theta });
+  for (const lookupStyle of ['index', 'matmul'] as const) {
+    const layer = build(Embedding.config({ ...dims, lookupStyle, setNanForOobId: true }));
+    const found = run(theta, () => layer.fprop(ints([4, 3, -1], [3])));
+    expect([...found.dataSync()].map(Number.isNaN)).toEqual([1, 1, 1, 0, 0, 0, 1, 1, 1].map(Boolean));
+  }
+});
+
+test('TokenCounter counts the tokens of training that are no padding, in millions', () => {
+  const layer = build(TokenCounter.config());
+  const count = (doEval: boolean): number[] => {
+    const updatedVars: Record<string, Tensor> = {};
+    const theta = { approx_total_tokens_mm: tf.scalar(2) };
+    run(theta, () => layer.fprop(tf.tensor2d([[0, 0, 1, 1]])), { doEval, updatedVars });
+    return Object.values(updatedVars).map((value) => value.dataSync()[0]!);
+  };
+  expect(count(false)[0]).toBeCloseTo(2.000002, 6);
+  expect(count(true)).toEqual([]);
 });

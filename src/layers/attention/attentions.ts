@@ -10,8 +10,9 @@ import { attentionFields } from './attentionFields.js';
 import type { BasePositionBias } from './biases.js';
 import { type BaseKvCache, MemoryCache } from './caches.js';
 import type { CausalDepthwiseConv1D } from './causalDepthwise.js';
-import { type RotaryPositionalEmbedding, stepsFrom } from './positions.js';
+import { stepsFrom } from './positions.js';
 import { type AttentionProjection, PerDimScale } from './projections.js';
+import type { RotaryPositionalEmbedding } from './rotations.js';
 import { attentionOptions, narrowed, positionsOf, type Visibility } from './visibility.js';
 
 /** Query, key and value of each head: [B, T, N, H], and [B, S, numKvHeads, H] twice. */

@@ -1,4 +1,4 @@
-/** @file Position embeddings: sinusoids, a trained table, rotations (praxis/layers/embedding_softmax.py). */
+/** @file Position embeddings that are added: sinusoids, over a grid too, and a trained table (praxis/layers/embedding_softmax.py). */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 import type { Config, Report } from '../../hparams/index.js';
@@ -24,7 +24,8 @@ export function stepsFrom(timeStep: Tensor, steps: number): Tensor {
   return steps === 1 ? first : tf.add(first, tf.range(0, steps, 1, 'int32'));
 }
 
-const timescaleFields = {
+/** Fields of wavelengths. */
+export const timescaleFields = {
   minTimescale: z.number().positive().default(1).describe('Shortest wavelength over 2 pi.'),
   maxTimescale: z.number().positive().default(10_000).describe('Longest wavelength over 2 pi.'),
 };
@@ -101,96 +102,49 @@ export class TrainablePositionalEmbedding extends BasePositionalEmbedding.with({
 }
 
 /**
- * Rotates pairs of elements (i, i + dims / 2) by angles proportional to the position (RoPE, Su et al., 2021).
- *
- * Subclasses may override: `frequencies`.
+ * Sines, then cosines, of the row, then those of the column, of the cells of a grid in row-major order. Rows and columns are
+ * counted from the middle; wavelengths are 2 pi 10000^(4 i / embeddingDims).
  */
-export class RotaryPositionalEmbedding extends BaseLayer.with({
-  embeddingDims: z.int().positive().multipleOf(2).describe('Size of the last dimension: that of a head.'),
-  ...timescaleFields,
+export class PositionalEmbedding2D extends BasePositionalEmbedding.with({
+  h: z.int().positive().describe('Rows of the grid.'),
+  w: z.int().positive().describe('Columns of the grid.'),
 }) {
-  /** 1 / timescale of each of the embeddingDims / 2 rotations. */
-  protected frequencies(): Float32Array {
-    const { minTimescale, maxTimescale, embeddingDims } = this.hp;
-    const ratio = maxTimescale / minTimescale;
+  static override validate({ embeddingDims }: Config<PositionalEmbedding2D>, report: Report): void {
+    if (embeddingDims % 4 !== 0)
+      report('expected a multiple of 4: sines and cosines of two axes', 'embeddingDims');
+  }
+
+  override checkLength(seqLength: number): void {
+    const { h, w } = this.hp;
+    if (seqLength !== h * w)
+      throw this.error(`a sequence of ${seqLength} positions is no grid of ${h} rows and ${w} columns.`);
+  }
+
+  override fprop(seqLength: number): Tensor {
+    this.checkLength(seqLength);
+    const { h, w, embeddingDims } = this.hp;
+    const shape = [seqLength, embeddingDims];
+    return ops.hostConstant(`grid ${h} ${w} ${embeddingDims}`, { shape, dtype: 'float32' }, () =>
+      this.#table(),
+    );
+  }
+
+  #table(): Float32Array {
+    const { h, w, embeddingDims } = this.hp;
+    const count = embeddingDims / 4;
+    const signal = (at: number): number[] => {
+      const angles = Array.from({ length: count }, (_, i) => at / 10_000 ** (i / count));
+      return [...angles.map(Math.sin), ...angles.map(Math.cos)];
+    };
     return Float32Array.from(
-      { length: embeddingDims / 2 },
-      (_, i) => 1 / (minTimescale * ratio ** ((2 * i) / embeddingDims)),
+      Array.from({ length: h * w }, (_, i) => [
+        ...signal(Math.floor(i / w) - h / 2),
+        ...signal((i % w) - w / 2),
+      ]).flat(),
     );
   }
 
-  /**
-   * @param inputs [B, T, N, embeddingDims].
-   * @param position int32 [B, T] or [1, T]; 0 to T - 1 where absent.
-   * @returns the shape of inputs.
-   */
-  fprop(inputs: Tensor, position?: Tensor): Tensor {
-    const { sin, cos } = position ? this.#anglesAt(position) : this.#anglesUpTo(inputs.shape[1]!);
-    const [first, second] = tf.split(inputs, 2, -1) as [Tensor, Tensor];
-    return tf.concat(
-      [tf.sub(tf.mul(first, cos), tf.mul(second, sin)), tf.add(tf.mul(second, cos), tf.mul(first, sin))],
-      -1,
-    );
-  }
-
-  /** Constants [1, T, 1, embeddingDims / 2]. */
-  #anglesUpTo(length: number): { sin: Tensor; cos: Tensor } {
-    const frequencies = this.frequencies();
-    const half = frequencies.length;
-    const table = (f: (x: number) => number): Tensor =>
-      ops.hostConstant(
-        `rotations ${f.name} ${length} ${frequencies}`,
-        { shape: [1, length, 1, half], dtype: 'float32' },
-        () =>
-          Float32Array.from({ length: length * half }, (_, i) =>
-            f(Math.floor(i / half) * frequencies[i % half]!),
-          ),
-      );
-    return { sin: table(Math.sin), cos: table(Math.cos) };
-  }
-
-  /** [B, T, 1, embeddingDims / 2] for positions [B, T]. */
-  #anglesAt(position: Tensor): { sin: Tensor; cos: Tensor } {
-    const column = tf.reshape(tf.cast(position, 'float32'), [...position.shape, 1, 1]);
-    const angles = tf.mul(column, tf.tensor1d(this.frequencies(), 'float32'));
-    return { sin: tf.sin(angles), cos: tf.cos(angles) };
-  }
-}
-
-/**
- * Rotations for texts longer than those that a model was trained on (Llama 3.1): slow ones, with wavelengths above
- * originalMaxSeqLength / lowFrequencyFactor, are slower by `factor`; fast ones, below originalMaxSeqLength /
- * highFrequencyFactor, stay; those between are interpolated.
- */
-export class ScaledRotaryPositionalEmbedding extends RotaryPositionalEmbedding.with({
-  factor: z.number().positive().default(8).describe('Divides the frequencies of slow rotations.'),
-  lowFrequencyFactor: z.number().positive().default(1).describe('Slow rotations turn less often than this …'),
-  highFrequencyFactor: z
-    .number()
-    .positive()
-    .default(4)
-    .describe('… and fast ones more often than this, over originalMaxSeqLength tokens.'),
-  originalMaxSeqLength: z
-    .int()
-    .positive()
-    .default(8192)
-    .describe('Longest sequence of the training with unscaled rotations.'),
-}) {
-  static override validate(
-    { lowFrequencyFactor, highFrequencyFactor }: Config<ScaledRotaryPositionalEmbedding>,
-    report: Report,
-  ): void {
-    if (highFrequencyFactor > lowFrequencyFactor) return;
-    report(`expected more than lowFrequencyFactor (${lowFrequencyFactor})`, 'highFrequencyFactor');
-  }
-
-  protected override frequencies(): Float32Array {
-    const { factor, lowFrequencyFactor, highFrequencyFactor, originalMaxSeqLength } = this.hp;
-    return super.frequencies().map((frequency) => {
-      const turns = (originalMaxSeqLength * frequency) / (2 * Math.PI);
-      const share = (turns - lowFrequencyFactor) / (highFrequencyFactor - lowFrequencyFactor);
-      const kept = Math.min(Math.max(share, 0), 1);
-      return frequency * ((1 - kept) / factor + kept);
-    });
+  override atPositions(position: Tensor): Tensor {
+    return ops.embeddingLookup(this.fprop(this.hp.h * this.hp.w), position);
   }
 }

@@ -6,7 +6,9 @@ import { BasePositionalEmbedding, PositionalEmbedding, stepsFrom } from '../atte
 import type { Visibility } from '../attention/visibility.js';
 import { BaseLayer } from '../core/base.js';
 import type { StepArgs } from '../core/mixer.js';
-import { BaseSoftmax, Embedding, SharedEmbeddingSoftmax } from '../embeddingSoftmax.js';
+import { BaseSoftmax } from '../baseSoftmax.js';
+import { Embedding } from '../embeddings.js';
+import { SharedEmbeddingSoftmax } from '../softmaxes.js';
 import { BaseNormalization, LayerNorm } from '../normalizations.js';
 import { type LmLabels, type LmOutput, lossesOf } from './lmLosses.js';
 import { StackedTransformer } from './stackedTransformers.js';

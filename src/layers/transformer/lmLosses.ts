@@ -2,7 +2,7 @@
 import { type Tensor, tf } from '../../compiler/index.js';
 import type { BaseLayer } from '../core/base.js';
 import { weightedSum } from '../core/masks.js';
-import type { BaseSoftmax, SoftmaxOutput } from '../embeddingSoftmax.js';
+import type { BaseSoftmax, SoftmaxOutput } from '../baseSoftmax.js';
 
 /** Targets of a language model; both tensors are [B, T]. */
 export interface LmLabels {

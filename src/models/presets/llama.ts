@@ -2,19 +2,22 @@
 import { z } from 'zod';
 import type { Config } from '../../hparams/index.js';
 import {
+  type BaseRotaryScaling,
   DotProductAttention,
   Embedding,
   FeedForward,
   FullSoftmax,
   Gaussian,
   GroupedQueryAttention,
+  LinearRotaryScaling,
+  Llama3RotaryScaling,
   NClassMajorSharedEmbeddingSoftmax,
   RmsNorm,
   RotaryPositionalEmbedding,
-  ScaledRotaryPositionalEmbedding,
   SiLU,
   StackedTransformer,
   TransformerLm,
+  YarnRotaryScaling,
 } from '../../layers/index.js';
 import { linearRules, type NameRules } from './nameRules.js';
 
@@ -93,13 +96,19 @@ const positive = z.number().positive();
 /** Rotations, as transformers writes them from version 5 on; before, all but rope_theta were `rope_scaling`. */
 const rotations = z.object({
   rope_theta: positive.optional(),
-  rope_type: z.enum(['default', 'linear', 'llama3']).optional(),
+  rope_type: z.enum(['default', 'linear', 'llama3', 'yarn']).optional(),
   /** The name of rope_type in early files. */
-  type: z.enum(['default', 'linear', 'llama3']).optional(),
+  type: z.enum(['default', 'linear', 'llama3', 'yarn']).optional(),
   factor: positive.default(1),
   low_freq_factor: positive.default(1),
   high_freq_factor: positive.default(4),
-  original_max_position_embeddings: count.default(8192),
+  beta_fast: positive.nullish(),
+  beta_slow: positive.nullish(),
+  attention_factor: positive.nullish(),
+  mscale: positive.nullish(),
+  mscale_all_dim: positive.nullish(),
+  truncate: z.boolean().default(true),
+  original_max_position_embeddings: count.optional(),
 });
 
 /** config.json of model_type llama; defaults are those of transformers' LlamaConfig. */
@@ -113,6 +122,7 @@ const settings = z.object({
   head_dim: count.nullish(),
   hidden_act: z.enum(['silu', 'swish']).default('silu'),
   rms_norm_eps: positive.default(1e-6),
+  max_position_embeddings: count.default(2048),
   rope_theta: positive.optional(),
   rope_parameters: rotations.nullish(),
   rope_scaling: rotations.nullish(),
@@ -147,18 +157,30 @@ export function llamaFromSettings(json: unknown): Config<TransformerLm> {
 
 function rotaryOf(values: z.output<typeof settings>): Config<RotaryPositionalEmbedding> {
   const given = values.rope_parameters ?? values.rope_scaling ?? rotations.parse({});
-  const maxTimescale = given.rope_theta ?? values.rope_theta ?? 10_000;
-  const { factor } = given;
+  return RotaryPositionalEmbedding.config({
+    maxTimescale: given.rope_theta ?? values.rope_theta ?? 10_000,
+    scalingTpl: scalingOf(given, values.max_position_embeddings),
+  });
+}
+
+function scalingOf(
+  given: z.output<typeof rotations>,
+  maxPositions: number,
+): Config<BaseRotaryScaling> | null {
+  const { factor, original_max_position_embeddings: original } = given;
   const kind = given.rope_type ?? given.type ?? 'default';
-  if (kind === 'default') return RotaryPositionalEmbedding.config({ maxTimescale });
-  // Positions that are divided by a factor are wavelengths that are multiplied by it.
-  if (kind === 'linear')
-    return RotaryPositionalEmbedding.config({ minTimescale: factor, maxTimescale: factor * maxTimescale });
-  return ScaledRotaryPositionalEmbedding.config({
-    ...{ maxTimescale, factor },
-    lowFrequencyFactor: given.low_freq_factor,
-    highFrequencyFactor: given.high_freq_factor,
-    originalMaxSeqLength: given.original_max_position_embeddings,
+  if (kind === 'default') return null;
+  if (kind === 'linear') return LinearRotaryScaling.config({ factor });
+  if (kind === 'yarn')
+    return YarnRotaryScaling.config({
+      ...{ factor, originalMaxSeqLength: original ?? maxPositions, truncate: given.truncate },
+      ...{ betaFast: given.beta_fast ?? 32, betaSlow: given.beta_slow ?? 1 },
+      attentionFactor: given.attention_factor ?? null,
+      ...{ mscale: given.mscale ?? 0, mscaleAllDim: given.mscale_all_dim ?? 0 },
+    });
+  return Llama3RotaryScaling.config({
+    ...{ factor, originalMaxSeqLength: original ?? 8192 },
+    ...{ lowFrequencyFactor: given.low_freq_factor, highFrequencyFactor: given.high_freq_factor },
   });
 }
 
