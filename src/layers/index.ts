@@ -112,8 +112,8 @@ export { Einsum } from './einsums.js';
 export { Embedding, TokenCounter } from './embeddings.js';
 export { GroupNorm } from './groupNorm.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
-export { TransformerFeedForwardMoe } from './moe/transformerFeedForwardMoe.js';
 export { BiTemperedLoss } from './losses.js';
+export { TransformerFeedForwardMoe } from './moe/transformerFeedForwardMoe.js';
 export {
   BaseNormalization,
   BatchNorm,

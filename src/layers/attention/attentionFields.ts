@@ -7,8 +7,8 @@ import { Dropout, dropoutField } from '../stochastics.js';
 import { BasePositionBias } from './biases.js';
 import { BaseKvCache, FullCache, windowSizeField } from './caches.js';
 import { CausalDepthwiseConv1D } from './causalDepthwise.js';
-import { RotaryPositionalEmbedding } from './positions.js';
 import { AttentionProjection, CombinedQKVProjectionLayer } from './projections.js';
+import { RotaryPositionalEmbedding } from './rotations.js';
 
 /** Depth of a head; defaults to `dims`, the field with the depth of all heads, divided by numHeads. */
 export const dimPerHeadField = (dims: string) =>

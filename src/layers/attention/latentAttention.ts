@@ -8,8 +8,9 @@ import { Linear } from '../linears.js';
 import { BaseNormalization, RmsNorm } from '../normalizations.js';
 import { Dropout, dropoutField } from '../stochastics.js';
 import { BaseKvCache, type CachedHeads, filledUpTo } from './caches.js';
-import { RotaryPositionalEmbedding, stepsFrom } from './positions.js';
+import { stepsFrom } from './positions.js';
 import { AttentionProjection } from './projections.js';
+import { RotaryPositionalEmbedding } from './rotations.js';
 import { attentionOptions, type Visibility } from './visibility.js';
 
 /** A cache of keys alone: values are their first `valueDim` elements. */

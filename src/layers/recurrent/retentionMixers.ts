@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 import { build, sub } from '../../hparams/index.js';
-import { RotaryPositionalEmbedding } from '../attention/positions.js';
+import { RotaryPositionalEmbedding } from '../attention/rotations.js';
 import { constantInit } from '../core/weightInit.js';
 import type { Theta } from '../core/weights.js';
 import type { Linear } from '../linears.js';

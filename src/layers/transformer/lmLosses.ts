@@ -1,8 +1,8 @@
 /** @file Losses of models over tokens: the softmax's, and those that layers add. */
 import { type Tensor, tf } from '../../compiler/index.js';
+import type { BaseSoftmax, SoftmaxOutput } from '../baseSoftmax.js';
 import type { BaseLayer } from '../core/base.js';
 import { weightedSum } from '../core/masks.js';
-import type { BaseSoftmax, SoftmaxOutput } from '../baseSoftmax.js';
 
 /** Targets of a language model; both tensors are [B, T]. */
 export interface LmLabels {

@@ -1,7 +1,7 @@
 /** @file Lookup of tokens in the weights of a softmax, for models that tie the two. */
 import type { Tensor } from '../../compiler/index.js';
-import type { BaseLayer } from '../core/base.js';
 import type { BaseSoftmax } from '../baseSoftmax.js';
+import type { BaseLayer } from '../core/base.js';
 
 /** A table of tokens. */
 export interface TokenLookup {
