@@ -283,10 +283,10 @@ test('a config.json of another network is refused by its settings', () => {
     writeFileSync(file, JSON.stringify({ ...settings, ...changes }));
     return messageOf(() => pretrainedLm(folder));
   };
-  expect(refused({ hidden_act: 'relu', rope_parameters: { rope_type: 'yarn' } })).toBe(
+  expect(refused({ hidden_act: 'relu', rope_parameters: { rope_type: 'longrope' } })).toBe(
     `${file}: the network has no counterpart here, or the file is damaged:\n` +
       `  hidden_act is "relu": Invalid option: expected one of "silu"|"swish"\n` +
-      `  rope_parameters.rope_type is "yarn": Invalid option: expected one of "default"|"linear"|"llama3"`,
+      `  rope_parameters.rope_type is "longrope": Invalid option: expected one of "default"|"linear"|"llama3"|"yarn"`,
   );
   expect(refused({ model_type: 'lama' })).toBe(
     `${file}: models of model_type 'lama' are not known. Did you mean 'llama'? Known are gpt2 and llama.`,
@@ -315,15 +315,21 @@ test('settings as earlier versions of transformers write them', () => {
   expect(rotary({})).toMatchObject({ minTimescale: 1, maxTimescale: 10_000 });
   expect(rotary({ rope_theta: 5e5, rope_scaling: null })).toMatchObject({ maxTimescale: 5e5 });
   expect(rotary({ rope_scaling: { type: 'linear', factor: 4 } })).toMatchObject({
-    ...{ minTimescale: 4, maxTimescale: 40_000 },
+    ...{ minTimescale: 1, maxTimescale: 10_000, scalingTpl: { factor: 4 } },
   });
   expect(rotary({ rope_theta: 5e5, rope_scaling: { rope_type: 'llama3', factor: 32 } })).toMatchObject({
-    ...{
-      maxTimescale: 5e5,
-      factor: 32,
-      lowFrequencyFactor: 1,
-      highFrequencyFactor: 4,
-      originalMaxSeqLength: 8192,
+    maxTimescale: 5e5,
+    scalingTpl: { factor: 32, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalMaxSeqLength: 8192 },
+  });
+  const yarn = { rope_type: 'yarn', factor: 4, mscale: 1, mscale_all_dim: 0.5 };
+  expect(rotary({ max_position_embeddings: 512, rope_scaling: yarn })).toMatchObject({
+    scalingTpl: {
+      factor: 4,
+      originalMaxSeqLength: 512,
+      betaFast: 32,
+      betaSlow: 1,
+      mscale: 1,
+      mscaleAllDim: 0.5,
     },
   });
 });
