@@ -28,20 +28,28 @@ static void add_row_bf16(float *restrict out, const bf16 *restrict x, int64_t co
 void lt_segment_sum(const void *x, int32_t type, int64_t rs, const int32_t *ids, int64_t ids_stride, int64_t rows,
                     int64_t columns, float *out, int64_t out_rs, int64_t segments, int accumulate, int thread,
                     int threads) {
-  /* Each thread processes all rows in order for its own columns, so that summation order does not depend on the
-     number of threads. */
-  int64_t first, last = share_of_columns(columns, thread, threads, &first);
-  if (first >= last) return;
-  if (!accumulate)
-    for (int64_t s = 0; s < segments; s++) memset(out + s * out_rs + first, 0, (size_t)(last - first) * sizeof(float));
+  /* Each thread processes all rows in order for its own part of out, so that summation order does not depend on the
+     number of threads: columns, or, where zeros are most of what is written, segments, which are longer runs. */
+  int64_t first = 0, last = columns, from = 0, to = segments;
+  if (segments > rows) {
+    from = segments * thread / threads;
+    to = segments * (thread + 1) / threads;
+  } else {
+    last = share_of_columns(columns, thread, threads, &first);
+  }
+  if (first >= last || from >= to) return;
+  if (!accumulate && last - first == out_rs)
+    memset(out + from * out_rs, 0, (size_t)((to - from) * out_rs) * sizeof(float));
+  else if (!accumulate)
+    for (int64_t s = from; s < to; s++) memset(out + s * out_rs + first, 0, (size_t)(last - first) * sizeof(float));
   for (int64_t r = 0; r < rows; r++) {
     int64_t id = ids[r * ids_stride];
-    if (id < 0 || id >= segments) continue;
-    float *to = out + id * out_rs + first;
+    if (id < from || id >= to) continue;
+    float *sums = out + id * out_rs + first;
     if (type == LT_BFLOAT16)
-      add_row_bf16(to, (const bf16 *)x + r * rs + first, last - first);
+      add_row_bf16(sums, (const bf16 *)x + r * rs + first, last - first);
     else
-      add_row_f32(to, (const float *)x + r * rs + first, last - first);
+      add_row_f32(sums, (const float *)x + r * rs + first, last - first);
   }
 }
 

@@ -282,8 +282,8 @@ void lt_attention_sink_gradient(const lt_attention *s, lt_heads out, lt_heads do
 /* ---- Indexing (indexing.c) ----------------------------------------------------------------------------------- */
 
 /* out[ids[r], c] += x[r, c] over rows r in order; ids outside [0, segments) are dropped. x is float32 or bf16, with
-   contiguous columns. out is zeroed first unless accumulate. Threads divide the columns: any number gives the same
-   bits. */
+   contiguous columns. out is zeroed first unless accumulate. Threads divide the columns, or the segments where there are
+   more of them than rows: any number gives the same bits. */
 void lt_segment_sum(const void *x, int32_t type, int64_t rs, const int32_t *ids, int64_t ids_stride, int64_t rows,
                     int64_t columns, float *out, int64_t out_rs, int64_t segments, int accumulate, int thread,
                     int threads);
