@@ -146,6 +146,16 @@ export {
   NClassMajorSharedEmbeddingSoftmax,
   SharedEmbeddingSoftmax,
 } from './softmaxes.js';
+export { Conformer, SelfAttentionWithNormAndResidual } from './speech/conformers.js';
+export {
+  type CtcAlignments,
+  type CtcInputs,
+  type CtcOptions,
+  ctcLoss,
+  ctcLossWithAlignments,
+} from './speech/ctcObjectives.js';
+export { SpectrumAugmenter } from './speech/spectrumAugmenter.js';
+export { type ShiftedSignals, TemporalShifting } from './speech/temporalShifting.js';
 export { StackingOverTime } from './stackingOverTime.js';
 export { Dropout, StochasticResidual } from './stochastics.js';
 export { type SequenceInputs, TransformerEncoderDecoder } from './transformer/encoderDecoder.js';
