@@ -36,9 +36,14 @@ export abstract class BaseMixer extends BaseLayer.with({
 }) {
   static override readonly isAbstract = true;
 
-  /** Whole sequences: [B, T, inputDim] to the same shape. */
+  /** Depth of the outputs: inputDim, but of recurrent layers outside of blocks. */
+  get outputDim(): number {
+    return this.hp.inputDim;
+  }
+
+  /** Whole sequences: [B, T, inputDim] to [B, T, outputDim]. */
   abstract fprop(inputs: Tensor, args?: MixerArgs): Tensor;
 
-  /** The next T tokens after those in the decode state: [B, T, inputDim] to the same shape, as `fprop` with `causal`. */
+  /** The next T tokens after those in the decode state: [B, T, inputDim] to [B, T, outputDim], as `fprop` with `causal`. */
   abstract extendStep(inputs: Tensor, args: StepArgs): Tensor;
 }

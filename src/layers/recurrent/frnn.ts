@@ -35,6 +35,10 @@ export class FRnn extends BaseRecurrence.with({
     this.cell = this.createChild('cell', cellTpl, { numInputNodes: inputDim });
   }
 
+  override get outputDim(): number {
+    return this.cell.outputSize;
+  }
+
   protected override stateShapes() {
     return this.cell.stateShapes();
   }
@@ -93,12 +97,16 @@ export class StackFrnn extends BaseMixer.with({
   protected layers!: FRnn[];
 
   protected override setup(): void {
-    const { frnnTpl, numLayers, inputDim, numOutputNodes } = this.hp;
-    const depth = numOutputNodes || inputDim;
+    const { frnnTpl, numLayers, inputDim } = this.hp;
+    const depth = this.outputDim;
     const layers = Array.from({ length: numLayers }, (_, i) =>
       layerOf(frnnTpl, i === 0 ? inputDim : depth, depth),
     );
     this.layers = this.createChildren('frnn', layers);
+  }
+
+  override get outputDim(): number {
+    return this.hp.numOutputNodes || this.hp.inputDim;
   }
 
   fprop(inputs: Tensor, args?: MixerArgs): Tensor {

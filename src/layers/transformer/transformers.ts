@@ -94,6 +94,9 @@ export class Transformer extends BaseLayer.with({
     this.selfAttention = hp.mixerTpl
       ? this.createChild('mixer', hp.mixerTpl, { inputDim: inputDims })
       : this.createChild('self_attention', hp.trAttenTpl, ofAttention);
+    const { outputDim } = this.selfAttention;
+    if (outputDim !== inputDims)
+      throw this.error(`mixerTpl: expected outputs of depth inputDims ${inputDims}, got ${outputDim}.`);
     if (hp.useCrossAttention) {
       this.crossNorms = NormPolicy.create(normPolicy, deepCopy(hp.lnTpl), (name, template) =>
         this.createChild(name.replace('layer_norm', 'cross_layer_norm'), template, { dim: inputDims }),
