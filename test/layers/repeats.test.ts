@@ -442,7 +442,7 @@ test('what cannot be is told', () => {
   expect(() => run(randomTheta(counting), () => counting.fprop(x))).toThrow(
     "model (Repeat): a repetition replaces 'common/cld/moving_mean', which it shares with layers outside",
   );
-  const block = StackedTransformer.config({ numHeads: 2 });
+  const block = StackedTransformer.config({ numHeads: 4 });
   expect(() => repeated({ block })).toThrow(
     'block sets numHeads, which is a field of this layer: set it here.',
   );

@@ -5,8 +5,8 @@ import { ConvBNAct } from '../convolution/convBNAct.js';
 import type { BaseLayer } from '../core/base.js';
 import { GaussianSqrtFanOut } from '../core/weightInit.js';
 import { BatchNorm } from '../normalizations.js';
+import { BaseStages, type StageBlock } from './networkStages.js';
 import { BaseResNetBlock, ResNetBasicBlock, ResNetBlock } from './resNetBlocks.js';
-import { BaseStages, type StageBlock } from './stages.js';
 
 type Applied = BaseLayer & { fprop(x: Tensor): Tensor };
 

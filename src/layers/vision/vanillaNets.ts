@@ -5,7 +5,7 @@ import { deepCopy, deepCopyWith, sub } from '../../hparams/index.js';
 import { Conv2D } from '../convolution/convolutions.js';
 import { BaseLayer } from '../core/base.js';
 import { ScaledDeltaOrthogonal } from '../core/orthogonalInit.js';
-import { BaseStages, type StageBlock } from './stages.js';
+import { BaseStages, type StageBlock } from './networkStages.js';
 
 type Applied = BaseLayer & { fprop(x: Tensor): Tensor };
 
