@@ -20,6 +20,7 @@ export {
   Tanh,
 } from './activations.js';
 export { addLora, LORA_VARIABLES, mergeLora } from './adapters/addLora.js';
+export { addPrefix, PREFIX_VARIABLES } from './adapters/addPrefix.js';
 export { LoraAttentionProjection, LoraCombinedQKVProjectionLayer, LoraLinear } from './adapters/lora.js';
 export { AdaptedTransformerFeedForward, MultitaskResidualAdapter } from './adapters/residualAdapters.js';
 export { DotProductAttention, type Heads } from './attention/attentions.js';
@@ -27,6 +28,7 @@ export { Alibi, BasePositionBias, RelativeBias } from './attention/biases.js';
 export { BaseKvCache, type CachedHeads, FullCache, MemoryCache, WindowCache } from './attention/caches.js';
 export { CausalDepthwiseConv1D } from './attention/causalDepthwise.js';
 export { GroupedQueryAttention } from './attention/groupedQueryAttention.js';
+export { KeyValuePrefix } from './attention/keyValuePrefix.js';
 export { LatentAttention, LatentCache } from './attention/latentAttention.js';
 export {
   DotProductAttentionWithContext,

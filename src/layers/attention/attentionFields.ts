@@ -7,6 +7,7 @@ import { Dropout, dropoutField } from '../stochastics.js';
 import { BasePositionBias } from './biases.js';
 import { BaseKvCache, FullCache, windowSizeField } from './caches.js';
 import { CausalDepthwiseConv1D } from './causalDepthwise.js';
+import { KeyValuePrefix } from './keyValuePrefix.js';
 import { AttentionProjection, CombinedQKVProjectionLayer } from './projections.js';
 import { RotaryPositionalEmbedding } from './rotations.js';
 
@@ -91,6 +92,10 @@ const weightFields = {
     .boolean()
     .default(false)
     .describe('Such a logit for each head, trained from 0 (sinks, as in gpt-oss).'),
+  prefixTpl: sub(KeyValuePrefix, null)
+    .nullable()
+    .default(null)
+    .describe('Trained keys and values in front of those of the sequence (prefix tuning); null: none.'),
   windowSize: windowSizeField,
   cacheTpl: sub(BaseKvCache, () => FullCache.config()).describe(
     'The cache of keys and values in a decode, such as WindowCache, which keeps those of the window alone.',

@@ -10,6 +10,7 @@ import { attentionFields } from './attentionFields.js';
 import type { BasePositionBias } from './biases.js';
 import { type BaseKvCache, MemoryCache } from './caches.js';
 import type { CausalDepthwiseConv1D } from './causalDepthwise.js';
+import type { KeyValuePrefix } from './keyValuePrefix.js';
 import { stepsFrom } from './positions.js';
 import { type AttentionProjection, PerDimScale } from './projections.js';
 import type { RotaryPositionalEmbedding } from './rotations.js';
@@ -39,6 +40,7 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
   #convolutions: Readonly<Record<keyof Heads, CausalDepthwiseConv1D>> | null = null;
   #norms: Readonly<Record<'query' | 'key', BaseNormalization>> | null = null;
   #relativeBias: BasePositionBias | null = null;
+  #prefix: KeyValuePrefix | null = null;
 
   /** Depth of a head. */
   get dimPerHead(): number {
@@ -83,7 +85,7 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
   /** Optional parts. */
   #createParts(): void {
     const { hp, dimPerHead, numKvHeads } = this;
-    const { numHeads, dconvKernelSize: kernelSize, lnTpl, relativeBiasTpl } = hp;
+    const { numHeads, dconvKernelSize: kernelSize, lnTpl, relativeBiasTpl, prefixTpl } = hp;
     if (hp.dconvQkv) {
       const create = (name: string, heads: number): CausalDepthwiseConv1D =>
         this.createChild(name, deepCopy(hp.causalDepthwiseConv1dTpl), {
@@ -99,6 +101,7 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
     }
     if (relativeBiasTpl)
       this.#relativeBias = this.createChild('relative_bias', relativeBiasTpl, { numHeads });
+    if (prefixTpl) this.#prefix = this.createChild('prefix', prefixTpl, { numHeads: numKvHeads, dimPerHead });
     if (!hp.useSinks) return;
     if (hp.attentionExtraLogit !== null)
       throw this.error('attentionExtraLogit is constant, useSinks trains it: expected one of them.');
@@ -277,14 +280,15 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
   /** The weighted sums for queries whose logits are to be multiplied by `scale`; the bias is added before the cap. */
   protected attend(
     query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    ofSequence: Tensor,
+    valuesOfSequence: Tensor,
     {
-      seen,
-      bias,
       scale = this.logitScale,
+      ...given
     }: Readonly<{ seen: Visibility; bias?: Tensor | undefined; scale?: number }>,
   ): Tensor {
+    const keys = { key: ofSequence, value: valuesOfSequence, ...given };
+    const { key, value, seen, bias } = this.#prefix?.fprop(keys, query.shape[1]!) ?? keys;
     const { attenDropoutProb, attenLogitCap, useSinks, attentionExtraLogit, numHeads } = this.hp;
     const dropout = attenDropoutProb > 0 && !this.doEval ? this.#dropout.ofWeights() : undefined;
     const ofHeads = this.#logitFactor;

@@ -78,3 +78,56 @@ export function attentionOptions(seen: Visibility, queries: number): ops.Attenti
     ...(prefix && { prefix }),
   };
 }
+
+/** `x` [.., S] with zeros for `count` keys in front: [.., count + S]. */
+export const withLeadingZeros = (x: Tensor, count: number): Tensor =>
+  tf.pad(
+    x,
+    x.shape.map((_, axis): [number, number] => [axis === x.rank - 1 ? count : 0, 0]),
+  );
+
+/** What window and segments hide of `keys` keys, as a bias [B or 1, 1, T, S]. */
+function hiddenBy(seen: Visibility, queries: number, keys: number): Tensor | undefined {
+  const { window, segments, visible } = seen;
+  const places = positionsOf({ visible }, queries, keys);
+  const pairs = (of: OfBoth): [Tensor, Tensor] => [tf.expandDims(of.queries, 2), tf.expandDims(of.keys, 1)];
+  const distance = tf.sub(...pairs(places));
+  const rules = [
+    segments && tf.notEqual(...pairs(segments)),
+    window?.before !== undefined && tf.greater(distance, tf.scalar(window.before, 'int32')),
+    window?.after !== undefined && tf.less(distance, tf.scalar(-window.after, 'int32')),
+  ].filter((x) => typeof x === 'object');
+  if (rules.length === 0) return undefined;
+  const isHidden = tf.expandDims(
+    rules.reduce((a, b) => tf.logicalOr(a, b)),
+    1,
+  );
+  return tf.where(isHidden, tf.scalar(Number.NEGATIVE_INFINITY), tf.scalar(0)) as Tensor;
+}
+
+/**
+ * Visibility of `count` further keys in front, which all queries see, and of the `keys` present ones as before. Positions stay
+ * those of the present ones.
+ */
+export function withLeadingKeys(
+  seen: Visibility,
+  count: number,
+  { queries, keys }: Readonly<Record<'queries' | 'keys', number>>,
+): Visibility {
+  const { causal, paddings, prefix, visible, positions } = seen;
+  // A causal query sees all that is in front of its own place. Windows and segments have no key that is for all.
+  const biases = [seen.bias, hiddenBy(seen, queries, keys)].filter((x) => x !== undefined);
+  const more = (x: Tensor): Tensor => tf.add(x, tf.scalar(count, 'int32'));
+  return {
+    ...{ causal, positions },
+    paddings: paddings && withLeadingZeros(paddings, count),
+    prefix: prefix && more(prefix),
+    visible: visible && more(visible),
+    bias: biases.length
+      ? withLeadingZeros(
+          biases.reduce((a, b) => tf.add(a, b)),
+          count,
+        )
+      : undefined,
+  };
+}

@@ -6,8 +6,8 @@ import {
   DotProductAttention,
   DotProductAttentionWithContext,
   DotProductAttentionWithContextXL,
-  DotProductAttentionXL,
   GroupedQueryAttention,
+  KeyValuePrefix,
   LatentAttention,
   LocalSelfAttention,
   LocalSelfAttentionAlibi,
@@ -32,7 +32,7 @@ const latent = {
 
 checkMixers('attention', [
   mixerCase({
-    title: 'convolutions, norms before the rotation, sinks, a gate',
+    title: 'convolutions, norms before the rotation, sinks, a gate, a prefix',
     config: DotProductAttention.config({
       ...{
         ...plain,
@@ -41,7 +41,7 @@ checkMixers('attention', [
         normBeforeRotary: true,
         useRotaryPositionEmb: true,
       },
-      ...{ useSinks: true, useOutputGate: true },
+      ...{ useSinks: true, useOutputGate: true, prefixTpl: KeyValuePrefix.config({ prefixLength: 2 }) },
     }),
   }),
   mixerCase({
@@ -65,20 +65,20 @@ checkMixers('attention', [
       },
       ...{ windowSize: 3, cacheTpl: WindowCache.config(), dconvQkv: true, lnTpl: RmsNorm.config() },
       relativeBiasTpl: RelativeBias.config({ ...buckets, bidirectional: true }),
+      prefixTpl: KeyValuePrefix.config({ prefixLength: 3 }),
     }),
   }),
   mixerCase({
-    title: 'ALiBi of three heads, in a ring',
-    config: DotProductAttention.config({
+    title: 'ALiBi of three heads, multi-query, in a ring',
+    config: MultiQueryDotProductAttention.config({
       ...{ ...plain, numHeads: 3, dimPerHead: 2, windowSize: 4, cacheTpl: WindowCache.config() },
       relativeBiasTpl: Alibi.config(),
     }),
   }),
-  mixerCase({ title: 'XL', config: DotProductAttentionXL.config({ ...dims, relPosEmbDim: 5 }) }),
   mixerCase({
-    title: 'XL in a context, in a ring, capped, without biases',
+    title: 'XL in a context, in a ring, capped',
     config: DotProductAttentionWithContextXL.config({
-      ...{ ...dims, relPosEmbDim: 4, leftContext: 3, useBias: false, attenLogitCap: 2 },
+      ...{ ...dims, relPosEmbDim: 5, leftContext: 3, attenLogitCap: 2 },
       cacheTpl: WindowCache.config(),
     }),
   }),
@@ -91,12 +91,7 @@ checkMixers('attention', [
       blockSize: 2,
     }),
   }),
-  mixerCase({
-    title: 'multi-query',
-    config: MultiQueryDotProductAttention.config({ ...dims, useRotaryPositionEmb: true }),
-  }),
   mixerCase({ title: 'latent', config: LatentAttention.config({ ...latent, qLoraRank: 3 }) }),
-  mixerCase({ title: 'latent, queries whole', config: LatentAttention.config(latent) }),
 ]);
 
 const pax = { inputDim: 16, hiddenDim: 16, numHeads: 2 };
