@@ -115,6 +115,7 @@ export { Embedding, TokenCounter } from './embeddings.js';
 export { GroupNorm } from './groupNorm.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
 export { BiTemperedLoss } from './losses.js';
+export { MaskedLmDataAugmenter } from './maskedLmDataAugmenter.js';
 export { TransformerFeedForwardMoe } from './moe/transformerFeedForwardMoe.js';
 export {
   BaseNormalization,
@@ -125,6 +126,12 @@ export {
   RmsNormNoScale,
 } from './normalizations.js';
 export { GlobalPooling, Pooling, Pooling1D } from './poolings.js';
+export { LookupFreeQuantizer, ScalarQuantizer } from './quantizers/fixedQuantizers.js';
+export {
+  type QuantizedSequence,
+  RandomVectorQuantizer,
+  VectorQuantizer,
+} from './quantizers/vectorQuantizers.js';
 export { BaseRnnCell } from './recurrent/cells.js';
 export { FRnn, LstmFrnn, StackBiFrnn, StackFrnn } from './recurrent/frnn.js';
 export { GruCell, SruCell } from './recurrent/gatedCells.js';
