@@ -119,27 +119,26 @@ function shifted(x: Tensor, by: number, fill: number): Tensor {
 const arrivals = (paths: Tensor, { skips, logEpsilon }: Lattice): Tensor =>
   tf.stack([paths, shifted(paths, 1, logEpsilon), tf.add(shifted(paths, 2, logEpsilon), skips)]);
 
-interface Forward {
-  /** [B, S]: the paths after the last frame, as parts of the probability `total`. */
-  readonly paths: Tensor;
-  /** [B, 1]: logarithm. */
-  readonly total: Tensor;
+/** One frame in a scan: emissions [B, S], and whether it is no padding, bool [B, 1]. */
+interface Frame {
+  readonly emitted: Tensor;
+  readonly isFrame: Tensor;
 }
+
+/** Paths after the last frame, [B, S], as parts of a probability, and the logarithm of that, [B, 1]. */
+type Forward = Readonly<Record<'paths' | 'total', Tensor>>;
 
 /** Sums over all paths up to each frame, [T, B, S], and after the last frame. */
 function forward(lattice: Lattice): { readonly last: Forward; readonly paths: Tensor } {
   const { emissions, frames, starts } = lattice;
   const [last, paths] = ops.scan(
-    ({ paths, total }: { paths: Tensor; total: Tensor }, at: { emitted: Tensor; isFrame: Tensor }) => {
+    ({ paths, total }: Forward, at: Frame) => {
       const next = tf.add(tf.logSumExp(arrivals(paths, lattice), 0), at.emitted);
       // The largest is 0 after each frame: float32 keeps the differences however long the sequence is.
       const largest = ops.stopGradient(tf.max(next, 1, true));
       const scaled = tf.where(at.isFrame, tf.sub(next, largest), paths) as Tensor;
       const added = tf.add(total, selected(largest, at.isFrame)) as Tensor;
-      return [{ paths: scaled, total: added }, scaled] as [
-        Forward & { paths: Tensor; total: Tensor },
-        Tensor,
-      ];
+      return [{ paths: scaled, total: added }, scaled] as [Forward, Tensor];
     },
     { paths: starts, total: tf.zeros([starts.shape[0]!, 1]) as Tensor },
     { emitted: emissions, isFrame: frames },
@@ -151,7 +150,7 @@ function forward(lattice: Lattice): { readonly last: Forward; readonly paths: Te
 function backward(lattice: Lattice): Tensor {
   const { emissions, frames, skips, ends, logEpsilon } = lattice;
   const [, paths] = ops.scan(
-    (after: Tensor, at: { emitted: Tensor; isFrame: Tensor }) => {
+    (after: Tensor, at: Frame) => {
       const emitting = tf.add(after, at.emitted) as Tensor;
       const departures = tf.stack([
         emitting,
@@ -174,7 +173,7 @@ function bestPath(lattice: Lattice): Tensor {
   const { emissions, frames, starts, ends } = lattice;
   const states = starts.shape[1]!;
   const [last, steps] = ops.scan(
-    (paths: Tensor, at: { emitted: Tensor; isFrame: Tensor }) => {
+    (paths: Tensor, at: Frame) => {
       const from = arrivals(paths, lattice);
       const next = tf.add(tf.max(from, 0), at.emitted);
       const scaled = tf.sub(next, tf.max(next, 1, true));

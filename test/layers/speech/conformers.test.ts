@@ -40,12 +40,12 @@ const xl = SelfAttentionWithNormAndResidual.config({
 checkLayers('Conformer', [
   block('as by default', small()),
   block(
-    'convolution first, shared feed-forward',
-    small({ layerOrder: 'conv_before_mhsa', fflayerWeightSharing: true }),
+    'convolution first, no feed-forward',
+    small({ layerOrder: 'conv_before_mhsa', fflayerStartTpl: null, fflayerEndTpl: null }),
   ),
   block(
-    'attention to a context, no norm at the end',
-    small({ layerOrder: 'mhsa', transAttenTpl: xl, fflayerEndTpl: null, finalLnTpl: null }),
+    'attention to a context, shared feed-forward, no norm at the end',
+    small({ layerOrder: 'mhsa', transAttenTpl: xl, fflayerWeightSharing: true, finalLnTpl: null }),
   ),
   layerCase({
     title: 'SelfAttentionWithNormAndResidual, norm of the sum',

