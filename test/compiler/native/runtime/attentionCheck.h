@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "luthier.h"
 #include "share.h"
@@ -219,26 +220,42 @@ static void free_problem(problem *x) {
   for (int side = 0; side < 2; side++) free(x->segments[side]), free(x->counts[side]);
 }
 
-/* Runs all passes by `threads` threads, one after another, in scratch that begins as NaN. */
+typedef struct {
+  const problem *x;
+  int pass;
+  void *scratch[8]; /* of each thread */
+} job;
+
+static void run_share(void *argument, int thread, int threads) {
+  const job *j = argument;
+  const problem *x = j->x;
+  void *const scratch = j->scratch[thread];
+  /* Late ones show whether others depend on when they come. */
+  if (thread % 2) usleep(50);
+  if (j->pass == 2)
+    lt_attention_mask_gradient(x->p, &x->s, x->q.at, x->k.at, x->v.at, x->out.at, x->dout.at, x->lse,
+                               (lt_mask_gradient){x->dmask, x->s.mask_batch, x->s.mask_head, x->s.mask_query, x->s.mask_key},
+                               scratch, thread, threads);
+  else if (j->pass == 1)
+    lt_attention_backward(x->p, &x->s, x->q.at, x->k.at, x->v.at, x->out.at, x->dout.at, x->lse, x->dq.at, x->dk.at,
+                          x->dv.at, scratch, thread, threads);
+  else
+    lt_attention_forward(x->p, &x->s, x->q.at, x->k.at, x->v.at, x->out.at, x->lse, scratch, thread, threads);
+}
+
+/* Runs all passes by up to 8 threads, each in scratch that begins as NaN. */
 static void run(const problem *x, int threads) {
   const lt_attention *s = &x->s;
   if (x->dmask != NULL) memset(x->dmask, 0, (size_t)x->mask_size * sizeof(float));
   for (int pass = 0; pass < (x->dmask == NULL ? 2 : 3); pass++) {
-    const int64_t bytes = lt_attention_scratch_bytes(x->p, &x->s, pass > 0);
+    job j = {x, pass, {NULL}};
+    const int64_t bytes = lt_attention_scratch_bytes(x->p, s, pass > 0);
     for (int thread = 0; thread < threads; thread++) {
-      void *scratch = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64 + 64);
-      memset(scratch, 0xff, (size_t)bytes);
-      if (pass == 2)
-        lt_attention_mask_gradient(x->p, s, x->q.at, x->k.at, x->v.at, x->out.at, x->dout.at, x->lse,
-                                   (lt_mask_gradient){x->dmask, s->mask_batch, s->mask_head, s->mask_query, s->mask_key},
-                                   scratch, thread, threads);
-      else if (pass == 1)
-        lt_attention_backward(x->p, &x->s, x->q.at, x->k.at, x->v.at, x->out.at, x->dout.at, x->lse, x->dq.at, x->dk.at,
-                              x->dv.at, scratch, thread, threads);
-      else
-        lt_attention_forward(x->p, &x->s, x->q.at, x->k.at, x->v.at, x->out.at, x->lse, scratch, thread, threads);
-      free(scratch);
+      j.scratch[thread] = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64 + 64);
+      memset(j.scratch[thread], 0xff, (size_t)bytes);
     }
+    lt_team_run(threads, run_share, &j);
+    for (int thread = 0; thread < threads; thread++) free(j.scratch[thread]);
   }
   for (int thread = 0; s->sinks != NULL && thread < threads; thread++)
     lt_attention_sink_gradient(s, x->out.at, x->dout.at, x->lse, (float *)x->dsinks, 1, thread, threads);
