@@ -81,8 +81,8 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
   },
   {
     file: 'attentionChunk.c',
-    find: 'biases[c] = -1.44269504f * lt_logf(totals[c]);',
-    replace: 'biases[c] = 1.44269504f * lt_logf(totals[c]);',
+    find: 'biases[c] = -1.44269504f * lt_sink_log(',
+    replace: 'biases[c] = 1.44269504f * lt_sink_log(',
   },
   { file: 'attentionForward.c', find: 'rescale_sums(b, queries, factors);\n    }', replace: '}' },
   {
@@ -146,9 +146,9 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
   },
   // Programs: steps, loops, operands that programs share.
   {
-    file: 'program.c',
-    find: 'const int64_t slabs = (k + 15) / 16,',
-    replace: 'const int64_t slabs = k / 16,',
+    file: 'packSteps.c',
+    find: 'const int64_t slabs = (k + SLAB - 1) / SLAB,',
+    replace: 'const int64_t slabs = k / SLAB,',
   },
   { file: 'program.c', find: 'if (term->period) at %= term->period;', replace: '' },
   { file: 'sharedOperands.c', find: 'x->precision == y->precision && ', replace: '' },
