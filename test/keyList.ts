@@ -46,10 +46,11 @@ export const KEYS = {
       'seqLength embeddingDims minTimescale maxTimescale',
     ],
     rotations: [
-      'layers/attention/positions.ts',
+      'layers/attention/rotations.ts',
       'ops.hostConstant(',
       'seqLength embeddingDims minTimescale maxTimescale',
     ],
+    grids: ['layers/attention/positions.ts', 'hostConstant(`grid', 'h w embeddingDims'],
   },
   'registry/names/readSource.test.ts': {
     'views of source files': [
@@ -354,6 +355,7 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
     ['compiler/decompositions/resizing.ts', 'hostConstant(key'],
     ['compiler/decompositions/samplingImages.ts', 'hostConstant(`'],
     ['compiler/trace/tracing.ts', 'function hostConstant('],
+    ['layers/attention/positions.ts', 'hostConstant(key'],
     ['inputs/records/dataCache.ts', 'export function'],
     ['inputs/records/fileDigests.ts', 'cachedFile(CACHE'],
     ['inputs/records/fileDigests.ts', 'keptFile(CACHE'],

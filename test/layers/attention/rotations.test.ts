@@ -32,6 +32,7 @@ const scalings: Readonly<Record<string, Config<BaseRotaryScaling>>> = {
     ...{ factor: 8, betaFast: 6, betaSlow: 0.5, truncate: false, originalMaxSeqLength },
   }),
   'yarn, mscale': YarnRotaryScaling.config({
+    // biome-ignore lint/suspicious/noApproximativeNumericConstant: the figure of DeepSeek-V2's config.
     ...{ factor: 40, mscale: 1, mscaleAllDim: 0.707, originalMaxSeqLength },
   }),
   'yarn, attention factor, half of the elements': YarnRotaryScaling.config({
