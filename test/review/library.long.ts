@@ -26,7 +26,7 @@ test('a default of a layer, against a version of the library that has no such co
   repository.git('add', '.');
   repository.git('commit', '--quiet', '--message=early');
   for (const name of later) cpSync(join(library, name), join(folder, name), { recursive: true });
-  const layers = 'src/layers/transformer/transformers.ts';
+  const layers = 'src/layers/transformer/feedForwards.ts';
   const text = readFileSync(join(folder, layers), 'utf8');
   repository.write({
     [layers]: text.replace(
@@ -47,14 +47,15 @@ test('a default of a layer, against a version of the library that has no such co
   expect(
     textOf(report, plain)
       .replace(/\([0-9a-f]{7}\)/, '')
-      .replace(/(transformers\.ts):\d+/g, '$1:N'),
+      .replace(/(feedForwards\.ts):\d+/g, '$1:N'),
   ).toMatchInlineSnapshot(`
     "1 changes at the same cost
     HEAD  → working tree
 
     small.One
       Fields
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.residualWeight : 1 (default) → 0.5 (default)  (default of TransformerFeedForward at src/layers/transformer/transformers.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.residualWeight : 1 (default) → 0.5 (default)  (default of TransformerFeedForward at src/layers/transformer/feedForwards.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.moeLayerTpl.residualWeight : 1 (default) → 0.5 (default)  (default of TransformerFeedForwardMoe at src/layers/transformer/feedForwards.ts:N)
 
     Consequences                           before   after
     small.One     Peak memory of training  235 kB  236 kB  +1.02 kB, +0.44%"

@@ -314,9 +314,9 @@ export class Odd extends Small {
         hiddenDim: 16 (set at luthier/src/layers/transformer/transformers.ts:N)
         numHeads: 3 (set at luthier/src/layers/transformer/transformers.ts:N)
         dimPerHead: null (set at luthier/src/layers/transformer/transformers.ts:N)
-        attenDropoutProb: 0 (set at luthier/src/layers/transformer/transformers.ts:N)
         useBias: false (set at luthier/src/models/presets/gpt2.ts:N)
         outputProjInit: a Gaussian config (set at luthier/src/models/presets/gpt2.ts:N)
+        attenDropoutProb: 0 (set at luthier/src/layers/transformer/transformers.ts:N)
         internalEnablePerDimScale: false (set at luthier/src/models/presets/gpt2.ts:N)
         scaleQueryByDimPerHead: true (set at luthier/src/models/presets/gpt2.ts:N)
         while building Transformer
