@@ -132,10 +132,16 @@ export class GELU extends BaseActivation.with({
     return ops.gelu(inputs, { approximate: this.hp.approximate });
   }
 }
+/** x sigmoid(x). */
+export const silu = (x: Tensor): Tensor => tf.mul(x, tf.sigmoid(x));
+
+/** log(1 + e^x) as log1p(e^-|x|) + max(x, 0), which does not overflow. */
+export const softplus = (x: Tensor): Tensor => tf.add(tf.relu(x), tf.log1p(tf.exp(tf.neg(tf.abs(x)))));
+
 /** x sigmoid(x) (Elfwing et al., 2017). */
 export class SiLU extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
-    return tf.mul(inputs, tf.sigmoid(inputs));
+    return silu(inputs);
   }
 }
 /** x sigmoid(x): the name that Ramachandran et al. (2017) gave to SiLU. */
@@ -143,8 +149,7 @@ export class Swish extends SiLU {}
 /** log(1 + e^x). */
 export class Softplus extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
-    // log1p(e^-|x|) + max(x, 0) does not overflow.
-    return tf.add(tf.relu(inputs), tf.log1p(tf.exp(tf.neg(tf.abs(inputs)))));
+    return softplus(inputs);
   }
 }
 /** e^x. */

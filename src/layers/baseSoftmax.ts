@@ -1,4 +1,4 @@
-/** @file What softmax layers share: logits, losses of rows, and sums over a batch or over chunks of it. */
+/** @file Base of the softmax layers: logits, losses of rows, and sums over a batch or over chunks of it. */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
 import { BaseLayer } from './core/base.js';

@@ -6,6 +6,10 @@ import { selected, unpadded, weighedRows } from './core/masks.js';
 import { constantInit } from './core/weightInit.js';
 import { type Theta, WeightCollection } from './core/weights.js';
 
+/** x over its Euclidean norm along `axes`, all of them where absent; vectors of zeros stay zeros. */
+export const l2Normalized = (x: Tensor, axes?: number[]): Tensor =>
+  tf.mul(x, tf.rsqrt(tf.add(tf.sum(tf.square(x), axes, true), 1e-12)));
+
 /** Base of the normalisation layers. */
 export abstract class BaseNormalization extends BaseLayer.with({
   dim: z.int().positive().describe('Size of the last dimension.'),

@@ -5,14 +5,7 @@ import { build, sub } from '../hparams/index.js';
 import { constantInit, Gaussian } from './core/weightInit.js';
 import { type Theta, WeightCollection } from './core/weights.js';
 import { Linear } from './linears.js';
-import { BaseNormalization } from './normalizations.js';
-
-/** Keeps vectors of zeros at zero. */
-const EPSILON = 1e-12;
-
-/** `x` over its Euclidean norm along `axes`. */
-const l2Normalized = (x: Tensor, axes?: number[]): Tensor =>
-  tf.mul(x, tf.rsqrt(tf.add(tf.sum(tf.square(x), axes, true), EPSILON)));
+import { BaseNormalization, l2Normalized } from './normalizations.js';
 
 /** (1 + g) w / |w|, where |w| is the norm of the weights of an output (Salimans and Kingma, 2016): w [..., dim], g [dim]. */
 export class WeightNormL2 extends BaseNormalization {

@@ -1,6 +1,7 @@
 /** @file Projections of attention, from model depth to heads and back (praxis/layers/attentions.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
+import { softplus } from '../activations.js';
 import { BaseLayer } from '../core/base.js';
 import { constantInit } from '../core/weightInit.js';
 import type { Theta, WeightHParams } from '../core/weights.js';
@@ -64,7 +65,7 @@ export class AttentionProjection extends BaseLayer.with({
 }
 
 /** [..., N H] to [..., N, H]. */
-const splitHeads = (x: Tensor, numHeads: number): Tensor =>
+export const splitHeads = (x: Tensor, numHeads: number): Tensor =>
   tf.reshape(x, [...x.shape.slice(0, -1), numHeads, x.shape.at(-1)! / numHeads]);
 
 /** Query, key and value projections in one variable w [3, D, N, H]; self-attention only. */
@@ -115,5 +116,3 @@ export class PerDimScale extends BaseLayer.with({
     return tf.mul(inputs, factor);
   }
 }
-
-const softplus = (x: Tensor): Tensor => tf.add(tf.relu(x), tf.log1p(tf.exp(tf.neg(tf.abs(x)))));

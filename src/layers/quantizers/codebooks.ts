@@ -1,10 +1,9 @@
 /** @file Codebooks: the nearest vector of each group, and how a batch uses the codes (praxis/layers/quantizer_objectives.py). */
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 
-/** x / |x| along the last axis; vectors of zeros stay zeros. */
-export function l2Normalized(x: Tensor): Tensor {
-  return tf.mul(x, tf.rsqrt(tf.add(tf.sum(tf.square(x), -1, true), 1e-12)));
-}
+/** `values` with the gradient of `x`. */
+export const straightThrough = (values: Tensor, x: Tensor): Tensor =>
+  tf.add(x, ops.stopGradient(tf.sub(values, x) as Tensor));
 
 /**
  * The nearest vector of a codebook by Euclidean distance, in each group; the first of several.

@@ -1,7 +1,8 @@
 /** @file Quantizers without a codebook: signs, and rounded numbers, whose digits make a code (praxis/layers/video/quantizer.py). */
 import { z } from 'zod';
-import { ops, type Tensor, tf } from '../../compiler/index.js';
+import { type Tensor, tf } from '../../compiler/index.js';
 import { BaseLayer } from '../core/base.js';
+import { straightThrough } from './codebooks.js';
 
 /** Largest power of two that an int32 code counts to. */
 const MAX_BITS = 30;
@@ -13,10 +14,6 @@ function codeOf(digits: Tensor, strides: readonly number[]): Tensor {
   const terms = tf.unstack(digits, -1).map((digit, i) => tf.mul(digit, int(strides[i]!)) as Tensor);
   return terms.reduce((sum, term) => tf.add(sum, term));
 }
-
-/** Values with the gradient of `x`. */
-const straightThrough = (values: Tensor, x: Tensor): Tensor =>
-  tf.add(x, ops.stopGradient(tf.sub(values, x) as Tensor));
 
 /**
  * Rounds each element, bounded by a sine or tanh, to one of a few numbers around 0; the gradient is that of the bounded one

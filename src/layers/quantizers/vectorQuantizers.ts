@@ -6,8 +6,15 @@ import { BaseLayer } from '../core/base.js';
 import { selected, unpadded } from '../core/masks.js';
 import { constantInit, Gaussian, UniformSqrtDim, WeightInit } from '../core/weightInit.js';
 import { type Theta, WeightCollection } from '../core/weights.js';
+import { l2Normalized } from '../normalizations.js';
 import { StackingOverTime } from '../stackingOverTime.js';
-import { type CodeStatistics, codeStatistics, l2Normalized, lookUpCodes, nearestCodes } from './codebooks.js';
+import {
+  type CodeStatistics,
+  codeStatistics,
+  lookUpCodes,
+  nearestCodes,
+  straightThrough,
+} from './codebooks.js';
 
 /** Vectors of a codebook in place of a sequence's. */
 export interface QuantizedSequence extends CodeStatistics {
@@ -39,11 +46,26 @@ function masksOf(layer: BaseLayer, paddings: Tensor, shape: readonly number[]): 
   return [isKept, tf.expandDims(isKept, -1)];
 }
 
-/** x [B, T, D] in groups [B, T, G, H], normalised as a layer's fields say. */
-function inGroups(x: Tensor, groups: number, normalized: boolean): Tensor {
+/** Vectors x [B, T, D], and their groups [B, T, G, H], one of which is normalised where a layer's fields say so. */
+function latentsOf(
+  x: Tensor,
+  { numGroups, normalizeLatentVector, normalizeLatentPerGroup }: LatentFields,
+): { readonly latent: Tensor; readonly grouped: Tensor } {
   const [batch, time, depth] = x.shape as [number, number, number];
-  const grouped = tf.reshape(x, [batch, time, groups, depth / groups]) as Tensor;
-  return normalized ? l2Normalized(grouped) : grouped;
+  const ofVectors = normalizeLatentVector && !normalizeLatentPerGroup;
+  const latent = ofVectors ? l2Normalized(x, [-1]) : x;
+  const grouped = tf.reshape(latent, [batch, time, numGroups, depth / numGroups]) as Tensor;
+  return { latent, grouped: normalizeLatentVector && !ofVectors ? l2Normalized(grouped, [-1]) : grouped };
+}
+
+type LatentFields = Readonly<
+  Record<'normalizeLatentVector' | 'normalizeLatentPerGroup', boolean> & Record<'numGroups', number>
+>;
+
+/** Codes of the nearest vectors, int32 [B, T, G], 0 in padded places. @param each bool [B, T, 1] */
+function codesOf(grouped: Tensor, codebook: Tensor, each: Tensor): Tensor {
+  const nearest = nearestCodes(grouped, codebook);
+  return tf.where(each, nearest, tf.zerosLike(nearest));
 }
 
 /**
@@ -79,20 +101,18 @@ export class VectorQuantizer extends BaseLayer.with({
     z: Tensor,
     paddings: Tensor = tf.zeros(z.shape.slice(0, 2)),
   ): QuantizedSequence & { readonly loss: Tensor } {
-    const { numGroups, numLatentClasses, beta, normalizeLatentVector, normalizeLatentPerGroup } = this.hp;
+    const { numLatentClasses, beta } = this.hp;
     const [kept, each] = masksOf(this, paddings, z.shape);
     const masked = selected(z, each);
-    const latent = normalizeLatentVector && !normalizeLatentPerGroup ? l2Normalized(masked) : masked;
-    const grouped = inGroups(latent, numGroups, normalizeLatentVector && normalizeLatentPerGroup);
+    const { latent, grouped } = latentsOf(masked, this.hp);
     const codebook = this.#codebook();
-    const nearest = nearestCodes(grouped, codebook);
-    const zCodes = tf.where(each, nearest, tf.zerosLike(nearest)) as Tensor;
+    const zCodes = codesOf(grouped, codebook, each);
     const quantized = selected(lookUpCodes(zCodes, codebook), each);
     const frames = tf.add(tf.sum(tf.cast(kept, 'float32')), 1e-7);
     const distance = (a: Tensor, b: Tensor): Tensor =>
       tf.div(tf.sum(tf.mean(tf.square(tf.sub(a, ops.stopGradient(b))), -1)), frames);
     return {
-      zQ: tf.add(latent, ops.stopGradient(tf.sub(quantized, latent) as Tensor)),
+      zQ: straightThrough(quantized, latent),
       zCodes,
       loss: tf.add(distance(quantized, latent), tf.mul(distance(latent, quantized), beta)),
       ...codeStatistics(zCodes, numLatentClasses, kept),
@@ -105,7 +125,7 @@ export class VectorQuantizer extends BaseLayer.with({
   }
 
   #codebook(): Tensor {
-    return this.hp.normalizeCodebook ? l2Normalized(this.theta.w) : this.theta.w;
+    return this.hp.normalizeCodebook ? l2Normalized(this.theta.w, [-1]) : this.theta.w;
   }
 }
 
@@ -162,17 +182,15 @@ export class RandomVectorQuantizer extends BaseLayer.with({
     z: Tensor,
     paddings: Tensor = tf.zeros(z.shape.slice(0, 2)),
   ): QuantizedSequence & { readonly paddings: Tensor } {
-    const { numGroups, numLatentClasses, normalizeLatentVector, normalizeLatentPerGroup } = this.hp;
+    const { numLatentClasses } = this.hp;
     const frames = this.#stack?.fprop(z, paddings) ?? { outputs: z, paddings };
     const [kept, each] = masksOf(this, frames.paddings, frames.outputs.shape);
     const [batch, time, depth] = frames.outputs.shape as [number, number, number];
     const flat = tf.reshape(selected(frames.outputs, each), [batch * time, depth]);
     const rows = tf.add(tf.matMul(flat as Tensor, this.getVar('random_proj')), this.getVar('random_bias'));
     const projected = tf.reshape(rows, [batch, time, this.hp.projectionDim]) as Tensor;
-    const latent = normalizeLatentVector && !normalizeLatentPerGroup ? l2Normalized(projected) : projected;
-    const grouped = inGroups(latent, numGroups, normalizeLatentVector && normalizeLatentPerGroup);
-    const nearest = nearestCodes(this.shard(grouped, 'blgh'), this.#codebook());
-    const zCodes = tf.where(each, nearest, tf.zerosLike(nearest)) as Tensor;
+    const { grouped } = latentsOf(projected, this.hp);
+    const zCodes = codesOf(this.shard(grouped, 'blgh'), this.#codebook(), each);
     return {
       zQ: selected(this.lookUp(zCodes), each),
       zCodes,
@@ -190,6 +208,6 @@ export class RandomVectorQuantizer extends BaseLayer.with({
     const { numLatentClasses, numGroups, projectionDim, normalizeCodebook } = this.hp;
     const shape = [numLatentClasses, numGroups, projectionDim / numGroups];
     const codebook = tf.reshape(this.getVar('random_codebook'), shape) as Tensor;
-    return normalizeCodebook ? l2Normalized(codebook) : codebook;
+    return normalizeCodebook ? l2Normalized(codebook, [-1]) : codebook;
   }
 }

@@ -2,13 +2,12 @@
 import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
 import { build, deepCopyWith, sub } from '../../hparams/index.js';
-import { activationField, GELU, Identity } from '../activations.js';
+import { activationField, GELU, Identity, softplus } from '../activations.js';
 import { BaseLayer } from '../core/base.js';
 import { constantInit } from '../core/weightInit.js';
 import type { Theta } from '../core/weights.js';
 import { FeedForward } from '../linears.js';
 import { RingDecay } from './decays.js';
-import { softplus } from './gateFunctions.js';
 import { linearRecurrence } from './linearRecurrence.js';
 import { BaseRecurrence, column, type State, type Steps, type Unrolled } from './recurrence.js';
 import { ShortConvolution } from './shortConvolution.js';

@@ -2,11 +2,13 @@
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 import { build, sub } from '../../hparams/index.js';
+import { silu, softplus } from '../activations.js';
+import { splitHeads } from '../attention/projections.js';
 import { constantInit, UniformSqrtDim } from '../core/weightInit.js';
 import type { Theta } from '../core/weights.js';
 import type { Linear } from '../linears.js';
 import { InverseSoftplus, LogArange, LogUniform } from './decays.js';
-import { asHeads, joinHeads, repeatHeads, silu, softplus } from './gateFunctions.js';
+import { joinHeads, repeatHeads } from './heads.js';
 import { chunkSizeField, linearAttention } from './linearAttention.js';
 import { ProjectedRecurrence, type State, type Steps, scanTime, type Unrolled } from './recurrence.js';
 import { ShortConvolution } from './shortConvolution.js';
@@ -148,9 +150,9 @@ export class Mamba2 extends ProjectedRecurrence.with({
     const [gate, entering, dt] = parts as [Tensor, Tensor, Tensor];
     const [convolved, conv] = this.#conv.fprop(entering, state.conv!, steps);
     const [x0, B, C] = tf.split(silu(convolved), [dim, ofB, ofC], -1) as [Tensor, Tensor, Tensor];
-    const x = asHeads(x0, heads);
+    const x = splitHeads(x0, heads);
     const delta = softplus(tf.add(dt, this.theta.dt_bias));
-    const vectors = (group: Tensor): Tensor => repeatHeads(asHeads(group, numGroups), heads / numGroups);
+    const vectors = (group: Tensor): Tensor => repeatHeads(splitHeads(group, numGroups), heads / numGroups);
     const [y, ssm] = linearAttention(
       {
         query: vectors(C),
@@ -163,7 +165,7 @@ export class Mamba2 extends ProjectedRecurrence.with({
       chunkSize,
     );
     const outputs = joinHeads(tf.add(y, tf.mul(x, tf.expandDims(this.theta.D, -1))));
-    const gated = asHeads(tf.mul(outputs, silu(gate)), numGroups);
+    const gated = splitHeads(tf.mul(outputs, silu(gate)), numGroups);
     const normed = joinHeads(ops.rmsNorm(gated, null, { epsilon: normEpsilon }));
     return { outputs: this.#outProj.fprop(tf.mul(normed, this.theta.norm_scale)), state: { conv, ssm } };
   }

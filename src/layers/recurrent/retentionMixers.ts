@@ -2,13 +2,15 @@
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 import { build, sub } from '../../hparams/index.js';
+import { silu, softplus } from '../activations.js';
+import { splitHeads } from '../attention/projections.js';
 import { RotaryPositionalEmbedding } from '../attention/rotations.js';
 import { constantInit } from '../core/weightInit.js';
 import type { Theta } from '../core/weights.js';
 import type { Linear } from '../linears.js';
 import { RmsNorm } from '../normalizations.js';
 import { LogUniform } from './decays.js';
-import { asHeads, joinHeads, repeatHeads, silu, softplus, unitVectors } from './gateFunctions.js';
+import { joinHeads, repeatHeads, unitVectors } from './heads.js';
 import { chunkSizeField, linearAttention } from './linearAttention.js';
 import { ProjectedRecurrence, type State, type Steps, type Unrolled } from './recurrence.js';
 import { ShortConvolution } from './shortConvolution.js';
@@ -53,7 +55,7 @@ export class MultiScaleRetention extends ProjectedRecurrence.with({
     const { inputDim, numHeads, epsilon, chunkSize } = this.hp;
     const { query, key, value, gate, out } = this.#projections;
     const [batch, time] = inputs.shape as [number, number];
-    const heads = (linear: Linear): Tensor => asHeads(linear.fprop(inputs), numHeads);
+    const heads = (linear: Linear): Tensor => splitHeads(linear.fprop(inputs), numHeads);
     const rotated = (x: Tensor): Tensor => this.#rotary.fprop(x, steps.positions);
     const logDecays = Array.from({ length: numHeads }, (_, h) => Math.log1p(-(2 ** (-5 - h))));
     const [retained, kv] = linearAttention(
@@ -135,12 +137,12 @@ export class GatedDeltaNet extends ProjectedRecurrence.with({
     const [query, key, value] = tf.split(silu(convolved), [q, k, v], -1) as [Tensor, Tensor, Tensor];
     const [b, a] = tf.split(this.#ba.fprop(inputs), 2, -1) as [Tensor, Tensor];
     const unit = (x: Tensor): Tensor =>
-      repeatHeads(unitVectors(asHeads(x, numKeyHeads)), numValueHeads / numKeyHeads);
+      repeatHeads(unitVectors(splitHeads(x, numKeyHeads)), numValueHeads / numKeyHeads);
     const [read, kv] = linearAttention(
       {
         query: tf.mul(unit(query), keyHeadDim ** -0.5),
         key: unit(key),
-        value: asHeads(value, numValueHeads),
+        value: splitHeads(value, numValueHeads),
         logDecay: tf.neg(tf.mul(softplus(tf.add(a, this.theta.dt_bias)), tf.exp(this.theta.A_log))),
         beta: tf.sigmoid(b),
       },
@@ -148,7 +150,7 @@ export class GatedDeltaNet extends ProjectedRecurrence.with({
       steps,
       chunkSize,
     );
-    const gated = tf.mul(this.#norm.fprop(read), silu(asHeads(gate, numValueHeads)));
+    const gated = tf.mul(this.#norm.fprop(read), silu(splitHeads(gate, numValueHeads)));
     return { outputs: this.#outProj.fprop(joinHeads(gated)), state: { conv, kv } };
   }
 }

@@ -6,7 +6,8 @@ import { dimPerHeadField } from '../attention/attentionFields.js';
 import { CHECKPOINT_POLICIES, checkpointPolicyField } from '../checkpointPolicy.js';
 import { BaseLayer } from '../core/base.js';
 import type { StepArgs } from '../core/mixer.js';
-import { moeFields, TransformerFeedForwardMoe } from '../moe/transformerFeedForwardMoe.js';
+import { moeFields } from '../moe/expertFields.js';
+import { TransformerFeedForwardMoe } from '../moe/transformerFeedForwardMoe.js';
 import { Dropout, dropoutField } from '../stochastics.js';
 import { Transformer, type TransformerArgs } from './transformers.js';
 

@@ -1,11 +1,5 @@
-/** @file Functions in the gates of recurrent mixers. */
+/** @file Heads of recurrent mixers: repeated, joined, and of length 1. */
 import { ops, type Tensor, tf } from '../../compiler/index.js';
-
-/** x sigmoid(x). */
-export const silu = (x: Tensor): Tensor => tf.mul(x, tf.sigmoid(x));
-
-/** log(1 + e^x), which does not overflow. */
-export const softplus = (x: Tensor): Tensor => tf.add(tf.relu(x), tf.log1p(tf.exp(tf.neg(tf.abs(x)))));
 
 /** Vectors x [..., D] of length 1: x / sqrt(Σ x² + 1e-6). */
 export function unitVectors(x: Tensor): Tensor {
@@ -21,10 +15,6 @@ export function repeatHeads(x: Tensor, times: number): Tensor {
   const repeated = tf.broadcastTo(tf.expandDims(x, -2), [...leading, heads, times, depth]);
   return tf.reshape(repeated, [...leading, heads * times, depth]);
 }
-
-/** [..., N H] as N heads of H. */
-export const asHeads = (x: Tensor, heads: number): Tensor =>
-  tf.reshape(x, [...x.shape.slice(0, -1), heads, x.shape.at(-1)! / heads]);
 
 /** [..., N, H] as one depth N H. */
 export const joinHeads = (x: Tensor): Tensor =>
