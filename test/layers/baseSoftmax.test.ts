@@ -13,7 +13,8 @@ import {
   SigmoidCrossEntropy,
   type SoftmaxOutput,
 } from '../../src/layers/index.js';
-import { checkLayers, floats, ids, layerCase } from './contract.js';
+import { checkLayers, layerCase } from './contract.js';
+import { floats, ids } from './engineComparison.js';
 import { expectClose, ints, randomTheta, run, tensor } from './helpers.js';
 
 const [DIMS, CLASSES] = [3, 7];

@@ -1,13 +1,6 @@
 /** @file Every layer compiled, forward and backward, against the eager oracle. */
 import { describe, expect, test } from 'vitest';
-import {
-  compile,
-  type Engine,
-  type HostTensor,
-  type Tensor,
-  tf,
-  valueAndGrad,
-} from '../../src/compiler/index.js';
+import { compile, type HostTensor, type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   AddResidual,
@@ -56,111 +49,21 @@ import {
   WeightNormLinear,
 } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
-import { engines } from '../compiler/engines.js';
-import { repeatedly } from '../compiler/repeatedRuns.js';
-import { numbers } from './helpers.js';
+import { expectAllSame, floats, ids as integers, type Subject, type Tensors } from './engineComparison.js';
+import { sizeOf } from './helpers.js';
 
-interface Host {
-  shape: number[];
-  dtype: 'float32' | 'int32';
-  data: Float32Array | Int32Array;
-}
-const size = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
-const floats = (shape: readonly number[], seed = 1, factor = 1): Host => ({
-  shape: [...shape],
-  dtype: 'float32',
-  data: numbers(size(shape), seed).map((x) => x * factor),
-});
-const integers = (shape: number[], below: number): Host => ({
-  shape,
-  dtype: 'int32',
-  data: Int32Array.from({ length: size(shape) }, (_, i) => (i * 7 + 3) % below),
-});
+type Inputs = Subject['inputs'];
 
-type Inputs = Record<string, Host>;
-type Tensors = Record<string, Tensor>;
-
-/** A layer, what it is given, and how it is called. */
-interface Subject {
-  readonly title: string;
-  readonly layer: BaseLayer;
-  readonly inputs: Inputs;
-  readonly fprop: (x: Tensors) => Tensor;
-}
-
-function argumentsOf({ layer, inputs }: Subject) {
-  const params: Inputs = Object.fromEntries(
+/** A layer with generic values. */
+const subject = (title: string, layer: BaseLayer, inputs: Inputs, call: Subject['call']): Subject => ({
+  ...{ title, inputs, call },
+  params: Object.fromEntries(
     listVariables(layer).map(({ path, shape }, i) => [path, floats(shape, i + 5, 0.5)]),
-  );
-  const [real, fixed]: [Inputs, Inputs] = [{}, {}];
-  for (const [name, x] of Object.entries(inputs)) (x.dtype === 'float32' ? real : fixed)[name] = x;
-  return { params, real, fixed, key: { shape: [2], dtype: 'int32', data: Int32Array.of(5, 6) } };
-}
+  ),
+});
 
-interface Arguments {
-  readonly params: Tensors;
-  readonly real: Tensors;
-  readonly fixed: Tensors;
-  readonly key: Tensor;
-}
-
-function computed({ fprop }: Subject, t: Arguments) {
-  const loss = ({ params, real }: Pick<Arguments, 'params' | 'real'>) => {
-    const context = { theta: params, prngKey: t.key };
-    const outputs = runInContext(context, () => fprop({ ...real, ...t.fixed }));
-    const weights = tf.tensor(numbers(outputs.size, 99), outputs.shape);
-    return { value: tf.sum(tf.mul(outputs, weights)), aux: { outputs } };
-  };
-  const { value, aux, grads } = valueAndGrad(loss as never, { params: t.params, real: t.real } as never);
-  return { value, outputs: (aux as { outputs: Tensor }).outputs, grads: grads as never };
-}
-
-/**
- * Outputs, and gradients with respect to variables and float inputs, of each layer on one engine. Compiling takes longer
- * than running: all are one program.
- */
-async function evaluate(subjects: readonly Subject[], engine: Engine): Promise<Results[]> {
-  const args = subjects.map(argumentsOf) as never;
-  const program = (all: readonly Arguments[]) => all.map((t, i) => computed(subjects[i]!, t));
-  const executable = await compile(program as never, args, { engine, numThreads: 1 });
-  const results = (await repeatedly(executable, args)) as unknown as {
-    value: HostTensor;
-    outputs: HostTensor;
-    grads: { params: Record<string, HostTensor>; real: Record<string, HostTensor> };
-  }[];
-  await executable.dispose();
-  return results.map(({ value, outputs, grads }) => ({ value, outputs, ...grads.params, ...grads.real }));
-}
-
-type Results = Record<string, HostTensor>;
-
-function expectClose(title: string, compiled: Results, eager: Results): void {
-  expect(Object.keys(compiled)).toEqual(Object.keys(eager));
-  for (const [name, expected] of Object.entries(eager)) {
-    const actual = compiled[name]!;
-    expect(actual.shape, name).toEqual(expected.shape);
-    expected.data.forEach((value, i) => {
-      const error = Math.abs(actual.data[i]! - value);
-      if (!(error <= 2e-5 * (1 + Math.abs(value)))) {
-        expect.fail(`${title}, ${name}[${i}]: compiled ${actual.data[i]}, eager ${value}`);
-      }
-    });
-  }
-}
-
-async function expectAllSame(subjects: readonly Subject[]): Promise<void> {
-  const eager = await evaluate(subjects, 'eager');
-  for (const [title, { engine, available }] of engines) {
-    if (!available) continue;
-    const compiled = await evaluate(subjects, engine);
-    for (const [i, subject] of subjects.entries())
-      expectClose(`${title}, ${subject.title}`, compiled[i]!, eager[i]!);
-  }
-}
-
-function expectSame(layer: BaseLayer, inputs: Inputs, fprop: (x: Tensors) => Tensor): Promise<void> {
-  return expectAllSame([{ title: layer.constructor.name, layer, inputs, fprop }]);
-}
+const expectSame = (layer: BaseLayer, inputs: Inputs, call: Subject['call']): Promise<void> =>
+  expectAllSame([subject(layer.constructor.name, layer, inputs, call)]);
 
 const [B, T, D, V] = [2, 4, 6, 7];
 const x = () => ({ x: floats([B, T, D], 3, 2) });
@@ -214,7 +117,7 @@ const simple: [string, Config<Simple>][] = [
 const called = (inputs: () => Inputs, configs: readonly [string, Config<Simple>][]): Subject[] =>
   configs.map(([title, config]) => {
     const layer = build(config);
-    return { title, layer, inputs: inputs(), fprop: (t) => layer.fprop(t.x!) };
+    return subject(title, layer, inputs(), (t) => layer.fprop(t.x!));
   });
 
 test('layers of one input', () => expectAllSame(called(x, simple)));
@@ -303,12 +206,7 @@ test('Transformer, by its norm policy', () =>
   expectAllSame(
     (['pre', 'primer_hybrid', 'post', 'post_skip'] as const).map((normPolicy) => {
       const layer = build(Transformer.config({ inputDims: D, hiddenDims: 5, numHeads: 2, normPolicy }));
-      return {
-        title: normPolicy,
-        layer,
-        inputs: x(),
-        fprop: (t) => layer.fprop(t.x!, { seen: { causal: true } }),
-      };
+      return subject(normPolicy, layer, x(), (t) => layer.fprop(t.x!, { seen: { causal: true } }));
     }),
   ));
 
@@ -381,7 +279,7 @@ test('decoding step by step, compiled once for all steps', async () => {
   let state: unknown = Object.fromEntries(
     Object.entries(specs).map(([path, spec]) => [
       path,
-      { ...spec, data: new Float32Array(size(spec.shape)) },
+      { ...spec, data: new Float32Array(sizeOf(spec.shape)) },
     ]),
   );
   for (let t = 0; t < T; t++) {

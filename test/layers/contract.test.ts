@@ -20,18 +20,12 @@ import {
   checkPadding,
   checkRows,
   expectNear,
-  floats,
-  given,
-  gradientNorm,
-  ids,
   layerCase,
   mixerCase,
-  parameterCount,
-  sineInput,
-  sineTheta,
-  sums,
 } from './contract.js';
+import { floats, given, ids } from './engineComparison.js';
 import { run } from './helpers.js';
+import { gradientNorm, parameterCount, sineInput, sineTheta, sums } from './sineFill.js';
 
 checkLayers('maps', [
   layerCase({

@@ -1,64 +1,28 @@
 /**
  * @file Contract of layers, as tests over a list of cases: variables, gradients by finite differences, rows for themselves,
- * every engine against the eager one; of mixers also decoding, packing and padding. Sums under Pax's sine fill.
+ * every engine against the eager one; of mixers also decoding, packing and padding.
  */
 import { describe, expect, test } from 'vitest';
 import { answerForEmpties } from '../../src/compiler/eager/empties.js';
-import {
-  compile,
-  type Engine,
-  type HostTensor,
-  type Tensor,
-  tf,
-  valueAndGrad,
-} from '../../src/compiler/index.js';
+import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
-import {
-  type BaseLayer,
-  type BaseMixer,
-  decodeStateSpecs,
-  initVariables,
-  listVariables,
-  runInContext,
-  type Variable,
-  WeightCollection,
-} from '../../src/layers/index.js';
+import { type BaseLayer, type BaseMixer, decodeStateSpecs, listVariables } from '../../src/layers/index.js';
 import { engines } from '../compiler/engines.js';
-import { repeatedly } from '../compiler/repeatedRuns.js';
-import { checkGradients, ints, numbers, randomTheta, run, tensor } from './helpers.js';
+import {
+  evaluate,
+  expectSameResults,
+  floats,
+  given,
+  type Host,
+  isReal,
+  type Results,
+  type Subject,
+  type Tensors,
+} from './engineComparison.js';
+import { checkGradients, ints, isState, randomTheta, run, tensor } from './helpers.js';
 
 // As the eager engine does: kernels of tfjs fail for tensors without elements.
 answerForEmpties('cpu');
-
-const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
-
-type Tensors = Readonly<Record<string, Tensor>>;
-type Host = HostTensor & { readonly shape: number[] };
-
-/** Random numbers in (-factor, factor). */
-export const floats = (shape: readonly number[], seed = 1, factor = 1): Host => ({
-  shape: [...shape],
-  dtype: 'float32',
-  data: numbers(sizeOf(shape), seed).map((x) => x * factor),
-});
-
-/** Ids that cover all classes below `classes`, in no order. */
-export const ids = (shape: readonly number[], classes: number): Host => ({
-  shape: [...shape],
-  dtype: 'int32',
-  data: Int32Array.from({ length: sizeOf(shape) }, (_, i) => (i * 7 + 3) % classes),
-});
-
-/** Given numbers of one type. */
-export const given = (
-  dtype: 'float32' | 'int32',
-  data: readonly number[],
-  shape: readonly number[],
-): Host => ({
-  shape: [...shape],
-  dtype,
-  data: dtype === 'int32' ? Int32Array.from(data) : Float32Array.from(data),
-});
 
 /** A layer, inputs for it, and its call. */
 export interface LayerCase<T extends BaseLayer = BaseLayer> {
@@ -92,8 +56,6 @@ const toTensor = ({ data, shape, dtype }: Host): Tensor =>
   tf.tensor(data as Float32Array, shape, dtype as 'float32');
 const tensorsOf = (inputs: Readonly<Record<string, Host>>): Record<string, Tensor> =>
   Object.fromEntries(Object.entries(inputs).map(([name, x]) => [name, toTensor(x)]));
-const isReal = (x: { dtype: string }): boolean => x.dtype === 'float32';
-const isState = ({ collections }: Variable): boolean => collections.includes(WeightCollection.NON_TRAINABLE);
 
 /** Values of the trained variables, and of state, such as a variance: positive numbers. */
 function valuesOf(each: LayerCase, layer: BaseLayer): Record<'theta' | 'state', Record<string, Tensor>> {
@@ -156,76 +118,21 @@ export function expectNear(actual: Tensor, expected: Tensor, tolerance: number, 
       expect.fail(`${label}: element ${i} is ${a[i]}, expected ${b[i]} (largest ${largest})`);
 }
 
-interface Arguments {
-  readonly params: Record<string, Host>;
-  readonly state: Record<string, Host>;
-  readonly real: Record<string, Host>;
-  readonly fixed: Record<string, Host>;
-  readonly key: Host;
-}
-
-function argumentsOf(each: LayerCase, layer: BaseLayer): Arguments {
+/** A case as the engines take it. */
+function subjectOf(each: LayerCase): Subject {
+  const layer = build(each.config);
   const hosts = (values: Record<string, Tensor>): Record<string, Host> =>
     Object.fromEntries(
       Object.entries(values).map(([path, x]) => [path, given('float32', [...x.dataSync()], x.shape)]),
     );
   const { theta, state } = valuesOf(each, layer);
-  const entries = Object.entries(each.inputs);
+  const { title, inputs, doEval, tolerance } = each;
   return {
-    params: hosts(theta),
-    state: hosts(state),
-    real: Object.fromEntries(entries.filter(([, x]) => isReal(x))),
-    fixed: Object.fromEntries(entries.filter(([, x]) => !isReal(x))),
-    key: given('int32', [5, 6], [2]),
+    ...{ title, inputs, params: hosts(theta), state: hosts(state), hasGradients: each.probes !== 0 },
+    ...(doEval !== undefined && { doEval }),
+    ...(tolerance !== undefined && { tolerance }),
+    call: (tensors) => each.call(layer, tensors),
   };
-}
-
-type Traced = { readonly [name in keyof Arguments]: name extends 'key' ? Tensor : Record<string, Tensor> };
-
-/** Outputs and gradients of the outputs' weighted sum. */
-function computed(each: LayerCase, layer: BaseLayer, t: Traced) {
-  const outputsOf = (params: Tensors, real: Tensors): Tensor =>
-    runInContext({ theta: { ...params, ...t.state }, prngKey: t.key, doEval: each.doEval ?? false }, () =>
-      each.call(layer, { ...real, ...t.fixed }),
-    );
-  if (each.probes === 0) return { outputs: outputsOf(t.params, t.real) };
-  const loss = ({ params, real }: Pick<Traced, 'params' | 'real'>) => {
-    const outputs = outputsOf(params, real);
-    return {
-      value: tf.sum(tf.mul(outputs, tf.tensor(numbers(outputs.size, 99), outputs.shape))),
-      aux: { outputs },
-    };
-  };
-  const { aux, grads } = valueAndGrad(loss as never, { params: t.params, real: t.real } as never);
-  return { ...(aux as { outputs: Tensor }), ...(grads as Record<string, Record<string, Tensor>>) };
-}
-
-type Results = readonly Record<string, HostTensor | Record<string, HostTensor>>[];
-
-/** All cases as one program: compiling takes longer than running. */
-async function evaluate(cases: readonly LayerCase[], engine: Engine): Promise<Results> {
-  const layers = cases.map(({ config }) => build(config));
-  const args = cases.map((each, i) => argumentsOf(each, layers[i]!)) as never;
-  const program = (all: readonly Traced[]) => all.map((t, i) => computed(cases[i]!, layers[i]!, t));
-  const executable = await compile(program as never, args, { engine, numThreads: 1 });
-  const results = (await repeatedly(executable, args)) as unknown as Results;
-  await executable.dispose();
-  return results;
-}
-
-function expectSame(title: string, actual: unknown, expected: unknown, tolerance: number): void {
-  const { data, shape } = expected as HostTensor;
-  if (!data) {
-    for (const [name, value] of Object.entries(expected as object))
-      expectSame(`${title}, ${name}`, (actual as Record<string, unknown>)[name], value, tolerance);
-    return;
-  }
-  const other = actual as HostTensor;
-  expect(other.shape, title).toEqual(shape);
-  data.forEach((value: number, i: number) => {
-    if (!(Math.abs(other.data[i]! - value) <= tolerance * (1 + Math.abs(value))))
-      expect.fail(`${title}[${i}]: compiled ${other.data[i]}, eager ${value}`);
-  });
 }
 
 /** Registers the tests of layers of one family; the engines run all of its cases as one program. */
@@ -245,11 +152,10 @@ export function checkLayers(family: string, cases: readonly LayerCase[]): void {
     test.each(engines.filter(([, { available }]) => available))(
       'on %s as eagerly',
       async (title, { engine }) => {
-        oracle ??= evaluate(cases, 'eager');
+        const subjects = cases.map(subjectOf);
+        oracle ??= evaluate(subjects, 'eager');
         const eager = await oracle;
-        const compiled = await evaluate(cases, engine);
-        for (const [i, each] of cases.entries())
-          expectSame(`${title}, ${each.title}`, compiled[i], eager[i], each.tolerance ?? 2e-5);
+        expectSameResults(title, subjects, await evaluate(subjects, engine), eager);
       },
     );
   });
@@ -373,50 +279,4 @@ export function checkMixers(family: string, cases: readonly MixerCase[]): void {
       }),
     ),
   );
-}
-
-/** Pax's sine fill: element i of each trained variable is 0.1 sin(i + 1); state has its initial values. */
-export function sineTheta(layer: BaseLayer): Record<string, Tensor> {
-  const initial = initVariables(layer, 1);
-  const values = listVariables(layer).map((variable) => {
-    const { path, shape } = variable;
-    const data = Float32Array.from({ length: sizeOf(shape) }, (_, i) => 0.1 * Math.sin(i + 1));
-    return [path, tf.tensor(isState(variable) ? initial.get(path)! : data, [...shape])] as const;
-  });
-  return Object.fromEntries(values);
-}
-
-/** Input of the sine fill: element i is sin(0.7 i). */
-export const sineInput = (shape: readonly number[]): Tensor =>
-  tf.tensor(
-    Float32Array.from({ length: sizeOf(shape) }, (_, i) => Math.sin(0.7 * i)),
-    [...shape],
-  );
-
-/** Number of elements of the trained variables, or of state. */
-export const parameterCount = (layer: BaseLayer, ofState = false): number =>
-  listVariables(layer)
-    .filter((variable) => isState(variable) === ofState)
-    .reduce((total, { shape }) => total + sizeOf(shape), 0);
-
-/** Sum and sum of squares, in float64. */
-export function sums(x: Tensor): { readonly s: number; readonly q: number } {
-  let [s, q] = [0, 0];
-  for (const value of x.dataSync()) {
-    s += value;
-    q += value * value;
-  }
-  return { s, q };
-}
-
-/** Global norm of the gradient of `loss` by the values of `theta`. */
-export function gradientNorm(
-  theta: Record<string, Tensor>,
-  loss: (theta: Record<string, Tensor>) => Tensor,
-): number {
-  const paths = Object.keys(theta);
-  const scalar = (...xs: Tensor[]) =>
-    loss(Object.fromEntries(paths.map((path, i) => [path, xs[i]!]))) as tf.Scalar;
-  const gradients = tf.grads(scalar)(paths.map((path) => theta[path]!));
-  return Math.sqrt(gradients.reduce((total, x) => total + sums(x).q, 0));
 }

@@ -8,6 +8,8 @@ import {
   initVariables,
   listVariables,
   runInContext,
+  type Variable,
+  WeightCollection,
 } from '../../src/layers/index.js';
 
 /** A repeatable sequence of numbers in (-1, 1). */
@@ -18,6 +20,13 @@ export function numbers(count: number, seed = 1): Float32Array {
     return (state / 2 ** 32) * 2 - 1;
   });
 }
+
+/** Number of elements. */
+export const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+
+/** Whether a variable is state, without gradients. */
+export const isState = ({ collections }: Variable): boolean =>
+  collections.includes(WeightCollection.NON_TRAINABLE);
 
 export const tensor = (shape: number[], seed = 1): Tensor =>
   tf.tensor(

@@ -17,7 +17,8 @@ import {
   TransformerFeedForward,
 } from '../../../src/layers/index.js';
 import { gpt2Lm, LanguageModel, llamaLm } from '../../../src/models/index.js';
-import { checkLayers, expectNear, floats, layerCase } from '../contract.js';
+import { checkLayers, expectNear, layerCase } from '../contract.js';
+import { floats } from '../engineComparison.js';
 import { expectClose, randomTheta, run, tensor } from '../helpers.js';
 
 const heads = { inputDim: 6, numHeads: 2, dimPerHead: 3, rank: 2 };

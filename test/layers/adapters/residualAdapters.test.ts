@@ -9,7 +9,8 @@ import {
   MultitaskResidualAdapter,
   StackedTransformer,
 } from '../../../src/layers/index.js';
-import { checkLayers, expectNear, floats, given, layerCase } from '../contract.js';
+import { checkLayers, expectNear, layerCase } from '../contract.js';
+import { floats, given } from '../engineComparison.js';
 import { initialTheta, ints, randomTheta, run, tensor } from '../helpers.js';
 
 const adapter = { inputDims: 4, bottleneckDims: 2, activationTpl: GELU.config() };

@@ -1,5 +1,4 @@
 /** @file Attention against that of transformers, whose outputs scripts/record_mixers.py recorded. */
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { build, type Config } from '../../../src/hparams/index.js';
@@ -12,15 +11,7 @@ import {
 } from '../../../src/layers/index.js';
 import { expectNear } from '../contract.js';
 import { run } from '../helpers.js';
-
-interface Recorded {
-  readonly parameters: Readonly<Record<string, number[]>>;
-  readonly outputs: number[];
-}
-
-const recorded = JSON.parse(
-  readFileSync(new URL('../../fixtures/mixers.json', import.meta.url), 'utf8'),
-) as Readonly<Record<string, Recorded>>;
+import { recorded } from '../recordedMixers.js';
 
 const latent = { numHeads: 2, kvLoraRank: 5, qkNopeHeadDim: 3, qkRopeHeadDim: 4, vHeadDim: 2 };
 const heads = {

@@ -11,8 +11,10 @@ import {
   RotaryPositionalEmbedding,
   YarnRotaryScaling,
 } from '../../../src/layers/index.js';
-import { checkLayers, floats, given, layerCase, sineInput, sums } from '../contract.js';
+import { checkLayers, layerCase } from '../contract.js';
+import { floats, given } from '../engineComparison.js';
 import { checkGradients, expectClose, ints, tensor } from '../helpers.js';
+import { sineInput, sums } from '../sineFill.js';
 
 /** What transformers computes, by `scripts/record_rotations.py`. */
 const recorded: {

@@ -19,8 +19,9 @@ import {
   RmsNorm,
   WindowCache,
 } from '../../../src/layers/index.js';
-import { checkMixers, mixerCase, parameterCount, sineInput, sineTheta, sums } from '../contract.js';
+import { checkMixers, mixerCase } from '../contract.js';
 import { run } from '../helpers.js';
+import { parameterCount, sineInput, sineTheta, sums } from '../sineFill.js';
 
 const dims = { inputDim: 4, hiddenDim: 4, numHeads: 2 };
 const plain = { ...dims, internalEnablePerDimScale: false };

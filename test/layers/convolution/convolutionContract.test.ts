@@ -13,7 +13,8 @@ import {
   Swish,
   WeightNormL2,
 } from '../../../src/layers/index.js';
-import { checkLayers, floats, given, layerCase } from '../contract.js';
+import { checkLayers, layerCase } from '../contract.js';
+import { floats, given } from '../engineComparison.js';
 
 type Plain = BaseLayer & { fprop(x: Tensor): Tensor };
 const plain = (title: string, config: Config<Plain>, shape: readonly number[]) =>

@@ -10,8 +10,8 @@ import {
   LightConv1D,
   listVariables,
 } from '../../../src/layers/index.js';
-import { parameterCount, sineInput, sineTheta, sums } from '../contract.js';
 import { expectClose, randomTheta, run, tensor } from '../helpers.js';
+import { parameterCount, sineInput, sineTheta, sums } from '../sineFill.js';
 import { convolve } from './plainConvolution.js';
 
 const paddings = tf.tensor2d([0, 0, 0, 1, 1, 0, 0, 0, 0, 0], [2, 5]) as Tensor;

@@ -3,9 +3,11 @@ import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { build, type Config } from '../../../src/hparams/index.js';
 import { type AuxLoss, GELU, listVariables, TransformerFeedForwardMoe } from '../../../src/layers/index.js';
-import { checkLayers, floats, layerCase, sums } from '../contract.js';
+import { checkLayers, layerCase } from '../contract.js';
+import { floats } from '../engineComparison.js';
 import { expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
 import { type Matrix, matrix, multiply, softmax } from '../plain.js';
+import { sums } from '../sineFill.js';
 
 const [B, T, D, F, E] = [2, 6, 4, 5, 4];
 type Values = Parameters<typeof TransformerFeedForwardMoe.config>[0];

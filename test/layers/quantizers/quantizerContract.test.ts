@@ -7,7 +7,8 @@ import {
   ScalarQuantizer,
   VectorQuantizer,
 } from '../../../src/layers/index.js';
-import { checkLayers, floats, given, ids, layerCase } from '../contract.js';
+import { checkLayers, layerCase } from '../contract.js';
+import { floats, given, ids } from '../engineComparison.js';
 
 const paddings = given('float32', [0, 0, 0, 1, 0, 0, 0, 0], [2, 4]);
 const vq = VectorQuantizer.config({ numLatentClasses: 5, latentDim: 6, numGroups: 2, beta: 0.25 });

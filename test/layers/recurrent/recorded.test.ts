@@ -1,5 +1,4 @@
 /** @file Mixers against those of transformers, whose outputs scripts/record_mixers.py recorded. */
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { build, type Config } from '../../../src/hparams/index.js';
@@ -14,15 +13,7 @@ import {
 } from '../../../src/layers/index.js';
 import { expectNear } from '../contract.js';
 import { run } from '../helpers.js';
-
-interface Recorded {
-  readonly parameters: Readonly<Record<string, number[]>>;
-  readonly outputs: number[];
-}
-
-const recorded = JSON.parse(
-  readFileSync(new URL('../../fixtures/mixers.json', import.meta.url), 'utf8'),
-) as Readonly<Record<string, Recorded>>;
+import { recorded } from '../recordedMixers.js';
 
 const inputDim = 4;
 const mixers: Readonly<Record<string, Config<BaseRecurrence>>> = {

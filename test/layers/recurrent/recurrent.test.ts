@@ -13,20 +13,10 @@ import {
   StackBiFrnn,
   StackFrnn,
 } from '../../../src/layers/index.js';
-import {
-  checkLayers,
-  checkMixers,
-  expectNear,
-  floats,
-  given,
-  layerCase,
-  mixerCase,
-  parameterCount,
-  sineInput,
-  sineTheta,
-  sums,
-} from '../contract.js';
+import { checkLayers, checkMixers, expectNear, layerCase, mixerCase } from '../contract.js';
+import { floats, given } from '../engineComparison.js';
 import { ints, run, tensor } from '../helpers.js';
+import { parameterCount, sineInput, sineTheta, sums } from '../sineFill.js';
 
 const inputDim = 3;
 const cells = {

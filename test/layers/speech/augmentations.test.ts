@@ -5,7 +5,7 @@ import { compile, type Tensor, tf } from '../../../src/compiler/index.js';
 import { build, type ConfigValues } from '../../../src/hparams/index.js';
 import { runInContext, SpectrumAugmenter, TemporalShifting } from '../../../src/layers/index.js';
 import { engines } from '../../compiler/engines.js';
-import { given } from '../contract.js';
+import { given } from '../engineComparison.js';
 import { ints, run } from '../helpers.js';
 
 const keyOf = (seed: number): Tensor => ints([seed, 6], [2]);

@@ -11,7 +11,8 @@ import {
   SelfAttentionWithNormAndResidual,
   selected,
 } from '../../../src/layers/index.js';
-import { checkLayers, expectNear, floats, given, layerCase } from '../contract.js';
+import { checkLayers, expectNear, layerCase } from '../contract.js';
+import { floats, given } from '../engineComparison.js';
 import { randomTheta, run, tensor } from '../helpers.js';
 
 const small = (values: Partial<ConfigValues<Conformer>> = {}) =>

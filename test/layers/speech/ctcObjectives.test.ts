@@ -3,7 +3,8 @@ import '@tensorflow/tfjs-backend-cpu';
 import { describe, expect, test } from 'vitest';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { ctcLoss, ctcLossWithAlignments, Identity } from '../../../src/layers/index.js';
-import { checkLayers, floats, given, layerCase } from '../contract.js';
+import { checkLayers, layerCase } from '../contract.js';
+import { floats, given } from '../engineComparison.js';
 import { ints, numbers, tensor } from '../helpers.js';
 
 /** Paths of symbols over `time` frames. */

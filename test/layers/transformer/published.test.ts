@@ -15,8 +15,8 @@ import {
   TransformerLm,
 } from '../../../src/layers/index.js';
 import { paxLm } from '../../../src/models/index.js';
-import { gradientNorm, parameterCount, sineTheta } from '../contract.js';
 import { ints, run } from '../helpers.js';
+import { gradientNorm, parameterCount, sineTheta } from '../sineFill.js';
 
 /** Ids (7 i + 3) mod `classes` in rows of `columns`, and those of the next places. */
 function tokens(columns: number, classes: number) {

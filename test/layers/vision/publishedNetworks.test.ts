@@ -18,8 +18,9 @@ import {
   Sequential,
   VanillaNet,
 } from '../../../src/layers/index.js';
-import { given, parameterCount, sineInput, sineTheta } from '../contract.js';
+import { given } from '../engineComparison.js';
 import { ints, run } from '../helpers.js';
+import { parameterCount, sineInput, sineTheta } from '../sineFill.js';
 
 test('the sizes of ResNets, as Pax publishes them', () => {
   const networks = ([18, 50, 101, 152] as const).map((depth) => build(resNet(depth)));

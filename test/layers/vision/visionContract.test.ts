@@ -29,7 +29,8 @@ import {
   VitEntryLayers,
   VitExitLayers,
 } from '../../../src/layers/index.js';
-import { checkLayers, floats, layerCase } from '../contract.js';
+import { checkLayers, layerCase } from '../contract.js';
+import { floats } from '../engineComparison.js';
 import { expectClose, randomTheta, run, tensor } from '../helpers.js';
 
 type Plain = BaseLayer & { fprop(x: Tensor): Tensor };
