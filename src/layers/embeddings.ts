@@ -84,7 +84,7 @@ export class TokenCounter extends BaseLayer.with({}) {
       shape: [],
       dtype: 'float32',
       init: constantInit(0),
-      collections: [WeightCollection.NON_TRAINABLE],
+      collections: [WeightCollection.NON_TRAINABLE, WeightCollection.REQUIRES_SUM_SYNC],
     });
   }
 

@@ -13,6 +13,26 @@ export type WeightedScalar = readonly [value: Tensor, weight: Tensor];
 /** Metrics by name. One of them is the loss. */
 export type WeightedScalars = Readonly<Record<string, WeightedScalar>>;
 
+/** An array of ids that a model reads. */
+export interface ReadIds {
+  /** Its path in a batch. */
+  readonly path: string;
+  /** The model knows ids from 0 to count - 1. */
+  readonly count: number;
+  /** The field of the model's config that says so. */
+  readonly field: string;
+}
+
+/** Settings of a model that rows of tokens have to agree with. */
+export interface RowSettings {
+  /** The field of the model's config that holds them. */
+  readonly field: string;
+  readonly packedInput: boolean;
+  /** Visibility of the labels' places; absent where a model hides labels itself. */
+  readonly modelType?: 'causal' | 'prefix' | 'bidirectional';
+  readonly usePaddings?: boolean;
+}
+
 /** A loss of the predictions of the model `M`; see `BaseModel.computeLoss`. */
 type LossOf<M extends BaseModel> = (
   predictions: ReturnType<M['computePredictions']>,
@@ -30,6 +50,16 @@ export abstract class BaseModel extends BaseLayer {
     predictions: ReturnType<this['computePredictions']>,
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>];
+
+  /** The ids that it reads, which inputs have to keep to; none of it known where empty. */
+  get readIds(): readonly ReadIds[] {
+    return [];
+  }
+
+  /** Settings that inputs are compared with before the first step; null for a model that says nothing of rows. */
+  get rowSettings(): RowSettings | null {
+    return null;
+  }
 
   /** The metrics of a batch, and tensors of each example: both methods, one after the other. */
   fprop(batch: TensorBatch): [WeightedScalars, Readonly<Record<string, Tensor>>] {

@@ -1,5 +1,12 @@
 /** @file Models: networks with losses and metrics, and configs of well-known ones. */
-export { BaseModel, type TensorBatch, type WeightedScalar, type WeightedScalars } from './baseModel.js';
+export {
+  BaseModel,
+  type ReadIds,
+  type RowSettings,
+  type TensorBatch,
+  type WeightedScalar,
+  type WeightedScalars,
+} from './baseModel.js';
 export { classificationMetrics, regressionMetrics } from './batchMetrics.js';
 export { ClassificationMLPModel } from './classificationMlp.js';
 export { LanguageModel } from './languageModel.js';

@@ -2,22 +2,33 @@
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import type { Decodable } from '../decoding/index.js';
-import { sub } from '../hparams/index.js';
+import { type Config, type Report, sub } from '../hparams/index.js';
 import {
   type DecodeStateSpec,
   decodeStateSpecs,
+  isWeighed,
   type LmOutput,
   type StepArgs,
+  TokenCounter,
   TransformerLm,
 } from '../layers/index.js';
-import { BaseModel, type TensorBatch, type WeightedScalars, weightedAccuracy } from './baseModel.js';
+import {
+  BaseModel,
+  type ReadIds,
+  type RowSettings,
+  type TensorBatch,
+  type WeightedScalars,
+} from './baseModel.js';
+import { strictAccuracy, tokenMetrics, yesNoAccuracy } from './tokenMetrics.js';
+
+const tokenId = z.int().nonnegative();
 
 /**
  * A language model.
  *
  * Batches have ids, labels (int32 [B, T]), weights and paddings (float32 [B, T]), and, where the input is packed,
  * segmentIds and segmentPos (int32 [B, T]); for a prefix model also inputsIndicator (float32 [B, T]), 1 for the leading tokens that
- * all see.
+ * all see; evalSampleWeights (float32 [B]) where examples are weighed.
  */
 export class LanguageModel
   extends BaseModel.with({
@@ -26,16 +37,54 @@ export class LanguageModel
       .boolean()
       .default(false)
       .describe('Whether per-example output has the logits and predicted ids too.'),
+    countTokens: z
+      .boolean()
+      .default(false)
+      .describe('Whether a variable, which checkpoints keep, counts the tokens of training in millions.'),
+    applyEvalSampleWeights: z
+      .boolean()
+      .default(false)
+      .describe("Whether weights of tokens are multiplied by the batch's evalSampleWeights [B]."),
+    reportStrictAcc: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether there is a metric acc_strict: the share of examples of which every weighed token is predicted, as LAMBADA is scored.',
+      ),
+    boolqYnTokens: z
+      .tuple([tokenId, tokenId])
+      .nullable()
+      .default(null)
+      .describe(
+        'Ids of yes and no, for a metric boolq_acc: the share of examples whose answer is likelier than the other one; null: none.',
+      ),
   })
   implements Decodable
 {
   #lm!: TransformerLm;
+  #tokenCounter: TokenCounter | null = null;
+
+  static override validate({ lmTpl, boolqYnTokens }: Config<LanguageModel>, report: Report): void {
+    if (boolqYnTokens?.some((id) => id >= lmTpl.vocabSize))
+      report(`expected ids below lmTpl.vocabSize (${lmTpl.vocabSize})`, 'boolqYnTokens');
+  }
 
   protected override setup(): void {
+    if (this.hp.countTokens) this.#tokenCounter = this.createChild('token_counter', TokenCounter.config());
     this.#lm = this.createChild('lm', this.hp.lmTpl);
   }
 
+  override get readIds(): readonly ReadIds[] {
+    return [{ path: 'ids', count: this.vocabSize, field: 'lmTpl.vocabSize' }];
+  }
+
+  override get rowSettings(): RowSettings {
+    const { packedInput, modelType, usePaddings } = this.hp.lmTpl;
+    return { field: 'lmTpl', packedInput, modelType, usePaddings };
+  }
+
   override computePredictions(batch: TensorBatch): LmOutput {
+    if (this.#tokenCounter) this.#tokenCounter.fprop(this.tensorOf(batch, 'paddings'));
     return this.#lm.fprop(
       {
         ids: this.tensorOf(batch, 'ids'),
@@ -44,34 +93,40 @@ export class LanguageModel
         segmentPos: batch.segmentPos,
         inputsIndicator: batch.inputsIndicator,
       },
-      { classIds: this.tensorOf(batch, 'labels'), classWeights: this.tensorOf(batch, 'weights') },
+      { classIds: this.tensorOf(batch, 'labels'), classWeights: this.#weightsOf(batch) },
     );
+  }
+
+  /** Weights of tokens, [B, T]. */
+  #weightsOf(batch: TensorBatch): Tensor {
+    const weights = this.tensorOf(batch, 'weights');
+    if (!this.hp.applyEvalSampleWeights) return weights;
+    return tf.mul(weights, tf.expandDims(this.tensorOf(batch, 'evalSampleWeights'), -1));
   }
 
   /**
    * Metrics: total_loss, avg_xent, aux_loss, log_pplx (nats a token), fraction_of_correct_next_step_preds and
-   * num_predictions. Per example: labels [B, T] and scores [B], the log-probability of each sequence.
+   * num_predictions; acc_strict and boolq_acc where they are asked for, whose examples count by evalSampleWeights, or, in a
+   * batch without, where any token has a weight. Per example: labels [B, T] and scores [B], the log-probability of each sequence.
    */
   override computeLoss(
     predictions: LmOutput,
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
+    const { reportStrictAcc, boolqYnTokens, returnPredictions } = this.hp;
     const labels = this.tensorOf(batch, 'labels');
-    const { totalLoss, avgXent, auxLoss, totalWeight, avgXentWeight, perExampleArgmax } = predictions;
-    const weights = this.tensorOf(batch, 'weights');
-    const accuracy = weightedAccuracy(perExampleArgmax, labels, weights, totalWeight);
-    const one = tf.scalar(1);
+    const tokens = { labels, weights: this.#weightsOf(batch) };
+    const examples = (): Tensor =>
+      batch.evalSampleWeights ?? tf.cast(tf.any(isWeighed(tokens.weights), -1), 'float32');
     const metrics: WeightedScalars = {
-      total_loss: [totalLoss, totalWeight],
-      avg_xent: [avgXent, avgXentWeight],
-      aux_loss: [auxLoss ?? tf.scalar(0), one],
-      log_pplx: [avgXent, avgXentWeight],
-      fraction_of_correct_next_step_preds: [accuracy, totalWeight],
-      num_predictions: [totalWeight, one],
+      ...tokenMetrics(predictions, tokens),
+      ...(reportStrictAcc && { acc_strict: strictAccuracy(predictions, tokens, examples()) }),
+      ...(boolqYnTokens && { boolq_acc: yesNoAccuracy(predictions, tokens, boolqYnTokens, examples()) }),
     };
     const perExample = { labels, scores: tf.neg(predictions.perSequenceXent) as Tensor };
-    if (!this.hp.returnPredictions) return [metrics, perExample];
-    return [metrics, { ...perExample, logits: predictions.logits, predicted_ids: perExampleArgmax }];
+    if (!returnPredictions) return [metrics, perExample];
+    const { logits, perExampleArgmax } = predictions;
+    return [metrics, { ...perExample, logits, predicted_ids: perExampleArgmax }];
   }
 
   get vocabSize(): number {

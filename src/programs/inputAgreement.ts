@@ -1,68 +1,69 @@
 /** @file Agreement of an input's settings with the model's and with those of other inputs, compared before the first step. */
 import type { Executable } from '../compiler/index.js';
 import { ConfigError } from '../hparams/index.js';
-import type { BaseInput, DataIdentity, IdVocabulary } from '../inputs/index.js';
+import type { BaseInput, DataIdentity, IdVocabulary, InputSource } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
-const LM = 'task.model.lmTpl';
-
-/** An error about a setting of the model. */
-const disagreement = (field: string, problem: string): ConfigError =>
-  new ConfigError(problem, { path: `${LM}.${field}` });
-
 /**
- * Compares what an input says of its rows with the settings of a language model. Models of other classes say nothing of
- * the rows that they read.
+ * Compares what an input says of its rows with the settings of a model over tokens. Other models say nothing of the rows that
+ * they read.
  *
  * @throws ConfigError that names both settings
  */
 export function checkAgreement({ model }: SingleTask, input: BaseInput): void {
-  if (!(model instanceof LanguageModel)) return;
-  const { packedInput, modelType, usePaddings } = model.hp.lmTpl;
+  const settings = model.rowSettings;
+  if (settings === null) return;
+  const { packedInput, modelType, usePaddings } = settings;
+  const at = `task.model.${settings.field}`;
+  const disagreement = (field: string, problem: string): ConfigError =>
+    new ConfigError(problem, { path: `${at}.${field}` });
   const { packedBy, labels, isPadded } = input.rowTraits();
   const whose = `Input '${input.name}'`;
   if (packedBy !== undefined && !packedInput)
     throw disagreement(
       'packedInput',
-      `${whose} packs several documents into a row (${packedBy} is true), and ${LM}.packedInput is false: documents ` +
-        `would attend to one another. Set ${LM}.packedInput to true, or the input's ${packedBy} to false.`,
+      `${whose} packs several documents into a row (${packedBy} is true), and ${at}.packedInput is false: documents ` +
+        `would attend to one another. Set ${at}.packedInput to true, or the input's ${packedBy} to false.`,
     );
   if (modelType !== 'bidirectional') return;
   if (labels === 'next tokens')
     throw disagreement(
       'modelType',
-      `${whose} has labels that are the next tokens, and ${LM}.modelType is 'bidirectional': every position would see ` +
-        `its label. Set ${LM}.modelType to 'causal', or give the input masked tokens (MaskedLanguageModelFeatures).`,
+      `${whose} has labels that are the next tokens, and ${at}.modelType is 'bidirectional': every position would see ` +
+        `its label. Set ${at}.modelType to 'causal', or give the input masked tokens (MaskedLanguageModelFeatures).`,
     );
   if (isPadded === true && !packedInput && !usePaddings)
     throw disagreement(
       'usePaddings',
-      `${whose} fills rows up with padding, and ${LM}.modelType is 'bidirectional' with usePaddings false: tokens would ` +
-        `attend to padding. Set ${LM}.usePaddings to true.`,
+      `${whose} fills rows up with padding, and ${at}.modelType is 'bidirectional' with usePaddings false: tokens would ` +
+        `attend to padding. Set ${at}.usePaddings to true.`,
     );
 }
 
 /**
- * Checks that a language model has an embedding for every id of an input; otherwise some later step would fail.
+ * Checks that a model knows every id of an input; otherwise some later step would fail.
  *
  * @throws ConfigError
  */
 export function checkVocabulary(
   { model }: SingleTask,
-  name: string,
-  { vocabSize: ids, tokenizer }: DataIdentity,
+  input: Pick<InputSource, 'name' | 'vocabularyFor'>,
+  { vocabSize, tokenizer }: DataIdentity,
 ): void {
-  if (ids === undefined || !(model instanceof LanguageModel)) return;
-  const { vocabSize } = model.hp.lmTpl;
-  if (ids <= vocabSize) return;
-  const path = 'task.model.lmTpl.vocabSize';
-  const whose = tokenizer === undefined ? 'the input' : `its tokenizer, ${tokenizer.class},`;
-  throw new ConfigError(
-    `Input '${name}': ${whose} has ${ids} ids, and ${path} is ${vocabSize}: the model knows ids 0 to ${vocabSize - 1}. ` +
-      `Set ${path} to ${ids} or more, or give the input a tokenizer with fewer ids.`,
-    { path },
-  );
+  const { readIds } = model;
+  for (const { path: array, count, field } of readIds) {
+    // Of several arrays each has a vocabulary of its own.
+    const ids = readIds.length === 1 ? vocabSize : input.vocabularyFor(array)?.vocabSize;
+    if (ids === undefined || ids <= count) continue;
+    const path = `task.model.${field}`;
+    const ofInput = tokenizer === undefined ? 'the input' : `its tokenizer, ${tokenizer.class},`;
+    throw new ConfigError(
+      `Input '${input.name}': ${readIds.length === 1 ? ofInput : `'${array}'`} has ${ids} ids, and ${path} is ${count}: the model ` +
+        `knows ids 0 to ${count - 1}. Set ${path} to ${ids} or more, or give the input a tokenizer with fewer ids.`,
+      { path },
+    );
+  }
 }
 
 /** Says that a language model has ids without text, as padded vocabularies do; undefined where it has none. */

@@ -68,7 +68,7 @@ export class ProgramDataset {
     checkAgreement(this.task, input);
     const known = input.knownIdentity();
     if (known === null) this.open();
-    else this.#checkIds(known, input.name);
+    else this.#checkIds(known, input);
   }
 
   /** The input by its config alone, unopened. */
@@ -107,7 +107,7 @@ export class ProgramDataset {
     checkAgreement(this.task, this.build());
     const input = this.#openInput();
     const identity = inputs.withDigests(inputs.recordedIdentity(input));
-    this.#checkIds(identity, input.name);
+    this.#checkIds(identity, input);
     const recorded = recordedData(jobLogDir, record);
     if (recorded === undefined && Object.keys(identity).length > 0) recordData(jobLogDir, record, identity);
     const changes = recorded === undefined ? [] : inputs.dataChanges(recorded, identity);
@@ -130,10 +130,10 @@ export class ProgramDataset {
   }
 
   /** Checks that ids mean the same as in training, and fit the model's vocabulary. */
-  #checkIds(identity: inputs.DataIdentity, name: string): void {
-    this.#checkTokenizer(identity, name);
-    this.#checkParts(identity, name);
-    checkVocabulary(this.task, name, identity);
+  #checkIds(identity: inputs.DataIdentity, input: Pick<inputs.InputSource, 'name' | 'vocabularyFor'>): void {
+    this.#checkTokenizer(identity, input.name);
+    this.#checkParts(identity, input.name);
+    checkVocabulary(this.task, input, identity);
   }
 
   #checkParts(identity: inputs.DataIdentity, name: string): void {

@@ -13,7 +13,7 @@ import {
   instance,
   sub,
 } from '../hparams/index.js';
-import { fillVariables, listVariables, type Variable } from '../layers/index.js';
+import { fillVariables, listVariables, type Variable, WeightCollection } from '../layers/index.js';
 import { NON_TRAINABLE } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
 import { BaseEvalMetric } from './evaluation.js';
@@ -94,6 +94,12 @@ export class SingleTask extends Configurable.with({
   nonTrainablePaths(): string[] {
     const { learner } = this.hp.train.hp;
     return this.#variables.filter((v) => learner.groupOf(v) === NON_TRAINABLE).map((v) => v.path);
+  }
+
+  /** Paths of those to which each sub-batch of a step adds. */
+  summedPaths(): string[] {
+    const isSum = (v: Variable) => v.collections.includes(WeightCollection.REQUIRES_SUM_SYNC);
+    return this.#variables.filter(isSum).map((v) => v.path);
   }
 
   /**

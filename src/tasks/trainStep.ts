@@ -132,8 +132,15 @@ export function gradientStep(
   // The numerator of the loss, so that gradients add up as numerators do; what is transformed is its mean's.
   const numerator = ([value, weight]: WeightedScalar): Tensor => weighted(value, ops.stopGradient(weight));
   const step = gradientsOf(task, transform === null ? numerator : ([value]) => value, form);
+  const summed = task.summedPaths();
   const part = (inputs: TrainInputs): PartResult => {
-    const found = step(inputs);
+    const { updatedVars, ...others } = step(inputs);
+    // The mean over sub-batches is then the sum of what they add.
+    const sums = summed.map((path) => {
+      const before = inputs.params[path]!;
+      return [path, tf.add(before, tf.mul(tf.sub(updatedVars[path]!, before), numSubBatches))] as const;
+    });
+    const found = { ...others, updatedVars: { ...updatedVars, ...Object.fromEntries(sums) } };
     if (transform === null) return numerators(found);
     const of = (value: Tensor): Tensor => weighted(value, found.weight);
     const { grads, rowGrads } = found;

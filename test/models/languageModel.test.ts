@@ -1,7 +1,7 @@
 /** @file LanguageModel: the GPT-2 config against plain loops, metrics, packing, padding, decoding. */
 import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../src/compiler/index.js';
-import { build, type Config, derive } from '../../src/hparams/index.js';
+import { build, type Config, derive, validate } from '../../src/hparams/index.js';
 import {
   Embedding,
   FullSoftmax,
@@ -309,4 +309,82 @@ test('what a batch or a config lacks is said', () => {
     "lm (TransformerLm): softmaxTpl is a FullSoftmax, which can't embed tokens; set separateEmbeddingTpl, or use " +
       'SharedEmbeddingSoftmax or NClassMajorSharedEmbeddingSoftmax.',
   );
+});
+
+test('weights of examples, strict accuracy and that of yes and no', () => {
+  const [yes, no] = [2, 5] as const;
+  const config = LanguageModel.config({
+    ...{ lmTpl: gpt(), returnPredictions: true, applyEvalSampleWeights: true },
+    ...{ reportStrictAcc: true, boolqYnTokens: [yes, no] },
+  });
+  const lm = build(config);
+  const theta = randomTheta(lm, 11, 0.8);
+  // Row 0 is answered at place 3, row 1 nowhere: its answer's place has no weight.
+  const weights = [0, 0, 0, 1, 0, 1, 0, 0, 0, 0];
+  const [, { logits: all }] = run(theta, () =>
+    lm.fprop(batchOf({ evalSampleWeights: tf.tensor1d([1, 1]) as Tensor })),
+  );
+  const logits = matrix(all!.dataSync(), V);
+  const argMax = logits.map((row) => row.indexOf(Math.max(...row)));
+  const metricsOf = (labels: number[], examples: number[]) =>
+    run(theta, () =>
+      lm.fprop({
+        ...batchOf({ labels: ints(labels, [B, T]), weights: tf.tensor2d(weights, [B, T]) }),
+        evalSampleWeights: tf.tensor1d(examples) as Tensor,
+      }),
+    )[0];
+  const valuesOf = (labels: number[], examples: number[]) => {
+    const { acc_strict, boolq_acc, num_predictions } = metricsOf(labels, examples);
+    return [acc_strict!, boolq_acc!, num_predictions!].map((metric) => metric.map((x) => x.dataSync()[0]!));
+  };
+  const likelier = logits[3]![yes]! > logits[3]![no]! ? yes : no;
+  const labelled = (at3: number, at5: number) =>
+    LABELS.map((label, i) => (i === 3 ? at3 : i === 5 ? at5 : label));
+  // All weighed tokens right: strictly right; other tokens are no answers.
+  expect(valuesOf(labelled(argMax[3]!, argMax[5]!), [1, 1])[0]).toEqual([1, 2]);
+  expect(valuesOf(labelled((argMax[3]! + 1) % V, argMax[5]!), [1, 1])[0]).toEqual([0.5, 2]);
+  expect(valuesOf(labelled((argMax[3]! + 1) % V, argMax[5]!), [0, 1])).toEqual([
+    [1, 1],
+    expect.anything(),
+    [1, 1],
+  ]);
+  expect(valuesOf(labelled(likelier, 0), [1, 1])[1]).toEqual([0.5, 2]);
+  expect(valuesOf(labelled(likelier === yes ? no : yes, 0), [1, 1])[1]).toEqual([0, 2]);
+  expect(valuesOf(labelled(likelier, 0), [1, 0])[1]).toEqual([1, 1]);
+  // Without weights of examples, those count that have a weighed token.
+  const { applyEvalSampleWeights: _, ...others } = { ...config };
+  const plain = build(LanguageModel.config({ ...others, lmTpl: gpt() }));
+  const [{ acc_strict }] = run(theta, () =>
+    plain.fprop(
+      batchOf({
+        labels: ints(labelled(argMax[3]!, argMax[5]!), [B, T]),
+        weights: tf.tensor2d([0, 0, 0, 1, 0, 0, 0, 0, 0, 0], [B, T]),
+      }),
+    ),
+  );
+  expect(acc_strict!.map((x) => x.dataSync()[0])).toEqual([1, 1]);
+  const { evalSampleWeights: __, ...lacking } = batchOf({}) as Record<string, Tensor>;
+  expect(() => run(theta, () => lm.fprop(lacking))).toThrow(
+    "model (LanguageModel): the batch has no 'evalSampleWeights'. It has: ids, labels, weights, paddings.",
+  );
+  expect(validate(LanguageModel.config({ lmTpl: gpt(), boolqYnTokens: [1, V] })).map(String)).toEqual([
+    expect.stringMatching(
+      /^boolqYnTokens \(LanguageModel\): expected ids below lmTpl.vocabSize \(7\); boolqYnTokens is \[1, 7\]/,
+    ),
+  ]);
+});
+
+test('countTokens counts the tokens of training in a variable beside the network', () => {
+  const lm = build(LanguageModel.config({ lmTpl: gpt(), countTokens: true }));
+  const path = 'token_counter/approx_total_tokens_mm';
+  expect(listVariables(lm)[0]!.path).toBe(path);
+  const theta = { ...randomTheta(lm), [path]: tf.scalar(2) as Tensor };
+  const paddings = tf.tensor2d([0, 0, 0, 0, 0, 0, 0, 1, 1, 1], [B, T]) as Tensor;
+  const after = (doEval: boolean) => {
+    const updatedVars: Record<string, Tensor> = {};
+    run(theta, () => lm.fprop(batchOf({ paddings })), { updatedVars, doEval });
+    return updatedVars[path]?.dataSync()[0];
+  };
+  expect(after(false)).toBeCloseTo(2 + 7e-6, 6);
+  expect(after(true)).toBeUndefined();
 });

@@ -26,6 +26,7 @@ interface Outputs {
   loss: HostTensor;
   metrics: StepMetrics;
   grads: Record<string, HostTensor>;
+  updatedVars: Record<string, HostTensor>;
 }
 
 const engines: Engine[] = ['onnx', ...(hasCompiler ? ['native' as const] : [])];
@@ -35,7 +36,7 @@ const rows = 6;
 async function stepOf(numSubBatches: number, engine: Engine): Promise<Outputs> {
   const config = new Tiny().task();
   const lmTpl = gpt2Lm({ vocabSize: 32, modelDims: 8, numLayers: 1, numHeads: 2, maxSeqLength: 8 });
-  config.model = LanguageModel.config({ lmTpl });
+  config.model = LanguageModel.config({ lmTpl, countTokens: true });
   config.train.numSubBatches = numSubBatches;
   const task = build(config);
   const layout = task.layout();
@@ -72,6 +73,9 @@ describe.each(engines)('on %s', (engine) => {
         const sum = ['aux_loss', 'num_predictions'].includes(name) ? count : weight.data[0]!;
         expect(parts.metrics[name]!.weight.data[0], name).toBeCloseTo(sum, 5);
       }
+      // Tokens that parts count add up.
+      for (const { updatedVars } of [whole, parts])
+        expect(Object.values(updatedVars).map(({ data }) => data[0]! * 1e6)).toEqual([expect.closeTo(48, 3)]);
       expect(Object.keys(parts.grads)).toEqual(Object.keys(whole.grads));
       for (const [name, { data }] of Object.entries(whole.grads))
         data.forEach((value, i) => {

@@ -148,8 +148,10 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
 
   override rowTraits(): RowTraits {
     const { labels, hp } = this.#converter;
-    if (labels === undefined) return {};
-    return { labels, isPadded: true, ...(hp.pack && { packedBy: 'featureConverter.pack' }) };
+    return {
+      ...(labels && { labels }),
+      ...{ isPadded: true, ...(hp.pack && { packedBy: 'featureConverter.pack' }) },
+    };
   }
 
   /** Encoders read the feature `inputs`; all else are ids of `targets`. */

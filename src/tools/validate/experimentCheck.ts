@@ -278,7 +278,7 @@ function compareSettings(task: SingleTask, input: BaseInput): void {
     if (error instanceof InputError) return;
     throw error;
   }
-  if (known !== null) checkVocabulary(task, input.name, known);
+  if (known !== null) checkVocabulary(task, input, known);
 }
 
 /** The level of a path into the configs, or of the method that makes them. */
