@@ -86,6 +86,7 @@ export {
   type ShardShare,
   writeShards,
 } from './seqio/cacheShards.js';
+export { publishedChatTemplate } from './seqio/chatTemplate.js';
 export { MaskTokens, PrefixLm, SpanCorruption, spanCorruptionLengths } from './seqio/denoising.js';
 export { Feature } from './seqio/feature.js';
 export { BaseFeatureConverter, type FeatureLengths, type Segment } from './seqio/featureConverter.js';
@@ -108,6 +109,7 @@ export {
   MapPreprocessor,
   type PreprocessContext,
 } from './seqio/preprocessor.js';
+export { RenderChat } from './seqio/renderChat.js';
 export { SeqioInput } from './seqio/seqioInput.js';
 export { MixtureOrTask, Task } from './seqio/seqioTask.js';
 export { SequenceModelFeatures } from './seqio/sequenceModelFeatures.js';

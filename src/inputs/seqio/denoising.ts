@@ -1,20 +1,17 @@
 /** @file Objectives without labels: span corruption, prefixes, masked tokens (t5.data.preprocessors). */
 import { z } from 'zod';
-import { InputError } from '../inputErrors.js';
-import type { Feature } from './feature.js';
 import { iidNoiseMask, noiseCounts, randomSpansNoiseMask, withSentinels } from './noiseMasks.js';
-import { type Example, MapPreprocessor, type PreprocessContext, tokenId, tokensOf } from './preprocessor.js';
+import {
+  type Example,
+  MapPreprocessor,
+  type PreprocessContext,
+  targetFeature,
+  tokenId,
+  tokensOf,
+} from './preprocessor.js';
 import { uncounted } from './sequenceRows.js';
 
 const TARGETS = 'targets';
-
-/** Vocabulary of the targets. @throws InputError where the task has no targets */
-function targetsOf({ features }: PreprocessContext): Feature {
-  if (features.targets !== undefined) return features.targets;
-  throw new InputError(
-    `the task has no feature 'targets', whose tokens are hidden. It has: ${Object.keys(features).join(', ')}.`,
-  );
-}
 
 /**
  * T5's span corruption: `inputs` are the targets with each random span replaced by a sentinel, `targets` the spans, each
@@ -31,7 +28,7 @@ export class SpanCorruption extends MapPreprocessor.with({
 }) {
   protected override map(example: Example, context: PreprocessContext): Example {
     const { noiseDensity, meanNoiseSpanLength } = this.hp;
-    const sentinel = this.hp.sentinelId ?? targetsOf(context).vocabSize - 1;
+    const sentinel = this.hp.sentinelId ?? targetFeature(context, 'whose tokens are hidden').vocabSize - 1;
     const tokens = tokensOf(example, TARGETS);
     const mask = randomSpansNoiseMask(tokens.length, noiseDensity, meanNoiseSpanLength, context.draws);
     return {
@@ -94,7 +91,7 @@ export class MaskTokens extends MapPreprocessor.with({
   protected override map(example: Example, context: PreprocessContext): Example {
     const { noiseDensity, randomTokenProb, keepProb } = this.hp;
     const { draws } = context;
-    const { vocabSize } = targetsOf(context);
+    const { vocabSize } = targetFeature(context, 'whose tokens are hidden');
     const maskId = this.hp.maskId ?? vocabSize - 1;
     const tokens = tokensOf(example, TARGETS);
     const mask = iidNoiseMask(tokens.length, noiseDensity, draws);

@@ -105,6 +105,14 @@ export function valueAt(example: Example, name: string): unknown {
   );
 }
 
+/** The feature `targets` of a task. @param use what a preprocessor does with it @throws InputError where the task has none */
+export function targetFeature({ features }: PreprocessContext, use: string): Feature {
+  if (features.targets !== undefined) return features.targets;
+  throw new InputError(
+    `the task has no feature 'targets', ${use}. It has: ${Object.keys(features).join(', ')}.`,
+  );
+}
+
 /** A token id that fits the arrays of a batch. */
 export const tokenId = z
   .int()
