@@ -75,20 +75,15 @@ defineOperation('Attention', {
     return [headsFirst(tf.matMul(keptOf(weights, extras.dropKey, attrs), headsFirst(v!))), weights];
   },
   gradient: (dy, [q, k, v, ...rest], [out, weights], attrs) =>
-    recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!, ...dropKeyOf(rest, attrs)], attrs),
+    recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!, ...rest], attrs),
   lateGradient: (dy, index, inputs, [out, weights], attrs) => {
     const [q, k, v, ...rest] = inputs;
-    const operands = [dy, q!, k!, v!, out!, weights!, ...dropKeyOf(rest, attrs)];
+    const operands = [dy, q!, k!, v!, out!, weights!, ...rest];
     const isMask = index === 3 && extrasOf(rest, attrs).mask !== undefined;
     if (!isMask) return recordOp('AttentionSinkGrad', operands, attrs)[0]!;
     return recordOp('AttentionMaskGrad', operands, { ...attrs, shape: inputs[index]!.shape })[0]!;
   },
 });
-
-function dropKeyOf(operands: readonly tf.Tensor[], attrs: Attrs): tf.Tensor[] {
-  const { dropKey } = extrasOf(operands, attrs);
-  return dropKey === undefined ? [] : [dropKey];
-}
 
 /** Options of attention. */
 export interface AttentionOptions {

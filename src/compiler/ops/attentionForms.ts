@@ -3,7 +3,7 @@ import type { Attrs, Node } from '../program/ir.js';
 import { precisionAttr } from '../program/precision.js';
 import { CompilerError, formatSpec, sameShape, sizeOf, type TensorSpec } from '../program/tensors.js';
 import { broadcastShapes } from '../rules/broadcasting.js';
-import type { CallForm, Shaped, Surroundings } from '../rules/deviceForm.js';
+import type { CallForm, Shaped } from '../rules/deviceForm.js';
 import { expects } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
 import { extrasOf, windowOf } from './hiddenKeys.js';
@@ -90,24 +90,14 @@ const visibleFlops =
     return 2 * products * batch * heads * pairs * dims;
   };
 
-/** Operations that read the weights of an attention that stays whole; these then never reach memory. */
-const GRADIENTS: readonly string[] = ['AttentionGrad', 'AttentionMaskGrad', 'AttentionSinkGrad'];
+/** The operations that may read the weights of an attention that stays whole. */
+export const GRADIENTS: readonly string[] = ['AttentionGrad', 'AttentionMaskGrad', 'AttentionSinkGrad'];
 
-/** Whether only gradients read the weights of an attention. */
-function hidesWeights({ outputs }: Node, { makerOf, readersOf, isOutput }: Surroundings): boolean {
-  const weights = outputs[1]!;
-  const areInside = readersOf(weights).every(({ op }) => GRADIENTS.includes(op));
-  return makerOf(weights) !== undefined && !isOutput(weights) && areInside;
-}
-
-/** The weights' place among the inputs of gradients. */
+/** The weights' place among the operands of gradients; those of the attention behind its values follow. */
 export const GRADIENT_WEIGHTS = 5;
 
-/** Whether the attention behind a gradient stays whole. */
-function isOfWhole({ inputs }: Node, around: Surroundings): boolean {
-  const made = around.makerOf(inputs[GRADIENT_WEIGHTS]!);
-  return made?.op === 'Attention' && hidesWeights(made, around);
-}
+/** Whether logarithms of sums [B, N, T] stand for weights, which then never reach memory. */
+const isOfSums = ({ shape }: TensorSpec): boolean => shape.length === 3;
 
 /** LT_FEW of attention.h: up to this many queries, threads divide the heads of all batch items. */
 const FEW_QUERIES = 4;
@@ -122,13 +112,17 @@ export const forward: CallForm = {
   inRows: 3,
   writesRows: true,
   rounds: { operands: 3, results: 1 },
-  keeps: hidesWeights,
+  keeps: ({ outputs }) => isOfSums(outputs[1]!),
   shares: ([q]) => (q!.shape[1]! > FEW_QUERIES ? {} : { read: [1, 2].map((i) => [i, [0, 2]] as const) }),
   work: visibleFlops(2, 0),
 };
 
 /** Its gradients, from the results and the operands behind them. */
-const gradient = { ...common, inRows: 5, keeps: isOfWhole } as const;
+const gradient = {
+  ...common,
+  inRows: 5,
+  keeps: ({ inputs }: Node) => isOfSums(inputs[GRADIENT_WEIGHTS]!),
+} as const;
 
 export const backward: CallForm = {
   ...gradient,

@@ -8,17 +8,21 @@ import {
   attentionLogits,
   attrsOf,
   backward,
+  checkExtras,
   checkShapes,
+  GRADIENT_WEIGHTS,
   headsFirst,
   keptOf,
   maskBackward,
   matmulFlops,
   sinkBackward,
 } from './attentionForms.js';
-import { expectsKey } from './randomOps.js';
+import { extrasOf } from './hiddenKeys.js';
 
 /** Gradients of the logits [B, N, T, S] with scale, cap and masks. */
-function logitGradients([dy, , , v, out, weights, dropKey]: readonly tf.Tensor[], attrs: Attrs): tf.Tensor {
+function logitGradients(operands: readonly tf.Tensor[], attrs: Attrs): tf.Tensor {
+  const [dy, , , v, out, weights] = operands;
+  const { dropKey } = extrasOf(operands.slice(GRADIENT_WEIGHTS + 1), attrs);
   const dWeights = keptOf(tf.matMul(headsFirst(dy!), headsFirst(v!), false, true), dropKey, attrs);
   return tf.mul(weights!, tf.sub(dWeights, rowSumsOf(dy!, out!)));
 }
@@ -34,10 +38,10 @@ function sumTo(x: tf.Tensor, shape: number[]): tf.Tensor {
 }
 
 function checkGradientInputs(inputs: readonly TensorSpec[], attrs: Attrs): void {
-  const [dy, q, k, v, out, weights, dropKey] = inputs;
+  const [dy, q, k, v, out, weights, ...extras] = inputs;
   expectsDtypes(inputs.slice(0, 6), FLOAT);
-  if (attrs.keepProb !== undefined) expectsKey(dropKey!);
   checkShapes([q!, k!, v!], attrs);
+  checkExtras([q!, k!, v!, ...extras], attrs);
   const [b, t, n] = q!.shape as [number, number, number];
   const [result, logits] = [
     [b, t, n, v!.shape[3]!],
@@ -48,7 +52,7 @@ function checkGradientInputs(inputs: readonly TensorSpec[], attrs: Attrs): void 
   expects(fit, `dy and out [${result}], and weights [${logits}]`, [dy, out, weights]);
 }
 
-/** The gradient of the mask by dy, q, k, v, out, weights and the key that drops them, of the shape that is an attribute. */
+/** The gradient of the mask by dy, q, k, v, out, weights and the operands behind v, of the shape that is an attribute. */
 defineOperation('AttentionMaskGrad', {
   inputs: 'list',
   isProduct: true,
@@ -78,7 +82,7 @@ defineOperation('AttentionSinkGrad', {
   },
 });
 
-/** Gradients of q, k and v by dy, q, k, v, out, weights and, with `keepProb`, the key by which weights are dropped. */
+/** Gradients of q, k and v by dy, q, k, v, out, weights and the operands behind v. */
 defineOperation('AttentionGrad', {
   inputs: 'list',
   isProduct: true,
@@ -90,7 +94,8 @@ defineOperation('AttentionGrad', {
   flops: ([, q, k]) => 4 * matmulFlops([q!, k!]),
   device: backward,
   decompose: (inputs, attrs) => {
-    const [dy, q, k, , , weights, dropKey] = inputs;
+    const [dy, q, k, , , weights, ...extras] = inputs;
+    const { dropKey } = extrasOf(extras, attrs);
     const scale = attrs.scale as number;
     const cap = attrs.logitCap as number;
     const slopes = (): tf.Tensor => {

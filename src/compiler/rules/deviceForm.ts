@@ -4,19 +4,12 @@
  */
 
 import type { PartKind } from '../profile/part.js';
-import type { Attrs, Node, Value } from '../program/ir.js';
+import type { Attrs, Node } from '../program/ir.js';
 import type { Shape } from '../program/tensors.js';
 
-/** The graph around a node. */
-export interface Surroundings {
-  readonly makerOf: (value: Value) => Node | undefined;
-  readonly readersOf: (value: Value) => readonly Node[];
-  readonly isOutput: (value: Value) => boolean;
-}
-
 interface Form {
-  /** Whether a composite stays whole here; otherwise, it is expanded. Absent: always. */
-  readonly keeps?: (node: Node, around: Surroundings) => boolean;
+  /** Whether a composite stays whole; otherwise, it is expanded. Absent: always. */
+  readonly keeps?: (node: Node) => boolean;
 }
 
 /** One value for each element, by an expression on those of the operands. Loops fuse them. */
