@@ -14,6 +14,13 @@ export interface Decodable {
   readonly promptNames?: readonly string[];
 
   /**
+   * Whether the tokens of a prompt see each other, as in prefix language models; false where absent. A decode then begins with
+   * one `extendStep` of all prompts up to their last tokens, whose `prefix` has their number. The last tokens, of which the
+   * first drawn ones are the labels, come behind them as in training.
+   */
+  readonly seesWholePrompt?: boolean;
+
+  /**
    * State of `rows` sequences of at most `seqLen` tokens, by path; zeros start a decode.
    *
    * @param prompt specs of the arrays of `promptNames`.

@@ -1,5 +1,6 @@
 /** @file The decode loop: prompts and drawn tokens through a model's cache. */
-import type { DecodingModel, ExtendGreedily, Prompts } from './decodingModel.js';
+import type { DecodingModel, DrawnIds, Prompts } from './decodingModel.js';
+import { takeColumns } from './promptRows.js';
 import { logProbability } from './sampling.js';
 
 /** Conditions on which a row ends. */
@@ -27,31 +28,47 @@ const MIN_PREFILL = 8;
 /** Tokens drawn per call: at first, and at most. */
 const DRAWN_STEPS = { least: 16, most: 64 };
 
-/** Draws the token of a row at position `timeStep + 1` from its logits, [V]. */
-type SelectId = (logits: Float32Array, row: number, timeStep: number) => number;
+/** Draws the token of a row at `position + 1` from its logits, [V]. */
+type SelectId = (logits: Float32Array, row: number, position: number) => number;
+
+/**
+ * Draws several tokens of all rows within the model.
+ *
+ * @param starts position of each row at step 0.
+ */
+type ExtendDrawing = (
+  ids: Int32Array,
+  timeStep: number,
+  count: number,
+  starts: Int32Array,
+) => Promise<DrawnIds>;
 
 /** How tokens are drawn. */
 export interface Draws {
   readonly selectId: SelectId;
   /** Draws the same tokens at several positions, where the model can. */
-  readonly extend?: ExtendGreedily | undefined;
+  readonly extend?: ExtendDrawing | undefined;
 }
 
 /** Told of each drawn token as soon as it is there. @returns whether the row ends with it */
 export type OnToken = (row: number, id: number) => boolean;
 
-/** The tokens after some positions, by position and row. */
+/** The tokens after some steps, by step and row. */
 interface Drawn {
   readonly count: number;
-  at(position: number, row: number): { readonly id: number; readonly logprob: number };
+  at(step: number, row: number): { readonly id: number; readonly logprob: number };
 }
 
 class Rows {
   readonly outputIds: Int32Array;
   readonly logprobs: Float32Array;
   readonly decodeLengths: Int32Array;
-  /** Tokens at the next position. */
+  /** Tokens at the next step. */
   readonly current: Int32Array;
+  /** Position of each row at step 0. */
+  readonly starts: Int32Array;
+  /** Tokens of each prompt: its first one at least. */
+  readonly lengths: Int32Array;
   private readonly done: Uint8Array;
   private readonly prefixSize: number;
   running: number;
@@ -68,6 +85,8 @@ class Rows {
     this.logprobs = new Float32Array(rows * seqlen).fill(1);
     this.decodeLengths = new Int32Array(rows).fill(seqlen);
     this.current = new Int32Array(rows);
+    this.starts = new Int32Array(rows);
+    this.lengths = prompts.prefixLengths.data.map((length) => Math.max(1, length));
     this.done = new Uint8Array(rows);
     this.running = rows;
     for (let row = 0; row < rows; row++) this.takePrompt(row, 0);
@@ -78,52 +97,65 @@ class Rows {
     this.outputIds[row * this.stop.seqlen + position] = this.current[row] = id;
   }
 
-  /** Tokens of the shortest and of the longest prompt; each has its first token at least. */
-  promptLengths(): [number, number] {
-    const lengths = this.prompts.prefixLengths.data.map((length) => Math.max(1, length));
-    return [Math.min(...lengths), Math.max(...lengths)];
-  }
-
   /** The tokens of all rows at positions 0 to count - 1; the next ones become current. */
   takePrompts(count: number): Int32Array {
-    const ids = new Int32Array(this.current.length * count);
-    for (let row = 0; row < this.current.length; row++) {
-      const start = row * this.prefixSize;
-      ids.set(this.prompts.prefixIds.data.subarray(start, start + count), row * count);
+    for (let row = 0; row < this.current.length; row++)
       for (let position = 1; position <= count; position++) this.takePrompt(row, position);
+    return takeColumns(this.prompts.prefixIds, count);
+  }
+
+  /** The first `count` tokens of all prompts; their last ones become current, and step 0 is at their positions. */
+  takeWholePrompts(count: number): Int32Array {
+    for (const [row, length] of this.lengths.entries()) {
+      for (let position = 1; position < length; position++) this.takePrompt(row, position);
+      this.starts[row] = length - 1;
+      if (length === this.stop.seqlen) this.end(row, length);
     }
-    return ids;
+    return takeColumns(this.prompts.prefixIds, count);
   }
 
   /** Most tokens that can be drawn after `step` until the last row ends. */
   mostLeft(step: number): number {
     const { seqlen, maxDecodeSteps } = this.stop;
-    const [, longest] = this.promptLengths();
-    return Math.min(seqlen - 1 - step, Math.max(1, longest + maxDecodeSteps - 1 - step));
+    const left = this.starts.map((start, row) => {
+      const position = start + step;
+      return Math.min(seqlen - 1 - position, Math.max(1, this.lengths[row]! + maxDecodeSteps - 1 - position));
+    });
+    return Math.max(...left);
   }
 
-  /** Takes the tokens drawn after position `step`. */
+  /** Tokens that each row has drawn before `step`, at least; below 0 where one is in its prompt. */
+  drawnBefore(step: number): number {
+    return Math.min(...this.starts.map((start, row) => start + step + 1 - this.lengths[row]!));
+  }
+
+  /** Takes the tokens drawn after `step`. */
   accept(step: number, drawn: (row: number) => { id: number; logprob: number }): void {
     const { seqlen, eosIds, maxDecodeSteps } = this.stop;
     for (let row = 0; row < this.current.length; row++) {
       this.current[row] = 0;
       if (this.done[row]) continue;
       const prefixLength = this.prompts.prefixLengths.data[row]!;
-      if (step + 1 < prefixLength) {
-        this.takePrompt(row, step + 1);
+      const next = this.starts[row]! + step + 1;
+      if (next < prefixLength) {
+        this.takePrompt(row, next);
         continue;
       }
-      const at = row * seqlen + step + 1;
+      const at = row * seqlen + next;
       const { id, logprob } = drawn(row);
       this.outputIds[at] = this.current[row] = id;
       this.logprobs[at] = logprob;
       const isEnded = this.onToken(row, id);
-      if (isEnded || eosIds.has(id) || step + 2 - prefixLength >= maxDecodeSteps) {
-        this.done[row] = 1;
-        this.decodeLengths[row] = step + 2;
-        this.running--;
-      }
+      const length = next + 1;
+      if (isEnded || eosIds.has(id) || length - prefixLength >= maxDecodeSteps || length === seqlen)
+        this.end(row, length);
     }
+  }
+
+  private end(row: number, length: number): void {
+    this.done[row] = 1;
+    this.decodeLengths[row] = length;
+    this.running--;
   }
 }
 
@@ -135,15 +167,15 @@ async function draw(
 ): Promise<Drawn> {
   const size = rows.current.length;
   if (extend) {
-    const [, longest] = rows.promptLengths();
+    const before = rows.drawnBefore(step);
     // Doubling wastes at most as many tokens as were drawn before the rows ended.
-    const atOnce = Math.min(Math.max(DRAWN_STEPS.least, step + 1 - longest), DRAWN_STEPS.most);
+    const atOnce = Math.min(Math.max(DRAWN_STEPS.least, before), DRAWN_STEPS.most);
     // Within prompts the next tokens are not those that are drawn.
-    const count = step + 1 < longest ? 1 : Math.min(atOnce, rows.mostLeft(step));
-    const { ids, logprobs } = await extend(rows.current, step, count);
-    const at = (position: number, row: number) => {
-      const index = position * size + row;
-      return { id: ids[index]!, logprob: logprobs[index]! };
+    const count = before < 0 ? 1 : Math.min(atOnce, rows.mostLeft(step));
+    const { ids, logprobs } = await extend(rows.current, step, count, rows.starts);
+    const at = (index: number, row: number) => {
+      const place = index * size + row;
+      return { id: ids[place]!, logprob: logprobs[place]! };
     };
     return { count, at };
   }
@@ -153,10 +185,28 @@ async function draw(
     count: 1,
     at: (_, row) => {
       const rowLogits = logits.subarray(row * vocabulary, (row + 1) * vocabulary);
-      const id = selectId(rowLogits, row, step);
+      const id = selectId(rowLogits, row, rows.starts[row]! + step);
       return { id, logprob: logProbability(rowLogits, id) };
     },
   };
+}
+
+/** Gives the model what it takes of prompts at once. @returns the step that comes after it */
+async function takePrompts(
+  { wholePrompts, prefill, prefillBlock = 1 }: DecodingModel,
+  rows: Rows,
+): Promise<number> {
+  if (wholePrompts) {
+    const before = rows.lengths.map((length) => length - 1);
+    const count = Math.max(...before);
+    await prefill!(rows.takeWholePrompts(count), count, before);
+    return 0;
+  }
+  const least = Math.min(...rows.lengths) - 1;
+  const shared = least - (least % prefillBlock);
+  if (!prefill || shared < MIN_PREFILL) return 0;
+  await prefill(rows.takePrompts(shared), shared);
+  return shared;
 }
 
 /**
@@ -170,14 +220,7 @@ export async function decodeRows(
   onToken: OnToken = () => false,
 ): Promise<DecodedRows> {
   const rows = new Rows(prompts, stop, onToken);
-  const { prefillBlock = 1 } = model;
-  let step = 0;
-  const least = rows.promptLengths()[0] - 1;
-  const shared = least - (least % prefillBlock);
-  if (model.prefill && shared >= MIN_PREFILL) {
-    await model.prefill(rows.takePrompts(shared), shared);
-    step = shared;
-  }
+  let step = await takePrompts(model, rows);
   while (step < stop.seqlen - 1 && rows.running > 0) {
     const drawn = await draw(model, rows, step, draws);
     for (let i = 0; i < drawn.count && rows.running > 0; i++, step++)

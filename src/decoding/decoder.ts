@@ -112,10 +112,7 @@ export abstract class BaseDecoder extends Configurable.with({
     const [prompts, size] = prefixIds.shape as [number, number];
     const last = prefixLengths.data.map((length) => Math.max(1, length) - 1);
     const count = Math.max(...last);
-    if (count > 0) {
-      const ids = takeColumns(prefixIds, count);
-      await prefill!(ids, count, last);
-    }
+    if (count > 0) await prefill!(takeColumns(prefixIds, count), count, last);
     const each = this.numRows(prompts) / prompts;
     const promptOf = (row: number): number => Math.trunc(row / each);
     const positions = Int32Array.from({ length: prompts * each }, (_, row) => last[promptOf(row)]!);
@@ -216,21 +213,26 @@ export class SampleDecoder extends BaseDecoder.with({
       prefixLengths: repeatRows(prefixLengths, numSamples),
     };
     const rowKeys = Array.from(prompts.prefixLengths.data, (_, row) => foldIn(key, row));
-    const numberOf = (row: number, timeStep: number) => unitDouble(foldIn(rowKeys[row]!, timeStep));
-    const numbersOf = (timeStep: number, count: number) =>
-      Float32Array.from({ length: count * rowKeys.length }, (_, i) =>
-        numberOf(i % rowKeys.length, timeStep + Math.floor(i / rowKeys.length)),
-      );
+    const numberOf = (row: number, position: number) => unitDouble(foldIn(rowKeys[row]!, position));
+    const numbersOf = (timeStep: number, count: number, starts: Int32Array) =>
+      Float32Array.from({ length: count * rowKeys.length }, (_, i) => {
+        const row = i % rowKeys.length;
+        return numberOf(row, starts[row]! + timeStep + Math.floor(i / rowKeys.length));
+      });
     const { extendSampling, prefill } = model;
     const sharing: DecodingModel = {
       ...model,
-      prefill: prefill && ((ids, count) => prefill(everyNth(ids, count, numSamples), count)),
+      prefill:
+        prefill &&
+        ((ids, count, lengths) =>
+          prefill(everyNth(ids, count, numSamples), count, lengths && everyNth(lengths, 1, numSamples))),
     };
     const output = await this.run(prompts, sharing, {
-      selectId: (logits, row, timeStep) => sampleId(logits, this.hp, numberOf(row, timeStep)),
+      selectId: (logits, row, position) => sampleId(logits, this.hp, numberOf(row, position)),
       extend:
         extendSampling &&
-        ((ids, timeStep, count) => extendSampling(ids, timeStep, count, numbersOf(timeStep, count))),
+        ((ids, timeStep, count, starts) =>
+          extendSampling(ids, timeStep, count, numbersOf(timeStep, count, starts))),
     });
     const order = sortSamples && numSamples > 1 ? bestFirst(output.logprobs, numSamples) : null;
     const arrange = <T extends Int32Tensor | Float32Tensor>(tensor: T): T =>

@@ -17,7 +17,7 @@ export interface Float32Tensor extends HostTensor {
  * One position of a model that keeps its own cache.
  *
  * @param ids tokens at position `timeStep`, [rows]; overwritten after the promise is fulfilled.
- * @param timeStep position in the sequence: 0, 1, 2 …
+ * @param timeStep position in the sequence: 0, 1, 2 …; after `prefill` of whole prompts, steps from their last tokens.
  * @returns logits of the next position, [rows * V], row by row; read before the next call.
  */
 export type ExtendStep = (ids: Int32Array, timeStep: number) => Promise<Float32Array>;
@@ -87,6 +87,11 @@ export interface DecodingModel {
    * tokens independent of the prompts beside it, as long as all have as many whole blocks.
    */
   readonly prefillBlock?: number | undefined;
+  /**
+   * Whether a decode begins with `prefill` of whole prompts up to their last tokens, and their lengths so. Steps count from the
+   * last tokens then, each row at positions of its own.
+   */
+  readonly wholePrompts?: boolean | undefined;
 }
 
 /** Prompts to continue. */

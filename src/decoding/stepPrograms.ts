@@ -50,6 +50,8 @@ export interface Given {
   readonly timeStep: Tensor;
   /** Of a block of prompts: the tokens that each row has in it. */
   readonly length: Tensor;
+  /** Behind whole prompts: the position of each row at step 0. */
+  readonly starts: Tensor;
   readonly prompt: Tensors;
   /** Where the program draws: the tokens so far and their log-probabilities, both [seqlen, rows]. */
   readonly drawn: Tensor;

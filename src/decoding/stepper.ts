@@ -21,8 +21,12 @@ import {
   type StepperOptions,
 } from './stepPrograms.js';
 
-/** Prompt positions per call. */
+/** Prompt positions per call, at least where prompts are whole. */
 export const PREFILL_STEPS = 64;
+
+/** Positions of a block that holds whole prompts of `count` tokens: few sizes, so that few programs are compiled. */
+const wholeBlock = (count: number, seqlen: number): number =>
+  Math.min(seqlen, PREFILL_STEPS * 2 ** Math.ceil(Math.log2(Math.max(1, count / PREFILL_STEPS))));
 
 /** Logits [rows, V] with -Infinity at the ids that may not be drawn: those that a padded vocabulary has beyond its tokens. */
 function onlyDrawable(logits: Tensor, mayDraw: (id: number) => boolean = () => true): Tensor {
@@ -49,6 +53,8 @@ export class Stepper {
   private readonly ids: Int32Array;
   private readonly timeStep = new Int32Array(1);
   private readonly positions: Int32Array;
+  /** Positions of rows at step 0. */
+  private readonly starts: Int32Array;
   private readonly drawn: Int32Array;
   private readonly logprobs: Float32Array;
   private readonly uniforms: Float32Array;
@@ -66,6 +72,7 @@ export class Stepper {
     this.rows = rows;
     this.ids = new Int32Array(rows);
     this.positions = new Int32Array(rows);
+    this.starts = new Int32Array(rows);
     this.drawn = new Int32Array(rows * seqlen);
     this.logprobs = new Float32Array(rows * seqlen);
     this.uniforms = new Float32Array(rows * seqlen);
@@ -81,8 +88,10 @@ export class Stepper {
   private async compileStep(): Promise<void> {
     const { rule, rows, seqlen, model, mayDraw } = this.options;
     const hasNumbers = rule !== null && isRandom(rule);
-    const step = ({ ids, timeStep, drawn, logprobs, uniforms }: Given): Tree<Tensor> => {
-      const logits = onlyDrawable(model.extendStep(ids, { timeStep }), mayDraw);
+    const { isWhole } = this;
+    const step = ({ ids, timeStep, starts, drawn, logprobs, uniforms }: Given): Tree<Tensor> => {
+      const position = isWhole ? positionsOf(timeStep, starts, seqlen) : timeStep;
+      const logits = onlyDrawable(model.extendStep(ids, { timeStep: position }), mayDraw);
       if (rule === null) return { logits };
       const numbers = hasNumbers ? tf.gather(uniforms, timeStep) : undefined;
       const next = sampleIds(logits, rule, numbers);
@@ -97,16 +106,22 @@ export class Stepper {
     const specs = {
       ids: int32(rows),
       timeStep: int32(),
+      ...(isWhole && { starts: int32(rows) }),
       ...(rule && { drawn: byPosition('int32'), logprobs: byPosition('float32') }),
       ...(hasNumbers && { uniforms: byPosition('float32') }),
     };
     const executable = await this.compiler.compile('decode_step', step, rows, specs, {});
     this.state = this.compiler.newState(executable, rows);
-    const { ids, timeStep, drawn, logprobs, uniforms } = this;
+    const { ids, timeStep, starts, drawn, logprobs, uniforms } = this;
     this.main = this.compiler.bind(
       executable,
       this.state,
-      { ids, timeStep, ...(rule && { drawn, logprobs }), ...(hasNumbers && { uniforms }) },
+      {
+        ...{ ids, timeStep },
+        ...(isWhole && { starts }),
+        ...(rule && { drawn, logprobs }),
+        ...(hasNumbers && { uniforms }),
+      },
       rule ? ['ids', 'timeStep'] : [],
       rule ? { drawn, logprobs } : { logits: null },
     );
@@ -142,9 +157,10 @@ export class Stepper {
   private async blockOf(rows: number, steps: number) {
     const found = this.lanes.get(rows)?.blocks.get(steps);
     if (found) return found;
+    const { isWhole } = this;
     const { model } = this.options;
     const prefill = ({ ids, timeStep, length }: Given): Tree<Tensor> => {
-      model.extendStep(ids, { timeStep, length });
+      model.extendStep(ids, { timeStep, length, ...(isWhole && { prefix: length }) });
       return {};
     };
     const specs = { ids: int32(rows, steps), timeStep: int32(), length: int32(rows) };
@@ -203,7 +219,13 @@ export class Stepper {
   get calls(): DecodingModel {
     const { extendStep, extendRows, extendDrawing, prefill, reorder } = this;
     const drawing = { extendGreedily: extendDrawing, extendSampling: extendDrawing };
-    return { extendStep, extendRows, prefill, reorder, ...(this.options.rule && drawing) };
+    const { isWhole: wholePrompts } = this;
+    return { extendStep, extendRows, prefill, reorder, wholePrompts, ...(this.options.rule && drawing) };
+  }
+
+  /** Whether prompts are taken whole. */
+  private get isWhole(): boolean {
+    return this.options.model.seesWholePrompt ?? false;
   }
 
   /**
@@ -262,9 +284,11 @@ export class Stepper {
   /** Fills the state with the first positions of prompts, block by block. */
   readonly prefill: Prefill = async (ids, count, given) => {
     const { seqlen } = this.options;
-    const rows = ids.length / count;
-    for (let begin = 0; begin < count; begin += PREFILL_STEPS) {
-      const steps = Math.min(PREFILL_STEPS, seqlen - begin);
+    const { isWhole } = this;
+    const rows = given?.length ?? ids.length / count;
+    const size = isWhole ? wholeBlock(count, seqlen) : PREFILL_STEPS;
+    for (let begin = 0; begin < count; begin += size) {
+      const steps = Math.min(size, seqlen - begin);
       const block = await this.blockOf(rows, steps);
       block.ids.fill(0);
       for (let row = 0; row < rows; row++) {
@@ -275,15 +299,24 @@ export class Stepper {
       this.timeStep[0] = begin;
       await block.call.run();
     }
+    if (isWhole) this.startAfter(given ?? new Int32Array(rows).fill(count));
     this.share(rows);
   };
+
+  /** Begins the steps behind prompts of these lengths. */
+  private startAfter(lengths: Int32Array): void {
+    for (let row = 0; row < this.rows; row++)
+      this.starts[row] = lengths[Math.floor((row * lengths.length) / this.rows)]!;
+  }
 
   /** Gives each row the state of another, or its own. */
   readonly reorder = (origins: ArrayLike<number>): void => this.state.reorder(origins);
 
   /** Gives the state of prompts to the rows that continue them. */
   private share(rows: number): void {
-    if (rows !== this.rows) this.state.spread(this.lanes.get(rows)!.state);
+    const lane = this.lanes.get(rows);
+    // Prompts of one token have computed nothing.
+    if (lane && lane.state !== this.state) this.state.spread(lane.state);
   }
 }
 
@@ -291,5 +324,9 @@ async function logitsOf({ call }: Bound): Promise<Float32Array> {
   const outputs = (await call.run()) as unknown as { logits: { data: Float32Array } };
   return outputs.logits.data;
 }
+
+/** Positions of rows at a step, [rows]; those of rows that have ended stay within the sequence. */
+const positionsOf = (timeStep: Tensor, starts: Tensor, seqlen: number): Tensor =>
+  tf.minimum(tf.add(starts, timeStep), tf.scalar(seqlen - 1, 'int32'));
 
 const int32 = (...shape: number[]) => ({ shape, dtype: 'int32' as const });

@@ -133,6 +133,10 @@ export class LanguageModel
     return this.hp.lmTpl.vocabSize;
   }
 
+  get seesWholePrompt(): boolean {
+    return this.hp.lmTpl.modelType === 'prefix';
+  }
+
   initialDecodeState(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
     return decodeStateSpecs(this, batchSize, seqLen);
   }

@@ -133,7 +133,10 @@ export class DecodeQueue {
         prefixLengths: { shape: [rows], dtype: 'int32', data: lengths },
       },
       { seqlen, maxDecodeSteps: seqlen, eosIds: new Set() },
-      { extendStep: stepper.extendStep, prefill: stepper.prefill, prefillBlock: blockOf(rows) },
+      {
+        ...{ extendStep: stepper.extendStep, prefill: stepper.prefill, prefillBlock: blockOf(rows) },
+        wholePrompts: stepper.calls.wholePrompts,
+      },
       { selectId: (logits, row) => batch[row]?.select(logits) ?? 0 },
       (row, id) => batch[row]?.accept(id) ?? true,
     );

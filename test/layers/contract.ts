@@ -6,7 +6,15 @@ import { describe, expect, test } from 'vitest';
 import { answerForEmpties } from '../../src/compiler/eager/empties.js';
 import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
-import { type BaseLayer, type BaseMixer, decodeStateSpecs, listVariables } from '../../src/layers/index.js';
+import {
+  type BaseLayer,
+  type BaseMixer,
+  DotProductAttention,
+  decodeStateSpecs,
+  LatentAttention,
+  listVariables,
+  type StepArgs,
+} from '../../src/layers/index.js';
 import { engines } from '../compiler/engines.js';
 import {
   evaluate,
@@ -189,16 +197,20 @@ function mixed(each: MixerCase) {
 
 const span = (x: Tensor, begin: number, size: number): Tensor => tf.slice(x, [0, begin, 0], [-1, size, -1]);
 
-/** Blocks and single tokens of a decode give the outputs of the whole sequence. */
-export function checkDecoding(each: MixerCase): void {
-  const { layer, theta, time, depth, x } = mixed(each);
-  const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }), { doEval: true });
-  const decodeState: Record<string, Tensor> = Object.fromEntries(
+/** Zeros that begin a decode of a case's rows. */
+const emptyState = (layer: BaseMixer, time: number): Record<string, Tensor> =>
+  Object.fromEntries(
     Object.entries(decodeStateSpecs(layer, MIXED.batch, time)).map(([path, { shape, dtype }]) => [
       path,
       tf.zeros([...shape], dtype as 'float32'),
     ]),
   );
+
+/** Blocks and single tokens of a decode give the outputs of the whole sequence. */
+export function checkDecoding(each: MixerCase): void {
+  const { layer, theta, time, depth, x } = mixed(each);
+  const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }), { doEval: true });
+  const decodeState = emptyState(layer, time);
   const step = (inputs: Tensor, at: number, length?: number): Tensor =>
     run(
       theta,
@@ -217,6 +229,54 @@ export function checkDecoding(each: MixerCase): void {
     ...Array.from({ length: time - 5 }, (_, t) => step(span(x, t + 5, 1), t + 5)),
   ];
   expectNear(tf.concat(outputs, 1), whole, 1e-5, 'decoding and training');
+}
+
+/**
+ * A decode that begins with prefixes, whose tokens see each other, gives the outputs of whole sequences; or a mixer that is no
+ * attention refuses them, in training and in a decode.
+ */
+function checkPrefixes(each: MixerCase): void {
+  const { layer, theta, time, x } = mixed(each);
+  const lengths = [2, 5];
+  const prefix = ints(lengths, [MIXED.batch]);
+  const fprop = (): Tensor =>
+    run(theta, () => layer.fprop(x, { seen: { causal: true, prefix } }), { doEval: true });
+  const decodeState = emptyState(layer, time);
+  const extend = (tokens: Tensor, args: StepArgs): Tensor =>
+    run(theta, () => layer.extendStep(tokens, args), { decodeState, doEval: true });
+  const length = tf.sub(prefix, tf.scalar(1, 'int32')) as Tensor;
+  const begin = (): Tensor => extend(span(x, 0, 6), { timeStep: tf.scalar(0, 'int32'), length, prefix });
+  if (!(layer instanceof DotProductAttention || layer instanceof LatentAttention)) {
+    const refusal = /cannot keep to 'prefix' of the visibility: expected an attention in its place\.$/;
+    expect(fprop).toThrow(refusal);
+    expect(begin).toThrow(refusal);
+    return;
+  }
+  const whole = fprop();
+  const at = (of: Tensor, places: readonly number[], size: (row: number) => number): Tensor =>
+    tf.concat(
+      places.map((place, row) => tf.reshape(tf.slice(of, [row, place, 0], [1, size(row), -1]), [-1])),
+    );
+  const first = begin();
+  const starts = lengths.map(() => 0);
+  expectNear(
+    at(first, starts, (row) => lengths[row]!),
+    at(whole, starts, (row) => lengths[row]!),
+    1e-5,
+    'prefixes',
+  );
+  // The last tokens of the prefixes once more, and those behind them.
+  for (let step = -1; step < time - Math.max(...lengths); step++) {
+    const places = lengths.map((each) => each + step);
+    const token = tf.concat(places.map((place, row) => tf.slice(x, [row, place, 0], [1, 1, -1])));
+    const out = extend(token, { timeStep: ints(places, [MIXED.batch]) });
+    expectNear(
+      at(out, starts, () => 1),
+      at(whole, places, () => 1),
+      1e-5,
+      `step ${step}`,
+    );
+  }
 }
 
 /** Sequences of a packed row give their outputs alone. */
@@ -264,6 +324,7 @@ export function checkPadding(each: MixerCase): void {
 export function checkMixers(family: string, cases: readonly MixerCase[]): void {
   describe.each(cases.map((each) => [each.title, each] as const))(`${family}: %s`, (_, each) => {
     test('decodes as it trains', () => checkDecoding(each));
+    test('decodes behind a prefix as it trains, or refuses it', () => checkPrefixes(each));
     if (each.packs !== false) test('keeps packed sequences apart', () => checkPacking(each));
     if (each.pads !== false) test('does not see padding', () => checkPadding(each));
   });

@@ -275,7 +275,9 @@ test('usePaddings hides padding wherever it stands; a bidirectional model sees b
     run(theta, () => lm.extendStep(ints([0, 1], [B]), { timeStep: tf.scalar(0, 'int32') }), {
       decodeState: {},
     }),
-  ).toThrow('lm (TransformerLm): only a causal model decodes step by step.');
+  ).toThrow(
+    "lm (TransformerLm): decodes step by step: expected modelType 'causal' or 'prefix', got 'bidirectional'.",
+  );
 });
 
 test('dropout of a GPT-2 model needs a key in training and none in evaluation', () => {

@@ -215,12 +215,9 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
       layer.extendStep(x, args),
     );
     const cached = this.#cache.extend(this.#ready('key', key, position), value, args);
-    const encoded = this.dotAtten(
-      this.#ready('query', query, position),
-      cached.key,
-      cached.value,
-      cached.seen,
-    );
+    // A cache knows the window before a query; only tokens of a prefix see any after them.
+    const seen = args.prefix && this.window ? narrowed(cached.seen, this.window) : cached.seen;
+    const encoded = this.dotAtten(this.#ready('query', query, position), cached.key, cached.value, seen);
     return this.#output(encoded, inputs);
   }
 

@@ -75,10 +75,11 @@ export abstract class BaseKvCache extends BaseLayer.with({
   }
 }
 
-/** Visibility to `steps` tokens from `timeStep` on of a cache in which each token is at the place of its position. */
-export const filledUpTo = (timeStep: Tensor, steps: number): Visibility => ({
+/** Visibility to the next `steps` tokens of a cache in which each token is at the place of its position. */
+export const filledUpTo = ({ timeStep, prefix }: StepArgs, steps: number): Visibility => ({
   causal: true,
   visible: tf.add(timeStep, int(steps)) as Tensor,
+  ...(prefix && { prefix }),
 });
 
 /** A cache of all tokens, each at the place of its position. */
@@ -88,13 +89,13 @@ export class FullCache extends BaseKvCache {
   }
 
   /** The last token's position is below the state's length. Places behind the present tokens are written before they are read. */
-  extend(key: Tensor, value: Tensor, { timeStep }: StepArgs): CachedHeads {
+  extend(key: Tensor, value: Tensor, args: StepArgs): CachedHeads {
     const { windowSize } = this.hp;
     return {
-      key: this.write('key_state', key, timeStep),
-      value: this.write('value_state', value, timeStep),
+      key: this.write('key_state', key, args.timeStep),
+      value: this.write('value_state', value, args.timeStep),
       seen: {
-        ...filledUpTo(timeStep, key.shape[1]!),
+        ...filledUpTo(args, key.shape[1]!),
         ...(windowSize !== null && { window: { before: windowSize - 1 } }),
       },
     };
@@ -140,7 +141,7 @@ export class WindowCache extends BaseKvCache {
   }
 
   /** A block sees the tokens of the ring in their order, and its own behind them; the ring then takes the last ones. */
-  #extendByBlock(key: Tensor, value: Tensor, { timeStep, length }: StepArgs): CachedHeads {
+  #extendByBlock(key: Tensor, value: Tensor, { timeStep, length, prefix }: StepArgs): CachedHeads {
     const [size, steps] = [this.#size, key.shape[1]!];
     const end = tf.add(timeStep, length ?? int(steps)) as Tensor;
     const first = stepsFrom(tf.sub(timeStep, int(size)) as Tensor, 1);
@@ -169,6 +170,7 @@ export class WindowCache extends BaseKvCache {
           keys: tf.where(tf.less(keys, int(0)), tf.onesLike(keys), tf.zerosLike(keys)),
         },
         positions: { queries: stepsFrom(timeStep, steps), keys },
+        ...(prefix && { prefix: tf.add(prefix, int(size)) as Tensor }),
       },
     };
   }

@@ -22,10 +22,10 @@ export class LatentCache extends BaseKvCache.with({
     return { key_state: key_state! };
   }
 
-  extend(key: Tensor, _value: Tensor, { timeStep }: StepArgs): CachedHeads {
-    const all = this.write('key_state', key, timeStep);
+  extend(key: Tensor, _value: Tensor, args: StepArgs): CachedHeads {
+    const all = this.write('key_state', key, args.timeStep);
     const value = tf.slice(all, [0, 0, 0, 0], [-1, -1, -1, this.hp.valueDim]);
-    return { key: all, value, seen: filledUpTo(timeStep, key.shape[1]!) };
+    return { key: all, value, seen: filledUpTo(args, key.shape[1]!) };
   }
 }
 

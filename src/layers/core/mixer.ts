@@ -23,6 +23,11 @@ export interface StepArgs {
    * leave no trace that a later step sees. All where absent.
    */
   readonly length?: Tensor | undefined;
+  /**
+   * int32 [B]: how many of a row's leading tokens see each other (prefix language models). All of them are in this step, whose
+   * `timeStep` is 0.
+   */
+  readonly prefix?: Tensor | undefined;
   /** Visibility of the memory's positions, for layers that attend to one (`begin`). */
   readonly memorySeen?: Visibility | undefined;
 }

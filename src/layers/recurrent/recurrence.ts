@@ -78,9 +78,7 @@ export abstract class BaseRecurrence extends BaseMixer {
    */
   unroll(inputs: Tensor, { seen = {}, state }: UnrollArgs = {}): Unrolled {
     const [batch, time] = this.checkInputs(inputs);
-    const unseen = UNSEEN.find((name) => seen[name] !== undefined);
-    if (unseen)
-      throw this.error(`goes from token to token, and cannot keep to '${unseen}' of the visibility.`);
+    this.#checkSight(UNSEEN.find((name) => seen[name] !== undefined));
     return this.recur(inputs, state ?? this.initStates(batch), {
       starts: seen.segments && startsOf(seen.segments.queries),
       tokens: seen.paddings && tf.broadcastTo(unpadded(this, seen.paddings, [batch, time]), [batch, time]),
@@ -88,8 +86,9 @@ export abstract class BaseRecurrence extends BaseMixer {
     });
   }
 
-  extendStep(inputs: Tensor, { timeStep, length }: StepArgs): Tensor {
+  extendStep(inputs: Tensor, { timeStep, length, prefix }: StepArgs): Tensor {
     const [batch, time] = this.checkInputs(inputs);
+    this.#checkSight(prefix && 'prefix');
     const names = Object.keys(this.stateShapes());
     const before = Object.fromEntries(names.map((name) => [name, this.getDecodeState(name)]));
     const places = tf.reshape(tf.range(0, time, 1, 'int32'), [1, time]);
@@ -99,6 +98,14 @@ export abstract class BaseRecurrence extends BaseMixer {
     });
     for (const name of names) this.updateDecodeState(name, state[name]!);
     return outputs;
+  }
+
+  /** @throws LayerError where the visibility has something that a recurrence cannot keep to */
+  #checkSight(unseen: (typeof UNSEEN)[number] | undefined): void {
+    if (unseen)
+      throw this.error(
+        `goes from token to token, and cannot keep to '${unseen}' of the visibility: expected an attention in its place.`,
+      );
   }
 
   /** Rows and time of inputs. @throws LayerError for another rank or depth */

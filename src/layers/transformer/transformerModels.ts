@@ -143,13 +143,18 @@ export class TransformerLm extends BaseLayer.with({
   }
 
   /**
-   * Logits of the token after each of `ids`, given earlier tokens, which are in the decode state.
+   * Logits of the token after each of `ids`, given earlier tokens, which are in the decode state. A prefix model takes all
+   * tokens of a prefix in one step, with `prefix`.
    *
    * @param ids int32 [B]: the tokens at `timeStep`; or [B, T]: those from `timeStep` on.
    * @returns [B, vocabSize], or [B, T, vocabSize].
    */
   extendStep(ids: Tensor, args: StepArgs): Tensor {
-    if (this.hp.modelType !== 'causal') throw this.error('only a causal model decodes step by step.');
+    const { modelType } = this.hp;
+    if (modelType === 'bidirectional')
+      throw this.error("decodes step by step: expected modelType 'causal' or 'prefix', got 'bidirectional'.");
+    if (args.prefix && modelType !== 'prefix')
+      throw this.error(`expected modelType 'prefix' for tokens that see each other, got '${modelType}'.`);
     const [batch, steps = 1] = ids.shape as [number, number?];
     const x = this.embed(tf.reshape(ids, [batch, steps]), stepsFrom(args.timeStep, steps));
     const logits = this.softmax.getLogits(this.normalize(this.transformer.extendStep(x, args)));

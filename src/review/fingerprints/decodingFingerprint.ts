@@ -20,6 +20,12 @@ const PREFILL = 64;
 
 type Tensors = Readonly<Record<string, Tensor>>;
 
+interface Given
+  extends Readonly<Record<'params' | 'state', Tensors>>,
+    Readonly<Record<'ids' | 'timeStep', Tensor>> {
+  readonly prefix?: Tensor;
+}
+
 /** The programs that decode batches of `batchSize` prompts. @throws LayerError where the model cannot. */
 export function decodingProgramsDigest(
   task: SingleTask,
@@ -32,14 +38,18 @@ export function decodingProgramsDigest(
   const rows = decoder.numRows(batchSize);
   const seqlen = Math.max(1, decoder.hp.seqlen);
   const state = model.initialDecodeState(rows, seqlen);
-  const step = (given: { params: Tensors; state: Tensors; ids: Tensor; timeStep: Tensor }) => {
-    const decodeState = { ...given.state };
-    const context = { theta: given.params, doEval: true, decodeState };
-    const logits = runInContext(context, () => model.extendStep(given.ids, { timeStep: given.timeStep }));
-    return { logits, state: decodeState };
+  const step = (given: Given) => {
+    const { params, state, ids, timeStep, prefix } = given;
+    const decodeState = { ...state };
+    const context = { theta: params, doEval: true, decodeState };
+    const args = { timeStep, ...(prefix && { prefix }) };
+    return { logits: runInContext(context, () => model.extendStep(ids, args)), state: decodeState };
   };
   const hashes = [[rows], [rows, Math.min(PREFILL, seqlen)]].map((shape) => {
-    const specs = { params, state, ids: { shape, dtype: 'int32' }, timeStep: { shape: [], dtype: 'int32' } };
+    const specs = {
+      ...{ params, state, ids: { shape, dtype: 'int32' }, timeStep: { shape: [], dtype: 'int32' } },
+      ...(model.seesWholePrompt && shape.length > 1 && { prefix: { shape: [rows], dtype: 'int32' } }),
+    };
     return trace(step, specs).hash;
   });
   return digest(state, hashes);

@@ -197,7 +197,7 @@ test('what does not fit is one error', () => {
     'model (FRnn): expected inputs [B, T, 3], got [1, 2, 4].',
   );
   expect(thrown(() => plain.fprop(x, { seen }))).toBe(
-    "model (FRnn): goes from token to token, and cannot keep to 'window' of the visibility.",
+    "model (FRnn): goes from token to token, and cannot keep to 'window' of the visibility: expected an attention in its place.",
   );
   expect(thrown(() => plain.fprop(x, { keyVec: x }))).toBe(
     'model (FRnn): sees its own inputs alone: keyVec and valueVec are for attention.',
