@@ -89,8 +89,9 @@ export class MultiTokenPredictionLm extends TransformerLm.with({
       throw this.error(
         `stackedTransformerTpl is a ${classOf(stack).name}: set mtpHeadTpl.stackedTransformerTpl to a StackedTransformer.`,
       );
-    const hasExperts = stack.moeLayers.includes(stack.numLayers - 1);
-    return deepCopyWith(stack, { numLayers: 1, moeLayers: hasExperts ? [0] : [] });
+    const ofLast = (chosen: readonly number[]): number[] => (chosen.includes(stack.numLayers - 1) ? [0] : []);
+    const chosen = { moeLayers: ofLast(stack.moeLayers), nopeLayers: ofLast(stack.nopeLayers) };
+    return deepCopyWith(stack, { numLayers: 1, ...chosen });
   }
 
   override fprop(inputs: LmInputs, labels: LmLabels): LmOutput {

@@ -59,6 +59,13 @@ export const stackFields = {
     'The feed-forward layer with experts. If it sets hiddenDims, its hidden depth is another than that of the others.',
   ),
   numExperts: z.int().nonnegative().default(0).describe('Experts of each of moeLayers.'),
+  nopeLayers: z
+    .array(z.int().nonnegative())
+    .default([])
+    .describe(
+      'Layers, from 0, whose self-attention has no positions: neither rotations nor relative biases (NoPE). Of a repeated ' +
+        'stack they are those of a block.',
+    ),
   numGroups: moeFields.numGroups,
   minGroupSize: moeFields.minGroupSize,
   gatingFunc: moeFields.gatingFunc,
@@ -89,7 +96,7 @@ export class StackedTransformer extends BaseLayer.with(stackFields) {
     const { modelDims: inputDims, hiddenDims, numHeads, dimPerHead, dropoutProb, numLayers } = hp;
     this.#checkKinds();
     const layer = (_: unknown, index: number) => {
-      const template = this.layerTpl(index);
+      const template = this.#positioned(index);
       const dims = { inputDims, hiddenDims, numHeads, dimPerHead };
       const made = deepCopyWith(template, {
         ...dims,
@@ -105,15 +112,31 @@ export class StackedTransformer extends BaseLayer.with(stackFields) {
   }
 
   #checkKinds(): void {
-    const { numLayers, moeLayers, numExperts, transformerLayerParamsTpls: kinds } = this.hp;
+    const { numLayers, moeLayers, nopeLayers, numExperts, transformerLayerParamsTpls: kinds } = this.hp;
     if (kinds.length > 0 && numLayers % kinds.length !== 0)
       throw this.error(
         `numLayers ${numLayers} is not a multiple of the ${kinds.length} kinds of transformerLayerParamsTpls.`,
       );
-    const beyond = moeLayers.find((index) => index >= numLayers);
-    if (beyond !== undefined)
-      throw this.error(`moeLayers: expected layers from 0 to ${numLayers - 1}, got ${beyond}.`);
+    for (const [name, chosen] of Object.entries({ moeLayers, nopeLayers })) {
+      const beyond = chosen.find((index) => index >= numLayers);
+      if (beyond !== undefined)
+        throw this.error(`${name}: expected layers from 0 to ${numLayers - 1}, got ${beyond}.`);
+    }
     if (moeLayers.length > 0 && numExperts === 0) throw this.error('moeLayers is set, and numExperts is 0.');
+  }
+
+  /** A layer's config, without positions where it is one of `nopeLayers`. */
+  #positioned(index: number): Config<Transformer> {
+    const layer = this.layerTpl(index);
+    if (!this.hp.nopeLayers.includes(index)) return layer;
+    const { mixerTpl, trAttenTpl } = layer;
+    if (mixerTpl) throw this.error(`nopeLayers: layer ${index} has a mixer in the place of its attention.`);
+    if (!trAttenTpl.useRotaryPositionEmb && !trAttenTpl.relativeBiasTpl)
+      throw this.error(
+        `nopeLayers: the attention of layer ${index} has neither a rotation nor a relative bias to leave out.`,
+      );
+    const bare = { useRotaryPositionEmb: false, relativeBiasTpl: null };
+    return deepCopyWith(layer, { trAttenTpl: deepCopyWith(trAttenTpl, bare) });
   }
 
   /** A layer's config with experts in place of its feed-forward layer. */
