@@ -1,5 +1,6 @@
 /** @file Architectures as data, which peers/torch_beyond.py builds as well, and their loss. */
-import { ops, type Tensor, tf, withScope } from '../src/compiler/index.js';
+import { ops, type Precision, type Tensor, tf, withPrecision, withScope } from '../src/compiler/index.js';
+import { callLibraryLayer, type LibraryLayer, type Parameters, SMALL } from './libraryLayers.js';
 
 /** A layer with its options; images are [B, H, W, C], sequences [B, T, D]. Sizes are odd, windows padded by half. */
 export type Layer =
@@ -33,7 +34,8 @@ export type Layer =
       readonly shortcut?: readonly Layer[];
     }
   /** Every column of ids has a tower; logits are the products of all rows of both. */
-  | { readonly kind: 'towers'; readonly bodies: readonly [readonly Layer[], readonly Layer[]] };
+  | { readonly kind: 'towers'; readonly bodies: readonly [readonly Layer[], readonly Layer[]] }
+  | LibraryLayer;
 
 /** A classifier of rows or, where its logits have three axes, of positions. */
 export interface Architecture {
@@ -44,18 +46,11 @@ export interface Architecture {
   readonly layers: readonly Layer[];
 }
 
-/**
- * Makes the next parameter: of a variance of 1 / fan around a number. The peer asks for the same in the same order, and the
- * position among all determines the values.
- */
-export type Parameters = (shape: readonly number[], fan: number, around?: number) => Tensor;
-
-/** Biases and scales are up to 0.1 away from 0 and 1, so that losses tell whether they are in the right places. */
-const SMALL = 300;
-
 /** What layers share: the parameters, and the table of embeddings that tied logits read. */
 interface Scope {
   readonly parameter: Parameters;
+  /** Of products. */
+  readonly precision: Precision;
   table?: Tensor;
 }
 
@@ -63,6 +58,9 @@ type Image = tf.Tensor4D;
 type Build<K extends Layer['kind']> = (layer: Extract<Layer, { kind: K }>, x: Tensor, scope: Scope) => Tensor;
 /** Build functions by kind; a union's members share one. */
 type Kinds = { readonly [K in Layer['kind']]: Build<K> };
+
+const library = (layer: LibraryLayer, x: Tensor, { parameter, precision }: Scope): Tensor =>
+  callLibraryLayer(layer, x, { parameter, precision });
 
 const depthOf = (x: Tensor): number => x.shape.at(-1)!;
 const padded = (size: number) =>
@@ -202,6 +200,8 @@ const kinds: Kinds = {
     const [left, right] = tf.unstack(ids, 1).map((column, i) => chain(bodies[i]!, column, scope));
     return tf.matMul(left!, right!, false, true);
   },
+  ...{ stackFrnn: library, conformer: library, mamba: library },
+  ...{ deltaNet: library, resNet18: library, uNet: library },
 };
 
 /** Layers one behind the other, each with a scope for profiles. */
@@ -213,13 +213,17 @@ const chain = (layers: readonly Layer[], x: Tensor, scope: Scope): Tensor =>
   );
 
 /** Logits [..., classes]. */
-export const logitsOf = ({ layers }: Architecture, x: Tensor, parameter: Parameters): Tensor =>
-  chain(layers, x, { parameter });
+export const logitsOf = (
+  { layers }: Architecture,
+  x: Tensor,
+  parameter: Parameters,
+  precision: Precision = 'float32',
+): Tensor => withPrecision(precision, () => chain(layers, x, { parameter, precision }));
 
 /** Mean cross-entropy for labels of the logits' leading shape. */
 export const lossOf = (
   architecture: Architecture,
   x: Tensor,
   labels: Tensor,
-  parameter: Parameters,
-): Tensor => tf.mean(ops.softmaxCrossEntropy(logitsOf(architecture, x, parameter), labels));
+  ...[parameter, precision]: [Parameters, Precision]
+): Tensor => tf.mean(ops.softmaxCrossEntropy(logitsOf(architecture, x, parameter, precision), labels));

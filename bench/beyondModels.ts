@@ -34,6 +34,16 @@ export const transformerBlock = (width: number, heads: number, hidden: number, c
 const twice = (features: number): Layer[] =>
   [0, 1].flatMap(() => [conv(features, { bias: false }), { kind: 'groupNorm', groups: 8 }, relu]);
 
+/** A mixer of the library behind a norm, so many times. */
+const mixers = (count: number, mixer: Layer): Layer[] =>
+  Array.from({ length: count }, (): Layer => ({ kind: 'residual', body: [{ kind: 'layerNorm' }, mixer] }));
+
+/** A language model of characters. */
+const characters = (rows: number, steps: number, width: number, layers: Layer[]): Architecture => ({
+  ...{ input: [rows, steps], vocabulary: 256, classes: 256 },
+  layers: [{ kind: 'embed', features: width, vocabulary: 256 }, ...layers, dense(256)],
+});
+
 const tower: Layer[] = [{ kind: 'embed', features: 64, vocabulary: 50_000 }, dense(128), relu, dense(64)];
 
 export const models: Readonly<Record<string, Architecture>> = {
@@ -108,5 +118,25 @@ export const models: Readonly<Record<string, Architecture>> = {
     vocabulary: 50_000,
     classes: 512,
     layers: [{ kind: 'towers', bodies: [tower, tower] }],
+  },
+  lstmLm: characters(32, 64, 256, [{ kind: 'stackFrnn', cell: 'lstm', layers: 2 }]),
+  gruLm: characters(32, 64, 256, [{ kind: 'stackFrnn', cell: 'gru', layers: 2 }]),
+  /** The blocks of Conformer S (Gulati et al., 2020), four seconds at 25 frames each. */
+  conformer: {
+    input: [8, 100, 144],
+    classes: 10,
+    layers: [
+      ...Array.from({ length: 2 }, (): Layer => ({ kind: 'conformer', heads: 4, size: 32 })),
+      mean,
+      head,
+    ],
+  },
+  mamba: characters(8, 128, 128, mixers(2, { kind: 'mamba' })),
+  deltaNet: characters(4, 256, 256, mixers(2, { kind: 'deltaNet', heads: 4, headDim: 64 })),
+  resNet18: { input: [16, 64, 64, 3], classes: 10, layers: [{ kind: 'resNet18' }, head] },
+  uNetLayers: {
+    input: [8, 64, 64, 3],
+    classes: 10,
+    layers: [{ kind: 'uNet', channels: [32, 64, 128] }, mean, head],
   },
 };

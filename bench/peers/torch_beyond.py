@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-SMALL = 300
+from torch_layers import SMALL, LibraryLayers, Outputs
 
 
 def bits(stream, count):
@@ -36,12 +36,26 @@ class Parameters:
     """Makes parameters in Luthier's order and layout, axes turned as PyTorch has them."""
 
     def __init__(self):
-        self.made = []
+        self.streams = 0
+        self.counted = []
+
+    def values(self, shape, fan, around=0):
+        """Those of Luthier's next parameter."""
+        self.streams += 1
+        return uniforms(self.streams - 1, shape, fan, around)
+
+    def of(self, values, part=slice(None)):
+        """A parameter with these values, of which a part is one of Luthier's too."""
+        made = nn.Parameter(values.contiguous())
+        self.counted.append((made, part))
+        return made
 
     def __call__(self, shape, fan, around=0, axes=None):
-        value = uniforms(len(self.made), shape, fan, around)
-        self.made.append(nn.Parameter(value.permute(axes).contiguous() if axes else value))
-        return self.made[-1]
+        values = self.values(shape, fan, around)
+        return self.of(values.permute(axes) if axes else values)
+
+    def gradient_norm(self):
+        return math.sqrt(sum(made.grad[part].double().square().sum().item() for made, part in self.counted))
 
     def bias(self, features):
         return self((features,), SMALL)
@@ -77,15 +91,6 @@ class Concat(nn.Module):
 
     def forward(self, x):
         return torch.cat([x, self.body(x)], 1 if x.dim() == 4 else -1)
-
-
-class Recurrent(nn.Module):
-    def __init__(self, cell):
-        super().__init__()
-        self.cell = cell
-
-    def forward(self, x):
-        return self.cell(x)[0]
 
 
 class Attention(nn.Module):
@@ -128,7 +133,7 @@ class Towers(nn.Module):
         return self.left(ids[:, 0]) @ self.right(ids[:, 1]).T
 
 
-class Builder:
+class Builder(LibraryLayers):
     """Modules of layers; `shape` is that of what the next layer reads, the channels behind."""
 
     def __init__(self, shape):
@@ -244,7 +249,7 @@ class Builder:
         zero = nn.Parameter(torch.zeros(gates * features), requires_grad=False)
         made.bias_hh_l0 = self.parameter.bias(gates * features) if state_bias else zero
         self.with_features(features)
-        return Recurrent(made)
+        return Outputs(made)
 
     def lstm(self, layer):
         return self.recurrent(nn.LSTM, layer, 4, False)
@@ -263,8 +268,9 @@ class Builder:
 
     def embed(self, layer):
         shape = (layer["vocabulary"], layer["features"])
-        made = nn.Embedding(*shape, _weight=self.parameter(shape, layer["features"]))
-        self.table = made.weight = self.parameter.made[-1]
+        self.table = self.parameter(shape, layer["features"])
+        made = nn.Embedding(*shape, _weight=self.table)
+        made.weight = self.table
         self.shape = (*self.shape, layer["features"])
         return made
 
@@ -322,7 +328,7 @@ def main():
         return loss.item()
 
     loss = loss_and_gradients()
-    gradient_norm = math.sqrt(sum(p.grad.double().square().sum().item() for p in builder.parameter.made))
+    gradient_norm = builder.parameter.gradient_norm()
 
     def step():
         model.zero_grad(set_to_none=True)
