@@ -10,7 +10,7 @@ export interface Decodable {
   /** Number of token ids; a position has as many logits. */
   readonly vocabSize: number;
 
-  /** The arrays of a batch that `begin` reads, such as an encoder's ids; none where a decode begins with tokens alone. */
+  /** Paths of the arrays of a batch that `begin` reads, such as an encoder's ids; none where a decode begins with tokens alone. */
   readonly promptNames?: readonly string[];
 
   /**
@@ -19,6 +19,12 @@ export interface Decodable {
    * first drawn ones are the labels, come behind them as in training.
    */
   readonly seesWholePrompt?: boolean;
+
+  /**
+   * Names under which the batches of an encoder-decoder nest the tokens that it reads, and those that it continues: these
+   * begin with their first one. Absent where the tokens of the batch itself are continued.
+   */
+  readonly nested?: { readonly source: string; readonly target: string };
 
   /**
    * State of `rows` sequences of at most `seqLen` tokens, by path; zeros start a decode.
@@ -50,3 +56,7 @@ export function isDecodable<M extends object>(model: M): model is M & Decodable 
     typeof extendStep === 'function'
   );
 }
+
+/** The path in batches of an array of the tokens that a model continues. */
+export const targetPath = ({ nested }: Pick<Decodable, 'nested'>, array: string): string =>
+  nested === undefined ? array : `${nested.target}.${array}`;

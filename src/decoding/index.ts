@@ -1,6 +1,6 @@
 /** @file Decoding: the contract of models, the stepper on it, and decoders: greedy and sampled continuations. */
 
-export { type Decodable, isDecodable } from './decodable.js';
+export { type Decodable, isDecodable, targetPath } from './decodable.js';
 export { decodeRows } from './decodeLoop.js';
 export {
   BaseDecoder,

@@ -25,3 +25,4 @@ export {
   publishedSettings,
   unknownFamily,
 } from './presets/pretrainedLm.js';
+export { SequenceModel } from './sequenceModel.js';

@@ -6,9 +6,12 @@ import {
   type Int32Tensor,
   isDecodable,
   Stepper,
+  targetPath,
 } from '../decoding/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import {
+  arraysOf,
+  type Batch,
   type ExampleMetrics,
   type IdVocabulary,
   type InputSource,
@@ -70,7 +73,7 @@ export class DatasetDecoder {
       throwIfStopped();
       const next = await nextBatch(input);
       if (!next) break;
-      decoded.push(...(await this.decodeBatch(input, next as LmBatch, foldIn(stream, batch))));
+      decoded.push(...(await this.decodeBatch(input, next, foldIn(stream, batch))));
     }
     const { metrics, examples } = measure(input.predictMetrics(), decoded);
     const seconds = (performance.now() - started) / 1000;
@@ -82,34 +85,68 @@ export class DatasetDecoder {
     return { metrics, examples, skipped, seconds, throughput, changes };
   }
 
-  private async decodeBatch(input: InputSource, batch: LmBatch, key: PrngKey): Promise<DecodedExample[]> {
+  private async decodeBatch(input: InputSource, batch: Batch, key: PrngKey): Promise<DecodedExample[]> {
     const { decoder } = this.task.hp.decode.hp;
-    const lengths = exampleLengths(batch);
-    const prefixLengths = this.prefixLengths(batch, lengths, foldIn(key, 0));
     const prompt = this.promptOf(batch);
+    const tokens = this.tokensOf(batch);
+    const lengths = exampleLengths(tokens);
+    const prefixLengths = this.prefixLengths(tokens, lengths, foldIn(key, 0));
     const stepper = await this.stepperOf(decoder.numRows(lengths.data.length), prompt);
     stepper.reset();
     if (this.model.begin) await stepper.begin(prompt);
-    const request = { prefixIds: batch.ids, prefixLengths, key: foldIn(key, 1) };
+    const request = { prefixIds: tokens.ids, prefixLengths, key: foldIn(key, 1) };
     const output = await decoder.decode({ ...request, ...stepper.calls });
-    return describeExamples(input, batch, lengths, prefixLengths, output);
+    const sources = this.sourcesOf(input, batch);
+    const { exampleIds } = batch as { readonly exampleIds?: Int32Tensor };
+    const examples = { tokens, lengths, prefixLengths, sources, exampleIds };
+    return describeExamples(examples, output, this.textOf(input));
   }
 
   private get vocabulary(): IdVocabulary | null {
-    return this.dataset.open().vocabularyFor('ids');
+    return this.dataset.open().vocabularyFor(targetPath(this.model, 'ids'));
+  }
+
+  /** The arrays of the tokens that are continued. */
+  private tokensOf(batch: Batch): LmBatch {
+    const { nested } = this.model;
+    return (nested === undefined ? batch : batch[nested.target]) as LmBatch;
+  }
+
+  /** Text of continued ids, without those that have none, such as the end of a sequence. */
+  private textOf(input: InputSource): (ids: Int32Array) => string {
+    const { vocabulary } = this;
+    return (all) => {
+      const ids = all.filter((id) => vocabulary?.hasText(id) ?? true);
+      if (this.model.nested && vocabulary) return vocabulary.decode(ids);
+      return input.idsToStrings({ shape: [1, ids.length], data: ids })[0]!;
+    };
+  }
+
+  /** Texts of the sources, where tokens are continued beside some. */
+  private sourcesOf(input: InputSource, batch: Batch): readonly string[] | undefined {
+    const { nested } = this.model;
+    if (nested === undefined) return undefined;
+    const source = batch[nested.source] as Pick<LmBatch, 'ids' | 'paddings'>;
+    const vocabulary = input.vocabularyFor(`${nested.source}.ids`);
+    const size = source.ids.shape[1]!;
+    return Array.from(exampleLengths(source).data, (length, row) => {
+      const ids = source.ids.data.subarray(row * size, row * size + length);
+      return vocabulary?.decode(ids.filter((id) => vocabulary.hasText(id))) ?? [...ids].join(' ');
+    });
   }
 
   /** The arrays with which a decode begins, besides tokens. */
-  private promptOf(batch: LmBatch): Record<string, HostTensor> {
-    const arrays = batch as unknown as Readonly<Record<string, HostTensor | undefined>>;
+  private promptOf(batch: Batch): Record<string, HostTensor> {
+    const arrays = new Map(arraysOf(batch));
+    const names = [...arrays.keys()];
     const { promptNames = [] } = this.model;
     return Object.fromEntries(
       promptNames.map((name) => {
-        const array = arrays[name];
+        const array = arrays.get(name);
         if (array !== undefined) return [name, array];
         throw new ConfigError(
           `Dataset '${this.dataset.name}' has no '${name}', with which ${this.task.model.constructor.name} begins a decode.` +
-            `${didYouMean(name, Object.keys(arrays))} It has: ${Object.keys(arrays).join(', ')}.`,
+            `${didYouMean(name, names)} It has: ${names.join(', ')}.`,
         );
       }),
     );
@@ -133,14 +170,14 @@ export class DatasetDecoder {
     return this.#stepper;
   }
 
-  /** Lengths of the prompts, [B]: as the task says; else the inputs of examples that have them, or drawn. */
+  /** Lengths of the prompts, [B]: as the task says; else one token behind a source, the inputs of examples that have them, or drawn. */
   private prefixLengths(batch: LmBatch, lengths: Int32Tensor, key: PrngKey): Int32Tensor {
     const { decoder, prefixLength } = this.task.hp.decode.hp;
     const atMost = (limit: (row: number) => number): Int32Tensor => ({
       ...lengths,
       data: lengths.data.map((length, row) => Math.min(length, limit(row))),
     });
-    if (prefixLength !== null) return atMost(() => prefixLength);
+    if (prefixLength !== null || this.model.nested) return atMost(() => prefixLength ?? 1);
     const { inputsIndicator } = batch as LmBatch & { readonly inputsIndicator?: Int32Tensor };
     if (inputsIndicator === undefined) return decoder.drawPrefixLengths(lengths, key);
     const size = inputsIndicator.shape[1]!;
@@ -174,30 +211,30 @@ function runOfOnes(values: Int32Array): number {
 }
 
 /** Number of non-padding tokens of each row, [B]. */
-function exampleLengths({ ids, paddings }: LmBatch): Int32Tensor {
+function exampleLengths({ ids, paddings }: Pick<LmBatch, 'ids' | 'paddings'>): Int32Tensor {
   const [rows = 0, length = 0] = ids.shape;
   const data = new Int32Array(rows);
   for (let i = 0; i < rows * length; i++) if (paddings.data[i] === 0) data[Math.trunc(i / length)]! += 1;
   return { shape: [rows], dtype: 'int32', data };
 }
 
+/** Examples of a batch that are continued. */
+interface Continued {
+  readonly tokens: LmBatch;
+  readonly lengths: Int32Tensor;
+  readonly prefixLengths: Int32Tensor;
+  readonly sources: readonly string[] | undefined;
+  readonly exampleIds: Int32Tensor | undefined;
+}
+
 function describeExamples(
-  input: InputSource,
-  batch: LmBatch,
-  lengths: Int32Tensor,
-  prefixLengths: Int32Tensor,
+  { tokens, lengths, prefixLengths, sources, exampleIds }: Continued,
   output: DecodeOutput,
+  text: (ids: Int32Array) => string,
 ): DecodedExample[] {
-  const [rows = 0, exampleLength = 0] = batch.ids.shape;
-  const { exampleIds } = batch as LmBatch & { readonly exampleIds?: Int32Tensor };
+  const [rows = 0, exampleLength = 0] = tokens.ids.shape;
   const samples = output.decodeLengths.data.length / rows;
   const size = output.outputIds.shape.at(-1)!;
-  const vocabulary = input.vocabularyFor('ids');
-  const text = (all: Int32Array) => {
-    // The end of a sequence may be an id without text.
-    const ids = all.filter((id) => vocabulary?.hasText(id) ?? true);
-    return input.idsToStrings({ shape: [1, ids.length], data: ids })[0]!;
-  };
   const sampleAt = (index: number, prefixLength: number): Sample => {
     const length = output.decodeLengths.data[index]!;
     const ids = output.outputIds.data.slice(index * size, index * size + length);
@@ -215,9 +252,10 @@ function describeExamples(
   return wanted.map((row) => {
     const prefixLength = prefixLengths.data[row]!;
     const start = row * exampleLength;
-    const ids = batch.ids.data.slice(start, start + lengths.data[row]!);
+    const ids = tokens.ids.data.slice(start, start + lengths.data[row]!);
     const sampled = Array.from({ length: samples }, (_, s) => sampleAt(row * samples + s, prefixLength));
     return {
+      ...(sources && { source: sources[row]! }),
       prefix: text(ids.slice(0, prefixLength)),
       prefix_length: prefixLength,
       original: text(ids),

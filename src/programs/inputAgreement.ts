@@ -1,8 +1,8 @@
 /** @file Agreement of an input's settings with the model's and with those of other inputs, compared before the first step. */
 import type { Executable } from '../compiler/index.js';
+import { isDecodable, targetPath } from '../decoding/index.js';
 import { ConfigError } from '../hparams/index.js';
-import type { BaseInput, DataIdentity, IdVocabulary, InputSource } from '../inputs/index.js';
-import { LanguageModel } from '../models/index.js';
+import type { BaseInput, DataIdentity, InputSource } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
 /**
@@ -66,10 +66,15 @@ export function checkVocabulary(
   }
 }
 
-/** Says that a language model has ids without text, as padded vocabularies do; undefined where it has none. */
-export function undrawnIds({ model, hp }: SingleTask, vocabulary: IdVocabulary | null): string | undefined {
-  if (vocabulary === null || !(model instanceof LanguageModel)) return undefined;
-  const { vocabSize } = model.hp.lmTpl;
+/** Says that a model that is decoded has ids without text, as padded vocabularies do; undefined where it has none. */
+export function undrawnIds(
+  { model, hp }: SingleTask,
+  input: Pick<InputSource, 'vocabularyFor'>,
+): string | undefined {
+  if (!isDecodable(model)) return undefined;
+  const { vocabSize } = model;
+  const vocabulary = input.vocabularyFor(targetPath(model, 'ids'));
+  if (vocabulary === null) return undefined;
   const { eosIds } = hp.decode.hp.decoder;
   const ids = Array.from({ length: vocabSize }, (_, id) => id);
   const without = ids.filter((id) => !vocabulary.hasText(id) && !eosIds.has(id));

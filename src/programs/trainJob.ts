@@ -111,7 +111,7 @@ function openReporter(
     reporter.tell(`--mode=train does not run ${trackMetric.hp.evaluation}, so no best checkpoint is kept.`);
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored?.path);
   reporter.tell(...told);
-  const undrawn = restored === undefined ? undrawnIds(task, input.vocabularyFor('ids')) : undefined;
+  const undrawn = restored === undefined ? undrawnIds(task, input) : undefined;
   if (undrawn !== undefined) reporter.tell(undrawn);
   if (given !== undefined) reporter.tell(...given.lines());
   return reporter;

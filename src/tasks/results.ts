@@ -37,6 +37,8 @@ export interface Sample {
 
 /** A decoded example, as a line of decoder_out_<step>_shard_0.jsonl (field names are Pax's). */
 export interface DecodedExample extends Sample {
+  /** The text that an encoder-decoder read. */
+  readonly source?: string;
   readonly prefix: string;
   readonly prefix_length: number;
   /** The whole example, starting with the prompt. */

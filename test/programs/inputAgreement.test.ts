@@ -16,14 +16,21 @@ import {
   RebatchedInput,
   RecordInput,
   SeqioInput,
+  SequenceModelFeatures,
   SyntheticLmInput,
   Task,
   TextFileSource,
   TextInput,
 } from '../../src/inputs/index.js';
+import {
+  Embedding,
+  SharedEmbeddingSoftmax,
+  StackedTransformer,
+  TransformerEncoderDecoder,
+} from '../../src/layers/index.js';
 import { Learner, Sgd } from '../../src/learners/index.js';
-import { ClassificationMLPModel, gpt2Lm, LanguageModel } from '../../src/models/index.js';
-import { checkAgreement, checkClasses } from '../../src/programs/inputAgreement.js';
+import { ClassificationMLPModel, gpt2Lm, LanguageModel, SequenceModel } from '../../src/models/index.js';
+import { checkAgreement, checkClasses, checkVocabulary } from '../../src/programs/inputAgreement.js';
 import { SingleTask, Train } from '../../src/tasks/index.js';
 
 const file = join(mkdtempSync(join(tmpdir(), 'luthier-agreement-')), 'text.txt');
@@ -96,6 +103,41 @@ test('a bidirectional model sees neither its labels nor padding', () => {
   check({ ...bidirectional, usePaddings: true }, masked)();
   check({ ...bidirectional, packedInput: true }, masked)();
   check({}, masked)();
+});
+
+test('an encoder-decoder packs as its input does, and knows the ids of both halves', () => {
+  const stack = () => StackedTransformer.config({ numLayers: 1, hiddenDims: 4, numHeads: 1 });
+  const task = (numClasses: number, sources: number) =>
+    build(
+      SingleTask.config({
+        model: SequenceModel.config({
+          modelTpl: TransformerEncoderDecoder.config({
+            ...{ modelDims: 4, encoderStackedTransformerTpl: stack(), decoderStackedTransformerTpl: stack() },
+            encoderEmbeddingTpl: Embedding.config({ numClasses: sources }),
+            softmaxTpl: SharedEmbeddingSoftmax.config({ numClasses }),
+          }),
+        }),
+        train,
+      }),
+    );
+  const input = (pack: boolean) => build(seqio(SequenceModelFeatures.config({ pack })));
+  checkAgreement(task(9, 9), input(false));
+  expect(() => checkAgreement(task(9, 9), input(true))).toThrow(
+    "Input 'examples' packs several documents into a row (featureConverter.pack is true), and " +
+      'task.model.modelTpl.packedInput is false',
+  );
+  const ids = input(false).vocabularyFor('src.ids').vocabSize;
+  const check = (classes: number, sources: number) => () =>
+    checkVocabulary(task(classes, sources), input(false), input(false).knownIdentity());
+  check(ids, ids)();
+  expect(check(ids, 9)).toThrow(
+    `Input 'examples': 'src.ids' has ${ids} ids, and task.model.modelTpl.encoderEmbeddingTpl.numClasses is 9: the model ` +
+      `knows ids 0 to 8. Set task.model.modelTpl.encoderEmbeddingTpl.numClasses to ${ids} or more, or give the input a ` +
+      'tokenizer with fewer ids.',
+  );
+  expect(check(9, ids)).toThrow(
+    `Input 'examples': 'tgt.ids' has ${ids} ids, and task.model.modelTpl.softmaxTpl.numClasses is 9`,
+  );
 });
 
 test('other models say nothing of their rows', () => {

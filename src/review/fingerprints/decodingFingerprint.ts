@@ -1,11 +1,19 @@
 /** @file Fingerprint of decoding: the programs of one token and of a prompt, and a decode with logits that are made up. */
-import { foldIn, prngKey, type Tensor, type TensorSpec } from '../../compiler/index.js';
+import {
+  flattenTree,
+  foldIn,
+  prngKey,
+  type Tensor,
+  type TensorSpec,
+  type Tree,
+} from '../../compiler/index.js';
 import {
   type DecodingModel,
   type Float32Tensor,
   type Int32Tensor,
   isDecodable,
 } from '../../decoding/index.js';
+import type { BatchSpecs } from '../../inputs/index.js';
 import { runInContext } from '../../layers/index.js';
 import type { Decode, SingleTask } from '../../tasks/index.js';
 import { digest, trace } from './digests.js';
@@ -26,18 +34,41 @@ interface Given
   readonly prefix?: Tensor;
 }
 
-/** The programs that decode batches of `batchSize` prompts. @throws LayerError where the model cannot. */
+const isSpec = (value: unknown): value is TensorSpec => Array.isArray((value as TensorSpec).shape);
+
+/** Specs of the arrays of a batch with which a model begins a decode, of `rows` rows; undefined for one that needs none. */
+export function promptSpecs(
+  { model }: SingleTask,
+  batch: () => BatchSpecs,
+  rows: number,
+): Record<string, TensorSpec> | undefined {
+  if (!isDecodable(model) || model.promptNames === undefined) return undefined;
+  const specs = flattenTree(batch() as Tree<TensorSpec>, isSpec);
+  const found = specs.filter(({ path }) => model.promptNames!.includes(path));
+  return Object.fromEntries(
+    found.map(({ path, value: { shape, dtype } }) => [path, { shape: [rows, ...shape.slice(1)], dtype }]),
+  );
+}
+
+/**
+ * The programs that decode batches of `batchSize` prompts.
+ *
+ * @param batch specs of the dataset's batches, for models that begin a decode with more than tokens.
+ * @throws LayerError where the model cannot.
+ */
 export function decodingProgramsDigest(
   task: SingleTask,
   params: Readonly<Record<string, TensorSpec>>,
   batchSize: number,
+  batch: () => BatchSpecs,
 ) {
   const { model } = task;
   if (!isDecodable(model)) return digest(`${model.constructor.name} does not decode`);
   const { decoder } = task.hp.decode.hp;
   const rows = decoder.numRows(batchSize);
   const seqlen = Math.max(1, decoder.hp.seqlen);
-  const state = model.initialDecodeState(rows, seqlen);
+  const prompt = promptSpecs(task, batch, rows);
+  const state = model.initialDecodeState(rows, seqlen, prompt);
   const step = (given: Given) => {
     const { params, state, ids, timeStep, prefix } = given;
     const decodeState = { ...state };
@@ -52,7 +83,13 @@ export function decodingProgramsDigest(
     };
     return trace(step, specs).hash;
   });
-  return digest(state, hashes);
+  if (prompt === undefined) return digest(state, hashes);
+  const begin = (given: { params: Tensors; state: Tensors; prompt: Tensors }) => {
+    const decodeState = { ...given.state };
+    runInContext({ theta: given.params, doEval: true, decodeState }, () => model.begin!(given.prompt));
+    return { state: decodeState };
+  };
+  return digest(state, hashes, trace(begin, { params, state, prompt }).hash);
 }
 
 /** Logits of each row that depend on its token and the position, and are the same in every version. */

@@ -8,7 +8,7 @@ import type { BatchSpecs } from '../../inputs/index.js';
 import { initialValues, type Variable } from '../../layers/index.js';
 import { trainingDataset } from '../../programs/index.js';
 import { evalStep, type SingleTask, trainStep, WeightedMeans } from '../../tasks/index.js';
-import { decodingProgramsDigest, drawnDigest } from './decodingFingerprint.js';
+import { decodingProgramsDigest, drawnDigest, promptSpecs } from './decodingFingerprint.js';
 import { digest, reasonOf, type Traced, trace } from './digests.js';
 import type { Fingerprint, PartDigest } from './fingerprintedParts.js';
 import { inputDigest, readingAhead } from './inputFingerprint.js';
@@ -59,8 +59,8 @@ class TracedTask {
   }
 
   /** A digest of the programs that decode batches of these many prompts. */
-  decoding(batchSize: number): string {
-    return decodingProgramsDigest(this.task, this.params, batchSize);
+  decoding(batchSize: number, batch: () => BatchSpecs): string {
+    return decodingProgramsDigest(this.task, this.params, batchSize, batch);
   }
 
   private once(name: string, batch: BatchSpecs, make: () => Traced): Traced {
@@ -172,9 +172,13 @@ export class Fingerprints {
       decoding: await digestOf(async () => {
         if (decodeDatasets.length === 0) return { hash: 'none' };
         const { decode } = task;
-        const traces = decodeDatasets.map(({ batchSize }) =>
-          this.decodings.of([...parts, decode.decoder, batchSize], () => traced.decoding(batchSize)),
-        );
+        const traces = decodeDatasets.map((dataset) => {
+          const { batchSize } = dataset;
+          const batch = () => build(dataset).paddedBatchSpecs();
+          const prompt = promptSpecs(theTask(), batch, batchSize) ?? [];
+          const settings = [...parts, decode.decoder, batchSize, prompt];
+          return this.decodings.of(settings, () => traced.decoding(batchSize, batch));
+        });
         const drawn = await this.draws.of([decode], () => drawnDigest(theTask().hp.decode));
         return { hash: digest(traces, drawn) };
       }),

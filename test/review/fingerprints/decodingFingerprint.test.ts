@@ -3,9 +3,14 @@ import { expect, test } from 'vitest';
 import { type Tensor, type TensorSpec, tf } from '../../../src/compiler/index.js';
 import { GreedyDecoder, SampleDecoder } from '../../../src/decoding/index.js';
 import { build, type Config } from '../../../src/hparams/index.js';
-import type { StepArgs } from '../../../src/layers/index.js';
+import {
+  SharedEmbeddingSoftmax,
+  StackedTransformer,
+  type StepArgs,
+  TransformerEncoderDecoder,
+} from '../../../src/layers/index.js';
 import { Learner, Sgd } from '../../../src/learners/index.js';
-import { gpt2Lm, LanguageModel } from '../../../src/models/index.js';
+import { gpt2Lm, LanguageModel, SequenceModel } from '../../../src/models/index.js';
 import { decodingProgramsDigest, drawnDigest } from '../../../src/review/fingerprints/decodingFingerprint.js';
 import { Decode, SingleTask, Train } from '../../../src/tasks/index.js';
 
@@ -59,11 +64,33 @@ test('the programs of prompts and tokens', () => {
       path,
       { shape, dtype },
     ]);
-    return decodingProgramsDigest(task, Object.fromEntries(specs), batchSize);
+    return decodingProgramsDigest(task, Object.fromEntries(specs), batchSize, () => ({}));
   };
   const plain = programs(LanguageModel);
   expect(programs(LanguageModel)).toBe(plain);
   expect(
     new Set([plain, programs(Scaled), programs(LanguageModel, 7), programs(LanguageModel, 8, 3)]).size,
   ).toBe(4);
+});
+
+test('the program that reads a source', () => {
+  const stack = () => StackedTransformer.config({ numLayers: 1, hiddenDims: 4, numHeads: 1 });
+  const modelTpl = TransformerEncoderDecoder.config({
+    ...{ modelDims: 4, encoderStackedTransformerTpl: stack(), decoderStackedTransformerTpl: stack() },
+    softmaxTpl: SharedEmbeddingSoftmax.config({ numClasses: 8 }),
+  });
+  const train = Train.config({ learner: Learner.config({ optimizer: Sgd.config({ learningRate: 1 }) }) });
+  const task = build(SingleTask.config({ model: SequenceModel.config({ modelTpl }), train }));
+  const params = Object.fromEntries(
+    task.variables.map(({ path, shape, dtype }): [string, TensorSpec] => [path, { shape, dtype }]),
+  );
+  const programs = (length: number) =>
+    decodingProgramsDigest(task, params, 2, () => ({
+      src: {
+        ids: { shape: [3, length], dtype: 'int32' },
+        paddings: { shape: [3, length], dtype: 'float32' },
+      },
+    }));
+  expect(programs(5)).toBe(programs(5));
+  expect(programs(5)).not.toBe(programs(6));
 });

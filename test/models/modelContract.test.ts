@@ -1,0 +1,155 @@
+/** @file Contract of models: gradients of the loss by finite differences, every engine against the eager one, for all metrics. */
+import { expect, test } from 'vitest';
+import { ops, type Tensor, tf } from '../../src/compiler/index.js';
+import { build, type Config } from '../../src/hparams/index.js';
+import {
+  listVariables,
+  SharedEmbeddingSoftmax,
+  StackedTransformer,
+  TransformerEncoderDecoder,
+  type Variable,
+} from '../../src/layers/index.js';
+import {
+  type BaseModel,
+  SequenceModel,
+  type TensorBatch,
+  type WeightedScalars,
+} from '../../src/models/index.js';
+import { expectAllSame, given, type Host, ids, type Subject } from '../layers/engineComparison.js';
+import { ints, isState, randomTheta, run, tensor } from '../layers/helpers.js';
+
+type Tensors = Readonly<Record<string, Tensor>>;
+
+/** A model and a batch, whose arrays stand by path. */
+interface ModelCase {
+  readonly title: string;
+  readonly config: Config<BaseModel>;
+  /** Arrays that programs take as inputs. */
+  readonly given: Readonly<Record<string, Host>>;
+  /** Arrays that are constants: weights and paddings. */
+  readonly fixed?: () => Tensors;
+  readonly theta?: (model: BaseModel) => Record<string, Tensor>;
+  readonly doEval?: boolean;
+  /** Largest difference between engines, as part of 1 + |value|. */
+  readonly tolerance?: number;
+}
+
+/** A batch of arrays by path. */
+function nestedBatch(arrays: Tensors): TensorBatch {
+  const batch: Record<string, unknown> = {};
+  for (const [path, array] of Object.entries(arrays)) {
+    const [outer, inner] = path.split('.') as [string, string?];
+    batch[outer] = inner === undefined ? array : { ...(batch[outer] as object), [inner]: array };
+  }
+  return batch as TensorBatch;
+}
+
+/** Values and weights of all metrics; of the loss alone there is a gradient. */
+const allOf = (metrics: WeightedScalars): Tensor =>
+  tf.stack(
+    Object.entries(metrics).flatMap(([name, both]) =>
+      both.map((x, i) => {
+        const scalar = tf.reshape(x, []);
+        return name === 'total_loss' && i === 0 ? scalar : ops.stopGradient(scalar);
+      }),
+    ),
+  );
+
+/** The gradient of the loss by all variables is its slope along a direction in all of them. */
+function checkSlope({ config, given: inputs, fixed = () => ({}), theta, doEval = false }: ModelCase): void {
+  const model = build(config);
+  const values = theta?.(model) ?? randomTheta(model);
+  const paths = Object.keys(values);
+  const arrays = Object.entries(inputs).map(([path, { data, shape, dtype }]) => [
+    path,
+    tf.tensor(data as Float32Array, shape, dtype as 'float32'),
+  ]);
+  const batch = nestedBatch({ ...Object.fromEntries(arrays), ...fixed() });
+  const loss = (...xs: Tensor[]): tf.Scalar =>
+    run(
+      Object.fromEntries(paths.map((path, i) => [path, xs[i]!])),
+      () => tf.reshape(model.fprop(batch)[0].total_loss![0], []) as tf.Scalar,
+      { doEval, prngKey: ints([5, 6], [2]) },
+    );
+  const at = paths.map((path) => values[path]!);
+  const gradients = tf.grads(loss)(at);
+  for (const seed of [31, 77]) {
+    const direction = at.map((x, i) => tensor([...x.shape], seed + i));
+    const expected = gradients.reduce(
+      (sum, gradient, i) => sum + tf.sum(tf.mul(gradient, direction[i]!)).dataSync()[0]!,
+      0,
+    );
+    const moved = (by: number): number =>
+      loss(...at.map((x, i) => tf.add(x, tf.mul(direction[i]!, by)) as Tensor)).dataSync()[0]!;
+    const slope = (by: number): number => (moved(by) - moved(-by)) / (2 * by);
+    const found = (4 * slope(2e-3) - slope(4e-3)) / 3;
+    expect(Math.abs(found - expected), `slope ${found}, gradient ${expected}`).toBeLessThan(
+      5e-3 * (1 + Math.abs(expected)),
+    );
+  }
+}
+
+/** A case as the engines take it. */
+function subjectOf({
+  title,
+  config,
+  given: inputs,
+  fixed = () => ({}),
+  theta,
+  ...options
+}: ModelCase): Subject {
+  const model = build(config);
+  const values = theta?.(model) ?? randomTheta(model);
+  const hosts = (which: readonly Variable[]): Record<string, Host> =>
+    Object.fromEntries(
+      which.map(({ path, shape }) => [path, given('float32', [...values[path]!.dataSync()], shape)]),
+    );
+  const variables = listVariables(model);
+  return {
+    ...{ title, inputs, ...options },
+    params: hosts(variables.filter((variable) => !isState(variable))),
+    state: hosts(variables.filter(isState)),
+    call: (arrays) => allOf(model.fprop(nestedBatch({ ...arrays, ...fixed() }))[0]),
+  };
+}
+
+const rows = (values: number[][]): Tensor => tf.tensor2d(values) as Tensor;
+const stack = () => StackedTransformer.config({ numLayers: 1, hiddenDims: 5, numHeads: 2 });
+
+const sequenceModel: ModelCase = {
+  title: 'SequenceModel with smoothed labels',
+  config: SequenceModel.config({
+    labelSmoothingProb: 0.1,
+    modelTpl: TransformerEncoderDecoder.config({
+      ...{ modelDims: 4, encoderStackedTransformerTpl: stack(), decoderStackedTransformerTpl: stack() },
+      softmaxTpl: SharedEmbeddingSoftmax.config({ numClasses: 6 }),
+    }),
+  }),
+  given: {
+    'src.ids': ids([2, 5], 6),
+    'tgt.ids': ids([2, 3], 6),
+    'tgt.labels': ids([2, 3], 5),
+  },
+  fixed: () => ({
+    'src.paddings': rows([
+      [0, 0, 0, 0, 1],
+      [0, 0, 0, 0, 0],
+    ]),
+    'tgt.paddings': rows([
+      [0, 0, 0],
+      [0, 0, 1],
+    ]),
+    'tgt.weights': rows([
+      [1, 1, 1],
+      [1, 1, 0],
+    ]),
+  }),
+};
+
+const cases: readonly ModelCase[] = [sequenceModel];
+
+test.each(cases.map((each) => [each.title, each] as const))('%s has the gradient of its loss', (_, each) =>
+  checkSlope(each),
+);
+
+test('all metrics and gradients are the same on every engine', () => expectAllSame(cases.map(subjectOf)));
