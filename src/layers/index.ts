@@ -173,6 +173,7 @@ export type { LmLabels, LmOutput } from './transformer/lmLosses.js';
 export { MultiTokenPredictionHead, MultiTokenPredictionLm } from './transformer/multiTokenPrediction.js';
 export { ParallelTransformer } from './transformer/parallelTransformer.js';
 export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';
+export { SSMGated } from './transformer/ssmGated.js';
 export { StackedTransformer } from './transformer/stackedTransformers.js';
 export { type LmInputs, TransformerLm } from './transformer/transformerModels.js';
 export {

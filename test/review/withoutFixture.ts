@@ -13,7 +13,7 @@ export const WITHOUT_FIXTURE: ReadonlySet<string> = new Set(
   MaskedLmDataAugmenter MixerBlock MobileNet MultiQueryDotProductAttention MultiScaleRetention
   MultiTokenPredictionHead MultiTokenPredictionLm MultitaskResidualAdapter
   OneHeadedAttentionProjection ParallelTransformer Pooling1D PositionalEmbedding2D
-  RandomVectorQuantizer RelativeBias ResNet ResNetBasicBlock ResNetBlock RgLru RmsNormNoScale S5 SSM
+  RandomVectorQuantizer RelativeBias ResNet ResNetBasicBlock ResNetBlock RgLru RmsNormNoScale S5 SSM SSMGated
   ScalarQuantizer ScaledDeltaOrthogonal SelfAttentionWithNormAndResidual SeparableConv2D
   ShortConvolution SigmoidCrossEntropy SineReLU SpectralNorm SpectrumAugmenter SruCell StackBiFrnn
   StackFrnn StackingOverTime StochasticResidual TemporalShifting TokenCounter

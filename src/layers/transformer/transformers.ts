@@ -46,7 +46,8 @@ export interface Attends {
  * Self-attention, attention to a memory where `useCrossAttention` is set, and feed-forward, each with norm, dropout and
  * residual connection.
  *
- * Subclasses may override: `subLayers` (their order, or further ones), `residual` (norms and connection).
+ * Subclasses may override: `subLayers` (their order, or further ones), `residual` (norms and connection), `createMixer` and
+ * `createFeedForward` (other layers).
  */
 export class Transformer extends BaseLayer.with({
   inputDims: z.int().positive().describe('Depth of the model.'),
@@ -85,18 +86,13 @@ export class Transformer extends BaseLayer.with({
 
   protected override setup(): void {
     const { hp } = this;
-    const { inputDims, hiddenDims, numHeads, dimPerHead, normPolicy } = hp;
-    const { attenDropoutProb, residualDropoutProb, reluDropoutProb, residualDroppathProb } = hp;
+    const { inputDims, numHeads, dimPerHead, normPolicy } = hp;
+    const { attenDropoutProb, residualDropoutProb, residualDroppathProb } = hp;
     const ofAttention = { inputDim: inputDims, hiddenDim: inputDims, numHeads, dimPerHead, attenDropoutProb };
     this.norms = NormPolicy.create(normPolicy, hp.lnTpl, (name, template) =>
       this.createChild(name, template, { dim: inputDims }),
     );
-    this.selfAttention = hp.mixerTpl
-      ? this.createChild('mixer', hp.mixerTpl, { inputDim: inputDims })
-      : this.createChild('self_attention', hp.trAttenTpl, ofAttention);
-    const { outputDim } = this.selfAttention;
-    if (outputDim !== inputDims)
-      throw this.error(`mixerTpl: expected outputs of depth inputDims ${inputDims}, got ${outputDim}.`);
+    this.selfAttention = this.createMixer() ?? this.createChild('self_attention', hp.trAttenTpl, ofAttention);
     if (hp.useCrossAttention) {
       this.crossNorms = NormPolicy.create(normPolicy, deepCopy(hp.lnTpl), (name, template) =>
         this.createChild(name.replace('layer_norm', 'cross_layer_norm'), template, { dim: inputDims }),
@@ -114,6 +110,25 @@ export class Transformer extends BaseLayer.with({
         'residual_droppath',
         StochasticResidual.config({ survivalProb: 1 - residualDroppathProb }),
       );
+    this.createFeedForward();
+  }
+
+  /** The layer in the attention's place, if there is one. */
+  protected createMixer(): BaseMixer | null {
+    return this.hp.mixerTpl && this.createMixerOf('mixer', this.hp.mixerTpl, this.hp.inputDims);
+  }
+
+  /** A mixer, from vectors of a depth to vectors of the same depth. @throws LayerError for another one */
+  protected createMixerOf(name: string, template: Config<BaseMixer>, inputDim: number): BaseMixer {
+    const mixer = this.createChild(name, template, { inputDim });
+    if (mixer.outputDim === inputDim) return mixer;
+    throw this.error(`mixerTpl: expected outputs of depth ${inputDim}, got ${mixer.outputDim}.`);
+  }
+
+  /** Creates what follows the attentions. */
+  protected createFeedForward(): void {
+    const { inputDims, hiddenDims, normPolicy, ...hp } = this.hp;
+    const { residualDropoutProb, reluDropoutProb, residualDroppathProb } = hp;
     this.feedForward = this.createChild('ff_layer', this.feedForwardTpl(), {
       ...{ inputDims, hiddenDims },
       ...{ normPolicy, residualDropoutProb, reluDropoutProb, residualDroppathProb },
@@ -163,8 +178,12 @@ export class Transformer extends BaseLayer.with({
 
   /** Adds the result of `branch` to inputs, with norms and dropout. */
   protected residual(inputs: Tensor, branch: (x: Tensor) => Tensor, norms = this.norms): Tensor {
-    const outputs = norms.after(branch(norms.before(inputs)));
-    const kept = this.residualDropout.fprop(outputs);
+    return this.added(inputs, branch(norms.before(inputs)), norms);
+  }
+
+  /** Adds a branch's outputs to its inputs, with the norms that come behind it, and dropout. */
+  protected added(inputs: Tensor, outputs: Tensor, norms = this.norms): Tensor {
+    const kept = this.residualDropout.fprop(norms.after(outputs));
     return norms.afterSkip(this.droppath ? this.droppath.fprop(inputs, kept) : tf.add(inputs, kept));
   }
 }
