@@ -169,12 +169,13 @@ export { StackingOverTime } from './stackingOverTime.js';
 export { Dropout, StochasticResidual } from './stochastics.js';
 export { type SequenceInputs, TransformerEncoderDecoder } from './transformer/encoderDecoder.js';
 export { TransformerFeedForward } from './transformer/feedForwards.js';
-export type { LmLabels, LmOutput } from './transformer/lmLosses.js';
+export { auxLossOf, type LmLabels, type LmOutput } from './transformer/lmLosses.js';
 export { MultiTokenPredictionHead, MultiTokenPredictionLm } from './transformer/multiTokenPrediction.js';
 export { ParallelTransformer } from './transformer/parallelTransformer.js';
 export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';
 export { SSMGated } from './transformer/ssmGated.js';
 export { StackedTransformer } from './transformer/stackedTransformers.js';
+export { TransformerTextEncoder } from './transformer/textEncoders.js';
 export { type LmInputs, TransformerLm } from './transformer/transformerModels.js';
 export {
   type Attends,

@@ -4,10 +4,18 @@ import { isWeighed, selected, weightedSum } from '../layers/index.js';
 import type { WeightedScalar, WeightedScalars } from './baseModel.js';
 
 /** Means over rows by weight, with that weight; 0 and not NaN for a batch that is all padding. */
-function meansBy(weights: Tensor): (values: Tensor) => WeightedScalar {
+export function meansBy(weights: Tensor): (values: Tensor) => WeightedScalar {
   const total = tf.sum(weights);
   const divisor = tf.maximum(total, 1e-6);
   return (values) => [tf.div(weightedSum(values, weights), divisor), total];
+}
+
+/** Rows of logits [..., classes] of which fewer than k are above that of the label: bool [...]. @param ids int32 [...] */
+export function topKHits(logits: Tensor, ids: Tensor, k: number): Tensor {
+  if (k === 1) return tf.equal(tf.argMax(logits, -1), ids);
+  const own = tf.sum(tf.mul(logits, tf.oneHot(ids, logits.shape.at(-1)!)), -1, true);
+  const above = tf.sum(tf.cast(tf.greater(logits, own), 'float32'), -1);
+  return tf.less(above, k);
 }
 
 /**
@@ -37,13 +45,9 @@ export function classificationMetrics(
     : ops.softmaxCrossEntropy(logits, labels);
   const metrics: Record<string, WeightedScalar> = {
     total_loss: mean(losses),
-    accuracy: share(tf.equal(tf.argMax(logits, -1), ids)),
+    accuracy: share(topKHits(logits, ids, 1)),
   };
-  for (const k of topK) {
-    const own = tf.sum(tf.mul(logits, tf.oneHot(ids, logits.shape.at(-1)!)), -1, true);
-    const above = tf.sum(tf.cast(tf.greater(logits, own), 'float32'), -1);
-    metrics[`top_${k}_accuracy`] = share(tf.less(above, k));
-  }
+  for (const k of topK) metrics[`top_${k}_accuracy`] = share(topKHits(logits, ids, k));
   return metrics;
 }
 

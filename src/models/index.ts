@@ -9,6 +9,7 @@ export {
 } from './baseModel.js';
 export { classificationMetrics, regressionMetrics } from './batchMetrics.js';
 export { ClassificationMLPModel } from './classificationMlp.js';
+export { ClassificationModel } from './classificationModel.js';
 export { LanguageModel } from './languageModel.js';
 export { type MaxTextConstants, translateMaxText } from './maxText.js';
 export { type PaxLmOptions, paxActivations, paxLm, paxNormalizations } from './paxLm.js';

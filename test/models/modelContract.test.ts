@@ -3,14 +3,18 @@ import { expect, test } from 'vitest';
 import { ops, type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
+  FullSoftmax,
   listVariables,
+  PositionalEmbedding,
   SharedEmbeddingSoftmax,
   StackedTransformer,
   TransformerEncoderDecoder,
+  TransformerTextEncoder,
   type Variable,
 } from '../../src/layers/index.js';
 import {
   type BaseModel,
+  ClassificationModel,
   SequenceModel,
   type TensorBatch,
   type WeightedScalars,
@@ -146,7 +150,28 @@ const sequenceModel: ModelCase = {
   }),
 };
 
-const cases: readonly ModelCase[] = [sequenceModel];
+const textClassifier: ModelCase = {
+  title: 'ClassificationModel of texts',
+  config: ClassificationModel.config({
+    ...{ inputField: 'ids', paddingsField: 'paddings' },
+    networkTpl: TransformerTextEncoder.config({
+      ...{ vocabSize: 9, modelDims: 4, pooling: 'last', stackedTransformerTpl: stack() },
+      positionEmbTpl: PositionalEmbedding.config(),
+    }),
+    softmaxTpl: FullSoftmax.config({ inputDims: 4, numClasses: 6 }),
+  }),
+  given: { ids: ids([3, 4], 9), label_probs: ids([3], 6) },
+  fixed: () => ({
+    paddings: rows([
+      [0, 0, 0, 0],
+      [0, 0, 1, 1],
+      [1, 1, 1, 1],
+    ]),
+    weights: tf.tensor1d([1, 2, 0]),
+  }),
+};
+
+const cases: readonly ModelCase[] = [sequenceModel, textClassifier];
 
 test.each(cases.map((each) => [each.title, each] as const))('%s has the gradient of its loss', (_, each) =>
   checkSlope(each),

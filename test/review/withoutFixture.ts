@@ -17,7 +17,7 @@ export const WITHOUT_FIXTURE: ReadonlySet<string> = new Set(
   ScalarQuantizer ScaledDeltaOrthogonal SelfAttentionWithNormAndResidual SeparableConv2D
   ShortConvolution SigmoidCrossEntropy SineReLU SpectralNorm SpectrumAugmenter SruCell StackBiFrnn
   StackFrnn StackingOverTime StochasticResidual TemporalShifting TokenCounter
-  TransformerEncoderDecoder UNet UNetDownBlock UNetUpBlock VanillaBlock VanillaNet VectorQuantizer
+  TransformerEncoderDecoder TransformerTextEncoder UNet UNetDownBlock UNetUpBlock VanillaBlock VanillaNet VectorQuantizer
   VisionTransformer VitEntryLayers VitExitLayers WeightNormL2 WeightNormLinear YarnRotaryScaling
 `
     .trim()

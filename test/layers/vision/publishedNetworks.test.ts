@@ -1,25 +1,17 @@
 /** @file Networks whose sizes and figures Pax and the papers publish. */
 import { expect, test } from 'vitest';
-import { compile, type HostTensor, type Tensor, tf, valueAndGrad } from '../../../src/compiler/index.js';
-import { build, deepCopy, sub } from '../../../src/hparams/index.js';
+import { build } from '../../../src/hparams/index.js';
 import {
-  BaseLayer,
-  Conv2D,
-  FeedForward,
   FullSoftmax,
   initVariables,
   listVariables,
   MobileNet,
-  Pooling,
-  ReLU,
   ResNet,
   ResNetBlock,
   resNet,
-  Sequential,
   VanillaNet,
 } from '../../../src/layers/index.js';
-import { given } from '../engineComparison.js';
-import { ints, run } from '../helpers.js';
+import { run } from '../helpers.js';
 import { parameterCount, sineInput, sineTheta } from '../sineFill.js';
 
 test('the sizes of ResNets, as Pax publishes them', () => {
@@ -68,57 +60,4 @@ test('a VanillaNet has the convolutions of a ResNet without norms and shortcuts'
   ]);
   const outputs = run(sineTheta(layer), () => layer.fprop(sineInput([2, 16, 16, 3])));
   expect(outputs.shape).toEqual([2, 32]);
-});
-
-/** Pax's MnistExperiment: two convolutions with mean poolings, and two linear layers. */
-class MnistNetwork extends BaseLayer.with({
-  convTpl: sub(Conv2D, () => Conv2D.config({ filterShape: [3, 3, 1, 32], bias: true })),
-  poolTpl: sub(Pooling, () => Pooling.config({ windowShape: [2, 2], poolingType: 'AVG' })),
-}) {
-  #features!: Sequential;
-  #hidden!: FeedForward;
-  #softmax!: FullSoftmax;
-
-  protected override setup(): void {
-    const { convTpl, poolTpl } = this.hp;
-    const second = deepCopy(convTpl);
-    second.filterShape = [3, 3, 32, 64];
-    const layers = [convTpl, ReLU.config(), poolTpl, second, ReLU.config(), deepCopy(poolTpl)];
-    this.#features = this.createChild('features', Sequential.config({ layers }));
-    this.#hidden = this.createChild('hidden', FeedForward.config({ inputDims: 3136, outputDims: 256 }));
-    this.#softmax = this.createChild('softmax', FullSoftmax.config({ inputDims: 256, numClasses: 10 }));
-  }
-
-  fprop(images: Tensor, labels: Tensor): { loss: Tensor; logits: Tensor } {
-    const features = tf.reshape(this.#features.fprop(images), [images.shape[0]!, 3136]);
-    const hidden = this.#hidden.fprop(features);
-    const { avgXent, logits } = this.#softmax.fprop(hidden, tf.ones(labels.shape), labels);
-    return { loss: avgXent, logits };
-  }
-}
-
-test('the network of MnistExperiment gives the loss and gradient that Pax publishes', async () => {
-  const layer = build(MnistNetwork.config());
-  expect(parameterCount(layer)).toBe(824_458);
-  const step = (theta: Record<string, Tensor>) => {
-    const labels = ints([1, 3, 5, 7], [4]);
-    const forward = (values: Record<string, Tensor>) => {
-      const images = sineInput([4, 28, 28, 1]);
-      const { loss, logits } = run(values, () => layer.fprop(images, labels), { doEval: true });
-      return { value: loss, aux: { hits: tf.cast(tf.equal(tf.argMax(logits, 1), labels), 'float32') } };
-    };
-    const { value, aux, grads } = valueAndGrad(forward, theta);
-    const squares = Object.values(grads).map((gradient) => tf.sum(tf.square(gradient)));
-    return { loss: value, accuracy: tf.mean(aux.hits), gradientNorm: tf.sqrt(tf.addN(squares)) };
-  };
-  const theta = Object.fromEntries(
-    Object.entries(sineTheta(layer)).map(([path, x]) => [path, given('float32', [...x.dataSync()], x.shape)]),
-  );
-  // Compiled: eager gradients of convolutions take seconds.
-  const executable = await compile(step as never, theta as never, { engine: 'onnx', numThreads: 1 });
-  const results = (await executable.run(theta as never)) as unknown as Record<string, HostTensor>;
-  expect(results.loss!.data[0]).toBeCloseTo(2.291603, 5);
-  expect(results.accuracy!.data[0]).toBe(0.25);
-  expect(results.gradientNorm!.data[0]).toBeCloseTo(1.457427, 4);
-  await executable.dispose();
 });

@@ -1,0 +1,67 @@
+/** @file TransformerTextEncoder: a stack over tokens, pooled to one vector a row (the text towers of classifiers and of CLIP). */
+import { z } from 'zod';
+import { type Tensor, tf } from '../../compiler/index.js';
+import { sub } from '../../hparams/index.js';
+import { BasePositionalEmbedding, TrainablePositionalEmbedding } from '../attention/positions.js';
+import { BaseLayer } from '../core/base.js';
+import { selected, unpadded } from '../core/masks.js';
+import { Embedding } from '../embeddings.js';
+import { BaseNormalization, LayerNorm } from '../normalizations.js';
+import { StackedTransformer } from './stackedTransformers.js';
+
+/** Embeds tokens, mixes them, and gives one vector a row: that of a token, or the mean over all. */
+export class TransformerTextEncoder extends BaseLayer.with({
+  vocabSize: z.int().positive().describe('Size of the vocabulary.'),
+  modelDims: z.int().positive().describe('Depth of the model, and of the output.'),
+  causal: z.boolean().default(false).describe('Whether a token sees those before it only, as in CLIP.'),
+  pooling: z
+    .enum(['mean', 'first', 'last'])
+    .default('mean')
+    .describe('The output: the mean over tokens that are no padding, or the first or last of them.'),
+  embeddingTpl: sub(Embedding).describe('The token embedding.'),
+  positionEmbTpl: sub(BasePositionalEmbedding, () => TrainablePositionalEmbedding.config())
+    .nullable()
+    .describe('Position embeddings that are added to token embeddings; null: none.'),
+  stackedTransformerTpl: sub(StackedTransformer).describe('The stack of layers.'),
+  finalLnTpl: sub(BaseNormalization, () => LayerNorm.config())
+    .nullable()
+    .describe('The norm after the last layer; null: none.'),
+}) {
+  #embedding!: Embedding;
+  #positions: BasePositionalEmbedding | null = null;
+  #transformer!: StackedTransformer;
+  #norm: BaseNormalization | null = null;
+
+  protected override setup(): void {
+    const { vocabSize, modelDims, embeddingTpl, positionEmbTpl, stackedTransformerTpl, finalLnTpl } = this.hp;
+    const dims = { numClasses: vocabSize, inputDims: modelDims };
+    this.#embedding = this.createChild('embedding_lookup', embeddingTpl, dims);
+    if (positionEmbTpl)
+      this.#positions = this.createChild('position_emb', positionEmbTpl, { embeddingDims: modelDims });
+    this.#transformer = this.createChild('transformer', stackedTransformerTpl, { modelDims });
+    if (finalLnTpl) this.#norm = this.createChild('final_ln', finalLnTpl, { dim: modelDims });
+  }
+
+  /**
+   * int32 ids [B, T] to [B, modelDims]; a row of padding alone has zeros.
+   *
+   * @param paddings [B, T], 1 for padding, which no token sees.
+   */
+  fprop(ids: Tensor, paddings: Tensor = tf.zeros(ids.shape)): Tensor {
+    const { causal, pooling } = this.hp;
+    const length = ids.shape[1]!;
+    const kept = unpadded(this, paddings, ids.shape);
+    const tokens = this.#embedding.embLookup(ids);
+    this.#positions?.checkLength(length);
+    const x = this.#positions ? tf.add(tokens, this.#positions.fprop(length)) : tokens;
+    const states = this.#transformer.fprop(x as Tensor, { seen: { causal, paddings }, paddings });
+    const normed = this.#norm ? this.#norm.fprop(states) : states;
+    const counts = tf.cast(kept, 'int32');
+    // Tokens up to each, or from each on, of which the first and the last one count 1.
+    const place = tf.cumsum(counts, 1, false, pooling === 'last');
+    const taken = pooling === 'mean' ? kept : tf.logicalAnd(kept, tf.equal(place, tf.scalar(1, 'int32')));
+    const sum = tf.sum(selected(normed, tf.expandDims(taken, -1)), 1) as Tensor;
+    if (pooling !== 'mean') return sum;
+    return tf.div(sum, tf.maximum(tf.sum(tf.cast(kept, 'float32'), 1, true), 1));
+  }
+}
