@@ -112,7 +112,11 @@ function productRow(unit: ProductUnit, i: number, workspace: Workspace, { pointe
   const { m, n, k, a, b, c, alpha } = unit;
   const parts = sumPartsOf(unit);
   const shape = `${precisionName(unit.precision)}, ${m}, ${n}, ${k}, ${parts}`;
-  if (parts > 0) needs.work.add(`lt_parts_scratch_bytes(${shape})`);
+  needs.work.add(
+    parts > 0
+      ? `lt_parts_scratch_bytes(${shape})`
+      : `lt_products_scratch_bytes(${precisionName(unit.precision)}, ${typeName(c.buffer)}, ${k})`,
+  );
   const alone = ({ buffer, offset }: Matrix, packed: string): WorkspaceOperand => ({
     data: pointers.use(placeOf(buffer, offset)),
     packed,

@@ -175,24 +175,102 @@ static int64_t blockOf(const lt_kernel *kernel, int64_t m, int64_t panels, int t
   return block;
 }
 
-static double packWork(const lt_product *q) {
-  return (double)q->k * (double)((q->a.data ? q->m : 0) + (q->b.data ? q->n : 0));
+/* Operands of a product that each thread packs for itself. */
+typedef enum { NEITHER, LEFT, RIGHT } side;
+
+enum { OWN_WORDS = 1 << 17 }; /* of an operand that a thread packs for itself: they stay in the second-level cache */
+
+/* Of tile rows, and of panels, as many as a thread packs for itself at a time. */
+static int64_t ownRows(const lt_kernel *kernel, int64_t words) {
+  const int64_t fit = OWN_WORDS / (kernel->rows * (words > 0 ? words : 1));
+  return fit < 1 ? 1 : least(fit, BLOCK_ROWS / kernel->rows);
 }
+static int64_t ownPanels(int64_t width, int64_t words) {
+  const int64_t fit = OWN_WORDS / (width * (words > 0 ? words : 1));
+  return fit < 1 ? 1 : fit;
+}
+
+int64_t lt_products_scratch_bytes(int p, int32_t c_type, int64_t k) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  const int64_t words = lt_words(kernel, slabDepth(kernel, c_type, k));
+  const int64_t widest = kernel->columns > kernel->rows ? kernel->columns : kernel->rows;
+  return 4 * (OWN_WORDS > widest * words ? OWN_WORDS : widest * words);
+}
+
 static double multiplyWork(const lt_product *q) { return (double)q->m * (double)q->n * (double)(q->k + 1); }
 
-static void packSlab(const lt_kernel *kernel, share *s, const lt_product *q) {
-  if (q->a.data && q->m > 0)
+/* The operand that each thread packs for itself: the larger one, of which every thread then needs a part alone, which goes
+   no further than its own cache, while the smaller one is packed for all. NEITHER where another product has the operand
+   too, or where it has too few units for the tasks that the product's share of the work makes up. */
+static side ownSide(int p, const lt_kernel *kernel, const lt_product *products, int64_t count, const lt_product *q, double tasks) {
+  int isLeft = q->a.data != NULL, isRight = q->b.data != NULL;
+  for (const lt_product *other = products; other < products + count; other++) {
+    if (other == q || other->parts) continue;
+    if (other->packed_a == q->packed_a) isLeft = 0;
+    if (other->packed_b == q->packed_b) isRight = 0;
+  }
+  isLeft = isLeft && (double)ceilDivide(q->m, kernel->rows) >= 2 * tasks;
+  isRight = isRight && (double)lt_panels(p, q->n) >= tasks;
+  return isLeft && (q->m > q->n || !isRight) ? LEFT : isRight ? RIGHT : NEITHER;
+}
+
+static void packSlab(const lt_kernel *kernel, share *s, const lt_product *q, side own) {
+  if (q->a.data && q->m > 0 && own != LEFT)
     packShare(kernel, s, q->packed_a, q->a.data, q->a.type, q->a.rs, q->a.cs, q->m, kernel->rows, q->k);
-  if (q->b.data && q->n > 0)
+  if (q->b.data && q->n > 0 && own != RIGHT)
     packShare(kernel, s, q->packed_b, q->b.data, q->b.type, q->b.cs, q->b.rs, q->n, lt_panel_width(kernel, q->n), q->k);
 }
 
-static void multiplySlab(int p, const lt_kernel *kernel, share *s, const lt_product *q, int threads) {
+static double packWork(const lt_product *q, side own) {
+  return (double)q->k * (double)((q->a.data && own != LEFT ? q->m : 0) + (q->b.data && own != RIGHT ? q->n : 0));
+}
+
+/* Packs the tile rows [first, last) for itself, a block at a time, and multiplies them by all panels. */
+static void multiplyOwnRows(const lt_kernel *kernel, const lt_product *q, operand b, int64_t panels, int64_t first,
+                            int64_t last, void *scratch) {
+  const int64_t words = b.words, block = ownRows(kernel, words) * kernel->rows, end = least(q->m, last * kernel->rows);
+  for (int64_t i = first * kernel->rows; i < end; i += block) {
+    const int64_t rows = least(block, end - i);
+    const target c = {q->c, q->c_type, q->ldc};
+    kernel->pack(scratch, kernel->rows * words, kernel->rows, lt_element(q->a, i, 0), q->a.type, q->a.rs, q->a.cs, rows, q->k);
+    multiplyRegion(kernel, (operand){scratch, kernel->rows, words}, b, 0, rows, 0, panels, q->n, words,
+                   (target){elementOf(c, i, 0), q->c_type, q->ldc}, q->alpha, q->accumulate);
+  }
+}
+
+/* The units [first, last): blocks of rows within panels, panel by panel, so that threads may meet within a panel. Packs
+   panels for itself, and multiplies its blocks of all rows by them. */
+static void multiplyOwnPanels(const lt_kernel *kernel, const lt_product *q, operand a, int64_t width, int64_t block,
+                              int64_t first, int64_t last, void *scratch) {
+  const int64_t words = a.words, blocks = ceilDivide(q->m, block), most = ownPanels(width, words);
+  for (int64_t j = first / blocks; j * blocks < last; j += most) {
+    const int64_t left = q->n - j * width, end = least(j + most, ceilDivide(last, blocks));
+    const target c = {q->c, q->c_type, q->ldc};
+    kernel->pack(scratch, width * words, width, lt_element(q->b, 0, j * width), q->b.type, q->b.cs, q->b.rs,
+                 least(left, (end - j) * width), q->k);
+    for (int64_t i = 0; i < blocks; i++) {
+      const int64_t from = j + (first > j * blocks + i);
+      const int64_t to = last > i ? least(end, ceilDivide(last - i, blocks)) : j;
+      if (from < to)
+        multiplyRegion(kernel, a, (operand){scratch, width, words}, i * block, least(q->m, (i + 1) * block), from - j, to - j,
+                       left, words, (target){elementOf(c, 0, j * width), q->c_type, q->ldc}, q->alpha, q->accumulate);
+    }
+  }
+}
+
+static void multiplySlab(int p, const lt_kernel *kernel, share *s, const lt_product *q, side own, void *scratch, int threads) {
   if (q->m <= 0 || q->n <= 0) return;
-  const int64_t panels = lt_panels(p, q->n), block = blockOf(kernel, q->m, panels, threads);
+  const int64_t panels = lt_panels(p, q->n), width = lt_panel_width(kernel, q->n), words = lt_words(kernel, q->k);
+  const int64_t block = blockOf(kernel, q->m, panels, threads);
+  const int64_t units = own == LEFT ? ceilDivide(q->m, kernel->rows) : ceilDivide(q->m, block) * panels;
   int64_t first, last;
-  takeUnits(s, multiplyWork(q), ceilDivide(q->m, block) * panels, &first, &last);
-  multiplyUnits(kernel, q, block, panels, first, last);
+  takeUnits(s, multiplyWork(q), units, &first, &last);
+  if (own == LEFT)
+    multiplyOwnRows(kernel, q, (operand){q->packed_b, width, words}, panels, first, last, scratch);
+  else if (own == RIGHT)
+    multiplyOwnPanels(kernel, q, (operand){q->packed_a, kernel->rows, words}, width, block, first, last, scratch);
+  else
+    multiplyUnits(kernel, q, block, panels, first, last);
 }
 
 /* Virtual threads of each thread: what one that is held up has not begun, others take over. */
@@ -200,32 +278,39 @@ enum { TASKS_EACH = 4 };
 
 void lt_products(int p, const lt_product *products, int64_t count, void *scratch, int thread, int threads) {
   const lt_kernel *kernel = lt_kernel_of(p);
+  const int tasks = threads > 1 ? TASKS_EACH * threads : 1;
   int64_t slabs = 0, split = 0;
+  double work = 0;
   for (const lt_product *q = products; q < products + count; q++) {
     const int64_t own = q->parts ? 0 : slabsOf(kernel, q->c_type, q->k);
     slabs = own > slabs ? own : slabs;
     split += q->parts > 0;
+    work += q->parts ? 0 : multiplyWork(q);
   }
   if (split) lt_multiply_parts(p, products, count, scratch, thread, threads);
+  side sides[count];
+  for (int64_t i = 0; i < count; i++)
+    sides[i] = scratch ? ownSide(p, kernel, products, count, products + i, tasks * multiplyWork(products + i) / work) : NEITHER;
   for (int64_t s = 0; s < slabs; s++) {
     lt_product now[count];
+    side own[count];
     int64_t left = 0;
     double packing = 0, multiplying = 0;
     for (const lt_product *q = products; q < products + count; q++) {
       if (q->parts || s >= slabsOf(kernel, q->c_type, q->k)) continue;
       now[left] = slabOf(p, kernel, q, s);
-      packing += packWork(now + left);
+      own[left] = sides[q - products];
+      packing += packWork(now + left, own[left]);
       multiplying += multiplyWork(now + left++);
     }
-    const int tasks = threads > 1 ? TASKS_EACH * threads : 1;
     LT_TASKS(task, tasks, thread, threads) {
       share packed = shareOf(packing, (int)task, tasks);
-      for (int64_t i = 0; i < left; i++) packSlab(kernel, &packed, now + i);
+      for (int64_t i = 0; i < left; i++) packSlab(kernel, &packed, now + i, own[i]);
     }
     lt_barrier();
     LT_TASKS(task, tasks, thread, threads) {
       share multiplied = shareOf(multiplying, (int)task, tasks);
-      for (int64_t i = 0; i < left; i++) multiplySlab(p, kernel, &multiplied, now + i, threads);
+      for (int64_t i = 0; i < left; i++) multiplySlab(p, kernel, &multiplied, now + i, own[i], scratch, threads);
     }
   }
   if (split && slabs == 0) lt_barrier();

@@ -104,9 +104,12 @@ int64_t lt_slabs_bytes(int p, int32_t c_type, int64_t k, int64_t n);
 int64_t lt_parts_bytes(int p, int64_t m, int64_t n, int64_t k, int64_t parts);
 int64_t lt_parts_scratch_bytes(int p, int64_t m, int64_t n, int64_t k, int64_t parts);
 
+/* Bytes of the scratch of each thread for a product without parts, which packs its part of the larger operand there. */
+int64_t lt_products_scratch_bytes(int p, int32_t c_type, int64_t k);
+
 /* Every thread of a team calls lt_products, and a barrier of its own before c is read or its operands' places are used
    again. c is none of the operands. Shapes alone determine how sums are split: every run gives the same bits. Scratch is
-   per thread, aligned to 64 bytes, and NULL where no product has parts. */
+   per thread, aligned to 64 bytes; where no product has parts, it may be NULL: then both operands are packed for all. */
 void lt_products(int p, const lt_product *products, int64_t count, void *scratch, int thread, int threads);
 
 /* Groups of consecutive rows, by their sizes; the rows behind them are in none. */

@@ -210,16 +210,17 @@ static void work(void *arg, int thread, int threads) {
   const job *j = arg;
   /* One that packs late shows whether others wait. */
   if (thread % 2) usleep(300);
-  lt_products(j->p, j->products, PRODUCTS, j->scratch + thread * j->scratchBytes, thread, threads);
+  lt_products(j->p, j->products, PRODUCTS, j->scratch == NULL ? NULL : j->scratch + thread * j->scratchBytes, thread, threads);
 }
 
-static void onThreads(int p, const lt_product *products, int threads) {
+/* isForAll: without scratch, so that threads pack nothing for themselves. */
+static void onThreads(int p, const lt_product *products, int threads, int isForAll) {
   job j = {.p = p, .products = products};
   for (const lt_product *q = products; q < products + PRODUCTS; q++) {
-    const int64_t bytes = q->parts ? lt_parts_scratch_bytes(p, q->m, q->n, q->k, q->parts) : 0;
+    const int64_t bytes = q->parts ? lt_parts_scratch_bytes(p, q->m, q->n, q->k, q->parts) : lt_products_scratch_bytes(p, q->c_type, q->k);
     if (bytes > j.scratchBytes) j.scratchBytes = (bytes + 63) / 64 * 64;
   }
-  j.scratch = aligned(threads * j.scratchBytes);
+  j.scratch = isForAll ? NULL : aligned(threads * j.scratchBytes);
   lt_team_run(threads, work, &j);
   free(j.scratch);
 }
@@ -252,7 +253,7 @@ static void productsCase(int p, int threads, int isDeep) {
     if (shareLeft) products[q].a.data = NULL;
     if (shareRight) products[q].b.data = NULL;
   }
-  onThreads(p, products, threads);
+  onThreads(p, products, threads, 0);
   for (int q = 0; q < PRODUCTS; q++)
     check("products", p, lefts[q], rights[q], cs[q].view, before[q], products[q].m, products[q].n, products[q].k, 0.5f,
           products[q].accumulate);
@@ -291,7 +292,7 @@ static void partsCase(int p) {
         const int64_t place = i / products[q].n * products[q].ldc + i % products[q].n;
         if (products[q].c_type == LT_FLOAT32) ((float *)products[q].c)[place] = before[q][i];
       }
-    onThreads(p, products, teams[t]);
+    onThreads(p, products, teams[t], 0);
     for (int q = 0; q < PRODUCTS; q++) {
       const int64_t size = products[q].m * products[q].n;
       if (!t) {
@@ -313,22 +314,26 @@ static void partsCase(int p) {
   }
 }
 
-/* The same bits whichever threads compute an element. */
+/* The same bits whichever threads compute an element, and whoever packs its operands. */
 static void sameBits(int p) {
-  const int64_t m = 203, n = 307, k = 1500;
-  const stored a = matrix(m, k, 0, COLUMNS), b = matrix(k, n, 0, ROWS);
-  float *results[4];
-  for (int threads = 1; threads <= 4; threads++) {
-    float *c = results[threads - 1] = malloc((size_t)(m * n) * sizeof(float));
-    lt_product products[PRODUCTS] = {{m, n, k, a.view, b.view, c, 0, n, 1.0f, 0, aligned(lt_slabs_left_bytes(p, 0, m, k)),
-                                      aligned(lt_slabs_bytes(p, 0, k, n)), 0}};
-    onThreads(p, products, threads);
-    if (memcmp(c, results[0], (size_t)(m * n) * sizeof(float)) && !failures++)
-      snprintf(first, sizeof first, "%d threads give other bits than one", threads);
-    free(products[0].packed_a), free(products[0].packed_b);
+  static const int64_t sizes[][2] = {{203, 607}, {607, 203}, {70, 1000}};
+  for (unsigned s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    const int64_t m = sizes[s][0], n = sizes[s][1], k = 1500;
+    const stored a = matrix(m, k, 0, COLUMNS), b = matrix(k, n, 0, ROWS);
+    float *results[8];
+    for (int t = 0; t < 8; t++) {
+      float *c = results[t] = malloc((size_t)(m * n) * sizeof(float));
+      lt_product products[PRODUCTS] = {{m, n, k, a.view, b.view, c, 0, n, 1.0f, 0, aligned(lt_slabs_left_bytes(p, 0, m, k)),
+                                        aligned(lt_slabs_bytes(p, 0, k, n)), 0}};
+      onThreads(p, products, t / 2 + 1, t % 2);
+      if (memcmp(c, results[0], (size_t)(m * n) * sizeof(float)) && !failures++)
+        snprintf(first, sizeof first, "%d threads, %s packed for all, give other bits than one", t / 2 + 1,
+                 t % 2 ? "both operands" : "one operand");
+      free(products[0].packed_a), free(products[0].packed_b);
+    }
+    for (int t = 0; t < 8; t++) free(results[t]);
+    free(a.memory), free(b.memory);
   }
-  for (int t = 0; t < 4; t++) free(results[t]);
-  free(a.memory), free(b.memory);
 }
 
 /* ---- Special numbers ------------------------------------------------------------------------------------------ */
