@@ -48,15 +48,46 @@ function slicesOf(view: View, loop: Loop, reverse: boolean, around: Around): Vie
   return { buffer, offset: 0, shape, strides: view.strides.slice(1) };
 }
 
-/** A carry: two buffers that turns read and write alternately. */
-function carryOf(spec: Value, loop: Loop, around: Around) {
+/** A carry: slots that turns read, and write for the next turn. */
+interface Carry {
+  readonly first: View;
+  readonly read: View;
+  readonly written: View;
+  readonly last: View;
+  /** What turns read or, with shift 1, write, in the order of stacks; of a carry in two slots, nothing. */
+  stack(shift: number): View;
+}
+
+/** A carry in two slots by turns or, where it is stacked anyway, in one slot after the other. */
+function carryOf(spec: Value, loop: Loop, isStacked: boolean, reverse: boolean, around: Around): Carry {
   const { shape, dtype } = spec;
   const size = sizeOf(shape);
-  const both = wholeView(around.newBuffer(2 * size, dtype, { ...ARENA }), [2, ...shape]);
-  const at = (slot: number): View => ({ ...wholeView(both.buffer, shape), offset: slot * size });
+  const slots = isStacked ? loop.length + 1 : 2;
+  const all = wholeView(around.newBuffer(slots * size, dtype, { ...ARENA }), [slots, ...shape]);
+  const at = (slot: number): View => ({ ...wholeView(all.buffer, shape), offset: slot * size });
+  const isDescending = isStacked && reverse;
+  const first = at(isDescending ? loop.length : 0);
+  const [step, period] = [isDescending ? -size : size, isStacked ? 0 : slots];
   const moving = (shift: number): View =>
-    wholeView(sliceBuffer(at(0), size, { loop, step: size, shift, period: 2 }, around), shape);
-  return { first: at(0), read: moving(0), written: moving(1), last: at(loop.length % 2) };
+    wholeView(sliceBuffer(first, size, { loop, step, shift, period }, around), shape);
+  return {
+    first,
+    read: moving(0),
+    written: moving(1),
+    last: at(isDescending ? 0 : loop.length % slots),
+    stack: (shift) => ({
+      ...all,
+      offset: (isDescending ? 1 - shift : shift) * size,
+      shape: [loop.length, ...shape],
+    }),
+  };
+}
+
+/** The carry that a result of a body stacks, as turns read it (shift 0) or write it (1). */
+function stackedCarry({ inputs, outputs }: Graph, count: number, i: number) {
+  const sources = [inputs, outputs].map((values) => values.slice(0, count).indexOf(outputs[i]!));
+  const shift = sources.findIndex((carry) => carry !== -1);
+  return i < count || shift === -1 ? undefined : { carry: sources[shift]!, shift };
 }
 
 /** Places a loop. */
@@ -74,7 +105,11 @@ export function placeScan(node: Node, around: Around): void {
     reverse: boolean;
   };
   const loop: Loop = { length };
-  const carries = node.inputs.slice(0, count).map((value) => carryOf(value, loop, around));
+  const stacked = body.outputs.map((_, i) => stackedCarry(body, count, i));
+  const carries = body.inputs.slice(0, count).map((value, i) => {
+    const isStacked = stacked.some((found) => found?.carry === i);
+    return carryOf(value, loop, isStacked, reverse, around);
+  });
   carries.forEach(({ first }, i) => {
     around.copy(around.operand(node.inputs[i]!), first, node.scope);
   });
@@ -84,16 +119,17 @@ export function placeScan(node: Node, around: Around): void {
     const isSliced = i < count + xs && typeof operand !== 'number';
     return isSliced ? slicesOf(operand, loop, reverse, around) : operand;
   });
-  const stacks = node.outputs.slice(count).map((value) => around.ensure(value));
-  const results = [
-    ...carries.map(({ written }) => written),
-    ...stacks.map((view) => slicesOf(view, loop, reverse, around)),
-  ];
+  const made = [...stacked.keys()].filter((i) => stacked[i] === undefined);
+  const results = made.map((i) =>
+    i < count ? carries[i]!.written : slicesOf(around.ensure(node.outputs[i]!), loop, reverse, around),
+  );
   around.ops.push(marker('Begin', loop));
-  around.placeBody(body, given, results);
+  around.placeBody({ ...body, outputs: made.map((i) => body.outputs[i]!) }, given, results);
   around.ops.push(marker('End', loop));
-  carries.forEach(({ last }, i) => {
-    around.settle(node.outputs[i]!, last);
+  node.outputs.forEach((output, i) => {
+    const found = stacked[i];
+    if (i < count) around.settle(output, carries[i]!.last);
+    else if (found !== undefined) around.settle(output, carries[found.carry]!.stack(found.shift));
   });
 }
 

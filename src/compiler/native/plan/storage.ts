@@ -10,7 +10,7 @@ import { touchedReads, touchedWrites } from './chainRows.js';
 import { formOf } from './forms.js';
 import type { Chain, Stage } from './stages.js';
 import { type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
-import type { Buffer } from './views.js';
+import { type Buffer, rootOf } from './views.js';
 
 /** The stages that access each buffer. */
 function usersOf(stages: readonly Stage[]): Map<Buffer, Set<Stage>> {
@@ -78,23 +78,46 @@ const canRound = (unit: Unit, buffer: Buffer): boolean =>
   (unit.kind === 'call' &&
     unit.outputs.slice(0, unit.form.rounds?.results ?? 0).some((view) => view.buffer === buffer));
 
-/** Stores what every reader rounds alike in the storage that it is rounded to: the same values in less memory. */
+/** A buffer's memory, with all slices of it that units access. */
+interface Memory {
+  readonly parts: Set<Buffer>;
+  /** The storages that its readers round to. */
+  readonly storages: Set<NarrowFloat | undefined>;
+  /** Whether all that writes to it can round. */
+  isRounded: boolean;
+}
+
+/** The memory that units access, by root. */
+function memoryOf(units: readonly Unit[]): Map<Buffer, Memory> {
+  const memory = new Map<Buffer, Memory>();
+  const at = (buffer: Buffer): Memory => {
+    const root = rootOf(buffer);
+    const known = memory.get(root) ?? { parts: new Set(), storages: new Set(), isRounded: true };
+    for (let part = buffer; ; part = part.home.of) {
+      known.parts.add(part);
+      if (part.home.kind !== 'slice') break;
+    }
+    memory.set(root, known);
+    return known;
+  };
+  for (const unit of units) {
+    for (const buffer of readsOf(unit)) at(buffer).storages.add(roundsTo(unit, buffer));
+    for (const buffer of writesOf(unit)) at(buffer).isRounded &&= canRound(unit, buffer);
+  }
+  return memory;
+}
+
+/**
+ * Stores what every reader rounds alike in the storage that it is rounded to: the same values in less memory. The stack of a
+ * loop's turns is stored as its slices are.
+ */
 export function roundStorage(stages: readonly Stage[]): void {
   const units = stages.flatMap((stage): readonly Unit[] => stage.units);
-  const readers = new Map<Buffer, Unit[]>();
-  const writers = new Map<Buffer, Unit[]>();
-  const put = (map: Map<Buffer, Unit[]>, buffer: Buffer, unit: Unit) =>
-    map.set(buffer, [...(map.get(buffer) ?? []), unit]);
-  for (const unit of units) {
-    for (const buffer of readsOf(unit)) put(readers, buffer, unit);
-    for (const buffer of writesOf(unit)) put(writers, buffer, unit);
-  }
-  for (const [buffer, reading] of readers) {
-    const isOurs = buffer.home.kind === 'arena' || buffer.home.kind === 'scratch';
-    if (!isOurs || buffer.pinned || buffer.storage !== 'float32') continue;
-    const [storage, ...others] = new Set(reading.map((unit) => roundsTo(unit, buffer)));
-    if (storage === undefined || others.length > 0) continue;
-    if ((writers.get(buffer) ?? []).every((unit) => canRound(unit, buffer))) buffer.storage = storage;
+  for (const [root, { parts, storages, isRounded }] of memoryOf(units)) {
+    const isOurs = root.home.kind === 'arena' || root.home.kind === 'scratch';
+    const [storage, ...others] = storages;
+    if (!isOurs || root.storage !== 'float32' || !isRounded) continue;
+    if (storage !== undefined && others.length === 0) for (const part of parts) part.storage = storage;
   }
 }
 

@@ -49,7 +49,7 @@ export interface Buffer {
   readonly size: number;
   storage: Storage;
   home: Home;
-  /** Whether it keeps its place and storage, since slices of it are accessed. */
+  /** Whether it keeps its place, since slices of it are accessed. */
   pinned?: boolean;
 }
 

@@ -1,5 +1,6 @@
 /** @file Layout: what moves data becomes a view, and results are computed where they are wanted. */
 import { expect, test } from 'vitest';
+import { ops as compilerOps, type Tensor } from '../../../../src/compiler/index.js';
 import { f32, i32, layoutOf, opText, tf } from '../plans.js';
 
 const ops = (...args: Parameters<typeof layoutOf>): string[] => layoutOf(...args).ops.map(opText);
@@ -86,3 +87,31 @@ test('constants that differ lie in memory, once', () => {
   expect(layout.ops.map(opText)).toEqual(['GatherV2(float32 const0[3], int32 in0[4]) -> float32 out0[4]']);
   expect(layout.constants.map(({ data }) => [...data!])).toEqual([[1, 2, 3]]);
 });
+
+test.each([false, true])(
+  'a carry lies in the stacks of what turns read and write, reverse: %s',
+  (reverse) => {
+    const f = (x: Tensor, start: Tensor): Tensor[] => {
+      const turn = (carry: Tensor, row: Tensor): [Tensor, Tensor[]] => {
+        const next = tf.tanh(tf.add(carry, row)) as Tensor;
+        return [next, [carry, next]];
+      };
+      const [last, [given, made]] = compilerOps.scan(turn, start, x, { reverse });
+      return [tf.sin(last), tf.sin(given!), tf.sin(made!)];
+    };
+    const { buffers } = layoutOf(f, f32(5, 3), f32(3));
+    expect(buffers.filter(({ home }) => home.kind === 'arena').map(({ size }) => size)).toEqual([18, 3]);
+    const [last, given, made, at] = reverse ? [0, 3, 0, 15] : [15, 0, 3, 0];
+    const offset = (elements: number): string => (elements === 0 ? '' : `+${elements}`);
+    expect(ops(f, f32(5, 3), f32(3))).toEqual([
+      `Copy(float32 in1[3]) -> float32 b5${offset(at!)}[3]`,
+      'Begin() -> ',
+      'Add(float32 slice6[3], float32 slice8[3]) -> float32 b9[3]',
+      'Tanh(float32 b9[3]) -> float32 slice7[3]',
+      'End() -> ',
+      `Sin(float32 b5${offset(last!)}[3]) -> float32 out0[3]`,
+      `Sin(float32 b5${offset(given!)}[5,3]) -> float32 out1[5,3]`,
+      `Sin(float32 b5${offset(made!)}[5,3]) -> float32 out2[5,3]`,
+    ]);
+  },
+);

@@ -128,6 +128,29 @@ test('values that are only multiplied in bfloat16 are stored rounded', () => {
   expect(storage.get('Multiply')).not.toBe('int32');
 });
 
+test('what turns of a loop stack to be multiplied is stored rounded, unless anything else reads it', () => {
+  const reluOf = (isRead: boolean) => {
+    const plan = planOf(
+      (x, w) =>
+        withPrecision('bfloat16', () => {
+          const turn = (carry: any): any => {
+            const y = tf.relu(carry);
+            return [tf.sin(tf.matMul(y, w)), y];
+          };
+          const [last, stack] = ops.scan<any, [], any>(turn, x, [], { length: 3 });
+          const product = tf.matMul(tf.reshape(stack, [192, 64]), w);
+          return isRead ? [last, product, tf.exp(stack)] : [last, product];
+        }),
+      f32(64, 64),
+      f32(64, 64),
+    );
+    const nodes = plan.units.flatMap((unit) => (unit.kind === 'loop' ? unit.nodes : []));
+    return nodes.filter(({ op }) => op === 'Relu').map(({ write }) => write.buffer.storage);
+  };
+  expect(reluOf(false)).toEqual(['bfloat16']);
+  expect(reluOf(true)).toEqual(['float32']);
+});
+
 test('values that attention multiplies are stored rounded, unless it adds them to logits as well', () => {
   const reluOf = (isMask: boolean) => {
     const plan = planOf(
