@@ -71,6 +71,13 @@ export const expertFields = {
     .enum(['softmax', 'sigmoid'])
     .default('softmax')
     .describe('Scores of the experts: softmax over them, or a sigmoid of each.'),
+  countDeadNeurons: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether a summary counts the hidden units, of all experts, that are dead for every token of a batch: inputs of the ' +
+        'activation below 0, of GELU below -3. It reads all hidden units once more.',
+    ),
   biasUpdateRate: z
     .number()
     .nonnegative()

@@ -140,3 +140,17 @@ export function overCapacity(masks: Tensor, choice: number, capacity: number): T
   const over = tf.mul(mask, float(tf.greaterEqual(own(places as Tensor), capacity)));
   return tf.div(tf.sum(over), tf.maximum(tf.sum(mask), 1));
 }
+
+/**
+ * Number of hidden units that are below `threshold` in all rows of their expert, a scalar; all of an expert without rows are.
+ *
+ * @param hidden [R, H], in the order of the experts. @param sizes int32 [E]: rows of each; rows behind them do not count.
+ */
+export function deadUnits(hidden: Tensor, sizes: Tensor, threshold: number): Tensor {
+  const experts = sizes.shape[0]!;
+  const row = tf.reshape(tf.range(0, hidden.shape[0]!, 1, 'float32'), [-1, 1]);
+  const expert = int(tf.sum(float(tf.greaterEqual(row, tf.cumsum(float(sizes)))), 1) as Tensor);
+  const isLive = float(tf.greaterEqual(ops.stopGradient(hidden), threshold));
+  const live = tf.unsortedSegmentSum(isLive as tf.Tensor2D, expert as tf.Tensor1D, experts + 1);
+  return tf.sum(float(tf.equal(tf.slice(live, 0, experts), 0)));
+}

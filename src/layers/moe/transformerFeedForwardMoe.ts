@@ -1,7 +1,7 @@
 /** @file TransformerFeedForwardMoe: a feed-forward layer of experts, of which each token takes a few (praxis/layers/transformers.py). */
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 import { build } from '../../hparams/index.js';
-import { activationLayer, type BaseActivation } from '../activations.js';
+import { activationLayer, type BaseActivation, GELU } from '../activations.js';
 import { selected, unpadded, weighedRows } from '../core/masks.js';
 import { constantInit, Uniform, type WeightInit } from '../core/weightInit.js';
 import { type Theta, WeightCollection } from '../core/weights.js';
@@ -11,6 +11,7 @@ import {
   type Choices,
   chooseExperts,
   type Dispatch,
+  deadUnits,
   dispatchByExperts,
   dispatchChoices,
   loadBalanceLoss,
@@ -89,10 +90,17 @@ export class TransformerFeedForwardMoe extends TransformerFeedForward.with(exper
   protected expertHidden(rows: Tensor, sizes: Tensor): Tensor {
     const { theta } = this;
     const inner = ops.groupedMatMul(rows, theta.wi_0, sizes);
-    const hidden = this.hp.useGatedActivation
-      ? tf.mul(this.activation.fprop(ops.groupedMatMul(rows, theta.wi_gate_0, sizes)), inner)
-      : this.activation.fprop(inner);
+    const gate = this.hp.useGatedActivation ? ops.groupedMatMul(rows, theta.wi_gate_0, sizes) : null;
+    this.#countDead(gate ?? inner, sizes);
+    const hidden = gate ? tf.mul(this.activation.fprop(gate), inner) : this.activation.fprop(inner);
     return this.reluDropout.fprop(hidden as Tensor);
+  }
+
+  #countDead(hidden: Tensor, sizes: Tensor): void {
+    if (!this.hp.countDeadNeurons) return;
+    const threshold = this.activation instanceof GELU ? -3 : 0;
+    const { name } = this.activation.constructor;
+    this.addSummary(`dead_${name}_count`, () => deadUnits(hidden, sizes, threshold));
   }
 
   /** The rows that experts compute of x [..., inputDims], which are `count` tokens. */

@@ -2,7 +2,14 @@
 import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { build, type Config } from '../../../src/hparams/index.js';
-import { type AuxLoss, GELU, listVariables, TransformerFeedForwardMoe } from '../../../src/layers/index.js';
+import {
+  type AuxLoss,
+  type BaseActivation,
+  GELU,
+  listVariables,
+  ReLU,
+  TransformerFeedForwardMoe,
+} from '../../../src/layers/index.js';
 import { checkLayers, layerCase } from '../contract.js';
 import { floats } from '../engineComparison.js';
 import { expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
@@ -71,9 +78,9 @@ function combined(
 }
 
 /** A layer that is its branch alone, on x without a norm. */
-function bare(values: Values) {
+function bare(values: Values, activationTpl: Config<BaseActivation> = ReLU.config()) {
   const config = moe({ addSkipConnection: false, normPolicy: 'post', ...values });
-  config.activationTpl = TransformerFeedForwardMoe.config().activationTpl;
+  config.activationTpl = activationTpl;
   const layer = build(config);
   const theta = randomTheta(layer);
   const branch = (x: Tensor, paddings?: Tensor): Tensor =>
@@ -198,6 +205,36 @@ test('rows of weight 0 count in no statistic', () => {
   };
   expect(statistics(x, tf.tensor1d([1, 0]))).toEqual(statistics(one));
   expect(statistics(x)).not.toEqual(statistics(one));
+});
+
+test.each([
+  ['ReLU', ReLU.config(), 0, {}],
+  ['GELU', GELU.config(), -3, { useGatedActivation: true, expertCapacityDim: 1 }],
+  ['ReLU', ReLU.config(), 0, { expertCapacityDim: 1 }],
+])('units of %s that are dead for all tokens of their expert', (name, activationTpl, threshold, values) => {
+  const { theta, branch, x, rows } = bare({ countDeadNeurons: true, ...values }, activationTpl);
+  const isGated = 'useGatedActivation' in values;
+  const key = isGated ? 'wi_gate_0' : 'wi_0';
+  // Wide enough for units below -3.
+  const wide = { ...theta, [key]: tf.mul(theta[key]!, 40) as Tensor };
+  const inner = matrix(wide[key]!.dataSync(), F);
+  const scores = multiply(rows, matrix(theta.gate!.dataSync(), E)).map(softmax);
+  const places = 'expertCapacityDim' in values ? 1 : rows.length;
+  const chosen = [0, 1].flatMap((i) => scores.map((row, token) => [token, order(row)[i]!] as const));
+  let dead = 0;
+  for (let e = 0; e < E; e++) {
+    const tokens = chosen.filter(([, expert]) => expert === e).slice(0, places);
+    const hidden = multiply(
+      tokens.map(([token]) => rows[token]!),
+      inner.slice(e * D, (e + 1) * D),
+    );
+    for (let unit = 0; unit < F; unit++) if (hidden.every((row) => row[unit]! < threshold)) dead++;
+  }
+  const summaries: Record<string, Tensor> = {};
+  run(wide, () => branch(x), { summaries });
+  expect(dead).toBeGreaterThan(0);
+  expect(dead).toBeLessThan(E * F);
+  expect(summaries[`dead_${name}_count_scalar`]!.dataSync()[0]).toBe(dead);
 });
 
 test('drawn second experts and orders: the mean output, and places for all', () => {
