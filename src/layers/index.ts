@@ -17,6 +17,7 @@ export {
   Softplus,
   SquaredReLU,
   Swish,
+  softplus,
   Tanh,
 } from './activations.js';
 export { addLora, LORA_VARIABLES, mergeLora } from './adapters/addLora.js';
@@ -72,6 +73,7 @@ export {
   type ContextOptions,
   type DecodeStateSpec,
   type LayerContext,
+  runFrozen,
   runInContext,
 } from './core/context.js';
 export { ActivationDtype, type SplitDims, splitDims } from './core/layerFields.js';

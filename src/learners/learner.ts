@@ -20,7 +20,7 @@ export interface LearnableVariable {
   readonly shape: readonly number[];
   /** The first axes of its shape, along which it stacks variables that are updated each for itself. */
   readonly repeatPrefix?: readonly number[];
-  /** Collections of the variable: `NON_TRAINABLE`, `SKIP_LP_REGULARIZATION`. */
+  /** Collections of the variable: `NON_TRAINABLE`, `FROZEN`, `SKIP_LP_REGULARIZATION`. */
   readonly collections?: readonly string[];
   /** How memory holds it; absent: as float32. */
   readonly storage?: NarrowType;
@@ -110,7 +110,8 @@ export class Learner extends Configurable.with({
   /** Whether gradients of a variable are wanted. */
   isTrainable({ path, collections = [] }: LearnableVariable): boolean {
     const matches = (pattern: RegExp) => pattern.test(path);
-    if (collections.includes('NON_TRAINABLE') || this.exclusion.some(matches)) return false;
+    if (['NON_TRAINABLE', 'FROZEN'].some((name) => collections.includes(name))) return false;
+    if (this.exclusion.some(matches)) return false;
     return this.inclusion.length === 0 || this.inclusion.some(matches);
   }
 
@@ -119,6 +120,7 @@ export class Learner extends Configurable.with({
    * or of those that do not move at all.
    */
   groupOf(variable: LearnableVariable): string {
+    if (variable.collections?.includes('FROZEN')) return FROZEN;
     if (variable.collections?.includes('NON_TRAINABLE')) return NON_TRAINABLE;
     if (!this.isTrainable(variable)) return FROZEN;
     const skipLpRegularization = variable.collections?.includes('SKIP_LP_REGULARIZATION') ?? false;

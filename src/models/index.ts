@@ -10,6 +10,9 @@ export {
 export { classificationMetrics, regressionMetrics } from './batchMetrics.js';
 export { ClassificationMLPModel } from './classificationMlp.js';
 export { ClassificationModel } from './classificationModel.js';
+export { LanguageModelDPO } from './directPreference.js';
+export { DistillationModel } from './distillation.js';
+export { LanguageModelGRPO } from './groupRelative.js';
 export { LanguageModel } from './languageModel.js';
 export { type MaxTextConstants, translateMaxText } from './maxText.js';
 export { type PaxLmOptions, paxActivations, paxLm, paxNormalizations } from './paxLm.js';

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { iidNoiseMask, noiseCounts, randomSpansNoiseMask, withSentinels } from './noiseMasks.js';
 import {
   type Example,
+  featureOf,
   MapPreprocessor,
   type PreprocessContext,
-  targetFeature,
   tokenId,
   tokensOf,
 } from './preprocessor.js';
@@ -28,7 +28,8 @@ export class SpanCorruption extends MapPreprocessor.with({
 }) {
   protected override map(example: Example, context: PreprocessContext): Example {
     const { noiseDensity, meanNoiseSpanLength } = this.hp;
-    const sentinel = this.hp.sentinelId ?? targetFeature(context, 'whose tokens are hidden').vocabSize - 1;
+    const sentinel =
+      this.hp.sentinelId ?? featureOf(context, TARGETS, 'whose tokens are hidden').vocabSize - 1;
     const tokens = tokensOf(example, TARGETS);
     const mask = randomSpansNoiseMask(tokens.length, noiseDensity, meanNoiseSpanLength, context.draws);
     return {
@@ -91,7 +92,7 @@ export class MaskTokens extends MapPreprocessor.with({
   protected override map(example: Example, context: PreprocessContext): Example {
     const { noiseDensity, randomTokenProb, keepProb } = this.hp;
     const { draws } = context;
-    const { vocabSize } = targetFeature(context, 'whose tokens are hidden');
+    const { vocabSize } = featureOf(context, TARGETS, 'whose tokens are hidden');
     const maskId = this.hp.maskId ?? vocabSize - 1;
     const tokens = tokensOf(example, TARGETS);
     const mask = iidNoiseMask(tokens.length, noiseDensity, draws);

@@ -105,11 +105,12 @@ export function valueAt(example: Example, name: string): unknown {
   );
 }
 
-/** The feature `targets` of a task. @param use what a preprocessor does with it @throws InputError where the task has none */
-export function targetFeature({ features }: PreprocessContext, use: string): Feature {
-  if (features.targets !== undefined) return features.targets;
+/** A feature of a task. @param use for what a preprocessor needs it @throws InputError where the task lacks it */
+export function featureOf({ features }: PreprocessContext, name: string, use: string): Feature {
+  const feature = features[name];
+  if (feature !== undefined) return feature;
   throw new InputError(
-    `the task has no feature 'targets', ${use}. It has: ${Object.keys(features).join(', ')}.`,
+    `the task has no feature '${name}', ${use}. It has: ${Object.keys(features).join(', ')}.`,
   );
 }
 
@@ -129,7 +130,9 @@ export function tokensOf(example: Example, name: string): Int32Array {
   if (value instanceof Int32Array) return value;
   const isList = Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
   if (!isList)
-    throw new InputError(`'${name}': expected token ids, got ${shown(value)}. Put Tokenize before it.`);
+    throw new InputError(
+      `'${name}': expected token ids, got ${shown(value)}.${typeof value === 'string' ? ' Put Tokenize before it.' : ''}`,
+    );
   const given = value as ArrayLike<unknown>;
   const ids = new Int32Array(given.length);
   for (let i = 0; i < ids.length; i++) {

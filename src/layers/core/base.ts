@@ -7,6 +7,7 @@ import {
   type ConfigValues,
   classOf,
   copyWith,
+  deepCopy,
   excludeFromPlaces,
 } from '../../hparams/index.js';
 import { currentContext, type DecodeStateSpec, type LayerContext } from './context.js';
@@ -83,6 +84,11 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     return this.hp.skipLpRegularization ?? this.parent?.skipLpRegularization ?? false;
   }
 
+  /** Whether the layer is part of a frozen child. */
+  get isFrozen(): boolean {
+    return this.#placement.isFrozen;
+  }
+
   /** Axes that layers above put before those of this layer's variables (Pax's repeat_prefix); [] for most. */
   get repeatPrefix(): readonly number[] {
     return this.#placement.repeatPrefix;
@@ -115,6 +121,7 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     this.#checkName(name);
     const collections = new Set(weight.collections ?? []);
     if (this.skipLpRegularization) collections.add(WeightCollection.SKIP_LP_REGULARIZATION);
+    if (this.isFrozen) collections.add(WeightCollection.FROZEN);
     const splitDims = splitOf(this, 'weightSplitDimsMapping', name, weight.shape.length);
     const isWide = collections.has(WeightCollection.DISALLOW_BFLOAT16_CONVERSION);
     const dtype = weight.dtype ?? (isWide ? DEFAULT_PRECISION : this.dtype);
@@ -145,9 +152,21 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     template: Config<T>,
     overrides?: Partial<ConfigValues<T>>,
   ): T {
-    this.#checkName(name);
     const config = overrides ? copyWith(template, overrides as Partial<Config<T>>) : template;
-    const child = this.#buildChild(name, config);
+    return this.#addChild(name, config, this.isFrozen);
+  }
+
+  /**
+   * Builds a child that training leaves alone, such as a teacher, from a copy of `template`: it shares no layer with the others,
+   * whose templates may be the same object. Call it within `runFrozen`.
+   */
+  protected createFrozenChild<T extends BaseLayer>(name: string, template: Config<T>): T {
+    return this.#addChild(name, deepCopy(template), true);
+  }
+
+  #addChild<T extends BaseLayer>(name: string, config: Config<T>, isFrozen: boolean): T {
+    this.#checkName(name);
+    const child = this.#buildChild(name, config, isFrozen);
     this.#children.set(name, child);
     return child;
   }
@@ -292,24 +311,34 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     return takePlacement<BaseLayer>();
   }
 
-  #buildChild<T extends BaseLayer>(name: string, config: Config<T>): T {
+  #buildChild<T extends BaseLayer>(name: string, config: Config<T>, isFrozen: boolean): T {
     const id = config.sharedWeightLayerId;
-    if (!id) return this.#buildAt(this.#pathOf(name), this.childRepeatPrefix, config);
+    if (!id)
+      return this.#buildAt(
+        { path: this.#pathOf(name), repeatPrefix: this.childRepeatPrefix, isFrozen },
+        config,
+      );
     const { root } = this;
-    return root.#shared.get(
+    const layer = root.#shared.get(
       id,
       config,
-      (path) => root.#buildAt(path, [], config),
+      (path) => root.#buildAt({ path, repeatPrefix: [], isFrozen }, config),
       (shared) =>
         this.error(
           `child '${name}' has sharedWeightLayerId '${id}' like ${shared.path}, and another config; ` +
             'layers that share weights have equal configs.',
         ),
-    ) as T;
+    );
+    if (layer.isFrozen !== isFrozen)
+      throw this.error(
+        `child '${name}' has sharedWeightLayerId '${id}' like ${layer.path}, and one of the two is frozen; give it another id.`,
+      );
+    return layer as T;
   }
 
-  #buildAt<T extends BaseLayer>(path: string, repeatPrefix: readonly number[], config: Config<T>): T {
-    const layer: unknown = withPlacement({ parent: this, path, repeatPrefix }, () => build(config));
+  #buildAt<T extends BaseLayer>(place: Omit<Placement<BaseLayer>, 'parent'>, config: Config<T>): T {
+    const { path } = place;
+    const layer: unknown = withPlacement({ parent: this, ...place }, () => build(config));
     if (!(layer instanceof BaseLayer)) {
       throw this.error(`${path} is a ${classOf(config).name}, not a layer.`);
     }

@@ -1,5 +1,13 @@
 /** @file The context of a forward pass: weights, mode, randomness, summaries, auxiliary losses, decode state. */
-import type { NarrowFloat, Tensor, TensorSpec } from '../../compiler/index.js';
+import {
+  isTensor,
+  mapTree,
+  type NarrowFloat,
+  ops,
+  type Tensor,
+  type TensorSpec,
+  type Tree,
+} from '../../compiler/index.js';
 import type { Taps } from './taps.js';
 
 /** A loss that a layer adds to the model's own. */
@@ -86,4 +94,15 @@ export function runInContext<T>(options: ContextOptions, fn: () => T): T {
   } finally {
     current = outer;
   }
+}
+
+/**
+ * Runs a part of a model that training leaves alone, as in evaluation: without dropout, summaries and auxiliary losses, and
+ * statistics of the batch replace nothing. No gradient passes through what it returns.
+ */
+export function runFrozen<T extends Tree<Tensor>>(fn: () => T): T {
+  const { theta, rowWeights } = current!;
+  return mapTree(runInContext({ theta, doEval: true, rowWeights }, fn), isTensor, (x) =>
+    ops.stopGradient(x),
+  ) as T;
 }

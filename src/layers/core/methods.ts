@@ -29,10 +29,13 @@ export type CallObserver = (path: string, method: string, result: unknown) => vo
 
 let observer: CallObserver | undefined;
 
-/** Runs the synchronous function `fn`; reports the layer calls in it to the observer, inner ones first. */
+/** Runs the synchronous function `fn`; reports the layer calls in it to the observer, and to one outside of it, inner calls first. */
 export function observeCalls<T>(told: CallObserver, fn: () => T): T {
   const outer = observer;
-  observer = told;
+  observer = (...call) => {
+    told(...call);
+    outer?.(...call);
+  };
   try {
     return fn();
   } finally {

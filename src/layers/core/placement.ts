@@ -7,6 +7,8 @@ export interface Placement<L> {
   readonly path: string;
   /** Axes that layers above put before those of its variables. */
   readonly repeatPrefix: readonly number[];
+  /** Whether no learner moves its variables, nor those below it. */
+  readonly isFrozen: boolean;
 }
 
 /** The place of the next layer to be built. */
@@ -25,7 +27,7 @@ export function withPlacement<L, T>(placement: Placement<L>, build: () => T): T 
 
 /** The place of the layer under construction, or a root's place. */
 export function takePlacement<L>(): Placement<L> {
-  const placement = next ?? { parent: null, path: '', repeatPrefix: [] };
+  const placement = next ?? { parent: null, path: '', repeatPrefix: [], isFrozen: false };
   next = undefined;
   return placement as Placement<L>;
 }

@@ -13,6 +13,8 @@ import type { WeightInit, WeightShape } from './weightInit.js';
 export const WeightCollection = {
   /** Excluded from gradients. A forward pass in training may replace it by `updateVar`. */
   NON_TRAINABLE: 'NON_TRAINABLE',
+  /** Moved by nothing, as the variables of a teacher. */
+  FROZEN: 'FROZEN',
   /** Replaced by sums: what each sub-batch of a step adds counts whole. Other values are averaged over sub-batches. */
   REQUIRES_SUM_SYNC: 'REQUIRES_SUM_SYNC',
   /** Excluded from L1, L2 and weight decay. */

@@ -10,6 +10,7 @@ import {
   IterableSource,
   LanguageModelFeatures,
   MaskedLanguageModelFeatures,
+  PreferenceFeatures,
   SeqioInput,
   SequenceModelFeatures,
   specsOf,
@@ -159,5 +160,40 @@ test('what a converter needs is checked before anything is read', () => {
     inputOf([], SequenceModelFeatures.config(), lengths);
   expect(build({ targets: 4 })).toThrow(
     "taskFeatureLengths has no 'inputs', which SequenceModelFeatures needs.",
+  );
+});
+
+test('a pair has its prompt twice, with weight on the answers; one without an answer is an error', async () => {
+  const lengths = { inputs: 3, chosen: 2, rejected: 3 };
+  const pair = { inputs: [5, 6], chosen: [7, 1], rejected: [8, 9, 1] };
+  const batch = await inputOf([pair], PreferenceFeatures.config({ bosId: 3 }), lengths).getNext();
+  expect(rowsOf(batch)).toEqual({
+    'chosen.ids': [3, 5, 6, 7, 0, 0],
+    'chosen.labels': [5, 6, 7, 1, 0, 0],
+    'chosen.paddings': [0, 0, 0, 0, 1, 1],
+    'chosen.weights': [0, 0, 1, 1, 0, 0],
+    'chosen.segmentIds': [1, 1, 1, 1, 0, 0],
+    'chosen.segmentPos': [0, 1, 2, 3, 0, 0],
+    'chosen.inputsIndicator': [1, 1, 0, 0, 0, 0],
+    'rejected.ids': [3, 5, 6, 8, 9, 0],
+    'rejected.labels': [5, 6, 8, 9, 1, 0],
+    'rejected.paddings': [0, 0, 0, 0, 0, 1],
+    'rejected.weights': [0, 0, 1, 1, 1, 0],
+    'rejected.segmentIds': [1, 1, 1, 1, 1, 0],
+    'rejected.segmentPos': [0, 1, 2, 3, 4, 0],
+    'rejected.inputsIndicator': [1, 1, 0, 0, 0, 0],
+    exampleIds: [0],
+  });
+  const converter = PreferenceFeatures.config();
+  const after = (second: Record<string, number[]>) =>
+    inputOf([pair, second], converter, lengths, { batchSize: 2 });
+  await expect(after({ ...pair, rejected: [1] }).getNext()).rejects.toThrow(
+    "SeqioInput 'input': record 1: the pair has no rejected answer. A pair has inputs and two answers, chosen and rejected.",
+  );
+  await expect(after({ inputs: [5], rejected: [6] }).getNext()).rejects.toThrow(
+    "SeqioInput 'input': record 1: the example has no 'chosen'. It has: inputs, rejected.",
+  );
+  expect(() => inputOf([pair], PreferenceFeatures.config({ pack: true }), lengths)).toThrow(
+    'PreferenceFeatures.pack is true, and a row of pairs is one prompt with one answer.',
   );
 });

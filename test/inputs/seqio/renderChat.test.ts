@@ -12,6 +12,7 @@ import {
   IterableSource,
   LanguageModelFeatures,
   type PackedLmBatch,
+  PreferenceFeatures,
   publishedChatTemplate,
   RenderChat,
   SeqioInput,
@@ -133,6 +134,63 @@ test('the last answer is a target of its own', async () => {
     { lengths, weightsOnTargetsOnly: true },
   );
   expect(await segmentsOf(first)).toEqual(['<assistant>[x\n']);
+});
+
+const assistant = (content: string) => [{ role: 'assistant', content }];
+
+/** Pairs of records, as text: the chosen half of each, then the rejected one. */
+async function pairsOf(records: readonly Record<string, unknown>[], name = 'messages'): Promise<string[][]> {
+  const feature = Feature.config({ tokenizer: Bytes.config() });
+  const input = build(
+    SeqioInput.config({
+      name: 'pairs',
+      mixtureOrTask: Task.config({
+        source: Chats.config({ chats: [...records] }),
+        preprocessors: [RenderChat.config({ template: chatMl, answers: 'pair', messages: name })],
+        features: { inputs: feature, chosen: feature, rejected: feature },
+      }),
+      splitName: 'all',
+      taskFeatureLengths: { inputs: 32, chosen: 8, rejected: 10 },
+      featureConverter: PreferenceFeatures.config({ bosId: 94 }),
+      batchSize: records.length,
+    }),
+  );
+  const batch = (await input.getNext()) as unknown as Record<string, PackedLmBatch>;
+  return ['chosen', 'rejected'].map((half) => {
+    const { ids, labels, weights, paddings } = batch[half]!;
+    expect(ids.shape).toEqual([records.length, 42]);
+    return records.map((_, row) => {
+      const at = [...Array(42).keys()].map((t) => row * 42 + t).filter((t) => paddings.data[t] === 0);
+      const weighed = at.filter((t) => weights.data[t] === 1);
+      expect(text(at.map((t) => ids.data[t]!)).slice(1)).toBe(
+        text(at.map((t) => labels.data[t]!)).slice(0, -1),
+      );
+      return `${text(at.map((t) => labels.data[t]!))} [${text(weighed.map((t) => labels.data[t]!))}]`;
+    });
+  });
+}
+
+test('pairs: answers behind one prompt, or two chats that begin alike', async () => {
+  const { messages } = chat('hi');
+  const explicit = { prompt: messages, chosen: assistant('yes'), rejected: assistant('no') };
+  const implicit = { chosen: chat('a', 'b', 'c', 'd').messages, rejected: chat('a', 'b', 'c', 'e').messages };
+  expect(await pairsOf([explicit], 'prompt')).toEqual([
+    ['<user>hi\n<assistant>yes\n [yes\n]'],
+    ['<user>hi\n<assistant>no\n [no\n]'],
+  ]);
+  const short = { chosen: chat('a', 'b').messages, rejected: chat('a', 'longer').messages };
+  expect(await pairsOf([short])).toEqual([
+    ['<user>a\n<assistant>b\n [b\n]'],
+    ['<user>a\n<assistant>longer\n [longer\n]'],
+  ]);
+  const different = { chosen: chat('a', 'b').messages, rejected: chat('A', 'b').messages };
+  await expect(pairsOf([implicit, different])).rejects.toThrow(
+    "SeqioInput 'pairs': record 1: the chosen and the rejected answer belong to different chats: from token 6 on, the " +
+      'messages before them differ. Both end with the answer, behind the same messages.',
+  );
+  await expect(pairsOf([short, { chosen: short.chosen }])).rejects.toThrow(
+    "SeqioInput 'pairs': record 1: the example has no 'rejected'. It has: chosen.",
+  );
 });
 
 test('what is wrong is told with its record', async () => {
