@@ -27,7 +27,7 @@ const recorded: {
 export { recorded };
 
 /** The recorded inputs as tensors. */
-export const inputsOf = ({ inputs }: Recorded): Record<string, Tensor> =>
+const inputsOf = ({ inputs }: Recorded): Record<string, Tensor> =>
   Object.fromEntries(
     Object.entries(inputs).map(([name, { data, shape }]) => [
       name,
