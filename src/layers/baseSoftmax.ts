@@ -91,9 +91,8 @@ export abstract class BaseSoftmax extends BaseLayer.with({
   }
 
   /**
-   * With `chunkSize`, the gradient of the loss is made with its value and reaches totalXent, avgXent and the z-loss alone. A
-   * training loss is the sum of avgXent and the z-loss, times one number or not; where it weighs one of them otherwise, the
-   * gradient is NaN.
+   * With `chunkSize`, the gradient of the sum of avgXent and the z-loss is made with their values. Where the loss is another,
+   * which weighs one of them otherwise or depends on perExampleXent, chunks are computed again for their gradient.
    *
    * @param inputs [..., inputDims].
    * @param classWeights [...]: weight of each position; in training, what is not finite in positions of weight 0 counts as 0.

@@ -1,6 +1,8 @@
 /** @file Softmax layers in chunks and whole: values, gradients, engines. */
 import { describe, expect, test } from 'vitest';
 import { compile, type HostTensor, type Tensor, tf, valueAndGrad } from '../../src/compiler/index.js';
+import { optimize } from '../../src/compiler/passes/index.js';
+import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   type AuxLoss,
@@ -91,36 +93,48 @@ describe.each(Object.entries(softmaxes))('%s', (_, config) => {
   });
 });
 
-test('in chunks, a loss that weighs the z-loss otherwise has NaN as gradient, and one of positions has none', async () => {
-  const layer = build(FullSoftmax.config({ ...dims, zLossWeight: 0.1, chunkSize: 2 }));
-  const theta = randomTheta(layer);
-  const gradientOf = async (of: (output: SoftmaxOutput, zLoss: Tensor) => Tensor) => {
-    const program = await compile(
-      ((x: Tensor) =>
-        valueAndGrad((x: Tensor) => {
-          const auxLosses: AuxLoss[] = [];
-          const output = run(theta, () => layer.fprop(x, weights(), ints([1, 2, 3, 4, 5], [5])), {
-            auxLosses,
-          });
-          return { value: of(output, auxLosses[0]!.value), aux: {} };
-        }, x).grads) as never,
-      { shape: [5, DIMS], dtype: 'float32' } as never,
-      { engine: 'onnx' },
-    );
-    const result = (await program.run(inputs.x as never)) as unknown as HostTensor;
-    await program.dispose();
-    return [...result.data];
+describe('the gradient of a softmax in chunks', () => {
+  type Loss = (output: SoftmaxOutput, zLoss: Tensor) => Tensor;
+  const theta = randomTheta(build(FullSoftmax.config(dims)));
+  const gradientOf = (of: Loss, chunkSize: number) => {
+    const layer = build(FullSoftmax.config({ ...dims, zLossWeight: 0.1, chunkSize }));
+    return (x: Tensor) => {
+      const loss = (x: Tensor) => {
+        const auxLosses: AuxLoss[] = [];
+        const call = () => layer.fprop(x, weights(), ints([1, 2, 3, 4, 5], [5]));
+        const output = run(theta, call, { auxLosses });
+        return { value: of(output, auxLosses[0]!.value), aux: {} };
+      };
+      const { value, grads } = valueAndGrad(loss, x);
+      return { value, grads };
+    };
   };
-  const common = await gradientOf(({ avgXent }, zLoss) => tf.mul(tf.add(avgXent, zLoss), 3));
-  expect(common.every(Number.isFinite)).toBe(true);
-  expect(await gradientOf(({ avgXent }, zLoss) => tf.add(avgXent, tf.mul(zLoss, 2)))).toEqual(
-    common.map(() => Number.NaN),
-  );
-  await expect(
-    gradientOf(({ avgXent, perExampleXent }) => tf.add(avgXent, tf.sum(perExampleXent))),
-  ).rejects.toThrow(
-    'sumOfChunks: expected a loss that depends on all of the sums alone, as their gradient is made with them.',
-  );
+  const spec = { shape: [5, DIMS], dtype: 'float32' } as const;
+  const losses: Readonly<Record<string, { readonly of: Loss; readonly loops: number }>> = {
+    'is made in one pass for the sum of both losses': {
+      of: ({ avgXent }, zLoss) => tf.mul(tf.add(avgXent, zLoss), 3),
+      loops: 1,
+    },
+    'is that of a loss that weighs the z-loss otherwise': {
+      of: ({ avgXent }, zLoss) => tf.add(avgXent, tf.mul(zLoss, 2)),
+      loops: 2,
+    },
+    'is that of a loss without the z-loss': { of: ({ avgXent }) => avgXent, loops: 2 },
+    'is that of a loss of positions': {
+      of: ({ avgXent, perExampleXent }, zLoss) =>
+        tf.add(tf.add(avgXent, zLoss), tf.sum(tf.square(perExampleXent))),
+      loops: 2,
+    },
+  };
+  test.each(Object.entries(losses))('%s', async (_, { of, loops }) => {
+    const program = await compile(gradientOf(of, 2) as never, spec as never, { engine: 'onnx' });
+    const made = (await program.run(inputs.x as never)) as unknown as { grads: HostTensor };
+    await program.dispose();
+    const { grads } = gradientOf(of, 0)(tf.tensor(inputs.x.data, [5, DIMS]));
+    expectClose(tf.tensor(made.grads.data, [5, DIMS]), grads.dataSync());
+    const { graph } = traceProgram(gradientOf(of, 2) as never, spec as never);
+    expect(optimize(graph).nodes.filter(({ op }) => op === 'Scan')).toHaveLength(loops);
+  });
 });
 
 test('target probabilities take the place of labels, without smoothing', () => {

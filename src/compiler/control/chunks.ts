@@ -1,14 +1,16 @@
 /** @file Sums over chunks of rows, whose gradient is made in the forward pass, so that no chunk is computed again for it. */
 
-import { CompilerError, type Tree } from '../program/tensors.js';
+import { eliminateCommonSubexpressions } from '../passes/cse.js';
+import { eliminateDeadCode } from '../passes/dce.js';
+import type { Tree } from '../program/tensors.js';
 import { flattenTree, mapTree } from '../program/tensorTrees.js';
 import { onTape, taping } from '../tfjs/tape.js';
 import * as tf from '../tfjs/tfjs.js';
 import { isTensor } from '../trace/gradients.js';
-import { isTracing } from '../trace/tracing.js';
+import { isTracing, tracedNodes } from '../trace/tracing.js';
 import { type Body, traceBody } from './body.js';
 import { differentiating, gradientsWith, recordGradient, specOf, zerosOf } from './bodyGradients.js';
-import { isUnrolling, recordScan, refill, scan } from './scan.js';
+import { isUnrolling, recordScan, refill, scan, scanGradients } from './scan.js';
 
 /** The sums of a chunk, scalars, and what it gives for its rows. */
 type Chunk<Y> = readonly [sums: readonly tf.Tensor[], rows: Y];
@@ -29,10 +31,9 @@ const total = (stacked: tf.Tensor): tf.Tensor => tf.sum(stacked);
  * @param body takes a chunk, a structure of slices, and gives scalars to sum and a structure of tensors for its rows. It may
  *   use tensors from outside, which have gradients too. It is called once while tracing.
  * @param xs a structure of tensors [chunks, ...].
- * @returns the sums, and the rows' tensors stacked along a first axis. Gradients reach `xs` and outer tensors from the
- *   sums, not from the rows. As one gradient is made for all sums, their cotangents are equal, as those of terms of one loss
- *   are; where a run finds others, the gradient is NaN.
- * @throws CompilerError where a loss depends on rows or on some of the sums alone, or is differentiated twice.
+ * @returns the sums, and the rows' tensors stacked along a first axis. The gradient made beside the values is that of the sum
+ *   of all sums: where a loss weighs sums differently, depends on rows or is differentiated twice, each chunk is computed
+ *   again for its gradient.
  */
 export function sumOfChunks<X extends Tree<tf.Tensor>, Y extends Tree<tf.Tensor>>(
   body: (x: X) => Chunk<Y>,
@@ -105,8 +106,8 @@ function recorded(chunk: Body, xs: readonly tf.Tensor[], count: number): [tf.Ten
   const places = [...sliced, ...outer.map((i) => xs.length + i)];
   const gradientsOf = (dys: readonly (tf.Tensor | undefined)[]) =>
     differentiating((isLast) => {
-      if (!isLast) throw new CompilerError('sumOfChunks: its gradient cannot be differentiated again.');
-      const scale = commonCotangent(dys, count);
+      const scale = isLast ? commonCotangent(dys, count) : null;
+      if (scale === null) return againWith(chunk, xs, dys, count);
       const all: (tf.Tensor | undefined)[] = inputs.map(() => undefined);
       places.forEach((place, k) => {
         all[place] = tf.mul(gradients[k]!, scale);
@@ -117,19 +118,30 @@ function recorded(chunk: Body, xs: readonly tf.Tensor[], count: number): [tf.Ten
   return [outputs.slice(0, count), outputs.slice(count)];
 }
 
-/** Cotangents that differ by less than rounding does, relative to their size, are one. */
-const ROUNDING = 1e-5;
+/** The cotangent of every sum, where it is one and only sums have one; else null. */
+function commonCotangent(dys: readonly (tf.Tensor | undefined)[], count: number): tf.Tensor | null {
+  const given = dys.filter((dy) => dy !== undefined);
+  if (given.length !== count || dys.slice(0, count).includes(undefined)) return null;
+  return given.every((dy) => isSame(dy, given[0]!)) ? given[0]! : null;
+}
 
-/** The cotangent of every sum; NaN where they differ. */
-function commonCotangent(dys: readonly (tf.Tensor | undefined)[], count: number): tf.Tensor {
-  const given = dys.slice(0, count).filter((dy) => dy !== undefined);
-  if (given.length < count || dys.slice(count).some((dy) => dy !== undefined))
-    throw new CompilerError(
-      'sumOfChunks: expected a loss that depends on all of the sums alone, as their gradient is made with them.',
-    );
-  const [first, ...rest] = given as [tf.Tensor, ...tf.Tensor[]];
-  return rest.reduce((scale, dy) => {
-    const isCommon = tf.lessEqual(tf.abs(tf.sub(dy, first)), tf.mul(tf.abs(first), ROUNDING));
-    return tf.where(isCommon, scale, tf.scalar(Number.NaN));
-  }, first);
+/** Whether two traced tensors are the same computation. */
+function isSame(x: tf.Tensor, y: tf.Tensor): boolean {
+  const traced = tracedNodes();
+  if (x === y || traced === undefined) return x === y;
+  const both = { inputs: [], nodes: traced.nodes, outputs: [x, y].map(traced.unwrap) };
+  const [first, second] = eliminateCommonSubexpressions(eliminateDeadCode(both)).outputs;
+  return first === second;
+}
+
+/** The gradients with any cotangents: a loop that computes each chunk again. */
+function againWith(
+  chunk: Body,
+  xs: readonly tf.Tensor[],
+  dys: readonly (tf.Tensor | undefined)[],
+  count: number,
+): (tf.Tensor | undefined)[] {
+  const length = xs[0]!.shape[0]!;
+  const ofTurns = dys.map((dy, i) => (dy && i < count ? tf.tile(tf.reshape(dy, [1]), [length]) : dy));
+  return scanGradients(chunk, [], xs, { length, reverse: false }, chunk.outputs, new Map(), ofTurns);
 }

@@ -159,15 +159,19 @@ export function recordScan(
     const stacks = new Map(savable.map((value, i) => [value, made[outputs.length + i]!]));
     const gradientsOf = (dys: readonly (tf.Tensor | undefined)[]) =>
       differentiating((isLast) =>
-        gradients(body, init, xs, turns, outputs, isLast ? stacks : new Map(), dys),
+        scanGradients(body, init, xs, turns, outputs, isLast ? stacks : new Map(), dys),
       );
     recordGradient('Scan', inputs, outputs, gradientsOf, body.tape!);
   }
   return outputs.slice(0, body.outputs.length);
 }
 
-/** Gradients by carries, xs and outer tensors: a loop in the other direction over the gradient of the body. */
-function gradients(
+/**
+ * Gradients by carries, xs and outer tensors: a loop in the other direction over the gradient of the body.
+ *
+ * @param outputs the last carries, the stacked results and the stacked carries that turns were given.
+ */
+export function scanGradients(
   body: Body,
   init: readonly tf.Tensor[],
   xs: readonly tf.Tensor[],

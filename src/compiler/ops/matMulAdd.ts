@@ -31,6 +31,7 @@ defineOperation('MatMulAdd', {
   },
   flops: ([a], [out], { transposeA }) =>
     2 * sizeOf(out!.shape) * a!.shape.at(transposeA ? 0 : 1)! + sizeOf(out!.shape),
+  device: { kind: 'product' },
   onnx: matMulAdd,
   decompose: ([a, b, c], { transposeA, transposeB, alpha }) => {
     const product = tf.matMul(a!, b!, transposeA as boolean, transposeB as boolean);

@@ -22,6 +22,7 @@ import {
   reshape,
   scalar,
   stack,
+  step,
   sum,
   type Tensor,
   type Tensor1D,
@@ -103,6 +104,13 @@ registerGradient({
       e: () => where(condition!, none, gradient),
     };
   },
+});
+
+/** tfjs keeps the operand until then. The result is positive where it is, and others read that anyway. */
+registerGradient({
+  kernelName: 'Relu',
+  outputsToSave: [true],
+  gradFunc: (dy, [y]) => ({ x: () => mul(dy as Tensor, cast(step(y!), 'float32')) }),
 });
 
 /** Missing in tfjs. */

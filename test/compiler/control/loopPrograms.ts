@@ -130,6 +130,15 @@ const chunks: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>> = {
     const [sums, aux] = chunked(given, { isDoubled: true });
     return { value: tf.mul(tf.addN([...sums] as tf.Scalar[]), tf.sum(given.w)), aux };
   }),
+  'sums over chunks that a loss weighs otherwise, and their rows': gradedBy((given) => {
+    const [[first, second], { rows }] = chunked(given, { isDoubled: true });
+    const value = tf.add(tf.add(first!, tf.mul(second!, 2)), tf.sum(tf.square(rows)));
+    return { value: value as Tensor, aux: {} };
+  }),
+  'the gradient of a gradient of a sum over chunks': gradedBy((given) => {
+    const slope = tf.grad((w: Tensor) => chunked({ ...given, w })[0][0]!)(given.w);
+    return { value: tf.sum(tf.mul(tf.square(slope), tf.sum(given.h))), aux: {} };
+  }),
   'sums over chunks in each turn of a loop': gradedBy((given) => {
     const [last, aux] = ops.scan(
       (state: Tensor, input: Tensor): [Tensor, Tensor] => {

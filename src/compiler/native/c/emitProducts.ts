@@ -42,6 +42,10 @@ const matrix = ({ buffer, offset, rs, cs }: Matrix, { pointers }: ProductContext
 export const packedPrecision = (unit: ProductUnit, { isKept }: Pick<ProductContext, 'isKept'>): string =>
   precisionName(unit.precision, isKept(unit));
 
+/** The factor of a product, and whether it adds to its result. */
+export const scaleOf = ({ alpha, sum }: ProductUnit): string =>
+  `${literal(alpha, 'float32')}, ${sum ? 1 : 0}`;
+
 /** Packs a right operand. */
 export function writePacking(unit: ProductUnit, context: ProductContext): string {
   const { b, k, n } = unit;
@@ -51,13 +55,13 @@ export function writePacking(unit: ProductUnit, context: ProductContext): string
 
 /** A product of few rows; threads divide its columns. */
 export function writeNarrow(unit: ProductUnit, context: ProductContext): string {
-  const { m, n, k, a, c, alpha } = unit;
+  const { m, n, k, a, c } = unit;
   const p = packedPrecision(unit, context);
   context.needs.work.add(`lt_gemm_scratch_bytes(${p}, ${m}, ${k})`);
   const panels = `lt_panels(${p}, ${n})`;
   return (
     `lt_gemm(${p}, ${m}, ${n}, ${k}, ${matrix(a, context)}, ${packedOperand(unit, context)}, LT_FROM(${panels}), LT_TO(${panels}), ` +
-    `${context.pointers.use(placeOf(c.buffer, c.offset))}, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, frame->work);`
+    `${context.pointers.use(placeOf(c.buffer, c.offset))}, ${typeName(c.buffer)}, ${c.rs}, ${scaleOf(unit)}, frame->work);`
   );
 }
 
@@ -109,7 +113,7 @@ class Workspace {
 
 /** A row of the list of products: one that is packed slab by slab, or one in parts. */
 function productRow(unit: ProductUnit, i: number, workspace: Workspace, { pointers, needs }: ProductContext) {
-  const { m, n, k, a, b, c, alpha } = unit;
+  const { m, n, k, a, b, c } = unit;
   const parts = sumPartsOf(unit);
   const shape = `${precisionName(unit.precision)}, ${m}, ${n}, ${k}, ${parts}`;
   needs.work.add(
@@ -129,7 +133,7 @@ function productRow(unit: ProductUnit, i: number, workspace: Workspace, { pointe
     `{${data}, ${typeName(buffer)}, ${rs}, ${cs}}`;
   return (
     `  {${m}, ${n}, ${k}, ${operand(a, left)}, ${operand(b, right)}, ${pointers.use(placeOf(c.buffer, c.offset))}, ` +
-    `${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, ${left.packed}, ${right.packed}, ${parts}},`
+    `${typeName(c.buffer)}, ${c.rs}, ${scaleOf(unit)}, ${left.packed}, ${right.packed}, ${parts}},`
   );
 }
 
@@ -154,7 +158,7 @@ export function writeProducts(products: readonly ProductUnit[], context: Product
 
 /** Threads divide the items of the batch, and blocks of their rows; each packs the right operands of its items. */
 export function writeBatch(unit: ProductUnit, { pointers, needs }: ProductContext): string[] {
-  const { m, n, k, a, b, c, alpha, batch, batchStrides } = unit;
+  const { m, n, k, a, b, c, batch, batchStrides } = unit;
   const p = precisionName(unit.precision);
   const items = batch.reduce((size, dim) => size * dim, 1);
   const block = 64;
@@ -172,7 +176,7 @@ export function writeBatch(unit: ProductUnit, { pointers, needs }: ProductContex
     '  packed = item;',
     `  const lt_matrix left = {${at(a, batchStrides[0])} + r0 * ${a.rs * storageBytes(a.buffer.storage)}, ${typeName(a.buffer)}, ${a.rs}, ${a.cs}};`,
     `  char *const result = ${at(c, batchStrides[2])} + r0 * ${c.rs * storageBytes(c.buffer.storage)};`,
-    `  lt_gemm(${p}, rows, ${n}, ${k}, left, frame->work, 0, lt_panels(${p}, ${n}), result, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, scratch);`,
+    `  lt_gemm(${p}, rows, ${n}, ${k}, left, frame->work, 0, lt_panels(${p}, ${n}), result, ${typeName(c.buffer)}, ${c.rs}, ${scaleOf(unit)}, scratch);`,
     '}',
   ];
 }

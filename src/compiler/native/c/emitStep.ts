@@ -16,13 +16,14 @@ import {
   type ProductContext,
   packedOperand,
   packedPrecision,
+  scaleOf,
   sharesLeft,
   writeBatch,
   writeNarrow,
   writePacking,
   writeProducts,
 } from './emitProducts.js';
-import { literal, REDUCERS } from './expressions.js';
+import { REDUCERS } from './expressions.js';
 import { Pointers, placeOf } from './pointers.js';
 
 /** A step's function, by name, and the pointers that it is called with. */
@@ -210,7 +211,7 @@ export class StepWriter {
     rows: number,
     before: LoopUnit | ProductUnit | undefined,
   ): string {
-    const { m: _, n, k, a, c, alpha } = unit;
+    const { m: _, n, k, a, c } = unit;
     const p = packedPrecision(unit, this.products);
     this.context.needs.work.add(`lt_gemm_scratch_bytes(${p}, ${rows}, ${k})`);
     const isPacked = before?.kind === 'product' && sharesLeft(before, unit, rows);
@@ -218,7 +219,7 @@ export class StepWriter {
     const left = `(lt_matrix){${data}, ${typeName(a.buffer)}, ${a.rs}, ${a.cs}}`;
     return (
       `lt_gemm(${p}, (r1 - r0)${times}, ${n}, ${k}, ${left}, ${packedOperand(unit, this.products)}, 0, lt_panels(${p}, ${n}), ` +
-      `${this.blockMatrix(c, times, false)}, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, frame->work);`
+      `${this.blockMatrix(c, times, false)}, ${typeName(c.buffer)}, ${c.rs}, ${scaleOf(unit)}, frame->work);`
     );
   }
 

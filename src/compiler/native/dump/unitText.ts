@@ -55,10 +55,10 @@ function nodeText(node: LoopNode, unit: LoopUnit): string {
   return withScopeText(`${target}${stored} = ${op}(${operands.join(', ')})${over}${attrsText(rest)}`, scope);
 }
 
-function productText({ m, n, k, a, b, c, alpha, precision, batch, scope }: ProductUnit): string {
+function productText({ m, n, k, a, b, c, alpha, sum, precision, batch, scope }: ProductUnit): string {
   const items = batch.length === 0 ? '' : `${batch.join(' x ')} times `;
   const factor = alpha === 1 ? '' : ` * ${alpha}`;
-  const text = `${items}${matrixText(c, m, n)} = ${matrixText(a, m, k)} x ${matrixText(b, k, n)}${factor}`;
+  const text = `${items}${matrixText(c, m, n)} ${sum ? '+=' : '='} ${matrixText(a, m, k)} x ${matrixText(b, k, n)}${factor}`;
   return withScopeText(`product, ${precision}: ${text}`, scope);
 }
 

@@ -35,9 +35,11 @@ const matrixAccess = ({ buffer, offset, rs, cs }: ProductUnit['a'], rows: number
 /** Reads of a chain's unit, with strides per row of the chain. */
 export function touchedReads(unit: LoopUnit | ProductUnit, chainRows: number): Touch[] {
   if (unit.kind === 'product') {
+    const [{ stride }] = touchedWrites(unit, chainRows) as [Touch];
     return [
       { buffer: unit.a.buffer, stride: rowStride(matrixAccess(unit.a, unit.m), unit.m, unit.k, chainRows) },
       { buffer: unit.b.buffer, stride: null },
+      ...(unit.sum ? [{ buffer: unit.sum, stride }] : []),
     ];
   }
   return unit.nodes.flatMap(({ reads, wide }) =>

@@ -18,6 +18,7 @@ import {
   type Home,
   invertPermutation,
   type Storage,
+  samePlace,
   sameView,
   storedDtype,
   transposeView,
@@ -184,8 +185,16 @@ class Placement implements Around {
       const inputs = op.inputs.map((input, i) =>
         typeof input !== 'number' && wantsCopy(op, input, i) ? this.copyOf(input, op.scope) : input,
       );
-      this.ops.push({ ...op, inputs });
+      this.ops.push({ ...op, inputs: op.op === 'MatMulAdd' ? this.withSum(inputs, op) : inputs });
     }
+  }
+
+  /** The operands of a product that is added to a sum, which lies where the result does. */
+  private withSum([a, b, sum]: readonly Operand[], { outputs, scope }: PlacedOp): readonly Operand[] {
+    const result = outputs[0]!;
+    if (typeof sum === 'object' && samePlace(sum, result)) return [a!, b!, sum];
+    this.copy(sum!, result, scope);
+    return [a!, b!, result];
   }
 
   /** The operands of a loop's operation, small ones repeated along short axes. */

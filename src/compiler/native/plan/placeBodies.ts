@@ -3,6 +3,7 @@ import type { Graph, Node, Value } from '../../program/ir.js';
 import { sizeOf } from '../../program/tensors.js';
 import { marker } from './loops.js';
 import type { Operand, PlacedOp } from './placedOps.js';
+import { runningSums } from './runningSums.js';
 import { type Buffer, type Home, type Loop, type Storage, type Turn, type View, wholeView } from './views.js';
 
 /** Values that the layout of a graph gives to that of its bodies. */
@@ -54,22 +55,26 @@ interface Carry {
   readonly read: View;
   readonly written: View;
   readonly last: View;
-  /** What turns read or, with shift 1, write, in the order of stacks; of a carry in two slots, nothing. */
+  /** What turns read or, with shift 1, write, in the order of stacks; of other carries, nothing. */
   stack(shift: number): View;
 }
 
-/** A carry in two slots by turns or, where it is stacked anyway, in one slot after the other. */
-function carryOf(spec: Value, loop: Loop, isStacked: boolean, reverse: boolean, around: Around): Carry {
+/** How turns keep a carry: they add to it in place, write it where it is stacked anyway, or use two slots by turns. */
+type Keeping = 'sum' | 'stack' | 'alternate';
+
+/** A carry in one slot, in one after the other, or in two by turns. */
+function carryOf(spec: Value, loop: Loop, keeping: Keeping, reverse: boolean, around: Around): Carry {
   const { shape, dtype } = spec;
   const size = sizeOf(shape);
-  const slots = isStacked ? loop.length + 1 : 2;
+  const isStacked = keeping === 'stack';
+  const slots = isStacked ? loop.length + 1 : keeping === 'sum' ? 1 : 2;
   const all = wholeView(around.newBuffer(slots * size, dtype, { ...ARENA }), [slots, ...shape]);
   const at = (slot: number): View => ({ ...wholeView(all.buffer, shape), offset: slot * size });
   const isDescending = isStacked && reverse;
   const first = at(isDescending ? loop.length : 0);
   const [step, period] = [isDescending ? -size : size, isStacked ? 0 : slots];
   const moving = (shift: number): View =>
-    wholeView(sliceBuffer(first, size, { loop, step, shift, period }, around), shape);
+    wholeView(sliceBuffer(first, size, slots === 1 ? null : { loop, step, shift, period }, around), shape);
   return {
     first,
     read: moving(0),
@@ -106,9 +111,10 @@ export function placeScan(node: Node, around: Around): void {
   };
   const loop: Loop = { length };
   const stacked = body.outputs.map((_, i) => stackedCarry(body, count, i));
+  const sums = runningSums(node);
   const carries = body.inputs.slice(0, count).map((value, i) => {
     const isStacked = stacked.some((found) => found?.carry === i);
-    return carryOf(value, loop, isStacked, reverse, around);
+    return carryOf(value, loop, isStacked ? 'stack' : sums.has(i) ? 'sum' : 'alternate', reverse, around);
   });
   carries.forEach(({ first }, i) => {
     around.copy(around.operand(node.inputs[i]!), first, node.scope);

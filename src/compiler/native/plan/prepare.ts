@@ -12,6 +12,7 @@ import { type Graph, mapBodies, type Node } from '../../program/ir.js';
 import { withLogSums } from './attentionSums.js';
 import { expandOps } from './expansions.js';
 import { formOf } from './forms.js';
+import { addProductsInPlace } from './runningSums.js';
 
 /** Whether a composite stays whole. */
 function isWhole(node: Node): boolean {
@@ -28,5 +29,5 @@ export const prepareForNative = (graph: Graph): Graph => expanded(withLogSums(gr
 function expanded(graph: Graph): Graph {
   const current = dropEmpties(eliminateDeadCode(expandComposites(graph, isWhole)));
   const merged = mergeProducts(simplify(foldConstants(current)));
-  return mapBodies(eliminateDeadCode(expandOps(merged)), expanded);
+  return addProductsInPlace(mapBodies(eliminateDeadCode(expandOps(merged)), expanded));
 }

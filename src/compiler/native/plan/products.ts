@@ -14,7 +14,7 @@ export interface Matrix {
   readonly cs: number;
 }
 
-/** c = alpha * a b for every item of a batch; most have one item. */
+/** c = alpha * a b, or c += alpha * a b, for every item of a batch; most have one item. */
 export interface ProductUnit {
   readonly kind: 'product';
   readonly m: number;
@@ -24,6 +24,8 @@ export interface ProductUnit {
   readonly b: Matrix;
   readonly c: Matrix;
   readonly alpha: number;
+  /** What the product is added to, in the same memory as c. */
+  readonly sum?: Buffer;
   readonly precision: Precision;
   /** Axes of the batch, and the strides of a, b and c along them. */
   readonly batch: Shape;
@@ -87,9 +89,9 @@ function mergedRows(view: View): number | null {
   return runs.length > 1 ? null : (runs[0]?.stride ?? view.strides.at(-2)!);
 }
 
-/** The product unit of a BatchMatMul. */
+/** The product unit of a BatchMatMul or a MatMulAdd. */
 export function productOf({ inputs, outputs, attrs, scope, after }: PlacedOp): ProductUnit {
-  const [left, right] = inputs as readonly [View, View];
+  const [left, right, sum] = inputs as readonly [View, View, View?];
   const c = outputs[0]!;
   const batch = broadcastShapes(left.shape.slice(0, -2), right.shape.slice(0, -2));
   const widen = (view: View, transpose: unknown): View => {
@@ -105,6 +107,7 @@ export function productOf({ inputs, outputs, attrs, scope, after }: PlacedOp): P
     n,
     k,
     alpha: attrs.alpha as number,
+    ...(sum && { sum: sum.buffer }),
     precision: precisionOf(attrs),
     scope,
     ...(after && { after }),

@@ -61,9 +61,21 @@ export function contract(stages: readonly Stage[]): void {
   }
 }
 
-/** The storage to whose values a unit that reads `buffer` rounds it in any case; undefined if none. */
-function roundsTo(unit: Unit, buffer: Buffer): NarrowFloat | undefined {
-  if (unit.kind === 'product') return operandStorage(unit.precision);
+/** Whether a loop reads of a buffer's elements only whether they are positive, as the gradient of ReLU does. */
+const readsSigns = ({ nodes }: LoopUnit, buffer: Buffer): boolean =>
+  nodes.every(
+    ({ op, attrs, reads }) =>
+      (op === 'Step' && attrs.alpha === 0) ||
+      reads.every((read) => typeof read === 'number' || read.buffer !== buffer),
+  );
+
+/**
+ * The storage to whose values a unit that reads `buffer` rounds it in any case; 'any' where rounding makes no difference,
+ * undefined where it does.
+ */
+function roundsTo(unit: Unit, buffer: Buffer): NarrowFloat | 'any' | undefined {
+  if (unit.kind === 'loop') return readsSigns(unit, buffer) ? 'any' : undefined;
+  if (unit.kind === 'product') return unit.sum === buffer ? undefined : operandStorage(unit.precision);
   if (unit.kind !== 'call' || unit.form.rounds === undefined) return undefined;
   // Attention leaves its sums and mask as they are.
   const isKept = unit.inputs.slice(unit.form.rounds.operands).some((view) => view.buffer === buffer);
@@ -101,7 +113,11 @@ function memoryOf(units: readonly Unit[]): Map<Buffer, Memory> {
     return known;
   };
   for (const unit of units) {
-    for (const buffer of readsOf(unit)) at(buffer).storages.add(roundsTo(unit, buffer));
+    for (const buffer of readsOf(unit)) {
+      const { storages } = at(buffer);
+      const storage = roundsTo(unit, buffer);
+      if (storage !== 'any') storages.add(storage);
+    }
     for (const buffer of writesOf(unit)) at(buffer).isRounded &&= canRound(unit, buffer);
   }
   return memory;

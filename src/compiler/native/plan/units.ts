@@ -36,7 +36,7 @@ export function waitsOf(unit: Unit): readonly Buffer[] {
 
 /** The buffers that a unit reads. */
 export function readsOf(unit: Unit): Buffer[] {
-  if (unit.kind === 'product') return [unit.a.buffer, unit.b.buffer];
+  if (unit.kind === 'product') return [unit.a.buffer, unit.b.buffer, ...(unit.sum ? [unit.sum] : [])];
   if (unit.kind !== 'loop') return unit.inputs.map(({ buffer }) => buffer);
   return unit.nodes.flatMap(({ reads }) =>
     reads.flatMap((read) => (typeof read === 'number' ? [] : [read.buffer])),

@@ -199,6 +199,13 @@ export function invertPermutation(perm: readonly number[]): number[] {
   return result;
 }
 
+/** Whether two whole tensors are the same part of a buffer in every turn. */
+export function samePlace(a: View, b: View): boolean {
+  const [x, y] = [a.buffer.home, b.buffer.home];
+  const isPart = x.kind === 'slice' && y.kind === 'slice' && x.turn === null && y.turn === null;
+  return isPart && x.of === y.of && x.offset === y.offset && sameView(a, { ...b, buffer: a.buffer });
+}
+
 /** Whether two views of one shape have the same elements in the same order. */
 export const sameView = (a: View, b: View): boolean =>
   a.buffer === b.buffer &&
