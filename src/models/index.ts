@@ -8,6 +8,7 @@ export {
   type WeightedScalars,
 } from './baseModel.js';
 export { classificationMetrics, regressionMetrics } from './batchMetrics.js';
+export { BertModel } from './bertModel.js';
 export { ClassificationMLPModel } from './classificationMlp.js';
 export { ClassificationModel } from './classificationModel.js';
 export { LanguageModelDPO } from './directPreference.js';

@@ -33,6 +33,7 @@ export type { DecodedExample, DecodeResult, EvalResult, Sample } from './results
 export { Decode, SingleTask } from './singleTask.js';
 export {
   type EvalInputs,
+  evalKey,
   evalStep,
   forwardStep,
   metricValues,

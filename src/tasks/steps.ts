@@ -1,5 +1,5 @@
 /** @file Step functions of evaluation, of the forward pass alone, and metrics of steps. */
-import type { HostTensor, Tensor } from '../compiler/index.js';
+import { type HostTensor, prngKey, type Tensor, tf } from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import { runInContext } from '../layers/index.js';
 import type { WeightedValues } from './metrics.js';
@@ -9,9 +9,13 @@ import { type MetricTensors, metricTensors, rowWeightsOf, type TrainInputs } fro
 /** Inputs of an evaluation step. */
 export type EvalInputs = Omit<TrainInputs, 'prngKey'>;
 
+/** Key of what evaluations draw, such as masks: int32 [2], of the seed that Pax's Evaluate has. */
+export const evalKey = (): Tensor => tf.tensor1d([...prngKey(1234)], 'int32') as Tensor;
+
 /**
  * The evaluation step of a task as a pure function, without dropout: the model's metrics, those of its per-example
- * tensors that the task's `evalMetrics` read, with `scores` where examples have numbers, and images of layers.
+ * tensors that the task's `evalMetrics` read, with `scores` where examples have numbers, and images of layers. Models that draw
+ * numbers in evaluation too draw the same ones for each batch, so that evaluations of one checkpoint are equal.
  *
  * @throws ConfigError for a tensor that neither the model nor the batch has.
  */
@@ -22,9 +26,8 @@ export function evalStep(
 ) => Record<'examples' | 'images', Record<string, Tensor>> & { metrics: MetricTensors } {
   return ({ params, batch }) => {
     const images: Record<string, Tensor> = {};
-    const [metrics, perExample] = runInContext({ theta: params, doEval: true, images }, () =>
-      task.model.fprop(batch),
-    );
+    const context = { theta: params, doEval: true, images, prngKey: evalKey() };
+    const [metrics, perExample] = runInContext(context, () => task.model.fprop(batch));
     const examples: Record<string, Tensor> = {};
     if (batch.exampleIds !== undefined && perExample.scores !== undefined)
       examples.scores = perExample.scores;

@@ -9,6 +9,7 @@ import {
 } from '../compiler/index.js';
 import { runInContext } from '../layers/index.js';
 import type { BaseModel, TensorBatch } from '../models/index.js';
+import { evalKey } from '../tasks/index.js';
 
 /** Tensors by path, `outer.inner`. */
 type Tensors = Readonly<Record<string, Tensor>>;
@@ -64,7 +65,8 @@ export function predictions(
       tf.zeros([...shape], dtype),
     ]);
     const whole = nested({ ...Object.fromEntries(zeros), ...batch });
-    const found = runInContext({ theta: params, doEval: true }, () => model.computePredictions(whole));
+    const context = { theta: params, doEval: true, prngKey: evalKey() };
+    const found = runInContext(context, () => model.computePredictions(whole));
     const named = namedTensors(found);
     return Object.fromEntries(named.filter(([name]) => outputs?.includes(name) ?? true));
   };

@@ -9,11 +9,13 @@ import {
   SharedEmbeddingSoftmax,
   StackedTransformer,
   TransformerEncoderDecoder,
+  TransformerLm,
   TransformerTextEncoder,
   type Variable,
 } from '../../src/layers/index.js';
 import {
   type BaseModel,
+  BertModel,
   ClassificationModel,
   SequenceModel,
   type TensorBatch,
@@ -171,7 +173,29 @@ const textClassifier: ModelCase = {
   }),
 };
 
-const cases: readonly ModelCase[] = [sequenceModel, textClassifier];
+const bertModel: ModelCase = {
+  title: 'BertModel',
+  config: BertModel.config({
+    maskTokenId: 8,
+    lmTpl: TransformerLm.config({
+      ...{ vocabSize: 9, modelDims: 4, modelType: 'bidirectional', packedInput: true },
+      stackedTransformerTpl: stack(),
+    }),
+  }),
+  given: {
+    labels: ids([2, 8], 9),
+    segmentIds: given('int32', [1, 1, 1, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0, 0], [2, 8]),
+    segmentPos: given('int32', [0, 1, 2, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 0, 0], [2, 8]),
+  },
+  fixed: () => ({
+    paddings: rows([
+      [0, 0, 0, 0, 0, 0, 0, 0],
+      [0, 0, 0, 0, 0, 0, 1, 1],
+    ]),
+  }),
+};
+
+const cases: readonly ModelCase[] = [bertModel, sequenceModel, textClassifier];
 
 test.each(cases.map((each) => [each.title, each] as const))('%s has the gradient of its loss', (_, each) =>
   checkSlope(each),
