@@ -29,6 +29,8 @@ export const settingFlags = {
   /** Of one process. */
   seconds: { type: 'string', default: '3' },
   rounds: { type: 'string', default: '2' },
+  /** Of PyTorch only what an earlier table names, as 'compile, tuned glibc;eager, glibc': a run of seconds. */
+  modes: { type: 'string', default: '' },
   /** ONNX Runtime as well. */
   onnx: { type: 'boolean', default: false },
   /** CPU time in place of the clock's: on one thread, it is hardly longer beside other programs. */
@@ -84,7 +86,7 @@ async function compareIn(
   const begun = (candidate: Candidate): Best => ({ candidate, ms: Infinity });
   const own = begun(candidates.own('native'));
   const onnx = begun(candidates.own('onnx'));
-  const peers = candidates.peers.map(begun);
+  const peers = (flags.modes ? candidates.named(flags.modes.split(';')) : candidates.peers).map(begun);
   const run = async (bests: readonly Best[]): Promise<void> => {
     for (const best of bests) {
       const label = `${name} ${precision}: ${best.candidate.name}, ${best.candidate.how}`;
@@ -99,7 +101,8 @@ async function compareIn(
     peers.sort((a, b) => a.ms - b.ms);
   };
   await run([own, ...(flags.onnx ? [onnx] : []), ...peers]);
-  const others = peers.slice(0, 1).flatMap(({ candidate }) => candidates.inOtherMemory(candidate).map(begun));
+  const [fastest] = flags.modes ? [] : peers;
+  const others = fastest ? candidates.inOtherMemory(fastest.candidate).map(begun) : [];
   peers.push(...others);
   await run(others);
   for (let round = 1; round < Number(flags.rounds); round++) await run([own, ...peers.slice(0, FINALISTS)]);

@@ -190,10 +190,15 @@ export function beyondCandidates(
   const orders = architecture.input.length === 4 ? ['', ' channels_last'] : [''];
   const modes = ['eager', 'compile'].flatMap((mode) => orders.map((order) => mode + order));
   const [usual, ...others] = Object.entries(allocators()).reverse();
+  const inMemory = (mode: string, some: readonly [string, Record<string, string>][]): Candidate[] =>
+    hasPeers ? some.map((allocator) => torch(mode, allocator)) : [];
   return {
     own,
-    peers: hasPeers ? modes.map((mode) => torch(mode, usual!)) : [],
-    inOtherMemory: ({ how }: Candidate) => others.map((allocator) => torch(how.split(',')[0]!, allocator)),
+    peers: modes.flatMap((mode) => inMemory(mode, [usual!])),
+    /** Those of these settings, as tables name them. */
+    named: (hows: readonly string[]) =>
+      modes.flatMap((mode) => inMemory(mode, [usual!, ...others])).filter(({ how }) => hows.includes(how)),
+    inOtherMemory: ({ how }: Candidate) => inMemory(how.split(',')[0]!, others),
   };
 }
 
