@@ -6,6 +6,7 @@
 import { spawnSync } from 'node:child_process';
 import { analyze } from '../src/analysis/analyze.js';
 import { parseSet } from '../src/cli/overrides.js';
+import { chooseBfloat16, kernelRates } from '../src/compiler/index.js';
 import { trainingDataset } from '../src/programs/programDataset.js';
 import type { JobOptions } from '../src/runs/options.js';
 import { configureFor } from '../src/tools/commandExperiment.js';
@@ -53,7 +54,8 @@ if (process.env.MALLOC_MMAP_THRESHOLD_ === undefined) {
 const tiny = { layers: 1, heads: 2, width: 32, context: 16, batch: 4, vocabulary: 65, steps: 1 };
 await grown(jobOptions(tiny, 'native', undefined, rest[0] === 'bf16' ? 'bf16' : 'f32'));
 const options = await subjectOptions();
-const said = analyze(options as never).memory;
+const table = await kernelRates();
+const said = analyze(options as never, table === null ? undefined : chooseBfloat16(table)).memory;
 const bytes = await grown(options);
 process.stdout.write(
   `${JSON.stringify({ subject, settings: rest, said, grown: bytes, ratio: said.total / bytes })}\n`,

@@ -1,6 +1,6 @@
 /** @file Analysis of an experiment's model and training step, from its configs alone. */
 import type { ConfiguredExperiment } from '../cli/index.js';
-import { type FlatLayout, type Precision, sizeOf } from '../compiler/index.js';
+import { type Bfloat16Products, type FlatLayout, type Precision, sizeOf } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import { batchCount } from '../inputs/index.js';
 import { changingPart, slotBytes } from '../learners/index.js';
@@ -103,17 +103,19 @@ function memoryOf(task: SingleTask, held: Held, { memory, gradientRows }: Traced
  * Analyses an experiment: builds its task and its training input, and traces a training step on the input's shapes. No
  * data is read, no initial value is drawn, and no tensor is made.
  *
+ * @param products instructions by which a run makes products of bfloat16, as its record says; by default, bf16's where this CPU
+ *   has some.
  * @throws ConfigError without exactly one training dataset, or for a mesh that does not fit, InputError for a dataset
  * that does not declare its shapes, LayerError and CompilerError for errors of the model.
  */
-export function analyze(configured: ConfiguredExperiment): Analysis {
+export function analyze(configured: ConfiguredExperiment, products?: Bfloat16Products): Analysis {
   const task = build(configured.task);
   const input = build(trainingDataset(configured));
   const specs = input.paddedBatchSpecs();
   const { count, unit } = batchCount(specs, input.batchUnit);
   const hosts = input.getGlobalBatchSize() / input.batchSize;
   const { held, mesh } = deviceShare(task, specs, hosts);
-  const step = traceStep(task, specs, held);
+  const step = traceStep(task, specs, held, products);
   const layers = layerTable(task.model, step).map((layer) => ({ ...layer, flops: layer.flops * hosts }));
   const variables = variablesOf(task);
   const parametersOf = (list: readonly VariableSummary[]): number =>

@@ -1,6 +1,7 @@
 /** @file Trace of a training step without values: FLOPs, saved activations and output shapes by layer. */
 
 import {
+  type Bfloat16Products,
   byteSize,
   executions,
   type FlatLayout,
@@ -98,6 +99,7 @@ function traceTraining(
   task: SingleTask,
   specs: Tree<TensorSpec>,
   { batch, layout, parts }: Held,
+  products: Bfloat16Products | undefined,
 ): Pick<TracedStep, 'saved' | 'memory' | 'gradientRows'> {
   const form = { rows: true };
   const traced = traceProgram(trainStep(task, form) as TensorFunction, specs, { abstract: true });
@@ -110,6 +112,7 @@ function traceTraining(
     optimize(traced.graph),
     optimize(traceProgram(f, inputs, { abstract: true }).graph),
     parts,
+    products,
   );
   // Layers keep what they keep of one sub-batch; the loop over all of them is one node.
   const { numSubBatches: count } = task.hp.train.hp;
@@ -150,10 +153,19 @@ function traceTraining(
   return { saved, memory, gradientRows };
 }
 
-/** Traces a step on batches of these specs. Nothing is computed, and no memory is taken for a tensor. */
-export function traceStep(task: SingleTask, batch: BatchSpecs, held: Held): TracedStep {
+/**
+ * Traces a step on batches of these specs. Nothing is computed, and no memory is taken for a tensor.
+ *
+ * @param products instructions by which products of bfloat16 are made, where that is known.
+ */
+export function traceStep(
+  task: SingleTask,
+  batch: BatchSpecs,
+  held: Held,
+  products?: Bfloat16Products,
+): TracedStep {
   return {
     ...traceForward(task, stepSpecs(task, batch)),
-    ...traceTraining(task, stepSpecs(task, held.batch), held),
+    ...traceTraining(task, stepSpecs(task, held.batch), held, products),
   };
 }

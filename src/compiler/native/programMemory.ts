@@ -9,6 +9,7 @@ import type { Stage } from './plan/stages.js';
 import { keptPackings } from './plan/threadSteps.js';
 import { type Unit, writesOf } from './plan/units.js';
 import { type Buffer, isNarrow } from './plan/views.js';
+import type { Bfloat16Products } from './toolchain/kernelTable.js';
 
 /** Bytes of a program's memory. */
 export interface ProgramMemory {
@@ -35,40 +36,38 @@ const whole: Parts = { ofInput: () => 1, ofScope: () => 1 };
 /** Panel widths of AVX-512's kernels. Those of other kernels change a model's total by less than one percent. */
 const LANES = 16;
 
-/** Bytes of a packed matrix. @param isKept whether it persists between runs. */
-function packedBytes(
-  { precision, k }: Pick<ProductUnit, 'precision' | 'k'>,
-  edge: number,
-  isKept = false,
-): number {
-  return k * Math.ceil(edge / LANES) * LANES * packedBytesOf(precision, isKept);
-}
+/** Elements of a packed matrix. */
+const packedSize = (k: number, edge: number): number => k * Math.ceil(edge / LANES) * LANES;
 
 /** As in gemmProducts.c: kernels read packed operands by words. */
 const SLAB_WORDS = 512;
 const WORD_BYTES = 4;
 
 /** Of k, what is packed at a time: two slabs, of which threads pack one while they multiply the other. */
-function packedDepth({ k, c, precision }: ProductUnit): number {
-  const elements = WORD_BYTES / packedBytesOf(precision);
+function packedDepth({ k, c }: ProductUnit, bytes: number): number {
+  const elements = WORD_BYTES / bytes;
   const words = Math.ceil(k / elements);
   const slabs = Math.ceil(words / SLAB_WORDS);
   return isNarrow(c.buffer.storage) || slabs <= 1 ? k : 2 * elements * Math.ceil(words / slabs);
 }
 
 /** Bytes of the packed operands of concurrent products; shared ones count once. Those in parts have the parts' sums. */
-function workspaceOf(products: readonly ProductUnit[], splitOf: (buffer: Buffer) => number): number {
+function workspaceOf(
+  products: readonly ProductUnit[],
+  splitOf: (buffer: Buffer) => number,
+  instructions: Bfloat16Products | undefined,
+): number {
   const operands = new Map<string, number>();
   let sums = 0;
   for (const unit of products) {
     const parts = sumPartsOf(unit);
     sums += parts * unit.m * Math.ceil(unit.n / LANES) * LANES * 4;
     if (parts > 0) continue;
-    for (const side of ['a', 'b'] as const)
-      operands.set(
-        operandKey(side, unit),
-        packedBytes({ ...unit, k: packedDepth(unit) }, edgeOf(side, unit)) / splitOf(unit[side].buffer),
-      );
+    const bytes = packedBytesOf(unit.precision, instructions);
+    for (const side of ['a', 'b'] as const) {
+      const size = packedSize(packedDepth(unit, bytes), edgeOf(side, unit));
+      operands.set(operandKey(side, unit), (bytes * size) / splitOf(unit[side].buffer));
+    }
   }
   return [...operands.values()].reduce((sum, bytes) => sum + bytes, sums);
 }
@@ -96,24 +95,27 @@ const isProducts = (stage: Stage): stage is Stage & { kind: 'products' } => stag
  * Memory of optimized graphs, the second to follow the first in the same run, as the native engine plans it. What devices
  * split counts for one of them; constants and a thread's working memory are whole.
  *
+ * @param instructions by which products of bfloat16 are made, where that is known.
  * @throws CompilerError for an operation that it has no rule for.
  */
 export function programMemory(
   graph: Graph,
   following: Graph | null = null,
   parts: Parts = whole,
+  instructions?: Bfloat16Products,
 ): ProgramMemory {
   const planned = planGraphs(graph, {}, following);
   if ('missing' in planned) throw new CompilerError(`The native engine has no rule for ${planned.missing}.`);
   const { units, schedule, plan, scratchBytes, constants } = planned.plan;
   const splitOf = partsByBuffer(planned.graph, units, parts);
   const kept = keptPackings(plan);
-  const packings = schedule.packings.map(
-    (packing) =>
-      packedBytes(packing.unit, packing.unit.n, kept.has(packing)) / splitOf(packing.unit.b.buffer),
-  );
+  const packings = schedule.packings.map((packing) => {
+    const { precision, k, n, b } = packing.unit;
+    const bytes = packedBytesOf(precision, instructions, kept.has(packing));
+    return (bytes * packedSize(k, n)) / splitOf(b.buffer);
+  });
   const products = schedule.stages.filter(isProducts);
-  const workspaces = products.map((stage) => workspaceOf(stage.units, splitOf));
+  const workspaces = products.map((stage) => workspaceOf(stage.units, splitOf, instructions));
   return {
     arena: placeArena(plan, (buffer) => buffer.size / splitOf(buffer)),
     packed: packings.reduce((sum, bytes) => sum + bytes, 0) + Math.max(0, ...workspaces),

@@ -2,7 +2,7 @@
 import { operandBytes, type Precision } from '../../program/precision.js';
 import { storageBytes } from '../plan/views.js';
 import { localCpuinfo } from '../toolchain/cpuFeatures.js';
-import { knownChoice } from '../toolchain/kernelTable.js';
+import type { Bfloat16Products } from '../toolchain/kernelTable.js';
 
 /** The runtime's side of a precision (luthier.h). */
 interface ProductKernels {
@@ -42,14 +42,15 @@ export const kernelsOf = (precision: Precision): ProductKernels => KERNELS[preci
 let cpu: string | undefined;
 
 /**
- * Bytes of a packed operand on this machine. Until this process has read how fast its kernels are, CPUs that multiply narrow
- * operands are taken to do so.
+ * Bytes of an element of a packed operand.
  *
- * @param isKept whether it persists between runs.
+ * @param products instructions of the run; undefined for those of a CPU like this one, which multiplies narrow operands if it can.
+ * @param isKept whether the operand persists between runs.
  */
-export function packedBytesOf(precision: Precision, isKept = false): number {
+export function packedBytesOf(precision: Precision, products?: Bfloat16Products, isKept = false): number {
+  const { feature, kept, isChosen } = KERNELS[precision] ?? {};
   cpu ??= localCpuinfo();
-  const { feature, kept } = KERNELS[precision] ?? {};
-  const byNarrow = feature?.test(cpu) === true && knownChoice() !== 'float32 instructions';
+  const byNarrow =
+    isChosen && products !== undefined ? products === 'bf16 instructions' : feature?.test(cpu) === true;
   return byNarrow || (isKept && kept !== undefined) ? operandBytes(precision) : storageBytes('float32');
 }

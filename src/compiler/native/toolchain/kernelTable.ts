@@ -175,7 +175,6 @@ export const namedRates = ({ rates }: KernelTable): Record<string, number> =>
   );
 
 const tables = new Map<string, Promise<KernelTable>>();
-let chosen: Bfloat16Products | undefined;
 
 /**
  * The machine's table, from the cache or measured now, which takes a second or two. Kernels that LUTHIER_KERNEL forces have
@@ -204,10 +203,5 @@ async function readOrMake(
   make: Parameters<typeof sharedTable>[1],
 ): Promise<KernelTable> {
   const found = isNew ? undefined : readTable(path);
-  const table = found ?? (await sharedTable(path, make, isNew));
-  chosen = chooseBfloat16(table);
-  return table;
+  return found ?? sharedTable(path, make, isNew);
 }
-
-/** The choice by the table that this process has read; undefined where it has read none. */
-export const knownChoice = (): Bfloat16Products | undefined => chosen;
