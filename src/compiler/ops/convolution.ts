@@ -1,4 +1,5 @@
 /** @file Convolutions as matrix products of windows and filters; depthwise ones as sums over taps. */
+import { sizeOf } from '../program/tensors.js';
 import { convolutions } from '../rules/convolutionRules.js';
 import { defineKernels } from '../rules/index.js';
 import type { Composite } from '../rules/operation.js';
@@ -83,10 +84,44 @@ function byPhase(
   return interleave(rows, 1, height.size);
 }
 
+/** The outputs [begin, end) to which a tap of a stride of 1 gives cells of its input, and the cells before the first one. */
+function reachOf({ size, count, before, dilation }: Windows, tap: number) {
+  const shift = before - tap * dilation;
+  const [begin, end] = [Math.max(0, shift), Math.min(count, size + shift)];
+  return { begin, end, inFront: begin - shift, behind: size - (end - shift) };
+}
+
+/**
+ * dy times the filter of each tap, added up where the taps' cells are: of few windows, that is less work than turning the
+ * filter, whose rows then would be the taps in reverse.
+ */
+function inputGradientByTaps(dy: tf.Tensor, filter: tf.Tensor, axes: Pair): tf.Tensor {
+  const [batch, down, across] = dy.shape as [number, number, number];
+  const [channels, filters] = filter.shape.slice(2) as [number, number];
+  const product = tf.matMul(asRows(dy), tf.reshape(filter, [-1, filters]), false, true);
+  const taps = tf.reshape(product, [batch, down, across, -1]);
+  const terms = forTaps(axes, (row, column) => {
+    const [y, x] = [reachOf(axes[0], row), reachOf(axes[1], column)];
+    if (y.begin >= y.end || x.begin >= x.end) return [];
+    const first = (row * axes[1].taps + column) * channels;
+    const cells = tf.slice(
+      taps,
+      [0, y.begin, x.begin, first],
+      [batch, y.end - y.begin, x.end - x.begin, channels],
+    );
+    const none: [number, number] = [0, 0];
+    return [tf.pad(cells, [none, [y.inFront, y.behind], [x.inFront, x.behind], none])];
+  });
+  return sumOf(terms.flat());
+}
+
 /** Each phase of cells is a convolution of dy by the taps that read it, which avoids products with inserted zeros. */
 const inputGradient: Decompose = ([dy, filter], attrs) => {
   const axes = windowsOf(attrs);
   const shape = attrs.inputShape as readonly number[];
+  const isFew = sizeOf(dy!.shape.slice(0, 3)) <= filter!.shape[3]!;
+  if (isFew && axes.every(({ taps, stride }) => taps > 1 && stride === 1))
+    return [inputGradientByTaps(dy!, filter!, axes)];
   const [height, width] = axes;
   const wide = padByWindow(dy!, axes);
   const cells = (down: Phase, across: Phase): tf.Tensor => {

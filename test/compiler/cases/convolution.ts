@@ -36,6 +36,10 @@ const CONVOLUTIONS: readonly Form[] = [
   [[1, 4, 4, 2], [3, 3, 2, 2], 1, 2],
   [[1, 1, 1, 2], [3, 3, 2, 2], 1, 'same'],
   [[3, 1, 9, 2], [1, 4, 2, 3], [1, 2], 'same'],
+  // Fewer windows than filters, so that taps' gradients are added up where they belong.
+  [[1, 2, 3, 2], [3, 3, 2, 7], 1, 'same'],
+  [[1, 4, 3, 2], [2, 3, 2, 16], 1, explicit(1, 0, 2, 1)],
+  [[1, 3, 2, 2], [2, 2, 2, 6], 1, 'same', 2],
   // A window larger than its input.
   [[1, 2, 3, 1], [5, 5, 1, 2], 3, 'same'],
 ];

@@ -55,13 +55,20 @@ const MIN_SHARED_ROWS = 256;
 /** Up to so many rows and columns, blocks and panels are too few for threads to divide a long sum by. */
 const [FEW_ROWS, FEW_COLUMNS] = [512, 256];
 
+/** A chain of fewer rows has one block, for one thread, and a right matrix of so many elements is work for all of them. */
+const [ONE_BLOCK_ROWS, LARGE_OPERAND] = [128, 2 ** 16];
+
 const rowsOf = (unit: LoopUnit | ProductUnit): number => (unit.kind === 'product' ? unit.m : unit.rows);
+
+/** Whether threads divide a product by its columns, for its rows are too few. */
+const isNarrow = ({ m, n, k }: ProductUnit): boolean =>
+  m < MIN_CHAIN_ROWS || (m < ONE_BLOCK_ROWS && n * k >= LARGE_OPERAND);
 
 /**
  * Whether a product can join a chain: rows of a left matrix, and a right matrix that exists before the chain starts.
  */
 const isRowProduct = (unit: ProductUnit): boolean =>
-  unit.batch.length === 0 && unit.c.cs === 1 && unit.m >= MIN_CHAIN_ROWS;
+  unit.batch.length === 0 && unit.c.cs === 1 && !isNarrow(unit);
 
 class Scheduler {
   readonly stages: Stage[] = [];
@@ -128,7 +135,7 @@ class Scheduler {
   }
 
   private addProduct(unit: ProductUnit): void {
-    if (unit.batch.length === 0 && unit.m >= MIN_CHAIN_ROWS) {
+    if (unit.batch.length === 0 && !isNarrow(unit)) {
       this.defer(unit);
       return;
     }

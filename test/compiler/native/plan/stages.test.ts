@@ -65,6 +65,14 @@ test('products of integers are exact sums in one loop', () => {
 /** Two layers of a perceptron and their loss. */
 const perceptron = (x: any, v: any, w: any) => tf.matMul(tf.relu(tf.matMul(x, v)), w);
 
+test('threads divide the columns of a large product that has rows for one block alone', () => {
+  const stages = (rows: number, columns: number) =>
+    stageTexts(planOf((x, w) => tf.relu(tf.matMul(x, w)), f32(rows, 512), f32(512, columns)));
+  expect(stages(64, 256)).toEqual(['pack: 1', 'narrow: product 64x256x512', 'chain 64: loop 64x256 Relu']);
+  expect(stages(64, 16)).toEqual(['pack: 1', 'chain 64: product 64x16x512; loop 64x16 Relu']);
+  expect(stages(128, 256)).toEqual(['pack: 1', 'chain 128: product 128x256x512; loop 128x256 Relu']);
+});
+
 test('products and loops over the same rows form a chain with scratch memory', () => {
   const plan = planOf((x, v, w) => tf.tanh(perceptron(x, v, w)), f32(512, 32), f32(32, 48), f32(48, 16));
   expect(stageTexts(plan)).toEqual([
