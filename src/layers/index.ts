@@ -119,6 +119,8 @@ export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
 export { BiTemperedLoss } from './losses.js';
 export { MaskedLmDataAugmenter } from './maskedLmDataAugmenter.js';
 export { TransformerFeedForwardMoe } from './moe/transformerFeedForwardMoe.js';
+export { BaseNgrammer, Ngrammer, VQNgrammer } from './ngrammer/ngrammers.js';
+export { type Clusters, VectorQuantization } from './ngrammer/vectorQuantization.js';
 export {
   BaseNormalization,
   BatchNorm,

@@ -11,14 +11,14 @@ export const WITHOUT_FIXTURE: ReadonlySet<string> = new Set(
   LocalSelfAttentionRelativeBias LocalSelfAttentionXL LookupFreeQuantizer LoraAttentionProjection
   LoraCombinedQKVProjectionLayer LoraLinear LstmCellSimple LstmFrnn Mamba Mamba2
   MaskedLmDataAugmenter MixerBlock MobileNet MultiQueryDotProductAttention MultiScaleRetention
-  MultiTokenPredictionHead MultiTokenPredictionLm MultitaskResidualAdapter
+  MultiTokenPredictionHead MultiTokenPredictionLm MultitaskResidualAdapter Ngrammer
   OneHeadedAttentionProjection ParallelTransformer Pooling1D PositionalEmbedding2D
   RandomVectorQuantizer RelativeBias ResNet ResNetBasicBlock ResNetBlock RgLru RmsNormNoScale S5 SSM SSMGated
   ScalarQuantizer ScaledDeltaOrthogonal SelfAttentionWithNormAndResidual SeparableConv2D
   ShortConvolution SigmoidCrossEntropy SineReLU SpectralNorm SpectrumAugmenter SruCell StackBiFrnn
   StackFrnn StackingOverTime StochasticResidual TemporalShifting TokenCounter
   TransformerEncoderDecoder TransformerTextEncoder UNet UNetDownBlock UNetUpBlock VanillaBlock VanillaNet VectorQuantizer
-  VisionTransformer VitEntryLayers VitExitLayers WeightNormL2 WeightNormLinear YarnRotaryScaling
+  VQNgrammer VectorQuantization VisionTransformer VitEntryLayers VitExitLayers WeightNormL2 WeightNormLinear YarnRotaryScaling
 `
     .trim()
     .split(/\s+/),

@@ -8,6 +8,8 @@ import { BaseSoftmax } from '../baseSoftmax.js';
 import { BaseLayer } from '../core/base.js';
 import type { StepArgs } from '../core/mixer.js';
 import { Embedding } from '../embeddings.js';
+import type { PairArgs } from '../ngrammer/bigrams.js';
+import { BaseNgrammer } from '../ngrammer/ngrammers.js';
 import { BaseNormalization, LayerNorm } from '../normalizations.js';
 import { SharedEmbeddingSoftmax } from '../softmaxes.js';
 import { auxLossOf, type LmLabels, type LmOutput, lossesOf } from './lmLosses.js';
@@ -29,6 +31,12 @@ export interface LmInputs {
   readonly inputsIndicator?: Tensor | undefined;
   /** A sequence that the layers attend to, such as an encoder's output. Required where they have cross-attention. */
   readonly memory?: Memory | undefined;
+}
+
+/** Arguments of the embedding of tokens. */
+interface EmbedArgs extends Pick<PairArgs, 'paddings'> {
+  /** In a decode. */
+  readonly step?: StepArgs | undefined;
 }
 
 /** Leading tokens of each row that are 1, int32 [B]. */
@@ -66,6 +74,10 @@ export class TransformerLm extends BaseLayer.with({
     .nullable()
     .default(null)
     .describe("The token embedding; null: the softmax's weights."),
+  ngrammerTpl: sub(BaseNgrammer, null)
+    .nullable()
+    .default(null)
+    .describe('What adds pairs of tokens to token embeddings, before positions are added; null: nothing.'),
   softmaxTpl: sub(BaseSoftmax, () => SharedEmbeddingSoftmax.config()).describe(
     'The softmax over the vocabulary.',
   ),
@@ -75,6 +87,7 @@ export class TransformerLm extends BaseLayer.with({
 }) {
   protected positions: BasePositionalEmbedding | null = null;
   protected embedding!: TokenLookup;
+  protected ngrammer: BaseNgrammer | null = null;
   protected transformer!: StackedTransformer;
   protected finalNorm: BaseNormalization | null = null;
   protected softmax!: BaseSoftmax;
@@ -87,6 +100,14 @@ export class TransformerLm extends BaseLayer.with({
       this.positions = this.createChild('position_emb', hp.positionEmbTpl, { embeddingDims: modelDims });
     const separate =
       hp.separateEmbeddingTpl && this.createChild('embedding_lookup', hp.separateEmbeddingTpl, dims);
+    if (hp.ngrammerTpl) {
+      this.ngrammer = this.createChild('ngrammer', hp.ngrammerTpl, { unigramVocabSize: vocabSize });
+      const { numHeads, dimPerHead } = this.ngrammer.hp;
+      if (numHeads * dimPerHead !== modelDims)
+        throw this.error(
+          `ngrammerTpl: expected numHeads x dimPerHead to be modelDims ${modelDims}, got ${numHeads} x ${dimPerHead}.`,
+        );
+    }
     if (hp.modelType === 'prefix' && hp.packedInput)
       throw this.error("modelType is 'prefix', and packedInput is set: a prefix leads a row, not a segment.");
     this.transformer = this.createChild('transformer', hp.stackedTransformerTpl, { modelDims });
@@ -106,20 +127,27 @@ export class TransformerLm extends BaseLayer.with({
     const paddings = this.hp.usePaddings ? inputs.paddings : undefined;
     // A packed document may be as long as its row.
     this.positions?.checkLength(inputs.ids.shape[1]!);
-    const x = this.embed(inputs.ids, seen.positions?.queries);
+    const x = this.embed(inputs.ids, seen.positions?.queries, { paddings });
     return this.transformer.fprop(x, { seen, paddings, memory: inputs.memory });
   }
 
   /**
-   * Input of the stack: token plus position embeddings, [B, T, modelDims].
+   * Input of the stack: token, n-gram and position embeddings, [B, T, modelDims].
    *
    * @param ids int32 [B, T].
    * @param position int32 [B, T] or [1, T]; default 0 to T - 1.
+   * @param of the paddings of whole sequences, or the step of a decode.
    */
-  protected embed(ids: Tensor, position?: Tensor): Tensor {
-    const x = this.embedding.embLookup(ids);
+  protected embed(ids: Tensor, position?: Tensor, of: EmbedArgs = {}): Tensor {
+    const x = this.#withNgrams(ids, this.embedding.embLookup(ids), position, of);
     if (!this.positions) return x;
     return tf.add(x, position ? this.positions.atPositions(position) : this.positions.fprop(ids.shape[1]!));
+  }
+
+  #withNgrams(ids: Tensor, x: Tensor, segmentPos: Tensor | undefined, of: EmbedArgs): Tensor {
+    if (!this.ngrammer) return x;
+    if (of.step) return this.ngrammer.extendStep(ids, x, of.step);
+    return this.ngrammer.fprop(ids, x, { segmentPos, paddings: of.paddings });
   }
 
   /** The final norm, if any: [B, T, modelDims] to the same shape. */
@@ -156,7 +184,7 @@ export class TransformerLm extends BaseLayer.with({
     if (args.prefix && modelType !== 'prefix')
       throw this.error(`expected modelType 'prefix' for tokens that see each other, got '${modelType}'.`);
     const [batch, steps = 1] = ids.shape as [number, number?];
-    const x = this.embed(tf.reshape(ids, [batch, steps]), stepsFrom(args.timeStep, steps));
+    const x = this.embed(tf.reshape(ids, [batch, steps]), stepsFrom(args.timeStep, steps), { step: args });
     const logits = this.softmax.getLogits(this.normalize(this.transformer.extendStep(x, args)));
     return tf.reshape(logits, [...ids.shape, this.hp.vocabSize]);
   }

@@ -123,8 +123,8 @@ test('the layers of a stack', () => {
 
 /** Embeddings times the root of their depth (Vaswani et al., 2017, section 3.4). */
 class ScaledEmbeddingLm extends TransformerLm {
-  protected override embed(ids: Tensor, position?: Tensor): Tensor {
-    return tf.mul(super.embed(ids, position), this.hp.modelDims ** 0.5);
+  protected override embed(...args: Parameters<TransformerLm['embed']>): Tensor {
+    return tf.mul(super.embed(...args), this.hp.modelDims ** 0.5);
   }
 }
 
