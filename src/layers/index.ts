@@ -159,7 +159,9 @@ export {
   NClassMajorSharedEmbeddingSoftmax,
   SharedEmbeddingSoftmax,
 } from './softmaxes.js';
+export { ConformerEncoder, type EncodedFrames } from './speech/conformerEncoders.js';
 export { Conformer, SelfAttentionWithNormAndResidual } from './speech/conformers.js';
+export { ctcGreedyIds } from './speech/ctcDecoding.js';
 export {
   type CtcAlignments,
   type CtcInputs,

@@ -11,6 +11,7 @@ export { classificationMetrics, regressionMetrics } from './batchMetrics.js';
 export { BertModel } from './bertModel.js';
 export { ClassificationMLPModel } from './classificationMlp.js';
 export { ClassificationModel } from './classificationModel.js';
+export { CtcModel } from './ctcModel.js';
 export { LanguageModelDPO } from './directPreference.js';
 export { DistillationModel } from './distillation.js';
 export { LanguageModelGRPO } from './groupRelative.js';

@@ -2,6 +2,7 @@
 
 export { applyRule, type Candidate, CheckpointLoadingRules, namesOf } from './checkpointLoadingRules.js';
 export { ConfusionMatrix, PrecisionRecall } from './confusion.js';
+export { EditErrorRate } from './editErrors.js';
 export { Auc, F1, Perplexity, RSquared } from './evalMetrics.js';
 export {
   type Accumulation,

@@ -3,6 +3,8 @@ import { expect, test } from 'vitest';
 import { ops, type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
+  Conformer,
+  ConformerEncoder,
   FullSoftmax,
   listVariables,
   PositionalEmbedding,
@@ -17,11 +19,12 @@ import {
   type BaseModel,
   BertModel,
   ClassificationModel,
+  CtcModel,
   SequenceModel,
   type TensorBatch,
   type WeightedScalars,
 } from '../../src/models/index.js';
-import { expectAllSame, given, type Host, ids, type Subject } from '../layers/engineComparison.js';
+import { expectAllSame, floats, given, type Host, ids, type Subject } from '../layers/engineComparison.js';
 import { ints, isState, randomTheta, run, tensor } from '../layers/helpers.js';
 
 type Tensors = Readonly<Record<string, Tensor>>;
@@ -195,7 +198,25 @@ const bertModel: ModelCase = {
   }),
 };
 
-const cases: readonly ModelCase[] = [bertModel, sequenceModel, textClassifier];
+const ctcModel: ModelCase = {
+  title: 'CtcModel',
+  config: CtcModel.config({
+    encoderTpl: ConformerEncoder.config({
+      ...{ inputDims: 3, modelDims: 4, numLayers: 1 },
+      conformerTpl: Conformer.config({ attenNumHeads: 2, ffnDimMultiplier: 1, layerOrder: 'mhsa' }),
+    }),
+    softmaxTpl: FullSoftmax.config({ numClasses: 4 }),
+  }),
+  given: { inputs: floats([2, 5, 3]), labels: given('int32', [1, 3, 2, 2], [2, 2]) },
+  fixed: () => ({
+    paddings: rows([
+      [0, 0, 0, 0, 0],
+      [0, 0, 0, 1, 1],
+    ]),
+  }),
+};
+
+const cases: readonly ModelCase[] = [ctcModel, bertModel, sequenceModel, textClassifier];
 
 test.each(cases.map((each) => [each.title, each] as const))('%s has the gradient of its loss', (_, each) =>
   checkSlope(each),

@@ -2,7 +2,7 @@
 export const WITHOUT_FIXTURE: ReadonlySet<string> = new Set(
   `
   AdaptedTransformerFeedForward AddResidual Alibi ApplyPadding BiTemperedLoss Chain
-  CifgLstmCellSimple Conformer Conv1D Conv2DTranspose Conv3D ConvBNAct ConvBNActWithPadding
+  CifgLstmCellSimple Conformer ConformerEncoder Conv1D Conv2DTranspose Conv3D ConvBNAct ConvBNActWithPadding
   ConvNeXtBlock CubedReLU DepthwiseConv1D DictToArgs DotProductAttentionWithContext
   DotProductAttentionWithContextXL DotProductAttentionXL DynamicNtkRotaryScaling Einsum FRnn
   FullLike GShardSharedEmbeddingSoftmax GatedDeltaNet GriffinRecurrentBlock GruCell

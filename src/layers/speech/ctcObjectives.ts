@@ -79,7 +79,9 @@ function latticeOf(inputs: CtcInputs, { blankId = 0, logEpsilon = -1e5 }: CtcOpt
   const isFrame = tf.less(inputs.logitPaddings ?? tf.zeros([batch, time]), 0.5) as Tensor;
   const isLabel = tf.less(inputs.labelPaddings ?? tf.zeros([batch, count]), 0.5);
   const blank = tf.scalar(blankId, 'int32');
-  const own = tf.where(isLabel, labels, blank) as Tensor;
+  // The gather checks labels: one that is out of range would read another row's symbols.
+  const symbolIds = tf.range(0, symbols, 1, 'int32') as Tensor;
+  const own = tf.gather(symbolIds, tf.where(isLabel, labels, blank) as tf.Tensor1D) as Tensor;
   const blanks = (size: number): Tensor => tf.fill([batch, size], blankId, 'int32');
   const pairs = tf.reshape(tf.stack([blanks(count), own], 2), [batch, 2 * count]);
   const ids = tf.concat([pairs, blanks(1)], 1) as Tensor;
