@@ -36,9 +36,11 @@ function copyRows(
 export class DecodeState {
   readonly #blocks: ReadonlyMap<string, Blocks>;
 
+  /** @param prompts arrays, by path, of the state of prompts that rows share and steps read beside their own. */
   constructor(
     specs: Readonly<Record<string, DecodeStateSpec>>,
     readonly arrays: Readonly<Record<string, BoundArray>>,
+    readonly prompts: Readonly<Record<string, BoundArray>> = {},
   ) {
     this.#blocks = new Map(Object.entries(specs).map(([path, spec]) => [path, blocksOf(spec)]));
   }
@@ -46,6 +48,11 @@ export class DecodeState {
   /** The state before the first token. */
   clear(): void {
     for (const array of Object.values(this.arrays)) array.fill(0);
+  }
+
+  /** Bytes of the arrays, without those of prompts. */
+  get byteLength(): number {
+    return Object.values(this.arrays).reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
   /** Gives each row i the state of row `origins[i]`. */
@@ -57,9 +64,13 @@ export class DecodeState {
     }
   }
 
-  /** Gives the state of each row of `from`, of which this state's rows are a multiple, to consecutive rows. */
+  /**
+   * Gives the state of each row of `from`, of which this state's rows are a multiple, to consecutive rows; but for what they
+   * read there.
+   */
   spread(from: DecodeState): void {
     for (const [path, blocks] of this.#blocks) {
+      if (path in this.prompts) continue;
       const sources = from.#blocks.get(path)!.rows;
       const origins = Array.from({ length: blocks.rows }, (_, row) =>
         Math.floor((row * sources) / blocks.rows),

@@ -16,6 +16,7 @@ import {
 } from './promptRows.js';
 import { GREEDY } from './sampledIds.js';
 import { argmax, type SamplingRule, sampleId } from './sampling.js';
+import type { PromptSharing } from './stepPrograms.js';
 
 /** A decode to run; the model is called with `numRows(B)` rows. */
 export interface DecodeRequest extends Prompts, DecodingModel {
@@ -67,6 +68,15 @@ export abstract class BaseDecoder extends Configurable.with({
   /** Rows of the model for a batch of `batchSize` prompts. */
   numRows(batchSize: number): number {
     return batchSize;
+  }
+
+  /**
+   * How the rows of `batchSize` prompts of at most `longest` tokens share caches; undefined where each has one of its own.
+   *
+   * @throws ConfigError where the sizes of caches are not known.
+   */
+  sharing(_batchSize: number, _longest: number): PromptSharing | undefined {
+    return undefined;
   }
 
   /** Tokens that end a sequence. */
@@ -196,6 +206,12 @@ export class SampleDecoder extends BaseDecoder.with({
     .boolean()
     .default(true)
     .describe('Sorts the samples of a prompt by log-probability, best first.'),
+  lazyPrefixBroadcast: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the samples of a prompt share its cache of keys and values, and have caches of maxDecodeSteps places of their own.',
+    ),
 }) {
   override get rule(): SamplingRule | null {
     const { temperature, k, p } = this.hp;
@@ -204,6 +220,17 @@ export class SampleDecoder extends BaseDecoder.with({
 
   override numRows(batchSize: number): number {
     return batchSize * this.hp.numSamples;
+  }
+
+  override sharing(batchSize: number, longest: number): PromptSharing | undefined {
+    const { lazyPrefixBroadcast, maxDecodeSteps, seqlen, numSamples } = this.hp;
+    if (!lazyPrefixBroadcast || numSamples === 1) return undefined;
+    if (maxDecodeSteps === null)
+      throw new ConfigError(
+        `${this.constructor.name}.maxDecodeSteps: expected the size of a sample's own cache, since lazyPrefixBroadcast is set, got null.`,
+      );
+    const promptSize = Math.max(1, Math.min(longest, seqlen) - 1);
+    return { prompts: batchSize, promptSize, steps: Math.min(maxDecodeSteps, seqlen) };
   }
 
   async decode({ prefixIds, prefixLengths, key, ...model }: DecodeRequest): Promise<DecodeOutput> {

@@ -23,8 +23,9 @@ export type {
   Prompts,
   Reorder,
 } from './decodingModel.js';
+export { PREFILL_STEPS } from './promptLanes.js';
 export { unitDouble } from './promptRows.js';
 export { GREEDY, isRandom, sampleIds } from './sampledIds.js';
 export { logProbability, type SamplingRule, sampleId, topK } from './sampling.js';
-export type { StepperOptions } from './stepPrograms.js';
-export { PREFILL_STEPS, Stepper } from './stepper.js';
+export type { PromptSharing, StepperOptions } from './stepPrograms.js';
+export { Stepper } from './stepper.js';

@@ -17,6 +17,16 @@ import type { Decodable } from './decodable.js';
 import { DecodeState } from './decodeState.js';
 import type { SamplingRule } from './sampling.js';
 
+/** The sizes of caches where consecutive rows share the cache of a prompt, and have one of their own for what is behind it. */
+export interface PromptSharing {
+  /** Prompts of a batch, a divisor of its rows. */
+  readonly prompts: number;
+  /** Tokens of a prompt before its last, at most. */
+  readonly promptSize: number;
+  /** Steps from the last token of a prompt on, at most. */
+  readonly steps: number;
+}
+
 /** The model and the shape of its decodes. */
 export interface StepperOptions {
   readonly model: Decodable;
@@ -31,6 +41,8 @@ export interface StepperOptions {
   readonly seqlen: number;
   /** Specs of the arrays of the model's `promptNames`, for any number of rows. */
   readonly prompt?: Readonly<Record<string, TensorSpec>> | undefined;
+  /** Rows that share prompts, where they do. */
+  readonly sharing?: PromptSharing | undefined;
   /** The rule by which the program draws tokens, so that logits stay within it; null gives logits. */
   readonly rule: SamplingRule | null;
   /** Whether an id may be drawn; of others the logits are -Infinity. Default: all may. */
@@ -52,6 +64,9 @@ export interface Given {
   readonly length: Tensor;
   /** Behind whole prompts: the position of each row at step 0. */
   readonly starts: Tensor;
+  /** Where rows share prompts: the state of these, and their lengths without their last tokens. */
+  readonly promptState: Tensors;
+  readonly promptLength: Tensor;
   readonly prompt: Tensors;
   /** Where the program draws: the tokens so far and their log-probabilities, both [seqlen, rows]. */
   readonly drawn: Tensor;
@@ -65,6 +80,9 @@ export interface Bound {
   readonly executable: Executable;
   readonly call: BoundCall;
 }
+
+/** The spec of whole numbers. */
+export const int32 = (...shape: number[]) => ({ shape, dtype: 'int32' as const });
 
 /** Specs with another first axis. */
 export const ofRows = (
@@ -82,18 +100,58 @@ export const ofRows = (
 export class StepPrograms {
   constructor(private readonly options: StepperOptions) {}
 
-  /** Specs of the state of `rows` rows, by path. */
-  stateSpecs(rows: number): Record<string, DecodeStateSpec> {
-    const { model, seqlen, prompt } = this.options;
-    return model.initialDecodeState(rows, seqlen, prompt && ofRows(prompt, rows));
+  /** Positions that the cache of `rows` rows has places for: of prompts, of what is behind them, or of whole sequences. */
+  places(rows: number): number {
+    const { seqlen, sharing } = this.options;
+    if (!sharing) return seqlen;
+    return rows === sharing.prompts ? sharing.promptSize : sharing.steps;
   }
 
-  /** A state of `rows` rows, in the format of a program. */
-  newState(executable: Executable, rows: number): DecodeState {
+  /** Specs of the state of `rows` rows, by path. */
+  stateSpecs(rows: number): Record<string, DecodeStateSpec> {
+    const { model, seqlen, prompt, sharing } = this.options;
+    const specsFor = (length: number) =>
+      model.initialDecodeState(rows, length, prompt && ofRows(prompt, rows));
+    const whole = specsFor(seqlen);
+    if (!sharing) return whole;
+    const parts = specsFor(this.places(rows));
+    const chosen = ([path, spec]: [string, DecodeStateSpec]) => [path, spec.isPerToken ? parts[path]! : spec];
+    return Object.fromEntries(Object.entries(whole).map(chosen));
+  }
+
+  /** Specs of the state of prompts that the steps of `rows` rows read. */
+  private promptSpecs(rows: number): Record<string, DecodeStateSpec> {
+    const { sharing } = this.options;
+    if (!sharing || rows === sharing.prompts) return {};
+    return Object.fromEntries(
+      Object.entries(this.stateSpecs(sharing.prompts)).filter(([, { isPerToken }]) => isPerToken),
+    );
+  }
+
+  /**
+   * A state of `rows` rows, in the format of a program.
+   *
+   * @param given arrays of it that other programs have already.
+   */
+  newState(
+    executable: Executable,
+    rows: number,
+    given: Readonly<Record<string, BoundArray>> = {},
+  ): DecodeState {
+    const newArrays = (tree: string, names: readonly string[]) => {
+      const arrays = executable.newInputs(names.map((name) => `${tree}.${name}`));
+      return Object.fromEntries(names.map((name, i) => [name, arrays[i]!]));
+    };
     const specs = this.stateSpecs(rows);
-    const names = Object.keys(specs);
-    const arrays = executable.newInputs(names.map((name) => `state.${name}`));
-    return new DecodeState(specs, Object.fromEntries(names.map((name, i) => [name, arrays[i]!])));
+    const own = newArrays(
+      'state',
+      Object.keys(specs).filter((name) => !(name in given)),
+    );
+    return new DecodeState(
+      specs,
+      { ...own, ...given },
+      newArrays('promptState', Object.keys(this.promptSpecs(rows))),
+    );
   }
 
   /** Compiles a function of the model that reads and replaces the state of `rows` rows. */
@@ -105,18 +163,24 @@ export class StepPrograms {
     extra: CompileOptions,
   ): Promise<Executable> {
     const { params, compileOptions } = this.options;
-    const state = this.stateSpecs(rows);
-    const rounded = Object.entries(state).flatMap(([path, { roundedTo }]) =>
-      roundedTo === undefined ? [] : [[`state.${path}`, roundedTo] as const],
+    const trees = { state: this.stateSpecs(rows), promptState: this.promptSpecs(rows) };
+    const rounded = Object.entries(trees).flatMap(([tree, state]) =>
+      Object.entries(state).flatMap(([path, { roundedTo }]) =>
+        roundedTo === undefined ? [] : [[`${tree}.${path}`, roundedTo] as const],
+      ),
     );
     const inputs = {
       params: layoutSpecs(params.layout),
-      state: state as Record<string, TensorSpec>,
+      state: trees.state as Record<string, TensorSpec>,
+      ...(Object.keys(trees.promptState).length > 0 && {
+        promptState: trees.promptState as Record<string, TensorSpec>,
+      }),
       ...specs,
     };
     const program = (given: Given): Tree<Tensor> => {
       const decodeState = { ...given.state };
-      const context = { theta: given.params, doEval: true, decodeState };
+      const { params: theta, promptState } = given;
+      const context = { theta, doEval: true, decodeState, promptState };
       const results = runInContext(context, () => f(given)) as Record<string, Tensor>;
       return { ...results, state: decodeState };
     };
@@ -136,7 +200,7 @@ export class StepPrograms {
    */
   bind(
     executable: Executable,
-    { arrays: state }: DecodeState,
+    { arrays: state, prompts: promptState }: DecodeState,
     inputs: Tree<BoundArray>,
     advanced: readonly string[],
     replaced: Record<string, BoundArray | null>,
@@ -149,7 +213,11 @@ export class StepPrograms {
     ];
     const nulls = (arrays: object) => Object.fromEntries(Object.keys(arrays).map((name) => [name, null]));
     const call = executable.bind({
-      inputs: { params: this.options.params.views, state, ...(inputs as Record<string, Tree<BoundArray>>) },
+      inputs: {
+        ...{ params: this.options.params.views, state },
+        ...(Object.keys(promptState).length > 0 && { promptState }),
+        ...(inputs as Record<string, Tree<BoundArray>>),
+      },
       outputs: { ...own, ...(inPlace ? replaced : nulls(replaced)), state: inPlace ? state : nulls(state) },
       carried: Object.fromEntries([...advanced, ...(inPlace ? [] : copied)].map((name) => [name, name])),
     });

@@ -22,7 +22,7 @@ type Repeatable = BaseLayer & {
 type Carry<X> = { readonly x: X; readonly key: Tensor | readonly [] };
 
 /** Inputs of one repetition alone. */
-type Slices = { readonly theta: Values; readonly updated: Values; readonly states: Values };
+type Slices = Readonly<Record<'theta' | 'updated' | 'states' | 'prompts', Values>>;
 
 /** Results of one repetition besides its output. */
 type Told = {
@@ -105,8 +105,9 @@ export class Repeat extends BaseLayer.with({
       Object.entries(specs).flatMap(([path, spec]): [string, DecodeStateSpec][] => {
         if (!this.#isBelow(path)) return [[path, spec]];
         if (!unrollInDecode) {
-          const { shape, dtype, rowAxis = 0 } = spec;
-          return [[path, { shape: [xTimes, ...shape], dtype, rowAxis: rowAxis + 1 }]];
+          const { shape, dtype, rowAxis = 0, isPerToken } = spec;
+          const stacked = { shape: [xTimes, ...shape], dtype, rowAxis: rowAxis + 1 };
+          return [[path, { ...stacked, ...(isPerToken && { isPerToken }) }]];
         }
         return Array.from({ length: xTimes }, (_, i) => [`${path}#${i}`, spec]);
       }),
@@ -117,13 +118,14 @@ export class Repeat extends BaseLayer.with({
   protected repeat<X extends Tree<Tensor>>(inputs: X, turn: (x: X) => X): X {
     const { context } = this;
     const { xTimes, unrollInDecode } = this.hp;
-    const { decodeState, prngKey } = context;
+    const { decodeState, promptState, prngKey } = context;
     const isApart = decodeState !== undefined && unrollInDecode;
     const paths = this.#stacked.map(({ path }) => path);
     const slices: Slices = {
       theta: this.#checked(pick(context.theta, paths)),
       updated: this.#checked(pick(context.updatedVars, paths)),
       states: decodeState && !isApart ? pick(decodeState, this.#below(decodeState)) : {},
+      prompts: promptState && !isApart ? pick(promptState, this.#below(promptState)) : {},
     };
     let losses: readonly AuxLoss[] = [];
     let repetition = 0;
@@ -142,6 +144,7 @@ export class Repeat extends BaseLayer.with({
           images: context.images && images,
           summaryVerbosity: context.summaryVerbosity,
           decodeState: decodeState && states,
+          promptState: promptState && (isApart ? this.#statesOf(promptState, repetition) : given.prompts),
           ...{ auxLosses, updatedVars, taps: context.taps },
         },
         () => turn(x),

@@ -91,7 +91,7 @@ export class DatasetDecoder {
     const tokens = this.tokensOf(batch);
     const lengths = exampleLengths(tokens);
     const prefixLengths = this.prefixLengths(tokens, lengths, foldIn(key, 0));
-    const stepper = await this.stepperOf(decoder.numRows(lengths.data.length), prompt);
+    const stepper = await this.stepperOf(tokens.ids.shape as [number, number], prompt);
     stepper.reset();
     if (this.model.begin) await stepper.begin(prompt);
     const request = { prefixIds: tokens.ids, prefixLengths, key: foldIn(key, 1) };
@@ -152,10 +152,14 @@ export class DatasetDecoder {
     );
   }
 
-  private async stepperOf(rows: number, prompt: Record<string, HostTensor>): Promise<Stepper> {
+  private async stepperOf(
+    [batchSize, longest]: readonly [number, number],
+    prompt: Record<string, HostTensor>,
+  ): Promise<Stepper> {
+    const { decoder } = this.task.hp.decode.hp;
+    const rows = decoder.numRows(batchSize);
     if (this.#stepper?.rows === rows) return this.#stepper;
     await this.#stepper?.dispose();
-    const { decoder } = this.task.hp.decode.hp;
     const runs = expectedDecodeRuns(this.options, this.task, this.limit);
     this.#stepper = await Stepper.create({
       model: this.model,
@@ -163,6 +167,7 @@ export class DatasetDecoder {
       rows,
       prompt,
       seqlen: decoder.hp.seqlen,
+      sharing: decoder.sharing(batchSize, longest),
       rule: decoder.rule,
       mayDraw: (id) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
       compileOptions: (name) => compileOptions(this.options, name, runs),

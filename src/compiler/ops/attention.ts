@@ -29,22 +29,28 @@ import {
 } from './hiddenKeys.js';
 import { checkKeepProb } from './randomOps.js';
 
-/** Softmax weights [B, N, T, S]. */
-function probabilities(
-  q: tf.Tensor,
-  k: tf.Tensor,
-  extras: AttentionExtras<tf.Tensor> & Pick<AttentionOptions, 'logits'>,
-  attrs: Attrs,
-): tf.Tensor {
+type LogitExtras = AttentionExtras<tf.Tensor> & Pick<AttentionOptions, 'logits'>;
+
+/** Scaled and capped logits [B, N, T, S] with all masks, and whether they may hide all keys from a query. */
+function hiddenLogits(q: tf.Tensor, k: tf.Tensor, extras: LogitExtras, attrs: Attrs) {
   const scale = attrs.scale as number;
   const own = extras.logits ? extras.logits(tf.mul(q, scale), k) : tf.mul(attentionLogits(q, k), scale);
   const cap = attrs.logitCap as number;
   const { logits, mayHideAll } = withHiddenKeys(cap > 0 ? capped(own, cap) : own, extras, attrs);
-  const masked = extras.mask ? tf.add(logits, extras.mask) : logits;
-  if (extras.sinks) return softmaxWithSinks(masked, extras.sinks);
-  if (extras.mask) return softmaxOfSeen(masked);
+  if (!extras.mask) return { logits, mayHideAll };
+  return { logits: tf.add(logits, extras.mask), mayHideAll: true };
+}
+
+/** Softmax weights [B, N, T, S]. */
+function probabilities(q: tf.Tensor, k: tf.Tensor, extras: LogitExtras, attrs: Attrs): tf.Tensor {
+  const { logits, mayHideAll } = hiddenLogits(q, k, extras, attrs);
+  if (extras.sinks) return softmaxWithSinks(logits, extras.sinks);
   return mayHideAll ? softmaxOfSeen(logits) : tf.softmax(logits);
 }
+
+/** Logits [B, N, T, S] of an attention with these options, -Infinity where a key is hidden. */
+export const maskedLogits = (q: tf.Tensor, k: tf.Tensor, options: AttentionOptions) =>
+  hiddenLogits(q, k, options, attrsOfOptions(q, options));
 
 const capped = (logits: tf.Tensor, cap: number): tf.Tensor => tf.mul(tf.tanh(tf.div(logits, cap)), cap);
 
@@ -145,19 +151,7 @@ export function attention(
   const { mask, sinks, segments, visible, prefix, logits, dropout } = options;
   const { key: dropKey, keepProb } = typeof dropout === 'object' ? dropout : {};
   if (keepProb !== undefined) checkKeepProb(keepProb);
-  const attrs = {
-    scale: options.scale ?? 1 / Math.sqrt(q.shape.at(-1)!),
-    causal: options.causal ?? false,
-    logitCap: options.logitCap ?? 0,
-    ...windowAttrs(options.window),
-    sunk: sinks !== undefined,
-    segmented: segments !== undefined,
-    counted: visible !== undefined,
-    prefixed: prefix !== undefined,
-    ...(keepProb !== undefined && { keepProb }),
-    // Set here, so that the gradient has it too.
-    precision: currentPrecision(),
-  };
+  const attrs = { ...attrsOfOptions(q, options), ...(keepProb !== undefined && { keepProb }) };
   if (logits || typeof dropout === 'function') {
     // The composite supports no functions; tfjs differentiates the decomposition.
     checkShapes([q, k, v] as unknown as TensorSpec[], attrs);
@@ -170,6 +164,19 @@ export function attention(
   );
   return callComposite('Attention', [q, k, v, ...extras], attrs, 3, (mask ? 1 : 0) + (sinks ? 1 : 0));
 }
+
+const attrsOfOptions = (q: tf.Tensor, options: AttentionOptions) => ({
+  scale: options.scale ?? 1 / Math.sqrt(q.shape.at(-1)!),
+  causal: options.causal ?? false,
+  logitCap: options.logitCap ?? 0,
+  ...windowAttrs(options.window),
+  sunk: options.sinks !== undefined,
+  segmented: options.segments !== undefined,
+  counted: options.visible !== undefined,
+  prefixed: options.prefix !== undefined,
+  // Set here, so that the gradient has it too.
+  precision: currentPrecision(),
+});
 
 /** @throws CompilerError for a bound that counts no keys */
 function windowAttrs(window: Partial<Window> = {}): Partial<Window> {

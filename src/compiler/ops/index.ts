@@ -22,6 +22,7 @@ export { gelu } from './gelu.js';
 export { groupedMatMul } from './groupedMatMul.js';
 export type { Window } from './hiddenKeys.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
+export { type AttentionPart, attentionPart, joinParts } from './partialAttention.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
 export { coalesceRows } from './rowGradients.js';
 export { stopGradient } from './stopGradient.js';

@@ -8,7 +8,7 @@ import type { BaseNormalization } from '../normalizations.js';
 import type { Dropout } from '../stochastics.js';
 import { attentionFields } from './attentionFields.js';
 import type { BasePositionBias } from './biases.js';
-import { type BaseKvCache, MemoryCache } from './caches.js';
+import { type BaseKvCache, type CachedHeads, MemoryCache } from './caches.js';
 import type { CausalDepthwiseConv1D } from './causalDepthwise.js';
 import type { KeyValuePrefix } from './keyValuePrefix.js';
 import { stepsFrom } from './positions.js';
@@ -21,6 +21,12 @@ export interface Heads {
   readonly query: Tensor;
   readonly key: Tensor;
   readonly value: Tensor;
+}
+
+/** Means of a part of the keys and the logarithms of their weights' sums, from one tensor. */
+function unpacked(part: Tensor): ops.AttentionPart {
+  const [means, logSums] = tf.split(part, [part.shape[3]! - 1, 1], -1) as [Tensor, Tensor];
+  return { means, logSums };
 }
 
 /**
@@ -217,8 +223,19 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
     const cached = this.#cache.extend(this.#ready('key', key, position), value, args);
     // A cache knows the window before a query; only tokens of a prefix see any after them.
     const seen = args.prefix && this.window ? narrowed(cached.seen, this.window) : cached.seen;
-    const encoded = this.dotAtten(this.#ready('query', query, position), cached.key, cached.value, seen);
+    const queries = this.#ready('query', query, position);
+    const own = this.dotAtten(queries, cached.key, cached.value, seen);
+    const encoded = cached.ofPrompts ? this.#joined(own, queries, cached.ofPrompts) : own;
     return this.#output(encoded, inputs);
+  }
+
+  /** Joins the part of a row's own keys with that of its prompt, in which queries of all its rows are one list. */
+  #joined(own: Tensor, query: Tensor, { key, value, seen }: CachedHeads): Tensor {
+    const [batch, steps, ...heads] = query.shape as [number, number, number, number];
+    const prompts = key.shape[0]!;
+    const listed = tf.reshape(query, [prompts, (batch / prompts) * steps, ...heads]);
+    const ofPrompts = this.dotAtten(listed as Tensor, key, value, seen);
+    return ops.joinParts([own, tf.reshape(ofPrompts, own.shape) as Tensor].map(unpacked));
   }
 
   #convolved({ query, key, value }: Heads, call: (layer: CausalDepthwiseConv1D, x: Tensor) => Tensor): Heads {
@@ -257,7 +274,7 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
    * positions.
    *
    * @param query [B, T, N, H]. @param key [B, S, N, H]. @param value [B, S, N, H].
-   * @returns [B, T, N, H].
+   * @returns [B, T, N, H]; of keys in two parts [B, T, N, H + 1], behind each mean the logarithm of its sum of weights.
    */
   protected dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
     const scaled = this.#perDimScale ? this.#perDimScale.fprop(query) : query;
@@ -285,7 +302,10 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
     }: Readonly<{ seen: Visibility; bias?: Tensor | undefined; scale?: number }>,
   ): Tensor {
     const keys = { key: ofSequence, value: valuesOfSequence, ...given };
-    const { key, value, seen, bias } = this.#prefix?.fprop(keys, query.shape[1]!) ?? keys;
+    const { part } = given.seen;
+    // What stands beside the keys of a sequence is no part of a prompt.
+    const isWhole = part !== 'prompt';
+    const { key, value, seen, bias } = (isWhole && this.#prefix?.fprop(keys, query.shape[1]!)) || keys;
     const { attenDropoutProb, attenLogitCap, useSinks, attentionExtraLogit, numHeads } = this.hp;
     const dropout = attenDropoutProb > 0 && !this.doEval ? this.#dropout.ofWeights() : undefined;
     const ofHeads = this.#logitFactor;
@@ -297,14 +317,17 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
     const biases = [seen.bias, isCapped ? undefined : own].filter((x) => x !== undefined);
     const all = biases.length === 0 ? seen : { ...seen, bias: biases.reduce((a, b) => tf.add(a, b)) };
     const extra = attentionExtraLogit === null ? undefined : tf.fill([numHeads], attentionExtraLogit);
-    const sinks = useSinks ? this.theta.sinks : extra;
-    return ops.attention(query, key, value, {
+    const sinks = isWhole ? (useSinks ? this.theta.sinks : extra) : undefined;
+    const options = {
       ...{ scale, logitCap: attenLogitCap },
       ...attentionOptions(all, query.shape[1]!),
       ...(sinks && { sinks }),
       ...(logits && { logits }),
       ...(dropout && { dropout }),
-    });
+    };
+    if (part === undefined) return ops.attention(query, key, value, options);
+    const { means, logSums } = ops.attentionPart(query, key, value, options);
+    return tf.concat([means, logSums], -1) as Tensor;
   }
 
   /**

@@ -5,7 +5,7 @@ import { BaseLayer } from '../core/base.js';
 import type { DecodeStateSpec } from '../core/context.js';
 import type { StepArgs } from '../core/mixer.js';
 import { stepsFrom } from './positions.js';
-import type { Visibility } from './visibility.js';
+import { type Visibility, windowBias } from './visibility.js';
 
 /** Keys and values for the queries of a step. */
 export interface CachedHeads {
@@ -15,6 +15,8 @@ export interface CachedHeads {
   readonly value: Tensor;
   /** Visibility of the S keys to the step's T queries. */
   readonly seen: Visibility;
+  /** The same of the P prompts that rows share, for the queries of all rows of a prompt: [P, S, N, H], and P for B. */
+  readonly ofPrompts?: CachedHeads | undefined;
 }
 
 /** Elements of `x` [B, S, …] at `places`, int32 [1, count] or, for each row, [B, count]. */
@@ -85,18 +87,65 @@ export const filledUpTo = ({ timeStep, prefix }: StepArgs, steps: number): Visib
 /** A cache of all tokens, each at the place of its position. */
 export class FullCache extends BaseKvCache {
   override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
-    return this.specsOf(batchSize, seqLen);
+    const specs = Object.entries(this.specsOf(batchSize, seqLen));
+    return Object.fromEntries(specs.map(([name, spec]) => [name, { ...spec, isPerToken: true }]));
   }
 
-  /** The last token's position is below the state's length. Places behind the present tokens are written before they are read. */
+  /**
+   * The last token's position is below the state's length. Places behind the present tokens are written before they are read.
+   * With prompts that rows share, places count from the tokens behind them.
+   */
   extend(key: Tensor, value: Tensor, args: StepArgs): CachedHeads {
     const { windowSize } = this.hp;
+    if (args.promptLength) return this.#extendBehind(key, value, args.promptLength, args.timeStep);
     return {
       key: this.write('key_state', key, args.timeStep),
       value: this.write('value_state', value, args.timeStep),
       seen: {
         ...filledUpTo(args, key.shape[1]!),
         ...(windowSize !== null && { window: { before: windowSize - 1 } }),
+      },
+    };
+  }
+  /** Tokens behind prompts, whose keys and values are in the prompts' state. */
+  #extendBehind(key: Tensor, value: Tensor, promptLength: Tensor, timeStep: Tensor): CachedHeads {
+    const [batch, steps] = key.shape as [number, number];
+    const prompts = promptLength.size;
+    const each = tf.tile(tf.reshape(promptLength, [prompts, 1]), [1, batch / prompts]);
+    const begin = tf.reshape(each, [batch]) as Tensor;
+    const place = tf.sub(timeStep, begin) as Tensor;
+    const queries = tf.broadcastTo(stepsFrom(timeStep, steps), [batch, steps]);
+    const range = (size: number): Tensor => tf.reshape(tf.range(0, size, 1, 'int32'), [1, size]);
+    const own = {
+      key: this.write('key_state', key, place),
+      value: this.write('value_state', value, place),
+    };
+    const [promptKey, promptValue] = ['key_state', 'value_state'].map((name) =>
+      swapTimeAndHeads(this.getPromptState(name)!),
+    ) as [Tensor, Tensor];
+    const positions = {
+      queries: tf.reshape(queries, [prompts, (batch / prompts) * steps]) as Tensor,
+      keys: range(promptKey.shape[1]!),
+    };
+    const { windowSize } = this.hp;
+    const window = windowSize === null ? undefined : { before: windowSize - 1, after: 0 };
+    return {
+      ...own,
+      seen: {
+        ...filledUpTo({ timeStep: place }, steps),
+        ...(window && { window }),
+        positions: { queries, keys: tf.add(tf.expandDims(begin, 1), range(own.key.shape[1]!)) as Tensor },
+        part: 'own',
+      },
+      ofPrompts: {
+        key: promptKey,
+        value: promptValue,
+        seen: {
+          visible: promptLength,
+          positions,
+          ...(window && { bias: windowBias(positions, window) }),
+          part: 'prompt',
+        },
       },
     };
   }
@@ -112,9 +161,10 @@ export class WindowCache extends BaseKvCache {
       throw this.error('keeps the tokens of a window: set windowSize of the attention.');
   }
 
-  /** Places: no more than a sequence has tokens. */
+  /** Places: no more than a sequence has tokens. In float32, since a block replaces the ring rather than parts of it. */
   override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
-    return this.specsOf(batchSize, Math.min(this.hp.windowSize!, seqLen));
+    const specs = Object.entries(this.specsOf(batchSize, Math.min(this.hp.windowSize!, seqLen)));
+    return Object.fromEntries(specs.map(([name, { shape, dtype }]) => [name, { shape, dtype }]));
   }
 
   extend(key: Tensor, value: Tensor, args: StepArgs): CachedHeads {

@@ -26,6 +26,8 @@ export interface Visibility {
   readonly positions?: OfBoth | undefined;
   /** int32 scalar, or [B]: only so many leading keys are valid, as in a cache that is partly filled. */
   readonly visible?: Tensor | undefined;
+  /** Whether these keys are the rows' own or those of a prompt that rows share, of keys in two parts. */
+  readonly part?: 'own' | 'prompt' | undefined;
 }
 
 /**
@@ -85,6 +87,13 @@ export const withLeadingZeros = (x: Tensor, count: number): Tensor =>
     x,
     x.shape.map((_, axis): [number, number] => [axis === x.rank - 1 ? count : 0, 0]),
   );
+
+/** A window by positions as a bias, for keys whose places are not those before the queries': [B, 1, T, S]. */
+export function windowBias({ queries, keys }: OfBoth, { before }: ops.Window): Tensor {
+  const distance = tf.sub(tf.expandDims(queries, 2), tf.expandDims(keys, 1));
+  const isHidden = tf.expandDims(tf.greater(distance, tf.scalar(before, 'int32')), 1);
+  return tf.where(isHidden, tf.scalar(Number.NEGATIVE_INFINITY), tf.scalar(0)) as Tensor;
+}
 
 /** What window and segments hide of `keys` keys, as a bias [B or 1, 1, T, S]. */
 function hiddenBy(seen: Visibility, queries: number, keys: number): Tensor | undefined {

@@ -57,6 +57,10 @@ export class DotProductAttentionXL extends DotProductAttention.with({
   }
 
   protected override dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
+    if (seen.part === 'prompt')
+      throw this.error(
+        'attends to one sequence: expected a decoder without lazyPrefixBroadcast, whose rows share prompts.',
+      );
     const scaled = this.scaleQuery(query);
     const { useBias } = this.hp;
     const ofDistance = this.#distanceLogits(

@@ -283,6 +283,11 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     return state;
   }
 
+  /** State of the prompts that rows share, where they do. */
+  protected getPromptState(name: string): Tensor | undefined {
+    return this.context.promptState?.[this.#pathOf(name)];
+  }
+
   protected updateDecodeState(name: string, value: Tensor): void {
     this.#decodeStates()[this.#pathOf(name)] = value;
   }

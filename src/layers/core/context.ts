@@ -25,6 +25,8 @@ export interface DecodeStateSpec extends TensorSpec {
   readonly roundedTo?: NarrowFloat;
   /** The axis of rows, which are sequences; 0 where absent. */
   readonly rowAxis?: number;
+  /** Whether it has a place for each token, so that a step may read those of a prompt in its `promptState`. */
+  readonly isPerToken?: boolean;
 }
 
 /** Inputs from the caller of layers, and containers that layers fill. */
@@ -47,6 +49,11 @@ export interface ContextOptions {
   readonly auxLosses?: AuxLoss[] | undefined;
   /** State of incremental decoding by path; layers read and replace theirs. */
   readonly decodeState?: Record<string, Tensor> | undefined;
+  /**
+   * State by path of prompts that several rows each continue, where steps have `promptLength`; rows' own state has places for
+   * the tokens behind them. Nothing replaces it.
+   */
+  readonly promptState?: Readonly<Record<string, Tensor>> | undefined;
   /** Receives values that layers give non-trainable variables by `updateVar`, by path. */
   readonly updatedVars?: Record<string, Tensor>;
   /** Receives activations and their gradients; if absent, `tap` does nothing. */
@@ -83,6 +90,7 @@ export function runInContext<T>(options: ContextOptions, fn: () => T): T {
     summaryVerbosity: options.summaryVerbosity ?? 3,
     auxLosses: options.auxLosses ?? [],
     decodeState: options.decodeState,
+    promptState: options.promptState,
     updatedVars: options.updatedVars ?? {},
     taps: options.taps,
     draws: new Map(),

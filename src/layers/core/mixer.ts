@@ -28,6 +28,11 @@ export interface StepArgs {
    * `timeStep` is 0.
    */
   readonly prefix?: Tensor | undefined;
+  /**
+   * int32 [P]: lengths of prompts, each of which B / P consecutive rows share and continue, with its state in the context's
+   * `promptState`. None where absent.
+   */
+  readonly promptLength?: Tensor | undefined;
   /** Visibility of the memory's positions, for layers that attend to one (`begin`). */
   readonly memorySeen?: Visibility | undefined;
 }

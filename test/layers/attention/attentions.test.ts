@@ -259,8 +259,8 @@ test.each([
   // One slot more than there are tokens: unused slots must not count.
   const specs = decodeStateSpecs(layer, B, T + 1);
   expect(specs).toEqual({
-    'kv_cache/key_state': { shape: [B, N, T + 1, 4], dtype: 'float32' },
-    'kv_cache/value_state': { shape: [B, N, T + 1, 4], dtype: 'float32' },
+    'kv_cache/key_state': { shape: [B, N, T + 1, 4], dtype: 'float32', isPerToken: true },
+    'kv_cache/value_state': { shape: [B, N, T + 1, 4], dtype: 'float32', isPerToken: true },
   });
   const newState = () =>
     Object.fromEntries(
