@@ -7,6 +7,12 @@ import type { Theta } from '../core/weights.js';
 import { BaseRnnCell, type Tensors } from './cells.js';
 import type { State } from './recurrence.js';
 
+/** A cell, and the gate of its output. */
+interface NextCell {
+  readonly cell: Tensor;
+  readonly outputGate: Tensor;
+}
+
 /**
  * An LSTM (Hochreiter and Schmidhuber, 1997), with a projection of its output where `numHiddenNodes` is set (Sak et al.,
  * 2014): `[i g f o] = [x m] wm + b`, `c' = σ(f) c + σ(g) tanh(i)`, `m' = σ(o) tanh(c')`.
@@ -59,19 +65,31 @@ export class LstmCellSimple extends BaseRnnCell.with({
   override projectInput(inputs: Tensor): Tensors {
     const { numInputNodes } = this.hp;
     const wm = tf.slice(this.theta.wm, [0, 0], [numInputNodes, -1]);
-    return { gates: tf.matMul(inputs, wm) };
+    return { gates: this.projected(tf.matMul(inputs, wm)) };
   }
 
   override fpropWithProjectedInputs({ m, c }: State, { gates }: Tensors): State {
     const { numInputNodes, numHiddenNodes, cellValueCap, outputNonlinearity } = this.hp;
     const wm = tf.slice(this.theta.wm, [numInputNodes, 0], [-1, -1]);
-    const next = this.nextCell(this.biased(tf.add(gates!, tf.matMul(m!, wm))), c!);
+    const next = this.nextCell(this.gatesOf(gates!, tf.matMul(m!, wm)), c!);
     const cell = cellValueCap === null ? next.cell : tf.clipByValue(next.cell, -cellValueCap, cellValueCap);
     const output = tf.mul(next.outputGate, outputNonlinearity ? tf.tanh(cell) : cell);
     return { m: numHiddenNodes ? tf.matMul(output, this.theta.w_proj) : output, c: cell };
   }
 
-  /** Gates [B, numGates · hiddenSize] with their biases. */
+  /** Products of inputs [..., numGates · hiddenSize] with what else does not depend on the state: the biases. */
+  protected projected(products: Tensor): Tensor {
+    return this.biased(products);
+  }
+
+  /** Each gate [B, hiddenSize], from the products of inputs and of the state. */
+  protected gatesOf(projected: Tensor, products: Tensor): Tensor[] {
+    // Gate by gate, so that all of a step but its product is one loop.
+    const ofState = tf.split(products, this.numGates, -1);
+    return tf.split(projected, this.numGates, -1).map((gate, i) => tf.add(gate, ofState[i]!));
+  }
+
+  /** Gates [..., numGates · hiddenSize] with their biases. */
   protected biased(gates: Tensor): Tensor {
     const { forgetGateBias } = this.hp;
     const biased = tf.add(gates, this.theta.b);
@@ -82,11 +100,10 @@ export class LstmCellSimple extends BaseRnnCell.with({
     return tf.add(biased, tf.tensor1d(extra));
   }
 
-  /** The next cell, before its cap, and σ(o), from all gates and the cell. */
-  protected nextCell(gates: Tensor, c: Tensor): { readonly cell: Tensor; readonly outputGate: Tensor } {
-    const [i, g, f, o] = tf.split(gates, 4, -1) as [Tensor, Tensor, Tensor, Tensor];
-    const cell = tf.add(tf.mul(tf.sigmoid(f), c), tf.mul(tf.sigmoid(g), tf.tanh(i)));
-    return { cell, outputGate: tf.sigmoid(o) };
+  /** The next cell, before its cap, and σ(o), from the gates and the cell. */
+  protected nextCell([i, g, f, o]: readonly Tensor[], c: Tensor): NextCell {
+    const cell = tf.add(tf.mul(tf.sigmoid(f!), c), tf.mul(tf.sigmoid(g!), tf.tanh(i!)));
+    return { cell, outputGate: tf.sigmoid(o!) };
   }
 }
 
@@ -101,11 +118,17 @@ export class LayerNormalizedLstmCellSimple extends LstmCellSimple.with({
     this.createVariable('ln_scale', { shape: [this.numGates * this.hiddenSize], init: constantInit(1) });
   }
 
-  protected override biased(gates: Tensor): Tensor {
+  protected override projected(products: Tensor): Tensor {
+    return products;
+  }
+
+  protected override gatesOf(projected: Tensor, products: Tensor): Tensor[] {
+    const gates = tf.add(projected, products);
     const [batch, size] = gates.shape as [number, number];
     const each = tf.reshape(gates, [batch, this.numGates, this.hiddenSize]);
     const unit = ops.layerNorm(each, null, null, { epsilon: this.hp.layerNormEpsilon });
-    return super.biased(tf.mul(tf.reshape(unit, [batch, size]), this.theta.ln_scale));
+    const scaled = tf.mul(tf.reshape(unit, [batch, size]), this.theta.ln_scale);
+    return tf.split(this.biased(scaled), this.numGates, -1);
   }
 }
 
@@ -127,9 +150,8 @@ export class CifgLstmCellSimple extends LstmCellSimple {
     super.setup();
   }
 
-  protected override nextCell(gates: Tensor, c: Tensor) {
-    const [i, f, o] = tf.split(gates, 3, -1) as [Tensor, Tensor, Tensor];
-    const input = tf.tanh(i);
-    return { cell: tf.add(input, tf.mul(tf.sigmoid(f), tf.sub(c, input))), outputGate: tf.sigmoid(o) };
+  protected override nextCell([i, f, o]: readonly Tensor[], c: Tensor): NextCell {
+    const input = tf.tanh(i!);
+    return { cell: tf.add(input, tf.mul(tf.sigmoid(f!), tf.sub(c, input))), outputGate: tf.sigmoid(o!) };
   }
 }
