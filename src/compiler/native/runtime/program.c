@@ -23,9 +23,9 @@ typedef struct {
   lt_operand *operands; /* the shared ones, as the present run has them */
   lt_shared **shared;
   int64_t shared_count;
-  void **pointers;
-  char **bases;   /* pointers without what turns add */
-  int64_t *turns; /* of each loop */
+  void **pointers; /* in the first turns of all loops */
+  void **moved;    /* those of each thread in its present turns; NULL without loops */
+  int64_t *turns;  /* of each thread, of each loop */
   lt_timeline *timelines; /* per thread; NULL without profiling */
   int64_t stop_at;   /* the first barrier after a bad index, counted from 1 over all rounds */
   int64_t bad_round; /* its round */
@@ -81,14 +81,17 @@ void *lt_open(const lt_program_text *text, int threads, const void *const *const
   p->operands = calloc(text->packing_count + 1, sizeof *p->operands);
   p->shared = calloc(text->packing_count + 1, sizeof *p->shared);
   p->pointers = calloc(text->place_count + 1, sizeof *p->pointers);
-  p->bases = calloc(text->place_count + 1, sizeof *p->bases);
-  p->turns = calloc(text->loop_count + 1, sizeof *p->turns);
+  if (text->loop_count > 0) {
+    p->moved = calloc(threads * text->place_count + 1, sizeof *p->moved);
+    p->turns = calloc(threads * text->loop_count, sizeof *p->turns);
+    if (!p->moved || !p->turns) return abandoned(p);
+  }
   if (text->profiled) p->timelines = calloc(threads, sizeof *p->timelines);
   int64_t constant_count = 0;
   for (int64_t i = 0; i < text->place_count; i++)
     if (text->places[i].space == LT_CONSTANT) constant_count = lt_larger(constant_count, text->places[i].index + 1);
   p->constants = calloc(constant_count + 1, sizeof *p->constants);
-  if (!p->packed || !p->operands || !p->shared || !p->pointers || !p->bases || !p->turns || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
+  if (!p->packed || !p->operands || !p->shared || !p->pointers || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
   for (int64_t i = 0; i < constant_count; i++) p->constants[i] = constants[i];
   p->guard = getenv("LUTHIER_GUARD_PAGES") == NULL ? 0 : sysconf(_SC_PAGESIZE);
   for (int64_t i = 0; i < text->packing_count; i++)
@@ -110,7 +113,7 @@ void lt_close(void *handle) {
   free(p->operands);
   free(p->shared);
   free(p->pointers);
-  free(p->bases);
+  free(p->moved);
   free(p->turns);
   for (int i = 0; p->timelines != NULL && i < p->threads; i++) free(p->timelines[i].spans);
   free(p->timelines);
@@ -158,22 +161,22 @@ static void resolve(program *p, int64_t round) {
       case LT_WORKSPACE: base = p->memory + p->workspace; break;
       default: break;
     }
-    p->pointers[i] = p->bases[i] = base + place->offset;
+    p->pointers[i] = base + place->offset;
     /* Persistent results came from other memory. */
     if (i < p->text->once_places && p->pointers[i] != before) p->stale = 1;
   }
 }
 
-/* Points what moves with a loop, and with those within it, to the slices of a turn. */
-static void turn_to(program *p, int64_t loop, int64_t turn) {
+/* Points what moves with a loop, and with those within it, to the slices of a turn, for one thread. */
+static void turn_to(const program *p, void **moved, int64_t *turns, int64_t loop, int64_t turn) {
   const lt_loop *l = &p->text->loops[loop];
-  p->turns[loop] = turn;
+  turns[loop] = turn;
   for (int64_t i = l->first_term; i < l->end_term; i++) {
     const lt_term *term = &p->text->terms[i];
-    int64_t at = p->turns[term->loop] + term->shift;
+    int64_t at = turns[term->loop] + term->shift;
     if (term->period) at %= term->period;
-    char *from = i > l->first_term && term[-1].place == term->place ? p->pointers[term->place] : p->bases[term->place];
-    p->pointers[term->place] = from + at * term->step;
+    void *const *from = i > l->first_term && term[-1].place == term->place ? moved : p->pointers;
+    moved[term->place] = (char *)from[term->place] + at * term->step;
   }
 }
 
@@ -218,6 +221,11 @@ static void take_steps(void *argument, int thread, int threads) {
                     .thread = thread,
                     .threads = threads};
   if (frame.timeline != NULL) lt_restart_timeline(frame.timeline);
+  const lt_program_text *const text = p->text;
+  const lt_loop *const loops = text->loops;
+  void **const moved = p->moved == NULL ? NULL : p->moved + thread * text->place_count;
+  int64_t *const turns = p->moved == NULL ? NULL : p->turns + thread * text->loop_count;
+  void *const *const pointers = moved == NULL ? p->pointers : moved;
   int64_t barrier = 0;
   int64_t open[MOST_LOOPS]; /* the loops that the next step is in */
   for (int64_t round = 0; round < p->request->times; round++) {
@@ -228,7 +236,7 @@ static void take_steps(void *argument, int thread, int threads) {
       if (frame.timeline != NULL) lt_mark(frame.timeline, -1);
     }
     const int64_t first = p->stale ? 0 : p->text->once_steps;
-    const lt_loop *const loops = p->text->loops;
+    if (moved != NULL) memcpy(moved, p->pointers, text->place_count * sizeof *moved);
     int64_t depth = 0, next = 0; /* `next`: the first loop that begins at step i or later */
     int met = 1;                 /* whether all threads have just met */
     for (int64_t i = first;;) {
@@ -236,16 +244,16 @@ static void take_steps(void *argument, int thread, int threads) {
       const int begins = !goes_on && next < p->text->loop_count && i == loops[next].first;
       if (goes_on || begins) {
         if (begins) open[depth++] = next;
-        const int64_t loop = open[depth - 1], turn = begins ? 0 : p->turns[loop] + 1;
+        const int64_t loop = open[depth - 1], turn = begins ? 0 : turns[loop] + 1;
         if (goes_on && (turn == loops[loop].length || loops[loop].predicate >= 0)) {
           depth--;
           continue;
         }
-        /* Only once all threads are done with the last turn may one of them move the pointers on. */
+        /* What a turn reads, the one before has written. */
         if (stops(p, &frame, &barrier, round)) return;
         if (frame.timeline != NULL) lt_mark(frame.timeline, -1);
         if (begins && loops[loop].predicate >= 0 &&
-            (*(const uint8_t *)p->pointers[loops[loop].predicate] != 0) != loops[loop].holds) {
+            (*(const uint8_t *)pointers[loops[loop].predicate] != 0) != loops[loop].holds) {
           i = loops[loop].end;
           depth--;
           while (next < p->text->loop_count && loops[next].first < i) next++;
@@ -253,8 +261,9 @@ static void take_steps(void *argument, int thread, int threads) {
           met = 1;
           continue;
         }
-        if (thread == 0) turn_to(p, loop, turn);
-        lt_barrier();
+        /* Nothing of a branch may be written before all threads have read whether it is taken. */
+        if (loops[loop].predicate >= 0) lt_barrier();
+        turn_to(p, moved, turns, loop, turn);
         i = loops[loop].first;
         next = loop + 1;
         met = 1;
@@ -268,7 +277,7 @@ static void take_steps(void *argument, int thread, int threads) {
         if (frame.timeline != NULL) lt_mark(frame.timeline, -1);
       }
       met = 0;
-      step->run(p->pointers + step->first, &frame);
+      step->run(pointers + step->first, &frame);
       i++;
     }
   }
