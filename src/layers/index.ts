@@ -93,6 +93,7 @@ export {
 } from './core/variables.js';
 export {
   Constant,
+  constantInit,
   Gaussian,
   GaussianSqrtDim,
   GaussianSqrtFanAvg,
@@ -126,6 +127,7 @@ export {
   BatchNorm,
   IdentityNorm,
   LayerNorm,
+  l2Normalized,
   RmsNorm,
   RmsNormNoScale,
 } from './normalizations.js';

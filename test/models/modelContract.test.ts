@@ -6,6 +6,7 @@ import {
   Conformer,
   ConformerEncoder,
   FullSoftmax,
+  Linear,
   listVariables,
   PositionalEmbedding,
   SharedEmbeddingSoftmax,
@@ -14,12 +15,16 @@ import {
   TransformerLm,
   TransformerTextEncoder,
   type Variable,
+  VisionTransformer,
+  VitEntryLayers,
 } from '../../src/layers/index.js';
 import {
   type BaseModel,
   BertModel,
   ClassificationModel,
+  ClipModel,
   CtcModel,
+  MaskedAutoencoder,
   SequenceModel,
   type TensorBatch,
   type WeightedScalars,
@@ -123,7 +128,8 @@ function subjectOf({
 }
 
 const rows = (values: number[][]): Tensor => tf.tensor2d(values) as Tensor;
-const stack = () => StackedTransformer.config({ numLayers: 1, hiddenDims: 5, numHeads: 2 });
+const layers = { numLayers: 1, hiddenDims: 5, numHeads: 2 };
+const stack = () => StackedTransformer.config(layers);
 
 const sequenceModel: ModelCase = {
   title: 'SequenceModel with smoothed labels',
@@ -216,7 +222,50 @@ const ctcModel: ModelCase = {
   }),
 };
 
-const cases: readonly ModelCase[] = [ctcModel, bertModel, sequenceModel, textClassifier];
+const maskedAutoencoder: ModelCase = {
+  title: 'MaskedAutoencoder',
+  config: MaskedAutoencoder.config({
+    encoderTpl: VisionTransformer.config({
+      entryLayersTpl: VitEntryLayers.config({
+        ...{ posEmbShapes: [2, 3], patchSize: 2, inputDims: 4, outputDims: 4, posEmbTpl: null },
+      }),
+      transformerLayersTpl: StackedTransformer.config({ ...layers, modelDims: 4 }),
+      exitLayersTpl: null,
+    }),
+    ...{ maskRatio: 0.5, decoderDims: 4, decoderPositionEmbTpl: PositionalEmbedding.config() },
+    decoderTpl: stack(),
+  }),
+  given: { image: floats([2, 4, 6, 1]) },
+};
+
+const clipModel: ModelCase = {
+  title: 'ClipModel',
+  config: ClipModel.config({
+    ...{ imageTpl: Linear.config({ inputDims: 5, outputDims: 4 }), imageDims: 4, projectionDims: 3 },
+    textTpl: TransformerTextEncoder.config({
+      ...{ vocabSize: 9, modelDims: 4, causal: true, pooling: 'last', stackedTransformerTpl: stack() },
+      positionEmbTpl: PositionalEmbedding.config(),
+    }),
+  }),
+  given: { image: floats([3, 5]), ids: ids([3, 4], 9) },
+  fixed: () => ({
+    paddings: rows([
+      [0, 0, 0, 0],
+      [0, 0, 1, 1],
+      [0, 1, 1, 1],
+    ]),
+    weights: tf.tensor1d([1, 1, 0]),
+  }),
+};
+
+const cases: readonly ModelCase[] = [
+  maskedAutoencoder,
+  clipModel,
+  ctcModel,
+  bertModel,
+  sequenceModel,
+  textClassifier,
+];
 
 test.each(cases.map((each) => [each.title, each] as const))('%s has the gradient of its loss', (_, each) =>
   checkSlope(each),

@@ -162,14 +162,23 @@ export class VisionTransformer extends BaseLayer.with({
     if (exitLayersTpl) this.#exit = this.createChild('exit_stack', exitLayersTpl);
   }
 
+  /** The tokens of images [B, H, W, C] or patches [B, N, D], with positions: the input of the stack. */
+  tokens(inputs: Tensor): Tensor {
+    return this.#entry ? this.#entry.fprop(inputs) : inputs;
+  }
+
+  /** The outputs of some tokens. @param paddings [B, N], 1 for those that no other sees */
+  encode(tokens: Tensor, paddings?: Tensor): Tensor {
+    const features = this.#stack.fprop(tokens, paddings ? { seen: { paddings }, paddings } : {});
+    return this.#exit ? this.#exit.fprop(features) : features;
+  }
+
   /**
    * Images [B, H, W, C], or patches [B, N, D], to [B, outputDim], or to tokens.
    *
    * @param paddings [B, N], 1 for patches that no other sees; pooling counts them, as Pax's does.
    */
   fprop(inputs: Tensor, paddings?: Tensor): Tensor {
-    const tokens = this.#entry ? this.#entry.fprop(inputs) : inputs;
-    const features = this.#stack.fprop(tokens, paddings ? { seen: { paddings }, paddings } : {});
-    return this.#exit ? this.#exit.fprop(features) : features;
+    return this.encode(this.tokens(inputs), paddings);
   }
 }
