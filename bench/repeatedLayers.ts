@@ -20,13 +20,14 @@ const { values: flags } = parseArgs({
   options: {
     rounds: { type: 'string', default: '3' },
     layers: { type: 'string', default: '4,12,48' },
+    engines: { type: 'string', default: 'native,onnx' },
+    kinds: { type: 'string', default: 'apart;repeated;apart, remat;repeated, remat' },
     // Of one measurement.
     engine: { type: 'string' },
     kind: { type: 'string', default: 'apart' },
   },
 });
 const shape = { heads: 4, width: 64, context: 64, batch: 8, vocabulary: 65, steps: 1 };
-const kinds = ['apart', 'repeated', 'apart, remat', 'repeated, remat'];
 const STEPS = 8;
 
 /** One program. */
@@ -98,14 +99,19 @@ if (flags.engine !== undefined) {
 // What all programs share.
 const kernels = mkdtempSync(join(tmpdir(), 'repeated-kernels-'));
 await openToolchain({ ...process.env, XDG_CACHE_HOME: kernels });
-const subjects = ['native', 'onnx'].flatMap((engine) =>
-  flags.layers.split(',').flatMap((layers) => kinds.map((kind) => ({ engine, layers, kind }))),
-);
+const subjects = flags.engines
+  .split(',')
+  .flatMap((engine) =>
+    flags.layers
+      .split(',')
+      .flatMap((layers) => flags.kinds.split(';').map((kind) => ({ engine, layers, kind }))),
+  );
 const found = new Map<(typeof subjects)[number], Measured[]>(subjects.map((subject) => [subject, []]));
 for (let round = 0; round < Number(flags.rounds); round++)
   for (const [{ engine, kind, layers }, results] of found) results.push(measureApart(engine, kind, layers));
 for (const [{ engine, kind, layers }, results] of found) {
-  const least = (of: keyof Measured): string => Math.min(...results.map((each) => each[of])).toFixed(0);
+  const least = (of: keyof Measured): string =>
+    Math.min(...results.map((each) => each[of])).toFixed(of === 'step' || of === 'cpu' ? 1 : 0);
   const figures = (['open', 'step', 'cpu', 'megabytes'] as const).map(least);
   console.log(`| ${engine} | ${layers} | ${kind} | ${figures.join(' | ')} |`);
 }

@@ -27,6 +27,7 @@ const quickSeconds = { all: 225, program: 45, steps: 12 };
 
 interface Options {
   readonly shapes: readonly string[];
+  readonly precisions: readonly Precision[];
   readonly rounds: number;
   readonly quick: boolean;
   readonly jax: boolean;
@@ -58,6 +59,7 @@ function readOptions(): Options {
   const { values } = parseArgs({
     options: {
       shapes: { type: 'string', default: usualShapes.join(',') },
+      precisions: { type: 'string', default: 'f32,bf16' },
       rounds: { type: 'string' },
       threads: { type: 'string', default: String(availableParallelism()) },
       quick: { type: 'boolean', default: false },
@@ -72,6 +74,9 @@ function readOptions(): Options {
   if (unknown !== undefined) {
     throw new Error(`--shapes: expected some of ${Object.keys(shapes).join(',')}; got '${unknown}'`);
   }
+  const precisions = values.precisions.split(',');
+  const other = precisions.find((name) => name !== 'f32' && name !== 'bf16');
+  if (other !== undefined) throw new Error(`--precisions: expected some of f32,bf16; got '${other}'`);
   if (values.finalists !== undefined && !existsSync(values.finalists)) {
     throw new Error(
       `--finalists: expected the results of an earlier run, such as ${resultsFile}; there is no '${values.finalists}'`,
@@ -79,6 +84,7 @@ function readOptions(): Options {
   }
   return {
     shapes: names,
+    precisions: precisions as Precision[],
     rounds: positive('rounds', values.rounds ?? (values.quick ? '1' : '3')),
     quick: values.quick,
     jax: values.jax,
@@ -94,7 +100,7 @@ const alone = (candidate: Candidate): Candidate => ({ ...candidate, name: candid
 
 /** All that is measured, in the order of a round. */
 function allEntries(options: Options): Entry[] {
-  const { threads, quick } = options;
+  const { threads, quick, precisions } = options;
   const entries = options.shapes.flatMap((shape) => {
     const { steps } = shapes[shape]!;
     const task = quick
@@ -107,13 +113,12 @@ function allEntries(options: Options): Entry[] {
         ? candidates.filter(({ how }) => / tuned .*, /.test(how) && how.includes(`, ${threads} `))
         : candidates;
     };
-    const precisions: Precision[] = ['f32', 'bf16'];
     const candidates = precisions.map((precision) => luthier(task, precision, threads));
     if (options.onnx) candidates.push(luthier(task, 'f32', threads, 'onnx'));
     if (options.scaling && threads > 1)
       candidates.push(...precisions.map((precision) => alone(luthier(task, precision, 1))));
-    if (hasPeers) candidates.push(...torch('f32'), ...torch('bf16'));
-    if (hasPeers && options.jax) candidates.push(jax(task, 'f32'), jax(task, 'bf16'));
+    if (hasPeers) candidates.push(...precisions.flatMap(torch));
+    if (hasPeers && options.jax) candidates.push(...precisions.map((precision) => jax(task, precision)));
     return candidates.map((candidate): Entry => ({ shape, candidate, results: [] }));
   });
   return quick ? entries.toSorted((a, b) => turn(a) - turn(b)) : entries;
