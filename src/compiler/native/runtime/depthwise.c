@@ -7,6 +7,16 @@
 /* Vectors of channels that are summed at once: more sums hide the latency of multiply-adds, and what finding a cell takes. */
 enum { AT_ONCE = 8 };
 
+/* Calls with a number of vectors, and of channels if it is one vector, for all channels from c = 0 on, as many at once as there
+   are. */
+#define EACH_CHANNELS(call)                                                                  \
+  int64_t c = 0;                                                                             \
+  for (; c + AT_ONCE * LANES <= channels; c += AT_ONCE * LANES) call(AT_ONCE, LANES);        \
+  if (c + 4 * LANES <= channels) call(4, LANES), c += 4 * LANES;                             \
+  if (c + 2 * LANES <= channels) call(2, LANES), c += 2 * LANES;                             \
+  if (c + LANES <= channels) call(1, LANES), c += LANES;                                     \
+  if (c < channels) call(1, channels - c);
+
 /* A tap that joins a cell to one of the other image: the elements from the first tap, and from the first cell. */
 typedef struct {
   int64_t tap, cell;
@@ -73,13 +83,9 @@ static void gather(const lt_depthwise *s, int backward, lt_image x, const float 
     const float *const from = (const float *)x.data + item * x.batch;
     float *const to = (float *)y.data + item * y.batch + i * y.row;
     for (int64_t j = 0; j < columns; j++) {
-      int64_t c = 0;
-      for (; c + AT_ONCE * LANES <= channels; c += AT_ONCE * LANES)
-        gatherVectors(AT_ONCE, LANES, down, i, across, j, from + c, taps + c, to + j * y.column + c);
-      for (; c + LANES <= channels; c += LANES)
-        gatherVectors(1, LANES, down, i, across, j, from + c, taps + c, to + j * y.column + c);
-      if (c < channels)
-        gatherVectors(1, channels - c, down, i, across, j, from + c, taps + c, to + j * y.column + c);
+#define GATHER(vectors, count) gatherVectors(vectors, count, down, i, across, j, from + c, taps + c, to + j * y.column + c)
+      EACH_CHANNELS(GATHER)
+#undef GATHER
     }
   }
 }
@@ -126,12 +132,9 @@ static void addRow(const lt_depthwise *s, lt_image x, const float *cells, lt_ima
     if (first == last) continue;
     const float *const cell = cells + (first * w->stride + offset) * x.column, *const result = results + first * dy.column;
     const int64_t columns = last - first;
-    int64_t c = 0;
-    for (; c + AT_ONCE * LANES <= channels; c += AT_ONCE * LANES)
-      addVectors(AT_ONCE, LANES, cell + c, step, result + c, dy.column, columns, sums + c);
-    for (; c + LANES <= channels; c += LANES)
-      addVectors(1, LANES, cell + c, step, result + c, dy.column, columns, sums + c);
-    if (c < channels) addVectors(1, channels - c, cell + c, step, result + c, dy.column, columns, sums + c);
+#define ADD(vectors, count) addVectors(vectors, count, cell + c, step, result + c, dy.column, columns, sums + c)
+    EACH_CHANNELS(ADD)
+#undef ADD
   }
 }
 
