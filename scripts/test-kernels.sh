@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kernels=("$@")
-[ $# -gt 0 ] || kernels=(portable neon avx2 avx512 avx512bf16)
+[ $# -gt 0 ] || kernels=(portable neon avx2 avx512 avx512bf16 amx)
 for kernel in "${kernels[@]}"; do
   export LUTHIER_KERNEL="$kernel"
   # The library takes another one where it has none of the name.

@@ -55,8 +55,18 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
   },
   {
     file: 'gemmProducts.c',
-    find: 'packSlab(kernel, &packed, now + i);\n    }\n    lt_barrier();',
-    replace: 'packSlab(kernel, &packed, now + i);\n    }',
+    find: 'packSlab(kernel, &packed, now + i, own[i]);\n    }\n    lt_barrier();',
+    replace: 'packSlab(kernel, &packed, now + i, own[i]);\n    }',
+  },
+  {
+    file: 'gemmProducts.c',
+    find: 'ceilDivide(last - i, blocks)) : j;',
+    replace: 'ceilDivide(last, blocks)) : j;',
+  },
+  {
+    file: 'gemmProducts.c',
+    find: 'end = least(q->m, last * kernel->rows);',
+    replace: 'end = least(q->m, last * kernel->rows - 1);',
   },
   // Attention: what a query sees, tails of rows, blocks of keys, gradients.
   {

@@ -106,7 +106,7 @@ static inline void lt_turn_to(lt_shape *a, int64_t batch) {
 
 /* The shape of batch items of all keys. */
 static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
-  const lt_kernel *kernel = lt_kernel_of(p);
+  const lt_kernel *kernel = lt_attention_kernel_of(p);
   const int finish = s->mask != NULL || s->logit_cap != 0.0f || !(s->scale > 1e-6f && s->scale < 1e6f);
   lt_shape a = {.s = s, .kernel = kernel, .p = p};
   lt_set_keys(&a, s->keys, 0);

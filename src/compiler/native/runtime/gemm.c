@@ -1,27 +1,50 @@
 /* gemm.c: microkernel selection, and packing of operands for products. */
 /* flags: -O2 */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(LT_HAVE_GEMMAMX) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "kernels.h"
 
 /* ---- Microkernel selection --------------------------------------------------------------------------------------- */
 /* LT_HAVE_X means that the compiler accepted the flags of that file. */
 
-extern const lt_kernel lt_avx512bf16_bfloat16, lt_avx512_float32, lt_avx512_bfloat16, lt_avx2_float32, lt_avx2_bfloat16,
+extern const lt_kernel lt_amx_bfloat16, lt_avx512bf16_bfloat16, lt_avx512_float32, lt_avx512_bfloat16, lt_avx2_float32, lt_avx2_bfloat16,
     lt_neon_float32, lt_neon_bfloat16, lt_portable_float32, lt_portable_bfloat16;
 extern const lt_kernel lt_avx512_kept, lt_avx2_kept, lt_neon_kept, lt_portable_kept;
 
 typedef struct {
   const char *name;
   const lt_kernel *of[4]; /* by precision */
+  const lt_kernel *attention; /* of bfloat16, if another */
 } choice;
 
 #ifdef LT_HAVE_GEMMAVX512BF16
 static int runsAvx512Bf16(void) {
   return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512dq");
+}
+#endif
+#ifdef LT_HAVE_GEMMAMX
+/* Linux gives a process tiles when it asks for them. */
+static int runsAmx(void) {
+#if defined(LT_EMULATED_TILES)
+  return runsAvx512Bf16();
+#elif defined(__linux__)
+  enum { LEAF = 7, BF16 = 1 << 22, TILE = 1 << 24, ASK = 0x1023, TILES = 18 };
+  unsigned a, b, c, d;
+  if (!runsAvx512Bf16() || !__get_cpuid_count(LEAF, 0, &a, &b, &c, &d)) return 0;
+  return (d & BF16) && (d & TILE) && syscall(SYS_arch_prctl, ASK, TILES) == 0;
+#else
+  return 0;
+#endif
 }
 #endif
 #ifdef LT_HAVE_GEMMAVX512
@@ -38,19 +61,22 @@ static const struct {
   int (*runs)(void);
   choice choice;
 } known[] = {
+#if defined(LT_HAVE_GEMMAMX) && defined(LT_HAVE_GEMMAVX512BF16) && defined(LT_HAVE_GEMMAVX512)
+    {runsAmx, {"amx", {&lt_avx512_float32, &lt_amx_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, &lt_avx512_bfloat16}},
+#endif
 #if defined(LT_HAVE_GEMMAVX512BF16) && defined(LT_HAVE_GEMMAVX512)
-    {runsAvx512Bf16, {"avx512bf16", {&lt_avx512_float32, &lt_avx512bf16_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}}},
+    {runsAvx512Bf16, {"avx512bf16", {&lt_avx512_float32, &lt_avx512bf16_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, NULL}},
 #endif
 #ifdef LT_HAVE_GEMMAVX512
-    {runsAvx512, {"avx512", {&lt_avx512_float32, &lt_avx512_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}}},
+    {runsAvx512, {"avx512", {&lt_avx512_float32, &lt_avx512_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, NULL}},
 #endif
 #ifdef LT_HAVE_GEMMAVX2
-    {runsAvx2, {"avx2", {&lt_avx2_float32, &lt_avx2_bfloat16, &lt_avx2_bfloat16, &lt_avx2_kept}}},
+    {runsAvx2, {"avx2", {&lt_avx2_float32, &lt_avx2_bfloat16, &lt_avx2_bfloat16, &lt_avx2_kept}, NULL}},
 #endif
 #ifdef LT_HAVE_GEMMNEON
-    {runsAlways, {"neon", {&lt_neon_float32, &lt_neon_bfloat16, &lt_neon_bfloat16, &lt_neon_kept}}},
+    {runsAlways, {"neon", {&lt_neon_float32, &lt_neon_bfloat16, &lt_neon_bfloat16, &lt_neon_kept}, NULL}},
 #endif
-    {runsAlways, {"portable", {&lt_portable_float32, &lt_portable_bfloat16, &lt_portable_bfloat16, &lt_portable_kept}}},
+    {runsAlways, {"portable", {&lt_portable_float32, &lt_portable_bfloat16, &lt_portable_bfloat16, &lt_portable_kept}, NULL}},
 };
 
 static const choice *chosen;
@@ -74,6 +100,9 @@ __attribute__((constructor)) static void choose(void) {
 }
 
 const lt_kernel *lt_kernel_of(int p) { return chosen->of[p]; }
+const lt_kernel *lt_attention_kernel_of(int p) {
+  return p == LT_BFLOAT16 && chosen->attention ? chosen->attention : lt_kernel_of(p);
+}
 const char *lt_gemm_kernel(int p) { return lt_kernel_of(p)->name; }
 
 const char *lt_kernels(int p) {
@@ -137,6 +166,6 @@ void lt_pack_left(int p, void *packed, lt_matrix a, int64_t m, int64_t k, int64_
   const lt_kernel *kernel = lt_kernel_of(p);
   const int64_t width = kernel->rows, size = width * lt_words(kernel, k), end = least(m, last * width);
   if (first < last)
-    kernel->pack((uint32_t *)packed + first * size, size, width, lt_element(a, first * width, 0), a.type, a.rs, a.cs,
-                 end - first * width, k);
+    lt_left_pack(kernel)((uint32_t *)packed + first * size, size, width, lt_element(a, first * width, 0), a.type, a.rs, a.cs,
+                         end - first * width, k);
 }

@@ -46,8 +46,8 @@ LT_INLINE void transpose(uint32_t *to, int64_t width, int64_t stored, const __m2
 #include "gemmPack.h"
 
 const lt_kernel lt_avx2_float32 = {
-    "avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn, NULL};
+    "avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn, NULL, NULL, 2};
 const lt_kernel lt_avx2_bfloat16 = {
-    "avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn, NULL};
+    "avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn, NULL, NULL, 2};
 const lt_kernel lt_avx2_kept = {
-    "avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choosePairs, NULL, burn, packPairs};
+    "avx2", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choosePairs, NULL, burn, packPairs, NULL, 2};

@@ -167,4 +167,4 @@ static void pack(uint32_t *to, int64_t size, int64_t width, const void *from, in
 }
 
 const lt_kernel lt_avx512bf16_bfloat16 = {
-    "avx512bf16", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 2, pack, choose, NULL, burn, NULL};
+    "avx512bf16", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 2, pack, choose, NULL, burn, NULL, NULL, 2};

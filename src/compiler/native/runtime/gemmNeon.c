@@ -46,8 +46,8 @@ LT_INLINE void transpose(uint32_t *to, int64_t width, const lt_wordv *rows) {
 #include "gemmPack.h"
 
 const lt_kernel lt_neon_float32 = {
-    "neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn, NULL};
+    "neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn, NULL, NULL, 2};
 const lt_kernel lt_neon_bfloat16 = {
-    "neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn, NULL};
+    "neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn, NULL, NULL, 2};
 const lt_kernel lt_neon_kept = {
-    "neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choosePairs, NULL, burn, packPairs};
+    "neon", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choosePairs, NULL, burn, packPairs, NULL, 2};

@@ -27,8 +27,8 @@ static inline __attribute__((always_inline)) spreadVector spread(uint32_t word) 
 #include "gemmPack.h"
 
 const lt_kernel lt_portable_float32 = {
-    "portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn, NULL};
+    "portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packFloat32, choose, multiplyAt, burn, NULL, NULL, 2};
 const lt_kernel lt_portable_bfloat16 = {
-    "portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn, NULL};
+    "portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choose, multiplyAt, burn, NULL, NULL, 2};
 const lt_kernel lt_portable_kept = {
-    "portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choosePairs, NULL, burn, packPairs};
+    "portable", LT_ROWS, LT_LANES, LT_LANES * LT_VECTORS, 1, packBfloat16, choosePairs, NULL, burn, packPairs, NULL, 2};

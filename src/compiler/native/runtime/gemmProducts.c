@@ -33,7 +33,7 @@ static char *elementOf(target c, int64_t i, int64_t j) {
 static void multiplyRegion(const lt_kernel *kernel, operand a, operand b, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
                            int64_t n, int64_t words, target c, float alpha, int accumulate) {
   const int64_t parts = c.type == LT_BFLOAT16 || words == 0 ? 1 : ceilDivide(words, DEPTH_WORDS);
-  const int64_t part = ceilDivide(ceilDivide(words, parts), 2) * 2, tiles = ceilDivide(i1 - i0, kernel->rows);
+  const int64_t part = ceilDivide(ceilDivide(words, parts), kernel->group) * kernel->group, tiles = ceilDivide(i1 - i0, kernel->rows);
   const int64_t panels = j1 - j0, widened = lt_right_depth(kernel) / kernel->depth; /* left words for one of b */
   for (int64_t step = 0; step < parts * panels; step++) {
     /* A single row of tiles reads b in memory order; otherwise each piece of a's rows stays in the cache. */
@@ -141,7 +141,7 @@ static lt_product slabOf(int p, const lt_kernel *kernel, const lt_product *q, in
 enum { PACK_ROWS = 64 }; /* of k per unit of packing, where memory is read row by row */
 
 /* Packs a thread's share of one operand: `across` is the stride between its vectors, `along` that along k. */
-static void packShare(const lt_kernel *kernel, share *s, void *packed, const void *data, int32_t type, int64_t across,
+static void packShare(const lt_kernel *kernel, lt_pack *pack, share *s, void *packed, const void *data, int32_t type, int64_t across,
                       int64_t along, int64_t vectors, int64_t width, int64_t k) {
   const int64_t panels = ceilDivide(vectors, width), words = lt_words(kernel, k), size = type == LT_BFLOAT16 ? 2 : 4;
   const int byRows = across == 1 && along != 1;
@@ -150,8 +150,8 @@ static void packShare(const lt_kernel *kernel, share *s, void *packed, const voi
   if (first >= last) return;
   const int64_t d0 = byRows ? first * PACK_ROWS : 0, d1 = byRows ? least(k, last * PACK_ROWS) : k;
   const int64_t i0 = byRows ? 0 : first * width, i1 = byRows ? vectors : least(vectors, last * width);
-  kernel->pack((uint32_t *)packed + i0 * words + d0 / kernel->depth * width, width * words, width,
-               (const char *)data + (i0 * across + d0 * along) * size, type, across, along, i1 - i0, d1 - d0);
+  pack((uint32_t *)packed + i0 * words + d0 / kernel->depth * width, width * words, width,
+       (const char *)data + (i0 * across + d0 * along) * size, type, across, along, i1 - i0, d1 - d0);
 }
 
 /* The units [first, last) of a product: panels of columns within blocks of rows, block by block. */
@@ -216,9 +216,9 @@ static side ownSide(int p, const lt_kernel *kernel, const lt_product *products, 
 
 static void packSlab(const lt_kernel *kernel, share *s, const lt_product *q, side own) {
   if (q->a.data && q->m > 0 && own != LEFT)
-    packShare(kernel, s, q->packed_a, q->a.data, q->a.type, q->a.rs, q->a.cs, q->m, kernel->rows, q->k);
+    packShare(kernel, lt_left_pack(kernel), s, q->packed_a, q->a.data, q->a.type, q->a.rs, q->a.cs, q->m, kernel->rows, q->k);
   if (q->b.data && q->n > 0 && own != RIGHT)
-    packShare(kernel, s, q->packed_b, q->b.data, q->b.type, q->b.cs, q->b.rs, q->n, lt_panel_width(kernel, q->n), q->k);
+    packShare(kernel, kernel->pack, s, q->packed_b, q->b.data, q->b.type, q->b.cs, q->b.rs, q->n, lt_panel_width(kernel, q->n), q->k);
 }
 
 static double packWork(const lt_product *q, side own) {
@@ -232,7 +232,8 @@ static void multiplyOwnRows(const lt_kernel *kernel, const lt_product *q, operan
   for (int64_t i = first * kernel->rows; i < end; i += block) {
     const int64_t rows = least(block, end - i);
     const target c = {q->c, q->c_type, q->ldc};
-    kernel->pack(scratch, kernel->rows * words, kernel->rows, lt_element(q->a, i, 0), q->a.type, q->a.rs, q->a.cs, rows, q->k);
+    lt_left_pack(kernel)(scratch, kernel->rows * words, kernel->rows, lt_element(q->a, i, 0), q->a.type, q->a.rs, q->a.cs, rows,
+                         q->k);
     multiplyRegion(kernel, (operand){scratch, kernel->rows, words}, b, 0, rows, 0, panels, q->n, words,
                    (target){elementOf(c, i, 0), q->c_type, q->ldc}, q->alpha, q->accumulate);
   }

@@ -18,6 +18,11 @@ typedef uint32_t lt_word __attribute__((may_alias));
 typedef void lt_tile(const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type,
                      int64_t ldc, int64_t m, int64_t n, float alpha, int accumulate, const char *next, int64_t ahead);
 
+/* Packs k elements of each of `vectors` vectors into panels that start `size` words apart, the last one padded with zeros:
+   element (i, d) is from[i * across + d * along] of the given type. */
+typedef void lt_pack(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
+                     int64_t vectors, int64_t k);
+
 typedef struct lt_kernel {
   const char *name;
   int32_t rows;    /* of a tile: the width of left panels */
@@ -25,10 +30,7 @@ typedef struct lt_kernel {
   int32_t columns; /* of a tile: the largest width of right panels */
   int32_t depth;   /* elements of k in a word: 1 (float32) or 2 (bf16) */
 
-  /* Packs k elements of each of `vectors` vectors into panels that start `size` words apart, the last one padded
-     with zeros: element (i, d) is from[i * across + d * along] of the given type. */
-  void (*pack)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
-               int64_t vectors, int64_t k);
+  lt_pack *pack;
 
   /* The function for tiles of m <= rows by n <= columns, both positive. */
   lt_tile *(*tile)(int64_t m, int64_t n);
@@ -44,12 +46,22 @@ typedef struct lt_kernel {
 
   /* NULL, or packs right panels instead of `pack`, with pairs of bf16 in a word; the tiles widen them, and take left panels
      of one element a word. */
-  void (*pack_pairs)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
-                     int64_t vectors, int64_t k);
+  lt_pack *pack_pairs;
+
+  /* NULL, or packs left panels instead of `pack`, in an order of the kernel's own, in pieces of k that begin at a multiple of
+     `group` words, as products of several parts of k do for all kernels. */
+  lt_pack *pack_left;
+  int32_t group;
 } lt_kernel;
 
 /* The kernel selected for products of precision p. */
 const lt_kernel *lt_kernel_of(int p);
+
+/* The kernel of attention's products, whose panels all have the order above. */
+const lt_kernel *lt_attention_kernel_of(int p);
+
+/* How a kernel packs left panels. */
+static inline lt_pack *lt_left_pack(const lt_kernel *kernel) { return kernel->pack_left ? kernel->pack_left : kernel->pack; }
 
 /* Words of a panel of k elements; the width of the panels of n columns. */
 static inline int64_t lt_words(const lt_kernel *kernel, int64_t k) { return kernel->depth == 2 ? (k + 1) >> 1 : k; }

@@ -14,7 +14,7 @@ const checks = [
   'indexingCheck.c',
   'drawsCheck.c',
 ].map((name) => fileURLToPath(new URL(name, import.meta.url)));
-const kernels = ['portable', 'neon', 'avx2', 'avx512', 'avx512bf16'];
+const kernels = ['portable', 'neon', 'avx2', 'avx512', 'avx512bf16', 'amx'];
 
 /** Paths of the checks' programs. */
 type Programs = [string, string, string, string, string, string];
@@ -35,7 +35,10 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
     const sources =
       /^(gemm.*|attention.*|team|winograd.*|depthwise|indexing|draws|random|pages|productRate)\.c$/;
     const folder = temporaryDirectory();
-    const programs = await buildChecks(checks, sources, await thisMachine(true, folder), folder);
+    const target = await thisMachine(true, folder);
+    // Few CPUs have AMX: its tiles are emulated. Where they are real, `kernels.test.ts` tests them.
+    const flags = [...target.flags, '-DLT_EMULATED_TILES'];
+    const programs = await buildChecks(checks, sources, { ...target, flags }, folder);
     [attention, products, convolutions, depthwise, indexing, draws] = programs as Programs;
   });
 
@@ -75,6 +78,7 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
     ['avx2', 'avx2'],
     ['avx512', 'avx512'],
     ['avx512bf16', 'avx512'],
+    ['amx', 'avx512'],
   ])('products, %s', async (kernel, float32) => {
     const { stdout } = await execute(products, [kernel], { timeout: 600_000 });
     const here = kernel === 'portable' || stdout !== `${kernel}: not here\n`;
