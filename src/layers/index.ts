@@ -120,6 +120,8 @@ export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
 export { BiTemperedLoss } from './losses.js';
 export { MaskedLmDataAugmenter } from './maskedLmDataAugmenter.js';
 export { TransformerFeedForwardMoe } from './moe/transformerFeedForwardMoe.js';
+export { BregmanCompression, BregmanNgrammer } from './ngrammer/bregmanNgrammer.js';
+export { BregmanPCA } from './ngrammer/bregmanPca.js';
 export { BaseNgrammer, Ngrammer, VQNgrammer } from './ngrammer/ngrammers.js';
 export { type Clusters, VectorQuantization } from './ngrammer/vectorQuantization.js';
 export {

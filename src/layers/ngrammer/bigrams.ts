@@ -84,3 +84,18 @@ export function idsBefore(ids: Tensor, first: Tensor, { segmentPos, paddings }: 
   const before = shifted(kept, tf.expandDims(first, 1) as Tensor);
   return segmentPos ? chosen(tf.greater(segmentPos, int(0)) as Tensor, before) : before;
 }
+
+/**
+ * What stands before the next token: the last of `length` tokens, or of all.
+ *
+ * @param before [B, ...]: what stands before the first of them. @param x [B, T, ...].
+ */
+export function lastOf(before: Tensor, x: Tensor, length: Tensor | undefined): Tensor {
+  const [batch, time, ...rest] = x.shape as [number, number, ...number[]];
+  const all = tf.reshape(tf.concat([tf.expandDims(before, 1), x], 1), [batch * (time + 1), ...rest]);
+  const last = length
+    ? tf.broadcastTo(tf.reshape(length, [length.size]), [batch])
+    : tf.fill([batch], time, 'int32');
+  const rows = tf.mul(tf.range(0, batch, 1, 'int32'), int(time + 1));
+  return tf.gather(all, tf.add(rows, last) as tf.Tensor1D);
+}

@@ -11,6 +11,7 @@ import { LayerNorm } from '../normalizations.js';
 import {
   hashedPairs,
   idsBefore,
+  lastOf,
   MOST_BUCKETS,
   type PairArgs,
   type PairHash,
@@ -19,7 +20,7 @@ import {
 import { clusterFields, VectorQuantization } from './vectorQuantization.js';
 
 /** Ids of the tokens [B, T], their embeddings [B, T, D], and what of them is in pairs. */
-type Call = readonly [ids: Tensor, embeddings: Tensor, args?: PairArgs];
+export type NgrammerCall = readonly [ids: Tensor, embeddings: Tensor, args?: PairArgs];
 
 const concatField = z
   .boolean()
@@ -44,7 +45,7 @@ export abstract class BaseNgrammer extends BaseLayer.with({
   #ngramNorms: LayerNorm[] = [];
 
   /** Whole sequences: [B, T, D] to the same shape; 0 for padding. */
-  abstract fprop(...call: Call): Tensor;
+  abstract fprop(...call: NgrammerCall): Tensor;
 
   /** The next T tokens after those in the decode state, as `fprop`. */
   abstract extendStep(ids: Tensor, embeddings: Tensor, args: StepArgs): Tensor;
@@ -116,7 +117,7 @@ export class Ngrammer extends BaseNgrammer {
   }
 
   /** @param ids int32 [B, T], or [B, T, N], those of each head. */
-  override fprop(...[ids, embeddings, args = {}]: Call): Tensor {
+  override fprop(...[ids, embeddings, args = {}]: NgrammerCall): Tensor {
     const ofHeads = this.#ofHeads(ids);
     const first = tf.zeros([ids.shape[0]!, this.hp.numHeads], 'int32');
     return this.#withPairs(ofHeads, idsBefore(ofHeads, first, args), embeddings, args);
@@ -124,18 +125,11 @@ export class Ngrammer extends BaseNgrammer {
 
   override extendStep(ids: Tensor, embeddings: Tensor, { timeStep, length }: StepArgs): Tensor {
     const ofHeads = this.#ofHeads(ids);
-    const [batch, time, heads] = ofHeads.shape as [number, number, number];
+    const [batch, time] = ofHeads.shape as [number, number];
     const before = this.getDecodeState('id_before');
     const segmentPos = tf.broadcastTo(stepsFrom(timeStep, time), [batch, time]) as Tensor;
     const outputs = this.#withPairs(ofHeads, idsBefore(ofHeads, before, { segmentPos }), embeddings, {});
-    // The state before, and the ids behind it: the last one of the sequence is `length` places on.
-    const all = tf.concat([tf.expandDims(before, 1), ofHeads], 1);
-    const last = length
-      ? tf.broadcastTo(tf.reshape(length, [length.size]), [batch])
-      : tf.fill([batch], time, 'int32');
-    const rows = tf.mul(tf.range(0, batch, 1, 'int32'), tf.scalar(time + 1, 'int32'));
-    const flat = tf.reshape(all, [batch * (time + 1), heads]);
-    this.updateDecodeState('id_before', tf.gather(flat, tf.add(rows, last) as tf.Tensor1D) as Tensor);
+    this.updateDecodeState('id_before', lastOf(before, ofHeads, length));
     return outputs;
   }
 
@@ -180,7 +174,7 @@ export class VQNgrammer extends BaseNgrammer.with({
     );
   }
 
-  override fprop(...[, embeddings, args = {}]: Call): Tensor {
+  override fprop(...[, embeddings, args = {}]: NgrammerCall): Tensor {
     const { clusterIds } = this.#clusters.fprop(this.headsOf(embeddings), args.paddings);
     return this.#ngrams.fprop(clusterIds, embeddings, args);
   }

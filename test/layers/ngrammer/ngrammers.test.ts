@@ -1,10 +1,13 @@
 /** @file N-grammers: pairs beyond int32, sequences and padding, clusters by plain loops, and language models that decode. */
 import { describe, expect, test } from 'vitest';
-import { type Tensor, tf } from '../../../src/compiler/index.js';
+import { flatLayout, flatViews, prngKey, type Tensor, tf } from '../../../src/compiler/index.js';
+import { GreedyDecoder, Stepper } from '../../../src/decoding/index.js';
 import { build, type Config } from '../../../src/hparams/index.js';
 import {
   type BaseNgrammer,
+  BregmanNgrammer,
   decodeStateSpecs,
+  listVariables,
   Ngrammer,
   StackedTransformer,
   TransformerLm,
@@ -12,6 +15,8 @@ import {
   VQNgrammer,
 } from '../../../src/layers/index.js';
 import { hashedPairs, primesAbove } from '../../../src/layers/ngrammer/bigrams.js';
+import { LanguageModel } from '../../../src/models/index.js';
+import { engines } from '../../compiler/engines.js';
 import { checkLayers, expectNear, layerCase } from '../contract.js';
 import { floats, given, ids as idsOf } from '../engineComparison.js';
 import { expectClose, ints, numbers, randomTheta, run, tensor } from '../helpers.js';
@@ -91,6 +96,36 @@ checkLayers('n-grammers', [
     config: clustered(),
     inputs: { ids: idsOf([B, T], 7), x: floats([B, T, N * H], 3, 3) },
     call: (layer, { ids, x }) => layer.fprop(ids!, x!),
+    probes: 1,
+    doEval: true,
+  }),
+  layerCase({
+    title: 'BregmanNgrammer',
+    config: BregmanNgrammer.config({
+      ...{ ...tables, ngramVocabSize: 5, unigramVocabSize: 7, numComponents: 2 },
+      ...{ endStep: 10, coefficientsSteps: 3 },
+    }),
+    inputs: { ids: idsOf([B, T], 7), x: floats([B, T, N * H], 3) },
+    call: (layer, { ids, x }) => layer.fprop(ids!, x!),
+    variables: {
+      correlation: [2, 2, 5, N],
+      embedding_table: [5, 3, N],
+      ...Object.fromEntries(
+        [0, 1].flatMap((i) => [
+          [`emb_layer_norm_${i}/scale`, [H]],
+          [`emb_layer_norm_${i}/bias`, [H]],
+          [`ngram_layer_norm_${i}/scale`, [3]],
+          [`ngram_layer_norm_${i}/bias`, [3]],
+          [`bregman_compression_layer/bregman_layers_${i}/step`, []],
+          [`bregman_compression_layer/bregman_layers_${i}/mean`, [1, H]],
+          [`bregman_compression_layer/bregman_layers_${i}/components`, [2, H]],
+          [`bregman_compression_layer/bregman_layers_${i}/components_momentum`, [2, H]],
+        ]),
+      ),
+    },
+    rowsApart: false,
+    // Coefficients have no gradient.
+    stopsGradients: true,
     doEval: true,
   }),
 ]);
@@ -248,6 +283,50 @@ describe.each([
     expectNear(packed, tf.concat(alone, 1), 1e-5);
   });
 });
+
+test.each(engines.filter(([, { available }]) => available))(
+  'a compiled decode goes on from prompts as whole sequences do, on %s',
+  async (_, { engine }) => {
+    const [seqlen, lengths, width] = [8, [3, 1], 3];
+    const lm = build(LanguageModel.config({ lmTpl: model(Ngrammer.config(tables)) }));
+    const layout = flatLayout(
+      listVariables(lm).map(({ path, shape }) => ({ name: path, shape, group: 'all' })),
+    );
+    const params = { layout, views: flatViews(layout, numbers(layout.size, 3)) };
+    const decoder = build(GreedyDecoder.config({ seqlen, eosId: [] }));
+    const stepper = await Stepper.create({
+      ...{ model: lm, params, rows: 2, seqlen, rule: decoder.rule },
+      compileOptions: (name) => ({ name, engine, numThreads: 2 }),
+    });
+    const int32 = (shape: number[], data: number[]) => ({
+      ...{ shape, dtype: 'int32' as const, data: Int32Array.from(data) },
+    });
+    const prompts = {
+      prefixIds: int32([2, width], [3, 1, 4, 2, 0, 0]),
+      prefixLengths: int32([2], lengths),
+    };
+    const { outputIds } = await decoder.decode({ ...prompts, ...stepper.calls, key: prngKey(4) });
+    await stepper.dispose();
+    const theta = Object.fromEntries(
+      layout.entries.map(({ name, shape }) => [
+        name,
+        tf.tensor(params.views[name] as Float32Array, [...shape] as number[]) as Tensor,
+      ]),
+    );
+    const inner = lm.children.get('lm') as TransformerLm;
+    for (const [row, length] of lengths.entries()) {
+      const tokens = [...prompts.prefixIds.data.slice(row * width, row * width + length)];
+      while (tokens.length < seqlen) {
+        const logits = run(theta, () => inner.logits({ ids: ints(tokens, [1, tokens.length]) }), {
+          doEval: true,
+        });
+        const last = tf.slice(logits, [0, tokens.length - 1, 0], [1, 1, 7]);
+        tokens.push(tf.argMax(tf.reshape(last, [7]) as Tensor).dataSync()[0]!);
+      }
+      expect([...outputIds.data.slice(row * seqlen, (row + 1) * seqlen)]).toEqual(tokens);
+    }
+  },
+);
 
 test.each<[Config<BaseNgrammer>, string]>([
   [ngrammer({ ngramEmbDim: 5 }), 'model (Ngrammer): ngramEmbDim: expected at most dimPerHead 4, got 5.'],
