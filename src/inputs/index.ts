@@ -14,11 +14,13 @@ export {
   batchBytes,
   batchCount,
   type LmBatch,
+  lmBatchSpecs,
   mapBatch,
   type PackedLmBatch,
   specsOf,
   TOKEN_UNIT,
 } from './batch.js';
+export { paddingOf } from './batchRows.js';
 export {
   changedParts,
   type DataIdentity,
@@ -55,7 +57,13 @@ export {
 export type { JsonValue } from './jsonValue.js';
 export { MultiInput } from './multiInput.js';
 export { RebatchedInput } from './rebatchedInput.js';
-export { type PartState, type PartStates, type RecordedState, recordedParts } from './recordedParts.js';
+export {
+  type PartState,
+  type PartStates,
+  partsBelow,
+  type RecordedState,
+  recordedParts,
+} from './recordedParts.js';
 export { ArrowSource, ParquetSource } from './records/columnSources.js';
 export {
   ArrayFeature,

@@ -24,6 +24,8 @@ export interface InputSource {
   getGlobalBatchSize(): number;
   /** The unit of throughput in `…_per_sec`. */
   readonly batchUnit: BatchUnit;
+  /** Whether batches depend on the parameters in training, so that none may be taken before the step before it. */
+  readonly followsTraining?: boolean;
   /** Whether there is always a next batch. */
   readonly isEndless: boolean;
   /** Identity of the data, reading it if necessary. @throws InputError for unusable data */

@@ -21,7 +21,7 @@ import {
   textAfter,
 } from '../inputs/index.js';
 import { compileOptions, type JobOptions } from '../runs/index.js';
-import type { DecodedExample, DecodeResult, ProgramRun, Sample, SingleTask } from '../tasks/index.js';
+import type { Decode, DecodedExample, DecodeResult, ProgramRun, Sample, SingleTask } from '../tasks/index.js';
 import { expectedDecodeRuns } from './expectedRuns.js';
 import type { ProgramDataset } from './programDataset.js';
 import type { FlatParams } from './taskState.js';
@@ -44,7 +44,13 @@ export class DatasetDecoder {
     private readonly model: Decodable,
     private readonly params: FlatParams,
     private readonly dataset: ProgramDataset,
+    /** How to decode, and how many tokens the job draws; by default, as the task does. */
+    private readonly given?: { readonly decode: Decode; readonly runs: number },
   ) {}
+
+  private get decodeSettings(): Decode['hp'] {
+    return (this.given?.decode ?? this.task.hp.decode).hp;
+  }
 
   async close(): Promise<void> {
     await this.#stepper?.dispose();
@@ -65,7 +71,7 @@ export class DatasetDecoder {
     // Training has changed the parameters.
     this.#stepper?.refresh();
     const { limit } = this;
-    const seed = prngKey(this.task.hp.decode.hp.randomSeed);
+    const seed = prngKey(this.decodeSettings.randomSeed);
     const stream = foldIn(seed, hashString(`decode_test_${this.dataset.name}`));
     const started = performance.now();
     const decoded: DecodedExample[] = [];
@@ -85,8 +91,14 @@ export class DatasetDecoder {
     return { metrics, examples, skipped, seconds, throughput, changes };
   }
 
+  /** Continues the examples of one batch by the parameters as they are. */
+  async continueBatch(input: InputSource, batch: Batch, key: PrngKey): Promise<DecodedExample[]> {
+    this.#stepper?.refresh();
+    return this.decodeBatch(input, batch, key);
+  }
+
   private async decodeBatch(input: InputSource, batch: Batch, key: PrngKey): Promise<DecodedExample[]> {
-    const { decoder } = this.task.hp.decode.hp;
+    const { decoder } = this.decodeSettings;
     const prompt = this.promptOf(batch);
     const tokens = this.tokensOf(batch);
     const lengths = exampleLengths(tokens);
@@ -156,11 +168,11 @@ export class DatasetDecoder {
     [batchSize, longest]: readonly [number, number],
     prompt: Record<string, HostTensor>,
   ): Promise<Stepper> {
-    const { decoder } = this.task.hp.decode.hp;
+    const { decoder } = this.decodeSettings;
     const rows = decoder.numRows(batchSize);
     if (this.#stepper?.rows === rows) return this.#stepper;
     await this.#stepper?.dispose();
-    const runs = expectedDecodeRuns(this.options, this.task, this.limit);
+    const runs = this.given?.runs ?? expectedDecodeRuns(this.options, this.task, this.limit);
     this.#stepper = await Stepper.create({
       model: this.model,
       params: this.params,
@@ -177,7 +189,7 @@ export class DatasetDecoder {
 
   /** Lengths of the prompts, [B]: as the task says; else one token behind a source, the inputs of examples that have them, or drawn. */
   private prefixLengths(batch: LmBatch, lengths: Int32Tensor, key: PrngKey): Int32Tensor {
-    const { decoder, prefixLength } = this.task.hp.decode.hp;
+    const { decoder, prefixLength } = this.decodeSettings;
     const atMost = (limit: (row: number) => number): Int32Tensor => ({
       ...lengths,
       data: lengths.data.map((length, row) => Math.min(length, limit(row))),

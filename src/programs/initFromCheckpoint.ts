@@ -153,7 +153,9 @@ function namesFor(source: WeightFiles, { nameRules, loadRules }: CheckpointLoadi
 
 /** Lines about settings that have to agree with config.json for the published numbers. */
 function differencesOf(task: SingleTask, source: VariableSource, names: NameRules | undefined): string[] {
-  const { lmTpl } = task.hp.model as { lmTpl?: unknown };
+  const { model } = task.hp;
+  // Only networks of published models are compared.
+  const lmTpl = 'lmTpl' in model ? model.lmTpl : undefined;
   if (!(source instanceof WeightFiles) || names === undefined || !isConfig(lmTpl)) return [];
   if (publishedSettings(source.folder)?.family === undefined) return [];
   try {

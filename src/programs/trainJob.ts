@@ -13,6 +13,7 @@ import {
 } from '../runs/index.js';
 import { type StopSignal, writeText } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
+import type { DatasetDecoder } from './datasetDecoder.js';
 import { trainedWeights } from './evaluatedWeights.js';
 import { checkClasses, undrawnIds } from './inputAgreement.js';
 import { runToEnd } from './jobEnd.js';
@@ -20,6 +21,7 @@ import { checkDatasets, evaluationsAmong, pendingAt, programsOf, restoreStates }
 import { runLoop } from './loop.js';
 import { Measurements } from './measurements.js';
 import { Reporter, shortList } from './reporter.js';
+import { sampleRollouts } from './rollouts.js';
 import { setAside } from './setAside.js';
 import { recordOrigin, restoredLines } from './startingCheckpoint.js';
 import { compileTraining, makeLoop, type TrainingLoop } from './trainingLoop.js';
@@ -30,6 +32,8 @@ interface Training {
   readonly loop: TrainingLoop;
   readonly start: TrainingStart;
   readonly measurements: Measurements;
+  /** Decoders that sample training's batches. */
+  readonly samplers: readonly DatasetDecoder[];
 }
 
 /** Trains to the task's last step, or until a signal or an error; saves and records the state in every case. */
@@ -44,14 +48,14 @@ export async function runTraining(options: JobOptions, stop: StopSignal): Promis
 }
 
 async function train(options: JobOptions, stop: StopSignal, status: StatusRecord): Promise<RunEnd> {
-  const { loop, start, measurements } = await openTraining(options, stop, status);
+  const { loop, start, measurements, samplers } = await openTraining(options, stop, status);
   const { run, train, meter, programs } = loop;
   const { memory } = start.state;
   const { reporter } = run;
   await runToEnd(
     options,
     reporter,
-    [start.dataset, programs, measurements, ...(memory ? [memory] : [])],
+    [start.dataset, programs, measurements, ...samplers, ...(memory ? [memory] : [])],
     async () => {
       stop.postpone('saving a checkpoint, then leaving');
       await runLoop(loop);
@@ -86,12 +90,13 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   const strays = strayFailures();
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
   const program = await compileTraining(explained, task, start, strays);
+  const samplers = sampleRollouts(explained, task, state, start.dataset, input);
   const evaluated = evaluationsAmong(list, measurements.inputs).map((dataset) => dataset.build());
   checkClasses({ indexLimits: program.executable.indexLimits() }, start.dataset.build(), evaluated);
   record(options, start, { reporter, status, machine: await machineOf(program.options, program.executable) });
   const shared = { options, task, start, measurements, reporter, stop, strays };
   const loop = await makeLoop({ ...shared, program, list, pending });
-  return { loop, start, measurements };
+  return { loop, start, measurements, samplers };
 }
 
 /** Opens the reporter, and tells what begins or goes on. Keeps later checkpoints aside where the run goes back. */

@@ -103,13 +103,13 @@ export class TrainProgram {
 
   /** Most steps per call of `runSteps`. */
   get mostSteps(): number {
-    return this.step.mostSteps;
+    return this.input.followsTraining === true ? 1 : this.step.mostSteps;
   }
 
   /** Steps per call within the latency budget; one while the step time is unknown. */
   timelySteps(stepSeconds: number | undefined): number {
     const timely = stepSeconds === undefined ? 1 : Math.floor(CALL_SECONDS / stepSeconds);
-    return Math.max(1, Math.min(timely, this.step.mostSteps));
+    return Math.max(1, Math.min(timely, this.mostSteps));
   }
 
   /** Takes one step. */
@@ -129,7 +129,8 @@ export class TrainProgram {
    */
   async runSteps(count: number, loaded?: () => Promise<void>): Promise<TrainReport[]> {
     const { options, state } = this;
-    const { call, keys, updater, mostSteps } = this.step;
+    const { mostSteps } = this;
+    const { call, keys, updater } = this.step;
     if (!(count >= 1 && count <= mostSteps))
       throw new RangeError(`${count} steps at once, and the program takes 1 to ${mostSteps}`);
     const first = state.step;

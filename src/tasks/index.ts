@@ -31,6 +31,8 @@ export {
   type WholeCheckpoint,
 } from './program.js';
 export type { DecodedExample, DecodeResult, EvalResult, Sample } from './results.js';
+export type { Answer, Reward } from './rewards.js';
+export { RolloutInput } from './rolloutInput.js';
 export { Decode, SingleTask } from './singleTask.js';
 export {
   type EvalInputs,
