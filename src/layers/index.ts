@@ -201,5 +201,8 @@ export { BaseResNetBlock, ResNetBasicBlock, ResNetBlock } from './vision/resNetB
 export { ResNet, resNet } from './vision/resNets.js';
 export { UNet, UNetDownBlock, UNetUpBlock } from './vision/uNets.js';
 export { VanillaBlock, VanillaNet } from './vision/vanillaNets.js';
+export { VideoDecoder, VideoEncoder, VQVaeModel } from './vision/videoAutoencoders.js';
+export { CausalConv, CondNormLayer, GroupNormSpatial, VideoResBlock } from './vision/videoBlocks.js';
+export { BlurPool3D, DiscriminatorResBlock, VideoDiscriminator } from './vision/videoDiscriminators.js';
 export { VisionTransformer, VitEntryLayers, VitExitLayers } from './vision/visionTransformers.js';
 export { SpectralNorm, WeightNormL2, WeightNormLinear } from './weightNorms.js';
