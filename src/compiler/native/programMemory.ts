@@ -3,6 +3,7 @@ import type { Graph } from '../program/ir.js';
 import { byteSize, CompilerError } from '../program/tensors.js';
 import { packedBytesOf } from './c/productKernels.js';
 import { placeArena } from './plan/memory.js';
+import { bytesOfPlaces } from './plan/packedPlaces.js';
 import { planGraphs } from './plan/planGraphs.js';
 import { edgeOf, operandKey, type ProductUnit, sumPartsOf } from './plan/products.js';
 import type { Stage } from './plan/stages.js';
@@ -106,7 +107,7 @@ export function programMemory(
 ): ProgramMemory {
   const planned = planGraphs(graph, {}, following);
   if ('missing' in planned) throw new CompilerError(`The native engine has no rule for ${planned.missing}.`);
-  const { units, schedule, plan, scratchBytes, constants } = planned.plan;
+  const { units, schedule, plan, scratchBytes, constants, packedPlaces } = planned.plan;
   const splitOf = partsByBuffer(planned.graph, units, parts);
   const kept = keptPackings(plan);
   const packings = schedule.packings.map((packing) => {
@@ -118,7 +119,7 @@ export function programMemory(
   const workspaces = products.map((stage) => workspaceOf(stage.units, splitOf, instructions));
   return {
     arena: placeArena(plan, (buffer) => buffer.size / splitOf(buffer)),
-    packed: packings.reduce((sum, bytes) => sum + bytes, 0) + Math.max(0, ...workspaces),
+    packed: bytesOfPlaces(packedPlaces, packings) + Math.max(0, ...workspaces),
     scratch: scratchBytes,
     constants: constants.reduce((sum, constant) => sum + byteSize(constant), 0),
   };

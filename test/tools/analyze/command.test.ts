@@ -41,7 +41,7 @@ Layers that are alike have one row, with the figures of each of them; --all show
 Parameters  13,936 (13.9k), all trained
 Batch       32 tokens a step
 FLOPs       3.41 MFLOP a step, forward and backward; 35.5 kFLOP forward for each token
-Memory      649 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 164 kB
+Memory      591 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 106 kB
 Time        6.82 µs a step at MFU 0.5; 3.41 µs at the peak of 1.00 TFLOP/s (--peak_tflops=1)
 Training    384 tokens in 12 steps, 40.9 MFLOP
 `);
@@ -56,7 +56,7 @@ test('Markdown', async () => {
 - **Parameters:** 13,936 (13.9k), all trained
 - **Batch:** 32 tokens a step
 - **FLOPs:** 3.41 MFLOP a step, forward and backward; 35.5 kFLOP forward for each token
-- **Memory:** 649 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 164 kB
+- **Memory:** 591 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 106 kB
 - **Time:** 136 µs a step at MFU 0.25; 34.1 µs at the peak of 100 GFLOP/s (--peak_tflops=0.1)
 - **Training:** 384 tokens in 12 steps, 40.9 MFLOP
 
@@ -119,7 +119,7 @@ test('on a device, and over a mesh of devices', async () => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(
     stdout.slice(stdout.indexOf('Memory  ')),
-  ).toBe(`Memory      649 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 164 kB. Too much for Toy, which has 500 kB
+  ).toBe(`Memory      591 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 106 kB. Too much for Toy, which has 500 kB
 Time        3.41 s a step at MFU 0.5; 1.71 s at the peak of 2.00 MFLOP/s (2 × Toy)
 Training    384 tokens in 12 steps, 40.9 MFLOP
 Cost        0.0227 device-hours, 40.9 s on 2 × Toy; 2.05 EUR (${device}, at MFU 0.5)
@@ -140,7 +140,7 @@ Cost        0.0227 device-hours, 40.9 s on 2 × Toy; 2.05 EUR (${device}, at MFU
   );
   expect(
     split.stdout.slice(split.stdout.indexOf('Memory  ')),
-  ).toBe(`Memory      492 kB on each of 2 devices (replica 1, data 2, mdl 1), 985 kB in all: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 4.10 kB, activations 127 kB at their peak, working memory 138 kB
+  ).toBe(`Memory      464 kB on each of 2 devices (replica 1, data 2, mdl 1), 927 kB in all: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 4.10 kB, activations 127 kB at their peak, working memory 110 kB
 Time        1.71 s a step at MFU 1; 1.71 s at the peak of 2.00 MFLOP/s (2 × Toy)
 Training    384 tokens in 12 steps, 40.9 MFLOP
 Cost        0.0114 device-hours, 20.5 s on 2 × Toy; 1.02 EUR (${device}, at MFU 1)

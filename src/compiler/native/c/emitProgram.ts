@@ -12,6 +12,7 @@ import { type Place, placeOf } from './pointers.js';
 export interface MemoryPlan {
   readonly arenaBytes: number;
   readonly scratchBytes: number;
+  readonly packedPlaces: readonly number[];
 }
 
 const SPACES: Readonly<Record<Place['space'], string>> = {
@@ -36,13 +37,13 @@ const [LOOPS, STEPS] = ['LT_LOOPS', 'LT_STEPS'];
 export const PROGRAM_SECTIONS: readonly string[] = [LOOPS, STEPS];
 
 /** A row of the table of packed operands. Programs share those that persist, of matrices in inputs. */
-function packingRow({ unit: { b, k, n }, precision }: Packing, isKept: boolean): string {
+function packingRow({ unit: { b, k, n }, precision }: Packing, packedPlace: number, isKept: boolean): string {
   const place = isKept ? placeOf(b.buffer, b.offset) : undefined;
   const input =
     place?.space === 'input'
       ? [1, place.index, typeName(b.buffer), place.offset, b.rs, b.cs]
       : [0, 0, 0, 0, 0, 0];
-  return `{${[precisionName(precision, isKept), k, n, ...input].join(', ')}}`;
+  return `{${[precisionName(precision, isKept), k, n, packedPlace, ...input].join(', ')}}`;
 }
 
 /** Writes the program. Only numbers reach the text: names of variables and layers stay out. */
@@ -68,7 +69,9 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     return `{${name}, ${first}, ${waits ? 1 : 0}}`;
   });
   const turns = loopTable.rows();
-  const packingRows = packings.map((packing) => packingRow(packing, kept.has(packing)));
+  const packingRows = packings.map((packing, i) =>
+    packingRow(packing, memory.packedPlaces[i]!, kept.has(packing)),
+  );
   return [
     '#include "program.h"\n',
     `#ifdef ${LOOPS}\n`,
@@ -84,7 +87,7 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     table('lt_step steps', rows, '{NULL, 0, 0}'),
     table('lt_loop program_loops', turns.loops, '{0, 0, 0, 0, 0, 0, 0}'),
     table('lt_term terms', turns.terms, '{0, 0, 0, 0, 0}'),
-    table('lt_packing packings', packingRows, '{0, 0, 0, 0, 0, 0, 0, 0, 0}'),
+    table('lt_packing packings', packingRows, '{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}'),
     `static int64_t work_bytes(void) { return ${largest(needs.work)}; }`,
     `static int64_t workspace_bytes(void) { return ${largest(needs.workspace)}; }\n`,
     'static const lt_program_text text = {',

@@ -3,6 +3,7 @@
 import { operandBytes } from '../../program/precision.js';
 import { blocksOf } from '../plan/blocks.js';
 import { bufferBytes, lifetimesIn, lifetimesOf } from '../plan/memory.js';
+import { bytesOfPlaces } from '../plan/packedPlaces.js';
 import type { NativePlan } from '../plan/planGraphs.js';
 import type { Packing } from '../plan/stages.js';
 import { rowLength } from '../plan/storage.js';
@@ -135,14 +136,17 @@ function registerLines({ units }: NativePlan): string[] {
   return [`registers: ${names.length === 0 ? 'none' : names.join(' ')}`];
 }
 
-function packedLines({ schedule: { packings } }: NativePlan): string[] {
+function packedLines({ schedule: { packings }, packedPlaces }: NativePlan): string[] {
   const rows = packings.map(({ unit: { b, k, n }, precision }, i) => [
     i,
     `${bufferName(b.buffer)}[${k},${n}]`,
     precision,
     k * n * operandBytes(precision),
   ]);
-  const bytes = bytesOf(rows);
+  const bytes = bytesOfPlaces(
+    packedPlaces,
+    rows.map((row) => row.at(-1) as number),
+  );
   return [
     `packed operands: ${grouped(bytes)} bytes, without panel padding`,
     ...(rows.length === 0 ? [] : table(['number', 'operand', 'precision', 'bytes'], rows)),

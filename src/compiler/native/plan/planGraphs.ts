@@ -7,6 +7,7 @@ import { formOf } from './forms.js';
 import { type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
 import { CALL_STORAGE } from './operandForms.js';
+import { packedPlaces } from './packedPlaces.js';
 import { prepareForNative } from './prepare.js';
 import { fuseSegments, scheduleSegments, unitsOfSegments } from './scheduleLoops.js';
 import { type Chain, inTurn, type Schedule } from './stages.js';
@@ -22,6 +23,8 @@ export interface NativePlan {
   readonly plan: Plan;
   readonly arenaBytes: number;
   readonly scratchBytes: number;
+  /** Of the schedule's packings: the number of the place that each lies in. */
+  readonly packedPlaces: readonly number[];
   /** Constants that are read from memory. */
   readonly constants: readonly Value[];
 }
@@ -88,7 +91,11 @@ export function planNative(
   const arenaBytes = placeArena(planned);
   const chains = scheduled.stages.filter((stage): stage is Chain => stage.kind === 'chain');
   const scratchBytes = Math.max(0, ...chains.map((chain) => placeScratch(chain, blocksOf(chain).size)));
-  return { units, schedule: scheduled, plan: planned, arenaBytes, scratchBytes, constants };
+  const places = packedPlaces(scheduled.packings, planned);
+  return {
+    ...{ units, schedule: scheduled, plan: planned, arenaBytes, scratchBytes, constants },
+    packedPlaces: places,
+  };
 }
 
 /**

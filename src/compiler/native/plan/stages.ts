@@ -52,6 +52,12 @@ const MIN_CHAIN_ROWS = 48;
 /** A chain may reduce its rows, to let a unit join, down to this many. */
 const MIN_SHARED_ROWS = 256;
 
+/**
+ * Elements of inputs that are packed before all else, for one barrier. Those of larger programs are packed before the chain that
+ * reads them, so that their packed forms need not all be in memory at once.
+ */
+const MOST_EARLY = 2 ** 26;
+
 /** Up to so many rows and columns, blocks and panels are too few for threads to divide a long sum by. */
 const [FEW_ROWS, FEW_COLUMNS] = [512, 256];
 
@@ -75,6 +81,8 @@ class Scheduler {
   readonly packings: Packing[] = [];
   /** Packings of operands that persist between runs. */
   readonly keptPackings: Packing[] = [];
+  /** Elements of the operands that are packed before all else. */
+  private earlyElements = 0;
   private chain: Chain | null = null;
   /** Buffers that the chain writes, with strides per row; null where an access reaches beyond its row. */
   private chainWrites = new Map<Buffer, number | null>();
@@ -188,8 +196,10 @@ class Scheduler {
     const last = this.stages.at(-1);
     const isInput = unit.b.buffer.home.kind === 'input' || unit.b.buffer.home.kind === 'constant';
     const first = this.stages[0];
-    if (isInput && first?.kind === 'pack') first.packings.push(packing);
-    else if (isInput) this.stages.unshift({ kind: 'pack', units: [], packings: [packing] });
+    const isEarly = isInput && this.earlyElements + unit.k * unit.n <= MOST_EARLY;
+    if (isEarly) this.earlyElements += unit.k * unit.n;
+    if (isEarly && first?.kind === 'pack') first.packings.push(packing);
+    else if (isEarly) this.stages.unshift({ kind: 'pack', units: [], packings: [packing] });
     else if (last?.kind === 'pack') last.packings.push(packing);
     else this.stages.push({ kind: 'pack', units: [], packings: [packing] });
   }

@@ -11,6 +11,10 @@
 enum { MOST_LOOPS = 64 };
 
 typedef struct {
+  int64_t bytes, at;
+} region;
+
+typedef struct {
   const lt_program_text *text;
   int threads;
   const void **constants;
@@ -20,6 +24,7 @@ typedef struct {
   /* Offsets into the memory block. */
   int64_t arena, workspace, threads_at, thread_bytes, scratch_at, row_at, work_at;
   int64_t *packed;      /* offsets too; of shared operands their numbers */
+  region *regions;      /* of packed operands */
   lt_operand *operands; /* the shared ones, as the present run has them */
   lt_shared **shared;
   int64_t shared_count;
@@ -49,16 +54,32 @@ static int64_t place(const program *p, int64_t *end, int64_t bytes) {
 
 /* With guards, every packed operand is a region of the program's own. */
 static int is_shared(const program *p, const lt_packing *packing) { return packing->shared && !p->guard; }
+static region *region_of(const program *p, int64_t packing) {
+  return p->regions + (p->guard ? packing : p->text->packings[packing].region);
+}
+
+/* Assigns offsets to packed operands: those of one region lie in it at different times. */
+static void lay_out_packed(program *p, int64_t *end) {
+  const int64_t count = p->text->packing_count;
+  const lt_packing *packings = p->text->packings;
+  for (int64_t i = 0; i < count; i++) p->regions[i] = (region){0, 0};
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t bytes = is_shared(p, packings + i) ? 0 : lt_packed_bytes(packings[i].precision, packings[i].k, packings[i].n);
+    region *in = region_of(p, i);
+    in->bytes = lt_larger(in->bytes, bytes);
+  }
+  for (int64_t i = 0; i < count; i++)
+    if (p->regions[i].bytes > 0) p->regions[i].at = place(p, end, p->regions[i].bytes);
+  for (int64_t i = 0; i < count; i++)
+    if (!is_shared(p, packings + i)) p->packed[i] = region_of(p, i)->at;
+}
 
 /* Assigns offsets to all regions; returns the total bytes. */
 static int64_t lay_out(program *p) {
   const lt_program_text *text = p->text;
   int64_t end = 0;
   p->arena = place(p, &end, text->arena_bytes);
-  for (int64_t i = 0; i < text->packing_count; i++) {
-    const lt_packing *packing = &text->packings[i];
-    if (!is_shared(p, packing)) p->packed[i] = place(p, &end, lt_packed_bytes(packing->precision, packing->k, packing->n));
-  }
+  lay_out_packed(p, &end);
   p->workspace = place(p, &end, text->workspace_bytes());
   p->threads_at = end;
   for (int i = 0; i < p->threads; i++) {
@@ -78,6 +99,7 @@ void *lt_open(const lt_program_text *text, int threads, const void *const *const
   p->text = text;
   p->threads = threads;
   p->packed = calloc(text->packing_count + 1, sizeof *p->packed);
+  p->regions = calloc(text->packing_count + 1, sizeof *p->regions);
   p->operands = calloc(text->packing_count + 1, sizeof *p->operands);
   p->shared = calloc(text->packing_count + 1, sizeof *p->shared);
   p->pointers = calloc(text->place_count + 1, sizeof *p->pointers);
@@ -91,7 +113,7 @@ void *lt_open(const lt_program_text *text, int threads, const void *const *const
   for (int64_t i = 0; i < text->place_count; i++)
     if (text->places[i].space == LT_CONSTANT) constant_count = lt_larger(constant_count, text->places[i].index + 1);
   p->constants = calloc(constant_count + 1, sizeof *p->constants);
-  if (!p->packed || !p->operands || !p->shared || !p->pointers || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
+  if (!p->packed || !p->regions || !p->operands || !p->shared || !p->pointers || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
   for (int64_t i = 0; i < constant_count; i++) p->constants[i] = constants[i];
   p->guard = getenv("LUTHIER_GUARD_PAGES") == NULL ? 0 : sysconf(_SC_PAGESIZE);
   for (int64_t i = 0; i < text->packing_count; i++)
@@ -110,6 +132,7 @@ void lt_close(void *handle) {
   lt_release(p->memory, p->memory_bytes);
   if (p->shared != NULL) lt_unshare(p->shared, p->shared_count);
   free(p->packed);
+  free(p->regions);
   free(p->operands);
   free(p->shared);
   free(p->pointers);

@@ -91,6 +91,7 @@ typedef struct {
 typedef struct {
   int32_t precision;
   int64_t k, n;
+  int64_t region; /* which other ones lie in too, at other times */
   /* Where it persists between runs and is packed from an input: that input, so that programs can share it. */
   int32_t shared;
   int32_t input, type;
