@@ -24,6 +24,9 @@ test('all families are found', () => {
     'c4Multislice',
     'lm',
     'lmCloud',
+    'sequences',
+    'shapes',
+    'speech',
     't5',
   ]);
   expect(names.length).toBeGreaterThan(50);

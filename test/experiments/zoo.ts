@@ -13,7 +13,7 @@ export const directories = [fileURLToPath(new URL('../../experiments', import.me
 export const names = scanExperiments(directories).map(({ name }) => name);
 
 /** Names of those that Pax ships. */
-export const paxNames = names.filter((name) => !/^(lm|t5)\./.test(name));
+export const paxNames = names.filter((name) => /^(c4|c4Multislice|lmCloud)\./.test(name));
 
 /** An experiment with its configs. */
 export async function configured(name: string, overrides: Override[] = []): Promise<ConfiguredExperiment> {
