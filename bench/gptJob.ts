@@ -74,16 +74,27 @@ export async function openProgram(options: JobOptions): Promise<TrainProgram> {
 }
 
 /** Options of a job that trains this task, like main.ts. */
-export function jobOptions(
+export const jobOptions = (
   shape: Shape,
   engine: Engine = 'auto',
   numThreads?: number,
   precision: Precision = 'f32',
+): JobOptions => optionsOf(gptTask(shape, precision), shape, engine, numThreads);
+
+/** Options of a job that trains a task on one batch of random tokens. */
+export function optionsOf(
+  task: Config<SingleTask>,
+  {
+    batch: batchSize,
+    context: seqLen,
+    vocabulary: vocabSize,
+  }: Pick<Shape, 'batch' | 'context' | 'vocabulary'>,
+  engine: Engine,
+  numThreads?: number,
 ): JobOptions {
-  const { batch: batchSize, context: seqLen, vocabulary: vocabSize } = shape;
   return {
     name: 'bench',
-    task: gptTask(shape, precision),
+    task,
     datasets: [OneBatch.config({ batchSize, seqLen, vocabSize, isTraining: true })],
     decodeDatasets: [],
     moduleUrl: import.meta.url,

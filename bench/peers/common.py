@@ -25,7 +25,7 @@ def arguments(description, modes=(), batch=False):
     return parser.parse_args()
 
 
-def measure(step, steps):
+def measure(step, steps, warmup=WARMUP_STEPS):
     """Times `step`, which trains once and returns the loss as a number when it is done.
 
     Returns the fields of the result that come from running: the first step has all compilation in it, a few more
@@ -34,7 +34,7 @@ def measure(step, steps):
     start = time.perf_counter()
     first_loss = step()
     first_step_seconds = time.perf_counter() - start
-    for _ in range(WARMUP_STEPS):
+    for _ in range(warmup):
         step()
     seconds = []
     for _ in range(steps):

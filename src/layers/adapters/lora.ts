@@ -19,8 +19,11 @@ const loraFields = {
 type LoraFields = { readonly rank: number; readonly alpha: number | null };
 type Factors = Theta<'lora_a' | 'lora_b'>;
 
+/** Factors are trained: float32, also where the frozen weights are held in bfloat16. */
+const wide = { dtype: 'float32' } as const;
+
 /** The change begins at 0, as one of its factors does. */
-const fromZero = { init: constantInit(0) };
+const fromZero = { ...wide, init: constantInit(0) };
 const scaleOf = ({ rank, alpha }: LoraFields): number => (alpha === null ? 1 : alpha / rank);
 
 /** vectors [..., inputs] times the change of a matrix: [..., outputs]. @param a [inputs, r] @param b [r, outputs] */
@@ -61,7 +64,7 @@ export class LoraLinear extends Linear.with(loraFields) {
   protected override setup(): void {
     super.setup();
     const { inputDims, outputDims, rank } = this.hp;
-    this.createVariable('lora_a', { shape: [inputDims, rank] });
+    this.createVariable('lora_a', { ...wide, shape: [inputDims, rank] });
     this.createVariable('lora_b', { shape: [rank, outputDims], ...fromZero });
   }
 
@@ -90,7 +93,7 @@ export class LoraAttentionProjection extends AttentionProjection.with(loraFields
       fanInAxes: inputs.map((_, axis) => axis),
       fanOutAxes: [inputs.length],
     };
-    this.createVariable('lora_a', { shape: [...inputs, rank], ...fans });
+    this.createVariable('lora_a', { ...wide, shape: [...inputs, rank], ...fans });
     this.createVariable('lora_b', { shape: [rank, ...outputs], ...fromZero });
   }
 
@@ -115,7 +118,7 @@ export class LoraCombinedQKVProjectionLayer extends CombinedQKVProjectionLayer.w
   protected override setup(): void {
     super.setup();
     const { inputDim, numHeads, dimPerHead, rank } = this.hp;
-    this.createVariable('lora_a', { shape: [3, inputDim, rank], fanInAxes: [1], fanOutAxes: [2] });
+    this.createVariable('lora_a', { ...wide, shape: [3, inputDim, rank], fanInAxes: [1], fanOutAxes: [2] });
     this.createVariable('lora_b', { shape: [3, rank, numHeads, dimPerHead], ...fromZero });
   }
 

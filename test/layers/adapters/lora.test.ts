@@ -140,6 +140,13 @@ test('the published counts of a Llama of 7 billion parameters with LoRA', () => 
   expect(counts).toEqual({ lora: 19_988_480, all: 6_758_404_096 });
 });
 
+test('factors are held in float32, as they are trained, beside weights in bfloat16', () => {
+  const model = StackedTransformer.config({ ...stack, dtype: 'bfloat16' });
+  addLora(model, { rank: 2 });
+  for (const { path, storage } of listVariables(build(model)))
+    expect(storage, path).toBe(/lora_[ab]$/.test(path) ? undefined : 'bfloat16');
+});
+
 test('layers of a class of their own stay, and a config without transformers is an error', () => {
   class Doubled extends Linear {}
   const config = TransformerFeedForward.config({ inputDims: 4, hiddenDims: 8 });
