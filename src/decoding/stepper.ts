@@ -1,5 +1,13 @@
 /** @file Stepper: compiled decoding steps of a model, over one decode state. */
-import { type CompileOptions, type HostTensor, ops, type Tensor, type Tree, tf } from '../compiler/index.js';
+import {
+  type CompileOptions,
+  type HostTensor,
+  ops,
+  type Tensor,
+  type TensorSpec,
+  type Tree,
+  tf,
+} from '../compiler/index.js';
 import type { DecodeState } from './decodeState.js';
 import type { DecodingModel, DrawnIds, ExtendRows, ExtendStep, Prefill } from './decodingModel.js';
 import { PromptLanes } from './promptLanes.js';
@@ -131,6 +139,17 @@ export class Stepper {
 
   private get programs(): readonly Bound[] {
     return [this.main, ...(this.apart ? [this.apart] : []), ...this.prompts.programs];
+  }
+
+  /** Whether it decodes as many rows, of prompts no longer than its caches and with features of its shapes. */
+  fits({ rows, sharing, prompt = {} }: Pick<StepperOptions, 'rows' | 'sharing' | 'prompt'>): boolean {
+    const own = this.options;
+    const hasRoom =
+      sharing === undefined ||
+      (sharing.promptSize <= own.sharing!.promptSize && sharing.prompts === own.sharing!.prompts);
+    const isOwn = ([name, { shape }]: [string, TensorSpec]): boolean =>
+      own.prompt?.[name]?.shape.slice(1).join() === shape.slice(1).join();
+    return rows === own.rows && hasRoom && Object.entries(prompt).every(isOwn);
   }
 
   /** Clears the state. */

@@ -170,16 +170,15 @@ export class DatasetDecoder {
   ): Promise<Stepper> {
     const { decoder } = this.decodeSettings;
     const rows = decoder.numRows(batchSize);
-    if (this.#stepper?.rows === rows) return this.#stepper;
+    const sharing = decoder.sharing(batchSize, longest);
+    if (this.#stepper?.fits({ rows, sharing, prompt })) return this.#stepper;
     await this.#stepper?.dispose();
     const runs = this.given?.runs ?? expectedDecodeRuns(this.options, this.task, this.limit);
     this.#stepper = await Stepper.create({
       model: this.model,
       params: this.params,
-      rows,
-      prompt,
+      ...{ rows, prompt, sharing },
       seqlen: decoder.hp.seqlen,
-      sharing: decoder.sharing(batchSize, longest),
       rule: decoder.rule,
       mayDraw: (id) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
       compileOptions: (name) => compileOptions(this.options, name, runs),
