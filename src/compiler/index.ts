@@ -23,6 +23,7 @@ export {
   chooseBfloat16,
   type KernelTable,
   namedRates,
+  productsBy,
 } from './native/toolchain/kernelTable.js';
 export { exportOnnx, type OpenSpec } from './onnx/exportModel.js';
 export { loadRuntime } from './onnx/onnxSession.js';

@@ -13,6 +13,8 @@ import {
   kernelRates,
   mapTree,
   mayBeNative,
+  nativeTools,
+  productsBy,
   sizeOf,
   splitKeyHost,
   type TensorSpec,
@@ -55,18 +57,29 @@ export async function optionsOfRanks(
   { rank, count, allGather }: Ranks,
 ): Promise<JobOptions> {
   const numbers = new Uint8Array(count);
-  const own = rank === 0 ? await productsFor(options) : undefined;
+  const own = mayBeNative(options) ? await productsOf(options, rank) : undefined;
   // 0: no choice, as without a C compiler.
   numbers[rank] = own === undefined ? 0 : 1 + BFLOAT16_PRODUCTS.indexOf(own);
   await allGather(numbers);
-  return { ...options, bfloat16Products: BFLOAT16_PRODUCTS[numbers[0]! - 1] };
+  const [chosen, ...others] = Array.from(numbers, (number) => BFLOAT16_PRODUCTS[number - 1]);
+  return { ...options, bfloat16Products: chosen && sharedProducts(chosen, others) };
 }
 
-async function productsFor(options: EngineOptions): Promise<Bfloat16Products | undefined> {
-  if (!mayBeNative(options) || options.bfloat16Products !== undefined) return options.bfloat16Products;
-  const table = await kernelRates();
-  return table === null ? undefined : chooseBfloat16(table);
+/** Rank 0's choice; of another rank the products that it makes where none by float32 instructions are asked for. */
+async function productsOf(
+  { bfloat16Products }: EngineOptions,
+  rank: number,
+): Promise<Bfloat16Products | undefined> {
+  const tools = await nativeTools();
+  if (tools === null || rank > 0) return tools === null ? undefined : productsBy(tools.kernels, 'AMX tiles');
+  return productsBy(tools.kernels, bfloat16Products ?? chooseBfloat16((await kernelRates())!));
 }
+
+/** The products that all ranks make: the chosen ones, or, where another rank has no such instructions, those of float32. */
+export const sharedProducts = (
+  chosen: Bfloat16Products,
+  others: readonly (Bfloat16Products | undefined)[],
+): Bfloat16Products => (others.every((own) => own === chosen) ? chosen : 'float32 instructions');
 
 /** Structure of tensors by name. */
 type Specs = Readonly<Record<string, Tree<TensorSpec>>>;

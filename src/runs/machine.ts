@@ -10,6 +10,7 @@ import {
   kernelRates,
   namedRates,
   nativeTools,
+  productsBy,
 } from '../compiler/index.js';
 import { readJsonFile } from '../files/index.js';
 import type { EngineOptions } from './options.js';
@@ -45,7 +46,8 @@ export async function machineOf(
 ): Promise<Machine> {
   const runner = step?.runner ?? engine;
   const table = runner === 'native' && step !== undefined ? await kernelRates() : null;
-  const products = table && (bfloat16Products ?? chooseBfloat16(table));
+  const asked = table && (bfloat16Products ?? chooseBfloat16(table));
+  const products = asked && productsBy((await nativeTools())!.kernels, asked);
   const tools = runner === 'native' ? await nativeTools(products ?? undefined) : null;
   return {
     engine: runner,

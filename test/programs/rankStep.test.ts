@@ -1,11 +1,16 @@
 /** @file Steps that ranks take together: the bits of one process with the same sub-batches, and shares that cannot be. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { type Bfloat16Products, type HostTensor, mapTree } from '../../src/compiler/index.js';
+import {
+  BFLOAT16_PRODUCTS,
+  type Bfloat16Products,
+  type HostTensor,
+  mapTree,
+} from '../../src/compiler/index.js';
 import { type Config, ConfigError } from '../../src/hparams/index.js';
 import type { Batch, InputSource } from '../../src/inputs/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
-import type { Ranks } from '../../src/programs/rankStep.js';
+import { type Ranks, sharedProducts } from '../../src/programs/rankStep.js';
 import type { TrainReport } from '../../src/programs/trainProgram.js';
 import { partsOfRank, type SingleTask, treeSum } from '../../src/tasks/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
@@ -93,6 +98,15 @@ test.runIf(hasCompiler)(
     for (const rank of await trained('native', ranksInProcess(2), products)) expect(rank).toEqual(alone);
   },
 );
+
+test('ranks without the tiles or instructions of rank 0 have all multiply by float32 instructions', () => {
+  const [bf16, float32, tiles] = BFLOAT16_PRODUCTS;
+  expect(sharedProducts(tiles, [tiles, tiles])).toBe(tiles);
+  expect(sharedProducts(tiles, [tiles, bf16])).toBe(float32);
+  expect(sharedProducts(bf16, [tiles])).toBe(float32);
+  expect(sharedProducts(bf16, [float32])).toBe(float32);
+  expect(sharedProducts(float32, [tiles, bf16])).toBe(float32);
+});
 
 test('a sum by other neighbours has other bits', () => {
   const parts = () => [1, 2 ** -24, 2 ** -24, 2 ** -24].map((x) => Float32Array.of(x));

@@ -2,7 +2,14 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { chooseBfloat16, cpuName, kernelRates, namedRates, nativeTools } from '../../src/compiler/index.js';
+import {
+  chooseBfloat16,
+  cpuName,
+  kernelRates,
+  namedRates,
+  nativeTools,
+  productsBy,
+} from '../../src/compiler/index.js';
 import { openToolchain } from '../../src/compiler/native/toolchain/index.js';
 import { type KernelTable, rateCases } from '../../src/compiler/native/toolchain/kernelTable.js';
 import {
@@ -54,6 +61,16 @@ test('one line per difference; unrecorded properties have none', () => {
   const portable = 'portable (float32), portable (bfloat16)';
   expect(machineChanges(machine, { ...machine, kernels: portable })).toEqual([
     line('set of kernels', portable, machine.kernels),
+  ]);
+  // A run of AMX tiles goes on where there are none.
+  const tiles: Machine = {
+    ...machine,
+    kernels: 'avx512 (float32), amx (bfloat16)',
+    bfloat16Products: 'AMX tiles',
+  };
+  expect(machineChanges(tiles, machine)).toEqual([
+    line('set of kernels', machine.kernels, tiles.kernels),
+    line('way of multiplying bfloat16', 'bf16 instructions', 'AMX tiles'),
   ]);
 });
 
@@ -202,7 +219,8 @@ describe('runs', () => {
       expect(record(stopped).bfloat16Products).toBe('float32 instructions');
       await trained(whole, 6, 'slow');
       await trained(fast, 6, 'fast');
-      expect(record(fast).bfloat16Products).toBe('bf16 instructions');
+      const { kernels } = (await nativeTools())!;
+      expect(record(fast).bfloat16Products).toBe(productsBy(kernels, 'bf16 instructions'));
       const weights = (directory: string) =>
         readFileSync(join(directory, 'checkpoints/checkpoint_00000006/state.safetensors'));
       expect(weights(stopped)).toEqual(weights(whole));
@@ -222,7 +240,7 @@ describe('runs', () => {
         cpu: await cpuName(),
         threads: 2,
         precision: 'float32',
-        bfloat16Products: chooseBfloat16((await kernelRates())!),
+        bfloat16Products: productsBy((await nativeTools())!.kernels, chooseBfloat16((await kernelRates())!)),
         rates: namedRates((await kernelRates())!),
       });
       const second = await run(directory, 3, '--num_threads=2', '--engine=onnx');

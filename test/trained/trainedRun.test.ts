@@ -2,7 +2,7 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { BFLOAT16_PRODUCTS, nativeTools } from '../../src/compiler/index.js';
+import { nativeTools } from '../../src/compiler/index.js';
 import type { Batch } from '../../src/inputs/index.js';
 import { loadRun, type TrainedRun } from '../../src/trained/index.js';
 import { project, temporaryDirectory } from '../command.js';
@@ -148,7 +148,7 @@ test.runIf(hasCompiler)(
   'a run multiplies bfloat16 as its training did, whatever this machine prefers',
   async () => {
     const logits: unknown[] = [];
-    for (const products of BFLOAT16_PRODUCTS) {
+    for (const products of ['bf16 instructions', 'float32 instructions'] as const) {
       const recorded = edited((text) => {
         const { machine, ...record } = JSON.parse(text);
         const model = record.config.configs.find(

@@ -18,7 +18,7 @@ interface NativeTools {
   readonly kernels: string;
 }
 
-/** Null where there is no suitable C compiler. @param products of bfloat16; bf16 instructions by default, if there are some. */
+/** Null where there is no suitable C compiler. @param products of bfloat16; by default those of tiles or bf16 instructions, if there are some. */
 export async function nativeTools(products?: Bfloat16Products): Promise<NativeTools | null> {
   const toolchain = await openToolchain();
   if ('reason' in toolchain) return null;

@@ -1,6 +1,12 @@
 /** @file Files of --profile, and their excerpt for the console. */
 import { join } from 'node:path';
-import { chooseBfloat16, kernelRates, memoryBandwidth, type Profiler } from '../../compiler/index.js';
+import {
+  chooseBfloat16,
+  kernelRates,
+  memoryBandwidth,
+  type Profiler,
+  productsBy,
+} from '../../compiler/index.js';
 import { type JobOptions, writeJobFile } from '../../runs/index.js';
 import { findPeak, type Peak } from '../mfu.js';
 import { type Limits, profileText } from './report.js';
@@ -12,7 +18,9 @@ const shownLayers = 24;
 /** The table of kernels, and the products of bfloat16 that this run has taken. */
 async function kernelsOf({ bfloat16Products }: JobOptions): Promise<Limits['kernels']> {
   const table = await kernelRates();
-  return table === null ? undefined : { table, products: bfloat16Products ?? chooseBfloat16(table) };
+  return table === null
+    ? undefined
+    : { table, products: productsBy(table.kernels, bfloat16Products ?? chooseBfloat16(table)) };
 }
 
 /** The machine's limits, if a program's threads were timed. */

@@ -51,6 +51,6 @@ export function packedBytesOf(precision: Precision, products?: Bfloat16Products,
   const { feature, kept, isChosen } = KERNELS[precision] ?? {};
   cpu ??= localCpuinfo();
   const byNarrow =
-    isChosen && products !== undefined ? products === 'bf16 instructions' : feature?.test(cpu) === true;
+    isChosen && products !== undefined ? products !== 'float32 instructions' : feature?.test(cpu) === true;
   return byNarrow || (isKept && kept !== undefined) ? operandBytes(precision) : storageBytes('float32');
 }

@@ -37,12 +37,19 @@ export interface KernelTable {
 }
 
 /** Instructions by which products of bfloat16 are made: they add in different orders, so that a run keeps to one. */
-export const BFLOAT16_PRODUCTS = ['bf16 instructions', 'float32 instructions'] as const;
+export const BFLOAT16_PRODUCTS = ['bf16 instructions', 'float32 instructions', 'AMX tiles'] as const;
 export type Bfloat16Products = (typeof BFLOAT16_PRODUCTS)[number];
 
-/** Number of the way in luthier.h. */
+/** Number of the way in luthier.h. Of tiles and bf16 instructions a machine takes those that it has. */
 export const wayOf = (products: Bfloat16Products): number =>
-  WAYS.indexOf(products === 'bf16 instructions' ? 'bfloat16' : 'rounded');
+  WAYS.indexOf(products === 'float32 instructions' ? 'rounded' : 'bfloat16');
+
+/** The products that a machine makes where others are asked for. @param kernels names of its kernels, by `kernelNames` */
+export function productsBy(kernels: string, asked: Bfloat16Products): Bfloat16Products {
+  if (asked === 'float32 instructions') return asked;
+  if (/\bamx\b/.test(kernels)) return 'AMX tiles';
+  return /\bavx512bf16\b/.test(kernels) ? 'bf16 instructions' : 'float32 instructions';
+}
 
 /** All cases, on one thread and on all. */
 export function rateCases(most = availableParallelism()): RateCase[] {

@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, test } from 'vitest';
 import {
+  BFLOAT16_PRODUCTS,
   chooseBfloat16,
   type KernelTable,
   measureRates,
   namedRates,
+  productsBy,
   type RateCase,
   rateCases,
   readTable,
@@ -35,6 +37,16 @@ describe('products of bfloat16', () => {
   it('are made by bf16 instructions where these are faster by more than measurements vary', () => {
     expect(chooseBfloat16(tableOf({ bfloat16: 760 }))).toBe('bf16 instructions');
     expect(chooseBfloat16(tableOf({ bfloat16: 395 }))).toBe('float32 instructions');
+  });
+
+  it('are named by what a machine has: tiles, bf16 instructions or neither', () => {
+    const named = (kernel: string) => `avx512 (float32), ${kernel} (bfloat16)`;
+    const made = (kernel: string) =>
+      BFLOAT16_PRODUCTS.map((asked) => productsBy(named(kernel), asked).split(' ')[0]);
+    expect(BFLOAT16_PRODUCTS.map((asked) => asked.split(' ')[0])).toEqual(['bf16', 'float32', 'AMX']);
+    expect(made('amx')).toEqual(['AMX', 'float32', 'AMX']);
+    expect(made('avx512bf16')).toEqual(['bf16', 'float32', 'bf16']);
+    expect(made('avx2')).toEqual(['float32', 'float32', 'float32']);
   });
 
   it('are chosen whatever the speed of few rows, which memory bounds', () => {
