@@ -3,69 +3,15 @@ import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } fr
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { SafetensorsFile } from '../../src/checkpoints/index.js';
-import { type Tensor, tf } from '../../src/compiler/index.js';
-import { build, type Config, type ConfigValues } from '../../src/hparams/index.js';
-import {
-  FeedForward,
-  SharedEmbeddingSoftmax,
-  StackedTransformerRepeated,
-  type TransformerLm,
-} from '../../src/layers/index.js';
-import { Adam, Learner } from '../../src/learners/index.js';
-import { gpt2Lm, LanguageModel, pretrainedLm } from '../../src/models/index.js';
-import { InitFromCheckpoint } from '../../src/programs/initFromCheckpoint.js';
-import { paramsOf } from '../../src/programs/taskState.js';
-import { CheckpointLoadingRules, SingleTask, Train } from '../../src/tasks/index.js';
+import { FeedForward, SharedEmbeddingSoftmax, StackedTransformerRepeated } from '../../src/layers/index.js';
+import { gpt2Lm, pretrainedLm, publishedFamilies } from '../../src/models/index.js';
 import { type NamedTensor, writeSafetensors } from '../checkpoints/writeSafetensors.js';
 import { temporaryDirectory } from '../command.js';
-import { ints, run } from '../layers/helpers.js';
+import { loaded, logitsOf } from './loadedModel.js';
 
 const published = join(import.meta.dirname, '../fixtures/published');
 const recorded = new SafetensorsFile(join(published, 'logits.safetensors'));
 const ids: number[] = JSON.parse(recorded.layout.metadata.ids!);
-
-type Rules = Partial<ConfigValues<CheckpointLoadingRules>>;
-
-/** The state of a model whose initial values come from a checkpoint, and what is told of it. */
-function loaded(lmTpl: Config<TransformerLm>, checkpoint: string, rules: Rules = {}) {
-  const task = build(
-    SingleTask.config({
-      model: LanguageModel.config({ lmTpl }),
-      train: Train.config({
-        learner: Learner.config({ optimizer: Adam.config({ learningRate: 0.1 }) }),
-        initFromCheckpoint: [CheckpointLoadingRules.config({ ...rules, checkpoint })],
-      }),
-    }),
-  );
-  const state = paramsOf(task);
-  state.params.fill(Number.NaN);
-  const given = InitFromCheckpoint.open(task, state)!;
-  try {
-    given.load();
-  } finally {
-    given.close();
-  }
-  return { task, state, lines: given.lines() };
-}
-
-/** Logits of the recorded ids. */
-function logitsOf({ task, state }: ReturnType<typeof loaded>): ArrayLike<number> {
-  const theta = Object.fromEntries(
-    state.layout.entries.map(({ name, shape }) => [
-      name,
-      tf.tensor(state.views[name]!, [...shape], 'float32') as Tensor,
-    ]),
-  );
-  const shape = [1, ids.length];
-  const batch = {
-    ids: ints(ids, shape),
-    labels: ints(ids, shape),
-    weights: tf.ones(shape) as Tensor,
-    paddings: tf.zeros(shape) as Tensor,
-  };
-  const model = task.model as LanguageModel;
-  return run(theta, () => model.computePredictions(batch).logits, { doEval: true }).dataSync();
-}
 
 function expectRecorded(actual: ArrayLike<number>, name: string): void {
   const expected = recorded.read(name) as Float32Array;
@@ -80,7 +26,7 @@ test.each(['gpt2', 'gpt2Half', 'llama', 'llamaBfloat16'])('%s has the logits of 
   expect(model.lines).toEqual([
     expect.stringMatching(new RegExp(`^Initial values of (\\d+) of \\1 variables come from ${folder}\\.$`)),
   ]);
-  expectRecorded(logitsOf(model), name);
+  expectRecorded(logitsOf(model, ids), name);
 });
 
 /** A copy of a model's folder that may be changed. */
@@ -117,7 +63,7 @@ test('names without a prefix, masks that are stored, and a copy of the tied tabl
     if (name !== 'h.1.ln_1.weight') return plain;
     return [plain, f32('h.1.attn.bias', [1, 1, 24, 24]), f32('h.1.attn.masked_bias', [])];
   });
-  expectRecorded(logitsOf(loaded(pretrainedLm(folder), folder)), 'gpt2');
+  expectRecorded(logitsOf(loaded(pretrainedLm(folder), folder), ids), 'gpt2');
   // A head of its own is another network.
   rewrite(folder, (tensor) => (tensor.name === 'lm_head.weight' ? f32('lm_head.weight', [264, 16]) : tensor));
   expect(() => loaded(pretrainedLm(folder), folder)).toThrow(
@@ -134,7 +80,7 @@ test('other layouts of the same network: fused projections, tables for embedding
   });
   const separate = loaded(fused, folder);
   expect(separate.state.views['lm/transformer/x_layers_0/self_attention/combined_qkv/w']).toHaveLength(768);
-  expectRecorded(logitsOf(separate), 'gpt2');
+  expectRecorded(logitsOf(separate, ids), 'gpt2');
 
   const repeated = pretrainedLm(folder);
   const { hiddenDims, numHeads, transformerLayerParamsTpl } = repeated.stackedTransformerTpl;
@@ -143,7 +89,7 @@ test('other layouts of the same network: fused projections, tables for embedding
   });
   const stacked = loaded(repeated, folder);
   expect(stacked.lines).toEqual([`Initial values of 20 of 20 variables come from ${folder}.`]);
-  expectRecorded(logitsOf(stacked), 'gpt2');
+  expectRecorded(logitsOf(stacked, ids), 'gpt2');
 });
 
 /** The message of what is thrown. */
@@ -160,7 +106,7 @@ const tiny = () => pretrainedLm(join(published, 'gpt2Half'));
 
 test('one file, a file of an index and a folder are the same weights', () => {
   const whole = loaded(pretrainedLm(join(published, 'gpt2')), join(published, 'gpt2', 'model.safetensors'));
-  expectRecorded(logitsOf(whole), 'gpt2');
+  expectRecorded(logitsOf(whole, ids), 'gpt2');
   const index = join(published, 'gpt2Half', 'model.safetensors.index.json');
   expect(loaded(tiny(), index).state.params).toEqual(
     loaded(tiny(), join(published, 'gpt2Half')).state.params,
@@ -289,11 +235,11 @@ test('a config.json of another network is refused by its settings', () => {
       `  rope_parameters.rope_type is "longrope": Invalid option: expected one of "default"|"linear"|"llama3"|"yarn"`,
   );
   expect(refused({ model_type: 'lama' })).toBe(
-    `${file}: models of model_type 'lama' are not known. Did you mean 'llama'? Known are gpt2 and llama.`,
+    `${file}: models of model_type 'lama' are not known. Did you mean 'llama'? Known are ${publishedFamilies.join(', ')}.`,
   );
   const rules = messageOf(() => loaded(tiny(), folder));
   expect(rules).toMatch(
-    /^.*Known are gpt2 and llama\. Set nameRules to one of them, or map all names by loadRules\.$/,
+    /^.*Known are gpt2, llama, .*\. Set nameRules to one of them, or map all names by loadRules\.$/,
   );
   writeFileSync(file, '{');
   expect(messageOf(() => pretrainedLm(folder))).toMatch(new RegExp(`^${file}: .*JSON`));
@@ -344,8 +290,8 @@ test('settings that shapes do not show are compared with config.json', () => {
   const layer = 'stackedTransformerTpl.transformerLayerParamsTpl';
   const epsilon = (norm: string) => `${norm}.epsilon is 0.000001, there 0.00001`;
   expect(loaded(lm, folder).lines[1]).toBe(
-    `The network is not that of ${folder}/config.json: ${epsilon(`${layer}.lnTpl`)}; ` +
-      `${epsilon(`${layer}.trFflayerTpl.lnTpl`)}; ${epsilon('finalLnTpl')}; ${layer}.trAttenTpl.attenLogitCap is 50, there 0; ` +
+    `The network is not that of ${folder}/config.json: ${epsilon('finalLnTpl')}; ${epsilon(`${layer}.lnTpl`)}; ` +
+      `${layer}.trAttenTpl.attenLogitCap is 50, there 0; ${epsilon(`${layer}.trFflayerTpl.lnTpl`)}; ` +
       `${layer}.trFflayerTpl.activationTpl.approximate is false, there true.`,
   );
   const rotated = pretrainedLm(join(published, 'llama'));

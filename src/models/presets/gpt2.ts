@@ -10,7 +10,7 @@ import {
   TrainablePositionalEmbedding,
   TransformerLm,
 } from '../../layers/index.js';
-import { type NameRules, normRules } from './nameRules.js';
+import { LAYER, type NameRules, normRules } from './nameRules.js';
 
 /** Shape of a GPT-2 style model. */
 export interface Gpt2Options {
@@ -121,7 +121,7 @@ export function gpt2FromSettings(json: unknown): Config<TransformerLm> {
   return lm;
 }
 
-const layer = '.*/x_layers_(\\d+)';
+const layer = LAYER;
 const attention = `${layer}/self_attention`;
 
 /** Names of GPT-2's weights. Its linear layers are stored as [in, out] (Conv1D), and query, key and value as one of them. */

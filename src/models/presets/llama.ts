@@ -2,24 +2,21 @@
 import { z } from 'zod';
 import type { Config } from '../../hparams/index.js';
 import {
-  type BaseRotaryScaling,
   DotProductAttention,
   Embedding,
   FeedForward,
   FullSoftmax,
   Gaussian,
   GroupedQueryAttention,
-  LinearRotaryScaling,
-  Llama3RotaryScaling,
   NClassMajorSharedEmbeddingSoftmax,
   RmsNorm,
   RotaryPositionalEmbedding,
   SiLU,
   StackedTransformer,
   TransformerLm,
-  YarnRotaryScaling,
 } from '../../layers/index.js';
-import { linearRules, type NameRules } from './nameRules.js';
+import { LAYER, linearRules, type NameRules } from './nameRules.js';
+import { rotaryFields, rotaryOf } from './rotarySettings.js';
 
 /** Shape of a Llama style model. */
 export interface LlamaOptions {
@@ -93,26 +90,8 @@ export function llamaLm(options: LlamaOptions): Config<TransformerLm> {
 const count = z.int().positive();
 const positive = z.number().positive();
 
-/** Rotations, as transformers writes them from version 5 on; before, all but rope_theta were `rope_scaling`. */
-const rotations = z.object({
-  rope_theta: positive.optional(),
-  rope_type: z.enum(['default', 'linear', 'llama3', 'yarn']).optional(),
-  /** The name of rope_type in early files. */
-  type: z.enum(['default', 'linear', 'llama3', 'yarn']).optional(),
-  factor: positive.default(1),
-  low_freq_factor: positive.default(1),
-  high_freq_factor: positive.default(4),
-  beta_fast: positive.nullish(),
-  beta_slow: positive.nullish(),
-  attention_factor: positive.nullish(),
-  mscale: positive.nullish(),
-  mscale_all_dim: positive.nullish(),
-  truncate: z.boolean().default(true),
-  original_max_position_embeddings: count.optional(),
-});
-
-/** config.json of model_type llama; defaults are those of transformers' LlamaConfig. */
-const settings = z.object({
+/** Fields of a config.json of Llama, and of families that go back to it; defaults are those of transformers' LlamaConfig. */
+export const llamaFields = {
   vocab_size: count.default(32_000),
   hidden_size: count.default(4096),
   intermediate_size: count.default(11_008),
@@ -122,20 +101,18 @@ const settings = z.object({
   head_dim: count.nullish(),
   hidden_act: z.enum(['silu', 'swish']).default('silu'),
   rms_norm_eps: positive.default(1e-6),
-  max_position_embeddings: count.default(2048),
-  rope_theta: positive.optional(),
-  rope_parameters: rotations.nullish(),
-  rope_scaling: rotations.nullish(),
+  ...rotaryFields,
   attention_bias: z.boolean().default(false),
   mlp_bias: z.boolean().default(false),
   attention_dropout: z.number().min(0).lt(1).default(0),
   initializer_range: z.number().nonnegative().default(0.02),
   tie_word_embeddings: z.boolean().default(false),
-});
+};
 
-/** The network of a config.json of Llama. @throws ZodError for settings that it has no counterpart of */
-export function llamaFromSettings(json: unknown): Config<TransformerLm> {
-  const values = settings.parse(json);
+const settings = z.object(llamaFields);
+
+/** Llama's network by the settings of a config.json. @param defaultTheta as rotaryOf */
+export function llamaOf(values: z.output<typeof settings>, defaultTheta?: number): Config<TransformerLm> {
   const lm = llamaLm({
     vocabSize: values.vocab_size,
     modelDims: values.hidden_size,
@@ -144,7 +121,7 @@ export function llamaFromSettings(json: unknown): Config<TransformerLm> {
     hiddenDims: values.intermediate_size,
     ...(values.num_key_value_heads != null && { numKvHeads: values.num_key_value_heads }),
     ...(values.head_dim != null && { dimPerHead: values.head_dim }),
-    rotaryTpl: rotaryOf(values),
+    rotaryTpl: rotaryOf(values, defaultTheta),
     normEpsilon: values.rms_norm_eps,
     tiedEmbeddings: values.tie_word_embeddings,
     attentionBias: values.attention_bias,
@@ -155,36 +132,10 @@ export function llamaFromSettings(json: unknown): Config<TransformerLm> {
   return lm;
 }
 
-function rotaryOf(values: z.output<typeof settings>): Config<RotaryPositionalEmbedding> {
-  const given = values.rope_parameters ?? values.rope_scaling ?? rotations.parse({});
-  return RotaryPositionalEmbedding.config({
-    maxTimescale: given.rope_theta ?? values.rope_theta ?? 10_000,
-    scalingTpl: scalingOf(given, values.max_position_embeddings),
-  });
-}
+/** The network of a config.json of Llama. @throws ZodError for settings that it has no counterpart of */
+export const llamaFromSettings = (json: unknown): Config<TransformerLm> => llamaOf(settings.parse(json));
 
-function scalingOf(
-  given: z.output<typeof rotations>,
-  maxPositions: number,
-): Config<BaseRotaryScaling> | null {
-  const { factor, original_max_position_embeddings: original } = given;
-  const kind = given.rope_type ?? given.type ?? 'default';
-  if (kind === 'default') return null;
-  if (kind === 'linear') return LinearRotaryScaling.config({ factor });
-  if (kind === 'yarn')
-    return YarnRotaryScaling.config({
-      ...{ factor, originalMaxSeqLength: original ?? maxPositions, truncate: given.truncate },
-      ...{ betaFast: given.beta_fast ?? 32, betaSlow: given.beta_slow ?? 1 },
-      attentionFactor: given.attention_factor ?? null,
-      ...{ mscale: given.mscale ?? 0, mscaleAllDim: given.mscale_all_dim ?? 0 },
-    });
-  return Llama3RotaryScaling.config({
-    ...{ factor, originalMaxSeqLength: original ?? 8192 },
-    ...{ lowFrequencyFactor: given.low_freq_factor, highFrequencyFactor: given.high_freq_factor },
-  });
-}
-
-const layer = '.*/x_layers_(\\d+)';
+const layer = LAYER;
 const attention = `${layer}/self_attention`;
 
 /** Names of Llama's weights. */

@@ -28,3 +28,12 @@ export const normRules = (variable: string, tensor: string): NameRule[] => [
   [`${variable}/scale`, `${tensor}.weight`],
   [`${variable}/bias`, `${tensor}.bias`],
 ];
+
+/** The pattern of a layer's path; its group is the layer's number. */
+export const LAYER = '.*/x_layers_(\\d+)';
+
+/** The rules of the norms of queries and keys, in Llama's way of naming. */
+export const headNormRules: readonly NameRule[] = ['query', 'key'].map((part): NameRule => {
+  const norm = `layer_norm_${part[0]}`;
+  return [`${LAYER}/self_attention/${norm}/scale`, `layers.{}.self_attn.${part[0]}_norm.weight`];
+});

@@ -3,11 +3,7 @@ import { type AnyConfig, type Config, classOf, getPath, isConfig, showValue } fr
 import type { TransformerLm } from '../../layers/index.js';
 
 const stack = 'stackedTransformerTpl';
-const layer = `${stack}.transformerLayerParamsTpl`;
-const attention = `${layer}.trAttenTpl`;
-const feedForward = `${layer}.trFflayerTpl`;
-const norms = [`${layer}.lnTpl`, `${feedForward}.lnTpl`, 'finalLnTpl'];
-const rotation = `${attention}.rotaryPositionEmbTpl`;
+const kinds = `${stack}.transformerLayerParamsTpls`;
 
 /** Paths in a `TransformerLm`; of a config, its class. */
 const SETTINGS: readonly string[] = [
@@ -17,27 +13,64 @@ const SETTINGS: readonly string[] = [
   'softmaxTpl.scaleSqrtDepth',
   'softmaxTpl.softCapLogits',
   `${stack}.numHeads`,
-  `${layer}.normPolicy`,
-  ...norms.flatMap((norm) => [norm, `${norm}.epsilon`, `${norm}.directScale`]),
-  `${attention}.internalEnableQueryScale`,
-  `${attention}.internalEnablePerDimScale`,
-  `${attention}.scaleQueryByDimPerHead`,
-  `${attention}.scaleLogitsByHeadDims`,
-  `${attention}.attenLogitCap`,
-  `${attention}.useRotaryPositionEmb`,
-  `${feedForward}.activationTpl`,
-  `${feedForward}.activationTpl.approximate`,
-  `${feedForward}.useGatedActivation`,
-  `${feedForward}.residualWeight`,
+  `${kinds}.length`,
+  ...settingsOfNorm('finalLnTpl'),
 ];
 
-const ROTATIONS = ['minTimescale', 'maxTimescale', 'factor', 'lowFrequencyFactor', 'highFrequencyFactor'];
+/** Paths of a layer's settings. */
+function settingsOfLayer(layer: string): string[] {
+  const [attention, feedForward] = [`${layer}.trAttenTpl`, `${layer}.trFflayerTpl`];
+  return [
+    `${layer}.mixerTpl`,
+    `${layer}.normPolicy`,
+    ...settingsOfNorm(`${layer}.lnTpl`),
+    `${attention}.internalEnableQueryScale`,
+    `${attention}.internalEnablePerDimScale`,
+    `${attention}.scaleQueryByDimPerHead`,
+    `${attention}.scaleLogitsByHeadDims`,
+    `${attention}.attenLogitCap`,
+    `${attention}.windowSize`,
+    `${attention}.useSinks`,
+    ...settingsOfNorm(`${attention}.lnTpl`),
+    `${attention}.normBeforeRotary`,
+    `${attention}.useRotaryPositionEmb`,
+    ...settingsOfNorm(`${feedForward}.lnTpl`),
+    `${feedForward}.activationTpl`,
+    `${feedForward}.activationTpl.approximate`,
+    `${feedForward}.useGatedActivation`,
+    `${feedForward}.residualWeight`,
+  ];
+}
+
+function settingsOfNorm(norm: string): string[] {
+  return [norm, `${norm}.epsilon`, `${norm}.directScale`];
+}
+
+const ROTATIONS = ['minTimescale', 'maxTimescale', 'rotaryFraction', 'pairs', 'scalingTpl'];
+const SCALINGS = ['factor', 'lowFrequencyFactor', 'highFrequencyFactor', 'originalMaxSeqLength'];
+
+/** Paths of the settings of a layer's rotations. */
+function settingsOfRotations(layer: string): string[] {
+  const rotation = `${layer}.trAttenTpl.rotaryPositionEmbTpl`;
+  return [
+    rotation,
+    ...ROTATIONS.map((name) => `${rotation}.${name}`),
+    ...SCALINGS.map((name) => `${rotation}.scalingTpl.${name}`),
+  ];
+}
 
 /** The settings in which a network is not the published one, each as `path is X, there Y`. */
 export function networkDifferences(ours: Config<TransformerLm>, published: Config<TransformerLm>): string[] {
-  const rotates = read(published, `${attention}.useRotaryPositionEmb`) === true;
-  const rotations = rotates ? [rotation, ...ROTATIONS.map((name) => `${rotation}.${name}`)] : [];
-  return [...SETTINGS, ...rotations].flatMap((path) => {
+  const count = published.stackedTransformerTpl.transformerLayerParamsTpls.length;
+  const layers =
+    count === 0
+      ? [`${stack}.transformerLayerParamsTpl`]
+      : Array.from({ length: count }, (_, i) => `${kinds}[${i}]`);
+  const ofLayers = layers.flatMap((layer) => {
+    const rotates = read(published, `${layer}.trAttenTpl.useRotaryPositionEmb`) === true;
+    return [...settingsOfLayer(layer), ...(rotates ? settingsOfRotations(layer) : [])];
+  });
+  return [...SETTINGS, ...ofLayers].flatMap((path) => {
     const [here, there] = [read(ours, path), read(published, path)];
     const isOfBoth = here !== undefined && there !== undefined;
     return isOfBoth && here !== there ? [`${path} is ${shown(here)}, there ${shown(there)}`] : [];

@@ -8,6 +8,7 @@ import type { TransformerLm } from '../../layers/index.js';
 import { gpt2FromSettings, gpt2Names } from './gpt2.js';
 import { llamaFromSettings, llamaNames } from './llama.js';
 import type { NameRules } from './nameRules.js';
+import { qwen3FromSettings, qwen3Names } from './qwen3.js';
 
 /** A family of published models. */
 interface PublishedFamily {
@@ -17,13 +18,14 @@ interface PublishedFamily {
 }
 
 /** Families whose networks and weights are known, by `model_type` of config.json. */
-export const publishedFamilies = ['gpt2', 'llama'] as const;
+export const publishedFamilies = ['gpt2', 'llama', 'qwen3'] as const;
 
 export type PublishedFamilyName = (typeof publishedFamilies)[number];
 
 const families: Readonly<Record<PublishedFamilyName, PublishedFamily>> = {
   gpt2: { network: gpt2FromSettings, names: gpt2Names },
   llama: { network: llamaFromSettings, names: llamaNames },
+  qwen3: { network: qwen3FromSettings, names: qwen3Names },
 };
 
 /** Names of a family's weights. */
@@ -89,4 +91,4 @@ export function publishedSettings(folder: string): PublishedSettings | undefined
 /** The message for a family without rules. */
 export const unknownFamily = ({ file, modelType }: PublishedSettings): string =>
   `${file}: models of model_type '${modelType}' are not known.${didYouMean(modelType, publishedFamilies)} ` +
-  `Known are ${publishedFamilies.join(' and ')}.`;
+  `Known are ${publishedFamilies.join(', ')}.`;

@@ -1,0 +1,113 @@
+/** @file Networks of published families against transformers: logits, greedy tokens, loss and gradients (scripts/record_families.py). */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { SafetensorsFile } from '../../../src/checkpoints/index.js';
+import { type Tensor, tf } from '../../../src/compiler/index.js';
+import {
+  type LanguageModel,
+  networkDifferences,
+  type PublishedFamilyName,
+  pretrainedLm,
+} from '../../../src/models/index.js';
+import { temporaryDirectory } from '../../command.js';
+import { ints, run } from '../../layers/helpers.js';
+import { loaded, thetaOf } from '../../programs/loadedModel.js';
+
+const families = ['qwen3'] satisfies PublishedFamilyName[];
+const root = join(import.meta.dirname, '../../fixtures/published/families');
+/** Tokens of the prompt; the others of a record are greedy. */
+const PROMPT = 7;
+/** Tokens of a step of the decode. */
+const STEP = 8;
+
+/** Largest difference in parts of the largest magnitude. */
+function distance(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
+  expect(actual.length).toBe(expected.length);
+  let [largest, error] = [0, 0];
+  for (let i = 0; i < expected.length; i++) {
+    largest = Math.max(largest, Math.abs(expected[i]!));
+    error = Math.max(error, Math.abs(actual[i]! - expected[i]!));
+  }
+  return largest === 0 ? error : error / largest;
+}
+
+describe.each(families)('%s', (name) => {
+  const folder = join(root, name);
+  const record = new SafetensorsFile(join(folder, 'record.safetensors'));
+  const ids: number[] = JSON.parse(record.layout.metadata.ids!);
+  const whole = loaded(pretrainedLm(folder), folder);
+  const model = whole.task.model as LanguageModel;
+  const theta = thetaOf(whole);
+  const shape = [1, ids.length];
+
+  test('loss and gradients of one step', () => {
+    const weights = tf.tensor(
+      Float32Array.from(ids, (_, i) => Number(i < ids.length - 1)),
+      shape,
+    ) as Tensor;
+    const paddings = tf.zeros(shape) as Tensor;
+    const batch = { ids: ints(ids, shape), labels: ints([...ids.slice(1), 0], shape), weights, paddings };
+    const paths = Object.keys(theta);
+    const { value, grads } = tf.valueAndGrads((...xs: Tensor[]) => {
+      const values = Object.fromEntries(paths.map((path, i) => [path, xs[i]!]));
+      return run(values, () => model.fprop(batch)[0].avg_xent![0], { doEval: true }) as tf.Scalar;
+    })(paths.map((path) => theta[path]!));
+    expect(distance(value.dataSync(), [Number(record.layout.metadata.loss)])).toBeLessThan(1e-5);
+    const expected = loaded(pretrainedLm(folder), join(folder, 'gradients.safetensors')).state.views;
+    const far = paths.filter((path, i) => !(distance(grads[i]!.dataSync(), expected[path]!) < 1e-4));
+    expect(far).toEqual([]);
+  });
+
+  test('logits and greedy tokens of a decode', () => {
+    const decodeState = Object.fromEntries(
+      Object.entries(model.initialDecodeState(1, ids.length)).map(([path, spec]) => [
+        path,
+        tf.zeros([...spec.shape], spec.dtype) as Tensor,
+      ]),
+    );
+    const steps: number[] = [];
+    for (let at = 0; at < ids.length; at += STEP) {
+      const next = ids.slice(at, at + STEP);
+      const timeStep = tf.scalar(at, 'int32') as Tensor;
+      const step = () => model.extendStep(ints(next, [1, next.length]), { timeStep });
+      steps.push(...run(theta, step, { decodeState, doEval: true }).dataSync());
+    }
+    expect(distance(steps, record.read('logits') as Float32Array)).toBeLessThan(1e-4);
+    const best = tf.argMax(tf.tensor(steps, [ids.length, steps.length / ids.length]), 1).dataSync();
+    expect([...best.slice(PROMPT - 1, -1)]).toEqual(ids.slice(PROMPT));
+  });
+});
+
+test('layers of another kind than the published ones are told', () => {
+  const folder = join(root, 'qwen3');
+  const lm = pretrainedLm(folder);
+  const layer = 'stackedTransformerTpl.transformerLayerParamsTpls[1].trAttenTpl';
+  Object.assign(lm.stackedTransformerTpl.transformerLayerParamsTpls[1]!.trAttenTpl, {
+    ...{ windowSize: null, normBeforeRotary: false },
+  });
+  expect(networkDifferences(lm, pretrainedLm(folder))).toEqual([
+    `${layer}.windowSize is null, there 9`,
+    `${layer}.normBeforeRotary is false, there true`,
+  ]);
+});
+
+test('settings that a family has no counterpart of are told all at once', () => {
+  const folder = join(temporaryDirectory(), 'qwen3');
+  mkdirSync(folder);
+  const file = join(folder, 'config.json');
+  const settings = JSON.parse(readFileSync(join(root, 'qwen3', 'config.json'), 'utf8'));
+  writeFileSync(
+    file,
+    JSON.stringify({ ...settings, hidden_act: 'relu', layer_types: ['full_attention', 'x'] }),
+  );
+  expect(() => pretrainedLm(folder)).toThrow(
+    `${file}: the network has no counterpart here, or the file is damaged:\n` +
+      `  hidden_act is "relu": Invalid option: expected one of "silu"|"swish"\n` +
+      `  layer_types.1 is "x": Invalid option: expected one of "full_attention"|"sliding_attention"`,
+  );
+  writeFileSync(file, JSON.stringify({ ...settings, layer_types: ['full_attention'] }));
+  expect(() => pretrainedLm(folder)).toThrow(
+    `  layer_types is ["full_attention"]: expected one for each of num_hidden_layers`,
+  );
+});
