@@ -12,6 +12,7 @@ import { ProgramDataset } from '../../src/programs/programDataset.js';
 import { paramsOf } from '../../src/programs/taskState.js';
 import type { JobOptions } from '../../src/runs/options.js';
 import { Decode, SingleTask, Train } from '../../src/tasks/index.js';
+import { temporaryDirectory } from '../command.js';
 import { corpusDirectory } from '../inputs/corpus.js';
 
 /** Two prompts of `length` tokens. */
@@ -40,7 +41,7 @@ test('prompts that samples share may be longer than those of the first batch, or
   await task.initialize(flatViews(state.layout, state.params));
   const options: JobOptions = {
     ...{ name: 'widths', task: config, datasets: [], decodeDatasets: [], moduleUrl: import.meta.url },
-    ...{ jobLogDir: '', mode: 'decode', overrides: [], classVars: '', engine: 'onnx' },
+    ...{ jobLogDir: temporaryDirectory(), mode: 'decode', overrides: [], classVars: '', engine: 'onnx' },
   };
   const input = build(TextInput.config({ name: 'widths', files, seqLen: 4, batchSize: 2 }));
   const dataset = new ProgramDataset(options, task, input, 'decode_test_widths');
