@@ -1,6 +1,31 @@
-/** @file Parts that fit any experiment with a transformer: its `task()` calls these functions on its config. */
-import { type Config, DotProductAttention, deepCopy, type SingleTask, select } from '../src/index.js';
+/** @file Parts that fit many experiments: a learner, and changes of transformers that `task()` makes to its config. */
+import {
+  Adam,
+  type Config,
+  DotProductAttention,
+  deepCopy,
+  Learner,
+  LinearRampupCosineDecay,
+  type SingleTask,
+  select,
+} from '../src/index.js';
 import { StackedTransformer, TransformerFeedForwardMoe, TransformerLm } from '../src/layers/index.js';
+
+/** Adam with clipped gradients, whose learning rate rises for `warmupSteps` and decays to a fiftieth until the last step. */
+export function decayingAdam(constants: {
+  readonly learningRate: number;
+  readonly numTrainSteps: number;
+  readonly warmupSteps?: number;
+}): Config<Learner> {
+  const { learningRate, numTrainSteps, warmupSteps = 100 } = constants;
+  const decayEnd = Math.max(numTrainSteps, warmupSteps);
+  const lrSchedule = LinearRampupCosineDecay.config({
+    ...{ warmupSteps, decayStart: warmupSteps, decayEnd, minRatio: 0.02 },
+  });
+  return Learner.config({
+    optimizer: Adam.config({ learningRate, lrSchedule, clipGradientNormToValue: 1 }),
+  });
+}
 
 /** Rotary positions, in place of those that are added to embeddings. */
 export function useRotaryPositions(task: Config<SingleTask>): void {

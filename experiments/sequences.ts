@@ -2,19 +2,18 @@
 import { z } from 'zod';
 import { GreedyDecoder } from '../src/decoding/index.js';
 import {
-  Adam,
   type BaseInput,
   CharTokenizer,
   type Config,
   type ConfigValues,
   Decode,
   Experiment,
-  Learner,
-  LinearRampupCosineDecay,
   SingleTask,
   Train,
 } from '../src/index.js';
 import {
+  type BasePredictMetric,
+  type BasePreprocessor,
   type BaseRecordSource,
   ExactMatch,
   Feature,
@@ -31,6 +30,7 @@ import {
 } from '../src/layers/index.js';
 import { SequenceModel } from '../src/models/index.js';
 import { type Draw, drawsOf, pick } from './draws.js';
+import { decayingAdam } from './parts.js';
 
 const positive = z.int().positive();
 
@@ -63,8 +63,25 @@ abstract class MadePairs extends IterableSource.with({
   }
 }
 
-/** Encoder-decoders over characters, whose quality is the share of held-out pairs that greedy decoding gets exactly right. */
-abstract class PairExperiment extends Experiment.with({
+/** The ids of an experiment's texts. */
+interface Tokens {
+  readonly feature: Config<Feature>;
+  readonly vocabSize: number;
+  /** Stands before the first target. */
+  readonly bosId: number;
+  /** Ends decoded texts; [] where their length does. */
+  readonly eosId: number | number[];
+}
+
+/** Characters, END among them. */
+function charactersOf(vocabulary: string): Tokens {
+  const feature = Feature.config({ tokenizer: CharTokenizer.config({ vocabulary }), addEos: false });
+  const end = vocabulary.indexOf(END);
+  return { feature, vocabSize: vocabulary.length, bosId: end, eosId: end };
+}
+
+/** Encoder-decoders, whose quality is that of the targets of held-out pairs that greedy decoding gives. */
+export abstract class PairExperiment extends Experiment.with({
   numLayers: positive.default(2).describe('Transformer blocks, in the encoder and in the decoder.'),
   numHeads: positive.default(4).describe('Attention heads of a block.'),
   modelDims: positive.default(64).describe('Depth of the residual stream; a multiple of numHeads.'),
@@ -74,11 +91,19 @@ abstract class PairExperiment extends Experiment.with({
   numHeldOut: positive.default(512).describe('Held-out pairs that are decoded.'),
   seed: z.int().nonnegative().default(1234).describe('Seed of weights and of the order of the data.'),
 }) {
-  /** The characters of all texts, END first. */
-  protected abstract vocabulary(): string;
+  protected abstract tokens(): Tokens;
   /** The longest inputs and targets, the end included. */
   protected abstract lengths(): { readonly inputs: number; readonly targets: number };
   protected abstract source(): Config<BaseRecordSource>;
+
+  /** From the source's texts to inputs and targets. */
+  protected preprocessors(): Config<BasePreprocessor>[] {
+    return [Tokenize.config()];
+  }
+
+  protected predictMetrics(): Record<string, Config<BasePredictMetric>> {
+    return { exact: ExactMatch.config() };
+  }
 
   override task() {
     const { numLayers, numHeads, modelDims, numTrainSteps } = this;
@@ -88,28 +113,21 @@ abstract class PairExperiment extends Experiment.with({
       encoderStackedTransformerTpl: stack(),
       decoderStackedTransformerTpl: stack(),
       softmaxTpl: SharedEmbeddingSoftmax.config({
-        numClasses: this.vocabulary().length,
+        numClasses: this.tokens().vocabSize,
         scaleSqrtDepth: true,
       }),
-    });
-    const optimizer = Adam.config({
-      learningRate: this.learningRate,
-      lrSchedule: LinearRampupCosineDecay.config({
-        ...{ warmupSteps: 100, decayStart: 100, decayEnd: Math.max(numTrainSteps, 100), minRatio: 0.02 },
-      }),
-      clipGradientNormToValue: 1,
     });
     return SingleTask.config({
       model: SequenceModel.config({ modelTpl }),
       train: Train.config({
-        learner: Learner.config({ optimizer }),
+        learner: decayingAdam(this),
         ...{ numTrainSteps, randomSeed: this.seed, summaryIntervalSteps: 100 },
         ...{ saveIntervalSteps: 500, evalIntervalSteps: 500, evalSkipTrain: true, decodeIntervalSteps: 500 },
       }),
       decode: Decode.config({
         decoder: GreedyDecoder.config({
           seqlen: this.lengths().targets + 1,
-          eosId: this.vocabulary().indexOf(END),
+          eosId: this.tokens().eosId,
         }),
       }),
     });
@@ -128,17 +146,16 @@ abstract class PairExperiment extends Experiment.with({
   }
 
   private pairs(values: Partial<ConfigValues<SeqioInput>> & { splitName: string }): Config<SeqioInput> {
-    const tokenizer = CharTokenizer.config({ vocabulary: this.vocabulary() });
-    const feature = Feature.config({ tokenizer, addEos: false });
+    const { feature, bosId } = this.tokens();
     return SeqioInput.config({
       mixtureOrTask: Task.config({
         source: this.source(),
-        preprocessors: [Tokenize.config()],
+        preprocessors: this.preprocessors(),
         features: { inputs: feature, targets: feature },
-        predictMetrics: { exact: ExactMatch.config() },
+        predictMetrics: this.predictMetrics(),
       }),
       taskFeatureLengths: this.lengths(),
-      featureConverter: SequenceModelFeatures.config({ bosId: this.vocabulary().indexOf(END) }),
+      featureConverter: SequenceModelFeatures.config({ bosId }),
       batchSize: this.batchSize,
       ...values,
     });
@@ -158,8 +175,8 @@ export class RandomStrings extends MadePairs.with({}) {
 
 /** Copies strings of 4 to 16 letters that it has not seen. */
 export class Copy extends PairExperiment.with({}) {
-  protected override vocabulary() {
-    return END + letters;
+  protected override tokens() {
+    return charactersOf(END + letters);
   }
   protected override lengths() {
     return { inputs: longestString, targets: longestString + 1 };
@@ -224,8 +241,8 @@ export class Sentences extends MadePairs.with({}) {
 
 /** Translates sentences that it has not seen. */
 export class Translate extends PairExperiment.with({}) {
-  protected override vocabulary() {
-    return `${END} ${letters}`;
+  protected override tokens() {
+    return charactersOf(`${END} ${letters}`);
   }
   protected override lengths() {
     return { inputs: 56, targets: 56 };

@@ -1,13 +1,10 @@
 /** @file Images of drawn shapes: their classes, their hidden patches, and captions of scenes. */
 import { z } from 'zod';
 import {
-  Adam,
   type BaseInput,
   type Config,
   type ConfigValues,
   Experiment,
-  Learner,
-  LinearRampupCosineDecay,
   SingleTask,
   Train,
 } from '../src/index.js';
@@ -24,6 +21,7 @@ import {
 } from '../src/layers/index.js';
 import { type BaseModel, ClassificationModel, ClipModel, MaskedAutoencoder } from '../src/models/index.js';
 import { type Draw, drawsOf, noiseOf, pick } from './draws.js';
+import { decayingAdam } from './parts.js';
 
 const positive = z.int().positive();
 
@@ -186,16 +184,10 @@ abstract class ShapeExperiment extends Experiment.with({
 
   override task() {
     const { numTrainSteps } = this;
-    const lrSchedule = LinearRampupCosineDecay.config({
-      ...{ warmupSteps: 50, decayStart: 50, decayEnd: Math.max(numTrainSteps, 50), minRatio: 0.02 },
-    });
-    const optimizer = Adam.config({
-      ...{ learningRate: this.learningRate, lrSchedule, clipGradientNormToValue: 1 },
-    });
     return SingleTask.config({
       model: this.model(),
       train: Train.config({
-        learner: Learner.config({ optimizer }),
+        learner: decayingAdam({ ...this, warmupSteps: 50 }),
         ...{ numTrainSteps, randomSeed: this.seed, summaryIntervalSteps: 50 },
         ...{ saveIntervalSteps: 300, evalIntervalSteps: 300, evalSkipTrain: true },
       }),

@@ -1,15 +1,12 @@
 /** @file Generated speech: letters as pairs of tones, spelled by connectionist temporal classification. */
 import { z } from 'zod';
 import {
-  Adam,
   type BaseInput,
   build,
   type Config,
   type ConfigValues,
   Experiment,
   instance,
-  Learner,
-  LinearRampupCosineDecay,
   SingleTask,
   Train,
 } from '../src/index.js';
@@ -18,6 +15,7 @@ import { Conformer, ConformerEncoder, FullSoftmax, StackingOverTime } from '../s
 import { CtcModel } from '../src/models/index.js';
 import { EditErrorRate } from '../src/tasks/index.js';
 import { type Draw, drawsOf, noiseOf } from './draws.js';
+import { decayingAdam } from './parts.js';
 
 const positive = z.int().positive();
 
@@ -121,13 +119,6 @@ export class Spell extends Experiment.with({
 }) {
   override task() {
     const { numLayers, modelDims, numTrainSteps } = this;
-    const optimizer = Adam.config({
-      learningRate: this.learningRate,
-      lrSchedule: LinearRampupCosineDecay.config({
-        ...{ warmupSteps: 100, decayStart: 100, decayEnd: Math.max(numTrainSteps, 100), minRatio: 0.02 },
-      }),
-      clipGradientNormToValue: 1,
-    });
     return SingleTask.config({
       model: CtcModel.config({
         encoderTpl: ConformerEncoder.config({
@@ -139,7 +130,7 @@ export class Spell extends Experiment.with({
       }),
       evalMetrics: { characterErrorRate: EditErrorRate.config({ weights: 'weights' }) },
       train: Train.config({
-        learner: Learner.config({ optimizer }),
+        learner: decayingAdam(this),
         ...{ numTrainSteps, randomSeed: this.seed, summaryIntervalSteps: 50 },
         ...{ saveIntervalSteps: 400, evalIntervalSteps: 400, evalSkipTrain: true },
       }),

@@ -1,4 +1,4 @@
-/** @file Span corruption as T5 learns it, with one decoder: the corrupted text is a prefix, and the spans are predicted. */
+/** @file Span corruption as T5 learns it: with one decoder, to which the corrupted text is a prefix, and with an encoder-decoder. */
 import {
   type BaseInput,
   ByteTokenizer,
@@ -8,7 +8,9 @@ import {
   narrow,
 } from '../src/index.js';
 import {
+  BasePredictMetric,
   Feature,
+  FilterByLength,
   LanguageModelFeatures,
   Rekey,
   SeqioInput,
@@ -20,6 +22,7 @@ import {
   Tokenize,
 } from '../src/inputs/index.js';
 import { LmExperiment } from './lm.js';
+import { PairExperiment, Sentences } from './sequences.js';
 
 const extraIds = 100;
 
@@ -76,5 +79,76 @@ export class Small extends LmExperiment.preset({
       featureConverter: LanguageModelFeatures.config({ pack: true, weightsOnTargetsOnly: true }),
       ...values,
     });
+  }
+}
+
+/** Made sentences, several a text. */
+export class SentenceTexts extends Sentences.with({}) {
+  protected override *records() {
+    let text = '';
+    let numSentences = 0;
+    for (const { inputs } of super.records()) {
+      text += `${inputs}. `;
+      if (++numSentences % 8 > 0) continue;
+      yield { inputs: text, targets: text };
+      text = '';
+    }
+  }
+}
+
+/** The spans of a text by their sentinels. */
+const spansOf = (text: unknown): Map<string, string> =>
+  new Map(
+    [...String(text).matchAll(/<extra_id_(\d+)>([^<]*)/g)].map(([, sentinel, span]) => [sentinel!, span!]),
+  );
+
+/** Share of the hidden spans that are filled in exactly. */
+export class FilledSpans extends BasePredictMetric {
+  override compute(targets: readonly unknown[], predictions: readonly unknown[]): number {
+    const right = targets.flatMap((target, i) => {
+      const predicted = spansOf(predictions[i]);
+      return [...spansOf(target)].map(([sentinel, span]) => predicted.get(sentinel) === span);
+    });
+    return right.filter(Boolean).length / right.length;
+  }
+}
+
+const inputs = 48;
+const pieces = spanCorruptionLengths(inputs + 1);
+
+/** Restores spans of made sentences that it has not seen, by bytes. */
+export class MadeText extends PairExperiment.preset({ batchSize: 16, numTrainSteps: 4000, numHeldOut: 256 }) {
+  protected override tokens() {
+    const numSentinels = 16;
+    const feature = Feature.config({
+      tokenizer: ByteTokenizer.config(),
+      addEos: false,
+      extraIds: numSentinels,
+    });
+    return { feature, vocabSize: 256 + numSentinels, bosId: 0, eosId: [] };
+  }
+
+  protected override lengths() {
+    // Without the ends that T5's lengths count.
+    return { inputs, targets: pieces.targetsLength - 1 };
+  }
+
+  protected override source() {
+    return SentenceTexts.config({ count: 60_000 });
+  }
+
+  protected override preprocessors() {
+    const { tokensLength } = pieces;
+    return [
+      Tokenize.config(),
+      SplitTokens.config({ maxTokensPerSegment: tokensLength }),
+      // Pieces of one length have targets of one, which need no end.
+      FilterByLength.config({ min: tokensLength }),
+      SpanCorruption.config(),
+    ];
+  }
+
+  protected override predictMetrics() {
+    return { filled_spans: FilledSpans.config() };
   }
 }

@@ -20,6 +20,7 @@ const required: Readonly<Record<string, Override[]>> = {
 
 test('all families are found', () => {
   expect([...new Set(names.map((name) => name.split('.')[0]))]).toEqual([
+    'bert',
     'c4',
     'c4Multislice',
     'lm',

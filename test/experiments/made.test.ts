@@ -1,0 +1,27 @@
+/** @file Experiments on made data train at a small size, and their metrics are right. */
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { FilledSpans } from '../../experiments/t5.js';
+import { build } from '../../src/hparams/index.js';
+import { runCommand, temporaryDirectory } from '../command.js';
+import { directories } from './zoo.js';
+
+const tiny = { numLayers: 1, modelDims: 8, batchSize: 2, numTrainSteps: 2, numHeldOut: 2 };
+
+test.each([['t5.MadeText', 'train_and_decode', 'filled_spans']])('%s, by %s', async (exp, mode, metric) => {
+  const sets = Object.entries(tiny).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
+  const flags = [`--exp=${exp}`, `--mode=${mode}`, `--job_log_dir=${join(temporaryDirectory(), 'out')}`];
+  const finished = await runCommand([...flags, ...sets], join(directories[0]!, '..'));
+  expect([finished.code, finished.stderr]).toEqual([0, '']);
+  expect(finished.stdout).toMatch(new RegExp(`_held_out at step 2: .*${metric} 0`));
+});
+
+test('spans are compared by their sentinels, whatever stands between', () => {
+  const share = (target: string, prediction: string) =>
+    build(FilledSpans.config()).compute([target], [prediction]);
+  const target = '<extra_id_0>ab<extra_id_1> c<extra_id_2>d';
+  expect(share(target, target)).toBe(1);
+  expect(share(target, '<extra_id_0>ab<extra_id_1>c <extra_id_2>d')).toBeCloseTo(2 / 3);
+  expect(share(target, '<extra_id_2>d')).toBeCloseTo(1 / 3);
+  expect(share(target, 'ab c d')).toBe(0);
+});
