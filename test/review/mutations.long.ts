@@ -210,7 +210,7 @@ beforeAll(async () => {
   const folder = copyOfRepository();
   const tree = treeAt(folder, { root: folder, project: folder });
   const names = [...new Sources(tree, new Set()).experiments.keys()];
-  const fixtures = names.filter((name) => /^(everything|mixtures|pictures)\./.test(name));
+  const fixtures = names.filter((name) => /^(everything|families|mixtures|pictures)\./.test(name));
   const shipped = names.filter((name) => !fixtures.includes(name));
   evaluator = evaluatorAt(folder);
   await evaluator.start();
