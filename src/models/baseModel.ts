@@ -56,6 +56,11 @@ export abstract class BaseModel extends BaseLayer {
     return [];
   }
 
+  /** The ids that its loss reads, besides `readIds`: an error for one that it doesn't know names their field. */
+  get labelIds(): readonly ReadIds[] {
+    return [];
+  }
+
   /** Settings that inputs are compared with before the first step; null for a model that says nothing of rows. */
   get rowSettings(): RowSettings | null {
     return null;

@@ -57,6 +57,11 @@ export class ClassificationModel extends BaseModel.with({
     return [{ path: this.hp.inputField, count: network.hp.vocabSize, field: 'networkTpl.vocabSize' }];
   }
 
+  override get labelIds(): readonly ReadIds[] {
+    const { labelField, softmaxTpl } = this.hp;
+    return [{ path: labelField, count: softmaxTpl.numClasses, field: 'softmaxTpl.numClasses' }];
+  }
+
   /** The labels, as ids or as shares. @throws LayerError for another shape */
   #labels(batch: TensorBatch): { readonly ids?: Tensor; readonly probabilities?: Tensor } {
     const { labelField, softmaxTpl } = this.hp;

@@ -91,6 +91,10 @@ export class DistillationModel extends BaseModel.with({
     return this.#student.readIds.map((ids) => ({ ...ids, field: `studentTpl.${ids.field}` }));
   }
 
+  override get labelIds(): readonly ReadIds[] {
+    return this.#student.labelIds.map((ids) => ({ ...ids, field: `studentTpl.${ids.field}` }));
+  }
+
   override get rowSettings(): RowSettings | null {
     const settings = this.#student.rowSettings;
     return settings && { ...settings, field: `studentTpl.${settings.field}` };

@@ -78,6 +78,10 @@ export class LanguageModel
     return [{ path: 'ids', count: this.vocabSize, field: 'lmTpl.vocabSize' }];
   }
 
+  override get labelIds(): readonly ReadIds[] {
+    return this.readIds.map((ids) => ({ ...ids, path: 'labels' }));
+  }
+
   override get rowSettings(): RowSettings {
     const { packedInput, modelType, usePaddings } = this.hp.lmTpl;
     return { field: 'lmTpl', packedInput, modelType, usePaddings };

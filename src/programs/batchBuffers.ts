@@ -10,13 +10,29 @@ import {
   type Tree,
 } from '../compiler/index.js';
 import { arraysOf, type Batch, type BatchSpecs, mapBatch, specsOf } from '../inputs/index.js';
+import type { BaseModel } from '../models/index.js';
 import { JobError } from '../runs/index.js';
 
-/** Error for an index out of range. @param what names the input, and the step if there is one. */
-export function badIndexError(what: string, { input, at, problem }: IndexError): JobError {
+/**
+ * Error for an index out of range, with the number of its example where the batch has those, and the field of the model's
+ * config that says which ids there are.
+ *
+ * @param what names the input, and the step if there is one.
+ */
+export function badIndexError(
+  what: string,
+  { input, at, problem }: IndexError,
+  { readIds, labelIds }: Pick<BaseModel, 'readIds' | 'labelIds'>,
+  batch: Tree<HostTensor>,
+): JobError {
   const array = input === '' ? 'indices' : input.replace(/^(\d+\.)?batch\./, '');
   const place = at.length === 0 ? array : `${array}[${at.join(',')}]`;
-  return new JobError(`${what}: ${place} ${input === '' ? 'worked out from' : 'of'} its batch, ${problem}.`);
+  const { exampleIds } = batch as { readonly exampleIds?: HostTensor };
+  const example = input === '' || exampleIds === undefined ? '' : ` (example ${exampleIds.data[at[0]!]})`;
+  const known = [...readIds, ...labelIds].find(({ path }) => path === array);
+  const setting = known === undefined ? '' : ` task.model.${known.field} is ${known.count}.`;
+  const from = input === '' ? 'worked out from' : 'of';
+  return new JobError(`${what}: ${place}${example} ${from} its batch, ${problem}.${setting}`);
 }
 
 /** Arrays with room for `batches` batches like an input's first one, into which batches are copied. */

@@ -79,7 +79,8 @@ export class EvalStep {
   async run(inputName: string, batch: Batch): Promise<StepResult> {
     this.buffers.load(batch);
     const problem = this.call.problemOf(0);
-    if (problem !== undefined) throw badIndexError(`Input '${inputName}'`, problem);
+    if (problem !== undefined)
+      throw badIndexError(`Input '${inputName}'`, problem, this.task.model, this.buffers.batchAt(0));
     const { metrics, examples, images } = (await this.call.run()) as unknown as {
       metrics: StepMetrics;
       examples: ExampleTensors;

@@ -231,7 +231,8 @@ export class TrainProgram {
   }
 
   private badIndex(error: IndexError, step: number): JobError {
-    return badIndexError(`Input '${this.input.name}', step ${step}`, error);
+    const what = `Input '${this.input.name}', step ${step}`;
+    return badIndexError(what, error, this.task.model, this.buffers.batchAt(error.run));
   }
 }
 

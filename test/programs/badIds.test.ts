@@ -1,0 +1,138 @@
+/** @file Ids that a model doesn't know, in a batch: the whole message, with the field of the config that says which there are. */
+import { expect, test } from 'vitest';
+import type { HostTensor } from '../../src/compiler/index.js';
+import { build, type Config } from '../../src/hparams/index.js';
+import type { Batch } from '../../src/inputs/index.js';
+import {
+  Conformer,
+  ConformerEncoder,
+  FullSoftmax,
+  Linear,
+  SharedEmbeddingSoftmax,
+  StackedTransformer,
+  TransformerEncoderDecoder,
+  TransformerLm,
+} from '../../src/layers/index.js';
+import { Learner, Sgd } from '../../src/learners/index.js';
+import {
+  type BaseModel,
+  BertModel,
+  ClassificationModel,
+  CtcModel,
+  gpt2Lm,
+  LanguageModel,
+  SequenceModel,
+} from '../../src/models/index.js';
+import { BatchBuffers } from '../../src/programs/batchBuffers.js';
+import { EvalStep } from '../../src/programs/evalStep.js';
+import { paramsOf } from '../../src/programs/taskState.js';
+import type { JobOptions } from '../../src/runs/options.js';
+import { SingleTask, Train } from '../../src/tasks/index.js';
+
+const ints = (values: number[], ...shape: number[]): HostTensor => ({
+  ...{ shape, dtype: 'int32', data: Int32Array.from(values) },
+});
+const filled = (value: number, ...shape: number[]): HostTensor => ({
+  ...{
+    shape,
+    dtype: 'float32',
+    data: new Float32Array(shape.reduce((size, dim) => size * dim, 1)).fill(value),
+  },
+});
+const rows = { paddings: filled(0, 2, 3), weights: filled(1, 2, 3) };
+
+/** The message of an evaluation of a batch. */
+async function told(model: Config<BaseModel>, batch: Batch): Promise<string> {
+  const learner = Learner.config({ optimizer: Sgd.config({ learningRate: 1 }) });
+  const config = SingleTask.config({ model, train: Train.config({ learner }) });
+  const task = build(config);
+  const options: JobOptions = {
+    ...{ name: 'bad', task: config, datasets: [], decodeDatasets: [], moduleUrl: import.meta.url },
+    ...{ jobLogDir: '', mode: 'eval', overrides: [], classVars: '', engine: 'onnx', numThreads: 1 },
+  };
+  const step = await EvalStep.create(options, task, paramsOf(task), new BatchBuffers('test', batch));
+  return step.run('test', batch).then(
+    () => 'no error',
+    (error: Error) => error.message,
+  );
+}
+
+const stack = () => StackedTransformer.config({ numLayers: 1, hiddenDims: 4, numHeads: 1 });
+
+test('LanguageModel: labels, with the number of the example', async () => {
+  const lmTpl = gpt2Lm({ vocabSize: 8, modelDims: 4, numLayers: 1, numHeads: 1, maxSeqLength: 3 });
+  const batch = {
+    ...rows,
+    ids: ints([1, 2, 3, 4, 5, 6], 2, 3),
+    labels: ints([2, 3, 4, 5, 8, 7], 2, 3),
+    exampleIds: ints([40, 41], 2),
+  };
+  expect(await told(LanguageModel.config({ lmTpl }), batch)).toBe(
+    "Input 'test': labels[1,1] (example 41) of its batch, 8 is not one of the 8 classes, 0 to 7 (in layer 'lm/softmax'). " +
+      'task.model.lmTpl.vocabSize is 8.',
+  );
+});
+
+test('ClassificationModel: labels', async () => {
+  const model = ClassificationModel.config({
+    ...{ inputField: 'inputs', labelField: 'labels' },
+    networkTpl: Linear.config({ inputDims: 3, outputDims: 4 }),
+    softmaxTpl: FullSoftmax.config({ inputDims: 4, numClasses: 6 }),
+  });
+  expect(await told(model, { inputs: filled(1, 2, 3), labels: ints([5, -1], 2) })).toBe(
+    "Input 'test': labels[1] of its batch, -1 is not one of the 6 classes, 0 to 5 (in layer 'softmax'). " +
+      'task.model.softmaxTpl.numClasses is 6.',
+  );
+});
+
+test('SequenceModel: ids of the source', async () => {
+  const modelTpl = TransformerEncoderDecoder.config({
+    ...{ modelDims: 4, encoderStackedTransformerTpl: stack(), decoderStackedTransformerTpl: stack() },
+    softmaxTpl: SharedEmbeddingSoftmax.config({ numClasses: 6 }),
+  });
+  const six = () => ints([0, 1, 2, 3, 4, 5], 2, 3);
+  const batch = {
+    src: { ...rows, ids: ints([0, 1, 2, 3, 4, 9], 2, 3) },
+    tgt: { ...rows, ids: six(), labels: six() },
+  };
+  expect(await told(SequenceModel.config({ modelTpl }), batch)).toBe(
+    "Input 'test': src.ids[1,2] of its batch, 9 is not one of the 6 rows of float32[6,4], 0 to 5 (in layer 'model/softmax'). " +
+      'task.model.modelTpl.softmaxTpl.numClasses is 6.',
+  );
+});
+
+test('CtcModel: symbols', async () => {
+  const model = CtcModel.config({
+    encoderTpl: ConformerEncoder.config({
+      ...{ inputDims: 3, modelDims: 4, numLayers: 1 },
+      conformerTpl: Conformer.config({ attenNumHeads: 2, ffnDimMultiplier: 1, layerOrder: 'mhsa' }),
+    }),
+    softmaxTpl: FullSoftmax.config({ numClasses: 4 }),
+  });
+  expect(await told(model, { inputs: filled(1, 2, 5, 3), labels: ints([1, 2, 4, 3], 2, 2) })).toBe(
+    "Input 'test': labels[1,0] of its batch, 4 is not one of the 4 rows of int32[4], 0 to 3. " +
+      'task.model.softmaxTpl.numClasses is 4.',
+  );
+});
+
+test('BertModel: labels', async () => {
+  const model = BertModel.config({
+    maskTokenId: 8,
+    lmTpl: TransformerLm.config({
+      ...{ vocabSize: 9, modelDims: 4, modelType: 'bidirectional', packedInput: true },
+      stackedTransformerTpl: stack(),
+    }),
+  });
+  const batch = {
+    ...rows,
+    labels: ints([1, 2, 3, 4, 5, 9], 2, 3),
+    segmentIds: ints([1, 1, 1, 1, 1, 1], 2, 3),
+    segmentPos: ints([0, 1, 2, 0, 1, 2], 2, 3),
+    maskedIds: ints([1, 8, 3, 4, 8, 6], 2, 3),
+    maskedPos: filled(1, 2, 3),
+  };
+  expect(await told(model, batch)).toBe(
+    "Input 'test': labels[1,2] of its batch, 9 is not one of the 9 classes, 0 to 8 (in layer 'lm/softmax'). " +
+      'task.model.lmTpl.vocabSize is 9.',
+  );
+});
