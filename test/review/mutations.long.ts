@@ -27,7 +27,6 @@ import { wavOf } from '../inputs/audio/sounds.js';
 import { writeFiles } from '../tools/scratch.js';
 import { type Mutation, mutated, mutationsOf, shown } from './mutants.js';
 import type { Question, RealBits } from './realBitsProgram.js';
-import { WITHOUT_FIXTURE } from './withoutFixture.js';
 
 const mutants = Number(process.env.MUTANTS ?? tries(50, 1));
 const repository = fileURLToPath(new URL('../..', import.meta.url));
@@ -232,8 +231,7 @@ test('the experiments use every class of the rooms, can be compared in full and 
   const { folder, fixtures, answers, real } = base;
   const classes = Object.values(await realBits(folder, 'classes', fixtures));
   const unused = Object.keys(classes[0]!).filter((name) => classes.every((each) => each[name] !== 'true'));
-  // A class that gets a fixture leaves the list.
-  expect(unused.sort()).toEqual([...WITHOUT_FIXTURE].sort());
+  expect(unused).toEqual([]);
   const fingerprints = [...(await answers.fingerprints(fixtures)).values()];
   expect(fingerprints.filter((each) => !('fingerprint' in each))).toEqual([]);
   const parts = fingerprints.flatMap((each) =>

@@ -17,7 +17,7 @@ import { alignedExample, alignedExamples, laneExamples, type NumberedExample } f
 import { areOneToOne } from './preprocessor.js';
 import { newLanes, type OpenData, openData } from './seqioData.js';
 import { seqioFields, seqioRules } from './seqioFields.js';
-import { type MixtureOrTask, Task, vocabularyIdentity, withoutMetrics } from './seqioTask.js';
+import { answerFeature, type MixtureOrTask, Task, vocabularyIdentity, withoutMetrics } from './seqioTask.js';
 import type { TaskCache } from './taskCache.js';
 import { digestOf } from './taskExamples.js';
 
@@ -154,9 +154,10 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     };
   }
 
-  /** Encoders read the feature `inputs`; all else are ids of `targets`. */
+  /** Encoders read the feature `inputs`; all else are ids of answers. */
   override vocabularyFor(path: string): IdVocabulary {
-    const feature = this.#tasks[0]!.hp.features[path.startsWith('src.') ? 'inputs' : 'targets']!;
+    const { hp: task } = this.#tasks[0]!;
+    const feature = path.startsWith('src.') ? task.features.inputs! : answerFeature(task);
     const { vocabSize, hp } = feature;
     return {
       ...{ vocabSize, unkId: hp.tokenizer.unkId },

@@ -156,10 +156,14 @@ export class Task extends MixtureOrTask.with({
   }
 }
 
+/** The feature that models answer with: `targets`, or of pairs the `chosen` ones, which share their vocabulary with the others. */
+export const answerFeature = ({ features }: Task['hp']): Feature =>
+  features.targets ?? features.chosen ?? Object.values(features).at(-1)!;
+
 /** Vocabulary and tokenizer of tasks that share them. */
 export function vocabularyIdentity([task]: readonly Task[]): DataIdentity {
   const { features } = task!.hp;
-  const { tokenizer } = features.targets!.hp;
+  const { tokenizer } = answerFeature(task!.hp).hp;
   const vocabSize = Math.max(...Object.values(features).map((feature) => feature.vocabSize));
   const [identity, learned] = [tokenizer.identity(), tokenizer.learned()];
   return { vocabSize, tokenizer: { class: tokenizer.constructor.name, identity, learned } };

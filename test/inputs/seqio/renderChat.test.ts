@@ -156,6 +156,9 @@ async function pairsOf(records: readonly Record<string, unknown>[], name = 'mess
     }),
   );
   const batch = (await input.getNext()) as unknown as Record<string, PackedLmBatch>;
+  // The text of answers needs no feature `targets`.
+  const { vocabSize } = input.dataIdentity();
+  expect(input.vocabularyFor('chosen.ids').vocabSize).toBe(vocabSize);
   return ['chosen', 'rejected'].map((half) => {
     const { ids, labels, weights, paddings } = batch[half]!;
     expect(ids.shape).toEqual([records.length, 42]);
