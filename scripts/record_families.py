@@ -39,25 +39,20 @@ FAMILIES = {
                                        sliding_attention=dict(rope_type="default", rope_theta=5000.0)))),
     "olmo2": ("Olmo2", dict(SIZES)),
     "deepseek_v3": ("DeepseekV3", dict(
-        SIZES, num_key_value_heads=4, num_hidden_layers=2, first_k_dense_replace=1, moe_intermediate_size=10, n_routed_experts=6,
+        SIZES, num_key_value_heads=4, num_hidden_layers=2, first_k_dense_replace=1, moe_intermediate_size=12, n_routed_experts=6,
         num_experts_per_tok=3, n_shared_experts=2, n_group=1, topk_group=1, kv_lora_rank=8, q_lora_rank=6, qk_rope_head_dim=4,
         qk_nope_head_dim=6, v_head_dim=5, num_mtp_layers=0,
         rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, mscale=1.0, mscale_all_dim=0.8,
                              original_max_position_embeddings=24))),
-    "qwen3_next": ("Qwen3Next", dict(
-        SIZES, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], head_dim=8, linear_num_key_heads=2,
-        linear_num_value_heads=4, linear_key_head_dim=4, linear_value_head_dim=3, moe_intermediate_size=10,
-        shared_expert_intermediate_size=12, num_experts=6, num_experts_per_tok=3,
-        rope_parameters=dict(rope_type="default", rope_theta=50000.0, partial_rotary_factor=0.5))),
 }
 
 
 def randomize(model: torch.nn.Module) -> None:
     """Weights of every kind, biases and norms included, large enough that no term of the network vanishes."""
     with torch.no_grad():
-        for name, values in [*model.named_parameters(), *model.named_buffers()]:
-            if "inv_freq" in name or not values.is_floating_point():
-                continue
+        # Of the buffers, only the biases of routers are weights.
+        biases = [(name, values) for name, values in model.named_buffers() if name.endswith("correction_bias")]
+        for name, values in [*model.named_parameters(), *biases]:
             center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
             values.copy_(center + 0.3 * torch.randn_like(values))
 

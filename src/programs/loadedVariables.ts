@@ -31,6 +31,16 @@ type Entry = Pick<
   'name' | 'shape' | 'offset' | 'size' | 'storage'
 >;
 
+/** The slices of a part along its first axis. */
+function slicesOf({ shape, target, storage }: Part, nameOf: (index: number) => string): Part[] {
+  const [count = 0, ...rest] = shape;
+  const size = target.length / count;
+  return Array.from({ length: count }, (_, i) => ({
+    ...{ name: nameOf(i), shape: rest, storage },
+    target: target.subarray(i * size, (i + 1) * size),
+  }));
+}
+
 /** Finds the tensors of all variables in one source. */
 export class VariableMatcher {
   readonly #used = new Set<NameRule>();
@@ -80,9 +90,19 @@ export class VariableMatcher {
     );
   }
 
-  /** Where there are name rules, a stack of repeated layers has the names of its layers, one after the other. */
+  /** Where there are name rules, what the file has as tensors of their own: repeated layers, and slices by the rules. */
   #partsOf(entry: Entry): Part[] {
-    const { name, shape, size, storage } = entry;
+    const sliced = this.names?.sliced ?? [];
+    return this.#layersOf(entry).flatMap((part) =>
+      sliced.some((text) => wholePath(text).test(part.name))
+        ? slicesOf(part, (i) => `${part.name}/${i}`)
+        : part,
+    );
+  }
+
+  /** A stack of repeated layers has the names of its layers, one after the other. */
+  #layersOf(entry: Entry): Part[] {
+    const { name, shape, storage } = entry;
     const target = heldView(this.state.params, entry);
     const [, before, index, behind] = /^(.*)\/repeat\/sub\/x_layers_(\d+)\/(.*)$/.exec(name) ?? [];
     if (this.names === undefined || before === undefined) return [{ name, shape, target, storage }];
@@ -92,14 +112,8 @@ export class VariableMatcher {
         entry.name.startsWith(stem) ? [entry.name.slice(stem.length).split('/')[0]] : [],
       ),
     ).size;
-    const [blocks = 0, ...rest] = shape;
-    const each = size / blocks;
-    return Array.from({ length: blocks }, (_, block) => ({
-      name: `${before}/x_layers_${block * perBlock + Number(index)}/${behind}`,
-      shape: rest,
-      target: target.subarray(block * each, (block + 1) * each),
-      storage,
-    }));
+    const layerOf = (block: number) => `${before}/x_layers_${block * perBlock + Number(index)}/${behind}`;
+    return slicesOf({ name, shape, target, storage }, layerOf);
   }
 
   /** The source of a part; undefined where it keeps its value, has one already, or nothing fits. */

@@ -55,6 +55,10 @@ const headFields = {
     .boolean()
     .default(false)
     .describe('Whether the norms come before the rotation, as in Qwen 3; Pax has them behind it.'),
+  normAllHeads: z
+    .boolean()
+    .default(false)
+    .describe('Whether the norms are over the depth of all heads together, as in OLMo 2.'),
 };
 
 /** How heads become weighted sums. */

@@ -101,9 +101,9 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
       this.#convolutions = { query, key, value: create('dconv_v', numKvHeads) };
     }
     if (lnTpl) {
-      const create = (name: string): BaseNormalization =>
-        this.createChild(name, deepCopy(lnTpl), { dim: dimPerHead });
-      this.#norms = { query: create('layer_norm_q'), key: create('layer_norm_k') };
+      const create = (name: string, heads: number): BaseNormalization =>
+        this.createChild(name, deepCopy(lnTpl), { dim: hp.normAllHeads ? heads * dimPerHead : dimPerHead });
+      this.#norms = { query: create('layer_norm_q', numHeads), key: create('layer_norm_k', numKvHeads) };
     }
     if (relativeBiasTpl)
       this.#relativeBias = this.createChild('relative_bias', relativeBiasTpl, { numHeads });
@@ -246,8 +246,15 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
 
   /** Queries or keys as they are multiplied: with their positions, and normed. */
   #ready(which: 'query' | 'key', heads: Tensor, position: Tensor | undefined): Tensor {
-    const norm = (x: Tensor): Tensor => this.#norms?.[which].fprop(x) ?? x;
+    const norm = (x: Tensor): Tensor => this.#normed(this.#norms?.[which], x);
     return this.hp.normBeforeRotary ? this.rotate(norm(heads), position) : norm(this.rotate(heads, position));
+  }
+
+  #normed(norm: BaseNormalization | undefined, heads: Tensor): Tensor {
+    if (!norm) return heads;
+    if (!this.hp.normAllHeads) return norm.fprop(heads);
+    const [batch, steps, count, depth] = heads.shape as [number, number, number, number];
+    return tf.reshape(norm.fprop(tf.reshape(heads, [batch, steps, count * depth])), heads.shape);
   }
 
   /** Weighted sums [B, T, N, H] to vectors [B, T, D]. */

@@ -111,8 +111,11 @@ export const llamaFields = {
 
 const settings = z.object(llamaFields);
 
+/** What the network takes of these fields; activations are a family's own. */
+export type LlamaSettings = Omit<z.output<typeof settings>, 'hidden_act'>;
+
 /** Llama's network by the settings of a config.json. @param defaultTheta as rotaryOf */
-export function llamaOf(values: z.output<typeof settings>, defaultTheta?: number): Config<TransformerLm> {
+export function llamaOf(values: LlamaSettings, defaultTheta?: number): Config<TransformerLm> {
   const lm = llamaLm({
     vocabSize: values.vocab_size,
     modelDims: values.hidden_size,

@@ -9,6 +9,10 @@ export type NameRule = readonly [variable: string, tensor: string, axes?: string
 /** Names of one family of published models. Of the rules that match a variable, the first whose tensor is there counts. */
 export interface NameRules {
   readonly rules: readonly NameRule[];
+  /**
+   * Patterns of variables whose slices along the first axis are tensors of their own: rules know slice 3 of `PATH` as `PATH/3`.
+   */
+  readonly sliced?: readonly string[];
   /** What some writers put before every name. */
   readonly prefixes: readonly string[];
   /** Patterns of tensors that are no weights: masks and tables that the network computes. */
@@ -37,3 +41,26 @@ export const headNormRules: readonly NameRule[] = ['query', 'key'].map((part): N
   const norm = `layer_norm_${part[0]}`;
   return [`${LAYER}/self_attention/${norm}/scale`, `layers.{}.self_attn.${part[0]}_norm.weight`];
 });
+
+/** The variables of experts, which published weights have apart. */
+export const SLICED_EXPERTS: readonly string[] = [`${LAYER}/ff_layer/(wi_0|wi_gate_0|wo_0)`];
+
+/**
+ * The rules of a layer of experts.
+ *
+ * @param tensor what the router and the experts are parts of.
+ * @param names of an expert's matrices: of the gate, of the layer that it multiplies, and of the output.
+ */
+export function expertRules(tensor: string, [gate, up, down]: readonly [string, string, string]): NameRule[] {
+  const ofExpert = (variable: string, matrix: string): NameRule => [
+    `${LAYER}/ff_layer/${variable}/(\\d+)`,
+    `${tensor}.experts.{}.${matrix}.weight`,
+    'o i -> i o',
+  ];
+  return [
+    [`${LAYER}/ff_layer/gate`, `${tensor}.gate.weight`, 'e d -> d e'],
+    ofExpert('wi_gate_0', gate),
+    ofExpert('wi_0', up),
+    ofExpert('wo_0', down),
+  ];
+}

@@ -33,6 +33,7 @@ function settingsOfLayer(layer: string): string[] {
     `${attention}.useSinks`,
     ...settingsOfNorm(`${attention}.lnTpl`),
     `${attention}.normBeforeRotary`,
+    `${attention}.normAllHeads`,
     `${attention}.useRotaryPositionEmb`,
     ...settingsOfNorm(`${feedForward}.lnTpl`),
     `${feedForward}.activationTpl`,

@@ -5,9 +5,12 @@ import { z } from 'zod';
 import { readRegularFile } from '../../files/index.js';
 import { type Config, ConfigError, didYouMean } from '../../hparams/index.js';
 import type { TransformerLm } from '../../layers/index.js';
+import { gemma2FromSettings, gemma3FromSettings, gemmaNames } from './gemma.js';
 import { gpt2FromSettings, gpt2Names } from './gpt2.js';
 import { llamaFromSettings, llamaNames } from './llama.js';
+import { mixtralFromSettings, mixtralNames } from './mixtral.js';
 import type { NameRules } from './nameRules.js';
+import { olmo2FromSettings, olmo2Names } from './olmo2.js';
 import { qwen3FromSettings, qwen3Names } from './qwen3.js';
 
 /** A family of published models. */
@@ -18,7 +21,15 @@ interface PublishedFamily {
 }
 
 /** Families whose networks and weights are known, by `model_type` of config.json. */
-export const publishedFamilies = ['gpt2', 'llama', 'qwen3'] as const;
+export const publishedFamilies = [
+  'gpt2',
+  'llama',
+  'qwen3',
+  'mixtral',
+  'gemma2',
+  'gemma3_text',
+  'olmo2',
+] as const;
 
 export type PublishedFamilyName = (typeof publishedFamilies)[number];
 
@@ -26,6 +37,10 @@ const families: Readonly<Record<PublishedFamilyName, PublishedFamily>> = {
   gpt2: { network: gpt2FromSettings, names: gpt2Names },
   llama: { network: llamaFromSettings, names: llamaNames },
   qwen3: { network: qwen3FromSettings, names: qwen3Names },
+  mixtral: { network: mixtralFromSettings, names: mixtralNames },
+  gemma2: { network: gemma2FromSettings, names: gemmaNames },
+  gemma3_text: { network: gemma3FromSettings, names: gemmaNames },
+  olmo2: { network: olmo2FromSettings, names: olmo2Names },
 };
 
 /** Names of a family's weights. */

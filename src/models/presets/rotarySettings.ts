@@ -13,7 +13,7 @@ const count = z.int().positive();
 const positive = z.number().positive();
 
 /** Rotations, as transformers writes them from version 5 on; before, all but rope_theta were `rope_scaling`. */
-const rotations = z.object({
+export const rotations = z.object({
   rope_theta: positive.optional(),
   rope_type: z.enum(['default', 'linear', 'llama3', 'yarn']).optional(),
   /** The name of rope_type in early files. */

@@ -14,7 +14,7 @@ import { temporaryDirectory } from '../../command.js';
 import { ints, run } from '../../layers/helpers.js';
 import { loaded, thetaOf } from '../../programs/loadedModel.js';
 
-const families = ['qwen3'] satisfies PublishedFamilyName[];
+const families = ['qwen3', 'mixtral', 'gemma2', 'gemma3_text', 'olmo2'] satisfies PublishedFamilyName[];
 const root = join(import.meta.dirname, '../../fixtures/published/families');
 /** Tokens of the prompt; the others of a record are greedy. */
 const PROMPT = 7;
