@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { readRegularFile } from '../../files/index.js';
 import { type Config, ConfigError, didYouMean } from '../../hparams/index.js';
 import type { TransformerLm } from '../../layers/index.js';
+import { deepseekV3FromSettings, deepseekV3Names } from './deepseekV3.js';
 import { gemma2FromSettings, gemma3FromSettings, gemmaNames } from './gemma.js';
 import { gpt2FromSettings, gpt2Names } from './gpt2.js';
 import { llamaFromSettings, llamaNames } from './llama.js';
@@ -29,6 +30,7 @@ export const publishedFamilies = [
   'gemma2',
   'gemma3_text',
   'olmo2',
+  'deepseek_v3',
 ] as const;
 
 export type PublishedFamilyName = (typeof publishedFamilies)[number];
@@ -41,6 +43,7 @@ const families: Readonly<Record<PublishedFamilyName, PublishedFamily>> = {
   gemma2: { network: gemma2FromSettings, names: gemmaNames },
   gemma3_text: { network: gemma3FromSettings, names: gemmaNames },
   olmo2: { network: olmo2FromSettings, names: olmo2Names },
+  deepseek_v3: { network: deepseekV3FromSettings, names: deepseekV3Names },
 };
 
 /** Names of a family's weights. */
