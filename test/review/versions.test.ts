@@ -78,15 +78,15 @@ test('changed, added, removed, broken and mended experiments, from base classes 
                      Tokens per step                       16  16
                      Tokens of training                    80  112         +32, +40%
                      FLOPs of training             3.92 MFLOP  5.49 MFLOP  +1.57 MFLOP, +40%
-                     Peak memory of training           235 kB  235 kB
-    small.One        Peak memory of training           235 kB  235 kB      +256 B, +0.11%
+                     Peak memory of training           216 kB  216 kB
+    small.One        Peak memory of training           216 kB  216 kB      +256 B, +0.12%
                      Checkpoints                               8 reshaped
     broken.Mended    Parameters                             -  6.86k
                      Forward FLOPs per token                -  16.3 kFLOP
                      Tokens per step                        -  16
                      Tokens of training                     -  80
                      FLOPs of training                      -  3.92 MFLOP
-                     Peak memory of training                -  235 kB
+                     Peak memory of training                -  216 kB
 
     Checkpoints do not fit: small.One
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -105,9 +105,9 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     |-------------------|----------------------------------------------------|-----------:|------------:|------------:|---------------------|------------------------------------|------------------------------|-------------|
     | \`new.fresh.Wrong\` | ❌ broken                                           |          – |           – |           – | –                   | –                                  | –                            | –           |
     | \`small.Gone\`      | 🗑️ removed                                        |          – |           – |           – | –                   | –                                  | –                            | –           |
-    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` |      6.86k |  16.3 kFLOP |          16 | 80 → 112 (**+40%**) | 3.92 MFLOP → 5.49 MFLOP (**+40%**) | 235 kB                       | –           |
-    | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 235 kB → 235 kB (**+0.11%**) | 8 reshaped  |
-    | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 235 kB                       | –           |
+    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` |      6.86k |  16.3 kFLOP |          16 | 80 → 112 (**+40%**) | 3.92 MFLOP → 5.49 MFLOP (**+40%**) | 216 kB                       | –           |
+    | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB → 216 kB (**+0.12%**) | 8 reshaped  |
+    | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB                       | –           |
 
     > For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 

@@ -11,9 +11,11 @@ import { CausalConv, CondNormLayer, GroupNormSpatial, VideoResBlock } from './vi
 
 const size = () => z.int().positive();
 
+const filtersField = (filters: number) =>
+  size().default(filters).describe('Depth at the finest size, times channelMultipliers.');
+
 /** Fields that encoder, decoder and autoencoder have in common. */
-const sizes = (filters: number) => ({
-  filters: size().default(filters).describe('Depth at the finest size, times channelMultipliers.'),
+const sizes = {
   embeddingDim: size().default(8).describe('Depth of the encoded video.'),
   numResBlocks: size().default(4).describe('Residual blocks at each size, and at the coarsest once more.'),
   temporalDownsample: z
@@ -25,7 +27,7 @@ const sizes = (filters: number) => ({
     .min(1)
     .default([1, 2, 2, 4])
     .describe('Depth of each size, in filters.'),
-});
+};
 
 const parts = {
   normTpl: sub(BaseNormalization, () => GroupNormSpatial.config()).describe(
@@ -37,7 +39,7 @@ const parts = {
 };
 
 /** Base of encoder and decoder. */
-abstract class VideoNetwork extends BaseLayer.with({ ...sizes(128), ...parts }) {
+abstract class VideoNetwork extends BaseLayer.with({ filters: filtersField(128), ...sizes, ...parts }) {
   static override readonly isAbstract = true;
   #finish!: (x: Tensor) => Tensor;
 
@@ -215,7 +217,8 @@ export class VideoDecoder extends VideoNetwork.with({
 
 /** A video as codes: encoder, quantizer and decoder (Pax's class of this name). Losses of the quantizer are for the caller to add. */
 export class VQVaeModel extends BaseLayer.with({
-  ...sizes(32),
+  filters: filtersField(32),
+  ...sizes,
   encoderTpl: sub(VideoEncoder).describe('The encoder; its sizes are those of this layer.'),
   decoderTpl: sub(VideoDecoder).describe('The decoder; its sizes are those of this layer.'),
   quantizerTpl: sub(LookupFreeQuantizer).describe('The quantizer of encoded videos.'),

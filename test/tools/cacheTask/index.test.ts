@@ -71,7 +71,7 @@ test('broken records end the command, or are left out, counted and told', async 
   const preprocessors = [Tokenize.config(), numbersTask({ count: 1 }).preprocessors[1]!];
   const task = Task.config({ source: Broken.config(), preprocessors, features: features() });
   const config = seqio({ mixtureOrTask: task });
-  const wrong = "record 1: 'targets': expected token ids, got null. Put Tokenize before it.";
+  const wrong = "record 1: 'targets': expected token ids, got null.";
   await expect(cached(experimentOf(config), 0, 1)).rejects.toThrow(wrong);
   const text = (await cached(experimentOf(copyWith(config, { onError: 'skip' })), 0, 1)).text(plain);
   expect(text.split('\n').slice(2)).toEqual([
