@@ -70,7 +70,7 @@ export abstract class LmExperiment extends Experiment.with({
     throw new ConfigError(`modelDims (${this.modelDims}) must be a multiple of numHeads (${this.numHeads}).`);
   }
 
-  override task() {
+  override task(): Config<SingleTask> {
     const { numLayers, numHeads, modelDims, seqLen, useBias, dropoutProb } = this;
     const vocabSize = this.vocabSize();
     const lmTpl = gpt2Lm({

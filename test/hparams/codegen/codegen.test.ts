@@ -260,7 +260,8 @@ export function config() {
     );
     for (const text of texts) expect(isEqual(evaluate(text, sources).config!(), task)).toBe(true);
     const wider = derive(task, (draft) => {
-      draft.model.lmTpl.stackedTransformerTpl.numLayers = 2;
+      const model = luthier.narrow(draft.model, luthier.LanguageModel, 'model');
+      model.lmTpl.stackedTransformerTpl.numLayers = 2;
     });
     const { layers, models, tasks } = rooms;
     const edit = codegenDiff(buildDiff(task, wider), {
