@@ -142,6 +142,14 @@ export const KEYS = {
       'dtype, shape and the last bit',
     ],
   },
+  'compiler/native/plan/runningSums.test.ts': {
+    'places of running sums': [
+      'compiler/native/plan/views.ts',
+      'function samePlace',
+      'of offset turn shape strides',
+      'a carry that is read otherwise, or more than once, has a place for each turn',
+    ],
+  },
   'compiler/native/plan/overwrites.test.ts': {
     'slices in place': ['compiler/native/plan/overwrites.ts', 'const sameView', 'offset strides', 'slice'],
   },
@@ -407,7 +415,6 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
     ['review/versions/evaluate.ts', 'function keyOf'],
   ],
   'is of random numbers, or of texts': [
-    ['compiler/ops/attention.ts', 'function dropKeyOf'],
     ['compiler/ops/distributionOps.ts', 'function splitKey'],
     ['compiler/random/prng.ts', 'function prngKey'],
     ['inputs/random.ts', 'function streamKey'],

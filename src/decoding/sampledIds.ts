@@ -27,7 +27,7 @@ function atPlaces(rows: Tensor, places: Tensor): Tensor {
 /** Weights of candidates in descending order without those beyond the nucleus: see nucleus() in sampling.ts. */
 function withinNucleus(logits: Tensor, p: number): Tensor {
   const probabilities = tf.softmax(logits);
-  const before = tf.cumsum(probabilities, -1, true);
+  const before = tf.cumsum(probabilities, 1, true);
   const begins = tf.less(before, inFloat32(p));
   const least = tf.min(tf.where(begins, logits, tf.fill(logits.shape, Number.POSITIVE_INFINITY)), -1, true);
   return tf.greaterEqual(logits, least) as Tensor;
@@ -39,7 +39,7 @@ function drawnPlaces(logits: Tensor, { temperature, p }: SamplingRule, uniforms:
   const restricts = p !== null && p < 1;
   const all = tf.exp(shifted) as Tensor;
   const weights = restricts ? tf.where(withinNucleus(logits, p), all, tf.zerosLike(all)) : all;
-  const sums = tf.cumsum(weights, -1);
+  const sums = tf.cumsum(weights, 1);
   const total = tf.slice(sums, [0, logits.shape[1]! - 1], [-1, 1]);
   const passed = tf.lessEqual(sums, tf.mul(tf.expandDims(uniforms, -1), total));
   // Rounded up, the number may lie at the end of all: the last candidate with a weight reaches it.

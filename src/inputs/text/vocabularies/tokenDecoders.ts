@@ -73,11 +73,22 @@ export class WindowDecoder implements TokenDecoder {
     this.#window.push(id);
     const { length } = this.#window;
     if (!this.decode(this.#window).endsWith(REPLACEMENT)) return this.#give(length);
-    return length - this.#given > MOST_WAITING + 1 ? this.#give(this.#given + 1) : '';
+    return length - this.#given > MOST_WAITING + 1 ? this.#give(this.#firstWaiting()) : '';
   }
 
   rest(): string {
     return this.#give(this.#window.length);
+  }
+
+  /**
+   * The end of the ids of the first character that waits: the next id adds to the text. A character that is incomplete reads
+   * as U+FFFD, and so does U+FFFD itself, whose ids must not be parted.
+   */
+  #firstWaiting(): number {
+    let end = this.#given + 1;
+    const text = this.decode(this.#window.slice(0, end));
+    while (end + 1 < this.#window.length && this.decode(this.#window.slice(0, end + 1)) === text) end++;
+    return end;
   }
 
   /** The text of the ids before `end` that is not given yet. */

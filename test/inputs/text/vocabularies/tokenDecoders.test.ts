@@ -99,6 +99,9 @@ test('ids behind others are decoded as what they add to their text', () => {
       expect(textAfter(before, before + after)).toBe(after);
     }),
   );
+  // U+FFFD as a character of its own stays whole, whatever is incomplete behind it.
+  const replacement = new WindowDecoder((some) => bytes.decode(some), []);
+  expect(pieces(replacement, [...bytes.encode('\uFFFD\u{10000}')]).join('')).toBe('\uFFFD\u{10000}');
   // Half a character before the first id is made whole; half a surrogate pair is no text.
   const half = [0x61, 0xe2];
   for (const decoder of [bytes.decoder(half), new WindowDecoder((some) => bytes.decode(some), half)])
