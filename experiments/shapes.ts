@@ -187,7 +187,7 @@ abstract class ShapeExperiment extends Experiment.with({
     return SingleTask.config({
       model: this.model(),
       train: Train.config({
-        learner: decayingAdam({ ...this, warmupSteps: 50 }),
+        learner: decayingAdam({ learningRate: this.learningRate, numTrainSteps, warmupSteps: 50 }),
         ...{ numTrainSteps, randomSeed: this.seed, summaryIntervalSteps: 50 },
         ...{ saveIntervalSteps: 300, evalIntervalSteps: 300, evalSkipTrain: true },
       }),
