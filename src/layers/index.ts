@@ -179,7 +179,7 @@ export { StackingOverTime } from './stackingOverTime.js';
 export { Dropout, StochasticResidual } from './stochastics.js';
 export { type SequenceInputs, TransformerEncoderDecoder } from './transformer/encoderDecoder.js';
 export { TransformerFeedForward } from './transformer/feedForwards.js';
-export { auxLossOf, type LmLabels, type LmOutput } from './transformer/lmLosses.js';
+export { auxLossOf, type LmLabels, type LmOutput, withAuxLoss } from './transformer/lmLosses.js';
 export { MultiTokenPredictionHead, MultiTokenPredictionLm } from './transformer/multiTokenPrediction.js';
 export { ParallelTransformer } from './transformer/parallelTransformer.js';
 export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';

@@ -88,6 +88,15 @@ export abstract class BaseModel extends BaseLayer {
     const names = tensors.map(({ path }) => path);
     throw this.error(`the batch has no '${name}'.${didYouMean(name, names)} It has: ${names.join(', ')}.`);
   }
+
+  /** Weights of the batch's rows, [B]: 1 each where it has none. @throws LayerError for another shape */
+  protected rowWeights({ weights }: TensorBatch, rows: number): Tensor {
+    if (weights === undefined) return tf.ones([rows]);
+    if (weights.shape.join() === `${rows}`) return weights;
+    throw this.error(
+      `'weights' is [${weights.shape.join(', ')}]: expected a weight for each row, [${rows}].`,
+    );
+  }
 }
 
 /** The share of `weights` whose `predicted` ids are the `labels`, all of one shape; `totalWeight` is their sum. */

@@ -1,7 +1,7 @@
 /** @file BertModel: predicts masked tokens from both sides (praxis/layers/models.py; Devlin et al., 2018). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { type Config, copyWith, type Report, sub } from '../hparams/index.js';
+import { type Config, type Report, sub } from '../hparams/index.js';
 import { type LmOutput, MaskedLmDataAugmenter, TransformerLm } from '../layers/index.js';
 import {
   BaseModel,
@@ -10,6 +10,7 @@ import {
   type TensorBatch,
   type WeightedScalars,
 } from './baseModel.js';
+import { labelSmoothingField, smoothed } from './labelSmoothing.js';
 import { tokenMetrics } from './tokenMetrics.js';
 
 /** Predictions of masked tokens. */
@@ -31,13 +32,7 @@ export class BertModel extends BaseModel.with({
   lmTpl: sub(TransformerLm, () =>
     TransformerLm.config({ modelType: 'bidirectional', packedInput: true }),
   ).describe('The network, bidirectional and of packed input.'),
-  labelSmoothingProb: z
-    .number()
-    .min(0)
-    .lt(1)
-    .nullable()
-    .default(null)
-    .describe("The softmax's labelSmoothingProb; null: as lmTpl has it."),
+  labelSmoothingProb: labelSmoothingField('lmTpl'),
   maskTokenId: z.int().nonnegative().default(0).describe('Id that stands for a hidden token.'),
   forceMaskGeneration: z
     .boolean()
@@ -56,11 +51,8 @@ export class BertModel extends BaseModel.with({
 
   protected override setup(): void {
     const { lmTpl, labelSmoothingProb, maskTokenId } = this.hp;
-    this.#lm = this.createChild(
-      'lm',
-      lmTpl,
-      labelSmoothingProb === null ? {} : { softmaxTpl: copyWith(lmTpl.softmaxTpl, { labelSmoothingProb }) },
-    );
+    const softmaxTpl = smoothed(lmTpl.softmaxTpl, labelSmoothingProb);
+    this.#lm = this.createChild('lm', lmTpl, { softmaxTpl });
     const { vocabSize } = lmTpl;
     this.#augmenter = this.createChild(
       'mlm_augmenter',

@@ -10,6 +10,7 @@ import {
   ResNet,
   type SoftmaxOutput,
   TransformerTextEncoder,
+  withAuxLoss,
 } from '../layers/index.js';
 import { BaseModel, type ReadIds, type TensorBatch, type WeightedScalars } from './baseModel.js';
 import { meansBy, topKHits } from './batchMetrics.js';
@@ -76,23 +77,13 @@ export class ClassificationModel extends BaseModel.with({
     );
   }
 
-  /** Weights of rows, [B]. @throws LayerError for another shape */
-  #weights(batch: TensorBatch, rows: number): Tensor {
-    const { weights } = batch;
-    if (weights === undefined) return tf.ones([rows]);
-    if (weights.shape.join() === `${rows}`) return weights;
-    throw this.error(
-      `'weights' is [${weights.shape.join(', ')}]: expected a weight for each row, [${rows}].`,
-    );
-  }
-
   override computePredictions(batch: TensorBatch): ClassPredictions {
     const { inputField, paddingsField } = this.hp;
     const inputs = this.tensorOf(batch, inputField);
     const paddings = paddingsField === null ? undefined : this.tensorOf(batch, paddingsField);
     const features = paddings ? this.#network.fprop(inputs, paddings) : this.#network.fprop(inputs);
     const { ids = null, probabilities } = this.#labels(batch);
-    const weights = this.#weights(batch, inputs.shape[0]!);
+    const weights = this.rowWeights(batch, inputs.shape[0]!);
     return { features, ...this.#softmax.fprop(features, weights, ids, probabilities) };
   }
 
@@ -107,15 +98,14 @@ export class ClassificationModel extends BaseModel.with({
   ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
     const labels = this.#labels(batch);
     const ids = labels.ids ?? (tf.argMax(labels.probabilities!, -1) as Tensor);
-    const mean = meansBy(this.#weights(batch, logits.shape[0]!));
-    const auxLoss = auxLossOf(this);
+    const mean = meansBy(this.rowWeights(batch, logits.shape[0]!));
     const accuracies = (k: number, accuracy: string, error: string): WeightedScalars => {
       const [share, weight] = mean(tf.cast(topKHits(logits, ids, k), 'float32'));
       this.addSummary(`acc${k}`, () => share);
       return { [accuracy]: [share, weight], [error]: [tf.sub(1, share), weight] };
     };
     const metrics: WeightedScalars = {
-      total_loss: [auxLoss ? tf.add(avgXent, auxLoss) : avgXent, totalWeight],
+      total_loss: [withAuxLoss(avgXent, auxLossOf(this)), totalWeight],
       avg_xent: [avgXent, avgXentWeight],
       num_predictions: [totalWeight, tf.scalar(1)],
       ...accuracies(1, 'accuracy', 'error'),

@@ -13,6 +13,7 @@ import {
   type Theta,
   TransformerTextEncoder,
   VisionTransformer,
+  withAuxLoss,
 } from '../layers/index.js';
 import { BaseModel, type ReadIds, type TensorBatch, type WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
@@ -107,7 +108,7 @@ export class ClipModel extends BaseModel.with({
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
     const [rows] = logits.shape as [number, number];
-    const weights = batch.weights ?? (tf.ones([rows]) as Tensor);
+    const weights = this.rowWeights(batch, rows);
     const mean = meansBy(weights);
     const own = tf.range(0, rows, 1, 'int32') as unknown as Tensor;
     // Rows of padding are no candidates, whatever they hold.
@@ -119,9 +120,8 @@ export class ClipModel extends BaseModel.with({
       hits: tf.cast(tf.equal(tf.argMax(scores, -1), own), 'float32') as Tensor,
     }));
     const [contrastive, weight] = mean(tf.div(tf.add(ofImages!.losses, ofTexts!.losses), 2) as Tensor);
-    const auxLoss = auxLossOf(this);
     const metrics: WeightedScalars = {
-      total_loss: [auxLoss ? tf.add(contrastive, auxLoss) : contrastive, weight],
+      total_loss: [withAuxLoss(contrastive, auxLossOf(this)), weight],
       contrastive_loss: [contrastive, weight],
       image_to_text_accuracy: mean(ofImages!.hits),
       text_to_image_accuracy: mean(ofTexts!.hits),

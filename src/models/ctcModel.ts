@@ -10,6 +10,7 @@ import {
   ctcLoss,
   FullSoftmax,
   isWeighed,
+  withAuxLoss,
 } from '../layers/index.js';
 import { BaseModel, type ReadIds, type TensorBatch, type WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
@@ -76,15 +77,14 @@ export class CtcModel extends BaseModel.with({
     const labels = tf.gather(symbols, this.tensorOf(batch, 'labels') as tf.Tensor1D) as Tensor;
     const [rows] = labels.shape as [number, number];
     const labelPaddings = batch.labelPaddings ?? (tf.zeros(labels.shape) as Tensor);
-    const weights = batch.weights ?? (tf.ones([rows]) as Tensor);
+    const weights = this.rowWeights(batch, rows);
     const { blankId } = this.hp;
     const losses = ctcLoss({ logits, logitPaddings, labels, labelPaddings }, { blankId });
     const fits = tf.cast(tf.lessEqual(neededFrames(labels, labelPaddings), frames(logitPaddings)), 'float32');
     const counted = tf.where(isWeighed(weights), tf.mul(weights, fits), 0) as Tensor;
     const [loss, weight] = meansBy(counted)(losses);
-    const auxLoss = auxLossOf(this);
     const metrics: WeightedScalars = {
-      total_loss: [auxLoss ? tf.add(loss, auxLoss) : loss, weight],
+      total_loss: [withAuxLoss(loss, auxLossOf(this)), weight],
       avg_ctc: [loss, weight],
       aligned_fraction: meansBy(weights)(fits),
       num_labels: [

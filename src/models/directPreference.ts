@@ -1,7 +1,7 @@
 /** @file Direct preference optimization: a network against its frozen reference, on pairs of answers (praxis/layers/models.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { isWeighed, softplus, weightedSum } from '../layers/index.js';
+import { isWeighed, softplus, weightedSum, withAuxLoss } from '../layers/index.js';
 import type { TensorBatch, WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
 import { ReferencedLm } from './referencedLm.js';
@@ -78,7 +78,7 @@ export class LanguageModelDPO extends ReferencedLm.with({
     }
     this.addSummary('dpo/dpo_loss', () => loss);
     const metrics: WeightedScalars = {
-      total_loss: [auxLoss ? tf.add(loss, auxLoss) : loss, weight],
+      total_loss: [withAuxLoss(loss, auxLoss), weight],
       p_correct_ranking: mean(tf.sigmoid(delta)),
       ranking_accuracy: mean(tf.cast(tf.greater(delta, 0), 'float32')),
       delta_r_hat: mean(delta),

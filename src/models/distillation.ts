@@ -123,7 +123,7 @@ export class DistillationModel extends BaseModel.with({
     { student, teacher }: BothOutputs,
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
-    const { alpha, temperature, features, featureWeight } = this.hp;
+    const { alpha, temperature, featureWeight } = this.hp;
     const [own, perExample] = this.#student.computeLoss(student.predictions as never, batch);
     const studentLoss = own.total_loss;
     if (studentLoss === undefined)
@@ -151,7 +151,7 @@ export class DistillationModel extends BaseModel.with({
       student_loss: studentLoss,
       distillation_loss: distillation,
       agreement: mean(tf.cast(agrees, 'float32')),
-      ...(feature && features.length > 0 && { feature_loss: feature }),
+      ...(feature && { feature_loss: feature }),
     };
     return [metrics, perExample];
   }

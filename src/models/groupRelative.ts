@@ -1,7 +1,7 @@
 /** @file Group relative policy optimization: a network that learns from rewards of its own samples (Shao et al., 2024). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { isWeighed, selected, weightedSum } from '../layers/index.js';
+import { isWeighed, selected, weightedSum, withAuxLoss } from '../layers/index.js';
 import type { TensorBatch, WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
 import { ReferencedLm } from './referencedLm.js';
@@ -71,7 +71,7 @@ export class LanguageModelGRPO extends ReferencedLm.with({
     const divergence = reference && mean(perAnswer(k3(policy, reference, counts)));
     const loss = divergence ? tf.sub(tf.mul(divergence[0], beta), gain) : tf.neg(gain);
     const metrics: WeightedScalars = {
-      total_loss: [auxLoss ? tf.add(loss, auxLoss) : loss, weight],
+      total_loss: [withAuxLoss(loss, auxLoss), weight],
       reward: mean(rewards),
       ...(divergence && { kl: divergence }),
       clip_fraction: mean(perAnswer(isClipped)),

@@ -15,6 +15,7 @@ import {
   type Theta,
   TrainablePositionalEmbedding,
   VisionTransformer,
+  withAuxLoss,
 } from '../layers/index.js';
 import { BaseModel, type TensorBatch, type WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
@@ -153,14 +154,13 @@ export class MaskedAutoencoder extends BaseModel.with({
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
     const targets = this.#targets(this.tensorOf(batch, this.hp.inputField));
-    const rows = batch.weights ?? (tf.ones([mask.shape[0]!]) as Tensor);
+    const rows = this.rowWeights(batch, mask.shape[0]!);
     const weights = tf.mul(mask, tf.expandDims(rows, -1)) as Tensor;
     const mean = meansBy(weights);
     const means = tf.mean(targets, -1, true);
     const [loss, weight] = mean(tf.mean(tf.squaredDifference(patches, targets), -1));
-    const auxLoss = auxLossOf(this);
     const metrics: WeightedScalars = {
-      total_loss: [auxLoss ? tf.add(loss, auxLoss) : loss, weight],
+      total_loss: [withAuxLoss(loss, auxLossOf(this)), weight],
       baseline_mse: mean(tf.mean(tf.squaredDifference(targets, means), -1)),
       num_patches: [tf.sum(weights), tf.scalar(1)],
     };

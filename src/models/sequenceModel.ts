@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type Tensor, type TensorSpec, tf } from '../compiler/index.js';
 import type { Decodable } from '../decoding/index.js';
-import { copyWith, sub } from '../hparams/index.js';
+import { sub } from '../hparams/index.js';
 import {
   type DecodeStateSpec,
   decodeStateSpecs,
@@ -18,6 +18,7 @@ import {
   type TensorBatch,
   type WeightedScalars,
 } from './baseModel.js';
+import { labelSmoothingField, smoothed } from './labelSmoothing.js';
 import { tokenMetrics } from './tokenMetrics.js';
 
 /**
@@ -34,13 +35,7 @@ export class SequenceModel
       .boolean()
       .default(false)
       .describe('Whether per-example output has the logits and predicted ids too.'),
-    labelSmoothingProb: z
-      .number()
-      .min(0)
-      .lt(1)
-      .nullable()
-      .default(null)
-      .describe("The softmax's labelSmoothingProb; null: as modelTpl has it."),
+    labelSmoothingProb: labelSmoothingField('modelTpl'),
   })
   implements Decodable
 {
@@ -50,10 +45,7 @@ export class SequenceModel
 
   protected override setup(): void {
     const { modelTpl, labelSmoothingProb } = this.hp;
-    const softmaxTpl =
-      labelSmoothingProb === null
-        ? modelTpl.softmaxTpl
-        : copyWith(modelTpl.softmaxTpl, { labelSmoothingProb });
+    const softmaxTpl = smoothed(modelTpl.softmaxTpl, labelSmoothingProb);
     this.#model = this.createChild('model', modelTpl, { softmaxTpl });
   }
 

@@ -28,6 +28,10 @@ export function auxLossOf({ context }: BaseLayer): Tensor | null {
   return losses.length === 0 ? null : losses.reduce((a, b) => tf.add(a, b));
 }
 
+/** A loss with those that layers added, if any did. */
+export const withAuxLoss = (loss: Tensor, auxLoss: Tensor | null): Tensor =>
+  auxLoss ? tf.add(loss, auxLoss) : loss;
+
 /**
  * Losses of activations [B, T, D]. @param auxLoss sums up the losses that layers added, once the softmax has added its own
  */
@@ -44,6 +48,6 @@ export function lossesOf(
     ...output,
     perSequenceXent: weightedSum(output.perExampleXent, classWeights, -1),
     auxLoss: added,
-    totalLoss: added ? tf.add(output.avgXent, added) : output.avgXent,
+    totalLoss: withAuxLoss(output.avgXent, added),
   };
 }
