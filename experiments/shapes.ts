@@ -8,7 +8,7 @@ import {
   SingleTask,
   Train,
 } from '../src/index.js';
-import { type Batch, RowInput } from '../src/inputs/index.js';
+import type { Batch } from '../src/inputs/index.js';
 import {
   FullSoftmax,
   ResNet,
@@ -20,7 +20,8 @@ import {
   VitExitLayers,
 } from '../src/layers/index.js';
 import { type BaseModel, ClassificationModel, ClipModel, MaskedAutoencoder } from '../src/models/index.js';
-import { type Draw, drawsOf, noiseOf, pick } from './draws.js';
+import { type Draw, noiseOf, pick } from './draws.js';
+import { type Arrays, floats, ints, MadeRows } from './madeRows.js';
 import { decayingAdam } from './parts.js';
 
 const positive = z.int().positive();
@@ -57,30 +58,18 @@ const addNoise = (image: Float32Array, noise: () => number, most: number): void 
   for (let i = 0; i < image.length; i++) image[i]! += (2 * noise() - 1) * most;
 };
 
-const drawnFields = {
-  count: positive.default(50_000).describe('Images.'),
-  dataSeed: z.int().nonnegative().default(1).describe('Seed of the images.'),
-};
-
 /** One shape an image, on a background of another brightness, with noise: `image`, `label_probs` (the shape's id) and `weights`. */
-export class ShapeImages extends RowInput.with(drawnFields) {
-  protected override get numRows() {
-    return this.hp.count;
-  }
-  protected override identity() {
-    return { count: this.hp.count, dataSeed: this.hp.dataSeed };
-  }
+export class ShapeImages extends MadeRows.with({}) {
   protected override emptyBatch(): Batch {
     const { batchSize } = this.hp;
     return {
-      image: zeros(batchSize, SIZE, SIZE, 3),
-      label_probs: { shape: [batchSize], dtype: 'int32', data: new Int32Array(batchSize) },
-      weights: zeros(batchSize),
+      image: floats([batchSize, SIZE, SIZE, 3]),
+      label_probs: ints([batchSize]),
+      weights: floats([batchSize]),
     };
   }
-  protected override fillRow(row: number, batch: Batch, b: number): void {
-    const draw = drawsOf(this.hp.dataSeed, row);
-    const image = imageOf(batch, b);
+  protected override make(draw: Draw, arrays: Arrays, b: number): void {
+    const image = imageOf(arrays.image!, b);
     const noise = noiseOf(draw);
     const ground = 0.8 * noise() - 0.4;
     image.fill(ground);
@@ -92,9 +81,7 @@ export class ShapeImages extends RowInput.with(drawnFields) {
     const colour = [tint(), tint(), tint()] as const;
     drawShape(image, shapeNames[label]!, colour, { row: place(), column: place(), radius });
     addNoise(image, noise, 0.2);
-    const { label_probs: labels, weights } = batch as Arrays;
-    labels!.data[b] = label;
-    weights!.data[b] = 1;
+    arrays.label_probs!.data[b] = label;
   }
 }
 
@@ -112,42 +99,28 @@ const longestCaption = 'a yellow triangle left of a violet triangle'.length;
 const captionLetters = ' abcdefghijklmnopqrstuvwxyz';
 
 /** Two shapes an image, in colours of a few names, with a caption of both: `image`, `ids`, `paddings` and `weights`. */
-export class Scenes extends RowInput.with(drawnFields) {
-  protected override get numRows() {
-    return this.hp.count;
-  }
-  protected override identity() {
-    return { count: this.hp.count, dataSeed: this.hp.dataSeed };
-  }
+export class Scenes extends MadeRows.with({}) {
   protected override emptyBatch(): Batch {
     const { batchSize } = this.hp;
-    const paddings = zeros(batchSize, longestCaption);
-    paddings.data.fill(1);
     return {
-      image: zeros(batchSize, SIZE, SIZE, 3),
-      ids: {
-        shape: [batchSize, longestCaption],
-        dtype: 'int32',
-        data: new Int32Array(batchSize * longestCaption),
-      },
-      paddings,
-      weights: zeros(batchSize),
+      image: floats([batchSize, SIZE, SIZE, 3]),
+      ids: ints([batchSize, longestCaption]),
+      paddings: floats([batchSize, longestCaption], 1),
+      weights: floats([batchSize]),
     };
   }
-  protected override fillRow(row: number, batch: Batch, b: number): void {
-    const draw = drawsOf(this.hp.dataSeed, row);
-    const image = imageOf(batch, b);
+  protected override make(draw: Draw, arrays: Arrays, b: number): void {
+    const image = imageOf(arrays.image!, b);
     const noise = noiseOf(draw);
     image.fill(-0.5);
     const parts = [SIZE / 4, (3 * SIZE) / 4].map((middle) => this.#shape(image, draw, noise, middle));
     addNoise(image, noise, 0.2);
-    const { ids, paddings, weights } = batch as Arrays;
+    const { ids, paddings } = arrays;
     const first = b * longestCaption;
     for (const [i, letter] of [...parts.join(' left of ')].entries()) {
       ids!.data[first + i] = captionLetters.indexOf(letter);
       paddings!.data[first + i] = 0;
     }
-    weights!.data[b] = 1;
   }
 
   /** Draws a shape around a column. @returns its caption */
@@ -160,17 +133,8 @@ export class Scenes extends RowInput.with(drawnFields) {
   }
 }
 
-/** The arrays of a batch by name. */
-type Arrays = Readonly<Record<string, { readonly data: Float32Array | Int32Array }>>;
-
-const zeros = (...shape: number[]) => ({
-  shape,
-  dtype: 'float32' as const,
-  data: new Float32Array(shape.reduce((size, dim) => size * dim, 1)),
-});
-
-const imageOf = (batch: Batch, b: number): Float32Array =>
-  ((batch as Arrays).image!.data as Float32Array).subarray(b * SIZE * SIZE * 3, (b + 1) * SIZE * SIZE * 3);
+const imageOf = (image: Arrays[string], b: number): Float32Array =>
+  (image.data as Float32Array).subarray(b * SIZE * SIZE * 3, (b + 1) * SIZE * SIZE * 3);
 
 /** Models of drawn images, trained on rows of a seed, evaluated on 1,024 of another. */
 abstract class ShapeExperiment extends Experiment.with({

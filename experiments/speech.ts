@@ -10,11 +10,12 @@ import {
   SingleTask,
   Train,
 } from '../src/index.js';
-import { type Batch, LogMel, RowInput } from '../src/inputs/index.js';
+import { type Batch, LogMel } from '../src/inputs/index.js';
 import { Conformer, ConformerEncoder, FullSoftmax, StackingOverTime } from '../src/layers/index.js';
 import { CtcModel } from '../src/models/index.js';
 import { EditErrorRate } from '../src/tasks/index.js';
-import { type Draw, drawsOf, noiseOf } from './draws.js';
+import { type Draw, noiseOf } from './draws.js';
+import { type Arrays, floats, ints, MadeRows } from './madeRows.js';
 import { decayingAdam } from './parts.js';
 
 const positive = z.int().positive();
@@ -57,54 +58,32 @@ export function speak(letters: readonly number[], draw: Draw): Float32Array {
   return samples;
 }
 
-/** The arrays of a batch by name. */
-type Arrays = Readonly<Record<string, { readonly data: Float32Array | Int32Array }>>;
-
 const features = () =>
   LogMel.config({
     ...{ sampleRate: SAMPLE_RATE, numMels: 32, fftSize: 256, windowSize: 200, hopSize: 80, floor: 1e-4 },
   });
 
 /** Spoken words of random letters: log-mel `inputs`, `labels`, `labelPaddings` and `weights`. */
-export class SpokenWords extends RowInput.with({
-  count: positive.default(20_000).describe('Words.'),
-  dataSeed: z.int().nonnegative().default(1).describe('Seed of the words and their sounds.'),
+export class SpokenWords extends MadeRows.with({
   features: instance(LogMel, features).describe('Features of the sounds.'),
 }) {
-  protected override get numRows() {
-    return this.hp.count;
-  }
-  protected override identity() {
-    return { count: this.hp.count, dataSeed: this.hp.dataSeed };
-  }
   protected override emptyBatch(): Batch {
     const { batchSize, features } = this.hp;
-    const floats = (...shape: number[]) => ({
-      ...{ shape, dtype: 'float32' as const },
-      data: new Float32Array(shape.reduce((size, dim) => size * dim, 1)),
-    });
-    const labelPaddings = floats(batchSize, LONGEST);
-    labelPaddings.data.fill(1);
-    const labels = { shape: [batchSize, LONGEST], dtype: 'int32' as const };
     return {
-      inputs: floats(batchSize, features.numFrames(NUM_SAMPLES), features.hp.numMels),
-      labels: { ...labels, data: new Int32Array(batchSize * LONGEST) },
-      labelPaddings,
-      weights: floats(batchSize),
+      inputs: floats([batchSize, features.numFrames(NUM_SAMPLES), features.hp.numMels]),
+      labels: ints([batchSize, LONGEST]),
+      labelPaddings: floats([batchSize, LONGEST], 1),
+      weights: floats([batchSize]),
     };
   }
-  protected override fillRow(row: number, batch: Batch, b: number): void {
-    const { dataSeed, features } = this.hp;
-    const draw = drawsOf(dataSeed, row);
+  protected override make(draw: Draw, { inputs, labels, labelPaddings }: Arrays, b: number): void {
     const letters = Array.from({ length: SHORTEST + draw(LONGEST - SHORTEST + 1) }, () => draw(NUM_LETTERS));
-    const spectra = features.features(speak(letters, draw));
-    const { inputs, labels, labelPaddings, weights } = batch as Arrays;
+    const spectra = this.hp.features.features(speak(letters, draw));
     inputs!.data.set(spectra, b * spectra.length);
     for (const [i, letter] of letters.entries()) {
       labels!.data[b * LONGEST + i] = letter + 1;
       labelPaddings!.data[b * LONGEST + i] = 0;
     }
-    weights!.data[b] = 1;
   }
 }
 
@@ -141,7 +120,7 @@ export class Spell extends Experiment.with({
     const words = (values: Partial<ConfigValues<SpokenWords>>) =>
       SpokenWords.config({ batchSize: this.batchSize, ...values });
     return [
-      words({ name: 'train', isTraining: true, inputRandomSeed: this.seed }),
+      words({ name: 'train', isTraining: true, count: 20_000, inputRandomSeed: this.seed }),
       words({ name: 'held_out', count: 512, dataSeed: 2, evalLoopNumBatches: -1 }),
     ];
   }
