@@ -16,7 +16,7 @@ import { Sentences } from './sequences.js';
 
 const positive = z.int().positive();
 
-/** What sentences consist of, and the mask. */
+/** The characters of sentences, and the mask. */
 const vocabulary = ' abcdefghijklmnopqrstuvwxyz_';
 
 /** A small BERT that fills in hidden letters of sentences that it has not seen. */

@@ -31,7 +31,7 @@ const positive = z.int().positive();
 const [BOS, EOS] = [vocabulary.indexOf('^'), vocabulary.indexOf('\n')];
 const feature = Feature.config({ tokenizer: CharTokenizer.config({ vocabulary }), addEos: false });
 
-/** The longest question and answer, and what a decode has room for. */
+/** The longest question and answer, and the room of a decode. */
 const lengths = { inputs: 14, targets: 10 };
 const seqlen = lengths.inputs + lengths.targets;
 
@@ -71,7 +71,7 @@ export class Answers extends LmExperiment.with({
   learningRate: 3e-3,
   minLearningRate: 1e-4,
 }) {
-  /** What questions about words need. */
+  /** Skills that questions about words need. */
   protected skills(): Skill[] {
     return ['copy', 'head', 'last'];
   }
@@ -124,18 +124,18 @@ export class Answers extends LmExperiment.with({
   }
 }
 
-/** Base of what starts from a run of Answers. */
+/** Base of experiments that start from a run of Answers. */
 abstract class FromAnswers extends Answers.with({
   from: z.string().min(1).default('out/answers').describe('Directory of a run of Answers.'),
 }) {
-  /** What the networks of these names start from. */
+  /** Rules by which the networks of these names start from that run. */
   protected loaded(networks: string, ignoreRules: string[] = []): Config<CheckpointLoadingRules>[] {
     const loadRules: [string, string][] = [[`(?:${networks})/(.*)`, 'lm/{}']];
     return [CheckpointLoadingRules.config({ checkpoint: this.from, loadRules, ignoreRules })];
   }
 }
 
-/** Base of what raises the reward of answers to `say`. */
+/** Base of experiments that raise the reward of answers to `say`. */
 abstract class Said extends FromAnswers.preset({
   numTrainSteps: 200,
   learningRate: 1e-3,
@@ -175,6 +175,7 @@ abstract class Said extends FromAnswers.preset({
 export class Preferred extends Said.preset({ batchSize: 32, learningRate: 3e-4, minLearningRate: 3e-5 }) {
   override task() {
     const task = super.task();
+    // With the default of 0.1 the network drifts from the reference: it ranks pairs better, and answers at wrong lengths.
     task.model = LanguageModelDPO.config({ mdl: this.mdl(), beta: 0.5 });
     return task;
   }

@@ -6,7 +6,7 @@ import { BasePredictMetric, IterableSource } from '../src/inputs/index.js';
 import type { Answer } from '../src/tasks/index.js';
 import { type Draw, drawsOf, pick } from './draws.js';
 
-/** What a user may ask of a word of four letters. */
+/** Skills that a user may ask for, with their answers about a word of four letters. */
 export const skills = {
   copy: (word: string) => word,
   head: (word: string) => word[0]!,
@@ -77,7 +77,7 @@ export class Chats extends IterableSource.with({
   }
 }
 
-/** The scripted reward: the share of neighbours in the alphabet's order, and 0 for an answer that is not what `say` asks for. */
+/** The scripted reward: the share of neighbours in the alphabet's order, and 0 for an answer of another length or of other letters than `say` asks for. */
 function orderOf(length: number, said: string): number {
   if (said.length !== length || [...said].some((letter) => !letters.includes(letter))) return 0;
   return [...said].slice(1).filter((letter, i) => letter >= said[i]!).length / (length - 1);
@@ -88,7 +88,7 @@ export const order = configurable(function order(_: object) {
   return ({ prompt, answer: said }: Answer) => orderOf(Number(/say (\d)/.exec(prompt)?.[1]), said);
 }, {});
 
-/** Mean reward of what was decoded; a target is as long as its question asks. */
+/** Mean reward of decoded answers; a target is as long as its question asks. */
 export class MeanOrder extends BasePredictMetric {
   override compute(targets: readonly unknown[], predictions: readonly unknown[]): number {
     const rewards = targets.map((target, i) =>

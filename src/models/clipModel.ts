@@ -89,7 +89,7 @@ export class ClipModel extends BaseModel.with({
 
   override computePredictions(batch: TensorBatch): Similarities {
     const { weights } = batch;
-    // What stands in rows of padding reaches no gradient of others.
+    // The values in rows of padding reach no gradient of others.
     const real = (x: Tensor): Tensor => (weights ? selected(x, tf.expandDims(isWeighed(weights), -1)) : x);
     const images = real(this.#image.fprop(this.tensorOf(batch, 'image')));
     const texts = real(this.#text.fprop(this.tensorOf(batch, 'ids'), batch.paddings));

@@ -29,7 +29,7 @@ interface PatchPredictions {
 }
 
 /**
- * The encoder sees a random part of an image's patches; a smaller decoder predicts the others from what it made of them, and from
+ * The encoder sees a random part of an image's patches; a smaller decoder predicts the others from the encoder's outputs, and from
  * one trained vector in the place of each that is hidden. Trained, `encoder` is that of a classifier (`network`).
  *
  * Batches have `image` (float32 [B, H, W, C]), or another name, and, where some rows are padding, weights (float32 [B]).
