@@ -134,12 +134,13 @@ class Hoisting {
   }
 
   /** Of sums: of what is stacked anyway, or else a carry as large as what is summed, where the loop has one. */
-  private totalOfSums({ inputs: [of], attrs }: Node): Total | null {
+  private totalOfSums({ inputs: [of], outputs, attrs }: Node): Total | null {
     const value = of!;
     const axes = attrs.axes as readonly number[];
     if (this.isStacked(value)) {
       const stack = this.stackOf(value);
-      return (make) => make('Sum', [stack], { ...attrs, axes: [0, ...axes.map((axis) => axis + 1)] });
+      const ofStack = { axes: [0, ...axes.map((axis) => axis + 1)], keepDims: false };
+      return (make) => reshaped(make('Sum', [stack], ofStack), outputs[0]!.shape, make);
     }
     const largest = Math.max(...this.body.inputs.slice(0, this.carries).map(({ shape }) => sizeOf(shape)));
     if (sizeOf(value.shape) > largest) return null;

@@ -101,6 +101,14 @@ test('rows are summed behind the loop, from what is stacked or from a carry that
   await expectSame(graph);
 });
 
+test('sums of rows keep an axis of them', () => {
+  const turn = (h: Tensor, x: Tensor) => [tf.add(h, tf.sum(x, 0, true)), []];
+  const sumOf = ({ xs }: any) => (ops.scan(turn as never, tf.ones([1, DEPTH]), xs) as any)[0];
+  const { graph } = traceProgram(sumOf, { xs: { shape: [TURNS, 3, DEPTH], dtype: 'float32' } } as any);
+  const last = behind(eliminateDeadCode(hoistSums(graph)));
+  expect(last).toEqual([`Sum ${DEPTH}`, `Reshape 1x${DEPTH}`, `Add 1x${DEPTH}`]);
+});
+
 test('a carry that turns read is no sum', () => {
   const turn = (h: Tensor, x: Tensor) => [tf.add(h, tf.sum(tf.mul(x, tf.sin(h)), 0)), []];
   const sumOf = ({ xs }: any) => (ops.scan(turn as never, tf.zeros([DEPTH]), xs) as any)[0];
