@@ -1,6 +1,6 @@
 /** @file Fusion of matrix products with the sums that read them, for lowerings whose products can accumulate. */
 import type { Graph } from '../program/ir.js';
-import { sameShape } from '../program/tensors.js';
+import { sameShape, sizeOf } from '../program/tensors.js';
 import { any, node, once, op } from './patterns.js';
 import { applyRules, reshaped, rule } from './rewriting.js';
 
@@ -12,7 +12,9 @@ const fused = (pattern: typeof product) =>
   rule(op('Add', c, pattern), ({ a, b, c, product, out }, make) => {
     const areMatrices = a.shape.length === 2 && b.shape.length === 2;
     if (!areMatrices || out.dtype !== 'float32' || !sameShape(c.shape, out.shape)) return false;
-    const start = reshaped(c, product.outputs[0]!.shape, make);
+    const { shape } = product.outputs[0]!;
+    if (sizeOf(shape) !== sizeOf(out.shape)) return false;
+    const start = reshaped(c, shape, make);
     return reshaped(make('MatMulAdd', [a, b, start], product.attrs), out.shape, make);
   });
 

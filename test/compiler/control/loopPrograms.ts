@@ -98,6 +98,20 @@ const fromConstants: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>> 
       x,
     ),
   ),
+  'products and sums of one row, which each row of a carry adds, or one': graded(({ x, w, h }) => {
+    const [{ products, sums }] = ops.scan(
+      ({ products, sums }: Record<'products' | 'sums', Tensor>, input: Tensor) => [
+        {
+          products: tf.add(products, tf.matMul(tf.mean(input, 0, true), w)),
+          sums: tf.add(sums, tf.sum(input, 0, true)),
+        },
+        [],
+      ],
+      { products: h, sums: tf.ones([1, 3]) as Tensor },
+      x,
+    );
+    return [products, tf.matMul(sums, w)];
+  }),
   'a counter from a constant': ({ h }) =>
     ops.whileLoop(
       ({ n }) => tf.less(n, int(5)),

@@ -41,6 +41,7 @@ test('a product that others read, a batch of products and a sum that broadcasts 
     g.node('Add', [shared, g.input([2, 2])]),
     g.node('Add', [g.node('BatchMatMul', [a, b], { ...plain, alpha: 2 }), row]),
     g.node('Add', [batch, g.input([2, 2, 2])]),
+    g.node('Add', [g.node('BatchMatMul', [g.input([1, 3]), b], plain), g.input([2, 2])]),
     shared,
   ];
   const before = describeGraph(g.graph(...outputs));

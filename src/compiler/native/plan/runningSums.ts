@@ -19,8 +19,7 @@ function sumsOf(body: Graph, carries: number): Map<number, RunningSum> {
     if (node === undefined || uses.get(carry) !== 1 || uses.get(next) !== 1) continue;
     const at = node.inputs.indexOf(carry);
     const isSum = node.op === 'MatMulAdd' ? at === 2 : node.op === 'Add' && at >= 0;
-    if (isSum && sameShape(carry.shape, next.shape))
-      found.set(i, { node, carry, added: node.inputs[node.op === 'Add' ? 1 - at : 0]! });
+    if (isSum) found.set(i, { node, carry, added: node.inputs[node.op === 'Add' ? 1 - at : 0]! });
   }
   return found;
 }
@@ -39,6 +38,7 @@ function withProductsAdding(body: Graph, carries: number): Graph {
     const product = made.get(added);
     const isMatrix = product?.op === 'BatchMatMul' && product.inputs.every(({ shape }) => shape.length === 2);
     if (!isMatrix || uses.get(added) !== 1 || added.dtype !== 'float32') continue;
+    if (!sameShape(added.shape, carry.shape)) continue;
     const { outputs } = node;
     adding.set(node, [{ ...product, op: 'MatMulAdd', inputs: [...product.inputs, carry], outputs }]);
     adding.set(product, []);

@@ -50,3 +50,11 @@ test('a carry that is read otherwise, or more than once, has a place for each tu
     expect(elements).toBe(2 * 96 * 80);
   }
 });
+
+test('a product that is repeated over the rows of a carry is added in a loop over its elements', () => {
+  const f: Traced = (x, w, start) =>
+    ops.scan((carry: any, row: any) => [tf.add(carry, tf.matMul(row, w)), []] as any, start, x)[0] as any;
+  const text = unitsText(planOf(f, f32(5, 1, 96), f32(96, 80), f32(64, 80)).units);
+  expect(text).toContain('Add');
+  expect(text).not.toContain('+=');
+});
