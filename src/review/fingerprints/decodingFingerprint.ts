@@ -2,6 +2,7 @@
 import {
   flattenTree,
   foldIn,
+  isSpec,
   prngKey,
   type Tensor,
   type TensorSpec,
@@ -33,8 +34,6 @@ interface Given
     Readonly<Record<'ids' | 'timeStep', Tensor>> {
   readonly prefix?: Tensor;
 }
-
-const isSpec = (value: unknown): value is TensorSpec => Array.isArray((value as TensorSpec).shape);
 
 /** Specs of the arrays of a batch with which a model begins a decode, of `rows` rows; undefined for one that needs none. */
 export function promptSpecs(
