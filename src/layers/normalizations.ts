@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
 import { BaseLayer } from './core/base.js';
-import { selected, unpadded, weighedRows } from './core/masks.js';
+import { bothOf, selected, unpadded, weighedRows } from './core/masks.js';
 import { constantInit } from './core/weightInit.js';
 import { type Theta, WeightCollection } from './core/weights.js';
 
@@ -143,7 +143,7 @@ export class BatchNorm extends BaseNormalization.with({
   override fprop(inputs: Tensor, paddings?: Tensor): Tensor {
     const { epsilon, useMovingAvgInTraining, setPaddedOutputToZero } = this.hp;
     const leading = inputs.shape.slice(0, -1);
-    const kept = paddings ? tf.expandDims(unpadded(this, alongTime(paddings, leading), leading), -1) : null;
+    const kept = paddings && tf.expandDims(unpadded(this, alongTime(paddings, leading), leading), -1);
     const counted = this.#counted(inputs, kept);
     const [mean, variance] = this.moments(inputs, counted);
     const normalized = tf.mul(countedOf(tf.sub(inputs, mean), counted), tf.rsqrt(tf.add(variance, epsilon)));
@@ -159,18 +159,16 @@ export class BatchNorm extends BaseNormalization.with({
   }
 
   /** What counts, bool [..., 1]: all that is no padding, and, where there are statistics of the batch, no row of weight 0. */
-  #counted(inputs: Tensor, kept: Tensor | null): Tensor | null {
-    const rows = this.#isFixed ? undefined : weighedRows(this, inputs);
-    if (rows === undefined) return kept;
-    return kept ? tf.logicalAnd(kept, rows) : rows;
+  #counted(inputs: Tensor, kept: Tensor | undefined): Tensor | undefined {
+    return bothOf(kept, this.#isFixed ? undefined : weighedRows(this, inputs));
   }
 
   /**
    * Mean and variance [dim] for normalising; updates the moving averages in training.
    *
-   * @param keep bool [..., 1], false for elements that do not count; sizes may be 1. null: all count.
+   * @param keep bool [..., 1], false for elements that do not count; sizes may be 1. Absent: all count.
    */
-  protected moments(inputs: Tensor, keep: Tensor | null): [Tensor, Tensor] {
+  protected moments(inputs: Tensor, keep: Tensor | undefined): [Tensor, Tensor] {
     const { decay, useMovingAvgInTraining } = this.hp;
     const moving = (): [Tensor, Tensor] => [this.getVar('moving_mean'), this.getVar('moving_variance')];
     if (this.#isFixed) return moving();
@@ -205,5 +203,5 @@ function countOf(keep: Tensor, leading: readonly number[]): Tensor {
   return tf.sum(tf.broadcastTo(tf.cast(keep, 'float32'), [...leading, 1]));
 }
 
-/** `x` where `keep` holds, 0 elsewhere; all of it for null. */
-const countedOf = (x: Tensor, keep: Tensor | null): Tensor => (keep ? selected(x, keep) : x);
+/** `x` where `keep` holds, 0 elsewhere; all of it without one. */
+const countedOf = (x: Tensor, keep: Tensor | undefined): Tensor => (keep ? selected(x, keep) : x);

@@ -12,6 +12,11 @@ export function selected(x: Tensor, mask: Tensor): Tensor {
   return tf.where(mask, x, tf.scalar(0));
 }
 
+/** Where both masks hold, bool; one that is absent holds everywhere. */
+export function bothOf(mask: Tensor | undefined, other: Tensor | undefined): Tensor | undefined {
+  return mask && other ? tf.logicalAnd(mask, other) : (mask ?? other);
+}
+
 /** Where weights count: bool, false where they are 0. */
 export const isWeighed = (weights: Tensor): Tensor => tf.notEqual(weights, 0);
 

@@ -2,7 +2,7 @@
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 import { build } from '../../hparams/index.js';
 import { activationLayer, type BaseActivation, GELU } from '../activations.js';
-import { selected, unpadded, weighedRows } from '../core/masks.js';
+import { bothOf, selected, unpadded, weighedRows } from '../core/masks.js';
 import { constantInit, Uniform, type WeightInit } from '../core/weightInit.js';
 import { type Theta, WeightCollection } from '../core/weights.js';
 import { TransformerFeedForward } from '../transformer/feedForwards.js';
@@ -200,8 +200,7 @@ export class TransformerFeedForwardMoe extends TransformerFeedForward.with(exper
     flags: (values: Tensor | undefined) => Tensor | undefined,
   ): Tensor | undefined {
     const rows = weighedRows(this, x);
-    const weighed = rows && flags(tf.squeeze(rows, [-1]) as Tensor);
-    return kept && weighed ? (tf.logicalAnd(kept, weighed) as Tensor) : (weighed ?? kept);
+    return bothOf(kept, rows && flags(tf.squeeze(rows, [-1]) as Tensor));
   }
 
   #addZLoss(logits: Tensor, counted: Tensor | undefined): void {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 import type { Config, Report } from '../../hparams/index.js';
 import { BaseLayer } from '../core/base.js';
-import { selected, weighedRows } from '../core/masks.js';
+import { bothOf, selected, weighedRows } from '../core/masks.js';
 import { constantInit } from '../core/weightInit.js';
 import { WeightCollection } from '../core/weights.js';
 
@@ -106,9 +106,7 @@ export class BregmanPCA extends BaseLayer.with({
       );
     if (rows === 0) return tf.zeros([0, numComponents]);
     const flat = tf.reshape(ops.stopGradient(inputs), [rows, this.#size]) as Tensor;
-    const weighed = weighedRows(this, flat);
-    const column = kept && (tf.reshape(kept, [rows, 1]) as Tensor);
-    const counted = column && weighed ? (tf.logicalAnd(column, weighed) as Tensor) : (column ?? weighed);
+    const counted = bothOf(kept && (tf.reshape(kept, [rows, 1]) as Tensor), weighedRows(this, flat));
     const x = counted ? selected(flat, counted) : flat;
     const before = { mean: this.#flat('mean'), components: this.#flat('components') };
     if (this.doEval) return this.#coefficients(x, before, counted);

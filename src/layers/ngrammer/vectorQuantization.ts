@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../../compiler/index.js';
 import { BaseLayer } from '../core/base.js';
-import { selected, unpadded, weighedRows } from '../core/masks.js';
+import { bothOf, selected, unpadded, weighedRows } from '../core/masks.js';
 import { WeightCollection } from '../core/weights.js';
 import { lookUpCodes, nearestCodes } from '../quantizers/codebooks.js';
 
@@ -62,11 +62,11 @@ export class VectorQuantization extends BaseLayer.with({
     const [batch, time] = inputs.shape as [number, number];
     const rows = weighedRows(this, inputs);
     const weighed = rows && (tf.reshape(rows, [batch, 1]) as Tensor);
-    const counted = kept && weighed ? tf.logicalAnd(kept, weighed) : (kept ?? weighed);
+    const counted = bothOf(kept, weighed);
     const heads = tf.mul(tf.range(0, numHeads, 1, 'int32'), tf.scalar(numClusters, 'int32'));
     const cells = tf.reshape(tf.add(clusterIds, heads), [-1]) as tf.Tensor1D;
     const sumOf = (x: Tensor, depth: number): Tensor => {
-      const values = counted ? selected(x, behind(counted as Tensor, 4)) : x;
+      const values = counted ? selected(x, behind(counted, 4)) : x;
       const flat = tf.reshape(values, [batch * time * numHeads, depth]) as tf.Tensor2D;
       const sums = tf.unsortedSegmentSum(flat, cells, numHeads * numClusters);
       return tf.reshape(sums, [numHeads, numClusters, depth]) as Tensor;
