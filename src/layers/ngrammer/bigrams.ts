@@ -60,7 +60,7 @@ export function hashedPairs(
   return tf.mod(hash, int(buckets));
 }
 
-/** What of a sequence has a part in pairs. */
+/** The tokens of a sequence that are in pairs. */
 export interface PairArgs {
   /** int32 [B, T]: positions within sequences; the first token of each has none before. Places in the row where absent. */
   readonly segmentPos?: Tensor | undefined;
@@ -68,27 +68,30 @@ export interface PairArgs {
   readonly paddings?: Tensor | undefined;
 }
 
+/** `x` [B, T, ...] one place later, behind `first` [B, 1, ...]. */
+export function delayed(x: Tensor, first: Tensor): Tensor {
+  const [batch, time, ...rest] = x.shape as [number, number, ...number[]];
+  return tf.concat([first, tf.slice(x, [0, 0, ...rest.map(() => 0)], [batch, time - 1, ...rest])], 1);
+}
+
 /**
  * The id before each, int32 of the shape of `ids`: 0 for the first token of a sequence, and behind padding.
  *
  * @param ids int32 [B, T, N].
- * @param first int32 [B, N]: what stands before the first place of the row.
+ * @param first int32 [B, N]: the ids before the first place of the row.
  */
 export function idsBefore(ids: Tensor, first: Tensor, { segmentPos, paddings }: PairArgs): Tensor {
-  const [batch, time, heads] = ids.shape as [number, number, number];
-  const shifted = (x: Tensor, head: Tensor): Tensor =>
-    tf.concat([head, tf.slice(x, [0, 0, 0], [batch, time - 1, heads])], 1);
   const chosen = (mask: Tensor, x: Tensor): Tensor =>
     tf.where(tf.expandDims(mask, -1), x, tf.zerosLike(x)) as Tensor;
   const kept = paddings ? chosen(tf.less(paddings, 0.5) as Tensor, ids) : ids;
-  const before = shifted(kept, tf.expandDims(first, 1) as Tensor);
+  const before = delayed(kept, tf.expandDims(first, 1));
   return segmentPos ? chosen(tf.greater(segmentPos, int(0)) as Tensor, before) : before;
 }
 
 /**
- * What stands before the next token: the last of `length` tokens, or of all.
+ * The value of the last of `length` tokens, or of all: the one before the next token.
  *
- * @param before [B, ...]: what stands before the first of them. @param x [B, T, ...].
+ * @param before [B, ...]: the value before the first of them. @param x [B, T, ...].
  */
 export function lastOf(before: Tensor, x: Tensor, length: Tensor | undefined): Tensor {
   const [batch, time, ...rest] = x.shape as [number, number, ...number[]];

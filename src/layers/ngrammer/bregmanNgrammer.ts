@@ -5,10 +5,10 @@ import type { Config, Report } from '../../hparams/index.js';
 import { stepsFrom } from '../attention/positions.js';
 import { BaseLayer } from '../core/base.js';
 import type { DecodeStateSpec } from '../core/context.js';
-import { unpadded, weighedRows } from '../core/masks.js';
+import { bothOf, unpadded, weighedRows } from '../core/masks.js';
 import type { StepArgs } from '../core/mixer.js';
 import type { Theta } from '../core/weights.js';
-import { lastOf, type PairArgs } from './bigrams.js';
+import { delayed, lastOf, type PairArgs } from './bigrams.js';
 import { BregmanPCA, bregmanFields, checkBregman } from './bregmanPca.js';
 import { BaseNgrammer, type NgrammerCall } from './ngrammers.js';
 
@@ -43,9 +43,8 @@ export class BregmanCompression extends BaseLayer.with({
     const kept = paddings && unpadded(this, paddings, [batch, time]);
     const rows = weighedRows(this, inputs);
     const weighed = rows && (tf.reshape(rows, [batch, 1]) as Tensor);
-    const counted = kept && weighed ? (tf.logicalAnd(kept, weighed) as Tensor) : (kept ?? weighed);
-    const flags = counted && tf.broadcastTo(tf.cast(counted, 'int32'), [batch, time]);
-    const flat = flags && (tf.cast(tf.reshape(flags, [batch * time]), 'bool') as Tensor);
+    const counted = bothOf(kept, weighed);
+    const flat = counted && tf.reshape(tf.broadcastTo(counted, [batch, time]), [batch * time]);
     const parts = tf.unstack(inputs, 2).map((head, i) => {
       const coefficients = this.#heads[i]!.fprop(tf.reshape(head, [batch * time, dimPerHead]), flat);
       return tf.reshape(coefficients, [batch, time, numComponents]);
@@ -122,15 +121,11 @@ export class BregmanNgrammer extends BaseNgrammer.with(bregmanFields) {
 
 /** Coefficients of the token before each; those of the token itself where a sequence begins, and behind padding. */
 function coefficientsBefore(own: Tensor, first: Tensor, { segmentPos, paddings }: PairArgs): Tensor {
-  const [batch, time, ...rest] = own.shape as [number, number, number, number];
-  const shifted = tf.concat([first, tf.slice(own, [0, 0, 0, 0], [batch, time - 1, ...rest])], 1) as Tensor;
+  const shifted = delayed(own, first);
   const chosen = (isBegun: Tensor, x: Tensor): Tensor =>
     tf.where(tf.reshape(isBegun, [...isBegun.shape, 1, 1]), own, x) as Tensor;
   const begun = segmentPos ? chosen(tf.equal(segmentPos, tf.scalar(0, 'int32')) as Tensor, shifted) : shifted;
   if (!paddings) return begun;
-  const behind = tf.pad(tf.slice(paddings, [0, 0], [-1, time - 1]), [
-    [0, 0],
-    [1, 0],
-  ]);
+  const behind = delayed(paddings, tf.zeros([paddings.shape[0]!, 1]));
   return chosen(tf.greaterEqual(behind, 0.5) as Tensor, begun);
 }

@@ -19,7 +19,7 @@ import {
 } from './bigrams.js';
 import { clusterFields, VectorQuantization } from './vectorQuantization.js';
 
-/** Ids of the tokens [B, T], their embeddings [B, T, D], and what of them is in pairs. */
+/** Ids of the tokens [B, T], their embeddings [B, T, D], and which of the tokens are in pairs. */
 export type NgrammerCall = readonly [ids: Tensor, embeddings: Tensor, args?: PairArgs];
 
 const concatField = z
