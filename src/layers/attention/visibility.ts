@@ -88,11 +88,14 @@ export const withLeadingZeros = (x: Tensor, count: number): Tensor =>
     x.shape.map((_, axis): [number, number] => [axis === x.rank - 1 ? count : 0, 0]),
   );
 
+/** A bias [B, 1, T, S] that hides keys. @param isHidden bool [B, T, S] */
+const hidingBias = (isHidden: Tensor): Tensor =>
+  tf.where(tf.expandDims(isHidden, 1), tf.scalar(Number.NEGATIVE_INFINITY), tf.scalar(0));
+
 /** A window by positions as a bias, for keys whose places are not those before the queries': [B, 1, T, S]. */
 export function windowBias({ queries, keys }: OfBoth, { before }: ops.Window): Tensor {
   const distance = tf.sub(tf.expandDims(queries, 2), tf.expandDims(keys, 1));
-  const isHidden = tf.expandDims(tf.greater(distance, tf.scalar(before, 'int32')), 1);
-  return tf.where(isHidden, tf.scalar(Number.NEGATIVE_INFINITY), tf.scalar(0)) as Tensor;
+  return hidingBias(tf.greater(distance, tf.scalar(before, 'int32')));
 }
 
 /** What window and segments hide of `keys` keys, as a bias [B or 1, 1, T, S]. */
@@ -107,11 +110,7 @@ function hiddenBy(seen: Visibility, queries: number, keys: number): Tensor | und
     window?.after !== undefined && tf.less(distance, tf.scalar(-window.after, 'int32')),
   ].filter((x) => typeof x === 'object');
   if (rules.length === 0) return undefined;
-  const isHidden = tf.expandDims(
-    rules.reduce((a, b) => tf.logicalOr(a, b)),
-    1,
-  );
-  return tf.where(isHidden, tf.scalar(Number.NEGATIVE_INFINITY), tf.scalar(0)) as Tensor;
+  return hidingBias(rules.reduce((a, b) => tf.logicalOr(a, b)));
 }
 
 /**
