@@ -57,14 +57,19 @@ export abstract class BaseKvCache extends BaseLayer.with({
    */
   abstract extend(key: Tensor, value: Tensor, args: StepArgs): CachedHeads;
 
-  /** Specs of keys and values of `size` positions. */
-  protected specsOf(batchSize: number, size: number): Record<string, DecodeStateSpec> {
+  /** Specs of keys and values of `size` positions. @param more further fields of each */
+  protected specsOf(
+    batchSize: number,
+    size: number,
+    more: Partial<DecodeStateSpec> = {},
+  ): Record<string, DecodeStateSpec> {
     const roundedTo = operandStorage(this.fpropDtype);
     const spec: DecodeStateSpec = {
       // A head's tokens are contiguous, so that they are read in memory order.
       shape: [batchSize, this.hp.numHeads, size, this.hp.dimPerHead],
       dtype: 'float32',
       ...(roundedTo && { roundedTo }),
+      ...more,
     };
     return { key_state: spec, value_state: spec };
   }
@@ -87,8 +92,7 @@ export const filledUpTo = ({ timeStep, prefix }: StepArgs, steps: number): Visib
 /** A cache of all tokens, each at the place of its position. */
 export class FullCache extends BaseKvCache {
   override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
-    const specs = Object.entries(this.specsOf(batchSize, seqLen));
-    return Object.fromEntries(specs.map(([name, spec]) => [name, { ...spec, isPerToken: true }]));
+    return this.specsOf(batchSize, seqLen, { isPerToken: true });
   }
 
   /**
@@ -107,6 +111,7 @@ export class FullCache extends BaseKvCache {
       },
     };
   }
+
   /** Tokens behind prompts, whose keys and values are in the prompts' state. */
   #extendBehind(key: Tensor, value: Tensor, promptLength: Tensor, timeStep: Tensor): CachedHeads {
     const [batch, steps] = key.shape as [number, number];
