@@ -72,9 +72,9 @@ export class ConformerEncoder extends BaseLayer.with({
       paddings,
     };
     const projected = this.#projection.fprop(outputs);
-    const length = projected.shape[1]!;
-    this.#positions?.checkLength(length);
-    const placed = this.#positions ? tf.add(projected, this.#positions.fprop(length)) : projected;
+    const placed = this.#positions
+      ? tf.add(projected, this.#positions.fprop(projected.shape[1]!))
+      : projected;
     const features = this.#blocks.reduce((x, block) => block.fprop(x, kept), placed as Tensor);
     return { features, paddings: kept };
   }

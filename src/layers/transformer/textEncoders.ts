@@ -49,11 +49,9 @@ export class TransformerTextEncoder extends BaseLayer.with({
    */
   fprop(ids: Tensor, paddings: Tensor = tf.zeros(ids.shape)): Tensor {
     const { causal, pooling } = this.hp;
-    const length = ids.shape[1]!;
     const kept = unpadded(this, paddings, ids.shape);
     const tokens = this.#embedding.embLookup(ids);
-    this.#positions?.checkLength(length);
-    const x = this.#positions ? tf.add(tokens, this.#positions.fprop(length)) : tokens;
+    const x = this.#positions ? tf.add(tokens, this.#positions.fprop(ids.shape[1]!)) : tokens;
     const states = this.#transformer.fprop(x as Tensor, { seen: { causal, paddings }, paddings });
     const normed = this.#norm ? this.#norm.fprop(states) : states;
     const counts = tf.cast(kept, 'int32');
