@@ -1,6 +1,6 @@
 /** @file BregmanPCA: principal components by a Bregman divergence, learned as inputs pass (praxis/layers/bregman.py). */
 import { z } from 'zod';
-import { ops, type Tensor, tf } from '../../compiler/index.js';
+import { ops, sizeOf, type Tensor, tf } from '../../compiler/index.js';
 import type { Config, Report } from '../../hparams/index.js';
 import { BaseLayer } from '../core/base.js';
 import { bothOf, selected, weighedRows } from '../core/masks.js';
@@ -118,7 +118,7 @@ export class BregmanPCA extends BaseLayer.with({
   }
 
   get #size(): number {
-    return this.#inputShape.reduce((a, b) => a * b, 1);
+    return sizeOf(this.#inputShape);
   }
 
   /** A variable [N, ...] as [N, size]. */
