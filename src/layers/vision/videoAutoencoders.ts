@@ -7,7 +7,7 @@ import { Conv3D } from '../convolution/convolutions.js';
 import { BaseLayer } from '../core/base.js';
 import { BaseNormalization } from '../normalizations.js';
 import { LookupFreeQuantizer } from '../quantizers/fixedQuantizers.js';
-import { CausalConv, CondNormLayer, GroupNormSpatial, VideoResBlock } from './videoBlocks.js';
+import { alongAxis, CausalConv, CondNormLayer, GroupNormSpatial, VideoResBlock } from './videoBlocks.js';
 
 const size = () => z.int().positive();
 
@@ -135,15 +135,15 @@ export class VideoEncoder extends VideoNetwork.with({
   }
 }
 
-/** x [pre, n, post] with each of the n elements `times` times in a row. */
-const stretched = (x: Tensor, axis: number, times: number): Tensor => {
+/** `x` with each slice of an axis `times` times in a row. */
+function stretched(x: Tensor, axis: number, times: number): Tensor {
   if (times === 1) return x;
-  const [before, after] = [x.shape.slice(0, axis), x.shape.slice(axis + 1)];
-  const product = (dims: readonly number[]): number => dims.reduce((a, b) => a * b, 1);
-  const cells = x.shape[axis]!;
-  const tiled = tf.tile(tf.reshape(x, [product(before) * cells, 1, product(after)]), [1, times, 1]);
-  return tf.reshape(tiled, [...before, cells * times, ...after]);
-};
+  return alongAxis(x, axis, (lines) => {
+    const [rows, cells, width] = lines.shape as [number, number, number];
+    const tiled = tf.tile(tf.reshape(lines, [rows * cells, 1, width]), [1, times, 1]);
+    return tf.reshape(tiled, [rows, cells * times, width]);
+  });
+}
 
 /** Depth as cells: [B, T, H, W, time · 4 · D] to [B, time T, 2 H, 2 W, D]. */
 function depthToSpace(x: Tensor, time: number): Tensor {

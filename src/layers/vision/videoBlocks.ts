@@ -1,6 +1,6 @@
 /** @file Blocks of networks over videos, causal in time (praxis/layers/video/enc_dec_3dcnn.py). */
 import { z } from 'zod';
-import { type Tensor, tf } from '../../compiler/index.js';
+import { sizeOf, type Tensor, tf } from '../../compiler/index.js';
 import { deepCopy, sub } from '../../hparams/index.js';
 import { activationField, activationLayer, type BaseActivation, Swish } from '../activations.js';
 import { Conv3D } from '../convolution/convolutions.js';
@@ -10,6 +10,13 @@ import { Bias, Linear } from '../linears.js';
 import { BaseNormalization } from '../normalizations.js';
 
 const size = () => z.int().positive();
+
+/** `x` with one axis changed by `f`, which is given and returns [rows, cells, width]: all before the axis, it, all behind it. */
+export function alongAxis(x: Tensor, axis: number, f: (lines: Tensor) => Tensor): Tensor {
+  const [before, after] = [x.shape.slice(0, axis), x.shape.slice(axis + 1)];
+  const changed = f(tf.reshape(x, [sizeOf(before), x.shape[axis]!, sizeOf(after)]));
+  return tf.reshape(changed, [...before, changed.shape[1]!, ...after]);
+}
 
 /** The first and the last slice of an axis repeated, in front and behind. */
 function withEdges(x: Tensor, axis: number, [before, after]: readonly [number, number]): Tensor {

@@ -1,11 +1,12 @@
 /** @file Discriminator of videos and its blocks (praxis/layers/video/vqvae.py, enc_dec_3dcnn.py). */
 import { z } from 'zod';
-import { type Tensor, tf } from '../../compiler/index.js';
+import { sizeOf, type Tensor, tf } from '../../compiler/index.js';
 import { deepCopy, deepCopyWith, sub } from '../../hparams/index.js';
 import { activationField, activationLayer, type BaseActivation, LeakyReLU } from '../activations.js';
 import { Conv3D } from '../convolution/convolutions.js';
 import { BaseLayer } from '../core/base.js';
 import { MLPBlock } from '../linears.js';
+import { alongAxis } from './videoBlocks.js';
 
 const size = () => z.int().positive();
 
@@ -15,21 +16,18 @@ const binomials = (n: number): number[] =>
 
 /** Sums of every `stride`-th window of an axis, weighed; windows reach beyond the edges as TensorFlow's 'SAME'. */
 function blurred(x: Tensor, axis: number, weights: readonly number[], stride: number): Tensor {
-  const [before, after] = [x.shape.slice(0, axis), x.shape.slice(axis + 1)];
-  const product = (dims: readonly number[]): number => dims.reduce((a, b) => a * b, 1);
-  const [rows, cells, width] = [product(before), x.shape[axis]!, product(after)];
-  const count = Math.ceil(cells / stride);
-  const needed = Math.max((count - 1) * stride + weights.length - cells, 0);
-  const pads: [number, number] = [Math.floor(needed / 2), Math.ceil(needed / 2)];
-  const lines = tf.pad(tf.reshape(x, [rows, cells, width]), [[0, 0], pads, [0, 0]]);
-  const taps = weights.map((weight, i) => {
-    const end = i + (count - 1) * stride + 1;
-    return tf.mul(tf.stridedSlice(lines, [0, i, 0], [rows, end, width], [1, stride, 1]), weight) as Tensor;
+  return alongAxis(x, axis, (lines) => {
+    const [rows, cells, width] = lines.shape as [number, number, number];
+    const count = Math.ceil(cells / stride);
+    const needed = Math.max((count - 1) * stride + weights.length - cells, 0);
+    const pads: [number, number] = [Math.floor(needed / 2), Math.ceil(needed / 2)];
+    const padded = tf.pad(lines, [[0, 0], pads, [0, 0]]);
+    const taps = weights.map((weight, i) => {
+      const end = i + (count - 1) * stride + 1;
+      return tf.mul(tf.stridedSlice(padded, [0, i, 0], [rows, end, width], [1, stride, 1]), weight) as Tensor;
+    });
+    return taps.reduce((a, b) => tf.add(a, b));
   });
-  return tf.reshape(
-    taps.reduce((a, b) => tf.add(a, b)),
-    [...before, count, ...after],
-  );
 }
 
 /** Blurs each channel by binomial weights and keeps every second cell (Zhang, 2019). */
@@ -144,6 +142,6 @@ export class VideoDiscriminator extends BaseLayer.with({
     if (video.join() !== expected.join())
       throw this.error(`expected videos [B, ${expected.join(', ')}], got [${inputs.shape.join(', ')}].`);
     const x = this.#layers.reduce((y, layer) => layer.fprop(y), inputs);
-    return this.#proj.fprop(tf.reshape(x, [batch, x.shape.slice(1).reduce((a, b) => a * b, 1)]));
+    return this.#proj.fprop(tf.reshape(x, [batch, sizeOf(x.shape.slice(1))]));
   }
 }
