@@ -1,11 +1,7 @@
-/** @file Networks over videos by the contract of layers. */
-import type { Tensor } from '../../../src/compiler/index.js';
 import type { Config } from '../../../src/hparams/index.js';
 import {
-  type BaseLayer,
   CausalConv,
   CondNormLayer,
-  GroupNormSpatial,
   Swish,
   VideoDecoder,
   VideoDiscriminator,
@@ -14,22 +10,10 @@ import {
 } from '../../../src/layers/index.js';
 import { checkLayers, layerCase } from '../contract.js';
 import { floats } from '../engineComparison.js';
+import { condNormTpl, networks, normTpl, type Plain } from './smallVideos.js';
 
-type Plain = BaseLayer & { fprop(x: Tensor): Tensor };
 const plain = (title: string, config: Config<Plain>, shape: readonly number[], probes = 1) =>
   layerCase({ title, config, probes, inputs: { x: floats(shape) }, call: (layer, { x }) => layer.fprop(x!) });
-
-const normTpl = () => GroupNormSpatial.config({ numGroups: 2 });
-const resBlockTpl = () => VideoResBlock.config({ normLayerTpl: normTpl() });
-const sizes = {
-  filters: 2,
-  embeddingDim: 4,
-  numResBlocks: 1,
-  temporalDownsample: [true],
-  channelMultipliers: [1, 2],
-};
-const networks = () => ({ ...sizes, normTpl: normTpl(), resBlockTpl: resBlockTpl() });
-const condNormTpl = () => CondNormLayer.config({ groupNormTpl: normTpl() });
 
 checkLayers('videos', [
   plain(

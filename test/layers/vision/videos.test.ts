@@ -3,34 +3,18 @@ import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { build, type Config } from '../../../src/hparams/index.js';
 import {
-  type BaseLayer,
   BlurPool3D,
   CausalConv,
-  CondNormLayer,
   DiscriminatorResBlock,
-  GroupNormSpatial,
   LookupFreeQuantizer,
   listVariables,
   VideoDecoder,
   VideoDiscriminator,
   VideoEncoder,
-  VideoResBlock,
   VQVaeModel,
 } from '../../../src/layers/index.js';
 import { expectClose, randomTheta, run, tensor } from '../helpers.js';
-
-type Plain = BaseLayer & { fprop(x: Tensor): Tensor };
-const normTpl = () => GroupNormSpatial.config({ numGroups: 2 });
-const resBlockTpl = () => VideoResBlock.config({ normLayerTpl: normTpl() });
-const sizes = {
-  filters: 2,
-  embeddingDim: 4,
-  numResBlocks: 1,
-  temporalDownsample: [true],
-  channelMultipliers: [1, 2],
-};
-const networks = () => ({ ...sizes, normTpl: normTpl(), resBlockTpl: resBlockTpl() });
-const condNormTpl = () => CondNormLayer.config({ groupNormTpl: normTpl() });
+import { condNormTpl, networks, normTpl, type Plain, resBlockTpl, sizes } from './smallVideos.js';
 
 test('windows see no later frames, and the edges beyond frames', () => {
   const [T, H, W] = [4, 3, 2];
