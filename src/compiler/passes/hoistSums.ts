@@ -1,17 +1,8 @@
 /** @file Sums over the turns of a loop, taken behind it where that is cheaper: gradients of what all turns read. */
-import {
-  type Attrs,
-  type Graph,
-  type Node,
-  newValue,
-  producers,
-  rewrite,
-  useCounts,
-  type Value,
-} from '../program/ir.js';
+import { type Graph, type Node, newValue, producers, rewrite, useCounts, type Value } from '../program/ir.js';
 import { sizeOf } from '../program/tensors.js';
 import { inferOutputs } from '../rules/index.js';
-import { reshaped } from './rewriting.js';
+import { type Make, reshaped } from './rewriting.js';
 
 /** Operations for which the sum of results is the result for the sums of operands. */
 const LINEAR: ReadonlySet<string> = new Set([
@@ -19,10 +10,26 @@ const LINEAR: ReadonlySet<string> = new Set([
   ...['Add', 'Sub', 'Concat'],
 ]);
 
-type Make = (op: string, inputs: readonly Value[], attrs?: Attrs) => Value;
-
 /** The sum of a value over all turns, made behind the loop. */
 type Total = (make: Make) => Value;
+
+/**
+ * The nodes of a loop's body that add to a carry, which nothing else reads and which is nothing but that sum, by the number of
+ * the carry.
+ */
+export function runningSums({ bodies, attrs }: Node): Map<number, Node> {
+  const [body] = bodies as [Graph];
+  const [made, uses] = [producers(body), useCounts(body)];
+  const sums = new Map<number, Node>();
+  for (let i = 0; i < (attrs.carries as number); i++) {
+    const [carry, next] = [body.inputs[i]!, body.outputs[i]!];
+    const node = made.get(next);
+    if (node === undefined || uses.get(carry) !== 1 || uses.get(next) !== 1) continue;
+    const addends = node.op === 'MatMulAdd' ? node.inputs.slice(2) : node.op === 'Add' ? node.inputs : [];
+    if (addends.includes(carry)) sums.set(i, node);
+  }
+  return sums;
+}
 
 /** A loop whose body gives more results, and the sums that are taken of them. */
 class Hoisting {
@@ -39,13 +46,10 @@ class Hoisting {
     this.body = node.bodies![0]!;
     this.made = producers(this.body);
     ({ carries: this.carries, xs: this.xs } = node.attrs as { carries: number; xs: number });
-    const uses = useCounts(this.body);
-    for (let i = 0; i < this.carries; i++) {
+    for (const [i, { op, inputs }] of runningSums(node)) {
       const sum = this.body.inputs[i]!;
-      const add = this.made.get(this.body.outputs[i]!);
-      const isSum = add?.op === 'Add' && add.inputs.includes(sum) && uses.get(sum) === 1;
-      if (!isSum || uses.get(add.outputs[0]!) !== 1 || sum.dtype !== 'float32') continue;
-      const total = this.totalOf(add.inputs.find((input) => input !== sum)!);
+      if (op !== 'Add' || sum.dtype !== 'float32') continue;
+      const total = this.totalOf(inputs.find((input) => input !== sum)!);
       if (total) this.totals.set(i, total);
     }
   }
@@ -137,8 +141,8 @@ class Hoisting {
   private totalOfSums({ inputs: [of], outputs, attrs }: Node): Total | null {
     const value = of!;
     const axes = attrs.axes as readonly number[];
-    if (this.isStacked(value)) {
-      const stack = this.stackOf(value);
+    const stack = this.stacked(value);
+    if (stack !== undefined) {
       const ofStack = { axes: [0, ...axes.map((axis) => axis + 1)], keepDims: false };
       return (make) => reshaped(make('Sum', [stack], ofStack), outputs[0]!.shape, make);
     }
@@ -149,20 +153,19 @@ class Hoisting {
     return (make) => make('Sum', [sum], attrs);
   }
 
-  private isStacked(value: Value): boolean {
-    const { body, carries, xs } = this;
+  /** What the loop reads or gives with a value of each turn. */
+  private stacked(value: Value): Value | undefined {
+    const { node, body, carries, xs } = this;
     const input = body.inputs.indexOf(value);
-    return (input >= carries && input < carries + xs) || body.outputs.indexOf(value, carries) >= 0;
+    if (input >= carries && input < carries + xs) return node.inputs[input];
+    return node.outputs[body.outputs.indexOf(value, carries)];
   }
 
   private stackOf(value: Value): Value {
-    const { node, body, carries, xs } = this;
-    const input = body.inputs.indexOf(value);
-    if (input >= carries && input < carries + xs) return node.inputs[input]!;
-    const output = body.outputs.indexOf(value, carries);
-    if (output >= 0) return node.outputs[output]!;
-    const shape = [node.attrs.length as number, ...value.shape];
-    const stack = this.stacks.get(value) ?? newValue({ shape, dtype: value.dtype });
+    const known = this.stacked(value) ?? this.stacks.get(value);
+    if (known !== undefined) return known;
+    const shape = [this.node.attrs.length as number, ...value.shape];
+    const stack = newValue({ shape, dtype: value.dtype });
     this.stacks.set(value, stack);
     return stack;
   }

@@ -15,7 +15,7 @@ export { dropEmpties, isEmpty } from './empty.js';
 export { expandComposites } from './expand.js';
 export { foldConstants } from './foldConstants.js';
 export { fuseMatMulAdd } from './fuseMatMulAdd.js';
-export { hoistSums } from './hoistSums.js';
+export { hoistSums, runningSums } from './hoistSums.js';
 export { mergeProducts } from './mergeProducts.js';
 export { simplify } from './simplify.js';
 export { verifyNoEmpties } from './verify.js';

@@ -1,9 +1,9 @@
 /** @file Layout of loops and choices: their bodies are placed where they stand, on slices of the arrays around them. */
+import { runningSums } from '../../passes/index.js';
 import type { Graph, Node, Value } from '../../program/ir.js';
 import { sizeOf } from '../../program/tensors.js';
 import { marker } from './loops.js';
 import type { Operand, PlacedOp } from './placedOps.js';
-import { runningSums } from './runningSums.js';
 import { type Buffer, type Home, type Loop, type Storage, type Turn, type View, wholeView } from './views.js';
 
 /** Values that the layout of a graph gives to that of its bodies. */
