@@ -49,50 +49,45 @@ function slicesOf(view: View, loop: Loop, reverse: boolean, around: Around): Vie
   return { buffer, offset: 0, shape, strides: view.strides.slice(1) };
 }
 
-/** A carry: slots that turns read, and write for the next turn. */
+/** A carry: where turns read it, and where they write that of the next turn. */
 interface Carry {
   readonly first: View;
   readonly read: View;
   readonly written: View;
   readonly last: View;
-  /** What turns read or, with shift 1, write, in the order of stacks; of other carries, nothing. */
-  stack(shift: number): View;
+  /** Where it is stacked: what turns read, and what they write, in the order of slices. */
+  readonly stacks: readonly View[];
 }
 
-/** How turns keep a carry: they add to it in place, write it where it is stacked anyway, or use two slots by turns. */
-type Keeping = 'sum' | 'stack' | 'alternate';
-
-/** A carry in one slot, in one after the other, or in two by turns. */
-function carryOf(spec: Value, loop: Loop, keeping: Keeping, reverse: boolean, around: Around): Carry {
-  const { shape, dtype } = spec;
+/** A carry in one slot, which turns add to in place, or in two, which they read and write alternately. */
+function carryOf({ shape, dtype }: Value, loop: Loop, slots: 1 | 2, around: Around): Carry {
   const size = sizeOf(shape);
-  const isStacked = keeping === 'stack';
-  const slots = isStacked ? loop.length + 1 : keeping === 'sum' ? 1 : 2;
-  const all = wholeView(around.newBuffer(slots * size, dtype, { ...ARENA }), [slots, ...shape]);
-  const at = (slot: number): View => ({ ...wholeView(all.buffer, shape), offset: slot * size });
-  const isDescending = isStacked && reverse;
-  const first = at(isDescending ? loop.length : 0);
-  const [step, period] = [isDescending ? -size : size, isStacked ? 0 : slots];
-  const moving = (shift: number): View =>
-    wholeView(sliceBuffer(first, size, slots === 1 ? null : { loop, step, shift, period }, around), shape);
-  return {
-    first,
-    read: moving(0),
-    written: moving(1),
-    last: at(isDescending ? 0 : loop.length % slots),
-    stack: (shift) => ({
-      ...all,
-      offset: (isDescending ? 1 - shift : shift) * size,
-      shape: [loop.length, ...shape],
-    }),
+  const buffer = around.newBuffer(slots * size, dtype, { ...ARENA });
+  const at = (slot: number): View => ({ ...wholeView(buffer, shape), offset: slot * size });
+  const moving = (shift: number): View => {
+    const turn = slots === 1 ? null : { loop, step: size, shift, period: slots };
+    return wholeView(sliceBuffer(at(0), size, turn, around), shape);
   };
+  return { first: at(0), read: moving(0), written: moving(1), last: at(loop.length % slots), stacks: [] };
 }
 
-/** The carry that a result of a body stacks, as turns read it (shift 0) or write it (1). */
+/** A carry that is stacked anyway: each turn writes it to the slot behind the one that it reads. */
+function stackedCarryOf({ shape, dtype }: Value, loop: Loop, reverse: boolean, around: Around): Carry {
+  const size = sizeOf(shape);
+  const { length } = loop;
+  const buffer = around.newBuffer((length + 1) * size, dtype, { ...ARENA });
+  const at = (slot: number, of = shape): View => ({ ...wholeView(buffer, of), offset: slot * size });
+  const [begin, end] = reverse ? [length, 0] : [0, length];
+  const stacks = (reverse ? [1, 0] : [0, 1]).map((slot) => at(slot, [length, ...shape]));
+  const [read, written] = stacks.map((stack) => slicesOf(stack, loop, reverse, around)) as [View, View];
+  return { first: at(begin), read, written, last: at(end), stacks };
+}
+
+/** Of a result that stacks a carry, the carry's number, and which of its stacks it is. */
 function stackedCarry({ inputs, outputs }: Graph, count: number, i: number) {
   const sources = [inputs, outputs].map((values) => values.slice(0, count).indexOf(outputs[i]!));
-  const shift = sources.findIndex((carry) => carry !== -1);
-  return i < count || shift === -1 ? undefined : { carry: sources[shift]!, shift };
+  const stack = sources.findIndex((carry) => carry !== -1);
+  return i < count || stack === -1 ? undefined : { carry: sources[stack]!, stack };
 }
 
 /** Places a loop. */
@@ -114,7 +109,9 @@ export function placeScan(node: Node, around: Around): void {
   const sums = runningSums(node);
   const carries = body.inputs.slice(0, count).map((value, i) => {
     const isStacked = stacked.some((found) => found?.carry === i);
-    return carryOf(value, loop, isStacked ? 'stack' : sums.has(i) ? 'sum' : 'alternate', reverse, around);
+    if (isStacked) return stackedCarryOf(value, loop, reverse, around);
+    // A turn reads an element of a sum no later than it writes it.
+    return carryOf(value, loop, sums.has(i) ? 1 : 2, around);
   });
   carries.forEach(({ first }, i) => {
     around.copy(around.operand(node.inputs[i]!), first, node.scope);
@@ -135,7 +132,7 @@ export function placeScan(node: Node, around: Around): void {
   node.outputs.forEach((output, i) => {
     const found = stacked[i];
     if (i < count) around.settle(output, carries[i]!.last);
-    else if (found !== undefined) around.settle(output, carries[found.carry]!.stack(found.shift));
+    else if (found !== undefined) around.settle(output, carries[found.carry]!.stacks[found.stack]!);
   });
 }
 
