@@ -4,7 +4,16 @@ import type { Graph, Node, Value } from '../../program/ir.js';
 import { sizeOf } from '../../program/tensors.js';
 import { marker } from './loops.js';
 import type { Operand, PlacedOp } from './placedOps.js';
-import { type Buffer, type Home, type Loop, type Storage, type Turn, type View, wholeView } from './views.js';
+import {
+  type Buffer,
+  type Home,
+  holdersOf,
+  type Loop,
+  type Storage,
+  type Turn,
+  type View,
+  wholeView,
+} from './views.js';
 
 /** Values that the layout of a graph gives to that of its bodies. */
 export interface Around {
@@ -27,10 +36,7 @@ const ARENA: Home = { kind: 'arena', offset: -1 };
 
 /** A part of a view's buffer that begins where the view does; with the turns of a loop, it moves. */
 function sliceBuffer(of: View, size: number, turn: Turn | null, around: Around): Buffer {
-  for (let root = of.buffer; ; root = root.home.of) {
-    root.pinned = true;
-    if (root.home.kind !== 'slice') break;
-  }
+  for (const holder of holdersOf(of.buffer)) holder.pinned = true;
   return around.newBuffer(size, of.buffer.storage, {
     kind: 'slice',
     of: of.buffer,

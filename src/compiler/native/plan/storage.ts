@@ -10,7 +10,7 @@ import { touchedReads, touchedWrites } from './chainRows.js';
 import { formOf } from './forms.js';
 import type { Chain, Stage } from './stages.js';
 import { type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
-import { type Buffer, rootOf } from './views.js';
+import { type Buffer, holdersOf, rootOf } from './views.js';
 
 /** The stages that access each buffer. */
 function usersOf(stages: readonly Stage[]): Map<Buffer, Set<Stage>> {
@@ -105,10 +105,7 @@ function memoryOf(units: readonly Unit[]): Map<Buffer, Memory> {
   const at = (buffer: Buffer): Memory => {
     const root = rootOf(buffer);
     const known = memory.get(root) ?? { parts: new Set(), storages: new Set(), isRounded: true };
-    for (let part = buffer; ; part = part.home.of) {
-      known.parts.add(part);
-      if (part.home.kind !== 'slice') break;
-    }
+    for (const part of holdersOf(buffer)) known.parts.add(part);
     memory.set(root, known);
     return known;
   };

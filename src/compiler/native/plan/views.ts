@@ -60,6 +60,12 @@ export function rootOf(buffer: Buffer): Buffer {
   return root;
 }
 
+/** A buffer, the one that it is a slice of, and so on to its root. */
+export function holdersOf(buffer: Buffer): Buffer[] {
+  const { home } = buffer;
+  return home.kind === 'slice' ? [buffer, ...holdersOf(home.of)] : [buffer];
+}
+
 /** The loops by whose turns a slice moves. */
 export function turnsOf(buffer: Buffer): Loop[] {
   const { home } = buffer;
