@@ -10,6 +10,9 @@ interface Span {
   to: number;
 }
 
+/** That of an operand that keeps its place. */
+const ALWAYS: Span = { from: 0, to: Number.POSITIVE_INFINITY };
+
 const keyOf = (unit: ProductUnit): string => operandKey('b', unit);
 
 /** When operands are packed and read; around a loop, all of it. */
@@ -40,14 +43,12 @@ export function packedPlaces(packings: readonly Packing[], plan: Plan): number[]
   const places = new Map<Packing, number>();
   const bytes = ({ unit: { k, n }, precision }: Packing): number => k * n * operandBytes(precision);
   for (const packing of [...packings].sort((x, y) => bytes(y) - bytes(x))) {
-    const span = spans.get(keyOf(packing.unit));
-    const isOwn = kept.has(packing) || span === undefined;
-    const free = taken.findIndex((others) =>
-      others.every(({ from, to }) => !isOwn && (to < span.from || span.to < from)),
-    );
-    const place = free === -1 || isOwn ? taken.length : free;
-    taken[place] ??= [];
-    taken[place].push(isOwn ? { from: 0, to: Number.POSITIVE_INFINITY } : span);
+    const span = (!kept.has(packing) && spans.get(keyOf(packing.unit))) || ALWAYS;
+    const isFree = (others: readonly Span[]): boolean =>
+      others.every(({ from, to }) => to < span.from || span.to < from);
+    const free = taken.findIndex(isFree);
+    const place = free === -1 ? taken.length : free;
+    taken[place] = [...(taken[place] ?? []), span];
     places.set(packing, place);
   }
   return packings.map((packing) => places.get(packing)!);

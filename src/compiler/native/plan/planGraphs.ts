@@ -91,10 +91,9 @@ export function planNative(
   const arenaBytes = placeArena(planned);
   const chains = scheduled.stages.filter((stage): stage is Chain => stage.kind === 'chain');
   const scratchBytes = Math.max(0, ...chains.map((chain) => placeScratch(chain, blocksOf(chain).size)));
-  const places = packedPlaces(scheduled.packings, planned);
   return {
     ...{ units, schedule: scheduled, plan: planned, arenaBytes, scratchBytes, constants },
-    packedPlaces: places,
+    packedPlaces: packedPlaces(scheduled.packings, planned),
   };
 }
 
