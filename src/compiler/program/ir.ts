@@ -59,26 +59,31 @@ export function newValue(
   return extra === undefined ? value : { ...value, ...extra };
 }
 
+/** A graph, and the bodies of its nodes, with each value mapped. */
+export function mapValues(graph: Graph, map: (value: Value) => Value): Graph {
+  const all = (values: readonly Value[]): Value[] => values.map((value) => map(value));
+  return {
+    inputs: all(graph.inputs),
+    nodes: graph.nodes.map((node) => ({
+      ...node,
+      inputs: all(node.inputs),
+      outputs: all(node.outputs),
+      ...(node.bodies && { bodies: node.bodies.map((body) => mapValues(body, map)) }),
+    })),
+    outputs: all(graph.outputs),
+  };
+}
+
 /** A copy of a graph with values of its own. */
 export function copyGraph(graph: Graph): Graph {
   const values = new Map<Value, Value>();
-  const copy = (value: Value): Value => {
+  return mapValues(graph, (value) => {
     const known = values.get(value);
     if (known !== undefined || value.data !== undefined) return known ?? value;
     const made = newValue(value);
     values.set(value, made);
     return made;
-  };
-  return {
-    inputs: graph.inputs.map(copy),
-    nodes: graph.nodes.map((node) => ({
-      ...node,
-      inputs: node.inputs.map(copy),
-      outputs: node.outputs.map(copy),
-      ...(node.bodies && { bodies: node.bodies.map(copyGraph) }),
-    })),
-    outputs: graph.outputs.map(copy),
-  };
+  });
 }
 
 /** The graph with each body of its nodes replaced. */

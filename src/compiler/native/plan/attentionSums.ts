@@ -1,6 +1,6 @@
 /** @file Logarithms of sums in place of attention's weights, where only gradients read these, in the turns of another loop too. */
 import { GRADIENT_WEIGHTS, GRADIENTS } from '../../ops/attentionForms.js';
-import { type Graph, type Node, newValue, type Value } from '../../program/ir.js';
+import { type Graph, mapValues, type Node, newValue, type Value } from '../../program/ir.js';
 
 /** An operand of a node. */
 interface Read {
@@ -57,21 +57,6 @@ class Reads {
   }
 }
 
-/** A graph and its bodies with some values replaced. */
-function replaced(graph: Graph, stands: ReadonlyMap<Value, Value>): Graph {
-  const current = (value: Value): Value => stands.get(value) ?? value;
-  return {
-    inputs: graph.inputs.map(current),
-    outputs: graph.outputs.map(current),
-    nodes: graph.nodes.map((node) => ({
-      ...node,
-      inputs: node.inputs.map(current),
-      outputs: node.outputs.map(current),
-      ...(node.bodies && { bodies: node.bodies.map((body) => replaced(body, stands)) }),
-    })),
-  };
-}
-
 /**
  * Replaces weights [B, N, T, S] by the logarithms of the sums of exponentials [B, N, T], from which gradients compute them
  * again. Attention of which anything else reads the weights is left, and will be expanded.
@@ -82,5 +67,5 @@ export function withLogSums(graph: Graph): Graph {
   for (const { outputs } of reads.attentions)
     for (const value of reads.hidden(outputs[1]!) ?? [])
       stands.set(value, newValue({ ...value, shape: value.shape.slice(0, -1) }));
-  return stands.size === 0 ? graph : replaced(graph, stands);
+  return stands.size === 0 ? graph : mapValues(graph, (value) => stands.get(value) ?? value);
 }
