@@ -1,5 +1,6 @@
 /** @file Stepper: compiled decoding steps of a model, over one decode state. */
 import {
+  type BoundArray,
   type CompileOptions,
   type HostTensor,
   ops,
@@ -93,27 +94,23 @@ export class Stepper {
       };
     };
     const byPosition = (dtype: 'int32' | 'float32') => ({ shape: [seqlen, rows], dtype });
-    const specs = {
-      ids: int32(rows),
-      timeStep: int32(),
-      ...(isWhole && { starts: int32(rows) }),
-      ...(sharing && { promptLength: int32(sharing.prompts) }),
-      ...(rule && { drawn: byPosition('int32'), logprobs: byPosition('float32') }),
-      ...(hasNumbers && { uniforms: byPosition('float32') }),
+    const { ids, timeStep, starts, promptLength, drawn, logprobs, uniforms } = this;
+    const inputs: Readonly<Record<string, readonly [TensorSpec, BoundArray]>> = {
+      ids: [int32(rows), ids],
+      timeStep: [int32(), timeStep],
+      ...(isWhole && { starts: [int32(rows), starts] }),
+      ...(sharing && { promptLength: [int32(sharing.prompts), promptLength] }),
+      ...(rule && { drawn: [byPosition('int32'), drawn], logprobs: [byPosition('float32'), logprobs] }),
+      ...(hasNumbers && { uniforms: [byPosition('float32'), uniforms] }),
     };
+    const entries = Object.entries(inputs);
+    const specs = Object.fromEntries(entries.map(([name, [spec]]) => [name, spec]));
     const executable = await this.compiler.compile('decode_step', step, rows, specs, {});
     this.state = this.compiler.newState(executable, rows);
-    const { ids, timeStep, starts, drawn, logprobs, uniforms } = this;
     this.main = this.compiler.bind(
       executable,
       this.state,
-      {
-        ...{ ids, timeStep },
-        ...(isWhole && { starts }),
-        ...(sharing && { promptLength: this.promptLength }),
-        ...(rule && { drawn, logprobs }),
-        ...(hasNumbers && { uniforms }),
-      },
+      Object.fromEntries(entries.map(([name, [, array]]) => [name, array])),
       rule ? ['ids', 'timeStep'] : [],
       rule ? { drawn, logprobs } : { logits: null },
     );
