@@ -169,14 +169,7 @@ export class StepPrograms {
         roundedTo === undefined ? [] : [[`${tree}.${path}`, roundedTo] as const],
       ),
     );
-    const inputs = {
-      params: layoutSpecs(params.layout),
-      state: trees.state as Record<string, TensorSpec>,
-      ...(Object.keys(trees.promptState).length > 0 && {
-        promptState: trees.promptState as Record<string, TensorSpec>,
-      }),
-      ...specs,
-    };
+    const inputs = { params: layoutSpecs(params.layout), ...trees, ...specs };
     const program = (given: Given): Tree<Tensor> => {
       const decodeState = { ...given.state };
       const { params: theta, promptState } = given;
@@ -214,8 +207,7 @@ export class StepPrograms {
     const nulls = (arrays: object) => Object.fromEntries(Object.keys(arrays).map((name) => [name, null]));
     const call = executable.bind({
       inputs: {
-        ...{ params: this.options.params.views, state },
-        ...(Object.keys(promptState).length > 0 && { promptState }),
+        ...{ params: this.options.params.views, state, promptState },
         ...(inputs as Record<string, Tree<BoundArray>>),
       },
       outputs: { ...own, ...(inPlace ? replaced : nulls(replaced)), state: inPlace ? state : nulls(state) },
