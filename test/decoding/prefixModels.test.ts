@@ -14,6 +14,7 @@ import { build } from '../../src/hparams/index.js';
 import { FRnn, listVariables, runInContext } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import { engines } from '../compiler/engines.js';
+import { stateOf } from '../layers/helpers.js';
 
 const [V, SEQLEN] = [11, 72];
 /** One of them is longer than a block of a prompt that has parts; one is as long as the output. */
@@ -141,11 +142,7 @@ test('prompts whose tokens see each other need a prefix model, and mixers that s
   const extend = () => {
     const other = build(LanguageModel.config({ lmTpl }));
     const entries = listVariables(other).map(({ path, shape }) => [path, tf.zeros([...shape])]);
-    const states = Object.entries(other.initialDecodeState(1, 4)).map(([path, { shape }]) => [
-      path,
-      tf.zeros([...shape]),
-    ]);
-    const [theta, decodeState] = [Object.fromEntries(entries), Object.fromEntries(states)];
+    const [theta, decodeState] = [Object.fromEntries(entries), stateOf(other.initialDecodeState(1, 4))];
     const ids = tf.tensor2d([[1, 2]], [1, 2], 'int32') as Tensor;
     return runInContext({ theta, doEval: true, decodeState }, () => other.extendStep(ids, args));
   };

@@ -27,7 +27,7 @@ import {
   type Subject,
   type Tensors,
 } from './engineComparison.js';
-import { checkGradients, ints, isState, randomTheta, run, tensor } from './helpers.js';
+import { checkGradients, ints, isState, randomTheta, run, stateOf, tensor } from './helpers.js';
 
 // As the eager engine does: kernels of tfjs fail for tensors without elements.
 answerForEmpties('cpu');
@@ -199,12 +199,7 @@ const span = (x: Tensor, begin: number, size: number): Tensor => tf.slice(x, [0,
 
 /** Zeros that begin a decode of a case's rows. */
 const emptyState = (layer: BaseMixer, time: number): Record<string, Tensor> =>
-  Object.fromEntries(
-    Object.entries(decodeStateSpecs(layer, MIXED.batch, time)).map(([path, { shape, dtype }]) => [
-      path,
-      tf.zeros([...shape], dtype as 'float32'),
-    ]),
-  );
+  stateOf(decodeStateSpecs(layer, MIXED.batch, time));
 
 /** Blocks and single tokens of a decode give the outputs of the whole sequence. */
 export function checkDecoding(each: MixerCase): void {

@@ -1,7 +1,7 @@
 /** @file What the tests of layers share: values, gradients by finite differences, running a layer. */
 import '@tensorflow/tfjs-backend-cpu';
 import { expect } from 'vitest';
-import { type Tensor, tf } from '../../src/compiler/index.js';
+import { type Tensor, type TensorSpec, tf } from '../../src/compiler/index.js';
 import {
   type BaseLayer,
   type ContextOptions,
@@ -60,6 +60,12 @@ export function initialTheta(layer: BaseLayer, seed = 1): Record<string, Tensor>
     ]),
   );
 }
+
+/** Tensors by the specs of a decode's state, each of one number: zeros begin a decode. */
+export const stateOf = (specs: Readonly<Record<string, TensorSpec>>, value = 0): Record<string, Tensor> =>
+  Object.fromEntries(
+    Object.entries(specs).map(([path, { shape, dtype }]) => [path, tf.fill([...shape], value, dtype)]),
+  );
 
 export function run<T>(
   theta: Record<string, Tensor>,

@@ -4,7 +4,6 @@ import { z } from 'zod';
 import { ops, type Tensor, tf } from '../../../src/compiler/index.js';
 import { build } from '../../../src/hparams/index.js';
 import {
-  type BaseLayer,
   DotProductAttention,
   decodeStateSpecs,
   GroupedQueryAttention,
@@ -13,7 +12,7 @@ import {
   type Theta,
   type Visibility,
 } from '../../../src/layers/index.js';
-import { checkGradients, expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
+import { checkGradients, expectClose, ints, randomTheta, run, stateOf, tensor } from '../helpers.js';
 import { attention, type Matrix, matrix, multiply, transposed } from '../plain.js';
 
 const [B, T, D, N, H] = [2, 5, 6, 4, 3];
@@ -94,12 +93,7 @@ const rowsOf = (x: Tensor): Matrix[] => {
 
 /** Checks that the layer's next tokens, taken in parts of these sizes, are those of the whole sequence. */
 function expectDecodes(layer: DotProductAttention, theta: Values, x: Tensor, whole: Tensor, parts: number[]) {
-  const decodeState = Object.fromEntries(
-    Object.entries(decodeStateSpecs(layer as BaseLayer, B, T)).map(([name, { shape }]) => [
-      name,
-      tf.fill([...shape], 7) as Tensor,
-    ]),
-  );
+  const decodeState = stateOf(decodeStateSpecs(layer, B, T), 7);
   let begin = 0;
   for (const steps of parts) {
     const tokens = tf.slice(x, [0, begin, 0], [B, steps, D]);

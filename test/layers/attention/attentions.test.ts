@@ -9,7 +9,7 @@ import {
   decodeStateSpecs,
   listVariables,
 } from '../../../src/layers/index.js';
-import { checkGradients, expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
+import { checkGradients, expectClose, ints, randomTheta, run, stateOf, tensor } from '../helpers.js';
 import {
   type AttentionOptions,
   attention,
@@ -262,10 +262,7 @@ test.each([
     'kv_cache/key_state': { shape: [B, N, T + 1, 4], dtype: 'float32', isPerToken: true },
     'kv_cache/value_state': { shape: [B, N, T + 1, 4], dtype: 'float32', isPerToken: true },
   });
-  const newState = () =>
-    Object.fromEntries(
-      Object.entries(specs).map(([name, { shape }]) => [name, tf.fill([...shape], 7) as Tensor]),
-    );
+  const newState = () => stateOf(specs, 7);
   const decodeState = newState();
   for (let t = 0; t < T; t++) {
     const token = tf.slice(x, [0, t, 0], [B, 1, D]);

@@ -13,7 +13,7 @@ import {
   type Visibility,
   WindowCache,
 } from '../../../src/layers/index.js';
-import { expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
+import { expectClose, ints, randomTheta, run, stateOf, tensor } from '../helpers.js';
 
 const [B, T, D, W] = [2, 11, 8, 4];
 type Values = Record<string, Tensor>;
@@ -61,10 +61,7 @@ const layers: [string, Config<DotProductAttention>][] = [
 ];
 
 /** A state that is full of numbers of another sequence. */
-const usedState = (layer: DotProductAttention): Values =>
-  Object.fromEntries(
-    Object.entries(decodeStateSpecs(layer, B, T)).map(([path, { shape }]) => [path, tf.fill([...shape], 7)]),
-  );
+const usedState = (layer: DotProductAttention): Values => stateOf(decodeStateSpecs(layer, B, T), 7);
 
 for (const [name, config] of layers) {
   const layer = build(config);

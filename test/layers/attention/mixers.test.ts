@@ -14,7 +14,7 @@ import {
   type Theta,
   Transformer,
 } from '../../../src/layers/index.js';
-import { checkGradients, expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
+import { checkGradients, expectClose, ints, randomTheta, run, stateOf, tensor } from '../helpers.js';
 
 const [B, T, D, M] = [2, 5, 4, 3];
 type Values = Record<string, Tensor>;
@@ -55,13 +55,8 @@ class ExponentialMean extends BaseMixer {
   }
 }
 
-const stateOf = (layer: Parameters<typeof decodeStateSpecs>[0], memoryLen = 0): Values =>
-  Object.fromEntries(
-    Object.entries(decodeStateSpecs(layer, B, T, memoryLen)).map(([path, { shape }]) => [
-      path,
-      tf.zeros([...shape]),
-    ]),
-  );
+const emptyState = (layer: Parameters<typeof decodeStateSpecs>[0], memoryLen = 0): Values =>
+  stateOf(decodeStateSpecs(layer, B, T, memoryLen));
 
 test('a block whose positions see each other by a recurrence', () => {
   const mixerTpl = ExponentialMean.config();
@@ -71,7 +66,7 @@ test('a block whose positions see each other by a recurrence', () => {
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
   const whole = run(theta, () => layer.fprop(x, { seen: { causal: true } }));
-  const decodeState = stateOf(layer);
+  const decodeState = emptyState(layer);
   expect(Object.keys(decodeState)).toEqual(['mixer/mean']);
   // A block of a prompt that is filled up, then token by token.
   const prompt = tf.concat([tf.slice(x, [0, 0, 0], [B, 2, D]), tensor([B, 2, D], 77)], 1) as Tensor;
@@ -116,7 +111,7 @@ test.each(Object.entries(stacks))('attention to a memory, in stacks: %s', (name,
   const seen = { paddings: tf.tensor2d([0, 0, 1, 0, 0, 0], [B, M]) };
   const args = { seen: { causal: true }, memory: { states, seen } };
   const whole = run(theta, () => stack.fprop(x, args));
-  const decodeState = stateOf(stack, M);
+  const decodeState = emptyState(stack, M);
   const context = { decodeState };
   run(theta, () => stack.begin(states), context);
   for (let t = 0; t < T; t++) {

@@ -10,7 +10,7 @@ import {
   GroupedQueryAttention,
   KeyValuePrefix,
 } from '../../../src/layers/index.js';
-import { expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
+import { expectClose, ints, randomTheta, run, stateOf, tensor } from '../helpers.js';
 
 const [SAMPLES, T, D] = [3, 8, 4];
 /** Tokens of the prompts; one has none. */
@@ -39,14 +39,6 @@ const cases: [string, Config<DotProductAttention>][] = [
   ],
 ];
 
-const zeros = (layer: DotProductAttention, rows: number, places: number): Record<string, Tensor> =>
-  Object.fromEntries(
-    Object.entries(decodeStateSpecs(layer, rows, places)).map(([path, { shape }]) => [
-      path,
-      tf.zeros([...shape]),
-    ]),
-  );
-
 /** The prompts' state, the rows' inputs [ROWS, T, D], alike within prompts, and a step of these. */
 function begun(layer: DotProductAttention, theta: Record<string, Tensor>) {
   const own = tensor([ROWS, T, D]);
@@ -57,7 +49,7 @@ function begun(layer: DotProductAttention, theta: Record<string, Tensor>) {
     return tf.concat([first, tf.slice(own, [row, length, 0], [1, T - length, D])], 1);
   });
   const x = tf.concat(rows, 0) as Tensor;
-  const promptState = zeros(layer, LENGTHS.length, 6);
+  const promptState = stateOf(decodeStateSpecs(layer, LENGTHS.length, 6));
   const heads = tf.concat(
     LENGTHS.map((_, prompt) => tf.slice(x, [prompt * SAMPLES, 0, 0], [1, 6, D])),
   ) as Tensor;
@@ -66,7 +58,7 @@ function begun(layer: DotProductAttention, theta: Record<string, Tensor>) {
     decodeState: promptState,
     doEval: true,
   });
-  const decodeState = zeros(layer, ROWS, 3);
+  const decodeState = stateOf(decodeStateSpecs(layer, ROWS, 3));
   const positions = Array.from({ length: ROWS }, (_, row) => LENGTHS[Math.floor(row / SAMPLES)]!);
   const at = (of: Tensor, step: number, steps: number): Tensor =>
     tf.concat(positions.map((begin, row) => tf.slice(of, [row, begin + step, 0], [1, steps, D])));

@@ -9,7 +9,17 @@ import {
   decodeStateSpecs,
   listVariables,
 } from '../../../src/layers/index.js';
-import { checkGradients, expectClose, ints, isState, numbers, randomTheta, run, tensor } from '../helpers.js';
+import {
+  checkGradients,
+  expectClose,
+  ints,
+  isState,
+  numbers,
+  randomTheta,
+  run,
+  stateOf,
+  tensor,
+} from '../helpers.js';
 import { type Matrix, matrix, multiply } from '../plain.js';
 
 const [B, T, N, H, K, V] = [2, 4, 2, 4, 2, 5];
@@ -170,9 +180,7 @@ test('pairs of coefficients, within sequences and not across padding, whole and 
   const kept = tf.tensor3d([[[1], [0], [1], [1]]]);
   expectClose(outputs, tf.mul(expected([0, 0, 2, 3], paddings), kept).dataSync(), 1e-4);
   // In one block, of which all but the last token belong to the prompt, a decode has the same coefficients.
-  const decodeState: Record<string, Tensor> = Object.fromEntries(
-    Object.entries(decodeStateSpecs(layer, 1, T)).map(([path, { shape }]) => [path, tf.zeros([...shape])]),
-  );
+  const decodeState = stateOf(decodeStateSpecs(layer, 1, T));
   const args = { timeStep: tf.scalar(0, 'int32') as Tensor, length: tf.scalar(T - 1, 'int32') as Tensor };
   const decoded = run(theta, () => layer.extendStep(ids, x, args), { decodeState, doEval: true });
   expectClose(decoded, expected([0, 0, 1, 2]).dataSync(), 1e-4);

@@ -19,7 +19,7 @@ import { LanguageModel } from '../../../src/models/index.js';
 import { engines } from '../../compiler/engines.js';
 import { checkLayers, expectNear, layerCase } from '../contract.js';
 import { floats, given, ids as idsOf } from '../engineComparison.js';
-import { expectClose, ints, numbers, randomTheta, run, tensor } from '../helpers.js';
+import { expectClose, ints, numbers, randomTheta, run, stateOf, tensor } from '../helpers.js';
 
 const [B, T, N, H] = [2, 5, 2, 4];
 const heads = { numHeads: N, dimPerHead: H };
@@ -241,12 +241,7 @@ describe.each([
     const lm = build(model(tpl() as Config<BaseNgrammer>));
     const theta = randomTheta(lm);
     const whole = run(theta, () => lm.logits({ ids }), { doEval: true });
-    const decodeState: Record<string, Tensor> = Object.fromEntries(
-      Object.entries(decodeStateSpecs(lm, B, T)).map(([path, { shape, dtype }]) => [
-        path,
-        tf.zeros([...shape], dtype as 'float32'),
-      ]),
-    );
+    const decodeState = stateOf(decodeStateSpecs(lm, B, T));
     const step = (tokens: Tensor, at: number, length?: number): Tensor =>
       run(
         theta,

@@ -23,7 +23,7 @@ import {
 } from '../../../src/layers/index.js';
 import { checkLayers, expectNear, layerCase } from '../contract.js';
 import { floats } from '../engineComparison.js';
-import { ints, randomTheta, run, tensor } from '../helpers.js';
+import { ints, randomTheta, run, stateOf, tensor } from '../helpers.js';
 
 const [B, T, D, vocabSize] = [2, 4, 4, 5];
 const ids = ints([3, 1, 4, 1, 0, 2, 1, 3], [B, T]);
@@ -60,12 +60,7 @@ test.each(Object.entries(stacks))(
     const lm = build(TransformerLm.config({ vocabSize, modelDims: D, stackedTransformerTpl }));
     const theta = randomTheta(lm);
     const whole = run(theta, () => lm.logits({ ids }), { doEval: true });
-    const decodeState = Object.fromEntries(
-      Object.entries(decodeStateSpecs(lm, B, T)).map(([path, { shape }]) => [
-        path,
-        tf.zeros([...shape]) as Tensor,
-      ]),
-    );
+    const decodeState = stateOf(decodeStateSpecs(lm, B, T));
     expect(Object.keys(decodeState)[0]).toMatch(/mixer|ssm/);
     const steps = [
       [0, 2],

@@ -16,7 +16,7 @@ import {
   TransformerEncoderDecoder,
   TransformerLm,
 } from '../../../src/layers/index.js';
-import { expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
+import { expectClose, ints, randomTheta, run, stateOf, tensor } from '../helpers.js';
 
 const [D, V] = [4, 6];
 const stackTpl = () => StackedTransformer.config({ numLayers: 1, hiddenDims: 5, numHeads: 2 });
@@ -66,10 +66,7 @@ test('decodes as it trains', () => {
     );
     return logits;
   });
-  const specs = Object.entries(decodeStateSpecs(model, 1, 3, 4));
-  const decodeState: Record<string, Tensor> = Object.fromEntries(
-    specs.map(([path, { shape, dtype }]) => [path, tf.zeros([...shape], dtype as 'float32')]),
-  );
+  const decodeState = stateOf(decodeStateSpecs(model, 1, 3, 4));
   const memorySeen = { paddings: source.paddings };
   const steps = run(
     theta,

@@ -12,7 +12,7 @@ import {
   StackedTransformerRepeated,
   Transformer,
 } from '../../../src/layers/index.js';
-import { expectClose, randomTheta, run, tensor } from '../helpers.js';
+import { expectClose, randomTheta, run, stateOf, tensor } from '../helpers.js';
 
 const dims = { modelDims: 4, hiddenDims: 6, numHeads: 2 };
 const [B, T] = [2, 5];
@@ -69,9 +69,7 @@ test('every second layer of a repeated stack is without them, in training and in
   );
   const expected = whole(plain, theta, x);
   expectClose(whole(repeated, stacked, x), expected.dataSync());
-  const decodeState = Object.fromEntries(
-    Object.entries(decodeStateSpecs(repeated, B, T)).map(([path, { shape }]) => [path, tf.zeros([...shape])]),
-  );
+  const decodeState = stateOf(decodeStateSpecs(repeated, B, T));
   const tokens = Array.from({ length: T }, (_, t) =>
     run(
       stacked,

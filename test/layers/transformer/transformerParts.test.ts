@@ -14,15 +14,12 @@ import {
   TransformerFeedForward,
   TransformerLm,
 } from '../../../src/layers/index.js';
-import { checkGradients, expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
+import { checkGradients, expectClose, ints, randomTheta, run, stateOf, tensor } from '../helpers.js';
 
 const [B, T, D, F] = [2, 3, 4, 6];
 type Values = Record<string, Tensor>;
 
-const cacheOf = (layer: BaseLayer): Values =>
-  Object.fromEntries(
-    Object.entries(decodeStateSpecs(layer, B, T)).map(([path, { shape }]) => [path, tf.zeros([...shape])]),
-  );
+const cacheOf = (layer: BaseLayer): Values => stateOf(decodeStateSpecs(layer, B, T));
 
 /** Top-1 of two halves of the hidden units, by their sums. */
 class HalvedFeedForward extends TransformerFeedForward {
