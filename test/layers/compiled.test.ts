@@ -1,6 +1,6 @@
 /** @file Every layer compiled, forward and backward, against the eager oracle. */
 import { describe, expect, test } from 'vitest';
-import { compile, type HostTensor, type Tensor, tf } from '../../src/compiler/index.js';
+import { compile, type HostTensor, sizeOf, type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   AddResidual,
@@ -50,7 +50,6 @@ import {
 } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import { expectAllSame, floats, ids as integers, type Subject, type Tensors } from './engineComparison.js';
-import { sizeOf } from './helpers.js';
 
 type Inputs = Subject['inputs'];
 

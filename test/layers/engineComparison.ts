@@ -4,6 +4,7 @@ import {
   compile,
   type Engine,
   type HostTensor,
+  sizeOf,
   type Tensor,
   tf,
   valueAndGrad,
@@ -11,7 +12,7 @@ import {
 import { runInContext } from '../../src/layers/index.js';
 import { engines } from '../compiler/engines.js';
 import { repeatedly } from '../compiler/repeatedRuns.js';
-import { numbers, sizeOf } from './helpers.js';
+import { numbers } from './helpers.js';
 
 export type Tensors = Readonly<Record<string, Tensor>>;
 export type Host = HostTensor & { readonly shape: number[] };

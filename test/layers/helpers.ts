@@ -1,7 +1,7 @@
 /** @file What the tests of layers share: values, gradients by finite differences, running a layer. */
 import '@tensorflow/tfjs-backend-cpu';
 import { expect } from 'vitest';
-import { type Tensor, type TensorSpec, tf } from '../../src/compiler/index.js';
+import { sizeOf, type Tensor, type TensorSpec, tf } from '../../src/compiler/index.js';
 import {
   type BaseLayer,
   type ContextOptions,
@@ -21,22 +21,12 @@ export function numbers(count: number, seed = 1): Float32Array {
   });
 }
 
-/** Number of elements. */
-export const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
-
 /** Whether a variable is state, without gradients. */
 export const isState = ({ collections }: Variable): boolean =>
   collections.includes(WeightCollection.NON_TRAINABLE);
 
 export const tensor = (shape: number[], seed = 1): Tensor =>
-  tf.tensor(
-    numbers(
-      shape.reduce((a, b) => a * b, 1),
-      seed,
-    ),
-    shape,
-    'float32',
-  );
+  tf.tensor(numbers(sizeOf(shape), seed), shape, 'float32');
 
 export const ints = (values: number[], shape: number[]): Tensor => tf.tensor(values, shape, 'int32');
 

@@ -1,7 +1,7 @@
 /** @file Vision blocks and CTC, with their gradients, as PyTorch computes them; recordBlocks.py made the figures. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Tensor, tf } from '../../src/compiler/index.js';
+import { sizeOf, type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   type BaseLayer,
@@ -16,7 +16,7 @@ import {
   UNetUpBlock,
 } from '../../src/layers/index.js';
 import { expectNear } from './contract.js';
-import { ints, run, sizeOf } from './helpers.js';
+import { ints, run } from './helpers.js';
 
 interface Plain {
   readonly shape: number[];

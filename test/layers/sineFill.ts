@@ -1,7 +1,7 @@
 /** @file Pax's sine fill, by which published sums are asserted: values of variables and inputs, and sums of what comes of them. */
-import { type Tensor, tf } from '../../src/compiler/index.js';
+import { sizeOf, type Tensor, tf } from '../../src/compiler/index.js';
 import { type BaseLayer, initVariables, listVariables } from '../../src/layers/index.js';
-import { isState, sizeOf } from './helpers.js';
+import { isState } from './helpers.js';
 
 /** Pax's sine fill: element i of each trained variable is 0.1 sin(i + 1); state has its initial values. */
 export function sineTheta(layer: BaseLayer): Record<string, Tensor> {
