@@ -1,5 +1,5 @@
 /** @file Architectures as data, which peers/torch_beyond.py builds as well, and their loss. */
-import { ops, type Precision, type Tensor, tf, withPrecision, withScope } from '../src/compiler/index.js';
+import { ops, type Tensor, tf, withScope } from '../src/compiler/index.js';
 import { callLibraryLayer, type LibraryLayer, type Parameters, SMALL } from './libraryLayers.js';
 
 /** A layer with its options; images are [B, H, W, C], sequences [B, T, D]. Sizes are odd, windows padded by half. */
@@ -49,8 +49,6 @@ export interface Architecture {
 /** What layers share: the parameters, and the table of embeddings that tied logits read. */
 interface Scope {
   readonly parameter: Parameters;
-  /** Of products. */
-  readonly precision: Precision;
   table?: Tensor;
 }
 
@@ -59,8 +57,8 @@ type Build<K extends Layer['kind']> = (layer: Extract<Layer, { kind: K }>, x: Te
 /** Build functions by kind; a union's members share one. */
 type Kinds = { readonly [K in Layer['kind']]: Build<K> };
 
-const library = (layer: LibraryLayer, x: Tensor, { parameter, precision }: Scope): Tensor =>
-  callLibraryLayer(layer, x, { parameter, precision });
+const library = (layer: LibraryLayer, x: Tensor, { parameter }: Scope): Tensor =>
+  callLibraryLayer(layer, x, parameter);
 
 const depthOf = (x: Tensor): number => x.shape.at(-1)!;
 const padded = (size: number) =>
@@ -213,17 +211,13 @@ const chain = (layers: readonly Layer[], x: Tensor, scope: Scope): Tensor =>
   );
 
 /** Logits [..., classes]. */
-export const logitsOf = (
-  { layers }: Architecture,
-  x: Tensor,
-  parameter: Parameters,
-  precision: Precision = 'float32',
-): Tensor => withPrecision(precision, () => chain(layers, x, { parameter, precision }));
+export const logitsOf = ({ layers }: Architecture, x: Tensor, parameter: Parameters): Tensor =>
+  chain(layers, x, { parameter });
 
 /** Mean cross-entropy for labels of the logits' leading shape. */
 export const lossOf = (
   architecture: Architecture,
   x: Tensor,
   labels: Tensor,
-  ...[parameter, precision]: [Parameters, Precision]
-): Tensor => tf.mean(ops.softmaxCrossEntropy(logitsOf(architecture, x, parameter, precision), labels));
+  parameter: Parameters,
+): Tensor => tf.mean(ops.softmaxCrossEntropy(logitsOf(architecture, x, parameter), labels));

@@ -1,5 +1,5 @@
 /** @file Layers of src/layers in architectures: peers/torch_layers.py builds the same, with parameters in the same order. */
-import { type Precision, type Tensor, tf } from '../src/compiler/index.js';
+import { currentPrecision, type Tensor, tf } from '../src/compiler/index.js';
 import { build, type Config, deepCopyWith } from '../src/hparams/index.js';
 import {
   type BaseLayer,
@@ -68,14 +68,10 @@ function fanOf({ path, shape }: Variable): number {
   return shape.length === 3 ? shape[0]! : shape.slice(0, -1).reduce((a, b) => a * b, 1);
 }
 
-/** The layer's outputs, in training; its parameters are those that it lists, in that order. */
-export function callLibraryLayer(
-  layer: LibraryLayer,
-  x: Tensor,
-  { parameter, precision }: { readonly parameter: Parameters; readonly precision: Precision },
-): Tensor {
+/** The layer's outputs, in training and in the current precision; its parameters are those that it lists, in that order. */
+export function callLibraryLayer(layer: LibraryLayer, x: Tensor, parameter: Parameters): Tensor {
   const config = (configs[layer.kind] as any)(layer, x.shape.at(-1)!) as Config<Called>;
-  const made = build(deepCopyWith(config, { fpropDtype: precision }));
+  const made = build(deepCopyWith(config, { fpropDtype: currentPrecision() }));
   const theta = Object.fromEntries(
     listVariables(made).map((variable) => [
       variable.path,

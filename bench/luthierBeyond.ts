@@ -6,7 +6,6 @@ import {
   evalShape,
   type HostTensor,
   nativePeak,
-  type Precision,
   Profiler,
   sizeOf,
   type Tensor,
@@ -14,6 +13,7 @@ import {
   type Tree,
   tf,
   valueAndGrad,
+  withPrecision,
 } from '../src/compiler/index.js';
 import { profileText } from '../src/programs/profile/report.js';
 import { type Architecture, logitsOf, lossOf } from './architectures.js';
@@ -50,16 +50,16 @@ const labels: TensorSpec = { shape: logits.shape.slice(0, -1), dtype: 'int32' };
 const params = Object.fromEntries(values.map(({ shape }, i) => [i, { shape, dtype: 'float32' } as const]));
 
 const profiler = flags.profile ? new Profiler() : undefined;
-const precision: Precision = flags.precision === 'bf16' ? 'bfloat16' : 'float32';
 const program = await compile(
-  ({ params, x, labels }: any) => {
-    const loss = (p: Record<number, Tensor>) => {
-      let next = 0;
-      return { value: lossOf(architecture, x, labels, () => p[next++]!, precision), aux: {} };
-    };
-    const { value, grads } = valueAndGrad(loss as any, params);
-    return { loss: value, grads } as any;
-  },
+  ({ params, x, labels }: any) =>
+    withPrecision(flags.precision === 'bf16' ? 'bfloat16' : 'float32', () => {
+      const loss = (p: Record<number, Tensor>) => {
+        let next = 0;
+        return { value: lossOf(architecture, x, labels, () => p[next++]!), aux: {} };
+      };
+      const { value, grads } = valueAndGrad(loss as any, params);
+      return { loss: value, grads };
+    }) as any,
   { params, x, labels } as Tree<TensorSpec>,
   {
     engine: flags.engine as Engine,
@@ -89,7 +89,7 @@ while (milliseconds.length < 5 || performance.now() < end) {
 }
 if (profiler !== undefined) {
   const limits = {
-    flops: await nativePeak(precision),
+    flops: await nativePeak(flags.precision === 'bf16' ? 'bfloat16' : 'float32'),
     bytes: null,
   };
   process.stderr.write(

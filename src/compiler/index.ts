@@ -47,7 +47,13 @@ export { firstNonFinite, type NonFinite } from './program/firstNonFinite.js';
 export * from './program/flat.js';
 export { IndexError } from './program/indexChecks.js';
 export { narrow, widen } from './program/narrowStorage.js';
-export { DEFAULT_PRECISION, operandStorage, PRECISION_NAMES, type Precision } from './program/precision.js';
+export {
+  currentPrecision,
+  DEFAULT_PRECISION,
+  operandStorage,
+  PRECISION_NAMES,
+  type Precision,
+} from './program/precision.js';
 export { TensorMemory } from './program/tensorMemory.js';
 export type {
   BoundArray,
