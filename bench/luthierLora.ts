@@ -1,12 +1,13 @@
 /** @file Timing of a step of LoRA on a Llama shape, one measurement per process; prints one line of JSON. */
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { addLora, LORA_VARIABLES } from '../src/layers/index.js';
 import { AdamW, Learner } from '../src/learners/index.js';
 import { LanguageModel, llamaLm } from '../src/models/index.js';
 import { SingleTask, Train } from '../src/tasks/index.js';
 import { openProgram, optionsOf } from './gptJob.js';
-import { loraShape, rank } from './loraShape.js';
-import { median } from './results.js';
+import { type LoraResult, median } from './results.js';
+import type { Shape } from './shapes.js';
 
 const { values: flags } = parseArgs({
   options: {
@@ -14,7 +15,16 @@ const { values: flags } = parseArgs({
     steps: { type: 'string', default: '5' },
   },
 });
-const { vocabulary: vocabSize, width: modelDims, layers, heads, kvHeads, hidden } = loraShape;
+
+/** Of the model, of a batch, whose rows are short, and the rank of changes; the peer reads it as well. */
+interface LoraShape extends Omit<Shape, 'steps'> {
+  readonly kvHeads: number;
+  readonly hidden: number;
+  readonly rank: number;
+}
+
+const shape: LoraShape = JSON.parse(readFileSync(new URL('loraShape.json', import.meta.url), 'utf8'));
+const { vocabulary: vocabSize, width: modelDims, layers, heads, kvHeads, hidden, rank } = shape;
 const model = LanguageModel.config({
   lmTpl: llamaLm({
     ...{ vocabSize, modelDims, numLayers: layers, numHeads: heads },
@@ -27,7 +37,7 @@ addLora(model, { rank });
 const optimizer = AdamW.config({ learningRate: 1e-3, beta2: 0.99, clipGradientNormToValue: 1 });
 const learner = Learner.config({ optimizer, bpropVariableInclusion: [LORA_VARIABLES] });
 const task = SingleTask.config({ model, train: Train.config({ learner }) });
-const program = await openProgram(optionsOf(task, loraShape, 'native'));
+const program = await openProgram(optionsOf(task, shape, 'native'));
 const { loss: firstLoss } = await program.run();
 const milliseconds: number[] = [];
 let loss = firstLoss;
@@ -39,11 +49,10 @@ for (let i = 0; i < Number(flags.steps); i++) {
 const { entries } = program.state.layout;
 const sizeOf = (pattern: RegExp): number =>
   entries.filter(({ name }) => pattern.test(`/${name}`)).reduce((sum, { size }) => sum + size, 0);
-process.stdout.write(
-  JSON.stringify({
-    ...{ parameters: sizeOf(/./), trained: sizeOf(new RegExp(LORA_VARIABLES)), firstLoss, loss },
-    ...{ medianMs: median(milliseconds), minMs: Math.min(...milliseconds) },
-    peakMb: process.resourceUsage().maxRSS / 1024,
-  }),
-);
+const result: LoraResult = {
+  ...{ parameters: sizeOf(/./), trained: sizeOf(new RegExp(LORA_VARIABLES)), firstLoss, loss },
+  ...{ medianMs: median(milliseconds), minMs: Math.min(...milliseconds) },
+  peakRssMb: process.resourceUsage().maxRSS / 1024,
+};
+process.stdout.write(JSON.stringify(result));
 process.exit();

@@ -202,6 +202,21 @@ export function beyondCandidates(
   };
 }
 
+/** Steps of LoRA by Luthier, and by PEFT in all modes, with each allocator. */
+export function loraCandidates(precision: Precision, steps: number): Candidate[] {
+  const flags = [`--precision=${precision}`, `--steps=${steps}`];
+  const own = { ...node('luthierLora.ts', ...flags), name: 'Luthier', how: 'native' };
+  const peers = ['eager', 'compile'].flatMap((mode) =>
+    Object.entries(allocators()).map(([allocator, env]) => ({
+      ...python('torch_lora.py', ...flags, `--mode=${mode}`),
+      env,
+      name: 'PEFT',
+      how: `${mode}, ${allocator}`,
+    })),
+  );
+  return hasPeers ? [own, ...peers] : [own];
+}
+
 /** Products of these shapes by Luthier and by PyTorch. */
 export function productCandidates(
   precision: Precision,

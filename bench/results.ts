@@ -42,6 +42,14 @@ export interface DecodeResult {
   readonly peakRssMb: number;
 }
 
+/** The line of JSON that a program prints which trains a model by LoRA. */
+export interface LoraResult
+  extends Pick<StepResult, 'medianMs' | 'minMs' | 'firstLoss' | 'loss' | 'peakRssMb'> {
+  readonly parameters: number;
+  /** Of the parameters. */
+  readonly trained: number;
+}
+
 /** The line of JSON of a program that looks for the machine's peak. */
 export interface PeakResult {
   readonly gflops: number;

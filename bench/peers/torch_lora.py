@@ -1,6 +1,6 @@
 """A step of LoRA by PEFT on the Llama shape of loraShape.json, as bench/luthierLora.ts trains it.
 
-Rank 16 on all projections of attention and of feed-forward layers; AdamW (fused, betas 0.9 and 0.99), the gradient clipped
+LoRA on all projections of attention and of feed-forward layers; AdamW (fused, betas 0.9 and 0.99), the gradient clipped
 to a norm of 1, one batch of random tokens. In bf16 the frozen weights are held in bfloat16, the factors in float32, and
 products are computed under autocast. Prints one line of JSON.
 """
@@ -43,7 +43,7 @@ def main():
     torch.set_default_dtype(torch.bfloat16 if bf16 else torch.float32)
     model = LlamaForCausalLM(config)
     torch.set_default_dtype(torch.float32)
-    model = get_peft_model(model, LoraConfig(r=16, lora_alpha=16, target_modules=TARGETS, task_type="CAUSAL_LM"))
+    model = get_peft_model(model, LoraConfig(r=SHAPE["rank"], lora_alpha=SHAPE["rank"], target_modules=TARGETS, task_type="CAUSAL_LM"))
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-3, betas=(0.9, 0.99), fused=True)
     size = (SHAPE["batch"], SHAPE["context"])
@@ -68,7 +68,7 @@ def main():
     numbers = measure(step, options.steps, warmup=1)
     parameters = sum(p.numel() for p in model.parameters())
     counts = {"parameters": parameters, "trained": sum(p.numel() for p in trained)}
-    print(json.dumps({**counts, **numbers, "peakMb": peak_rss_mb()}), flush=True)
+    print(json.dumps({**counts, **numbers, "peakRssMb": peak_rss_mb()}), flush=True)
 
 
 main()
