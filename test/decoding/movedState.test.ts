@@ -1,11 +1,12 @@
 /** @file State of decodes that is shared by samples, moved between rows, and kept in rings, on every engine. */
 import { afterAll, expect, test } from 'vitest';
-import { flatLayout, flatViews, prngKey, uniform } from '../../src/compiler/index.js';
-import { type GREEDY, type Int32Tensor, SampleDecoder, Stepper } from '../../src/decoding/index.js';
+import { prngKey } from '../../src/compiler/index.js';
+import { type GREEDY, SampleDecoder, Stepper } from '../../src/decoding/index.js';
 import { build } from '../../src/hparams/index.js';
-import { listVariables, StackedTransformerRepeated, WindowCache } from '../../src/layers/index.js';
+import { StackedTransformerRepeated, WindowCache } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import { engines } from '../compiler/engines.js';
+import { randomIds, randomParams, randomPrompts } from './randomModels.js';
 
 const [V, D, SEQLEN, WINDOW] = [23, 16, 90, 7];
 
@@ -42,24 +43,13 @@ async function stepperOf(
   engine: string,
   rule = null as typeof GREEDY | null,
 ) {
-  const layout = flatLayout(
-    listVariables(model).map(({ path, shape }) => ({ name: path, shape, group: 'all' })),
-  );
-  const params = Float32Array.from(uniform(prngKey(1), layout.size), (u) => u - 0.5);
   const stepper = await Stepper.create({
-    ...{ model, params: { layout, views: flatViews(layout, params) }, rows, seqlen: SEQLEN, rule },
+    ...{ model, params: randomParams(model, 1), rows, seqlen: SEQLEN, rule },
     compileOptions: (name) => ({ name, engine: engine as 'native', numThreads: 2 }),
   });
   opened.push(stepper);
   return stepper;
 }
-
-const randomIds = (count: number): number[] =>
-  Array.from(uniform(prngKey(9), count), (u) => Math.floor(u * V));
-const int32 = (shape: number[], data: ArrayLike<number>): Int32Tensor => ({
-  ...{ shape, dtype: 'int32' },
-  data: Int32Array.from(data),
-});
 
 for (const [kind, modelOf] of Object.entries(models)) {
   for (const [title, { engine, available }] of engines) {
@@ -67,11 +57,10 @@ for (const [kind, modelOf] of Object.entries(models)) {
       `${kind}, on ${title}: samples share their prompt, as token by token`,
       async () => {
         const model = modelOf('float32');
-        const [prompts, samples, longest] = [2, 3, 80];
+        const [prompts, samples, _longest] = [2, 3, 80];
         const request = {
-          prefixIds: int32([prompts, longest], randomIds(prompts * longest)),
           // More than a block of prefill, in the last block of the sequence.
-          prefixLengths: int32([prompts], [70, 80]),
+          ...randomPrompts([70, 80], V),
           key: prngKey(4),
         };
         const decoder = build(SampleDecoder.config({ seqlen: SEQLEN, eosId: [], numSamples: samples, k: 5 }));
@@ -91,7 +80,7 @@ for (const [kind, modelOf] of Object.entries(models)) {
       async () => {
         const model = modelOf('float32');
         const stepper = await stepperOf(model, 3, engine);
-        const ids = Int32Array.from(randomIds(3 * 20));
+        const ids = Int32Array.from(randomIds(3 * 20, V));
         // Prompts of 20, 9 and 1 tokens but for their last.
         await stepper.prefill(ids, 20, Int32Array.of(19, 8, 0));
         const at = (row: number, t: number) => ids[row * 20 + t]!;
@@ -115,8 +104,7 @@ for (const [kind, modelOf] of Object.entries(models)) {
 test('a ring in bfloat16 draws what the eager oracle draws', async () => {
   const model = models.ring('bfloat16');
   const request = {
-    prefixIds: int32([1, 30], randomIds(30)),
-    prefixLengths: int32([1], [30]),
+    ...randomPrompts([30], V),
     key: prngKey(4),
   };
   const decoder = build(SampleDecoder.config({ seqlen: 40, eosId: [], temperature: 0 }));

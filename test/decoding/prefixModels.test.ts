@@ -1,6 +1,6 @@
 /** @file Decoding of prefix models: prompts whose tokens see each other, and what continues them, as in training. */
 import { afterAll, expect, test } from 'vitest';
-import { flatLayout, flatViews, prngKey, type Tensor, tf, uniform } from '../../src/compiler/index.js';
+import { prngKey, type Tensor, tf } from '../../src/compiler/index.js';
 import {
   BaseDecoder,
   type DecodeOutput,
@@ -15,6 +15,7 @@ import { FRnn, listVariables, runInContext } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import { engines } from '../compiler/engines.js';
 import { stateOf } from '../layers/helpers.js';
+import { randomParams, randomPrompts } from './randomModels.js';
 
 const [V, SEQLEN] = [11, 72];
 /** One of them is longer than a block of a prompt that has parts; one is as long as the output. */
@@ -27,22 +28,8 @@ function prefixModel(): LanguageModel {
 }
 
 const model = prefixModel();
-const layout = flatLayout(
-  listVariables(model).map(({ path, shape }) => ({ name: path, shape, group: 'all' })),
-);
-const values = uniform(prngKey(2), layout.size).map((u) => 3 * (u - 0.5));
-const params = { layout, views: flatViews(layout, Float32Array.from(values)) };
-
-const int32 = (shape: number[], data: Int32Array) => ({ shape, dtype: 'int32' as const, data });
-const width = Math.max(...LENGTHS);
-const random = uniform(prngKey(9), LENGTHS.length * width);
-const prompts = {
-  prefixIds: int32(
-    [LENGTHS.length, width],
-    Int32Array.from(random, (u) => Math.floor(u * V)),
-  ),
-  prefixLengths: int32([LENGTHS.length], Int32Array.from(LENGTHS)),
-};
+const params = randomParams(model, 2, 3);
+const prompts = randomPrompts(LENGTHS, V);
 
 const opened: Stepper[] = [];
 afterAll(() => Promise.all(opened.map((stepper) => stepper.dispose())));
@@ -67,7 +54,7 @@ function trained(ids: Int32Array, prefix: number): Float32Array {
   const row = tf.tensor2d(ids, [1, ids.length], 'int32') as Tensor;
   const indicator = tf.tensor2d([Array.from(ids, (_, t) => (t < prefix ? 1 : 0))]) as Tensor;
   const theta = Object.fromEntries(
-    layout.entries.map(({ name, shape }) => [
+    params.layout.entries.map(({ name, shape }) => [
       name,
       tf.tensor(params.views[name] as Float32Array, shape as number[]),
     ]),

@@ -1,6 +1,6 @@
 /** @file Models that decode with the caches of prompts shared by samples, and without. */
 import { expect } from 'vitest';
-import { flatLayout, flatViews, prngKey, uniform } from '../../src/compiler/index.js';
+import { prngKey } from '../../src/compiler/index.js';
 import { type DecodeOutput, SampleDecoder, Stepper } from '../../src/decoding/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
@@ -8,12 +8,12 @@ import {
   DotProductAttention,
   GroupedQueryAttention,
   KeyValuePrefix,
-  listVariables,
   StackedTransformerRepeated,
   type TransformerLm,
   WindowCache,
 } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import { randomParams, randomPrompts } from './randomModels.js';
 
 const [V, D, SEQLEN, STEPS, SAMPLES] = [13, 8, 84, 7, 4];
 /** Tokens of prompts: one alone, more than a block takes, and some. */
@@ -70,16 +70,7 @@ export function modelOf(change: Change, fpropDtype: 'float32' | 'bfloat16' = 'fl
   return build(LanguageModel.config({ fpropDtype, lmTpl }));
 }
 
-const int32 = (shape: number[], data: Int32Array) => ({ shape, dtype: 'int32' as const, data });
-const longest = Math.max(...LENGTHS);
-const random = uniform(prngKey(9), LENGTHS.length * longest);
-const prompts = {
-  prefixIds: int32(
-    [LENGTHS.length, longest],
-    Int32Array.from(random, (u) => Math.floor(u * V)),
-  ),
-  prefixLengths: int32([LENGTHS.length], Int32Array.from(LENGTHS)),
-};
+const prompts = randomPrompts(LENGTHS, V);
 
 /** Samples of prompts, and the bytes of state that their decode took. */
 export async function decode(
@@ -87,16 +78,12 @@ export async function decode(
   lazyPrefixBroadcast: boolean,
   engine: string,
 ): Promise<{ output: DecodeOutput; bytes: number }> {
-  const layout = flatLayout(
-    listVariables(model).map(({ path, shape }) => ({ name: path, shape, group: 'all' })),
-  );
-  const params = Float32Array.from(uniform(prngKey(1), layout.size), (u) => 3 * (u - 0.5));
   const fields = { seqlen: SEQLEN, maxDecodeSteps: STEPS, numSamples: SAMPLES, eosId: 3, k: 6 };
   const decoder = build(SampleDecoder.config({ ...fields, lazyPrefixBroadcast }));
   const stepper = await Stepper.create({
-    ...{ model, params: { layout, views: flatViews(layout, params) }, seqlen: SEQLEN, rule: decoder.rule },
+    ...{ model, params: randomParams(model, 1, 3), seqlen: SEQLEN, rule: decoder.rule },
     rows: decoder.numRows(LENGTHS.length),
-    sharing: decoder.sharing(LENGTHS.length, longest),
+    sharing: decoder.sharing(LENGTHS.length, Math.max(...LENGTHS)),
     compileOptions: (name) => ({ name, engine: engine as 'native', numThreads: 2 }),
   });
   let output: DecodeOutput | undefined;

@@ -2,8 +2,6 @@
 import { afterAll, expect, test } from 'vitest';
 import {
   compile,
-  flatLayout,
-  flatViews,
   floatsOf,
   type HostTensor,
   layoutSpecs,
@@ -14,17 +12,17 @@ import {
   type DecodeOutput,
   GREEDY,
   GreedyDecoder,
-  type Int32Tensor,
   SampleDecoder,
   Stepper,
   type StepperOptions,
 } from '../../src/decoding/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
-import { listVariables, runInContext } from '../../src/layers/index.js';
+import { runInContext } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import type { FlatParams } from '../../src/programs/taskState.js';
 import { engines } from '../compiler/engines.js';
 import { hasCompiler, sharedBytes } from '../compiler/native/compilerSupport.js';
+import { int32, randomParams, randomPrompts } from './randomModels.js';
 
 const [V, D, SEQLEN] = [23, 16, 40];
 
@@ -35,14 +33,6 @@ function modelOf(fpropDtype: Dtype): LanguageModel {
   return build(LanguageModel.config({ fpropDtype, lmTpl })) as LanguageModel;
 }
 
-function paramsOf(model: LanguageModel, seed: number): FlatParams {
-  const layout = flatLayout(
-    listVariables(model).map(({ path, shape }) => ({ name: path, shape, group: 'all' })),
-  );
-  const params = uniform(prngKey(seed), layout.size).map((u) => u - 0.5);
-  return { layout, views: flatViews(layout, Float32Array.from(params)) };
-}
-
 const opened: Stepper[] = [];
 afterAll(() => Promise.all(opened.map((stepper) => stepper.dispose())));
 
@@ -50,7 +40,7 @@ async function stepperOf(options: Partial<StepperOptions> & { engine: 'native' |
   const model = (options.model as LanguageModel | undefined) ?? modelOf('float32');
   const stepper = await Stepper.create({
     model,
-    params: paramsOf(model, 1),
+    params: randomParams(model, 1),
     rows: 3,
     seqlen: SEQLEN,
     rule: GREEDY,
@@ -61,20 +51,8 @@ async function stepperOf(options: Partial<StepperOptions> & { engine: 'native' |
   return stepper;
 }
 
-const int32 = (shape: number[], data: number[]): Int32Tensor => ({
-  shape,
-  dtype: 'int32',
-  data: Int32Array.from(data),
-});
-
 const LENGTHS = [12, 30, 19];
-const prompts = {
-  prefixIds: int32(
-    [3, 30],
-    Array.from(uniform(prngKey(9), 90), (u) => Math.floor(u * V)),
-  ),
-  prefixLengths: int32([3], LENGTHS),
-};
+const prompts = randomPrompts(LENGTHS, V);
 
 const decoders = {
   greedy: GreedyDecoder.config({ seqlen: SEQLEN, eosId: [] }),
@@ -199,7 +177,7 @@ for (const dtype of ['float32', 'bfloat16'] as const) {
       `${rows} rows, ${dtype}: the likeliest tokens of a pass without a cache`,
       async () => {
         const model = modelOf(dtype);
-        const params = paramsOf(model, 3);
+        const params = randomParams(model, 3);
         const stepper = await stepperOf({ model, params, rows, engine: 'native' });
         stepper.reset();
         const { extendStep, extendDrawing, prefill } = stepper;
@@ -228,10 +206,10 @@ for (const dtype of ['float32', 'bfloat16'] as const) {
 for (const [title, { engine, available }] of engines) {
   test.skipIf(!available)(`new parameters are seen after refresh, on ${title}`, async () => {
     const model = modelOf('float32');
-    const params = paramsOf(model, 1);
+    const params = randomParams(model, 1);
     const stepper = await stepperOf({ model, params, engine: engine as 'native' });
     const before = await decode(decoders.greedy, stepper);
-    const { views } = paramsOf(model, 2);
+    const { views } = randomParams(model, 2);
     for (const [path, values] of Object.entries(params.views)) values.set(views[path]!);
     stepper.refresh();
     const after = await decode(decoders.greedy, stepper);
