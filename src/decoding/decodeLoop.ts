@@ -191,7 +191,7 @@ async function draw(
   };
 }
 
-/** Gives the model what it takes of prompts at once. @returns the step that comes after it */
+/** Gives the model the tokens of prompts that it takes at once. @returns the step that comes after them */
 async function takePrompts(
   { wholePrompts, prefill, prefillBlock = 1 }: DecodingModel,
   rows: Rows,

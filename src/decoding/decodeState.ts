@@ -65,8 +65,8 @@ export class DecodeState {
   }
 
   /**
-   * Gives the state of each row of `from`, of which this state's rows are a multiple, to consecutive rows; but for what they
-   * read there.
+   * Gives the state of each row of `from`, of which this state's rows are a multiple, to consecutive rows, without the arrays
+   * that they read there.
    */
   spread(from: DecodeState): void {
     for (const [path, blocks] of this.#blocks) {

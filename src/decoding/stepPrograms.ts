@@ -17,7 +17,7 @@ import type { Decodable } from './decodable.js';
 import { DecodeState } from './decodeState.js';
 import type { SamplingRule } from './sampling.js';
 
-/** The sizes of caches where consecutive rows share the cache of a prompt, and have one of their own for what is behind it. */
+/** The sizes of caches where consecutive rows share the cache of a prompt, and have one of their own for tokens behind it. */
 export interface PromptSharing {
   /** Prompts of a batch, a divisor of its rows. */
   readonly prompts: number;
@@ -100,7 +100,7 @@ export const ofRows = (
 export class StepPrograms {
   constructor(private readonly options: StepperOptions) {}
 
-  /** Positions that the cache of `rows` rows has places for: of prompts, of what is behind them, or of whole sequences. */
+  /** Positions that the cache of `rows` rows has places for: of prompts, of continuations, or of whole sequences. */
   places(rows: number): number {
     const { seqlen, sharing } = this.options;
     if (!sharing) return seqlen;

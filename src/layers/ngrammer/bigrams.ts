@@ -43,7 +43,7 @@ function timesModulo(x: Tensor, factor: number, prime: number): Tensor {
 
 /**
  * Hashed pairs id + before · vocabSize, int32 from 0 to buckets - 1. All terms are reduced modulo the prime one by one, so that
- * pairs beyond int32 are hashed as what they are.
+ * pairs beyond int32 have their exact hashes.
  *
  * @param ids, @param before int32 [...], from 0 to vocabSize - 1.
  */

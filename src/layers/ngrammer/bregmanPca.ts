@@ -52,13 +52,13 @@ function unitStep(x: Tensor, size: Tensor): Tensor {
 
 /**
  * Coefficients c of inputs x ≈ f(c V + μ) that make the Bregman divergence of the activation f smallest, whose gradient by
- * c V + μ is f(c V + μ) - x (Collins et al., 2001; Amid et al., 2022,
- * https://arxiv.org/abs/2210.06738). `coefficientsSteps` steps of normed gradients with momentum, from 0 on, find c. In
- * training, V takes one such step for each batch, and μ is a moving average. No gradient passes.
+ * c V + μ is f(c V + μ) - x (Collins et al., 2001; Amid et al., 2022, https://arxiv.org/abs/2210.06738). `coefficientsSteps`
+ * steps of normed gradients with momentum, from 0 on, find c. In training, V takes one such step for each batch, and μ is a
+ * moving average. No gradient passes.
  *
  * As in Pax, the steps are normed over the batch, so that a row's coefficients depend on the others, and those of a decode are
- * not those of training. Padding and rows of weight 0
- * have no part in any of it, and have coefficients of 0; Pax leaves them out of the step of V alone.
+ * not those of training. Padding and rows of weight 0 have no part in any of it, and have coefficients of 0; Pax leaves them
+ * out of the step of V alone.
  */
 export class BregmanPCA extends BaseLayer.with({
   inputDims: z

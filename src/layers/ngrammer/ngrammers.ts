@@ -26,7 +26,7 @@ const concatField = z
   .boolean()
   .describe("Whether a pair's embedding takes the place of a head's last elements; else it is added to all.");
 
-/** Base of layers that add what they know of a token and the one before to embeddings [B, T, D] of N heads of H elements. */
+/** Base of layers that add vectors of pairs, a token and the one before, to embeddings [B, T, D] of N heads of H elements. */
 export abstract class BaseNgrammer extends BaseLayer.with({
   numHeads: z.int().positive().describe('N: parts of an embedding, each with pairs of its own.'),
   dimPerHead: z.int().positive().describe('H: depth of a part.'),

@@ -77,7 +77,7 @@ export class LstmCellSimple extends BaseRnnCell.with({
     return { m: numHiddenNodes ? tf.matMul(output, this.theta.w_proj) : output, c: cell };
   }
 
-  /** Products of inputs [..., numGates · hiddenSize] with what else does not depend on the state: the biases. */
+  /** The part of the gates that does not depend on the state: products of inputs [..., numGates · hiddenSize], and biases. */
   protected projected(products: Tensor): Tensor {
     return this.biased(products);
   }

@@ -251,7 +251,7 @@ export class VQVaeModel extends BaseLayer.with({
     return this.decode(this.#quantizer.decodeIds(ids));
   }
 
-  /** Videos [B, T, H, W, 3] as they come back from their codes, and what `encode` gives. */
+  /** Videos [B, T, H, W, 3] as they come back from their codes, with the results of `encode`. */
   fprop(inputs: Tensor): ReturnType<VQVaeModel['encode']> & { readonly outputs: Tensor } {
     const encoded = this.encode(inputs);
     return { outputs: this.decode(encoded.quantized), ...encoded };
