@@ -27,5 +27,5 @@ export { PREFILL_STEPS } from './promptLanes.js';
 export { unitDouble } from './promptRows.js';
 export { GREEDY, isRandom, sampleIds } from './sampledIds.js';
 export { logProbability, type SamplingRule, sampleId, topK } from './sampling.js';
-export type { PromptSharing, StepperOptions } from './stepPrograms.js';
+export { ofRows, type PromptSharing, type StepperOptions } from './stepPrograms.js';
 export { Stepper } from './stepper.js';

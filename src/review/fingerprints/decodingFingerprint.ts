@@ -13,6 +13,7 @@ import {
   type Float32Tensor,
   type Int32Tensor,
   isDecodable,
+  ofRows,
 } from '../../decoding/index.js';
 import type { BatchSpecs } from '../../inputs/index.js';
 import { runInContext } from '../../layers/index.js';
@@ -35,38 +36,35 @@ interface Given
   readonly prefix?: Tensor;
 }
 
-/** Specs of the arrays of a batch with which a model begins a decode, of `rows` rows; undefined for one that needs none. */
+/** Specs of the arrays of a batch with which a model begins a decode; undefined for one that needs none. */
 export function promptSpecs(
   { model }: SingleTask,
   batch: () => BatchSpecs,
-  rows: number,
 ): Record<string, TensorSpec> | undefined {
   if (!isDecodable(model) || model.promptNames === undefined) return undefined;
   const specs = flattenTree(batch() as Tree<TensorSpec>, isSpec);
   const found = specs.filter(({ path }) => model.promptNames!.includes(path));
-  return Object.fromEntries(
-    found.map(({ path, value: { shape, dtype } }) => [path, { shape: [rows, ...shape.slice(1)], dtype }]),
-  );
+  return Object.fromEntries(found.map(({ path, value }) => [path, value]));
 }
 
 /**
  * The programs that decode batches of `batchSize` prompts.
  *
- * @param batch specs of the dataset's batches, for models that begin a decode with more than tokens.
+ * @param batchPrompt `promptSpecs` of the dataset's batches.
  * @throws LayerError where the model cannot.
  */
 export function decodingProgramsDigest(
   task: SingleTask,
   params: Readonly<Record<string, TensorSpec>>,
   batchSize: number,
-  batch: () => BatchSpecs,
+  batchPrompt: Readonly<Record<string, TensorSpec>> | undefined,
 ) {
   const { model } = task;
   if (!isDecodable(model)) return digest(`${model.constructor.name} does not decode`);
   const { decoder } = task.hp.decode.hp;
   const rows = decoder.numRows(batchSize);
   const seqlen = Math.max(1, decoder.hp.seqlen);
-  const prompt = promptSpecs(task, batch, rows);
+  const prompt = batchPrompt && ofRows(batchPrompt, rows);
   const state = model.initialDecodeState(rows, seqlen, prompt);
   const step = (given: Given) => {
     const { params, state, ids, timeStep, prefix } = given;

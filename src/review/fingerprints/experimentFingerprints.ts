@@ -59,8 +59,8 @@ class TracedTask {
   }
 
   /** A digest of the programs that decode batches of these many prompts. */
-  decoding(batchSize: number, batch: () => BatchSpecs): string {
-    return decodingProgramsDigest(this.task, this.params, batchSize, batch);
+  decoding(batchSize: number, prompt: Readonly<Record<string, TensorSpec>> | undefined): string {
+    return decodingProgramsDigest(this.task, this.params, batchSize, prompt);
   }
 
   private once(name: string, batch: BatchSpecs, make: () => Traced): Traced {
@@ -174,10 +174,9 @@ export class Fingerprints {
         const { decode } = task;
         const traces = decodeDatasets.map((dataset) => {
           const { batchSize } = dataset;
-          const batch = () => build(dataset).paddedBatchSpecs();
-          const prompt = promptSpecs(theTask(), batch, batchSize) ?? [];
-          const settings = [...parts, decode.decoder, batchSize, prompt];
-          return this.decodings.of(settings, () => traced.decoding(batchSize, batch));
+          const prompt = promptSpecs(theTask(), () => build(dataset).paddedBatchSpecs());
+          const settings = [...parts, decode.decoder, batchSize, prompt ?? []];
+          return this.decodings.of(settings, () => traced.decoding(batchSize, prompt));
         });
         const drawn = await this.draws.of([decode], () => drawnDigest(theTask().hp.decode));
         return { hash: digest(traces, drawn) };

@@ -11,7 +11,11 @@ import {
 } from '../../../src/layers/index.js';
 import { Learner, Sgd } from '../../../src/learners/index.js';
 import { gpt2Lm, LanguageModel, SequenceModel } from '../../../src/models/index.js';
-import { decodingProgramsDigest, drawnDigest } from '../../../src/review/fingerprints/decodingFingerprint.js';
+import {
+  decodingProgramsDigest,
+  drawnDigest,
+  promptSpecs,
+} from '../../../src/review/fingerprints/decodingFingerprint.js';
 import { Decode, SingleTask, Train } from '../../../src/tasks/index.js';
 
 const common = { seqlen: 40, eosId: [] as number[] };
@@ -64,7 +68,7 @@ test('the programs of prompts and tokens', () => {
       path,
       { shape, dtype },
     ]);
-    return decodingProgramsDigest(task, Object.fromEntries(specs), batchSize, () => ({}));
+    return decodingProgramsDigest(task, Object.fromEntries(specs), batchSize, undefined);
   };
   const plain = programs(LanguageModel);
   expect(programs(LanguageModel)).toBe(plain);
@@ -84,13 +88,18 @@ test('the program that reads a source', () => {
   const params = Object.fromEntries(
     task.variables.map(({ path, shape, dtype }): [string, TensorSpec] => [path, { shape, dtype }]),
   );
-  const programs = (length: number) =>
-    decodingProgramsDigest(task, params, 2, () => ({
-      src: {
-        ids: { shape: [3, length], dtype: 'int32' },
-        paddings: { shape: [3, length], dtype: 'float32' },
-      },
-    }));
+  const programs = (length: number) => {
+    const src: Record<string, TensorSpec> = {
+      ids: { shape: [3, length], dtype: 'int32' },
+      paddings: { shape: [3, length], dtype: 'float32' },
+    };
+    return decodingProgramsDigest(
+      task,
+      params,
+      2,
+      promptSpecs(task, () => ({ src })),
+    );
+  };
   expect(programs(5)).toBe(programs(5));
   expect(programs(5)).not.toBe(programs(6));
 });
