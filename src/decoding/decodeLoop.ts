@@ -97,21 +97,18 @@ class Rows {
     this.outputIds[row * this.stop.seqlen + position] = this.current[row] = id;
   }
 
-  /** The tokens of all rows at positions 0 to count - 1; the next ones become current. */
-  takePrompts(count: number): Int32Array {
-    for (let row = 0; row < this.current.length; row++)
+  /** The first tokens of all prompts, as many as the largest of `counts`; those at `counts` become current. */
+  takePrompts(counts: Int32Array): Int32Array {
+    for (const [row, count] of counts.entries())
       for (let position = 1; position <= count; position++) this.takePrompt(row, position);
-    return takeColumns(this.prompts.prefixIds, count);
+    return takeColumns(this.prompts.prefixIds, Math.max(...counts));
   }
 
-  /** The first `count` tokens of all prompts; their last ones become current, and step 0 is at their positions. */
-  takeWholePrompts(count: number): Int32Array {
-    for (const [row, length] of this.lengths.entries()) {
-      for (let position = 1; position < length; position++) this.takePrompt(row, position);
-      this.starts[row] = length - 1;
-      if (length === this.stop.seqlen) this.end(row, length);
-    }
-    return takeColumns(this.prompts.prefixIds, count);
+  /** Puts step 0 of rows at positions of their own. */
+  startAt(positions: Int32Array): void {
+    const { seqlen } = this.stop;
+    this.starts.set(positions);
+    for (const [row, position] of positions.entries()) if (position === seqlen - 1) this.end(row, seqlen);
   }
 
   /** Most tokens that can be drawn after `step` until the last row ends. */
@@ -196,16 +193,16 @@ async function takePrompts(
   { wholePrompts, prefill, prefillBlock = 1 }: DecodingModel,
   rows: Rows,
 ): Promise<number> {
+  const before = rows.lengths.map((length) => length - 1);
   if (wholePrompts) {
-    const before = rows.lengths.map((length) => length - 1);
-    const count = Math.max(...before);
-    await prefill!(rows.takeWholePrompts(count), count, before);
+    rows.startAt(before);
+    await prefill!(rows.takePrompts(before), Math.max(...before), before);
     return 0;
   }
-  const least = Math.min(...rows.lengths) - 1;
+  const least = Math.min(...before);
   const shared = least - (least % prefillBlock);
   if (!prefill || shared < MIN_PREFILL) return 0;
-  await prefill(rows.takePrompts(shared), shared);
+  await prefill(rows.takePrompts(before.fill(shared)), shared);
   return shared;
 }
 
