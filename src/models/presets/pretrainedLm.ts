@@ -21,21 +21,8 @@ interface PublishedFamily {
   readonly names: NameRules;
 }
 
-/** Families whose networks and weights are known, by `model_type` of config.json. */
-export const publishedFamilies = [
-  'gpt2',
-  'llama',
-  'qwen3',
-  'mixtral',
-  'gemma2',
-  'gemma3_text',
-  'olmo2',
-  'deepseek_v3',
-] as const;
-
-export type PublishedFamilyName = (typeof publishedFamilies)[number];
-
-const families: Readonly<Record<PublishedFamilyName, PublishedFamily>> = {
+/** By `model_type` of config.json. */
+const families = {
   gpt2: { network: gpt2FromSettings, names: gpt2Names },
   llama: { network: llamaFromSettings, names: llamaNames },
   qwen3: { network: qwen3FromSettings, names: qwen3Names },
@@ -44,7 +31,12 @@ const families: Readonly<Record<PublishedFamilyName, PublishedFamily>> = {
   gemma3_text: { network: gemma3FromSettings, names: gemmaNames },
   olmo2: { network: olmo2FromSettings, names: olmo2Names },
   deepseek_v3: { network: deepseekV3FromSettings, names: deepseekV3Names },
-};
+} as const satisfies Readonly<Record<string, PublishedFamily>>;
+
+export type PublishedFamilyName = keyof typeof families;
+
+/** Families whose networks and weights are known, by `model_type` of config.json. */
+export const publishedFamilies = Object.keys(families) as readonly PublishedFamilyName[];
 
 /** Names of a family's weights. */
 export const nameRulesOf = (family: PublishedFamilyName): NameRules => families[family].names;
