@@ -121,8 +121,7 @@ export function gpt2FromSettings(json: unknown): Config<TransformerLm> {
   return lm;
 }
 
-const layer = LAYER;
-const attention = `${layer}/self_attention`;
+const attention = `${LAYER}/self_attention`;
 
 /** Names of GPT-2's weights. Its linear layers are stored as [in, out] (Conv1D), and query, key and value as one of them. */
 export const gpt2Names: NameRules = {
@@ -133,7 +132,7 @@ export const gpt2Names: NameRules = {
     ['.*/embedding_lookup/emb_var', 'wte.weight'],
     ['.*/position_emb/emb_var', 'wpe.weight'],
     ...normRules('.*/final_ln', 'ln_f'),
-    ...normRules(`${layer}/layer_norm`, 'h.{}.ln_1'),
+    ...normRules(`${LAYER}/layer_norm`, 'h.{}.ln_1'),
     [`${attention}/combined_qkv/w`, 'h.{}.attn.c_attn.weight', 'd (3 n h) -> 3 d n h'],
     [`${attention}/combined_qkv/b`, 'h.{}.attn.c_attn.bias', '(3 n h) -> 3 n h'],
     ...['query', 'key', 'value'].flatMap((part, i): NameRules['rules'] => [
@@ -142,10 +141,10 @@ export const gpt2Names: NameRules = {
     ]),
     [`${attention}/post/w`, 'h.{}.attn.c_proj.weight', '(n h) d -> d n h'],
     [`${attention}/post/b`, 'h.{}.attn.c_proj.bias'],
-    ...normRules(`${layer}/ff_layer/layer_norm`, 'h.{}.ln_2'),
+    ...normRules(`${LAYER}/ff_layer/layer_norm`, 'h.{}.ln_2'),
     ...['c_fc', 'c_proj'].flatMap((tensor, i): NameRules['rules'] => [
-      [`${layer}/ff_layer/ffn_layer${i + 1}/linear/w`, `h.{}.mlp.${tensor}.weight`],
-      [`${layer}/ff_layer/ffn_layer${i + 1}/bias/b`, `h.{}.mlp.${tensor}.bias`],
+      [`${LAYER}/ff_layer/ffn_layer${i + 1}/linear/w`, `h.{}.mlp.${tensor}.weight`],
+      [`${LAYER}/ff_layer/ffn_layer${i + 1}/bias/b`, `h.{}.mlp.${tensor}.bias`],
     ]),
   ],
   prefixes: ['transformer.'],

@@ -35,12 +35,10 @@ export const layerTypesOf = <K extends string>(
 export function setLayerKinds<K extends string>(
   lm: Config<TransformerLm>,
   kinds: readonly K[],
-  change: (layer: Config<Transformer>, kind: K, index: number) => void,
+  change: (layer: Config<Transformer>, kind: K) => void,
 ): void {
   const stack = lm.stackedTransformerTpl;
-  const layers = kinds.map((kind, i) =>
-    derive(stack.transformerLayerParamsTpl, (layer) => change(layer, kind, i)),
-  );
+  const layers = kinds.map((kind) => derive(stack.transformerLayerParamsTpl, (layer) => change(layer, kind)));
   if (new Set(kinds).size === 1) stack.transformerLayerParamsTpl = layers[0]!;
   else stack.transformerLayerParamsTpls = layers;
 }
