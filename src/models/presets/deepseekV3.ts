@@ -5,7 +5,7 @@ import { LatentAttention, RmsNorm, type TransformerLm } from '../../layers/index
 import { llamaFields, llamaNames, llamaOf } from './llama.js';
 import { droplessMoe } from './mixtral.js';
 import { expertRules, LAYER, linearRules, type NameRules, SLICED_EXPERTS } from './nameRules.js';
-import { rotaryOf } from './rotarySettings.js';
+import { rotaryOf, rotationsOf } from './rotarySettings.js';
 
 const count = z.int().positive();
 
@@ -46,12 +46,10 @@ type Settings = z.output<typeof settings>;
 
 /** Factor of the logits: YaRN's of the amplitudes, which count twice, is in it. */
 function logitScale(values: Settings): number {
-  const { qk_nope_head_dim, qk_rope_head_dim } = values;
-  const given = values.rope_parameters ?? values.rope_scaling;
-  const isScaled = (given?.rope_type ?? given?.type ?? 'default') !== 'default';
-  const factor = isScaled ? Math.max(given?.factor ?? 1, 1) : 1;
-  const amplitude = 0.1 * (given?.mscale_all_dim ?? 0) * Math.log(factor) + 1;
-  return amplitude ** 2 / Math.sqrt(qk_nope_head_dim + qk_rope_head_dim);
+  const { kind, factor, mscale_all_dim } = rotationsOf(values);
+  const stretch = kind === 'default' ? 1 : Math.max(factor, 1);
+  const amplitude = 0.1 * (mscale_all_dim ?? 0) * Math.log(stretch) + 1;
+  return amplitude ** 2 / Math.sqrt(values.qk_nope_head_dim + values.qk_rope_head_dim);
 }
 
 /** The network of a config.json of DeepSeek-V3. @throws ZodError for settings that it has no counterpart of */

@@ -40,9 +40,18 @@ export const rotaryFields = {
 
 type RotarySettings = z.output<z.ZodObject<typeof rotaryFields>>;
 
+/** The rotations that settings give, in whichever field and by whichever name of their kind. */
+export function rotationsOf({
+  rope_parameters,
+  rope_scaling,
+}: Pick<RotarySettings, 'rope_parameters' | 'rope_scaling'>) {
+  const given = rope_parameters ?? rope_scaling ?? rotations.parse({});
+  return { ...given, kind: given.rope_type ?? given.type ?? 'default' };
+}
+
 /** The rotations of a config.json. @param defaultTheta the family's base of the wavelengths */
 export function rotaryOf(values: RotarySettings, defaultTheta = 10_000): Config<RotaryPositionalEmbedding> {
-  const given = values.rope_parameters ?? values.rope_scaling ?? rotations.parse({});
+  const given = rotationsOf(values);
   const maxTimescale = given.rope_theta ?? values.rope_theta ?? defaultTheta;
   return RotaryPositionalEmbedding.config({
     maxTimescale,
@@ -51,11 +60,10 @@ export function rotaryOf(values: RotarySettings, defaultTheta = 10_000): Config<
 }
 
 function scalingOf(
-  given: z.output<typeof rotations>,
+  given: ReturnType<typeof rotationsOf>,
   maxPositions: number,
 ): Config<BaseRotaryScaling> | null {
-  const { factor, original_max_position_embeddings: original } = given;
-  const kind = given.rope_type ?? given.type ?? 'default';
+  const { kind, factor, original_max_position_embeddings: original } = given;
   if (kind === 'default') return null;
   if (kind === 'linear') return LinearRotaryScaling.config({ factor });
   if (kind === 'yarn')
