@@ -14,11 +14,11 @@ import {
   type Batch,
   type ExampleMetrics,
   type IdVocabulary,
-  type InputSource,
   type LmBatch,
   nextBatch,
   TOKEN_UNIT,
   textAfter,
+  textOf,
 } from '../inputs/index.js';
 import { compileOptions, type JobOptions } from '../runs/index.js';
 import type { Decode, DecodedExample, DecodeResult, ProgramRun, Sample, SingleTask } from '../tasks/index.js';
@@ -79,7 +79,7 @@ export class DatasetDecoder {
       throwIfStopped();
       const next = await nextBatch(input);
       if (!next) break;
-      decoded.push(...(await this.decodeBatch(input, next, foldIn(stream, batch))));
+      decoded.push(...(await this.decodeBatch(next, foldIn(stream, batch))));
     }
     const { metrics, examples } = measure(input.predictMetrics(), decoded);
     const seconds = (performance.now() - started) / 1000;
@@ -92,12 +92,12 @@ export class DatasetDecoder {
   }
 
   /** Continues the examples of one batch by the parameters as they are. */
-  async continueBatch(input: InputSource, batch: Batch, key: PrngKey): Promise<DecodedExample[]> {
+  async continueBatch(batch: Batch, key: PrngKey): Promise<DecodedExample[]> {
     this.#stepper?.refresh();
-    return this.decodeBatch(input, batch, key);
+    return this.decodeBatch(batch, key);
   }
 
-  private async decodeBatch(input: InputSource, batch: Batch, key: PrngKey): Promise<DecodedExample[]> {
+  private async decodeBatch(batch: Batch, key: PrngKey): Promise<DecodedExample[]> {
     const { decoder } = this.decodeSettings;
     const prompt = this.promptOf(batch);
     const tokens = this.tokensOf(batch);
@@ -108,10 +108,10 @@ export class DatasetDecoder {
     if (this.model.begin) await stepper.begin(prompt);
     const request = { prefixIds: tokens.ids, prefixLengths, key: foldIn(key, 1) };
     const output = await decoder.decode({ ...request, ...stepper.calls });
-    const sources = this.sourcesOf(input, batch);
+    const sources = this.sourcesOf(batch);
     const { exampleIds } = batch as { readonly exampleIds?: Int32Tensor };
     const examples = { tokens, lengths, prefixLengths, sources, exampleIds };
-    return describeExamples(examples, output, this.textOf(input));
+    return describeExamples(examples, output, this.textOfTargets());
   }
 
   private get vocabulary(): IdVocabulary | null {
@@ -125,8 +125,9 @@ export class DatasetDecoder {
   }
 
   /** Text of continued ids, without those that have none, such as the end of a sequence. */
-  private textOf(input: InputSource): (ids: Int32Array) => string {
+  private textOfTargets(): (ids: Int32Array) => string {
     const { vocabulary } = this;
+    const input = this.dataset.open();
     return (all) => {
       const ids = all.filter((id) => vocabulary?.hasText(id) ?? true);
       if (this.model.nested && vocabulary) return vocabulary.decode(ids);
@@ -135,15 +136,14 @@ export class DatasetDecoder {
   }
 
   /** Texts of the sources, where tokens are continued beside some. */
-  private sourcesOf(input: InputSource, batch: Batch): readonly string[] | undefined {
+  private sourcesOf(batch: Batch): readonly string[] | undefined {
     const { nested } = this.model;
     if (nested === undefined) return undefined;
     const source = batch[nested.source] as Pick<LmBatch, 'ids' | 'paddings'>;
-    const vocabulary = input.vocabularyFor(`${nested.source}.ids`);
+    const vocabulary = this.dataset.open().vocabularyFor(`${nested.source}.ids`);
     const size = source.ids.shape[1]!;
     return Array.from(exampleLengths(source).data, (length, row) => {
-      const ids = source.ids.data.subarray(row * size, row * size + length);
-      return vocabulary?.decode(ids.filter((id) => vocabulary.hasText(id))) ?? [...ids].join(' ');
+      return textOf(vocabulary, source.ids.data.subarray(row * size, row * size + length));
     });
   }
 

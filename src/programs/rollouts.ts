@@ -25,6 +25,6 @@ export function sampleRollouts(
   const batches = Math.ceil(task.hp.train.hp.numTrainSteps / numIterations);
   const runs = batches * decode.hp.decoder.hp.seqlen;
   const decoder = new DatasetDecoder(options, task, model, params, dataset, { decode, runs });
-  input.sampler = (prompts, key) => decoder.continueBatch(input, prompts, key);
+  input.sampler = (prompts, key) => decoder.continueBatch(prompts, key);
   return [decoder];
 }

@@ -19,6 +19,7 @@ import {
   partsBelow,
   type RowTraits,
   TOKEN_UNIT,
+  textOf,
 } from '../inputs/index.js';
 import type { DecodedExample, Sample } from './results.js';
 import { type Answer, advantagesOf, type Reward, rewardOf } from './rewards.js';
@@ -231,8 +232,7 @@ export class RolloutInput extends BaseInput.with({
   }
 
   #text(ids: readonly number[]): string {
-    const vocabulary = this.vocabularyFor('ids');
-    return vocabulary?.decode(ids.filter((id) => vocabulary.hasText(id))) ?? ids.join(' ');
+    return textOf(this.vocabularyFor('ids'), ids);
   }
 
   #batchOf(rows: readonly Row[]): Batch {

@@ -51,7 +51,7 @@ test('prompts that samples share may be longer than those of the first batch, or
       runs: 1,
     });
   const decoded = async (used: DatasetDecoder, length: number) =>
-    (await used.continueBatch(input, prompts(length), prngKey(3))).map(({ sampled }) =>
+    (await used.continueBatch(prompts(length), prngKey(3))).map(({ sampled }) =>
       sampled!.map(({ decoded_ids }) => decoded_ids),
     );
   const [used, fresh] = [newDecoder(), newDecoder()];

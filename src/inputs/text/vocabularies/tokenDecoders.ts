@@ -1,4 +1,5 @@
 /** @file Incremental decoding: the text of token ids as they come. */
+import type { IdVocabulary } from '../../inputSource.js';
 
 /** Decodes a sequence of ids one by one. The pieces together are the text of all ids. */
 export interface TokenDecoder {
@@ -46,6 +47,12 @@ export function textAfter(before: string, whole: string): string {
   while (at < before.length && before[at] === whole[at]) at++;
   const isWithinPair = /[\uD800-\uDBFF]/.test(whole.charAt(at - 1));
   return whole.slice(isWithinPair ? at - 1 : at);
+}
+
+/** Text of those ids that have some, so that an end of a sequence may be among them; the numbers without a vocabulary. */
+export function textOf(vocabulary: IdVocabulary | null, ids: ArrayLike<number>): string {
+  const numbers = Array.from(ids);
+  return vocabulary?.decode(numbers.filter((id) => vocabulary.hasText(id))) ?? numbers.join(' ');
 }
 
 /**
