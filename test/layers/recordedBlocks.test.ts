@@ -1,4 +1,4 @@
-/** @file Vision blocks and CTC, with their gradients, as PyTorch computes them; recordBlocks.py made the figures. */
+/** @file Vision blocks and CTC, with their gradients, as PyTorch computes them; scripts/record_blocks.py made the figures. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { sizeOf, type Tensor, tf } from '../../src/compiler/index.js';

@@ -1,4 +1,4 @@
-/** @file Losses of DPO, GRPO and distillation as PyTorch computes them; recordRecipes.py made them. */
+/** @file Losses of DPO, GRPO and distillation as PyTorch computes them; scripts/record_recipes.py made them. */
 import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { type Tensor, tf } from '../../src/compiler/index.js';

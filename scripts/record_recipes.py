@@ -1,6 +1,6 @@
 """Losses of DPO, GRPO and distillation by PyTorch in float64, with their gradients: recipes.json of test/fixtures.
 
-    ~/.cache/luthier/peers/venv/bin/python test/models/recordRecipes.py > test/fixtures/recipes.json
+    ~/.cache/luthier/peers/venv/bin/python scripts/record_recipes.py > test/fixtures/recipes.json
 """
 import json
 

@@ -1,6 +1,6 @@
 """Blocks of vision networks and CTC by PyTorch in float64, with gradients: blocks.json of test/fixtures.
 
-    ~/.cache/luthier/peers/venv/bin/python test/layers/recordBlocks.py > test/fixtures/blocks.json
+    ~/.cache/luthier/peers/venv/bin/python scripts/record_blocks.py > test/fixtures/blocks.json
 
 Element i of parameter k is 0.5 sin(0.7 i + k), of an input sin(0.7 i + k) with k counting inputs. The gradients are those of
 the sum of the outputs, each times cos(0.3 i).
