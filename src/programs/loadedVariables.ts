@@ -90,7 +90,7 @@ export class VariableMatcher {
     );
   }
 
-  /** Where there are name rules, what the file has as tensors of their own: repeated layers, and slices by the rules. */
+  /** Where there are name rules, the parts that the file has as tensors: repeated layers, and slices by the rules. */
   #partsOf(entry: Entry): Part[] {
     const sliced = this.names?.sliced ?? [];
     return this.#layersOf(entry).flatMap((part) =>

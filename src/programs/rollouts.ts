@@ -9,7 +9,7 @@ import type { FlatParams } from './taskState.js';
 /**
  * Has a training input sample from parameters as they are at each of its batches.
  *
- * @returns what to close with the job: nothing for other inputs.
+ * @returns the decoders to close with the job: none for other inputs.
  * @throws ConfigError for a model that can't decode.
  */
 export function sampleRollouts(

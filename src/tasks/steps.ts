@@ -9,7 +9,7 @@ import { type MetricTensors, metricTensors, rowWeightsOf, type TrainInputs } fro
 /** Inputs of an evaluation step. */
 export type EvalInputs = Omit<TrainInputs, 'prngKey'>;
 
-/** Key of what evaluations draw, such as masks: int32 [2], of the seed that Pax's Evaluate has. */
+/** Key of the numbers that evaluations draw, such as those of masks: int32 [2], of the seed that Pax's Evaluate has. */
 export const evalKey = (): Tensor => tf.tensor1d([...prngKey(1234)], 'int32') as Tensor;
 
 /**

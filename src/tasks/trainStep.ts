@@ -135,7 +135,7 @@ export function gradientStep(
   const summed = task.summedPaths();
   const part = (inputs: TrainInputs): PartResult => {
     const { updatedVars, ...others } = step(inputs);
-    // The mean over sub-batches is then the sum of what they add.
+    // The mean over sub-batches is then the sum of their additions.
     const sums = summed.map((path) => {
       const before = inputs.params[path]!;
       return [path, tf.add(before, tf.mul(tf.sub(updatedVars[path]!, before), numSubBatches))] as const;

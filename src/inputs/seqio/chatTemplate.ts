@@ -36,8 +36,8 @@ const [BEGIN, END] = ['\uFDD0', '\uFDD1'];
 const GENERATION = /\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}/g;
 
 /**
- * A chat template. Answers are what stands between `{% generation %}` and `{% endgeneration %}`, as in transformers; without
- * these tags, what each message of the assistant adds to the chat before it, rendered with `add_generation_prompt`.
+ * A chat template. Answers are the text between `{% generation %}` and `{% endgeneration %}`, as in transformers; without
+ * these tags, the text that each message of the assistant adds to the chat before it, rendered with `add_generation_prompt`.
  */
 export class ChatTemplate {
   readonly #template: Template;

@@ -105,7 +105,7 @@ export function valueAt(example: Example, name: string): unknown {
   );
 }
 
-/** A feature of a task. @param use for what a preprocessor needs it @throws InputError where the task lacks it */
+/** A feature of a task. @param use why a preprocessor needs it @throws InputError where the task lacks it */
 export function featureOf({ features }: PreprocessContext, name: string, use: string): Feature {
   const feature = features[name];
   if (feature !== undefined) return feature;

@@ -19,10 +19,10 @@ interface EncodedPart {
 /**
  * Renders the messages of a record by a chat template, and encodes the text: supervised fine-tuning on `answers: 'all'`, whose
  * `targets` are the whole chat, all but the answers marked as not to count (`LanguageModelFeatures` gives them weight 0); or
- * `'last'`: `targets` are the last answer and `inputs` what stands before it, as decodes and metrics want them; or `'pair'`: so
+ * `'last'`: `targets` are the last answer and `inputs` the chat before it, as decodes and metrics want them; or `'pair'`: so
  * are `chosen` and `rejected` of records that have two such lists of messages, each behind `messages` where there are any.
  *
- * Answers are encoded apart from what stands around them, as a decode encodes its prompt. A leading `bos_token` is left out:
+ * Answers are encoded apart from the text around them, as a decode encodes its prompt. A leading `bos_token` is left out:
  * feature converters put `bosId` first.
  */
 export class RenderChat extends MapPreprocessor.with({

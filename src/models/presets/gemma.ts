@@ -52,7 +52,7 @@ const byDimPerHead = (values: GemmaSettings): boolean => values.query_pre_attn_s
 const byModelDims = ({ query_pre_attn_scalar, hidden_size, num_attention_heads }: GemmaSettings): boolean =>
   query_pre_attn_scalar === Math.floor(hidden_size / num_attention_heads);
 
-/** What Gemma 2 and 3 share: norms before and behind each branch, GELU, scaled embeddings and windows in some layers. */
+/** The network of Gemma 2 and 3: norms before and behind each branch, GELU, scaled embeddings and windows in some layers. */
 function gemmaOf(
   values: GemmaSettings,
   kinds: readonly ('full_attention' | 'sliding_attention')[],

@@ -31,7 +31,7 @@ export const layerTypesOf = <K extends string>(
 ): readonly K[] =>
   values.layer_types ?? Array.from({ length: values.num_hidden_layers }, (_, i) => kindOf(i + 1));
 
-/** Gives each layer its own config: what `change` makes of the template of all layers, by the layer's kind. */
+/** Gives each layer its own config: the template of all layers, as `change` alters it for the layer's kind. */
 export function setLayerKinds<K extends string>(
   lm: Config<TransformerLm>,
   kinds: readonly K[],

@@ -111,7 +111,7 @@ export const llamaFields = {
 
 const settings = z.object(llamaFields);
 
-/** What the network takes of these fields; activations are a family's own. */
+/** The fields that the network depends on; activations are a family's own. */
 export type LlamaSettings = Omit<z.output<typeof settings>, 'hidden_act'>;
 
 /** Llama's network by the settings of a config.json. @param defaultTheta as rotaryOf */

@@ -48,7 +48,7 @@ export const SLICED_EXPERTS: readonly string[] = [`${LAYER}/ff_layer/(wi_0|wi_ga
 /**
  * The rules of a layer of experts.
  *
- * @param tensor what the router and the experts are parts of.
+ * @param tensor the name before that of the router and of the experts.
  * @param names of an expert's matrices: of the gate, of the layer that it multiplies, and of the output.
  */
 export function expertRules(tensor: string, [gate, up, down]: readonly [string, string, string]): NameRule[] {
