@@ -255,10 +255,10 @@ test('four times as many heads take as much memory', async () => {
       Constants
         numHeads : 4 → 16  (set by Long at experiments/long.ts:5)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 16  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 16  (luthier/src/models/presets/gpt2.ts:N)
 
     Consequences                            before  after
-    long.Long     Peak memory of training  6.51 MB  6.54 MB     +24.6 kB, +0.38%
+    long.Long     Peak memory of training  6.52 MB  6.54 MB     +24.6 kB, +0.38%
                   Checkpoints                       4 reshaped
 
     Checkpoints do not fit: long.Long
@@ -308,36 +308,36 @@ test("a constant's default", async () => {
       Constants
         numHeads : 2 → 4  (set by Family at experiments/family.ts:7)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/presets/gpt2.ts:N)
 
     Consequences                            before  after
-    five.A         Peak memory of training  135 kB  135 kB       +128 B, +0.095%
+    five.A         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
                    Checkpoints                      4 reshaped
-    five.B         Peak memory of training  135 kB  135 kB       +128 B, +0.095%
+    five.B         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
                    Checkpoints                      4 reshaped
-    five.C         Peak memory of training  135 kB  135 kB       +128 B, +0.095%
+    five.C         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
                    Checkpoints                      4 reshaped
-    five.D         Peak memory of training  135 kB  135 kB       +128 B, +0.095%
+    five.D         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
                    Checkpoints                      4 reshaped
-    five.E         Peak memory of training  135 kB  135 kB       +128 B, +0.095%
+    five.E         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
                    Checkpoints                      4 reshaped
-    framed.Framed  Peak memory of training  235 kB  235 kB       +256 B, +0.11%
+    framed.Framed  Peak memory of training  216 kB  216 kB       +256 B, +0.12%
                    Checkpoints                      8 reshaped
-    linked.Linked  Peak memory of training  235 kB  235 kB       +256 B, +0.11%
+    linked.Linked  Peak memory of training  216 kB  216 kB       +256 B, +0.12%
                    Checkpoints                      8 reshaped
-    loads.Loads    Peak memory of training  235 kB  235 kB       +256 B, +0.11%
+    loads.Loads    Peak memory of training  216 kB  216 kB       +256 B, +0.12%
                    Checkpoints                      8 reshaped
-    needs.Needs    Peak memory of training  235 kB  235 kB       +256 B, +0.11%
+    needs.Needs    Peak memory of training  216 kB  216 kB       +256 B, +0.12%
                    Checkpoints                      8 reshaped
-    own.Computes   Peak memory of training  235 kB  235 kB       +256 B, +0.11%
+    own.Computes   Peak memory of training  216 kB  216 kB       +256 B, +0.12%
                    Checkpoints                      8 reshaped
-    own.Reads      Peak memory of training  235 kB  235 kB       +256 B, +0.11%
+    own.Reads      Peak memory of training  216 kB  216 kB       +256 B, +0.12%
                    Checkpoints                      8 reshaped
-    own.Starts     Peak memory of training  235 kB  235 kB       +256 B, +0.11%
+    own.Starts     Peak memory of training  216 kB  216 kB       +256 B, +0.12%
                    Checkpoints                      8 reshaped
-    own.Updates    Peak memory of training  180 kB  180 kB       +256 B, +0.14%
+    own.Updates    Peak memory of training  161 kB  161 kB       +256 B, +0.16%
                    Checkpoints                      8 reshaped
-    typed.Typed    Peak memory of training  335 kB  336 kB       +384 B, +0.11%
+    typed.Typed    Peak memory of training  307 kB  307 kB       +384 B, +0.13%
                    Checkpoints                      12 reshaped
 
     Checkpoints do not fit: framed.Framed, linked.Linked, loads.Loads, needs.Needs, own.Computes, own.Reads, own.Starts, own.Updates
@@ -375,7 +375,7 @@ test('a file that is read at load', async () => {
 
     Consequences                          before       after
     loads.Loads   Tokens of training          48          64  +16, +33%
-                  FLOPs of training   2.34 MFLOP  3.12 MFLOP  +781 kFLOP, +33%"
+                  FLOPs of training   2.35 MFLOP  3.14 MFLOP  +784 kFLOP, +33%"
   `,
   );
 });
@@ -508,7 +508,7 @@ test('products in bfloat16', async () => {
         task.model.fpropDtype : null (default) → 'bfloat16'  (experiments/small.ts:8; was default of LanguageModel at luthier/src/layers/core/layerFields.ts:N)
 
     Consequences                           before   after
-    small.Small   Peak memory of training  235 kB  221 kB  −13.8 kB, −5.9%"
+    small.Small   Peak memory of training  216 kB  176 kB  −40.4 kB, −19%"
   `);
 });
 
@@ -525,7 +525,7 @@ test('the batch size', async () => {
     small.Small   Tokens per step                  16          32  +16, +100%
                   Tokens of training               80         160  +80, +100%
                   FLOPs of training        3.92 MFLOP  7.84 MFLOP  +3.92 MFLOP, +100%
-                  Peak memory of training      235 kB      306 kB  +70.1 kB, +30%"
+                  Peak memory of training      216 kB      271 kB  +54.8 kB, +25%"
   `);
 });
 
@@ -541,7 +541,7 @@ test('variables that train no more', async () => {
         task.train.learner.bpropVariableExclusion : [] (default) → ['.*position_emb.*']  (experiments/small.ts:8; was default of Learner at luthier/src/learners/learner.ts:N)
 
     Consequences                           before   after
-    small.Small   Peak memory of training  235 kB  233 kB  −2.05 kB, −0.87%"
+    small.Small   Peak memory of training  216 kB  214 kB  −1.54 kB, −0.71%"
   `);
 });
 
@@ -593,10 +593,10 @@ test('the order of imports with effects', async () => {
       Constants
         numHeads : 4 → 2  (set by Ordered at experiments/effects.ts:6)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 2  (luthier/src/models/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 2  (luthier/src/models/presets/gpt2.ts:N)
 
     Consequences                              before  after
-    effects.Ordered  Peak memory of training  235 kB  235 kB      −256 B, −0.11%
+    effects.Ordered  Peak memory of training  216 kB  216 kB      −256 B, −0.12%
                      Checkpoints                      8 reshaped
 
     Checkpoints do not fit: effects.Ordered
@@ -657,8 +657,8 @@ test('an experiment that is given a constant', async () => {
                   Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                   Tokens per step                       16          16
                   Tokens of training                    80          80
-                  FLOPs of training             3.91 MFLOP  3.91 MFLOP
-                  Peak memory of training           235 kB      235 kB
+                  FLOPs of training             3.92 MFLOP  3.92 MFLOP
+                  Peak memory of training           216 kB      216 kB
 
     Parameters, FLOPs, tokens and memory as before, checkpoints load: needs.Needs
 

@@ -58,6 +58,6 @@ test('a default of a layer, against a version of the library that has no such co
         task.model.lmTpl.stackedTransformerTpl.moeLayerTpl.residualWeight : 1 (default) → 0.5 (default)  (default of TransformerFeedForwardMoe at src/layers/transformer/feedForwards.ts:N)
 
     Consequences                           before   after
-    small.One     Peak memory of training  235 kB  236 kB  +1.02 kB, +0.44%"
+    small.One     Peak memory of training  216 kB  217 kB  +1.02 kB, +0.47%"
   `);
 });

@@ -240,7 +240,7 @@ test('a file that was moved into a folder, with an experiment by another name', 
                     Tokens per step                       16          16
                     Tokens of training                    80         160  +80, +100%
                     FLOPs of training             3.92 MFLOP  7.84 MFLOP  +3.92 MFLOP, +100%
-                    Peak memory of training           235 kB      235 kB"
+                    Peak memory of training           216 kB      216 kB"
   `);
 });
 
@@ -290,7 +290,7 @@ export class Alone extends Small {
                   Tokens per step                       16          16
                   Tokens of training                    80          80
                   FLOPs of training             3.92 MFLOP  13.7 MFLOP  +9.77 MFLOP, +249%
-                  Peak memory of training           235 kB      753 kB  +518 kB, +220%"
+                  Peak memory of training           216 kB      715 kB  +499 kB, +231%"
   `);
 });
 
@@ -399,13 +399,13 @@ export class Odd extends Small {
                   Tokens per step                       16           -
                   Tokens of training                    80           -
                   FLOPs of training             3.92 MFLOP           -
-                  Peak memory of training           235 kB           -
+                  Peak memory of training           216 kB           -
     whole.Whole   Parameters                             -       6.86k
                   Forward FLOPs per token                -  16.3 kFLOP
                   Tokens per step                        -          16
                   Tokens of training                     -          80
                   FLOPs of training                      -  3.92 MFLOP
-                  Peak memory of training                -      235 kB"
+                  Peak memory of training                -      216 kB"
   `);
 });
 
@@ -449,7 +449,7 @@ test('two classes of one name', async () => {
                   Tokens per step                       16          16
                   Tokens of training                    80          80
                   FLOPs of training             3.92 MFLOP  3.92 MFLOP
-                  Peak memory of training           235 kB      235 kB"
+                  Peak memory of training           216 kB      216 kB"
   `);
 });
 

@@ -3,7 +3,7 @@
  * below the line to fix.
  */
 import { existsSync } from 'node:fs';
-import { dirname, relative, sep } from 'node:path';
+import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const FRAME = /^\s*at (?:async )?(?:.*? \()?((?:file:\/\/|[A-Za-z]:[\\/]|\/|\.)[^()]*?):\d+:\d+\)?$/;
@@ -20,9 +20,14 @@ function fileOf(line: string): string | undefined {
 }
 
 /** Folders of the compiler: with source maps, frames name sources, which may be elsewhere than the running code. */
-const compilers = [fileURLToPath(new URL('.', import.meta.url)), `${dirname(ownFile() ?? '.')}${sep}`];
+const compilers = [fileURLToPath(import.meta.url), ownFile() ?? ''].map((file) => folderAbove(file, 2));
 /** Folders of the whole library. */
-const libraries = compilers.map((folder) => `${dirname(folder)}${sep}`);
+const libraries = compilers.map((folder) => folderAbove(folder, 1));
+
+/** The folder so many levels above a file or a folder, with a separator at its end. */
+function folderAbove(path: string, levels: number): string {
+  return `${join(path, ...Array<string>(levels).fill('..'))}${sep}`;
+}
 
 function ownFile(): string | undefined {
   return (new Error().stack ?? '').split('\n').map(fileOf).find(Boolean);

@@ -23,7 +23,7 @@ const MOST_ROWS = 4;
 const FAR = [67, 1009, 30_011, 1_000_003];
 
 /** Sources of the read-ahead thread. */
-const sources = ['batchTiming', 'prefetch', 'prefetchProtocol', 'prefetchWorker'].map(
+const sources = ['batchTiming', 'ahead/prefetch', 'ahead/prefetchProtocol', 'ahead/prefetchWorker'].map(
   (name) => name + extname(import.meta.url),
 );
 
@@ -118,8 +118,8 @@ export async function inputDigest(config: Config<BaseInput>): Promise<PartDigest
 export function readingAhead(configs: readonly Config<BaseInput>[]): PartDigest {
   if (configs.every((config) => build(config).prefetch === 'never')) return { hash: 'none' };
   const hashes = sources.map((name) => {
-    const file = fileURLToPath(new URL(`../inputs/${name}`, import.meta.url));
-    return [`src/inputs/${name}`, digest(attempt(() => readFileSync(file, 'utf8')))];
+    const file = fileURLToPath(new URL(`../../inputs/${name}`, import.meta.url));
+    return [`src/inputs/${name}`, digest(readFileSync(file, 'utf8'))];
   });
   return { hash: 'a thread', notRun: Object.fromEntries(hashes) };
 }

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { describeError } from '../../../src/cli/commandLine/runCommand.js';
 import { evalShape, ops, runEagerly, tf, valueAndGrad, withScope } from '../../../src/compiler/index.js';
 import { build, deepCopy, sub } from '../../../src/hparams/index.js';
-import { BaseLayer, runInContext } from '../../../src/layers/index.js';
+import { BaseLayer, GELU, runInContext } from '../../../src/layers/index.js';
 import { floats } from '../support.js';
 
 const inputs = { x: floats([2, 3]), w: floats([2, 4]) };
@@ -71,6 +71,22 @@ test("in a layer of the user's", () => {
     'LayerError: model (Mine): fprop: Error in transpose: rank of input 2 must match length of perm 0,0,1.',
   );
   expect(second).toMatch(/^ {4}at .*Mine\.fprop \(test\/compiler\/trace\/usersFrame\.test\.ts:\d+:\d+\)$/);
+});
+
+class Calls extends BaseLayer.with({ activationTpl: sub(GELU) }) {
+  activation!: GELU;
+  override setup(): void {
+    this.activation = this.createChild('activation', this.hp.activationTpl);
+  }
+  fprop(): tf.Tensor {
+    return this.activation.fprop(undefined as never);
+  }
+}
+
+test("in a layer of the library that the user's calls", () => {
+  const layer = build(Calls.config());
+  const [, second] = shown(() => runInContext({ theta: {} }, () => layer.fprop()));
+  expect(second).toMatch(/^ {4}at .*Calls\.fprop \(test\/compiler\/trace\/usersFrame\.test\.ts:\d+:\d+\)$/);
 });
 
 class Part extends BaseLayer.with({}) {
