@@ -1,5 +1,7 @@
 /** @file Verification that steps write to no memory whose contents others take to persist. A failure is a bug in the compiler. */
 import { CompilerError } from '../../program/tensors.js';
+import type { LoopNode } from './iteration.js';
+import type { ProductUnit } from './products.js';
 import { type Share, sameShare, sharesOf } from './shares.js';
 import { type Packing, samePacking } from './stages.js';
 import {
@@ -10,7 +12,7 @@ import {
   unitsOfStep,
   writesOfStep,
 } from './threadSteps.js';
-import type { Unit } from './units.js';
+import type { LoopUnit, Unit } from './units.js';
 import { type Buffer, rootOf, turnsOf } from './views.js';
 
 /** The buffers that a step writes, and those that these are slices of. */
@@ -37,19 +39,63 @@ function lastReader(steps: readonly Step[], at: number, { unit }: Packing): numb
   return last;
 }
 
+/** The first and the last element of a buffer that an access reaches. */
+type Span = readonly [first: number, last: number];
+
+const spanOf = (offset: number, axes: readonly (readonly [size: number, stride: number])[]): Span =>
+  axes.reduce<Span>(
+    ([first, last], [size, stride]) => {
+      const reach = (size - 1) * stride;
+      return reach < 0 ? [first + reach, last] : [first, last + reach];
+    },
+    [offset, offset],
+  );
+
+const spanOfNode = ({ columns }: LoopUnit, { write }: LoopNode): Span =>
+  spanOf(write.offset, [
+    ...write.rows.map(({ size, stride }) => [size, stride] as const),
+    [columns, write.column],
+  ]);
+
+/** Of what a unit writes: the buffers, and the spans of them. */
+function spansOf(unit: Unit): [Buffer, Span][] {
+  if (unit.kind === 'loop') return unit.nodes.map((node) => [node.write.buffer, spanOfNode(unit, node)]);
+  if (unit.kind === 'call')
+    return unit.outputs.map(({ buffer, offset, shape, strides }) => [
+      buffer,
+      spanOf(
+        offset,
+        shape.map((size, axis) => [size, strides[axis]!]),
+      ),
+    ]);
+  const { m, n, c, batch, batchStrides } = unit;
+  const items = batch.map((size, axis) => [size, batchStrides[2][axis]!] as const);
+  return [[c.buffer, spanOf(c.offset, [[m, c.rs], [n, c.cs], ...items])]];
+}
+
+/** Whether a step writes elements of the right operand of a product; slices of the operand's buffer count as all of it. */
+function writesOperand(step: Step, { b, k, n }: ProductUnit): boolean {
+  const [first, last] = spanOf(b.offset, [
+    [k, b.rs],
+    [n, b.cs],
+  ]);
+  const spans: [Buffer, Span][] =
+    step.kind === 'finish'
+      ? step.accumulators.map(({ unit, node }) => [node.write.buffer, spanOfNode(unit, node)])
+      : unitsOfStep(step).flatMap(spansOf);
+  return spans.some(([buffer, [from, to]]) =>
+    buffer === b.buffer ? from <= last && to >= first : rootOf(buffer) === b.buffer,
+  );
+}
+
 /** Checks that between the packing of an operand and the last read of that, in whatever turn, no step writes the operand. */
-function verifyPacking(
-  { steps, loops }: Plan,
-  writes: readonly Writes[],
-  at: number,
-  packing: Packing,
-): void {
+function verifyPacking({ steps, loops }: Plan, at: number, packing: Packing): void {
   const { buffer } = packing.unit.b;
   const last = lastReader(steps, at, packing);
   const within = loops.filter(({ first, end }) => first > at && first <= last && last < end);
   const end = Math.max(last + 1, ...within.map((loop) => loop.end));
   for (let i = at + 1; i < end; i++)
-    if (writes[i]!.has(buffer)) fault(steps[i]!, 'it writes what was packed before');
+    if (writesOperand(steps[i]!, packing.unit)) fault(steps[i]!, 'it writes what was packed before');
   if (within.some(({ loop }) => turnsOf(buffer).includes(loop)))
     fault(steps[at]!, 'it packs before a loop what is another slice in each turn');
 }
@@ -125,6 +171,6 @@ export function verifyPlan(plan: Plan, frozen: ReadonlySet<number>): void {
   });
   verifyBarriers(plan);
   steps.forEach((step, at) => {
-    if (step.kind === 'pack') for (const packing of step.packings) verifyPacking(plan, writes, at, packing);
+    if (step.kind === 'pack') for (const packing of step.packings) verifyPacking(plan, at, packing);
   });
 }
