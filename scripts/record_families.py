@@ -84,17 +84,15 @@ def drawn(name: str) -> tuple[torch.nn.Module, list[int]]:
             return model, ids
 
 
-def record(name: str) -> None:
-    model, ids = drawn(name)
+def write(name: str, model: torch.nn.Module, loss: torch.Tensor, tensors: dict[str, torch.Tensor], **metadata: str) -> None:
+    """Writes a model, its gradients, and a record of other tensors with the loss."""
     folder = ROOT / name
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder)
-    given = torch.tensor([ids])
-    out = model(given, labels=given, use_cache=False)
-    out.loss.backward()
+    loss.backward()
     versions = {module.__name__: module.__version__ for module in (torch, transformers, safetensors)}
-    save_file({"logits": out.logits[0].detach().contiguous()}, folder / "record.safetensors",
-              metadata={**versions, "ids": json.dumps(ids), "loss": repr(out.loss.item())})
+    save_file({key: values.detach().contiguous() for key, values in tensors.items()}, folder / "record.safetensors",
+              metadata={**versions, **metadata, "loss": repr(loss.item())})
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
@@ -103,6 +101,13 @@ def record(name: str) -> None:
     (folder / "gradients/model.safetensors").rename(folder / "gradients.safetensors")
     shutil.rmtree(folder / "gradients")
     (folder / "generation_config.json").unlink(missing_ok=True)
+
+
+def record(name: str) -> None:
+    model, ids = drawn(name)
+    given = torch.tensor([ids])
+    out = model(given, labels=given, use_cache=False)
+    write(name, model, out.loss, {"logits": out.logits[0]}, ids=json.dumps(ids))
 
 
 if __name__ == "__main__":

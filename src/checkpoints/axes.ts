@@ -26,17 +26,25 @@ export interface Run {
 
 /** An axis, or several in parentheses. */
 const GROUP = /\(([\s\w/]*)\)|([\w/]+)/g;
-const NOTATION = /^[\s()\w/]+->[\s\w]+$/;
 
-/** Whether a text reads as an order of axes: names, groups in parentheses and parts such as `0/3` before the arrow. */
-export const isAxisOrder = (text: string): boolean => NOTATION.test(text) && groupsOf(text) !== undefined;
+/** Axes of one side, each as the words that it is made of, the first outermost. */
+type Groups = readonly (readonly string[])[];
+
+/** Both sides of a notation, without axes of size 1, which stand where they like. */
+interface Notation {
+  readonly stored: Groups;
+  readonly variable: Groups;
+}
+
+/** Whether a text reads as an order of axes: names, groups in parentheses and, before the arrow, parts such as `0/3`. */
+export const isAxisOrder = (text: string): boolean => parsed(text) !== undefined;
 
 /**
  * Finds where the elements of a tensor go.
  *
  * @param notation the stored tensor's axes, `->`, the variable's axes. Each word is an axis; a number is an axis of that
- *   size. Words in parentheses are stored as one axis, the first outermost. `1/3` is the second of three equal parts,
- *   which alone is taken.
+ *   size, and 1 may stand on one side alone. Words in parentheses are one axis, the first outermost. `1/3` is the second of
+ *   three equal parts, which alone is taken.
  * @returns undefined where the shapes do not fit the notation.
  */
 export function orderAxes(
@@ -44,43 +52,59 @@ export function orderAxes(
   stored: readonly number[],
   variable: readonly number[],
 ): AxisOrder | undefined {
-  const parsed = groupsOf(notation);
-  if (parsed === undefined || parsed.groups.length !== stored.length) return undefined;
-  if (parsed.names.length !== variable.length) return undefined;
-  const strides = new Map<string, { size: number; stride: number }>();
+  const sides = parsed(notation);
+  if (sides === undefined) return undefined;
+  const sizes = sizesOf([sides.stored, stored], [sides.variable, variable]);
+  if (sizes === undefined) return undefined;
+  const strides = new Map<string, number>();
   let stride = 1;
-  for (let i = variable.length - 1; i >= 0; i--) {
-    const size = variable[i]!;
-    strides.set(parsed.names[i]!, { size, stride });
-    stride *= size;
+  for (const word of sides.variable.flat().reverse()) {
+    strides.set(word, stride);
+    stride *= sizes.get(word)!;
   }
-  const axes = parsed.groups.flat().map((word): StoredAxis => {
+  const axes = sides.stored.flat().map((word): StoredAxis => {
     const [index, parts] = word.split('/');
     if (parts !== undefined) return { size: Number(parts), stride: undefined, only: Number(index) };
-    return { ...strides.get(word)!, only: 0 };
+    return { size: sizes.get(word)!, stride: strides.get(word)!, only: 0 };
   });
-  let at = 0;
-  for (const [i, group] of parsed.groups.entries()) {
-    const sizes = axes.slice(at, (at += group.length)).map(({ size }) => size);
-    if (sizes.reduce((a, b) => a * b, 1) !== stored[i]) return undefined;
+  return { axes: joined(axes) };
+}
+
+/** The size of each word, by the shapes of both sides; undefined where they do not fit, or leave one open. */
+function sizesOf(...sides: readonly [Groups, readonly number[]][]): Map<string, number> | undefined {
+  if (sides.some(([groups, shape]) => groups.length !== shape.length)) return undefined;
+  const groups = sides.flatMap(([groups, shape]) => groups.map((words, i) => ({ words, size: shape[i]! })));
+  const sizes = new Map<string, number>();
+  for (const word of groups.flatMap(({ words }) => words))
+    if (/^\d/.test(word)) sizes.set(word, Number(word.split('/').at(-1)));
+  const open = ({ words }: { readonly words: readonly string[] }) => words.filter((word) => !sizes.has(word));
+  for (let next = groups; next.length > 0; ) {
+    const solvable = next.filter((group) => open(group).length <= 1);
+    if (solvable.length === 0) return undefined;
+    for (const group of solvable) {
+      const known = group.words.reduce((product, word) => product * (sizes.get(word) ?? 1), 1);
+      const [word] = open(group);
+      if (word === undefined ? known !== group.size : group.size % known !== 0) return undefined;
+      if (word !== undefined) sizes.set(word, group.size / known);
+    }
+    next = next.filter((group) => !solvable.includes(group));
   }
-  const numbers = parsed.names.every(
-    (name) => !/^\d+$/.test(name) || strides.get(name)!.size === Number(name),
-  );
-  return numbers ? { axes: joined(axes) } : undefined;
+  return sizes;
 }
 
 /** The same order on both sides. */
 export const sameAxes = (size: number): AxisOrder => ({ axes: [{ size, stride: 1, only: 0 }] });
 
-/** Words of each stored axis, and the variable's axes; undefined for text that is no order of the same axes. */
-function groupsOf(notation: string): { groups: string[][]; names: string[] } | undefined {
-  const [left = '', right = ''] = notation.split('->');
-  const groups = Array.from(left.matchAll(GROUP), ([, group, word]) =>
-    (group ?? word!).split(/\s+/).filter((each) => each !== ''),
-  );
-  const names = right.split(/\s+/).filter((each) => each !== '');
-  const words = groups.flat();
+/** Undefined for text that is no order of the same axes. */
+function parsed(notation: string): Notation | undefined {
+  const sides = notation.split('->');
+  if (sides.length !== 2 || sides.some((side) => side.replace(GROUP, '').trim() !== '')) return undefined;
+  const [stored, variable] = sides.map((side) =>
+    Array.from(side.matchAll(GROUP), ([, group, word]) =>
+      (group ?? word!).split(/\s+/).filter((each) => each !== '' && each !== '1'),
+    ),
+  ) as [string[][], string[][]];
+  const [words, names] = [stored.flat(), variable.flat()];
   const taken = words.filter((word) => !word.includes('/'));
   const isPart = (word: string): boolean => {
     const [, index, parts] = /^(\d+)\/(\d+)$/.exec(word) ?? [];
@@ -88,8 +112,9 @@ function groupsOf(notation: string): { groups: string[][]; names: string[] } | u
   };
   const areParts = words.every((word) => !word.includes('/') || isPart(word));
   const same = [...taken].sort().join(' ') === [...names].sort().join(' ');
-  const isWhole = left.replace(GROUP, '').trim() === '';
-  return isWhole && areParts && same && new Set(names).size === names.length ? { groups, names } : undefined;
+  return areParts && same && new Set(names).size === names.length && variable.length > 0
+    ? { stored, variable }
+    : undefined;
 }
 
 /** Neighbouring axes that are neighbours in the variable as well are one. */

@@ -132,6 +132,12 @@ export class GELU extends BaseActivation.with({
     return ops.gelu(inputs, { approximate: this.hp.approximate });
   }
 }
+/** x sigmoid(1.702 x), which is near the exact GELU (Hendrycks and Gimpel, 2016). */
+export class QuickGELU extends BaseActivation {
+  override fprop(inputs: Tensor): Tensor {
+    return tf.mul(inputs, tf.sigmoid(tf.mul(inputs, 1.702)));
+  }
+}
 /** x sigmoid(x). */
 export const silu = (x: Tensor): Tensor => tf.mul(x, tf.sigmoid(x));
 

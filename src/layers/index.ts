@@ -9,6 +9,7 @@ export {
   GELU,
   Identity,
   LeakyReLU,
+  QuickGELU,
   ReLU,
   ReLU6,
   Sigmoid,

@@ -29,6 +29,7 @@ export {
   nameRulesOf,
   type PublishedFamilyName,
   pretrainedLm,
+  pretrainedModel,
   publishedFamilies,
   publishedSettings,
   unknownFamily,

@@ -76,7 +76,20 @@ test('each element goes where its indices say, whatever the length of a run', ()
   );
 });
 
+test('the variable may have axes in groups, and axes of one where the file has none', () => {
+  const order = orderAxes('d c p q -> (p q c) d', [2, 3, 4, 5], [60, 2])!;
+  const runs = [...runsOf(order, 120)];
+  // Elements of p and q are neighbours on both sides; index (1, 2, 0, 0) of the file is (2, 1) of the variable.
+  expect(runs).toHaveLength(2 * 3);
+  expect(runs[1 * 3 + 2]).toEqual({ start: (1 * 3 + 2) * 20, length: 20, target: 2 * 2 + 1, stride: 3 * 2 });
+  expect(orderAxes('d -> 1 1 d', [7], [1, 1, 7])).toEqual(orderAxes('d -> d', [7], [7]));
+  expect(orderAxes('d -> 1 d', [7], [2, 7])).toBeUndefined();
+  // A side by itself does not tell how an axis is split.
+  expect(orderAxes('(p q) -> (p q)', [6], [6])).toBeUndefined();
+});
+
 test.each([
+  ['d c p q -> (p q c) d', [2, 3, 4, 5], [59, 2]],
   ['o i -> i o', [3, 4], [3, 4]],
   ['o i -> i o', [12], [4, 3]],
   ['d (3 n h) -> 3 d n h', [4, 12], [2, 4, 2, 3]],

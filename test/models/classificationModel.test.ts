@@ -159,30 +159,33 @@ test('labels and weights of other shapes are said, with what is expected', () =>
   );
 });
 
-test.each(['mean', 'first', 'last'] as const)('padding of texts leaves no trace: %s', (pooling) => {
-  const networkTpl = TransformerTextEncoder.config({
-    ...{ vocabSize: 9, modelDims: 4, pooling, causal: pooling === 'last' },
-    positionEmbTpl: TrainablePositionalEmbedding.config({ maxSeqLength: 6 }),
-    stackedTransformerTpl: StackedTransformer.config({ numLayers: 1, hiddenDims: 5, numHeads: 2 }),
-  });
-  const model = build(
-    ClassificationModel.config({
-      ...{ networkTpl, inputField: 'ids', paddingsField: 'paddings' },
-      softmaxTpl: FullSoftmax.config({ inputDims: 4, numClasses: 3 }),
-    }),
-  );
-  const theta = randomTheta(model);
-  const logits = (ids: number[], paddings: number[]): Tensor =>
-    run(theta, () =>
-      model.computePredictions({
-        ids: ints(ids, [1, ids.length]),
-        paddings: tf.tensor2d([paddings]) as Tensor,
-        label_probs: ints([0], [1]),
+test.each(['mean', 'first', 'last', 'endOfText'] as const)(
+  'padding of texts leaves no trace: %s',
+  (pooling) => {
+    const networkTpl = TransformerTextEncoder.config({
+      ...{ vocabSize: 9, modelDims: 4, pooling, causal: pooling === 'last' },
+      positionEmbTpl: TrainablePositionalEmbedding.config({ maxSeqLength: 6 }),
+      stackedTransformerTpl: StackedTransformer.config({ numLayers: 1, hiddenDims: 5, numHeads: 2 }),
+    });
+    const model = build(
+      ClassificationModel.config({
+        ...{ networkTpl, inputField: 'ids', paddingsField: 'paddings' },
+        softmaxTpl: FullSoftmax.config({ inputDims: 4, numClasses: 3 }),
       }),
-    ).logits;
-  const alone = logits([3, 1, 4], [0, 0, 0]);
-  expectClose(logits([3, 1, 4, 7, 0], [0, 0, 0, 1, 1]), alone.dataSync());
-  const other = logits([3, 1, 5], [0, 0, 0]);
-  expect(tf.max(tf.abs(tf.sub(other, alone))).dataSync()[0]).toBeGreaterThan(1e-3);
-  expect(model.readIds).toEqual([{ path: 'ids', count: 9, field: 'networkTpl.vocabSize' }]);
-});
+    );
+    const theta = randomTheta(model);
+    const logits = (ids: number[], paddings: number[]): Tensor =>
+      run(theta, () =>
+        model.computePredictions({
+          ids: ints(ids, [1, ids.length]),
+          paddings: tf.tensor2d([paddings]) as Tensor,
+          label_probs: ints([0], [1]),
+        }),
+      ).logits;
+    const alone = logits([3, 1, 4], [0, 0, 0]);
+    expectClose(logits([3, 1, 4, 7, 0], [0, 0, 0, 1, 1]), alone.dataSync());
+    const other = logits([3, 1, 5], [0, 0, 0]);
+    expect(tf.max(tf.abs(tf.sub(other, alone))).dataSync()[0]).toBeGreaterThan(1e-3);
+    expect(model.readIds).toEqual([{ path: 'ids', count: 9, field: 'networkTpl.vocabSize' }]);
+  },
+);

@@ -1,9 +1,9 @@
-/** @file A language model whose weights come from a checkpoint, for tests. */
+/** @file Models whose weights come from a checkpoint, for tests. */
 import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config, type ConfigValues } from '../../src/hparams/index.js';
 import type { TransformerLm } from '../../src/layers/index.js';
 import { Adam, Learner } from '../../src/learners/index.js';
-import { LanguageModel } from '../../src/models/index.js';
+import { type BaseModel, LanguageModel } from '../../src/models/index.js';
 import { InitFromCheckpoint } from '../../src/programs/initFromCheckpoint.js';
 import { paramsOf } from '../../src/programs/taskState.js';
 import { CheckpointLoadingRules, SingleTask, Train } from '../../src/tasks/index.js';
@@ -11,11 +11,15 @@ import { ints, run } from '../layers/helpers.js';
 
 type Rules = Partial<ConfigValues<CheckpointLoadingRules>>;
 
+/** A language model whose initial values come from a checkpoint. */
+export const loaded = (lmTpl: Config<TransformerLm>, checkpoint: string, rules: Rules = {}) =>
+  loadedModel(LanguageModel.config({ lmTpl }), checkpoint, rules);
+
 /** The state of a model whose initial values come from a checkpoint, and what is told of it. */
-export function loaded(lmTpl: Config<TransformerLm>, checkpoint: string, rules: Rules = {}) {
+export function loadedModel(model: Config<BaseModel>, checkpoint: string, rules: Rules = {}) {
   const task = build(
     SingleTask.config({
-      model: LanguageModel.config({ lmTpl }),
+      model,
       train: Train.config({
         learner: Learner.config({ optimizer: Adam.config({ learningRate: 0.1 }) }),
         initFromCheckpoint: [CheckpointLoadingRules.config({ ...rules, checkpoint })],

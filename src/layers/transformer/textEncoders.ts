@@ -15,9 +15,17 @@ export class TransformerTextEncoder extends BaseLayer.with({
   modelDims: z.int().positive().describe('Depth of the model, and of the output.'),
   causal: z.boolean().default(false).describe('Whether a token sees those before it only, as in CLIP.'),
   pooling: z
-    .enum(['mean', 'first', 'last'])
+    .enum(['mean', 'first', 'last', 'endOfText'])
     .default('mean')
-    .describe('The output: the mean over tokens that are no padding, or the first or last of them.'),
+    .describe(
+      'The output: the mean over tokens that are no padding, the first or last of them, or the first that is endOfTextId.',
+    ),
+  endOfTextId: z
+    .int()
+    .nonnegative()
+    .nullable()
+    .default(null)
+    .describe("The token that pooling 'endOfText' takes; null: that with the largest id of its row."),
   embeddingTpl: sub(Embedding).describe('The token embedding.'),
   positionEmbTpl: sub(BasePositionalEmbedding, () => TrainablePositionalEmbedding.config())
     .nullable()
@@ -43,7 +51,7 @@ export class TransformerTextEncoder extends BaseLayer.with({
   }
 
   /**
-   * int32 ids [B, T] to [B, modelDims]; a row of padding alone has zeros.
+   * int32 ids [B, T] to [B, modelDims]; a row of padding alone has zeros, as has one without its end of text.
    *
    * @param paddings [B, T], 1 for padding, which no token sees.
    */
@@ -54,12 +62,20 @@ export class TransformerTextEncoder extends BaseLayer.with({
     const x = this.#positions ? tf.add(tokens, this.#positions.fprop(ids.shape[1]!)) : tokens;
     const states = this.#transformer.fprop(x as Tensor, { seen: { causal, paddings }, paddings });
     const normed = this.#norm ? this.#norm.fprop(states) : states;
-    const counts = tf.cast(kept, 'int32');
+    const marked = pooling === 'endOfText' ? tf.logicalAnd(kept, this.#endsOfText(ids, kept)) : kept;
     // Tokens up to each, or from each on, of which the first and the last one count 1.
-    const place = tf.cumsum(counts, 1, false, pooling === 'last');
-    const taken = pooling === 'mean' ? kept : tf.logicalAnd(kept, tf.equal(place, tf.scalar(1, 'int32')));
+    const place = tf.cumsum(tf.cast(marked, 'int32'), 1, false, pooling === 'last');
+    const isFirst = tf.logicalAnd(marked, tf.equal(place, tf.scalar(1, 'int32')));
+    const taken = pooling === 'mean' ? kept : isFirst;
     const sum = tf.sum(selected(normed, tf.expandDims(taken, -1)), 1) as Tensor;
     if (pooling !== 'mean') return sum;
     return tf.div(sum, tf.maximum(tf.sum(tf.cast(kept, 'float32'), 1, true), 1));
+  }
+
+  /** Whether a token of [B, T] ends a text. */
+  #endsOfText(ids: Tensor, kept: Tensor): Tensor {
+    const { endOfTextId } = this.hp;
+    if (endOfTextId !== null) return tf.equal(ids, tf.scalar(endOfTextId, 'int32'));
+    return tf.equal(ids, tf.max(tf.where(kept, ids, tf.zerosLike(ids)), 1, true));
   }
 }

@@ -36,11 +36,20 @@ export class VitEntryLayers extends BaseLayer.with({
   posEmbTpl: sub(BasePositionalEmbedding, () => TrainablePositionalEmbedding.config())
     .nullable()
     .describe('Position embeddings of the patches, row by row; null: none.'),
+  posEmbOfClsTokens: z
+    .boolean()
+    .default(false)
+    .describe('Whether class tokens have position embeddings too, in the order of all tokens.'),
   inputFcHasBias: z.boolean().default(true).describe('Whether the projection has a bias.'),
+  lnTpl: sub(BaseNormalization, null)
+    .nullable()
+    .default(null)
+    .describe('The norm of all tokens, before the stack; null: none.'),
 }) {
   declare readonly theta: Theta<'prepend_cls_embs' | 'append_cls_embs'>;
   #projection!: FeedForward;
   #positions: BasePositionalEmbedding | null = null;
+  #norm: BaseNormalization | null = null;
   #dropout!: Dropout;
 
   protected override setup(): void {
@@ -53,6 +62,7 @@ export class VitEntryLayers extends BaseLayer.with({
     if (hp.posEmbTpl)
       this.#positions = this.createChild('pos_emb', hp.posEmbTpl, { embeddingDims: outputDims });
     this.#dropout = this.createChild('dropout', Dropout.config({ keepProb: 1 - hp.posEmbDropoutProb }));
+    if (hp.lnTpl) this.#norm = this.createChild('ln', hp.lnTpl, { dim: outputDims });
     for (const [name, count] of this.#classTokens())
       this.createVariable(name, { shape: [1, count, outputDims], init: constantInit(0) });
   }
@@ -72,7 +82,7 @@ export class VitEntryLayers extends BaseLayer.with({
    * @throws LayerError for inputs that do not fit
    */
   fprop(inputs: Tensor): Tensor {
-    const { patchSize, inputDims, posEmbShapes, outputDims } = this.hp;
+    const { patchSize, inputDims, posEmbShapes, posEmbOfClsTokens } = this.hp;
     const isImage = inputs.rank === 4;
     const depth = inputs.shape.at(-1)! * (isImage ? patchSize ** 2 : 1);
     if ((!isImage && inputs.rank !== 3) || depth !== inputDims)
@@ -80,21 +90,46 @@ export class VitEntryLayers extends BaseLayer.with({
         `inputs [${inputs.shape.join(', ')}] do not fit inputDims ${inputDims}: expected images [B, H, W, ` +
           `${inputDims / patchSize ** 2}] or patches [B, N, ${inputDims}].`,
       );
-    let features = this.#projection.fprop(isImage ? imageToPatch(inputs, patchSize) : inputs);
-    if (this.#positions) {
-      const embeddings = this.#positions.fprop(posEmbShapes[0] * posEmbShapes[1]);
-      const cells = isImage ? grid(inputs.shape, patchSize) : posEmbShapes;
-      features = tf.add(features, resizeGrid(embeddings, posEmbShapes, cells));
-    }
-    features = this.#dropout.fprop(features);
-    const rows = (name: 'prepend_cls_embs' | 'append_cls_embs', count: number): Tensor =>
-      tf.add(this.theta[name], tf.zeros([inputs.shape[0]!, count, outputDims]));
+    const patches = this.#projection.fprop(isImage ? imageToPatch(inputs, patchSize) : inputs);
+    const cells = isImage ? grid(inputs.shape, patchSize) : posEmbShapes;
+    const place = (x: Tensor): Tensor =>
+      this.#dropout.fprop(this.#positions ? tf.add(x, this.#embeddings(this.#positions, cells)) : x);
+    const tokens = posEmbOfClsTokens
+      ? place(this.#withClassTokens(patches))
+      : this.#withClassTokens(place(patches));
+    return this.#norm ? this.#norm.fprop(tokens) : tokens;
+  }
+
+  #withClassTokens(patches: Tensor): Tensor {
+    const [batch, , depth] = patches.shape as [number, number, number];
     return this.#classTokens().reduce((x, [name, count]) => {
-      const parts = [rows(name, count), x];
+      const parts = [tf.add(this.theta[name], tf.zeros([batch, count, depth])), x];
       return tf.concat(name === 'prepend_cls_embs' ? parts : parts.reverse(), 1);
-    }, features);
+    }, patches);
+  }
+
+  /** Position embeddings of the patches of a grid, or of all tokens, [N, outputDims]. */
+  #embeddings(positions: BasePositionalEmbedding, cells: readonly [number, number]): Tensor {
+    const { posEmbShapes, posEmbOfClsTokens, prependClsTokens, appendClsTokens, outputDims } = this.hp;
+    const count = posEmbShapes[0] * posEmbShapes[1];
+    if (!posEmbOfClsTokens) return resizeGrid(positions.fprop(count), posEmbShapes, cells);
+    const all = positions.fprop(prependClsTokens + count + appendClsTokens);
+    if (cells.join() === posEmbShapes.join()) return all;
+    const rows = (first: number, size: number): Tensor[] =>
+      size > 0 ? [tf.slice(all, [first, 0], [size, outputDims])] : [];
+    const patches = rows(prependClsTokens, count).map((x) => resizeGrid(x, posEmbShapes, cells));
+    return tf.concat(
+      [...rows(0, prependClsTokens), ...patches, ...rows(prependClsTokens + count, appendClsTokens)],
+      0,
+    );
   }
 }
+
+/** [B, N, D] to [B, D]. */
+const firstToken = (tokens: Tensor): Tensor => {
+  const [batch, , depth] = tokens.shape as [number, number, number];
+  return tf.reshape(tf.slice(tokens, [0, 0, 0], [batch, 1, depth]), [batch, depth]);
+};
 
 /** Norm, pooling over the tokens, projection and dropout. */
 export class VitExitLayers extends BaseLayer.with({
@@ -106,6 +141,10 @@ export class VitExitLayers extends BaseLayer.with({
     .describe('Depth of the output; 0, or hiddenDim: without a projection, unless outputFcTanh is set.'),
   outputDropoutProb: dropoutField('an output element'),
   pooled: z.boolean().default(true).describe('Whether the tokens are pooled.'),
+  useClsToken: z
+    .boolean()
+    .default(false)
+    .describe('Whether the first token, that of the class, is taken in the place of pooling.'),
   preLn: z.boolean().default(true).describe('Whether a norm stands first.'),
   outputFcTanh: z.boolean().default(true).describe('Whether there is a linear layer with a tanh.'),
   outputFcHasBias: z.boolean().default(true).describe('Whether the projection has a bias.'),
@@ -123,7 +162,7 @@ export class VitExitLayers extends BaseLayer.with({
     const { hiddenDim, outputDim, outputFcTanh, outputFcHasBias: hasBias, ...hp } = this.hp;
     if (outputFcTanh && outputDim === 0) throw this.error('outputFcTanh is set, and outputDim is 0.');
     if (hp.preLn) this.#norm = this.createChild('ln', hp.lnTpl, { dim: hiddenDim });
-    if (hp.pooled) this.#pooling = this.createChild('pooling', hp.poolingTpl);
+    if (hp.pooled && !hp.useClsToken) this.#pooling = this.createChild('pooling', hp.poolingTpl);
     const projection = { inputDims: hiddenDim, outputDims: outputDim, hasBias };
     if (outputFcTanh)
       this.#projection = this.createChild(
@@ -141,7 +180,8 @@ export class VitExitLayers extends BaseLayer.with({
   /** Tokens [B, N, hiddenDim] to [B, outputDim], or to [B, N, outputDim] where `pooled` is not set. */
   fprop(inputs: Tensor): Tensor {
     const layers = [this.#norm, this.#pooling, this.#projection, this.#dropout];
-    return layers.reduce((x, layer) => (layer ? layer.fprop(x) : x), inputs);
+    const taken = this.hp.useClsToken ? firstToken(inputs) : inputs;
+    return layers.reduce((x, layer) => (layer ? layer.fprop(x) : x), taken);
   }
 }
 

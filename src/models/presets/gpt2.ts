@@ -4,12 +4,11 @@ import { type Config, derive } from '../../hparams/index.js';
 import {
   Gaussian,
   GELU,
-  LayerNorm,
   NClassMajorSharedEmbeddingSoftmax,
-  StackedTransformer,
   TrainablePositionalEmbedding,
   TransformerLm,
 } from '../../layers/index.js';
+import { layerNorm, layerNormStack } from './layerNormStack.js';
 import { LAYER, type NameRules, normRules } from './nameRules.js';
 
 /** Shape of a GPT-2 style model. */
@@ -40,18 +39,13 @@ export function gpt2Lm(options: Gpt2Options): Config<TransformerLm> {
   const { vocabSize, modelDims, numLayers, numHeads, maxSeqLength } = options;
   const { hiddenDims = 4 * modelDims, useBias = false, dropoutProb = 0 } = options;
   const { gelu = 'exact', normEpsilon = 1e-5 } = options;
-  const norm = () => LayerNorm.config({ epsilon: normEpsilon, directScale: true, useBias });
-  const stack = StackedTransformer.config({ numLayers, hiddenDims, numHeads, dropoutProb });
+  const stack = layerNormStack({
+    ...{ numLayers, hiddenDims, numHeads, useBias, normEpsilon },
+    activationTpl: GELU.config({ approximate: gelu === 'tanh' }),
+  });
+  stack.dropoutProb = dropoutProb;
   stack.reluDropoutProb = 0;
   stack.inputDropoutProb = dropoutProb;
-  const layer = stack.transformerLayerParamsTpl;
-  layer.lnTpl = norm();
-  layer.trAttenTpl.useBias = useBias;
-  layer.trAttenTpl.internalEnablePerDimScale = false;
-  layer.trAttenTpl.scaleQueryByDimPerHead = true;
-  layer.trFflayerTpl.lnTpl = norm();
-  layer.trFflayerTpl.hasBias = useBias;
-  layer.trFflayerTpl.activationTpl = GELU.config({ approximate: gelu === 'tanh' });
   return gpt2Init(
     TransformerLm.config({
       vocabSize,
@@ -59,7 +53,7 @@ export function gpt2Lm(options: Gpt2Options): Config<TransformerLm> {
       positionEmbTpl: TrainablePositionalEmbedding.config({ maxSeqLength }),
       stackedTransformerTpl: stack,
       softmaxTpl: NClassMajorSharedEmbeddingSoftmax.config({ hasBias: false }),
-      finalLnTpl: norm(),
+      finalLnTpl: layerNorm(normEpsilon, useBias),
     }),
   );
 }

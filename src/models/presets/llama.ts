@@ -15,7 +15,7 @@ import {
   StackedTransformer,
   TransformerLm,
 } from '../../layers/index.js';
-import { LAYER, linearRules, type NameRules } from './nameRules.js';
+import { attentionRules, LAYER, linearRules, type NameRules } from './nameRules.js';
 import { rotaryFields, rotaryOf } from './rotarySettings.js';
 
 /** Shape of a Llama style model. */
@@ -138,8 +138,6 @@ export function llamaOf(values: LlamaSettings, defaultTheta?: number): Config<Tr
 /** The network of a config.json of Llama. @throws ZodError for settings that it has no counterpart of */
 export const llamaFromSettings = (json: unknown): Config<TransformerLm> => llamaOf(settings.parse(json));
 
-const attention = `${LAYER}/self_attention`;
-
 /** Names of Llama's weights. */
 export const llamaNames: NameRules = {
   rules: [
@@ -149,12 +147,7 @@ export const llamaNames: NameRules = {
     ['.*/softmax/logits_ffn/linear/w', 'embed_tokens.weight', 'v d -> d v'],
     ['.*/final_ln/scale', 'norm.weight'],
     [`${LAYER}/layer_norm/scale`, 'layers.{}.input_layernorm.weight'],
-    ...['query', 'key', 'value'].flatMap((part): NameRules['rules'] => [
-      [`${attention}/${part}/w`, `layers.{}.self_attn.${part[0]}_proj.weight`, '(n h) d -> d n h'],
-      [`${attention}/${part}/b`, `layers.{}.self_attn.${part[0]}_proj.bias`, '(n h) -> n h'],
-    ]),
-    [`${attention}/post/w`, 'layers.{}.self_attn.o_proj.weight', 'd (n h) -> d n h'],
-    [`${attention}/post/b`, 'layers.{}.self_attn.o_proj.bias'],
+    ...attentionRules(`${LAYER}/self_attention`, 'layers.{}.self_attn', 'o_proj'),
     [`${LAYER}/ff_layer/layer_norm/scale`, 'layers.{}.post_attention_layernorm.weight'],
     ...linearRules(`${LAYER}/ff_layer/ffn_layer1_gate`, 'layers.{}.mlp.gate_proj'),
     ...linearRules(`${LAYER}/ff_layer/ffn_layer1`, 'layers.{}.mlp.up_proj'),

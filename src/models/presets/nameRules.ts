@@ -33,6 +33,16 @@ export const normRules = (variable: string, tensor: string): NameRule[] => [
   [`${variable}/bias`, `${tensor}.bias`],
 ];
 
+/** The rules of an attention's projections, stored as PyTorch's linear layers, and of their biases. @param output name of the last */
+export const attentionRules = (variable: string, tensor: string, output: string): NameRule[] => [
+  ...['query', 'key', 'value'].flatMap((part): NameRule[] => [
+    [`${variable}/${part}/w`, `${tensor}.${part[0]}_proj.weight`, '(n h) d -> d n h'],
+    [`${variable}/${part}/b`, `${tensor}.${part[0]}_proj.bias`, '(n h) -> n h'],
+  ]),
+  [`${variable}/post/w`, `${tensor}.${output}.weight`, 'd (n h) -> d n h'],
+  [`${variable}/post/b`, `${tensor}.${output}.bias`],
+];
+
 /** The pattern of a layer's path; its group is the layer's number. */
 export const LAYER = '.*/x_layers_(\\d+)';
 

@@ -1,10 +1,13 @@
-/** @file Networks of published language models, by the config.json beside their weights. */
+/** @file Published models, by the config.json beside their weights. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readRegularFile } from '../../files/index.js';
-import { type Config, ConfigError, didYouMean } from '../../hparams/index.js';
+import { type Config, ConfigError, classOf, didYouMean } from '../../hparams/index.js';
 import type { TransformerLm } from '../../layers/index.js';
+import type { BaseModel } from '../baseModel.js';
+import { LanguageModel } from '../languageModel.js';
+import { clipFromSettings, clipNames } from './clip.js';
 import { deepseekV3FromSettings, deepseekV3Names } from './deepseekV3.js';
 import { gemma2FromSettings, gemma3FromSettings, gemmaNames } from './gemma.js';
 import { gpt2FromSettings, gpt2Names } from './gpt2.js';
@@ -16,21 +19,31 @@ import { qwen3FromSettings, qwen3Names } from './qwen3.js';
 
 /** A family of published models. */
 interface PublishedFamily {
-  /** Its network, by the settings of a config.json. @throws ZodError */
-  readonly network: (settings: unknown) => Config<TransformerLm>;
+  /** Its model, by the settings of a config.json. @throws ZodError */
+  readonly model: (settings: unknown) => Config<BaseModel>;
   readonly names: NameRules;
 }
 
+/** A family of language models, by their network. */
+const languageModels = (
+  network: (settings: unknown) => Config<TransformerLm>,
+  names: NameRules,
+): PublishedFamily => ({
+  model: (settings) => LanguageModel.config({ lmTpl: network(settings) }),
+  names,
+});
+
 /** By `model_type` of config.json. */
 const families = {
-  gpt2: { network: gpt2FromSettings, names: gpt2Names },
-  llama: { network: llamaFromSettings, names: llamaNames },
-  qwen3: { network: qwen3FromSettings, names: qwen3Names },
-  mixtral: { network: mixtralFromSettings, names: mixtralNames },
-  gemma2: { network: gemma2FromSettings, names: gemmaNames },
-  gemma3_text: { network: gemma3FromSettings, names: gemmaNames },
-  olmo2: { network: olmo2FromSettings, names: olmo2Names },
-  deepseek_v3: { network: deepseekV3FromSettings, names: deepseekV3Names },
+  gpt2: languageModels(gpt2FromSettings, gpt2Names),
+  llama: languageModels(llamaFromSettings, llamaNames),
+  qwen3: languageModels(qwen3FromSettings, qwen3Names),
+  mixtral: languageModels(mixtralFromSettings, mixtralNames),
+  gemma2: languageModels(gemma2FromSettings, gemmaNames),
+  gemma3_text: languageModels(gemma3FromSettings, gemmaNames),
+  olmo2: languageModels(olmo2FromSettings, olmo2Names),
+  deepseek_v3: languageModels(deepseekV3FromSettings, deepseekV3Names),
+  clip: { model: clipFromSettings, names: clipNames },
 } as const satisfies Readonly<Record<string, PublishedFamily>>;
 
 export type PublishedFamilyName = keyof typeof families;
@@ -42,14 +55,14 @@ export const publishedFamilies = Object.keys(families) as readonly PublishedFami
 export const nameRulesOf = (family: PublishedFamilyName): NameRules => families[family].names;
 
 /**
- * The network of a published language model, such as `save_pretrained` of transformers or the Hugging Face hub has it: a folder
- * with config.json. Its weights come by `CheckpointLoadingRules`, and its tokens by `PretrainedTokenizer`.
+ * A published model, such as `save_pretrained` of transformers or the Hugging Face hub has it: a folder with config.json. Its
+ * weights come by `CheckpointLoadingRules`, and its tokens by `PretrainedTokenizer`.
  *
  * @param folder relative to the process's own, or absolute.
  * @throws ConfigError where there is no config.json, for a model_type that has no counterpart here, and for settings that change
  *   the network in ways that ours has not.
  */
-export function pretrainedLm(folder: string): Config<TransformerLm> {
+export function pretrainedModel(folder: string): Config<BaseModel> {
   const settings = publishedSettings(folder);
   const file = join(folder, 'config.json');
   if (settings === undefined)
@@ -57,12 +70,12 @@ export function pretrainedLm(folder: string): Config<TransformerLm> {
   const { family } = settings;
   if (family === undefined) throw new ConfigError(unknownFamily(settings));
   try {
-    return families[family].network(settings.json);
+    return families[family].model(settings.json);
   } catch (error) {
     if (!(error instanceof z.ZodError)) throw error;
     const lines = error.issues.map(({ path, message }) => {
       const found = path.reduce<unknown>(
-        (value, key) => (value as Record<PropertyKey, unknown>)[key],
+        (value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key],
         settings.json,
       );
       return `  ${path.join('.')} is ${JSON.stringify(found)}: ${message}`;
@@ -71,6 +84,15 @@ export function pretrainedLm(folder: string): Config<TransformerLm> {
       `${file}: the network has no counterpart here, or the file is damaged:\n${lines.join('\n')}`,
     );
   }
+}
+
+/** The network of a published language model. @throws ConfigError as `pretrainedModel`, and for a model of another kind */
+export function pretrainedLm(folder: string): Config<TransformerLm> {
+  const model = pretrainedModel(folder);
+  if (classOf(model) === LanguageModel) return (model as Config<LanguageModel>).lmTpl;
+  throw new ConfigError(
+    `${join(folder, 'config.json')} is that of a ${classOf(model).name}: expected a language model; pretrainedModel takes any.`,
+  );
 }
 
 /** A config.json. */

@@ -152,6 +152,31 @@ test('class tokens stand before and behind the patches; patches may be given the
   expectClose(call(imageToPatch(images, 2)), tokens.dataSync());
 });
 
+test('class tokens have positions of their own, which an image of another size leaves as they are', () => {
+  const posEmbTpl = TrainablePositionalEmbedding.config({ maxSeqLength: 6 });
+  const layer = build(
+    entry({ ...{ prependClsTokens: 1, appendClsTokens: 1, posEmbOfClsTokens: true }, posEmbTpl }),
+  );
+  const theta = randomTheta(layer);
+  const zeros = {
+    ...theta,
+    'patch_projection/linear/w': tf.zeros([8, 4]) as Tensor,
+    'patch_projection/bias/b': tf.zeros([4]) as Tensor,
+  };
+  const table = theta['pos_emb/emb_var']!;
+  const row = (i: number, x = table): Tensor => tf.slice(x, [i, 0], [1, 4]) as Tensor;
+  for (const side of [2, 4]) {
+    const tokens = run(zeros, () => layer.fprop(tensor([1, 2 * side, 2 * side, 2])));
+    const at = (i: number): Tensor => row(i, tf.reshape(tokens, [side ** 2 + 2, 4]) as Tensor);
+    const classes = [theta.prepend_cls_embs!, theta.append_cls_embs!].map((x) => tf.reshape(x, [1, 4]));
+    expectClose(at(0), tf.add(row(0), classes[0]!).dataSync());
+    expectClose(at(side ** 2 + 1), tf.add(row(5), classes[1]!).dataSync());
+    // Cells in the corners of a finer grid have the corners' embeddings.
+    expectClose(at(1), row(1).dataSync());
+    expectClose(at(side ** 2), row(4).dataSync());
+  }
+});
+
 test('padded patches change no other', () => {
   const config = VisionTransformer.config({
     entryLayersTpl: null,

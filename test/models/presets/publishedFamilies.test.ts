@@ -2,9 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { SafetensorsFile } from '../../../src/checkpoints/index.js';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
-import { listVariables } from '../../../src/layers/index.js';
 import {
   type LanguageModel,
   networkDifferences,
@@ -12,8 +10,9 @@ import {
   pretrainedLm,
 } from '../../../src/models/index.js';
 import { temporaryDirectory } from '../../command.js';
-import { ints, isState, run } from '../../layers/helpers.js';
+import { ints, run } from '../../layers/helpers.js';
 import { loaded, thetaOf } from '../../programs/loadedModel.js';
+import { distance, expectGradients, publishedFamily, recordOf } from './published.js';
 
 const families = [
   'qwen3',
@@ -23,26 +22,14 @@ const families = [
   'olmo2',
   'deepseek_v3',
 ] satisfies PublishedFamilyName[];
-const root = join(import.meta.dirname, '../../fixtures/published/families');
 /** Tokens of the prompt; the others of a record are greedy. */
 const PROMPT = 7;
 /** Tokens of a step of the decode. */
 const STEP = 8;
 
-/** Largest difference in parts of the largest magnitude. */
-function distance(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
-  expect(actual.length).toBe(expected.length);
-  let [largest, error] = [0, 0];
-  for (let i = 0; i < expected.length; i++) {
-    largest = Math.max(largest, Math.abs(expected[i]!));
-    error = Math.max(error, Math.abs(actual[i]! - expected[i]!));
-  }
-  return largest === 0 ? error : error / largest;
-}
-
 describe.each(families)('%s', (name) => {
-  const folder = join(root, name);
-  const record = new SafetensorsFile(join(folder, 'record.safetensors'));
+  const folder = publishedFamily(name);
+  const record = recordOf(folder);
   const ids: number[] = JSON.parse(record.layout.metadata.ids!);
   const whole = loaded(pretrainedLm(folder), folder);
   const model = whole.task.model as LanguageModel;
@@ -56,20 +43,7 @@ describe.each(families)('%s', (name) => {
     ) as Tensor;
     const paddings = tf.zeros(shape) as Tensor;
     const batch = { ids: ints(ids, shape), labels: ints([...ids.slice(1), 0], shape), weights, paddings };
-    const state = new Set(
-      listVariables(model).flatMap((variable) => (isState(variable) ? variable.path : [])),
-    );
-    const paths = Object.keys(theta).filter((path) => !state.has(path));
-    const { value, grads } = tf.valueAndGrads((...xs: Tensor[]) => {
-      const values = Object.fromEntries(paths.map((path, i) => [path, xs[i]!]));
-      return run({ ...theta, ...values }, () => model.fprop(batch)[0].avg_xent![0], {
-        doEval: true,
-      }) as tf.Scalar;
-    })(paths.map((path) => theta[path]!));
-    expect(distance(value.dataSync(), [Number(record.layout.metadata.loss)])).toBeLessThan(1e-5);
-    const expected = loaded(pretrainedLm(folder), join(folder, 'gradients.safetensors')).state.views;
-    const far = paths.filter((path, i) => !(distance(grads[i]!.dataSync(), expected[path]!) < 1e-4));
-    expect(far).toEqual([]);
+    expectGradients(model, whole, folder, () => model.fprop(batch)[0].avg_xent![0]);
   });
 
   test('logits and greedy tokens of a decode', () => {
@@ -93,7 +67,7 @@ describe.each(families)('%s', (name) => {
 });
 
 test('layers of another kind than the published ones are told', () => {
-  const folder = join(root, 'qwen3');
+  const folder = publishedFamily('qwen3');
   const lm = pretrainedLm(folder);
   const layer = 'stackedTransformerTpl.transformerLayerParamsTpls[1].trAttenTpl';
   Object.assign(lm.stackedTransformerTpl.transformerLayerParamsTpls[1]!.trAttenTpl, {
@@ -109,7 +83,7 @@ test('settings that a family has no counterpart of are told all at once', () => 
   const folder = join(temporaryDirectory(), 'qwen3');
   mkdirSync(folder);
   const file = join(folder, 'config.json');
-  const settings = JSON.parse(readFileSync(join(root, 'qwen3', 'config.json'), 'utf8'));
+  const settings = JSON.parse(readFileSync(join(publishedFamily('qwen3'), 'config.json'), 'utf8'));
   writeFileSync(
     file,
     JSON.stringify({ ...settings, hidden_act: 'relu', layer_types: ['full_attention', 'x'] }),

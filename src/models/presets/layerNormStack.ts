@@ -1,0 +1,35 @@
+/** @file Stacks of layers as in GPT-2: layer norms before the branches, and full scales of queries. */
+import type { Config } from '../../hparams/index.js';
+import { type BaseActivation, LayerNorm, StackedTransformer } from '../../layers/index.js';
+
+/** Shape of a stack. */
+export interface LayerNormStackOptions {
+  readonly numLayers: number;
+  readonly numHeads: number;
+  /** Hidden depth of the feed-forward layers. */
+  readonly hiddenDims: number;
+  readonly activationTpl: Config<BaseActivation>;
+  /** Added to the variance of norms. */
+  readonly normEpsilon: number;
+  /** Whether matrix products and norms have biases. Default true. */
+  readonly useBias?: boolean;
+}
+
+/** A norm whose scale starts at 1. */
+export const layerNorm = (epsilon: number, useBias = true): Config<LayerNorm> =>
+  LayerNorm.config({ epsilon, directScale: true, useBias });
+
+/** A stack without dropout, whose logits are divided by the square root of a head's depth. */
+export function layerNormStack(options: LayerNormStackOptions): Config<StackedTransformer> {
+  const { numLayers, numHeads, hiddenDims, activationTpl, normEpsilon, useBias = true } = options;
+  const stack = StackedTransformer.config({ numLayers, hiddenDims, numHeads });
+  const layer = stack.transformerLayerParamsTpl;
+  layer.lnTpl = layerNorm(normEpsilon, useBias);
+  layer.trAttenTpl.useBias = useBias;
+  layer.trAttenTpl.internalEnablePerDimScale = false;
+  layer.trAttenTpl.scaleQueryByDimPerHead = true;
+  layer.trFflayerTpl.lnTpl = layerNorm(normEpsilon, useBias);
+  layer.trFflayerTpl.hasBias = useBias;
+  layer.trFflayerTpl.activationTpl = activationTpl;
+  return stack;
+}
