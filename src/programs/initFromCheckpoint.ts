@@ -51,7 +51,9 @@ export class InitFromCheckpoint {
         const at = `${FIELD}[${i}]`;
         const { source, names } = openSource(each, at);
         open.push(source);
-        const variables = new VariableMatcher(each, source, names, state.layout).match(given, at);
+        const matcher = new VariableMatcher(each, source, names, state.layout);
+        const variables = matcher.match(given);
+        if (matcher.problems.length > 0) throw unfitError(at, source, names, matcher.problems);
         for (const path of variables.keys()) given.add(path);
         return { source, variables, differences: differencesOf(task, source, names) };
       });
@@ -120,6 +122,19 @@ export class InitFromCheckpoint {
     };
     writeJobFile(join(jobLogDir, 'init_from_checkpoint.json'), `${JSON.stringify(record, null, 1)}\n`);
   }
+}
+
+function unfitError(
+  at: string,
+  { path }: VariableSource,
+  names: NameRules | undefined,
+  problems: readonly string[],
+): ConfigError {
+  const leftOver = names === undefined ? '' : ', tensors that may be left over in ignoreTensors';
+  return new ConfigError(
+    `${at}: the model can't start from ${path}:\n${problems.map((line) => `  ${line}`).join('\n')}\n` +
+      `Map paths by loadRules, and name variables that shall keep their own initial values in ignoreRules${leftOver}.`,
+  );
 }
 
 interface OpenedSource {

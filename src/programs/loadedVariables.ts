@@ -1,7 +1,7 @@
 /** @file The tensors that a model's variables start from: by rules, with every problem told at once. */
 import { orderAxes, type VariableSource } from '../checkpoints/index.js';
 import { type FlatLayout, sizeOf } from '../compiler/index.js';
-import { ConfigError, didYouMean } from '../hparams/index.js';
+import { didYouMean } from '../hparams/index.js';
 import { EMA, wholePath } from '../learners/index.js';
 import type { NameRule, NameRules } from '../models/index.js';
 import { applyRule, type Candidate, type CheckpointLoadingRules } from '../tasks/index.js';
@@ -86,14 +86,13 @@ export class VariableMatcher {
     this.#tensors = new Map(source.names.map((name) => [short(name), name]));
   }
 
-  /**
-   * Each variable with its sources.
-   *
-   * @param given variables that have values already; they are passed over.
-   * @param at the rules' path in the config, for errors.
-   * @throws ConfigError
-   */
-  match(given: ReadonlySet<string>, at: string): Map<string, Reading[]> {
+  /** Faults of the rules and the source, found by `match`, a line each. */
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  /** Each variable with its sources. @param given variables that have values already; they are passed over. */
+  match(given: ReadonlySet<string> = new Set()): Map<string, Reading[]> {
     const found = new Map<string, Reading[]>();
     for (const entry of this.layout.entries) {
       const readings = this.#partsOf(entry).map((part) => this.#reading(part, given.has(entry.name)));
@@ -102,13 +101,7 @@ export class VariableMatcher {
     }
     this.#checkRules();
     if (this.names !== undefined) this.#checkLeftOver(this.names);
-    if (this.#problems.length === 0) return found;
-    throw new ConfigError(
-      `${at}: the model can't start from ${this.source.path}:\n${this.#problems.map((line) => `  ${line}`).join('\n')}\n` +
-        `Map paths by loadRules, and name variables that shall keep their own initial values in ignoreRules${
-          this.names === undefined ? '' : ', tensors that may be left over in ignoreTensors'
-        }.`,
-    );
+    return found;
   }
 
   #partsOf(entry: Entry): VariablePart[] {
@@ -132,6 +125,8 @@ export class VariableMatcher {
       this.#problems.push(`${name}: ${this.#missing(candidate.tensor)}`);
       return undefined;
     }
+    const problem = this.source.dtypeProblem(tensor);
+    if (problem !== undefined) this.#problems.push(`${name}: '${tensor}' of the checkpoint: ${problem}.`);
     const theirs = this.source.shapeOf(tensor)!;
     if (candidate.axes === undefined && `${theirs}` === `${shape}`)
       return { tensor, order: undefined, start, length };

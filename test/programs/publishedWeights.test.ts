@@ -190,7 +190,7 @@ test('shards that are missing, cut or elsewhere, and files of other formats, are
   );
   writeFileSync(index, text.replace('"transformer.h.1.ln_1.bias"', '"transformer.h.1.ln_3.bias"'));
   expect(open()).toMatch(
-    /safetensors: it has no tensor 'transformer\.h\.1\.ln_3\.bias', which .*index\.json places there$/,
+    /safetensors: it has no tensor 'transformer\.h\.1\.ln_3\.bias', which the index places there$/,
   );
   for (const damaged of ['{}', 'null', '[1]', text.slice(0, 100)]) {
     writeFileSync(index, damaged);
