@@ -60,7 +60,7 @@ export class WeightFiles implements VariableSource {
     const files = new Map<string, SafetensorsFile>();
     const problems: string[] = [];
     try {
-      for (const shard of new Set(places.map(([, name]) => name))) {
+      for (const shard of [...new Set(places.map(([, name]) => name))].sort()) {
         try {
           files.set(shard, new SafetensorsFile(join(dirname(indexPath), shard)));
         } catch (error) {

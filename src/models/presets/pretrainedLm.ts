@@ -16,6 +16,7 @@ import { mixtralFromSettings, mixtralNames } from './mixtral.js';
 import type { NameRules } from './nameRules.js';
 import { olmo2FromSettings, olmo2Names } from './olmo2.js';
 import { qwen3FromSettings, qwen3Names } from './qwen3.js';
+import { recordReads } from './unreadSettings.js';
 
 /** A family of published models. */
 interface PublishedFamily {
@@ -59,29 +60,42 @@ export const nameRulesOf = (family: PublishedFamilyName): NameRules => families[
  * weights come by `CheckpointLoadingRules`, and its tokens by `PretrainedTokenizer`.
  *
  * @param folder relative to the process's own, or absolute.
+ * @param ignoredFields paths of fields of config.json that may be passed over, though no preset reads them.
  * @throws ConfigError where there is no config.json, for a model_type that has no counterpart here, and for settings that change
- *   the network in ways that ours has not.
+ *   the network, or may, in ways that ours has not.
  */
-export function pretrainedModel(folder: string): Config<BaseModel> {
+export function pretrainedModel(folder: string, ignoredFields: readonly string[] = []): Config<BaseModel> {
   const settings = publishedSettings(folder);
   const file = join(folder, 'config.json');
   if (settings === undefined)
     throw new ConfigError(`${file} is missing: expected the folder of a published model.`);
   const { family } = settings;
   if (family === undefined) throw new ConfigError(unknownFamily(settings));
+  const shown = (path: readonly PropertyKey[]): string => {
+    const found = path.reduce<unknown>(
+      (value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key],
+      settings.json,
+    );
+    return `  ${path.join('.')} is ${JSON.stringify(found)}`;
+  };
+  const reads = recordReads(settings.json);
+  const lines: string[] = [];
   try {
-    return families[family].model(settings.json);
+    const model = families[family].model(reads.settings);
+    lines.push(...unreadLines());
+    if (lines.length === 0) return model;
   } catch (error) {
     if (!(error instanceof z.ZodError)) throw error;
-    const lines = error.issues.map(({ path, message }) => {
-      const found = path.reduce<unknown>(
-        (value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key],
-        settings.json,
-      );
-      return `  ${path.join('.')} is ${JSON.stringify(found)}: ${message}`;
-    });
-    throw new ConfigError(
-      `${file}: the network has no counterpart here, or the file is damaged:\n${lines.join('\n')}`,
+    lines.push(...error.issues.map(({ path, message }) => `${shown(path)}: ${message}`), ...unreadLines());
+  }
+  throw new ConfigError(
+    `${file}: the network has no counterpart here, or the file is damaged:\n${lines.join('\n')}`,
+  );
+
+  function unreadLines(): string[] {
+    const unread = reads.unread().filter((path) => !ignoredFields.includes(path));
+    return unread.map(
+      (path) => `${shown(path.split('.'))}: the field is not read, and may change the network's numbers`,
     );
   }
 }
