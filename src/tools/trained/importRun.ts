@@ -2,27 +2,25 @@
 import { nonEmpty, oneOf, positive } from '../../cli/commandLine/index.js';
 import { showFile } from '../../registry/names/index.js';
 import { formatCount, UsageError } from '../../system/text/index.js';
-import { importPublished } from '../../trained/index.js';
+import { type ImportOptions, importPublished } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 
-interface ImportFlags {
-  readonly jobLogDir?: string;
-  readonly dtype?: 'float32' | 'bfloat16';
-  readonly maxLength?: number;
-  readonly files?: readonly string[];
-  readonly ignoredFields?: readonly string[];
-  readonly ignoredTensors?: readonly string[];
-}
-
-async function imported({ positionals, values }: Arguments): Promise<Report> {
-  const { jobLogDir, maxLength, ...given } = values as ImportFlags;
-  const { dtype = 'float32', files = ['*.txt'], ignoredFields = [], ignoredTensors = [] } = given;
-  const folder = positionals[0]!;
+/** The options of an import that arguments set. @throws UsageError without a directory for the run */
+export function importOptions({
+  positionals,
+  values,
+}: Pick<Arguments, 'positionals' | 'values'>): ImportOptions {
+  const { jobLogDir, ...given } = values as Partial<ImportOptions>;
   if (jobLogDir === undefined)
     throw new UsageError('luthier import: no directory for the run: --job_log_dir=DIR is required.');
-  const { name, count, copied } = await importPublished({
-    ...{ folder, jobLogDir, dtype, maxLength, files, ignoredFields, ignoredTensors },
-  });
+  const { dtype = 'float32', maxLength, files = ['*.txt'], ignoredFields = [], ignoredTensors = [] } = given;
+  return { folder: positionals[0]!, jobLogDir, dtype, maxLength, files, ignoredFields, ignoredTensors };
+}
+
+async function imported(args: Arguments): Promise<Report> {
+  const options = importOptions(args);
+  const { jobLogDir, dtype } = options;
+  const { name, count, copied } = await importPublished(options);
   const shown = showFile(jobLogDir);
   return {
     text: () =>
