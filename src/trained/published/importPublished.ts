@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { WeightFiles } from '../../checkpoints/index.js';
 import { build, ConfigError } from '../../hparams/index.js';
-import { LanguageModel, nameRulesOf, pretrainedLm, publishedSettings } from '../../models/index.js';
+import { nameRulesOf, pretrainedModel, publishedSettings } from '../../models/index.js';
 import { ImportedWeights, recordData, TRAIN } from '../../programs/index.js';
 import { JobError, type JobOptions, machineOf, openJobDirectory, writeJobFiles } from '../../runs/index.js';
 import { type ImportSettings, importedDatasets, importedTask } from './importedTask.js';
@@ -75,13 +75,13 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
 /** The model of a folder, and its weights. @throws ConfigError with the problems of both */
 function openPublished(options: ImportOptions) {
   const { folder, ignoredFields, ignoredTensors } = options;
-  const [lmTpl, source] = both(
-    () => pretrainedLm(folder, ignoredFields),
+  const [model, source] = both(
+    () => pretrainedModel(folder, ignoredFields),
     () => WeightFiles.open(folder),
   );
   try {
     const names = nameRulesOf(publishedSettings(folder)!.family!);
-    const task = importedTask(LanguageModel.config({ lmTpl }), folder, options);
+    const task = importedTask(model, folder, options);
     return { task, weights: new ImportedWeights(build(task), source, names, ignoredTensors) };
   } catch (error) {
     source.close();
