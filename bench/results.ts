@@ -15,8 +15,6 @@ export interface StepResult {
   readonly steps: number;
   readonly medianMs: number;
   readonly minMs: number;
-  /** CPU time of all threads, of the step that took least. */
-  readonly minCpuMs: number;
   readonly firstStepSeconds: number;
   /** At the initial weights, near the logarithm of the vocabulary's size in every framework. */
   readonly firstLoss: number;
@@ -46,7 +44,7 @@ export interface DecodeResult {
 
 /** The line of JSON that a program prints which trains a model by LoRA. */
 export interface LoraResult
-  extends Pick<StepResult, 'medianMs' | 'minMs' | 'minCpuMs' | 'firstLoss' | 'loss' | 'peakRssMb'> {
+  extends Pick<StepResult, 'medianMs' | 'minMs' | 'firstLoss' | 'loss' | 'peakRssMb'> {
   readonly parameters: number;
   /** Of the parameters. */
   readonly trained: number;
@@ -69,7 +67,6 @@ export interface Row {
   readonly rounds: number;
   readonly medianMs: number;
   readonly minMs: number;
-  readonly minCpuMs: number;
   readonly loadedRssMb: number;
   readonly peakRssMb: number;
   readonly firstLoss: number;
@@ -93,7 +90,6 @@ export function toRow(name: string, how: string, results: readonly StepResult[])
     rounds: results.length,
     medianMs: middle((r) => r.medianMs),
     minMs: Math.min(...results.map((r) => r.minMs)),
-    minCpuMs: Math.min(...results.map((r) => r.minCpuMs)),
     loadedRssMb: middle((r) => r.loadedRssMb),
     peakRssMb: middle((r) => r.peakRssMb),
     firstLoss: results[0]!.firstLoss,

@@ -36,12 +36,11 @@ def measure(step, steps, warmup=WARMUP_STEPS):
     first_step_seconds = time.perf_counter() - start
     for _ in range(warmup):
         step()
-    seconds, cpu = [], []
+    seconds = []
     for _ in range(steps):
-        start, busy = time.perf_counter(), time.process_time()
+        start = time.perf_counter()
         loss = step()
         seconds.append(time.perf_counter() - start)
-        cpu.append(time.process_time() - busy)
     seconds.sort()
     middle = steps // 2
     median = seconds[middle] if steps % 2 else (seconds[middle - 1] + seconds[middle]) / 2
@@ -49,7 +48,6 @@ def measure(step, steps, warmup=WARMUP_STEPS):
         "steps": steps,
         "medianMs": median * 1e3,
         "minMs": seconds[0] * 1e3,
-        "minCpuMs": min(cpu) * 1e3,
         "firstStepSeconds": first_step_seconds,
         "firstLoss": first_loss,
         "loss": loss,

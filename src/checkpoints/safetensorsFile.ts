@@ -109,14 +109,6 @@ export class SafetensorsFile {
     this.#fill(bytesOf(target), this.#dataStart + offset);
   }
 
-  /** The reason why a tensor's dtype can't be read as float32; undefined where it can. */
-  dtypeProblem(name: string): string | undefined {
-    const { dtype } = this.#placeOf(name);
-    return floatBytes(dtype) === undefined
-      ? `${dtype} is not read; convert it to F32, F16, BF16 or F64`
-      : undefined;
-  }
-
   /**
    * Reads a tensor's elements as float32, through one small buffer.
    *
@@ -127,7 +119,8 @@ export class SafetensorsFile {
   readFloats(name: string, target: Float32Array, order?: AxisOrder): void {
     const { dtype, shape, offset, byteLength } = this.#placeOf(name);
     const size = floatBytes(dtype);
-    if (size === undefined) throw this.#misfit(name, this.dtypeProblem(name)!);
+    if (size === undefined)
+      throw this.#misfit(name, `${dtype} is not read; convert it to F32, F16, BF16 or F64`);
     const chunk = new Uint8Array(Math.min(CHUNK_BYTES, byteLength));
     const total = elementCount(shape);
     let [from, floats] = [0, new Float32Array(0)];

@@ -58,31 +58,23 @@ export class WeightFiles implements VariableSource {
   static #openShards(path: string, indexPath: string): WeightFiles {
     const places = Object.entries(readIndex(indexPath));
     const files = new Map<string, SafetensorsFile>();
-    const problems: string[] = [];
     try {
-      for (const shard of [...new Set(places.map(([, name]) => name))].sort()) {
-        try {
-          files.set(shard, new SafetensorsFile(join(dirname(indexPath), shard)));
-        } catch (error) {
-          problems.push((error as Error).message);
-        }
-      }
+      const tensors = new Map<string, SafetensorsFile>();
       for (const [tensor, shard] of places) {
-        const file = files.get(shard);
-        if (file !== undefined && file.place(tensor) === undefined)
-          problems.push(`${file.path}: it has no tensor '${tensor}', which the index places there`);
+        let file = files.get(shard);
+        if (file === undefined) {
+          file = new SafetensorsFile(join(dirname(indexPath), shard));
+          files.set(shard, file);
+        }
+        if (file.place(tensor) === undefined)
+          throw new CheckpointError(
+            'broken',
+            file.path,
+            `it has no tensor '${tensor}', which ${indexPath} places there`,
+          );
+        tensors.set(tensor, file);
       }
-      if (problems.length > 0)
-        throw new CheckpointError(
-          'broken',
-          indexPath,
-          `its shards are not whole:${problems.map((line) => `\n  ${line}`).join('')}`,
-        );
-      return new WeightFiles(
-        path,
-        [...files.values()],
-        new Map(places.map(([tensor, shard]) => [tensor, files.get(shard)!])),
-      );
+      return new WeightFiles(path, [...files.values()], tensors);
     } catch (error) {
       for (const file of files.values()) file.close();
       throw error;
@@ -95,10 +87,6 @@ export class WeightFiles implements VariableSource {
 
   shapeOf(name: string): readonly number[] | undefined {
     return this.tensors.get(name)?.place(name)?.shape;
-  }
-
-  dtypeProblem(name: string): string | undefined {
-    return this.#fileOf(name).dtypeProblem(name);
   }
 
   readInto(name: string, target: Float32Array, order?: AxisOrder): void {

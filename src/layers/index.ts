@@ -120,6 +120,7 @@ export { GroupNorm } from './groupNorm.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
 export { BiTemperedLoss } from './losses.js';
 export { MaskedLmDataAugmenter } from './maskedLmDataAugmenter.js';
+export { MaskedLmSoftmax } from './maskedLmSoftmax.js';
 export { TransformerFeedForwardMoe } from './moe/transformerFeedForwardMoe.js';
 export { BregmanCompression, BregmanNgrammer } from './ngrammer/bregmanNgrammer.js';
 export { BregmanPCA } from './ngrammer/bregmanPca.js';
@@ -187,6 +188,7 @@ export { StackedTransformerRepeated } from './transformer/repeatedTransformers.j
 export { SSMGated } from './transformer/ssmGated.js';
 export { StackedTransformer } from './transformer/stackedTransformers.js';
 export { TransformerTextEncoder } from './transformer/textEncoders.js';
+export { TokenTypeEmbedding } from './transformer/tokenTypes.js';
 export { type LmInputs, TransformerLm } from './transformer/transformerModels.js';
 export {
   type Attends,

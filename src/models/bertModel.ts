@@ -24,9 +24,10 @@ interface MaskedOutput extends LmOutput {
 /**
  * Hides some tokens of each sequence, and predicts them.
  *
- * Batches have labels, the tokens (int32 [B, T]), paddings (float32 [B, T]), segmentIds and segmentPos (int32 [B, T]). Where they
- * have maskedIds (int32 [B, T]) and maskedPos (float32 [B, T], 1 for tokens to predict), these are the masks; else they are drawn:
- * in training at each step anew, in evaluation the same ones each time.
+ * Batches have labels, the tokens (int32 [B, T]), paddings (float32 [B, T]), segmentIds and segmentPos (int32 [B, T]), and
+ * tokenTypes (int32 [B, T]) where tokens have types. Where they have maskedIds (int32 [B, T]) and maskedPos (float32 [B, T], 1 for
+ * tokens to predict), these are the masks; else they are drawn: in training at each step anew, in evaluation the same ones each
+ * time.
  */
 export class BertModel extends BaseModel.with({
   lmTpl: sub(TransformerLm, () =>
@@ -64,10 +65,6 @@ export class BertModel extends BaseModel.with({
     return [{ path: 'labels', count: this.hp.lmTpl.vocabSize, field: 'lmTpl.vocabSize' }];
   }
 
-  override get labelIds(): readonly ReadIds[] {
-    return this.readIds.map((ids) => ({ ...ids, path: 'maskedIds' }));
-  }
-
   /** Labels are hidden by the model, whatever sees them in the batch. */
   override get rowSettings(): RowSettings {
     return { field: 'lmTpl', packedInput: this.hp.lmTpl.packedInput };
@@ -80,8 +77,9 @@ export class BertModel extends BaseModel.with({
     const { inputs, mask } = given
       ? { inputs: given, mask: this.tensorOf(batch, 'maskedPos') }
       : this.#augmenter.fprop(labels, paddings);
+    const { segmentIds, segmentPos, tokenTypes } = batch;
     const output = this.#lm.fprop(
-      { ids: inputs, paddings, segmentIds: batch.segmentIds, segmentPos: batch.segmentPos },
+      { ids: inputs, paddings, segmentIds, segmentPos, tokenTypes },
       { classIds: labels, classWeights: mask },
     );
     return { ...output, augmentedLabels: inputs, augmentedPos: mask };

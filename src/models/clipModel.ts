@@ -1,6 +1,6 @@
 /** @file ClipModel: images and texts in one space, by contrast within a batch (Radford et al., 2021, "Learning transferable visual models from natural language supervision"). */
 import { z } from 'zod';
-import { ops, type Tensor, tf } from '../compiler/index.js';
+import { type Tensor, tf } from '../compiler/index.js';
 import { sub } from '../hparams/index.js';
 import {
   auxLossOf,
@@ -17,6 +17,7 @@ import {
 } from '../layers/index.js';
 import { BaseModel, type ReadIds, type TensorBatch, type WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
+import { contrastOf } from './contrast.js';
 
 /** Layers that map images to one vector each. */
 type ImageEncoder = BaseLayer & { fprop(images: Tensor): Tensor };
@@ -30,9 +31,6 @@ interface Similarities {
   /** [B, B]: cosine of each image and each text, times the scale. */
   readonly logits: Tensor;
 }
-
-/** Logits of pairs with padding: far below all others, and finite. */
-const NEVER = -1e9;
 
 /** exp(logitScale) at most, as in the paper. */
 const MAX_SCALE = 100;
@@ -110,15 +108,7 @@ export class ClipModel extends BaseModel.with({
     const [rows] = logits.shape as [number, number];
     const weights = this.rowWeights(batch, rows);
     const mean = meansBy(weights);
-    const own = tf.range(0, rows, 1, 'int32') as unknown as Tensor;
-    // Rows of padding are no candidates, whatever they hold.
-    const counts = isWeighed(weights);
-    const isPair = tf.logicalAnd(tf.expandDims(counts, 0), tf.expandDims(counts, 1));
-    const candidates = tf.where(isPair, logits, tf.scalar(NEVER)) as Tensor;
-    const [ofImages, ofTexts] = [candidates, tf.transpose(candidates)].map((scores) => ({
-      losses: ops.softmaxCrossEntropy(scores, own),
-      hits: tf.cast(tf.equal(tf.argMax(scores, -1), own), 'float32') as Tensor,
-    }));
+    const [ofImages, ofTexts] = [logits, tf.transpose(logits)].map((scores) => contrastOf(scores, weights));
     const [contrastive, weight] = mean(tf.div(tf.add(ofImages!.losses, ofTexts!.losses), 2) as Tensor);
     const metrics: WeightedScalars = {
       total_loss: [withAuxLoss(contrastive, auxLossOf(this)), weight],

@@ -53,9 +53,7 @@ export class CtcModel extends BaseModel.with({
   }
 
   override get readIds(): readonly ReadIds[] {
-    const { softmaxTpl, blankId } = this.hp;
-    const reserved = { id: blankId, what: 'the blank', field: 'blankId', paddings: 'labelPaddings' };
-    return [{ path: 'labels', count: softmaxTpl.numClasses, field: 'softmaxTpl.numClasses', reserved }];
+    return [{ path: 'labels', count: this.hp.softmaxTpl.numClasses, field: 'softmaxTpl.numClasses' }];
   }
 
   override computePredictions(batch: TensorBatch): FramePredictions {

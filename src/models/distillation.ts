@@ -15,7 +15,6 @@ import {
 } from '../layers/index.js';
 import {
   BaseModel,
-  idsBelow,
   type ReadIds,
   type RowSettings,
   type TensorBatch,
@@ -89,11 +88,11 @@ export class DistillationModel extends BaseModel.with({
   }
 
   override get readIds(): readonly ReadIds[] {
-    return idsBelow('studentTpl', this.#student.readIds);
+    return this.#student.readIds.map((ids) => ({ ...ids, field: `studentTpl.${ids.field}` }));
   }
 
   override get labelIds(): readonly ReadIds[] {
-    return idsBelow('studentTpl', this.#student.labelIds);
+    return this.#student.labelIds.map((ids) => ({ ...ids, field: `studentTpl.${ids.field}` }));
   }
 
   override get rowSettings(): RowSettings | null {

@@ -5,6 +5,7 @@ import type { Decodable } from '../decoding/index.js';
 import { type Config, type Report, sub } from '../hparams/index.js';
 import {
   type DecodeStateSpec,
+  decodeStateSpecs,
   isWeighed,
   type LmOutput,
   type StepArgs,
@@ -13,14 +14,12 @@ import {
 } from '../layers/index.js';
 import {
   BaseModel,
-  idsBelow,
   type ReadIds,
   type RowSettings,
   type TensorBatch,
   type WeightedScalars,
 } from './baseModel.js';
 import { strictAccuracy, tokenMetrics, yesNoAccuracy } from './tokenMetrics.js';
-import { type TokenNetwork, tokenNetwork } from './tokenNetworks.js';
 
 const tokenId = z.int().nonnegative();
 
@@ -62,7 +61,7 @@ export class LanguageModel
   })
   implements Decodable
 {
-  #network!: TokenNetwork;
+  #lm!: TransformerLm;
   #tokenCounter: TokenCounter | null = null;
 
   static override validate({ lmTpl, boolqYnTokens }: Config<LanguageModel>, report: Report): void {
@@ -72,25 +71,33 @@ export class LanguageModel
 
   protected override setup(): void {
     if (this.hp.countTokens) this.#tokenCounter = this.createChild('token_counter', TokenCounter.config());
-    this.#network = tokenNetwork(this.createChild('lm', this.hp.lmTpl));
+    this.#lm = this.createChild('lm', this.hp.lmTpl);
   }
 
   override get readIds(): readonly ReadIds[] {
-    return idsBelow('lmTpl', this.#network.readIds);
+    return [{ path: 'ids', count: this.vocabSize, field: 'lmTpl.vocabSize' }];
   }
 
   override get labelIds(): readonly ReadIds[] {
-    return idsBelow('lmTpl', this.#network.labelIds);
+    return this.readIds.map((ids) => ({ ...ids, path: 'labels' }));
   }
 
   override get rowSettings(): RowSettings {
-    return { field: 'lmTpl', ...this.#network.rowSettings };
+    const { packedInput, modelType, usePaddings } = this.hp.lmTpl;
+    return { field: 'lmTpl', packedInput, modelType, usePaddings };
   }
 
   override computePredictions(batch: TensorBatch): LmOutput {
     if (this.#tokenCounter) this.#tokenCounter.fprop(this.tensorOf(batch, 'paddings'));
-    return this.#network.outputs((name) =>
-      name === 'weights' ? this.#weightsOf(batch) : this.tensorOf(batch, name),
+    return this.#lm.fprop(
+      {
+        ids: this.tensorOf(batch, 'ids'),
+        paddings: batch.paddings,
+        segmentIds: batch.segmentIds,
+        segmentPos: batch.segmentPos,
+        inputsIndicator: batch.inputsIndicator,
+      },
+      { classIds: this.tensorOf(batch, 'labels'), classWeights: this.#weightsOf(batch) },
     );
   }
 
@@ -127,18 +134,18 @@ export class LanguageModel
   }
 
   get vocabSize(): number {
-    return this.#network.vocabSize;
+    return this.hp.lmTpl.vocabSize;
   }
 
   get seesWholePrompt(): boolean {
-    return this.#network.seesWholePrompt!;
+    return this.hp.lmTpl.modelType === 'prefix';
   }
 
   initialDecodeState(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
-    return this.#network.initialDecodeState(batchSize, seqLen);
+    return decodeStateSpecs(this, batchSize, seqLen);
   }
 
   extendStep(ids: Tensor, args: StepArgs): Tensor {
-    return this.#network.extendStep(ids, args);
+    return this.#lm.extendStep(ids, args);
   }
 }

@@ -5,13 +5,14 @@ import type { Decodable } from '../decoding/index.js';
 import { sub } from '../hparams/index.js';
 import {
   type DecodeStateSpec,
+  decodeStateSpecs,
   type LmOutput,
+  type SequenceInputs,
   type StepArgs,
   TransformerEncoderDecoder,
 } from '../layers/index.js';
 import {
   BaseModel,
-  idsBelow,
   type ReadIds,
   type RowSettings,
   type TensorBatch,
@@ -19,7 +20,6 @@ import {
 } from './baseModel.js';
 import { labelSmoothingField, smoothed } from './labelSmoothing.js';
 import { tokenMetrics } from './tokenMetrics.js';
-import { type TokenNetwork, tokenNetwork } from './tokenNetworks.js';
 
 /**
  * A model that maps source sequences to target sequences.
@@ -39,24 +39,51 @@ export class SequenceModel
   })
   implements Decodable
 {
-  #network!: TokenNetwork;
+  #model!: TransformerEncoderDecoder;
+  readonly nested = { source: 'src', target: 'tgt' };
+  readonly promptNames = ['src.ids', 'src.paddings'];
 
   protected override setup(): void {
     const { modelTpl, labelSmoothingProb } = this.hp;
     const softmaxTpl = smoothed(modelTpl.softmaxTpl, labelSmoothingProb);
-    this.#network = tokenNetwork(this.createChild('model', modelTpl, { softmaxTpl }));
+    this.#model = this.createChild('model', modelTpl, { softmaxTpl });
   }
 
   override get readIds(): readonly ReadIds[] {
-    return idsBelow('modelTpl', this.#network.readIds);
+    const { encoderEmbeddingTpl, decoderEmbeddingTpl } = this.hp.modelTpl;
+    const [decoder, decoderField] = decoderEmbeddingTpl
+      ? [decoderEmbeddingTpl.numClasses, 'decoderEmbeddingTpl']
+      : [this.vocabSize, 'softmaxTpl'];
+    const [encoder, encoderField] = encoderEmbeddingTpl
+      ? [encoderEmbeddingTpl.numClasses, 'encoderEmbeddingTpl']
+      : [decoder, decoderField];
+    return [
+      { path: 'src.ids', count: encoder, field: `modelTpl.${encoderField}.numClasses` },
+      { path: 'tgt.ids', count: decoder, field: `modelTpl.${decoderField}.numClasses` },
+      { path: 'tgt.labels', count: this.vocabSize, field: 'modelTpl.softmaxTpl.numClasses' },
+    ];
   }
 
   override get rowSettings(): RowSettings {
-    return { field: 'modelTpl', ...this.#network.rowSettings };
+    return { field: 'modelTpl', packedInput: this.hp.modelTpl.packedInput };
+  }
+
+  #sequence(batch: TensorBatch, half: 'src' | 'tgt'): SequenceInputs {
+    const names = ['paddings', ...(this.hp.modelTpl.packedInput ? ['segmentIds', 'segmentPos'] : [])];
+    const arrays = names.map((name) => [name, this.tensorOf(batch, `${half}.${name}`)] as const);
+    return { ids: this.tensorOf(batch, `${half}.ids`), ...Object.fromEntries(arrays) };
+  }
+
+  #labels(batch: TensorBatch): { readonly labels: Tensor; readonly weights: Tensor } {
+    return { labels: this.tensorOf(batch, 'tgt.labels'), weights: this.tensorOf(batch, 'tgt.weights') };
   }
 
   override computePredictions(batch: TensorBatch): LmOutput {
-    return this.#network.outputs((name) => this.tensorOf(batch, name));
+    const { labels, weights } = this.#labels(batch);
+    return this.#model.fprop(this.#sequence(batch, 'src'), this.#sequence(batch, 'tgt'), {
+      classIds: labels,
+      classWeights: weights,
+    });
   }
 
   /** Metrics: LanguageModel's, of targets. Per example: labels [B, T] and scores [B], the log-probability of each target. */
@@ -64,10 +91,7 @@ export class SequenceModel
     predictions: LmOutput,
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
-    const tokens = {
-      labels: this.tensorOf(batch, 'tgt.labels'),
-      weights: this.tensorOf(batch, 'tgt.weights'),
-    };
+    const tokens = this.#labels(batch);
     const { logits, perExampleArgmax, perSequenceXent } = predictions;
     const perExample = { labels: tokens.labels, scores: tf.neg(perSequenceXent) as Tensor };
     return [
@@ -77,15 +101,16 @@ export class SequenceModel
   }
 
   get vocabSize(): number {
-    return this.#network.vocabSize;
+    return this.hp.modelTpl.softmaxTpl.numClasses;
   }
 
-  get nested(): Decodable['nested'] {
-    return this.#network.nested;
-  }
-
-  get promptNames(): readonly string[] {
-    return this.#network.promptNames!;
+  /** State of its own: the paddings of sources, which all steps read. */
+  override decodeStateSpecs(
+    rows: number,
+    _seqLen: number,
+    sourceLen: number,
+  ): Record<string, DecodeStateSpec> {
+    return { source_paddings: { shape: [rows, sourceLen], dtype: 'float32' } };
   }
 
   initialDecodeState(
@@ -93,14 +118,17 @@ export class SequenceModel
     seqLen: number,
     prompt: Readonly<Record<string, TensorSpec>>,
   ): Record<string, DecodeStateSpec> {
-    return this.#network.initialDecodeState(rows, seqLen, prompt);
+    return decodeStateSpecs(this, rows, seqLen, prompt['src.ids']!.shape[1]!);
   }
 
   begin(prompt: Readonly<Record<string, Tensor>>): void {
-    this.#network.begin!(prompt);
+    const source = { ids: prompt['src.ids']!, paddings: prompt['src.paddings']! };
+    this.updateDecodeState('source_paddings', source.paddings);
+    this.#model.begin(this.#model.encode(source));
   }
 
   extendStep(ids: Tensor, args: StepArgs): Tensor {
-    return this.#network.extendStep(ids, args);
+    const memorySeen = { paddings: this.getDecodeState('source_paddings') };
+    return this.#model.extendStep(ids, { ...args, memorySeen });
   }
 }

@@ -6,7 +6,6 @@ import {
   firstNonFinite,
   type HostTensor,
   layoutSpecs,
-  type PrngKey,
   runEagerly,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
@@ -15,14 +14,13 @@ import {
   type EvalOutputs,
   type Evaluation,
   type ExampleTensors,
-  evalKey,
   evalStep,
   metricValues,
   type SingleTask,
   type StepMetrics,
   type WeightedValues,
 } from '../tasks/index.js';
-import { BatchBuffers, badIndexError, reservedIdError } from './batchBuffers.js';
+import { BatchBuffers, badIndexError } from './batchBuffers.js';
 import { nonFiniteMetrics } from './finiteCheck.js';
 import { describeNonFinite } from './invalidSteps.js';
 import type { Stopwatch } from './stopwatch.js';
@@ -40,8 +38,6 @@ export class EvalStep {
     private readonly task: SingleTask,
     private readonly params: FlatParams,
     private readonly buffers: BatchBuffers,
-    /** Two words, that of the batch. */
-    private readonly key: Int32Array,
     private readonly call: Pick<BoundCall, 'problemOf' | 'run'>,
     private readonly executable?: Executable,
   ) {}
@@ -55,21 +51,19 @@ export class EvalStep {
     runs?: number,
   ): Promise<EvalStep> {
     const step = evalStep(task);
-    const key = new Int32Array(2);
-    const prngKey = { shape: [2], dtype: 'int32', data: key } satisfies HostTensor;
     if (options.debug === 'eager') {
-      const run = () => runEagerly(step, { params: hostParams(params), batch: buffers.batchAt(0), prngKey });
-      return new EvalStep(options, task, params, buffers, key, { problemOf: () => undefined, run });
+      const run = () => runEagerly(step, { params: hostParams(params), batch: buffers.batchAt(0) });
+      return new EvalStep(options, task, params, buffers, { problemOf: () => undefined, run });
     }
     const executable = await compile(
       step,
-      { params: layoutSpecs(params.layout), batch: buffers.specs, prngKey: { shape: [2], dtype: 'int32' } },
+      { params: layoutSpecs(params.layout), batch: buffers.specs },
       { ...compileOptions(options, 'eval_step', runs), frozen: ['params'] },
     );
     const call = executable.bind({
-      inputs: { params: params.views, batch: buffers.arrays, prngKey: key },
+      inputs: { params: params.views, batch: buffers.arrays },
     });
-    return new EvalStep(options, task, params, buffers, key, call, executable);
+    return new EvalStep(options, task, params, buffers, call, executable);
   }
 
   /** Must be called after the parameters have changed. */
@@ -80,16 +74,13 @@ export class EvalStep {
   /**
    * The outputs for a batch, which the next call overwrites.
    *
-   * @param key of the numbers that the model draws.
    * @throws JobError for an index out of range, and where --debug=nan finds a metric that is not finite.
    */
-  async run(inputName: string, batch: Batch, key: PrngKey): Promise<StepResult> {
+  async run(inputName: string, batch: Batch): Promise<StepResult> {
     this.buffers.load(batch);
-    this.key.set(key);
-    const [what, { model }, problem] = [`Input '${inputName}'`, this.task, this.call.problemOf(0)];
-    if (problem !== undefined) throw badIndexError(what, problem, model, this.buffers.batchAt(0));
-    const reserved = reservedIdError(what, model, batch);
-    if (reserved !== undefined) throw reserved;
+    const problem = this.call.problemOf(0);
+    if (problem !== undefined)
+      throw badIndexError(`Input '${inputName}'`, problem, this.task.model, this.buffers.batchAt(0));
     const { metrics, examples, images } = (await this.call.run()) as unknown as {
       metrics: StepMetrics;
       examples: ExampleTensors;
@@ -103,8 +94,7 @@ export class EvalStep {
   async #check(inputName: string, values: WeightedValues): Promise<void> {
     const wrong = nonFiniteMetrics(values);
     if (wrong.length === 0) return;
-    const prngKey: HostTensor = { shape: [2], dtype: 'int32', data: this.key };
-    const inputs = { params: hostParams(this.params), batch: this.buffers.batchAt(0), prngKey };
+    const inputs = { params: hostParams(this.params), batch: this.buffers.batchAt(0) };
     const found = describeNonFinite(await firstNonFinite(evalStep(this.task), inputs));
     throw new JobError(
       `--debug=nan: the evaluation of a batch of input '${inputName}' is not finite: ${wrong.join(', ')}. ${found}`,
@@ -149,7 +139,7 @@ export class EvalSteps {
     watch?.pause();
     const step = await this.#stepOf(inputName, batch);
     watch?.start();
-    const result = await step.run(inputName, batch, evalKey(evaluation.batches));
+    const result = await step.run(inputName, batch);
     evaluation.add(result, batch);
     return result.images;
   }

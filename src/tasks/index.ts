@@ -35,6 +35,7 @@ export type { Answer, Reward } from './rewards.js';
 export { RolloutInput } from './rolloutInput.js';
 export { Decode, SingleTask } from './singleTask.js';
 export {
+  type EvalInputs,
   evalKey,
   evalStep,
   forwardStep,

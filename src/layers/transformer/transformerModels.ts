@@ -15,6 +15,7 @@ import { SharedEmbeddingSoftmax } from '../softmaxes.js';
 import { auxLossOf, type LmLabels, type LmOutput, lossesOf } from './lmLosses.js';
 import { StackedTransformer } from './stackedTransformers.js';
 import { lookupOf, type TokenLookup } from './tokenLookup.js';
+import { TokenTypeEmbedding } from './tokenTypes.js';
 import type { Memory } from './transformers.js';
 
 /** Inputs of a language model; tensors without a shape are [B, T]. */
@@ -29,6 +30,8 @@ export interface LmInputs {
   readonly segmentPos?: Tensor | undefined;
   /** float32, 1 for the leading tokens that are the prefix of a row. Required for prefix models. */
   readonly inputsIndicator?: Tensor | undefined;
+  /** int32, types of tokens; 0 where absent. Read where `tokenTypeEmbTpl` is set. */
+  readonly tokenTypes?: Tensor | undefined;
   /** A sequence that the layers attend to, such as an encoder's output. Required where they have cross-attention. */
   readonly memory?: Memory | undefined;
 }
@@ -37,6 +40,7 @@ export interface LmInputs {
 interface EmbedArgs extends Pick<PairArgs, 'paddings'> {
   /** In a decode. */
   readonly step?: StepArgs | undefined;
+  readonly tokenTypes?: Tensor | undefined;
 }
 
 /** Leading tokens of each row that are 1, int32 [B]. */
@@ -69,6 +73,10 @@ export class TransformerLm extends BaseLayer.with({
   positionEmbTpl: sub(BasePositionalEmbedding, () => PositionalEmbedding.config())
     .nullable()
     .describe('Position embeddings that are added to token embeddings; null: none.'),
+  tokenTypeEmbTpl: sub(TokenTypeEmbedding, null)
+    .nullable()
+    .default(null)
+    .describe("Types of tokens, and the norm of the stack's input, as in BERT; null: neither."),
   stackedTransformerTpl: sub(StackedTransformer).describe('The stack of layers.'),
   separateEmbeddingTpl: sub(Embedding)
     .nullable()
@@ -86,6 +94,7 @@ export class TransformerLm extends BaseLayer.with({
     .describe('The norm after the last layer; null: none.'),
 }) {
   protected positions: BasePositionalEmbedding | null = null;
+  protected tokenTypes: TokenTypeEmbedding | null = null;
   protected embedding!: TokenLookup;
   protected ngrammer: BaseNgrammer | null = null;
   protected transformer!: StackedTransformer;
@@ -98,6 +107,8 @@ export class TransformerLm extends BaseLayer.with({
     const dims = { inputDims: modelDims, numClasses: vocabSize };
     if (hp.positionEmbTpl)
       this.positions = this.createChild('position_emb', hp.positionEmbTpl, { embeddingDims: modelDims });
+    if (hp.tokenTypeEmbTpl)
+      this.tokenTypes = this.createChild('token_type_emb', hp.tokenTypeEmbTpl, { embeddingDims: modelDims });
     const separate =
       hp.separateEmbeddingTpl && this.createChild('embedding_lookup', hp.separateEmbeddingTpl, dims);
     if (hp.ngrammerTpl) {
@@ -127,21 +138,22 @@ export class TransformerLm extends BaseLayer.with({
     const paddings = this.hp.usePaddings ? inputs.paddings : undefined;
     // A packed document may be as long as its row.
     this.positions?.checkLength(inputs.ids.shape[1]!);
-    const x = this.embed(inputs.ids, seen.positions?.queries, { paddings });
+    const x = this.embed(inputs.ids, seen.positions?.queries, { paddings, tokenTypes: inputs.tokenTypes });
     return this.transformer.fprop(x, { seen, paddings, memory: inputs.memory });
   }
 
   /**
-   * Input of the stack: token, n-gram and position embeddings, [B, T, modelDims].
+   * Input of the stack: token, n-gram, position and type embeddings, [B, T, modelDims].
    *
    * @param ids int32 [B, T].
    * @param position int32 [B, T] or [1, T]; default 0 to T - 1.
-   * @param of the paddings of whole sequences, or the step of a decode.
+   * @param of the paddings and token types of whole sequences, or the step of a decode.
    */
   protected embed(ids: Tensor, position?: Tensor, of: EmbedArgs = {}): Tensor {
     const x = this.#withNgrams(ids, this.embedding.embLookup(ids), position, of);
-    if (!this.positions) return x;
-    return tf.add(x, position ? this.positions.atPositions(position) : this.positions.fprop(ids.shape[1]!));
+    const places = position ? this.positions?.atPositions(position) : this.positions?.fprop(ids.shape[1]!);
+    const placed = places ? tf.add(x, places) : x;
+    return this.tokenTypes ? this.tokenTypes.fprop(placed, of.tokenTypes) : placed;
   }
 
   #withNgrams(ids: Tensor, x: Tensor, segmentPos: Tensor | undefined, of: EmbedArgs): Tensor {

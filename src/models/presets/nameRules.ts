@@ -17,6 +17,8 @@ export interface NameRules {
   readonly prefixes: readonly string[];
   /** Patterns of tensors that are no weights: masks and tables that the network computes. */
   readonly buffers: readonly string[];
+  /** Patterns of tensors of heads: models without one pass them over. */
+  readonly heads?: readonly string[];
   /** Tensors that some writers store beside the one that they are tied to, by its name. */
   readonly copies: Readonly<Record<string, string>>;
 }
