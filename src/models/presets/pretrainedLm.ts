@@ -17,6 +17,8 @@ import { mixtralFromSettings, mixtralNames } from './mixtral.js';
 import type { NameRules } from './nameRules.js';
 import { olmo2FromSettings, olmo2Names } from './olmo2.js';
 import { qwen3FromSettings, qwen3Names } from './qwen3.js';
+import { t5FromSettings, t5Names } from './t5.js';
+import { vitFromSettings, vitNames } from './vit.js';
 
 /** A family of published models. */
 interface PublishedFamily {
@@ -45,6 +47,8 @@ const families = {
   olmo2: languageModels(olmo2FromSettings, olmo2Names),
   deepseek_v3: languageModels(deepseekV3FromSettings, deepseekV3Names),
   bert: { model: bertFromSettings, names: bertNames },
+  t5: { model: t5FromSettings, names: t5Names },
+  vit: { model: vitFromSettings, names: vitNames },
   clip: { model: clipFromSettings, names: clipNames },
 } as const satisfies Readonly<Record<string, PublishedFamily>>;
 
