@@ -32,6 +32,8 @@ export interface ExamplePredictorOptions {
   /** Arrays of a batch by path. */
   readonly specs: Specs;
   readonly classOutput: ClassOutput | undefined;
+  /** Names of the predictions. */
+  readonly outputs: readonly string[];
   /** Examples that are predicted together. */
   readonly rows: number;
 }
@@ -88,6 +90,18 @@ export class ExamplePredictor {
   /** The prediction that is logits of classes; undefined where the model is no classifier. */
   get classOutput(): ClassOutput | undefined {
     return this.options.classOutput;
+  }
+
+  /** Whether there are vectors by which the meanings of examples compare. */
+  get embeds(): boolean {
+    return this.options.outputs.includes('embeddings');
+  }
+
+  /** Ids of the examples in all arrays that have paddings. @throws RequestError for one that does not fit */
+  async countTokens(examples: readonly RawExample[]): Promise<number> {
+    const arrays = await this.#arraysOf(examples, { first: 0, readsFiles: false });
+    const paddings = Object.entries(arrays).filter(([path]) => /(^|\.)paddings$/.test(path));
+    return paddings.reduce((sum, [, { data }]) => sum + Array.from(data).filter((x) => x === 0).length, 0);
   }
 
   async #predict(examples: readonly RawExample[], how: ExampleOptions): Promise<ExamplePrediction[]> {

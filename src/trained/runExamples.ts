@@ -73,9 +73,10 @@ export function newExamplePredictor(run: RunParts): ExamplePredictor {
   if (behind.size === 0) throw new RequestError(`${name}: no prediction depends on the parameters.`);
   const input = build(dataset);
   checkRecorded(run.directory, recorded, input.recordedParts());
+  const outputs = fewest(behind);
   return new ExamplePredictor({
-    ...{ input, predictor, specs, rows: rows ?? input.batchSize },
-    paths: [...new Set(fewest(behind).flatMap((output) => behind.get(output)!))],
+    ...{ input, predictor, specs, outputs, rows: rows ?? input.batchSize },
+    paths: [...new Set(outputs.flatMap((output) => behind.get(output)!))],
     classOutput: classOutputOf(model, params, specs, behind, input),
   });
 }

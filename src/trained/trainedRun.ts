@@ -288,6 +288,16 @@ export class TrainedRun {
     return isDecodable(this.task.model) && this.task.model.begin === undefined;
   }
 
+  /** Whether predictions of examples are vectors by which their meanings compare: `outputs.embeddings` of each. */
+  get embeds(): boolean {
+    return !this.continuesText && this.#ofExamples().embeds;
+  }
+
+  /** Tokens that are read of texts, ends included; those that are cut off do not count. @throws as `predict` */
+  countTokens(texts: readonly string[]): Promise<number> {
+    return this.#ofExamples().countTokens(texts);
+  }
+
   /** Compiles the programs of continuations or predictions ahead of the first one. @throws as `stream`, `predict` */
   prepare(): Promise<void> {
     return this.continuesText ? this.#continues().queue.prepare() : this.#ofExamples().prepare();

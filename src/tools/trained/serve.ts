@@ -120,6 +120,7 @@ export const serveCommand: Command = {
   details: [
     'GET /health, GET /v1/models and POST /v1/completions, as OpenAI has them, with "stream": true for server-sent events.',
     'Models other than language models have POST /predict: {"instances": [RECORD or TEXT or {"b64": FILE}, …]} gives a prediction for each.',
+    'Models that embed texts have POST /v1/embeddings, as OpenAI has it.',
     'Waiting requests are decoded in one batch. On the first SIGINT or SIGTERM, requests in progress finish.',
     '',
     '  npx luthier serve out/lm_small --port=8000',

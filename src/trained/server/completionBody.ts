@@ -1,8 +1,7 @@
 /** @file Bodies of POST /v1/completions: OpenAI's fields, as far as a trained run supports them. */
 import { z } from 'zod';
-import { didYouMean } from '../../hparams/index.js';
 import type { GenerateOptions } from '../generation.js';
-import { HttpError } from './httpError.js';
+import { checkedFields, expected, filled, only } from './bodyFields.js';
 
 /** Limits of a server's requests. */
 export interface Limits {
@@ -12,33 +11,12 @@ export interface Limits {
   readonly maxTokens: number;
 }
 
-const shown = (value: unknown): string => {
-  const text = JSON.stringify(value) ?? 'nothing';
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
-};
-const expected = (what: string) => ({
-  error: ({ input }: { readonly input?: unknown }) => `expected ${what}, got ${shown(input)}`,
-});
-
-/** A field of OpenAI's that only has the values that change nothing. */
-const only = (...values: readonly (number | boolean | string)[]) =>
-  z.literal([...values], expected(`${shown(values[0])}, as others are not supported`)).optional();
-
 /** OpenAI's fields that a trained run does not support, with their accepted neutral values. */
 const neutral = {
   ...{ n: only(1), best_of: only(1), echo: only(false), logprobs: only(false), suffix: only('') },
   ...{ presence_penalty: only(0), frequency_penalty: only(0) },
   logit_bias: z.record(z.string(), only(0), expected('biases of tokens by id')).optional(),
 };
-
-/** Whether a value is neutral: clients send null, {} and [] for fields that their users leave out. */
-function isEmpty(value: unknown): boolean {
-  return value === null || (typeof value === 'object' && Object.keys(value).length === 0);
-}
-
-/** The fields of an object that are not neutral. */
-const filled = (object: object): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(object).filter(([, value]) => !isEmpty(value)));
 
 function schemaFor({ prompts, maxTokens }: Limits) {
   const text = z.string(expected('a text'));
@@ -90,24 +68,8 @@ export interface CompletionRequest {
 
 /** Checks a body. @throws HttpError 400 with the field's name */
 export function readBody(body: unknown, limits: Limits): CompletionRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw new HttpError(400, `The body: expected a JSON object, got ${shown(body)}.`);
-  const schema = schemaFor(limits);
-  const names = Object.keys(schema.shape);
-  const { prompt: asked } = body as { readonly prompt?: unknown };
-  const fields = { ...filled(body), ...(asked !== undefined && { prompt: asked }) };
-  const unknown = Object.keys(fields).find((name) => !names.includes(name));
-  if (unknown !== undefined) {
-    const message = `${shown(unknown)} is not supported.${didYouMean(unknown, names)} The fields are: ${names.join(', ')}.`;
-    throw new HttpError(400, message, { param: unknown });
-  }
-  const checked = schema.safeParse(fields);
-  if (!checked.success) {
-    const { path, message } = checked.error.issues[0]!;
-    throw new HttpError(400, `${path.join('.')}: ${message}.`, { param: String(path[0]) });
-  }
-  const { model, prompt, max_tokens, temperature, top_p, top_k, stop, seed, stream, stream_options } =
-    checked.data;
+  const fields = checkedFields(body, schemaFor(limits), 'prompt');
+  const { model, prompt, max_tokens, temperature, top_p, top_k, stop, seed, stream, stream_options } = fields;
   const given = { maxTokens: max_tokens, temperature, topP: top_p, topK: top_k, stop, seed };
   const options = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   return {

@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Completion } from '../completion.js';
+import type { ExamplePrediction } from '../examplePredictor.js';
 import { RequestError } from '../requestError.js';
 import type { TrainedRun } from '../trainedRun.js';
 import type { ActiveRequests } from './activeRequests.js';
@@ -84,8 +85,16 @@ export class PredictedExamples {
     return this.#count;
   }
 
-  /** Predictions for the examples of a request. A batch that is computed as its client leaves is computed to its end. */
-  async predict({ model, instances }: PredictRequest, connection: Socket): Promise<object> {
+  /**
+   * Predictions for the examples of a request. A batch that is computed as its client leaves is computed to its end.
+   *
+   * @param param the field that has the examples.
+   */
+  async predict(
+    { model, instances }: PredictRequest,
+    connection: Socket,
+    param = 'instances',
+  ): Promise<ExamplePrediction[]> {
     const { run, activeRequests } = this.options;
     checkModel(model, run);
     checkRoom('examples are predicted', this.count, instances.length, this.options);
@@ -104,10 +113,10 @@ export class PredictedExamples {
       this.#count -= instances.length;
     });
     try {
-      return { model: run.name, predictions: await Promise.race([predicting, stopped]) };
+      return await Promise.race([predicting, stopped]);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      throw new HttpError(400, error.message.replace(/^predict: /, ''), { param: 'instances' });
+      throw new HttpError(400, error.message.replace(/^predict: /, ''), { param });
     }
   }
 }

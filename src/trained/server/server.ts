@@ -1,4 +1,4 @@
-/** @file HTTP server of a trained run: OpenAI's completions of language models, predictions of others, on Hono. */
+/** @file HTTP server of a trained run: OpenAI's completions of language models and embeddings, predictions of others, on Hono. */
 import { once } from 'node:events';
 import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,6 +10,7 @@ import { streamAnswer, wholeAnswer } from './completionAnswers.js';
 import { readBody } from './completionBody.js';
 import { Completions, PredictedExamples } from './computations.js';
 import { Connections, RECEIVE_MS } from './connections.js';
+import { embeddingAnswer, readEmbeddingBody } from './embeddingBody.js';
 import { checkHost } from './hosts.js';
 import { HttpError, httpError } from './httpError.js';
 import { readJson } from './jsonBody.js';
@@ -114,14 +115,20 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
       data: [{ id: run.name, object: 'model', created: started, owned_by: 'luthier' }],
     }),
   );
-  app.post('/predict', async (context) =>
-    context.json(
-      await examples.predict(
-        readPredictBody(await readJson(context.req), maxWaiting),
-        context.env.incoming.socket,
-      ),
-    ),
-  );
+  app.post('/predict', async (context) => {
+    const request = readPredictBody(await readJson(context.req), maxWaiting);
+    const predictions = await examples.predict(request, context.env.incoming.socket);
+    return context.json({ model: run.name, predictions });
+  });
+  app.post('/v1/embeddings', async (context) => {
+    const { model, texts, isBase64 } = readEmbeddingBody(await readJson(context.req), maxWaiting);
+    if (!run.embeds)
+      throw new HttpError(404, `${run.name} has no embeddings: its predictions are not called so.`);
+    const { socket } = context.env.incoming;
+    const predictions = await examples.predict({ model, instances: texts }, socket, 'input');
+    const tokens = await run.countTokens(texts);
+    return context.json(embeddingAnswer(run.name, predictions, { tokens, isBase64 }));
+  });
   app.post('/v1/completions', async (context) => {
     const limits = {
       prompts: Math.min(16, maxWaiting),
@@ -135,10 +142,13 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
     return RESPONSE_ALREADY_SENT;
   });
   app.all('*', ({ env: { incoming } }) => {
-    const own = run.continuesText ? '/v1/completions' : '/predict';
-    const routes = `GET /health, GET /v1/models and POST ${own}`;
+    const own = run.continuesText
+      ? ['/v1/completions']
+      : ['/predict', ...(run.embeds ? ['/v1/embeddings'] : [])];
+    const routes = ['GET /health', 'GET /v1/models', ...own.map((path) => `POST ${path}`)];
+    const all = `${routes.slice(0, -1).join(', ')} and ${routes.at(-1)}`;
     const asked = `${incoming.method} ${incoming.url?.slice(0, 100)}`;
-    throw new HttpError(404, `There is no ${asked}: there are ${routes}.`);
+    throw new HttpError(404, `There is no ${asked}: there are ${all}.`);
   });
   const listener = getRequestListener(app.fetch, {
     hostname: 'localhost',
