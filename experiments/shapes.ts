@@ -11,6 +11,7 @@ import {
 import type { Batch } from '../src/inputs/index.js';
 import {
   FullSoftmax,
+  PositionalEmbedding2D,
   ResNet,
   ResNetBasicBlock,
   StackedTransformer,
@@ -27,7 +28,7 @@ import { decayingAdam } from './parts.js';
 const positive = z.int().positive();
 
 /** Height and width of an image. */
-const SIZE = 24;
+export const SIZE = 24;
 
 /** Whether a point is in a shape, which fills the square from −1 to 1. */
 const shapes = {
@@ -184,12 +185,17 @@ export class Classify extends ShapeExperiment.with({}) {
   }
 }
 
+export const patchSize = 4;
+/** Rows and columns of patches. */
+const GRID = SIZE / patchSize;
+const gridPositions = () => PositionalEmbedding2D.config({ h: GRID, w: GRID });
+
 /** A vision transformer of SIZE × SIZE images in patches of 4 × 4. */
 function vit(modelDims: number, numLayers: number, pooled: boolean): Config<VisionTransformer> {
-  const patchSize = 4;
   return VisionTransformer.config({
     entryLayersTpl: VitEntryLayers.config({
-      posEmbShapes: [SIZE / patchSize, SIZE / patchSize],
+      posEmbShapes: [GRID, GRID],
+      posEmbTpl: gridPositions(),
       ...{ patchSize, inputDims: patchSize ** 2 * 3, outputDims: modelDims },
     }),
     transformerLayersTpl: StackedTransformer.config({
@@ -200,13 +206,14 @@ function vit(modelDims: number, numLayers: number, pooled: boolean): Config<Visi
 }
 
 /** Draws the hidden three quarters of an image's patches. */
-export class Masked extends ShapeExperiment.preset({ numTrainSteps: 1000 }) {
+export class Masked extends ShapeExperiment.preset({ numTrainSteps: 3000 }) {
   protected override model() {
     return MaskedAutoencoder.config({
       encoderTpl: vit(64, 3, false),
       normPixLoss: false,
-      decoderDims: 48,
-      decoderTpl: StackedTransformer.config({ numLayers: 2, hiddenDims: 192, numHeads: 4 }),
+      decoderDims: 64,
+      decoderPositionEmbTpl: gridPositions(),
+      decoderTpl: StackedTransformer.config({ numLayers: 2, hiddenDims: 256, numHeads: 4 }),
     });
   }
   protected override images(values: Partial<ConfigValues<ShapeImages>>) {

@@ -146,8 +146,8 @@ export class MaskedAutoencoder extends BaseModel.with({
   }
 
   /**
-   * Metrics: total_loss, the mean squared error of hidden patches with the losses that layers add; baseline_mse, that of their mean over pixels in its place (with
-   * normPixLoss about 1); num_patches. Per example: patches [B, N, patchSize² · channels] and mask [B, N].
+   * Metrics: total_loss, the mean squared error of hidden patches with the losses that layers add; baseline_mse, that of the mean of
+   * the image's visible patches in place of each; num_patches. Per example: patches [B, N, patchSize² · channels] and mask [B, N].
    */
   override computeLoss(
     { patches, mask }: PatchPredictions,
@@ -157,7 +157,8 @@ export class MaskedAutoencoder extends BaseModel.with({
     const rows = this.rowWeights(batch, mask.shape[0]!);
     const weights = tf.mul(mask, tf.expandDims(rows, -1)) as Tensor;
     const mean = meansBy(weights);
-    const means = tf.mean(targets, -1, true);
+    const isVisible = tf.expandDims(tf.sub(1, mask), -1);
+    const means = tf.div(tf.sum(tf.mul(targets, isVisible), 1, true), tf.sum(isVisible, 1, true));
     const [loss, weight] = mean(tf.mean(tf.squaredDifference(patches, targets), -1));
     const metrics: WeightedScalars = {
       total_loss: [withAuxLoss(loss, auxLossOf(this)), weight],
