@@ -96,31 +96,36 @@ export class Answers extends LmExperiment.with({
     return task;
   }
 
-  /** Packed rows of whole chats, and held-out questions. */
+  /** Packed rows of whole chats. */
   override datasets(): Config<BaseInput>[] {
-    const chats = { count: 8000, turns: 2, skills: this.skills(), sayRate: this.sayRate(), seed: this.seed };
-    const train = SeqioInput.config({
+    const { seed, batchSize } = this;
+    const training = { name: 'train', isTraining: true, inputRandomSeed: seed, batchSize };
+    const heldOut = { name: 'held_out', batchSize: 64, evalLoopNumBatches: -1 };
+    return [
+      this.chats({ count: 8000, seed }, training),
+      this.chats({ count: 2000, heldOut: true, seed: seed + 1 }, heldOut),
+    ];
+  }
+
+  private chats(chats: Partial<ConfigValues<Chats>>, values: InputValues): Config<SeqioInput> {
+    return SeqioInput.config({
       mixtureOrTask: Task.config({
-        source: Chats.config(chats),
+        source: Chats.config({ turns: 2, skills: this.skills(), sayRate: this.sayRate(), ...chats }),
         preprocessors: [RenderChat.config({ template })],
         features: { targets: feature },
       }),
       splitName: 'all',
       taskFeatureLengths: { targets: this.seqLen },
       featureConverter: LanguageModelFeatures.config({ pack: true, bosId: BOS }),
-      ...{ name: 'train', isTraining: true, inputRandomSeed: this.seed, batchSize: this.batchSize },
+      ...values,
     });
-    return [train, this.heldOut()];
   }
 
+  /** Held-out questions about words. */
   override decodeDatasets(): Config<BaseInput>[] {
-    return [this.heldOut()];
-  }
-
-  private heldOut(): Config<SeqioInput> {
     const { numHeldOut: count, seed } = this;
     const source = Chats.config({ count, skills: this.skills(), heldOut: true, seed: seed + 1 });
-    return questions(source, { exact: ExactMatch.config() }, { name: 'held_out', batchSize: 128 });
+    return [questions(source, { exact: ExactMatch.config() }, { name: 'held_out', batchSize: 128 })];
   }
 }
 
@@ -239,7 +244,8 @@ export class Student extends FromAnswers.with({
       teacherTpl: task.model,
       alpha: 0.9,
       features: [{ student: layer, teacher: layer, studentDims, teacherDims: modelDims }],
-      featureWeight: 0.1,
+      // Errors of features are about 300 at first; with more weight they are most of the loss until its end.
+      featureWeight: 0.002,
     });
     task.train.initFromCheckpoint = this.loaded('teacher/lm', ['student/.*', 'feature_projection_.*']);
     return task;
