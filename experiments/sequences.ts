@@ -105,10 +105,10 @@ export abstract class PairExperiment extends Experiment.with({
     return { exact: ExactMatch.config() };
   }
 
-  override task() {
-    const { numLayers, numHeads, modelDims, numTrainSteps } = this;
+  protected network(): Config<TransformerEncoderDecoder> {
+    const { numLayers, numHeads, modelDims } = this;
     const stack = () => StackedTransformer.config({ numLayers, numHeads, hiddenDims: 4 * modelDims });
-    const modelTpl = TransformerEncoderDecoder.config({
+    return TransformerEncoderDecoder.config({
       modelDims,
       encoderStackedTransformerTpl: stack(),
       decoderStackedTransformerTpl: stack(),
@@ -117,8 +117,12 @@ export abstract class PairExperiment extends Experiment.with({
         scaleSqrtDepth: true,
       }),
     });
+  }
+
+  override task() {
+    const { numTrainSteps } = this;
     return SingleTask.config({
-      model: SequenceModel.config({ modelTpl }),
+      model: SequenceModel.config({ modelTpl: this.network() }),
       train: Train.config({
         learner: decayingAdam(this),
         ...{ numTrainSteps, randomSeed: this.seed, summaryIntervalSteps: 100 },
@@ -188,7 +192,7 @@ export class Copy extends PairExperiment.with({}) {
 }
 
 /** Nouns with their translations, which are of class a or o. */
-const nouns = {
+export const nouns = {
   bird: 'ruma',
   cat: 'melo',
   dog: 'bako',
@@ -198,9 +202,9 @@ const nouns = {
   star: 'lunto',
   tree: 'polma',
 };
-const adjectives = { big: 'gorn', old: 'vek', red: 'ruz', small: 'pim', wild: 'drav' };
-const verbs = { find: 'lek', follow: 'sund', hear: 'ora', know: 'mit', see: 'vid' };
-const adverbs = { often: 'ofa', 'not yet': 'neza', today: 'dia' };
+export const adjectives = { big: 'gorn', old: 'vek', red: 'ruz', small: 'pim', wild: 'drav' };
+export const verbs = { find: 'lek', follow: 'sund', hear: 'ora', know: 'mit', see: 'vid' };
+export const adverbs = { often: 'ofa', 'not yet': 'neza', today: 'dia' };
 const wordsOf = <T extends object>(words: T) => Object.keys(words) as (keyof T & string)[];
 
 /** A noun phrase in both languages. */

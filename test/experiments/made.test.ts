@@ -1,6 +1,7 @@
 /** @file Experiments on made data train at a small size, and their metrics are right. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { bayesFiller } from '../../bench/sentenceAutomaton.js';
 import { FilledSpans } from '../../experiments/t5.js';
 import { build } from '../../src/hparams/index.js';
 import { runCommand, temporaryDirectory } from '../command.js';
@@ -24,4 +25,13 @@ test('spans are compared by their sentinels, whatever stands between', () => {
   expect(share(target, '<extra_id_0>ab<extra_id_1>c <extra_id_2>d')).toBeCloseTo(2 / 3);
   expect(share(target, '<extra_id_2>d')).toBeCloseTo(1 / 3);
   expect(share(target, 'ab c d')).toBe(0);
+});
+
+test('the best filler of spans knows the grammar of the sentences', () => {
+  const fill = bayesFiller();
+  const hidden = ['ng', 't', 'me'];
+  expect(fill({ visible: ['the big ki', 's follow a ', 'ree. so'], hidden })).toEqual(hidden);
+  expect(() => fill({ visible: ['the kings follows a ', ' tr'], hidden: ['big', 'e'] })).toThrow(
+    'The automaton cannot write the visible letters.',
+  );
 });
