@@ -10,7 +10,7 @@ import { EvalStep } from '../src/programs/evalStep.js';
 import { compileStep } from '../src/programs/stepCalls.js';
 import { trainStateOf } from '../src/programs/taskState.js';
 import { compileOptions, type JobOptions } from '../src/runs/options.js';
-import { SingleTask, Train } from '../src/tasks/index.js';
+import { evalKey, SingleTask, Train } from '../src/tasks/index.js';
 import { convolutional, type Modelled, perceptron, recurrent } from './engineModels.js';
 import { gptModel, initialParams } from './gptJob.js';
 import type { Precision } from './results.js';
@@ -114,7 +114,7 @@ function evaluation(name: string, { model, batch }: Modelled): Job {
       const step = await EvalStep.create(options, task, state, new BatchBuffers('bench', batch), runs);
       return {
         run: async () => {
-          await step.run('bench', batch);
+          await step.run('bench', batch, evalKey());
           return 1;
         },
         dispose: async () => {},

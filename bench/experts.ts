@@ -3,12 +3,14 @@
  * parameters: calls of both in turn, in one process.
  */
 import { parseArgs } from 'node:util';
+import { Profiler } from '../src/compiler/index.js';
 import { type Config, derive } from '../src/hparams/index.js';
 import { TransformerFeedForwardMoe } from '../src/layers/index.js';
 import type { LanguageModel } from '../src/models/index.js';
 import { readMeasured } from './flags.js';
 import { jobOptions, openProgram } from './gptJob.js';
 import { median } from './results.js';
+import { showProfile } from './stepTimes.js';
 
 const { values: flags } = parseArgs({
   options: {
@@ -21,6 +23,8 @@ const { values: flags } = parseArgs({
     rounds: { type: 'string', default: '7' },
     // Timed steps of a call.
     steps: { type: 'string', default: '2' },
+    /** Tables of the time that kinds of work and layers take in the programs, on stderr. */
+    profile: { type: 'boolean', default: false },
   },
 });
 const { shape, engine, precision } = readMeasured(flags);
@@ -48,24 +52,31 @@ const dense = jobOptions(shape, engine, threads, precision);
 const models = { dense, experts: withExperts(dense) };
 const programs = await Promise.all(
   Object.entries(models).map(async ([name, options]) => {
-    const program = await openProgram(options);
+    const profiler = flags.profile ? new Profiler() : undefined;
+    const program = await openProgram({ ...options, name, profiler });
     await program.run();
     await program.runSteps(steps);
-    return { name, program, times: [] as number[] };
+    profiler?.restart();
+    return { program, profiler, times: [] as number[], cpuTimes: [] as number[] };
   }),
 );
 for (let round = 0; round < rounds; round++)
-  for (const { program, times } of programs) {
-    const before = performance.now();
+  for (const { program, times, cpuTimes } of programs) {
+    const [before, busy] = [performance.now(), process.cpuUsage()];
     await program.runSteps(steps);
     times.push((performance.now() - before) / steps);
+    const { user, system } = process.cpuUsage(busy);
+    cpuTimes.push((user + system) / 1000 / steps);
   }
 const [plain, moe] = programs.map(({ times }) => median(times)) as [number, number];
+const [plainCpu, moeCpu] = programs.map(({ cpuTimes }) => Math.min(...cpuTimes)) as [number, number];
 console.log(
   JSON.stringify({
     ...{ shape: flags.shape, precision, engine, threads, numExperts, active },
     ...{ denseMs: plain, expertsMs: moe, ratio: moe / plain },
     ratios: programs[1]!.times.map((ms, i) => (ms / programs[0]!.times[i]!).toFixed(3)),
+    ...{ denseCpuMs: plainCpu, expertsCpuMs: moeCpu, cpuRatio: moeCpu / plainCpu },
   }),
 );
+for (const { profiler } of programs) if (profiler !== undefined) await showProfile(profiler, precision);
 process.exit();

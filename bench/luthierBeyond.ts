@@ -5,7 +5,6 @@ import {
   type Engine,
   evalShape,
   type HostTensor,
-  nativePeak,
   Profiler,
   sizeOf,
   type Tensor,
@@ -15,10 +14,10 @@ import {
   valueAndGrad,
   withPrecision,
 } from '../src/compiler/index.js';
-import { profileText } from '../src/programs/profile/report.js';
 import { type Architecture, logitsOf, lossOf } from './architectures.js';
 import { inputsOf, labelsOf, uniforms } from './hashedValues.js';
-import { median } from './results.js';
+import type { Precision } from './results.js';
+import { showProfile, timeSteps } from './stepTimes.js';
 
 const { values: flags } = parseArgs({
   options: {
@@ -78,33 +77,15 @@ const call = program.bind({
 
 for (let i = 0; i < 3; i++) await call.run();
 profiler?.programs[0]?.restart();
-const [milliseconds, cpu]: [number[], number[]] = [[], []];
-const end = performance.now() + Number(flags.seconds) * 1000;
-while (milliseconds.length < 5 || performance.now() < end) {
-  const [before, busy] = [performance.now(), process.cpuUsage()];
-  await call.run();
-  milliseconds.push(performance.now() - before);
-  const { user, system } = process.cpuUsage(busy);
-  cpu.push((user + system) / 1000);
-}
-if (profiler !== undefined) {
-  const limits = {
-    flops: await nativePeak(flags.precision === 'bf16' ? 'bfloat16' : 'float32'),
-    bytes: null,
-  };
-  process.stderr.write(
-    profileText(profiler, { steps: 0, seconds: 0 }, { ...limits, flopsSource: 'registers' }),
-  );
-}
+const times = await timeSteps(() => call.run(), { steps: 5, seconds: Number(flags.seconds) });
+if (profiler !== undefined) await showProfile(profiler, flags.precision as Precision);
 const { loss, grads } = call.outputs as unknown as { loss: HostTensor; grads: Record<string, HostTensor> };
 const squares = Object.values(grads).map(({ data }) =>
   (data as Float32Array).reduce((sum, g) => sum + g * g, 0),
 );
 const result = {
   version: 'Luthier',
-  minMs: Math.min(...milliseconds),
-  medianMs: median(milliseconds),
-  minCpuMs: Math.min(...cpu),
+  ...times,
   loss: loss.data[0],
   gradientNorm: Math.sqrt(squares.reduce((a, b) => a + b)),
 };

@@ -51,23 +51,26 @@ const program = await openProgram(options);
 const first = await program.run();
 const firstStepSeconds = (performance.now() - started) / 1000;
 
-/** Takes steps in one call; returns milliseconds per step, and the last loss. */
-async function time(count: number): Promise<{ readonly ms: number; readonly loss: number }> {
-  const before = performance.now();
+/** Takes steps in one call; returns milliseconds per step, by the clock and of the CPU, and the last loss. */
+async function time(count: number): Promise<{ ms: number; cpuMs: number; loss: number }> {
+  const [before, busy] = [performance.now(), process.cpuUsage()];
   const reports = await program.runSteps(count);
-  return { ms: (performance.now() - before) / count, loss: reports.at(-1)!.loss };
+  const ms = (performance.now() - before) / count;
+  const { user, system } = process.cpuUsage(busy);
+  return { ms, cpuMs: (user + system) / 1000 / count, loss: reports.at(-1)!.loss };
 }
 
 const warmup: number[] = [firstStepSeconds * 1000];
 for (let i = 0; i < warmupSteps && performance.now() < end; i++) warmup.push((await time(1)).ms);
 // Steps per call as in training, between summaries.
 const atOnce = program.timelySteps(Math.min(...warmup) / 1000);
-const milliseconds: number[] = [];
+const [milliseconds, cpu]: [number[], number[]] = [[], []];
 let { loss } = first;
 let taken = 0;
 for (; taken < steps && (taken === 0 || performance.now() < end); taken += atOnce) {
   const timed = await time(Math.min(atOnce, steps - taken));
   milliseconds.push(timed.ms);
+  cpu.push(timed.cpuMs);
   ({ loss } = timed);
 }
 
@@ -83,6 +86,7 @@ const result: StepResult = {
   steps: Math.min(taken, steps),
   medianMs,
   minMs: Math.min(...milliseconds),
+  minCpuMs: Math.min(...cpu),
   firstStepSeconds,
   firstLoss: first.loss,
   loss,

@@ -203,8 +203,8 @@ export function beyondCandidates(
 }
 
 /** Steps of LoRA by Luthier, and by PEFT in all modes, with each allocator. */
-export function loraCandidates(precision: Precision, steps: number): Candidate[] {
-  const flags = [`--precision=${precision}`, `--steps=${steps}`];
+export function loraCandidates(precision: Precision, steps: number, threads: number): Candidate[] {
+  const flags = [`--precision=${precision}`, `--steps=${steps}`, `--threads=${threads}`];
   const own = { ...node('luthierLora.ts', ...flags), name: 'Luthier', how: 'native' };
   const peers = ['eager', 'compile'].flatMap((mode) =>
     Object.entries(allocators()).map(([allocator, env]) => ({

@@ -15,6 +15,8 @@ export interface StepResult {
   readonly steps: number;
   readonly medianMs: number;
   readonly minMs: number;
+  /** CPU time of all threads, of the step that took least. */
+  readonly minCpuMs: number;
   readonly firstStepSeconds: number;
   /** At the initial weights, near the logarithm of the vocabulary's size in every framework. */
   readonly firstLoss: number;
@@ -44,7 +46,7 @@ export interface DecodeResult {
 
 /** The line of JSON that a program prints which trains a model by LoRA. */
 export interface LoraResult
-  extends Pick<StepResult, 'medianMs' | 'minMs' | 'firstLoss' | 'loss' | 'peakRssMb'> {
+  extends Pick<StepResult, 'medianMs' | 'minMs' | 'minCpuMs' | 'firstLoss' | 'loss' | 'peakRssMb'> {
   readonly parameters: number;
   /** Of the parameters. */
   readonly trained: number;
@@ -67,6 +69,7 @@ export interface Row {
   readonly rounds: number;
   readonly medianMs: number;
   readonly minMs: number;
+  readonly minCpuMs: number;
   readonly loadedRssMb: number;
   readonly peakRssMb: number;
   readonly firstLoss: number;
@@ -90,6 +93,7 @@ export function toRow(name: string, how: string, results: readonly StepResult[])
     rounds: results.length,
     medianMs: middle((r) => r.medianMs),
     minMs: Math.min(...results.map((r) => r.minMs)),
+    minCpuMs: Math.min(...results.map((r) => r.minCpuMs)),
     loadedRssMb: middle((r) => r.loadedRssMb),
     peakRssMb: middle((r) => r.peakRssMb),
     firstLoss: results[0]!.firstLoss,

@@ -151,7 +151,10 @@ async function runEntry(entry: Entry, options: Options, label: string): Promise<
   try {
     const result = await measure<StepResult>(candidate, seconds);
     results.push(result);
-    say(`${what}: ${result.medianMs.toFixed(1)} ms/step, ${result.peakRssMb.toFixed(0)} MB`);
+    const { medianMs, minCpuMs, peakRssMb } = result;
+    say(
+      `${what}: ${medianMs.toFixed(1)} ms/step, ${minCpuMs.toFixed(1)} ms of CPU, ${peakRssMb.toFixed(0)} MB`,
+    );
   } catch (error) {
     entry.failure = (error as Error).message;
     say(`${what}: failed: ${entry.failure}`);

@@ -36,11 +36,12 @@ def measure(step, steps, warmup=WARMUP_STEPS):
     first_step_seconds = time.perf_counter() - start
     for _ in range(warmup):
         step()
-    seconds = []
+    seconds, cpu = [], []
     for _ in range(steps):
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         loss = step()
         seconds.append(time.perf_counter() - start)
+        cpu.append(time.process_time() - busy)
     seconds.sort()
     middle = steps // 2
     median = seconds[middle] if steps % 2 else (seconds[middle - 1] + seconds[middle]) / 2
@@ -48,6 +49,7 @@ def measure(step, steps, warmup=WARMUP_STEPS):
         "steps": steps,
         "medianMs": median * 1e3,
         "minMs": seconds[0] * 1e3,
+        "minCpuMs": min(cpu) * 1e3,
         "firstStepSeconds": first_step_seconds,
         "firstLoss": first_loss,
         "loss": loss,

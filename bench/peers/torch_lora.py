@@ -25,7 +25,10 @@ def main():
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=None, help="default: the library's own choice")
     options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     bf16 = options.precision == "bf16"
     config = LlamaConfig(

@@ -20,3 +20,4 @@ export { SavedVariables } from './savedVariables.js';
 export { createTrainState, type TrainState } from './trainState.js';
 export type { VariableSource } from './variableSource.js';
 export { holdsWeights, WeightFiles } from './weightFiles.js';
+export { writeParams } from './writeParams.js';

@@ -71,7 +71,9 @@ export function slotsOf(
 }
 
 /** The slots of each variable of a state, by path. */
-function slotsByVariable({ slotLayouts }: TrainState): Map<string, Record<string, SavedSlot>> {
+function slotsByVariable({
+  slotLayouts,
+}: Pick<TrainState, 'slotLayouts'>): Map<string, Record<string, SavedSlot>> {
   const found = new Map<string, Record<string, SavedSlot>>();
   for (const [slot, { dtype, entries }] of Object.entries(slotLayouts))
     for (const { name, shape } of entries)
@@ -80,7 +82,7 @@ function slotsByVariable({ slotLayouts }: TrainState): Map<string, Record<string
 }
 
 export function describeState(
-  state: TrainState,
+  state: Pick<TrainState, 'step' | 'layout' | 'changing' | 'slotLayouts'>,
   experiment: string,
   savedAt: Date,
   { isGood = true, best }: Pick<CheckpointMetadata, 'isGood' | 'best'>,

@@ -74,7 +74,7 @@ export function readCheckpoint(
   const slot = typeof paramsOnly === 'string' ? paramsOnly : null;
   const [saved, ours] =
     paramsOnly === false
-      ? [savedSlotNames(metadata), Object.keys(state.slotLayouts)]
+      ? [savedSlotNames(metadata, state), Object.keys(state.slotLayouts)]
       : [metadata.slots.filter((name) => name === slot), slot === null ? [] : [slot]];
   const slotsAdded = optionalSlots.filter((name) => ours.includes(name) && !saved.includes(name));
   const slotsDropped = optionalSlots.filter((name) => saved.includes(name) && !ours.includes(name));
@@ -182,8 +182,10 @@ function compareSlots(saved: readonly string[], ours: readonly string[]): string
   ];
 }
 
-/** Names of the slots that a variable of the checkpoint has. */
-function savedSlotNames(metadata: CheckpointMetadata): string[] {
+/** Names of the slots that a variable of the checkpoint has; those of the state where the checkpoint has not been trained. */
+function savedSlotNames(metadata: CheckpointMetadata, state: TrainState): string[] {
+  if (Object.values(metadata.variables).every(({ isFrozen }) => isFrozen))
+    return Object.keys(state.slotLayouts);
   const found = new Set(
     Object.values(metadata.variables).flatMap((each) => Object.keys(slotsOf(metadata, each))),
   );

@@ -25,7 +25,7 @@ function failureOf(error: unknown): Failure {
 parentPort!.on('message', (request: WriteRequest) => {
   let reply: WriteReply;
   try {
-    writeCheckpoint(request);
+    writeCheckpoint({ ...request, state: [request.prefix, new Uint8Array(request.data)] });
     const kept = deleteOld(request).map(({ name, error }) => ({ name, ...failureOf(error) }));
     reply = { failure: undefined, kept };
   } catch (error) {

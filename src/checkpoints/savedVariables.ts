@@ -39,6 +39,10 @@ export class SavedVariables implements VariableSource {
     return tensor === undefined ? undefined : this.file.place(tensor)?.shape;
   }
 
+  dtypeProblem(name: string): string | undefined {
+    return this.file.dtypeProblem(this.#tensorOf(name) ?? name);
+  }
+
   readInto(name: string, target: Float32Array, order?: AxisOrder): void {
     try {
       this.file.readFloats(this.#tensorOf(name) ?? name, target, order);

@@ -10,6 +10,8 @@ export interface VariableSource {
   readonly origin: Readonly<Record<string, string | number>>;
   /** Undefined where there is no such tensor. */
   shapeOf(name: string): readonly number[] | undefined;
+  /** The reason why a tensor's dtype can't be read as float32; undefined where it can. */
+  dtypeProblem(name: string): string | undefined;
   /**
    * Reads a tensor as float32.
    *

@@ -7,7 +7,6 @@ import type { AxisOrder } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { listCheckpoints } from './directory.js';
 import { METADATA_FILE } from './metadata.js';
-import { PackedTensor } from './packedTensors.js';
 import { SafetensorsFile } from './safetensorsFile.js';
 import type { VariableSource } from './variableSource.js';
 
@@ -30,14 +29,11 @@ export function holdsWeights(path: string): boolean {
   return names.some((name) => name.endsWith('.safetensors') || name.endsWith(INDEX) || FOREIGN.test(name));
 }
 
-/** Open files of weights; each tensor is in one of them, or packed, and its scales in another. */
+/** Open files of weights; each tensor is in one of them. */
 export class WeightFiles implements VariableSource {
   readonly origin = {};
   /** The folder that the files are in, where a config.json may lie beside them. */
   readonly folder: string;
-  /** Names of the tensors, without those of scales. */
-  readonly names: readonly string[];
-  readonly #packed = new Map<string, PackedTensor>();
 
   private constructor(
     readonly path: string,
@@ -45,76 +41,76 @@ export class WeightFiles implements VariableSource {
     private readonly tensors: ReadonlyMap<string, SafetensorsFile>,
   ) {
     this.folder = dirname(files[0]!.path);
-    for (const [name, file] of tensors) {
-      const packed = PackedTensor.of(name, file, (scales) => tensors.get(scales));
-      if (packed !== undefined) this.#packed.set(name, packed);
-    }
-    const scales = new Set(Array.from(this.#packed.values(), (packed) => packed.scales.name));
-    this.names = [...tensors.keys()].filter((name) => !scales.has(name));
   }
 
   /**
    * @param path a safetensors file, an index of shards, or a folder with either.
-   * @throws CheckpointError where a file is missing, damaged or another's, or lacks a tensor that the index places in it, and
-   *   for scales that are not those of a packed tensor's blocks
+   * @throws CheckpointError where a file is missing, damaged or another's, or lacks a tensor that the index places in it
    */
   static open(path: string): WeightFiles {
     const chosen = reading(path, () => (statSync(path).isDirectory() ? choose(path) : path));
     if (chosen.endsWith(INDEX)) return WeightFiles.#openShards(path, chosen);
     if (FOREIGN.test(chosen)) throw notSafetensors(chosen);
     const file = new SafetensorsFile(chosen);
-    try {
-      return new WeightFiles(path, [file], new Map(file.layout.tensors.map(({ name }) => [name, file])));
-    } catch (error) {
-      file.close();
-      throw error;
-    }
+    return new WeightFiles(path, [file], new Map(file.layout.tensors.map(({ name }) => [name, file])));
   }
 
   static #openShards(path: string, indexPath: string): WeightFiles {
     const places = Object.entries(readIndex(indexPath));
     const files = new Map<string, SafetensorsFile>();
+    const problems: string[] = [];
     try {
-      const tensors = new Map<string, SafetensorsFile>();
-      for (const [tensor, shard] of places) {
-        let file = files.get(shard);
-        if (file === undefined) {
-          file = new SafetensorsFile(join(dirname(indexPath), shard));
-          files.set(shard, file);
+      for (const shard of [...new Set(places.map(([, name]) => name))].sort()) {
+        try {
+          files.set(shard, new SafetensorsFile(join(dirname(indexPath), shard)));
+        } catch (error) {
+          problems.push((error as Error).message);
         }
-        if (file.place(tensor) === undefined)
-          throw new CheckpointError(
-            'broken',
-            file.path,
-            `it has no tensor '${tensor}', which ${indexPath} places there`,
-          );
-        tensors.set(tensor, file);
       }
-      return new WeightFiles(path, [...files.values()], tensors);
+      for (const [tensor, shard] of places) {
+        const file = files.get(shard);
+        if (file !== undefined && file.place(tensor) === undefined)
+          problems.push(`${file.path}: it has no tensor '${tensor}', which the index places there`);
+      }
+      if (problems.length > 0)
+        throw new CheckpointError(
+          'broken',
+          indexPath,
+          `its shards are not whole:${problems.map((line) => `\n  ${line}`).join('')}`,
+        );
+      return new WeightFiles(
+        path,
+        [...files.values()],
+        new Map(places.map(([tensor, shard]) => [tensor, files.get(shard)!])),
+      );
     } catch (error) {
       for (const file of files.values()) file.close();
       throw error;
     }
   }
 
+  get names(): readonly string[] {
+    return [...this.tensors.keys()];
+  }
+
   shapeOf(name: string): readonly number[] | undefined {
-    return this.#packed.get(name)?.shape ?? this.tensors.get(name)?.place(name)?.shape;
+    return this.tensors.get(name)?.place(name)?.shape;
+  }
+
+  dtypeProblem(name: string): string | undefined {
+    return this.#fileOf(name).dtypeProblem(name);
   }
 
   readInto(name: string, target: Float32Array, order?: AxisOrder): void {
     const file = this.#fileOf(name);
     try {
-      const packed = this.#packed.get(name);
-      if (packed) packed.readFloats(target, order);
-      else file.readFloats(name, target, order);
+      file.readFloats(name, target, order);
     } catch (cause) {
       throw ioError(file.path, 'cannot be read', cause);
     }
   }
 
   areEqual(a: string, b: string): boolean {
-    const [packed, other] = [this.#packed.get(a), this.#packed.get(b)];
-    if (packed || other) return packed !== undefined && other !== undefined && packed.isEqual(other);
     return this.#fileOf(a).isEqual(a, this.#fileOf(b), b);
   }
 

@@ -7,17 +7,24 @@ import { checkpointName, stepOfName, temporaryName } from './directory.js';
 import { type FileDigest, writeFileDurably } from './durableFile.js';
 import { type CheckpointDescription, encodeMetadata, METADATA_FILE, STATE_FILE } from './metadata.js';
 
-/** A save, in a form that crosses to a worker thread without copying the weights. */
-export interface WriteRequest {
+/** A checkpoint to write. */
+interface CheckpointFiles {
   readonly directory: string;
   readonly description: CheckpointDescription;
-  /** The state file: its header, then its data section. */
-  readonly prefix: Uint8Array;
-  readonly data: SharedArrayBuffer;
+  /** The state file: its header, then its data section, in pieces. */
+  readonly state: Iterable<ArrayBufferView>;
   /** Texts that are saved beside the state, by file name. */
   readonly texts: Readonly<Record<string, string>>;
   /** A broken checkpoint of the same step, and the name that it is moved to. */
   readonly broken: { readonly name: string; readonly aside: string } | null;
+}
+
+/** A save, in a form that crosses to a worker thread without copying the weights. */
+export interface WriteRequest extends Omit<CheckpointFiles, 'state'> {
+  /** The state file's header. */
+  readonly prefix: Uint8Array;
+  /** Its data section. */
+  readonly data: SharedArrayBuffer;
   /** Names of checkpoints to delete once this one is safe. */
   readonly toDelete: readonly string[];
 }
@@ -26,14 +33,14 @@ export interface WriteRequest {
  * Writes the files to a temporary directory, waits for the disk, and renames. Whatever goes wrong, the directory's
  * listed checkpoints stay as they were.
  */
-export function writeCheckpoint(request: WriteRequest): void {
-  const { directory, description, broken } = request;
+export function writeCheckpoint(files: CheckpointFiles): void {
+  const { directory, description, broken } = files;
   const temporary = join(directory, temporaryName(description.step));
   const final = join(directory, checkpointName(description.step));
   try {
     makeDirectory(directory);
     mkdirSync(temporary);
-    writeFiles(temporary, request);
+    writeFiles(temporary, files);
     syncDirectory(temporary);
     if (broken === null) renameSync(temporary, final);
     else renameOver(join(directory, broken.name), join(directory, broken.aside), temporary, final);
@@ -44,13 +51,11 @@ export function writeCheckpoint(request: WriteRequest): void {
   }
 }
 
-function writeFiles(temporary: string, request: WriteRequest): void {
+function writeFiles(temporary: string, { state, texts, description }: CheckpointFiles): void {
   const files: Record<string, FileDigest> = {};
-  const data = new Uint8Array(request.data);
-  files[STATE_FILE] = writeFileDurably(join(temporary, STATE_FILE), [request.prefix, data]);
-  for (const [name, text] of Object.entries(request.texts))
-    files[name] = writeText(join(temporary, name), text);
-  writeText(join(temporary, METADATA_FILE), encodeMetadata({ ...request.description, files }));
+  files[STATE_FILE] = writeFileDurably(join(temporary, STATE_FILE), state);
+  for (const [name, text] of Object.entries(texts)) files[name] = writeText(join(temporary, name), text);
+  writeText(join(temporary, METADATA_FILE), encodeMetadata({ ...description, files }));
 }
 
 function renameOver(old: string, aside: string, temporary: string, final: string): void {

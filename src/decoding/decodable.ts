@@ -24,7 +24,7 @@ export interface Decodable {
    * Names under which the batches of an encoder-decoder nest the tokens that it reads, and those that it continues: these
    * begin with their first one. Absent where the tokens of the batch itself are continued.
    */
-  readonly nested?: { readonly source: string; readonly target: string };
+  readonly nested?: { readonly source: string; readonly target: string } | undefined;
 
   /**
    * State of `rows` sequences of at most `seqLen` tokens, by path; zeros start a decode.
@@ -38,7 +38,7 @@ export interface Decodable {
   ): Record<string, DecodeStateSpec>;
 
   /** Starts a decode: stores in the state values that all steps read, such as an encoder's output. */
-  begin?(prompt: Readonly<Record<string, Tensor>>): void;
+  readonly begin?: ((prompt: Readonly<Record<string, Tensor>>) => void) | undefined;
 
   /**
    * Logits [B, vocabSize] of the token after each of `ids`, int32 [B], which stand at `timeStep`; or [B, T, vocabSize] after

@@ -111,7 +111,7 @@ export {
   type TaskMetric,
 } from './seqio/metrics/taskMetric.js';
 export { Mixture } from './seqio/mixture.js';
-export { PreferenceFeatures } from './seqio/preferenceFeatures.js';
+export { PreferenceFeatures, SequencePreferenceFeatures } from './seqio/preferenceFeatures.js';
 export {
   BasePreprocessor,
   type Example,

@@ -3,8 +3,6 @@ export {
   activationField,
   activationLayer,
   BaseActivation,
-  ClampedLinear,
-  ClampedSwish,
   CubedReLU,
   ELU,
   Exp,

@@ -21,7 +21,21 @@ export interface ReadIds {
   readonly count: number;
   /** The field of the model's config that says so. */
   readonly field: string;
+  /** One of them that stands in no place but padding, such as the blank of CTC. */
+  readonly reserved?: {
+    readonly id: number;
+    /** Its role, for errors. */
+    readonly what: string;
+    /** The field of the model's config that says so. */
+    readonly field: string;
+    /** Path of the array that has 1 for padding; without that array, the batch has none. */
+    readonly paddings: string;
+  };
 }
+
+/** The ids of a part of a model. @param field the field of the model's config that holds the part */
+export const idsBelow = (field: string, ids: readonly ReadIds[]): ReadIds[] =>
+  ids.map((each) => ({ ...each, field: `${field}.${each.field}` }));
 
 /** Settings of a model that rows of tokens have to agree with. */
 export interface RowSettings {

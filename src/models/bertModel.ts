@@ -65,6 +65,10 @@ export class BertModel extends BaseModel.with({
     return [{ path: 'labels', count: this.hp.lmTpl.vocabSize, field: 'lmTpl.vocabSize' }];
   }
 
+  override get labelIds(): readonly ReadIds[] {
+    return this.readIds.map((ids) => ({ ...ids, path: 'maskedIds' }));
+  }
+
   /** Labels are hidden by the model, whatever sees them in the batch. */
   override get rowSettings(): RowSettings {
     return { field: 'lmTpl', packedInput: this.hp.lmTpl.packedInput };

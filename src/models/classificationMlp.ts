@@ -2,7 +2,13 @@
 import { type Tensor, tf } from '../compiler/index.js';
 import { sub } from '../hparams/index.js';
 import { MLPBlock, SharedEmbeddingSoftmax, type SoftmaxOutput } from '../layers/index.js';
-import { BaseModel, type TensorBatch, type WeightedScalars, weightedAccuracy } from './baseModel.js';
+import {
+  BaseModel,
+  type ReadIds,
+  type TensorBatch,
+  type WeightedScalars,
+  weightedAccuracy,
+} from './baseModel.js';
 
 /**
  * Predicts each token itself: embedding, feed-forward layers, softmax. Batches are LanguageModel's.
@@ -20,6 +26,10 @@ export class ClassificationMLPModel extends BaseModel.with({
     // Pax's name, from when there were several.
     this.#mlp = this.createChild('mlp_layers_0', this.hp.mlpTpl);
     this.#softmax = this.createChild('softmax', this.hp.softmaxTpl);
+  }
+
+  override get readIds(): readonly ReadIds[] {
+    return [{ path: 'ids', count: this.hp.softmaxTpl.numClasses, field: 'softmaxTpl.numClasses' }];
   }
 
   override computePredictions(batch: TensorBatch): SoftmaxOutput {

@@ -53,7 +53,9 @@ export class CtcModel extends BaseModel.with({
   }
 
   override get readIds(): readonly ReadIds[] {
-    return [{ path: 'labels', count: this.hp.softmaxTpl.numClasses, field: 'softmaxTpl.numClasses' }];
+    const { softmaxTpl, blankId } = this.hp;
+    const reserved = { id: blankId, what: 'the blank', field: 'blankId', paddings: 'labelPaddings' };
+    return [{ path: 'labels', count: softmaxTpl.numClasses, field: 'softmaxTpl.numClasses', reserved }];
   }
 
   override computePredictions(batch: TensorBatch): FramePredictions {

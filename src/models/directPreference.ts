@@ -1,10 +1,18 @@
 /** @file Direct preference optimization: a network against its frozen reference, on pairs of answers (praxis/layers/models.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { isWeighed, softplus, weightedSum, withAuxLoss } from '../layers/index.js';
-import type { TensorBatch, WeightedScalars } from './baseModel.js';
+import { sub } from '../hparams/index.js';
+import {
+  isWeighed,
+  softplus,
+  TransformerEncoderDecoder,
+  TransformerLm,
+  weightedSum,
+  withAuxLoss,
+} from '../layers/index.js';
+import type { ReadIds, TensorBatch, WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
-import { ReferencedLm } from './referencedLm.js';
+import { networkFields, ReferencedModel } from './referencedModel.js';
 
 /** Log-probabilities of the answers of B pairs, [B], and the losses that layers added. */
 interface PairLogProbs {
@@ -17,29 +25,51 @@ interface PairLogProbs {
 
 /** The halves of a batch of pairs. */
 const HALVES = ['chosen', 'rejected'] as const;
+type Half = (typeof HALVES)[number];
 
 /**
- * A language model that learns from pairs of answers (Rafailov et al., 2023): −log σ(β((log π(y_w) − log π_ref(y_w)) −
- * (log π(y_l) − log π_ref(y_l)))), where y_w is the chosen answer and y_l the rejected one.
- *
- * Batches have `chosen` and `rejected`, each with the arrays of a LanguageModel, as PreferenceFeatures makes them. Pairs of
- * padding, without any weight, do not count.
+ * A network that learns from pairs of answers (Rafailov et al., 2023): −log σ(β((log π(y_w) − log π_ref(y_w)) −
+ * (log π(y_l) − log π_ref(y_l)))), where y_w is the chosen answer and y_l the rejected one. Pairs of padding, without any weight,
+ * do not count.
  */
-export class LanguageModelDPO extends ReferencedLm.with({
+abstract class PreferenceModel extends ReferencedModel.with({
   beta: z
     .number()
     .positive()
     .default(0.1)
     .describe('β: the larger, the closer the network stays to the reference.'),
 }) {
-  protected override readonly idsPath = 'chosen.ids';
+  static override readonly isAbstract = true;
+
+  override get readIds(): readonly ReadIds[] {
+    return this.#inHalf('chosen', super.readIds);
+  }
+
+  override get labelIds(): readonly ReadIds[] {
+    return [
+      ...this.#inHalf('chosen', super.labelIds),
+      ...this.#inHalf('rejected', [...super.readIds, ...super.labelIds]),
+    ];
+  }
+
+  #inHalf(half: Half, ids: readonly ReadIds[]): ReadIds[] {
+    return ids.map((each) => ({ ...each, path: this.#pathIn(half, each.path) }));
+  }
+
+  /** The path in a batch of an array of the network: that of a source belongs to both answers. */
+  #pathIn(half: Half, name: string): string {
+    const { source, target } = this.network.nested ?? {};
+    if (source !== undefined && name.startsWith(`${source}.`)) return name;
+    return `${half}.${target === undefined ? name : name.slice(target.length + 1)}`;
+  }
 
   override computePredictions(batch: TensorBatch): PairLogProbs {
     // One pass over both halves, chosen answers first.
     const arrays = (name: string): Tensor => this.#ofBoth(batch, name);
     const halves = (logProbs: Tensor): [Tensor, Tensor] => tf.split(logProbs, 2) as [Tensor, Tensor];
     const { perSequenceXent, auxLoss } = this.predict(arrays);
-    const reference = weightedSum(this.referenceLogProbs(arrays), arrays('weights'), -1);
+    const weights = tf.concat(HALVES.map((half) => this.tensorOf(batch, `${half}.weights`)));
+    const reference = weightedSum(this.referenceLogProbs(arrays), weights, -1);
     const [chosen, rejected] = halves(tf.neg(perSequenceXent));
     const [refChosen, refRejected] = halves(reference);
     return { chosen, rejected, refChosen, refRejected, auxLoss };
@@ -86,14 +116,26 @@ export class LanguageModelDPO extends ReferencedLm.with({
     return [metrics, { delta_r_hat: delta }];
   }
 
-  /** An array of both halves. @throws LayerError where their shapes differ */
+  /** An array of the network for both halves, or of their source. @throws LayerError where shapes differ */
   #ofBoth(batch: TensorBatch, name: string): Tensor {
-    const [chosen, rejected] = HALVES.map((half) => this.tensorOf(batch, `${half}.${name}`)) as [
-      Tensor,
-      Tensor,
-    ];
+    const paths = HALVES.map((half) => this.#pathIn(half, name));
+    const [chosen, rejected] = paths.map((path) => this.tensorOf(batch, path)) as [Tensor, Tensor];
+    if (chosen === rejected) return chosen;
     if (chosen.shape.join() === rejected.shape.join()) return tf.concat([chosen, rejected], 0);
     const [a, b] = [chosen, rejected].map(({ shape }) => `[${shape.join(', ')}]`);
-    throw this.error(`chosen.${name} is ${a} and rejected.${name} ${b}; expected equal shapes.`);
+    throw this.error(`${paths[0]} is ${a} and ${paths[1]} ${b}; expected equal shapes.`);
   }
 }
+
+/**
+ * A language model on pairs of answers. Batches have `chosen` and `rejected`, each with the arrays of a LanguageModel, as
+ * PreferenceFeatures makes them.
+ */
+export class LanguageModelDPO extends PreferenceModel.with(networkFields(sub(TransformerLm))) {}
+
+/**
+ * An encoder-decoder on pairs of answers to one source. Batches have `src`, `chosen` and `rejected`, each with the arrays of one
+ * half of a SequenceModel's batch, as SequencePreferenceFeatures makes them. Sources are encoded once. It decodes the batches of a
+ * SequenceModel.
+ */
+export class SequenceModelDPO extends PreferenceModel.with(networkFields(sub(TransformerEncoderDecoder))) {}

@@ -15,6 +15,7 @@ import {
 } from '../layers/index.js';
 import {
   BaseModel,
+  idsBelow,
   type ReadIds,
   type RowSettings,
   type TensorBatch,
@@ -88,11 +89,11 @@ export class DistillationModel extends BaseModel.with({
   }
 
   override get readIds(): readonly ReadIds[] {
-    return this.#student.readIds.map((ids) => ({ ...ids, field: `studentTpl.${ids.field}` }));
+    return idsBelow('studentTpl', this.#student.readIds);
   }
 
   override get labelIds(): readonly ReadIds[] {
-    return this.#student.labelIds.map((ids) => ({ ...ids, field: `studentTpl.${ids.field}` }));
+    return idsBelow('studentTpl', this.#student.labelIds);
   }
 
   override get rowSettings(): RowSettings | null {

@@ -1,10 +1,11 @@
 /** @file Group relative policy optimization: a network that learns from rewards of its own samples (Shao et al., 2024). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { isWeighed, selected, weightedSum, withAuxLoss } from '../layers/index.js';
+import { sub } from '../hparams/index.js';
+import { isWeighed, selected, TransformerLm, weightedSum, withAuxLoss } from '../layers/index.js';
 import type { TensorBatch, WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
-import { ReferencedLm } from './referencedLm.js';
+import { networkFields, ReferencedModel } from './referencedModel.js';
 
 /** Log-probabilities of the labels; those of the reference are null where there is none. */
 interface PolicyLogProbs {
@@ -21,7 +22,8 @@ interface PolicyLogProbs {
  *
  * Batches are those of a RolloutInput: the arrays of a LanguageModel, `oldLogProbs` [B, T], and `advantages` and `rewards` [B].
  */
-export class LanguageModelGRPO extends ReferencedLm.with({
+export class LanguageModelGRPO extends ReferencedModel.with({
+  ...networkFields(sub(TransformerLm)),
   beta: z
     .number()
     .nonnegative()
@@ -33,14 +35,12 @@ export class LanguageModelGRPO extends ReferencedLm.with({
     .default(0.2)
     .describe('ε: how far from 1 a ratio may be before it stops counting.'),
 }) {
-  protected override readonly idsPath = 'ids';
-
   protected override get isReferenced(): boolean {
     return this.hp.beta > 0;
   }
 
   override computePredictions(batch: TensorBatch): PolicyLogProbs {
-    const arrays = this.arraysOf(batch);
+    const arrays = (name: string): Tensor => this.tensorOf(batch, name);
     const { perExampleXent, auxLoss } = this.predict(arrays);
     const reference = this.isReferenced ? this.referenceLogProbs(arrays) : null;
     return { policy: tf.neg(perExampleXent), reference, auxLoss };

@@ -13,7 +13,7 @@ export { ClassificationMLPModel } from './classificationMlp.js';
 export { ClassificationModel } from './classificationModel.js';
 export { ClipModel } from './clipModel.js';
 export { CtcModel } from './ctcModel.js';
-export { LanguageModelDPO } from './directPreference.js';
+export { LanguageModelDPO, SequenceModelDPO } from './directPreference.js';
 export { DistillationModel } from './distillation.js';
 export { LanguageModelGRPO } from './groupRelative.js';
 export { LanguageModel } from './languageModel.js';

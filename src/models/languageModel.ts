@@ -5,7 +5,6 @@ import type { Decodable } from '../decoding/index.js';
 import { type Config, type Report, sub } from '../hparams/index.js';
 import {
   type DecodeStateSpec,
-  decodeStateSpecs,
   isWeighed,
   type LmOutput,
   type StepArgs,
@@ -14,12 +13,14 @@ import {
 } from '../layers/index.js';
 import {
   BaseModel,
+  idsBelow,
   type ReadIds,
   type RowSettings,
   type TensorBatch,
   type WeightedScalars,
 } from './baseModel.js';
 import { strictAccuracy, tokenMetrics, yesNoAccuracy } from './tokenMetrics.js';
+import { type TokenNetwork, tokenNetwork } from './tokenNetworks.js';
 
 const tokenId = z.int().nonnegative();
 
@@ -61,7 +62,7 @@ export class LanguageModel
   })
   implements Decodable
 {
-  #lm!: TransformerLm;
+  #network!: TokenNetwork;
   #tokenCounter: TokenCounter | null = null;
 
   static override validate({ lmTpl, boolqYnTokens }: Config<LanguageModel>, report: Report): void {
@@ -71,33 +72,25 @@ export class LanguageModel
 
   protected override setup(): void {
     if (this.hp.countTokens) this.#tokenCounter = this.createChild('token_counter', TokenCounter.config());
-    this.#lm = this.createChild('lm', this.hp.lmTpl);
+    this.#network = tokenNetwork(this.createChild('lm', this.hp.lmTpl));
   }
 
   override get readIds(): readonly ReadIds[] {
-    return [{ path: 'ids', count: this.vocabSize, field: 'lmTpl.vocabSize' }];
+    return idsBelow('lmTpl', this.#network.readIds);
   }
 
   override get labelIds(): readonly ReadIds[] {
-    return this.readIds.map((ids) => ({ ...ids, path: 'labels' }));
+    return idsBelow('lmTpl', this.#network.labelIds);
   }
 
   override get rowSettings(): RowSettings {
-    const { packedInput, modelType, usePaddings } = this.hp.lmTpl;
-    return { field: 'lmTpl', packedInput, modelType, usePaddings };
+    return { field: 'lmTpl', ...this.#network.rowSettings };
   }
 
   override computePredictions(batch: TensorBatch): LmOutput {
     if (this.#tokenCounter) this.#tokenCounter.fprop(this.tensorOf(batch, 'paddings'));
-    return this.#lm.fprop(
-      {
-        ids: this.tensorOf(batch, 'ids'),
-        paddings: batch.paddings,
-        segmentIds: batch.segmentIds,
-        segmentPos: batch.segmentPos,
-        inputsIndicator: batch.inputsIndicator,
-      },
-      { classIds: this.tensorOf(batch, 'labels'), classWeights: this.#weightsOf(batch) },
+    return this.#network.outputs((name) =>
+      name === 'weights' ? this.#weightsOf(batch) : this.tensorOf(batch, name),
     );
   }
 
@@ -134,18 +127,18 @@ export class LanguageModel
   }
 
   get vocabSize(): number {
-    return this.hp.lmTpl.vocabSize;
+    return this.#network.vocabSize;
   }
 
   get seesWholePrompt(): boolean {
-    return this.hp.lmTpl.modelType === 'prefix';
+    return this.#network.seesWholePrompt!;
   }
 
   initialDecodeState(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
-    return decodeStateSpecs(this, batchSize, seqLen);
+    return this.#network.initialDecodeState(batchSize, seqLen);
   }
 
   extendStep(ids: Tensor, args: StepArgs): Tensor {
-    return this.#lm.extendStep(ids, args);
+    return this.#network.extendStep(ids, args);
   }
 }

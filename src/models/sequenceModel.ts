@@ -5,14 +5,13 @@ import type { Decodable } from '../decoding/index.js';
 import { sub } from '../hparams/index.js';
 import {
   type DecodeStateSpec,
-  decodeStateSpecs,
   type LmOutput,
-  type SequenceInputs,
   type StepArgs,
   TransformerEncoderDecoder,
 } from '../layers/index.js';
 import {
   BaseModel,
+  idsBelow,
   type ReadIds,
   type RowSettings,
   type TensorBatch,
@@ -20,6 +19,7 @@ import {
 } from './baseModel.js';
 import { labelSmoothingField, smoothed } from './labelSmoothing.js';
 import { tokenMetrics } from './tokenMetrics.js';
+import { type TokenNetwork, tokenNetwork } from './tokenNetworks.js';
 
 /**
  * A model that maps source sequences to target sequences.
@@ -39,51 +39,24 @@ export class SequenceModel
   })
   implements Decodable
 {
-  #model!: TransformerEncoderDecoder;
-  readonly nested = { source: 'src', target: 'tgt' };
-  readonly promptNames = ['src.ids', 'src.paddings'];
+  #network!: TokenNetwork;
 
   protected override setup(): void {
     const { modelTpl, labelSmoothingProb } = this.hp;
     const softmaxTpl = smoothed(modelTpl.softmaxTpl, labelSmoothingProb);
-    this.#model = this.createChild('model', modelTpl, { softmaxTpl });
+    this.#network = tokenNetwork(this.createChild('model', modelTpl, { softmaxTpl }));
   }
 
   override get readIds(): readonly ReadIds[] {
-    const { encoderEmbeddingTpl, decoderEmbeddingTpl } = this.hp.modelTpl;
-    const [decoder, decoderField] = decoderEmbeddingTpl
-      ? [decoderEmbeddingTpl.numClasses, 'decoderEmbeddingTpl']
-      : [this.vocabSize, 'softmaxTpl'];
-    const [encoder, encoderField] = encoderEmbeddingTpl
-      ? [encoderEmbeddingTpl.numClasses, 'encoderEmbeddingTpl']
-      : [decoder, decoderField];
-    return [
-      { path: 'src.ids', count: encoder, field: `modelTpl.${encoderField}.numClasses` },
-      { path: 'tgt.ids', count: decoder, field: `modelTpl.${decoderField}.numClasses` },
-      { path: 'tgt.labels', count: this.vocabSize, field: 'modelTpl.softmaxTpl.numClasses' },
-    ];
+    return idsBelow('modelTpl', this.#network.readIds);
   }
 
   override get rowSettings(): RowSettings {
-    return { field: 'modelTpl', packedInput: this.hp.modelTpl.packedInput };
-  }
-
-  #sequence(batch: TensorBatch, half: 'src' | 'tgt'): SequenceInputs {
-    const names = ['paddings', ...(this.hp.modelTpl.packedInput ? ['segmentIds', 'segmentPos'] : [])];
-    const arrays = names.map((name) => [name, this.tensorOf(batch, `${half}.${name}`)] as const);
-    return { ids: this.tensorOf(batch, `${half}.ids`), ...Object.fromEntries(arrays) };
-  }
-
-  #labels(batch: TensorBatch): { readonly labels: Tensor; readonly weights: Tensor } {
-    return { labels: this.tensorOf(batch, 'tgt.labels'), weights: this.tensorOf(batch, 'tgt.weights') };
+    return { field: 'modelTpl', ...this.#network.rowSettings };
   }
 
   override computePredictions(batch: TensorBatch): LmOutput {
-    const { labels, weights } = this.#labels(batch);
-    return this.#model.fprop(this.#sequence(batch, 'src'), this.#sequence(batch, 'tgt'), {
-      classIds: labels,
-      classWeights: weights,
-    });
+    return this.#network.outputs((name) => this.tensorOf(batch, name));
   }
 
   /** Metrics: LanguageModel's, of targets. Per example: labels [B, T] and scores [B], the log-probability of each target. */
@@ -91,7 +64,10 @@ export class SequenceModel
     predictions: LmOutput,
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
-    const tokens = this.#labels(batch);
+    const tokens = {
+      labels: this.tensorOf(batch, 'tgt.labels'),
+      weights: this.tensorOf(batch, 'tgt.weights'),
+    };
     const { logits, perExampleArgmax, perSequenceXent } = predictions;
     const perExample = { labels: tokens.labels, scores: tf.neg(perSequenceXent) as Tensor };
     return [
@@ -101,16 +77,15 @@ export class SequenceModel
   }
 
   get vocabSize(): number {
-    return this.hp.modelTpl.softmaxTpl.numClasses;
+    return this.#network.vocabSize;
   }
 
-  /** State of its own: the paddings of sources, which all steps read. */
-  override decodeStateSpecs(
-    rows: number,
-    _seqLen: number,
-    sourceLen: number,
-  ): Record<string, DecodeStateSpec> {
-    return { source_paddings: { shape: [rows, sourceLen], dtype: 'float32' } };
+  get nested(): Decodable['nested'] {
+    return this.#network.nested;
+  }
+
+  get promptNames(): readonly string[] {
+    return this.#network.promptNames!;
   }
 
   initialDecodeState(
@@ -118,17 +93,14 @@ export class SequenceModel
     seqLen: number,
     prompt: Readonly<Record<string, TensorSpec>>,
   ): Record<string, DecodeStateSpec> {
-    return decodeStateSpecs(this, rows, seqLen, prompt['src.ids']!.shape[1]!);
+    return this.#network.initialDecodeState(rows, seqLen, prompt);
   }
 
   begin(prompt: Readonly<Record<string, Tensor>>): void {
-    const source = { ids: prompt['src.ids']!, paddings: prompt['src.paddings']! };
-    this.updateDecodeState('source_paddings', source.paddings);
-    this.#model.begin(this.#model.encode(source));
+    this.#network.begin!(prompt);
   }
 
   extendStep(ids: Tensor, args: StepArgs): Tensor {
-    const memorySeen = { paddings: this.getDecodeState('source_paddings') };
-    return this.#model.extendStep(ids, { ...args, memorySeen });
+    return this.#network.extendStep(ids, args);
   }
 }

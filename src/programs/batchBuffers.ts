@@ -13,6 +13,15 @@ import { arraysOf, type Batch, type BatchSpecs, mapBatch, specsOf } from '../inp
 import type { BaseModel } from '../models/index.js';
 import { JobError } from '../runs/index.js';
 
+/** The ids that a model reads, as its config says. */
+type KnownIds = Pick<BaseModel, 'readIds' | 'labelIds'>;
+
+/** Number of the example of a batch's row, in brackets, where the batch has those. */
+function exampleOf(row: number, batch: Tree<HostTensor>): string {
+  const { exampleIds } = batch as { readonly exampleIds?: HostTensor };
+  return exampleIds === undefined ? '' : ` (example ${exampleIds.data[row]})`;
+}
+
 /**
  * Error for an index out of range, with the number of its example where the batch has those, and the field of the model's
  * config that says which ids there are.
@@ -22,17 +31,45 @@ import { JobError } from '../runs/index.js';
 export function badIndexError(
   what: string,
   { input, at, problem }: IndexError,
-  { readIds, labelIds }: Pick<BaseModel, 'readIds' | 'labelIds'>,
+  { readIds, labelIds }: KnownIds,
   batch: Tree<HostTensor>,
 ): JobError {
   const array = input === '' ? 'indices' : input.replace(/^(\d+\.)?batch\./, '');
   const place = at.length === 0 ? array : `${array}[${at.join(',')}]`;
-  const { exampleIds } = batch as { readonly exampleIds?: HostTensor };
-  const example = input === '' || exampleIds === undefined ? '' : ` (example ${exampleIds.data[at[0]!]})`;
+  const example = input === '' ? '' : exampleOf(at[0]!, batch);
   const known = [...readIds, ...labelIds].find(({ path }) => path === array);
   const setting = known === undefined ? '' : ` task.model.${known.field} is ${known.count}.`;
   const from = input === '' ? 'worked out from' : 'of';
   return new JobError(`${what}: ${place}${example} ${from} its batch, ${problem}.${setting}`);
+}
+
+/**
+ * Error for an id that its model reserves, at a place that is no padding; undefined where the batch has none.
+ *
+ * @param what names the input, and the step if there is one.
+ */
+export function reservedIdError(
+  what: string,
+  { readIds, labelIds }: KnownIds,
+  batch: Tree<HostTensor>,
+): JobError | undefined {
+  for (const { path, count, field, reserved } of [...readIds, ...labelIds]) {
+    if (reserved === undefined) continue;
+    const arrays = new Map(arraysOf(batch as Batch));
+    const [ids, paddings, weights] = [path, reserved.paddings, 'weights'].map((name) => arrays.get(name));
+    if (ids === undefined) continue;
+    const width = sizeOf(ids.shape.slice(1));
+    const bad = ids.data.findIndex(
+      (id, i) => id === reserved.id && paddings?.data[i] !== 1 && weights?.data[Math.floor(i / width)] !== 0,
+    );
+    if (bad < 0) continue;
+    const row = Math.floor(bad / width);
+    return new JobError(
+      `${what}: ${path}[${row},${bad % width}]${exampleOf(row, batch)} of its batch, ${reserved.id} is ${reserved.what}, which stands in padding alone. ` +
+        `task.model.${reserved.field} is ${reserved.id}, and task.model.${field} is ${count}: other ids from 0 to ${count - 1} are valid.`,
+    );
+  }
+  return undefined;
 }
 
 /** Arrays with room for `batches` batches like an input's first one, into which batches are copied. */

@@ -6,6 +6,7 @@ import {
   firstNonFinite,
   type HostTensor,
   layoutSpecs,
+  type PrngKey,
   runEagerly,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
@@ -14,13 +15,14 @@ import {
   type EvalOutputs,
   type Evaluation,
   type ExampleTensors,
+  evalKey,
   evalStep,
   metricValues,
   type SingleTask,
   type StepMetrics,
   type WeightedValues,
 } from '../tasks/index.js';
-import { BatchBuffers, badIndexError } from './batchBuffers.js';
+import { BatchBuffers, badIndexError, reservedIdError } from './batchBuffers.js';
 import { nonFiniteMetrics } from './finiteCheck.js';
 import { describeNonFinite } from './invalidSteps.js';
 import type { Stopwatch } from './stopwatch.js';
@@ -38,6 +40,8 @@ export class EvalStep {
     private readonly task: SingleTask,
     private readonly params: FlatParams,
     private readonly buffers: BatchBuffers,
+    /** Two words, that of the batch. */
+    private readonly key: Int32Array,
     private readonly call: Pick<BoundCall, 'problemOf' | 'run'>,
     private readonly executable?: Executable,
   ) {}
@@ -51,19 +55,21 @@ export class EvalStep {
     runs?: number,
   ): Promise<EvalStep> {
     const step = evalStep(task);
+    const key = new Int32Array(2);
+    const prngKey = { shape: [2], dtype: 'int32', data: key } satisfies HostTensor;
     if (options.debug === 'eager') {
-      const run = () => runEagerly(step, { params: hostParams(params), batch: buffers.batchAt(0) });
-      return new EvalStep(options, task, params, buffers, { problemOf: () => undefined, run });
+      const run = () => runEagerly(step, { params: hostParams(params), batch: buffers.batchAt(0), prngKey });
+      return new EvalStep(options, task, params, buffers, key, { problemOf: () => undefined, run });
     }
     const executable = await compile(
       step,
-      { params: layoutSpecs(params.layout), batch: buffers.specs },
+      { params: layoutSpecs(params.layout), batch: buffers.specs, prngKey: { shape: [2], dtype: 'int32' } },
       { ...compileOptions(options, 'eval_step', runs), frozen: ['params'] },
     );
     const call = executable.bind({
-      inputs: { params: params.views, batch: buffers.arrays },
+      inputs: { params: params.views, batch: buffers.arrays, prngKey: key },
     });
-    return new EvalStep(options, task, params, buffers, call, executable);
+    return new EvalStep(options, task, params, buffers, key, call, executable);
   }
 
   /** Must be called after the parameters have changed. */
@@ -74,13 +80,16 @@ export class EvalStep {
   /**
    * The outputs for a batch, which the next call overwrites.
    *
+   * @param key of the numbers that the model draws.
    * @throws JobError for an index out of range, and where --debug=nan finds a metric that is not finite.
    */
-  async run(inputName: string, batch: Batch): Promise<StepResult> {
+  async run(inputName: string, batch: Batch, key: PrngKey): Promise<StepResult> {
     this.buffers.load(batch);
-    const problem = this.call.problemOf(0);
-    if (problem !== undefined)
-      throw badIndexError(`Input '${inputName}'`, problem, this.task.model, this.buffers.batchAt(0));
+    this.key.set(key);
+    const [what, { model }, problem] = [`Input '${inputName}'`, this.task, this.call.problemOf(0)];
+    if (problem !== undefined) throw badIndexError(what, problem, model, this.buffers.batchAt(0));
+    const reserved = reservedIdError(what, model, batch);
+    if (reserved !== undefined) throw reserved;
     const { metrics, examples, images } = (await this.call.run()) as unknown as {
       metrics: StepMetrics;
       examples: ExampleTensors;
@@ -94,7 +103,8 @@ export class EvalStep {
   async #check(inputName: string, values: WeightedValues): Promise<void> {
     const wrong = nonFiniteMetrics(values);
     if (wrong.length === 0) return;
-    const inputs = { params: hostParams(this.params), batch: this.buffers.batchAt(0) };
+    const prngKey: HostTensor = { shape: [2], dtype: 'int32', data: this.key };
+    const inputs = { params: hostParams(this.params), batch: this.buffers.batchAt(0), prngKey };
     const found = describeNonFinite(await firstNonFinite(evalStep(this.task), inputs));
     throw new JobError(
       `--debug=nan: the evaluation of a batch of input '${inputName}' is not finite: ${wrong.join(', ')}. ${found}`,
@@ -139,7 +149,7 @@ export class EvalSteps {
     watch?.pause();
     const step = await this.#stepOf(inputName, batch);
     watch?.start();
-    const result = await step.run(inputName, batch);
+    const result = await step.run(inputName, batch, evalKey(evaluation.batches));
     evaluation.add(result, batch);
     return result.images;
   }

@@ -44,7 +44,8 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
   return { signal: stop.received };
 }
 export { restoreParams } from './checkpointJob.js';
-export { checkRecorded, recordedData } from './dataRecord.js';
+export { checkRecorded, recordData, recordedData } from './dataRecord.js';
+export { ImportedWeights } from './importWeights.js';
 export { checkAgreement, checkVocabulary } from './inputAgreement.js';
 export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';

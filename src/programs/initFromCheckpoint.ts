@@ -1,7 +1,7 @@
 /** @file Initial values from checkpoints of other runs and published weights, for fine-tuning (Pax's init_from_checkpoint_rules). */
 import { join } from 'node:path';
 import { holdsWeights, SavedVariables, type VariableSource, WeightFiles } from '../checkpoints/index.js';
-import { narrow } from '../compiler/index.js';
+import { heldView, narrow } from '../compiler/index.js';
 import { type Config, ConfigError, isConfig } from '../hparams/index.js';
 import type { TransformerLm } from '../layers/index.js';
 import {
@@ -51,7 +51,9 @@ export class InitFromCheckpoint {
         const at = `${FIELD}[${i}]`;
         const { source, names } = openSource(each, at);
         open.push(source);
-        const variables = new VariableMatcher(each, source, names, state).match(given, at);
+        const matcher = new VariableMatcher(each, source, names, state.layout);
+        const variables = matcher.match(given);
+        if (matcher.problems.length > 0) throw unfitError(at, source, names, matcher.problems);
         for (const path of variables.keys()) given.add(path);
         return { source, variables, differences: differencesOf(task, source, names) };
       });
@@ -70,11 +72,19 @@ export class InitFromCheckpoint {
 
   /** Reads the values into the state. */
   load(): void {
+    const { params, layout } = this.state;
+    const entries = new Map(layout.entries.map((entry) => [entry.name, entry]));
     for (const { source, variables } of this.checkpoints)
-      for (const { tensor, target, order, storage } of [...variables.values()].flat()) {
-        const floats = storage === undefined ? (target as Float32Array) : new Float32Array(target.length);
-        source.readInto(tensor, floats, order);
-        if (storage !== undefined) target.set(narrow(floats, storage));
+      for (const [name, readings] of variables) {
+        const entry = entries.get(name)!;
+        const { storage } = entry;
+        const held = heldView(params, entry);
+        for (const { tensor, order, start, length } of readings) {
+          const target = held.subarray(start, start + length);
+          const floats = storage === undefined ? (target as Float32Array) : new Float32Array(length);
+          source.readInto(tensor, floats, order);
+          if (storage !== undefined) target.set(narrow(floats, storage));
+        }
       }
   }
 
@@ -112,6 +122,19 @@ export class InitFromCheckpoint {
     };
     writeJobFile(join(jobLogDir, 'init_from_checkpoint.json'), `${JSON.stringify(record, null, 1)}\n`);
   }
+}
+
+function unfitError(
+  at: string,
+  { path }: VariableSource,
+  names: NameRules | undefined,
+  problems: readonly string[],
+): ConfigError {
+  const leftOver = names === undefined ? '' : ', tensors that may be left over in ignoreTensors';
+  return new ConfigError(
+    `${at}: the model can't start from ${path}:\n${problems.map((line) => `  ${line}`).join('\n')}\n` +
+      `Map paths by loadRules, and name variables that shall keep their own initial values in ignoreRules${leftOver}.`,
+  );
 }
 
 interface OpenedSource {

@@ -1,44 +1,65 @@
 /** @file The tensors that a model's variables start from: by rules, with every problem told at once. */
 import { orderAxes, type VariableSource } from '../checkpoints/index.js';
-import { type FlatArray, heldView, type NarrowType } from '../compiler/index.js';
-import { ConfigError, didYouMean } from '../hparams/index.js';
+import { type FlatLayout, sizeOf } from '../compiler/index.js';
+import { didYouMean } from '../hparams/index.js';
 import { EMA, wholePath } from '../learners/index.js';
 import type { NameRule, NameRules } from '../models/index.js';
 import { applyRule, type Candidate, type CheckpointLoadingRules } from '../tasks/index.js';
-import type { FlatTrainState } from './taskState.js';
 
 type AxisOrder = ReturnType<typeof orderAxes>;
 
-/** A tensor, and the memory that it is read into. */
+/** A tensor, and the elements of a variable that it gives. */
 export interface Reading {
   readonly tensor: string;
   readonly order: AxisOrder;
-  readonly target: FlatArray;
-  /** How the memory holds it; absent: as float32. */
-  readonly storage: NarrowType | undefined;
+  /** Of the variable's elements, the first. */
+  readonly start: number;
+  readonly length: number;
 }
 
 /** A variable, or the part that one repetition has of a variable that stacks those of all. */
-interface Part {
+interface VariablePart {
   readonly name: string;
   readonly shape: readonly number[];
-  readonly target: FlatArray;
-  readonly storage: NarrowType | undefined;
+  /** Of the variable's elements, the first. */
+  readonly start: number;
 }
 
-type Entry = Pick<
-  FlatTrainState['layout']['entries'][number],
-  'name' | 'shape' | 'offset' | 'size' | 'storage'
->;
+type Entry = Pick<FlatLayout['entries'][number], 'name' | 'shape'>;
 
 /** The slices of a part along its first axis. */
-function slicesOf({ shape, target, storage }: Part, nameOf: (index: number) => string): Part[] {
+function slicesOf({ shape, start }: VariablePart, nameOf: (index: number) => string): VariablePart[] {
   const [count = 0, ...rest] = shape;
-  const size = target.length / count;
+  const size = sizeOf(rest);
   return Array.from({ length: count }, (_, i) => ({
-    ...{ name: nameOf(i), shape: rest, storage },
-    target: target.subarray(i * size, (i + 1) * size),
+    ...{ name: nameOf(i), shape: rest, start: start + i * size },
   }));
+}
+
+/**
+ * The parts that published weights have of a variable as tensors of their own: repeated layers, which have the names of layers one
+ * after the other, and slices by the rules.
+ */
+function partsOf(entry: Entry, entries: readonly Entry[], names: NameRules): VariablePart[] {
+  const sliced = names.sliced ?? [];
+  return layersOf(entry, entries).flatMap((part) =>
+    sliced.some((text) => wholePath(text).test(part.name))
+      ? slicesOf(part, (i) => `${part.name}/${i}`)
+      : part,
+  );
+}
+
+function layersOf({ name, shape }: Entry, entries: readonly Entry[]): VariablePart[] {
+  const [, before, index, behind] = /^(.*)\/repeat\/sub\/x_layers_(\d+)\/(.*)$/.exec(name) ?? [];
+  if (before === undefined) return [{ name, shape, start: 0 }];
+  const stem = `${before}/repeat/sub/x_layers_`;
+  const perBlock = new Set(
+    entries.flatMap((entry) =>
+      entry.name.startsWith(stem) ? [entry.name.slice(stem.length).split('/')[0]] : [],
+    ),
+  ).size;
+  const layerOf = (block: number) => `${before}/x_layers_${block * perBlock + Number(index)}/${behind}`;
+  return slicesOf({ name, shape, start: 0 }, layerOf);
 }
 
 /** Finds the tensors of all variables in one source. */
@@ -55,7 +76,7 @@ export class VariableMatcher {
     private readonly rules: CheckpointLoadingRules,
     private readonly source: VariableSource,
     private readonly names: NameRules | undefined,
-    private readonly state: FlatTrainState,
+    private readonly layout: FlatLayout,
   ) {
     this.#own = rules.ownRules(names !== undefined);
     const short = (name: string): string => {
@@ -65,60 +86,35 @@ export class VariableMatcher {
     this.#tensors = new Map(source.names.map((name) => [short(name), name]));
   }
 
-  /**
-   * Each variable with its sources.
-   *
-   * @param given variables that have values already; they are passed over.
-   * @param at the rules' path in the config, for errors.
-   * @throws ConfigError
-   */
-  match(given: ReadonlySet<string>, at: string): Map<string, Reading[]> {
+  /** Faults of the rules and the source, found by `match`, a line each. */
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  /** Each variable with its sources. @param given variables that have values already; they are passed over. */
+  match(given: ReadonlySet<string> = new Set()): Map<string, Reading[]> {
     const found = new Map<string, Reading[]>();
-    for (const entry of this.state.layout.entries) {
+    for (const entry of this.layout.entries) {
       const readings = this.#partsOf(entry).map((part) => this.#reading(part, given.has(entry.name)));
       const present = readings.filter((reading) => reading !== undefined);
       if (present.length > 0 && present.length === readings.length) found.set(entry.name, present);
     }
     this.#checkRules();
     if (this.names !== undefined) this.#checkLeftOver(this.names);
-    if (this.#problems.length === 0) return found;
-    throw new ConfigError(
-      `${at}: the model can't start from ${this.source.path}:\n${this.#problems.map((line) => `  ${line}`).join('\n')}\n` +
-        `Map paths by loadRules, and name variables that shall keep their own initial values in ignoreRules${
-          this.names === undefined ? '' : ', tensors that may be left over in ignoreTensors'
-        }.`,
-    );
+    return found;
   }
 
-  /** Where there are name rules, the parts that the file has as tensors: repeated layers, and slices by the rules. */
-  #partsOf(entry: Entry): Part[] {
-    const sliced = this.names?.sliced ?? [];
-    return this.#layersOf(entry).flatMap((part) =>
-      sliced.some((text) => wholePath(text).test(part.name))
-        ? slicesOf(part, (i) => `${part.name}/${i}`)
-        : part,
-    );
-  }
-
-  /** A stack of repeated layers has the names of its layers, one after the other. */
-  #layersOf(entry: Entry): Part[] {
-    const { name, shape, storage } = entry;
-    const target = heldView(this.state.params, entry);
-    const [, before, index, behind] = /^(.*)\/repeat\/sub\/x_layers_(\d+)\/(.*)$/.exec(name) ?? [];
-    if (this.names === undefined || before === undefined) return [{ name, shape, target, storage }];
-    const stem = `${before}/repeat/sub/x_layers_`;
-    const perBlock = new Set(
-      this.state.layout.entries.flatMap((entry) =>
-        entry.name.startsWith(stem) ? [entry.name.slice(stem.length).split('/')[0]] : [],
-      ),
-    ).size;
-    const layerOf = (block: number) => `${before}/x_layers_${block * perBlock + Number(index)}/${behind}`;
-    return slicesOf({ name, shape, target, storage }, layerOf);
+  #partsOf(entry: Entry): VariablePart[] {
+    const { name, shape } = entry;
+    return this.names === undefined
+      ? [{ name, shape, start: 0 }]
+      : partsOf(entry, this.layout.entries, this.names);
   }
 
   /** The source of a part; undefined where it keeps its value, has one already, or nothing fits. */
-  #reading(part: Part, isGiven: boolean): Reading | undefined {
-    const { name, shape, target, storage } = part;
+  #reading(part: VariablePart, isGiven: boolean): Reading | undefined {
+    const { name, shape, start } = part;
+    const length = sizeOf(shape);
     const isKept = this.rules.keeps(name);
     const candidate = this.#candidate(name, isKept);
     if (candidate === undefined) return undefined;
@@ -129,11 +125,13 @@ export class VariableMatcher {
       this.#problems.push(`${name}: ${this.#missing(candidate.tensor)}`);
       return undefined;
     }
+    const problem = this.source.dtypeProblem(tensor);
+    if (problem !== undefined) this.#problems.push(`${name}: '${tensor}' of the checkpoint: ${problem}.`);
     const theirs = this.source.shapeOf(tensor)!;
     if (candidate.axes === undefined && `${theirs}` === `${shape}`)
-      return { tensor, order: undefined, target, storage };
+      return { tensor, order: undefined, start, length };
     const order = candidate.axes === undefined ? undefined : orderAxes(candidate.axes, theirs, shape);
-    if (order !== undefined) return { tensor, order, target, storage };
+    if (order !== undefined) return { tensor, order, start, length };
     const how = candidate.axes === undefined ? '' : `, read as ${candidate.axes}`;
     this.#problems.push(
       `${name} is [${shape.join(', ')}], and '${tensor}' in the checkpoint [${theirs.join(', ')}]${how}.`,
@@ -177,14 +175,14 @@ export class VariableMatcher {
   }
 
   #checkRules(): void {
-    const ours = this.state.layout.entries.map(({ name }) => name);
+    const ours = this.layout.entries.map(({ name }) => name);
     for (const rule of this.#own) {
       if (!this.#used.has(rule))
         this.#problems.push(
           `the pattern '${rule[0]}' matches no variable that is left to it.${didYouMean(rule[0], ours)}`,
         );
     }
-    const parts = this.state.layout.entries.flatMap((entry) => this.#partsOf(entry).map(({ name }) => name));
+    const parts = this.layout.entries.flatMap((entry) => this.#partsOf(entry).map(({ name }) => name));
     for (const text of this.rules.hp.ignoreRules) {
       if (!parts.some((name) => wholePath(text).test(name)))
         this.#problems.push(

@@ -9,7 +9,6 @@ export class MeasuredEvaluation {
   readonly #evaluation: Evaluation;
   readonly #watch = new Stopwatch();
   #images: EvalResult['images'] | undefined;
-  #batches = 0;
   #units = 0;
 
   constructor(
@@ -27,7 +26,6 @@ export class MeasuredEvaluation {
 
   /** Evaluates a batch. */
   async add(batch: Batch): Promise<void> {
-    this.#batches += 1;
     this.#units += batchCount(specsOf(batch), this.input.batchUnit).count;
     const images = await this.steps.run(this.input.name, batch, this.#evaluation, this.#watch);
     this.#images ??= structuredClone(images);
@@ -41,9 +39,10 @@ export class MeasuredEvaluation {
   }: Partial<Pick<EvalResult, 'changes' | 'skipped' | 'end'>> = {}): EvalResult {
     const { seconds } = this.#watch;
     const throughput = { unit: this.input.batchUnit.unit, perSec: this.#units / seconds };
+    const { batches } = this.#evaluation;
     const { metrics, tables, images: pictures } = this.#evaluation.result();
     const images = { ...this.#images, ...prefixed(pictures) };
-    return { metrics, tables, images, batches: this.#batches, end, skipped, seconds, throughput, changes };
+    return { metrics, tables, images, batches, end, skipped, seconds, throughput, changes };
   }
 }
 

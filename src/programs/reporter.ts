@@ -110,8 +110,9 @@ export class Reporter {
 
   /** Updates the live line after a step without a summary. */
   progress(step: number, meter: TrainMeter): void {
-    const { lastLoss: loss, throughput, mfu, inputWait, skippedExamples } = meter;
-    this.#line.update({ step, loss, throughput, mfu, inputWait, skipped: skippedExamples.count });
+    const { lastLoss: loss, throughput, mfu, inputWait, waitTag, skippedExamples } = meter;
+    const skipped = skippedExamples.count;
+    this.#line.update({ step, loss, throughput, mfu, inputWait, waitTag, skipped });
   }
 
   trainSummary(step: number, scalars: Scalars, meter: TrainMeter, images: ImagesByTag): void {

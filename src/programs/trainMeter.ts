@@ -84,8 +84,14 @@ export class TrainMeter {
   /** Moving average of the step time, and the stopwatch at its last update. */
   #recent = { seconds: 0, at: 0 };
 
-  /** @param batch of a training step */
-  constructor(private readonly batch: BatchCount) {}
+  /**
+   * @param batch of a training step
+   * @param waitTag tag of the share of the time that steps wait for their batches
+   */
+  constructor(
+    private readonly batch: BatchCount,
+    readonly waitTag: 'input_wait' | 'sampling' = 'input_wait',
+  ) {}
 
   /** Adds the report of a step. */
   add(report: TrainReport): void {
@@ -218,7 +224,7 @@ export class TrainMeter {
       loss: this.#loss.sum / this.#loss.count,
       ...(throughput && { 'Steps/sec': this.#summaryRate!, ...throughputScalar(throughput) }),
       ...(this.mfu !== undefined && { mfu: this.mfu }),
-      ...(this.inputWait !== undefined && { input_wait: this.inputWait }),
+      ...(this.inputWait !== undefined && { [this.waitTag]: this.inputWait }),
       ...skippedScalar(this.skippedExamples),
     };
     Object.assign(scalars, metricScalars(this.#means.result()), {

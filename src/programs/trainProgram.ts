@@ -16,7 +16,7 @@ import { EndOfData, type InputSource, type InputState, peekBatch, type Skipped }
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { JobError, type JobOptions, phase } from '../runs/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
-import { type BatchBuffers, badIndexError } from './batchBuffers.js';
+import { type BatchBuffers, badIndexError, reservedIdError } from './batchBuffers.js';
 import { eagerStep } from './eagerStep.js';
 import { optionsOfRanks, type Ranks, rankStep } from './rankStep.js';
 import { type BoundStep, compileStep, type StepOutputs } from './stepCalls.js';
@@ -217,9 +217,12 @@ export class TrainProgram {
     for (let i = 0; i < count; i++) {
       const step = state.step + i;
       try {
-        buffers.load(await this.reading(() => input.getNextPadded()), i);
+        const batch = await this.reading(() => input.getNextPadded());
+        buffers.load(batch, i);
         const problem = this.step.call.problemOf(i);
         if (problem !== undefined) throw this.badIndex(problem, step + 1);
+        const reserved = reservedIdError(this.place(step + 1), this.task.model, batch);
+        if (reserved !== undefined) throw reserved;
       } catch (error) {
         this.#failure = error instanceof EndOfData ? endOfTraining(input.name, step) : error;
         if (i === 0) throw this.#failure;
@@ -231,8 +234,12 @@ export class TrainProgram {
   }
 
   private badIndex(error: IndexError, step: number): JobError {
-    const what = `Input '${this.input.name}', step ${step}`;
-    return badIndexError(what, error, this.task.model, this.buffers.batchAt(error.run));
+    return badIndexError(this.place(step), error, this.task.model, this.buffers.batchAt(error.run));
+  }
+
+  /** The batch of a step, for errors. */
+  private place(step: number): string {
+    return `Input '${this.input.name}', step ${step}`;
   }
 }
 

@@ -57,7 +57,8 @@ export async function compileTraining(
 export async function makeLoop(parts: TrainingParts): Promise<TrainingLoop> {
   const { options, task, start, program, list, pending, measurements, reporter, stop, strays } = parts;
   const { state, input, restored, checkpointer } = start;
-  const meter = new TrainMeter(batchCount(program.buffers.specs, input.batchUnit));
+  const waitTag = input.followsTraining ? 'sampling' : 'input_wait';
+  const meter = new TrainMeter(batchCount(program.buffers.specs, input.batchUnit), waitTag);
   const run = new Run({ options, state, reporter, stop, measurements, meter });
   const progress = restored?.progress;
   if (progress !== undefined) {

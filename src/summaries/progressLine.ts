@@ -33,6 +33,8 @@ export interface ProgressReport {
   readonly mfu?: number | undefined;
   /** Share of the time that steps wait for their batches. */
   readonly inputWait?: number | undefined;
+  /** Its tag in summaries; default: `input_wait`. */
+  readonly waitTag?: string;
   /** Examples left out. */
   readonly skipped?: number | undefined;
 }
@@ -106,8 +108,9 @@ export class ProgressLine {
     if (report.loss !== undefined) parts.push([`loss ${report.loss.toFixed(4)}`, 'reset']);
     if (report.throughput !== undefined) parts.push([formatThroughput(report.throughput), 'reset']);
     if (report.mfu !== undefined) parts.push([`MFU ${(100 * report.mfu).toFixed(1)}%`, 'reset']);
-    const { inputWait = 0, skipped = 0 } = report;
-    if (inputWait >= SHOWN_WAIT) parts.push([`input wait ${Math.round(100 * inputWait)}%`, 'reset']);
+    const { inputWait = 0, waitTag = 'input_wait', skipped = 0 } = report;
+    if (inputWait >= SHOWN_WAIT)
+      parts.push([`${waitTag.replace('_', ' ')} ${Math.round(100 * inputWait)}%`, 'reset']);
     if (skipped > 0) parts.push([`skipped ${skipped}`, 'reset']);
     if (secondsLeft !== undefined) parts.push([`${formatDuration(secondsLeft)} left`, 'dim']);
     // A line that wraps could not be rewritten: the last fields go first.

@@ -55,6 +55,7 @@ export interface EvalOutputs {
 /** The metrics of one evaluation, batch after batch. */
 export class Evaluation {
   readonly #means = new WeightedMeans();
+  #batches = 0;
   readonly #own: ReadonlyMap<string, { names: readonly string[]; accumulation: Accumulation }>;
 
   /** @param scores metrics of examples' log-likelihoods, which the data has */
@@ -71,8 +72,14 @@ export class Evaluation {
     );
   }
 
+  /** Batches that were added. */
+  get batches(): number {
+    return this.#batches;
+  }
+
   /** Adds a batch and the results of the evaluation step. */
   add({ metrics, examples }: EvalOutputs, batch: Batch): void {
+    this.#batches++;
     this.#means.add(metrics);
     for (const { names, accumulation } of this.#own.values()) {
       const tensors = names.map((name) => [name, examples[name] ?? (batch[name] as HostTensor)] as const);

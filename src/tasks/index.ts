@@ -35,7 +35,6 @@ export type { Answer, Reward } from './rewards.js';
 export { RolloutInput } from './rolloutInput.js';
 export { Decode, SingleTask } from './singleTask.js';
 export {
-  type EvalInputs,
   evalKey,
   evalStep,
   forwardStep,

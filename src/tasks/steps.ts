@@ -1,32 +1,32 @@
 /** @file Step functions of evaluation, of the forward pass alone, and metrics of steps. */
-import { type HostTensor, prngKey, type Tensor, tf } from '../compiler/index.js';
+import { foldIn, type HostTensor, type PrngKey, prngKey, type Tensor } from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import { runInContext } from '../layers/index.js';
 import type { WeightedValues } from './metrics.js';
 import type { SingleTask } from './singleTask.js';
 import { type MetricTensors, metricTensors, rowWeightsOf, type TrainInputs } from './trainStep.js';
 
-/** Inputs of an evaluation step. */
-export type EvalInputs = Omit<TrainInputs, 'prngKey'>;
-
-/** Key of the numbers that evaluations draw, such as those of masks: int32 [2], of the seed that Pax's Evaluate has. */
-export const evalKey = (): Tensor => tf.tensor1d([...prngKey(1234)], 'int32') as Tensor;
+/**
+ * Key of the numbers that an evaluation draws for a batch, such as those of masks: of the seed that Pax's Evaluate has, and the
+ * number of the batch in the evaluation, from 0. Pax has one key for all batches of a step.
+ */
+export const evalKey = (batch = 0): PrngKey => foldIn(prngKey(1234), batch);
 
 /**
  * The evaluation step of a task as a pure function, without dropout: the model's metrics, those of its per-example
- * tensors that the task's `evalMetrics` read, with `scores` where examples have numbers, and images of layers. Models that draw
- * numbers in evaluation too draw the same ones for each batch, so that evaluations of one checkpoint are equal.
+ * tensors that the task's `evalMetrics` read, with `scores` where examples have numbers, and images of layers. Its key is `evalKey`,
+ * so that evaluations of one checkpoint are equal, whatever a model draws in them.
  *
  * @throws ConfigError for a tensor that neither the model nor the batch has.
  */
 export function evalStep(
   task: SingleTask,
 ): (
-  inputs: EvalInputs,
+  inputs: TrainInputs,
 ) => Record<'examples' | 'images', Record<string, Tensor>> & { metrics: MetricTensors } {
-  return ({ params, batch }) => {
+  return ({ params, batch, prngKey }) => {
     const images: Record<string, Tensor> = {};
-    const context = { theta: params, doEval: true, images, prngKey: evalKey() };
+    const context = { theta: params, doEval: true, images, prngKey };
     const [metrics, perExample] = runInContext(context, () => task.model.fprop(batch));
     const examples: Record<string, Tensor> = {};
     if (batch.exampleIds !== undefined && perExample.scores !== undefined)

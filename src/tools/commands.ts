@@ -19,6 +19,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: "Serves a trained model over HTTP; language models by OpenAI's API.",
     load: async () => (await import('./trained/serve.js')).serveCommand,
   },
+  import: {
+    about: 'Writes a published model, such as those of the Hugging Face hub, as the directory of a run.',
+    load: async () => (await import('./trained/importRun.js')).importCommand,
+  },
   export: {
     about: 'Writes a trained model as an ONNX file.',
     load: async () => (await import('./trained/exportRun.js')).exportCommand,

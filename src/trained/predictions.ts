@@ -65,7 +65,7 @@ export function predictions(
       tf.zeros([...shape], dtype),
     ]);
     const whole = nested({ ...Object.fromEntries(zeros), ...batch });
-    const context = { theta: params, doEval: true, prngKey: evalKey() };
+    const context = { theta: params, doEval: true, prngKey: tf.tensor1d([...evalKey()], 'int32') as Tensor };
     const found = runInContext(context, () => model.computePredictions(whole));
     const named = namedTensors(found);
     return Object.fromEntries(named.filter(([name]) => outputs?.includes(name) ?? true));

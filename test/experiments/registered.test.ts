@@ -66,9 +66,10 @@ describe.each(names)('%s', (name) => {
     const params = Object.fromEntries(
       task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }]),
     );
+    const prngKey = { shape: [2], dtype: 'int32' } as const;
     for (const dataset of experiment.datasets) {
       const batch = build(dataset).batchSpecs() as Record<string, TensorSpec>;
-      const { metrics } = evalShape(evalStep(task) as never, { params, batch }) as {
+      const { metrics } = evalShape(evalStep(task) as never, { params, batch, prngKey }) as {
         metrics: Record<string, unknown>;
       };
       const scalar = { shape: [], dtype: 'float32' };

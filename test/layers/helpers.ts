@@ -77,6 +77,35 @@ export function expectClose(actual: Tensor, expected: ArrayLike<number>, toleran
 }
 
 /**
+ * Compares the gradient of a scalar by all values with its slope along two directions in all of them, by differences of fourth
+ * order: a few passes, whatever the number of values.
+ */
+export function checkSlope(
+  loss: (values: Record<string, Tensor>) => Tensor,
+  values: Readonly<Record<string, Tensor>>,
+): void {
+  const paths = Object.keys(values);
+  const at = paths.map((path) => values[path]!);
+  const lossOf = (...xs: Tensor[]): tf.Scalar =>
+    tf.reshape(loss(Object.fromEntries(paths.map((path, i) => [path, xs[i]!]))), []) as tf.Scalar;
+  const gradients = tf.grads(lossOf)(at);
+  for (const seed of [31, 77]) {
+    const direction = at.map((x, i) => tensor([...x.shape], seed + i));
+    const expected = gradients.reduce(
+      (sum, gradient, i) => sum + tf.sum(tf.mul(gradient, direction[i]!)).dataSync()[0]!,
+      0,
+    );
+    const moved = (by: number): number =>
+      lossOf(...at.map((x, i) => tf.add(x, tf.mul(direction[i]!, by)) as Tensor)).dataSync()[0]!;
+    const slope = (by: number): number => (moved(by) - moved(-by)) / (2 * by);
+    const found = (4 * slope(2e-3) - slope(4e-3)) / 3;
+    expect(Math.abs(found - expected), `slope ${found}, gradient ${expected}`).toBeLessThan(
+      5e-3 * (1 + Math.abs(expected)),
+    );
+  }
+}
+
+/**
  * Compares the gradients of sum(outputs * fixed weights) with respect to all variables and to `inputs` with central
  * differences, element by element (at most `probes` of each tensor): of second order, and of fourth where those are too far off.
  */

@@ -1,11 +1,24 @@
-/** @file LanguageModelDPO: PyTorch's losses, the frozen reference, pairs of padding, gradients. */
+/** @file Direct preference of language models and encoder-decoders: PyTorch's losses, the frozen reference, pairs of padding, gradients. */
 import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../src/compiler/index.js';
-import { build, derive } from '../../src/hparams/index.js';
-import { listVariables, WeightCollection } from '../../src/layers/index.js';
+import { build, type Config, derive } from '../../src/hparams/index.js';
+import {
+  listVariables,
+  SharedEmbeddingSoftmax,
+  StackedTransformer,
+  TransformerEncoderDecoder,
+  WeightCollection,
+} from '../../src/layers/index.js';
 import { Adam, Learner } from '../../src/learners/index.js';
-import { gpt2Lm, LanguageModel, LanguageModelDPO } from '../../src/models/index.js';
-import { checkGradients, expectClose, initialTheta, ints, randomTheta, run } from '../layers/helpers.js';
+import {
+  type BaseModel,
+  gpt2Lm,
+  LanguageModel,
+  LanguageModelDPO,
+  SequenceModel,
+  SequenceModelDPO,
+} from '../../src/models/index.js';
+import { checkSlope, expectClose, initialTheta, ints, randomTheta, run, stateOf } from '../layers/helpers.js';
 import { expectRecorded, recorded } from './recordedRecipes.js';
 
 const [B, T, V] = [3, 4, 7];
@@ -55,25 +68,61 @@ test('loss, ranking, margin and gradients are those of PyTorch', () => {
   );
 });
 
-test('log-probabilities are those of a language model, and rows of padding do not count', () => {
-  const model = build(LanguageModelDPO.config({ mdl: mdl() }));
+/** The encoder-decoder of pairs, and its batch: a source of each pair beside the same answers. */
+const encoderDecoder = () => {
+  const stack = () => StackedTransformer.config({ numLayers: 1, hiddenDims: 5, numHeads: 2 });
+  return TransformerEncoderDecoder.config({
+    ...{ modelDims: 4, encoderStackedTransformerTpl: stack(), decoderStackedTransformerTpl: stack() },
+    softmaxTpl: SharedEmbeddingSoftmax.config({ numClasses: V }),
+  });
+};
+const src = {
+  ids: ints([3, 1, 4, 2, 5, 0, 0, 0, 0], [B, 3]),
+  paddings: tf.tensor2d([0, 0, 0, 0, 0, 1, 1, 1, 1], [B, 3]) as Tensor,
+};
+const sourced = { src, ...pairs } as unknown as Record<string, Tensor>;
+
+/** Scores of two rows by a model without a reference, whose network has the values of `network` in `theta`. */
+function scores(
+  model: BaseModel,
+  name: string,
+  theta: Record<string, Tensor>,
+  network: string,
+  given: object,
+): number[] {
+  const own = Object.entries(theta).filter(([path]) => path.startsWith(`${network}/`));
+  const values = Object.fromEntries(own.map(([path, value]) => [path.replace(network, name), value]));
+  const [, { scores: found }] = run(values, () => model.fprop(given as Record<string, Tensor>));
+  return [...found!.dataSync().slice(0, 2)];
+}
+
+test.each([
+  {
+    model: LanguageModelDPO.config({ mdl: mdl() }),
+    plain: LanguageModel.config({ lmTpl: mdl() }),
+    name: 'lm',
+    given: batch,
+    half: (arrays: object) => arrays,
+  },
+  {
+    model: SequenceModelDPO.config({ mdl: encoderDecoder() }),
+    plain: SequenceModel.config({ modelTpl: encoderDecoder() }),
+    name: 'model',
+    given: sourced,
+    half: (tgt: object) => ({ src, tgt }),
+  },
+])('log-probabilities are those of $plain, and rows of padding do not count', (each) => {
+  const model = build(each.model as Config<BaseModel>);
+  const plain = build(each.plain as Config<BaseModel>);
   const theta = randomTheta(model, 3, 0.8);
-  const lm = build(LanguageModel.config({ lmTpl: mdl() }));
   const under = (network: string) => {
-    const own = Object.fromEntries(
-      Object.entries(theta).flatMap(([path, value]) =>
-        path.startsWith(`${network}/`) ? [[path.replace(network, 'lm'), value]] : [],
-      ),
+    const [chosen, rejected] = (['chosen', 'rejected'] as const).map((half) =>
+      scores(plain, each.name, theta, network, each.half(pairs[half])),
     );
-    const score = (arrays: Record<string, Tensor>) => [
-      ...run(own, () => lm.fprop(arrays)[1].scores!)
-        .dataSync()
-        .slice(0, 2),
-    ];
-    return { chosen: score(pairs.chosen), rejected: score(pairs.rejected) };
+    return { chosen: chosen!, rejected: rejected! };
   };
   const summaries: Record<string, Tensor> = {};
-  const [metrics, { delta_r_hat: delta }] = run(theta, () => model.fprop(batch), { summaries });
+  const [metrics, { delta_r_hat: delta }] = run(theta, () => model.fprop(each.given), { summaries });
   const [policy, reference] = [under('mdl'), under('ref_mdl')];
   const margins = [0, 1].map(
     (i) => 0.1 * (policy.chosen[i]! - reference.chosen[i]! - (policy.rejected[i]! - reference.rejected[i]!)),
@@ -126,19 +175,52 @@ test('the reference is frozen: a copy of the same config, without dropout, gradi
   expect([...passes[0]!.chosen.dataSync()]).not.toEqual([...passes[1]!.chosen.dataSync()]);
 });
 
-test('gradients by finite differences; none reaches the reference', () => {
-  const model = build(LanguageModelDPO.config({ mdl: mdl(), beta: 0.5 }));
-  const all = randomTheta(model, 5, 0.6);
-  const of = (network: string) =>
-    Object.fromEntries(Object.entries(all).filter(([path]) => path.startsWith(`${network}/`)));
-  checkGradients(model, [], () => model.fprop(batch)[0].total_loss![0], {
-    ...{ probes: 2, theta: of('mdl'), state: of('ref_mdl') },
+test.each([
+  ['LanguageModelDPO', LanguageModelDPO.config({ mdl: mdl(), beta: 0.5 }), batch],
+  ['SequenceModelDPO', SequenceModelDPO.config({ mdl: encoderDecoder(), beta: 0.5 }), sourced],
+] as [string, Config<BaseModel>, typeof batch][])(
+  '%s: the gradient is the slope of the loss; none reaches the reference',
+  (_, config, given) => {
+    const model = build(config);
+    const all = randomTheta(model, 5, 0.6);
+    const of = (network: string) =>
+      Object.fromEntries(Object.entries(all).filter(([path]) => path.startsWith(`${network}/`)));
+    checkSlope(
+      (moved) => run({ ...of('ref_mdl'), ...moved }, () => model.fprop(given)[0].total_loss![0]),
+      of('mdl'),
+    );
+    const path = listVariables(model).find((variable) => variable.path.startsWith('ref_mdl/softmax/'))!.path;
+    const grad = tf.grad((table: Tensor) =>
+      run({ ...all, [path]: table }, () => model.fprop(given)[0].total_loss![0]),
+    )(all[path]!);
+    expect(Math.max(...grad.dataSync().map(Math.abs))).toBe(0);
+  },
+);
+
+test('an encoder-decoder decodes as its network that learns does alone', () => {
+  const model = build(SequenceModelDPO.config({ mdl: encoderDecoder() }));
+  const theta = randomTheta(model, 3, 0.8);
+  const values = Object.fromEntries(
+    Object.entries(theta).map(([path, value]) => [path.replace(/^mdl/, 'model'), value]),
+  );
+  const plain = build(SequenceModel.config({ modelTpl: encoderDecoder() }));
+  const [own, expected] = ([model, plain] as const).map((each, i) => {
+    const prompt = { 'src.ids': src.ids, 'src.paddings': src.paddings };
+    const state = stateOf(each.initialDecodeState(B, T, prompt as never));
+    expect(Object.keys(state).some((path) => path.startsWith('ref_mdl'))).toBe(false);
+    return run(
+      i === 0 ? theta : values,
+      () => {
+        each.begin!(prompt);
+        return each.extendStep(ints([1, 2, 3], [B]), { timeStep: tf.scalar(0, 'int32') as Tensor });
+      },
+      { decodeState: state },
+    );
   });
-  const path = 'ref_mdl/softmax/w';
-  const grad = tf.grad((table: Tensor) =>
-    run({ ...all, [path]: table }, () => model.fprop(batch)[0].total_loss![0]),
-  )(all[path]!);
-  expect(Math.max(...grad.dataSync().map(Math.abs))).toBe(0);
+  expect([...own!.dataSync()]).toEqual([...expected!.dataSync()]);
+  expect({ ...model.nested, names: model.promptNames }).toEqual({
+    ...{ source: 'src', target: 'tgt', names: ['src.ids', 'src.paddings'] },
+  });
 });
 
 test('what does not fit is said', () => {

@@ -9,7 +9,7 @@ import {
 } from '../../src/layers/index.js';
 import { SequenceModel } from '../../src/models/index.js';
 import { given } from '../layers/engineComparison.js';
-import { expectClose, ints, randomTheta, run } from '../layers/helpers.js';
+import { expectClose, ints, randomTheta, run, stateOf } from '../layers/helpers.js';
 import { gradientNorm, parameterCount, sineTheta } from '../layers/sineFill.js';
 
 const [V, SOURCE, TARGET] = [12, 5, 4];
@@ -93,10 +93,7 @@ test('decodes as it trains', () => {
   const { src, tgt } = batch() as Record<'src' | 'tgt', Record<string, Tensor>>;
   const whole = run(theta, () => model.computePredictions(batch()).logits);
   const prompt = { 'src.ids': src.ids!, 'src.paddings': src.paddings! };
-  const specs = Object.entries(model.initialDecodeState(2, TARGET, prompt as never));
-  const decodeState: Record<string, Tensor> = Object.fromEntries(
-    specs.map(([path, { shape, dtype }]) => [path, tf.zeros([...shape], dtype as 'float32')]),
-  );
+  const decodeState = stateOf(model.initialDecodeState(2, TARGET, prompt as never));
   const steps = run(
     theta,
     () => {
@@ -119,8 +116,9 @@ test('decodes as it trains', () => {
 test('arrays that a batch lacks are named', () => {
   const model = build(SequenceModel.config({ modelTpl: network(1, 4, 5) }));
   const { src } = batch() as Record<string, Record<string, Tensor>>;
-  const lacking = { src, tgt: { ids: src!.ids } } as never;
+  const { labels: _, ...tgt } = batch()['tgt' as never] as Record<string, Tensor>;
+  const lacking = { src, tgt } as never;
   expect(() => run(randomTheta(model), () => model.fprop(lacking))).toThrow(
-    "model (SequenceModel): the batch has no 'tgt.labels'. It has: src.ids, src.paddings, tgt.ids.",
+    "model (SequenceModel): the batch has no 'tgt.labels'. It has: src.ids, src.paddings, tgt.ids, tgt.paddings, tgt.weights.",
   );
 });

@@ -190,7 +190,7 @@ test('shards that are missing, cut or elsewhere, and files of other formats, are
   );
   writeFileSync(index, text.replace('"transformer.h.1.ln_1.bias"', '"transformer.h.1.ln_3.bias"'));
   expect(open()).toMatch(
-    /safetensors: it has no tensor 'transformer\.h\.1\.ln_3\.bias', which .*index\.json places there$/,
+    /safetensors: it has no tensor 'transformer\.h\.1\.ln_3\.bias', which the index places there$/,
   );
   for (const damaged of ['{}', 'null', '[1]', text.slice(0, 100)]) {
     writeFileSync(index, damaged);
@@ -201,11 +201,12 @@ test('shards that are missing, cut or elsewhere, and files of other formats, are
   writeFileSync(index, text);
   const bytes = readFileSync(shard);
   writeFileSync(shard, bytes.subarray(0, bytes.length - 1));
+  const ofShard = (problem: string) => `${index}: its shards are not whole:\n  ${shard}: ${problem}`;
   expect(open()).toBe(
-    `${shard}: truncated in the tensors: expected ${bytes.length} bytes, found ${bytes.length - 1}`,
+    ofShard(`truncated in the tensors: expected ${bytes.length} bytes, found ${bytes.length - 1}`),
   );
   rmSync(shard);
-  expect(open()).toBe(`${shard}: cannot be read: ENOENT: no such file or directory, open '${shard}'`);
+  expect(open()).toBe(ofShard(`cannot be read: ENOENT: no such file or directory, open '${shard}'`));
   rmSync(index);
   expect(open()).toBe(
     `${folder}: it has model-00001-of-00003.safetensors, model-00003-of-00003.safetensors and no index that joins them; ` +

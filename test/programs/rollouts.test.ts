@@ -99,6 +99,9 @@ test('of two steps on the same answers, the second one has other ratios', () => 
   expect(rewards[2]).not.toBe(rewards[1]);
   const losses = numbersOf(whole, 'loss');
   expect(losses[1]).not.toBe(losses[0]);
+  // Sampling is no wait for data.
+  const tags = new Set(metricLines(whole).flatMap((line) => Object.keys(line)));
+  expect([tags.has('sampling'), tags.has('input_wait')]).toEqual([true, false]);
   // An evaluation of the next training batch samples it, and training has it again.
   expect(metricLines(whole).filter(({ program }) => program === 'eval_train').length).toBeGreaterThan(0);
 });

@@ -53,9 +53,9 @@ test('waiting for batches is shown from 5 % on', () => {
   const line = new ProgressLine({ stream, totalSteps: 2, everySteps: 1, now: () => 0 });
   line.update({ step: 1, mfu: 0.5, inputWait: 0.049 });
   line.update({ step: 2, mfu: 0.5, inputWait: 0.05 });
-  line.update({ step: 3, mfu: -0, inputWait: 0.125 });
+  line.update({ step: 3, mfu: -0, inputWait: 0.125, waitTag: 'sampling' });
   expect(stream.text).toBe(
-    'step 1/2  MFU 50.0%\nstep 2/2  MFU 50.0%  input wait 5%\nstep 3/2  MFU 0.0%  input wait 13%\n',
+    'step 1/2  MFU 50.0%\nstep 2/2  MFU 50.0%  input wait 5%\nstep 3/2  MFU 0.0%  sampling 13%\n',
   );
 });
 

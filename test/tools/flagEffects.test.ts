@@ -7,6 +7,7 @@ import { overrideFlags } from '../../src/cli/run/changeFlags.js';
 import { parseArguments } from '../../src/tools/command.js';
 import { commands } from '../../src/tools/commands.js';
 import { requestOf } from '../../src/tools/diff.js';
+import { importOptions } from '../../src/tools/trained/importRun.js';
 import { serveOptions } from '../../src/tools/trained/serve.js';
 import { loadOptions } from '../../src/tools/trained/trainedFlags.js';
 
@@ -17,6 +18,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...all('host port batch_size max_tokens max_waiting max_body'),
     ...all('checkpoint num_threads engine'),
   },
+  import: all('job_log_dir dtype max_length files ignore_field ignore_tensor'),
   export: {
     ...all('out outputs', 'tools/trained/generate.test.ts'),
     ...all('checkpoint num_threads engine'),
@@ -97,6 +99,23 @@ test('serve: an option for each flag', async () => {
     await expect(parsed('serve', 'dir', `--port=${port}`)).rejects.toThrow(
       `--port: expected a port from 0 (any that is free) to 65535; got '${port}'.`,
     );
+});
+
+test('import: an option for each flag', async () => {
+  const flags = ['--dtype=bfloat16', '--max_length=9', '--files=a.txt, b/*.md', '--ignore_field=a.b'];
+  const ignored = ['--ignore_field=c', '--ignore_tensor=x.*'];
+  expect(importOptions(await parsed('import', 'in', '--job_log_dir=out', ...flags, ...ignored))).toEqual({
+    ...{ folder: 'in', jobLogDir: 'out', dtype: 'bfloat16', maxLength: 9, files: ['a.txt', 'b/*.md'] },
+    ...{ ignoredFields: ['a.b', 'c'], ignoredTensors: ['x.*'] },
+  });
+  expect(importOptions(await parsed('import', 'in', '--job_log_dir=out'))).toEqual({
+    ...{ folder: 'in', jobLogDir: 'out', dtype: 'float32', maxLength: undefined, files: ['*.txt'] },
+    ...{ ignoredFields: [], ignoredTensors: [] },
+  });
+  const args = await parsed('import', 'in');
+  expect(() => importOptions(args)).toThrow(
+    'luthier import: no directory for the run: --job_log_dir=DIR is required.',
+  );
 });
 
 test.each(['serve', 'export', 'generate'])('%s: an option of the run for each flag', async (name) => {

@@ -55,6 +55,17 @@ function rootOf(value: Value, made: ReadonlyMap<Value, Node>): { root: Value; th
   return { root, through };
 }
 
+/** A value that another is a view of. */
+type Root = ReturnType<typeof rootOf>;
+
+/** The values that `value` is a view of: several where all of a concatenation is read. */
+function rootsOf(value: Value, made: ReadonlyMap<Value, Node>): readonly Root[] {
+  const found = rootOf(value, made);
+  const join = made.get(found.root);
+  if (join?.op !== 'Concat' || found.through.some(({ op }) => PARTS.has(op))) return [found];
+  return join.inputs.flatMap((part) => rootsOf(part, made));
+}
+
 /** Root positions of a view's output elements, from those of its input elements. */
 function moved(positions: Int32Array, { op, inputs: [x], outputs: [out], attrs }: Node): Int32Array {
   const own = x!.shape.map((_, axis) => sizeOf(x!.shape.slice(axis + 1)));
@@ -177,17 +188,24 @@ function check(traced: Graph, isBody: boolean): CheckedGraph {
     const use = useOf(node);
     if (use === undefined) continue;
     const { limit, what, operand } = use;
-    const { root, through } = rootOf(node.inputs[operand]!, made);
-    const positions = positionsOf(root, through);
-    const check = { limit, what, positions, where: placeOf(node.scope) };
-    if (root.data !== undefined) {
-      const bad = findBad(check, root.data);
-      if (bad >= 0) throw new CompilerError(`${node.op}: ${problemOf(root.data[bad]!, check)}.`);
-    } else if (isBody || made.has(root)) {
-      if (node.op === 'GatherV2' && positions === null)
+    const where = placeOf(node.scope);
+    const isComputed = ({ root }: Root) => root.data === undefined && (isBody || made.has(root));
+    const parts = rootsOf(node.inputs[operand]!, made);
+    if (parts.some(isComputed)) {
+      const { root, through } = rootOf(node.inputs[operand]!, made);
+      if (node.op === 'GatherV2' && positionsOf(root, through) === null)
         gathered.set(root, Math.min(limit, gathered.get(root) ?? limit));
       else if (!((gathered.get(root) ?? limit + 1) <= limit)) computed.add(node.inputs[operand]!);
-    } else {
+      continue;
+    }
+    for (const { root, through } of parts) {
+      const positions = positionsOf(root, through);
+      const check = { limit, what, positions, where };
+      if (root.data !== undefined) {
+        const bad = findBad(check, root.data);
+        if (bad >= 0) throw new CompilerError(`${node.op}: ${problemOf(root.data[bad]!, check)}.`);
+        continue;
+      }
       const input = live.inputs.indexOf(root);
       const key = `${input} ${limit} ${positions ?? ''}`;
       if (input >= 0 && !checks.has(key)) checks.set(key, { ...check, input });

@@ -6,6 +6,7 @@ import { BasePositionalEmbedding, PositionalEmbedding, stepsFrom } from '../atte
 import type { Visibility } from '../attention/visibility.js';
 import { BaseSoftmax } from '../baseSoftmax.js';
 import { BaseLayer } from '../core/base.js';
+import type { DecodeStateSpec } from '../core/context.js';
 import type { StepArgs } from '../core/mixer.js';
 import { Embedding } from '../embeddings.js';
 import { BaseNormalization, LayerNorm } from '../normalizations.js';
@@ -121,9 +122,16 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
     return this.#encoderNorm ? this.#encoderNorm.fprop(x) : x;
   }
 
-  /** The decoder's activations after its norm, [B, T, modelDims]. */
+  /**
+   * The decoder's activations after its norm, [B, T, modelDims].
+   *
+   * @param source [B, S]; or [B / n, S], encoded once, for targets that are n batches one behind the other.
+   */
   activations(source: SequenceInputs, target: SequenceInputs): Tensor {
-    const memory = { states: this.encode(source), seen: this.#seen(target, source) };
+    const rows = target.ids.shape[0]!;
+    const states = repeated(this.encode(source), rows);
+    const paddings = source.paddings && repeated(source.paddings, rows);
+    const memory = { states, seen: this.#seen(target, { ...source, paddings }) };
     const seen = { ...this.#seen(target, target), causal: true };
     const x = this.decoder.fprop(this.#embedTarget(target), { seen, paddings: target.paddings, memory });
     return this.#decoderNorm ? this.#decoderNorm.fprop(x) : x;
@@ -134,13 +142,23 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
     return lossesOf(this, this.softmax, this.activations(source, target), labels);
   }
 
-  /** Begins a decode from the encoder's output. */
-  begin(states: Tensor): void {
-    this.decoder.begin(states);
+  /** State of its own: the paddings of sources, which all steps read. */
+  override decodeStateSpecs(
+    rows: number,
+    _seqLen: number,
+    sourceLen: number,
+  ): Record<string, DecodeStateSpec> {
+    return { source_paddings: { shape: [rows, sourceLen], dtype: 'float32' } };
+  }
+
+  /** Begins a decode: encodes the source, which all steps read. */
+  begin(source: SequenceInputs): void {
+    this.updateDecodeState('source_paddings', source.paddings ?? (tf.zeros(source.ids.shape) as Tensor));
+    this.decoder.begin(this.encode(source));
   }
 
   /**
-   * Logits of the token after each of `ids`, given earlier ones, which are in the decode state, and the memory that `begin` got.
+   * Logits of the token after each of `ids`, given earlier ones, which are in the decode state, and the source that `begin` got.
    *
    * @param ids int32 [B]: the tokens at `timeStep`; or [B, T]: those from `timeStep` on.
    * @returns [B, numClasses], or [B, T, numClasses].
@@ -148,10 +166,9 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
   extendStep(ids: Tensor, args: StepArgs): Tensor {
     const [batch, steps = 1] = ids.shape as [number, number?];
     const rows = tf.reshape(ids, [batch, steps]) as Tensor;
-    const x = this.decoder.extendStep(
-      this.#embedTarget({ ids: rows }, stepsFrom(args.timeStep, steps)),
-      args,
-    );
+    const memorySeen = { paddings: this.getDecodeState('source_paddings') };
+    const embedded = this.#embedTarget({ ids: rows }, stepsFrom(args.timeStep, steps));
+    const x = this.decoder.extendStep(embedded, { ...args, memorySeen });
     const logits = this.softmax.getLogits(this.#decoderNorm ? this.#decoderNorm.fprop(x) : x);
     return tf.reshape(logits, [...ids.shape, logits.shape.at(-1)!]);
   }
@@ -170,4 +187,10 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
       ...(keys.paddings && { paddings: keys.paddings }),
     };
   }
+}
+
+/** Rows of `x` [B, …], all of them again until there are `rows`. */
+function repeated(x: Tensor, rows: number): Tensor {
+  const times = rows / x.shape[0]!;
+  return times === 1 ? x : tf.tile(x, [times, ...x.shape.slice(1).map(() => 1)]);
 }

@@ -12,13 +12,13 @@ import { clipFromSettings, clipNames } from './clip.js';
 import { deepseekV3FromSettings, deepseekV3Names } from './deepseekV3.js';
 import { gemma2FromSettings, gemma3FromSettings, gemmaNames } from './gemma.js';
 import { gpt2FromSettings, gpt2Names } from './gpt2.js';
-import { gptOssFromSettings, gptOssNames } from './gptOss.js';
 import { llamaFromSettings, llamaNames } from './llama.js';
 import { mixtralFromSettings, mixtralNames } from './mixtral.js';
 import type { NameRules } from './nameRules.js';
 import { olmo2FromSettings, olmo2Names } from './olmo2.js';
 import { qwen3FromSettings, qwen3Names } from './qwen3.js';
 import { t5FromSettings, t5Names } from './t5.js';
+import { recordReads } from './unreadSettings.js';
 import { vitFromSettings, vitNames } from './vit.js';
 
 /** A family of published models. */
@@ -46,7 +46,6 @@ const families = {
   gemma2: languageModels(gemma2FromSettings, gemmaNames),
   gemma3_text: languageModels(gemma3FromSettings, gemmaNames),
   olmo2: languageModels(olmo2FromSettings, olmo2Names),
-  gpt_oss: languageModels(gptOssFromSettings, gptOssNames),
   deepseek_v3: languageModels(deepseekV3FromSettings, deepseekV3Names),
   bert: { model: bertFromSettings, names: bertNames },
   t5: { model: t5FromSettings, names: t5Names },
@@ -67,30 +66,43 @@ export const nameRulesOf = (family: PublishedFamilyName): NameRules => families[
  * weights come by `CheckpointLoadingRules`, and its tokens by `PretrainedTokenizer`.
  *
  * @param folder relative to the process's own, or absolute.
+ * @param ignoredFields paths of fields of config.json that may be passed over, though no preset reads them.
  * @throws ConfigError where there is no config.json, for a model_type that has no counterpart here, and for settings that change
- *   the network in ways that ours has not.
+ *   the network, or may, in ways that ours has not.
  */
-export function pretrainedModel(folder: string): Config<BaseModel> {
+export function pretrainedModel(folder: string, ignoredFields: readonly string[] = []): Config<BaseModel> {
   const settings = publishedSettings(folder);
   const file = join(folder, 'config.json');
   if (settings === undefined)
     throw new ConfigError(`${file} is missing: expected the folder of a published model.`);
   const { family } = settings;
   if (family === undefined) throw new ConfigError(unknownFamily(settings));
+  const shown = (path: readonly PropertyKey[]): string => {
+    const found = path.reduce<unknown>(
+      (value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key],
+      settings.json,
+    );
+    return `  ${path.join('.')} is ${JSON.stringify(found)}`;
+  };
+  const reads = recordReads(settings.json);
+  const lines: string[] = [];
   try {
     const { model }: PublishedFamily = families[family];
-    return model(settings.json, folder);
+    const made = model(reads.settings, folder);
+    lines.push(...unreadLines());
+    if (lines.length === 0) return made;
   } catch (error) {
     if (!(error instanceof z.ZodError)) throw error;
-    const lines = error.issues.map(({ path, message }) => {
-      const found = path.reduce<unknown>(
-        (value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key],
-        settings.json,
-      );
-      return `  ${path.join('.')} is ${JSON.stringify(found)}: ${message}`;
-    });
-    throw new ConfigError(
-      `${file}: the network has no counterpart here, or the file is damaged:\n${lines.join('\n')}`,
+    lines.push(...error.issues.map(({ path, message }) => `${shown(path)}: ${message}`), ...unreadLines());
+  }
+  throw new ConfigError(
+    `${file}: the network has no counterpart here, or the file is damaged:\n${lines.join('\n')}`,
+  );
+
+  function unreadLines(): string[] {
+    const unread = reads.unread().filter((path) => !ignoredFields.includes(path));
+    return unread.map(
+      (path) => `${shown(path.split('.'))}: the field is not read, and may change the network's numbers`,
     );
   }
 }

@@ -14,6 +14,8 @@ import type { Fingerprint, PartDigest } from './fingerprintedParts.js';
 import { inputDigest, readingAhead } from './inputFingerprint.js';
 import { hostUpdateDigest } from './updateFingerprint.js';
 
+const KEY: TensorSpec = { shape: [2], dtype: 'int32' };
+
 /** Models of at most this many parameters have all their initial values drawn. */
 const MOST_DRAWN = 1 << 20;
 /** Of larger ones, variables of more elements are drawn in a smaller shape, unless their distribution says all. */
@@ -37,15 +39,16 @@ class TracedTask {
 
   /** Loss, metrics, summaries and gradients of a training step. */
   training(batch: BatchSpecs): Traced {
-    return this.once('training', batch, () => {
-      const prngKey: TensorSpec = { shape: [2], dtype: 'int32' };
-      return trace(trainStep(this.task), { params: this.params, batch, prngKey });
-    });
+    return this.once('training', batch, () =>
+      trace(trainStep(this.task), { params: this.params, batch, prngKey: KEY }),
+    );
   }
 
   /** Metrics of an evaluation step. */
   evaluation(batch: BatchSpecs): Traced {
-    return this.once('evaluation', batch, () => trace(evalStep(this.task), { params: this.params, batch }));
+    return this.once('evaluation', batch, () =>
+      trace(evalStep(this.task), { params: this.params, batch, prngKey: KEY }),
+    );
   }
 
   /** The optimizer's update. */

@@ -241,7 +241,7 @@ export class Check {
         compareSettings(task, input);
         const batch = input.paddedBatchSpecs();
         const signature = JSON.stringify(batch);
-        if (!seen.has(signature)) evalShape(evalStep(task), { params, batch });
+        if (!seen.has(signature)) evalShape(evalStep(task), { params, batch, prngKey });
         seen.add(signature);
       } catch (error) {
         this.addProblem({ level: 'trace', ...failureOf(error), path: `datasets[${i}]` });

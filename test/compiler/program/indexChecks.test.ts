@@ -31,6 +31,12 @@ describe.each(all)('%s', (_, { engine, available }) => {
       6,
       '6 rows of float32[6,4]',
     ],
+    [
+      'a part of a concatenation of inputs and constants',
+      ([x, i]: any) => tf.gather(x, tf.concat([tf.transpose(i), tf.zeros([3, 2], 'int32')]) as any),
+      6,
+      '6 rows of float32[6,4]',
+    ],
   ])('%s', async (_, f, limit, what) => {
     for (const value of [limit, -1, 2 ** 31 - 1, -(2 ** 31)]) {
       const found = (await error(f as any, [table, idsWith(value)])) as IndexError;

@@ -13,6 +13,7 @@ import {
   PreferenceFeatures,
   SeqioInput,
   SequenceModelFeatures,
+  SequencePreferenceFeatures,
   specsOf,
   Task,
 } from '../../../src/inputs/index.js';
@@ -182,6 +183,21 @@ test('a pair has its prompt twice, with weight on the answers; one without an an
     'rejected.segmentIds': [1, 1, 1, 1, 1, 0],
     'rejected.segmentPos': [0, 1, 2, 3, 4, 0],
     'rejected.inputsIndicator': [1, 1, 0, 0, 0, 0],
+    exampleIds: [0],
+  });
+  const sourced = rowsOf(
+    await inputOf([pair], SequencePreferenceFeatures.config({ bosId: 3 }), lengths).getNext(),
+  );
+  expect(sourced).toMatchObject({
+    'src.ids': [5, 6, 0],
+    'src.segmentPos': [0, 1, 0],
+    'src.paddings': [0, 0, 1],
+    'chosen.ids': [3, 7, 0],
+    'chosen.labels': [7, 1, 0],
+    'chosen.weights': [1, 1, 0],
+    'rejected.ids': [3, 8, 9],
+    'rejected.labels': [8, 9, 1],
+    'rejected.paddings': [0, 0, 0],
     exampleIds: [0],
   });
   const converter = PreferenceFeatures.config();

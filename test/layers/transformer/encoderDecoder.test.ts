@@ -67,14 +67,11 @@ test('decodes as it trains', () => {
     return logits;
   });
   const decodeState = stateOf(decodeStateSpecs(model, 1, 3, 4));
-  const memorySeen = { paddings: source.paddings };
   const steps = run(
     theta,
     () => {
-      model.begin(model.encode(source));
-      return ids.map((id, t) =>
-        model.extendStep(ints([id], [1]), { timeStep: tf.scalar(t, 'int32'), memorySeen }),
-      );
+      model.begin(source);
+      return ids.map((id, t) => model.extendStep(ints([id], [1]), { timeStep: tf.scalar(t, 'int32') }));
     },
     { decodeState },
   );

@@ -1,5 +1,5 @@
 /** @file Encoders, encoder-decoders and classifiers of published families against transformers (scripts/record_encoders.py). */
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
@@ -99,23 +99,21 @@ test('sentence encoders pool and norm as modules.json says', () => {
     writeFileSync(
       join(folder, 'modules.json'),
       JSON.stringify(
-        types.map((type, i) => ({ idx: i, type: `sentence_transformers.models.${type}`, path: '' })),
+        types.map((type, i) => ({
+          idx: i,
+          type: `sentence_transformers.models.${type}`,
+          path: `${i}_${type}`,
+        })),
       ),
     );
   const embedder = () => pretrainedModel(folder) as Config<TextEmbeddingModel>;
   expect(embedder()).toMatchObject({ normalized: true, encoderTpl: { pooling: 'mean' } });
   modules('Transformer', 'Pooling');
-  const file = join(folder, 'config.json');
-  const settings = JSON.parse(readFileSync(file, 'utf8'));
-  writeFileSync(
-    file,
-    JSON.stringify({ ...settings, pooling_mode_cls_token: true, pooling_mode_mean_tokens: false }),
-  );
+  mkdirSync(join(folder, '1_Pooling'));
+  const file = join(folder, '1_Pooling', 'config.json');
+  writeFileSync(file, JSON.stringify({ pooling_mode_cls_token: true, pooling_mode_mean_tokens: false }));
   expect(embedder()).toMatchObject({ normalized: false, encoderTpl: { pooling: 'first' } });
-  writeFileSync(
-    file,
-    JSON.stringify({ ...settings, pooling_mode_cls_token: true, pooling_mode_mean_tokens: true }),
-  );
+  writeFileSync(file, JSON.stringify({ pooling_mode_cls_token: true, pooling_mode_mean_tokens: true }));
   expect(embedder).toThrow(
     `${file}: pooling by cls_token, mean_tokens has no counterpart here: expected one of mean_tokens, cls_token, lasttoken.`,
   );

@@ -1,0 +1,110 @@
+/** @file A published model as the directory of a run, without an experiment. */
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { WeightFiles } from '../../checkpoints/index.js';
+import { build, ConfigError } from '../../hparams/index.js';
+import { nameRulesOf, pretrainedModel, publishedSettings } from '../../models/index.js';
+import { ImportedWeights, recordData, TRAIN } from '../../programs/index.js';
+import { JobError, type JobOptions, machineOf, openJobDirectory, writeJobFiles } from '../../runs/index.js';
+import { type ImportSettings, importedDatasets, importedTask } from './importedTask.js';
+import { copyPublished, PUBLISHED } from './publishedFiles.js';
+
+/** Options of an import. */
+export interface ImportOptions extends ImportSettings {
+  /** Folder of the published model. */
+  readonly folder: string;
+  readonly jobLogDir: string;
+  /** Fields of config.json, and patterns of tensors, that may be passed over. */
+  readonly ignoredFields: readonly string[];
+  readonly ignoredTensors: readonly string[];
+}
+
+/** An import that is done. */
+export interface Imported {
+  /** Name of the run's experiment: that of the folder. */
+  readonly name: string;
+  /** Parameters. */
+  readonly count: number;
+  /** Files that lay beside the weights, and lie in the run's directory now. */
+  readonly copied: readonly string[];
+}
+
+/**
+ * Writes a run's directory with the weights of a published model in a checkpoint of step 0, its tokenizer, its chat template and its
+ * settings: `loadRun` and the commands take it as that of any run.
+ *
+ * @throws ConfigError for a model that has no counterpart, and for weights that are not its own, with all that differs;
+ *   CheckpointError for files that can't be read or written; JobError where the directory has checkpoints.
+ */
+export async function importPublished(options: ImportOptions): Promise<Imported> {
+  const { folder, jobLogDir } = options;
+  const opened = openPublished(options);
+  const { task, weights } = opened;
+  try {
+    if (weights.problems.length > 0) {
+      const lines = weights.problems.map((line) => `  ${line}`).join('\n');
+      throw new ConfigError(`${folder}: the weights are not those of its config.json:\n${lines}`);
+    }
+    const directory = await openJobDirectory(jobLogDir, 'train');
+    try {
+      const checkpoints = join(jobLogDir, 'checkpoints');
+      if (existsSync(checkpoints) && readdirSync(checkpoints).length > 0)
+        throw new JobError(
+          `--job_log_dir=${jobLogDir}: it has checkpoints of a run. Give another directory, or delete it.`,
+        );
+      const published = join(jobLogDir, PUBLISHED);
+      const copied = copyPublished(folder, published);
+      const name = basename(resolve(folder));
+      const job: JobOptions = {
+        ...{ name, task, jobLogDir, datasets: importedDatasets(task, published, options) },
+        ...{ decodeDatasets: [], moduleUrl: '', mode: 'train', overrides: [], classVars: '' },
+      };
+      writeJobFiles(job, await machineOf({}));
+      const identity = job.datasets.length > 0 ? build(job.datasets[0]!).knownIdentity() : null;
+      if (identity !== null) recordData(jobLogDir, TRAIN, identity);
+      weights.write(jobLogDir, name);
+      return { name, count: weights.count, copied };
+    } finally {
+      directory.close();
+    }
+  } finally {
+    weights.close();
+  }
+}
+
+/** The model of a folder, and its weights. @throws ConfigError with the problems of both */
+function openPublished(options: ImportOptions) {
+  const { folder, ignoredFields, ignoredTensors } = options;
+  const [model, source] = both(
+    () => pretrainedModel(folder, ignoredFields),
+    () => WeightFiles.open(folder),
+  );
+  try {
+    const names = nameRulesOf(publishedSettings(folder)!.family!);
+    const task = importedTask(model, folder, options);
+    return { task, weights: new ImportedWeights(build(task), source, names, ignoredTensors) };
+  } catch (error) {
+    source.close();
+    throw error;
+  }
+}
+
+/** Two results. @throws ConfigError with both messages where both fail */
+function both<A, B extends { close(): void }>(first: () => A, second: () => B): [A, B] {
+  let [a, failure]: [A | undefined, Error | undefined] = [undefined, undefined];
+  try {
+    a = first();
+  } catch (error) {
+    failure = error as Error;
+  }
+  let b: B;
+  try {
+    b = second();
+  } catch (error) {
+    if (failure === undefined) throw error;
+    throw new ConfigError(`${failure.message}\n${(error as Error).message}`, { cause: error });
+  }
+  if (failure === undefined) return [a as A, b];
+  b.close();
+  throw failure;
+}

@@ -1,0 +1,73 @@
+/** @file Files beside published weights: settings, tokenizer, chat template, defaults of generation. */
+import { copyFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { isThere, makeDirectory, readJsonFile } from '../../files/index.js';
+import { UsageError } from '../../system/text/index.js';
+
+/** Folder of a run's directory with the files that lay beside the weights that it was imported from. */
+export const PUBLISHED = 'published';
+
+/** Names of the files that are copied: all texts but indexes of shards. */
+const COPIED = /(?<!\.index)\.json$|\.(jinja|txt|model)$/;
+
+/** Copies the files beside weights. @returns their names */
+export function copyPublished(folder: string, target: string): string[] {
+  const names = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => (entry.isFile() || entry.isSymbolicLink()) && COPIED.test(entry.name))
+    .map(({ name }) => name);
+  makeDirectory(target);
+  for (const name of names) copyFileSync(join(folder, name), join(target, name));
+  return names;
+}
+
+const id = z.int().nonnegative();
+const token = z.union([z.string(), z.object({ content: z.string() })]).nullish();
+
+/** A file of settings, and the fields that imports read. */
+interface Settings<T> {
+  readonly file: string;
+  readonly schema: z.ZodType<T>;
+}
+
+const settings = <T>(file: string, schema: z.ZodType<T>): Settings<T> => ({ file, schema });
+
+export const modelSettings = settings(
+  'config.json',
+  z.object({
+    eos_token_id: z.union([id, z.array(id)]).nullish(),
+    max_position_embeddings: z.int().positive().nullish(),
+    n_positions: z.int().positive().nullish(),
+  }),
+);
+
+export const generationSettings = settings(
+  'generation_config.json',
+  z.object({
+    eos_token_id: z.union([id, z.array(id)]).nullish(),
+    do_sample: z.boolean().nullish(),
+    temperature: z.number().nonnegative().nullish(),
+    top_k: z.int().nonnegative().nullish(),
+    top_p: z.number().positive().max(1).nullish(),
+  }),
+);
+
+export const tokenizerSettings = settings(
+  'tokenizer_config.json',
+  z.object({ eos_token: token, bos_token: token, pad_token: token }),
+);
+
+/** Settings beside weights; undefined where the folder has none. @throws UsageError where they can't be read */
+export function readSettings<T>(folder: string, { file, schema }: Settings<T>): T | undefined {
+  const path = join(folder, file);
+  if (!isThere(path)) return undefined;
+  try {
+    return readJsonFile(path, schema);
+  } catch (cause) {
+    throw new UsageError(`${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** The text of a special token; null for none. */
+export const tokenText = (value: z.output<typeof token>): string | null =>
+  (typeof value === 'object' ? value?.content : value) ?? null;
