@@ -6,7 +6,9 @@ export { MultiOptimizerLearner } from './multiOptimizerLearner.js';
 export { Adafactor } from './optimizers/adafactor.js';
 export { Adagrad, RmsProp } from './optimizers/adagrad.js';
 export { Adam, AdamW } from './optimizers/adam.js';
+export { Lamb, Lars } from './optimizers/lamb.js';
 export { Lion } from './optimizers/lion.js';
+export { Muon } from './optimizers/muon.js';
 export { BaseOptimizer, LearningRate } from './optimizers/optimizer.js';
 export type { Direction, NamedTensors, RuleInputs } from './optimizers/rule.js';
 export { Sgd } from './optimizers/sgd.js';
@@ -21,8 +23,15 @@ export {
   slotBytes,
   slotLike,
 } from './optimizers/slots.js';
+export { Sm3 } from './optimizers/sm3.js';
 export { changingPart, NON_TRAINABLE, type VariableGroup } from './optimizers/variableGroup.js';
 export { isPattern, wholePath } from './pathPattern.js';
+export {
+  CycleSchedule,
+  DecayBranch,
+  PiecewiseConstant,
+  PiecewiseSchedule,
+} from './schedules/composedSchedules.js';
 export {
   LinearRampupCosineDecay,
   LinearRampupExponentialDecay,
@@ -33,12 +42,12 @@ export {
 export {
   BaseSchedule,
   Constant,
+  ContinuousSchedule,
   Cosine,
   DelayedCosine,
   Exponential,
+  InversePower,
   Linear,
-  PiecewiseConstant,
-  PiecewiseSchedule,
   Polynomial,
   SqrtDecay,
   Transformer,

@@ -33,6 +33,17 @@ export function choose(
   };
 }
 
+/** A direction where it has the sign of the gradient, over the part of the variable where it has, which counts as 0.001 at least. */
+function withGradient(direction: Tensor, grad: Tensor, variables: VariableGroup): Tensor {
+  const agrees = tf.greater(tf.mul(direction, grad), 0);
+  const kept = tf.where(agrees, direction, tf.zerosLike(direction));
+  return variables.scaleEach(kept, (one, size) => {
+    const isKept = tf.cast(tf.notEqual(one, 0), 'float32');
+    const count = one.rank === 2 ? tf.sum(isKept, -1, true) : tf.sum(isKept);
+    return tf.reciprocal(tf.maximum(tf.div(count, Math.max(1, size)), 1e-3));
+  });
+}
+
 /** Tag of an optimizer's `learningRate`. */
 export const LearningRate = defineTag<number>('LearningRate', 'Learning rates of optimizers.');
 
@@ -64,6 +75,13 @@ export abstract class BaseOptimizer extends Configurable.with({
     .describe('Leaves scalars and vectors (biases, norm scales) out of regularisation and weight decay.'),
   clipGradientNormToValue: weight.describe('Largest norm of all gradients together; 0 does not clip.'),
   clipGradientSingleNormToValue: weight.describe("Largest norm of one variable's gradient; 0 does not clip."),
+  cautious: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Leaves elements whose step would go against their gradient, and enlarges the other steps of the variable as much ' +
+        '(Liang et al., Cautious Optimizers, 2024).',
+    ),
   emaDecay: z
     .number()
     .min(0)
@@ -197,7 +215,8 @@ export abstract class BaseOptimizer extends Configurable.with({
     const inputs = { grad: regularized, param, slots, scalars, variables, touched };
     const next = applyRule(this, (each) => this.direction(each), inputs);
     const shrunk = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);
-    const after = { param: tf.sub(shrunk, this.stepAlong(next.direction, scalars)), slots: next.slots };
+    const direction = this.hp.cautious ? withGradient(next.direction, grad, variables) : next.direction;
+    const after = { param: tf.sub(shrunk, this.stepAlong(direction, scalars)), slots: next.slots };
     return touched === undefined ? after : choose(touched, after, { param, slots });
   }
 

@@ -118,23 +118,32 @@ export class VariableGroup {
    * @param flat [size of the group], or the rows of a table that have a gradient.
    * @param factorOf the factor, [], of a variable's elements, followed by zeros up to the next one; `size` counts them
    *   without these. Of stacked variables [slices, size], the factors, [slices, 1].
+   * @param others like `flat`: `factorOf` sees the same elements of them.
    */
-  scaleEach(flat: Tensor, factorOf: (variable: Tensor, size: number) => Tensor): Tensor {
+  scaleEach(
+    flat: Tensor,
+    factorOf: (variable: Tensor, size: number, ...others: Tensor[]) => Tensor,
+    ...others: readonly Tensor[]
+  ): Tensor {
     const { length } = this;
     const { offset: begin } = this.place;
     const scaled = this.entries.flatMap(({ offset, size, repeatPrefix }, i) => {
       const end = this.entries[i + 1]?.offset ?? begin + length;
       if (repeatPrefix !== undefined) {
         const slices = sizeOf(repeatPrefix);
-        const stack = tf.reshape(tf.slice(flat, [offset - begin], [size]), [slices, size / slices]);
+        const [stack, ...rests] = [flat, ...others].map((each) =>
+          tf.reshape(tf.slice(each, [offset - begin], [size]), [slices, size / slices]),
+        ) as [Tensor, ...Tensor[]];
         const rest = end - offset - size;
         return [
-          tf.reshape(tf.mul(stack, factorOf(stack, size / slices)), [size]),
+          tf.reshape(tf.mul(stack, factorOf(stack, size / slices, ...rests)), [size]),
           ...(rest > 0 ? [tf.slice(flat, [offset - begin + size], [rest])] : []),
         ];
       }
-      const variable = tf.slice(flat, [offset - begin], [end - offset]);
-      return tf.mul(variable, factorOf(variable, size));
+      const [variable, ...rests] = [flat, ...others].map((each) =>
+        tf.slice(each, [offset - begin], [end - offset]),
+      ) as [Tensor, ...Tensor[]];
+      return tf.mul(variable, factorOf(variable, size, ...rests));
     });
     return scaled.length === 1 ? scaled[0]! : tf.concat(scaled);
   }

@@ -1,7 +1,6 @@
 /** @file Schedules: factors of the learning rate as functions of the step (praxis/schedules.py). */
 import { z } from 'zod';
-import { Configurable, instance, registerAlias } from '../../hparams/index.js';
-import { check } from '../checkFields.js';
+import { Configurable, registerAlias } from '../../hparams/index.js';
 
 /** A function of the step, evaluated on the host. The learning rate is `learningRate` times its value. */
 export abstract class BaseSchedule extends Configurable {
@@ -125,51 +124,6 @@ export class DelayedCosine extends BaseSchedule.with(
   }
 }
 
-const steps = z.array(z.int().nonnegative());
-
-/** `values[i]` up to `boundaries[i]` (exclusive), the last value from the last boundary on. */
-export class PiecewiseConstant extends BaseSchedule.with({
-  boundaries: steps.describe('Steps at which the value changes, in ascending order.'),
-  values: z.array(z.number()).describe('One value for each interval: one more than boundaries.'),
-}) {
-  override setup(): void {
-    const { boundaries, values } = this.hp;
-    check(
-      this,
-      values.length === boundaries.length + 1,
-      `The number of values (${values.length}) is expected to be equal to the number of boundaries plus 1 ` +
-        `(${boundaries.length + 1}).`,
-    );
-    check(this, isSorted(boundaries), `The boundaries ([${boundaries.join(', ')}]) must be sorted.`);
-  }
-
-  valueAt(step: number): number {
-    return this.hp.values[intervalOf(step, this.hp.boundaries)]!;
-  }
-}
-
-/** Schedules one after the other; each sees the steps since its own boundary. */
-export class PiecewiseSchedule extends BaseSchedule.with({
-  boundaries: steps.describe('Steps at which the next schedule takes over, in ascending order.'),
-  schedules: z.array(instance(BaseSchedule, () => Constant.config())).describe('One more than boundaries.'),
-}) {
-  override setup(): void {
-    const { boundaries, schedules } = this.hp;
-    check(
-      this,
-      schedules.length === boundaries.length + 1,
-      `len(schedules) != len(boundaries) + 1: ${schedules.length} vs ${boundaries.length}`,
-    );
-    check(this, isSorted(boundaries), `The boundaries ([${boundaries.join(', ')}]) must be sorted.`);
-  }
-
-  valueAt(step: number): number {
-    const { boundaries, schedules } = this.hp;
-    const interval = intervalOf(step, boundaries);
-    return schedules[interval]!.valueAt(interval === 0 ? step : step - boundaries[interval - 1]!);
-  }
-}
-
 /** The Transformer's schedule (Vaswani et al., 2017): linear warm-up, then the inverse square root of the step. */
 export class Transformer extends BaseSchedule.with({
   warmupSteps: z.int().positive().default(4000).describe('Steps of linear increase.'),
@@ -200,15 +154,58 @@ export class SqrtDecay extends BaseSchedule.with({
   }
 }
 
-function isSorted(boundaries: readonly number[]): boolean {
-  return boundaries.every((boundary, i) => i === 0 || boundaries[i - 1]! <= boundary);
+/** `initialValue` until `startStep`, then half of it after every `halfLifeSteps`, but not below `min` times it. */
+export class ContinuousSchedule extends BaseSchedule.with({
+  initialValue: z.number().default(1).describe('Value until startStep.'),
+  startStep: z.int().nonnegative().default(400_000).describe('Step at which the decay starts.'),
+  halfLifeSteps: z.int().positive().default(100_000).describe('Steps in which the value halves.'),
+  min: z.number().positive().max(1).default(0.01).describe('The least value, as a fraction of initialValue.'),
+}) {
+  valueAt(step: number): number {
+    const { initialValue, startStep, halfLifeSteps, min } = this.hp;
+    return initialValue * Math.max(min, 0.5 ** (Math.max(0, step - startStep) / halfLifeSteps));
+  }
 }
 
-/** Index of the interval that `step` is in: the number of boundaries at or below it. */
-function intervalOf(step: number, boundaries: readonly number[]): number {
-  let interval = 0;
-  while (interval < boundaries.length && step >= boundaries[interval]!) interval++;
-  return interval;
+/**
+ * An inverse power of the step behind a linear warm-up, with a linear tail to 0: (1 + s / timescale)^-power at s steps
+ * behind the warm-up. Power 0.5 is the schedule of Zhai et al. (Scaling Vision Transformers, 2022), whose cooldown begins at any step.
+ */
+export class InversePower extends BaseSchedule.with(
+  {
+    warmupSteps: z.int().nonnegative().default(0).describe('Steps of linear increase to 1.'),
+    power: z.number().positive().default(0.5).describe('Power by which the value falls.'),
+    timescale: z.number().positive().default(10_000).describe('Steps after which 1 has become 2^-power.'),
+    tailStart: z
+      .int()
+      .nonnegative()
+      .nullable()
+      .default(null)
+      .describe('Step at which the tail starts; null for none.'),
+    tailEnd: z.int().positive().nullable().default(null).describe('Step from which the value is 0.'),
+  },
+  (schema) =>
+    schema
+      .refine(({ tailStart, tailEnd }) => (tailStart === null) === (tailEnd === null), {
+        path: ['tailEnd'],
+        error: 'tailStart and tailEnd must be given together',
+      })
+      .refine(({ warmupSteps, tailStart }) => tailStart === null || tailStart >= warmupSteps, {
+        path: ['tailStart'],
+        error: 'tailStart must not be below warmupSteps',
+      })
+      .refine(({ tailStart, tailEnd }) => tailStart === null || tailEnd === null || tailStart < tailEnd, {
+        path: ['tailEnd'],
+        error: 'tailEnd must be above tailStart',
+      }),
+) {
+  valueAt(step: number): number {
+    const { warmupSteps, power, timescale, tailStart, tailEnd } = this.hp;
+    if (step < warmupSteps) return step / warmupSteps;
+    const falling = (at: number): number => (1 + (at - warmupSteps) / timescale) ** -power;
+    if (tailStart === null || tailEnd === null || step < tailStart) return falling(step);
+    return (falling(tailStart) * Math.max(0, tailEnd - step)) / (tailEnd - tailStart);
+  }
 }
 
 // Documents name these by their room: layers and initialisers own the short names. Older documents have other names.

@@ -19,7 +19,7 @@ export interface GroupGradient {
 /** A function from gradients to those that the optimizer sees; several compose. */
 export type GradientTransform = (gradients: Gradients) => Gradients;
 
-/** Of each row of a matrix, [rows, 1]; of all else together, []. */
+/** Sum of squares of each row of a matrix, [rows, 1]; of all else together, []. */
 const sumOfSquares = (x: Tensor): Tensor =>
   x.rank === 2 ? tf.sum(tf.square(x), -1, true) : tf.sum(tf.square(x));
 
@@ -28,6 +28,9 @@ export function withNorm(groups: readonly GroupGradient[]): Gradients {
   const sums = groups.map(({ grad }) => sumOfSquares(grad()));
   return { groups, norm: sums.length === 0 ? tf.scalar(0) : tf.sqrt(sums.reduce((a, b) => tf.add(a, b))) };
 }
+
+/** Norm of each row of a matrix, [rows, 1]; of all else together, []. */
+export const normOf = (x: Tensor): Tensor => tf.sqrt(sumOfSquares(x));
 
 /** The factor that brings a norm down to `most`; 1 where it is not above, zero, or not a number. */
 function factorTo(most: number, norm: Tensor): Tensor {
@@ -62,7 +65,7 @@ export const clipBySingleNorm =
   ({ groups }) =>
     withNorm(
       groups.map(({ variables, grad }) => {
-        const clipped = variables.scaleEach(grad(), (one) => factorTo(most, tf.sqrt(sumOfSquares(one))));
+        const clipped = variables.scaleEach(grad(), (one) => factorTo(most, normOf(one)));
         return { variables, grad: () => clipped };
       }),
     );

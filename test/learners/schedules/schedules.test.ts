@@ -4,9 +4,13 @@ import { build, type Config } from '../../../src/hparams/index.js';
 import {
   type BaseSchedule,
   Constant,
+  ContinuousSchedule,
   Cosine,
+  CycleSchedule,
+  DecayBranch,
   DelayedCosine,
   Exponential,
+  InversePower,
   Linear,
   LinearRampupCosineDecay,
   LinearRampupExponentialDecay,
@@ -104,6 +108,80 @@ const cases: [string, () => Config<BaseSchedule>, [step: number, value: number][
       [1000, 0.632456],
     ],
   ],
+  [
+    'CycleSchedule',
+    () =>
+      CycleSchedule.config({
+        schedules: [Constant.config({ value: 1 }), Constant.config({ value: 2 })],
+        steps: [3, 2],
+      }),
+    [1, 1, 1, 2, 2, 1, 1, 1].map((value, step) => [step, value]),
+  ],
+  [
+    'CycleSchedule, whose schedules see the step of the whole',
+    () =>
+      CycleSchedule.config({ schedules: [Linear.config({ start: [0, 0], limit: [100, 1] })], steps: [10] }),
+    [
+      [5, 0.05],
+      [25, 0.25],
+    ],
+  ],
+  [
+    'ContinuousSchedule',
+    () => ContinuousSchedule.config(),
+    [
+      [0, 1],
+      [400_000, 1],
+      [500_000, 0.5],
+      [600_000, 0.25],
+      [1e7, 0.01],
+    ],
+  ],
+  [
+    'InversePower',
+    () => InversePower.config({ warmupSteps: 10, timescale: 30 }),
+    [
+      [0, 0],
+      [5, 0.5],
+      [10, 1],
+      [100, 0.5],
+    ],
+  ],
+  [
+    'InversePower with a tail',
+    () => InversePower.config({ power: 1, timescale: 100, tailStart: 100, tailEnd: 200 }),
+    [
+      [0, 1],
+      [100, 0.5],
+      [150, 0.25],
+      [200, 0],
+      [999, 0],
+    ],
+  ],
+  ...(
+    [
+      ['linear', 0.75],
+      ['cosine', 0.5 + 0.5 * Math.SQRT1_2],
+      ['sqrt', 0.5],
+    ] as const
+  ).map(([form, quarter]): [string, () => Config<BaseSchedule>, [number, number][]] => [
+    `DecayBranch, ${form}`,
+    () =>
+      DecayBranch.config({
+        schedule: Linear.config({ start: [0, 0], limit: [200, 2] }),
+        startStep: 100,
+        endStep: 140,
+        form,
+        minRatio: 0,
+      }),
+    [
+      [50, 0.5],
+      [100, 1],
+      [110, quarter],
+      [140, 0],
+      [500, 0],
+    ],
+  ]),
   [
     'LinearRampupCosineDecay',
     () =>
@@ -367,6 +445,22 @@ test.each([
   [
     () => PiecewiseSchedule.config({ boundaries: [2, 1], schedules: [1, 2, 3].map(() => Constant.config()) }),
     'PiecewiseSchedule: The boundaries ([2, 1]) must be sorted.',
+  ],
+  [
+    () => CycleSchedule.config({ schedules: [Constant.config()], steps: [1, 2] }),
+    'CycleSchedule: len(schedules) != len(steps): 1 vs 2',
+  ],
+  [
+    () => DecayBranch.config({ startStep: 10, endStep: 10 }),
+    'endStep (DecayBranch): endStep must be above startStep; startStep is 10',
+  ],
+  [
+    () => InversePower.config({ tailStart: 10 }),
+    'tailEnd (InversePower): tailStart and tailEnd must be given together; tailStart is 10',
+  ],
+  [
+    () => InversePower.config({ warmupSteps: 20, tailStart: 10, tailEnd: 30 }),
+    'tailStart (InversePower): tailStart must not be below warmupSteps; warmupSteps is 20',
   ],
   [
     () => LinearRampupPiecewiseConstant.config({ boundaries: [], values: [] }),

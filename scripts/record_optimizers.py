@@ -1,0 +1,61 @@
+"""Records parameters after steps of optax's and PyTorch's optimizers, for test/learners/optimizers/published.test.ts.
+
+    bash bench/peers/setup.sh
+    ~/.cache/luthier/peers/venv/bin/python scripts/record_optimizers.py
+    npx biome check --write test/fixtures/learners
+
+writes test/fixtures/learners/optimizers.json. Gradients are given, so that no network is needed: sin(0.7 (i + 1)(t + 1)) at
+step t and element i of parameters sin(i + 1).
+"""
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import torch
+
+jax.config.update("jax_enable_x64", True)
+# Muon's iteration rounds to bfloat16, of which 3 % of a step are left after five turns: here it is in double.
+torch.bfloat16 = torch.float64
+OUT = Path(__file__).resolve().parent.parent / "test/fixtures/learners/optimizers.json"
+SHAPE, STEPS, RATE = (4, 6), 4, 0.1
+
+index = np.arange(1, 1 + np.prod(SHAPE), dtype=np.float64).reshape(SHAPE)
+start = np.sin(index)
+gradient = lambda step: np.sin(0.7 * index * (step + 1))
+
+
+def of_optax(transform):
+    params, state = jnp.asarray(start), transform.init(jnp.asarray(start))
+    for step in range(STEPS):
+        updates, state = transform.update(jnp.asarray(gradient(step)), state, params)
+        params = optax.apply_updates(params, updates)
+    return params
+
+
+def of_torch(cls, **settings):
+    """Of a matrix whose rows are outputs, as PyTorch's layers have them."""
+    params = torch.tensor(start.T.copy(), requires_grad=True)
+    optimizer = cls([params], lr=RATE, **settings)
+    for step in range(STEPS):
+        params.grad = torch.tensor(gradient(step).T.copy())
+        optimizer.step()
+    return params.detach().numpy().T
+
+
+rated = lambda transform: optax.chain(transform, optax.scale(-RATE))
+found = {
+    "optax.lamb": of_optax(optax.lamb(RATE)),
+    "optax.lamb, decayed": of_optax(optax.lamb(RATE, b1=0.8, b2=0.95, eps=1e-3, weight_decay=0.3)),
+    "optax.lars": of_optax(optax.lars(RATE, weight_decay=0.2, trust_coefficient=0.3)),
+    "optax.lars, Nesterov": of_optax(optax.lars(RATE, eps=0.5, momentum=0.7, nesterov=True, trust_coefficient=0.5)),
+    "optax.sm3": of_optax(rated(optax.scale_by_sm3(b1=0.9, eps=0.0))),
+    "optax.contrib.muon": of_optax(optax.contrib.muon(RATE, nesterov=False)),
+    "torch.optim.Muon": of_torch(torch.optim.Muon, weight_decay=0.0),
+    "torch.optim.Muon, as Adam": of_torch(torch.optim.Muon, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+}
+OUT.parent.mkdir(parents=True, exist_ok=True)
+rounded = {name: [round(float(x), 9) for x in np.ravel(values)] for name, values in found.items()}
+OUT.write_text(json.dumps({"versions": {"optax": optax.__version__, "torch": torch.__version__}, **rounded}))
