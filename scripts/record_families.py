@@ -38,9 +38,13 @@ FAMILIES = {
                                        full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
                                        sliding_attention=dict(rope_type="default", rope_theta=5000.0)))),
     "olmo2": ("Olmo2", dict(SIZES)),
+    # A limit that is met.
+    "gpt_oss": ("GptOss", dict(SIZES, head_dim=6, num_local_experts=5, num_experts_per_tok=3, sliding_window=9, swiglu_limit=0.5,
+                               rope_parameters=dict(rope_type="yarn", rope_theta=150000.0, factor=4.0, beta_fast=32.0,
+                                                    beta_slow=1.0, truncate=False, original_max_position_embeddings=24))),
     "deepseek_v3": ("DeepseekV3", dict(
         SIZES, num_key_value_heads=4, num_hidden_layers=2, first_k_dense_replace=1, moe_intermediate_size=12, n_routed_experts=6,
-        num_experts_per_tok=3, n_shared_experts=2, n_group=1, topk_group=1, kv_lora_rank=8, q_lora_rank=6, qk_rope_head_dim=4,
+        num_experts_per_tok=3, n_shared_experts=2, n_group=3, topk_group=2, kv_lora_rank=8, q_lora_rank=6, qk_rope_head_dim=4,
         qk_nope_head_dim=6, v_head_dim=5, num_mtp_layers=0,
         rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, mscale=1.0, mscale_all_dim=0.8,
                              original_max_position_embeddings=24))),

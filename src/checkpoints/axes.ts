@@ -16,9 +16,10 @@ export interface AxisOrder {
   readonly axes: readonly StoredAxis[];
 }
 
-/** Elements next to one another in the file, from `start` on, that go to `target`, `target + stride`, … */
+/** Elements `start`, `start + step`, … of the file, which go to `target`, `target + stride`, … */
 export interface Run {
   readonly start: number;
+  readonly step: number;
   readonly length: number;
   readonly target: number;
   readonly stride: number;
@@ -130,16 +131,46 @@ function joined(axes: readonly StoredAxis[]): StoredAxis[] {
   return result.length > 0 ? result : [{ size: 1, stride: 1, only: 0 }];
 }
 
-/** The runs of an order in the file's order, at most `longest` elements each. */
+/** The runs of an order in the file's order; from the first to the last element of each are at most `longest`. */
 export function* runsOf({ axes }: AxisOrder, longest: number): Generator<Run> {
-  const inner = axes.at(-1)!;
+  // Where the innermost axis has one index alone, elements along the axis before are so far apart.
+  const isPart = axes.length > 1 && axes.at(-1)!.stride === undefined;
+  const { size: step, only } = isPart ? axes.at(-1)! : { size: 1, only: 0 };
+  const outer = isPart ? axes.slice(0, -1) : axes;
+  const inner = outer.at(-1)!;
   const [first, count] = inner.stride === undefined ? [inner.only, 1] : [0, inner.size];
   const stride = inner.stride ?? 1;
-  for (const { start, target } of offsets(axes.slice(0, -1), inner.size)) {
-    for (let at = 0; at < count; at += longest) {
-      const length = Math.min(longest, count - at);
-      yield { start: start + first + at, length, target: target + at * stride, stride };
+  const most = Math.max(1, Math.floor((longest - 1) / step) + 1);
+  for (const { start, target } of offsets(outer.slice(0, -1), inner.size * step)) {
+    for (let at = 0; at < count; at += most) {
+      const length = Math.min(most, count - at);
+      yield { start: start + (first + at) * step + only, step, length, target: target + at * stride, stride };
     }
+  }
+}
+
+/**
+ * Puts a stored tensor's elements where an order has them.
+ *
+ * @param total elements of the stored tensor.
+ * @param longest how many are read at a time.
+ * @param read the `count` elements from `from` on.
+ */
+export function placeElements(
+  target: Float32Array,
+  order: AxisOrder,
+  total: number,
+  longest: number,
+  read: (from: number, count: number) => Float32Array,
+): void {
+  let [from, elements] = [0, new Float32Array(0)];
+  for (const { start, step, length, target: to, stride } of runsOf(order, longest)) {
+    if (start < from || start + (length - 1) * step >= from + elements.length) {
+      from = start;
+      elements = read(from, Math.min(longest, total - from)) as typeof elements;
+    }
+    if (step === 1 && stride === 1) target.set(elements.subarray(start - from, start - from + length), to);
+    else for (let i = 0; i < length; i++) target[to + i * stride] = elements[start - from + i * step]!;
   }
 }
 

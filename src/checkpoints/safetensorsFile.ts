@@ -3,7 +3,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync, fstatSync } from 'node:fs';
 import { type MapFile, openRegularFile, readFully } from '../files/index.js';
-import { type AxisOrder, runsOf, sameAxes } from './axes.js';
+import { type AxisOrder, placeElements, sameAxes } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { bytesOf, CHUNK_BYTES, type FileDigest } from './durableFile.js';
 import { asFloats, FloatRangeError, floatBytes } from './floats.js';
@@ -130,18 +130,15 @@ export class SafetensorsFile {
     if (size === undefined) throw this.#misfit(name, this.dtypeProblem(name)!);
     const chunk = new Uint8Array(Math.min(CHUNK_BYTES, byteLength));
     const total = elementCount(shape);
-    let [from, floats] = [0, new Float32Array(0)];
-    for (const run of runsOf(order ?? sameAxes(total), CHUNK_BYTES / size)) {
-      if (run.start < from || run.start + run.length > from + floats.length) {
-        from = run.start;
-        const bytes = chunk.subarray(0, Math.min(chunk.length, (total - from) * size));
-        this.#fill(bytes, this.#dataStart + offset + from * size);
-        floats = this.#floats(name, dtype, chunk.buffer, bytes.length / size, from);
-      }
-      const taken = floats.subarray(run.start - from, run.start - from + run.length);
-      if (run.stride === 1) target.set(taken, run.target);
-      else for (let i = 0; i < taken.length; i++) target[run.target + i * run.stride] = taken[i]!;
-    }
+    placeElements(target, order ?? sameAxes(total), total, CHUNK_BYTES / size, (from, count) => {
+      this.#fill(chunk.subarray(0, count * size), this.#dataStart + offset + from * size);
+      return this.#floats(name, dtype, chunk.buffer, count, from);
+    });
+  }
+
+  /** Reads bytes of a tensor, from byte `at` of it on. */
+  readBytes(name: string, target: Uint8Array, at: number): void {
+    this.#fill(target, this.#dataStart + this.#placeOf(name).offset + at);
   }
 
   #floats(name: string, dtype: SafetensorsDtype, bytes: ArrayBuffer, count: number, from: number) {

@@ -7,6 +7,7 @@ import type { AxisOrder } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { listCheckpoints } from './directory.js';
 import { METADATA_FILE } from './metadata.js';
+import { PackedTensor } from './packedTensors.js';
 import { SafetensorsFile } from './safetensorsFile.js';
 import type { VariableSource } from './variableSource.js';
 
@@ -29,11 +30,14 @@ export function holdsWeights(path: string): boolean {
   return names.some((name) => name.endsWith('.safetensors') || name.endsWith(INDEX) || FOREIGN.test(name));
 }
 
-/** Open files of weights; each tensor is in one of them. */
+/** Open files of weights; each tensor is in one of them, or packed, and its scales in another. */
 export class WeightFiles implements VariableSource {
   readonly origin = {};
   /** The folder that the files are in, where a config.json may lie beside them. */
   readonly folder: string;
+  /** Names of the tensors, without those of scales. */
+  readonly names: readonly string[];
+  readonly #packed = new Map<string, PackedTensor>();
 
   private constructor(
     readonly path: string,
@@ -41,18 +45,30 @@ export class WeightFiles implements VariableSource {
     private readonly tensors: ReadonlyMap<string, SafetensorsFile>,
   ) {
     this.folder = dirname(files[0]!.path);
+    for (const [name, file] of tensors) {
+      const packed = PackedTensor.of(name, file, (scales) => tensors.get(scales));
+      if (packed !== undefined) this.#packed.set(name, packed);
+    }
+    const scales = new Set(Array.from(this.#packed.values(), (packed) => packed.scales.name));
+    this.names = [...tensors.keys()].filter((name) => !scales.has(name));
   }
 
   /**
    * @param path a safetensors file, an index of shards, or a folder with either.
-   * @throws CheckpointError where a file is missing, damaged or another's, or lacks a tensor that the index places in it
+   * @throws CheckpointError where a file is missing, damaged or another's, or lacks a tensor that the index places in it, and
+   *   for scales that are not those of a packed tensor's blocks
    */
   static open(path: string): WeightFiles {
     const chosen = reading(path, () => (statSync(path).isDirectory() ? choose(path) : path));
     if (chosen.endsWith(INDEX)) return WeightFiles.#openShards(path, chosen);
     if (FOREIGN.test(chosen)) throw notSafetensors(chosen);
     const file = new SafetensorsFile(chosen);
-    return new WeightFiles(path, [file], new Map(file.layout.tensors.map(({ name }) => [name, file])));
+    try {
+      return new WeightFiles(path, [file], new Map(file.layout.tensors.map(({ name }) => [name, file])));
+    } catch (error) {
+      file.close();
+      throw error;
+    }
   }
 
   static #openShards(path: string, indexPath: string): WeightFiles {
@@ -89,12 +105,8 @@ export class WeightFiles implements VariableSource {
     }
   }
 
-  get names(): readonly string[] {
-    return [...this.tensors.keys()];
-  }
-
   shapeOf(name: string): readonly number[] | undefined {
-    return this.tensors.get(name)?.place(name)?.shape;
+    return this.#packed.get(name)?.shape ?? this.tensors.get(name)?.place(name)?.shape;
   }
 
   dtypeProblem(name: string): string | undefined {
@@ -104,13 +116,17 @@ export class WeightFiles implements VariableSource {
   readInto(name: string, target: Float32Array, order?: AxisOrder): void {
     const file = this.#fileOf(name);
     try {
-      file.readFloats(name, target, order);
+      const packed = this.#packed.get(name);
+      if (packed) packed.readFloats(target, order);
+      else file.readFloats(name, target, order);
     } catch (cause) {
       throw ioError(file.path, 'cannot be read', cause);
     }
   }
 
   areEqual(a: string, b: string): boolean {
+    const [packed, other] = [this.#packed.get(a), this.#packed.get(b)];
+    if (packed || other) return packed !== undefined && other !== undefined && packed.isEqual(other);
     return this.#fileOf(a).isEqual(a, this.#fileOf(b), b);
   }
 

@@ -152,6 +152,26 @@ export class SiLU extends BaseActivation {
 }
 /** x sigmoid(x): the name that Ramachandran et al. (2017) gave to SiLU. */
 export class Swish extends SiLU {}
+/** x sigmoid(alpha x) of x up to `limit`: the gate of gpt-oss's experts (OpenAI, 2025). */
+export class ClampedSwish extends BaseActivation.with({
+  alpha: z.number().positive().default(1.702).describe('Slope of the sigmoid.'),
+  limit: z.number().positive().default(7).describe('What larger inputs count as.'),
+}) {
+  override fprop(inputs: Tensor): Tensor {
+    const x = tf.minimum(inputs, this.hp.limit);
+    return tf.mul(x, tf.sigmoid(tf.mul(x, this.hp.alpha)));
+  }
+}
+/** x between -limit and limit, plus `offset`: what gpt-oss's gates multiply (OpenAI, 2025). */
+export class ClampedLinear extends BaseActivation.with({
+  limit: z.number().positive().default(7).describe('Largest magnitude of inputs; others count as it.'),
+  offset: z.number().default(1).describe('What is added.'),
+}) {
+  override fprop(inputs: Tensor): Tensor {
+    const { limit, offset } = this.hp;
+    return tf.add(tf.maximum(tf.minimum(inputs, limit), -limit), offset);
+  }
+}
 /** log(1 + e^x). */
 export class Softplus extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {

@@ -3,6 +3,8 @@ export {
   activationField,
   activationLayer,
   BaseActivation,
+  ClampedLinear,
+  ClampedSwish,
   CubedReLU,
   ELU,
   Exp,

@@ -14,6 +14,8 @@ import {
 } from '../../src/hparams/index.js';
 import {
   type BaseActivation,
+  ClampedLinear,
+  ClampedSwish,
   ELU,
   Exp,
   FeedForward,
@@ -63,6 +65,12 @@ const cases: [string, Config<BaseActivation>, (x: number) => number][] = [
   ['QuickGELU', QuickGELU.config(), (x) => x * sigmoid(1.702 * x)],
   ['SiLU', SiLU.config(), (x) => x * sigmoid(x)],
   ['Swish', Swish.config(), (x) => x * sigmoid(x)],
+  [
+    'ClampedSwish',
+    ClampedSwish.config({ limit: 2 }),
+    (x) => Math.min(x, 2) * sigmoid(1.702 * Math.min(x, 2)),
+  ],
+  ['ClampedLinear', ClampedLinear.config({ limit: 2 }), (x) => Math.max(Math.min(x, 2), -2) + 1],
   ['Softplus', Softplus.config(), (x) => Math.log(1 + Math.exp(x))],
   ['Exp', Exp.config(), Math.exp],
 ];

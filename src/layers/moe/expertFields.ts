@@ -22,9 +22,19 @@ export const moeFields = {
 /** Fields of TransformerFeedForwardMoe besides those of its base. */
 export const expertFields = {
   hasBias: z.boolean().default(false).describe('Whether the layers of shared experts have biases.'),
+  hasExpertBias: z.boolean().default(false).describe('Whether the layers of experts have biases (gpt-oss).'),
+  hasRouterBias: z.boolean().default(false).describe('Whether router logits have a trained bias (gpt-oss).'),
   ...moeFields,
   numExperts: z.int().positive().describe('Number of experts.'),
   numExpertsPerToken: z.int().positive().default(2).describe("Experts of each token, for 'topk'."),
+  numExpertGroups: z
+    .int()
+    .positive()
+    .default(1)
+    .describe(
+      "Groups of neighbouring experts, for 'topk': a token takes from its best numExpertGroupsPerToken alone (DeepSeek-V3).",
+    ),
+  numExpertGroupsPerToken: z.int().positive().default(1).describe('Groups that a token takes experts of.'),
   unadjustedExpertCapacityFactor: z
     .number()
     .nonnegative()
@@ -94,6 +104,10 @@ export const expertFields = {
     .describe(
       'Experts that all tokens take: one layer of fflayerTpl, so many times as wide (DeepSeekMoE, 2024).',
     ),
+  useSharedExpertGate: z
+    .boolean()
+    .default(false)
+    .describe("Multiply their sum by the sigmoid of a number that is made of the token (Qwen's experts)."),
   shuffleTokens: z
     .boolean()
     .default(false)

@@ -45,17 +45,33 @@ export interface ChoiceOptions {
   readonly k: number;
   /** float32 [E], added to scores where they are compared, and not in weights (Wang et al., 2024). */
   readonly bias?: Tensor | undefined;
+  /** `count` groups of neighbouring experts, of which a token takes from the best `taken` alone. */
+  readonly groups?: { readonly count: number; readonly taken: number } | undefined;
   /** How a second expert is chosen, and the key to draw it by: the next best one; one drawn by its logit [G, S, E]. */
   readonly sampled?: { readonly key: Tensor; readonly logits: Tensor } | undefined;
   /** Key by which a second expert is kept with probability gate / `threshold`. */
   readonly thinned?: { readonly key: Tensor; readonly threshold: number } | undefined;
 }
 
+/**
+ * Scores [G, S, E] of the experts in a token's best groups, and -∞ of the others. Groups are compared by the sum of their two
+ * best scores (DeepSeek-V3, 2024, section 2.1.2).
+ */
+function ofBestGroups(scores: Tensor, { count, taken }: NonNullable<ChoiceOptions['groups']>): Tensor {
+  const [groups, size, experts] = scores.shape as [number, number, number];
+  const split = tf.reshape(scores, [groups, size, count, experts / count]);
+  const { indices } = tf.topk(tf.sum(tf.topk(split, 2).values, -1), taken);
+  const isBest = tf.sum(tf.oneHot(indices as tf.Tensor1D, count), -2, true) as Tensor;
+  const chosen = tf.cast(tf.reshape(isBest, [groups, size, count, 1]), 'bool');
+  return tf.reshape(tf.where(chosen, split, tf.scalar(Number.NEGATIVE_INFINITY)), scores.shape);
+}
+
 /** The k experts of highest score of each token; their gates have the sum 1, where there are several (Shazeer et al., 2017). */
 export function chooseExperts({ scores, kept }: Scored, options: ChoiceOptions): Choices {
-  const { k, bias, sampled, thinned } = options;
+  const { k, bias, groups, sampled, thinned } = options;
   const experts = scores.shape[2]!;
-  const compared = ops.stopGradient(bias ? tf.add(scores, bias) : scores);
+  const biased = ops.stopGradient(bias ? tf.add(scores, bias) : scores);
+  const compared = groups ? ofBestGroups(biased, groups) : biased;
   const best = tf.unstack(tf.topk(compared, sampled ? 1 : k).indices as Tensor, 2);
   if (sampled) {
     const isFirst = tf.cast(tf.oneHot(best[0]!, experts), 'bool');
@@ -141,6 +157,12 @@ export function overCapacity(masks: Tensor, choice: number, capacity: number): T
   return tf.div(tf.sum(over), tf.maximum(tf.sum(mask), 1));
 }
 
+/** Expert of each of `count` rows, int32 [count], by the experts' numbers of rows, int32 [E]; E behind the last one's. */
+export function expertOfRows(sizes: Tensor, count: number): Tensor {
+  const row = tf.reshape(tf.range(0, count, 1, 'float32'), [-1, 1]);
+  return int(tf.sum(float(tf.greaterEqual(row, tf.cumsum(float(sizes)))), 1) as Tensor);
+}
+
 /**
  * Number of hidden units that are below `threshold` in all rows of their expert, a scalar; all of an expert without rows are.
  *
@@ -148,8 +170,7 @@ export function overCapacity(masks: Tensor, choice: number, capacity: number): T
  */
 export function deadUnits(hidden: Tensor, sizes: Tensor, threshold: number): Tensor {
   const experts = sizes.shape[0]!;
-  const row = tf.reshape(tf.range(0, hidden.shape[0]!, 1, 'float32'), [-1, 1]);
-  const expert = int(tf.sum(float(tf.greaterEqual(row, tf.cumsum(float(sizes)))), 1) as Tensor);
+  const expert = expertOfRows(sizes, hidden.shape[0]!);
   const isLive = float(tf.greaterEqual(ops.stopGradient(hidden), threshold));
   const live = tf.unsortedSegmentSum(isLive as tf.Tensor2D, expert as tf.Tensor1D, experts + 1);
   return tf.sum(float(tf.equal(tf.slice(live, 0, experts), 0)));

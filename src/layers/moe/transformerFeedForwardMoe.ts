@@ -14,14 +14,18 @@ import {
   deadUnits,
   dispatchByExperts,
   dispatchChoices,
+  expertOfRows,
   loadBalanceLoss,
   overCapacity,
 } from './gating.js';
 
+/** Matrices of the experts. */
+type ExpertWeight = 'wi_0' | 'wi_gate_0' | 'wo_0';
+
 /**
  * Experts E in the place of the two layers of a TransformerFeedForward: Σ gate_e(x) activation(x wi_0[e]) wo_0[e] over the
- * experts that take x (GShard, Lepikhin et al., 2020; expert choice, Zhou et al., 2022). Experts have no biases. Rows of one
- * expert are multiplied as one matrix of as many rows as it has tokens, so that no place is computed in vain.
+ * experts that take x (GShard, Lepikhin et al., 2020; expert choice, Zhou et al., 2022). Rows of one expert are multiplied as
+ * one matrix of as many rows as it has tokens, so that no place is computed in vain.
  *
  * Without a capacity (`unadjustedExpertCapacityFactor` and `expertCapacityDim` 0) no token is dropped, and a token's output
  * depends on it alone. With one, and where experts choose or `shuffleTokens` or `moeGatingEmbeddingLevel: 'sentence'` is set, it
@@ -31,8 +35,11 @@ import {
  * `numSharedExperts: 1` without a capacity and, but for its small loss of each sequence, without a load-balancing loss.
  */
 export class TransformerFeedForwardMoe extends TransformerFeedForward.with(expertFields) {
-  declare readonly theta: Theta<'gate' | 'wi_0' | 'wi_gate_0' | 'wo_0'>;
+  declare readonly theta: Theta<
+    'gate' | 'gate_bias' | 'shared_expert_gate' | ExpertWeight | `${ExpertWeight}_bias`
+  >;
   protected activation!: BaseActivation;
+  #linearPathActivation: BaseActivation | null = null;
 
   protected override createLayers(hiddenDims: number): void {
     const { hp } = this;
@@ -40,21 +47,22 @@ export class TransformerFeedForwardMoe extends TransformerFeedForward.with(exper
     const least = gatingFunc === 'topk' ? numExpertsPerToken : gatingFunc.endsWith('top2') ? 2 : 1;
     if (numExperts < least)
       throw this.error(`numExperts is ${numExperts}: expected ${least} or more, as tokens take ${least}.`);
+    this.#checkExpertGroups();
     const fanIn = (size: number): { init?: WeightInit } =>
       hp.internalGshardVarianceScalingFanInInit
         ? { init: build(Uniform.config({ scale: Math.sqrt(3 / size) })) }
         : {};
     const axes = { fanInAxes: [-2], fanOutAxes: [-1] };
     this.createVariable('gate', { shape: [inputDims, numExperts], ...fanIn(inputDims) });
-    const inner = { shape: [numExperts, inputDims, hiddenDims], ...axes, ...fanIn(inputDims) };
-    if (hp.useGatedActivation) this.createVariable('wi_gate_0', inner);
-    this.createVariable('wi_0', inner);
-    this.createVariable('wo_0', {
-      shape: [numExperts, hiddenDims, inputDims],
-      ...axes,
-      ...fanIn(hiddenDims),
-      ...(hp.outputProjInit && { init: build(hp.outputProjInit) }),
-    });
+    if (hp.hasRouterBias) this.createVariable('gate_bias', { shape: [numExperts], init: constantInit(0) });
+    const create = (name: ExpertWeight, rows: number, columns: number, init = fanIn(rows)): void => {
+      this.createVariable(name, { shape: [numExperts, rows, columns], ...axes, ...init });
+      if (hp.hasExpertBias)
+        this.createVariable(`${name}_bias`, { shape: [numExperts, columns], init: constantInit(0) });
+    };
+    if (hp.useGatedActivation) create('wi_gate_0', inputDims, hiddenDims);
+    create('wi_0', inputDims, hiddenDims);
+    create('wo_0', hiddenDims, inputDims, hp.outputProjInit ? { init: build(hp.outputProjInit) } : undefined);
     if (hp.biasUpdateRate > 0)
       this.createVariable('expert_bias', {
         shape: [numExperts],
@@ -62,17 +70,42 @@ export class TransformerFeedForwardMoe extends TransformerFeedForward.with(exper
         collections: [WeightCollection.NON_TRAINABLE],
       });
     this.activation = this.createChild('activation', activationLayer(hp.activationTpl));
+    if (hp.linearPathActivationTpl)
+      this.#linearPathActivation = this.createChild('linear_path_activation', hp.linearPathActivationTpl);
+    if (hp.useSharedExpertGate && numSharedExperts === 0)
+      throw this.error('useSharedExpertGate is set, and numSharedExperts is 0.');
+    if (hp.useSharedExpertGate) this.createVariable('shared_expert_gate', { shape: [inputDims, 1] });
     if (numSharedExperts > 0) super.createLayers(numSharedExperts * hiddenDims);
     else this.createReluDropout();
+  }
+
+  #checkExpertGroups(): void {
+    const { numExperts, numExpertGroups: count, numExpertGroupsPerToken: taken, ...hp } = this.hp;
+    if (count === 1) return;
+    const size = numExperts / count;
+    if (hp.gatingFunc !== 'topk')
+      throw this.error(`numExpertGroups is ${count}, and gatingFunc '${hp.gatingFunc}': expected 'topk'.`);
+    if (!Number.isInteger(size) || size < 2)
+      throw this.error(
+        `numExperts is ${numExperts}: expected 2 or more for each of numExpertGroups ${count}.`,
+      );
+    if (taken > count || taken * size < hp.numExpertsPerToken)
+      throw this.error(
+        `numExpertGroupsPerToken is ${taken}: expected ${Math.ceil(hp.numExpertsPerToken / size)} to ${count}, as tokens take ` +
+          `${hp.numExpertsPerToken} experts from groups of ${size}.`,
+      );
   }
 
   /** @param x [..., inputDims]. @param paddings as in fprop: no expert takes padding. */
   protected override branch(x: Tensor, paddings?: Tensor): Tensor {
     if (x.size === 0) return x;
-    const { numSharedExperts, routedScalingFactor } = this.hp;
+    const { numSharedExperts, useSharedExpertGate, routedScalingFactor } = this.hp;
     const routed = tf.reshape(this.experts(x, paddings), x.shape);
     const scaled = routedScalingFactor === 1 ? routed : tf.mul(routed, routedScalingFactor);
-    return numSharedExperts > 0 ? tf.add(scaled, super.branch(x)) : scaled;
+    if (numSharedExperts === 0) return scaled;
+    const shared = super.branch(x);
+    if (!useSharedExpertGate) return tf.add(scaled, shared);
+    return tf.add(scaled, tf.mul(shared, tf.sigmoid(tf.matMul(x, this.theta.shared_expert_gate))));
   }
 
   /** Sum over the experts that take each token: [..., inputDims] to [N, inputDims]. */
@@ -81,19 +114,31 @@ export class TransformerFeedForwardMoe extends TransformerFeedForward.with(exper
     const rows = tf.reshape(x, [-1, inputDims]) as Tensor;
     const { tokens, sizes, weights } = this.dispatch(x, rows.shape[0]!, paddings);
     const taken = tf.gather(rows, tokens as tf.Tensor1D) as Tensor;
-    const results = ops.groupedMatMul(this.expertHidden(taken, sizes), this.theta.wo_0, sizes);
+    const results = this.#product('wo_0', this.expertHidden(taken, sizes), sizes);
     const weighed = tf.mul(results, tf.expandDims(weights, 1));
     return tf.unsortedSegmentSum(weighed as tf.Tensor2D, tokens as tf.Tensor1D, rows.shape[0]!);
   }
 
   /** Hidden units of the experts' rows, after dropout: [R, inputDims] to [R, hiddenDims]. */
   protected expertHidden(rows: Tensor, sizes: Tensor): Tensor {
-    const { theta } = this;
-    const inner = ops.groupedMatMul(rows, theta.wi_0, sizes);
-    const gate = this.hp.useGatedActivation ? ops.groupedMatMul(rows, theta.wi_gate_0, sizes) : null;
+    const inner = this.#product('wi_0', rows, sizes);
+    const gate = this.hp.useGatedActivation ? this.#product('wi_gate_0', rows, sizes) : null;
     this.#countDead(gate ?? inner, sizes);
-    const hidden = gate ? tf.mul(this.activation.fprop(gate), inner) : this.activation.fprop(inner);
-    return this.reluDropout.fprop(hidden as Tensor);
+    if (!gate) return this.reluDropout.fprop(this.activation.fprop(inner));
+    const linear = this.#linearPathActivation?.fprop(inner) ?? inner;
+    return this.reluDropout.fprop(tf.mul(this.activation.fprop(gate), linear));
+  }
+
+  /** Rows times their expert's matrix, plus its bias. */
+  #product(weight: ExpertWeight, rows: Tensor, sizes: Tensor): Tensor {
+    const product = ops.groupedMatMul(rows, this.theta[weight], sizes);
+    if (!this.hp.hasExpertBias) return product;
+    // Rows behind those of the last expert have a weight of 0, so that any bias does.
+    const expert = tf.minimum(
+      expertOfRows(sizes, rows.shape[0]!),
+      tf.scalar(this.hp.numExperts - 1, 'int32'),
+    );
+    return tf.add(product, tf.gather(this.theta[`${weight}_bias`], expert as tf.Tensor1D));
   }
 
   #countDead(hidden: Tensor, sizes: Tensor): void {
@@ -127,7 +172,7 @@ export class TransformerFeedForwardMoe extends TransformerFeedForward.with(exper
 
   /** Logits of the experts, [..., E], for x [..., inputDims]. @param kept bool [...]: what is no padding */
   protected routerLogits(x: Tensor, kept: Tensor | undefined): Tensor {
-    const { moeGatingEmbeddingLevel, gatingLogitCap: cap } = this.hp;
+    const { moeGatingEmbeddingLevel, hasRouterBias, gatingLogitCap: cap } = this.hp;
     let routed = x;
     if (moeGatingEmbeddingLevel === 'sentence') {
       const counts = kept
@@ -136,7 +181,8 @@ export class TransformerFeedForwardMoe extends TransformerFeedForward.with(exper
       const sums = tf.sum(kept ? selected(x, tf.expandDims(kept, -1)) : x, -2, true);
       routed = tf.broadcastTo(tf.div(sums, tf.maximum(tf.sum(counts, -2, true), 1)) as Tensor, x.shape);
     }
-    const logits = tf.matMul(routed, this.theta.gate);
+    const products = tf.matMul(routed, this.theta.gate);
+    const logits = hasRouterBias ? tf.add(products, this.theta.gate_bias) : products;
     return cap > 0 ? tf.mul(tf.tanh(tf.div(logits, cap)), cap) : logits;
   }
 
@@ -163,12 +209,14 @@ export class TransformerFeedForwardMoe extends TransformerFeedForward.with(exper
 
   #choose(scores: Tensor, logits: Tensor, kept: Tensor | undefined): Choices {
     const { gatingFunc, numExpertsPerToken, biasUpdateRate, secondExpertThreshold: threshold } = this.hp;
+    const { numExpertGroups: count, numExpertGroupsPerToken: taken } = this.hp;
     const policy = gatingFunc === 'top2' && !this.doEval ? this.hp.secondExpertPolicy : 'all';
     return chooseExperts(
       { scores, kept },
       {
         k: gatingFunc === 'topk' ? numExpertsPerToken : 2,
         bias: biasUpdateRate > 0 ? this.getVar('expert_bias') : undefined,
+        groups: count > 1 ? { count, taken } : undefined,
         sampled: policy === 'sampling' ? { key: this.nextPrngKey(), logits } : undefined,
         thinned: policy === 'random' ? { key: this.nextPrngKey(), threshold } : undefined,
       },

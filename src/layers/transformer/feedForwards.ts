@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
 import { type Config, type ConfigValues, deepCopyWith, sub } from '../../hparams/index.js';
-import { activationField, Identity, ReLU } from '../activations.js';
+import { activationField, BaseActivation, Identity, ReLU } from '../activations.js';
 import { checkpointName } from '../checkpointPolicy.js';
 import { BaseLayer } from '../core/base.js';
 import { selected, unpadded } from '../core/masks.js';
@@ -31,6 +31,9 @@ export class TransformerFeedForward extends BaseLayer.with({
     .boolean()
     .default(false)
     .describe('Multiply activation(gate layer) by a first layer without activation (GLU, Shazeer, 2020).'),
+  linearPathActivationTpl: sub(BaseActivation, null)
+    .optional()
+    .describe('With useGatedActivation, the activation of the layer that the gate multiplies; absent: none.'),
   fflayerTpl: sub(FeedForward).describe('Both layers.'),
   outputProjInit: sub(WeightInit, null)
     .optional()
@@ -58,6 +61,8 @@ export class TransformerFeedForward extends BaseLayer.with({
     this.norms = NormPolicy.create(hp.normPolicy, hp.lnTpl, (name, template) =>
       this.createChild(name, template, { dim: hp.inputDims }),
     );
+    if (hp.linearPathActivationTpl && !hp.useGatedActivation)
+      throw this.error('linearPathActivationTpl is set, and useGatedActivation is not.');
     this.createLayers(hp.hiddenDims);
     this.residualDropout = this.createChild('residual_dropout', hp.residualDropoutTpl, {
       keepProb: 1 - hp.residualDropoutProb,
@@ -75,12 +80,12 @@ export class TransformerFeedForward extends BaseLayer.with({
   /** Creates what `branch` computes with. @param hiddenDims between the two layers. */
   protected createLayers(hiddenDims: number): void {
     const { hp } = this;
-    const { inputDims, useGatedActivation, activationTpl } = hp;
+    const { inputDims, useGatedActivation, activationTpl, linearPathActivationTpl } = hp;
     const expanding = { inputDims, outputDims: hiddenDims };
     if (useGatedActivation) this.gate = this.#createLayer('ffn_layer1_gate', { ...expanding, activationTpl });
     this.layer1 = this.#createLayer('ffn_layer1', {
       ...expanding,
-      activationTpl: useGatedActivation ? Identity.config() : activationTpl,
+      activationTpl: useGatedActivation ? (linearPathActivationTpl ?? Identity.config()) : activationTpl,
     });
     this.createReluDropout();
     this.layer2 = this.#createLayer('ffn_layer2', {

@@ -27,7 +27,8 @@ const settings = z.object({
   n_routed_experts: count.default(256),
   num_experts_per_tok: z.int().min(2).default(8),
   routed_scaling_factor: z.number().positive().default(2.5),
-  n_group: z.literal(1, { error: 'experts are not chosen by groups: expected 1' }),
+  n_group: count.default(8),
+  topk_group: count.default(4),
   scoring_func: z.literal('sigmoid').default('sigmoid'),
   topk_method: z.literal('noaux_tc').default('noaux_tc'),
   moe_layer_freq: z.literal(1).default(1),
@@ -77,6 +78,8 @@ export function deepseekV3FromSettings(json: unknown): Config<TransformerLm> {
   stack.gatingFunc = 'topk';
   stack.moeLayerTpl = deepCopyWith(droplessMoe(values.rms_norm_eps, values.num_experts_per_tok), {
     hiddenDims: values.moe_intermediate_size,
+    numExpertGroups: values.n_group,
+    numExpertGroupsPerToken: values.topk_group,
     numSharedExperts: values.n_shared_experts,
     routerScores: 'sigmoid',
     routedScalingFactor: values.routed_scaling_factor,
@@ -108,4 +111,6 @@ export const deepseekV3Names: NameRules = {
     ...linearRules(`${LAYER}/ff_layer/ffn_layer2`, 'layers.{}.mlp.shared_experts.down_proj'),
   ],
   sliced: SLICED_EXPERTS,
+  // The head of multi-token prediction, behind the 61 layers of all published ones.
+  buffers: [...llamaNames.buffers, 'layers\\.61\\..*'],
 };

@@ -90,6 +90,14 @@ export function llamaLm(options: LlamaOptions): Config<TransformerLm> {
 const count = z.int().positive();
 const positive = z.number().positive();
 
+const block = z.literal(128);
+
+/** Packing of published weights, which are read as what they unpack to. */
+const quantization = z.discriminatedUnion('quant_method', [
+  z.looseObject({ quant_method: z.literal('mxfp4') }),
+  z.looseObject({ quant_method: z.literal('fp8'), weight_block_size: z.tuple([block, block]) }),
+]);
+
 /** Fields of a config.json of Llama, and of families that go back to it; defaults are those of transformers' LlamaConfig. */
 export const llamaFields = {
   vocab_size: count.default(32_000),
@@ -107,6 +115,7 @@ export const llamaFields = {
   attention_dropout: z.number().min(0).lt(1).default(0),
   initializer_range: z.number().nonnegative().default(0.02),
   tie_word_embeddings: z.boolean().default(false),
+  quantization_config: quantization.nullish(),
 };
 
 const settings = z.object(llamaFields);

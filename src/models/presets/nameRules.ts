@@ -15,7 +15,7 @@ export interface NameRules {
   readonly sliced?: readonly string[];
   /** What some writers put before every name. */
   readonly prefixes: readonly string[];
-  /** Patterns of tensors that are no weights: masks and tables that the network computes. */
+  /** Patterns of tensors that the network does without: masks and tables that it computes, heads for training alone. */
   readonly buffers: readonly string[];
   /** Patterns of tensors of heads: models without one pass them over. */
   readonly heads?: readonly string[];

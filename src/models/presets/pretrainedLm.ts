@@ -12,6 +12,7 @@ import { clipFromSettings, clipNames } from './clip.js';
 import { deepseekV3FromSettings, deepseekV3Names } from './deepseekV3.js';
 import { gemma2FromSettings, gemma3FromSettings, gemmaNames } from './gemma.js';
 import { gpt2FromSettings, gpt2Names } from './gpt2.js';
+import { gptOssFromSettings, gptOssNames } from './gptOss.js';
 import { llamaFromSettings, llamaNames } from './llama.js';
 import { mixtralFromSettings, mixtralNames } from './mixtral.js';
 import type { NameRules } from './nameRules.js';
@@ -46,6 +47,7 @@ const families = {
   gemma2: languageModels(gemma2FromSettings, gemmaNames),
   gemma3_text: languageModels(gemma3FromSettings, gemmaNames),
   olmo2: languageModels(olmo2FromSettings, olmo2Names),
+  gpt_oss: languageModels(gptOssFromSettings, gptOssNames),
   deepseek_v3: languageModels(deepseekV3FromSettings, deepseekV3Names),
   bert: { model: bertFromSettings, names: bertNames },
   t5: { model: t5FromSettings, names: t5Names },

@@ -5,6 +5,8 @@ import { build, type Config } from '../../../src/hparams/index.js';
 import {
   type AuxLoss,
   type BaseActivation,
+  ClampedLinear,
+  ClampedSwish,
   GELU,
   listVariables,
   ReLU,
@@ -25,7 +27,12 @@ const moe = (values: Values = {}): Config<TransformerFeedForwardMoe> =>
     ...{ unadjustedExpertCapacityFactor: 0, ...values },
   });
 
-const gated = { useGatedActivation: true, numSharedExperts: 1 };
+const gated = { useGatedActivation: true, numSharedExperts: 1, useSharedExpertGate: true };
+const clamped = {
+  ...{ useGatedActivation: true, hasExpertBias: true, hasRouterBias: true },
+  activationTpl: ClampedSwish.config(),
+  linearPathActivationTpl: ClampedLinear.config(),
+};
 const biased = {
   gatingFunc: 'topk',
   numExpertsPerToken: 3,
@@ -37,7 +44,12 @@ checkLayers('experts', [
   ...(
     [
       ['the two best, and a shared one', gated, true],
-      ['three by sigmoids and a bias', { ...biased, routedScalingFactor: 2 }, true],
+      [
+        'three by sigmoids and a bias, of one group of two',
+        { ...biased, routedScalingFactor: 2, numExperts: 8, numExpertGroups: 2, numExpertGroupsPerToken: 1 },
+        true,
+      ],
+      ['two with biases and clamped gates', clamped, true],
       ['two with places for few tokens', { expertCapacityDim: 2, numGroups: 2 }, false],
       ['experts that choose', { gatingFunc: 'expert_choice', unadjustedExpertCapacityFactor: 2 }, false],
       ['by the mean of the row', { moeGatingEmbeddingLevel: 'sentence', numExperts: 3 }, true],
@@ -268,6 +280,34 @@ test('variables and settings that do not fit', () => {
     'ffn_layer1/linear/w [4,10]',
     'ffn_layer2/linear/w [10,4]',
   ]);
+  const { activationTpl: _, ...values } = clamped;
+  expect(shapes(values).slice(0, 9)).toEqual([
+    'gate [4,4]',
+    'gate_bias [4]',
+    'wi_gate_0 [4,4,5]',
+    'wi_gate_0_bias [4,5]',
+    'wi_0 [4,4,5]',
+    'wi_0_bias [4,5]',
+    'wo_0 [4,5,4]',
+    'wo_0_bias [4,4]',
+    'layer_norm/scale [4]',
+  ]);
+  expect(() => build(moe({ ...values, useGatedActivation: false }))).toThrow(
+    'model (TransformerFeedForwardMoe): linearPathActivationTpl is set, and useGatedActivation is not.',
+  );
+  const groups = { ...biased, numExperts: 6, numExpertGroups: 3, numExpertGroupsPerToken: 1 };
+  expect(() => build(moe(groups))).toThrow(
+    'model (TransformerFeedForwardMoe): numExpertGroupsPerToken is 1: expected 2 to 3, as tokens take 3 experts from groups of 2.',
+  );
+  expect(() => build(moe({ ...groups, numExpertGroups: 4 }))).toThrow(
+    'model (TransformerFeedForwardMoe): numExperts is 6: expected 2 or more for each of numExpertGroups 4.',
+  );
+  expect(() => build(moe({ ...groups, gatingFunc: 'top2' }))).toThrow(
+    "model (TransformerFeedForwardMoe): numExpertGroups is 3, and gatingFunc 'top2': expected 'topk'.",
+  );
+  expect(() => build(moe({ useSharedExpertGate: true }))).toThrow(
+    'model (TransformerFeedForwardMoe): useSharedExpertGate is set, and numSharedExperts is 0.',
+  );
   expect(() => build(moe({ numExperts: 1 }))).toThrow(
     'model (TransformerFeedForwardMoe): numExperts is 1: expected 2 or more, as tokens take 2.',
   );

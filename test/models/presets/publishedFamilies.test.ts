@@ -20,6 +20,7 @@ const families = [
   'gemma2',
   'gemma3_text',
   'olmo2',
+  'gpt_oss',
   'deepseek_v3',
 ] satisfies PublishedFamilyName[];
 /** Tokens of the prompt; the others of a record are greedy. */
