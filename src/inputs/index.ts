@@ -3,7 +3,7 @@
 export { EncoderThread } from './ahead/encoderThread.js';
 export { type OpenInputOptions, openInput } from './ahead/prefetch.js';
 export { AudioInput } from './audio/audioInput.js';
-export { LogMel } from './audio/logMel.js';
+export { LogMel, WhisperLogMel } from './audio/logMel.js';
 export { BaseInput, directoryName } from './baseInput.js';
 export {
   arraysOf,

@@ -169,6 +169,7 @@ export {
 } from './softmaxes.js';
 export { ConformerEncoder, type EncodedFrames } from './speech/conformerEncoders.js';
 export { Conformer, SelfAttentionWithNormAndResidual } from './speech/conformers.js';
+export { ConvolutionalStem } from './speech/convolutionalStem.js';
 export { ctcGreedyIds } from './speech/ctcDecoding.js';
 export {
   type CtcAlignments,
@@ -181,7 +182,11 @@ export { SpectrumAugmenter } from './speech/spectrumAugmenter.js';
 export { type ShiftedSignals, TemporalShifting } from './speech/temporalShifting.js';
 export { StackingOverTime } from './stackingOverTime.js';
 export { Dropout, StochasticResidual } from './stochastics.js';
-export { type SequenceInputs, TransformerEncoderDecoder } from './transformer/encoderDecoder.js';
+export {
+  type SequenceInputs,
+  type SourceInputs,
+  TransformerEncoderDecoder,
+} from './transformer/encoderDecoder.js';
 export { TransformerFeedForward } from './transformer/feedForwards.js';
 export { auxLossOf, type LmLabels, type LmOutput, withAuxLoss } from './transformer/lmLosses.js';
 export { MultiTokenPredictionHead, MultiTokenPredictionLm } from './transformer/multiTokenPrediction.js';

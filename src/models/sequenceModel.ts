@@ -24,9 +24,9 @@ import { type TokenNetwork, tokenNetwork } from './tokenNetworks.js';
 /**
  * A model that maps source sequences to target sequences.
  *
- * Batches have `src` with ids and paddings, and `tgt` with ids, paddings, labels and weights, each [B, S] or [B, T], as
- * `SequenceModelFeatures` makes them; both have segmentIds and segmentPos where rows are packed. Decoding reads the source once,
- * and continues the first target token.
+ * Batches have `src` with ids [B, S], or features [B, S, F] for a network with a stem, and paddings [B, S], and `tgt` with ids,
+ * paddings, labels and weights, each [B, T], as `SequenceModelFeatures` makes them; both have segmentIds and segmentPos where rows
+ * are packed. Decoding reads the source once, and continues the first target token.
  */
 export class SequenceModel
   extends BaseModel.with({

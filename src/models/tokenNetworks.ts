@@ -39,7 +39,6 @@ function decoderOnly(layer: TransformerLm): TokenNetwork {
   const { vocabSize, packedInput, modelType, usePaddings } = layer.hp;
   const known = { count: vocabSize, field: 'vocabSize' };
   const read = [
-    'ids',
     ...(usePaddings ? ['paddings'] : []),
     ...(packedInput ? ['segmentIds', 'segmentPos'] : []),
     ...(modelType === 'prefix' ? ['inputsIndicator'] : []),
@@ -49,7 +48,7 @@ function decoderOnly(layer: TransformerLm): TokenNetwork {
     readIds: [{ path: 'ids', ...known }],
     labelIds: [{ path: 'labels', ...known }],
     rowSettings: { packedInput, modelType, usePaddings },
-    outputs: (arrayOf) => layer.fprop(arraysOf(arrayOf, read), labelsOf(arrayOf)),
+    outputs: (arrayOf) => layer.fprop({ ids: arrayOf('ids'), ...arraysOf(arrayOf, read) }, labelsOf(arrayOf)),
     seesWholePrompt: modelType === 'prefix',
     initialDecodeState: (rows, seqLen) => decodeStateSpecs(layer, rows, seqLen),
     extendStep: (ids, args) => layer.extendStep(ids, args),
@@ -57,7 +56,7 @@ function decoderOnly(layer: TransformerLm): TokenNetwork {
 }
 
 function encoderDecoder(layer: TransformerEncoderDecoder): TokenNetwork {
-  const { packedInput, softmaxTpl, encoderEmbeddingTpl, decoderEmbeddingTpl } = layer.hp;
+  const { packedInput, softmaxTpl, encoderEmbeddingTpl, encoderStemTpl, decoderEmbeddingTpl } = layer.hp;
   const predicted = { count: softmaxTpl.numClasses, field: 'softmaxTpl.numClasses' };
   const target = decoderEmbeddingTpl
     ? { count: decoderEmbeddingTpl.numClasses, field: 'decoderEmbeddingTpl.numClasses' }
@@ -65,11 +64,13 @@ function encoderDecoder(layer: TransformerEncoderDecoder): TokenNetwork {
   const source = encoderEmbeddingTpl
     ? { count: encoderEmbeddingTpl.numClasses, field: 'encoderEmbeddingTpl.numClasses' }
     : target;
-  const read = ['ids', 'paddings', ...(packedInput ? ['segmentIds', 'segmentPos'] : [])];
+  const beside = ['paddings', ...(packedInput ? ['segmentIds', 'segmentPos'] : [])];
+  const sourceName = encoderStemTpl ? 'features' : 'ids';
+  const sourcePath = `src.${sourceName}`;
   return {
     vocabSize: predicted.count,
     readIds: [
-      { path: 'src.ids', ...source },
+      ...(encoderStemTpl ? [] : [{ path: sourcePath, ...source }]),
       { path: 'tgt.ids', ...target },
       { path: 'tgt.labels', ...predicted },
     ],
@@ -77,19 +78,18 @@ function encoderDecoder(layer: TransformerEncoderDecoder): TokenNetwork {
     rowSettings: { packedInput },
     outputs: (arrayOf) =>
       layer.fprop(
-        arraysOf(arrayOf, read, 'src.'),
-        arraysOf(arrayOf, read, 'tgt.'),
+        arraysOf(arrayOf, [sourceName, ...beside], 'src.'),
+        { ids: arrayOf('tgt.ids'), ...arraysOf(arrayOf, beside, 'tgt.') },
         labelsOf(arrayOf, 'tgt.'),
       ),
     nested: { source: 'src', target: 'tgt' },
-    promptNames: ['src.ids', 'src.paddings'],
+    promptNames: [sourcePath, 'src.paddings'],
     initialDecodeState: (rows, seqLen, prompt) =>
-      decodeStateSpecs(layer, rows, seqLen, prompt!['src.ids']!.shape[1]!),
-    begin: (prompt) => layer.begin({ ids: prompt['src.ids']!, paddings: prompt['src.paddings']! }),
+      decodeStateSpecs(layer, rows, seqLen, layer.encodedLength(prompt![sourcePath]!.shape[1]!)),
+    begin: (prompt) => layer.begin({ [sourceName]: prompt[sourcePath], paddings: prompt['src.paddings'] }),
     extendStep: (ids, args) => layer.extendStep(ids, args),
   };
 }
 
-/** Arrays by name: `ids` besides others. */
-const arraysOf = (arrayOf: ArrayOf, names: readonly string[], half = ''): { ids: Tensor } =>
-  Object.fromEntries(names.map((name) => [name, arrayOf(half + name)])) as { ids: Tensor };
+const arraysOf = (arrayOf: ArrayOf, names: readonly string[], half = ''): Record<string, Tensor> =>
+  Object.fromEntries(names.map((name) => [name, arrayOf(half + name)]));

@@ -135,11 +135,13 @@ export class DatasetDecoder {
     };
   }
 
-  /** Texts of the sources, where tokens are continued beside some. */
+  /** Texts of the sources, where tokens are continued beside others. */
   private sourcesOf(batch: Batch): readonly string[] | undefined {
     const { nested } = this.model;
     if (nested === undefined) return undefined;
     const source = batch[nested.source] as Pick<LmBatch, 'ids' | 'paddings'>;
+    // Features have no text.
+    if (!('ids' in source)) return undefined;
     const vocabulary = this.dataset.open().vocabularyFor(`${nested.source}.ids`);
     const size = source.ids.shape[1]!;
     return Array.from(exampleLengths(source).data, (length, row) => {

@@ -32,9 +32,8 @@ export class LogMel extends Configurable.with(
     fftSize: z
       .int()
       .min(2)
-      .refine((size) => Number.isInteger(Math.log2(size)), { error: 'expected a power of two' })
       .default(512)
-      .describe('Samples of a spectrum.'),
+      .describe('Samples of a spectrum; the fewer odd factors the faster, as 512 or 400.'),
     windowSize: z
       .int()
       .positive()
@@ -108,21 +107,57 @@ export class LogMel extends Configurable.with(
 
   /** Features of a sound, [numFrames, numMels]; beyond its ends it is silent. */
   features(samples: Float32Array): Float32Array {
-    const { fftSize, hopSize, numMels, floor } = this.hp;
+    return Float32Array.from(this.energies(samples), (energy) => Math.log(Math.max(energy, this.hp.floor)));
+  }
+
+  /** Sums of the triangles, [numFrames, numMels]. */
+  protected energies(samples: Float32Array): Float64Array {
+    const { fftSize, hopSize, numMels } = this.hp;
     const frames = this.numFrames(samples.length);
-    const found = new Float32Array(frames * numMels);
+    const found = new Float64Array(frames * numMels);
     const [real, imaginary] = [new Float64Array(fftSize), new Float64Array(fftSize)];
     for (let t = 0; t < frames; t++) {
-      const first = t * hopSize - fftSize / 2;
-      for (let i = 0; i < fftSize; i++) real[i] = this.#window[i]! * (samples[first + i] ?? 0);
+      const first = t * hopSize - Math.floor(fftSize / 2);
+      for (let i = 0; i < fftSize; i++) real[i] = this.#window[i]! * this.sample(samples, first + i);
       imaginary.fill(0);
       this.#fft.transform(real, imaginary);
       for (const [m, weights] of this.#triangles.entries()) {
         let energy = 0;
         for (const [k, weight] of weights.entries()) energy += weight * (real[k]! ** 2 + imaginary[k]! ** 2);
-        found[t * numMels + m] = Math.log(Math.max(energy, floor));
+        found[t * numMels + m] = energy;
       }
     }
     return found;
+  }
+
+  /** The sample at a place, which may lie beyond the ends. */
+  protected sample(samples: Float32Array, at: number): number {
+    return samples[at] ?? 0;
+  }
+}
+
+/**
+ * The features of Whisper (Radford et al., 2022; openai/whisper, audio.py): logarithms to the base 10, of which those more than 8
+ * below the sound's largest count as that, brought near the range from −1 to 1. Beyond its ends a sound is mirrored.
+ */
+export class WhisperLogMel extends LogMel.with({
+  fftSize: z.int().min(2).default(400).describe('Samples of a spectrum.'),
+  scale: z.enum(['htk', 'slaney']).default('slaney').describe('The mel scale.'),
+  norm: z.enum(['none', 'slaney']).default('slaney').describe('Height of the triangles.'),
+}) {
+  /** Frames of a sound: one for each whole hop. */
+  override numFrames(numSamples: number): number {
+    return Math.floor(numSamples / this.hp.hopSize);
+  }
+
+  override features(samples: Float32Array): Float32Array {
+    const logs = this.energies(samples).map((energy) => Math.log10(Math.max(energy, this.hp.floor)));
+    const least = logs.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY) - 8;
+    return Float32Array.from(logs, (value) => (Math.max(value, least) + 4) / 4);
+  }
+
+  protected override sample(samples: Float32Array, at: number): number {
+    const last = samples.length - 1;
+    return samples[at < 0 ? -at : at > last ? 2 * last - at : at] ?? 0;
   }
 }

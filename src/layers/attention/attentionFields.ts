@@ -29,6 +29,10 @@ const headFields = {
     .describe('Whether query, key and value projections are one variable.'),
   combinedQkvProjTpl: sub(CombinedQKVProjectionLayer).describe('The projection where combineQkv is set.'),
   useBias: z.boolean().default(true).describe('Whether projections have biases.'),
+  useKeyBias: z
+    .boolean()
+    .default(true)
+    .describe('Whether that of keys is among them: its bias moves all logits of a query alike.'),
   outputProjInit: sub(WeightInit, null)
     .optional()
     .describe("Initial values of the output projection's weights; projTpl's where absent."),

@@ -129,8 +129,14 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
 
   /** Makes the projection of keys or of values: vectors [B, S, D] to [B, S, numKvHeads, H]. */
   protected createKeyOrValue(name: 'key' | 'value'): (vectors: Tensor) => Tensor {
-    const projection = this.createProjection(name, { numHeads: this.numKvHeads });
+    const sizes = { numHeads: this.numKvHeads, useBias: this.hasBias(name) };
+    const projection = this.createProjection(name, sizes);
     return (vectors) => projection.fprop(vectors);
+  }
+
+  /** Whether the projection of keys, or of values, has a bias. */
+  protected hasBias(name: 'key' | 'value'): boolean {
+    return this.hp.useBias && (name === 'value' || this.hp.useKeyBias);
   }
 
   #createProjections(): void {
@@ -141,6 +147,8 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
         throw this.error(
           `combineQkv has one variable for ${numHeads} heads of queries and ${numKvHeads} of keys.`,
         );
+      if (useBias && !hp.useKeyBias)
+        throw this.error('combineQkv has one bias for all: expected useKeyBias true, got false.');
       const combined = this.createChild('combined_qkv', hp.combinedQkvProjTpl, {
         ...{ inputDim, dimPerHead, useBias, numHeads },
       });

@@ -42,9 +42,9 @@ export class MultiQueryDotProductAttention extends GroupedQueryAttention.with({
     .describe('Scale queries by a trained factor for each dimension, which Pax has not here.'),
 }) {
   protected override createKeyOrValue(name: 'key' | 'value'): (vectors: Tensor) => Tensor {
-    const { inputDim, useBias, headlessProjTpl } = this.hp;
+    const { inputDim, headlessProjTpl } = this.hp;
     if (this.numKvHeads !== 1) return super.createKeyOrValue(name);
-    const sizes = { inputDim, outputDim: this.dimPerHead, useBias };
+    const sizes = { inputDim, outputDim: this.dimPerHead, useBias: this.hasBias(name) };
     const projection = this.createChild(name, deepCopy(headlessProjTpl), sizes);
     return (vectors) => tf.expandDims(projection.fprop(vectors), -2);
   }

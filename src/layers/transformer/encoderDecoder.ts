@@ -11,6 +11,7 @@ import type { StepArgs } from '../core/mixer.js';
 import { Embedding } from '../embeddings.js';
 import { BaseNormalization, LayerNorm } from '../normalizations.js';
 import { SharedEmbeddingSoftmax } from '../softmaxes.js';
+import { ConvolutionalStem } from '../speech/convolutionalStem.js';
 import { type LmLabels, type LmOutput, lossesOf } from './lmLosses.js';
 import { StackedTransformer } from './stackedTransformers.js';
 import { lookupOf, type TokenLookup } from './tokenLookup.js';
@@ -27,6 +28,20 @@ export interface SequenceInputs {
   readonly segmentPos?: Tensor | undefined;
 }
 
+/** A source: tokens, or the features of a network with a stem, and then without segments. */
+export interface SourceInputs extends Partial<SequenceInputs> {
+  /** float32 [B, S, F]. */
+  readonly features?: Tensor | undefined;
+}
+
+/** The encoder's output, which the decoder attends to. */
+interface EncodedSource {
+  /** [B, M, modelDims]. */
+  readonly states: Tensor;
+  /** [B, M], 1 for padding; none where absent. */
+  readonly paddings?: Tensor | undefined;
+}
+
 const positionsField = () =>
   sub(BasePositionalEmbedding, null)
     .nullable()
@@ -38,9 +53,6 @@ const normField = () =>
   sub(BaseNormalization, () => LayerNorm.config())
     .nullable()
     .describe('The norm after its last layer; null: none.');
-
-/** Embeds the tokens of one half, without and with positions. */
-type Embeds = (inputs: SequenceInputs, position?: Tensor) => Tensor;
 
 /**
  * The encoder's tokens see each other, the decoder's those before them and, in each layer, all of the encoder's (Vaswani et al.,
@@ -58,6 +70,10 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
   encoderPositionEmbTpl: positionsField(),
   encoderStackedTransformerTpl: sub(StackedTransformer).describe("The encoder's layers."),
   encoderEmbeddingTpl: embeddingField("the decoder's"),
+  encoderStemTpl: sub(ConvolutionalStem, null)
+    .nullable()
+    .default(null)
+    .describe('What makes vectors of features, which a source has in the place of tokens; null: tokens.'),
   encoderLnTpl: normField(),
   decoderPositionEmbTpl: positionsField(),
   decoderStackedTransformerTpl: sub(StackedTransformer).describe(
@@ -74,14 +90,21 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
   protected softmax!: BaseSoftmax;
   #encoderNorm: BaseNormalization | null = null;
   #decoderNorm: BaseNormalization | null = null;
-  #embedSource!: Embeds;
-  #embedTarget!: Embeds;
+  #stem: ConvolutionalStem | null = null;
+  #sourceTokens!: TokenLookup;
+  #targetTokens!: TokenLookup;
+  #sourcePositions: BasePositionalEmbedding | null = null;
+  #targetPositions: BasePositionalEmbedding | null = null;
 
   protected override setup(): void {
     const { hp } = this;
     const { modelDims } = hp;
     if (hp.positionEmbTpl && (hp.encoderPositionEmbTpl ?? hp.decoderPositionEmbTpl))
       throw this.error('positionEmbTpl is set, and so are positions of one half: set one or the other.');
+    if (hp.encoderStemTpl && (hp.encoderEmbeddingTpl || hp.packedInput))
+      throw this.error(
+        `encoderStemTpl is set: features have no ${hp.packedInput ? 'segments, which packedInput reads' : 'encoderEmbeddingTpl'}.`,
+      );
     const positions = (name: string, tpl: Config<BasePositionalEmbedding> | null) =>
       tpl && this.createChild(name, tpl, { embeddingDims: modelDims });
     const norm = (name: string, tpl: Config<BaseNormalization> | null) =>
@@ -89,11 +112,13 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
     const lookup = (name: string, tpl: Config<Embedding> | null) =>
       tpl && this.createChild(name, tpl, { inputDims: modelDims });
     const shared = positions('position_emb', hp.positionEmbTpl);
-    const ofEncoder = positions('encoder_position_emb', hp.encoderPositionEmbTpl) ?? shared;
+    this.#sourcePositions = positions('encoder_position_emb', hp.encoderPositionEmbTpl) ?? shared;
+    if (hp.encoderStemTpl)
+      this.#stem = this.createChild('encoder_stem', hp.encoderStemTpl, { outputDims: modelDims });
     this.encoder = this.createChild('encoder', hp.encoderStackedTransformerTpl, { modelDims });
     const source = lookup('encoder_embedding_lookup', hp.encoderEmbeddingTpl);
     this.#encoderNorm = norm('encoder_ln', hp.encoderLnTpl);
-    const ofDecoder = positions('decoder_position_emb', hp.decoderPositionEmbTpl) ?? shared;
+    this.#targetPositions = positions('decoder_position_emb', hp.decoderPositionEmbTpl) ?? shared;
     this.decoder = this.createChild('decoder', hp.decoderStackedTransformerTpl, {
       modelDims,
       useCrossAttention: true,
@@ -101,25 +126,53 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
     const target = lookup('decoder_embedding_lookup', hp.decoderEmbeddingTpl);
     this.#decoderNorm = norm('decoder_ln', hp.decoderLnTpl);
     this.softmax = this.createChild('softmax', hp.softmaxTpl, { inputDims: modelDims });
-    const tokens = target ?? lookupOf(this, this.softmax);
-    this.#embedTarget = this.#embeds(tokens, ofDecoder);
-    this.#embedSource = this.#embeds(source ?? tokens, ofEncoder);
+    this.#targetTokens = target ?? lookupOf(this, this.softmax);
+    this.#sourceTokens = source ?? this.#targetTokens;
   }
 
-  #embeds(tokens: TokenLookup, positions: BasePositionalEmbedding | null): Embeds {
-    return ({ ids, segmentPos }, position = this.hp.packedInput ? segmentPos : undefined) => {
-      const x = tokens.embLookup(ids);
-      if (!positions) return x;
-      positions.checkLength(ids.shape[1]!);
-      return tf.add(x, position ? positions.atPositions(position) : positions.fprop(ids.shape[1]!));
+  #embedTarget(target: SequenceInputs, position = this.#positionsOf(target)): Tensor {
+    const { ids } = target;
+    return this.#placed(this.#targetTokens.embLookup(ids), this.#targetPositions, position);
+  }
+
+  /** The encoder's input, with its paddings. @throws LayerError for a source without tokens, or without features for a stem */
+  #embedSource(source: SourceInputs): EncodedSource {
+    const { ids, features, paddings } = source;
+    const given = this.#stem ? features : ids;
+    if (!given)
+      throw this.error(`the source lacks ${this.#stem ? 'features, which encoderStemTpl reads' : 'ids'}.`);
+    const read = this.#stem?.fprop(given, paddings) ?? {
+      features: this.#sourceTokens.embLookup(given),
+      paddings,
+    };
+    return {
+      states: this.#placed(read.features, this.#sourcePositions, this.#positionsOf(source)),
+      paddings: read.paddings,
     };
   }
 
-  /** The encoder's output, [B, S, modelDims]. */
-  encode(source: SequenceInputs): Tensor {
-    const seen = this.#seen(source, source);
-    const x = this.encoder.fprop(this.#embedSource(source), { seen, paddings: source.paddings });
-    return this.#encoderNorm ? this.#encoderNorm.fprop(x) : x;
+  #positionsOf({ segmentPos }: SourceInputs): Tensor | undefined {
+    return this.hp.packedInput ? segmentPos : undefined;
+  }
+
+  /** Vectors [B, S, modelDims] with positions: 0 to S - 1, or those of packed input or of a step. */
+  #placed(x: Tensor, positions: BasePositionalEmbedding | null, position: Tensor | undefined): Tensor {
+    if (!positions) return x;
+    positions.checkLength(x.shape[1]!);
+    return tf.add(x, position ? positions.atPositions(position) : positions.fprop(x.shape[1]!));
+  }
+
+  /** Length of the encoder's output for a source of so many tokens or frames. */
+  encodedLength(sourceLen: number): number {
+    return this.#stem ? this.#stem.numFrames(sourceLen) : sourceLen;
+  }
+
+  /** The encoder's output. */
+  encode(source: SourceInputs): EncodedSource {
+    const { states, paddings } = this.#embedSource(source);
+    const embedded = { ...source, paddings };
+    const x = this.encoder.fprop(states, { seen: this.#seen(embedded, embedded), paddings });
+    return { states: this.#encoderNorm ? this.#encoderNorm.fprop(x) : x, paddings };
   }
 
   /**
@@ -127,10 +180,11 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
    *
    * @param source [B, S]; or [B / n, S], encoded once, for targets that are n batches one behind the other.
    */
-  activations(source: SequenceInputs, target: SequenceInputs): Tensor {
+  activations(source: SourceInputs, target: SequenceInputs): Tensor {
     const rows = target.ids.shape[0]!;
-    const states = repeated(this.encode(source), rows);
-    const paddings = source.paddings && repeated(source.paddings, rows);
+    const encoded = this.encode(source);
+    const states = repeated(encoded.states, rows);
+    const paddings = encoded.paddings && repeated(encoded.paddings, rows);
     const memory = { states, seen: this.#seen(target, { ...source, paddings }) };
     const seen = { ...this.#seen(target, target), causal: true };
     const x = this.decoder.fprop(this.#embedTarget(target), { seen, paddings: target.paddings, memory });
@@ -138,11 +192,11 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
   }
 
   /** Predictions and losses of a batch. */
-  fprop(source: SequenceInputs, target: SequenceInputs, labels: LmLabels): LmOutput {
+  fprop(source: SourceInputs, target: SequenceInputs, labels: LmLabels): LmOutput {
     return lossesOf(this, this.softmax, this.activations(source, target), labels);
   }
 
-  /** State of its own: the paddings of sources, which all steps read. */
+  /** State of its own: the paddings of sources, which all steps read. @param sourceLen `encodedLength` of the source */
   override decodeStateSpecs(
     rows: number,
     _seqLen: number,
@@ -152,9 +206,10 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
   }
 
   /** Begins a decode: encodes the source, which all steps read. */
-  begin(source: SequenceInputs): void {
-    this.updateDecodeState('source_paddings', source.paddings ?? (tf.zeros(source.ids.shape) as Tensor));
-    this.decoder.begin(this.encode(source));
+  begin(source: SourceInputs): void {
+    const { states, paddings } = this.encode(source);
+    this.updateDecodeState('source_paddings', paddings ?? (tf.zeros(states.shape.slice(0, 2)) as Tensor));
+    this.decoder.begin(states);
   }
 
   /**
@@ -174,7 +229,7 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
   }
 
   /** Visibility of the tokens of one sequence to those of another. @throws LayerError where a packed one lacks its segments */
-  #seen(queries: SequenceInputs, keys: SequenceInputs): Visibility {
+  #seen(queries: SourceInputs, keys: SourceInputs): Visibility {
     const { packedInput } = this.hp;
     const both = [queries, keys];
     if (packedInput && both.some(({ segmentIds, segmentPos }) => !(segmentIds && segmentPos)))

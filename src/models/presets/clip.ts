@@ -23,7 +23,7 @@ const towerFields = {
   layer_norm_eps: z.number().positive().default(1e-5),
   attention_dropout: z.number().min(0).lt(1).default(0),
   // That of a tower by itself.
-  projection_dim: z.unknown(),
+  projection_dim: z.unknown().optional(),
 };
 
 const textSettings = z.object({

@@ -21,6 +21,7 @@ import { qwen3FromSettings, qwen3Names } from './qwen3.js';
 import { t5FromSettings, t5Names } from './t5.js';
 import { recordReads } from './unreadSettings.js';
 import { vitFromSettings, vitNames } from './vit.js';
+import { whisperFromSettings, whisperNames } from './whisper.js';
 
 /** A family of published models. */
 interface PublishedFamily {
@@ -53,6 +54,7 @@ const families = {
   t5: { model: t5FromSettings, names: t5Names },
   vit: { model: vitFromSettings, names: vitNames },
   clip: { model: clipFromSettings, names: clipNames },
+  whisper: { model: whisperFromSettings, names: whisperNames },
 } as const satisfies Readonly<Record<string, PublishedFamily>>;
 
 export type PublishedFamilyName = keyof typeof families;

@@ -14,6 +14,7 @@ const HARMLESS = [
   /^(summary_\w+|id2label|label2id|problem_type|task_specific_params|finetuning_task|num_labels)$/,
   // Defaults of generation, from when config.json had them.
   /^(do_sample|temperature|top_k|top_p|max_length|min_length|num_beams|repetition_penalty)$/,
+  /^(length_penalty|num_beam_groups|num_return_sequences|typical_p)$/,
   // Of T5, what feed_forward_proj says.
   /^(dense_act_fn|is_gated_act)$/,
   // Implied by others, or by the network's lack of what they set.

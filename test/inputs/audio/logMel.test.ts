@@ -1,15 +1,17 @@
 /** @file Spectra and log-mel features against their plain definitions, and resampling against the sound itself. */
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { SafetensorsFile } from '../../../src/checkpoints/index.js';
 import { build } from '../../../src/hparams/index.js';
 import { Fft } from '../../../src/inputs/audio/fft.js';
 import { resample } from '../../../src/inputs/audio/resample.js';
-import { LogMel } from '../../../src/inputs/index.js';
+import { LogMel, WhisperLogMel } from '../../../src/inputs/index.js';
 
 test('the FFT is the sum that defines it', () => {
   const values = fc.array(fc.double({ min: -1, max: 1, noNaN: true }), { minLength: 64, maxLength: 64 });
   fc.assert(
-    fc.property(fc.constantFrom(1, 2, 8, 32), values, (size, numbers) => {
+    fc.property(fc.constantFrom(1, 2, 5, 8, 12, 25, 32), values, (size, numbers) => {
       const [real, imaginary] = [
         Float64Array.from(numbers.slice(0, size)),
         Float64Array.from(numbers.slice(32, 32 + size)),
@@ -59,6 +61,17 @@ test('the features of a tone stand out in the triangle of its frequency, and sil
   expect(loudest).toBe(13);
   const silence = logMel.features(new Float32Array(160));
   expect([...silence].every((value) => value === Math.fround(Math.log(1e-10)))).toBe(true);
+});
+
+test("Whisper's features are those of transformers' extractor (scripts/record_whisper.py)", () => {
+  const folder = join(import.meta.dirname, '../../fixtures/published/families/whisper');
+  const record = new SafetensorsFile(join(folder, 'record.safetensors'));
+  const expected = record.read('logMel') as Float32Array;
+  const found = build(WhisperLogMel.config()).features(record.read('sound') as Float32Array);
+  record.close();
+  expect(found.length).toBe(80 * 10);
+  const errors = Array.from(expected, (value, i) => Math.abs(value - found[i]!));
+  expect(Math.max(...errors)).toBeLessThan(1e-5);
 });
 
 test('resampling keeps tones below both Nyquist frequencies, and takes away those above', () => {

@@ -5,6 +5,7 @@ import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { build, type ConfigValues } from '../../../src/hparams/index.js';
 import {
   Conformer,
+  ConvolutionalStem,
   DotProductAttentionWithContext,
   DotProductAttentionWithContextXL,
   listVariables,
@@ -57,6 +58,13 @@ checkLayers('Conformer', [
     inputs: { x: floats([2, 5, 4]) },
     probes: 1,
     call: (layer, { x }) => layer.fprop(x!),
+  }),
+  layerCase({
+    title: 'ConvolutionalStem',
+    config: ConvolutionalStem.config({ inputDims: 4, outputDims: 3 }),
+    inputs: { x: floats([2, 5, 4]), paddings },
+    probes: 1,
+    call: (layer, { x, paddings }) => layer.fprop(x!, tf.cast(paddings!, 'float32') as Tensor).features,
   }),
 ]);
 

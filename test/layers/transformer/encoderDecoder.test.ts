@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { build } from '../../../src/hparams/index.js';
 import {
+  ConvolutionalStem,
   decodeStateSpecs,
   Embedding,
   FullSoftmax,
@@ -11,6 +12,7 @@ import {
   PositionalEmbedding,
   type SequenceInputs,
   SharedEmbeddingSoftmax,
+  type SourceInputs,
   StackedTransformer,
   TrainablePositionalEmbedding,
   TransformerEncoderDecoder,
@@ -76,6 +78,37 @@ test('decodes as it trains', () => {
     { decodeState },
   );
   expectClose(tf.concat(steps), whole.dataSync());
+});
+
+test('a source of features goes through a stem, in a decode too, and its padding is seen by none', () => {
+  const config = encoderDecoder({ encoderStemTpl: ConvolutionalStem.config({ inputDims: 3 }) });
+  const model = build(config);
+  const theta = randomTheta(model);
+  const features = tensor([1, 5, 3]);
+  const [target, timeStep] = [{ ids: row(4, 5, 1) }, tf.scalar(0, 'int32') as Tensor];
+  const labels = { classIds: row(0, 0, 0), classWeights: tf.ones([1, 3]) as Tensor };
+  const logits = (source: SourceInputs) => run(theta, () => model.fprop(source, target, labels).logits);
+  const alone = logits({ features });
+  // One frame of the output is of padding alone, and one has a frame of padding beside the last.
+  const padded = {
+    features: tf.concat([features, tf.fill([1, 3, 3], Number.NaN)], 1) as Tensor,
+    paddings: tf.tensor2d([[0, 0, 0, 0, 0, 1, 1, 1]]) as Tensor,
+  };
+  expectClose(logits(padded), alone.dataSync());
+  expect(model.encodedLength(8)).toBe(4);
+  const decodeState = stateOf(decodeStateSpecs(model, 1, 3, 4));
+  const decode = () => {
+    model.begin(padded);
+    return model.extendStep(target.ids, { timeStep });
+  };
+  expectClose(run(theta, decode, { decodeState }), alone.dataSync());
+  expect(() => logits({ ids: row(1, 2) })).toThrow(
+    'model (TransformerEncoderDecoder): the source lacks features, which encoderStemTpl reads.',
+  );
+  config.packedInput = true;
+  expect(() => build(config)).toThrow(
+    'model (TransformerEncoderDecoder): encoderStemTpl is set: features have no segments, which packedInput reads.',
+  );
 });
 
 test('each half may have embeddings and positions of its own', () => {

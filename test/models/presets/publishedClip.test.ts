@@ -43,7 +43,11 @@ test('settings of early versions: towers written twice, and an end of text that 
   const file = join(changed, 'config.json');
   const settings = JSON.parse(readFileSync(file, 'utf8'));
   const write = (changes: object): void => writeFileSync(file, JSON.stringify({ ...settings, ...changes }));
-  write({ text_config: { ...settings.text_config, eos_token_id: 2 }, vision_config_dict: { patch_size: 6 } });
+  const generation = { length_penalty: 1, num_beam_groups: 1, num_return_sequences: 1, typical_p: 1 };
+  write({
+    text_config: { ...settings.text_config, ...generation, eos_token_id: 2, max_length: 20 },
+    vision_config_dict: { patch_size: 6 },
+  });
   const { textTpl, imageTpl } = pretrainedModel(changed) as Config<ClipModel>;
   expect(textTpl).toMatchObject({ pooling: 'endOfText', endOfTextId: null });
   expect(imageTpl).toMatchObject({ entryLayersTpl: { patchSize: 6, posEmbShapes: [2, 2] } });
@@ -53,6 +57,10 @@ test('settings of early versions: towers written twice, and an end of text that 
       '  vision_config.hidden_act is "tanh": Invalid option: expected one of ' +
       '"gelu"|"gelu_new"|"gelu_pytorch_tanh"|"quick_gelu"|"relu"|"silu"|"swish"\n' +
       '  vision_config.image_size is [12,8]: Invalid input: expected number, received array',
+  );
+  write({ text_config: { ...settings.text_config, rope_theta: 5 } });
+  expect(() => pretrainedModel(changed)).toThrow(
+    '  text_config.rope_theta is 5: the field is not read, and may change',
   );
   expect(() => pretrainedLm(folder)).toThrow(
     `${join(folder, 'config.json')} is that of a ClipModel: expected a language model; pretrainedModel takes any.`,
