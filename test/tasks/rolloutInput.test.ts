@@ -1,7 +1,7 @@
 /** @file RolloutInput: rows of sampled answers, their advantages, states, and errors with the answer. */
 import { expect, test } from 'vitest';
 import { SampleDecoder } from '../../src/decoding/index.js';
-import { build, type ConfigValues, configurable } from '../../src/hparams/index.js';
+import { build, type Config, type ConfigValues, configurable } from '../../src/hparams/index.js';
 import {
   CharTokenizer,
   type DataRecord,
@@ -34,6 +34,12 @@ class Prompts extends IterableSource.with({}) {
   }
 }
 
+class Unanswered extends IterableSource.with({}) {
+  protected override records(): DataRecord[] {
+    return [{ inputs: 'ab', targets: '' }];
+  }
+}
+
 const rewardOf = (reward: Reward) => configurable((_: object) => reward, {}, { name: 'reward' }).config();
 
 /** One for each letter of the answer that is in the target, and two for an end. */
@@ -44,9 +50,9 @@ function inputOf(
   values: Partial<ConfigValues<RolloutInput>> = {},
   numSamples = 2,
   targets = 2,
+  source: Config<IterableSource> = Prompts.config(),
 ): RolloutInput {
   const feature = Feature.config({ tokenizer });
-  const source = Prompts.config();
   const prompts = SeqioInput.config({
     mixtureOrTask: Task.config({
       source,
@@ -199,5 +205,14 @@ test('a reward that is not finite, or fails, is told with its answer; so are set
   expect(() => inputOf({}, 1)).toThrow(
     "RolloutInput 'train': decode.decoder: expected numSamples of 2 or more, since an answer is compared with the others to " +
       'its prompt; got 1.',
+  );
+});
+
+test('a prompt without a target is refused', async () => {
+  const input = inputOf({}, 2, 2, Unanswered.config());
+  withSampler(input);
+  await expect(input.getNext()).rejects.toThrow(
+    "RolloutInput 'train': batch 0, prompt 0: it has no targets, so that its last token is a label alone; give it one target at " +
+      'least, which no answer sees.',
   );
 });
