@@ -146,5 +146,5 @@ export { ByteTokenizer } from './text/vocabularies/byteTokenizer.js';
 export { charVocabularyOf } from './text/vocabularies/characters.js';
 export { CharTokenizer } from './text/vocabularies/charTokenizer.js';
 export { PretrainedTokenizer } from './text/vocabularies/pretrainedTokenizer.js';
-export { type TokenDecoder, textAfter, textOf } from './text/vocabularies/tokenDecoders.js';
+export { type TokenDecoder, textAfter, textOf, WindowDecoder } from './text/vocabularies/tokenDecoders.js';
 export { tokenizerJson } from './text/vocabularies/tokenizerJson.js';

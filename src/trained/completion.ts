@@ -5,6 +5,7 @@ import type { TokenDecoder } from '../inputs/index.js';
 import { ContinuedText } from './continuedText.js';
 import type { Generation } from './generation.js';
 import { RequestError } from './requestError.js';
+import type { Source } from './sourceTexts.js';
 
 /** Why a continuation ended: a stop text or end-of-sequence token, its length, or that it was cancelled. */
 export type FinishReason = 'stop' | 'length' | 'cancelled';
@@ -40,6 +41,8 @@ export class Completion implements AsyncIterable<string> {
     readonly promptIds: Int32Array,
     private readonly settings: Generation['hp'],
     private readonly model: CompletionModel,
+    /** Of an encoder-decoder: the source. */
+    readonly source?: Promise<Source>,
   ) {
     const { stop, seed } = settings;
     this.#text = new ContinuedText(model.decoder, typeof stop === 'string' ? [stop] : stop);

@@ -1,10 +1,13 @@
 /** @file Queue of completions, of which those that wait together are decoded in one batch. */
 import type { CompileOptions } from '../compiler/index.js';
+import { type HostTensor, newHostArray } from '../compiler/index.js';
 import { type BaseDecoder, type Decodable, decodeRows, PREFILL_STEPS, Stepper } from '../decoding/index.js';
 import type { FlatParams } from '../programs/index.js';
 import { bytesOf, withinMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
+import type { Specs } from './predictions.js';
 import { RequestError } from './requestError.js';
+import type { Source } from './sourceTexts.js';
 
 /** The model of a queue, and the size of its batches. */
 export interface DecodeQueueOptions {
@@ -16,6 +19,8 @@ export interface DecodeQueueOptions {
   readonly rows: number;
   /** Tokens of a prompt and its continuation, at most. */
   readonly seqlen: number;
+  /** Specs of the arrays of the completions' sources, where they have some. */
+  readonly source?: Specs | undefined;
   /** Whether an id has text or ends a sequence; others are never drawn. */
   readonly mayDraw: (id: number) => boolean;
   readonly compileOptions: (name: string) => CompileOptions;
@@ -91,15 +96,15 @@ export class DecodeQueue {
   }
 
   async #newStep(): Promise<Stepper> {
-    const { model, params, decoder, seqlen, mayDraw } = this.options;
+    const { model, params, decoder, seqlen, mayDraw, source } = this.options;
     const rows = decoder ? decoder.numRows(1) : this.options.rows;
     const logits = { shape: [rows, model.vocabSize] };
-    const state = Object.values(model.initialDecodeState(rows, seqlen));
+    const state = Object.values(model.initialDecodeState(rows, seqlen, source && rowsOf(source, rows)));
     const what = `the keys, values and logits of as many texts of ${seqlen} tokens`;
     const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
     return withinMemory({ batchSize: rows, what, bytes: bytesOf([...state, logits]) }, () =>
       Stepper.create({
-        ...{ model, params, rows, seqlen, mayDraw, compileOptions },
+        ...{ model, params, rows, seqlen, mayDraw, compileOptions, prompt: source },
         rule: null,
       }),
     );
@@ -114,11 +119,17 @@ export class DecodeQueue {
     return this.#stepper;
   }
 
-  async #decode(batch: readonly Completion[]): Promise<void> {
+  async #decode(given: readonly Completion[]): Promise<void> {
+    const { rows, seqlen, decoder, source } = this.options;
+    const sources = await sourcesOf(given);
+    const batch = given.filter(({ finishReason }) => finishReason === undefined);
     if (batch.length === 0) return;
-    const { rows, seqlen, decoder } = this.options;
     const stepper = await this.#step();
     stepper.reset();
+    if (source)
+      await stepper.begin(
+        joined(Array.from({ length: decoder ? 1 : rows }, (_, row) => sources.get(batch[row] ?? batch[0]!)!)),
+      );
     if (decoder) return decodeWhole(decoder, stepper, batch[0]!);
     // Rows beyond the batch repeat its first prompt, and end with their first token.
     const promptOf = (row: number) => (batch[row] ?? batch[0]!).promptIds;
@@ -155,4 +166,37 @@ async function decodeWhole(decoder: BaseDecoder, stepper: Stepper, completion: C
   });
   // The best of several comes first.
   for (const id of outputIds.data.subarray(count, decodeLengths.data[0])) if (completion.accept(id)) return;
+}
+
+/** The sources of completions. One whose text has none ends with the error. */
+async function sourcesOf(batch: readonly Completion[]): Promise<Map<Completion, Source>> {
+  const sources = new Map<Completion, Source>();
+  for (const completion of batch) {
+    try {
+      if (completion.source) sources.set(completion, await completion.source);
+    } catch (error) {
+      completion.fail(error);
+    }
+  }
+  return sources;
+}
+
+/** Specs with another number of rows. */
+const rowsOf = (specs: Specs, rows: number): Specs =>
+  Object.fromEntries(
+    Object.entries(specs).map(([path, { shape, dtype }]) => [
+      path,
+      { shape: [rows, ...shape.slice(1)], dtype },
+    ]),
+  );
+
+/** Arrays of one row each as those of several. */
+function joined(rows: readonly Source[]): Record<string, HostTensor> {
+  return Object.fromEntries(
+    Object.entries(rows[0]!).map(([path, { shape, dtype, data: first }]) => {
+      const data = newHostArray(dtype, rows.length * first.length);
+      for (const [row, source] of rows.entries()) data.set(source[path]!.data as never, row * first.length);
+      return [path, { shape: [rows.length, ...shape.slice(1)], dtype, data } as HostTensor];
+    }),
+  );
 }

@@ -47,7 +47,10 @@ interface RunParts {
 /**
  * The first dataset that is not for training, or training's in evaluation mode, with the data that training recorded.
  */
-function exampleDataset({ document }: RunParts, recorded: DataIdentity): Config<BaseInput> {
+export function exampleDataset(
+  { document }: Pick<RunParts, 'document'>,
+  recorded: DataIdentity,
+): Config<BaseInput> {
   const found =
     document.datasets.find(({ isTraining }) => !isTraining) ??
     copyWith(trainingDataset(document), { isTraining: false });

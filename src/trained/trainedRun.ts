@@ -1,29 +1,13 @@
 /** @file A trained run in use: continuations of prompts and predictions for batches, from one checkpoint. */
 import type { CompileOptions, Engine } from '../compiler/index.js';
 import { isDecodable } from '../decoding/index.js';
-import { build, type Config, classOf, iterate } from '../hparams/index.js';
-import {
-  type BaseInput,
-  BaseTokenizer,
-  type Batch,
-  EncoderThread,
-  InputError,
-  recordedParts,
-  withRecorded,
-} from '../inputs/index.js';
-import {
-  checkRecorded,
-  type RestoredState,
-  recordedData,
-  restoreParams,
-  TRAIN,
-  trainingDataset,
-} from '../programs/index.js';
+import { build } from '../hparams/index.js';
+import { type BaseTokenizer, type Batch, InputError } from '../inputs/index.js';
+import { type RestoredState, restoreParams, trainingDataset } from '../programs/index.js';
 import { compileOptions, type JobOptions, keptProducts } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import type { ClassOutput } from './classOutput.js';
 import { Completion } from './completion.js';
-import { DecodeQueue } from './decodeQueue.js';
 import type { ExamplePrediction, ExamplePredictor, PredictOptions, RawExample } from './examplePredictor.js';
 import { type GenerateOptions, type Generation, generationDefaults, generationOf } from './generation.js';
 import type { Specs } from './predictions.js';
@@ -31,6 +15,13 @@ import { type Predictions, Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
 import { type RunDocument, readRunDocument } from './runDocument.js';
 import { newExamplePredictor, specsByPath } from './runExamples.js';
+import {
+  type Continuing,
+  continuing,
+  type TextParts,
+  type Translating,
+  translating,
+} from './textDecoders.js';
 
 /** Options of `loadRun`. */
 export interface LoadRunOptions {
@@ -57,35 +48,10 @@ export interface LoadRunOptions {
   readonly parametersOf?: 'eval' | 'decode' | undefined;
 }
 
-/** The tokenizer of a dataset, with the vocabulary that training recorded, and its config; undefined where it has none. */
-function tokenizerOf(
-  dataset: Config<BaseInput>,
-  directory: string,
-): { readonly config: Config<BaseTokenizer>; readonly tokenizer: BaseTokenizer } | undefined {
-  const recorded = recordedData(directory, TRAIN) ?? {};
-  const fixed = withRecorded(dataset, recorded);
-  const parts = iterate(fixed, { defaults: true }).map(({ config }) => config);
-  const found = parts.find((part) => classOf(part).prototype instanceof BaseTokenizer);
-  if (found === undefined) return undefined;
-  const config = found as Config<BaseTokenizer>;
-  const tokenizer = build(config);
-  checkRecorded(directory, recorded, recordedParts(tokenizer));
-  return { config, tokenizer };
-}
-
 /** Prompts of up to this many bytes are encoded in this thread: that takes less time than a message to another. */
 const SHORT_PROMPT = 2048;
 /** Bytes of a prompt for each token that there is room for, where the tokenizer sets no limit of its own. */
 const MOST_TOKEN_BYTES = 1024;
-
-/** A decoder of completions, and its tokenizer. */
-interface Continuing {
-  readonly tokenizer: BaseTokenizer;
-  /** The same tokenizer, in a thread. */
-  readonly encoder: EncoderThread;
-  readonly queue: DecodeQueue;
-  readonly seqlen: number;
-}
 
 /** A trained run. Made by `loadRun`. */
 export class TrainedRun {
@@ -97,6 +63,7 @@ export class TrainedRun {
   readonly #rows: number | undefined;
   #examples: ExamplePredictor | undefined;
   #continuing: Continuing | undefined;
+  #translating: Translating | null | undefined;
 
   private constructor(
     /** Name, configs and commit, as the run recorded them. */
@@ -160,12 +127,12 @@ export class TrainedRun {
     return this.#continues().tokenizer;
   }
 
-  /** Tokens of a prompt and its continuation together, at most. @throws RequestError as `stream` */
+  /** Tokens of a prompt and its continuation together, or of a target, at most. @throws RequestError as `stream` */
   get maxTokens(): number {
-    return this.#continues().seqlen;
+    return (this.#translates() ?? this.#continues()).seqlen;
   }
 
-  /** The continuation of a prompt, without the prompt. @throws as `stream` */
+  /** The continuation of a prompt, without the prompt; of an encoder-decoder, the target of a source. @throws as `stream` */
   async generate(prompt: string, options: GenerateOptions = {}): Promise<string> {
     const pieces: string[] = [];
     for await (const piece of this.stream(prompt, options)) pieces.push(piece);
@@ -181,6 +148,8 @@ export class TrainedRun {
    */
   stream(prompt: string, options: GenerateOptions = {}): Completion {
     const settings = this.#settings(options);
+    const translating = this.#translates();
+    if (translating) return this.#translation(translating, prompt, settings);
     this.#checkBytes(prompt);
     return this.#completion(this.tokenizer.encode(prompt), settings);
   }
@@ -191,7 +160,7 @@ export class TrainedRun {
    * @throws as `stream`
    */
   async begin(prompt: string, options: GenerateOptions = {}): Promise<Completion> {
-    if (Buffer.byteLength(prompt) <= SHORT_PROMPT) return this.stream(prompt, options);
+    if (Buffer.byteLength(prompt) <= SHORT_PROMPT || this.#translates()) return this.stream(prompt, options);
     const settings = this.#settings(options);
     this.#checkBytes(prompt);
     return this.#completion(await this.#encodeAside(prompt), settings);
@@ -230,6 +199,16 @@ export class TrainedRun {
       // A thread may lack classes that this one has.
       return tokenizer.encode(prompt);
     }
+  }
+
+  #translation({ texts, queue }: Translating, source: string, settings: Generation['hp']): Completion {
+    const arrays = texts.sourceOf(source);
+    // The queue tells the reader.
+    arrays.catch(() => {});
+    const model = {
+      ...{ decoder: texts.decoder(), endIds: this.task.hp.decode.hp.decoder.eosIds, enqueue: queue.add },
+    };
+    return new Completion(Int32Array.of(texts.firstId), settings, model, arrays);
   }
 
   #completion(ids: Int32Array, settings: Generation['hp']): Completion {
@@ -283,9 +262,10 @@ export class TrainedRun {
     return this.continuesText ? undefined : this.#ofExamples().classOutput;
   }
 
-  /** Whether the model continues text: `generate` and `stream` are for it, and `predict` for all others. */
+  /** Whether the model continues texts, or translates them: `generate` and `stream` are for it, and `predict` for all others. */
   get continuesText(): boolean {
-    return isDecodable(this.task.model) && this.task.model.begin === undefined;
+    const { model } = this.task;
+    return isDecodable(model) && (model.begin === undefined || this.#translates() !== null);
   }
 
   /** Whether predictions of examples are vectors by which their meanings compare: `outputs.embeddings` of each. */
@@ -300,13 +280,15 @@ export class TrainedRun {
 
   /** Compiles the programs of continuations or predictions ahead of the first one. @throws as `stream`, `predict` */
   prepare(): Promise<void> {
-    return this.continuesText ? this.#continues().queue.prepare() : this.#ofExamples().prepare();
+    if (!this.continuesText) return this.#ofExamples().prepare();
+    return (this.#translates() ?? this.#continues()).queue.prepare();
   }
 
   /** Ends requests in progress, and frees the compiled programs. */
   async dispose(): Promise<void> {
     await this.#continuing?.encoder.close();
     await this.#continuing?.queue.dispose();
+    await this.#translating?.queue.dispose();
     await this.#predictor.dispose();
   }
 
@@ -321,41 +303,20 @@ export class TrainedRun {
   readonly #compileOptions = (name: string): CompileOptions => compileOptions(this.#options, name);
 
   #continues(): Continuing {
-    this.#continuing ??= this.#newContinuing();
+    this.#continuing ??= continuing(this.#textParts);
     return this.#continuing;
   }
 
-  #newContinuing(): Continuing {
-    const { model } = this.task;
-    if (!isDecodable(model) || model.begin !== undefined) {
-      const reason = isDecodable(model)
-        ? `begins a decode with ${(model.promptNames ?? []).join(', ')} of a batch`
-        : 'continues no text: it lacks initialDecodeState and extendStep';
-      throw new RequestError(`${this.name} has a ${model.constructor.name}, which ${reason}. Use predict.`);
-    }
-    const dataset = trainingDataset(this.document);
-    const { jobLogDir, moduleUrl } = this.#options;
-    const found = tokenizerOf(dataset, jobLogDir);
-    if (found === undefined) {
-      throw new RequestError(
-        `${this.name} is trained on ${classOf(dataset).name}, which has no tokenizer: its ids have no text. Use predict.`,
-      );
-    }
-    const { decoder } = this.task.hp.decode.hp;
-    const seqlen = decoder.hp.seqlen || this.batchSpecs?.ids?.shape[1];
-    if (seqlen === undefined) {
-      throw new RequestError(
-        `${this.name} doesn't set the length of its texts: set task.decode.decoder.seqlen.`,
-      );
-    }
-    const { config, tokenizer } = found;
-    const queue = new DecodeQueue({
-      ...{ model, params: this.params, rows: this.#rows ?? 1, seqlen },
-      decoder: decoder.rule === null ? decoder : null,
-      mayDraw: (id) => decoder.eosIds.has(id) || tokenizer.hasText(id),
-      compileOptions: this.#compileOptions,
-    });
-    const encoder = new EncoderThread(config, moduleUrl === '' ? [] : [moduleUrl]);
-    return { tokenizer, encoder, queue, seqlen };
+  /** Of an encoder-decoder whose input makes sources of texts; null for other models. */
+  #translates(): Translating | null {
+    if (this.#translating === undefined) this.#translating = translating(this.#textParts);
+    return this.#translating;
+  }
+
+  get #textParts(): TextParts {
+    return {
+      ...{ document: this.document, options: this.#options, task: this.task, params: this.params },
+      ...{ rows: this.#rows ?? 1, batchSpecs: this.batchSpecs, compileOptions: this.#compileOptions },
+    };
   }
 }

@@ -5,7 +5,7 @@ import { EXAMPLE_IDS, paddingOf } from '../batchRows.js';
 import { type DataIdentity, withRecorded } from '../dataIdentity.js';
 import { ExampleInput } from '../exampleInput.js';
 import { EndOfData, InputError } from '../inputErrors.js';
-import type { ExampleMetrics, IdVocabulary, InputState, RowTraits } from '../inputSource.js';
+import type { ExampleMetrics, ExampleOptions, IdVocabulary, InputState, RowTraits } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
 import { type PartStates, recordedParts } from '../recordedParts.js';
 import { savedPosition } from '../savedPosition.js';
@@ -15,9 +15,11 @@ import { joinLanes, type Lanes, lanesState } from './lanes.js';
 import { type Measured, PREDICTIONS, SCORES, TaskEvaluation } from './metrics/taskEvaluation.js';
 import { alignedExample, alignedExamples, laneExamples, type NumberedExample } from './numberedExamples.js';
 import { areOneToOne } from './preprocessor.js';
+import { rowsOfExamples } from './rowsOfExamples.js';
 import { newLanes, type OpenData, openData } from './seqioData.js';
 import { seqioFields, seqioRules } from './seqioFields.js';
 import { answerFeature, type MixtureOrTask, Task, vocabularyIdentity, withoutMetrics } from './seqioTask.js';
+import { SequenceModelFeatures } from './sequenceModelFeatures.js';
 import type { TaskCache } from './taskCache.js';
 import { digestOf } from './taskExamples.js';
 
@@ -159,11 +161,27 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     const { hp: task } = this.#tasks[0]!;
     const feature = path.startsWith('src.') ? task.features.inputs! : answerFeature(task);
     const { vocabSize, hp } = feature;
+    const converter = this.#converter;
+    const { bosId } = converter instanceof SequenceModelFeatures ? converter.hp : {};
     return {
       ...{ vocabSize, unkId: hp.tokenizer.unkId },
+      ...(path.startsWith('tgt.') && bosId !== undefined && { targetBosId: bosId }),
       decode: (ids) => feature.decode(ids),
       hasText: (id) => feature.hasText(id),
     };
+  }
+
+  /**
+   * A row for each example, as the preprocessors of the first task make one: of a record as its source has it, or of a text, which
+   * is the `inputs` of a record without targets.
+   */
+  override async exampleBatch(
+    examples: readonly unknown[],
+    _paths: readonly string[],
+    { first }: ExampleOptions,
+  ): Promise<Batch> {
+    const { taskFeatureLengths: lengths } = this.hp;
+    return rowsOfExamples(examples, this.#tasks[0]!, this.#converter, { lengths, first });
   }
 
   override dataIdentity(): DataIdentity {

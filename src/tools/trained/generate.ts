@@ -79,7 +79,8 @@ export const generate: Command = {
   },
   changes: false,
   details: [
-    'DIR is the --job_log_dir of a run that trained a language model on text. Its task.decode gives the defaults.',
+    'DIR is the --job_log_dir of a run that trained a language model on text, or an encoder-decoder, whose sources are the',
+    'prompts. Its task.decode gives the defaults.',
     '',
     "  npx luthier generate out/lm_small --prompt='export interface ' --temperature=0.8 --seed=1",
     '  npx luthier generate out/lm_small --format=json < prompts.txt',

@@ -1,0 +1,121 @@
+/** @file Decoders of texts of a run: the queue of completions, with the tokenizer of prompts or the texts of sources. */
+import type { CompileOptions } from '../compiler/index.js';
+import { type Decodable, isDecodable, targetPath } from '../decoding/index.js';
+import { build, type Config, classOf, iterate } from '../hparams/index.js';
+import {
+  type BaseInput,
+  BaseTokenizer,
+  EncoderThread,
+  recordedParts,
+  withRecorded,
+} from '../inputs/index.js';
+import { checkRecorded, type FlatParams, recordedData, TRAIN, trainingDataset } from '../programs/index.js';
+import type { JobOptions } from '../runs/index.js';
+import type { SingleTask } from '../tasks/index.js';
+import { DecodeQueue } from './decodeQueue.js';
+import type { Specs } from './predictions.js';
+import { RequestError } from './requestError.js';
+import type { RunDocument } from './runDocument.js';
+import { exampleDataset, specsByPath } from './runExamples.js';
+import { SourceTexts } from './sourceTexts.js';
+
+/** A decoder of completions, and its tokenizer. */
+export interface Continuing {
+  readonly tokenizer: BaseTokenizer;
+  /** The same tokenizer, in a thread. */
+  readonly encoder: EncoderThread;
+  readonly queue: DecodeQueue;
+  readonly seqlen: number;
+}
+
+/** A decoder of completions from sources, and their texts. */
+export interface Translating extends Pick<Continuing, 'queue' | 'seqlen'> {
+  readonly texts: SourceTexts;
+}
+
+/** A restored run. */
+export interface TextParts {
+  readonly document: RunDocument;
+  readonly options: JobOptions;
+  readonly task: SingleTask;
+  readonly params: FlatParams;
+  /** Completions that are decoded at once. */
+  readonly rows: number;
+  /** Of training's batches. */
+  readonly batchSpecs: Specs | undefined;
+  readonly compileOptions: (name: string) => CompileOptions;
+}
+
+/** The tokenizer of a dataset, with the vocabulary that training recorded, and its config; undefined where it has none. */
+function tokenizerOf(
+  dataset: Config<BaseInput>,
+  directory: string,
+): { readonly config: Config<BaseTokenizer>; readonly tokenizer: BaseTokenizer } | undefined {
+  const recorded = recordedData(directory, TRAIN) ?? {};
+  const fixed = withRecorded(dataset, recorded);
+  const parts = iterate(fixed, { defaults: true }).map(({ config }) => config);
+  const found = parts.find((part) => classOf(part).prototype instanceof BaseTokenizer);
+  if (found === undefined) return undefined;
+  const config = found as Config<BaseTokenizer>;
+  const tokenizer = build(config);
+  checkRecorded(directory, recorded, recordedParts(tokenizer));
+  return { config, tokenizer };
+}
+
+function newQueue(
+  { task, params, rows, compileOptions }: TextParts,
+  texts: {
+    readonly model: Decodable;
+    readonly seqlen: number;
+    readonly hasText: (id: number) => boolean;
+    readonly source?: Specs;
+  },
+): DecodeQueue {
+  const { decoder } = task.hp.decode.hp;
+  const { hasText, ...others } = texts;
+  return new DecodeQueue({
+    ...{ ...others, params, rows, compileOptions },
+    decoder: decoder.rule === null ? decoder : null,
+    mayDraw: (id) => decoder.eosIds.has(id) || hasText(id),
+  });
+}
+
+/** Of an encoder-decoder whose input makes sources of texts; null for other runs. */
+export function translating(parts: TextParts): Translating | null {
+  const { document, options, task } = parts;
+  const { model } = task;
+  if (!isDecodable(model) || model.nested === undefined) return null;
+  const dataset = exampleDataset({ document }, recordedData(options.jobLogDir, TRAIN) ?? {});
+  const specs = specsByPath(dataset);
+  const texts = SourceTexts.of(model, build(dataset), specs);
+  if (texts === null) return null;
+  const seqlen = task.hp.decode.hp.decoder.hp.seqlen || specs![targetPath(model, 'ids')]!.shape[1]!;
+  const hasText = (id: number) => texts.hasText(id);
+  return { texts, seqlen, queue: newQueue(parts, { model, seqlen, hasText, source: texts.specs }) };
+}
+
+/** Of a language model on text. @throws RequestError for a run that continues no text */
+export function continuing(parts: TextParts): Continuing {
+  const { document, options, task, batchSpecs } = parts;
+  const { model } = task;
+  const { name } = document;
+  if (!isDecodable(model) || model.begin !== undefined) {
+    const reason = isDecodable(model)
+      ? `begins a decode with ${(model.promptNames ?? []).join(', ')} of a batch`
+      : 'continues no text: it lacks initialDecodeState and extendStep';
+    throw new RequestError(`${name} has a ${model.constructor.name}, which ${reason}. Use predict.`);
+  }
+  const dataset = trainingDataset(document);
+  const found = tokenizerOf(dataset, options.jobLogDir);
+  if (found === undefined)
+    throw new RequestError(
+      `${name} is trained on ${classOf(dataset).name}, which has no tokenizer: its ids have no text. Use predict.`,
+    );
+  const seqlen = task.hp.decode.hp.decoder.hp.seqlen || batchSpecs?.ids?.shape[1];
+  if (seqlen === undefined)
+    throw new RequestError(`${name} doesn't set the length of its texts: set task.decode.decoder.seqlen.`);
+  const { config, tokenizer } = found;
+  const queue = newQueue(parts, { model, seqlen, hasText: (id) => tokenizer.hasText(id) });
+  const encoder = new EncoderThread(config, options.moduleUrl === '' ? [] : [options.moduleUrl]);
+  return { tokenizer, encoder, queue, seqlen };
+}
