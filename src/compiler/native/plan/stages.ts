@@ -61,6 +61,12 @@ const MOST_EARLY = 2 ** 26;
 /** Up to so many rows and columns, blocks and panels are too few for threads to divide a long sum by. */
 const [FEW_ROWS, FEW_COLUMNS] = [512, 256];
 
+/**
+ * A right matrix of so many elements leaves the caches before each block of few rows has read it, packed: threads pack what they
+ * multiply by instead, a slab at a time, by all rows.
+ */
+const STREAMED_OPERAND = 2 ** 20;
+
 /** A chain of fewer rows has one block, for one thread, and a right matrix of so many elements is work for all of them. */
 const [ONE_BLOCK_ROWS, LARGE_OPERAND] = [128, 2 ** 16];
 
@@ -99,7 +105,8 @@ class Scheduler {
     if (unit.kind === 'loop') this.addRows(unit);
     else if (unit.kind === 'product') {
       const isLong = sumPartsOf(unit) > 0 && this.hasFewBlocks(unit);
-      if (isLong || (unit.batch.length === 0 && this.isSumOverRows(unit))) this.defer(unit);
+      const isApart = this.isSumOverRows(unit) || this.isStreamed(unit);
+      if (isLong || (unit.batch.length === 0 && isApart)) this.defer(unit);
       else if (!isRowProduct(unit)) this.addProduct(unit);
       else this.addRows(unit);
     } else {
@@ -129,6 +136,12 @@ class Scheduler {
   private isSumOverRows(unit: ProductUnit): boolean {
     const isTransposed = unit.a.rs === 1 && unit.a.cs !== 1;
     return unit.k >= MIN_CHAIN_ROWS && (isTransposed || this.chainWrites.has(unit.b.buffer));
+  }
+
+  /** Whether reading a product's right matrix once is worth more than being in a chain. */
+  private isStreamed(unit: ProductUnit): boolean {
+    const { m, n, k, b } = unit;
+    return m <= FEW_ROWS && n * k >= STREAMED_OPERAND && !isNarrow(unit) && !this.isKept(b.buffer);
   }
 
   /** Whether a product's rows and columns are too few to divide, and nothing of it stays packed. */

@@ -2,9 +2,21 @@
 import { expect, test } from 'vitest';
 import { ops, valueAndGrad, withPrecision } from '../../../../src/compiler/index.js';
 import { firstFit } from '../../../../src/compiler/native/plan/memory.js';
+import { planNative } from '../../../../src/compiler/native/plan/planGraphs.js';
 import { sumPartsOf } from '../../../../src/compiler/native/plan/products.js';
 import { partsOf } from '../../../../src/compiler/native/plan/profiledParts.js';
-import { f32, i32, kindOf, nameOf, planOf, stageTexts, type Traced, tf, unitText } from '../plans.js';
+import {
+  f32,
+  i32,
+  kindOf,
+  layoutOf,
+  nameOf,
+  planOf,
+  stageTexts,
+  type Traced,
+  tf,
+  unitText,
+} from '../plans.js';
 
 const units = (f: Traced, ...specs: ReturnType<typeof f32>[]): string[] =>
   planOf(f, ...specs).units.map(unitText);
@@ -71,6 +83,19 @@ test('threads divide the columns of a large product that has rows for one block 
   expect(stages(64, 256)).toEqual(['pack: 1', 'narrow: product 64x256x512', 'chain 64: loop 64x256 Relu']);
   expect(stages(64, 16)).toEqual(['pack: 1', 'chain 64: product 64x16x512; loop 64x16 Relu']);
   expect(stages(128, 256)).toEqual(['pack: 1', 'chain 128: product 128x256x512; loop 128x256 Relu']);
+});
+
+test('few rows are multiplied by a large matrix outside of chains, as it is packed', () => {
+  const stages = (...[rows, columns]: [number, number]): string[] =>
+    stageTexts(planOf((x, w) => tf.relu(tf.matMul(x, w)), f32(rows, 512), f32(512, columns)));
+  expect(stages(512, 2048)).toEqual(['products: product 512x2048x512', 'chain 512: loop 512x2048 Relu']);
+  expect(stages(520, 2048)).toEqual(['pack: 1', 'chain 520: product 520x2048x512; loop 520x2048 Relu']);
+  expect(stages(512, 2040)).toEqual(['pack: 1', 'chain 512: product 512x2040x512; loop 512x2040 Relu']);
+  const frozen = planNative(
+    layoutOf((x, w) => tf.matMul(x, w), f32(512, 512), f32(512, 2048)),
+    new Set([1]),
+  );
+  expect(stageTexts(frozen)).toEqual(['pack: 1', 'chain 512: product 512x2048x512']);
 });
 
 test('products and loops over the same rows form a chain with scratch memory', () => {
