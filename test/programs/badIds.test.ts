@@ -1,4 +1,5 @@
 /** @file Ids that a model doesn't know, in a batch: the whole message, with the field of the config that says which there are. */
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { HostTensor } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
@@ -45,8 +46,11 @@ const filled = (value: number, ...shape: number[]): HostTensor => ({
 });
 const rows = { paddings: filled(0, 2, 3), weights: filled(1, 2, 3) };
 
-/** The message of an evaluation of a batch. */
-async function told(model: Config<BaseModel>, batch: Batch): Promise<string> {
+/** Evaluations of batches like one: their messages. */
+async function evaluations(
+  model: Config<BaseModel>,
+  first: Batch,
+): Promise<(batch: Batch) => Promise<string>> {
   const learner = Learner.config({ optimizer: Sgd.config({ learningRate: 1 }) });
   const config = SingleTask.config({ model, train: Train.config({ learner }) });
   const task = build(config);
@@ -54,12 +58,17 @@ async function told(model: Config<BaseModel>, batch: Batch): Promise<string> {
     ...{ name: 'bad', task: config, datasets: [], decodeDatasets: [], moduleUrl: import.meta.url },
     ...{ jobLogDir: '', mode: 'eval', overrides: [], classVars: '', engine: 'onnx', numThreads: 1 },
   };
-  const step = await EvalStep.create(options, task, paramsOf(task), new BatchBuffers('test', batch));
-  return step.run('test', batch, evalKey()).then(
-    () => 'no error',
-    (error: Error) => error.message,
-  );
+  const step = await EvalStep.create(options, task, paramsOf(task), new BatchBuffers('test', first));
+  return (batch) =>
+    step.run('test', batch, evalKey()).then(
+      () => 'no error',
+      (error: Error) => error.message,
+    );
 }
+
+/** The message of an evaluation of a batch. */
+const told = async (model: Config<BaseModel>, batch: Batch): Promise<string> =>
+  (await evaluations(model, batch))(batch);
 
 const stack = () => StackedTransformer.config({ numLayers: 1, hiddenDims: 4, numHeads: 1 });
 
@@ -80,6 +89,26 @@ test('LanguageModel: labels, with the number of the example', async () => {
   expect(await told(LanguageModel.config({ lmTpl }), batch)).toBe(
     "Input 'test': labels[1,1] (example 41) of its batch, 8 is not one of the 8 classes, 0 to 7 (in layer 'lm/softmax'). " +
       'task.model.lmTpl.vocabSize is 8.',
+  );
+});
+
+test('LanguageModel: drawn ids and labels out of range', async () => {
+  const tell = await evaluations(LanguageModel.config({ lmTpl }), { ...rows, ids: six(), labels: six() });
+  const outside = fc.oneof(
+    fc.integer({ min: 8, max: 2 ** 31 - 1 }),
+    fc.integer({ min: -(2 ** 31), max: -1 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom('ids', 'labels'), fc.nat(5), outside, async (array, at, id) => {
+      const bad = six();
+      bad.data[at] = id;
+      const what = array === 'ids' ? 'rows of float32[8,4]' : 'classes';
+      expect(await tell({ ...rows, ids: six(), labels: six(), [array]: bad })).toBe(
+        `Input 'test': ${array}[${Math.floor(at / 3)},${at % 3}] of its batch, ${id} is not one of the 8 ${what}, 0 to 7 ` +
+          "(in layer 'lm/softmax'). task.model.lmTpl.vocabSize is 8.",
+      );
+    }),
+    { numRuns: 60 },
   );
 });
 
@@ -185,6 +214,29 @@ test('CtcModel: blanks among labels, but for padding and rows without weight', a
   const padded = { inputs, labels, weights, labelPaddings: paddings(0, 1, 0, 0) };
   expect(await told(ctcModel(), padded)).toBe('no error');
   expect(await told(ctcModel(2), { inputs, labels })).toBe('no error');
+});
+
+test('CtcModel: the first blank that counts, of drawn labels, paddings and weights', async () => {
+  const arrays = (labels: number[], paddings: number[], weights: number[]): Batch => ({
+    ...{ inputs: filled(1, 2, 5, 3), labels: ints(labels, 2, 2), exampleIds: ints([40, 41], 2) },
+    labelPaddings: { shape: [2, 2], dtype: 'float32', data: Float32Array.from(paddings) },
+    weights: { shape: [2], dtype: 'float32', data: Float32Array.from(weights) },
+  });
+  const tell = await evaluations(ctcModel(2), arrays([1, 1, 1, 1], [0, 0, 0, 0], [1, 1]));
+  const four = (most: number) => fc.array(fc.nat(most), { minLength: 4, maxLength: 4 });
+  const two = fc.array(fc.nat(1), { minLength: 2, maxLength: 2 });
+  await fc.assert(
+    fc.asyncProperty(four(3), four(1), two, async (labels, paddings, weights) => {
+      const at = labels.findIndex((id, i) => id === 2 && paddings[i] === 0 && weights[i >> 1] === 1);
+      expect(await tell(arrays(labels, paddings, weights))).toBe(
+        at < 0
+          ? 'no error'
+          : `Input 'test': labels[${at >> 1},${at % 2}] (example ${40 + (at >> 1)}) of its batch, 2 is the blank, which stands in ` +
+              'padding alone. task.model.blankId is 2, and task.model.softmaxTpl.numClasses is 4: other ids from 0 to 3 are valid.',
+      );
+    }),
+    { numRuns: 60 },
+  );
 });
 
 test('CtcModel: symbols', async () => {
