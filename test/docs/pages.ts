@@ -8,11 +8,20 @@
  * - a `text` block right after any of these is what it prints.
  */
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { publishedModels } from '../publishedModels.js';
 import { typescriptEnvironment } from '../typescriptEnvironment.js';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -62,9 +71,10 @@ function workingDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'luthier-guide-'));
   // A copy: a page may write over an experiment.
   cpSync(join(root, 'experiments'), join(directory, 'experiments'), { recursive: true });
-  for (const name of ['src', 'node_modules', 'package.json']) {
+  for (const name of ['src', 'docs', 'node_modules', 'package.json']) {
     symlinkSync(join(root, name), join(directory, name));
   }
+  if (existsSync(publishedModels)) symlinkSync(publishedModels, join(directory, 'models'));
   return directory;
 }
 

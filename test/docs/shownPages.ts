@@ -16,6 +16,7 @@ export const pages: readonly string[] = [
 /** Pages that train for longest, or review a clone: `npm run test:long` runs them. */
 export const longPages: readonly string[] = [
   'docs/architecture/machine-code.md',
+  'docs/guide/embeddings.md',
   'docs/guide/experiments.md',
   'docs/guide/fine-tuning.md',
   'docs/guide/inputs.md',
@@ -30,6 +31,11 @@ export const longPages: readonly string[] = [
   'docs/guide/running.md',
   'docs/guide/trained-models.md',
 ];
+
+/** Pages that use trained weights, with the folder of those in `models` and the script that fetches them. */
+export const weightPages: Readonly<Record<string, { readonly folder: string; readonly script: string }>> = {
+  'docs/guide/embeddings.md': { folder: 'all-MiniLM-L6-v2', script: 'bench/peers/minilm.sh' },
+};
 
 /** What the programs of a page print where the page shows nothing, in order. */
 const unshown: Record<string, RegExp[]> = {

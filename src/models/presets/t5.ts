@@ -29,6 +29,8 @@ type FeedForwardName = keyof typeof feedForwards;
 /** config.json of model_type t5; defaults are those of transformers' T5Config. */
 const settings = z.object({
   vocab_size: count.default(32_128),
+  // A bound of the data that the first models were trained on; positions are relative.
+  n_positions: z.unknown().optional(),
   d_model: count.default(512),
   d_kv: count.default(64),
   d_ff: count.default(2048),

@@ -13,7 +13,7 @@ export function importOptions({
   const { jobLogDir, ...given } = values as Partial<ImportOptions>;
   if (jobLogDir === undefined)
     throw new UsageError('luthier import: no directory for the run: --job_log_dir=DIR is required.');
-  const { dtype = 'float32', maxLength, files = ['*.txt'], ignoredFields = [], ignoredTensors = [] } = given;
+  const { dtype = 'float32', maxLength, files, ignoredFields = [], ignoredTensors = [] } = given;
   return { folder: positionals[0]!, jobLogDir, dtype, maxLength, files, ignoredFields, ignoredTensors };
 }
 
@@ -50,7 +50,8 @@ export const importCommand: Command = {
     },
     files: {
       ...{ key: 'files', value: 'GLOB,…', parse: listOf },
-      about: 'Texts to evaluate and fine-tune on. Default: *.txt.',
+      about:
+        'Texts to evaluate and fine-tune on, or tables of text and positive, or of text and label. Default: *.txt, or *.csv.',
     },
     ignore_field: {
       ...{ key: 'ignoredFields', value: 'PATH', repeated: true, parse: nonEmpty },

@@ -6,7 +6,8 @@ import { build, ConfigError } from '../../hparams/index.js';
 import { nameRulesOf, pretrainedModel, publishedSettings } from '../../models/index.js';
 import { ImportedWeights, recordData, TRAIN } from '../../programs/index.js';
 import { JobError, type JobOptions, machineOf, openJobDirectory, writeJobFiles } from '../../runs/index.js';
-import { type ImportSettings, importedDatasets, importedTask } from './importedTask.js';
+import { importedDatasets } from './importedDatasets.js';
+import { type ImportSettings, importedTask } from './importedTask.js';
 import { copyPublished, PUBLISHED } from './publishedFiles.js';
 
 /** Options of an import. */
@@ -56,7 +57,7 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
       const copied = copyPublished(folder, published);
       const name = basename(resolve(folder));
       const job: JobOptions = {
-        ...{ name, task, jobLogDir, datasets: importedDatasets(task, published, options) },
+        ...{ name, task, jobLogDir, datasets: importedDatasets(task, published, options.files) },
         ...{ decodeDatasets: [], moduleUrl: '', mode: 'train', overrides: [], classVars: '' },
       };
       writeJobFiles(job, await machineOf({}));

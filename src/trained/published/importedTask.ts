@@ -1,19 +1,10 @@
-/** @file Task and data of a run that is imported: decoding as the model's publisher sets it, and texts to evaluate and train on. */
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+/** @file Task of a run that is imported: decoding as the model's publisher sets it. */
 import { type BaseDecoder, GreedyDecoder, SampleDecoder } from '../../decoding/index.js';
-import { type Config, ConfigError, classOf } from '../../hparams/index.js';
-import { type BaseInput, PretrainedTokenizer, SyntheticLmInput, TextInput } from '../../inputs/index.js';
+import { type Config, ConfigError } from '../../hparams/index.js';
 import { AdamW, Learner } from '../../learners/index.js';
-import { type BaseModel, LanguageModel } from '../../models/index.js';
+import type { BaseModel } from '../../models/index.js';
 import { Decode, SingleTask, Train } from '../../tasks/index.js';
-import {
-  generationSettings,
-  modelSettings,
-  readSettings,
-  tokenizerSettings,
-  tokenText,
-} from './publishedFiles.js';
+import { generationSettings, modelSettings, readSettings } from './publishedFiles.js';
 
 /** Settings of an import. */
 export interface ImportSettings {
@@ -21,14 +12,12 @@ export interface ImportSettings {
   readonly dtype: 'float32' | 'bfloat16';
   /** Tokens of a prompt and its continuation together. */
   readonly maxLength: number | undefined;
-  /** Texts to evaluate and train on. */
-  readonly files: readonly string[];
+  /** Data to evaluate and train on; by default *.txt of language models, and *.csv of others. */
+  readonly files: readonly string[] | undefined;
 }
 
 /** Context of models that could have a longer one: caches of keys and values grow with it. */
 const DEFAULT_LENGTH = 2048;
-/** Tokens of a row of the datasets. */
-const ROW_LENGTH = 512;
 /** transformers' `top_k` of a generation_config.json that has none. */
 const DEFAULT_TOP_K = 50;
 
@@ -71,32 +60,4 @@ function decoderOf(folder: string, seqlen: number): Config<BaseDecoder> {
     k: top_k ?? DEFAULT_TOP_K,
     p: top_p === 1 ? null : (top_p ?? null),
   });
-}
-
-/** Datasets of an imported model: texts that its tokenizer encodes; random tokens where the folder has no tokenizer. */
-export function importedDatasets(
-  { model, decode }: Config<SingleTask>,
-  folder: string,
-  { files }: ImportSettings,
-): Config<BaseInput>[] {
-  if (!(classOf(model) === LanguageModel || classOf(model).prototype instanceof LanguageModel)) return [];
-  const seqLen = Math.min(decode.decoder.seqlen, ROW_LENGTH);
-  const rows = { seqLen, batchSize: 1 };
-  const file = join(folder, 'tokenizer.json');
-  if (!existsSync(file)) {
-    const { vocabSize } = (model as Config<LanguageModel>).lmTpl;
-    return [SyntheticLmInput.config({ ...rows, name: 'train', isTraining: true, vocabSize })];
-  }
-  const { eos_token, bos_token, pad_token } = readSettings(folder, tokenizerSettings) ?? {};
-  const tokenizer = PretrainedTokenizer.config({
-    file,
-    eosToken: tokenText(eos_token),
-    bosToken: tokenText(bos_token),
-    padToken: tokenText(pad_token),
-  });
-  const texts = { ...rows, files: [...files], tokenizer };
-  return [
-    TextInput.config({ ...texts, name: 'train', isTraining: true, split: 'train' }),
-    TextInput.config({ ...texts, name: 'validation', split: 'validation' }),
-  ];
 }

@@ -38,6 +38,7 @@ export const modelSettings = settings(
     eos_token_id: z.union([id, z.array(id)]).nullish(),
     max_position_embeddings: z.int().positive().nullish(),
     n_positions: z.int().positive().nullish(),
+    id2label: z.record(z.string(), z.string()).nullish(),
   }),
 );
 
@@ -54,7 +55,13 @@ export const generationSettings = settings(
 
 export const tokenizerSettings = settings(
   'tokenizer_config.json',
-  z.object({ eos_token: token, bos_token: token, pad_token: token }),
+  z.object({ eos_token: token, bos_token: token, pad_token: token, cls_token: token, sep_token: token }),
+);
+
+/** Of sentence-transformers. */
+export const sentenceSettings = settings(
+  'sentence_bert_config.json',
+  z.object({ max_seq_length: z.int().positive().nullish() }),
 );
 
 /** Settings beside weights; undefined where the folder has none. @throws UsageError where they can't be read */

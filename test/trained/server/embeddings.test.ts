@@ -1,60 +1,32 @@
 /** @file POST /v1/embeddings of a run that starts from published weights of BERT: OpenAI's form, and the recorded vectors. */
-import { writeFileSync } from 'node:fs';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { PretrainedTokenizer, RecordInput, TextFeature } from '../../../src/inputs/index.js';
-import { Adam, Learner } from '../../../src/learners/index.js';
-import { pretrainedModel } from '../../../src/models/index.js';
-import { runTraining } from '../../../src/programs/trainJob.js';
-import { StopSignal } from '../../../src/system/index.js';
-import { CheckpointLoadingRules, SingleTask, Train } from '../../../src/tasks/index.js';
-import { loadRun, serve, type TrainedRun } from '../../../src/trained/index.js';
+import { importPublished, loadRun, serve, type TrainedRun } from '../../../src/trained/index.js';
 import type { Server } from '../../../src/trained/server/server.js';
 import { temporaryDirectory } from '../../command.js';
 import { distance, publishedFamily, recordOf } from '../../models/presets/published.js';
 
 const folder = publishedFamily('bertEncoder');
-const LENGTH = 12;
 
-/** Words of one token each: `w7` has id 7. */
-function tokenizerFile(): string {
-  const file = join(temporaryDirectory(), 'tokenizer.json');
+/** Writes a run of the weights as they were published, with words of one token each: `w7` has id 7. */
+async function publishedRun(): Promise<string> {
+  const [published, jobLogDir] = ['embedder', 'run'].map((name) => join(temporaryDirectory(), name)) as [
+    string,
+    string,
+  ];
+  cpSync(folder, published, { recursive: true });
   const vocab = Object.fromEntries(
     Array.from({ length: 40 }, (_, id) => [id === 0 ? '[UNK]' : `w${id}`, id]),
   );
   const model = { type: 'WordPiece', unk_token: '[UNK]', continuing_subword_prefix: '##', vocab };
-  writeFileSync(file, JSON.stringify({ pre_tokenizer: { type: 'Whitespace' }, model }));
-  return file;
-}
-
-/** A run of the weights as they were published. */
-async function publishedRun(): Promise<string> {
-  const jobLogDir = join(temporaryDirectory(), 'run');
-  const tokenizer = PretrainedTokenizer.config({ file: tokenizerFile() });
-  const text = (column: string) => TextFeature.config({ column, tokenizer, length: LENGTH });
-  const task = SingleTask.config({
-    model: pretrainedModel(folder),
-    train: Train.config({
-      learner: Learner.config({ optimizer: Adam.config({ learningRate: 1e-5 }) }),
-      ...{ numTrainSteps: 0, evalSkipTrain: true },
-      initFromCheckpoint: [CheckpointLoadingRules.config({ checkpoint: folder })],
-    }),
+  const tokenizer = { pre_tokenizer: { type: 'Whitespace' }, model };
+  writeFileSync(join(published, 'tokenizer.json'), JSON.stringify(tokenizer));
+  rmSync(join(published, 'record.safetensors'));
+  await importPublished({
+    ...{ folder: published, jobLogDir, dtype: 'float32', maxLength: undefined, files: undefined },
+    ...{ ignoredFields: [], ignoredTensors: [] },
   });
-  const dataset = RecordInput.config({
-    ...{ name: 'train', isTraining: true, batchSize: 2 },
-    source: [
-      { text: 'w1', positive: 'w2' },
-      { text: 'w3', positive: 'w4' },
-    ],
-    features: { text: text('text'), positive: text('positive') },
-  });
-  await runTraining(
-    {
-      ...{ name: 'tiny.Embedder', jobLogDir, task, datasets: [dataset], decodeDatasets: [], engine: 'eager' },
-      ...{ mode: 'train', moduleUrl: '', overrides: [], classVars: '', peakTflops: 1 },
-    },
-    new StopSignal(),
-  );
   return jobLogDir;
 }
 
@@ -98,11 +70,11 @@ const texts = Array.from({ length: rows }, (_, row) =>
 );
 
 test('vectors of texts are those of transformers, in order, with the usage of tokens', async () => {
-  const { status, body } = await post('/v1/embeddings', { model: 'tiny.Embedder', input: texts });
+  const { status, body } = await post('/v1/embeddings', { model: 'embedder', input: texts });
   expect(status, JSON.stringify(body)).toBe(200);
   const tokens = texts.join(' ').split(' ').length;
   expect(body).toEqual({
-    ...{ object: 'list', model: 'tiny.Embedder', usage: { prompt_tokens: tokens, total_tokens: tokens } },
+    ...{ object: 'list', model: 'embedder', usage: { prompt_tokens: tokens, total_tokens: tokens } },
     data: texts.map((_, index) => ({ object: 'embedding', index, embedding: expect.any(Array) })),
   });
   expect(
@@ -121,12 +93,7 @@ test("base64, which OpenAI's clients ask for, has the same numbers", async () =>
 });
 
 test.each<[string, object, string, string]>([
-  [
-    'no input',
-    { model: 'tiny.Embedder' },
-    'input: expected a text, or a list of 1 to 4, got nothing.',
-    'input',
-  ],
+  ['no input', { model: 'embedder' }, 'input: expected a text, or a list of 1 to 4, got nothing.', 'input'],
   [
     'too many',
     { input: Array(5).fill('w1') },
