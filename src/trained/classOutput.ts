@@ -16,8 +16,8 @@ export interface ClassOutput {
 const LABELS = 'labels';
 
 /**
- * The prediction that is logits of classes: float32 [rows, classes], where the batch has labels, int32 [rows], that no
- * prediction needs and that have names of as many classes, or are called `labels`. Of several such predictions it is the
+ * The prediction that is logits of classes: float32 [rows, classes], where the batch has labels, int32 [rows], that it
+ * does not need and that have names of as many classes, or are called `labels`. Of several such predictions it is the
  * one called `logits`; undefined if there is none.
  *
  * @param behind arrays that each prediction needs.
@@ -29,9 +29,8 @@ export function classOutputOf(
   behind: ReadonlyMap<string, readonly string[]>,
   input: Pick<BaseInput, 'classNamesFor'>,
 ): ClassOutput | undefined {
-  const isNeeded = (path: string) => [...behind.values()].some((paths) => paths.includes(path));
   const labels = Object.entries(specs)
-    .filter(([path, { shape, dtype }]) => dtype === 'int32' && shape.length === 1 && !isNeeded(path))
+    .filter(([, { shape, dtype }]) => dtype === 'int32' && shape.length === 1)
     .map(([path]) => ({ path, names: input.classNamesFor(path) }))
     .filter(({ path, names }) => names !== null || path === LABELS);
   if (labels.length === 0) return undefined;
@@ -40,7 +39,10 @@ export function classOutputOf(
     ([output, { shape, dtype }]) => behind.has(output) && dtype === 'float32' && shape.length === 2,
   );
   const fitting = logits.flatMap(([output, { shape }]) => {
-    const named = labels.filter(({ names }) => names === null || names.length === shape[1]);
+    const named = labels.filter(
+      ({ path, names }) =>
+        !behind.get(output)!.includes(path) && (names === null || names.length === shape[1]),
+    );
     return named.length === 1 && shape[1]! > 1 ? [{ output, names: named[0]!.names }] : [];
   });
   return fitting.length === 1 ? fitting[0] : fitting.find(({ output }) => output === 'logits');
