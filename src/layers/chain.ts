@@ -14,9 +14,9 @@ const linkField = template<Link>(
 );
 
 /**
- * Layers one after the other over a stack of values: each takes as many from its front as its `fprop` has parameters, and its
- * results replace as many, a list one by one. Values behind stay for later layers, as a mask does. The layers are the children
- * `layers_0`, `layers_1` and so on.
+ * Layers one after the other over a stack of values: each takes as many from its front as its `fprop` has parameters before the
+ * first with a default, or all of them where these are a rest parameter, as a chain's own; its results replace as many, a list
+ * one by one. Values behind stay for later layers, as a mask does. The layers are the children `layers_0`, `layers_1` and so on.
  */
 export class Chain extends BaseLayer.with({
   layers: z.array(linkField).min(1).describe('The layers.'),
@@ -36,7 +36,11 @@ export class Chain extends BaseLayer.with({
   /** The stack at the end. */
   protected stackAfter(values: readonly unknown[]): readonly unknown[] {
     return this.#layers.reduce((stack, layer) => {
-      const results = listed(layer.fprop(...(stack.slice(0, layer.fprop.length) as never[])));
+      // JavaScript counts no rest parameter.
+      const count = layer.fprop.length || stack.length;
+      if (count > stack.length)
+        throw layer.error(`takes ${count} values, and the stack of the chain has ${stack.length}.`);
+      const results = listed(layer.fprop(...(stack.slice(0, count) as never[])));
       return [...results, ...stack.slice(results.length)];
     }, values);
   }

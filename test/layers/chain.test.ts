@@ -66,6 +66,25 @@ test('the first value is added at the end, within a pass too', () => {
   expect(rest).toBe(mask);
 });
 
+test('a chain within a chain takes the whole stack, and adds no values of its own', () => {
+  const inner = AddResidual.config({ layers: [Tanh.config()] });
+  const layer = build(Chain.config({ layers: [Swap.config(), inner, Chain.config({ layers: [Swap.config()] })] }));
+  const [a, b] = [tensor([3]), tensor([3], 2)];
+  const [first, second, ...none] = run({}, () => layer.fprop(a, b)) as Tensor[];
+  expect([first, none]).toEqual([a, []]);
+  expectClose(
+    second!,
+    [...b.dataSync()].map((value) => value + Math.tanh(value)),
+  );
+});
+
+test('a layer that takes more values than there are', () => {
+  const layer = build(Chain.config({ layers: [Tanh.config(), ApplyPadding.config()] }));
+  expect(() => run({}, () => layer.fprop(tensor([2, 3])))).toThrow(
+    'layers_1 (ApplyPadding): takes 2 values, and the stack of the chain has 1.',
+  );
+});
+
 test('a batch without a tensor, and a layer without fprop', () => {
   const layer = build(DictToArgs.config({ keys: ['ids', 'labels'] }));
   expect(() => layer.fprop({ ids: tensor([1]), weights: tensor([1]) })).toThrow(
