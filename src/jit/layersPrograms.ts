@@ -2,9 +2,11 @@
 import { CompilerError, type HostTensor, type Tensor } from '../compiler/index.js';
 import { type Batch, type Losses, listOf, single } from './batches.js';
 import { type JitOptions, type Jitted, jit, jitPredictions, type ModelOptions } from './jit.js';
+import { holdStates } from './statefulLayers.js';
 
 /** Members of tfjs-layers' models in use here, some of them private. */
 export interface TrainableModel {
+  readonly name: string;
   readonly inputs: readonly unknown[];
   readonly outputs: readonly unknown[];
   readonly inputNames: readonly string[];
@@ -61,7 +63,9 @@ export class ModelPrograms {
   constructor(
     private readonly model: TrainableModel,
     private readonly options: ModelOptions,
-  ) {}
+  ) {
+    holdStates(model);
+  }
 
   /** Number of programs that are kept. */
   get size(): number {

@@ -214,5 +214,11 @@ export { VanillaBlock, VanillaNet } from './vision/vanillaNets.js';
 export { VideoDecoder, VideoEncoder, VQVaeModel } from './vision/videoAutoencoders.js';
 export { CausalConv, CondNormLayer, GroupNormSpatial, VideoResBlock } from './vision/videoBlocks.js';
 export { BlurPool3D, DiscriminatorResBlock, VideoDiscriminator } from './vision/videoDiscriminators.js';
+export {
+  r1GradientPenalty,
+  VQGANLoss,
+  type VQGANLosses,
+  type VQGANPredictions,
+} from './vision/videoLosses.js';
 export { VisionTransformer, VitEntryLayers, VitExitLayers } from './vision/visionTransformers.js';
 export { SpectralNorm, WeightNormL2, WeightNormLinear } from './weightNorms.js';

@@ -112,3 +112,43 @@ test('dropout draws anew in each step and has no part in predictions', async () 
   await compiled.dispose();
   await again.dispose();
 });
+
+test('states of recurrent layers go on from call to call, and begin anew by resetStates', async () => {
+  const make = (): any =>
+    tfjs.sequential({
+      layers: [
+        tfjs.layers.bidirectional({
+          layer: tfjs.layers.gru({ units: 2, stateful: true, returnSequences: true }),
+          batchInputShape: [2, 3, 2],
+        }),
+        tfjs.layers.lstm({ units: 3, stateful: true }),
+      ],
+    });
+  const [plain, model] = twins(make);
+  const [x, y] = [tensor([4, 3, 2], 1), tensor([4, 3], 2)];
+  for (const each of [plain, model]) each.compile({ optimizer: 'sgd', loss: 'meanSquaredError' });
+  const compiled = compileModel(model, quick);
+  const predictions = async (what: string): Promise<Tensor> => {
+    const predicted = (await compiled.predict(x, { batchSize: 2 })) as Tensor;
+    expectSame(predicted, plain.predict(x, { batchSize: 2 }), what);
+    return predicted;
+  };
+  const first = await predictions('from zeros');
+  expect([...(await predictions('from the states of the first call')).dataSync()]).not.toEqual([
+    ...first.dataSync(),
+  ]);
+  const options = { batchSize: 2, epochs: 2, shuffle: false };
+  await Promise.all([plain.fit(x, y, options), compiled.fit(x, y, options)]);
+  expectSameWeights(model, plain);
+  await predictions('from the states of training');
+  // The model's own call goes on, too.
+  expectSame(model.predict(x, { batchSize: 2 }), plain.predict(x, { batchSize: 2 }), 'on the cpu backend');
+  for (const each of [plain, model]) each.resetStates();
+  const [state] = model.layers[1].states_;
+  expect([...state.dataSync()]).toEqual([0, 0, 0, 0, 0, 0]);
+  await predictions('from zeros again');
+  expect(() => model.layers[1].resetStates([tf.zeros([2, 3])])).toThrow(
+    `Layer ${model.layers[1].name} expects 2 state(s), but it received 1.`,
+  );
+  await compiled.dispose();
+});
