@@ -3,40 +3,11 @@
  * a config, whose printed tree stands below it. `UPDATE_LAYER_PAGES=1 npx vitest run test/docs/layerPages.test.ts` writes the
  * trees.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { build, type Config, deepCopy } from '../../src/hparams/index.js';
 import * as layers from '../../src/layers/index.js';
-import { root } from './pages.js';
-
-const folder = join(root, 'docs/guide/layers');
-const pages = readdirSync(folder).filter((name) => name.endsWith('.md'));
-
-/** Sections of a page: a heading "### `Name`", then text, a `ts` block with a config and a `text` block with its tree. */
-const SECTION = /^### `(\w+)`\n\n([\s\S]*?)^```ts\n([\s\S]*?)^```\n\n^```text\n([\s\S]*?)^```$/gm;
-
-interface Section {
-  readonly name: string;
-  readonly text: string;
-  readonly code: string;
-  readonly tree: string;
-}
-
-const sectionsOf = (page: string): Section[] =>
-  [...page.matchAll(SECTION)].map(([, name, text, code, tree]) => ({
-    name: name!,
-    text: text!,
-    code: code!,
-    tree: tree!,
-  }));
-
-/** The layer of a section's config, an expression over the exports of `luthier/layers`. */
-function layerOf({ code }: Section): layers.BaseLayer {
-  const scope = { ...layers, deepCopy };
-  const make = new Function(...Object.keys(scope), `return (${code.trim().replace(/;$/, '')});`);
-  return build(make(...Object.values(scope)) as Config<layers.BaseLayer>);
-}
+import { allSections, folder, layerOf, pages, sectionsOf } from './layerSections.js';
 
 for (const page of pages) {
   test(`docs/guide/layers/${page} shows the layers as they are`, () => {
@@ -62,9 +33,7 @@ for (const page of pages) {
 }
 
 test('every layer has its section, in one page', () => {
-  const shown = pages.flatMap((page) =>
-    sectionsOf(readFileSync(join(folder, page), 'utf8')).map(({ name }) => name),
-  );
+  const shown = allSections().map(({ name }) => name);
   const isLayer = (value: unknown): value is typeof layers.BaseLayer =>
     typeof value === 'function' && value.prototype instanceof layers.BaseLayer;
   const exported = Object.values(layers)

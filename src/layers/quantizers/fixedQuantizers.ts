@@ -134,7 +134,8 @@ export class LookupFreeQuantizer extends BaseLayer.with({
 
   /**
    * @param inputs [..., embeddingDim].
-   * @returns signs of that shape; codes int32 [...], or [..., groups] where there are several; scalar losses.
+   * @returns signs of that shape; codes int32 [...], or [..., groups] where there are several; scalar losses, 0 for no
+   *   vectors.
    */
   fprop(inputs: Tensor): {
     readonly quantized: Tensor;
@@ -148,8 +149,11 @@ export class LookupFreeQuantizer extends BaseLayer.with({
       throw this.error(`expected inputs [..., ${embeddingDim}], got [${inputs.shape.join(', ')}].`);
     const isPositive = tf.greaterEqual(inputs, 0);
     const signs = tf.where(isPositive, tf.onesLike(inputs), tf.neg(tf.onesLike(inputs))) as Tensor;
-    const eLatentLoss = tf.mul(tf.mean(tf.squaredDifference(signs, inputs)), commitmentCost) as Tensor;
-    const entropyLoss = tf.mul(this.#entropyLoss(inputs), entropyLossRatio) as Tensor;
+    // Means of no vectors are not numbers.
+    const lossOf = (loss: () => Tensor, weight: number): Tensor =>
+      inputs.size === 0 ? tf.scalar(0) : tf.mul(loss(), weight);
+    const eLatentLoss = lossOf(() => tf.mean(tf.squaredDifference(signs, inputs)), commitmentCost);
+    const entropyLoss = lossOf(() => this.#entropyLoss(inputs), entropyLossRatio);
     return {
       quantized: this.doEval ? signs : straightThrough(signs, inputs),
       encodingIndices: this.#codes(tf.cast(isPositive, 'int32')),
