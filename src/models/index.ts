@@ -21,6 +21,7 @@ export { MaskedAutoencoder } from './maskedAutoencoder.js';
 export { type MaxTextConstants, translateMaxText } from './maxText.js';
 export { type PaxLmOptions, paxActivations, paxLm, paxNormalizations } from './paxLm.js';
 export { paxSplits } from './paxSplits.js';
+export { type GlamOptions, type GrokOptions, glamLm, grokLm } from './presets/glam.js';
 export { type Gpt2Options, gpt2Init, gpt2Lm } from './presets/gpt2.js';
 export { type LlamaOptions, llamaLm } from './presets/llama.js';
 export type { NameRule, NameRules } from './presets/nameRules.js';

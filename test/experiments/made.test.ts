@@ -5,17 +5,19 @@ import { bayesFiller } from '../../bench/sentenceAutomaton.js';
 import { FilledSpans } from '../../experiments/t5.js';
 import { build } from '../../src/hparams/index.js';
 import { runCommand, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { directories } from './zoo.js';
 
 const tiny = { numLayers: 1, modelDims: 8, batchSize: 2, numTrainSteps: 2, numHeldOut: 2 };
 
-test.each([['t5.MadeText', 'train_and_decode', 'filled_spans']])('%s, by %s', async (exp, mode, metric) => {
-  const sets = Object.entries(tiny).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
-  const flags = [`--exp=${exp}`, `--mode=${mode}`, `--job_log_dir=${join(temporaryDirectory(), 'out')}`];
-  const finished = await runCommand([...flags, ...sets], join(directories[0]!, '..'));
-  expect([finished.code, finished.stderr]).toEqual([0, '']);
-  expect(finished.stdout).toMatch(new RegExp(`_held_out at step 2: .*${metric} 0`));
-});
+for (const [exp, mode, metric] of [['t5.MadeText', 'train_and_decode', 'filled_spans']])
+  longTest(`${exp}, by ${mode}`, async () => {
+    const sets = Object.entries(tiny).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
+    const flags = [`--exp=${exp}`, `--mode=${mode}`, `--job_log_dir=${join(temporaryDirectory(), 'out')}`];
+    const finished = await runCommand([...flags, ...sets], join(directories[0]!, '..'));
+    expect([finished.code, finished.stderr]).toEqual([0, '']);
+    expect(finished.stdout).toMatch(new RegExp(`_held_out at step 2: .*${metric} 0`));
+  });
 
 test('spans are compared by their sentinels, whatever stands between', () => {
   const share = (target: string, prediction: string) =>

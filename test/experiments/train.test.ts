@@ -16,7 +16,7 @@ const losses = ({ stdout }: Finished): number[] =>
   [...stdout.matchAll(/^step .*loss (\S+)/gm)].map(([, loss]) => Number(loss));
 
 test('lmCloud.LmCloudSpmdTest', async () => {
-  const sizes = { vocabSize: 64, maxSeqLen: 16, numTrainSteps: 3, summaryIntervalSteps: 1 };
+  const sizes = { vocabSize: 64, maxSeqLen: 16, numLayers: 1, numTrainSteps: 3, summaryIntervalSteps: 1 };
   const finished = await train(temporaryDirectory(), 'lmCloud.LmCloudSpmdTest', sizes);
   expect([finished.code, finished.stderr]).toEqual([0, '']);
   expect(losses(finished).length).toBe(3);

@@ -68,7 +68,9 @@ test('the first value is added at the end, within a pass too', () => {
 
 test('a chain within a chain takes the whole stack, and adds no values of its own', () => {
   const inner = AddResidual.config({ layers: [Tanh.config()] });
-  const layer = build(Chain.config({ layers: [Swap.config(), inner, Chain.config({ layers: [Swap.config()] })] }));
+  const layer = build(
+    Chain.config({ layers: [Swap.config(), inner, Chain.config({ layers: [Swap.config()] })] }),
+  );
   const [a, b] = [tensor([3]), tensor([3], 2)];
   const [first, second, ...none] = run({}, () => layer.fprop(a, b)) as Tensor[];
   expect([first, none]).toEqual([a, []]);

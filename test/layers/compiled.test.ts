@@ -1,5 +1,5 @@
 /** @file Every layer compiled, forward and backward, against the eager oracle. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { compile, type HostTensor, sizeOf, type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
@@ -15,7 +15,6 @@ import {
   Embedding,
   Exp,
   FeedForward,
-  FullSoftmax,
   GELU,
   GlobalPooling,
   GroupNorm,
@@ -23,7 +22,6 @@ import {
   LeakyReLU,
   Linear,
   listVariables,
-  NClassMajorSharedEmbeddingSoftmax,
   Pooling,
   PositionalEmbedding,
   ReLU,
@@ -60,9 +58,6 @@ const subject = (title: string, layer: BaseLayer, inputs: Inputs, call: Subject[
     listVariables(layer).map(({ path, shape }, i) => [path, floats(shape, i + 5, 0.5)]),
   ),
 });
-
-const expectSame = (layer: BaseLayer, inputs: Inputs, call: Subject['call']): Promise<void> =>
-  expectAllSame([subject(layer.constructor.name, layer, inputs, call)]);
 
 const [B, T, D, V] = [2, 4, 6, 7];
 const x = () => ({ x: floats([B, T, D], 3, 2) });
@@ -119,8 +114,6 @@ const called = (inputs: () => Inputs, configs: readonly [string, Config<Simple>]
     return subject(title, layer, inputs(), (t) => layer.fprop(t.x!));
   });
 
-test('layers of one input', () => expectAllSame(called(x, simple)));
-
 const ofImages: [string, Config<Simple>][] = [
   ['Conv2D', Conv2D.config({ filterShape: [3, 2, 4, 5], filterStride: [2, 1], bias: true })],
   ['Conv2D, dilated', Conv2D.config({ filterShape: [2, 3, 4, 3], dilations: [2, 2], padding: 'VALID' })],
@@ -130,84 +123,63 @@ const ofImages: [string, Config<Simple>][] = [
   ['GlobalPooling', GlobalPooling.config({ poolingDims: [1, 2], poolingType: 'AVG', keepdims: true })],
 ];
 
-test('layers of images', () => expectAllSame(called(() => ({ x: floats([2, 7, 6, 4], 3, 2) }), ofImages)));
+/** A layer whose class says what it is. */
+const of = (layer: BaseLayer, inputs: Inputs, call: Subject['call']): Subject =>
+  subject(layer.constructor.name, layer, inputs, call);
 
-test('poolings of padded images', async () => {
+function paddedPoolings(): Subject[] {
   const images = { x: floats([2, 6, 4, 3], 3, 2) };
   const paddings = () => tf.tensor2d([0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1], [2, 6]);
-  for (const poolingType of ['MAX', 'AVG'] as const) {
+  return (['MAX', 'AVG'] as const).flatMap((poolingType) => {
     const layer = build(Pooling.config({ windowShape: [2, 2], poolingType }));
-    await expectSame(layer, images, (t) => layer.fprop(t.x!, paddings()));
     const all = build(GlobalPooling.config({ poolingDims: [1, 2], poolingType }));
-    await expectSame(all, images, (t) => all.fprop(t.x!, tf.reshape(paddings(), [2, 6, 1, 1])));
-  }
-});
+    return [
+      of(layer, images, (t) => layer.fprop(t.x!, paddings())),
+      of(all, images, (t) => all.fprop(t.x!, tf.reshape(paddings(), [2, 6, 1, 1]))),
+    ];
+  });
+}
 
-test('Embedding with many duplicates', async () => {
-  const layer = build(Embedding.config({ numClasses: V, inputDims: D, scaleSqrtDepth: true }));
-  await expectSame(layer, { ids: integers([8, 16], V) }, (t) => layer.embLookup(t.ids!));
-});
-
-test('position embeddings', async () => {
+function positions(): Subject[] {
   const rotary = build(RotaryPositionalEmbedding.config({ embeddingDims: D }));
   const heads = { x: floats([B, T, 2, D]), at: integers([B, T], 9) };
-  await expectSame(rotary, heads, (t) => tf.add(rotary.fprop(t.x!), rotary.fprop(t.x!, t.at)));
   const sinusoids = build(PositionalEmbedding.config({ embeddingDims: D }));
-  await expectSame(sinusoids, { x: floats([T, D]), at: integers([T], 9) }, (t) =>
-    tf.mul(t.x!, tf.add(sinusoids.fprop(T), sinusoids.atPositions(t.at!))),
-  );
   const trained = build(TrainablePositionalEmbedding.config({ embeddingDims: D, maxSeqLength: 9 }));
-  await expectSame(trained, { at: integers([T], 9) }, (t) =>
-    tf.add(trained.fprop(T), trained.atPositions(t.at!)),
-  );
-});
+  return [
+    of(rotary, heads, (t) => tf.add(rotary.fprop(t.x!), rotary.fprop(t.x!, t.at))),
+    of(sinusoids, { x: floats([T, D]), at: integers([T], 9) }, (t) =>
+      tf.mul(t.x!, tf.add(sinusoids.fprop(T), sinusoids.atPositions(t.at!))),
+    ),
+    of(trained, { at: integers([T], 9) }, (t) => tf.add(trained.fprop(T), trained.atPositions(t.at!))),
+  ];
+}
 
-test.each([
-  [
-    'FullSoftmax',
-    FullSoftmax.config({ inputDims: D, numClasses: V, softCapLogits: 2, labelSmoothingProb: 0.1 }),
-  ],
-  ['SharedEmbeddingSoftmax', SharedEmbeddingSoftmax.config({ inputDims: D, numClasses: V })],
-  [
-    'NClassMajorSharedEmbeddingSoftmax',
-    NClassMajorSharedEmbeddingSoftmax.config({ inputDims: D, numClasses: V }),
-  ],
-] as const)('%s', async (_, config) => {
-  const layer = build(config as Config<FullSoftmax>);
-  const inputs = { x: floats([T, D]), weights: floats([T], 8), labels: integers([T], V) };
-  await expectSame(layer, inputs, (t) => layer.fprop(t.x!, t.weights!, t.labels!).totalXent);
-});
+/** An embedding of many duplicates. */
+function embedding(): Subject {
+  const layer = build(Embedding.config({ numClasses: V, inputDims: D, scaleSqrtDepth: true }));
+  return of(layer, { ids: integers([8, 16], V) }, (t) => layer.embLookup(t.ids!));
+}
 
-describe('attention', () => {
-  const attention = { inputDim: D, hiddenDim: 8, numHeads: 2 };
-  test.each([
-    ['causal', DotProductAttention.config(attention)],
-    [
-      'combined, capped, plain scale',
-      DotProductAttention.config({
-        ...attention,
-        combineQkv: true,
-        attenLogitCap: 1,
-        internalEnablePerDimScale: false,
-      }),
-    ],
-    [
-      'rotary, dropout',
-      DotProductAttention.config({ ...attention, useRotaryPositionEmb: true, attenDropoutProb: 0.3 }),
-    ],
-  ])('%s', async (_, config) => {
-    const layer = build(config);
-    await expectSame(layer, x(), (t) => layer.fprop(t.x!, { seen: { causal: true } }));
+function attentions(): Subject[] {
+  const fields = { inputDim: D, hiddenDim: 8, numHeads: 2 };
+  const configs = {
+    causal: fields,
+    'combined, capped, plain scale': {
+      ...{ ...fields, combineQkv: true, attenLogitCap: 1, internalEnablePerDimScale: false },
+    },
+    'rotary, dropout': { ...fields, useRotaryPositionEmb: true, attenDropoutProb: 0.3 },
+  };
+  return Object.entries(configs).map(([title, values]) => {
+    const layer = build(DotProductAttention.config(values));
+    return subject(`attention, ${title}`, layer, x(), (t) => layer.fprop(t.x!, { seen: { causal: true } }));
   });
-});
+}
 
-test('Transformer, by its norm policy', () =>
-  expectAllSame(
-    (['pre', 'primer_hybrid', 'post', 'post_skip'] as const).map((normPolicy) => {
-      const layer = build(Transformer.config({ inputDims: D, hiddenDims: 5, numHeads: 2, normPolicy }));
-      return subject(normPolicy, layer, x(), (t) => layer.fprop(t.x!, { seen: { causal: true } }));
-    }),
-  ));
+const transformers = (): Subject[] =>
+  (['pre', 'primer_hybrid', 'post', 'post_skip'] as const).map((normPolicy) => {
+    const layer = build(Transformer.config({ inputDims: D, hiddenDims: 5, numHeads: 2, normPolicy }));
+    return subject(normPolicy, layer, x(), (t) => layer.fprop(t.x!, { seen: { causal: true } }));
+  });
 
 function lm(): Config<TransformerLm> {
   return TransformerLm.config({
@@ -225,22 +197,31 @@ function lm(): Config<TransformerLm> {
   });
 }
 
-test.each([
-  ['GPT-2', gpt2Lm({ vocabSize: V, modelDims: D, numLayers: 2, numHeads: 2, maxSeqLength: T })],
-  ['packed, padded, dropout, sinusoids', lm()],
-])('LanguageModel: %s', async (_, lmTpl) => {
-  const model = build(LanguageModel.config({ lmTpl }));
-  const batch = {
-    ids: integers([B, T], V),
-    labels: integers([B, T], V),
-    segmentIds: integers([B, T], 2),
-    segmentPos: integers([B, T], T),
+function languageModels(): Subject[] {
+  const lms = {
+    'GPT-2': gpt2Lm({ vocabSize: V, modelDims: D, numLayers: 2, numHeads: 2, maxSeqLength: T }),
+    'packed, padded, dropout, sinusoids': lm(),
   };
-  await expectSame(model, batch, (t) => {
-    const full = { ...t, weights: tf.ones([B, T]), paddings: tf.zeros([B, T]) };
-    return model.fprop(full as Tensors)[0].total_loss![0];
+  const batch = {
+    ...{ ids: integers([B, T], V), labels: integers([B, T], V) },
+    ...{ segmentIds: integers([B, T], 2), segmentPos: integers([B, T], T) },
+  };
+  return Object.entries(lms).map(([title, lmTpl]) => {
+    const model = build(LanguageModel.config({ lmTpl }));
+    return subject(`LanguageModel, ${title}`, model, batch, (t) => {
+      const full = { ...t, weights: tf.ones([B, T]), paddings: tf.zeros([B, T]) };
+      return model.fprop(full as Tensors)[0].total_loss![0];
+    });
   });
-});
+}
+
+test('layers and language models, in one program', () =>
+  expectAllSame([
+    ...called(x, simple),
+    ...called(() => ({ x: floats([2, 7, 6, 4], 3, 2) }), ofImages),
+    ...[...paddedPoolings(), ...positions(), embedding(), ...attentions(), ...transformers()],
+    ...languageModels(),
+  ]));
 
 test('decoding step by step, compiled once for all steps', async () => {
   const lmTpl = gpt2Lm({ vocabSize: V, modelDims: D, numLayers: 2, numHeads: 2, maxSeqLength: T });

@@ -2,11 +2,15 @@
 import { expect } from 'vitest';
 import {
   compile,
+  compileProgram,
   type Engine,
+  type Executable,
   type HostTensor,
+  type Program,
   sizeOf,
   type Tensor,
   tf,
+  traceProgram,
   valueAndGrad,
 } from '../../src/compiler/index.js';
 import { runInContext } from '../../src/layers/index.js';
@@ -100,14 +104,22 @@ function computed({ call, doEval = false, hasGradients = true }: Subject, t: Tra
 
 export type Results = readonly Record<string, HostTensor | Record<string, HostTensor>>[];
 
-/** Results of all subjects on one engine, as one program: compiling takes longer than running. */
-export async function evaluate(subjects: readonly Subject[], engine: Engine): Promise<Results> {
+/** Gives the results of all subjects on an engine, as one program that is traced once: both take longer than running. */
+export function evaluator(subjects: readonly Subject[]): (engine: Engine) => Promise<Results> {
   const args = subjects.map(argumentsOf) as never;
-  const program = (all: readonly Traced[]) => all.map((t, i) => computed(subjects[i]!, t));
-  const executable = await compile(program as never, args, { engine, numThreads: 1 });
-  const results = (await repeatedly(executable, args)) as unknown as Results;
-  await executable.dispose();
-  return results;
+  const program = ((all: readonly Traced[]) => all.map((t, i) => computed(subjects[i]!, t))) as never;
+  let traced: Program | undefined;
+  const compiled = (engine: Engine): Promise<Executable> => {
+    if (engine === 'eager') return compile(program, args, { engine, numThreads: 1 });
+    traced ??= traceProgram(program, args);
+    return compileProgram(traced, { engine, numThreads: 1 });
+  };
+  return async (engine) => {
+    const executable = await compiled(engine);
+    const results = (await repeatedly(executable, args)) as unknown as Results;
+    await executable.dispose();
+    return results;
+  };
 }
 
 function expectSame(title: string, actual: unknown, expected: unknown, tolerance: number): void {
@@ -139,7 +151,8 @@ export function expectSameResults(
 
 /** Compares all engines that there are with the eager one. */
 export async function expectAllSame(subjects: readonly Subject[]): Promise<void> {
-  const eager = await evaluate(subjects, 'eager');
+  const evaluate = evaluator(subjects);
+  const eager = await evaluate('eager');
   for (const [title, { engine, available }] of engines)
-    if (available) expectSameResults(title, subjects, await evaluate(subjects, engine), eager);
+    if (available) expectSameResults(title, subjects, await evaluate(engine), eager);
 }

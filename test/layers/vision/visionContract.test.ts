@@ -36,6 +36,11 @@ import { expectClose, randomTheta, run, tensor } from '../helpers.js';
 type Plain = BaseLayer & { fprop(x: Tensor): Tensor };
 const plain = (title: string, config: Config<Plain>, shape: readonly number[], doEval = false) =>
   layerCase({ title, config, doEval, inputs: { x: floats(shape) }, call: (layer, { x }) => layer.fprop(x!) });
+/** A network, of each of whose many variables one element is probed. */
+const network = (title: string, config: Config<Plain>, shape: readonly number[]) => ({
+  ...plain(title, config, shape),
+  probes: 1,
+});
 
 // Activations without a kink, at which finite differences see neither slope.
 const activationTpl = () => Swish.config();
@@ -60,7 +65,7 @@ const entry = (values: object = {}) =>
   });
 
 checkLayers('vision', [
-  plain(
+  network(
     'ResNetBlock',
     ResNetBlock.config({ inputDim: 4, outputDim: 8, stride: 2, activationTpl: activationTpl() }),
     [2, 4, 4, 4],
@@ -87,7 +92,7 @@ checkLayers('vision', [
     MixerBlock.config({ numTokens: 3, inputDims: 4, tokensMlpDims: 5, channelsMlpDims: 6 }),
     [2, 3, 4],
   ),
-  plain(
+  network(
     'UNet',
     UNet.config({
       ...{ inputDim: 2, channels: [4, 8] },
@@ -96,7 +101,7 @@ checkLayers('vision', [
     }),
     [2, 4, 4, 2],
   ),
-  plain(
+  network(
     'VisionTransformer',
     VisionTransformer.config({
       entryLayersTpl: entry({ prependClsTokens: 1 }),
