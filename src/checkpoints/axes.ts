@@ -71,6 +71,15 @@ export function orderAxes(
   return { axes: joined(axes) };
 }
 
+/** The shape of the stored tensor that an order takes a variable from; undefined where the variable's does not determine it. */
+export function storedShape(notation: string, variable: readonly number[]): number[] | undefined {
+  const sides = parsed(notation);
+  const sizes = sides && sizesOf([sides.variable, variable]);
+  if (sides === undefined || sizes === undefined) return undefined;
+  const sizeOf = (word: string): number => sizes.get(word) ?? Number(word.split('/').at(-1));
+  return sides.stored.map((group) => group.reduce((product, word) => product * sizeOf(word), 1));
+}
+
 /** The size of each word, by the shapes of both sides; undefined where they do not fit, or leave one open. */
 function sizesOf(...sides: readonly [Groups, readonly number[]][]): Map<string, number> | undefined {
   if (sides.some(([groups, shape]) => groups.length !== shape.length)) return undefined;
@@ -91,6 +100,18 @@ function sizesOf(...sides: readonly [Groups, readonly number[]][]): Map<string, 
     next = next.filter((group) => !solvable.includes(group));
   }
   return sizes;
+}
+
+/**
+ * Puts a variable's elements where an order takes them from: the inverse of reading.
+ *
+ * @param order one after the other where absent. @param target the stored tensor's elements
+ */
+export function storeElements(variable: Float32Array, target: Float32Array, order?: AxisOrder): void {
+  if (order === undefined) target.set(variable);
+  else
+    for (const run of runsOf(order, target.length))
+      for (let i = 0; i < run.length; i++) target[run.start + i] = variable[run.target + i * run.stride]!;
 }
 
 /** The same order on both sides. */

@@ -1,6 +1,6 @@
 /** @file Checkpoints: TrainState and its files, written by a worker, restored bit for bit or not at all. */
 
-export { isAxisOrder, orderAxes } from './axes.js';
+export { isAxisOrder, orderAxes, storedShape, storeElements } from './axes.js';
 export { CheckpointError } from './checkpointErrors.js';
 export {
   Checkpointer,
@@ -21,3 +21,4 @@ export { createTrainState, type TrainState } from './trainState.js';
 export type { VariableSource } from './variableSource.js';
 export { holdsWeights, WeightFiles } from './weightFiles.js';
 export { writeParams } from './writeParams.js';
+export { type WrittenTensor, writeTensors } from './writeTensors.js';

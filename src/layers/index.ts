@@ -23,9 +23,14 @@ export {
   softplus,
   Tanh,
 } from './activations.js';
-export { addLora, LORA_VARIABLES, mergeLora } from './adapters/addLora.js';
+export { addLora, LORA_VARIABLES, loraLayers, mergeLora } from './adapters/addLora.js';
 export { addPrefix, PREFIX_VARIABLES } from './adapters/addPrefix.js';
-export { LoraAttentionProjection, LoraCombinedQKVProjectionLayer, LoraLinear } from './adapters/lora.js';
+export {
+  LoraAttentionProjection,
+  LoraCombinedQKVProjectionLayer,
+  type LoraLayer,
+  LoraLinear,
+} from './adapters/lora.js';
 export { AdaptedTransformerFeedForward, MultitaskResidualAdapter } from './adapters/residualAdapters.js';
 export { DotProductAttention, type Heads } from './attention/attentions.js';
 export { Alibi, BasePositionBias, RelativeBias } from './attention/biases.js';

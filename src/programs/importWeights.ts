@@ -3,39 +3,73 @@ import { join } from 'node:path';
 import { type WeightFiles, writeParams } from '../checkpoints/index.js';
 import { type FlatArray, type FlatLayout, narrow } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
+import { LORA_VARIABLES } from '../layers/index.js';
+import { wholePath } from '../learners/index.js';
 import type { NameRules } from '../models/index.js';
-import { CheckpointLoadingRules, type SingleTask } from '../tasks/index.js';
+import { applyRule, CheckpointLoadingRules, type SingleTask } from '../tasks/index.js';
+import { adapterNames } from './adapterNames.js';
 import { type Reading, VariableMatcher } from './loadedVariables.js';
 
 /** Elements that are narrowed at once. */
 const PIECE = 1 << 20;
+
+/** A variable's source. */
+interface Given {
+  readonly source: WeightFiles;
+  readonly readings: readonly Reading[];
+}
 
 /** Published weights, with the variables that they give. */
 export class ImportedWeights {
   /** Reasons why they are not the model's, a line each. */
   readonly problems: readonly string[];
   readonly #layout: FlatLayout;
-  readonly #variables: ReadonlyMap<string, readonly Reading[]>;
+  readonly #variables = new Map<string, Given>();
 
   /**
    * Finds each variable of a task in weights; nothing is read yet.
    *
    * @param ignoreTensors patterns of tensors that may be left over.
+   * @param adapter weights of an adapter of PEFT; factors that it lacks are 0, and training leaves them so.
    */
   constructor(
     task: SingleTask,
-    private readonly source: WeightFiles,
+    source: WeightFiles,
     names: NameRules,
     ignoreTensors: readonly string[],
+    adapter?: WeightFiles,
   ) {
+    this.#layout = task.layout();
+    const isFactor = ({ name }: { readonly name: string }) => wholePath(LORA_VARIABLES).test(name);
+    const problems = this.#match(source, names, ignoreTensors, (entry) => !isFactor(entry));
+    if (adapter !== undefined) {
+      const factors = adapterNames(task.model, names);
+      const has = (name: string): boolean =>
+        factors.names.rules.some(
+          (rule) => applyRule(rule, name) !== undefined && isThere(adapter, factors.names, rule[1]),
+        );
+      problems.push(
+        ...factors.problems,
+        ...this.#match(adapter, factors.names, [], (entry) => isFactor(entry) && has(entry.name)),
+      );
+    }
+    this.problems = problems;
+  }
+
+  #match(
+    source: WeightFiles,
+    names: NameRules,
+    ignoreTensors: readonly string[],
+    isOfSource: (entry: FlatLayout['entries'][number]) => boolean,
+  ): string[] {
     const rules = CheckpointLoadingRules.config({
       checkpoint: source.path,
       ignoreTensors: [...ignoreTensors],
     });
-    this.#layout = task.layout();
-    const matcher = new VariableMatcher(build(rules), source, names, this.#layout);
-    this.#variables = matcher.match();
-    this.problems = matcher.problems;
+    const entries = this.#layout.entries.filter(isOfSource);
+    const matcher = new VariableMatcher(build(rules), source, names, { ...this.#layout, entries });
+    for (const [name, readings] of matcher.match()) this.#variables.set(name, { source, readings });
+    return [...matcher.problems];
   }
 
   /**
@@ -44,16 +78,17 @@ export class ImportedWeights {
    * @param experiment name of the run's experiment. @throws CheckpointError where files can't be read or written
    */
   write(jobLogDir: string, experiment: string): void {
-    const { source } = this;
     const [layout, variables] = [this.#layout, this.#variables];
-    const storages = new Map(layout.entries.map(({ name, storage }) => [name, storage]));
-    const most = Math.max(...[...variables.values()].flat().map(({ length }) => length));
-    const buffer = new Float32Array(most);
+    const entries = new Map(layout.entries.map((entry) => [entry.name, entry]));
+    const lengths = [...variables.values()].flatMap(({ readings }) => readings.map(({ length }) => length));
+    const buffer = new Float32Array(Math.max(...lengths));
     function* values(variable: string): Generator<FlatArray> {
-      const storage = storages.get(variable);
-      for (const { tensor, order, length } of variables.get(variable)!) {
+      const { storage, size } = entries.get(variable)!;
+      const given = variables.get(variable);
+      if (given === undefined) yield new Float32Array(size);
+      for (const { tensor, order, length } of given?.readings ?? []) {
         const floats = buffer.subarray(0, length);
-        source.readInto(tensor, floats, order);
+        given!.source.readInto(tensor, floats, order);
         if (storage === undefined) yield floats;
         else
           for (let at = 0; at < length; at += PIECE) yield narrow(floats.subarray(at, at + PIECE), storage);
@@ -66,8 +101,8 @@ export class ImportedWeights {
   get count(): number {
     return this.#layout.entries.reduce((sum, { size }) => sum + size, 0);
   }
-
-  close(): void {
-    this.source.close();
-  }
 }
+
+/** Whether weights have a tensor, with or without a prefix. */
+const isThere = (source: WeightFiles, { prefixes }: NameRules, tensor: string): boolean =>
+  ['', ...prefixes].some((prefix) => source.shapeOf(prefix + tensor) !== undefined);

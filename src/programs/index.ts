@@ -43,6 +43,7 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
   }
   return { signal: stop.received };
 }
+export { adapterNames } from './adapterNames.js';
 export { restoreParams } from './checkpointJob.js';
 export { checkRecorded, recordData, recordedData } from './dataRecord.js';
 export { ImportedWeights } from './importWeights.js';
@@ -51,3 +52,4 @@ export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';
 export { stepsOfCall } from './stepCalls.js';
 export type { FlatParams, RestoredState } from './taskState.js';
+export { type PublishedTensor, publishedTensors, tensorValues } from './writtenTensors.js';

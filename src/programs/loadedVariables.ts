@@ -18,7 +18,7 @@ export interface Reading {
 }
 
 /** A variable, or the part that one repetition has of a variable that stacks those of all. */
-interface VariablePart {
+export interface VariablePart {
   readonly name: string;
   readonly shape: readonly number[];
   /** Of the variable's elements, the first. */
@@ -40,7 +40,7 @@ function slicesOf({ shape, start }: VariablePart, nameOf: (index: number) => str
  * The parts that published weights have of a variable as tensors of their own: repeated layers, which have the names of layers one
  * after the other, and slices by the rules.
  */
-function partsOf(entry: Entry, entries: readonly Entry[], names: NameRules): VariablePart[] {
+export function partsOf(entry: Entry, entries: readonly Entry[], names: NameRules): VariablePart[] {
   const sliced = names.sliced ?? [];
   return layersOf(entry, entries).flatMap((part) =>
     sliced.some((text) => wholePath(text).test(part.name))

@@ -8,6 +8,7 @@ export { exportOnnx } from './exportOnnx.js';
 export { type GenerateOptions, generationFields } from './generation.js';
 export { loadRun } from './loadRun.js';
 export type { Predictions } from './predictor.js';
+export { exportAdapter, exportHuggingFace, type PublishOptions } from './published/exportPublished.js';
 export { type Imported, type ImportOptions, importPublished } from './published/importPublished.js';
 export { RequestError } from './requestError.js';
 export { isLoopback } from './server/hosts.js';

@@ -60,7 +60,13 @@ export function addLora(root: object, { rank = 8, alpha, targets = 'all' }: Lora
   return count;
 }
 
-const isLora = (layer: BaseLayer): layer is LoraLayer => 'merged' in layer;
+/** The layers with LoRA below a model, by the path of the weights that they change. */
+export const loraLayers = (root: BaseLayer): ReadonlyMap<string, LoraLayer> =>
+  new Map(
+    listLayers(root)
+      .filter((layer): layer is LoraLayer => 'merged' in layer)
+      .map((layer) => [layer.variables.get('w')!.path, layer]),
+  );
 
 /**
  * Values of the same model without LoRA, whose outputs are the same: each change is added to its weights.
@@ -71,9 +77,9 @@ export function mergeLora(root: BaseLayer, values: Readonly<Record<string, Tenso
   const pattern = new RegExp(`^${LORA_VARIABLES}$`);
   const kept = listVariables(root).filter(({ path }) => !pattern.test(`/${path}`));
   const merged = Object.fromEntries(kept.map(({ path }) => [path, values[path]!]));
-  for (const layer of listLayers(root).filter(isLora)) {
+  for (const [path, layer] of loraLayers(root)) {
     const named = [...layer.variables].map(([name, { path }]) => [name, values[path]!] as const);
-    merged[layer.variables.get('w')!.path] = layer.merged(Object.fromEntries(named) as never);
+    merged[path] = layer.merged(Object.fromEntries(named) as never);
   }
   return merged;
 }

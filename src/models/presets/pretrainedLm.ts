@@ -70,11 +70,14 @@ export const nameRulesOf = (family: PublishedFamilyName): NameRules => families[
  * weights come by `CheckpointLoadingRules`, and its tokens by `PretrainedTokenizer`.
  *
  * @param folder relative to the process's own, or absolute.
- * @param ignoredFields paths of fields of config.json that may be passed over, though no preset reads them.
+ * @param ignoredFields paths of fields of config.json that may be passed over, though no preset reads them; or all.
  * @throws ConfigError where there is no config.json, for a model_type that has no counterpart here, and for settings that change
  *   the network, or may, in ways that ours has not.
  */
-export function pretrainedModel(folder: string, ignoredFields: readonly string[] = []): Config<BaseModel> {
+export function pretrainedModel(
+  folder: string,
+  ignoredFields: readonly string[] | 'all' = [],
+): Config<BaseModel> {
   const settings = publishedSettings(folder);
   const file = join(folder, 'config.json');
   if (settings === undefined)
@@ -104,7 +107,8 @@ export function pretrainedModel(folder: string, ignoredFields: readonly string[]
   );
 
   function unreadLines(): string[] {
-    const unread = reads.unread().filter((path) => !ignoredFields.includes(path));
+    const unread =
+      ignoredFields === 'all' ? [] : reads.unread().filter((path) => !ignoredFields.includes(path));
     return unread.map(
       (path) => `${shown(path.split('.'))}: the field is not read, and may change the network's numbers`,
     );

@@ -1,15 +1,54 @@
 /** @file `luthier export`: a trained model as a file for other programs. */
 import { dirname } from 'node:path';
-import { nonEmpty } from '../../cli/commandLine/index.js';
+import { nonEmpty, oneOf } from '../../cli/commandLine/index.js';
 import { explain, makeDirectory, writeWhole } from '../../files/index.js';
 import { showFile } from '../../registry/names/index.js';
 import { formatBytes } from '../../review/text/index.js';
-import { UsageError } from '../../system/text/index.js';
-import { compareOnnx, exportOnnx } from '../../trained/index.js';
+import { formatCount, UsageError } from '../../system/text/index.js';
+import {
+  compareOnnx,
+  exportAdapter,
+  exportHuggingFace,
+  exportOnnx,
+  type PublishOptions,
+} from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 
+/** Formats that other frameworks load, by the writer of each. */
+const PUBLISHERS = { huggingface: exportHuggingFace, peft: exportAdapter } as const;
+
+type PublishFormat = keyof typeof PUBLISHERS;
+
+async function published(args: Arguments, format: PublishFormat): Promise<Report> {
+  const { out, config, dtype, outputs } = args.values as Partial<PublishOptions> & { outputs?: unknown };
+  if (outputs !== undefined)
+    throw new UsageError(`--outputs: predictions are chosen for --format=onnx, not ${format}.`);
+  const directory = args.positionals[0]!.replace(/[\\/]+$/, '');
+  const run = await runOf(args, { parametersOf: 'eval' });
+  const folder = out ?? `${directory}/${format}_${run.step}`;
+  const { tensors, count, files } = PUBLISHERS[format](run, { directory, out: folder, config, dtype });
+  await run.dispose();
+  const shown = showFile(folder);
+  const text = () =>
+    [
+      `Wrote ${shown}: ${tensors} tensors of ${formatCount(count)} elements, ${run.name} at step ${run.step}.`,
+      ...(run.isAveraged ? ['weights: the moving average of the parameters, as evaluated'] : []),
+      `files: ${files.join(', ')}`,
+    ].join('\n');
+  const json = () => ({
+    experiment: run.name,
+    step: run.step,
+    directory: shown,
+    tensors,
+    elements: count,
+    files,
+  });
+  return { text, further: { [format]: text }, json };
+}
+
 async function exported(args: Arguments): Promise<Report> {
+  if (Object.hasOwn(PUBLISHERS, args.format)) return published(args, args.format as PublishFormat);
   const { outputs, out } = args.values as { outputs?: readonly string[]; out?: string };
   const run = await runOf(args, { parametersOf: 'eval' });
   const { bytes, ...model } = exportOnnx(run, outputs);
@@ -53,24 +92,37 @@ export const exportCommand: Command = {
   flags: {
     out: {
       ...{ key: 'out', value: 'FILE', parse: nonEmpty },
-      about: 'The file. Default: model_STEP.onnx in DIR.',
+      about: 'The file or folder. Default: model_STEP.onnx, huggingface_STEP or peft_STEP in DIR.',
     },
     outputs: {
       ...{ key: 'outputs', value: 'NAME,…' },
       about: 'Predictions that the file computes. Default: those that need the fewest input arrays.',
       parse: (text) => text.split(',').map((name) => name.trim()),
     },
+    config: {
+      ...{ key: 'config', value: 'DIR', parse: nonEmpty },
+      about:
+        "Of --format=huggingface and peft: folder with the config.json of the run's network. Default: that of the published " +
+        'model that the run was imported or started from.',
+    },
+    dtype: {
+      ...{ key: 'dtype', value: 'TYPE', parse: oneOf(['float32', 'bfloat16', 'float16']) },
+      about: 'Of --format=huggingface and peft: type of the tensors. Default: as checkpoints hold them.',
+    },
     ...trainedFlags,
   },
   changes: false,
-  formats: ['onnx'],
+  formats: ['onnx', ...Object.keys(PUBLISHERS)],
   details: [
     'The file has the weights that evaluations use (their moving average if task.train.evalUseEmaStates), named inputs and',
     'outputs, a first dimension of any size, and the experiment, step and commit in its metadata.',
-    "--format=onnx, the file's only format, is the default; --format=json describes the file as JSON.",
+    '--format=onnx is the default; --format=json describes the file as JSON.',
+    '--format=huggingface writes a folder that transformers loads: config.json, model.safetensors, tokenizer and chat template.',
+    "--format=peft writes the factors of a run's LoRA as an adapter of PEFT.",
     'Checkpoints are safetensors files already: DIR/checkpoints/checkpoint_STEP/state.safetensors.',
     '',
     '  npx luthier export out/lm_small --format=onnx --out=small.onnx',
+    '  npx luthier export out/llama --format=huggingface --out=models/mine',
     '',
     'Exit codes: 0; 1 if the run has no checkpoint, or a model that ONNX has no operators for; 2 for a wrong command line.',
   ].join('\n'),

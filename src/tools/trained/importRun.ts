@@ -10,11 +10,20 @@ export function importOptions({
   positionals,
   values,
 }: Pick<Arguments, 'positionals' | 'values'>): ImportOptions {
-  const { jobLogDir, ...given } = values as Partial<ImportOptions>;
+  const { jobLogDir, maxLength, adapter, ...given } = values as Partial<ImportOptions>;
   if (jobLogDir === undefined)
     throw new UsageError('luthier import: no directory for the run: --job_log_dir=DIR is required.');
-  const { dtype = 'float32', maxLength, files, ignoredFields = [], ignoredTensors = [] } = given;
-  return { folder: positionals[0]!, jobLogDir, dtype, maxLength, files, ignoredFields, ignoredTensors };
+  const { dtype = 'float32', files, ignoredFields = [], ignoredTensors = [] } = given;
+  return {
+    folder: positionals[0]!,
+    jobLogDir,
+    dtype,
+    maxLength,
+    files,
+    adapter,
+    ignoredFields,
+    ignoredTensors,
+  };
 }
 
 async function imported(args: Arguments): Promise<Report> {
@@ -52,6 +61,10 @@ export const importCommand: Command = {
       ...{ key: 'files', value: 'GLOB,…', parse: listOf },
       about:
         'Texts to evaluate and fine-tune on, or tables of text and positive, or of text and label. Default: *.txt, or *.csv.',
+    },
+    adapter: {
+      ...{ key: 'adapter', value: 'DIR', parse: nonEmpty },
+      about: 'Folder of a LoRA adapter of PEFT, which is put onto the model.',
     },
     ignore_field: {
       ...{ key: 'ignoredFields', value: 'PATH', repeated: true, parse: nonEmpty },

@@ -3,9 +3,11 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { WeightFiles } from '../../checkpoints/index.js';
 import { build, ConfigError } from '../../hparams/index.js';
+import { addLora, LORA_VARIABLES } from '../../layers/index.js';
 import { nameRulesOf, pretrainedModel, publishedSettings } from '../../models/index.js';
 import { ImportedWeights, recordData, TRAIN } from '../../programs/index.js';
 import { JobError, type JobOptions, machineOf, openJobDirectory, writeJobFiles } from '../../runs/index.js';
+import { ADAPTER_WEIGHTS, adapterSettings } from './adapterSettings.js';
 import { importedDatasets } from './importedDatasets.js';
 import { type ImportSettings, importedTask } from './importedTask.js';
 import { copyPublished, PUBLISHED } from './publishedFiles.js';
@@ -15,6 +17,8 @@ export interface ImportOptions extends ImportSettings {
   /** Folder of the published model. */
   readonly folder: string;
   readonly jobLogDir: string;
+  /** Folder of a LoRA adapter of PEFT, which is put onto the model. */
+  readonly adapter?: string | undefined;
   /** Fields of config.json, and patterns of tensors, that may be passed over. */
   readonly ignoredFields: readonly string[];
   readonly ignoredTensors: readonly string[];
@@ -39,8 +43,7 @@ export interface Imported {
  */
 export async function importPublished(options: ImportOptions): Promise<Imported> {
   const { folder, jobLogDir } = options;
-  const opened = openPublished(options);
-  const { task, weights } = opened;
+  const { task, weights, close } = openPublished(options);
   try {
     if (weights.problems.length > 0) {
       const lines = weights.problems.map((line) => `  ${line}`).join('\n');
@@ -69,23 +72,33 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
       directory.close();
     }
   } finally {
-    weights.close();
+    close();
   }
 }
 
 /** The model of a folder, and its weights. @throws ConfigError with the problems of both */
 function openPublished(options: ImportOptions) {
-  const { folder, ignoredFields, ignoredTensors } = options;
+  const { folder, adapter, ignoredFields, ignoredTensors } = options;
   const [model, source] = both(
     () => pretrainedModel(folder, ignoredFields),
     () => WeightFiles.open(folder),
   );
+  const open = [source];
+  const close = () => {
+    for (const each of open) each.close();
+  };
   try {
     const names = nameRulesOf(publishedSettings(folder)!.family!);
     const task = importedTask(model, folder, options);
-    return { task, weights: new ImportedWeights(build(task), source, names, ignoredTensors) };
+    if (adapter !== undefined) {
+      addLora(task.model, adapterSettings(adapter));
+      task.train.learner.bpropVariableExclusion = [];
+      task.train.learner.bpropVariableInclusion = [LORA_VARIABLES];
+      open.push(WeightFiles.open(join(adapter, ADAPTER_WEIGHTS)));
+    }
+    return { close, task, weights: new ImportedWeights(build(task), source, names, ignoredTensors, open[1]) };
   } catch (error) {
-    source.close();
+    close();
     throw error;
   }
 }

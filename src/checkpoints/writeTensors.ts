@@ -1,0 +1,50 @@
+/** @file A safetensors file for other programs, whose tensors are made while it is written. */
+import { renameSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { narrow } from '../compiler/index.js';
+import { makeDirectory, removeQuietly, syncDirectory, temporaryName } from '../files/index.js';
+import { ioError } from './checkpointErrors.js';
+import { writeFileDurably } from './durableFile.js';
+import { encodePrefix, placeTensors } from './safetensors.js';
+
+/** A tensor to write. */
+export interface WrittenTensor {
+  readonly name: string;
+  readonly shape: readonly number[];
+  /** How the file holds it; narrow ones are rounded to the nearest even. */
+  readonly dtype: 'float32' | 'bfloat16' | 'float16';
+  /** Its elements, which are not kept. */
+  readonly values: () => Float32Array;
+}
+
+const DTYPES = { float32: 'F32', bfloat16: 'BF16', float16: 'F16' } as const;
+
+/** Writes a file whole, or not at all. @throws CheckpointError where it can't be written, and as `values` do */
+export function writeTensors(
+  path: string,
+  tensors: readonly WrittenTensor[],
+  metadata: Readonly<Record<string, string>>,
+): void {
+  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  const layout = placeTensors(
+    tensors.map(({ name, shape, dtype }) => ({ name, shape, dtype: DTYPES[dtype] })),
+    metadata,
+  );
+  function* contents(): Generator<ArrayBufferView> {
+    yield encodePrefix(layout);
+    for (const { name } of layout.tensors) {
+      const { dtype, values } = byName.get(name)!;
+      yield dtype === 'float32' ? values() : narrow(values(), dtype);
+    }
+  }
+  const temporary = temporaryName(path);
+  try {
+    makeDirectory(dirname(path));
+    writeFileDurably(temporary, contents());
+    renameSync(temporary, path);
+    syncDirectory(dirname(path));
+  } catch (cause) {
+    removeQuietly(temporary);
+    throw ioError(path, 'cannot be written', cause);
+  }
+}

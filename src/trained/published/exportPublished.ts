@@ -1,0 +1,207 @@
+/** @file A run as the folder of a published model, which transformers loads, or as an adapter of PEFT. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { type WrittenTensor, writeTensors } from '../../checkpoints/index.js';
+import { type NarrowArray, sizeOf, type Tensor, tf, widen } from '../../compiler/index.js';
+import { makeDirectory, readJsonFile, writeWhole } from '../../files/index.js';
+import { build, type Config, ConfigError, classOf } from '../../hparams/index.js';
+import {
+  LORA_VARIABLES,
+  type LoraLayer,
+  listVariables,
+  loraLayers,
+  type TransformerLm,
+} from '../../layers/index.js';
+import { wholePath } from '../../learners/index.js';
+import {
+  type BaseModel,
+  LanguageModel,
+  type NameRules,
+  nameRulesOf,
+  networkDifferences,
+  pretrainedModel,
+  publishedSettings,
+  unknownFamily,
+} from '../../models/index.js';
+import { adapterNames, type PublishedTensor, publishedTensors, tensorValues } from '../../programs/index.js';
+import type { TrainedRun } from '../trainedRun.js';
+import { ADAPTER_CONFIG, ADAPTER_WEIGHTS, adapterText } from './adapterSettings.js';
+import { copyPublished, PUBLISHED } from './publishedFiles.js';
+
+/** Options of an export. */
+export interface PublishOptions {
+  /** The run's directory. */
+  readonly directory: string;
+  /** The folder to write. */
+  readonly out: string;
+  /** Folder with the config.json of the run's network; default: that which the run was imported or started from. */
+  readonly config?: string | undefined;
+  /** Type of the tensors; default: as checkpoints hold them. */
+  readonly dtype?: WrittenTensor['dtype'] | undefined;
+}
+
+/** An export that is done. */
+export interface Published {
+  readonly tensors: number;
+  /** Elements of all tensors. */
+  readonly count: number;
+  /** Names of the files. */
+  readonly files: readonly string[];
+}
+
+/**
+ * Writes config.json, model.safetensors and the files that lay beside them. Changes of LoRA are added to the weights.
+ *
+ * @throws ConfigError where no config.json is known, or that of another network, with all that differs; CheckpointError where
+ *   files can't be written
+ */
+export function exportHuggingFace(run: TrainedRun, options: PublishOptions): Published {
+  const { out, dtype } = options;
+  const folder = settingsFolder(run, options);
+  const names = familyNames(folder);
+  const entries = run.params.layout.entries.filter(({ name }) => !isFactor(name));
+  const written = publishedTensors(entries, names);
+  const problems = [...written.problems, ...differences(run, folder, names, written.tensors)];
+  if (problems.length > 0) throw unfit(folder, problems);
+  const tensors = written.tensors.map((tensor) => writtenTensor(run, tensor, dtype));
+  makeDirectory(out);
+  const copied = copyPublished(folder, out);
+  writeTensors(join(out, 'model.safetensors'), tensors, { format: 'pt' });
+  const { quantization_config: _, torch_dtype, ...settings } = readSettings(folder);
+  const held = { [torch_dtype === undefined ? 'dtype' : 'torch_dtype']: tensors[0]!.dtype };
+  writeWhole(join(out, 'config.json'), `${JSON.stringify({ ...settings, ...held }, null, 2)}\n`);
+  return summary(tensors, [...copied, 'model.safetensors']);
+}
+
+/**
+ * Writes the factors of a run's LoRA as an adapter; modules whose factors are all 0 are left out.
+ *
+ * @throws ConfigError for a run without LoRA, or whose layers have several ranks; else as `exportHuggingFace`
+ */
+export function exportAdapter(run: TrainedRun, options: PublishOptions): Published {
+  const { out, dtype } = options;
+  const folder = settingsFolder(run, options);
+  const { model } = run.task;
+  const settings = [...loraLayers(model).values()].map(loraSettings);
+  const [first, ...others] = new Map(settings.map((each) => [JSON.stringify(each), each])).values();
+  if (first === undefined)
+    throw new ConfigError(`${run.name} has no LoRA: --format=huggingface writes its weights.`);
+  if (others.length > 0)
+    throw new ConfigError(
+      `${run.name}: an adapter has one rank and one alpha, and the run has ${others.length + 1}.`,
+    );
+  const factors = adapterNames(model, familyNames(folder));
+  const floats = floatsIn(run);
+  const isUsed = ({ name }: { readonly name: string }): boolean => {
+    const stem = name.slice(0, -1);
+    return ['a', 'b'].some((factor) => floats(stem + factor).some((value) => value !== 0));
+  };
+  const entries = run.params.layout.entries.filter((entry) => isFactor(entry.name) && isUsed(entry));
+  const written = publishedTensors(entries, factors.names);
+  const problems = [...factors.problems, ...written.problems];
+  if (problems.length > 0) throw unfit(folder, problems);
+  const tensors = written.tensors.map((tensor) => writtenTensor(run, tensor, dtype));
+  makeDirectory(out);
+  writeTensors(join(out, ADAPTER_WEIGHTS), tensors, { format: 'pt' });
+  const modules = new Set(tensors.map(({ name }) => name.split('.').at(-3)!));
+  writeWhole(join(out, ADAPTER_CONFIG), adapterText(first, [...modules], folder));
+  return summary(tensors, [ADAPTER_CONFIG, ADAPTER_WEIGHTS]);
+}
+
+const isFactor = (path: string): boolean => wholePath(LORA_VARIABLES).test(path);
+
+function loraSettings(layer: LoraLayer) {
+  const { rank, alpha } = layer.hp as unknown as { readonly rank: number; readonly alpha: number | null };
+  return { rank, alpha: alpha ?? rank };
+}
+
+/** The folder with the config.json of the run's network. */
+function settingsFolder({ name, document }: TrainedRun, { directory, config }: PublishOptions): string {
+  const starts = document.task.train.initFromCheckpoint.map(({ checkpoint }) => checkpoint);
+  const candidates =
+    config === undefined ? [directory, ...starts].flatMap((path) => [join(path, PUBLISHED), path]) : [config];
+  const found = candidates.find((path) => existsSync(join(path, 'config.json')));
+  if (found !== undefined) return found;
+  throw new ConfigError(
+    `${name}: no config.json of its network in ${candidates.join(', ')}. Give the folder of one by --config=DIR.`,
+  );
+}
+
+const familyNames = (folder: string): NameRules => {
+  const settings = publishedSettings(folder)!;
+  if (settings.family === undefined) throw new ConfigError(unknownFamily(settings));
+  return nameRulesOf(settings.family);
+};
+
+const readSettings = (folder: string) =>
+  readJsonFile(join(folder, 'config.json'), z.looseObject({ torch_dtype: z.unknown() }));
+
+/** Differences between a run's network and that of a config.json, a line each. */
+function differences(
+  run: TrainedRun,
+  folder: string,
+  names: NameRules,
+  ours: readonly PublishedTensor[],
+): string[] {
+  const published = pretrainedModel(folder, 'all');
+  const variables = listVariables(build(published)).map(({ path, shape }) => ({ name: path, shape }));
+  const theirs = publishedTensors(variables, names).tensors;
+  const [here, there] = [ours, theirs].map(
+    (tensors) => new Map(tensors.map(({ name, shape }) => [name, `[${shape.join(', ')}]`])),
+  ) as [Map<string, string>, Map<string, string>];
+  const shapes = [...new Set([...here.keys(), ...there.keys()])]
+    .filter((name) => here.get(name) !== there.get(name))
+    .map((name) => `'${name}' is ${here.get(name) ?? 'absent'}, there ${there.get(name) ?? 'absent'}.`);
+  const [lm, lmThere] = [networkOf(run.document.task.model), networkOf(published)];
+  return lm && lmThere ? [...shapes, ...networkDifferences(lm, lmThere)] : shapes;
+}
+
+const networkOf = (model: Config<BaseModel>): Config<TransformerLm> | undefined =>
+  classOf(model) === LanguageModel ? (model as Config<LanguageModel>).lmTpl : undefined;
+
+const unfit = (folder: string, problems: readonly string[]): ConfigError =>
+  new ConfigError(
+    `The network is not that of ${join(folder, 'config.json')}:\n${problems.map((line) => `  ${line}`).join('\n')}`,
+  );
+
+/** Values of a run's variables by path, as float32; those that LoRA changes with the change. */
+function floatsIn({ params, task }: TrainedRun): (variable: string) => Float32Array {
+  const entries = new Map(params.layout.entries.map((entry) => [entry.name, entry]));
+  const loras = loraLayers(task.model);
+  const own = (name: string): Float32Array => {
+    const [view, { storage }] = [params.views[name]!, entries.get(name)!];
+    return storage === undefined
+      ? (view as Float32Array)
+      : (widen(view as NarrowArray, storage) as Float32Array);
+  };
+  return (name) => {
+    const layer = loras.get(name);
+    if (layer === undefined) return own(name);
+    return tf.tidy(() => {
+      const values = [...layer.variables].map(([part, { path, shape }]) => [
+        part,
+        tf.tensor(own(path), [...shape], 'float32') as Tensor,
+      ]);
+      return layer.merged(Object.fromEntries(values)).dataSync() as Float32Array;
+    });
+  };
+}
+
+function writtenTensor(
+  run: TrainedRun,
+  tensor: PublishedTensor,
+  dtype: PublishOptions['dtype'],
+): WrittenTensor {
+  const storages = new Map(run.params.layout.entries.map(({ name, storage }) => [name, storage]));
+  const isNarrow = tensor.sources.every(({ variable }) => storages.get(variable) === 'bfloat16');
+  return {
+    ...{ name: tensor.name, shape: tensor.shape, dtype: dtype ?? (isNarrow ? 'bfloat16' : 'float32') },
+    values: () => tensorValues(tensor, floatsIn(run)),
+  };
+}
+
+const summary = (tensors: readonly WrittenTensor[], files: readonly string[]): Published => ({
+  ...{ tensors: tensors.length, files: [...new Set(files)] },
+  count: tensors.reduce((sum, { shape }) => sum + sizeOf(shape), 0),
+});

@@ -1,0 +1,156 @@
+/** @file Exports for transformers and PEFT: tensors with the names and bits that were imported, and changes of LoRA. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { encodeSafetensors, SafetensorsFile, WeightFiles } from '../../../src/checkpoints/index.js';
+import { exportAdapter, exportHuggingFace, importPublished, loadRun } from '../../../src/trained/index.js';
+import { temporaryDirectory } from '../../command.js';
+
+const published = join(import.meta.dirname, '../../fixtures/published');
+
+async function imported(folder: string, values: { dtype?: 'bfloat16'; adapter?: string } = {}) {
+  const jobLogDir = join(temporaryDirectory(), 'run');
+  await importPublished({
+    ...{ folder, jobLogDir, dtype: 'float32', maxLength: undefined, files: ['*.txt'] },
+    ...{ ignoredFields: [], ignoredTensors: [], ...values },
+  });
+  return jobLogDir;
+}
+
+const state = (run: string): Buffer =>
+  readFileSync(join(run, 'checkpoints/checkpoint_00000000/state.safetensors'));
+
+/** Tensors of a folder as float32, with their shapes. */
+function tensorsOf(path: string): Record<string, { shape: readonly number[]; values: Float32Array }> {
+  const source = WeightFiles.open(path);
+  try {
+    return Object.fromEntries(
+      source.names.map((name) => {
+        const shape = source.shapeOf(name)!;
+        const values = new Float32Array(shape.reduce((a, b) => a * b, 1));
+        source.readInto(name, values);
+        return [name, { shape, values }];
+      }),
+    );
+  } finally {
+    source.close();
+  }
+}
+
+test.each([
+  ['gpt2', {}],
+  ['llama', {}],
+  ['llamaBfloat16', { dtype: 'bfloat16' }],
+  ['families/mixtral', {}],
+  ['families/deepseek_v3', {}],
+  ['families/gemma3_text', {}],
+  ['families/olmo2', {}],
+] as const)('%s goes back with its names and bits, and comes again', async (name, values) => {
+  const folder = join(published, name);
+  const directory = await imported(folder, values);
+  const run = await loadRun(directory, { engine: 'eager' });
+  const out = join(temporaryDirectory(), 'out');
+  exportHuggingFace(run, { directory, out });
+  await run.dispose();
+  expect(tensorsOf(out)).toEqual(tensorsOf(folder));
+  const settings = JSON.parse(readFileSync(join(out, 'config.json'), 'utf8'));
+  expect(settings).toEqual({
+    ...JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')),
+    dtype: values.dtype ?? 'float32',
+  });
+  expect(state(await imported(out, values)).equals(state(directory))).toBe(true);
+});
+
+test('a config.json of another network is refused with all that differs', async () => {
+  const directory = await imported(join(published, 'families/qwen3'));
+  const run = await loadRun(directory, { engine: 'eager' });
+  const config = join(temporaryDirectory(), 'config');
+  mkdirSync(config);
+  const settings = JSON.parse(readFileSync(join(directory, 'published/config.json'), 'utf8'));
+  const file = join(config, 'config.json');
+  writeFileSync(
+    file,
+    JSON.stringify({ ...settings, num_hidden_layers: 1, layer_types: null, vocab_size: 50 }),
+  );
+  const out = join(temporaryDirectory(), 'out');
+  expect(() => exportHuggingFace(run, { directory, out, config })).toThrow(
+    new RegExp(
+      `^The network is not that of ${file}:\n  'model\\.embed_tokens\\.weight' is \\[48, 16\\], there \\[50, 16\\]\\.\n`,
+    ),
+  );
+  await run.dispose();
+});
+
+/** An adapter of rank 2 for queries and values of both layers of the tiny Llama. */
+function adapterFolder(settings: object = {}): string {
+  const folder = temporaryDirectory();
+  const tensors = [0, 1].flatMap((layer) =>
+    ['q_proj', 'v_proj'].flatMap((module) => {
+      const outputs = module === 'q_proj' ? 16 : 8;
+      const at = `base_model.model.model.layers.${layer}.self_attn.${module}`;
+      const made = (shape: number[], phase: number) => ({
+        ...{ dtype: 'float32' as const, shape },
+        data: Float32Array.from({ length: shape[0]! * shape[1]! }, (_, i) => Math.sin(i + phase + layer)),
+      });
+      return [
+        [`${at}.lora_A.weight`, made([2, 16], 1)],
+        [`${at}.lora_B.weight`, made([outputs, 2], 2)],
+      ] as const;
+    }),
+  );
+  writeFileSync(join(folder, 'adapter_model.safetensors'), encodeSafetensors(Object.fromEntries(tensors)));
+  writeFileSync(
+    join(folder, 'adapter_config.json'),
+    JSON.stringify({
+      peft_type: 'LORA',
+      r: 2,
+      lora_alpha: 6,
+      target_modules: ['q_proj', 'v_proj'],
+      ...settings,
+    }),
+  );
+  return folder;
+}
+
+test("PEFT's adapter of two projections is added to the weights, and goes back as it came", async () => {
+  const [base, adapter] = [join(published, 'llama'), adapterFolder()];
+  const directory = await imported(base, { adapter });
+  const run = await loadRun(directory, { engine: 'eager' });
+  const [merged, again] = [0, 1].map(() => join(temporaryDirectory(), 'out')) as [string, string];
+  exportHuggingFace(run, { directory, out: merged });
+  exportAdapter(run, { directory, out: again });
+  await run.dispose();
+  const factors = tensorsOf(join(adapter, 'adapter_model.safetensors'));
+  const expected = tensorsOf(base);
+  for (const [name, { shape, values }] of Object.entries(expected)) {
+    const at = `base_model.model.${name.replace(/\.weight$/, '')}`;
+    const [a, b] = ['A', 'B'].map((factor) => factors[`${at}.lora_${factor}.weight`]?.values);
+    const inputs = shape[1]!;
+    if (a && b)
+      for (let i = 0; i < values.length; i++) {
+        const [row, column] = [Math.floor(i / inputs), i % inputs];
+        values[i]! += 3 * (b[2 * row]! * a[column]! + b[2 * row + 1]! * a[inputs + column]!);
+      }
+  }
+  const found = tensorsOf(merged);
+  expect(Object.keys(found).sort()).toEqual(Object.keys(expected).sort());
+  for (const [name, { values }] of Object.entries(expected))
+    for (const [i, value] of values.entries()) expect(found[name]!.values[i]).toBeCloseTo(value, 5);
+  expect(tensorsOf(join(again, 'adapter_model.safetensors'))).toEqual(factors);
+  const settings = JSON.parse(readFileSync(join(again, 'adapter_config.json'), 'utf8'));
+  expect(settings).toMatchObject({ r: 2, lora_alpha: 6, target_modules: ['q_proj', 'v_proj'] });
+});
+
+test('an adapter without a counterpart is refused with all its reasons', async () => {
+  const adapter = adapterFolder({ use_dora: true, bias: 'all', rank_pattern: { q_proj: 4 } });
+  await expect(imported(join(published, 'llama'), { adapter })).rejects.toThrow(
+    `${join(adapter, 'adapter_config.json')}: the adapter has no counterpart here:\n` +
+      '  bias is "all": Invalid input: expected "none"\n' +
+      '  use_dora is true: expected it to be off\n' +
+      '  rank_pattern is {"q_proj":4}: expected it to be off',
+  );
+  const other = adapterFolder({ r: 3 });
+  await expect(imported(join(published, 'llama'), { adapter: other })).rejects.toThrow(
+    /lora_a is \[16, 3\], and 'base_model\.model\.model\.layers\.0\.self_attn\.q_proj\.lora_A\.weight' in the checkpoint \[2, 16\], read as r d -> d r\./,
+  );
+});
