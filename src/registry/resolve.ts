@@ -11,6 +11,8 @@ export interface ResolvedExperiment {
   readonly name: string;
   readonly file: string;
   readonly cls: new () => Experiment;
+  /** File URL of the module with classes of its own, where that is not `file`; empty for none. */
+  readonly moduleUrl?: string;
   /** All exports of the file, including fiddlers and sweeps. */
   readonly exports: Readonly<Record<string, unknown>>;
 }

@@ -11,6 +11,8 @@ export type { Predictions } from './predictor.js';
 export { exportAdapter, exportHuggingFace, type PublishOptions } from './published/exportPublished.js';
 export { type Imported, type ImportOptions, importPublished } from './published/importPublished.js';
 export { RequestError } from './requestError.js';
+export { readRunDocument } from './runDocument.js';
 export { isLoopback } from './server/hosts.js';
 export { type ServerOptions, serve } from './server/server.js';
+export { startLora } from './startLora.js';
 export type { LoadRunOptions, TrainedRun } from './trainedRun.js';

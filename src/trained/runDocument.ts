@@ -19,6 +19,7 @@ export interface RunDocument {
   readonly gitRevision: string | null;
   readonly task: Config<SingleTask>;
   readonly datasets: readonly Config<BaseInput>[];
+  readonly decodeDatasets: readonly Config<BaseInput>[];
   /** File URL of the experiment's module, where the configs have classes of its own. */
   readonly moduleUrl: string;
 }
@@ -71,8 +72,15 @@ export async function readRunDocument(
     file,
   });
   const read = fromJSON(config as unknown as JsonDocument, { classes });
-  const configs = read as Pick<RunDocument, 'task' | 'datasets'>;
-  return { name, gitRevision, ...configs, moduleUrl: module ? pathToFileURL(module.file).href : '' };
+  const { decodeDatasets = [], ...configs } = read as Pick<RunDocument, 'task' | 'datasets'> &
+    Partial<Pick<RunDocument, 'decodeDatasets'>>;
+  return {
+    name,
+    gitRevision,
+    ...configs,
+    decodeDatasets,
+    moduleUrl: module ? pathToFileURL(module.file).href : '',
+  };
 }
 
 /** The experiment of a run, imported. A record that lists its modules can do without it. */

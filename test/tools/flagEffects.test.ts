@@ -18,9 +18,10 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...all('host port batch_size max_tokens max_waiting max_body'),
     ...all('checkpoint num_threads engine'),
   },
-  import: all('job_log_dir dtype max_length files ignore_field ignore_tensor'),
+  import: all('job_log_dir dtype max_length files adapter ignore_field ignore_tensor'),
   export: {
     ...all('out outputs', 'tools/trained/generate.test.ts'),
+    ...all('config dtype', 'trained/published/exportPublished.test.ts'),
     ...all('checkpoint num_threads engine'),
   },
   generate: {
@@ -102,11 +103,11 @@ test('serve: an option for each flag', async () => {
 });
 
 test('import: an option for each flag', async () => {
-  const flags = ['--dtype=bfloat16', '--max_length=9', '--files=a.txt, b/*.md', '--ignore_field=a.b'];
-  const ignored = ['--ignore_field=c', '--ignore_tensor=x.*'];
+  const flags = ['--dtype=bfloat16', '--max_length=9', '--files=a.txt, b/*.md', '--adapter=ad'];
+  const ignored = ['--ignore_field=a.b', '--ignore_field=c', '--ignore_tensor=x.*'];
   expect(importOptions(await parsed('import', 'in', '--job_log_dir=out', ...flags, ...ignored))).toEqual({
     ...{ folder: 'in', jobLogDir: 'out', dtype: 'bfloat16', maxLength: 9, files: ['a.txt', 'b/*.md'] },
-    ...{ ignoredFields: ['a.b', 'c'], ignoredTensors: ['x.*'] },
+    ...{ adapter: 'ad', ignoredFields: ['a.b', 'c'], ignoredTensors: ['x.*'] },
   });
   expect(importOptions(await parsed('import', 'in', '--job_log_dir=out'))).toEqual({
     ...{ folder: 'in', jobLogDir: 'out', dtype: 'float32', maxLength: undefined, files: ['*.txt'] },

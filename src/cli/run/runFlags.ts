@@ -1,4 +1,6 @@
 /** @file A run from its flags: finds the experiment and runs one mode. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { JobOptions } from '../../programs/index.js';
 import type { ResolvedExperiment } from '../../registry/index.js';
@@ -24,15 +26,23 @@ async function help(flags: Flags, library: LoadLibrary): Promise<void> {
 }
 
 /** Resolves the experiment; from here on, short names refer to the library's classes. */
-async function resolve(exp: string, { changes }: Flags, library: LoadLibrary): Promise<ResolvedExperiment> {
-  const { resolveExperiment } = await import('../../registry/index.js');
-  const resolved = await resolveExperiment(exp);
+async function resolve(
+  exp: string,
+  { changes, jobLogDir }: Flags,
+  library: LoadLibrary,
+): Promise<ResolvedExperiment> {
+  const resolved = hasRecord(exp)
+    ? await (await import('../recordedExperiment.js')).recordedExperiment(exp, jobLogDir)
+    : await (await import('../../registry/index.js')).resolveExperiment(exp);
   // The experiment has loaded the library already.
   (await library()).registerLibrary();
   const { loadConfigModules } = await import('../index.js');
   await loadConfigModules(changes);
   return resolved;
 }
+
+/** Whether a path is the directory of a run. */
+const hasRecord = (path: string): boolean => existsSync(join(path, 'experiment.json'));
 
 function required(value: string | undefined, message: string): string {
   if (value !== undefined) return value;
@@ -46,7 +56,9 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
     await help(flags, library);
     return 0;
   }
-  const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
+  const { jobLogDir } = flags;
+  const recorded = jobLogDir !== undefined && hasRecord(jobLogDir) ? jobLogDir : undefined;
+  const exp = required(flags.exp ?? recorded, 'No experiment provided: --exp=NAME is required.');
   if (flags.dump !== undefined) {
     const { dumpText } = await import('../index.js');
     writeResult(dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, warn));
@@ -97,7 +109,7 @@ async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<
   const { runJob } = await loadingPrograms;
   const job = {
     ...configured,
-    moduleUrl: pathToFileURL(resolved.file).href,
+    moduleUrl: resolved.moduleUrl ?? pathToFileURL(resolved.file).href,
     jobLogDir: directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name),
     overrides: overrides.map(shellText),
     classVars: classVarsText(configured.experiment),

@@ -15,7 +15,8 @@ const absent = z
   .unknown()
   .refine((value) => !value || (typeof value === 'object' && Object.keys(value).length === 0), {
     error: 'expected it to be off',
-  });
+  })
+  .optional();
 
 /** The fields that change numbers; others are for training, or for finding files. */
 const schema = z.object({

@@ -135,7 +135,7 @@ const familyNames = (folder: string): NameRules => {
 };
 
 const readSettings = (folder: string) =>
-  readJsonFile(join(folder, 'config.json'), z.looseObject({ torch_dtype: z.unknown() }));
+  readJsonFile(join(folder, 'config.json'), z.looseObject({ torch_dtype: z.unknown().optional() }));
 
 /** Differences between a run's network and that of a config.json, a line each. */
 function differences(

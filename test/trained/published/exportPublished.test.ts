@@ -1,8 +1,8 @@
 /** @file Exports for transformers and PEFT: tensors with the names and bits that were imported, and changes of LoRA. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { encodeSafetensors, SafetensorsFile, WeightFiles } from '../../../src/checkpoints/index.js';
+import { encodeSafetensors, WeightFiles } from '../../../src/checkpoints/index.js';
 import { exportAdapter, exportHuggingFace, importPublished, loadRun } from '../../../src/trained/index.js';
 import { temporaryDirectory } from '../../command.js';
 
@@ -37,15 +37,15 @@ function tensorsOf(path: string): Record<string, { shape: readonly number[]; val
   }
 }
 
-test.each([
+const models: [string, { dtype?: 'bfloat16' }][] = [
   ['gpt2', {}],
-  ['llama', {}],
   ['llamaBfloat16', { dtype: 'bfloat16' }],
-  ['families/mixtral', {}],
   ['families/deepseek_v3', {}],
   ['families/gemma3_text', {}],
   ['families/olmo2', {}],
-] as const)('%s goes back with its names and bits, and comes again', async (name, values) => {
+];
+
+test.each(models)('%s goes back with its names and bits, and comes again', async (name, values) => {
   const folder = join(published, name);
   const directory = await imported(folder, values);
   const run = await loadRun(directory, { engine: 'eager' });
@@ -64,16 +64,16 @@ test.each([
 test('a config.json of another network is refused with all that differs', async () => {
   const directory = await imported(join(published, 'families/qwen3'));
   const run = await loadRun(directory, { engine: 'eager' });
-  const config = join(temporaryDirectory(), 'config');
-  mkdirSync(config);
+  const folder = join(temporaryDirectory(), 'config');
+  mkdirSync(folder);
   const settings = JSON.parse(readFileSync(join(directory, 'published/config.json'), 'utf8'));
-  const file = join(config, 'config.json');
+  const file = join(folder, 'config.json');
   writeFileSync(
     file,
     JSON.stringify({ ...settings, num_hidden_layers: 1, layer_types: null, vocab_size: 50 }),
   );
   const out = join(temporaryDirectory(), 'out');
-  expect(() => exportHuggingFace(run, { directory, out, config })).toThrow(
+  expect(() => exportHuggingFace(run, { directory, out, config: folder })).toThrow(
     new RegExp(
       `^The network is not that of ${file}:\n  'model\\.embed_tokens\\.weight' is \\[48, 16\\], there \\[50, 16\\]\\.\n`,
     ),
