@@ -110,7 +110,7 @@ export class WeightFiles implements VariableSource {
   }
 
   dtypeProblem(name: string): string | undefined {
-    return this.#fileOf(name).dtypeProblem(name);
+    return this.#packed.has(name) ? undefined : this.#fileOf(name).dtypeProblem(name);
   }
 
   readInto(name: string, target: Float32Array, order?: AxisOrder): void {

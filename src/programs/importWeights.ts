@@ -9,6 +9,7 @@ import type { NameRules } from '../models/index.js';
 import { applyRule, CheckpointLoadingRules, type SingleTask } from '../tasks/index.js';
 import { adapterNames } from './adapterNames.js';
 import { type Reading, VariableMatcher } from './loadedVariables.js';
+import type { KnownShapes } from './writtenTensors.js';
 
 /** Elements that are narrowed at once. */
 const PIECE = 1 << 20;
@@ -34,7 +35,7 @@ export class ImportedWeights {
    */
   constructor(
     task: SingleTask,
-    source: WeightFiles,
+    private readonly source: WeightFiles,
     names: NameRules,
     ignoreTensors: readonly string[],
     adapter?: WeightFiles,
@@ -95,6 +96,12 @@ export class ImportedWeights {
       }
     }
     writeParams({ directory: join(jobLogDir, 'checkpoints'), experiment, layout, values });
+  }
+
+  /** Shapes of the model's tensors by name. */
+  get shapes(): KnownShapes {
+    const { source } = this;
+    return Object.fromEntries(source.names.map((name) => [name, source.shapeOf(name)!]));
   }
 
   /** Parameters of the model. */

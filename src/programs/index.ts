@@ -52,4 +52,4 @@ export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';
 export { stepsOfCall } from './stepCalls.js';
 export type { FlatParams, RestoredState } from './taskState.js';
-export { type PublishedTensor, publishedTensors, tensorValues } from './writtenTensors.js';
+export { type KnownShapes, type PublishedTensor, publishedTensors, tensorValues } from './writtenTensors.js';

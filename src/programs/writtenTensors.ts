@@ -32,45 +32,54 @@ export interface PublishedTensors {
   readonly problems: readonly string[];
 }
 
+/** Shapes of the tensors of published weights, by name. */
+export type KnownShapes = Readonly<Record<string, readonly number[]>>;
+
 /**
- * The tensors that variables are published as. Of the rules that match a variable, the first counts. Names have the family's prefix
- * but for tensors that may be copies of others, which belong to heads.
+ * The tensors that variables are published as. As in reading, the first rule counts whose tensor is known; where none is, the first
+ * that matches. Names that are not known have the family's prefix, but for tensors that may be copies of others, which belong to heads.
  */
-export function publishedTensors(entries: readonly Entry[], names: NameRules): PublishedTensors {
+export function publishedTensors(
+  entries: readonly Entry[],
+  names: NameRules,
+  known: KnownShapes = {},
+): PublishedTensors {
   const tensors = new Map<string, { shape: readonly number[]; sources: Source[] }>();
   const problems: string[] = [];
+  const [prefix = ''] = names.prefixes;
+  const knownName = (tensor: string): string | undefined =>
+    ['', ...names.prefixes].map((each) => each + tensor).find((name) => Object.hasOwn(known, name));
   const place = (variable: string, { name, shape, start }: Entry & { readonly start: number }): void => {
-    const [rule] = names.rules.flatMap((each) => applyRule(each, name) ?? []);
+    const rules = names.rules.flatMap((each) => applyRule(each, name) ?? []);
+    const rule = rules.find(({ tensor }) => knownName(tensor) !== undefined) ?? rules[0];
     if (rule === undefined) {
       problems.push(`${name}: no published weight has its place by the name rules.`);
       return;
     }
     const { tensor, axes } = rule;
-    const stored = axes === undefined ? shape : storedShape(axes, shape);
-    const before = tensors.get(tensor);
-    if (stored === undefined || (before !== undefined && `${before.shape}` !== `${stored}`)) {
-      const known = before === undefined ? '' : `, and another variable one of [${before.shape.join(', ')}]`;
-      problems.push(
-        `${name} [${shape.join(', ')}]: '${axes}' gives '${tensor}' ${stored ? `[${stored.join(', ')}]` : 'no shape'}${known}.`,
-      );
+    const full = knownName(tensor) ?? (Object.hasOwn(names.copies, tensor) ? tensor : prefix + tensor);
+    const stored = known[full] ?? (axes === undefined ? shape : storedShape(axes, shape));
+    const order = axes === undefined || stored === undefined ? undefined : orderAxes(axes, stored, shape);
+    const fits = axes === undefined ? `${stored}` === `${shape}` : order !== undefined;
+    if (stored === undefined || !fits) {
+      const found = stored === undefined ? 'a tensor of no certain shape' : `[${stored.join(', ')}]`;
+      problems.push(`${name} is [${shape.join(', ')}], and '${full}' ${found}${axes ? ` by ${axes}` : ''}.`);
       return;
     }
-    const order = axes === undefined ? undefined : orderAxes(axes, stored, shape);
     const source = { variable, start, length: sizeOf(shape), order };
-    if (before === undefined) tensors.set(tensor, { shape: stored, sources: [source] });
+    const before = tensors.get(full);
+    if (before === undefined) tensors.set(full, { shape: stored, sources: [source] });
     else before.sources.push(source);
   };
   for (const entry of entries) for (const part of partsOf(entry, entries, names)) place(entry.name, part);
-  const [prefix = ''] = names.prefixes;
-  const found = [...tensors].map(([name, { shape, sources }]): PublishedTensor => {
+  for (const [name, { shape, sources }] of tensors) {
     const given = sources.reduce((sum, { length }) => sum + length, 0);
     if (given !== sizeOf(shape))
       problems.push(
-        `'${name}' [${shape.join(', ')}]: the model has ${given} of its ${sizeOf(shape)} elements.`,
+        `'${name}' [${shape.join(', ')}] has ${sizeOf(shape)} elements, and the model ${given} for it.`,
       );
-    return { name: Object.hasOwn(names.copies, name) ? name : prefix + name, shape, sources };
-  });
-  return { tensors: found, problems };
+  }
+  return { tensors: [...tensors].map(([name, parts]) => ({ name, ...parts })), problems };
 }
 
 /** The elements of a tensor. @param floats all elements of a variable */

@@ -48,7 +48,7 @@ export interface Printed {
 /** The steps of a page in order. */
 function stepsOf(page: string): Step[] {
   const blocks = [...page.matchAll(/^```(\w*) ?(.*)\n([\s\S]*?)^```$/gm)];
-  const hasFiles = blocks.some(([, language, info]) => language === 'ts' && info!.endsWith('.ts'));
+  const hasFiles = blocks.some(([, , info]) => /\.(ts|yaml)$/.test(info!));
   const steps: Step[] = [];
   for (const [i, block] of blocks.entries()) {
     const [whole, language, info = '', code = ''] = block;

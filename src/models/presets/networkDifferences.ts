@@ -1,5 +1,13 @@
 /** @file Settings that change a network's numbers and not the shapes of its weights, compared with a published config.json. */
-import { type AnyConfig, type Config, classOf, getPath, isConfig, showValue } from '../../hparams/index.js';
+import {
+  type AnyConfig,
+  type Config,
+  classOf,
+  getPath,
+  isConfig,
+  print,
+  showValue,
+} from '../../hparams/index.js';
 import type { TransformerLm } from '../../layers/index.js';
 
 const stack = 'stackedTransformerTpl';
@@ -48,16 +56,42 @@ function settingsOfNorm(norm: string): string[] {
 }
 
 const ROTATIONS = ['minTimescale', 'maxTimescale', 'rotaryFraction', 'pairs', 'scalingTpl'];
-const SCALINGS = ['factor', 'lowFrequencyFactor', 'highFrequencyFactor', 'originalMaxSeqLength'];
 
 /** Paths of the settings of a layer's rotations. */
 function settingsOfRotations(layer: string): string[] {
   const rotation = `${layer}.trAttenTpl.rotaryPositionEmbTpl`;
-  return [
-    rotation,
-    ...ROTATIONS.map((name) => `${rotation}.${name}`),
-    ...SCALINGS.map((name) => `${rotation}.scalingTpl.${name}`),
-  ];
+  return [rotation, ...ROTATIONS.map((name) => `${rotation}.${name}`)];
+}
+
+/** Fields without a say in the numbers of an evaluation: of training, initial values, memory and names. */
+const OF_TRAINING =
+  /(Prob|Init|LossWeight|UpdateRate|SplitDimsMapping|Dtype|Regularization|Checkpoint\w*)$|^(name|dtype)$/;
+
+/** All settings below a config that stands for a part with many of its own, as `path : value`. */
+function settingsBelow(lm: AnyConfig, path: string): Map<string, string> {
+  let part: unknown;
+  try {
+    part = getPath(lm, path);
+  } catch {
+    return new Map();
+  }
+  const lines = isConfig(part) ? print(part).split('\n') : [];
+  return new Map(
+    lines.flatMap((line) => {
+      const [name = '', ...value] = line.split(' : ');
+      const isShown = name.split(/[.[]/).every((field) => !OF_TRAINING.test(field));
+      return isShown && name !== '<root>' ? [[`${path}.${name}`, value.join(' : ')]] : [];
+    }),
+  );
+}
+
+/** Differences of parts of one class. */
+function differencesBelow(ours: AnyConfig, published: AnyConfig, path: string): string[] {
+  const [here, there] = [settingsBelow(ours, path), settingsBelow(published, path)];
+  if (here.size === 0 || there.size === 0 || read(ours, path) !== read(published, path)) return [];
+  return [...new Set([...here.keys(), ...there.keys()])]
+    .filter((name) => here.get(name) !== there.get(name))
+    .map((name) => `${name} is ${here.get(name) ?? 'absent'}, there ${there.get(name) ?? 'absent'}`);
 }
 
 /** The settings in which a network is not the published one, each as `path is X, there Y`. */
@@ -71,11 +105,20 @@ export function networkDifferences(ours: Config<TransformerLm>, published: Confi
     const rotates = read(published, `${layer}.trAttenTpl.useRotaryPositionEmb`) === true;
     return [...settingsOfLayer(layer), ...(rotates ? settingsOfRotations(layer) : [])];
   });
-  return [...SETTINGS, ...ofLayers].flatMap((path) => {
+  const hasExperts = published.stackedTransformerTpl.moeLayers.length > 0;
+  const whole = [
+    ...(hasExperts ? [`${stack}.moeLayerTpl`] : []),
+    ...layers.flatMap((layer) => [
+      `${layer}.mixerTpl`,
+      `${layer}.trAttenTpl.rotaryPositionEmbTpl.scalingTpl`,
+    ]),
+  ].flatMap((path) => differencesBelow(ours, published, path));
+  const listed = [...SETTINGS, ...ofLayers].flatMap((path) => {
     const [here, there] = [read(ours, path), read(published, path)];
     const isOfBoth = here !== undefined && there !== undefined;
     return isOfBoth && here !== there ? [`${path} is ${shown(here)}, there ${shown(there)}`] : [];
   });
+  return [...listed, ...whole];
 }
 
 /** A setting, the class of a config, or undefined where the network has no such field. */

@@ -7,6 +7,8 @@ const HARMLESS = [
   /^(architectures|auto_map|model_type|torch_dtype|dtype|transformers_version|tokenizer_class)$/,
   /^(use_cache|cache_implementation|attn_implementation|return_dict|return_dict_in_generate)$/,
   /^(output_\w+|pretraining_tp|gradient_checkpointing|chunk_size_feed_forward|is_decoder|torchscript)$/,
+  // Packed tensors are known by themselves; others are an error of the weights.
+  /^quantization_config$/,
   // Initial values and regularizations of training.
   /^(initializer_\w+|router_aux_loss_coef|aux_loss_alpha|seq_aux|router_z_loss_coef|classifier_dropout)$/,
   // Heads of other tasks, and ViT's pooler, which classifiers lack.

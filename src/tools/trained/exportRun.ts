@@ -27,7 +27,7 @@ async function published(args: Arguments, format: PublishFormat): Promise<Report
   const directory = args.positionals[0]!.replace(/[\\/]+$/, '');
   const run = await runOf(args, { parametersOf: 'eval' });
   const folder = out ?? `${directory}/${format}_${run.step}`;
-  const { tensors, count, files } = PUBLISHERS[format](run, { directory, out: folder, config, dtype });
+  const { tensors, count, files } = await PUBLISHERS[format](run, { directory, out: folder, config, dtype });
   await run.dispose();
   const shown = showFile(folder);
   const text = () =>

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { type WrittenTensor, writeTensors } from '../../checkpoints/index.js';
-import { type NarrowArray, sizeOf, type Tensor, tf, widen } from '../../compiler/index.js';
+import { loadBackend, type NarrowArray, sizeOf, type Tensor, tf, widen } from '../../compiler/index.js';
 import { makeDirectory, readJsonFile, writeWhole } from '../../files/index.js';
 import { build, type Config, ConfigError, classOf } from '../../hparams/index.js';
 import {
@@ -24,10 +24,16 @@ import {
   publishedSettings,
   unknownFamily,
 } from '../../models/index.js';
-import { adapterNames, type PublishedTensor, publishedTensors, tensorValues } from '../../programs/index.js';
+import {
+  adapterNames,
+  type KnownShapes,
+  type PublishedTensor,
+  publishedTensors,
+  tensorValues,
+} from '../../programs/index.js';
 import type { TrainedRun } from '../trainedRun.js';
 import { ADAPTER_CONFIG, ADAPTER_WEIGHTS, adapterText } from './adapterSettings.js';
-import { copyPublished, PUBLISHED } from './publishedFiles.js';
+import { copyPublished, PUBLISHED, readShapes } from './publishedFiles.js';
 
 /** Options of an export. */
 export interface PublishOptions {
@@ -56,14 +62,17 @@ export interface Published {
  * @throws ConfigError where no config.json is known, or that of another network, with all that differs; CheckpointError where
  *   files can't be written
  */
-export function exportHuggingFace(run: TrainedRun, options: PublishOptions): Published {
+export async function exportHuggingFace(run: TrainedRun, options: PublishOptions): Promise<Published> {
   const { out, dtype } = options;
   const folder = settingsFolder(run, options);
   const names = familyNames(folder);
   const entries = run.params.layout.entries.filter(({ name }) => !isFactor(name));
-  const written = publishedTensors(entries, names);
-  const problems = [...written.problems, ...differences(run, folder, names, written.tensors)];
-  if (problems.length > 0) throw unfit(folder, problems);
+  const known = readShapes(folder);
+  const written = publishedTensors(entries, names, known);
+  const problems = [...written.problems, ...differences(run, folder, names, known, written.tensors)];
+  if (problems.length > 0) throw unfit(`The network is not that of ${join(folder, 'config.json')}`, problems);
+  // Changes of LoRA are products.
+  if (loraLayers(run.task.model).size > 0) await loadBackend('cpu');
   const tensors = written.tensors.map((tensor) => writtenTensor(run, tensor, dtype));
   makeDirectory(out);
   const copied = copyPublished(folder, out);
@@ -100,7 +109,7 @@ export function exportAdapter(run: TrainedRun, options: PublishOptions): Publish
   const entries = run.params.layout.entries.filter((entry) => isFactor(entry.name) && isUsed(entry));
   const written = publishedTensors(entries, factors.names);
   const problems = [...factors.problems, ...written.problems];
-  if (problems.length > 0) throw unfit(folder, problems);
+  if (problems.length > 0) throw unfit('An adapter has no place for all factors', problems);
   const tensors = written.tensors.map((tensor) => writtenTensor(run, tensor, dtype));
   makeDirectory(out);
   writeTensors(join(out, ADAPTER_WEIGHTS), tensors, { format: 'pt' });
@@ -142,11 +151,12 @@ function differences(
   run: TrainedRun,
   folder: string,
   names: NameRules,
+  known: KnownShapes | undefined,
   ours: readonly PublishedTensor[],
 ): string[] {
   const published = pretrainedModel(folder, 'all');
   const variables = listVariables(build(published)).map(({ path, shape }) => ({ name: path, shape }));
-  const theirs = publishedTensors(variables, names).tensors;
+  const theirs = publishedTensors(variables, names, known).tensors;
   const [here, there] = [ours, theirs].map(
     (tensors) => new Map(tensors.map(({ name, shape }) => [name, `[${shape.join(', ')}]`])),
   ) as [Map<string, string>, Map<string, string>];
@@ -160,10 +170,8 @@ function differences(
 const networkOf = (model: Config<BaseModel>): Config<TransformerLm> | undefined =>
   classOf(model) === LanguageModel ? (model as Config<LanguageModel>).lmTpl : undefined;
 
-const unfit = (folder: string, problems: readonly string[]): ConfigError =>
-  new ConfigError(
-    `The network is not that of ${join(folder, 'config.json')}:\n${problems.map((line) => `  ${line}`).join('\n')}`,
-  );
+const unfit = (what: string, problems: readonly string[]): ConfigError =>
+  new ConfigError(`${what}:\n${problems.map((line) => `  ${line}`).join('\n')}`);
 
 /** Values of a run's variables by path, as float32; those that LoRA changes with the change. */
 function floatsIn({ params, task }: TrainedRun): (variable: string) => Float32Array {

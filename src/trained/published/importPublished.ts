@@ -10,7 +10,7 @@ import { JobError, type JobOptions, machineOf, openJobDirectory, writeJobFiles }
 import { ADAPTER_WEIGHTS, adapterSettings } from './adapterSettings.js';
 import { importedDatasets } from './importedDatasets.js';
 import { type ImportSettings, importedTask } from './importedTask.js';
-import { copyPublished, PUBLISHED } from './publishedFiles.js';
+import { copyPublished, PUBLISHED, writeShapes } from './publishedFiles.js';
 
 /** Options of an import. */
 export interface ImportOptions extends ImportSettings {
@@ -58,6 +58,7 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
         );
       const published = join(jobLogDir, PUBLISHED);
       const copied = copyPublished(folder, published);
+      writeShapes(published, weights.shapes);
       const name = basename(resolve(folder));
       const job: JobOptions = {
         ...{ name, task, jobLogDir, datasets: importedDatasets(task, published, options.files) },

@@ -2,7 +2,8 @@
 import { copyFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { isThere, makeDirectory, readJsonFile } from '../../files/index.js';
+import { isThere, makeDirectory, readJsonFile, writeWhole } from '../../files/index.js';
+import type { KnownShapes } from '../../programs/index.js';
 import { UsageError } from '../../system/text/index.js';
 
 /** Folder of a run's directory with the files that lay beside the weights that it was imported from. */
@@ -11,10 +12,26 @@ export const PUBLISHED = 'published';
 /** Names of the files that are copied: all texts but indexes of shards. */
 const COPIED = /(?<!\.index)\.json$|\.(jinja|txt|model)$/;
 
+/** File of an import with the shapes of the tensors by name, which are an export's. */
+const SHAPES = 'tensors.json';
+
+const shapesSchema = z.record(z.string(), z.array(z.int().nonnegative()));
+
+export function writeShapes(folder: string, shapes: KnownShapes): void {
+  writeWhole(join(folder, SHAPES), `${JSON.stringify(shapes)}\n`);
+}
+
+/** The shapes of the tensors of an import; undefined for a folder that no import has written. */
+export const readShapes = (folder: string): KnownShapes | undefined =>
+  isThere(join(folder, SHAPES)) ? readJsonFile(join(folder, SHAPES), shapesSchema) : undefined;
+
 /** Copies the files beside weights. @returns their names */
 export function copyPublished(folder: string, target: string): string[] {
   const names = readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => (entry.isFile() || entry.isSymbolicLink()) && COPIED.test(entry.name))
+    .filter(
+      (entry) =>
+        (entry.isFile() || entry.isSymbolicLink()) && COPIED.test(entry.name) && entry.name !== SHAPES,
+    )
     .map(({ name }) => name);
   makeDirectory(target);
   for (const name of names) copyFileSync(join(folder, name), join(target, name));

@@ -75,6 +75,26 @@ test('layers of another kind than the published ones are told', () => {
   ]);
 });
 
+test('experts, latent attention and rotations of YaRN are compared, too', () => {
+  const folder = join(root, 'deepseek_v3');
+  const lm = pretrainedLm(folder);
+  const stack = lm.stackedTransformerTpl;
+  const mixer = stack.transformerLayerParamsTpl.mixerTpl as unknown as {
+    logitScale: number;
+    rotaryPositionEmbTpl: { scalingTpl: { betaFast: number } };
+  };
+  Object.assign(stack.moeLayerTpl, { routedScalingFactor: 1, biasUpdateRate: 0.5 });
+  mixer.logitScale = 0.5;
+  mixer.rotaryPositionEmbTpl.scalingTpl.betaFast = 16;
+  const path = 'stackedTransformerTpl.transformerLayerParamsTpl.mixerTpl';
+  const told = networkDifferences(lm, pretrainedLm(folder));
+  expect(told.map((line) => line.replace(/there 0\.\d+$/, 'there X')).sort()).toEqual([
+    'stackedTransformerTpl.moeLayerTpl.routedScalingFactor is 1, there 2.5',
+    `${path}.logitScale is 0.5, there X`,
+    `${path}.rotaryPositionEmbTpl.scalingTpl.betaFast is 16, there 32`,
+  ]);
+});
+
 test('settings that a family has no counterpart of are told all at once', () => {
   const folder = join(temporaryDirectory(), 'qwen3');
   mkdirSync(folder);

@@ -50,7 +50,7 @@ test.each(models)('%s goes back with its names and bits, and comes again', async
   const directory = await imported(folder, values);
   const run = await loadRun(directory, { engine: 'eager' });
   const out = join(temporaryDirectory(), 'out');
-  exportHuggingFace(run, { directory, out });
+  await exportHuggingFace(run, { directory, out });
   await run.dispose();
   expect(tensorsOf(out)).toEqual(tensorsOf(folder));
   const settings = JSON.parse(readFileSync(join(out, 'config.json'), 'utf8'));
@@ -73,7 +73,7 @@ test('a config.json of another network is refused with all that differs', async 
     JSON.stringify({ ...settings, num_hidden_layers: 1, layer_types: null, vocab_size: 50 }),
   );
   const out = join(temporaryDirectory(), 'out');
-  expect(() => exportHuggingFace(run, { directory, out, config: folder })).toThrow(
+  await expect(exportHuggingFace(run, { directory, out, config: folder })).rejects.toThrow(
     new RegExp(
       `^The network is not that of ${file}:\n  'model\\.embed_tokens\\.weight' is \\[48, 16\\], there \\[50, 16\\]\\.\n`,
     ),
@@ -117,7 +117,7 @@ test("PEFT's adapter of two projections is added to the weights, and goes back a
   const directory = await imported(base, { adapter });
   const run = await loadRun(directory, { engine: 'eager' });
   const [merged, again] = [0, 1].map(() => join(temporaryDirectory(), 'out')) as [string, string];
-  exportHuggingFace(run, { directory, out: merged });
+  await exportHuggingFace(run, { directory, out: merged });
   exportAdapter(run, { directory, out: again });
   await run.dispose();
   const factors = tensorsOf(join(adapter, 'adapter_model.safetensors'));
