@@ -76,7 +76,7 @@ test('layers of another kind than the published ones are told', () => {
 });
 
 test('experts, latent attention and rotations of YaRN are compared, too', () => {
-  const folder = join(root, 'deepseek_v3');
+  const folder = publishedFamily('deepseek_v3');
   const lm = pretrainedLm(folder);
   const stack = lm.stackedTransformerTpl;
   const mixer = stack.transformerLayerParamsTpl.mixerTpl as unknown as {
