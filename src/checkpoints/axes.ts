@@ -114,52 +114,6 @@ export function storeElements(variable: Float32Array, target: Float32Array, orde
       for (let i = 0; i < run.length; i++) target[run.start + i] = variable[run.target + i * run.stride]!;
 }
 
-/** Neighbouring runs that are written together: their elements fill a line of the cache. */
-const RUNS = 16;
-
-/**
- * Puts the elements of runs where they go. Where runs are as long and go beside one another, as the rows of a transposed matrix do,
- * several are written at once.
- */
-export class RunWriter {
-  #runs: Run[] = [];
-  #floats: Float32Array = new Float32Array(0);
-  #from = 0;
-
-  constructor(private readonly target: Float32Array) {}
-
-  /** @param floats elements of the file from `from` on; those of earlier runs are not read after they change. */
-  write(run: Run, floats: Float32Array, from: number): void {
-    const last = this.#runs.at(-1);
-    const isNext =
-      last !== undefined &&
-      floats === this.#floats &&
-      run.length === last.length &&
-      run.stride === last.stride &&
-      run.target === last.target + 1;
-    if (!isNext || this.#runs.length === RUNS) this.flush();
-    [this.#floats, this.#from] = [floats, from];
-    this.#runs.push(run);
-  }
-
-  /** Writes the runs that wait. */
-  flush(): void {
-    const [runs, floats, target] = [this.#runs, this.#floats, this.target];
-    const [first] = runs;
-    if (first === undefined) return;
-    const { length, stride } = first;
-    const starts = runs.map(({ start }) => start - this.#from);
-    if (stride === 1)
-      for (const [i, start] of starts.entries())
-        target.set(floats.subarray(start, start + length), runs[i]!.target);
-    else
-      for (let i = 0; i < length; i++)
-        for (let r = 0, at = first.target + i * stride; r < starts.length; r++)
-          target[at + r] = floats[starts[r]! + i]!;
-    this.#runs = [];
-  }
-}
-
 /** The same order on both sides. */
 export const sameAxes = (size: number): AxisOrder => ({ axes: [{ size, stride: 1, only: 0 }] });
 
