@@ -29,6 +29,12 @@ SIZES = dict(vocab_size=48, hidden_size=16, intermediate_size=24, num_hidden_lay
 FAMILIES = {
     "qwen3": ("Qwen3", dict(SIZES, head_dim=6, attention_bias=True, rms_norm_eps=1e-5, use_sliding_window=True, sliding_window=9,
                             max_window_layers=1, rope_parameters=dict(rope_type="default", rope_theta=50000.0))),
+    "qwen3_next": ("Qwen3Next", dict(
+        SIZES, num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"], mlp_only_layers=[0],
+        # Norms of small vectors would make more of rounding than the test lets pass.
+        rms_norm_eps=1e-2, head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=3,
+        linear_value_head_dim=2, moe_intermediate_size=8, shared_expert_intermediate_size=16, num_experts=5,
+        num_experts_per_tok=2, rope_parameters=dict(rope_type="default", rope_theta=50000.0, partial_rotary_factor=0.5))),
     "mixtral": ("Mixtral", dict(SIZES, num_local_experts=5, num_experts_per_tok=2, sliding_window=9)),
     "gemma2": ("Gemma2", dict(SIZES, head_dim=6, query_pre_attn_scalar=4, sliding_window=9, attn_logit_softcapping=5.0,
                               final_logit_softcapping=4.0)),
@@ -57,8 +63,9 @@ def randomize(model: torch.nn.Module) -> None:
         # Of the buffers, only the biases of routers are weights.
         biases = [(name, values) for name, values in model.named_buffers() if name.endswith("correction_bias")]
         for name, values in [*model.named_parameters(), *biases]:
-            center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-            values.copy_(center + 0.3 * torch.randn_like(values))
+            # Weights of zero-centred norms begin at 0.
+            is_factor = "norm" in name and name.endswith("weight") and values.mean() > 0.5
+            values.copy_(float(is_factor) + 0.3 * torch.randn_like(values))
 
 
 def greedy(model: torch.nn.Module) -> list[int] | None:

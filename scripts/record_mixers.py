@@ -24,7 +24,7 @@ TARGET = Path(__file__).resolve().parent.parent / "test/fixtures/mixers.json"
 INPUT = torch.sin(torch.arange(48, dtype=torch.float64) * 0.7).float().reshape(2, 6, 4)
 POSITIONS = torch.arange(6)
 
-delta = Qwen3NextConfig(hidden_size=4, linear_num_key_heads=1, linear_num_value_heads=2, linear_key_head_dim=3,
+delta = Qwen3NextConfig(hidden_size=4, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=3,
                         linear_value_head_dim=2, linear_conv_kernel_dim=4, num_hidden_layers=4, rms_norm_eps=1e-6)
 gemma = RecurrentGemmaConfig(hidden_size=4, lru_width=6, num_attention_heads=2, conv1d_width=4, num_hidden_layers=3,
                              head_dim=2)

@@ -108,15 +108,16 @@ class GatedDeltaNet(nn.Module):
 
     def forward(self, inputs):
         width = self.heads * self.head_dim
-        qkv, gate = self.qkvz(inputs).split([3 * width, width], dim=-1)
-        strength, a = self.ba(inputs).float().chunk(2, dim=-1)
+        qkv, gate = self.qkvz(inputs).unflatten(-1, (self.heads, 4, -1)).split([3, 1], dim=-2)
+        qkv = qkv.transpose(-2, -3).flatten(-3)
+        strength, a = self.ba(inputs).float().unflatten(-1, (self.heads, 2)).unbind(-1)
         q, k, v = (
             part.float().unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.conv(qkv).split(width, dim=-1)
         )
         q, k = (x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6) for x in (q, k))
         decay = -(F.softplus(a + self.dt_bias) * torch.exp(self.a_log))
         read = self.scanned(q * self.head_dim**-0.5, k, v, decay.transpose(1, 2), torch.sigmoid(strength).transpose(1, 2))
-        gated = self.norm(read.transpose(1, 2)) * F.silu(gate.unflatten(-1, (self.heads, -1)))
+        gated = self.norm(read.transpose(1, 2)) * F.silu(gate.squeeze(-2))
         return self.out_proj(gated.flatten(2))
 
     def scanned(self, *operands):

@@ -76,7 +76,8 @@ export class MultiScaleRetention extends ProjectedRecurrence.with({
 
 /**
  * Gated DeltaNet (Yang et al., 2025), as in Qwen3-Next: a convolution over queries, keys and values, then the gated delta
- * rule, which before it writes a value takes out what its key would read; a norm of each head, gated by silu.
+ * rule, which before it writes a value takes out what its key would read; a norm of each head, gated by silu. Outputs of
+ * both projections are in the order of the heads of keys: query, key, values and gates of the first head, then of the next.
  */
 export class GatedDeltaNet extends ProjectedRecurrence.with({
   numKeyHeads: z.int().positive().default(1).describe('Heads of queries and keys.'),
@@ -100,28 +101,27 @@ export class GatedDeltaNet extends ProjectedRecurrence.with({
   #norm!: RmsNorm;
   #outProj!: Linear;
 
-  /** Depths of all heads of queries, keys, values, and gates. */
-  get #depths(): [number, number, number, number] {
+  /** Depths of all heads of keys, and of all heads of values. */
+  get #depths(): [number, number] {
     const { numKeyHeads, numValueHeads, keyHeadDim, valueHeadDim } = this.hp;
-    const [ofKeys, ofValues] = [numKeyHeads * keyHeadDim, numValueHeads * valueHeadDim];
-    return [ofKeys, ofKeys, ofValues, ofValues];
+    return [numKeyHeads * keyHeadDim, numValueHeads * valueHeadDim];
   }
 
   protected override setup(): void {
     const { inputDim, numKeyHeads, numValueHeads, valueHeadDim, convTpl, normTpl } = this.hp;
+    const [ofKeys, ofValues] = this.#depths;
     if (numValueHeads % numKeyHeads !== 0)
       throw this.error(`numKeyHeads ${numKeyHeads} has to divide numValueHeads ${numValueHeads}.`);
-    const [q, k, v, gates] = this.#depths;
-    this.#qkvz = this.createProjection('in_proj_qkvz', inputDim, q + k + v + gates);
+    this.#qkvz = this.createProjection('in_proj_qkvz', inputDim, 2 * ofKeys + 2 * ofValues);
     this.#ba = this.createProjection('in_proj_ba', inputDim, 2 * numValueHeads);
-    this.#conv = this.createChild('conv1d', convTpl, { dim: q + k + v });
+    this.#conv = this.createChild('conv1d', convTpl, { dim: 2 * ofKeys + ofValues });
     this.createVariable('dt_bias', { shape: [numValueHeads], init: constantInit(1) });
     this.createVariable('A_log', {
       shape: [numValueHeads],
       init: build(LogUniform.config({ low: 1e-3 })),
     });
     this.#norm = this.createChild('norm', normTpl, { dim: valueHeadDim });
-    this.#outProj = this.createProjection('out_proj', v, inputDim);
+    this.#outProj = this.createProjection('out_proj', ofValues, inputDim);
   }
 
   protected override stateShapes() {
@@ -131,11 +131,17 @@ export class GatedDeltaNet extends ProjectedRecurrence.with({
 
   protected override recur(inputs: Tensor, state: State, steps: Steps): Unrolled {
     const { numKeyHeads, numValueHeads, keyHeadDim, chunkSize } = this.hp;
-    const [q, k, v, gates] = this.#depths;
-    const [qkv, gate] = tf.split(this.#qkvz.fprop(inputs), [q + k + v, gates], -1) as [Tensor, Tensor];
-    const [convolved, conv] = this.#conv.fprop(qkv, state.conv!, steps);
-    const [query, key, value] = tf.split(silu(convolved), [q, k, v], -1) as [Tensor, Tensor, Tensor];
-    const [b, a] = tf.split(this.#ba.fprop(inputs), 2, -1) as [Tensor, Tensor];
+    const [ofKeys, ofValues] = this.#depths;
+    /** Parts of so many units in all, each of the same share of every head of keys. */
+    const parts = (x: Tensor, units: number[]): Tensor[] => {
+      const ofHead = units.map((count) => count / numKeyHeads);
+      return tf.split(splitHeads(x, numKeyHeads), ofHead, -1).map((part) => joinHeads(part as Tensor));
+    };
+    const depths = [ofKeys, ofKeys, ofValues];
+    const qkvz = parts(this.#qkvz.fprop(inputs), [...depths, ofValues]);
+    const [convolved, conv] = this.#conv.fprop(tf.concat(qkvz.slice(0, 3), -1), state.conv!, steps);
+    const [query, key, value] = tf.split(silu(convolved), depths, -1) as [Tensor, Tensor, Tensor];
+    const [b, a] = parts(this.#ba.fprop(inputs), [numValueHeads, numValueHeads]) as [Tensor, Tensor];
     const unit = (x: Tensor): Tensor =>
       repeatHeads(unitVectors(splitHeads(x, numKeyHeads)), numValueHeads / numKeyHeads);
     const [read, kv] = linearAttention(
@@ -150,7 +156,7 @@ export class GatedDeltaNet extends ProjectedRecurrence.with({
       steps,
       chunkSize,
     );
-    const gated = tf.mul(this.#norm.fprop(read), silu(splitHeads(gate, numValueHeads)));
+    const gated = tf.mul(this.#norm.fprop(read), silu(splitHeads(qkvz[3]!, numValueHeads)));
     return { outputs: this.#outProj.fprop(joinHeads(gated)), state: { conv, kv } };
   }
 }

@@ -30,11 +30,16 @@ const settings = checkedLayerTypes(
     sliding_window: count.nullish().default(128),
     num_local_experts: count.default(128),
     num_experts_per_tok: z.int().min(2).default(4),
+    // The published config.json says these twice; the rotations have the other's length.
+    experts_per_token: count.nullish(),
+    initial_context_length: count.nullish(),
     swiglu_alpha: positive.default(1.702),
     swiglu_limit: positive.default(7),
     output_router_logits: z.literal(false).default(false),
   }),
-);
+).refine(({ experts_per_token: k, num_experts_per_tok }) => k == null || k === num_experts_per_tok, {
+  ...{ path: ['experts_per_token'], error: 'expected num_experts_per_tok' },
+});
 
 /** Rotations of a config.json that has none. */
 const yarn = rotations.parse({

@@ -18,6 +18,7 @@ import { mixtralFromSettings, mixtralNames } from './mixtral.js';
 import type { NameRules } from './nameRules.js';
 import { olmo2FromSettings, olmo2Names } from './olmo2.js';
 import { qwen3FromSettings, qwen3Names } from './qwen3.js';
+import { qwen3NextFromSettings, qwen3NextNames } from './qwen3Next.js';
 import { t5FromSettings, t5Names } from './t5.js';
 import { recordReads } from './unreadSettings.js';
 import { vitFromSettings, vitNames } from './vit.js';
@@ -44,6 +45,7 @@ const families = {
   gpt2: languageModels(gpt2FromSettings, gpt2Names),
   llama: languageModels(llamaFromSettings, llamaNames),
   qwen3: languageModels(qwen3FromSettings, qwen3Names),
+  qwen3_next: languageModels(qwen3NextFromSettings, qwen3NextNames),
   mixtral: languageModels(mixtralFromSettings, mixtralNames),
   gemma2: languageModels(gemma2FromSettings, gemmaNames),
   gemma3_text: languageModels(gemma3FromSettings, gemmaNames),

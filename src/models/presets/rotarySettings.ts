@@ -11,6 +11,7 @@ import {
 
 const count = z.int().positive();
 const positive = z.number().positive();
+const share = positive.max(1);
 
 /** Rotations, as transformers writes them from version 5 on; before, all but rope_theta were `rope_scaling`. */
 export const rotations = z.object({
@@ -28,12 +29,14 @@ export const rotations = z.object({
   mscale_all_dim: positive.nullish(),
   truncate: z.boolean().default(true),
   original_max_position_embeddings: count.optional(),
+  partial_rotary_factor: share.optional(),
 });
 
 /** Fields of a config.json that say how queries and keys are rotated. */
 export const rotaryFields = {
   max_position_embeddings: count.default(2048),
   rope_theta: positive.optional(),
+  partial_rotary_factor: share.optional(),
   rope_parameters: rotations.nullish(),
   rope_scaling: rotations.nullish(),
 };
@@ -55,6 +58,7 @@ export function rotaryOf(values: RotarySettings, defaultTheta = 10_000): Config<
   const maxTimescale = given.rope_theta ?? values.rope_theta ?? defaultTheta;
   return RotaryPositionalEmbedding.config({
     maxTimescale,
+    rotaryFraction: given.partial_rotary_factor ?? values.partial_rotary_factor ?? 1,
     scalingTpl: scalingOf(given, values.max_position_embeddings),
   });
 }

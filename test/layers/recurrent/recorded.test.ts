@@ -20,7 +20,7 @@ const mixers: Readonly<Record<string, Config<BaseRecurrence>>> = {
   mamba: Mamba.config({ inputDim, stateDim: 3, timeStepRank: 2 }),
   mamba2: Mamba2.config({ inputDim, stateDim: 3, headDim: 2, numGroups: 2, chunkSize: 4 }),
   gatedDeltaNet: GatedDeltaNet.config({
-    ...{ inputDim, numValueHeads: 2, keyHeadDim: 3, valueHeadDim: 2, chunkSize: 4 },
+    ...{ inputDim, numKeyHeads: 2, numValueHeads: 4, keyHeadDim: 3, valueHeadDim: 2, chunkSize: 4 },
   }),
   griffin: GriffinRecurrentBlock.config({ inputDim, lruWidth: 6, lruTpl: RgLru.config({ numBlocks: 2 }) }),
 };

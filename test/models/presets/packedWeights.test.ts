@@ -1,7 +1,8 @@
 /** @file Published networks from packed weights: the variables that unpacked ones give. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { SafetensorsFile } from '../../../src/checkpoints/index.js';
 import { pretrainedLm } from '../../../src/models/index.js';
 import { type NamedTensor, writeSafetensors } from '../../checkpoints/writeSafetensors.js';
 import { temporaryDirectory } from '../../command.js';
@@ -14,7 +15,8 @@ const EXPERTS = 2;
 const settings = {
   ...{ model_type: 'gpt_oss', vocab_size: D, hidden_size: D, intermediate_size: D, num_hidden_layers: 1 },
   ...{ num_attention_heads: 1, num_key_value_heads: 1, head_dim: D, num_local_experts: EXPERTS },
-  num_experts_per_tok: 2,
+  ...{ num_experts_per_tok: 2, experts_per_token: 2, initial_context_length: 4096 },
+  quantization_config: { quant_method: 'mxfp4', modules_to_not_convert: ['model.layers.*.self_attn'] },
 };
 
 const sines = (name: string, shape: readonly number[]): NamedTensor => ({
@@ -80,6 +82,40 @@ test('experts of gpt-oss in MXFP4', () => {
     const model = loaded(pretrainedLm(folder), folder);
     expect(model.lines).toEqual([expect.stringMatching(/^Initial values of (\d+) of \1 variables come/)]);
     return model.state.views;
+  });
+  expect(packed).toEqual(plain);
+});
+
+test('matrices in FP8', () => {
+  const quantization_config = { quant_method: 'fp8', fmt: 'e4m3', activation_scheme: 'dynamic' };
+  const [packed, plain] = [true, false].map((isPacked) => {
+    const folder = join(temporaryDirectory(), `qwen3 ${isPacked}`);
+    cpSync(join(import.meta.dirname, '../../fixtures/published/families/qwen3'), folder, { recursive: true });
+    const path = join(folder, 'model.safetensors');
+    const file = new SafetensorsFile(path);
+    const tensors = file.layout.tensors.flatMap(({ name, shape }): NamedTensor | NamedTensor[] => {
+      if (shape.length !== 2) return { name, shape, dtype: 'F32', data: file.read(name) };
+      // Codes of 1 to 1.875, and their negatives; all are one block.
+      const steps = Array.from({ length: shape[0]! * shape[1]! }, (_, i) => (i * 5 + name.length) % 16);
+      const value = (step: number) => (step < 8 ? 1 + step / 8 : -step / 8) / 4;
+      if (!isPacked) return { name, shape, dtype: 'F32', data: Float32Array.from(steps, value) };
+      const data = Uint8Array.from(steps, (step) => (step < 8 ? 0x38 + step : 0xb0 + step));
+      return [
+        { name, shape, dtype: 'F8_E4M3', data },
+        { name: `${name}_scale_inv`, shape: [1, 1], dtype: 'F32', data: Float32Array.of(0.25) },
+      ];
+    });
+    file.close();
+    rmSync(path);
+    writeSafetensors(path, tensors);
+    const config = join(folder, 'config.json');
+    const settings = JSON.parse(readFileSync(config, 'utf8'));
+    const weight_block_size = [128, 128];
+    writeFileSync(
+      config,
+      JSON.stringify({ ...settings, quantization_config: { ...quantization_config, weight_block_size } }),
+    );
+    return loaded(pretrainedLm(folder), folder).state.views;
   });
   expect(packed).toEqual(plain);
 });

@@ -16,6 +16,7 @@ import { distance, expectGradients, publishedFamily, recordOf } from './publishe
 
 const families = [
   'qwen3',
+  'qwen3_next',
   'mixtral',
   'gemma2',
   'gemma3_text',
