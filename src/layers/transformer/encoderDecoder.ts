@@ -246,6 +246,6 @@ export class TransformerEncoderDecoder extends BaseLayer.with({
 
 /** Rows of `x` [B, …], all of them again until there are `rows`. */
 function repeated(x: Tensor, rows: number): Tensor {
-  const times = rows / x.shape[0]!;
-  return times === 1 ? x : tf.tile(x, [times, ...x.shape.slice(1).map(() => 1)]);
+  const [given, ...rest] = x.shape as [number, ...number[]];
+  return rows === given ? x : tf.tile(x, [rows / given, ...rest.map(() => 1)]);
 }
