@@ -91,7 +91,7 @@ test('a run of GPT-2 loads with its tokenizer after it moved, and trains from th
 test('every fault of settings and shards is told before anything is written', async () => {
   const folder = copied('llama', (settings) => {
     Object.assign(settings, { hidden_act: 'relu', attention_multiplier: 0.5 });
-    Object.assign(settings.rope_parameters as object, { partial_rotary_factor: 0.25 });
+    Object.assign(settings.rope_parameters as object, { long_mscale: 1.25 });
   });
   for (const shard of [1, 3]) rmSync(join(folder, `model-0000${shard}-of-00003.safetensors`));
   const { jobLogDir, done } = importing(folder);
@@ -103,7 +103,7 @@ test('every fault of settings and shards is told before anything is written', as
     [
       `${join(folder, 'config.json')}: the network has no counterpart here, or the file is damaged:`,
       '  hidden_act is "relu": Invalid option: expected one of "silu"|"swish"',
-      "  rope_parameters.partial_rotary_factor is 0.25: the field is not read, and may change the network's numbers",
+      "  rope_parameters.long_mscale is 1.25: the field is not read, and may change the network's numbers",
       "  attention_multiplier is 0.5: the field is not read, and may change the network's numbers",
       `${join(folder, 'model.safetensors.index.json')}: its shards are not whole:`,
       ...[1, 3].map(missing),
