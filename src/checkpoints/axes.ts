@@ -110,8 +110,8 @@ function sizesOf(...sides: readonly [Groups, readonly number[]][]): Map<string, 
 export function storeElements(variable: Float32Array, target: Float32Array, order?: AxisOrder): void {
   if (order === undefined) target.set(variable);
   else
-    for (const run of runsOf(order, target.length))
-      for (let i = 0; i < run.length; i++) target[run.start + i] = variable[run.target + i * run.stride]!;
+    for (const { start, step, length, target: from, stride } of runsOf(order, target.length))
+      for (let i = 0; i < length; i++) target[start + i * step] = variable[from + i * stride]!;
 }
 
 /** The same order on both sides. */
