@@ -369,6 +369,7 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
     ['inputs/records/fileDigests.ts', 'keptFile(CACHE'],
     ['compiler/onnx/anySizes.ts', 'this.products.set('],
   ],
+  'is the name of a variable': [['programs/adapterNames.ts', 'layer.variables.get(`lora_']],
   'depends on its source alone': [['inputs/records/decompressed.ts', 'cachedFile(CACHE']],
   'is by an object that never changes': [
     ['cli/configModules.ts', 'const loaded'],

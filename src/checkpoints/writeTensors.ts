@@ -7,17 +7,18 @@ import { ioError } from './checkpointErrors.js';
 import { writeFileDurably } from './durableFile.js';
 import { encodePrefix, placeTensors } from './safetensors.js';
 
+/** Names of types in files. */
+const DTYPES = { float32: 'F32', bfloat16: 'BF16', float16: 'F16' } as const;
+
 /** A tensor to write. */
 export interface WrittenTensor {
   readonly name: string;
   readonly shape: readonly number[];
   /** How the file holds it; narrow ones are rounded to the nearest even. */
-  readonly dtype: 'float32' | 'bfloat16' | 'float16';
+  readonly dtype: keyof typeof DTYPES;
   /** Its elements, which are not kept. */
   readonly values: () => Float32Array;
 }
-
-const DTYPES = { float32: 'F32', bfloat16: 'BF16', float16: 'F16' } as const;
 
 /** Writes a file whole, or not at all. @throws CheckpointError where it can't be written, and as `values` do */
 export function writeTensors(

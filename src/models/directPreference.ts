@@ -12,7 +12,7 @@ import {
 } from '../layers/index.js';
 import type { ReadIds, TensorBatch, WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
-import { networkFields, ReferencedModel } from './referencedModel.js';
+import { MDL, REF_MDL, ReferencedModel } from './referencedModel.js';
 
 /** Log-probabilities of the answers of B pairs, [B], and the losses that layers added. */
 interface PairLogProbs {
@@ -131,11 +131,17 @@ abstract class PreferenceModel extends ReferencedModel.with({
  * A language model on pairs of answers. Batches have `chosen` and `rejected`, each with the arrays of a LanguageModel, as
  * PreferenceFeatures makes them.
  */
-export class LanguageModelDPO extends PreferenceModel.with(networkFields(sub(TransformerLm))) {}
+export class LanguageModelDPO extends PreferenceModel.with({
+  mdl: sub(TransformerLm).describe(MDL),
+  refMdl: sub(TransformerLm).nullable().default(null).describe(REF_MDL),
+}) {}
 
 /**
  * An encoder-decoder on pairs of answers to one source. Batches have `src`, `chosen` and `rejected`, each with the arrays of one
  * half of a SequenceModel's batch, as SequencePreferenceFeatures makes them. Sources are encoded once. It decodes the batches of a
  * SequenceModel.
  */
-export class SequenceModelDPO extends PreferenceModel.with(networkFields(sub(TransformerEncoderDecoder))) {}
+export class SequenceModelDPO extends PreferenceModel.with({
+  mdl: sub(TransformerEncoderDecoder).describe(MDL),
+  refMdl: sub(TransformerEncoderDecoder).nullable().default(null).describe(REF_MDL),
+}) {}

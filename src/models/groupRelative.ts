@@ -5,7 +5,7 @@ import { sub } from '../hparams/index.js';
 import { isWeighed, selected, TransformerLm, weightedSum, withAuxLoss } from '../layers/index.js';
 import type { TensorBatch, WeightedScalars } from './baseModel.js';
 import { meansBy } from './batchMetrics.js';
-import { networkFields, ReferencedModel } from './referencedModel.js';
+import { MDL, REF_MDL, ReferencedModel } from './referencedModel.js';
 
 /** Log-probabilities of the labels; those of the reference are null where there is none. */
 interface PolicyLogProbs {
@@ -23,7 +23,8 @@ interface PolicyLogProbs {
  * Batches are those of a RolloutInput: the arrays of a LanguageModel, `oldLogProbs` [B, T], and `advantages` and `rewards` [B].
  */
 export class LanguageModelGRPO extends ReferencedModel.with({
-  ...networkFields(sub(TransformerLm)),
+  mdl: sub(TransformerLm).describe(MDL),
+  refMdl: sub(TransformerLm).nullable().default(null).describe(REF_MDL),
   beta: z
     .number()
     .nonnegative()

@@ -1,5 +1,4 @@
 /** @file Base of the models that learn beside a frozen reference. */
-import type { z } from 'zod';
 import { type Tensor, type TensorSpec, tf } from '../compiler/index.js';
 import type { Decodable } from '../decoding/index.js';
 import { type Config, sub } from '../hparams/index.js';
@@ -7,21 +6,19 @@ import { BaseLayer, type DecodeStateSpec, type LmOutput, runFrozen, type StepArg
 import { BaseModel, idsBelow, type ReadIds, type RowSettings } from './baseModel.js';
 import { type ArrayOf, type TokenLayer, type TokenNetwork, tokenNetwork } from './tokenNetworks.js';
 
-/** Fields of the two networks. @param layer the field of one */
-export const networkFields = <S extends z.ZodType>(layer: S) => ({
-  mdl: layer.describe('The network that learns.'),
-  refMdl: layer
-    .nullable()
-    .default(null)
-    .describe('The reference, which stays as it is; null: a network like mdl.'),
-});
+/** Descriptions of the two networks, whose classes a model says. */
+export const MDL = 'The network that learns.';
+export const REF_MDL = 'The reference, which stays as it is; null: a network like mdl.';
 
 /**
  * A network `mdl` and its reference `ref_mdl`, which nothing moves. Both start from the same weights (`initFromCheckpoint`);
  * `mdl` is the one that decodes. A row is one prompt with one answer, which alone has weight.
  */
 export abstract class ReferencedModel
-  extends BaseModel.with(networkFields(sub(BaseLayer, null)))
+  extends BaseModel.with({
+    mdl: sub(BaseLayer, null).describe(MDL),
+    refMdl: sub(BaseLayer, null).nullable().default(null).describe(REF_MDL),
+  })
   implements Decodable
 {
   static override readonly isAbstract = true;

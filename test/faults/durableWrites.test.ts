@@ -80,6 +80,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   'durable, each of a kind above': [
     'checkpoints/durableFile.ts: write',
     'checkpoints/writeCheckpoint.ts: rename',
+    'checkpoints/writeTensors.ts: rename',
     'files/write.ts: copyFile ftruncate link rename write writeFile writeFully',
     'hparams/documents/files.ts: rename writeFile',
     'inputs/records/dataCache.ts: rename',

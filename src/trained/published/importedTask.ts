@@ -9,7 +9,7 @@ import { generationSettings, modelSettings, readSettings } from './publishedFile
 /** Settings of an import. */
 export interface ImportSettings {
   /** Type of the variables in memory and in checkpoints; those in bfloat16 can't be trained. */
-  readonly dtype: 'float32' | 'bfloat16';
+  readonly dtype: BaseModel['hp']['dtype'];
   /** Tokens of a prompt and its continuation together. */
   readonly maxLength: number | undefined;
   /** Data to evaluate and train on; by default *.txt of language models, and *.csv of others. */

@@ -1,5 +1,5 @@
 /** @file Files beside published weights: settings, tokenizer, chat template, defaults of generation. */
-import { copyFileSync, readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { isThere, makeDirectory, readJsonFile, writeWhole } from '../../files/index.js';
@@ -34,7 +34,7 @@ export function copyPublished(folder: string, target: string): string[] {
     )
     .map(({ name }) => name);
   makeDirectory(target);
-  for (const name of names) copyFileSync(join(folder, name), join(target, name));
+  for (const name of names) writeWhole(join(target, name), readFileSync(join(folder, name)));
   return names;
 }
 
