@@ -17,7 +17,7 @@ import { BertModel } from '../bertModel.js';
 import { ClassificationModel } from '../classificationModel.js';
 import { TextEmbeddingModel } from '../textEmbedding.js';
 import { activationOf, activationSetting } from './activationSettings.js';
-import { layerNorm, layerNormStack } from './layerNormStack.js';
+import { encoderStack, layerNorm } from './layerNormStack.js';
 import { LAYER, linearRules, type NameRule, type NameRules, normRules } from './nameRules.js';
 import { sentencePooling } from './sentencePooling.js';
 
@@ -68,13 +68,7 @@ export function bertFromSettings(json: unknown, folder: string): Config<BaseMode
 
 /** The templates that all networks of BERT have, with norms behind the residual connections. */
 function partsOf(values: Settings) {
-  const stack = layerNormStack({
-    numLayers: values.num_hidden_layers,
-    hiddenDims: values.intermediate_size,
-    numHeads: values.num_attention_heads,
-    activationTpl: activationOf(values.hidden_act),
-    normEpsilon: values.layer_norm_eps,
-  });
+  const stack = encoderStack(values);
   stack.transformerLayerParamsTpl.normPolicy = 'post_skip';
   stack.inputDropoutProb = values.hidden_dropout_prob;
   stack.residualDropoutProb = values.hidden_dropout_prob;

@@ -10,8 +10,8 @@ import {
   VitExitLayers,
 } from '../../layers/index.js';
 import { ClipModel } from '../clipModel.js';
-import { activationOf, activationSetting } from './activationSettings.js';
-import { layerNorm, layerNormStack } from './layerNormStack.js';
+import { activationSetting } from './activationSettings.js';
+import { encoderStack, layerNorm } from './layerNormStack.js';
 import { attentionRules, linearRules, type NameRule, type NameRules, normRules } from './nameRules.js';
 
 const count = z.int().positive();
@@ -76,14 +76,8 @@ const MISTAKEN_END = 2;
 
 const stackOf = (
   values: z.output<typeof textSettings> | z.output<typeof visionSettings>,
-): ReturnType<typeof layerNormStack> => {
-  const stack = layerNormStack({
-    numLayers: values.num_hidden_layers,
-    numHeads: values.num_attention_heads,
-    hiddenDims: values.intermediate_size,
-    activationTpl: activationOf(values.hidden_act),
-    normEpsilon: values.layer_norm_eps,
-  });
+): ReturnType<typeof encoderStack> => {
+  const stack = encoderStack(values);
   stack.attenDropoutProb = values.attention_dropout;
   return stack;
 };

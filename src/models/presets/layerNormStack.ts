@@ -1,6 +1,7 @@
 /** @file Stacks of layers as in GPT-2: layer norms before the branches, and full scales of queries. */
 import type { Config } from '../../hparams/index.js';
 import { type BaseActivation, LayerNorm, StackedTransformer } from '../../layers/index.js';
+import { activationOf } from './activationSettings.js';
 
 /** Shape of a stack. */
 export interface LayerNormStackOptions {
@@ -33,3 +34,22 @@ export function layerNormStack(options: LayerNormStackOptions): Config<StackedTr
   layer.trFflayerTpl.activationTpl = activationTpl;
   return stack;
 }
+
+/** Settings of encoders, as config.json of BERT, ViT and CLIP names them. */
+interface EncoderSettings {
+  readonly num_hidden_layers: number;
+  readonly num_attention_heads: number;
+  readonly intermediate_size: number;
+  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly layer_norm_eps: number;
+}
+
+/** The stack of an encoder's settings, without dropout. */
+export const encoderStack = (values: EncoderSettings): Config<StackedTransformer> =>
+  layerNormStack({
+    numLayers: values.num_hidden_layers,
+    numHeads: values.num_attention_heads,
+    hiddenDims: values.intermediate_size,
+    activationTpl: activationOf(values.hidden_act),
+    normEpsilon: values.layer_norm_eps,
+  });

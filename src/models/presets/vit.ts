@@ -10,8 +10,8 @@ import {
   VitExitLayers,
 } from '../../layers/index.js';
 import { ClassificationModel } from '../classificationModel.js';
-import { activationOf, activationSetting } from './activationSettings.js';
-import { layerNorm, layerNormStack } from './layerNormStack.js';
+import { activationSetting } from './activationSettings.js';
+import { encoderStack, layerNorm } from './layerNormStack.js';
 import { linearRules, type NameRule, type NameRules, normRules } from './nameRules.js';
 
 const count = z.int().positive();
@@ -47,13 +47,7 @@ export function vitFromSettings(json: unknown): Config<ClassificationModel> {
   const values = settings.parse(json);
   const { hidden_size: dims, patch_size: patchSize, hidden_dropout_prob: dropoutProb } = values;
   const side = Math.floor(values.image_size / patchSize);
-  const stack = layerNormStack({
-    numLayers: values.num_hidden_layers,
-    hiddenDims: values.intermediate_size,
-    numHeads: values.num_attention_heads,
-    activationTpl: activationOf(values.hidden_act),
-    normEpsilon: values.layer_norm_eps,
-  });
+  const stack = encoderStack(values);
   stack.modelDims = dims;
   stack.residualDropoutProb = dropoutProb;
   stack.attenDropoutProb = values.attention_probs_dropout_prob;
