@@ -185,14 +185,62 @@ export function placeElements(
   read: (from: number, count: number) => Float32Array,
 ): void {
   let [from, elements] = [0, new Float32Array(0)];
-  for (const { start, step, length, target: to, stride } of runsOf(order, longest)) {
+  let block: Block | undefined;
+  const flush = (): void => {
+    if (block !== undefined) placeBlock(target, elements, from, block);
+    block = undefined;
+  };
+  for (const run of runsOf(order, longest)) {
+    const { start, step, length } = run;
     if (start < from || start + (length - 1) * step >= from + elements.length) {
+      flush();
       from = start;
       elements = read(from, Math.min(longest, total - from)) as typeof elements;
     }
-    if (step === 1 && stride === 1) target.set(elements.subarray(start - from, start - from + length), to);
-    else for (let i = 0; i < length; i++) target[to + i * stride] = elements[start - from + i * step]!;
+    if (block !== undefined && isNext(block, run)) {
+      if (block.count === 1) block.between = start - block.run.start;
+      block.count++;
+    } else {
+      flush();
+      block = { run, count: 1, between: 0 };
+    }
   }
+  flush();
+}
+
+/** Runs whose elements are neighbours in the variable, as the rows of a matrix that is transposed. */
+interface Block {
+  readonly run: Run;
+  count: number;
+  /** Elements of the file between the starts of two runs. */
+  between: number;
+}
+
+/** Most runs of a block: neighbours fill lines of the cache, each of which would otherwise be fetched for every run. */
+const BLOCK_RUNS = 64;
+
+const isNext = ({ run, count, between }: Block, next: Run): boolean =>
+  count < BLOCK_RUNS &&
+  run.stride !== 1 &&
+  next.target === run.target + count &&
+  next.length === run.length &&
+  next.step === run.step &&
+  next.stride === run.stride &&
+  (count === 1 || next.start === run.start + count * between);
+
+/** @param elements those of the file from `from` on */
+function placeBlock(
+  target: Float32Array,
+  elements: Float32Array,
+  from: number,
+  { run: { start, step, length, target: first, stride }, count, between }: Block,
+): void {
+  const at = start - from;
+  if (step === 1 && stride === 1) target.set(elements.subarray(at, at + length), first);
+  else
+    for (let i = 0; i < length; i++)
+      for (let row = 0, read = at + i * step, to = first + i * stride; row < count; row++, read += between)
+        target[to + row] = elements[read]!;
 }
 
 /** Where each row of `size` elements is in the file, and in the variable. */

@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 
-/** Large enough to keep the disk busy, small enough that hashing and writing take turns in the cache. */
-export const CHUNK_BYTES = 8 << 20;
+/** Bytes that are written at once: hashing leaves them in the core's cache, from where the system takes them. */
+const PIECE_BYTES = 1 << 18;
 
 /** Size and SHA-256 of a file, which reveal truncation and bit rot. */
 export interface FileDigest {
@@ -24,8 +24,8 @@ export function writeFileDurably(path: string, chunks: Iterable<ArrayBufferView>
     let byteLength = 0;
     for (const chunk of chunks) {
       const bytes = bytesOf(chunk);
-      for (let start = 0; start < bytes.length; start += CHUNK_BYTES) {
-        const piece = bytes.subarray(start, start + CHUNK_BYTES);
+      for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
+        const piece = bytes.subarray(start, start + PIECE_BYTES);
         hash.update(piece);
         for (let done = 0; done < piece.length; ) done += writeSync(file, piece, done);
       }

@@ -1,9 +1,8 @@
 /** @file Weights of 8 and 4 bits whose scales are a tensor of their own, as published models pack them. */
 import { type AxisOrder, placeElements, sameAxes } from './axes.js';
 import { CheckpointError } from './checkpointErrors.js';
-import { CHUNK_BYTES } from './durableFile.js';
 import { elementCount, type TensorSpec } from './safetensors.js';
-import type { SafetensorsFile } from './safetensorsFile.js';
+import { CHUNK_BYTES, type SafetensorsFile } from './safetensorsFile.js';
 
 /** One way of packing. */
 interface Packing {

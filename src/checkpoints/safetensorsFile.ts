@@ -5,7 +5,7 @@ import { closeSync, fstatSync } from 'node:fs';
 import { type MapFile, openRegularFile, readFully } from '../files/index.js';
 import { type AxisOrder, placeElements, sameAxes } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
-import { bytesOf, CHUNK_BYTES, type FileDigest } from './durableFile.js';
+import { bytesOf, type FileDigest } from './durableFile.js';
 import { asFloats, FloatRangeError, floatBytes } from './floats.js';
 import {
   decodeHeader,
@@ -16,6 +16,9 @@ import {
   type SafetensorsLayout,
   type TensorPlace,
 } from './safetensors.js';
+
+/** Bytes of a file that are read at once. */
+export const CHUNK_BYTES = 1 << 21;
 
 /** Array types of tensors; F16 and BF16 as bits. */
 const ARRAY_OF = {

@@ -1,7 +1,7 @@
 /** @file Orders of axes against indices counted one by one; shapes and texts that fit none. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isAxisOrder, orderAxes, runsOf } from '../../src/checkpoints/axes.js';
+import { isAxisOrder, orderAxes, placeElements, runsOf } from '../../src/checkpoints/axes.js';
 
 const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
 
@@ -74,6 +74,33 @@ test('each element goes where its indices say, whatever the length of a run', ()
     }),
     { numRuns: 100 },
   );
+});
+
+test.each([
+  ['o i -> i o', [70, 3], [3, 70]],
+  ['o i -> i o', [130, 150], [150, 130]],
+  ['(n h) d -> d h n', [60, 50], [50, 4, 15]],
+  ['a b c -> c a b', [5, 7, 11], [11, 5, 7]],
+  ['o (1/2 i) -> i o', [140, 6], [3, 140]],
+  ['o i 1/2 -> i o', [140, 3, 2], [3, 140]],
+  ['a 1/2 b c -> c a b', [30, 2, 3, 4], [4, 30, 3]],
+])('%s of %j is placed as its runs say, whatever is read at once', (notation, stored, shape) => {
+  const order = orderAxes(notation, stored, shape)!;
+  const total = product(stored);
+  const elements = Float32Array.from({ length: total }, (_, i) => i + 1);
+  const expected = new Float32Array(product(shape));
+  for (const { start, step, length, target, stride } of runsOf(order, total))
+    for (let i = 0; i < length; i++) expected[target + i * stride] = elements[start + i * step]!;
+  for (const longest of [1, 2, 100, 1000, total]) {
+    const placed = new Float32Array(product(shape));
+    // One buffer for all that is read, as files have it.
+    const buffer = new Float32Array(longest);
+    placeElements(placed, order, total, longest, (from, count) => {
+      buffer.fill(Number.NaN).set(elements.subarray(from, from + count));
+      return buffer.subarray(0, count);
+    });
+    expect(placed.findIndex((value, i) => value !== expected[i])).toBe(-1);
+  }
 });
 
 test('the variable may have axes in groups, and axes of one where the file has none', () => {
