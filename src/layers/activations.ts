@@ -60,24 +60,28 @@ export class Identity extends BaseActivation {
     return inputs;
   }
 }
+
 /** max(x, 0). */
 export class ReLU extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
     return tf.relu(inputs);
   }
 }
+
 /** min(max(x, 0), 6). */
 export class ReLU6 extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
     return tf.minimum(tf.relu(inputs), 6);
   }
 }
+
 /** max(x, 0)^2 (Primer, So et al., 2021). */
 export class SquaredReLU extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
     return tf.square(tf.relu(inputs));
   }
 }
+
 /** max(x, 0)^3 (praxis/layers/activations.py). */
 export class CubedReLU extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
@@ -85,6 +89,7 @@ export class CubedReLU extends BaseActivation {
     return tf.mul(positive, tf.square(positive));
   }
 }
+
 /** x where positive, epsilon (sin x - cos x) elsewhere (Rodrigues, 2018). */
 export class SineReLU extends BaseActivation.with({
   epsilon: z.number().default(0.0025).describe('Size of the waves of negative inputs.'),
@@ -94,6 +99,7 @@ export class SineReLU extends BaseActivation.with({
     return tf.where(tf.greater(inputs, 0), inputs, waves);
   }
 }
+
 /** x where positive, negativeSlope x elsewhere. */
 export class LeakyReLU extends BaseActivation.with({
   negativeSlope: z.number().default(0.01).describe('Slope for negative inputs.'),
@@ -103,6 +109,7 @@ export class LeakyReLU extends BaseActivation.with({
     return tf.sub(tf.relu(inputs), tf.mul(tf.relu(tf.neg(inputs)), negativeSlope));
   }
 }
+
 /** x where positive, alpha (e^x - 1) elsewhere (Clevert et al., 2016). */
 export class ELU extends BaseActivation.with({
   alpha: z.number().default(1).describe('Minus the limit for very negative inputs.'),
@@ -112,18 +119,21 @@ export class ELU extends BaseActivation.with({
     return tf.add(tf.relu(inputs), negative);
   }
 }
+
 /** 1 / (1 + e^-x). */
 export class Sigmoid extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
     return tf.sigmoid(inputs);
   }
 }
+
 /** The hyperbolic tangent. */
 export class Tanh extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
     return tf.tanh(inputs);
   }
 }
+
 /** x times the normal distribution function of x (Hendrycks and Gimpel, 2016). */
 export class GELU extends BaseActivation.with({
   approximate: z.boolean().default(true).describe('The tanh formula in place of the error function.'),
@@ -132,12 +142,14 @@ export class GELU extends BaseActivation.with({
     return ops.gelu(inputs, { approximate: this.hp.approximate });
   }
 }
+
 /** x sigmoid(1.702 x), which is near the exact GELU (Hendrycks and Gimpel, 2016). */
 export class QuickGELU extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
     return tf.mul(inputs, tf.sigmoid(tf.mul(inputs, 1.702)));
   }
 }
+
 /** x sigmoid(x). */
 export const silu = (x: Tensor): Tensor => tf.mul(x, tf.sigmoid(x));
 
@@ -150,6 +162,7 @@ export class SiLU extends BaseActivation {
     return silu(inputs);
   }
 }
+
 /** x sigmoid(x): the name that Ramachandran et al. (2017) gave to SiLU. */
 export class Swish extends SiLU {}
 /** x sigmoid(alpha x) of x up to `limit`: the gate of gpt-oss's experts (OpenAI, 2025). */
@@ -162,6 +175,7 @@ export class ClampedSwish extends BaseActivation.with({
     return tf.mul(x, tf.sigmoid(tf.mul(x, this.hp.alpha)));
   }
 }
+
 /** x between -limit and limit, plus `offset`: what gpt-oss's gates multiply (OpenAI, 2025). */
 export class ClampedLinear extends BaseActivation.with({
   limit: z.number().positive().default(7).describe('Largest magnitude of inputs; others count as it.'),
@@ -172,12 +186,14 @@ export class ClampedLinear extends BaseActivation.with({
     return tf.add(tf.maximum(tf.minimum(inputs, limit), -limit), offset);
   }
 }
+
 /** log(1 + e^x). */
 export class Softplus extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
     return softplus(inputs);
   }
 }
+
 /** e^x. */
 export class Exp extends BaseActivation {
   override fprop(inputs: Tensor): Tensor {
