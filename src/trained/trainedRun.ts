@@ -56,7 +56,7 @@ const MOST_TOKEN_BYTES = 1024;
 /** A trained run. Made by `loadRun`. */
 export class TrainedRun {
   readonly task: SingleTask;
-  /** Shapes and dtypes of the arrays of training's batches by path; undefined if the input does not declare them. */
+  /** Shapes and dtypes of the arrays of training's batches by path; undefined if the input does not declare them, or there is none. */
   readonly batchSpecs: Specs | undefined;
   readonly #options: JobOptions;
   readonly #predictor: Predictor;
@@ -79,7 +79,8 @@ export class TrainedRun {
     this.task = task;
     this.#options = options;
     this.#rows = rows;
-    this.batchSpecs = specsByPath(trainingDataset(document));
+    // Imported models may have no data.
+    this.batchSpecs = document.datasets.length > 0 ? specsByPath(trainingDataset(document)) : undefined;
     this.#predictor = new Predictor({
       ...{ model: task.model, params, trained: this.batchSpecs },
       compileOptions: this.#compileOptions,

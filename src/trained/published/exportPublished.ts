@@ -1,10 +1,9 @@
 /** @file A run as the folder of a published model, which transformers loads, or as an adapter of PEFT. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
 import { type WrittenTensor, writeTensors } from '../../checkpoints/index.js';
 import { loadBackend, type NarrowArray, sizeOf, type Tensor, tf, widen } from '../../compiler/index.js';
-import { makeDirectory, readJsonFile, writeWhole } from '../../files/index.js';
+import { makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
 import { build, type Config, ConfigError, classOf } from '../../hparams/index.js';
 import {
   LORA_VARIABLES,
@@ -77,9 +76,7 @@ export async function exportHuggingFace(run: TrainedRun, options: PublishOptions
   makeDirectory(out);
   const copied = copyPublished(folder, out);
   writeTensors(join(out, 'model.safetensors'), tensors, { format: 'pt' });
-  const { quantization_config: _, torch_dtype, ...settings } = readSettings(folder);
-  const held = { [torch_dtype === undefined ? 'dtype' : 'torch_dtype']: tensors[0]!.dtype };
-  writeWhole(join(out, 'config.json'), `${JSON.stringify({ ...settings, ...held }, null, 2)}\n`);
+  writeWhole(join(out, 'config.json'), settingsText(folder, tensors[0]!.dtype));
   return summary(tensors, [...copied, 'model.safetensors']);
 }
 
@@ -143,8 +140,20 @@ const familyNames = (folder: string): NameRules => {
   return nameRulesOf(settings.family);
 };
 
-const readSettings = (folder: string) =>
-  readJsonFile(join(folder, 'config.json'), z.looseObject({ torch_dtype: z.unknown().optional() }));
+/** What a number stands between while it is text. */
+const MARK = '\uE000';
+
+/** A config.json for tensors of a type. Numbers are written as they were: transformers refuses 4 where it expects 4.0. */
+function settingsText(folder: string, dtype: WrittenTensor['dtype']): string {
+  const text = readRegularFile(join(folder, 'config.json')).toString();
+  const marked = text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) =>
+    token.startsWith('"') ? token : `"${MARK}${token}${MARK}"`,
+  );
+  const { quantization_config: _, ...settings } = JSON.parse(marked);
+  const held = { [Object.hasOwn(settings, 'torch_dtype') ? 'torch_dtype' : 'dtype']: dtype };
+  const written = JSON.stringify({ ...settings, ...held }, null, 2);
+  return `${written.replaceAll(new RegExp(`"${MARK}([^"]*)${MARK}"`, 'g'), '$1')}\n`;
+}
 
 /** Differences between a run's network and that of a config.json, a line each. */
 function differences(

@@ -42,7 +42,8 @@ const models: [string, { dtype?: 'bfloat16' }][] = [
   ['llamaBfloat16', { dtype: 'bfloat16' }],
   ['families/deepseek_v3', {}],
   ['families/gemma3_text', {}],
-  ['families/olmo2', {}],
+  // Without data.
+  ['families/clip', {}],
 ];
 
 test.each(models)('%s goes back with its names and bits, and comes again', async (name, values) => {
@@ -53,11 +54,9 @@ test.each(models)('%s goes back with its names and bits, and comes again', async
   await exportHuggingFace(run, { directory, out });
   await run.dispose();
   expect(tensorsOf(out)).toEqual(tensorsOf(folder));
-  const settings = JSON.parse(readFileSync(join(out, 'config.json'), 'utf8'));
-  expect(settings).toEqual({
-    ...JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')),
-    dtype: values.dtype ?? 'float32',
-  });
+  // 4.0 stays 4.0.
+  const [settings, given] = [out, folder].map((each) => readFileSync(join(each, 'config.json'), 'utf8'));
+  expect(settings).toBe(given!.replace(/"dtype": "\w+"/, `"dtype": "${values.dtype ?? 'float32'}"`));
   expect(state(await imported(out, values)).equals(state(directory))).toBe(true);
 });
 
