@@ -1,4 +1,4 @@
-/** @file Folder of published models with trained weights, which scripts of bench/peers fetch. */
+/** @file What scripts of bench/peers install and fetch: published models with trained weights, and an interpreter of Python. */
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 
@@ -8,3 +8,6 @@ const peers = LUTHIER_PEERS ?? join(userInfo().homedir, '.cache/luthier/peers');
 
 /** Beside the peers. */
 export const publishedModels = join(peers, 'models');
+
+/** Their interpreter, with PyTorch, transformers and PEFT. */
+export const peersPython = join(peers, 'venv/bin/python');

@@ -1,7 +1,7 @@
 /** @file Published weights as the first checkpoint of a run, read and written tensor by tensor. */
 import { join } from 'node:path';
-import { type WeightFiles, writeParams } from '../checkpoints/index.js';
-import { type FlatArray, type FlatLayout, narrow } from '../compiler/index.js';
+import { type WeightFiles, type WrittenTensor, writeParams, writeTensors } from '../checkpoints/index.js';
+import { type FlatArray, type FlatLayout, narrow, sizeOf } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import { LORA_VARIABLES } from '../layers/index.js';
 import { wholePath } from '../learners/index.js';
@@ -9,7 +9,7 @@ import type { NameRules } from '../models/index.js';
 import { applyRule, CheckpointLoadingRules, type SingleTask } from '../tasks/index.js';
 import { adapterNames } from './adapterNames.js';
 import { type Reading, VariableMatcher } from './loadedVariables.js';
-import type { KnownShapes } from './writtenTensors.js';
+import { type KnownShapes, keptTensors } from './writtenTensors.js';
 
 /** Elements that are narrowed at once. */
 const PIECE = 1 << 20;
@@ -36,7 +36,7 @@ export class ImportedWeights {
   constructor(
     task: SingleTask,
     private readonly source: WeightFiles,
-    names: NameRules,
+    private readonly names: NameRules,
     ignoreTensors: readonly string[],
     adapter?: WeightFiles,
   ) {
@@ -98,6 +98,19 @@ export class ImportedWeights {
     writeParams({ directory: join(jobLogDir, 'checkpoints'), experiment, layout, values });
   }
 
+  /** Writes the tensors that exports have and the model does without, if there are any. @throws as `write` */
+  writeKept(path: string): void {
+    const { source, names } = this;
+    const readings = Array.from(this.#variables.values(), (given) => given.readings).flat();
+    const kept = keptTensors(source.names, names, new Set(readings.map(({ tensor }) => tensor)));
+    if (kept.length > 0)
+      writeTensors(
+        path,
+        kept.map((name) => asStored(source, name, 'float32')),
+        {},
+      );
+  }
+
   /** Shapes of the model's tensors by name. */
   get shapes(): KnownShapes {
     const { source } = this;
@@ -113,3 +126,14 @@ export class ImportedWeights {
 /** Whether weights have a tensor, with or without a prefix. */
 const isThere = (source: WeightFiles, { prefixes }: NameRules, tensor: string): boolean =>
   ['', ...prefixes].some((prefix) => source.shapeOf(prefix + tensor) !== undefined);
+
+/** A tensor of published weights, to write it as it came. */
+export const asStored = (source: WeightFiles, name: string, dtype: WrittenTensor['dtype']): WrittenTensor => {
+  const shape = source.shapeOf(name)!;
+  const values = () => {
+    const floats = new Float32Array(sizeOf(shape));
+    source.readInto(name, floats);
+    return floats;
+  };
+  return { name, shape, dtype, values };
+};

@@ -46,10 +46,16 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
 export { adapterNames } from './adapterNames.js';
 export { restoreParams } from './checkpointJob.js';
 export { checkRecorded, recordData, recordedData } from './dataRecord.js';
-export { ImportedWeights } from './importWeights.js';
+export { asStored, ImportedWeights } from './importWeights.js';
 export { checkAgreement, checkVocabulary } from './inputAgreement.js';
 export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';
 export { stepsOfCall } from './stepCalls.js';
 export type { FlatParams, RestoredState } from './taskState.js';
-export { type KnownShapes, type PublishedTensor, publishedTensors, tensorValues } from './writtenTensors.js';
+export {
+  type KnownShapes,
+  keptTensors,
+  type PublishedTensor,
+  publishedTensors,
+  tensorValues,
+} from './writtenTensors.js';

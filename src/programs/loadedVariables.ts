@@ -198,10 +198,10 @@ export class VariableMatcher {
   }
 
   /** A tensor without a variable means another network than the one that was published. */
-  #checkLeftOver({ buffers, heads = [], copies }: NameRules): void {
+  #checkLeftOver({ buffers, kept = [], copies }: NameRules): void {
     for (const [short, tensor] of this.#tensors) {
       if (this.#taken.has(tensor)) continue;
-      if ([...buffers, ...heads].some((text) => wholePath(text).test(short))) continue;
+      if ([...buffers, ...kept].some((text) => wholePath(text).test(short))) continue;
       if (this.rules.hp.ignoreTensors.some((text) => wholePath(text).test(tensor))) continue;
       const original = copies[short] === undefined ? undefined : this.#find(copies[short]);
       if (original !== undefined && this.source.areEqual(tensor, original)) continue;

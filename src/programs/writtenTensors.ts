@@ -1,6 +1,7 @@
 /** @file The published tensors that a model's variables are written as: the name rules, read the other way. */
 import { orderAxes, storedShape, storeElements } from '../checkpoints/index.js';
 import { sizeOf } from '../compiler/index.js';
+import { wholePath } from '../learners/index.js';
 import type { NameRules } from '../models/index.js';
 import { applyRule } from '../tasks/index.js';
 import { partsOf } from './loadedVariables.js';
@@ -81,6 +82,19 @@ export function publishedTensors(
   }
   return { tensors: [...tensors].map(([name, parts]) => ({ name, ...parts })), problems };
 }
+
+/** Of the tensors of published weights, those that the model's are written beside. @param taken the model's own */
+export const keptTensors = (
+  available: readonly string[],
+  { kept = [], prefixes, copies }: NameRules,
+  taken: ReadonlySet<string>,
+): string[] =>
+  available.filter((tensor) => {
+    const prefix = prefixes.find((each) => tensor.startsWith(each)) ?? '';
+    const short = tensor.slice(prefix.length);
+    const isKept = kept.some((text) => wholePath(text).test(short)) && !Object.hasOwn(copies, short);
+    return isKept && !taken.has(tensor);
+  });
 
 /** The elements of a tensor. @param floats all elements of a variable */
 export function tensorValues(

@@ -154,7 +154,7 @@ export const bertNames: NameRules = {
   ],
   prefixes: ['bert.'],
   buffers: ['embeddings\\.position_ids'],
-  heads: ['pooler\\..*', 'cls\\..*'],
+  kept: ['pooler\\..*', 'cls\\..*'],
   copies: {
     'cls.predictions.decoder.weight': 'embeddings.word_embeddings.weight',
     'cls.predictions.decoder.bias': 'cls.predictions.bias',

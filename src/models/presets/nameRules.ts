@@ -17,8 +17,11 @@ export interface NameRules {
   readonly prefixes: readonly string[];
   /** Patterns of tensors that the network does without: masks and tables that it computes, heads for training alone. */
   readonly buffers: readonly string[];
-  /** Patterns of tensors of heads: models without one pass them over. */
-  readonly heads?: readonly string[];
+  /**
+   * Patterns of tensors that models may do without, and that exports have as they came, for readers who expect them: of heads, and
+   * of tables that the network computes.
+   */
+  readonly kept?: readonly string[];
   /** Tensors that some writers store beside the one that they are tied to, by its name. */
   readonly copies: Readonly<Record<string, string>>;
 }

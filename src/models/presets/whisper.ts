@@ -128,7 +128,8 @@ export const whisperNames: NameRules = {
     ...attentionRules(`${decoderLayer}/cross_attention`, 'decoder.layers.{}.encoder_attn', 'out_proj'),
   ],
   prefixes: ['model.'],
-  // Sinusoids, which the network computes.
-  buffers: ['encoder\\.embed_positions\\.weight'],
+  buffers: [],
+  // Sinusoids.
+  kept: ['encoder\\.embed_positions\\.weight'],
   copies: { 'proj_out.weight': 'decoder.embed_tokens.weight' },
 };

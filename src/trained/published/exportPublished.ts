@@ -1,7 +1,7 @@
 /** @file A run as the folder of a published model, which transformers loads, or as an adapter of PEFT. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type WrittenTensor, writeTensors } from '../../checkpoints/index.js';
+import { holdsWeights, WeightFiles, type WrittenTensor, writeTensors } from '../../checkpoints/index.js';
 import { loadBackend, type NarrowArray, sizeOf, type Tensor, tf, widen } from '../../compiler/index.js';
 import { makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
 import { build, type Config, ConfigError, classOf } from '../../hparams/index.js';
@@ -25,14 +25,16 @@ import {
 } from '../../models/index.js';
 import {
   adapterNames,
+  asStored,
   type KnownShapes,
+  keptTensors,
   type PublishedTensor,
   publishedTensors,
   tensorValues,
 } from '../../programs/index.js';
 import type { TrainedRun } from '../trainedRun.js';
 import { ADAPTER_CONFIG, ADAPTER_WEIGHTS, adapterText } from './adapterSettings.js';
-import { copyPublished, PUBLISHED, readShapes } from './publishedFiles.js';
+import { copyPublished, KEPT, PUBLISHED, readShapes } from './publishedFiles.js';
 
 /** Options of an export. */
 export interface PublishOptions {
@@ -72,10 +74,17 @@ export async function exportHuggingFace(run: TrainedRun, options: PublishOptions
   if (problems.length > 0) throw unfit(`The network is not that of ${join(folder, 'config.json')}`, problems);
   // Changes of LoRA are products.
   if (loraLayers(run.task.model).size > 0) await loadBackend('cpu');
-  const tensors = written.tensors.map((tensor) => writtenTensor(run, tensor, dtype));
+  const own = written.tensors.map((tensor) => writtenTensor(run, tensor, dtype));
   makeDirectory(out);
   const copied = copyPublished(folder, out);
-  writeTensors(join(out, 'model.safetensors'), tensors, { format: 'pt' });
+  const source = openKept(folder, names);
+  const others = keptTensors(source?.names ?? [], names, new Set(own.map(({ name }) => name)));
+  const tensors = [...own, ...others.map((name) => asStored(source!, name, own[0]!.dtype))];
+  try {
+    writeTensors(join(out, 'model.safetensors'), tensors, { format: 'pt' });
+  } finally {
+    source?.close();
+  }
   writeWhole(join(out, 'config.json'), settingsText(folder, tensors[0]!.dtype));
   return summary(tensors, [...copied, 'model.safetensors']);
 }
@@ -113,6 +122,12 @@ export function exportAdapter(run: TrainedRun, options: PublishOptions): Publish
   const modules = new Set(tensors.map(({ name }) => name.split('.').at(-3)!));
   writeWhole(join(out, ADAPTER_CONFIG), adapterText(first, [...modules], folder));
   return summary(tensors, [ADAPTER_CONFIG, ADAPTER_WEIGHTS]);
+}
+
+/** The file of an import with the tensors that it keeps, or the weights of a published model; undefined without either, or a need of one. */
+function openKept(folder: string, { kept }: NameRules): WeightFiles | undefined {
+  const found = kept && [join(folder, KEPT), folder].find(holdsWeights);
+  return found === undefined ? undefined : WeightFiles.open(found);
 }
 
 const isFactor = (path: string): boolean => wholePath(LORA_VARIABLES).test(path);

@@ -10,7 +10,7 @@ import { JobError, type JobOptions, machineOf, openJobDirectory, writeJobFiles }
 import { ADAPTER_WEIGHTS, adapterSettings } from './adapterSettings.js';
 import { importedDatasets } from './importedDatasets.js';
 import { type ImportSettings, importedTask } from './importedTask.js';
-import { copyPublished, PUBLISHED, writeShapes } from './publishedFiles.js';
+import { copyPublished, KEPT, PUBLISHED, writeShapes } from './publishedFiles.js';
 
 /** Options of an import. */
 export interface ImportOptions extends ImportSettings {
@@ -68,6 +68,7 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
       const identity = job.datasets.length > 0 ? build(job.datasets[0]!).knownIdentity() : null;
       if (identity !== null) recordData(jobLogDir, TRAIN, identity);
       weights.write(jobLogDir, name);
+      weights.writeKept(join(published, KEPT));
       return { name, count: weights.count, copied };
     } finally {
       directory.close();

@@ -9,6 +9,9 @@ import { UsageError } from '../../system/text/index.js';
 /** Folder of a run's directory with the files that lay beside the weights that it was imported from. */
 export const PUBLISHED = 'published';
 
+/** File there with the tensors that the model does without, and an export has. */
+export const KEPT = 'kept.safetensors';
+
 /** Names of the files that are copied: all texts but indexes of shards. */
 const COPIED = /(?<!\.index)\.json$|\.(jinja|txt|model)$/;
 
