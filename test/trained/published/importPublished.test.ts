@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { encodeSafetensors, readCheckpoint, SafetensorsFile } from '../../../src/checkpoints/index.js';
 import { narrow } from '../../../src/compiler/index.js';
 import { build } from '../../../src/hparams/index.js';
-import { LanguageModel, pretrainedLm } from '../../../src/models/index.js';
+import { pretrainedLm } from '../../../src/models/index.js';
 import { trainStateOf } from '../../../src/programs/taskState.js';
 import { type ImportOptions, importPublished, loadRun } from '../../../src/trained/index.js';
 import { temporaryDirectory } from '../../command.js';
