@@ -18,7 +18,7 @@ import { ClassificationModel } from '../classificationModel.js';
 import { TextEmbeddingModel } from '../textEmbedding.js';
 import { activationOf, activationSetting } from './activationSettings.js';
 import { encoderStack, layerNorm } from './layerNormStack.js';
-import { LAYER, linearRules, type NameRule, type NameRules, normRules } from './nameRules.js';
+import { attentionRules, LAYER, linearRules, type NameRule, type NameRules, normRules } from './nameRules.js';
 import { sentencePooling } from './sentencePooling.js';
 
 const count = z.int().positive();
@@ -136,12 +136,11 @@ export const bertNames: NameRules = {
     ['.*/position_emb/emb_var', 'embeddings.position_embeddings.weight'],
     ['.*/token_type_emb/emb_var', 'embeddings.token_type_embeddings.weight'],
     ...norms('.*/token_type_emb/layer_norm', 'embeddings.LayerNorm'),
-    ...['query', 'key', 'value'].flatMap((part): NameRule[] => [
-      [`${attention}/${part}/w`, `${encoder}.attention.self.${part}.weight`, '(n h) d -> d n h'],
-      [`${attention}/${part}/b`, `${encoder}.attention.self.${part}.bias`, '(n h) -> n h'],
-    ]),
-    [`${attention}/post/w`, `${encoder}.attention.output.dense.weight`, 'd (n h) -> d n h'],
-    [`${attention}/post/b`, `${encoder}.attention.output.dense.bias`],
+    ...attentionRules(
+      attention,
+      (part) => `${encoder}.attention.self.${part}`,
+      `${encoder}.attention.output.dense`,
+    ),
     ...norms(`${LAYER}/layer_norm`, `${encoder}.attention.output.LayerNorm`),
     ...linearRules(`${LAYER}/ff_layer/ffn_layer1`, `${encoder}.intermediate.dense`),
     ...linearRules(`${LAYER}/ff_layer/ffn_layer2`, `${encoder}.output.dense`),

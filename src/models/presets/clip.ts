@@ -12,7 +12,7 @@ import {
 import { ClipModel } from '../clipModel.js';
 import { activationSetting } from './activationSettings.js';
 import { encoderStack, layerNorm } from './layerNormStack.js';
-import { attentionRules, linearRules, type NameRule, type NameRules, normRules } from './nameRules.js';
+import { linearRules, type NameRule, type NameRules, normRules, projectionRules } from './nameRules.js';
 
 const count = z.int().positive();
 
@@ -138,7 +138,7 @@ const layerRules = (stack: string, tower: string): NameRule[] => {
   const [layer, tensor] = [`${stack}/x_layers_(\\d+)`, `${tower}.encoder.layers.{}`];
   return [
     ...normRules(`${layer}/layer_norm`, `${tensor}.layer_norm1`),
-    ...attentionRules(`${layer}/self_attention`, `${tensor}.self_attn`, 'out_proj'),
+    ...projectionRules(`${layer}/self_attention`, `${tensor}.self_attn`, 'out_proj'),
     ...normRules(`${layer}/ff_layer/layer_norm`, `${tensor}.layer_norm2`),
     ...linearRules(`${layer}/ff_layer/ffn_layer1`, `${tensor}.mlp.fc1`),
     ...linearRules(`${layer}/ff_layer/ffn_layer2`, `${tensor}.mlp.fc2`),

@@ -15,7 +15,7 @@ import {
   StackedTransformer,
   TransformerLm,
 } from '../../layers/index.js';
-import { attentionRules, LAYER, linearRules, type NameRules } from './nameRules.js';
+import { LAYER, linearRules, type NameRules, projectionRules } from './nameRules.js';
 import { rotaryFields, rotaryOf } from './rotarySettings.js';
 
 /** Shape of a Llama style model. */
@@ -156,7 +156,7 @@ export const llamaNames: NameRules = {
     ['.*/softmax/logits_ffn/linear/w', 'embed_tokens.weight', 'v d -> d v'],
     ['.*/final_ln/scale', 'norm.weight'],
     [`${LAYER}/layer_norm/scale`, 'layers.{}.input_layernorm.weight'],
-    ...attentionRules(`${LAYER}/self_attention`, 'layers.{}.self_attn', 'o_proj'),
+    ...projectionRules(`${LAYER}/self_attention`, 'layers.{}.self_attn', 'o_proj'),
     [`${LAYER}/ff_layer/layer_norm/scale`, 'layers.{}.post_attention_layernorm.weight'],
     ...linearRules(`${LAYER}/ff_layer/ffn_layer1_gate`, 'layers.{}.mlp.gate_proj'),
     ...linearRules(`${LAYER}/ff_layer/ffn_layer1`, 'layers.{}.mlp.up_proj'),

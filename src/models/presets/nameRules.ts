@@ -38,15 +38,27 @@ export const normRules = (variable: string, tensor: string): NameRule[] => [
   [`${variable}/bias`, `${tensor}.bias`],
 ];
 
-/** The rules of an attention's projections, stored as PyTorch's linear layers, and of their biases. @param output name of the last */
-export const attentionRules = (variable: string, tensor: string, output: string): NameRule[] => [
-  ...['query', 'key', 'value'].flatMap((part): NameRule[] => [
-    [`${variable}/${part}/w`, `${tensor}.${part[0]}_proj.weight`, '(n h) d -> d n h'],
-    [`${variable}/${part}/b`, `${tensor}.${part[0]}_proj.bias`, '(n h) -> n h'],
+/**
+ * The rules of an attention's projections, stored as PyTorch's linear layers, and of their biases.
+ *
+ * @param tensorOf the names of the first three, without `.weight`. @param output that of the last
+ */
+export const attentionRules = (
+  variable: string,
+  tensorOf: (part: 'query' | 'key' | 'value') => string,
+  output: string,
+): NameRule[] => [
+  ...(['query', 'key', 'value'] as const).flatMap((part): NameRule[] => [
+    [`${variable}/${part}/w`, `${tensorOf(part)}.weight`, '(n h) d -> d n h'],
+    [`${variable}/${part}/b`, `${tensorOf(part)}.bias`, '(n h) -> n h'],
   ]),
-  [`${variable}/post/w`, `${tensor}.${output}.weight`, 'd (n h) -> d n h'],
-  [`${variable}/post/b`, `${tensor}.${output}.bias`],
+  [`${variable}/post/w`, `${output}.weight`, 'd (n h) -> d n h'],
+  [`${variable}/post/b`, `${output}.bias`],
 ];
+
+/** The rules of an attention whose tensors are q_proj, k_proj, v_proj and `output`, in a module. */
+export const projectionRules = (variable: string, module: string, output: string): NameRule[] =>
+  attentionRules(variable, (part) => `${module}.${part[0]}_proj`, `${module}.${output}`);
 
 /** The pattern of a layer's path; its group is the layer's number. */
 export const LAYER = '.*/x_layers_(\\d+)';

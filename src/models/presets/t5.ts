@@ -14,7 +14,7 @@ import {
 } from '../../layers/index.js';
 import { SequenceModel } from '../sequenceModel.js';
 import { activationOf } from './activationSettings.js';
-import { linearRules, type NameRule, type NameRules } from './nameRules.js';
+import { attentionRules, linearRules, type NameRule, type NameRules } from './nameRules.js';
 
 const count = z.int().positive();
 
@@ -114,14 +114,8 @@ export function t5FromSettings(json: unknown): Config<SequenceModel> {
   return SequenceModel.config({ modelTpl });
 }
 
-function attentionRules(variable: string, tensor: string): NameRule[] {
-  return [
-    ...['query', 'key', 'value'].map(
-      (part): NameRule => [`${variable}/${part}/w`, `${tensor}.${part[0]}.weight`, '(n h) d -> d n h'],
-    ),
-    [`${variable}/post/w`, `${tensor}.o.weight`, 'd (n h) -> d n h'],
-  ];
-}
+const moduleRules = (variable: string, module: string): NameRule[] =>
+  attentionRules(variable, (part) => `${module}.${part[0]}`, `${module}.o`);
 
 /** The rules of a half, whose layers have their sub-layers by number. */
 function stackRules(half: Half): NameRule[] {
@@ -130,9 +124,9 @@ function stackRules(half: Half): NameRule[] {
   const linear = (variable: string, name: string): NameRule[] =>
     linearRules(`${layer}/ff_layer/${variable}`, `${tensor}.${last}.DenseReluDense.${name}`);
   return [
-    ...attentionRules(`${layer}/self_attention`, `${tensor}.0.SelfAttention`),
+    ...moduleRules(`${layer}/self_attention`, `${tensor}.0.SelfAttention`),
     [`${layer}/layer_norm/scale`, `${tensor}.0.layer_norm.weight`],
-    ...attentionRules(`${layer}/cross_attention`, `${tensor}.1.EncDecAttention`),
+    ...moduleRules(`${layer}/cross_attention`, `${tensor}.1.EncDecAttention`),
     [`${layer}/cross_layer_norm/scale`, `${tensor}.1.layer_norm.weight`],
     ...linear('ffn_layer1_gate', 'wi_0'),
     ...linear('ffn_layer1', 'wi_1'),

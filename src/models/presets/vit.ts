@@ -12,7 +12,7 @@ import {
 import { ClassificationModel } from '../classificationModel.js';
 import { activationSetting } from './activationSettings.js';
 import { encoderStack, layerNorm } from './layerNormStack.js';
-import { linearRules, type NameRule, type NameRules, normRules } from './nameRules.js';
+import { attentionRules, linearRules, type NameRules, normRules } from './nameRules.js';
 
 const count = z.int().positive();
 const probability = z.number().min(0).lt(1).default(0);
@@ -86,12 +86,11 @@ export const vitNames: NameRules = {
     [`${entry}/patch_projection/bias/b`, 'embeddings.patch_embeddings.projection.bias'],
     [`${entry}/prepend_cls_embs`, 'embeddings.cls_token'],
     [`${entry}/pos_emb/emb_var`, 'embeddings.position_embeddings', '1 n d -> n d'],
-    ...['query', 'key', 'value'].flatMap((part): NameRule[] => [
-      [`${attention}/${part}/w`, `${tensor}.attention.attention.${part}.weight`, '(n h) d -> d n h'],
-      [`${attention}/${part}/b`, `${tensor}.attention.attention.${part}.bias`, '(n h) -> n h'],
-    ]),
-    [`${attention}/post/w`, `${tensor}.attention.output.dense.weight`, 'd (n h) -> d n h'],
-    [`${attention}/post/b`, `${tensor}.attention.output.dense.bias`],
+    ...attentionRules(
+      attention,
+      (part) => `${tensor}.attention.attention.${part}`,
+      `${tensor}.attention.output.dense`,
+    ),
     ...normRules(`${layer}/layer_norm`, `${tensor}.layernorm_before`),
     ...normRules(`${layer}/ff_layer/layer_norm`, `${tensor}.layernorm_after`),
     ...linearRules(`${layer}/ff_layer/ffn_layer1`, `${tensor}.intermediate.dense`),

@@ -13,7 +13,7 @@ import {
 import { SequenceModel } from '../sequenceModel.js';
 import { activationOf, activationSetting } from './activationSettings.js';
 import { layerNorm, layerNormStack } from './layerNormStack.js';
-import { attentionRules, linearRules, type NameRule, type NameRules, normRules } from './nameRules.js';
+import { linearRules, type NameRule, type NameRules, normRules, projectionRules } from './nameRules.js';
 
 const count = z.int().positive();
 const probability = z.number().min(0).lt(1).default(0);
@@ -103,7 +103,7 @@ const halfRules = (half: 'encoder' | 'decoder'): NameRule[] => {
   const [layer, tensor] = [`model/${half}/x_layers_(\\d+)`, `${half}.layers.{}`];
   return [
     ...normRules(`${layer}/layer_norm`, `${tensor}.self_attn_layer_norm`),
-    ...attentionRules(`${layer}/self_attention`, `${tensor}.self_attn`, 'out_proj'),
+    ...projectionRules(`${layer}/self_attention`, `${tensor}.self_attn`, 'out_proj'),
     ...normRules(`${layer}/ff_layer/layer_norm`, `${tensor}.final_layer_norm`),
     ...linearRules(`${layer}/ff_layer/ffn_layer1`, `${tensor}.fc1`),
     ...linearRules(`${layer}/ff_layer/ffn_layer2`, `${tensor}.fc2`),
@@ -125,7 +125,7 @@ export const whisperNames: NameRules = {
     ['model/decoder_position_emb/emb_var', 'decoder.embed_positions.weight'],
     ...halfRules('decoder'),
     ...normRules(`${decoderLayer}/cross_layer_norm`, 'decoder.layers.{}.encoder_attn_layer_norm'),
-    ...attentionRules(`${decoderLayer}/cross_attention`, 'decoder.layers.{}.encoder_attn', 'out_proj'),
+    ...projectionRules(`${decoderLayer}/cross_attention`, 'decoder.layers.{}.encoder_attn', 'out_proj'),
   ],
   prefixes: ['model.'],
   buffers: [],
