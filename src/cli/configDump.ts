@@ -52,7 +52,8 @@ const printers: Readonly<Record<DumpFormat, Print>> = {
 
 /**
  * Dumps an experiment's configs after all changes, as text that ends with a newline. A sweep's runs follow one another
- * under their names; as JSON, they are an object of documents. Each distinct warning goes to `warn` once.
+ * under their names; as JSON, they are an object of documents. Each distinct warning, and what a pattern changed, goes to
+ * `warn` once.
  */
 export function dumpText(
   resolved: ResolvedExperiment,
@@ -60,13 +61,13 @@ export function dumpText(
   format: DumpFormat,
   warn: (line: string) => void = () => {},
 ): string {
-  const warnings = new Set<string>();
+  const told = new Set<string>();
   const printed = expandSweeps(changes, resolved).map(({ name, overrides }): [string, string] => {
     const configured = configure(resolved, overrides);
-    for (const warning of configured.warnings) warnings.add(warning);
+    for (const line of [...configured.warnings, ...configured.hits]) told.add(line);
     return [name, printers[format](configured).trimEnd()];
   });
-  for (const warning of warnings) warn(warning);
+  for (const line of told) warn(line);
   if (printed.length === 1 && printed[0]![0] === '') return `${printed[0]![1]}\n`;
   if (format === 'json')
     return `{\n${printed.map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(',\n')}\n}\n`;

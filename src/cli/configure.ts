@@ -25,10 +25,12 @@ import {
   findTag,
   formatPath,
   givenTwice,
+  isPathPattern,
   listTags,
   oldNameNotice,
   PresentNames,
   parsePath,
+  pathsLike,
   readConfigFile,
   refusePromise,
   Section,
@@ -57,6 +59,8 @@ export interface ConfiguredExperiment {
   readonly decodeDatasets: readonly Config<BaseInput>[];
   /** One line per problem: constants set by flags but never read, old field names. */
   readonly warnings: readonly string[];
+  /** One line per pattern of a flag: the fields that it changed. */
+  readonly hits: readonly string[];
 }
 
 /** Applies an override to the configs. */
@@ -110,12 +114,28 @@ function isTag(path: string): boolean {
   return path.startsWith('#');
 }
 
-/** The paths in the configs that a flag names: one, or those of all fields with its tag. */
+/** Takes lines about the changes of an experiment. */
+interface Told {
+  /** Takes a problem, which is told once. */
+  readonly notify: (problem: string) => void;
+  /** Takes the fields that a pattern changed. */
+  readonly hit: (line: string) => void;
+}
+
+/** The paths in the configs that a flag names: one, those that its pattern means, or those of all fields with its tag. */
 function targetsOf(
   { path, origin }: SetOverride | UnsetOverride,
   configs: ExperimentConfigs,
-  notify: (notice: string) => void,
+  { notify, hit }: Told,
 ): Segment[][] {
+  if (isPathPattern(path)) {
+    const paths = asUsage(origin, () => pathsLike(configs, path));
+    const names = paths.map((each) => formatPath(each));
+    hit(
+      `${origin} changes ${paths.length === 1 ? '1 field' : `${paths.length} fields`}: ${names.join(', ')}`,
+    );
+    return paths;
+  }
   // Of two flags the later one wins, even if they use different names of one field.
   if (!isTag(path)) return [new PresentNames(notify).path(configs, parsePath(path), origin)];
   const tag = asUsage(origin, () => findTag(path.slice(1)));
@@ -130,8 +150,9 @@ function targetsOf(
 function sorted(
   overrides: readonly Override[],
   resolved: ResolvedExperiment,
-  notify: (notice: string) => void,
+  told: Told,
 ): { constants: ConstantOverride[]; edits: Edit[] } {
+  const { notify } = told;
   const constants: ConstantOverride[] = [];
   const edits: Edit[] = [];
   for (const override of overrides) {
@@ -152,9 +173,9 @@ function sorted(
         })),
       );
       edits.push((configs) => applyAssignments(configs, edited, { notify }));
-    } else if (isTag(override.path) || isConfigPath(override.path)) {
+    } else if (isTag(override.path) || isPathPattern(override.path) || isConfigPath(override.path)) {
       edits.push((configs) => {
-        for (const path of targetsOf(override, configs, notify)) {
+        for (const path of targetsOf(override, configs, told)) {
           if (override.kind === 'set') setPath(configs, path, override.text, origin);
           else unsetPath(configs, path, origin);
         }
@@ -207,7 +228,7 @@ export function constantOverrides(
   resolved: ResolvedExperiment,
   overrides: readonly Override[],
 ): readonly ConstantOverride[] {
-  return sorted(overrides, resolved, () => {}).constants;
+  return sorted(overrides, resolved, { notify: () => {}, hit: () => {} }).constants;
 }
 
 /**
@@ -223,7 +244,9 @@ export function configure(
   overrides: readonly Override[] = [],
 ): ConfiguredExperiment {
   const notices = new Set<string>();
-  const { constants, edits } = sorted(overrides, resolved, (notice) => notices.add(notice));
+  const hits: string[] = [];
+  const told: Told = { notify: (problem) => notices.add(problem), hit: (line) => hits.push(line) };
+  const { constants, edits } = sorted(overrides, resolved, told);
   const experiment = instantiate(resolved.cls, constants);
   checkRequired(experiment);
   const configs = configsOf(experiment);
@@ -238,5 +261,5 @@ export function configure(
       `${origin}: ${resolved.cls.name} never reads the constant ${name} while it makes its configs, so the flag has no effect.`,
   );
   const warnings = [...notices, ...unread];
-  return { name: resolved.name, experiment, configs, task, datasets, decodeDatasets, warnings };
+  return { name: resolved.name, experiment, configs, task, datasets, decodeDatasets, warnings, hits };
 }

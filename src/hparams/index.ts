@@ -67,6 +67,7 @@ export {
   updateCallable,
 } from './editing/edit.js';
 export { listPaths, taggedPaths } from './editing/listPaths.js';
+export { isPathPattern, pathsLike } from './editing/pathPatterns.js';
 export { PresentNames } from './editing/presentNames.js';
 export {
   type Selection,

@@ -17,14 +17,14 @@ export async function resolveFor(name: string): Promise<ResolvedExperiment> {
   return resolved;
 }
 
-/** Configures a resolved experiment by the flags; prints warnings. */
+/** Configures a resolved experiment by the flags; prints warnings, and the fields that patterns changed. */
 export async function configureResolved(
   resolved: ResolvedExperiment,
   { changes, warn }: Pick<Arguments, 'changes' | 'warn'>,
 ): Promise<ConfiguredExperiment> {
   await loadConfigModules(changes);
   const configured = configure(resolved, changes);
-  for (const warning of configured.warnings) warn(warning);
+  for (const line of [...configured.warnings, ...configured.hits]) warn(line);
   return configured;
 }
 

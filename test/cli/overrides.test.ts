@@ -13,8 +13,18 @@ import {
 } from '../../src/cli/index.js';
 import { type Flags, parseFlags } from '../../src/cli/run/flags.js';
 import { settingsHelp } from '../../src/cli/settingsHelp.js';
-import { defineTag, fromJSON, fromYAML, history, isEqual, isSet, select } from '../../src/hparams/index.js';
-import { BaseLayer } from '../../src/layers/index.js';
+import {
+  defineTag,
+  formatPath,
+  fromJSON,
+  fromYAML,
+  history,
+  isEqual,
+  isSet,
+  pathsLike,
+  select,
+} from '../../src/hparams/index.js';
+import { BaseLayer, Dropout, Linear } from '../../src/layers/index.js';
 import { resolveExperiment } from '../../src/registry/index.js';
 import { registerLibrary } from '../../src/rooms.js';
 import { temporaryDirectory } from '../command.js';
@@ -98,6 +108,56 @@ test('--set and --unset of a tag reach every field that has it', () => {
   expect(messageOf(() => made('--set', '#overrides.Absent=1'))).toBe(
     '--set #overrides.Absent=1: no field of the configs has the tag. There are #ActivationDtype, #LearningRate.',
   );
+});
+
+test('--set and --unset of a pattern reach every field that it means, and all of them are listed', () => {
+  const flag = 'datasets[*].batchSize=7';
+  const rows = made('--set', flag);
+  expect(rows.datasets.map(({ batchSize }) => batchSize)).toEqual([7, 7]);
+  expect(rows.hits).toEqual([`--set ${flag} changes 2 fields: datasets[0].batchSize, datasets[1].batchSize`]);
+  expect(history(rows.datasets[1]!, 'batchSize').at(-1)!.where).toBe(`--set ${flag}`);
+
+  // Of any depth; of one level alone; of a part of a name.
+  const dropouts = made('--set', '**.*eepProb=0.5', '--unset', '**.reluDropoutTpl.keepProb');
+  const kept = select(dropouts.task, Dropout).get('keepProb');
+  const [hit, unset] = dropouts.hits.map((line) => line.split(': ')[1]!.split(', '));
+  expect(hit!.length).toBe(kept.length);
+  expect(unset).toEqual(hit!.filter((path) => path.endsWith('.reluDropoutTpl.keepProb')));
+  expect(kept.filter((each) => each !== 0.5)).toEqual(unset!.map(() => 1));
+  expect(made('--set', 'task.*.randomSeed=5').hits).toEqual([
+    '--set task.*.randomSeed=5 changes 2 fields: task.train.randomSeed, task.decode.randomSeed',
+  ]);
+  expect(made('--set', '**.train.numTrainSteps=9').task.train.numTrainSteps).toBe(9);
+  // A later flag wins, and a pattern sees the configs that earlier ones left.
+  expect(made('--set', flag, '--set', 'datasets[0].batchSize=3').datasets[0]!.batchSize).toBe(3);
+});
+
+test('a pattern with a shared config counts each of its fields once, by either path', () => {
+  const shared = Linear.config({ inputDims: 2, outputDims: 2 });
+  const found = (pattern: string) =>
+    pathsLike({ a: { b: shared }, c: shared, 'x.y': [shared] }, pattern).map(formatPath);
+  expect(found('**.inputDims')).toEqual(["['a']['b'].inputDims"]);
+  expect(found('c.inputDims')).toEqual(["['c'].inputDims"]);
+  expect(found("['x.y'][*].*putDims")).toEqual(["['x.y'][0].inputDims", "['x.y'][0].outputDims"]);
+});
+
+test.each([
+  ['**.keepProbs=0.9', "--set **.keepProbs=0.9: no field of the configs matches. Did you mean 'keepProb'?"],
+  [
+    'datasets[*].numTrainSteps=1',
+    '--set datasets[*].numTrainSteps=1: no field of the configs matches. Fields of that name are task.train.numTrainSteps.',
+  ],
+  [
+    '**..x=1',
+    "--set **..x=1: The pattern '**..x' cannot be read from '..x' on. Patterns look like task.**.keepProb or " +
+      'datasets[*].batchSize: * is one level, ** any number of them.',
+  ],
+  [
+    '**.numTrainSteps=many',
+    "task.train.numTrainSteps: expected a non-negative integer, got 'many' (at --set **.numTrainSteps=many)",
+  ],
+])('--set of the pattern %s is refused', (text, message) => {
+  expect(messageOf(() => made('--set', text))).toBe(message);
 });
 
 test('a fiddler may edit the configs or return replacements', () => {

@@ -11,7 +11,8 @@ export const overrideFlags = {
     repeated: true,
     about:
       'Sets a constant of the experiment (numLayers=6) or a field of its configs (task.train.numTrainSteps=100, ' +
-      'datasets[0].batchSize=8). Flags that change the experiment can be repeated, and apply in order.',
+      "datasets[0].batchSize=8), or each that a pattern means ('task.**.keepProb=0.9': * is one level, ** any depth). " +
+      'Flags that change the experiment can be repeated, and apply in order.',
     parse: parseSet,
   },
   unset: {

@@ -101,8 +101,8 @@ async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<
   ]);
   const resolved = await resolve(exp, flags, library);
   const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
-  const { warnings, ...configured } = configure(resolved, overrides);
-  for (const warning of warnings) warn(warning);
+  const { warnings, hits, ...configured } = configure(resolved, overrides);
+  for (const line of [...warnings, ...hits]) warn(line);
   // A missing device ends the command before it writes anything.
   if (flags.device === 'gpu') await (await import('../../compiler/index.js')).loadBackend('gpu');
   if (flags.mode.startsWith('train')) await tellUnloadable(configured);
@@ -124,7 +124,7 @@ async function tellUnloadable({
   task,
   datasets,
   decodeDatasets,
-}: Omit<ConfiguredExperiment, 'warnings'>): Promise<void> {
+}: Pick<ConfiguredExperiment, 'task' | 'datasets' | 'decodeDatasets'>): Promise<void> {
   const { unloadableClasses } = await import('../../hparams/index.js');
   const found = await unloadableClasses({ task, datasets, decodeDatasets });
   if (found.length === 0) return;
