@@ -1,6 +1,7 @@
 /** @file Adafactor (Shazeer and Stern, 2018), in the shape of Pax's ShardedAdafactor. */
 import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
+import { wholePath } from '../pathPattern.js';
 import { BaseOptimizer } from './optimizer.js';
 import type { Direction, NamedTensors, RuleInputs } from './rule.js';
 import { type SlotSpecs, type SlotVariable, slotLike } from './slots.js';
@@ -19,8 +20,11 @@ const rootMeanSquare = (x: Tensor): Tensor => tf.sqrt(tf.mean(tf.square(x)));
  *     vr = d vr + (1 - d) mean(s over columns)      vc = d vc + (1 - d) mean(s over rows)
  *     x = g / sqrt(vr / mean(vr)) / sqrt(vc)        not factored: v = d v + (1 - d) s, x = g / sqrt(v)
  *     x = x / max(1, rms(x) / clippingThreshold)
- *     u = learning rate · max(rms(p), epsilon2ParamScaleReg) x        the maximum with multiplyByParameterScale alone
- *     m = beta1 m + (1 - beta1) u, p = p - m                          without momentum p = p - u
+ *     u = scale · x, scale = learning rate · max(rms(p), epsilon2ParamScaleReg)     the maximum with multiplyByParameterScale alone
+ *     m = beta1 m + (1 - beta1) u, p = p - m                                      without momentum p = p - u
+ *
+ * Behind the momentum, `weightDecay` adds learning rate · weightDecay · p to the step, and `layerwiseAdaptation` multiplies it by
+ * rms(p) / (rms(step / scale) + epsilon1GradSqReg), where p is not all 0.
  *
  * d is decayAdam (1 - decayAdam^(t-1)) / (1 - decayAdam^t), or 1 - t^-decayPow, with t = step + 1. The matrix is that of
  * the last two dimensions, or of the two largest; dimensions before them are kept. The mean m, which has the learning rate
@@ -70,6 +74,21 @@ export class Adafactor extends BaseOptimizer.with(
       .nonnegative()
       .default(1e-3)
       .describe('Smallest root mean square that a variable counts with.'),
+    weightDecay: z
+      .number()
+      .nonnegative()
+      .default(0)
+      .describe(
+        'Adds learning rate times this much of the variable to its step, before layerwiseAdaptation.',
+      ),
+    layerwiseAdaptation: z
+      .boolean()
+      .default(false)
+      .describe('Whether steps are in proportion to the root mean square of the variable, as in Lamb.'),
+    excludeFromLayerwiseAdaptation: z
+      .array(z.string())
+      .default(() => [])
+      .describe('Regular expressions of whole paths of variables that layerwiseAdaptation leaves.'),
   },
   (schema) =>
     // Elements without a gradient would become 0 / 0.
@@ -108,20 +127,37 @@ export class Adafactor extends BaseOptimizer.with(
 
   protected direction(inputs: RuleInputs): Direction {
     const { param, scalars } = inputs;
-    const { clippingThreshold, multiplyByParameterScale, epsilon2ParamScaleReg, beta1 } = this.hp;
+    const { clippingThreshold, multiplyByParameterScale, beta1, nesterov } = this.hp;
     let { direction, slots } = this.scaled(inputs);
     if (clippingThreshold > 0)
       direction = tf.div(direction, tf.maximum(1, tf.div(rootMeanSquare(direction), clippingThreshold)));
-    if (multiplyByParameterScale)
-      direction = tf.mul(direction, tf.maximum(rootMeanSquare(param), epsilon2ParamScaleReg));
-    const step = tf.mul(direction, scalars.learningRate!);
-    if (beta1 === 0) return { direction: step, slots };
-    const mean = tf.add(tf.mul(this.meanBefore(inputs.slots), beta1), tf.mul(step, 1 - beta1));
-    slots = { ...slots, ...this.meanSlots(inputs.slots, mean) };
-    return {
-      direction: this.hp.nesterov ? tf.add(tf.mul(mean, beta1), tf.mul(step, 1 - beta1)) : mean,
-      slots,
-    };
+    if (multiplyByParameterScale) direction = tf.mul(direction, this.parameterScale(param));
+    let step = tf.mul(direction, scalars.learningRate!);
+    if (beta1 > 0) {
+      const mean = tf.add(tf.mul(this.meanBefore(inputs.slots), beta1), tf.mul(step, 1 - beta1));
+      slots = { ...slots, ...this.meanSlots(inputs.slots, mean) };
+      step = nesterov ? tf.add(tf.mul(mean, beta1), tf.mul(step, 1 - beta1)) : mean;
+    }
+    return { direction: this.adapted(step, inputs), slots };
+  }
+
+  private parameterScale(param: Tensor): Tensor {
+    return tf.maximum(rootMeanSquare(param), this.hp.epsilon2ParamScaleReg);
+  }
+
+  /** The step with weight decay, in proportion to the variable where it is adapted. */
+  private adapted(step: Tensor, { param, scalars, variables }: RuleInputs): Tensor {
+    const { weightDecay, epsilon1GradSqReg, layerwiseAdaptation, excludeFromLayerwiseAdaptation } = this.hp;
+    const rate = scalars.learningRate!;
+    const whole =
+      weightDecay > 0 && variables.decays ? tf.add(step, tf.mul(param, tf.mul(rate, weightDecay))) : step;
+    const path = variables.entries[0]!.name;
+    if (!layerwiseAdaptation || excludeFromLayerwiseAdaptation.some((each) => wholePath(each).test(path)))
+      return whole;
+    const size = rootMeanSquare(param);
+    const scale = this.hp.multiplyByParameterScale ? tf.mul(rate, this.parameterScale(param)) : rate;
+    const ratio = tf.div(size, tf.add(rootMeanSquare(tf.div(whole, scale)), epsilon1GradSqReg));
+    return tf.mul(whole, tf.where(tf.greater(size, 0), ratio, tf.onesLike(ratio)));
   }
 
   /** The direction of `direction` has the learning rate in it, as the mean of updates has. */

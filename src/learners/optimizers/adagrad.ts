@@ -41,7 +41,7 @@ export class Adagrad extends BaseOptimizer.with(
 }
 
 /**
- * RMSProp as torch.optim.RMSprop has it:
+ * RMSProp as torch.optim.RMSprop has it, with the v of Trax for `initialScale: 1`:
  *
  *     v = decay v + (1 - decay) g²             centered: u = decay u + (1 - decay) g, else u = 0
  *     scaled = g / (sqrt(v - u²) + epsilon)
@@ -52,6 +52,11 @@ export class Adagrad extends BaseOptimizer.with(
 export class RmsProp extends BaseOptimizer.with({
   decay: z.number().min(0).lt(1).default(0.9).describe('Decay of the mean of squared gradients.'),
   epsilon: z.number().positive().default(1e-8).describe('Added to the denominator outside of the root.'),
+  initialScale: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe("Mean of squared gradients before the first step, as optax's initial_scale; Trax has 1."),
   momentum: z
     .number()
     .min(0)
@@ -64,9 +69,13 @@ export class RmsProp extends BaseOptimizer.with({
     .describe('Whether the denominator is the standard deviation of gradients, not their root mean square.'),
 }) {
   slotSpecs(variable: SlotVariable): SlotSpecs {
-    const { momentum, centered } = this.hp;
+    const { momentum, centered, initialScale } = this.hp;
     const slot = slotLike(variable);
-    return { v: slot, ...(centered && { u: slot }), ...(momentum > 0 && { m: slot }) };
+    return {
+      v: slotLike(variable, initialScale),
+      ...(centered && { u: slot }),
+      ...(momentum > 0 && { m: slot }),
+    };
   }
 
   protected direction({ grad, slots }: RuleInputs): Direction {

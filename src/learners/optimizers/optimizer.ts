@@ -69,6 +69,10 @@ export abstract class BaseOptimizer extends Configurable.with({
   decoupledWeightDecay: weight.describe(
     'Shrinks variables by learning rate times this, beside the gradient step (Loshchilov and Hutter, 2019).',
   ),
+  fixedWeightDecay: z
+    .boolean()
+    .default(false)
+    .describe('Shrinks variables by decoupledWeightDecay itself, not times the learning rate, as Trax does.'),
   skipLp1dVectors: z
     .boolean()
     .default(false)
@@ -179,11 +183,12 @@ export abstract class BaseOptimizer extends Configurable.with({
   /** All scalars of a step, by name: those that `update` reads. @param decays whether the group decays */
   hostScalars(step: number, decays: boolean): Record<string, number> {
     const learningRate = this.learningRateAt(step);
-    const decay = decays ? this.hp.decoupledWeightDecay : 0;
+    const { decoupledWeightDecay, fixedWeightDecay } = this.hp;
+    const decay = decays ? decoupledWeightDecay : 0;
     return {
       ...this.scalarsAt(step),
       learningRate,
-      ...(decay > 0 ? { keep: 1 - learningRate * decay } : {}),
+      ...(decay > 0 ? { keep: 1 - (fixedWeightDecay ? 1 : learningRate) * decay } : {}),
     };
   }
 

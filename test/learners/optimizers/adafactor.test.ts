@@ -15,6 +15,8 @@ interface Settings {
   clippingThreshold?: number;
   multiplyByParameterScale?: boolean;
   decoupledWeightDecay?: number;
+  weightDecay?: number;
+  layerwiseAdaptation?: boolean;
 }
 
 const rms = (x: readonly number[]) => Math.sqrt(x.reduce((sum, u) => sum + u * u, 0) / x.length);
@@ -88,6 +90,11 @@ function reference(
         m = mean.map((each, i) => Math.round(each / (bucket[i % width]! || 1)) * bucket[i % width]!);
       }
     }
+    moved = moved.map((each, i) => each + o.learningRate * (o.weightDecay ?? 0) * p[i]!);
+    if (o.layerwiseAdaptation) {
+      const ratio = rms(p) / (rms(moved.map((each) => each / scale)) + 1e-30);
+      moved = moved.map((each) => each * ratio);
+    }
     const keep = 1 - o.learningRate * (o.decoupledWeightDecay ?? 0);
     for (const i of p.keys()) p[i] = p[i]! * keep - moved[i]!;
   }
@@ -108,6 +115,14 @@ describe.each(engines)('Adafactor on %s', (engine) => {
     [
       'momentum in float32',
       { learningRate: 0.1, beta1: 0.9, quantizedDtype: 'float32', decoupledWeightDecay: 0.1 },
+    ],
+    [
+      'in proportion to the parameters, with weight decay',
+      {
+        ...{ learningRate: 0.1, multiplyByParameterScale: true },
+        weightDecay: 0.3,
+        layerwiseAdaptation: true,
+      },
     ],
     ["momentum in int8, Nesterov's", { learningRate: 0.1, beta1: 0.8, nesterov: true }],
   ])('is that of plain loops: %s', async (_name, settings) => {

@@ -1,8 +1,9 @@
 /** @file Update rules against optax's and PyTorch's (scripts/record_optimizers.py), and the sums that Pax's runs have. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { Config } from '../../../src/hparams/index.js';
+import { build, type Config } from '../../../src/hparams/index.js';
 import {
+  Adafactor,
   Adagrad,
   Adam,
   AdamW,
@@ -11,8 +12,10 @@ import {
   Lars,
   Lion,
   Muon,
+  RmsProp,
   Sgd,
   Sm3,
+  StaticAccumulator,
 } from '../../../src/learners/index.js';
 import { bench, learnerOf } from '../fixtures.js';
 
@@ -89,9 +92,78 @@ test.each<[string, Config<BaseOptimizer>, number[]]>([
     Adagrad.config({ learningRate, initialAccumulatorValue: 0, epsilon: 1e-12 }),
     [12.377633, 12.65698, 12.830989],
   ],
+  [
+    'StaticAccumulator of 2 over Sgd',
+    StaticAccumulator.config({ optimizer: Sgd.config({ learningRate }), numSubBatches: 2 }),
+    [12.53336, 12.48611, 12.48611],
+  ],
 ])('%s has the sums of squares of Pax', async (_, config, sums) => {
   const found = (await after(3, config)).map((w) => w.reduce((sum, x) => sum + x * x, 0));
   for (const [t, sum] of sums.entries()) expect(Math.abs(found[t]! - sum)).toBeLessThan(5e-6);
+});
+
+/** Trax's rules of a matrix [4, 6] (trax/optimizers), as plain loops: the parameters after a step. */
+const ofTrax: Record<string, () => (w: number[], g: number[], step: number) => number[]> = {
+  Momentum: () => {
+    let v = START.map(() => 0);
+    return (w, g) => {
+      v = v.map((each, i) => 0.9 * each + g[i]!);
+      return w.map((each, i) => (1 - 1e-2) * each - learningRate * (0.9 * v[i]! + g[i]!));
+    };
+  },
+  RMSProp: () => {
+    let v = START.map(() => 1);
+    return (w, g) => {
+      v = v.map((each, i) => 0.9 * each + 0.1 * g[i]! ** 2);
+      return w.map((each, i) => each - (learningRate * g[i]!) / (Math.sqrt(v[i]!) + 1e-8));
+    };
+  },
+  SM3: () => {
+    let [m, rows, columns] = [START.map(() => 0), Array(4).fill(0), Array(6).fill(0)] as number[][];
+    return (w, g) => {
+      const v = g.map((each, i) => Math.min(rows![Math.floor(i / 6)]!, columns![i % 6]!) + each ** 2);
+      rows = rows!.map((_, r) => Math.max(...v.filter((_, i) => Math.floor(i / 6) === r)));
+      columns = columns!.map((_, c) => Math.max(...v.filter((_, i) => i % 6 === c)));
+      m = m!.map((each, i) => 0.9 * each + (0.1 * g[i]!) / Math.sqrt(v[i]!));
+      return w.map((each, i) => each - learningRate * m![i]!);
+    };
+  },
+  Adafactor: () => {
+    let [rows, columns] = [Array(4).fill(0), Array(6).fill(0)] as number[][];
+    return (w, g, step) => {
+      const d = 1 - (step + 1) ** -0.8;
+      const mean = (of: number[]) => of.reduce((a, b) => a + b, 0) / of.length;
+      const squares = g.map((each) => each ** 2 + 1e-30);
+      const own = (keep: (i: number) => boolean) => mean(squares.filter((_, i) => keep(i)));
+      rows = rows!.map((each, r) => d * each + (1 - d) * own((i) => Math.floor(i / 6) === r));
+      columns = columns!.map((each, c) => d * each + (1 - d) * own((i) => i % 6 === c));
+      const y = g.map(
+        (each, i) => each / Math.sqrt(rows![Math.floor(i / 6)]! / mean(rows!)) / Math.sqrt(columns![i % 6]!),
+      );
+      const limit = Math.max(1, Math.sqrt(mean(y.map((each) => each ** 2))));
+      const scale = learningRate * Math.max(Math.sqrt(mean(w.map((each) => each ** 2))), 1e-3);
+      return w.map((each, i) => (1 - 1e-2) * each - (scale * y[i]!) / limit);
+    };
+  },
+};
+
+const fixed = { decoupledWeightDecay: 1e-2, fixedWeightDecay: true };
+const asTrax: Record<string, Config<BaseOptimizer>> = {
+  Momentum: Sgd.config({ learningRate, momentum: 0.9, nesterov: true, ...fixed }),
+  RMSProp: RmsProp.config({ learningRate, initialScale: 1 }),
+  SM3: Sm3.config({ learningRate }),
+  Adafactor: Adafactor.config({
+    ...{ learningRate, decayMethod: 'pow', minDimSizeToFactor: 1, multiplyByParameterScale: true },
+    ...fixed,
+  }),
+};
+
+test.each(Object.entries(ofTrax))('%s of Trax', async (name, begin) => {
+  const step = begin();
+  let w = START;
+  for (let t = 0; t < 3; t++) w = step(w, gradientAt(t), t);
+  const found = (await after(3, asTrax[name]!)).at(-1)!;
+  expect(Math.max(...w.map((each, i) => Math.abs(each - found[i]!)))).toBeLessThan(2e-6);
 });
 
 test('a cautious step has the signs of the gradient alone, and as large a mean', async () => {
@@ -145,4 +217,46 @@ test('Sm3 keeps a vector for each dimension, and elements without a gradient sta
   await step(0, { w: [3, 0, 0, 4, 0, 0], scale: [2] });
   expect([read('w', 's0'), read('w', 's1'), read('scale', 's0')]).toEqual([[9, 16], [16, 0, 0], [4]]);
   expect(read('w').map((x) => Math.round(x * 1e5) / 1e5)).toEqual([0.99, 2, 3, 3.99, 5, 6]);
+});
+
+test('StaticAccumulator takes whole steps of its optimizer, and does not count a step that is not valid', async () => {
+  const optimizer = Adam.config({ learningRate, decoupledWeightDecay: 0.1 });
+  const shapes = { w: [3, 4], stack: [2, 6] };
+  const repeatPrefix = { stack: [2] };
+  const values = { w: START.slice(12), stack: START.slice(12) };
+  const means = (of: number[]) => gradientAt(0).map((each, i) => (each + of[i]!) / 2);
+  const each = (all: number[]) => ({ w: all.slice(0, 12), stack: all.slice(12) });
+  const accumulated = await bench(
+    values,
+    learnerOf(StaticAccumulator.config({ optimizer, numSubBatches: 2 })),
+    {
+      shapes,
+      repeatPrefix,
+    },
+  );
+  const whole = await bench(values, learnerOf(optimizer), { shapes, repeatPrefix });
+  await accumulated.step(0, each(gradientAt(0)));
+  expect(accumulated.read('w')).toEqual(START.slice(12).map(Math.fround));
+  const bad = await accumulated.step(1, each(gradientAt(1).fill(Number.NaN)));
+  expect([bad.isValidStep, accumulated.read('stack', 'gradientCount')]).toEqual([0, [1, 1]]);
+  await accumulated.step(1, each(gradientAt(1)));
+  await whole.step(0, each(means(gradientAt(1))));
+  for (const name of ['w', 'stack'])
+    for (const [i, value] of whole.read(name).entries())
+      expect(accumulated.read(name)[i]!).toBeCloseTo(value, 6);
+  expect([...accumulated.read('w', 'gradientSum'), ...accumulated.read('w', 'gradientCount')]).toEqual(
+    Array(13).fill(0),
+  );
+});
+
+test("StaticAccumulator refuses what is its optimizer's, and its optimizer what is its own", () => {
+  const optimizer = Sgd.config({ learningRate });
+  expect(() => build(StaticAccumulator.config({ optimizer, decoupledWeightDecay: 0.1 }))).toThrow(
+    'StaticAccumulator: decoupledWeightDecay is a matter of the step with the mean gradient: set optimizer.decoupledWeightDecay.',
+  );
+  expect(() =>
+    build(StaticAccumulator.config({ optimizer: Sgd.config({ learningRate, clipGradientNormToValue: 1 }) })),
+  ).toThrow(
+    'StaticAccumulator: optimizer.clipGradientNormToValue is a matter of each step: set clipGradientNormToValue beside optimizer.',
+  );
 });
