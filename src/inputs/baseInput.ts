@@ -203,6 +203,10 @@ export abstract class BaseInput
     for (let i = 0; i < batches; i++) if ((await untilEnd(() => this.getNext())) === undefined) return;
   }
 
+  async rowNames(_state: InputState): Promise<readonly string[] | null> {
+    return null;
+  }
+
   predictMetrics(): ExampleMetrics<ArrayLike<number>> | null {
     return null;
   }

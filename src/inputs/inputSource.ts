@@ -52,6 +52,14 @@ export interface InputSource {
   getState(): InputState;
   /** Resumes from a state. @throws InputError for a state of other data */
   setState(state: InputState): void;
+  /**
+   * Names of the rows of the batch that follows a state, as messages name records: `a.jsonl:12`. Found anew by each call,
+   * while the input stays where it is.
+   *
+   * @param state one that this input gave.
+   * @returns null where rows have no names.
+   */
+  rowNames(state: InputState): Promise<readonly string[] | null>;
   /** Text of each row of ids, shape [rows, length]; `lengths` truncates rows. */
   idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[];
   /** Metrics of a model's decoded outputs for each example; null if the data has none. */

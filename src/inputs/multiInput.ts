@@ -88,6 +88,16 @@ export class MultiInput extends BaseInput.with({
     for (const [name, input] of Object.entries(this.#built)) input.setState(state[name] as InputState);
   }
 
+  override async rowNames(state: InputState): Promise<readonly string[] | null> {
+    const rows = Array.from({ length: this.hp.batchSize }, () => [] as string[]);
+    for (const [name, input] of Object.entries(this.#built)) {
+      const own = (await input.rowNames(state[name] as InputState)) ?? [];
+      for (const [b, row] of own.entries())
+        rows[Math.floor((b * rows.length) / input.batchSize)]!.push(`${name} ${row}`);
+    }
+    return rows.some((names) => names.length > 0) ? rows.map((names) => names.join(', ')) : null;
+  }
+
   override vocabularyFor(path: string): IdVocabulary | null {
     const [name = '', ...rest] = path.split('.');
     return (this.#built[name] ?? this.#default).vocabularyFor(rest.join('.'));

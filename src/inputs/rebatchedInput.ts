@@ -37,12 +37,16 @@ export class RebatchedInput extends BaseInput.with({
   #taken = 0;
 
   get #input(): BaseInput {
-    const { input, isTraining } = this.hp;
-    this.#built ??= build(
-      copyWith(input, { name: input.name ?? this.name, isTraining, numInfeedHosts: 1, infeedHostIndex: 0 }),
-    );
+    this.#built ??= this.#made();
     this.#built.skipped = this.skipped;
     return this.#built;
+  }
+
+  #made(): BaseInput {
+    const { input, isTraining } = this.hp;
+    return build(
+      copyWith(input, { name: input.name ?? this.name, isTraining, numInfeedHosts: 1, infeedHostIndex: 0 }),
+    );
   }
 
   override get isEndless(): boolean {
@@ -107,6 +111,26 @@ export class RebatchedInput extends BaseInput.with({
     this.#input.setState(input as InputState);
     this.#forget();
     this.#taken = taken as number;
+  }
+
+  /** Those of the input's batches from a state on, which an input of its own passes. */
+  override async rowNames({ input: state, taken }: InputState): Promise<readonly string[] | null> {
+    const { batchSize, infeedHostIndex } = this.hp;
+    const passing = this.#made();
+    const first = (taken as number) + infeedHostIndex * batchSize;
+    const names: string[] = [];
+    try {
+      passing.setState(state as InputState);
+      for (let batch: readonly string[] | null; names.length < first + batchSize; names.push(...batch)) {
+        batch = await passing.rowNames(passing.getState());
+        if (batch === null) return null;
+        if (batch.length === 0) break;
+        await passing.skip(1);
+      }
+    } finally {
+      await passing.close();
+    }
+    return names.slice(first, first + batchSize);
   }
 
   override vocabularyFor(path: string): IdVocabulary | null {

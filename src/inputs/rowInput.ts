@@ -42,6 +42,11 @@ export abstract class RowInput extends BaseInput.with({}) {
     this.fillRow(row, batch, b, epoch);
   }
 
+  /** Name of a row, as messages about the data have it. */
+  protected rowName(row: number): string {
+    return `row ${row}`;
+  }
+
   /** Values that the meaning of a saved position depends on, by their names in messages. */
   protected abstract identity(): { readonly [name: string]: JsonValue };
 
@@ -84,10 +89,23 @@ export abstract class RowInput extends BaseInput.with({}) {
   override setState(state: InputState): void {
     const { order } = state;
     this.#setOrder(order === undefined || order === 'Fisher-Yates' ? 'Fisher-Yates' : 'keyed permutation');
+    this.#position = this.#positionOf(state);
+  }
+
+  override async rowNames(state: InputState): Promise<readonly string[]> {
+    return this.rowsAfter(state).map((row) => this.rowName(row));
+  }
+
+  /** The rows of the batch that follows a state. */
+  protected rowsAfter(state: InputState): readonly number[] {
+    return this.#rowsFrom(this.#positionOf(state)).map(({ item }) => item);
+  }
+
+  #positionOf(state: InputState): number {
     const identity = Object.entries(this.#identity()).filter(
-      ([name]) => name !== 'order' || order !== undefined,
+      ([name]) => name !== 'order' || state.order !== undefined,
     );
-    this.#position = savedPosition(this.name, state, Object.fromEntries(identity));
+    return savedPosition(this.name, state, Object.fromEntries(identity));
   }
 
   #setOrder(name: RandomOrderName): void {
@@ -113,18 +131,23 @@ export abstract class RowInput extends BaseInput.with({}) {
   }
 
   #batchAt(position: number): Batch {
-    const { batchSize, infeedHostIndex } = this.hp;
-    const end = this.repeats && this.numRows > 0 ? Number.POSITIVE_INFINITY : this.numRows;
-    if (position >= end) throw new EndOfData(this.name);
-    const first = position + infeedHostIndex * batchSize;
+    if (position >= this.#end) throw new EndOfData(this.name);
     const batch = this.emptyBatch();
-    // Rows past the end are padding of weight 0.
-    const count = Math.min(batchSize, end - first);
-    for (let b = 0; b < count; b++) {
-      const { epoch, item } = this.#rowAt(first + b);
+    for (const [b, { epoch, item }] of this.#rowsFrom(position).entries())
       this.makeRow(item, batch, b, epoch);
-    }
     return batch;
+  }
+
+  get #end(): number {
+    return this.repeats && this.numRows > 0 ? Number.POSITIVE_INFINITY : this.numRows;
+  }
+
+  /** This host's rows of the batch at a position. Those of the batch past the end are padding of weight 0. */
+  #rowsFrom(position: number): { readonly epoch: number; readonly item: number }[] {
+    const { batchSize, infeedHostIndex } = this.hp;
+    const first = position + infeedHostIndex * batchSize;
+    const length = Math.max(0, Math.min(batchSize, this.#end - first));
+    return Array.from({ length }, (_, b) => this.#rowAt(first + b));
   }
 
   /** Epoch and item of the n-th draw from `size` items, in a random order per epoch. */

@@ -22,6 +22,12 @@ import { savedPosition } from './savedPosition.js';
 import { errorFields } from './skippedExamples.js';
 import { splitFields, streamSplit } from './splits.js';
 
+/** A row with the number of its record in the stream. */
+interface NumberedRow {
+  readonly row: Row;
+  readonly record: number;
+}
+
 /** A stream of records, from its beginning. */
 type OpenStream = () => Iterable<DataRecord> | AsyncIterable<DataRecord>;
 
@@ -46,7 +52,7 @@ export class StreamInput extends BaseInput.with({
 }) {
   #position = 0;
   /** The rows from `#next` on. */
-  #rows: AsyncGenerator<Row> | undefined;
+  #rows: AsyncGenerator<NumberedRow> | undefined;
   #next = 0;
   #peeked: Batch | undefined;
 
@@ -69,6 +75,21 @@ export class StreamInput extends BaseInput.with({
 
   override async exampleBatch(...examples: Parameters<BaseInput['exampleBatch']>): Promise<Batch> {
     return recordBatch(this.hp.features, ...examples);
+  }
+
+  override async rowNames(state: InputState): Promise<readonly string[]> {
+    const { batchSize, infeedHostIndex } = this.hp;
+    const first = savedPosition(this.name, state, this.#identity()) + infeedHostIndex * batchSize;
+    const rows = await this.#rowsFrom(first);
+    const names: string[] = [];
+    await this.skipped.uncounted(async () => {
+      for (let row = await rows.next(); !row.done; row = await rows.next()) {
+        names.push(`record ${row.value.record}`);
+        if (names.length === batchSize) break;
+      }
+    });
+    await rows.return(undefined);
+    return names;
   }
 
   override async getNext(): Promise<Batch> {
@@ -124,7 +145,7 @@ export class StreamInput extends BaseInput.with({
         const { value, done } = await rows.next();
         if (done) break;
         const b = count - infeedHostIndex * batchSize;
-        if (b >= 0 && b < batchSize) writeRow(batch, b, value);
+        if (b >= 0 && b < batchSize) writeRow(batch, b, value.row);
       }
     } catch (error) {
       // A generator that has thrown gives nothing more, which would pass for the end of the data.
@@ -136,26 +157,32 @@ export class StreamInput extends BaseInput.with({
     return batch;
   }
 
-  async #rowsAt(position: number): Promise<AsyncGenerator<Row>> {
+  async #rowsAt(position: number): Promise<AsyncGenerator<NumberedRow>> {
     if (this.#rows === undefined || this.#next !== position) {
       await this.close();
-      this.#rows = this.#allRows();
-      const rows = this.#rows;
-      await this.skipped.uncounted(async () => {
-        for (this.#next = 0; this.#next < position; this.#next++) await rows.next();
-      });
+      this.#rows = await this.#rowsFrom(position);
+      this.#next = position;
     }
     return this.#rows;
   }
 
+  /** The rows from a position on, of a stream that is read again up to it. */
+  async #rowsFrom(position: number): Promise<AsyncGenerator<NumberedRow>> {
+    const rows = this.#allRows();
+    await this.skipped.uncounted(async () => {
+      for (let i = 0; i < position; i++) await rows.next();
+    });
+    return rows;
+  }
+
   /** The rows of all epochs: one, but for training. */
-  async *#allRows(): AsyncGenerator<Row> {
+  async *#allRows(): AsyncGenerator<NumberedRow> {
     const { isTraining, shuffleBufferSize, inputRandomSeed } = this.hp;
     for (let epoch = 0; epoch === 0 || isTraining; epoch++) {
       const key = streamKey(inputRandomSeed ?? 0, 'streamShuffle', epoch);
-      const buffer: Row[] = [];
+      const buffer: NumberedRow[] = [];
       let drawn = 0;
-      const draw = (): Row => {
+      const draw = (): NumberedRow => {
         const i = drawBelow(key, drawn++, buffer.length);
         const row = buffer[i]!;
         buffer[i] = buffer.at(-1)!;
@@ -171,7 +198,7 @@ export class StreamInput extends BaseInput.with({
   }
 
   /** The rows of the split in the order of the stream. @throws InputError with the input's name and the record's place */
-  async *#epoch(): AsyncGenerator<Row> {
+  async *#epoch(): AsyncGenerator<NumberedRow> {
     const { records, features, split, onError } = this.hp;
     const isInSplit = streamSplit(this.hp);
     const read = rowReader(features);
@@ -183,7 +210,7 @@ export class StreamInput extends BaseInput.with({
           const row = this.skipped.attempt(onError, () => read(recordOf(record, place), place));
           if (row === undefined) this.skipped.check(++inARow);
           else {
-            yield row;
+            yield { row, record: i };
             count++;
             inARow = 0;
           }

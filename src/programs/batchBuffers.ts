@@ -9,21 +9,43 @@ import {
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
-import { arraysOf, type Batch, type BatchSpecs, mapBatch, specsOf } from '../inputs/index.js';
+import {
+  arraysOf,
+  type Batch,
+  type BatchSpecs,
+  type InputSource,
+  type InputState,
+  mapBatch,
+  specsOf,
+} from '../inputs/index.js';
 import type { BaseModel } from '../models/index.js';
 import { JobError } from '../runs/index.js';
 
 /** The ids that a model reads, as its config says. */
 type KnownIds = Pick<BaseModel, 'readIds' | 'labelIds'>;
 
-/** Number of the example of a batch's row, in brackets, where the batch has those. */
-function exampleOf(row: number, batch: Tree<HostTensor>): string {
+/** Names of the rows of a batch, where its input gives them any. */
+export type RowNames = readonly string[];
+
+/** The names of the rows of the batch that follows a state; none where data that was read can no longer be. */
+export async function rowNamesOf(input: InputSource, state: InputState): Promise<RowNames> {
+  try {
+    return (await input.rowNames(state)) ?? [];
+  } catch {
+    // The message that wants them tells of another problem.
+    return [];
+  }
+}
+
+/** Number or name of the example of a batch's row, in brackets, where it has one. */
+function exampleOf(row: number, batch: Tree<HostTensor>, names: RowNames): string {
   const { exampleIds } = batch as { readonly exampleIds?: HostTensor };
-  return exampleIds === undefined ? '' : ` (example ${exampleIds.data[row]})`;
+  if (exampleIds !== undefined) return ` (example ${exampleIds.data[row]})`;
+  return names[row] === undefined ? '' : ` (${names[row]})`;
 }
 
 /**
- * Error for an index out of range, with the number of its example where the batch has those, and the field of the model's
+ * Error for an index out of range, with the number or the name of its example where there is one, and the field of the model's
  * config that says which ids there are.
  *
  * @param what names the input, and the step if there is one.
@@ -33,26 +55,25 @@ export function badIndexError(
   { input, at, problem }: IndexError,
   { readIds, labelIds }: KnownIds,
   batch: Tree<HostTensor>,
+  names: RowNames = [],
 ): JobError {
   const array = input === '' ? 'indices' : input.replace(/^(\d+\.)?batch\./, '');
   const place = at.length === 0 ? array : `${array}[${at.join(',')}]`;
-  const example = input === '' ? '' : exampleOf(at[0]!, batch);
+  const example = input === '' ? '' : exampleOf(at[0]!, batch, names);
   const known = [...readIds, ...labelIds].find(({ path }) => path === array);
   const setting = known === undefined ? '' : ` task.model.${known.field} is ${known.count}.`;
   const from = input === '' ? 'worked out from' : 'of';
   return new JobError(`${what}: ${place}${example} ${from} its batch, ${problem}.${setting}`);
 }
 
-/**
- * Error for an id that its model reserves, at a place that is no padding; undefined where the batch has none.
- *
- * @param what names the input, and the step if there is one.
- */
-export function reservedIdError(
-  what: string,
-  { readIds, labelIds }: KnownIds,
-  batch: Tree<HostTensor>,
-): JobError | undefined {
+/** An id that its model reserves, at a place that is no padding. */
+interface ReservedId {
+  /** @param what names the input, and the step if there is one. */
+  error(what: string, names?: RowNames): JobError;
+}
+
+/** The first such id of a batch; undefined where it has none. */
+export function reservedId({ readIds, labelIds }: KnownIds, batch: Tree<HostTensor>): ReservedId | undefined {
   for (const { path, count, field, reserved } of [...readIds, ...labelIds]) {
     if (reserved === undefined) continue;
     const arrays = new Map(arraysOf(batch as Batch));
@@ -64,10 +85,13 @@ export function reservedIdError(
     );
     if (bad < 0) continue;
     const row = Math.floor(bad / width);
-    return new JobError(
-      `${what}: ${path}[${row},${bad % width}]${exampleOf(row, batch)} of its batch, ${reserved.id} is ${reserved.what}, which stands in padding alone. ` +
-        `task.model.${reserved.field} is ${reserved.id}, and task.model.${field} is ${count}: other ids from 0 to ${count - 1} are valid.`,
-    );
+    return {
+      error: (what, names = []) =>
+        new JobError(
+          `${what}: ${path}[${row},${bad % width}]${exampleOf(row, batch, names)} of its batch, ${reserved.id} is ${reserved.what}, which stands in padding alone. ` +
+            `task.model.${reserved.field} is ${reserved.id}, and task.model.${field} is ${count}: other ids from 0 to ${count - 1} are valid.`,
+        ),
+    };
   }
   return undefined;
 }

@@ -22,7 +22,7 @@ import {
   type StepMetrics,
   type WeightedValues,
 } from '../tasks/index.js';
-import { BatchBuffers, badIndexError, reservedIdError } from './batchBuffers.js';
+import { BatchBuffers, badIndexError, reservedId } from './batchBuffers.js';
 import { nonFiniteMetrics } from './finiteCheck.js';
 import { describeNonFinite } from './invalidSteps.js';
 import type { Stopwatch } from './stopwatch.js';
@@ -88,8 +88,8 @@ export class EvalStep {
     this.key.set(key);
     const [what, { model }, problem] = [`Input '${inputName}'`, this.task, this.call.problemOf(0)];
     if (problem !== undefined) throw badIndexError(what, problem, model, this.buffers.batchAt(0));
-    const reserved = reservedIdError(what, model, batch);
-    if (reserved !== undefined) throw reserved;
+    const reserved = reservedId(model, batch);
+    if (reserved !== undefined) throw reserved.error(what);
     const { metrics, examples, images } = (await this.call.run()) as unknown as {
       metrics: StepMetrics;
       examples: ExampleTensors;

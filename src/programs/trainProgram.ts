@@ -16,7 +16,7 @@ import { EndOfData, type InputSource, type InputState, peekBatch, type Skipped }
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { JobError, type JobOptions, phase } from '../runs/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
-import { type BatchBuffers, badIndexError, reservedIdError } from './batchBuffers.js';
+import { type BatchBuffers, badIndexError, type RowNames, reservedId, rowNamesOf } from './batchBuffers.js';
 import { eagerStep } from './eagerStep.js';
 import { optionsOfRanks, type Ranks, rankStep } from './rankStep.js';
 import { type BoundStep, compileStep, type StepOutputs } from './stepCalls.js';
@@ -150,7 +150,7 @@ export class TrainProgram {
       if (!(error instanceof IndexError)) throw error;
       // Steps before the one with the bad index are complete; that one has changed nothing.
       taken = error.run;
-      this.#failure = this.badIndex(error, first + taken + 1);
+      this.#failure = await this.badIndex(error, first + taken + 1, inputs[taken - 1]);
     }
     this.#isUpdating = false;
     if (taken === 0) throw this.#failure;
@@ -220,9 +220,10 @@ export class TrainProgram {
         const batch = await this.reading(() => input.getNextPadded());
         buffers.load(batch, i);
         const problem = this.step.call.problemOf(i);
-        if (problem !== undefined) throw this.badIndex(problem, step + 1);
-        const reserved = reservedIdError(this.place(step + 1), this.task.model, batch);
-        if (reserved !== undefined) throw reserved;
+        if (problem !== undefined) throw await this.badIndex(problem, step + 1, loaded[i - 1]);
+        const reserved = reservedId(this.task.model, batch);
+        if (reserved !== undefined)
+          throw reserved.error(this.place(step + 1), await this.namesAfter(loaded[i - 1]));
       } catch (error) {
         this.#failure = error instanceof EndOfData ? endOfTraining(input.name, step) : error;
         if (i === 0) throw this.#failure;
@@ -233,8 +234,15 @@ export class TrainProgram {
     return loaded;
   }
 
-  private badIndex(error: IndexError, step: number): JobError {
-    return badIndexError(this.place(step), error, this.task.model, this.buffers.batchAt(error.run));
+  /** @param before the input's state before the batch; undefined for that of the first batch of a call */
+  private async badIndex(error: IndexError, step: number, before: InputState | undefined): Promise<JobError> {
+    const { task, buffers } = this;
+    const names = await this.namesAfter(before);
+    return badIndexError(this.place(step), error, task.model, buffers.batchAt(error.run), names);
+  }
+
+  private namesAfter(state: InputState = this.#inputState): Promise<RowNames> {
+    return rowNamesOf(this.input, state);
   }
 
   /** The batch of a step, for errors. */

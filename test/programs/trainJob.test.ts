@@ -144,7 +144,7 @@ test('an id out of range is reported with its place; earlier batches are trained
   const { code, stderr, stdout } = await run(flags(directory, 'datasets[0].badIdAt=7'));
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /^Input 'train', step 8: ids\[1,1\] of its batch, 300 is not one of the 256 rows of float32\[256,16\], 0 to 255 \(in layer 'lm\/[\w/]+'\)\. task\.model\.lmTpl\.vocabSize is 256\.\n$/,
+    /^Input 'train', step 8: ids\[1,1\] \(tokens \d+ to \d+ of split 'train'\) of its batch, 300 is not one of the 256 rows of float32\[256,16\], 0 to 255 \(in layer 'lm\/[\w/]+'\)\. task\.model\.lmTpl\.vocabSize is 256\.\n$/,
   );
   expect(stdout).toContain('\nSaved at step 7 of 12; the same command goes on from there.\n');
   await expectToGoOn(directory);

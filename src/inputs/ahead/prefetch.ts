@@ -141,6 +141,11 @@ class PrefetchedInput implements InputSource {
     return this.#input.scoreMetrics();
   }
 
+  /** By the input of this thread, whatever the others have read. */
+  rowNames(state: InputState): Promise<readonly string[] | null> {
+    return this.#input.rowNames(state);
+  }
+
   async getNext(): Promise<Batch> {
     const item = this.#peeked ?? (await this.#read());
     this.#peeked = null;

@@ -94,6 +94,10 @@ export class AudioInput extends ExampleInput.with({
     writeRow(batch, b, { ...this.#framesOf(samples, start), labels: [this.#find().sounds[row]!.label] });
   }
 
+  protected override rowName(row: number): string {
+    return this.#find().sounds[row]!.file.path;
+  }
+
   /** Of sounds as their files have them: paths, or their bytes. */
   override async exampleBatch(
     examples: readonly unknown[],

@@ -160,6 +160,10 @@ export class ImageInput extends ExampleInput.with({
     writeRow(batch, b, { inputs, labels });
   }
 
+  protected override rowName(row: number): string {
+    return this.#find().images[row]!.path ?? `image ${row}`;
+  }
+
   override classNamesFor(path: string): readonly string[] | null {
     if (path !== 'labels' || this.hp.numClasses !== null) return null;
     return this.hp.source.classNames ?? this.#find().classes ?? null;

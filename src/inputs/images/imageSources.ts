@@ -13,6 +13,8 @@ import type { RawImage } from './rawImage.js';
 /** An image with the id of its class, not decoded yet. */
 export interface LabelledImage {
   readonly label: number;
+  /** Its file, where it has one of its own. */
+  readonly path?: string;
   /** @throws InputError with the unreadable file. */
   readonly pixels: (decode: ImageDecoder) => RawImage;
 }
@@ -73,6 +75,7 @@ export class ImageFolder extends BaseImageSource.with(classFolderFields) {
     this.#classes = classes;
     const images = files.map(({ file, label }) => ({
       label,
+      path: file.path,
       pixels: (decode: ImageDecoder) => decodeFile(file, decode),
     }));
     const names = files.map(({ file, label }) => `${label} ${file.name}\n`);

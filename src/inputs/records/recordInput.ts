@@ -9,7 +9,7 @@ import { paddingOf } from '../batchRows.js';
 import type { DataFile, DataIdentity } from '../dataIdentity.js';
 import { ExampleInput } from '../exampleInput.js';
 import { blamesExample } from '../inputErrors.js';
-import type { IdVocabulary } from '../inputSource.js';
+import type { IdVocabulary, InputState } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
 import { type Split, splitFields, splitOf } from '../splits.js';
 import type { FeatureSpec } from './features.js';
@@ -93,6 +93,17 @@ export class RecordInput extends ExampleInput.with({
       return [name, values.subarray(row * size, (row + 1) * size)] as const;
     });
     writeRow(batch, b, Object.fromEntries(values));
+  }
+
+  /** The places of records in their files, which are opened again. */
+  override async rowNames(state: InputState): Promise<readonly string[]> {
+    const records = this.#open();
+    try {
+      const { item } = splitOf(records.numRecords, this.hp, 'records');
+      return this.rowsAfter(state).map((row) => records.place(item(row)));
+    } finally {
+      records.close();
+    }
   }
 
   override get batchUnit(): BatchUnit {

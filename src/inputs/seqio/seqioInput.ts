@@ -9,8 +9,10 @@ import type { ExampleMetrics, ExampleOptions, IdVocabulary, InputState, RowTrait
 import type { JsonValue } from '../jsonValue.js';
 import { type PartStates, recordedParts } from '../recordedParts.js';
 import { savedPosition } from '../savedPosition.js';
+import { SkippedExamples } from '../skippedExamples.js';
 import type { BaseFeatureConverter, Segment } from './featureConverter.js';
 import { InputCaches } from './inputCaches.js';
+import type { LaneSetting } from './lane.js';
 import { joinLanes, type Lanes, lanesState } from './lanes.js';
 import { type Measured, PREDICTIONS, SCORES, TaskEvaluation } from './metrics/taskEvaluation.js';
 import { alignedExample, alignedExamples, laneExamples, type NumberedExample } from './numberedExamples.js';
@@ -146,6 +148,23 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     if (lanes === null) return { position: Math.max(...positions), ...identity };
     const joined = joinLanes(states.map((state) => lanesState(this.name, state, setting)));
     return { ...joined, ...identity } as unknown as InputState;
+  }
+
+  /** The places of the records that rows were made of. */
+  override async rowNames(state: InputState): Promise<readonly string[]> {
+    const { lanes, setting } = this.#open();
+    if (lanes === null) return super.rowNames(state);
+    const places = new Map<number, () => string>();
+    const onExample: LaneSetting['onExample'] = (id, _task, { place }) => places.set(id, place);
+    // One lane makes all rows of a batch, so that numbers of examples are those of that lane.
+    const again = newLanes({ ...setting, skipped: new SkippedExamples(), onExample }, this.hp);
+    again.state = lanesState(this.name, state, setting);
+    const rows = again.next() ?? [];
+    return rows.map((row) => [...new Set(row.map(({ id }) => places.get(id)!()))].join(' + '));
+  }
+
+  protected override rowName(q: number): string {
+    return this.#open().setting.tasks[0]!.at(q).place();
   }
 
   override rowTraits(): RowTraits {

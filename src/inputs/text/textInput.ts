@@ -129,16 +129,18 @@ export class TextInput extends RowInput.with({
 
   protected override fillRow(row: number, batch: LmBatch, b: number): void {
     const { stream, rows } = this.#load();
-    const { tokens } = stream;
-    const { seqLen } = this.hp;
-    if (this.sampling === 'random') {
-      const start = drawBelow(streamKey(this.#seed, 'windowOffset'), row, tokens.length - seqLen);
-      fillWindow(tokens, start, seqLen, batch, b);
-    } else if (this.sampling === 'sequential') {
-      rows.fill(row % rows.numRows, batch, b);
-    } else {
-      this.#fillPermuted(row, batch, b);
-    }
+    const cut = this.#cutOf(row);
+    if ('start' in cut) fillWindow(stream.tokens, cut.start, this.hp.seqLen, batch, b);
+    else rows.fill(cut.row, batch, b);
+  }
+
+  protected override rowName(row: number): string {
+    const { seqLen, packed } = this.hp;
+    const cut = this.#cutOf(row);
+    if ('row' in cut && packed) return `row ${cut.row} of the packed documents`;
+    const start = 'start' in cut ? cut.start : cut.row * seqLen;
+    const end = Math.min(start + seqLen, this.numTokens - 1);
+    return `tokens ${start} to ${end} of split '${this.hp.split}'`;
   }
 
   override dataIdentity(): DataIdentity {
@@ -187,16 +189,18 @@ export class TextInput extends RowInput.with({
     return this.repeats && !this.hp.packed && this.numTokens > 2 * this.hp.seqLen;
   }
 
-  #fillPermuted(row: number, batch: LmBatch, b: number): void {
+  /** The n-th row to be read: one of those that the corpus is cut into, or a window that begins anywhere. */
+  #cutOf(n: number): { readonly row: number } | { readonly start: number } {
     const { seqLen } = this.hp;
     const { stream, rows } = this.#load();
-    const { tokens } = stream;
+    const { length } = stream.tokens;
+    if (this.sampling === 'random')
+      return { start: drawBelow(streamKey(this.#seed, 'windowOffset'), n, length - seqLen) };
+    if (this.sampling === 'sequential') return { row: n % rows.numRows };
     const shifts = this.#shiftsWindows;
-    const size = shifts ? Math.floor((tokens.length - seqLen) / seqLen) : rows.numRows;
-    const { epoch, item } = this.permuted(row, size);
-    const phase = shifts ? drawBelow(streamKey(this.#seed, 'windowPhase'), epoch, seqLen) : 0;
-    if (shifts) fillWindow(tokens, phase + item * seqLen, seqLen, batch, b);
-    else rows.fill(item, batch, b);
+    const { epoch, item } = this.permuted(n, shifts ? Math.floor((length - seqLen) / seqLen) : rows.numRows);
+    if (!shifts) return { row: item };
+    return { start: drawBelow(streamKey(this.#seed, 'windowPhase'), epoch, seqLen) + item * seqLen };
   }
 
   /**
