@@ -1,6 +1,6 @@
 /** @file Descriptions of a run in its job_log_dir: experiment.json, model_params.txt, experiment_cls_vars.txt. */
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isThere, readRegularFile } from '../files/index.js';
 import { type PrintOptions, print, toJSON } from '../hparams/index.js';
@@ -108,6 +108,8 @@ export function writeJobFiles(options: JobOptions, machine: Machine): void {
   const experiment = {
     name,
     mode,
+    // By which paths into the directory are found again once it has moved.
+    directory: resolve(jobLogDir),
     overrides,
     commandLine: process.argv.slice(1),
     startedAt: new Date().toISOString(),

@@ -1,6 +1,6 @@
 /** @file A trained run's record: experiment.json of its directory, with the configs of its task and datasets. */
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { explain, readJsonFile } from '../files/index.js';
@@ -27,6 +27,8 @@ export interface RunDocument {
 const schema = z.looseObject({
   name: z.string(),
   gitRevision: z.string().nullish(),
+  /** Where the run was; records of before have none. */
+  directory: z.string().optional(),
   config: z.looseObject({
     configs: z.array(z.looseObject({ class: z.string() })),
     modules: z.record(z.string(), z.array(z.string())).optional(),
@@ -41,14 +43,29 @@ function parse(directory: string, path: string): z.infer<typeof schema> {
     );
   }
   try {
-    return readJsonFile(path, schema);
+    const document = readJsonFile(path, schema);
+    const { directory: before, config } = document;
+    return before === undefined
+      ? document
+      : { ...document, config: moved(config, before, resolve(directory)) };
   } catch (cause) {
     throw new JobError(`${path}: not the record of a run (${explain(cause)}).`, { cause });
   }
 }
 
+/** A JSON value in which paths into a directory lead to another one. */
+function moved<T>(value: T, from: string, to: string): T {
+  const change = (part: unknown): unknown => {
+    if (typeof part === 'string') return part.startsWith(from + sep) ? to + part.slice(from.length) : part;
+    if (Array.isArray(part)) return part.map(change);
+    if (typeof part !== 'object' || part === null) return part;
+    return Object.fromEntries(Object.entries(part).map(([key, each]) => [key, change(each)]));
+  };
+  return from === to ? value : (change(value) as T);
+}
+
 /**
- * Reads the record of a run. Classes outside of the library are imported: from the experiment's module, if it still
+ * Reads the record of a run. Paths into its directory are those of where it is now. Classes outside of the library are imported: from the experiment's module, if it still
  * exists, then from the modules that the record lists.
  *
  * @param experiments directories to look for the experiment in; default: ./experiments, then the package's.

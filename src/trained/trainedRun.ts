@@ -212,8 +212,12 @@ export class TrainedRun {
     return new Completion(Int32Array.of(texts.firstId), settings, model, arrays);
   }
 
-  #completion(ids: Int32Array, settings: Generation['hp']): Completion {
+  #completion(encoded: Int32Array, settings: Generation['hp']): Completion {
     const { tokenizer, queue, seqlen } = this.#continues();
+    const start = tokenizer.promptStart;
+    // A prompt may have it in its text.
+    const isStarted = start.every((id, i) => encoded[i] === id);
+    const ids = isStarted ? encoded : Int32Array.of(...start, ...encoded);
     if (ids.length === 0) {
       throw new RequestError(
         'The prompt is empty: the model continues text, and needs a token to begin with.',

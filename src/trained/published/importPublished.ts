@@ -56,7 +56,7 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
         throw new JobError(
           `--job_log_dir=${jobLogDir}: it has checkpoints of a run. Give another directory, or delete it.`,
         );
-      const published = join(jobLogDir, PUBLISHED);
+      const published = resolve(jobLogDir, PUBLISHED);
       const copied = copyPublished(folder, published);
       writeShapes(published, weights.shapes);
       const name = basename(resolve(folder));

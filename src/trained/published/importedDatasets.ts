@@ -24,6 +24,7 @@ import {
   readSettings,
   sentenceSettings,
   tokenizerSettings,
+  tokensBeforeText,
   tokenText,
 } from './publishedFiles.js';
 
@@ -76,6 +77,7 @@ function textDatasets({ model, folder, length: seqLen, files = ['*.txt'] }: Subj
     eosToken: tokenText(eos_token),
     bosToken: tokenText(bos_token),
     padToken: tokenText(pad_token),
+    promptTokens: tokensBeforeText(folder),
   });
   const texts = { ...rows, files: [...files], tokenizer };
   return [

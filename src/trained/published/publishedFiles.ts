@@ -78,6 +78,27 @@ export const tokenizerSettings = settings(
   z.object({ eos_token: token, bos_token: token, pad_token: token, cls_token: token, sep_token: token }),
 );
 
+const specialToken = z.object({ SpecialToken: z.object({ id: z.string() }) });
+const processor = z.object({ single: z.array(z.unknown()).nullish() });
+
+/** Of the tokenizer.json, the tokens around a text. */
+const tokenizerTemplate = settings(
+  'tokenizer.json',
+  z.object({ post_processor: processor.extend({ processors: z.array(processor).nullish() }).nullish() }),
+);
+
+/**
+ * The special tokens that transformers puts before a text: those of the template in tokenizer.json, whatever add_bos_token of
+ * tokenizer_config.json says.
+ */
+export function tokensBeforeText(folder: string): string[] {
+  const { post_processor } = readSettings(folder, tokenizerTemplate) ?? {};
+  const processors = [post_processor, ...(post_processor?.processors ?? [])];
+  const { single = [] } = processors.find((each) => each?.single) ?? {};
+  const tokens = single!.map((each) => specialToken.safeParse(each).data?.SpecialToken.id);
+  return tokens.slice(0, tokens.indexOf(undefined)) as string[];
+}
+
 /** Of sentence-transformers. */
 export const sentenceSettings = settings(
   'sentence_bert_config.json',

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { encodeSafetensors, readCheckpoint, SafetensorsFile } from '../../../src/checkpoints/index.js';
 import { narrow } from '../../../src/compiler/index.js';
-import { build } from '../../../src/hparams/index.js';
+import { build, type Config } from '../../../src/hparams/index.js';
+import type { PretrainedTokenizer, TextInput } from '../../../src/inputs/index.js';
 import { pretrainedLm } from '../../../src/models/index.js';
 import { trainStateOf } from '../../../src/programs/taskState.js';
 import { type ImportOptions, importPublished, loadRun } from '../../../src/trained/index.js';
@@ -31,6 +32,16 @@ function copied(name: string, change: (settings: Record<string, unknown>) => voi
   change(settings);
   writeFileSync(file, JSON.stringify(settings));
   return folder;
+}
+
+/** Gives the tokenizer.json of a folder a template that begins texts with a token. */
+function startTexts(folder: string): void {
+  const file = join(folder, 'tokenizer.json');
+  const id = '<|endoftext|>';
+  const single = [{ SpecialToken: { id, type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }];
+  const template = { single, pair: single, special_tokens: { [id]: { id, ids: [0], tokens: [id] } } };
+  const post_processor = { type: 'TemplateProcessing', ...template };
+  writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), post_processor }));
 }
 
 const checkpointOf = (jobLogDir: string): string => join(jobLogDir, 'checkpoints/checkpoint_00000000');
@@ -67,14 +78,21 @@ test('bfloat16 is held so, frozen, with the values of its file', async () => {
 });
 
 test('a run of GPT-2 loads with its tokenizer after it moved, and trains from the first step of any optimizer', async () => {
-  const { jobLogDir, done } = importing(join(published, 'gpt2'));
+  const folder = copied('gpt2');
+  startTexts(folder);
+  const { jobLogDir, done } = importing(folder);
   expect((await done).copied).toEqual(['config.json', 'tokenizer.json']);
   const moved = join(temporaryDirectory(), 'moved');
   cpSync(jobLogDir, moved, { recursive: true });
   rmSync(jobLogDir, { recursive: true });
   const run = await loadRun(moved, { engine: 'eager' });
   expect([run.name, run.step, run.maxTokens]).toEqual(['gpt2', 0, 24]);
+  const { file } = (run.document.datasets[0] as Config<TextInput>).tokenizer as Config<PretrainedTokenizer>;
+  expect(file).toBe(join(moved, 'published/tokenizer.json'));
   expect(run.tokenizer.decode(run.tokenizer.encode('one two'))).toBe('one two');
+  // As AutoTokenizer of transformers 5.24 has them; no second one where the prompt has it.
+  for (const prompt of ['one two', '<|endoftext|>one two'])
+    expect([...run.stream(prompt, { maxTokens: 1 }).promptIds]).toEqual([0, 79, 259, 257, 87, 79]);
   await run.dispose();
   const state = trainStateOf(build(run.document.task));
   const { withoutSlots } = readCheckpoint(checkpointOf(moved), state, { experiment: 'gpt2' });

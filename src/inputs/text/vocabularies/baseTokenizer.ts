@@ -55,6 +55,11 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
     return null;
   }
 
+  /** Ids before a prompt, which `encode` does not add. */
+  get promptStart(): readonly number[] {
+    return [];
+  }
+
   /** Id of unknown text; null if every text can be encoded, or unknown text is an error. */
   get unkId(): number | null {
     return null;

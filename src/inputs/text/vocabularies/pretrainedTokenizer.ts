@@ -43,6 +43,10 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
   padToken: role('The token of padding, null for none.'),
   eosToken: role('The token that ends a sequence, null for none.'),
   bosToken: role('The token that begins a sequence, null for none.'),
+  promptTokens: z
+    .array(z.string().min(1))
+    .default([])
+    .describe('Tokens that stand before prompts, as published models may expect.'),
   unkToken: role("The token for unknown text; null for the file's, if any."),
 }) {
   #loaded: Loaded | null = null;
@@ -61,6 +65,10 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
 
   override get bosId(): number | null {
     return this.#idOf('bosToken', this.hp.bosToken);
+  }
+
+  override get promptStart(): readonly number[] {
+    return this.hp.promptTokens.map((token) => this.#idOf('promptTokens', token)!);
   }
 
   override get unkId(): number | null {
