@@ -24,7 +24,7 @@ async function gradients(shape: string, engine: Engine, precision: Precision): P
   const batch = await input.peek();
   const buffers = new BatchBuffers('train', batch);
   buffers.load(batch);
-  const program = await compile(trainStep(task), trainSpecs(state, buffers), {
+  const program = await compile(trainStep(task), trainSpecs(task, state, buffers), {
     engine,
     name: `${shape}_${precision}`,
   });

@@ -22,7 +22,7 @@ import { eliminateDeadCode, optimize } from '../compiler/passes/index.js';
 import { producers, type Value } from '../compiler/program/index.js';
 import type { BatchSpecs } from '../inputs/index.js';
 import { observeCalls } from '../layers/index.js';
-import { batchStep, forwardStep, type SingleTask, trainStep } from '../tasks/index.js';
+import { batchStep, forwardStep, type SingleTask, stepNumberSpec, trainStep } from '../tasks/index.js';
 import { withRows } from './batchSpecs.js';
 
 /** Sums by the path of the layer that a node belongs to. */
@@ -60,7 +60,7 @@ function stepSpecs(task: SingleTask, batch: BatchSpecs): Tree<TensorSpec> {
   const params = Object.fromEntries(
     task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }] as const),
   );
-  return { params, batch, prngKey: { shape: [2], dtype: 'int32' } };
+  return { params, batch, prngKey: { shape: [2], dtype: 'int32' }, ...stepNumberSpec(task) };
 }
 
 /** The first tensor of a layer's result. */

@@ -27,13 +27,14 @@ export async function eagerStep(
     outputs: updater.outputs,
   });
   const buffers = new BatchBuffers(inputName, batch);
-  const keys = new Int32Array(2);
+  const [keys, steps] = [new Int32Array(2), new Int32Array(1)];
   const gradViews = flatViews(changing, grads);
   const outputs: Tree<HostTensor>[] = [];
   const run = async (): Promise<Tree<HostTensor>> => {
     const prngKey: HostTensor = { shape: [2], dtype: 'int32', data: keys };
     await state.memory?.toHost();
-    const given = { params: hostParams(state), batch: buffers.batchAt(0), prngKey };
+    const step: HostTensor = { shape: [], dtype: 'int32', data: steps };
+    const given = { params: hostParams(state), batch: buffers.batchAt(0), prngKey, step };
     const results = (await runEagerly(trainStep(task), given)) as unknown as EagerOutputs;
     for (const [path, { data }] of Object.entries({ ...results.grads, ...results.updatedVars }))
       gradViews[path]!.set(data);
@@ -43,5 +44,5 @@ export async function eagerStep(
     return outputs;
   };
   const call = { outputs, problemOf: () => undefined, run };
-  return { executable, call, updater, buffers, keys, mostSteps: 1 };
+  return { executable, call, updater, buffers, keys, steps, mostSteps: 1 };
 }

@@ -56,7 +56,7 @@ export const trainFlops = (forwardFlops: number): number => 3 * forwardFlops;
 
 /** The cost of a training step on batches of these shapes. */
 export function modelCost(task: SingleTask, state: FlatTrainState, buffers: BatchBuffers): ModelCost {
-  const { flops, precision } = costAnalysis(forwardStep(task), trainSpecs(state, buffers));
+  const { flops, precision } = costAnalysis(forwardStep(task), trainSpecs(task, state, buffers));
   return { flops: trainFlops(flops), precision };
 }
 

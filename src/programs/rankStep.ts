@@ -34,7 +34,15 @@ import {
   treeReduce,
 } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
-import { type BoundStep, isTraced, ownMemory, type RowSpecs, rowBuffers, trainSpecs } from './stepCalls.js';
+import {
+  type BoundStep,
+  isTraced,
+  ownMemory,
+  type RowSpecs,
+  rowBuffers,
+  stepNumber,
+  trainSpecs,
+} from './stepCalls.js';
 import { partsBeside, type TrainMemory } from './taskState.js';
 
 /** The processes that take a step together: rank i has the i-th share of the rows of each batch. */
@@ -109,7 +117,7 @@ export async function rankStep(
   const { numSubBatches, numTrainSteps, learner } = task.hp.train.hp;
   const parts = partsOfRank(numSubBatches, count);
   const buffers = new BatchBuffers(inputName, batch);
-  const { prngKey: _, ...given } = trainSpecs(state, { specs: specsOf(batch) });
+  const { prngKey: _, ...given } = trainSpecs(task, state, { specs: specsOf(batch) });
   const gradients = await compile(
     gradientStep(task, { rows: isTraced(options) }),
     { ...given, prngKeys: { shape: [parts, 2], dtype: 'int32' } },
@@ -135,9 +143,10 @@ export async function rankStep(
       },
     },
   );
-  const [keys, prngKeys] = [new Int32Array(2), new Int32Array(2 * parts)];
+  const [keys, steps] = [new Int32Array(2), new Int32Array(1)];
+  const prngKeys = new Int32Array(2 * parts);
   const gradientCall = gradients.bind({
-    inputs: { params: state.views, batch: buffers.arrays, prngKeys },
+    inputs: { params: state.views, batch: buffers.arrays, prngKeys, ...stepNumber(task, steps) },
     outputs: { sums: placesOf(specs), rowSums: blocks[rank]!, images: ownMemory(images) },
   });
   const [{ grads: meanGrads, updatedVars, rowGrads: _rows, ...told }] = update.outputs as unknown as [
@@ -167,7 +176,7 @@ export async function rankStep(
     return outputs;
   };
   const call = { outputs, problemOf: gradientCall.problemOf, run };
-  return { executable: gradients, call, updater: updater!, buffers, keys, mostSteps: 1 };
+  return { executable: gradients, call, updater: updater!, buffers, keys, steps, mostSteps: 1 };
 }
 
 /** Gradients that are rows and indices in memory that ranks exchange: a block for each rank, all alike. */

@@ -13,7 +13,7 @@ import {
 import { type Batch, batchBytes, specsOf } from '../inputs/index.js';
 import type { FlatUpdater, RowBuffers } from '../learners/index.js';
 import { compileOptions, type JobOptions } from '../runs/index.js';
-import { type SingleTask, type StepMetrics, trainStep } from '../tasks/index.js';
+import { type SingleTask, type StepMetrics, stepNumberSpec, trainStep } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
 import type { FlatTrainState, TrainMemory } from './taskState.js';
 
@@ -38,10 +38,12 @@ export function stepsOfCall(bytes: number): number {
 
 /** Specs of a training step's inputs. */
 export function trainSpecs(
+  task: SingleTask,
   state: FlatTrainState,
   { specs }: Pick<BatchBuffers, 'specs'>,
 ): Record<string, Tree<TensorSpec>> {
-  return { params: layoutSpecs(state.layout), batch: specs, prngKey: { shape: [2], dtype: 'int32' } };
+  const params = layoutSpecs(state.layout);
+  return { params, batch: specs, prngKey: { shape: [2], dtype: 'int32' }, ...stepNumberSpec(task) };
 }
 
 /** A training step on fixed memory: gradients of batches, each followed by an update. */
@@ -53,6 +55,8 @@ export interface BoundStep {
   readonly buffers: BatchBuffers;
   /** Two-word keys of each step. */
   readonly keys: Int32Array;
+  /** Finished steps before each, read by tasks for which `stepNumberSpec` has a spec. */
+  readonly steps: Int32Array;
   /** Most steps per call. */
   readonly mostSteps: number;
 }
@@ -85,6 +89,10 @@ export const rowBuffers = (specs: RowSpecs): Record<string, RowBuffers> =>
 /** Whether a program runs as it was traced. */
 export const isTraced = ({ engine, device }: JobOptions): boolean => engine !== 'eager' && device !== 'gpu';
 
+/** The input that holds the numbers of finished steps, where a task's step has one. */
+export const stepNumber = (task: SingleTask, steps: Int32Array): { step?: Int32Array } =>
+  'step' in stepNumberSpec(task) ? { step: steps } : {};
+
 /** Compiles a step: the gradients of a batch, then the update. */
 export async function compileStep(
   options: JobOptions,
@@ -100,7 +108,7 @@ export async function compileStep(
   let rowGrads: Record<string, RowBuffers> = {};
   const executable = await compile(
     trainStep(task, { rows: isTraced(options) }),
-    trainSpecs(state, { specs: specsOf(batch) }),
+    trainSpecs(task, state, { specs: specsOf(batch) }),
     {
       ...compileOptions(options, 'train_step', numTrainSteps),
       following: (outputs) => {
@@ -111,11 +119,11 @@ export async function compileStep(
     },
   );
   const buffers = new BatchBuffers(inputName, batch, mostSteps);
-  const keys = new Int32Array(2 * mostSteps);
+  const [keys, steps] = [new Int32Array(2 * mostSteps), new Int32Array(mostSteps)];
   const gradViews = flatViews(changing, grads);
   const viewsOf = (paths: readonly string[]) =>
     Object.fromEntries(paths.map((path) => [path, gradViews[path]!]));
-  const inputs = { params: state.views, batch: buffers.arrays, prngKey: keys };
+  const inputs = { params: state.views, batch: buffers.arrays, prngKey: keys, ...stepNumber(task, steps) };
   const [{ summaries, metrics, images }] = executable.outputs as unknown as [StepOutputs];
   const outputs = {
     loss: null,
@@ -131,5 +139,5 @@ export async function compileStep(
     outputs: [outputs, updater!.outputs],
     runs: mostSteps,
   });
-  return { executable, call, updater: updater!, buffers, keys, mostSteps };
+  return { executable, call, updater: updater!, buffers, keys, steps, mostSteps };
 }

@@ -7,7 +7,7 @@ import { TAP_STATISTICS, Taps } from '../layers/index.js';
 import { compileOptions, JobError, type JobOptions, type TapOptions, writeJobFile } from '../runs/index.js';
 import { columnsOf, padded } from '../system/text/index.js';
 import { type SingleTask, tapStep } from '../tasks/index.js';
-import { type BoundStep, trainSpecs } from './stepCalls.js';
+import { type BoundStep, stepNumber, trainSpecs } from './stepCalls.js';
 import type { FlatTrainState } from './taskState.js';
 
 /** Results of one tensor. */
@@ -46,7 +46,7 @@ export class StepTaps {
     taps: TapOptions,
     task: SingleTask,
     state: FlatTrainState,
-    { buffers, keys }: Pick<BoundStep, 'buffers' | 'keys'>,
+    { buffers, keys, steps }: Pick<BoundStep, 'buffers' | 'keys' | 'steps'>,
   ): Promise<StepTaps> {
     const patterns = taps.patterns.map((pattern) => ({ pattern, regex: regexOf(pattern) }));
     const isWanted = (name: string) => patterns.some(({ regex }) => regex.test(name));
@@ -55,7 +55,11 @@ export class StepTaps {
       traced = new Taps(isWanted, taps.values);
       return traced;
     });
-    const executable = await compile(step, trainSpecs(state, buffers), compileOptions(options, 'tap_step'));
+    const executable = await compile(
+      step,
+      trainSpecs(task, state, buffers),
+      compileOptions(options, 'tap_step'),
+    );
     const { names, specs } = traced;
     const unmatched = patterns.find(({ regex }) => !names.some((name) => regex.test(name)));
     if (unmatched !== undefined) {
@@ -66,7 +70,8 @@ export class StepTaps {
       );
     }
     const batch = buffers.viewsAt(0);
-    const call = executable.bind({ inputs: { params: state.views, batch, prngKey: keys.subarray(0, 2) } });
+    const first = { prngKey: keys.subarray(0, 2), ...stepNumber(task, steps.subarray(0, 1)) };
+    const call = executable.bind({ inputs: { params: state.views, batch, ...first } });
     return new StepTaps(options, taps, call, specs);
   }
 

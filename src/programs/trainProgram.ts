@@ -130,7 +130,7 @@ export class TrainProgram {
   async runSteps(count: number, loaded?: () => Promise<void>): Promise<TrainReport[]> {
     const { options, state } = this;
     const { mostSteps } = this;
-    const { call, keys, updater } = this.step;
+    const { call, keys, steps, updater } = this.step;
     if (!(count >= 1 && count <= mostSteps))
       throw new RangeError(`${count} steps at once, and the program takes 1 to ${mostSteps}`);
     const first = state.step;
@@ -139,6 +139,7 @@ export class TrainProgram {
     this.#inputSeconds += (performance.now() - began) / 1000;
     for (let i = 0; i < inputs.length; i++) {
       keys.set(foldIn(this.stream, first + i), 2 * i);
+      steps[i] = first + i;
       updater.prepare(first + i, i);
     }
     await loaded?.();
@@ -200,6 +201,7 @@ export class TrainProgram {
       params: hostParams({ layout: state.layout, views: heldViews(state.layout, params) }),
       batch: step.buffers.batchAt(this.#lastPlace) as unknown as Tree<HostTensor>,
       prngKey: { shape: [2], dtype: 'int32', data: key } satisfies HostTensor,
+      step: { shape: [], dtype: 'int32', data: Int32Array.of(state.step - 1) } satisfies HostTensor,
     };
     const { numThreads } = this.options;
     return firstNonFinite(trainStep(task), inputs, numThreads === undefined ? {} : { numThreads });

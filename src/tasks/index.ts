@@ -49,8 +49,10 @@ export {
   type GradientSums,
   gradientStep,
   meanStep,
+  stepNumberSpec,
   type TrainInputs,
   type TrainOutputs,
   tapStep,
   trainStep,
 } from './trainStep.js';
+export { VariationalNoise } from './variationalNoise.js';

@@ -19,6 +19,7 @@ import { BaseModel, LanguageModel } from '../models/index.js';
 import { BaseEvalMetric } from './evaluation.js';
 import { Mesh } from './mesh.js';
 import { Train } from './train.js';
+import { VariationalNoise } from './variationalNoise.js';
 
 /** Prompts and their continuation: the beginning of each example is the prompt (Pax's SingleTask.Decode). */
 export class Decode extends Configurable.with({
@@ -44,6 +45,7 @@ export class SingleTask extends Configurable.with({
     .record(z.string().min(1), instance(BaseEvalMetric, null))
     .default({})
     .describe("Metrics of whole evaluations by name, besides the model's, which are means."),
+  vn: instance(VariationalNoise).describe('Noise on weights in training.'),
   mesh: instance(Mesh)
     .nullable()
     .default(null)
@@ -61,6 +63,7 @@ export class SingleTask extends Configurable.with({
   override setup(): void {
     this.#model = build(this.hp.model);
     this.#variables = listVariables(this.#model);
+    this.noisyPaths();
   }
 
   /** The model, built. */
@@ -94,6 +97,12 @@ export class SingleTask extends Configurable.with({
   nonTrainablePaths(): string[] {
     const { learner } = this.hp.train.hp;
     return this.#variables.filter((v) => learner.groupOf(v) === NON_TRAINABLE).map((v) => v.path);
+  }
+
+  /** Paths of the variables whose values get noise in training. @throws ConfigError where the noise's pattern names none */
+  noisyPaths(): string[] {
+    const { train, vn } = this.hp;
+    return vn.pathsOf(this.#variables.filter((v) => train.hp.learner.groupOf(v) !== NON_TRAINABLE));
   }
 
   /** Paths of those to which each sub-batch of a step adds. */

@@ -5,6 +5,7 @@ import {
   type RowGradient,
   rowsOfGradient,
   type Tensor,
+  type TensorSpec,
   type Tree,
   tf,
   valueAndGrad,
@@ -22,7 +23,13 @@ export interface TrainInputs {
   readonly batch: TensorBatch;
   /** int32 [2], from (seed, step). */
   readonly prngKey: Tensor;
+  /** int32 [], finished steps, where `stepNumberSpec` has it. */
+  readonly step?: Tensor | undefined;
 }
+
+/** Spec of the number of finished steps, for those training steps alone that read it. */
+export const stepNumberSpec = ({ hp }: SingleTask): { readonly step?: TensorSpec } =>
+  hp.vn.beginsLater ? { step: { shape: [], dtype: 'int32' } } : {};
 
 /** Metrics by name, scalars. */
 export type MetricTensors = Record<string, { value: Tensor; weight: Tensor }>;
@@ -108,9 +115,9 @@ export function trainStep(task: SingleTask, form: StepForm = {}): (inputs: Train
   const { numSubBatches: count, learner } = task.hp.train.hp;
   if (count === 1 && learner.subBatchTransform === null) return batchStep(task, form);
   const [gradients, means] = [gradientStep(task, form), meanStep(task)];
-  return ({ params, batch, prngKey }) => {
+  return ({ prngKey, ...inputs }) => {
     const prngKeys = tf.stack(ops.splitKey(prngKey, count));
-    const { sums, rowSums, images } = gradients({ params, batch, prngKeys });
+    const { sums, rowSums, images } = gradients({ ...inputs, prngKeys });
     return { ...means(sums, rowSums), images } as TrainOutputs;
   };
 }
@@ -152,10 +159,10 @@ export function gradientStep(
       rowGrads: mapRecord(rowGrads, ({ indices }, path) => ({ indices, rows: all[path]! })),
     });
   };
-  return ({ params, batch, prngKeys }) => {
+  return ({ batch, prngKeys, ...whole }) => {
     const [count] = prngKeys.shape as [number];
     const parts = { batch: splitRows(batch, count, numSubBatches), prngKey: prngKeys };
-    const { sums, rows, tables } = overParts((each) => part({ params, ...each }), parts, 0, count);
+    const { sums, rows, tables } = overParts((each) => part({ ...whole, ...each }), parts, 0, count);
     return {
       sums: sums as unknown as GradientSums,
       rowSums: tables,
@@ -224,13 +231,15 @@ function gradientsOf(
   taps?: Taps,
 ): (inputs: TrainInputs) => TrainOutputs & { readonly weight: Tensor } {
   const [trainable, nonTrainable] = [task.trainablePaths(), task.nonTrainablePaths()];
-  return ({ params, batch, prngKey }) => {
+  const [{ vn }, noisy] = [task.hp, task.noisyPaths()];
+  return ({ params, batch, prngKey, step }) => {
     const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
     const forward = (moving: Record<string, Tensor>) => {
       const summaries: Record<string, Tensor> = {};
       const images: Record<string, Tensor> = {};
       const updatedVars = Object.fromEntries(nonTrainable.map((path) => [path, params[path]!]));
       const theta = { ...params, ...moving };
+      for (const path of noisy) theta[path] = vn.noisy(path, theta[path]!, prngKey, step);
       const context = { theta, prngKey, ...rowWeightsOf(batch), summaries, images, updatedVars, taps };
       const [metrics] = runInContext(context, () => task.model.fprop(batch));
       const loss = task.lossOf(metrics);

@@ -45,13 +45,14 @@ function shareOf(rank: number, count: number): InputSource {
   return input;
 }
 
-/** Sub-batches of two rows, with dropout, whose gradients are clipped together. */
+/** Sub-batches of two rows, with dropout and noise on weights, whose gradients are clipped together. */
 const divided = (config: Config<SingleTask>) => {
   const lmTpl = gpt2Lm({
     ...{ vocabSize: 64, modelDims: 8, numLayers: 1, numHeads: 2, maxSeqLength: 16 },
     dropoutProb: 0.1,
   });
   config.model = LanguageModel.config({ lmTpl, fpropDtype: config.model.fpropDtype });
+  Object.assign(config.vn, { vnScale: 0.01, vnRegex: '.*', vnStartStep: 1 });
   config.train.numSubBatches = 4;
   config.train.learner.optimizer.clipGradientNormToValue = 0.1;
 };

@@ -7,7 +7,7 @@ import { build, classOf, withOrigin } from '../../hparams/index.js';
 import type { BatchSpecs } from '../../inputs/index.js';
 import { initialValues, type Variable } from '../../layers/index.js';
 import { trainingDataset } from '../../programs/index.js';
-import { evalStep, type SingleTask, trainStep, WeightedMeans } from '../../tasks/index.js';
+import { evalStep, type SingleTask, stepNumberSpec, trainStep, WeightedMeans } from '../../tasks/index.js';
 import { decodingProgramsDigest, drawnDigest, promptSpecs } from './decodingFingerprint.js';
 import { digest, reasonOf, type Traced, trace } from './digests.js';
 import type { Fingerprint, PartDigest } from './fingerprintedParts.js';
@@ -40,7 +40,7 @@ class TracedTask {
   /** Loss, metrics, summaries and gradients of a training step. */
   training(batch: BatchSpecs): Traced {
     return this.once('training', batch, () =>
-      trace(trainStep(this.task), { params: this.params, batch, prngKey: KEY }),
+      trace(trainStep(this.task), { params: this.params, batch, prngKey: KEY, ...stepNumberSpec(this.task) }),
     );
   }
 

@@ -22,7 +22,7 @@ import { type BaseInput, InputError } from '../../inputs/index.js';
 import { checkAgreement, checkVocabulary, trainingDataset } from '../../programs/index.js';
 import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
 import { formatBytes } from '../../review/text/index.js';
-import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
+import { evalStep, type SingleTask, stepNumberSpec, trainStep } from '../../tasks/index.js';
 import { resolveFor } from '../commandExperiment.js';
 import { type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 import { takeStep } from './takeStep.js';
@@ -232,7 +232,12 @@ export class Check {
     const prngKey = { shape: [2], dtype: 'int32' } as const;
     const training = build(trainingDataset(configured));
     compareSettings(task, training);
-    evalShape(trainStep(task), { params, batch: training.paddedBatchSpecs(), prngKey });
+    evalShape(trainStep(task), {
+      params,
+      batch: training.paddedBatchSpecs(),
+      prngKey,
+      ...stepNumberSpec(task),
+    });
     const seen = new Set<string>();
     for (const [i, dataset] of configured.datasets.entries()) {
       if (dataset.isTraining) continue;
