@@ -49,6 +49,8 @@ export interface JobOptions extends EngineOptions {
   /** Text of experiment_cls_vars.txt. */
   readonly classVars: string;
   readonly restorePreviousCheckpoint?: boolean;
+  /** Whether the decode modes evaluate, too. */
+  readonly evalDuringDecode?: boolean | undefined;
   /**
    * The checkpoint to evaluate, to decode or to train from: a step, `best` by the metric that training tracked, or the path
    * of another run or of one checkpoint, which another experiment may have written. Default: the newest.
@@ -65,8 +67,10 @@ export interface JobOptions extends EngineOptions {
 export function evaluatedDatasets({
   mode,
   datasets,
-}: Pick<JobOptions, 'mode' | 'datasets'>): Config<BaseInput>[] {
-  const evaluates = mode === 'eval' || mode === 'train_and_eval' || mode === 'train_and_decode';
+  evalDuringDecode,
+}: Pick<JobOptions, 'mode' | 'datasets' | 'evalDuringDecode'>): Config<BaseInput>[] {
+  const evaluates =
+    mode === 'eval' || mode === 'train_and_eval' || mode === 'train_and_decode' || evalDuringDecode;
   return evaluates ? datasets.filter((dataset) => !dataset.isTraining) : [];
 }
 

@@ -37,6 +37,7 @@ function listOf(mode: JobMode, train: Parameters<typeof tinyOptions>[0] = {}, na
     ...options,
     datasets: [...options.datasets, evaluated as never],
     decodeDatasets: [decoded as never],
+    evalDuringDecode: mode === 'decode_once',
   };
   return programsOf(job, build(options.task));
 }
@@ -50,8 +51,9 @@ test('the same list in each mode, as far as the mode goes', () => {
     ...['eval_train', 'eval_test_held_out', 'decode_test_prompts', 'mine'],
   ]);
   expect(names('eval')).toEqual(['eval_test_held_out', 'mine']);
-  for (const mode of ['decode', 'decode_once'] as const)
-    expect(names(mode)).toEqual(['decode_test_prompts', 'mine']);
+  expect(names('decode')).toEqual(['decode_test_prompts', 'mine']);
+  // With --eval_during_decode.
+  expect(names('decode_once')).toEqual(['eval_test_held_out', 'decode_test_prompts', 'mine']);
   expect(names('train', { evalSkipTrain: true })).toEqual(['mine']);
 });
 

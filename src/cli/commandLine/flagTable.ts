@@ -59,7 +59,11 @@ export function nonEmpty(text: string, flag: string): string {
   throw new UsageError(`${flag}: expected a value; got ''.`);
 }
 
-function unknownFlag(name: string, table: FlagTable): UsageError {
+/** Flags that are refused, each with its reason: those of another program, which users may try. */
+export type RefusedFlags = Readonly<Record<string, string>>;
+
+function unknownFlag(name: string, table: FlagTable, refused: RefusedFlags): UsageError {
+  if (Object.hasOwn(refused, name)) return new UsageError(`--${name} has no meaning here: ${refused[name]}.`);
   const dashed = Object.keys(table).map((flag) => `--${flag}`);
   const suggestion = didYouMean(`--${name}`, dashed);
   const bySet = Object.hasOwn(table, 'set') ? ' Constants and fields are set by --set NAME=VALUE.' : '';
@@ -67,12 +71,12 @@ function unknownFlag(name: string, table: FlagTable): UsageError {
 }
 
 /** Reads the flag at `argument`, and removes its value from `rest`. */
-function readFlag(argument: string, rest: string[], table: FlagTable): GivenFlag {
+function readFlag(argument: string, rest: string[], table: FlagTable, refused: RefusedFlags): GivenFlag {
   const match = /^--?([^=]+)(?:=([\s\S]*))?$/.exec(argument);
   if (!match) throw new UsageError(`Unexpected argument '${argument}': flags are written --name=value.`);
   const name = match[1] === 'h' ? 'help' : match[1]!;
   const spec = Object.hasOwn(table, name) ? table[name]! : undefined;
-  if (!spec) throw unknownFlag(name, table);
+  if (!spec) throw unknownFlag(name, table, refused);
   const text = textOf(name, spec, match[2], rest);
   return { name, spec, text, value: spec.parse(text ?? '', `--${name}`) };
 }
@@ -93,15 +97,20 @@ function textOf(name: string, spec: FlagSpec, text: string | undefined, rest: st
 /**
  * Parses `argv`: flags are `--flag=value` or `--flag value`; other arguments are positional.
  *
+ * @param refused flags that are refused with a reason.
  * @throws UsageError for an unknown flag, or a wrong or missing value.
  */
-export function parseFlagTable(argv: readonly string[], table: FlagTable): ParsedFlags {
+export function parseFlagTable(
+  argv: readonly string[],
+  table: FlagTable,
+  refused: RefusedFlags = {},
+): ParsedFlags {
   const given: GivenFlag[] = [];
   const positionals: string[] = [];
   const rest = [...argv];
   while (rest.length > 0) {
     const argument = rest.shift()!;
-    if (argument.startsWith('-')) given.push(readFlag(argument, rest, table));
+    if (argument.startsWith('-')) given.push(readFlag(argument, rest, table, refused));
     else positionals.push(argument);
   }
   return { given, positionals };

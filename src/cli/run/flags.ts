@@ -12,13 +12,15 @@ import {
 import { type Mode, modes } from '../commandLine/modes.js';
 import { type Change, type DumpFormat, dumpFormats } from '../overrides.js';
 import { overrideFlags, sweepFlags } from './changeFlags.js';
+import { checkDecodeFlags, type DecodeFlags, decodeFlags } from './decodeFlags.js';
 import { inspectionFlags } from './inspectionFlags.js';
+import { refusedFlags } from './refusedFlags.js';
 
 /** Engine names, repeated here because parsing flags must not load the compiler. */
 const engines = ['auto', 'native', 'onnx', 'eager'] as const;
 
 /** A parsed command line. */
-export interface Flags {
+export interface Flags extends DecodeFlags {
   readonly exp?: string;
   readonly jobLogDir?: string;
   readonly mode: Mode;
@@ -133,6 +135,7 @@ export const flagTable: FlagTable = {
     about: 'Falls back to the previous checkpoint if the newest is broken.',
     parse: () => true,
   },
+  ...decodeFlags,
   profile: {
     key: 'profile',
     about: 'Prints where the time went, by phase and by layer, at the end; the directory profile has more.',
@@ -150,10 +153,10 @@ export const flagTable: FlagTable = {
  * Parses the arguments after the script's name: `--flag=value` or `--flag value`. Of a flag given twice, the last one
  * wins (`npm start -- --mode=eval`), except for changes of the experiment, which all apply in order.
  *
- * @throws UsageError for an unknown flag, a wrong or missing value, a positional argument, or conflicting flags.
+ * @throws UsageError for an unknown or refused flag, a wrong or missing value, a positional argument, or conflicting flags.
  */
 export function parseFlags(argv: readonly string[]): Flags {
-  const { given, positionals } = parseFlagTable(argv, flagTable);
+  const { given, positionals } = parseFlagTable(argv, flagTable, refusedFlags);
   const [stray] = positionals;
   if (stray !== undefined)
     throw new UsageError(`Unexpected argument '${stray}': flags are written --name=value.`);
@@ -165,6 +168,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     device: 'cpu',
     engine: 'auto',
     restorePreviousCheckpoint: false,
+    evalDuringDecode: false,
     profile: false,
     help: false,
     changes: [],
@@ -177,6 +181,7 @@ export function parseFlags(argv: readonly string[]): Flags {
 
 function checkConflicts(flags: Flags): void {
   checkInspection(flags);
+  checkDecodeFlags(flags, flags);
   const { changes, mode, dump, checkpoint, sweepParallel } = flags;
   const swept = changes.find(({ kind }) => kind === 'sweep');
   if (sweepParallel !== undefined && swept === undefined)

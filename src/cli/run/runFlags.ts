@@ -8,6 +8,7 @@ import { exitCodeOfSignal, StopSignal, warn, writeResult, writeText } from '../.
 import { UsageError } from '../../system/text/index.js';
 import { flagsHelp } from '../commandLine/flagTable.js';
 import type { ConfiguredExperiment } from '../configure.js';
+import { checkpointsOf } from './decodeFlags.js';
 import { defaultTemplate, directoryOf } from './directoryTemplate.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
 
@@ -79,6 +80,7 @@ export function jobSettings(flags: Flags) {
     peakTflops: flags.peakTflops,
     checkpoint: flags.checkpoint,
     restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
+    evalDuringDecode: flags.evalDuringDecode,
     profile: flags.profile,
     debug: flags.debug,
     taps: flags.tap && {
@@ -115,8 +117,11 @@ async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<
     classVars: classVarsText(configured.experiment),
     ...jobSettings(flags),
   };
-  const { signal } = await runJob(job, stop);
-  return signal === undefined ? 0 : exitCodeOfSignal[signal];
+  for (const checkpoint of checkpointsOf(flags)) {
+    const { signal } = await runJob({ ...job, checkpoint }, stop);
+    if (signal !== undefined) return exitCodeOfSignal[signal];
+  }
+  return 0;
 }
 
 /** Warns before training about classes that nothing could load afterwards. */

@@ -1,9 +1,12 @@
 /** @file The command line's grammar and its error messages. */
 import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { flagsHelp } from '../../../src/cli/commandLine/flagTable.js';
 import { shellText } from '../../../src/cli/index.js';
+import { checkpointsOf } from '../../../src/cli/run/decodeFlags.js';
 import { flagTable, parseFlags } from '../../../src/cli/run/flags.js';
+import { refusedFlags } from '../../../src/cli/run/refusedFlags.js';
 
 const flagNames = Object.keys(flagTable)
   .map((f) => `--${f}`)
@@ -51,6 +54,7 @@ test('both ways of writing a value, defaults, and changes in order', () => {
     numThreads: 2,
     peakTflops: 0.5,
     restorePreviousCheckpoint: true,
+    evalDuringDecode: false,
     profile: false,
     help: false,
   });
@@ -204,6 +208,69 @@ test('--checkpoint is a step, best or a path', () => {
     '--checkpoint=best and --sweep numLayers=1,2 do not go together: each run of a sweep has a directory of its own. ' +
       'Use the path of a run or a checkpoint, as --checkpoint=out/run: every run then starts from its state.',
   );
+});
+
+test('--restore_checkpoint_dir and --restore_checkpoint_step name the checkpoints of the decode modes', () => {
+  const read = (...argv: string[]) => checkpointsOf(parseFlags(['--mode=decode_once', ...argv]));
+  const [directory, steps] = [
+    '--restore_checkpoint_dir=out/run',
+    ['--restore_checkpoint_step=200', '--restore_checkpoint_step=100'],
+  ];
+  expect(read()).toEqual([undefined]);
+  expect(read('--checkpoint=best')).toEqual(['best']);
+  expect(read(...steps)).toEqual([200, 100]);
+  expect(read(directory)).toEqual(['out/run']);
+  expect(read('--restore_checkpoint_dir=best')).toEqual(['./best']);
+  expect(read(directory, ...steps)).toEqual([join('out', 'run', '200'), join('out', 'run', '100')]);
+});
+
+test.each([
+  [
+    ['--mode=eval', '--restore_checkpoint_step=4'],
+    '--restore_checkpoint_step=4: only for --mode=decode_once and --mode=decode. ' +
+      'Use --checkpoint=STEP or --checkpoint=PATH.',
+  ],
+  [
+    ['--restore_checkpoint_dir=a'],
+    '--restore_checkpoint_dir=a: only for --mode=decode_once and --mode=decode. ' +
+      'Use --checkpoint=STEP or --checkpoint=PATH.',
+  ],
+  [
+    ['--eval_during_decode'],
+    '--eval_during_decode: only for --mode=decode_once and --mode=decode. Use --mode=eval or --mode=train_and_eval.',
+  ],
+  [
+    ['--mode=decode', '--restore_checkpoint_step=4', '--checkpoint=5'],
+    '--restore_checkpoint_step=4 and --checkpoint=5 name the checkpoint twice: leave one out.',
+  ],
+  [
+    ['--mode=decode', '--restore_checkpoint_step=last'],
+    "--restore_checkpoint_step: expected the step of a checkpoint; got 'last'.",
+  ],
+  [
+    ['--tf_data_service_port=5050'],
+    '--tf_data_service_port has no meaning here: inputs are read and prepared ahead by threads of the run ' +
+      '(prefetchBatches of an input).',
+  ],
+  [['--eval_on_test'], '--eval_on_test has no meaning here: use --mode=train_and_eval.'],
+])('flags of Pax: %j', (argv, message) => {
+  expect(() => parseFlags(argv)).toThrow(expect.objectContaining({ name: 'UsageError', message }));
+});
+
+test('every flag of Pax is taken, refused with a reason, or one of its tuner', () => {
+  const flags =
+    'exp job_log_dir mode eval_on_test decode_during_train eval_during_decode fdl fdl_config fdl_config_file fiddler ' +
+    'enable_checkpoint_saving maybe_use_persistence_checkpointing jax_fully_async_checkpoint tensorstore_use_ocdbt ' +
+    'async_timeout_secs exit_after_ondemand_checkpoint restore_checkpoint_dir ' +
+    'restore_checkpoint_step enforce_restore_shape_check decode_output_pickle enable_summary_writer jax_profiler_port ' +
+    'jax_traceback_filtering_option globally_use_hardware_rng enable_auto_sharding startup_random_jitter_max_secs ' +
+    'tfds_data_dir multiprocess_gpu server_addr num_hosts host_idx pax_only_aggregate_summaries pmap_use_tensorstore ' +
+    'tf_data_service_port tf_data_service_dispatcher_address tf_data_service_worker_address ' +
+    'tf_data_service_data_transfer_protocol tf_data_service_data_transfer_address tf_data_service_work_dir ' +
+    'tf_data_service_fault_tolerant_mode tf_data_service_worker_addresses tf_data_service_address';
+  const known = new Set([...Object.keys(flagTable), ...Object.keys(refusedFlags)]);
+  expect(flags.split(' ').filter((name) => !known.has(name))).toEqual([]);
+  expect(Object.keys(refusedFlags).filter((name) => Object.hasOwn(flagTable, name))).toEqual([]);
 });
 
 test('--tap is repeated, and its steps are numbers, ranges and every Nth', () => {

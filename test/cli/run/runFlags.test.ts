@@ -19,6 +19,8 @@ const settings: Readonly<Record<string, readonly [text: string, option: string, 
   tap_values: ['--tap_values', 'taps', undefined],
   debug: ['--debug=nan', 'debug', 'nan'],
 };
+/** Flags of the decode modes, which no sweep has. */
+const decoding = ['eval_during_decode', 'restore_checkpoint_dir', 'restore_checkpoint_step'];
 /** Flags of the command alone. */
 const own: Readonly<Record<string, string>> = {
   job_log_dir: '--job_log_dir=out/x',
@@ -36,7 +38,9 @@ const job = (...argv: string[]): Record<string, unknown> => jobSettings(parseFla
 const inherited = (...argv: string[]) => parseFlags(['--sweep=a=1,2', ...argv]).common;
 
 test('every flag has a row here', () => {
-  expect([...Object.keys(settings), ...Object.keys(own)].sort()).toEqual(Object.keys(flagTable).sort());
+  expect([...Object.keys(settings), ...Object.keys(own), ...decoding].sort()).toEqual(
+    Object.keys(flagTable).sort(),
+  );
 });
 
 test.each(Object.entries(settings))('--%s is inherited by the runs of a sweep, as given', (name, [text]) => {
@@ -53,11 +57,22 @@ test.each(options)('--%s sets its option of the job, and no other', (_, [text, o
   expect(job(text)).toEqual({ ...job(), [option]: value });
 });
 
+test('flags of the decode modes', () => {
+  expect(job('--mode=decode', '--eval_during_decode')).toEqual({
+    ...job('--mode=decode'),
+    evalDuringDecode: true,
+  });
+  // The checkpoints are those of the command's jobs: checkpointsOf.
+  const from = ['--restore_checkpoint_dir=out/x', '--restore_checkpoint_step=3'];
+  expect(job('--mode=decode', ...from)).toEqual(job('--mode=decode'));
+});
+
 test('of a job without flags', () => {
   expect(job()).toEqual({
     mode: 'train',
     engine: 'auto',
     device: 'cpu',
+    evalDuringDecode: false,
     restorePreviousCheckpoint: false,
     profile: false,
   });
