@@ -31,6 +31,7 @@ import { Measurements } from './measurements.js';
 import { metricsOf, type Progress, readProgress } from './progress.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
+import { writePostInit } from './stateFiles.js';
 import { type FlatTrainState, paramsOf, type RestoredState } from './taskState.js';
 
 /**
@@ -46,6 +47,7 @@ export async function runCheckpointJob(given: JobOptions, stop: StopSignal): Pro
   const { state, ...restored } = await restore(task, options, useEma);
   const list = programsOf(options, task);
   writeJobFiles(options, await machineOf(options));
+  if (options.mode !== 'eval') writePostInit(options, task);
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step });
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
   const measurements = new Measurements(explained, task, restoredWeights(options, state, useEma));

@@ -70,6 +70,14 @@ export class InitFromCheckpoint {
     return names.filter((name) => !this.checkpoints.some(({ variables }) => variables.has(name)));
   }
 
+  /** The checkpoint and tensor that give a variable its value, `PATH: TENSOR`; undefined where none does. */
+  sourceOf(name: string): string | undefined {
+    const found = this.checkpoints.find(({ variables }) => variables.has(name));
+    if (found === undefined) return undefined;
+    const tensors = found.variables.get(name)!.map(({ tensor }) => tensor);
+    return `${found.source.path}: ${[...new Set(tensors)].join(', ')}`;
+  }
+
   /** Reads the values into the state. */
   load(): void {
     const { params, layout } = this.state;

@@ -24,6 +24,7 @@ import { Reporter, shortList } from './reporter.js';
 import { sampleRollouts } from './rollouts.js';
 import { setAside } from './setAside.js';
 import { recordOrigin, restoredLines } from './startingCheckpoint.js';
+import { writePostInit, writeProvenance } from './stateFiles.js';
 import { compileTraining, makeLoop, type TrainingLoop } from './trainingLoop.js';
 import { openStart, type TrainingStart } from './trainingStart.js';
 
@@ -93,7 +94,8 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   const samplers = sampleRollouts(explained, task, state, start.dataset, input);
   const evaluated = evaluationsAmong(list, measurements.inputs).map((dataset) => dataset.build());
   checkClasses({ indexLimits: program.executable.indexLimits() }, start.dataset.build(), evaluated);
-  record(options, start, { reporter, status, machine: await machineOf(program.options, program.executable) });
+  const machine = await machineOf(program.options, program.executable);
+  record(options, task, start, { reporter, status, machine });
   const shared = { options, task, start, measurements, reporter, stop, strays };
   const loop = await makeLoop({ ...shared, program, list, pending });
   return { loop, start, measurements, samplers };
@@ -132,7 +134,8 @@ interface Recorded {
 /** Writes the record of the run; late, since a run that can't resume must not overwrite the earlier one. */
 function record(
   options: JobOptions,
-  { restored, given }: TrainingStart,
+  task: SingleTask,
+  { restored, given, state }: TrainingStart,
   { reporter, status, machine }: Recorded,
 ): void {
   const { jobLogDir } = options;
@@ -143,6 +146,8 @@ function record(
       `Resuming with changed settings: ${shortList(changed.changes)}. The earlier record is kept as ${changed.kept}.`,
     );
   writeJobFiles(options, machine);
+  writePostInit(options, task);
+  if (restored?.jobLogDir !== jobLogDir) writeProvenance(options, state, restored, given);
   recordOrigin(options, restored);
   status.begin();
   given?.writeRecord(jobLogDir);

@@ -31,7 +31,10 @@ test.runIf(canInject)(
     const logged = ['metrics.jsonl', 'summaries/eval_train/', 'summaries/train/'];
     const events = ['summaries/eval_train/events.2', 'summaries/events.1', 'summaries/train/events.0'];
     const state = ['metadata.json', 'progress.json', 'state.safetensors', 'train_input.json'];
-    const described = ['experiment.json', 'experiment_cls_vars.txt', 'model_params.txt', 'status.json'];
+    const described = [
+      ...['experiment.json', 'experiment_cls_vars.txt', 'model_params.txt', 'status.json'],
+      ...['post_init_model_params.txt', 'train_state_provenance.txt'],
+    ];
     expect({
       early: early.map(inJob),
       unsynced: unsynced.map(inJob),

@@ -50,6 +50,12 @@ test('evaluations read all of the data from its start; rolling ones go on and st
   expect(of('decode_test_validation').map(({ step }) => step)).toEqual([6, 12]);
 });
 
+test('the layers that were built, and the sources of the state, are in files', () => {
+  const read = (name: string) => readFileSync(join(whole, name), 'utf8');
+  expect(read('post_init_model_params.txt')).toMatch(/^lm\/transformer : class StackedTransformer$/m);
+  expect(read('train_state_provenance.txt')).toMatch(/^mdl_vars\/lm\/softmax\/w : random_init$/m);
+});
+
 test('decodes are texts for TensorBoard, told as Markdown shows them unchanged', () => {
   const events = readEvents(join(whole, 'summaries/decode_test_validation'));
   const texts = events.filter(({ plugin }) => plugin === 'text');
