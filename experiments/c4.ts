@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type BaseInput, ByteTokenizer, type Config, TextInput } from '../src/index.js';
 import type { PaxLmOptions } from '../src/models/index.js';
+import { StopAtTarget } from '../src/tasks/index.js';
 import { TransformerLmExperiment } from './modelParams.js';
 
 const files = (path: string) => z.array(z.string().min(1)).min(1).default([path]);
@@ -146,11 +147,16 @@ export class C4Spmd32BAdam64Replicas extends C4SpmdAdam.preset({
 /**
  * GPT-3 of 175 billion parameters with the constants of its paper (Brown et al., 2020), as matched with Megatron-LM.
  *
- * Pax stops such a run at a log-perplexity of 2.69 on its validation set; stopping early does not exist here. Its
- * pipelined variants stand below as models that are not cut into stages: the devices of the stages count to the
- * data axis, so that devices and batches are the same.
+ * Its pipelined variants stand below as models that are not cut into stages: the devices of the stages count to the data
+ * axis, so that devices and batches are the same.
  */
-export class C4SpmdGpt3AdamOrgHP extends C4SpmdAdam.preset({
+export class C4SpmdGpt3AdamOrgHP extends C4SpmdAdam.with({
+  targetLogPplx: z
+    .number()
+    .nullable()
+    .default(2.69)
+    .describe('Log-perplexity of an evaluation on C4Validation at which training stops; null: it goes on.'),
+}).preset({
   maxSeqLen: 2048,
   numLayers: 96,
   numHeads: 96,
@@ -176,6 +182,14 @@ export class C4SpmdGpt3AdamOrgHP extends C4SpmdAdam.preset({
   protected override lmOptions(): PaxLmOptions {
     const plain = { perDimScale: false, scaleSqrtDepth: false, softmaxBias: false };
     return { ...super.lmOptions(), ...plain, initStd: 0.006 };
+  }
+
+  override task() {
+    const task = super.task();
+    const metric = 'eval_test_C4Validation/metrics/log_pplx';
+    if (this.targetLogPplx !== null)
+      task.earlyStoppingFn = StopAtTarget.config({ metric, target: this.targetLogPplx });
+    return task;
   }
 }
 

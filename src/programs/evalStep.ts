@@ -149,7 +149,8 @@ export class EvalSteps {
     watch?.pause();
     const step = await this.#stepOf(inputName, batch);
     watch?.start();
-    const result = await step.run(inputName, batch, evalKey(evaluation.batches));
+    const { randomSeed } = this.task.hp.evaluate.hp;
+    const result = await step.run(inputName, batch, evalKey(evaluation.batches, randomSeed));
     evaluation.add(result, batch);
     return result.images;
   }

@@ -5,6 +5,7 @@ import { decodedDatasets, evaluatedDatasets, type JobOptions } from '../runs/ind
 import type { Program, SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { namesDueAt } from './duePrograms.js';
+import { EarlyStopProgram } from './earlyStopProgram.js';
 import { EvalProgram, EvalTrainProgram } from './evalProgram.js';
 import { type ProgramDataset, TRAIN } from './programDataset.js';
 import type { ProgramInputs } from './programInputs.js';
@@ -12,13 +13,14 @@ import { CHECKPOINTS } from './run.js';
 import { TrackProgram } from './trackProgram.js';
 
 /**
- * Evaluations, decodes, the task's own programs, and in training the tracking of a metric of theirs, in this order.
+ * Evaluations, decodes, the task's own programs, in training the tracking of a metric of theirs, and the early stopping
+ * function, in this order.
  *
  * @throws ConfigError for a model that can't be decoded, for two programs of one name, and for a tracked metric of a program
  *   that is not among them; where `--mode=train` leaves it out, nothing is tracked.
  */
 export function programsOf(options: JobOptions, task: SingleTask): Program[] {
-  const { train } = task.hp;
+  const { train, earlyStoppingFn } = task.hp;
   const { evalSkipTrain, trackMetric, programs } = train.hp;
   const trains = options.mode.startsWith('train');
   const all: Program[] = [
@@ -31,7 +33,11 @@ export function programsOf(options: JobOptions, task: SingleTask): Program[] {
     trains &&
     trackMetric !== null &&
     (options.mode !== 'train' || all.some(({ name }) => name === trackMetric.hp.evaluation));
-  const list = isTracked ? [...all, new TrackProgram(trackMetric, all)] : all;
+  const list = [
+    ...all,
+    ...(isTracked ? [new TrackProgram(trackMetric, all)] : []),
+    ...(earlyStoppingFn === null ? [] : [new EarlyStopProgram(earlyStoppingFn, train, all)]),
+  ];
   checkNames(list);
   return list;
 }

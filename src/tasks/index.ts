@@ -2,6 +2,7 @@
 
 export { applyRule, type Candidate, CheckpointLoadingRules, namesOf } from './checkpointLoadingRules.js';
 export { ConfusionMatrix, PrecisionRecall } from './confusion.js';
+export { BaseEarlyStoppingFn, StopAtTarget, type StoppingInputs } from './earlyStopping.js';
 export { EditErrorRate } from './editErrors.js';
 export { Auc, F1, Perplexity, RSquared } from './evalMetrics.js';
 export {
@@ -13,6 +14,12 @@ export {
   type ExampleTensors,
   type MetricValue,
 } from './evaluation.js';
+export {
+  BaseLossAggregator,
+  LossAggregator,
+  MultiLossAggregator,
+  WeightedLossAggregator,
+} from './lossAggregators.js';
 export { type LocalVariable, Mesh } from './mesh.js';
 export {
   type MetricImages,
@@ -33,7 +40,7 @@ export {
 export type { DecodedExample, DecodeResult, EvalResult, Sample } from './results.js';
 export type { Answer, Reward } from './rewards.js';
 export { RolloutInput } from './rolloutInput.js';
-export { Decode, SingleTask } from './singleTask.js';
+export { Decode, Evaluate, SingleTask } from './singleTask.js';
 export {
   evalKey,
   evalStep,

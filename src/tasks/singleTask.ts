@@ -11,12 +11,16 @@ import {
   type ConfigValues,
   didYouMean,
   instance,
+  isSet,
+  type Report,
   sub,
 } from '../hparams/index.js';
 import { fillVariables, listVariables, type Variable, WeightCollection } from '../layers/index.js';
 import { NON_TRAINABLE } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
+import { BaseEarlyStoppingFn } from './earlyStopping.js';
 import { BaseEvalMetric } from './evaluation.js';
+import { BaseLossAggregator } from './lossAggregators.js';
 import { Mesh } from './mesh.js';
 import { Train } from './train.js';
 import { VariationalNoise } from './variationalNoise.js';
@@ -35,12 +39,37 @@ export class Decode extends Configurable.with({
   randomSeed: z.int().nonnegative().default(1234).describe('Seed of prompt lengths and samples.'),
 }) {}
 
+/** Evaluations (Pax's SingleTask.Evaluate). */
+export class Evaluate extends Configurable.with({
+  randomSeed: z
+    .int()
+    .nonnegative()
+    .default(1234)
+    .describe('Seed of what a model draws in evaluations, such as masks.'),
+}) {}
+
 /** A model with the settings of its training and decoding. */
 export class SingleTask extends Configurable.with({
   name: z.string().min(1).default('task').describe('A name for messages.'),
   model: sub(BaseModel, () => LanguageModel.config()).describe('The model.'),
   train: instance(Train),
   decode: instance(Decode),
+  evaluate: instance(Evaluate),
+  lossAggregator: instance(BaseLossAggregator, null)
+    .nullable()
+    .default(null)
+    .describe("The metrics that are minimised together; null: the learner's lossName alone."),
+  earlyStoppingFn: instance(BaseEarlyStoppingFn, null)
+    .nullable()
+    .default(null)
+    .describe('Decides at evaluations, decodes and summaries whether training ends; null: it goes on.'),
+  summaryVerbosity: z
+    .int()
+    .nonnegative()
+    .default(3)
+    .describe(
+      'Summaries of layers up to this verbosity are computed; their own is 2 unless they say otherwise.',
+    ),
   evalMetrics: z
     .record(z.string().min(1), instance(BaseEvalMetric, null))
     .default({})
@@ -56,6 +85,14 @@ export class SingleTask extends Configurable.with({
     this: C,
     values?: Partial<ConfigValues<InstanceType<C>>> & { model?: Config<M> },
   ) => Config<InstanceType<C>> & { model: Config<M> };
+
+  static override validate({ lossAggregator, train }: Config<SingleTask>, report: Report): void {
+    if (lossAggregator === null || !isSet(train.learner, 'lossName')) return;
+    report(
+      'it says which metrics are minimised, and so does train.learner.lossName: leave one of them out',
+      'lossAggregator',
+    );
+  }
 
   #model!: BaseModel;
   #variables!: Variable[];
@@ -121,16 +158,50 @@ export class SingleTask extends Configurable.with({
     return fillVariables(this.#model, this.hp.train.hp.randomSeed, views, options);
   }
 
-  /** The metric that is minimised. @throws ConfigError where the model does not have it */
+  /** The metric that is minimised, without an aggregator. @throws ConfigError where the model does not have it */
   lossOf<T>(metrics: Readonly<Record<string, T>>): T {
     const { lossName } = this.hp.train.hp.learner.hp;
-    const loss = metrics[lossName];
-    if (loss !== undefined) return loss;
+    return this.#metric(
+      metrics,
+      lossName,
+      `The learner's lossName is '${lossName}'`,
+      'train.learner.lossName',
+    );
+  }
+
+  /** The metrics that the aggregator adds up, with their factors. @throws ConfigError where the model lacks one */
+  lossesOf<T>(metrics: Readonly<Record<string, T>>) {
+    return Object.entries(this.#factors).map(([name, factor]) => ({
+      ...{ name, factor },
+      metric: this.#metric(metrics, name, `task.lossAggregator minimises '${name}'`, 'lossAggregator'),
+    }));
+  }
+
+  /** Whether the loss is a sum of several metrics. */
+  get isSumOfLosses(): boolean {
+    return Object.keys(this.#factors).length > 1;
+  }
+
+  /** The metrics that are minimised, in words. */
+  get lossLabel(): string {
+    const names = Object.keys(this.#factors).map((name) => `'${name}'`);
+    return `loss${names.length > 1 ? 'es' : ''} ${new Intl.ListFormat('en').format(names)}`;
+  }
+
+  /** Factors of the metrics whose sum is minimised, by name. */
+  get #factors(): Readonly<Record<string, number>> {
+    const { lossAggregator, train } = this.hp;
+    return lossAggregator?.factors() ?? { [train.hp.learner.hp.lossName]: 1 };
+  }
+
+  #metric<T>(metrics: Readonly<Record<string, T>>, name: string, who: string, path: string): T {
+    const found = metrics[name];
+    if (found !== undefined) return found;
     const names = Object.keys(metrics);
     throw new ConfigError(
-      `The learner's lossName is '${lossName}', and ${this.#model.constructor.name} has no such metric.` +
-        `${didYouMean(lossName, names)} It has: ${names.join(', ')}.`,
-      { path: 'task.train.learner.lossName' },
+      `${who}, and ${this.#model.constructor.name} has no such metric.` +
+        `${didYouMean(name, names)} It has: ${names.join(', ')}.`,
+      { path: `task.${path}` },
     );
   }
 }

@@ -2,15 +2,16 @@
 import { foldIn, type HostTensor, type PrngKey, prngKey, type Tensor } from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import { runInContext } from '../layers/index.js';
+import { lossOf } from './losses.js';
 import type { WeightedValues } from './metrics.js';
 import type { SingleTask } from './singleTask.js';
-import { type MetricTensors, metricTensors, rowWeightsOf, type TrainInputs } from './trainStep.js';
+import { forwardMetrics, type MetricTensors, metricTensors, type TrainInputs } from './trainStep.js';
 
 /**
- * Key of the numbers that an evaluation draws for a batch, such as those of masks: of the seed that Pax's Evaluate has, and the
+ * Key of the numbers that an evaluation draws for a batch, such as those of masks: of the task's seed (`evaluate`), and the
  * number of the batch in the evaluation, from 0. Pax has one key for all batches of a step.
  */
-export const evalKey = (batch = 0): PrngKey => foldIn(prngKey(1234), batch);
+export const evalKey = (batch = 0, seed = 1234): PrngKey => foldIn(prngKey(seed), batch);
 
 /**
  * The evaluation step of a task as a pure function, without dropout: the model's metrics, those of its per-example
@@ -26,7 +27,8 @@ export function evalStep(
 ) => Record<'examples' | 'images', Record<string, Tensor>> & { metrics: MetricTensors } {
   return ({ params, batch, prngKey }) => {
     const images: Record<string, Tensor> = {};
-    const context = { theta: params, doEval: true, images, prngKey };
+    const { summaryVerbosity } = task.hp;
+    const context = { theta: params, doEval: true, images, prngKey, summaryVerbosity };
     const [metrics, perExample] = runInContext(context, () => task.model.fprop(batch));
     const examples: Record<string, Tensor> = {};
     if (batch.exampleIds !== undefined && perExample.scores !== undefined)
@@ -55,12 +57,7 @@ function unknownTensor(metric: string, name: string, perExample: object, batch: 
 
 /** The forward pass of a training step without its gradient, for counting FLOPs. */
 export function forwardStep(task: SingleTask): (inputs: TrainInputs) => Tensor {
-  return ({ params, batch, prngKey }) => {
-    const [metrics] = runInContext({ theta: params, prngKey, ...rowWeightsOf(batch) }, () =>
-      task.model.fprop(batch),
-    );
-    return task.lossOf(metrics)[0];
-  };
+  return (inputs) => lossOf(task, forwardMetrics(task, inputs))[0];
 }
 
 /** Metrics of a compiled step, on the host. */

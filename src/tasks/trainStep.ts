@@ -13,6 +13,7 @@ import {
 import { ConfigError } from '../hparams/index.js';
 import { runInContext, type TapOutputs, type Taps } from '../layers/index.js';
 import type { TensorBatch, WeightedScalar, WeightedScalars } from '../models/index.js';
+import { lossOf, lossShares, over, sumOfShares, weighted } from './losses.js';
 import type { SingleTask } from './singleTask.js';
 import { overParts, type PartResult, type RowGradients, splitRows } from './subBatches.js';
 
@@ -77,6 +78,14 @@ export interface StepForm {
   readonly rows?: boolean;
 }
 
+/** The model's metrics in training, without summaries. */
+export function forwardMetrics(task: SingleTask, { params, batch, prngKey }: TrainInputs): WeightedScalars {
+  const [metrics] = runInContext({ theta: params, prngKey, ...rowWeightsOf(batch) }, () =>
+    task.model.fprop(batch),
+  );
+  return metrics;
+}
+
 /** Inputs of the gradients of some sub-batches. */
 export interface GradientInputs extends Omit<TrainInputs, 'prngKey'> {
   /** int32 [sub-batches, 2]: theirs among the keys that `splitKeyHost` makes of a step's. */
@@ -100,7 +109,7 @@ export function batchStep(
   task: SingleTask,
   { taps, ...form }: StepForm & { taps?: Taps } = {},
 ): (inputs: TrainInputs) => TrainOutputs {
-  const step = gradientsOf(task, ([value]) => value, form, taps);
+  const step = gradientsOf(task, (metrics) => lossOf(task, metrics), form, taps);
   return (inputs) => {
     const { weight: _, ...outputs } = step(inputs);
     return outputs as TrainOutputs;
@@ -136,11 +145,8 @@ export function gradientStep(
 } {
   const { numSubBatches, learner } = task.hp.train.hp;
   const { subBatchTransform: transform } = learner;
-  // The numerator of the loss, so that gradients add up as numerators do; what is transformed is its mean's.
-  const numerator = ([value, weight]: WeightedScalar): Tensor => weighted(value, ops.stopGradient(weight));
-  const step = gradientsOf(task, transform === null ? numerator : ([value]) => value, form);
   const summed = task.summedPaths();
-  const part = (inputs: TrainInputs): PartResult => {
+  const part = (step: ReturnType<typeof gradientsOf>, inputs: TrainInputs): PartResult => {
     const { updatedVars, ...others } = step(inputs);
     // The mean over sub-batches is then the sum of their additions.
     const sums = summed.map((path) => {
@@ -148,13 +154,15 @@ export function gradientStep(
       return [path, tf.add(before, tf.mul(tf.sub(updatedVars[path]!, before), numSubBatches))] as const;
     });
     const found = { ...others, updatedVars: { ...updatedVars, ...Object.fromEntries(sums) } };
-    if (transform === null) return numerators(found);
-    const of = (value: Tensor): Tensor => weighted(value, found.weight);
     const { grads, rowGrads } = found;
-    const all = mapRecord(transform({ ...grads, ...mapRecord(rowGrads, ({ rows }) => rows) }), of);
+    const own = { ...grads, ...mapRecord(rowGrads, ({ rows }) => rows) };
+    // A part of padding alone may have a loss, and so gradients, that are no numbers.
+    const kept = (grad: Tensor) => tf.where(tf.greater(found.weight, 0), grad, tf.zerosLike(grad));
+    const of = transform === null ? kept : (value: Tensor) => weighted(value, found.weight);
+    const all = mapRecord(transform === null ? own : transform(own), of);
     return numerators({
       ...found,
-      loss: of(found.loss),
+      loss: transform === null ? found.loss : of(found.loss),
       grads: mapRecord(grads, (_, path) => all[path]!),
       rowGrads: mapRecord(rowGrads, ({ indices }, path) => ({ indices, rows: all[path]! })),
     });
@@ -162,7 +170,18 @@ export function gradientStep(
   return ({ batch, prngKeys, ...whole }) => {
     const [count] = prngKeys.shape as [number];
     const parts = { batch: splitRows(batch, count, numSubBatches), prngKey: prngKeys };
-    const { sums, rows, tables } = overParts((each) => part({ ...whole, ...each }), parts, 0, count);
+    const shares =
+      task.isSumOfLosses && transform === null
+        ? lossShares(task, parts, (each) => forwardMetrics(task, { ...whole, ...each }))
+        : undefined;
+    const minimized = (metrics: WeightedScalars): WeightedScalar => {
+      if (shares !== undefined) return sumOfShares(task, metrics, shares);
+      const loss = lossOf(task, metrics);
+      // The numerator of the loss, so that gradients add up as numerators do; what is transformed is its mean's.
+      return transform === null ? [weighted(loss[0], ops.stopGradient(loss[1])), loss[1]] : loss;
+    };
+    const step = gradientsOf(task, minimized, form);
+    const { sums, rows, tables } = overParts((each) => part(step, { ...whole, ...each }), parts, 0, count);
     return {
       sums: sums as unknown as GradientSums,
       rowSums: tables,
@@ -182,7 +201,7 @@ export function meanStep(
     return {
       loss: overWeight(loss),
       metrics: mapRecord(metrics, (each) => ({ value: over(each.weight)(each.value), weight: each.weight })),
-      summaries: mapRecord(summaries, mean),
+      summaries: mapRecord(summaries, overWeight),
       updatedVars: mapRecord(updatedVars, mean),
       grads: mapRecord(grads, overWeight),
       rowGrads: mapRecord(rowSums, ({ indices, rows }) => ({ indices, rows: overWeight(rows) })),
@@ -194,23 +213,19 @@ function numerators({
   images,
   rowGrads,
   metrics,
+  summaries,
   ...sums
 }: TrainOutputs & { readonly weight: Tensor }): PartResult {
   const products = mapRecord(metrics, ({ value, weight }) => ({
     value: weighted(tf.cast(value, 'float32'), tf.cast(weight, 'float32')),
     weight: tf.cast(weight, 'float32'),
   }));
-  return { sums: { ...sums, metrics: products } as Tree<Tensor>, tables: rowGrads, rows: images };
-}
-
-/** value · weight, 0 where the weight is 0, whatever the value. */
-const weighted = (value: Tensor, weight: Tensor): Tensor =>
-  tf.where(tf.greater(weight, 0), tf.mul(value, weight), tf.zerosLike(value));
-
-/** Division by a sum of weights; 0 where there are none. */
-function over(weight: Tensor): (sum: Tensor) => Tensor {
-  const factor = tf.where(tf.greater(weight, 0), tf.reciprocal(weight), tf.zerosLike(weight));
-  return (sum) => tf.mul(sum, factor);
+  const shares = mapRecord(summaries, (value) => weighted(tf.cast(value, 'float32'), sums.weight));
+  return {
+    sums: { ...sums, metrics: products, summaries: shares } as Tree<Tensor>,
+    tables: rowGrads,
+    rows: images,
+  };
 }
 
 const mapRecord = <T, U>(
@@ -222,11 +237,11 @@ const mapRecord = <T, U>(
 /**
  * Gradients of a batch.
  *
- * @param minimized what the gradients are of, by the value and the weight of the loss.
+ * @param minimized what the gradients are of, by the model's metrics, and its weight.
  */
 function gradientsOf(
   task: SingleTask,
-  minimized: (loss: WeightedScalar) => Tensor,
+  minimized: (metrics: WeightedScalars) => WeightedScalar,
   { rows = false }: StepForm,
   taps?: Taps,
 ): (inputs: TrainInputs) => TrainOutputs & { readonly weight: Tensor } {
@@ -240,11 +255,13 @@ function gradientsOf(
       const updatedVars = Object.fromEntries(nonTrainable.map((path) => [path, params[path]!]));
       const theta = { ...params, ...moving };
       for (const path of noisy) theta[path] = vn.noisy(path, theta[path]!, prngKey, step);
-      const context = { theta, prngKey, ...rowWeightsOf(batch), summaries, images, updatedVars, taps };
+      const { summaryVerbosity } = task.hp;
+      const seen = { summaries, images, summaryVerbosity, updatedVars, taps };
+      const context = { theta, prngKey, ...rowWeightsOf(batch), ...seen };
       const [metrics] = runInContext(context, () => task.model.fprop(batch));
-      const loss = task.lossOf(metrics);
-      const aux = { metrics: metricTensors(metrics), summaries, images, updatedVars, weight: loss[1] };
-      return { value: minimized(loss), aux };
+      const [value, weight] = minimized(metrics);
+      const aux = { metrics: metricTensors(metrics), summaries, images, updatedVars, weight };
+      return { value, aux };
     };
     try {
       const { value, aux, grads } = valueAndGrad(forward, moved);
@@ -292,15 +309,14 @@ export function tapStep(
 }
 
 /** The error of trainable variables that the loss does not depend on. */
-function unusedError({ hp }: SingleTask, cause: NoGradientError): ConfigError {
-  const { lossName } = hp.train.hp.learner.hp;
+function unusedError(task: SingleTask, cause: NoGradientError): ConfigError {
   const path = 'task.train.learner.bpropVariableExclusion';
   const names = cause.paths.slice(0, 3).map((path) => `'${path}'`);
   const more = cause.paths.length - names.length;
   const list = new Intl.ListFormat('en').format(more > 0 ? [...names, `${more} more`] : names);
   const [noun, them] = cause.paths.length === 1 ? ['variable', 'it'] : ['variables', 'them'];
   return new ConfigError(
-    `The loss '${lossName}' does not depend on the ${noun} ${list}: use ${them} in the model's loss, or leave ${them} ` +
+    `The ${task.lossLabel} ${task.isSumOfLosses ? 'do' : 'does'} not depend on the ${noun} ${list}: use ${them} in the model's loss, or leave ${them} ` +
       `out of training with ${path}.`,
     { path, cause },
   );
