@@ -2,9 +2,9 @@
 import { foldIn, type HostTensor, type PrngKey, prngKey, type Tensor } from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import { runInContext } from '../layers/index.js';
-import { lossOf } from './losses.js';
 import type { WeightedValues } from './metrics.js';
 import type { SingleTask } from './singleTask.js';
+import { lossOf } from './sumOfLosses.js';
 import { forwardMetrics, type MetricTensors, metricTensors, type TrainInputs } from './trainStep.js';
 
 /**

@@ -13,9 +13,9 @@ import {
 import { ConfigError } from '../hparams/index.js';
 import { runInContext, type TapOutputs, type Taps } from '../layers/index.js';
 import type { TensorBatch, WeightedScalar, WeightedScalars } from '../models/index.js';
-import { lossOf, lossShares, over, sumOfShares, weighted } from './losses.js';
 import type { SingleTask } from './singleTask.js';
 import { overParts, type PartResult, type RowGradients, splitRows } from './subBatches.js';
+import { lossOf, lossShares, over, sumOfShares, weighted } from './sumOfLosses.js';
 
 /** Inputs of a training step. */
 export interface TrainInputs {
