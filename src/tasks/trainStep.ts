@@ -67,7 +67,7 @@ export function metricTensors(metrics: WeightedScalars): MetricTensors {
 }
 
 /** The weights of a batch's rows, where it has any, by the name that the context gives them. */
-export function rowWeightsOf({ weights }: TensorBatch): { readonly rowWeights?: Tensor } {
+function rowWeightsOf({ weights }: TensorBatch): { readonly rowWeights?: Tensor } {
   // An input may nest arrays under this name.
   return weights instanceof tf.Tensor ? { rowWeights: weights } : {};
 }
