@@ -25,6 +25,7 @@ const MAY_IMPORT = {
     'checkpoints',
     'summaries',
   ],
+  search: ['hparams', 'compiler'],
   experiment: ['hparams', 'tasks', 'inputs', 'system'],
   registry: ['hparams', 'experiment', 'files', 'system'],
   cli: [

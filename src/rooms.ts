@@ -5,9 +5,10 @@ import * as inputs from './inputs/index.js';
 import * as layers from './layers/index.js';
 import * as learners from './learners/index.js';
 import * as models from './models/index.js';
+import * as search from './search/index.js';
 import * as tasks from './tasks/index.js';
 
-export const rooms = { decoding, hparams, inputs, layers, learners, models, tasks };
+export const rooms = { decoding, hparams, inputs, layers, learners, models, search, tasks };
 
 /** Makes the configurable classes of all rooms known by name to flags and files. */
 export function registerLibrary(): void {

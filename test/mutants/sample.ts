@@ -15,7 +15,7 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   runtime: ['src/compiler/native/runtime'],
   summaries: ['src/summaries', 'src/analysis'],
   'checkpoints, files': ['src/checkpoints', 'src/files', 'src/system', 'src/workers'],
-  'programs, tasks': ['src/programs', 'src/runs', 'src/tasks', 'src/experiment'],
+  'programs, tasks': ['src/programs', 'src/runs', 'src/tasks', 'src/experiment', 'src/search'],
   layers: ['src/layers', 'src/models'],
   learners: ['src/learners'],
   hparams: ['src/hparams', 'src/registry'],

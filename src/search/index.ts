@@ -1,0 +1,11 @@
+/** @file Search: spaces, algorithms, rewards, and the configs of a search. */
+export { BaseAlgorithm, type NoProposal, type SearchState } from './algorithms/algorithm.js';
+export { Nsga2 } from './algorithms/nsga2.js';
+export { PopulationBasedTraining } from './algorithms/populationBasedTraining.js';
+export { RandomSearch } from './algorithms/randomSearch.js';
+export { RegularizedEvolution } from './algorithms/regularizedEvolution.js';
+export { SuccessiveHalving } from './algorithms/successiveHalving.js';
+export { Sweeping } from './algorithms/sweeping.js';
+export { Tpe } from './algorithms/tpe/tpe.js';
+export { choice, type Domain, integer, real, type Space, type Value, type Values } from './space.js';
+export type { Proposal, Trial, TrialState } from './trial.js';
