@@ -45,7 +45,7 @@ export const slotLayoutsOf = (rules: UpdateRules, layout: FlatLayout): SlotLayou
 
 /** The variables of a layout that one call of a rule updates, in their order. */
 export const groupsOf = ({ optimizers, rows }: UpdateRules, layout: FlatLayout): VariableGroup[] =>
-  VariableGroup.listOf(layout, (name) => optimizers.get(name)!.isPerVariable, rows);
+  VariableGroup.listOf(layout, (name) => optimizers.get(name)!.updatesEach, rows);
 
 /** One group's tensors, their specs, or the arrays that they are bound to. */
 interface Members<T> extends GroupState<T> {
@@ -120,7 +120,7 @@ export function inputsOf<T>(
         : { grad: gradient('rows', rows * first.shape[1]!), indices: gradient('indices', rows) }),
       slots: slotsAt((slot) => {
         const found = slot.entries.get(first.name);
-        if (found === undefined || rules.optimizers.get(optimizer)!.isPerVariable) return found;
+        if (found === undefined || rules.optimizers.get(optimizer)!.updatesEach) return found;
         // Slots of an elementwise rule lie as the variables do.
         return { offset: found.offset, size: place.size };
       }),

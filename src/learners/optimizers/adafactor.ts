@@ -4,7 +4,7 @@ import { type Tensor, tf } from '../../compiler/index.js';
 import { wholePath } from '../pathPattern.js';
 import { BaseOptimizer } from './optimizer.js';
 import type { Direction, NamedTensors, RuleInputs } from './rule.js';
-import { type SlotSpecs, type SlotVariable, slotLike } from './slots.js';
+import { type SlotSpecs, type SlotVariable, slotLike, squaresLike } from './slots.js';
 
 /** Buckets of an int8 on each side of 0. */
 const BUCKETS = 127;
@@ -109,7 +109,7 @@ export class Adafactor extends BaseOptimizer.with(
     return {
       ...(matrix
         ? { vr: { shape: without(shape, matrix.column) }, vc: { shape: without(shape, matrix.row) } }
-        : { v: slotLike(variable) }),
+        : { v: squaresLike(variable) }),
       ...(isQuantized && { mInt8: { shape, dtype: 'int8' }, mScale: { shape: shape.slice(1) } }),
       ...(beta1 > 0 && !isQuantized && { m: slotLike(variable, 0, dtype) }),
     };

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
 import { BaseOptimizer } from './optimizer.js';
 import type { Direction, RuleInputs } from './rule.js';
-import { type SlotSpecs, type SlotVariable, slotLike } from './slots.js';
+import { type SlotSpecs, type SlotVariable, slotLike, squaresLike } from './slots.js';
 
 /**
  * Adagrad, with Pax's defaults:
@@ -31,7 +31,7 @@ export class Adagrad extends BaseOptimizer.with(
   }
 
   slotSpecs(variable: SlotVariable): SlotSpecs {
-    return { sum: slotLike(variable, this.hp.initialAccumulatorValue) };
+    return { sum: squaresLike(variable, this.hp.initialAccumulatorValue) };
   }
 
   protected direction({ grad, slots }: RuleInputs): Direction {
@@ -72,7 +72,7 @@ export class RmsProp extends BaseOptimizer.with({
     const { momentum, centered, initialScale } = this.hp;
     const slot = slotLike(variable);
     return {
-      v: slotLike(variable, initialScale),
+      v: squaresLike(variable, initialScale),
       ...(centered && { u: slot }),
       ...(momentum > 0 && { m: slot }),
     };

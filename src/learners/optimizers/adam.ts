@@ -4,7 +4,7 @@ import { tf } from '../../compiler/index.js';
 import { limitRootMeanSquare } from '../transforms/clipping.js';
 import { BaseOptimizer } from './optimizer.js';
 import type { Direction, RuleInputs } from './rule.js';
-import { type SlotSpecs, type SlotVariable, slotLike } from './slots.js';
+import { type SlotSpecs, type SlotVariable, slotLike, squaresLike } from './slots.js';
 
 const beta = z.number().min(0).lt(1);
 
@@ -56,7 +56,7 @@ export class Adam extends BaseOptimizer.with(
   }
 
   slotSpecs(variable: SlotVariable): SlotSpecs {
-    return { m: slotLike(variable, 0, this.hp.muDtype), v: slotLike(variable) };
+    return { m: slotLike(variable, 0, this.hp.muDtype), v: squaresLike(variable) };
   }
 
   protected override scalarsAt(step: number): Record<string, number> {

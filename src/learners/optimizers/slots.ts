@@ -21,7 +21,14 @@ export interface SlotSpec {
    * it gives, an int8 the nearest integer from -127 to 127, a uint8 from 0 to 255.
    */
   readonly dtype?: FlatDtype;
+  /**
+   * Of a slot with a number for each element of the variable, which `slotDtype` may store in fewer bits: whether these have
+   * a sign, or are means or sums of squares. Absent: it is stored as it is.
+   */
+  readonly values?: SlotValues;
 }
+
+type SlotValues = 'signed' | 'squares';
 
 /** The slots of a variable by name. */
 export type SlotSpecs = Readonly<Record<string, SlotSpec>>;
@@ -34,17 +41,32 @@ export interface SlotVariable {
 }
 
 /** A slot with the variable's shape. */
-export const slotLike = ({ shape }: SlotVariable, fill = 0, dtype: FlatDtype = 'float32'): SlotSpec => ({
+export const slotLike = (
+  { shape }: SlotVariable,
+  fill = 0,
+  dtype: FlatDtype = 'float32',
+  values: SlotValues = 'signed',
+): SlotSpec => ({
   shape,
   fill,
+  values,
   ...(dtype !== 'float32' && { dtype }),
 });
+
+/** A slot with the variable's shape, of means or sums of squares. */
+export const squaresLike = (variable: SlotVariable, fill = 0): SlotSpec =>
+  slotLike(variable, fill, 'float32', 'squares');
 
 /** Source of slots: an optimizer. */
 export interface SlotOwner {
   /** Whether its rule sees one variable at a time, in its own shape; slots may then have any shape. */
   readonly isPerVariable: boolean;
+  /** Whether its update takes one variable at a time, as it does for such a rule. */
+  readonly updatesEach: boolean;
+  /** The slots that the rule sees. */
   slotSpecs(variable: SlotVariable): SlotSpecs;
+  /** The slots that buffers hold. @throws ConfigError for slots that the rule cannot have */
+  storedSpecs(variable: SlotVariable): SlotSpecs;
 }
 
 /** Name of the slot that holds the exponential moving average of the parameters. */
@@ -107,10 +129,10 @@ export function slotLayouts(
     const parts = groupParts(entry.group);
     if (parts === undefined) continue;
     const optimizer = optimizers.get(parts.optimizer)!;
-    const specs = specsOf(optimizer, oneOf(entry));
+    const specs = optimizer.storedSpecs(oneOf(entry));
     const names = Object.keys(specs).join(', ') || 'none';
     const others = namesOfGroup.get(entry.group) ?? names;
-    if (!optimizer.isPerVariable && names !== others)
+    if (!optimizer.updatesEach && names !== others)
       throw new ConfigError(
         `${optimizer.constructor.name}: the slots of '${entry.name}' are ${names}, and those of variables before it ${others}. ` +
           'An elementwise rule has the same slots for all. Let isPerVariable be true for a rule that sees one variable at a time.',

@@ -6,7 +6,7 @@ import { check } from '../checkFields.js';
 import { Constant } from '../schedules/schedules.js';
 import { BaseOptimizer, type GroupState } from './optimizer.js';
 import type { Direction, NamedTensors, RuleInputs } from './rule.js';
-import { type SlotSpecs, type SlotVariable, slotLike } from './slots.js';
+import type { SlotSpecs, SlotVariable } from './slots.js';
 import type { VariableGroup } from './variableGroup.js';
 
 /**
@@ -39,6 +39,7 @@ export class StaticAccumulator extends BaseOptimizer.with({
       l1RegularizerWeight: hp.l1RegularizerWeight > 0,
       l2RegularizerWeight: hp.l2RegularizerWeight > 0,
       cautious: hp.cautious,
+      slotDtype: hp.slotDtype !== 'float32',
     };
     for (const [field, isSet] of Object.entries(outside))
       check(this, !isSet, `${field} is a matter of the step with the mean gradient: set optimizer.${field}.`);
@@ -57,8 +58,8 @@ export class StaticAccumulator extends BaseOptimizer.with({
   }
 
   slotSpecs(variable: SlotVariable): SlotSpecs {
-    const own = { gradientSum: slotLike(variable), gradientCount: { shape: [1] } };
-    return { ...this.hp.optimizer.slotSpecs(variable), ...own };
+    const own = { gradientSum: { shape: variable.shape }, gradientCount: { shape: [1] } };
+    return { ...this.hp.optimizer.storedSpecs(variable), ...own };
   }
 
   override learningRateAt(step: number): number {

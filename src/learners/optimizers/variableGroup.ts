@@ -65,12 +65,12 @@ export class VariableGroup {
   /**
    * The variables that have gradients: whole groups, or one by one; those of a group between tables of its own.
    *
-   * @param isPerVariable whether the optimizer of that name sees one variable at a time.
+   * @param updatesEach whether the optimizer of that name takes one variable at a time.
    * @param rows how many rows the gradient of a table has, by path, where it is rows and indices.
    */
   static listOf(
     { groups, entries }: FlatLayout,
-    isPerVariable: (optimizer: string) => boolean,
+    updatesEach: (optimizer: string) => boolean,
     rows: ReadonlyMap<string, number> = new Map(),
   ): VariableGroup[] {
     return groups.flatMap(({ name, offset, size }) => {
@@ -78,7 +78,7 @@ export class VariableGroup {
       if (parts === undefined || size === 0) return [];
       const members = entries.filter(({ group }) => group === name);
       const hasRows = (entry: FlatEntry | undefined) => entry !== undefined && rows.has(entry.name);
-      if (!isPerVariable(parts.optimizer)) {
+      if (!updatesEach(parts.optimizer)) {
         if (!members.some(hasRows)) return [new VariableGroup(name, name, parts, { offset, size }, members)];
         const begins = members.flatMap((entry, i) =>
           i === 0 || hasRows(entry) || hasRows(members[i - 1]) ? [i] : [],

@@ -1,0 +1,179 @@
+/** @file Slots in 16 or 8 bits: what buffers hold of a rule's float32 slots, whatever the rule. */
+import { ops, sizeOf, type Tensor, tf } from '../../compiler/index.js';
+import type { NamedTensors } from './rule.js';
+import { asFloats, asWritten } from './slotStorage.js';
+import type { SlotSpec, SlotSpecs } from './slots.js';
+
+/** How an optimizer's slots are stored. */
+export interface SlotCompression {
+  readonly slotDtype: 'float32' | 'bfloat16' | 'int8';
+  readonly slotRounding: 'nearest' | 'stochastic';
+}
+
+/** Elements that share a scale, as in bitsandbytes. */
+const BLOCK = 256;
+
+/** Slots with fewer elements stay as they are in 8 bits, as in bitsandbytes: they save nothing. */
+const LEAST = 4096;
+
+/** Codes on one side of 0: the largest stands for the scale. */
+const CODES = 127;
+
+/** Decades below the scale that codes reach. */
+const DECADES = 6;
+
+/**
+ * The lines of which the least, at x in [0, 1], is its code: the dynamic map of Dettmers et al. (8-bit Optimizers via
+ * Block-wise Quantization, 2022), in which the decade below the scale has 64 codes, the next one 32 …; those below the last
+ * one share a code. Between two codes it is a line, so that stochastic rounding of a code is that of the value.
+ */
+const LINES = Array.from({ length: DECADES + 1 }, (_, i) => {
+  const codes = 2 ** i;
+  const slope = i === 0 ? 10 ** DECADES : (codes * 10 ** (DECADES - i)) / 0.9;
+  return { slope, at0: i === 0 ? 0 : codes - 1 - codes / 9 };
+});
+
+const isCompressed = (spec: SlotSpec): boolean =>
+  spec.values !== undefined && (spec.dtype ?? 'float32') === 'float32';
+
+const isInCodes = (spec: SlotSpec): boolean => isCompressed(spec) && sizeOf(spec.shape) >= LEAST;
+
+const namesOf = (name: string, { values }: SlotSpec) => ({
+  codes: `${name}${values === 'squares' ? 'Uint8' : 'Int8'}`,
+  scale: `${name}Scale`,
+});
+
+const blocksOf = ({ shape }: SlotSpec): number => Math.ceil(sizeOf(shape) / BLOCK);
+
+/** What buffers hold of the slots of a variable. @param specs those of the rule */
+export function compressedSpecs(specs: SlotSpecs, { slotDtype }: SlotCompression): SlotSpecs {
+  return Object.fromEntries(
+    Object.entries(specs).flatMap(([name, spec]): [string, SlotSpec][] => {
+      const { shape, fill = 0, values } = spec;
+      if (slotDtype === 'bfloat16' && isCompressed(spec)) return [[name, { ...spec, dtype: 'bfloat16' }]];
+      if (slotDtype !== 'int8' || !isInCodes(spec)) return [[name, spec]];
+      const { codes, scale } = namesOf(name, spec);
+      const isSquare = values === 'squares';
+      const filled = fill === 0 ? 0 : isSquare ? 2 * CODES : CODES * Math.sign(fill);
+      return [
+        [codes, { shape, dtype: isSquare ? 'uint8' : 'int8', fill: filled }],
+        [scale, { shape: [blocksOf(spec)], fill: isSquare ? Math.sqrt(fill) : Math.abs(fill) }],
+      ];
+    }),
+  );
+}
+
+/** The slots that a rule sees, from what buffers hold: both flat, of stacked variables one behind the other. */
+export function decompressed(
+  stored: NamedTensors,
+  specs: SlotSpecs,
+  { slotDtype }: SlotCompression,
+): Record<string, Tensor> {
+  return Object.fromEntries(
+    Object.entries(specs).map(([name, spec]) => {
+      if (slotDtype !== 'int8' || !isInCodes(spec)) return [name, stored[name]!];
+      const { codes, scale } = namesOf(name, spec);
+      return [name, fromCodes(stored[codes]!, stored[scale]!, spec)];
+    }),
+  );
+}
+
+/**
+ * What buffers hold, from the slots that a rule gives.
+ *
+ * @param key int32 [2], of the noise of stochastic rounding.
+ */
+export function compressed(
+  slots: NamedTensors,
+  specs: SlotSpecs,
+  { slotDtype, slotRounding }: SlotCompression,
+  key: () => Tensor,
+): Record<string, Tensor> {
+  const noises = new Map<number, Tensor>();
+  // One number for an element, whatever slots it has.
+  const noise = (size: number): Tensor => {
+    const found = noises.get(size) ?? (ops.randomUniform(key(), [size]) as Tensor);
+    noises.set(size, found);
+    return found;
+  };
+  return Object.fromEntries(
+    Object.entries(specs).flatMap(([name, spec]): [string, Tensor][] => {
+      const slot = slots[name]!;
+      const given = slotRounding === 'stochastic' ? noise : undefined;
+      if (slotDtype === 'bfloat16' && isCompressed(spec)) return [[name, dithered(slot, given)]];
+      if (slotDtype !== 'int8' || !isInCodes(spec)) return [[name, slot]];
+      const found = toCodes(slot, spec, given);
+      const { codes, scale } = namesOf(name, spec);
+      return [
+        [codes, found.codes],
+        [scale, found.scale],
+      ];
+    }),
+  );
+}
+
+/** Adds noise as wide as the distance of two bfloat16 numbers, so that the nearest one is either by its distance. */
+function dithered(slot: Tensor, noise: ((size: number) => Tensor) | undefined): Tensor {
+  if (noise === undefined) return slot;
+  const exponent = tf.floor(tf.mul(tf.log(tf.abs(slot)), Math.LOG2E));
+  const distance = tf.exp(tf.mul(tf.sub(exponent, 7), Math.LN2));
+  return tf.add(slot, tf.mul(tf.sub(noise(slot.size), 0.5), distance));
+}
+
+/** [variables, size] as [blocks, 256], with zeros behind each variable. */
+function inBlocks(flat: Tensor, spec: SlotSpec): Tensor {
+  const [size, padded] = [sizeOf(spec.shape), blocksOf(spec) * BLOCK];
+  const rows = tf.reshape(flat, [flat.size / size, size]);
+  const whole =
+    padded === size
+      ? rows
+      : tf.pad(rows, [
+          [0, 0],
+          [0, padded - size],
+        ]);
+  return tf.reshape(whole, [whole.size / BLOCK, BLOCK]);
+}
+
+/** The elements of [blocks, 256], flat. */
+function ofBlocks(blocks: Tensor, spec: SlotSpec): Tensor {
+  const [size, padded] = [sizeOf(spec.shape), blocksOf(spec) * BLOCK];
+  if (padded === size) return tf.reshape(blocks, [blocks.size]);
+  const variables = blocks.size / padded;
+  const rows = tf.slice(tf.reshape(blocks, [variables, padded]), [0, 0], [variables, size]);
+  return tf.reshape(rows, [rows.size]);
+}
+
+function fromCodes(codes: Tensor, scale: Tensor, spec: SlotSpec): Tensor {
+  const isSquare = spec.values === 'squares';
+  const floats = inBlocks(asFloats(codes, isSquare ? 'uint8' : 'int8'), spec);
+  const size = isSquare ? tf.mul(floats, 0.5) : tf.abs(floats);
+  const parts = LINES.map(({ slope, at0 }) => tf.mul(tf.sub(size, at0), 1 / slope));
+  const values = tf.mul(
+    parts.reduce((a, b) => tf.maximum(a, b)),
+    tf.expandDims(scale, 1),
+  );
+  return ofBlocks(isSquare ? tf.square(values) : tf.mul(values, tf.sign(floats)), spec);
+}
+
+function toCodes(
+  slot: Tensor,
+  spec: SlotSpec,
+  noise: ((size: number) => Tensor) | undefined,
+): { codes: Tensor; scale: Tensor } {
+  const isSquare = spec.values === 'squares';
+  const blocks = inBlocks(slot, spec);
+  const sizes = isSquare ? tf.sqrt(tf.relu(blocks)) : tf.abs(blocks);
+  const scale = tf.max(sizes, 1);
+  const divisor = tf.where(tf.greater(scale, 0), scale, tf.onesLike(scale));
+  const parts = tf.div(sizes, tf.expandDims(divisor, 1));
+  const exact = LINES.map(({ slope, at0 }) => tf.add(tf.mul(parts, slope), at0)).reduce((a, b) =>
+    tf.minimum(a, b),
+  );
+  const wide = isSquare ? tf.mul(exact, 2) : exact;
+  const whole =
+    noise === undefined ? wide : tf.floor(tf.add(wide, tf.reshape(noise(blocks.size), [...blocks.shape])));
+  const most = isSquare ? 2 * CODES : CODES;
+  const bounded = tf.minimum(whole, most);
+  const signed = isSquare ? bounded : tf.mul(bounded, tf.sign(blocks));
+  return { codes: asWritten(ofBlocks(signed, spec), isSquare ? 'uint8' : 'int8'), scale };
+}
