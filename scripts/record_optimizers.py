@@ -45,6 +45,16 @@ def of_torch(cls, **settings):
     return params.detach().numpy().T
 
 
+def of_contrib_free(beta1, **settings):
+    """Training's parameters, then those to evaluate."""
+    transform = optax.contrib.schedule_free_adamw(RATE, b1=beta1, **settings)
+    params, state = jnp.asarray(start), transform.init(jnp.asarray(start))
+    for step in range(STEPS):
+        updates, state = transform.update(jnp.asarray(gradient(step)), state, params)
+        params = optax.apply_updates(params, updates)
+    return jnp.stack([params, optax.contrib.schedule_free_eval_params(state, params)])
+
+
 rated = lambda transform: optax.chain(transform, optax.scale(-RATE))
 found = {
     "optax.lamb": of_optax(optax.lamb(RATE)),
@@ -53,6 +63,7 @@ found = {
     "optax.lars, Nesterov": of_optax(optax.lars(RATE, eps=0.5, momentum=0.7, nesterov=True, trust_coefficient=0.5)),
     "optax.sm3": of_optax(rated(optax.scale_by_sm3(b1=0.9, eps=0.0))),
     "optax.contrib.muon": of_optax(optax.contrib.muon(RATE, nesterov=False)),
+    "optax.contrib.schedule_free_adamw": of_contrib_free(0.8, b2=0.95, weight_decay=0.1),
     "torch.optim.Muon": of_torch(torch.optim.Muon, weight_decay=0.0),
     "torch.optim.Muon, as Adam": of_torch(torch.optim.Muon, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
 }

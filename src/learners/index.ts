@@ -11,6 +11,7 @@ export { Lion } from './optimizers/lion.js';
 export { Muon } from './optimizers/muon.js';
 export { BaseOptimizer, LearningRate } from './optimizers/optimizer.js';
 export type { Direction, NamedTensors, RuleInputs } from './optimizers/rule.js';
+export { ScheduleFreeAdamW } from './optimizers/scheduleFree.js';
 export { Sgd } from './optimizers/sgd.js';
 export {
   beginAverage,

@@ -93,6 +93,11 @@ export class Learner extends Configurable.with({
     return this.hp.optimizer.averages;
   }
 
+  /** Whether evaluations, decodes and exports take that average, whatever `evalUseEmaStates` says. */
+  get evaluatesAverage(): boolean {
+    return this.hp.optimizer.evaluatesAverage;
+  }
+
   /** The learning rate at a step (0 for the first update). */
   learningRateAt(step: number): number {
     return this.hp.optimizer.learningRateAt(step);

@@ -55,6 +55,11 @@ export class MultiOptimizerLearner extends Learner.with({
         hp.emaDecay === 0,
         `${at}, has emaDecay ${hp.emaDecay}, and averages are those of all variables: set optimizer.emaDecay.`,
       );
+      check(
+        this,
+        !auxiliaryOptimizers[i]!.evaluatesAverage || this.evaluatesAverage,
+        `${at}, has an average that evaluations take, and optimizer has none: let optimizer be such a one, too.`,
+      );
       const clips = hp.clipGradientNormToValue > 0 || hp.clipGradientSingleNormToValue > 0;
       check(
         this,

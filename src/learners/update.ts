@@ -196,7 +196,9 @@ function update(
           settled(optimizer.update(rows, grad(), numbers, variables), rows),
         );
       const after = optimizer.update({ param, slots: own }, grad(), numbers, variables);
-      return settled(ema === undefined ? after : averaged(after, ema, numbers.toEma!), given[name]!);
+      if (ema === undefined) return settled(after, given[name]!);
+      const average = optimizer.averaged(after, ema, numbers.toEma!);
+      return settled({ param: after.param, slots: { ...after.slots, [EMA]: average } }, given[name]!);
     });
     return [name, changed] as const;
   });
@@ -245,12 +247,6 @@ function clip(rules: UpdateRules, raw: Gradients): Gradients {
     groups: parts.flatMap(({ groups }) => groups),
     norm: norms.length === 0 ? raw.norm : tf.norm(tf.stack(norms)),
   };
-}
-
-/** The state with ema + (1 - decay) (param - ema) as its average. @param toEma 1 - decay */
-function averaged(after: GroupState<Tensor>, ema: Tensor, toEma: Tensor): GroupState<Tensor> {
-  const average = tf.add(ema, tf.mul(tf.sub(after.param, ema), toEma));
-  return { param: after.param, slots: { ...after.slots, [EMA]: average } };
 }
 
 /** Whether the norm of the gradients is below its bound, and all that the forward pass replaced is finite. */

@@ -42,8 +42,8 @@ export async function runCheckpointJob(given: JobOptions, stop: StopSignal): Pro
   const options: JobOptions = { ...given, ...keptProducts(given.jobLogDir) };
   checkDatasetsOf(options);
   const task = build(options.task);
-  const { numTrainSteps, evalUseEmaStates, decodeUseEmaStates, programs: own } = task.hp.train.hp;
-  const useEma = options.mode === 'eval' ? evalUseEmaStates : decodeUseEmaStates;
+  const { numTrainSteps, programs: own } = task.hp.train.hp;
+  const useEma = task.hp.train.usesEmaStates(options.mode === 'eval' ? 'eval' : 'decode');
   const { state, ...restored } = await restore(task, options, useEma);
   const list = programsOf(options, task);
   writeJobFiles(options, await machineOf(options));

@@ -37,7 +37,7 @@ export class Decodes {
 
   /** @throws as `ProgramRun.decode` */
   async decode(input: ProgramInput, asked: Asked): Promise<DecodeResult> {
-    const { useEmaStates = this.parts.task.hp.train.hp.decodeUseEmaStates, program } = asked;
+    const { useEmaStates = this.parts.task.hp.train.usesEmaStates('decode'), program } = asked;
     return this.#decoderOf(program, this.parts.inputs.of(program, input), useEmaStates).decode(asked);
   }
 

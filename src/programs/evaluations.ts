@@ -45,7 +45,7 @@ export class Evaluations {
 
   /** @throws as `ProgramRun.evaluate` */
   async evaluate(input: ProgramInput | typeof TRAIN, asked: Asked): Promise<EvalResult> {
-    const { useEmaStates = this.parts.task.hp.train.hp.evalUseEmaStates } = asked;
+    const { useEmaStates = this.parts.task.hp.train.usesEmaStates('eval') } = asked;
     const steps = this.#stepsOf(useEmaStates);
     if (input === TRAIN) return this.#evaluateTraining(steps);
     return this.#evaluateDataset(steps, this.parts.inputs.of(asked.program, input), asked);

@@ -1,8 +1,8 @@
 /** @file Training settings of a task: steps, intervals, learner (Pax's SingleTask.Train). */
 import { z } from 'zod';
 import { parseDuration } from '../checkpoints/index.js';
-import { type Config, Configurable, instance, type Report } from '../hparams/index.js';
-import { Learner } from '../learners/index.js';
+import { type Config, Configurable, classOf, instance, type Report } from '../hparams/index.js';
+import { type BaseOptimizer, Learner } from '../learners/index.js';
 import { CheckpointLoadingRules } from './checkpointLoadingRules.js';
 import { BaseProgram } from './program.js';
 import { TrackMetric } from './trackMetric.js';
@@ -111,12 +111,18 @@ export class Train extends Configurable.with({
     { learner, evalUseEmaStates, decodeUseEmaStates }: Config<Train>,
     report: Report,
   ): void {
-    if (learner.optimizer.emaDecay > 0) return;
+    const { optimizer } = learner;
+    if (optimizer.emaDecay > 0 || (classOf(optimizer).prototype as BaseOptimizer).evaluatesAverage) return;
     const wanted = { evalUseEmaStates, decodeUseEmaStates };
     for (const [field, isWanted] of Object.entries(wanted)) {
       if (isWanted) {
         report('it needs an average of the parameters: set learner.optimizer.emaDecay, to 0.999 say', field);
       }
     }
+  }
+
+  /** Whether evaluations, or decodes, take the average of the parameters. */
+  usesEmaStates(program: 'eval' | 'decode'): boolean {
+    return this.hp.learner.evaluatesAverage || this.hp[`${program}UseEmaStates`];
   }
 }

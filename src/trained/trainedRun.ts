@@ -106,9 +106,8 @@ export class TrainedRun {
       classVars: '',
     };
     const task = build(document.task);
-    const { decodeUseEmaStates, evalUseEmaStates } = task.hp.train.hp;
     const program = parametersOf ?? (isDecodable(task.model) ? 'decode' : 'eval');
-    const isAveraged = program === 'eval' ? evalUseEmaStates : decodeUseEmaStates;
+    const isAveraged = task.hp.train.usesEmaStates(program);
     const state = await restoreParams(job, task, isAveraged);
     return new TrainedRun(document, job, task, state, isAveraged, batchSize);
   }

@@ -1,7 +1,7 @@
 /** @file Train: fields that must fit one another. */
 import { expect, test } from 'vitest';
-import { build, type ConfigError } from '../../src/hparams/index.js';
-import { AdamW, Learner } from '../../src/learners/index.js';
+import { build, type Config, type ConfigError } from '../../src/hparams/index.js';
+import { AdamW, type BaseOptimizer, Learner, ScheduleFreeAdamW } from '../../src/learners/index.js';
 import { Train } from '../../src/tasks/index.js';
 
 test('an average of the parameters is evaluated and decoded only where one is kept', () => {
@@ -24,4 +24,16 @@ test('an average of the parameters is evaluated and decoded only where one is ke
   const { learner } = build(train).hp;
   const layout = learner.layout([{ path: 'w', shape: [2] }]);
   expect(Object.keys(learner.slotLayouts(layout))).toEqual(['m', 'v', 'ema']);
+});
+
+test('the average of a schedule-free optimizer is evaluated and decoded without being asked for', () => {
+  const optimizer = ScheduleFreeAdamW.config({ learningRate: 1e-3 });
+  const of = (config: Config<BaseOptimizer>) =>
+    build(Train.config({ learner: Learner.config({ optimizer: config }) }));
+  const asked = Train.config({ learner: Learner.config({ optimizer }), evalUseEmaStates: true });
+  for (const program of ['eval', 'decode'] as const) {
+    expect(of(optimizer).usesEmaStates(program)).toBe(true);
+    expect(of(AdamW.config({ learningRate: 1e-3 })).usesEmaStates(program)).toBe(false);
+    expect(build(asked).usesEmaStates(program)).toBe(true);
+  }
 });

@@ -190,6 +190,20 @@ export abstract class BaseOptimizer extends Configurable.with({
     return this.hp.emaDecay > 0;
   }
 
+  /** Whether evaluations, decodes and exports take the average, whatever a task's `evalUseEmaStates` says. */
+  get evaluatesAverage(): boolean {
+    return false;
+  }
+
+  /**
+   * The average of a group's parameters after a step.
+   *
+   * @param before the average before it. @param toEma 1 - decay, []
+   */
+  averaged({ param }: GroupState<Tensor>, before: Tensor, toEma: Tensor): Tensor {
+    return tf.add(before, tf.mul(tf.sub(param, before), toEma));
+  }
+
   /** The learning rate at a step (0 for the first update). */
   learningRateAt(step: number): number {
     return this.hp.learningRate * this.hp.lrSchedule.valueAt(step);

@@ -1,4 +1,4 @@
-/** @file Slots in 16 or 8 bits: what buffers hold of a rule's float32 slots, whatever the rule. */
+/** @file Slots in 16 or 8 bits: storage of a rule's float32 slots, for rules of any kind. */
 import { ops, sizeOf, type Tensor, tf } from '../../compiler/index.js';
 import type { NamedTensors } from './rule.js';
 import { asFloats, asWritten } from './slotStorage.js';
@@ -45,7 +45,7 @@ const namesOf = (name: string, { values }: SlotSpec) => ({
 
 const blocksOf = ({ shape }: SlotSpec): number => Math.ceil(sizeOf(shape) / BLOCK);
 
-/** What buffers hold of the slots of a variable. @param specs those of the rule */
+/** The slots of a variable as buffers hold them. @param specs those of the rule */
 export function compressedSpecs(specs: SlotSpecs, { slotDtype }: SlotCompression): SlotSpecs {
   return Object.fromEntries(
     Object.entries(specs).flatMap(([name, spec]): [string, SlotSpec][] => {
@@ -63,7 +63,7 @@ export function compressedSpecs(specs: SlotSpecs, { slotDtype }: SlotCompression
   );
 }
 
-/** The slots that a rule sees, from what buffers hold: both flat, of stacked variables one behind the other. */
+/** The slots that a rule sees, from those of buffers: both flat, of stacked variables one behind the other. */
 export function decompressed(
   stored: NamedTensors,
   specs: SlotSpecs,
@@ -79,7 +79,7 @@ export function decompressed(
 }
 
 /**
- * What buffers hold, from the slots that a rule gives.
+ * The slots of buffers, from those that a rule gives.
  *
  * @param key int32 [2], of the noise of stochastic rounding.
  */

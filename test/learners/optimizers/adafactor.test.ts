@@ -217,20 +217,24 @@ test('which variables are factored, and the shapes of their slots', () => {
       path: 'w',
       shape,
     });
+  const squares = { fill: 0, values: 'squares' };
   expect(slots([4, 6])).toEqual({ vr: { shape: [4] }, vc: { shape: [6] } });
-  expect(slots([3, 6])).toEqual({ v: { shape: [3, 6], fill: 0 } });
+  expect(slots([3, 6])).toEqual({ v: { shape: [3, 6], ...squares } });
   expect(slots([8, 4, 6])).toEqual({ vr: { shape: [8, 4] }, vc: { shape: [8, 6] } });
-  expect(slots([8, 3, 6])).toEqual({ v: { shape: [8, 3, 6], fill: 0 } });
+  expect(slots([8, 3, 6])).toEqual({ v: { shape: [8, 3, 6], ...squares } });
   expect(slots([8, 3, 6], { sortFactoredSecondMomentDims: true })).toEqual({
     vr: { shape: [3, 6] },
     vc: { shape: [8, 3] },
   });
   expect(slots([4, 6], { factored: false, beta1: 0.9 })).toEqual({
-    v: { shape: [4, 6], fill: 0 },
+    v: { shape: [4, 6], ...squares },
     mInt8: { shape: [4, 6], dtype: 'int8' },
     mScale: { shape: [6] },
   });
-  expect(slots([], { beta1: 0.9 })).toEqual({ v: { shape: [], fill: 0 }, m: { shape: [], fill: 0 } });
+  expect(slots([], { beta1: 0.9 })).toEqual({
+    v: { shape: [], ...squares },
+    m: { shape: [], fill: 0, values: 'signed' },
+  });
   expect(() => Adafactor.config({ learningRate: 1, epsilon1GradSqReg: 1e-50 })).not.toThrow();
   expect(() => build(Adafactor.config({ learningRate: 1, epsilon1GradSqReg: 1e-50 }))).toThrow(
     '(Adafactor): epsilon1GradSqReg must be above 0 in float32',

@@ -234,10 +234,10 @@ test('regularisers are added to the clipped gradient, not to vectors or marked v
 
 test('slots are those that the rule needs', () => {
   const slots = (config: Config<BaseOptimizer>) => build(config).slotSpecs({ path: 'w', shape: [2, 3] });
-  const slot = { shape: [2, 3], fill: 0 };
+  const slot = { shape: [2, 3], fill: 0, values: 'signed' };
   expect(slots(Sgd.config({ learningRate: 1 }))).toEqual({});
   expect(slots(Sgd.config({ learningRate: 1, momentum: 0.9 }))).toEqual({ m: slot });
-  expect(slots(AdamW.config({ learningRate: 1 }))).toEqual({ m: slot, v: slot });
+  expect(slots(AdamW.config({ learningRate: 1 }))).toEqual({ m: slot, v: { ...slot, values: 'squares' } });
 });
 
 test('fields that exclude each other are named', () => {

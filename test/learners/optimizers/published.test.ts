@@ -13,6 +13,7 @@ import {
   Lion,
   Muon,
   RmsProp,
+  ScheduleFreeAdamW,
   Sgd,
   Sm3,
   StaticAccumulator,
@@ -23,13 +24,13 @@ const ELEMENTS = Array.from({ length: 24 }, (_, i) => i + 1);
 const START = ELEMENTS.map((i) => Math.sin(i));
 const gradientAt = (step: number): number[] => ELEMENTS.map((i) => Math.sin(0.7 * i * (step + 1)));
 
-/** The parameters after each step of a matrix [4, 6], with a rate of 0.1. */
+/** The parameters after each step of a matrix [4, 6], with a rate of 0.1; behind them their average, if there is one. */
 async function after(steps: number, config: Config<BaseOptimizer>): Promise<number[][]> {
-  const { step, read } = await bench({ w: START }, learnerOf(config), { shapes: { w: [4, 6] } });
+  const { step, read, slots } = await bench({ w: START }, learnerOf(config), { shapes: { w: [4, 6] } });
   const all: number[][] = [];
   for (let t = 0; t < steps; t++) {
     await step(t, { w: gradientAt(t) });
-    all.push(read('w'));
+    all.push([...read('w'), ...(slots.ema ? read('w', 'ema') : [])]);
   }
   return all;
 }
@@ -59,6 +60,10 @@ const ours: Record<string, Config<BaseOptimizer>> = {
   }),
   'optax.sm3': Sm3.config({ learningRate }),
   'optax.contrib.muon': Muon.config({ learningRate, nesterov: false, scale: 'shape' }),
+  'optax.contrib.schedule_free_adamw': ScheduleFreeAdamW.config({
+    ...{ learningRate, beta1: 0.8, beta2: 0.95 },
+    decoupledWeightDecay: 0.1,
+  }),
   'torch.optim.Muon': Muon.config({ learningRate, scale: 'shape' }),
   'torch.optim.Muon, as Adam': Muon.config({ learningRate, decoupledWeightDecay: 0.1 }),
 };

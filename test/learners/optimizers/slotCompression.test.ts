@@ -78,7 +78,7 @@ test('slots take half or a quarter of the memory; small ones stay in float32, as
 });
 
 /** The values of codes, by the definition of the map: 2^i of them in the decade i below the scale. */
-function valueOf(code: number, scale: number): number {
+function valueFrom(code: number, scale: number): number {
   const size = Math.abs(code);
   if (size === 0) return 0;
   const decade = Math.floor(Math.log2(size));
@@ -96,9 +96,9 @@ test('a block has the nearest of the values of its scale', async () => {
   const scales = read('w', 'mScale');
   for (const [i, code] of read('w', 'mInt8').entries()) {
     const scale = scales[Math.floor(i / 256)]!;
-    const all = [-1, 0, 1].flatMap((by) => (Math.abs(code + by) <= 127 ? [valueOf(code + by, scale)] : []));
+    const all = [-1, 0, 1].flatMap((by) => (Math.abs(code + by) <= 127 ? [valueFrom(code + by, scale)] : []));
     const nearest = Math.min(...all.map((each) => Math.abs(each - grad[i]!)));
-    expect(Math.abs(valueOf(code, scale) - grad[i]!)).toBeLessThanOrEqual(nearest + 1e-6 * scale);
+    expect(Math.abs(valueFrom(code, scale) - grad[i]!)).toBeLessThanOrEqual(nearest + 1e-6 * scale);
   }
   expect(scales[0]).toBe(Math.fround(Math.max(...grad.slice(0, 256).map(Math.abs))));
 });
@@ -117,7 +117,7 @@ test.each(['bfloat16', 'int8'] as const)(
       const values =
         slotDtype === 'int8'
           ? read('w', 'vUint8').map(
-              (code, i) => valueOf(code / 2, read('w', 'vScale')[Math.floor(i / 256)]!) ** 2,
+              (code, i) => valueFrom(code / 2, read('w', 'vScale')[Math.floor(i / 256)]!) ** 2,
             )
           : [...slots.v!].map((bits) => new Float32Array(Uint32Array.of(bits << 16).buffer)[0]!);
       const sum = (of: readonly number[]) => of.reduce((all, each, i) => all + (i % 256 === 0 ? 0 : each), 0);
