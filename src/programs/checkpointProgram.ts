@@ -6,14 +6,14 @@ import {
   type SaveOptions,
   type TrainState,
 } from '../checkpoints/index.js';
-import type { JobOptions } from '../runs/index.js';
+import { type JobOptions, slowUnit } from '../runs/index.js';
 import type { Program, ProgramRun, WholeCheckpoint } from '../tasks/index.js';
 import { savedLine } from './reporter.js';
 import { CHECKPOINTS } from './run.js';
 
 /** Components of checkpoints. */
 export interface CheckpointParts {
-  readonly options: Pick<JobOptions, 'checkpoint'>;
+  readonly options: Pick<JobOptions, 'checkpoint' | 'progress'>;
   readonly numTrainSteps: number;
   readonly checkpointer: Checkpointer;
   readonly state: TrainState;
@@ -61,7 +61,7 @@ export class CheckpointProgram implements Program {
   /** Saves the last state, and waits until it is on the disk. @throws CheckpointError where it can't be written */
   async end(run: Pick<ProgramRun, 'step'>): Promise<void> {
     await this.run(run);
-    await this.#saving;
+    await slowUnit(this.parts.options, 'save', () => this.#saving);
   }
 
   /** Saves the state after an error if it is that of a whole step. Never throws, since the user must see the error itself. */
@@ -88,9 +88,9 @@ export class CheckpointProgram implements Program {
   }
 
   async #save(): Promise<void> {
-    const { checkpointer, state, saved, announce } = this.parts;
+    const { options, checkpointer, state, saved, announce } = this.parts;
     const { step } = state;
-    if (!(await checkpointer.save(state, saved()))) return;
+    if (!(await slowUnit(options, 'save', () => checkpointer.save(state, saved())))) return;
     const path = join(checkpointer.directory, checkpointName(step));
     this.#saving = checkpointer.waitUntilFinished().then(() => announce({ step, path }));
     // The error goes to the one who waits for the last checkpoint.

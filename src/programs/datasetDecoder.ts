@@ -3,6 +3,7 @@ import { foldIn, type HostTensor, hashString, type PrngKey, prngKey } from '../c
 import {
   type Decodable,
   type DecodeOutput,
+  type DecodingModel,
   type Int32Tensor,
   isDecodable,
   Stepper,
@@ -20,7 +21,7 @@ import {
   textAfter,
   textOf,
 } from '../inputs/index.js';
-import { compileOptions, type JobOptions } from '../runs/index.js';
+import { compileOptions, type JobOptions, slowUnit } from '../runs/index.js';
 import type { Decode, DecodedExample, DecodeResult, ProgramRun, Sample, SingleTask } from '../tasks/index.js';
 import { expectedDecodeRuns } from './expectedRuns.js';
 import type { ProgramDataset } from './programDataset.js';
@@ -107,11 +108,25 @@ export class DatasetDecoder {
     stepper.reset();
     if (this.model.begin) await stepper.begin(prompt);
     const request = { prefixIds: tokens.ids, prefixLengths, key: foldIn(key, 1) };
-    const output = await decoder.decode({ ...request, ...stepper.calls });
+    const output = await decoder.decode({ ...request, ...this.notingProgress(stepper.calls) });
     const sources = this.sourcesOf(batch);
     const { exampleIds } = batch as { readonly exampleIds?: Int32Tensor };
     const examples = { tokens, lengths, prefixLengths, sources, exampleIds };
     return describeExamples(examples, output, this.textOfTargets());
+  }
+
+  /** The calls of a decode, each of which says that the one before has finished. */
+  private notingProgress(calls: DecodingModel): DecodingModel {
+    const { progress } = this.options;
+    if (progress === undefined) return calls;
+    const noting = (call: unknown) => {
+      if (typeof call !== 'function') return call;
+      return (...args: readonly unknown[]) => {
+        progress.finished();
+        return call(...args);
+      };
+    };
+    return Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, noting(call)])) as never;
   }
 
   private get vocabulary(): IdVocabulary | null {
@@ -176,15 +191,15 @@ export class DatasetDecoder {
     if (this.#stepper?.fits({ rows, sharing, prompt })) return this.#stepper;
     await this.#stepper?.dispose();
     const runs = this.given?.runs ?? expectedDecodeRuns(this.options, this.task, this.limit);
-    this.#stepper = await Stepper.create({
-      model: this.model,
-      params: this.params,
+    const settings = {
+      ...{ model: this.model, params: this.params },
       ...{ rows, prompt, sharing },
       seqlen: decoder.hp.seqlen,
       rule: decoder.rule,
-      mayDraw: (id) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
-      compileOptions: (name) => compileOptions(this.options, name, runs),
-    });
+      mayDraw: (id: number) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
+      compileOptions: (name: string) => compileOptions(this.options, name, runs),
+    };
+    this.#stepper = await slowUnit(this.options, 'compilation of the decode', () => Stepper.create(settings));
     return this.#stepper;
   }
 

@@ -8,9 +8,10 @@ import {
   layoutSpecs,
   type PrngKey,
   runEagerly,
+  type TensorSpec,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
-import { compileOptions, JobError, type JobOptions } from '../runs/index.js';
+import { compileOptions, JobError, type JobOptions, slowUnit } from '../runs/index.js';
 import {
   type EvalOutputs,
   type Evaluation,
@@ -61,10 +62,12 @@ export class EvalStep {
       const run = () => runEagerly(step, { params: hostParams(params), batch: buffers.batchAt(0), prngKey });
       return new EvalStep(options, task, params, buffers, key, { problemOf: () => undefined, run });
     }
-    const executable = await compile(
-      step,
-      { params: layoutSpecs(params.layout), batch: buffers.specs, prngKey: { shape: [2], dtype: 'int32' } },
-      { ...compileOptions(options, 'eval_step', runs), frozen: ['params'] },
+    const specs = {
+      ...{ params: layoutSpecs(params.layout), batch: buffers.specs },
+      prngKey: { shape: [2], dtype: 'int32' } satisfies TensorSpec,
+    };
+    const executable = await slowUnit(options, 'compilation of eval_step', () =>
+      compile(step, specs, { ...compileOptions(options, 'eval_step', runs), frozen: ['params'] }),
     );
     const call = executable.bind({
       inputs: { params: params.views, batch: buffers.arrays, prngKey: key },
@@ -95,6 +98,7 @@ export class EvalStep {
       examples: ExampleTensors;
       images: StepResult['images'];
     };
+    this.options.progress?.finished();
     const values = metricValues(metrics);
     if (this.options.debug === 'nan') await this.#check(inputName, values);
     return { metrics: values, examples, images };

@@ -1,8 +1,13 @@
 /** @file End of a job: writes its profile and closes its parts, even after errors. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobOptions } from '../runs/index.js';
 import type { Peak } from './mfu.js';
 import type { Reporter } from './reporter.js';
+import { HangError } from './watchdog/watchdog.js';
+
+/** How long the parts of a run that hangs are waited for. */
+const HANGING_CLOSE_MS = 3000;
 
 /** A part of a job. */
 interface Closable {
@@ -37,7 +42,8 @@ export async function runToEnd(
       reporter.tell(await writeProfile(options, profiler, steps, peak));
     }
   } catch (error) {
-    await close();
+    // What hangs may not close either.
+    await (error instanceof HangError ? Promise.race([close(), sleep(HANGING_CLOSE_MS)]) : close());
     throw error;
   }
   const failed = (await close()).find((closed) => closed.status === 'rejected');

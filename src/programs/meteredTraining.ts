@@ -118,10 +118,15 @@ export class MeteredTraining implements Program {
   /** Steps per call: within the latency budget, and up to the next one at which something is due or the run may end. */
   #stepsAtOnce(step: number): number {
     const { task, program, meter, programs, taps } = this.parts;
+    if (program.check.isAt(step + 1)) return 1;
     const untilEnd = Math.max(1, mostInvalidSteps(task) - meter.invalidInARow);
     const most = this.#check ? 1 : Math.min(program.timelySteps(meter.stepSeconds), untilEnd);
     const isPause = (at: number) =>
-      this.#isSummarised(at) || this.#hasHistograms(at) || programs.isDue(at) || taps?.isAt(at + 1);
+      this.#isSummarised(at) ||
+      this.#hasHistograms(at) ||
+      programs.isDue(at) ||
+      taps?.isAt(at + 1) ||
+      program.check.isAt(at + 1);
     let count = 1;
     while (count < most && !isPause(step + count)) count++;
     return count;

@@ -25,7 +25,7 @@ export const CHECKPOINTS = 'checkpoints';
 
 /** State that the programs of a job share. */
 export interface RunParts {
-  readonly options: Pick<JobOptions, 'jobLogDir' | 'mode'>;
+  readonly options: Pick<JobOptions, 'jobLogDir' | 'mode' | 'progress'>;
   readonly state: RestoredState;
   readonly reporter: Reporter;
   readonly stop: StopSignal;
@@ -70,7 +70,9 @@ export class Run {
     return new ProgramView(this, program);
   }
 
+  /** Between parts of a program's work: whoever asks has not hung. */
   throwIfStopped(): void {
+    this.parts.options.progress?.finished();
     if (this.isStopped) throw new InterruptedError(`Stopped by ${this.parts.stop.received}.`);
   }
 

@@ -27,9 +27,11 @@ import { recordOrigin, restoredLines } from './startingCheckpoint.js';
 import { writePostInit, writeProvenance } from './stateFiles.js';
 import { compileTraining, makeLoop, type TrainingLoop } from './trainingLoop.js';
 import { openStart, type TrainingStart } from './trainingStart.js';
+import { Watchdog } from './watchdog/watchdog.js';
 
 /** A training run, open. */
 interface Training {
+  readonly task: SingleTask;
   readonly loop: TrainingLoop;
   readonly start: TrainingStart;
   readonly measurements: Measurements;
@@ -48,18 +50,22 @@ export async function runTraining(options: JobOptions, stop: StopSignal): Promis
   }
 }
 
-async function train(options: JobOptions, stop: StopSignal, status: StatusRecord): Promise<RunEnd> {
-  const { loop, start, measurements, samplers } = await openTraining(options, stop, status);
+async function train(given: JobOptions, stop: StopSignal, status: StatusRecord): Promise<RunEnd> {
+  const watchdog = new Watchdog();
+  const options: JobOptions = { ...given, progress: watchdog };
+  const training = await openTraining(options, stop, status);
+  const { loop, start, measurements, samplers } = training;
   const { run, train, meter, programs } = loop;
   const { memory } = start.state;
   const { reporter } = run;
   await runToEnd(
     options,
     reporter,
-    [start.dataset, programs, measurements, ...samplers, ...(memory ? [memory] : [])],
+    [start.dataset, programs, measurements, ...samplers, ...(memory ? [memory] : []), watchdog],
     async () => {
       stop.postpone('saving a checkpoint, then leaving');
-      await runLoop(loop);
+      watch(watchdog, options, training);
+      await runLoop({ ...loop, hung: watchdog.hung });
       if (meter.skipped > 0)
         reporter.tell(`Of ${run.step} steps, ${meter.skipped} changed nothing: their updates were left out.`);
       reporter.trainingEnds(run.step, meter, stop.received, run.ended);
@@ -70,6 +76,13 @@ async function train(options: JobOptions, stop: StopSignal, status: StatusRecord
   if (hasEnded && !(run.isStopped && programs.pending.length > 0))
     return { state: 'finished', ...(run.ended !== undefined && { reason: run.ended }) };
   return { state: 'stopped', reason: stop.received! };
+}
+
+/** Starts the watchdog, unless the task wants none. */
+function watch(watchdog: Watchdog, { jobLogDir }: JobOptions, { task, loop }: Training): void {
+  const { stallSteps: steps, stallSeconds: seconds } = task.hp.train.hp;
+  const { run, strays } = loop;
+  if (steps !== null) watchdog.watch({ jobLogDir, strays, limits: { steps, seconds }, step: () => run.step });
 }
 
 /** Opens the parts of training in order; bad settings are refused before the run's directory is changed. */
@@ -98,7 +111,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   record(options, task, start, { reporter, status, machine });
   const shared = { options, task, start, measurements, reporter, stop, strays };
   const loop = await makeLoop({ ...shared, program, list, pending });
-  return { loop, start, measurements, samplers };
+  return { task, loop, start, measurements, samplers };
 }
 
 /** Opens the reporter, and tells what begins or goes on. Keeps later checkpoints aside where the run goes back. */

@@ -17,6 +17,7 @@ import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { JobError, type JobOptions, phase } from '../runs/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError, type RowNames, reservedId, rowNamesOf } from './batchBuffers.js';
+import { CorruptionCheck } from './corruptionCheck.js';
 import { eagerStep } from './eagerStep.js';
 import { optionsOfRanks, type Ranks, rankStep } from './rankStep.js';
 import { type BoundStep, compileStep, type StepOutputs } from './stepCalls.js';
@@ -40,6 +41,8 @@ const CALL_SECONDS = 0.1;
 /** Takes training steps on a state, in place. */
 export class TrainProgram {
   private readonly stream: PrngKey;
+  /** Steps that are taken twice, and compared. */
+  readonly check: CorruptionCheck;
   #inputState: InputState;
   /** Position of the last step's batch in the buffers. */
   #lastPlace = 0;
@@ -60,6 +63,10 @@ export class TrainProgram {
   ) {
     this.stream = foldIn(prngKey(task.hp.train.hp.randomSeed), hashString('train'));
     this.#inputState = input.getState();
+    const { runner } = step.executable;
+    const hint =
+      runner === 'native' ? '' : ` Or the engine (${runner}) adds in no fixed order: see --engine=native.`;
+    this.check = new CorruptionCheck(state, task.hp.train.hp.corruptionCheckIntervalSteps, hint);
   }
 
   /**
@@ -124,8 +131,8 @@ export class TrainProgram {
    *
    * @param count from 1 to `mostSteps`; fewer steps are taken if the input ends, at least one.
    * @param loaded called before the first step, once its batch and key are in place.
-   * @throws JobError if the input has ended or an index is out of range; RangeError for another count; errors of the
-   *   input. Steps before the failing one are taken first.
+   * @throws JobError if the input has ended or an index is out of range, or where a step that is taken twice has two
+   *   results; RangeError for another count; errors of the input. Steps before the failing one are taken first.
    */
   async runSteps(count: number, loaded?: () => Promise<void>): Promise<TrainReport[]> {
     const { options, state } = this;
@@ -146,7 +153,7 @@ export class TrainProgram {
     let taken = inputs.length;
     this.#isUpdating = true;
     try {
-      await phase(options, 'step', () => call.run(taken));
+      await phase(options, 'step', () => this.#take(first + 1, taken));
     } catch (error) {
       if (!(error instanceof IndexError)) throw error;
       // Steps before the one with the bad index are complete; that one has changed nothing.
@@ -160,6 +167,18 @@ export class TrainProgram {
     this.#lastPlace = taken - 1;
     const [outputs] = call.outputs as unknown as [StepOutputs];
     return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i));
+  }
+
+  /** Takes the steps of a call, the first of them twice where it is to be checked: such a call has no other. */
+  async #take(step: number, count: number): Promise<void> {
+    const { call } = this.step;
+    if (count === 1 && this.check.isAt(step))
+      await this.check.takeTwice(step, async () => {
+        await call.run(1);
+        const [{ loss }] = call.outputs as unknown as [StepOutputs];
+        return loss.data[0]!;
+      });
+    else await call.run(count);
   }
 
   /** Seconds that steps have waited for their batches. */

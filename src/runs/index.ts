@@ -21,7 +21,9 @@ export {
   isOfOwnRun,
   type JobMode,
   type JobOptions,
+  type ProgressNotes,
   phase,
+  slowUnit,
   type TapOptions,
 } from './options.js';
 export { type RunEnd, StatusRecord } from './runStatus.js';

@@ -8,6 +8,18 @@ import type { SingleTask } from '../tasks/index.js';
 /** `train_and_eval` and `train_and_decode` evaluate while they train; the latter decodes as well. */
 export type JobMode = 'train' | 'eval' | 'decode' | 'decode_once' | 'train_and_eval' | 'train_and_decode';
 
+/** Notes of what a job does, for whoever looks for a hang. */
+export interface ProgressNotes {
+  /**
+   * Runs a unit of work; its end is progress.
+   *
+   * @param patience how many times the usual limit it may take, as a save does that waits for a disk. Default 1.
+   */
+  during<T>(unit: string, act: () => Promise<T>, patience?: number): Promise<T>;
+  /** Notes that a part of the present unit is finished: a batch, a token. */
+  finished(): void;
+}
+
 /** Options for compiling a run's programs, and the peak that they are compared with. */
 export interface EngineOptions {
   readonly engine?: Engine;
@@ -21,6 +33,7 @@ export interface EngineOptions {
   readonly profiler?: Profiler | undefined;
   /** Takes the sentence that explains which engine `auto` has chosen. */
   readonly explain?: ((sentence: string) => void) | undefined;
+  readonly progress?: ProgressNotes | undefined;
 }
 
 /** Activations and gradients to print while training. */
@@ -114,7 +127,20 @@ export function compileOptions(options: EngineOptions, name: string, runs?: numb
   };
 }
 
-/** Runs `act` as a phase of the profile, if there is one. */
-export function phase<T>({ profiler }: EngineOptions, name: string, act: () => Promise<T>): Promise<T> {
-  return profiler === undefined ? act() : profiler.phase(name, act);
+/** How many times the usual limit a compilation or a save may take. */
+const PATIENCE = 10;
+
+/** Runs `act` as a unit of progress whose length no step tells: it waits for a compiler or a disk. */
+export function slowUnit<T>({ progress }: EngineOptions, unit: string, act: () => Promise<T>): Promise<T> {
+  return progress === undefined ? act() : progress.during(unit, act, PATIENCE);
+}
+
+/** Runs `act` as a phase of the profile, if there is one, and as a unit of progress. */
+export function phase<T>(
+  { profiler, progress }: EngineOptions,
+  name: string,
+  act: () => Promise<T>,
+): Promise<T> {
+  const timed = () => (profiler === undefined ? act() : profiler.phase(name, act));
+  return progress === undefined ? timed() : progress.during(name, timed);
 }

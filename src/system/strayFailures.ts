@@ -22,6 +22,11 @@ export class StrayFailures {
     process.off('beforeExit', this.#onIdle);
   }
 
+  /** Takes a failure that someone else has found. */
+  fail(error: unknown): void {
+    this.#take(error);
+  }
+
   /** @throws the failure, if there was one. */
   throwIfAny(): void {
     if (this.#failure !== undefined) throw this.#failure.error;

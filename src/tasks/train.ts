@@ -63,6 +63,27 @@ export class Train extends Configurable.with({
     .describe(
       'Steps in a row with their update left out that end training with an error; null: no number does.',
     ),
+  corruptionCheckIntervalSteps: interval
+    .nullable()
+    .default(null)
+    .describe(
+      'Steps between those that are taken twice and compared bit by bit, to find a machine that computes wrongly; null: ' +
+        'none is.',
+    ),
+  stallSteps: z
+    .number()
+    .positive()
+    .nullable()
+    .default(20)
+    .describe(
+      'Median steps without progress after which the watchdog ends the run as one that hangs; null: it never does. Progress ' +
+        'is whatever finishes: a step, a batch of an evaluation, a save, a compilation.',
+    ),
+  stallSeconds: z
+    .number()
+    .positive()
+    .default(60)
+    .describe('Least seconds without progress after which the watchdog ends the run.'),
   onEvalError: z
     .enum(['continue', 'stop'])
     .default('continue')
