@@ -112,8 +112,9 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'review/versions/worktree.ts: symlink',
     'tools/validate/checkWorker.ts: writeFile',
   ],
-  'reports, which the same command makes again': [
+  'reports, which the same command makes again or which nothing but people reads': [
     'compiler/native/dump/writeDump.ts: rename writeFile',
+    'programs/watchdog/watchWorker.ts: write writeFile',
     'review/reports/pictures.ts: writeFile',
   ],
 };
