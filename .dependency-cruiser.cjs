@@ -6,7 +6,7 @@ const MAY_IMPORT = {
   workers: [],
   files: ['system'],
   editor: [],
-  checkpoints: ['hparams', 'compiler', 'workers', 'files'],
+  checkpoints: ['hparams', 'compiler', 'workers', 'files', 'system'],
   summaries: ['hparams', 'compiler', 'workers', 'files', 'system'],
   inputs: ['hparams', 'compiler', 'workers', 'files', 'system'],
   jit: ['compiler', 'system'],

@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { isThere } from '../files/index.js';
 import { brokenError, CheckpointError, unreadableError } from './checkpointErrors.js';
 import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
+import { KnownCheckpoints } from './knownCheckpoints.js';
+import { leaseCheckpoint } from './leases.js';
 import { stepOf } from './locate.js';
 import { type BestCheckpoint, describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
-import { type CheckpointContents, type ReadOptions, readCheckpoint, readMetadata } from './restore.js';
-import { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
+import { type CheckpointContents, type ReadOptions, readCheckpoint } from './restore.js';
+import { type CheckpointPolicy, parseDuration, type RetentionOptions, stepsToDelete } from './retention.js';
 import { SaveThread } from './saveThread.js';
 import { StateSnapshot, type TrainState } from './trainState.js';
 import type { WriteRequest } from './writeCheckpoint.js';
@@ -25,6 +27,10 @@ export interface CheckpointerOptions {
   readonly saveMaxToKeep?: number | null;
   /** Checkpoints this far apart are kept for good: '12h' (default; units s, m, h, d), seconds, or null for none. */
   readonly saveKeepIntervalDuration?: string | number | null;
+  /** Policies that save and keep checkpoints beside these settings. */
+  readonly policies?: readonly CheckpointPolicy[] | undefined;
+  /** Folder in the directory that old checkpoints are moved to instead of being deleted, as with Pax. */
+  readonly toDeleteSubdir?: string | undefined;
   /**
    * Receives the errors of failed saves, of old checkpoints that could not be deleted or read, and of broken ones that
    * restoring skipped. With it, `save` doesn't throw the error of the save before; `waitUntilFinished` and `close` do.
@@ -46,7 +52,22 @@ export interface SaveOptions {
   readonly isGood?: boolean;
   /** The best checkpoint up to this one, which retention never deletes; its step may be the present one. */
   readonly best?: BestCheckpoint | undefined;
+  /** Metrics of checkpoints that policies compare, by step and `<program>/<metric>`, those of this one among them. */
+  readonly metrics?: ReadonlyMap<number, Readonly<Record<string, number>>> | undefined;
 }
+
+/** Saves since `takeStatistics` was called last. */
+export interface SaveStatistics {
+  /** Saves that training has begun. */
+  readonly saves: number;
+  /** Seconds that `save` kept training waiting, for the save before and for the copy of the state. */
+  readonly stallSeconds: number;
+  /** Seconds and bytes of writing, of the saves that are on the disk. */
+  readonly writeSeconds: number;
+  readonly bytes: number;
+}
+
+const NO_SAVES: SaveStatistics = { saves: 0, stallSeconds: 0, writeSeconds: 0, bytes: 0 };
 
 export interface RestoreOptions extends Omit<ReadOptions, 'experiment'> {
   /** The step to restore, or `best`; the newest by default. */
@@ -69,13 +90,11 @@ export class Checkpointer {
   readonly #options: CheckpointerOptions;
   readonly #saveIntervalSteps: number;
   readonly #retention: RetentionOptions;
+  readonly #policies: readonly CheckpointPolicy[];
   readonly #thread = new SaveThread();
-  /** Metadata for retention, by step. */
-  readonly #known = new Map<number, SavedCheckpoint>();
+  readonly #known: KnownCheckpoints;
   /** Steps whose checkpoints were found broken; they are never deleted and do not count as saved. */
   readonly #broken = new Set<number>();
-  /** Steps whose checkpoints retention could not read, and has reported. */
-  readonly #reported = new Set<number>();
   #snapshot:
     | {
         readonly of: TrainState['layout'];
@@ -84,6 +103,9 @@ export class Checkpointer {
       }
     | undefined;
   #lastSaved: number | undefined;
+  /** Milliseconds of the process when the last save began. */
+  #savedAt = performance.now();
+  #statistics = NO_SAVES;
 
   /** @throws CheckpointError when the directory cannot be written, RangeError for a duration that does not parse */
   constructor(options: CheckpointerOptions) {
@@ -92,7 +114,10 @@ export class Checkpointer {
     this.#saveIntervalSteps = options.saveIntervalSteps ?? 5000;
     const duration =
       options.saveKeepIntervalDuration === undefined ? '12h' : options.saveKeepIntervalDuration;
+    this.#policies = options.policies ?? [];
+    this.#known = new KnownCheckpoints(this.directory, (error) => this.#tell(error));
     this.#retention = {
+      policies: this.#policies,
       maxToKeep: options.saveMaxToKeep === undefined ? 10 : options.saveMaxToKeep,
       keepIntervalSeconds: duration === null ? null : parseDuration(duration),
     };
@@ -113,13 +138,25 @@ export class Checkpointer {
   /** The step of the newest checkpoint that was saved as good and is not broken, or undefined. */
   latestGoodStep(): number | undefined {
     const found = [...listCheckpoints(this.directory)].reverse();
-    return found.find(([step, name]) => !this.#broken.has(step) && this.#describe(step, name)?.isGood)?.[0];
+    return found.find(([step, name]) => !this.#broken.has(step) && this.#known.of(step, name)?.isGood)?.[0];
   }
 
-  /** Whether to save before taking the step after `step`: every interval, and the first time. */
+  /** Whether to save before taking the step after `step`: every interval, where a policy says so, and the first time. */
   shouldSave(step: number): boolean {
     const last = this.#lastSaved;
-    return last === undefined || (last < step && step % this.#saveIntervalSteps === 0);
+    if (last === undefined || last >= step) return last === undefined;
+    if (step % this.#saveIntervalSteps === 0) return true;
+    const seconds = (performance.now() - this.#savedAt) / 1000;
+    const { isWriting: isSaving, hasFailed } = this.#thread;
+    const moment = { step, seconds, isSaving, hasFailed };
+    return this.#policies.some((policy) => policy.isDue(moment));
+  }
+
+  /** Saves since the last call. */
+  takeStatistics(): SaveStatistics {
+    const taken = this.#statistics;
+    this.#statistics = NO_SAVES;
+    return taken;
   }
 
   /**
@@ -132,6 +169,7 @@ export class Checkpointer {
   async save(state: TrainState, options: SaveOptions = {}): Promise<boolean> {
     if (this.#options.readOnly) throw new Error(`${this.directory}: this checkpointer is read-only`);
     const { notify } = this.#options;
+    const began = performance.now();
     await this.waitUntilFinished().catch((error) => {
       if (notify === undefined) throw error;
     });
@@ -139,16 +177,31 @@ export class Checkpointer {
     if (this.#isSaved(step)) return false;
     const previous = this.#lastSaved;
     this.#lastSaved = step;
+    this.#savedAt = performance.now();
     this.#thread.write(join(this.directory, checkpointName(step)), () => this.#request(state, options), {
-      written: () => this.#broken.delete(step),
+      written: ({ seconds, bytes }) => {
+        this.#broken.delete(step);
+        this.#count({ writeSeconds: seconds, bytes });
+      },
       failed: (error) => {
         this.#lastSaved = previous;
-        this.#known.delete(step);
+        this.#known.forget(step);
         notify?.(error);
       },
       kept: (error) => this.#tell(error),
     });
+    this.#count({ saves: 1, stallSeconds: (performance.now() - began) / 1000 });
     return true;
+  }
+
+  #count(more: Partial<SaveStatistics>): void {
+    const { saves, stallSeconds, writeSeconds, bytes } = this.#statistics;
+    this.#statistics = {
+      saves: saves + (more.saves ?? 0),
+      stallSeconds: stallSeconds + (more.stallSeconds ?? 0),
+      writeSeconds: writeSeconds + (more.writeSeconds ?? 0),
+      bytes: bytes + (more.bytes ?? 0),
+    };
   }
 
   /** Waits until the save in progress, if any, is on the disk. @throws CheckpointError when it failed */
@@ -179,8 +232,7 @@ export class Checkpointer {
     for (const step of newestFirst) {
       const path = join(this.directory, found.get(step)!);
       try {
-        const { experiment } = this.#options;
-        const contents = readCheckpoint(path, state, { ...options, experiment });
+        const contents = this.#read(path, state, options);
         this.#lastSaved = step;
         for (const broken of passedOver) this.#passOver(found, broken);
         return { ...contents, step, path, passedOver };
@@ -195,6 +247,17 @@ export class Checkpointer {
       }
     }
     throw brokenError(passedOver, newestFirst[passedOver.length]);
+  }
+
+  /** Reads a checkpoint, which a trainer does not delete meanwhile. */
+  #read(path: string, state: TrainState, options: RestoreOptions): CheckpointContents {
+    const { experiment, readOnly } = this.#options;
+    const lease = readOnly ? leaseCheckpoint(path) : undefined;
+    try {
+      return readCheckpoint(path, state, { ...options, experiment });
+    } finally {
+      lease?.release();
+    }
   }
 
   #passOver(found: ReadonlyMap<number, string>, { path, problem }: CheckpointError): void {
@@ -220,13 +283,14 @@ export class Checkpointer {
   #request(state: TrainState, options: SaveOptions): WriteRequest {
     const existing = listCheckpoints(this.directory).get(state.step);
     const { inputState, progress, isGood = true, best } = options;
+    const { toDeleteSubdir } = this.#options;
     const { layout: of, slotLayouts: slots } = state;
     if (this.#snapshot?.of !== of || this.#snapshot.slots !== slots)
       this.#snapshot = { of, slots, value: new StateSnapshot(state) };
     const snapshot = this.#snapshot.value;
     snapshot.take(state);
     const savedAt = this.#options.now?.() ?? new Date();
-    this.#known.set(state.step, { step: state.step, savedAt: savedAt.getTime(), isGood });
+    this.#known.add({ step: state.step, savedAt: savedAt.getTime(), isGood });
     return {
       directory: this.directory,
       description: describeState(state, this.#options.experiment, savedAt, { isGood, best }),
@@ -234,7 +298,8 @@ export class Checkpointer {
       data: snapshot.data,
       texts: textsOf({ [TRAIN_INPUT_FILE]: inputState, [PROGRESS_FILE]: progress }),
       broken: existing === undefined ? null : { name: existing, aside: this.#asideName(existing) },
-      toDelete: this.#namesToDelete(state.step, best?.step),
+      toDelete: this.#namesToDelete(state.step, options),
+      toDeleteDirectory: toDeleteSubdir === undefined ? null : join(this.directory, toDeleteSubdir),
     };
   }
 
@@ -246,35 +311,15 @@ export class Checkpointer {
     }
   }
 
-  #namesToDelete(saving: number, best: number | undefined): string[] {
+  #namesToDelete(saving: number, { best, metrics }: SaveOptions): string[] {
     const found = listCheckpoints(this.directory);
-    const whole = [...found].filter(([step]) => step !== saving && !this.#broken.has(step));
-    const others = whole.flatMap(([step, name]) => this.#describe(step, name) ?? []);
-    const checkpoints = [...others, this.#known.get(saving)!];
-    return stepsToDelete(checkpoints, this.#retention, best)
+    const whole = [...found.keys()].filter((step) => step !== saving && !this.#broken.has(step));
+    const checkpoints = [...whole, saving].flatMap((step) => {
+      const known = this.#known.of(step, found.get(step) ?? checkpointName(step));
+      return known === undefined ? [] : { ...known, metrics: metrics?.get(step) };
+    });
+    return stepsToDelete(checkpoints, this.#retention, best?.step)
       .filter((step) => step !== saving)
       .map((step) => found.get(step)!);
-  }
-
-  /** Metadata of a checkpoint for retention; one whose metadata can't be read is reported once, and left alone. */
-  #describe(step: number, name: string): SavedCheckpoint | undefined {
-    const known = this.#known.get(step);
-    if (known !== undefined) return known;
-    const path = join(this.directory, name);
-    try {
-      const { savedAt, isGood = true } = readMetadata(path);
-      const described = { step, savedAt: Date.parse(savedAt), isGood };
-      this.#known.set(step, described);
-      return described;
-    } catch (error) {
-      // A trainer may have deleted it meanwhile.
-      if (!(error instanceof CheckpointError)) throw error;
-      if (!this.#reported.has(step) && isThere(path)) {
-        this.#reported.add(step);
-        const message = `Checkpoint ${path} cannot be read, and is kept:\n  ${error.message}`;
-        this.#tell(new CheckpointError(error.kind, error.path, error.problem, { message, cause: error }));
-      }
-      return undefined;
-    }
   }
 }

@@ -4,6 +4,7 @@ import { accessSync, constants, existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path';
 import { makeDirectory } from '../files/index.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
+import { removeMarks } from './leases.js';
 
 const NAME = /^(?:checkpoint_)?(\d+)$/;
 /** A checkpoint that is being written or deleted. */
@@ -57,6 +58,7 @@ export function prepareDirectory(directory: string): void {
     accessSync(directory, constants.W_OK);
     for (const name of readdirSync(directory))
       if (UNFINISHED.test(name)) rmSync(join(directory, name), { recursive: true, force: true });
+    removeMarks(directory);
   } catch (cause) {
     throw ioError(directory, 'checkpoints cannot be written here', cause);
   }

@@ -8,12 +8,22 @@ export {
   type RestoredCheckpoint,
   type RestoreOptions,
   type SaveOptions,
+  type SaveStatistics,
 } from './checkpointer.js';
 export { checkpointName, listCheckpoints, stepOfName } from './directory.js';
+export { type Lease, leaseCheckpoint } from './leases.js';
 export { locateCheckpoint } from './locate.js';
 export type { BestCheckpoint } from './metadata.js';
 export { isComplete, readCheckpoint } from './restore.js';
-export { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
+export {
+  type CheckpointPolicy,
+  newestSteps,
+  parseDuration,
+  type RetentionOptions,
+  type SavedCheckpoint,
+  type SaveMoment,
+  stepsToDelete,
+} from './retention.js';
 export { type ArrayTensor, encodeSafetensors } from './safetensors.js';
 export { SafetensorsFile } from './safetensorsFile.js';
 export { SavedVariables } from './savedVariables.js';

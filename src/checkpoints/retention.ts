@@ -1,4 +1,7 @@
-/** @file Retention of checkpoints: the newest few, the newest good one, the best one, and older ones far enough apart in time. */
+/**
+ * @file Policies of checkpoints: when one is saved, and which stay: the newest few, the newest good one, the best one, older ones far
+ * enough apart in time, and those of a run's own policies.
+ */
 
 /** A finished checkpoint. */
 export interface SavedCheckpoint {
@@ -7,6 +10,27 @@ export interface SavedCheckpoint {
   readonly savedAt: number;
   /** Whether training was sound at the save. */
   readonly isGood: boolean;
+  /** Metrics of its step that policies compare, by `<program>/<metric>`. */
+  readonly metrics?: Readonly<Record<string, number>> | undefined;
+}
+
+/** A moment between two steps, at which a checkpoint may be saved. */
+export interface SaveMoment {
+  readonly step: number;
+  /** Since the last save began, or this process; by a clock that nobody sets. */
+  readonly seconds: number;
+  /** Whether a save is in progress. */
+  readonly isSaving: boolean;
+  /** Whether the last save could not be written. */
+  readonly hasFailed: boolean;
+}
+
+/** When to save, and which checkpoints to keep; a run may have several, which add up. */
+export interface CheckpointPolicy {
+  /** Whether to save at a step that no checkpoint has yet. */
+  isDue(moment: SaveMoment): boolean;
+  /** Steps of the checkpoints that it keeps. @param checkpoints in rising order of their steps. */
+  kept(checkpoints: readonly SavedCheckpoint[]): readonly number[];
 }
 
 export interface RetentionOptions {
@@ -14,6 +38,8 @@ export interface RetentionOptions {
   readonly maxToKeep: number | null;
   /** Checkpoints at least this far apart are kept for good; null keeps none for that reason. */
   readonly keepIntervalSeconds: number | null;
+  /** Policies that keep others beside these. */
+  readonly policies?: readonly CheckpointPolicy[] | undefined;
 }
 
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
@@ -33,6 +59,12 @@ export function parseDuration(duration: string | number): number {
   throw new RangeError(`Unable to parse string duration \`${duration}\`.`);
 }
 
+/** Steps of the newest checkpoints. @param checkpoints in rising order. @param count null: all of them */
+export function newestSteps(checkpoints: readonly SavedCheckpoint[], count: number | null): number[] {
+  const from = count === null ? 0 : Math.max(0, checkpoints.length - count);
+  return checkpoints.slice(from).map(({ step }) => step);
+}
+
 /**
  * Steps of the checkpoints that Pax's rule deletes, oldest first.
  *
@@ -49,10 +81,13 @@ export function stepsToDelete(
   options: RetentionOptions,
   best?: number,
 ): number[] {
-  const { maxToKeep, keepIntervalSeconds } = options;
+  const { maxToKeep, keepIntervalSeconds, policies = [] } = options;
   if (maxToKeep === null) return [];
   const ordered = [...checkpoints].sort((a, b) => a.step - b.step);
-  const kept = new Set(ordered.slice(Math.max(0, ordered.length - maxToKeep)).map(({ step }) => step));
+  const kept = new Set([
+    ...newestSteps(ordered, maxToKeep),
+    ...policies.flatMap((policy) => policy.kept(ordered)),
+  ]);
   const lastGood = ordered.findLast(({ isGood }) => isGood);
   for (const step of [lastGood?.step, best]) if (step !== undefined) kept.add(step);
   if (keepIntervalSeconds !== null) {

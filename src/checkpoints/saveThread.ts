@@ -10,9 +10,16 @@ import type { WriteRequest } from './writeCheckpoint.js';
 
 const MODULE = new URL(`./saveWorker${extname(import.meta.url)}`, import.meta.url);
 
+/** A save that is on the disk. */
+export interface Written {
+  /** Seconds from its request to the answer. */
+  readonly seconds: number;
+  readonly bytes: number;
+}
+
 /** Receivers of a save's outcome. */
 export interface SaveListener {
-  readonly written: () => void;
+  readonly written: (written: Written) => void;
   readonly failed: (error: CheckpointError) => void;
   /** An old checkpoint could not be deleted. */
   readonly kept: (error: CheckpointError) => void;
@@ -22,14 +29,32 @@ export interface SaveListener {
 export class SaveThread {
   #worker: Worker | undefined;
   #writing: Promise<void> = Promise.resolve();
+  #isWriting = false;
+  #hasFailed = false;
+
+  /** Whether a save is in progress. */
+  get isWriting(): boolean {
+    return this.#isWriting;
+  }
+
+  /** Whether the last save that has ended could not be written. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
 
   /** Starts a save, after `finished()`. @param prepare makes the request; it may fail already. */
   write(path: string, prepare: () => WriteRequest, listener: SaveListener): void {
-    this.#writing = this.#write(prepare, listener).catch((cause) => {
-      const error = new CheckpointError('io', path, `cannot be written: ${explain(cause)}`, { cause });
-      listener.failed(error);
-      throw error;
-    });
+    this.#isWriting = true;
+    this.#writing = this.#write(prepare, listener)
+      .catch((cause) => {
+        const error = new CheckpointError('io', path, `cannot be written: ${explain(cause)}`, { cause });
+        this.#hasFailed = true;
+        listener.failed(error);
+        throw error;
+      })
+      .finally(() => {
+        this.#isWriting = false;
+      });
     // The error goes to the next one who waits; until then it is not unhandled.
     this.#writing.catch(() => {});
   }
@@ -56,9 +81,12 @@ export class SaveThread {
 
   async #write(prepare: () => WriteRequest, { written, kept }: SaveListener): Promise<void> {
     const request = prepare();
+    const began = performance.now();
     const reply = await this.#exchange(request);
     if (reply.failure !== undefined) throw systemError(reply.failure);
-    written();
+    const bytes = request.prefix.byteLength + request.data.byteLength;
+    this.#hasFailed = false;
+    written({ seconds: (performance.now() - began) / 1000, bytes });
     for (const { name, ...failure } of reply.kept)
       kept(ioError(join(request.directory, name), 'cannot be removed', systemError(failure)));
   }

@@ -1,10 +1,11 @@
 /** @file Writing one checkpoint directory in the save worker: under a temporary name first, then renamed. */
 
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { isThere, makeDirectory, removeQuietly, syncDirectory } from '../files/index.js';
 import { checkpointName, stepOfName, temporaryName } from './directory.js';
 import { type FileDigest, writeFileDurably } from './durableFile.js';
+import { unlessLeased } from './leases.js';
 import { type CheckpointDescription, encodeMetadata, METADATA_FILE, STATE_FILE } from './metadata.js';
 
 /** A checkpoint to write. */
@@ -27,6 +28,8 @@ export interface WriteRequest extends Omit<CheckpointFiles, 'state'> {
   readonly data: SharedArrayBuffer;
   /** Names of checkpoints to delete once this one is safe. */
   readonly toDelete: readonly string[];
+  /** Directory that they are moved to instead; null: they are deleted. */
+  readonly toDeleteDirectory: string | null;
 }
 
 /**
@@ -74,21 +77,43 @@ export interface KeptCheckpoint {
   readonly error: unknown;
 }
 
-/** Deletes the checkpoints that are no longer wanted. @returns those for which it failed. */
-export function deleteOld({ directory, toDelete }: WriteRequest): KeptCheckpoint[] {
+/**
+ * Deletes the checkpoints that are no longer wanted, or moves them to another directory. One that is being read stays; the
+ * next save asks again.
+ *
+ * @returns those for which it failed.
+ */
+export function deleteOld({ directory, toDelete, toDeleteDirectory }: WriteRequest): KeptCheckpoint[] {
   return toDelete.flatMap((name) => {
     try {
       const path = join(directory, name);
-      if (!isThere(path)) return [];
-      // Renamed first: a checkpoint that lost only some of its files must not look like a whole one.
-      const going = join(directory, temporaryName(stepOfName(name)!));
-      renameSync(path, going);
-      rmSync(going, { recursive: true });
+      const remove = () =>
+        toDeleteDirectory === null ? erase(directory, name) : moveAside(path, toDeleteDirectory);
+      if (isThere(path)) unlessLeased(path, remove);
       return [];
     } catch (error) {
       return [{ name, error }];
     }
   });
+}
+
+function erase(directory: string, name: string): void {
+  // Renamed first: a checkpoint that lost only some of its files must not look like a whole one.
+  const going = join(directory, temporaryName(stepOfName(name)!));
+  renameSync(join(directory, name), going);
+  rmSync(going, { recursive: true });
+}
+
+function moveAside(path: string, to: string): void {
+  makeDirectory(to);
+  renameSync(path, freeName(join(to, basename(path))));
+}
+
+/** A path, with a number behind where it is taken. */
+function freeName(path: string): string {
+  let free = path;
+  for (let copy = 2; isThere(free); copy++) free = `${path}_${copy}`;
+  return free;
 }
 
 function writeText(path: string, text: string): FileDigest {

@@ -2,7 +2,8 @@
 import { ConfigError } from '../hparams/index.js';
 import type { JsonValue } from '../inputs/index.js';
 import { decodedDatasets, evaluatedDatasets, type JobOptions } from '../runs/index.js';
-import type { Program, SingleTask } from '../tasks/index.js';
+import { type Program, SaveBest, type SingleTask } from '../tasks/index.js';
+import { BestCheckpoints } from './bestCheckpoints.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { namesDueAt } from './duePrograms.js';
 import { EarlyStopProgram } from './earlyStopProgram.js';
@@ -37,6 +38,9 @@ export function programsOf(options: JobOptions, task: SingleTask): Program[] {
     ...all,
     ...(isTracked ? [new TrackProgram(trackMetric, all)] : []),
     ...(earlyStoppingFn === null ? [] : [new EarlyStopProgram(earlyStoppingFn, train, all)]),
+    ...(trains && train.hp.checkpointPolicies.some((each) => each instanceof SaveBest)
+      ? [new BestCheckpoints(options, task, all)]
+      : []),
   ];
   checkNames(list);
   return list;

@@ -1,5 +1,5 @@
 /** @file Training as a program of the loop: several steps a call, metered, reported, summarised. */
-import type { Checkpointer } from '../checkpoints/index.js';
+import type { Checkpointer, SaveStatistics } from '../checkpoints/index.js';
 import { flatViews, floatsOf } from '../compiler/index.js';
 import { sumOfSquares } from '../learners/index.js';
 import { type JobOptions, phase } from '../runs/index.js';
@@ -134,7 +134,7 @@ export class MeteredTraining implements Program {
 
   /** Writes the summary since the previous one. @param report of the last step */
   async #summarise({ params }: ProgramRun, report: TrainReport): Promise<void> {
-    const { task, program, meter, reporter, newest, options } = this.parts;
+    const { task, program, meter, reporter, newest, options, checkpointer } = this.parts;
     const { state, buffers, updater } = program;
     const { learner, variableNormSummary } = this.#hp;
     meter.pause();
@@ -145,7 +145,7 @@ export class MeteredTraining implements Program {
       meter.cost = { flops, peak: await findPeak(options, precision) };
     }
     newest.set(TRAIN, state.step, meter.means());
-    const scalars = meter.take(report);
+    const scalars = { ...meter.take(report), ...saveScalars(checkpointer.takeStatistics()) };
     if (learner.hp.varNormSummary) scalars['learning/var_norm'] = updater.varNorm();
     if (learner.hp.gradNormIndividualVars)
       for (const [path, norm] of Object.entries(updater.gradNorms()))
@@ -155,6 +155,17 @@ export class MeteredTraining implements Program {
     reporter.trainSummary(state.step, scalars, meter, program.images);
     meter.resume();
   }
+}
+
+/** Scalars of the saves since the last summary; none without any. */
+function saveScalars({ saves, stallSeconds, writeSeconds, bytes }: SaveStatistics): Record<string, number> {
+  if (saves === 0 && bytes === 0) return {};
+  return {
+    'checkpoints/saves': saves,
+    'checkpoints/stall_sec': stallSeconds,
+    'checkpoints/write_sec': writeSeconds,
+    'checkpoints/bytes': bytes,
+  };
 }
 
 function rootMeanSquare(values: Float32Array): number {

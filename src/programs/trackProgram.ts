@@ -1,8 +1,10 @@
 /** @file TrackProgram: the best value of a metric so far, and the end of training where it gets no better. */
 import { z } from 'zod';
-import { ConfigError, didYouMean } from '../hparams/index.js';
 import type { JsonValue } from '../inputs/index.js';
 import type { Program, ProgramRun, TrackMetric } from '../tasks/index.js';
+import { followed, valueAt } from './followedMetric.js';
+
+const FIELD = 'task.train.trackMetric';
 
 const state = z.strictObject({
   best: z.strictObject({ step: z.int(), metric: z.string(), value: z.number() }).nullable(),
@@ -26,17 +28,7 @@ export class TrackProgram implements Program {
     private readonly track: TrackMetric,
     programs: readonly Program[],
   ) {
-    const { evaluation } = track.hp;
-    const found = programs.find(({ name }) => name === evaluation);
-    if (found === undefined) {
-      const names = programs.map(({ name }) => name);
-      throw new ConfigError(
-        `task.train.trackMetric.evaluation: this run has no '${evaluation}'.${didYouMean(evaluation, names)} ` +
-          `Its programs: ${names.join(', ') || 'none'}.`,
-        { path: 'task.train.trackMetric.evaluation' },
-      );
-    }
-    this.#evaluation = found;
+    this.#evaluation = followed(programs, track.hp, FIELD);
   }
 
   isDue(step: number, isLast: boolean): boolean {
@@ -45,7 +37,7 @@ export class TrackProgram implements Program {
 
   /** Compares the value of this step, if its evaluation did not fail. @throws ConfigError where there is no such metric */
   async run(run: ProgramRun): Promise<undefined> {
-    const value = this.#valueAt(run);
+    const value = valueAt(run, this.track.hp, FIELD);
     if (value === undefined) return;
     // A program that runs again at a step has counted its value.
     if (this.#state.step !== run.step) this.#count(run, value);
@@ -64,19 +56,6 @@ export class TrackProgram implements Program {
       run.saveBest(metric, value);
       this.#state = { best: { step, metric, value }, since: 0, step };
     } else this.#state = { best, since: since + 1, step };
-  }
-
-  #valueAt(run: ProgramRun): number | undefined {
-    const { evaluation, metric } = this.track.hp;
-    if (run.metricsStep(evaluation) !== run.step) return undefined;
-    const metrics = run.metrics(evaluation)!;
-    const found = metrics[metric];
-    if (found !== undefined) return found.value;
-    const names = Object.keys(metrics);
-    throw new ConfigError(
-      `task.train.trackMetric.metric: '${evaluation}' has no '${metric}'.${didYouMean(metric, names)} It has: ${names.join(', ')}.`,
-      { path: 'task.train.trackMetric.metric' },
-    );
   }
 
   getState(): JsonValue {

@@ -3,6 +3,7 @@ import { batchCount } from '../inputs/index.js';
 import type { JobOptions } from '../runs/index.js';
 import type { StopSignal, StrayFailures } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
+import { BestCheckpoints } from './bestCheckpoints.js';
 import { CheckpointProgram } from './checkpointProgram.js';
 import { DuePrograms } from './duePrograms.js';
 import type { Loop } from './loop.js';
@@ -66,12 +67,13 @@ export async function makeLoop(parts: TrainingParts): Promise<TrainingLoop> {
     run.newest.restore(metricsOf(progress));
   }
   run.best = restored?.best;
+  const best = list.find((each) => each instanceof BestCheckpoints);
   const checkpoints = new CheckpointProgram({
     ...{ options, checkpointer, state },
     numTrainSteps: task.hp.train.hp.numTrainSteps,
     isRestored: restored?.jobLogDir === options.jobLogDir,
     isWhole: () => program.isWhole,
-    saved: () => savedWith({ program, meter, programs, run }),
+    saved: () => ({ ...savedWith({ program, meter, programs, run }), metrics: best?.metrics }),
     announce: (checkpoint) => run.checkpointIsWhole(checkpoint),
   });
   const programs: DuePrograms = new DuePrograms(options, task, [...list, checkpoints], pending);

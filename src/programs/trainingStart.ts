@@ -29,11 +29,13 @@ function openCheckpointer(
   { hp }: SingleTask,
   tell: (line: string) => void,
 ): Checkpointer {
-  const { saveIntervalSteps, saveMaxToKeep, saveKeepIntervalDuration } = hp.train.hp;
+  const { saveIntervalSteps, saveMaxToKeep, saveKeepIntervalDuration, checkpointPolicies } = hp.train.hp;
   return new Checkpointer({
     directory: checkpointDirectory(options),
     experiment: options.name,
     ...{ saveIntervalSteps, saveMaxToKeep, saveKeepIntervalDuration },
+    policies: checkpointPolicies,
+    toDeleteSubdir: options.checkpointTodeleteSubdir,
     notify: ({ message }) => tell(message),
   });
 }

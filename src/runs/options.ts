@@ -64,6 +64,8 @@ export interface JobOptions extends EngineOptions {
   readonly restorePreviousCheckpoint?: boolean;
   /** Whether the decode modes evaluate, too. */
   readonly evalDuringDecode?: boolean | undefined;
+  /** Folder of `checkpoints` that old ones are moved to instead of being deleted. */
+  readonly checkpointTodeleteSubdir?: string | undefined;
   /**
    * The checkpoint to evaluate, to decode or to train from: a step, `best` by the metric that training tracked, or the path
    * of another run or of one checkpoint, which another experiment may have written. Default: the newest.

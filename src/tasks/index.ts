@@ -1,6 +1,14 @@
 /** @file Tasks: a model with the way it is trained, its step functions, and means of metrics. */
 
 export { applyRule, type Candidate, CheckpointLoadingRules, namesOf } from './checkpointLoadingRules.js';
+export {
+  BaseCheckpointPolicy,
+  SaveAtSteps,
+  SaveBest,
+  SaveContinuously,
+  SaveEveryDuration,
+  SaveEverySteps,
+} from './checkpointPolicies.js';
 export { ConfusionMatrix, PrecisionRecall } from './confusion.js';
 export { BaseEarlyStoppingFn, StopAtTarget, type StoppingInputs } from './earlyStopping.js';
 export { EditErrorRate } from './editErrors.js';

@@ -1,22 +1,13 @@
 /** @file Training settings of a task: steps, intervals, learner (Pax's SingleTask.Train). */
 import { z } from 'zod';
-import { parseDuration } from '../checkpoints/index.js';
 import { type Config, Configurable, classOf, instance, type Report } from '../hparams/index.js';
 import { type BaseOptimizer, Learner } from '../learners/index.js';
 import { CheckpointLoadingRules } from './checkpointLoadingRules.js';
+import { BaseCheckpointPolicy, duration } from './checkpointPolicies.js';
 import { BaseProgram } from './program.js';
 import { TrackMetric } from './trackMetric.js';
 
 const interval = z.int().positive();
-
-function isDuration(value: string | number): boolean {
-  try {
-    parseDuration(value);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** Training settings; fields and defaults are Pax's unless described otherwise. A step count is that of finished steps. */
 export class Train extends Configurable.with({
@@ -37,14 +28,14 @@ export class Train extends Configurable.with({
     .describe('Seed of the initial weights and of everything random in a step.'),
   saveIntervalSteps: interval.default(5000).describe('Steps between checkpoints.'),
   saveMaxToKeep: interval.nullable().default(10).describe('Newest checkpoints to keep; null: all.'),
-  saveKeepIntervalDuration: z
-    .union([z.string(), z.number().nonnegative()])
-    .refine(isDuration, {
-      error: (issue) => `expected a duration such as 12h, 30m, 90s or 2d, got '${issue.input}'`,
-    })
+  saveKeepIntervalDuration: duration
     .nullable()
     .default('12h')
     .describe('Interval of checkpoints to keep for good: 12h, 30m, 90s, 2d, or seconds; null: none.'),
+  checkpointPolicies: z
+    .array(instance(BaseCheckpointPolicy, null))
+    .default([])
+    .describe('Further policies: what one of them saves or keeps is saved and kept beside the fields above.'),
   summaryIntervalSteps: interval.default(100).describe('Steps between summaries, which are means over them.'),
   histogramIntervalSteps: interval
     .nullable()

@@ -8,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -20,6 +21,8 @@ import {
   type CheckpointerOptions,
   createTrainState,
   SafetensorsFile,
+  type SavedCheckpoint,
+  type SaveMoment,
   stepOfName,
   type TrainState,
 } from '../../src/checkpoints/index.js';
@@ -209,6 +212,65 @@ test('checkpoints far enough apart are kept, by the time in their metadata', asy
   expect(resumed.steps()).toEqual([0, 2, 4, 5]);
 });
 
+test('old checkpoints are moved to a folder that is named for them, under a free name', async () => {
+  const options = { saveIntervalSteps: 1, saveMaxToKeep: 2, saveKeepIntervalDuration: null };
+  const checkpointer = open({ ...options, toDeleteSubdir: 'archive' });
+  mkdirSync(join(directory, 'archive', 'checkpoint_00000001'), { recursive: true });
+  expect(await train(checkpointer, 3)).toEqual([2, 3]);
+  const archived = readdirSync(join(directory, 'archive')).sort();
+  expect(archived).toEqual(['checkpoint_00000000', 'checkpoint_00000001', 'checkpoint_00000001_2']);
+  const archive = open({ directory: join(directory, 'archive'), readOnly: true });
+  const restored = createTrainState(layout, slotsLike(layout, ['m', 'v']));
+  expect((await archive.restore(restored, { step: 0 })).step).toBe(0);
+});
+
+test('policies save and keep beside the settings', async () => {
+  const everyThird = {
+    isDue: ({ step }: SaveMoment) => step % 3 === 0,
+    kept: (all: readonly SavedCheckpoint[]) =>
+      all.filter(({ step }) => step % 3 === 0).map(({ step }) => step),
+  };
+  const settings = { saveIntervalSteps: 5, saveMaxToKeep: 1, saveKeepIntervalDuration: null };
+  const checkpointer = open({ ...settings, policies: [everyThird] });
+  expect(await train(checkpointer, 10)).toEqual([0, 3, 6, 9, 10]);
+});
+
+test('a policy sees whether a save is in progress or has failed, and the time since the last one began', async () => {
+  const seen: SaveMoment[] = [];
+  const watching = { isDue: (moment: SaveMoment) => seen.push(moment) < 0, kept: () => [] };
+  const checkpointer = open({ policies: [watching], notify: () => {} });
+  await checkpointer.save(stateAt(1));
+  checkpointer.shouldSave(2);
+  await checkpointer.waitUntilFinished();
+  checkpointer.shouldSave(2);
+  rmSync(directory, { recursive: true });
+  writeFileSync(directory, 'a file in its place');
+  await checkpointer.save(stateAt(2));
+  await checkpointer.waitUntilFinished().catch(() => {});
+  checkpointer.shouldSave(3);
+  expect(seen.map(({ isSaving, hasFailed }) => [isSaving, hasFailed])).toEqual([
+    [true, false],
+    [false, false],
+    [false, true],
+  ]);
+  expect(seen.every(({ seconds }) => seconds >= 0 && seconds < 60)).toBe(true);
+  expect(seen[1]!.seconds).toBeGreaterThan(seen[0]!.seconds);
+});
+
+test('saves are counted, with the seconds that they stall and write, and their bytes', async () => {
+  const checkpointer = open();
+  for (const step of [1, 2, 2]) await checkpointer.save(stateAt(step));
+  await checkpointer.waitUntilFinished();
+  const { saves, bytes, stallSeconds, writeSeconds } = checkpointer.takeStatistics();
+  const file = statSync(join(directory, 'checkpoint_00000002', 'state.safetensors'));
+  expect([saves, bytes]).toEqual([2, 2 * file.size]);
+  // The second save waits for the first one.
+  expect(stallSeconds).toBeGreaterThan(0);
+  expect(writeSeconds).toBeGreaterThan(0);
+  const none = { saves: 0, stallSeconds: 0, writeSeconds: 0, bytes: 0 };
+  expect(checkpointer.takeStatistics()).toEqual(none);
+});
+
 test('the newest good checkpoint is kept while bad ones follow it, also by a new process', async () => {
   const options = { saveIntervalSteps: 1, saveMaxToKeep: 1, saveKeepIntervalDuration: null };
   const checkpointer = open(options);
@@ -357,7 +419,7 @@ test('with somebody to tell, a failed save is told at once, the next goes on, an
 test('old checkpoints that cannot be deleted are named with the cause, and the others go', () => {
   mkdirSync(join(directory, 'checkpoint_00000002'), { recursive: true });
   const deleted = (from: string, ...toDelete: string[]) =>
-    deleteOld({ directory: from, toDelete } as unknown as WriteRequest);
+    deleteOld({ directory: from, toDelete, toDeleteDirectory: null } as unknown as WriteRequest);
   expect(deleted(directory, 'checkpoint_00000001', 'checkpoint_00000002')).toEqual([]);
   expect(readdirSync(directory)).toEqual([]);
   // A process is no file that could be renamed.

@@ -66,7 +66,10 @@ test.runIf(canInject)(
       unsynced: unsynced.map(inFolder).filter((name) => name !== ''),
       files: files.map(inFolder),
     }).toEqual({ early: [], unsynced: LOSABLE, files: expected.sort() });
-    const removal = calls.findIndex(({ from }) => from?.endsWith('an older one/checkpoint_00000002'));
+    const removal = calls.findIndex(({ path }) =>
+      path.includes('an older one/.deletion_checkpoint_00000002'),
+    );
+    expect(removal).toBeGreaterThan(0);
     const before = diskAfter(calls.slice(0, removal)).unsynced.map(inFolder);
     expect(before.filter((name) => name.startsWith('a checkpoint that replaces'))).toEqual([]);
   },

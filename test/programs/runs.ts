@@ -19,7 +19,7 @@ export function metricLines(directory: string): Record<string, unknown>[] {
 }
 
 /** Fields that tell of time. */
-const timed = /sec|mfu|peak|flops|wait/i;
+const timed = /sec|mfu|peak|flops|wait|^checkpoints\//i;
 
 /** The complete lines without what no two runs have alike: those of a run that goes on are those of one that did not stop. */
 export function untimedLines(directory: string): Record<string, unknown>[] {

@@ -35,6 +35,7 @@ export interface Flags extends DecodeFlags {
   readonly peakTflops?: number;
   readonly checkpoint?: number | string;
   readonly restorePreviousCheckpoint: boolean;
+  readonly checkpointTodeleteSubdir?: string;
   readonly profile: boolean;
   readonly tap?: readonly string[];
   readonly tapSteps?: (step: number) => boolean;
@@ -63,6 +64,12 @@ function checkpointOf(text: string, flag: string): number | string {
   throw new UsageError(
     `${flag}: expected the step of a checkpoint, best, or a path such as ./${text || 'out/run'}; got '${text}'.`,
   );
+}
+
+/** The name of a folder that no checkpoint could have. */
+function folderName(text: string, flag: string): string {
+  if (/^[A-Za-z_][\w.-]*$/.test(text) && !/^(?:checkpoint|tmp|broken)_/.test(text)) return text;
+  throw new UsageError(`${flag}: expected the name of a folder, such as archive; got '${text}'.`);
 }
 
 /** All flags, in the order of --help. */
@@ -136,6 +143,12 @@ export const flagTable: FlagTable = {
     parse: () => true,
   },
   ...decodeFlags,
+  checkpoint_todelete_subdir: {
+    key: 'checkpointTodeleteSubdir',
+    value: 'FOLDER',
+    about: 'Moves old checkpoints to this folder beside the others, instead of deleting them.',
+    parse: folderName,
+  },
   profile: {
     key: 'profile',
     about: 'Prints where the time went, by phase and by layer, at the end; the directory profile has more.',

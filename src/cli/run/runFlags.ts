@@ -81,6 +81,7 @@ export function jobSettings(flags: Flags) {
     checkpoint: flags.checkpoint,
     restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
     evalDuringDecode: flags.evalDuringDecode,
+    checkpointTodeleteSubdir: flags.checkpointTodeleteSubdir,
     profile: flags.profile,
     debug: flags.debug,
     taps: flags.tap && {
