@@ -11,7 +11,7 @@ import type { WriteRequest } from './writeCheckpoint.js';
 const MODULE = new URL(`./saveWorker${extname(import.meta.url)}`, import.meta.url);
 
 /** A save that is on the disk. */
-export interface Written {
+interface Written {
   /** Seconds from its request to the answer. */
   readonly seconds: number;
   readonly bytes: number;
