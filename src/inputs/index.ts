@@ -4,6 +4,7 @@ export { EncoderThread } from './ahead/encoderThread.js';
 export { type OpenInputOptions, openInput } from './ahead/prefetch.js';
 export { AudioInput } from './audio/audioInput.js';
 export { LogMel, WhisperLogMel } from './audio/logMel.js';
+export { SoundFeature } from './audio/soundFeature.js';
 export { BaseInput, directoryName } from './baseInput.js';
 export {
   arraysOf,
@@ -39,6 +40,7 @@ export {
 export { BaseMixing, CutMix, Mixup } from './images/augmentations/mixing.js';
 export { RandAugment } from './images/augmentations/randAugment.js';
 export { CifarImages, IdxImages } from './images/binaryImages.js';
+export { ImageFeature } from './images/imageFeature.js';
 export { ImageInput } from './images/imageInput.js';
 export { BaseImageSource, ImageFolder } from './images/imageSources.js';
 export { EndOfData, InputError } from './inputErrors.js';
@@ -137,6 +139,7 @@ export { addSkipped, describeSkipped, NONE_SKIPPED, type Skipped } from './skipp
 export { StreamInput } from './streamInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
 export { packageDirectory, readFiles, resolveFiles, type SourceFile } from './text/corpusFiles.js';
+export { TargetFeature } from './text/targetFeature.js';
 export { TextFeature } from './text/textFeature.js';
 export { TextInput } from './text/textInput.js';
 export type { TokenArray } from './text/tokens.js';

@@ -109,8 +109,8 @@ export interface IdVocabulary {
   decode(ids: ArrayLike<number>): string;
   /** Whether an id is one of the vocabulary's. */
   hasText(id: number): boolean;
-  /** Of the targets of sources: the id before their first token, with which a decode begins. */
-  readonly targetBosId?: number;
+  /** Of the targets of sources: the ids before their first token, with which a decode begins. */
+  readonly targetStart?: readonly number[];
 }
 
 /** Traits of rows of token ids, from an input's config; a model's settings have to agree. */

@@ -39,8 +39,8 @@ const MAX_SCALE = 100;
  * An image encoder and a text encoder, whose outputs are projected to vectors of unit length. Of all pairs of a batch, an image
  * and its own text are to be the most similar.
  *
- * Batches have image (float32 [B, H, W, C]), ids (int32 [B, T]) and paddings (float32 [B, T]), and, where some rows are padding,
- * weights (float32 [B]), by which they are no candidates either.
+ * Batches have image (float32 [B, H, W, C]), ids (int32 [B, T]) and paddings (float32 [B, T]), the latter two perhaps in `textField`,
+ * and, where some rows are padding, weights (float32 [B]), by which they are no candidates either.
  */
 export class ClipModel extends BaseModel.with({
   imageTpl: sub(BaseLayer, () => VisionTransformer.config()).describe(
@@ -49,6 +49,11 @@ export class ClipModel extends BaseModel.with({
   imageDims: z.int().positive().describe("Depth of the image encoder's output."),
   textTpl: sub(TransformerTextEncoder).describe('The text encoder.'),
   projectionDims: z.int().positive().describe('Depth of the space of both.'),
+  textField: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe('Field of a batch with the ids and paddings of texts; null: they are fields of their own.'),
   temperature: z
     .number()
     .positive()
@@ -77,7 +82,13 @@ export class ClipModel extends BaseModel.with({
   }
 
   override get readIds(): readonly ReadIds[] {
-    return [{ path: 'ids', count: this.hp.textTpl.vocabSize, field: 'textTpl.vocabSize' }];
+    return [{ path: `${this.#beforeText}ids`, count: this.hp.textTpl.vocabSize, field: 'textTpl.vocabSize' }];
+  }
+
+  /** What stands before the names of a text's arrays. */
+  get #beforeText(): string {
+    const { textField } = this.hp;
+    return textField === null ? '' : `${textField}.`;
   }
 
   /** The reciprocal of the temperature: exp(logit_scale), at most 100. */
@@ -90,7 +101,9 @@ export class ClipModel extends BaseModel.with({
     // The values in rows of padding reach no gradient of others.
     const real = (x: Tensor): Tensor => (weights ? selected(x, tf.expandDims(isWeighed(weights), -1)) : x);
     const images = real(this.#image.fprop(this.tensorOf(batch, 'image')));
-    const texts = real(this.#text.fprop(this.tensorOf(batch, 'ids'), batch.paddings));
+    const textOf = (name: string): Tensor => this.tensorOf(batch, this.#beforeText + name);
+    const paddings = this.hp.textField === null ? batch.paddings : textOf('paddings');
+    const texts = real(this.#text.fprop(textOf('ids'), paddings));
     const imageEmbeddings = l2Normalized(this.#imageProjection.fprop(images), [-1]);
     const textEmbeddings = l2Normalized(this.#textProjection.fprop(texts), [-1]);
     const cosines = tf.matMul(imageEmbeddings, textEmbeddings, false, true);

@@ -17,7 +17,12 @@ export function trainingDataset({
   const training = datasets.filter((dataset) => dataset.isTraining);
   if (training.length === 1) return training[0]!;
   const found = training.map((d) => `'${d.name ?? 'train'}'`).join(', ') || 'none';
-  throw new ConfigError(`${name}: datasets() must have one dataset with isTraining true, it has ${found}.`);
+  // Of other models an experiment gives some.
+  const why =
+    datasets.length === 0 ? ' A model that is imported without its tokenizer.json has no datasets.' : '';
+  throw new ConfigError(
+    `${name}: datasets() must have one dataset with isTraining true, it has ${found}.${why}`,
+  );
 }
 
 /** The dataset of one program. */

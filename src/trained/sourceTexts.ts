@@ -20,8 +20,8 @@ export class SourceTexts {
   private constructor(
     private readonly input: BaseInput,
     private readonly vocabulary: IdVocabulary,
-    /** The id with which targets begin. */
-    readonly firstId: number,
+    /** The ids with which targets begin. */
+    readonly start: readonly number[],
     /** Specs of the arrays of a source, for any number of rows. */
     readonly specs: Specs,
   ) {}
@@ -34,17 +34,17 @@ export class SourceTexts {
   ): SourceTexts | null {
     const vocabulary = model.nested ? input.vocabularyFor(targetPath(model, 'ids')) : null;
     const { promptNames = [] } = model;
-    if (vocabulary?.targetBosId === undefined || !specs || promptNames.some((name) => !specs[name]))
+    if (vocabulary?.targetStart === undefined || !specs || promptNames.some((name) => !specs[name]))
       return null;
     const own = Object.fromEntries(promptNames.map((name) => [name, specs[name]!]));
-    return new SourceTexts(input, vocabulary, vocabulary.targetBosId, own);
+    return new SourceTexts(input, vocabulary, vocabulary.targetStart, own);
   }
 
-  /** The arrays of a text. @throws RequestError for one that the input does not take */
-  async sourceOf(text: string): Promise<Source> {
+  /** The arrays of a text, or of the file at a path. @throws RequestError for one that the input does not take */
+  async sourceOf(text: string, readsFiles: boolean): Promise<Source> {
     try {
       const names = Object.keys(this.specs);
-      const batch = await this.input.exampleBatch([text], names, { first: 0, readsFiles: false });
+      const batch = await this.input.exampleBatch([text], names, { first: 0, readsFiles });
       return Object.fromEntries([...arraysOf(batch)].filter(([path]) => names.includes(path)));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;

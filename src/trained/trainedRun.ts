@@ -155,13 +155,15 @@ export class TrainedRun {
   }
 
   /**
-   * As `stream`, with a long prompt encoded by a thread, so that this one continues meanwhile.
+   * As `stream`, with a long prompt encoded by a thread, so that this one continues meanwhile. A prompt is no path of a file.
    *
    * @throws as `stream`
    */
   async begin(prompt: string, options: GenerateOptions = {}): Promise<Completion> {
-    if (Buffer.byteLength(prompt) <= SHORT_PROMPT || this.#translates()) return this.stream(prompt, options);
     const settings = this.#settings(options);
+    const translating = this.#translates();
+    if (translating) return this.#translation(translating, prompt, settings, false);
+    if (Buffer.byteLength(prompt) <= SHORT_PROMPT) return this.stream(prompt, options);
     this.#checkBytes(prompt);
     return this.#completion(await this.#encodeAside(prompt), settings);
   }
@@ -201,14 +203,19 @@ export class TrainedRun {
     }
   }
 
-  #translation({ texts, queue }: Translating, source: string, settings: Generation['hp']): Completion {
-    const arrays = texts.sourceOf(source);
+  #translation(
+    { texts, queue }: Translating,
+    source: string,
+    settings: Generation['hp'],
+    readsFiles = true,
+  ): Completion {
+    const arrays = texts.sourceOf(source, readsFiles);
     // The queue tells the reader.
     arrays.catch(() => {});
     const model = {
       ...{ decoder: texts.decoder(), endIds: this.task.hp.decode.hp.decoder.eosIds, enqueue: queue.add },
     };
-    return new Completion(Int32Array.of(texts.firstId), settings, model, arrays);
+    return new Completion(Int32Array.from(texts.start), settings, model, arrays);
   }
 
   #completion(encoded: Int32Array, settings: Generation['hp']): Completion {

@@ -1,15 +1,13 @@
 /** @file AudioInput: batches of log-mel features of labelled sounds. */
-import { z } from 'zod';
 import type { HostTensor } from '../../compiler/program/index.js';
 import { foldIn } from '../../compiler/random/index.js';
-import { instance } from '../../hparams/index.js';
 import type { Batch, BatchSpecs, BatchUnit } from '../batch.js';
 import { paddingOf, specsWithRows } from '../batchRows.js';
 import type { DataFolder, DataIdentity } from '../dataIdentity.js';
 import { ExampleInput } from '../exampleInput.js';
 import { classFolderFields, filesByClass, recordedClasses } from '../images/classFolders.js';
-import { digestOf, fileOf, ofFile } from '../images/imageSources.js';
-import { InputError, placed } from '../inputErrors.js';
+import { digestOf, fileOf } from '../images/imageSources.js';
+import { placed } from '../inputErrors.js';
 import type { ExampleOptions } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
 import { KeptItems } from '../keptItems.js';
@@ -18,12 +16,7 @@ import type { RecordedState } from '../recordedParts.js';
 import { writeRow } from '../records/recordBatches.js';
 import { splitFields, splitOf } from '../splits.js';
 import { type CorpusFile, readFiles, type SourceFile } from '../text/corpusFiles.js';
-import { LogMel } from './logMel.js';
-import { resample } from './resample.js';
-import { readWav } from './wav.js';
-
-/** Limit on the growth of a resampled sound: a false header may request any rate. */
-const MOST_RESAMPLING = 64;
+import { framesOf, samplesOf, soundFields } from './sounds.js';
 
 /** The sounds of the split, found on first use. */
 interface Found {
@@ -44,19 +37,7 @@ const kind = { pattern: /\.wav$/i, title: 'WAV files', example: '1.wav' };
  */
 export class AudioInput extends ExampleInput.with({
   ...classFolderFields,
-  numSamples: z
-    .int()
-    .positive()
-    .describe(
-      'Samples of each sound, at the sample rate of `features`: longer ones are cut, shorter ones padded.',
-    ),
-  features: instance(LogMel).describe('Features of the sounds.'),
-  resample: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether sounds of another sample rate are resampled to that of `features`; otherwise they are errors.',
-    ),
+  ...soundFields,
   ...splitFields,
 }) {
   #found: Found | undefined;
@@ -91,7 +72,8 @@ export class AudioInput extends ExampleInput.with({
     const spare = Math.max(0, samples.length - numSamples);
     const key = foldIn(streamKey(inputRandomSeed ?? 0, 'soundCrop', epoch), row);
     const start = isTraining ? drawBelow(key, 0, spare + 1) : spare >> 1;
-    writeRow(batch, b, { ...this.#framesOf(samples, start), labels: [this.#find().sounds[row]!.label] });
+    const { features: inputs, paddings } = framesOf(samples, start, this.hp);
+    writeRow(batch, b, { inputs, paddings, labels: [this.#find().sounds[row]!.label] });
   }
 
   protected override rowName(row: number): string {
@@ -109,24 +91,14 @@ export class AudioInput extends ExampleInput.with({
     for (const [i, example] of examples.entries()) {
       const samples = placed(
         () => `sound ${first + i}`,
-        () => this.#resampled(...fileOf(example, readsFiles)),
+        () => samplesOf(...fileOf(example, readsFiles), this.hp),
       );
       const start = Math.max(0, samples.length - this.hp.numSamples) >> 1;
-      const made = this.#framesOf(samples, start);
-      (inputs!.data as Float32Array).set(made.inputs, i * made.inputs.length);
+      const made = framesOf(samples, start, this.hp);
+      (inputs!.data as Float32Array).set(made.features, i * made.features.length);
       (paddings!.data as Float32Array).set(made.paddings, i * made.paddings.length);
     }
     return { inputs: inputs!, paddings: paddings! };
-  }
-
-  /** Features of `numSamples` samples from `start` on, and the padding behind the end of the sound. */
-  #framesOf(samples: Float32Array, start: number): { inputs: Float32Array; paddings: Float32Array } {
-    const { numSamples, features } = this.hp;
-    const sound = new Float32Array(numSamples);
-    sound.set(samples.subarray(start, start + numSamples));
-    const frames = features.numFrames(Math.min(samples.length, numSamples));
-    const paddings = new Float32Array(features.numFrames(numSamples)).fill(1, frames);
-    return { inputs: features.features(sound), paddings };
   }
 
   override classNamesFor(path: string): readonly string[] | null {
@@ -154,25 +126,7 @@ export class AudioInput extends ExampleInput.with({
   /** The samples of a sound at the sample rate of the features. */
   #samplesOf(row: number): Float32Array {
     const [{ path, bytes }] = readFiles([this.#find().sounds[row]!.file]) as [SourceFile];
-    return this.#resampled(path, bytes);
-  }
-
-  /** @param subject the sound in messages */
-  #resampled(subject: string, bytes: Uint8Array): Float32Array {
-    const { features, resample: resamples } = this.hp;
-    const wanted = features.hp.sampleRate;
-    const sound = ofFile(subject, () => readWav(bytes));
-    if (sound.sampleRate !== wanted && !resamples)
-      throw new InputError(
-        `${subject} has ${sound.sampleRate} samples per second, and the features' sampleRate is ${wanted}. ` +
-          'Set resample: true, or the sampleRate of the files.',
-      );
-    if (wanted > MOST_RESAMPLING * sound.sampleRate)
-      throw new InputError(
-        `${subject} has ${sound.sampleRate} samples per second: resample brings sounds to at most ${MOST_RESAMPLING} times ` +
-          `their sample rate, and the features' sampleRate is ${wanted}.`,
-      );
-    return resample(sound, wanted);
+    return samplesOf(path, bytes, this.hp);
   }
 
   #find(): Found {

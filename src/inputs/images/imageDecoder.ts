@@ -1,5 +1,5 @@
 /** @file Decoding of image files: PNG and JPEG, and other kinds by name. */
-
+import { createRequire } from 'node:module';
 import { InputError } from '../inputErrors.js';
 import { damaged } from './imageErrors.js';
 import { jpegHeader } from './jpegHeader.js';
@@ -29,18 +29,19 @@ function otherKind(bytes: Uint8Array): string | undefined {
   return Object.keys(otherKinds).find((name) => otherKinds[name]!.test(start));
 }
 
+/** Loaded with the first JPEG file: most programs do without. */
+const jpegLibrary = (): typeof import('jpeg-js') => createRequire(import.meta.url)('jpeg-js');
+
 /**
- * Loads the decoder of PNG and JPEG files, which most programs do without.
+ * The decoder of PNG and JPEG files.
  *
  * @param mostPixels pixels of the largest image that is decoded
  */
-export async function loadImageDecoder(mostPixels: number): Promise<ImageDecoder> {
-  const jpeg = await import('jpeg-js');
-
+export function imageDecoder(mostPixels: number): ImageDecoder {
   function decodeJpeg(bytes: Uint8Array): RawImage {
     const { height, width, blocks, storesRgb } = jpegHeader(bytes, mostPixels);
     try {
-      const { data } = jpeg.default.decode(bytes, {
+      const { data } = jpegLibrary().decode(bytes, {
         useTArray: true,
         formatAsRGBA: false,
         tolerantDecoding: false,

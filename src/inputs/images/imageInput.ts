@@ -18,10 +18,11 @@ import { SkippedExamples } from '../skippedExamples.js';
 import { splitFields, splitOf } from '../splits.js';
 import { BaseAugmentation } from './augmentations/baseAugmentation.js';
 import { BaseMixing } from './augmentations/mixing.js';
-import { type ImageDecoder, loadImageDecoder } from './imageDecoder.js';
+import { type ImageDecoder, imageDecoder } from './imageDecoder.js';
 import { MEGAPIXEL } from './imageErrors.js';
 import { BaseImageSource, fileOf, type LabelledImage, ofFile } from './imageSources.js';
-import { centerCrop, type RawImage, resize, withChannels } from './rawImage.js';
+import { maxMegapixels, Pixels, pixelFields } from './pixels.js';
+import { type RawImage, withChannels } from './rawImage.js';
 
 /** Purpose of the mixture's random stream under an example's key; those of the augmentations are counted from 0. */
 const MIXING = 2 ** 32;
@@ -36,9 +37,6 @@ interface Found {
   readonly contents: string;
 }
 
-/** Numbers of the channels. */
-const perChannel = z.array(z.number()).min(1).max(3).nullable().default(null);
-
 /**
  * Labelled images. A batch has `inputs`, float32 [batchSize, height, width, channels] from 0 to 1, `labels`, int32
  * [batchSize], and `weights`, [batchSize], which is 0 for padding. With `numClasses` the labels are the classes'
@@ -47,18 +45,7 @@ const perChannel = z.array(z.number()).min(1).max(3).nullable().default(null);
  */
 export class ImageInput extends ExampleInput.with({
   source: instance(BaseImageSource, null).describe('Source of the images.'),
-  height: z.int().positive().describe('Rows of pixels.'),
-  width: z.int().positive().describe('Columns of pixels.'),
-  channels: z
-    .union([z.literal(1), z.literal(3)])
-    .default(3)
-    .describe('1: grey; 3: red, green and blue.'),
-  fit: z
-    .enum(['crop', 'stretch'])
-    .default('crop')
-    .describe('How an image of another aspect ratio is fitted: cropped at its centre, or stretched.'),
-  mean: perChannel.describe('Mean of each channel, from 0 to 1, to subtract; null is 0.'),
-  std: perChannel.describe('Standard deviation of each channel, to divide by; null is 1.'),
+  ...pixelFields,
   augmentations: z
     .array(instance(BaseAugmentation, null))
     .default([])
@@ -71,11 +58,7 @@ export class ImageInput extends ExampleInput.with({
     .boolean()
     .default(false)
     .describe('Whether evaluation images are augmented and mixed, too.'),
-  maxMegapixels: z
-    .number()
-    .positive()
-    .default(64)
-    .describe('Size of the largest file that is decoded, in 1,048,576 pixels; a larger one is an error.'),
+  maxMegapixels,
   numClasses: z
     .int()
     .min(2)
@@ -85,18 +68,14 @@ export class ImageInput extends ExampleInput.with({
   ...splitFields,
 }) {
   #found: Found | undefined;
-  #decode: ImageDecoder | undefined;
+  #decoder: ImageDecoder | undefined;
   readonly #kept = new KeptItems<RawImage>(({ data }) => data.length);
-  /** float32 numbers of the bytes of each channel. */
-  #levels!: readonly Float32Array[];
+  #pixels!: Pixels;
 
   protected override setup(): void {
     super.setup();
-    const { channels, mean, std, augmentations, mixings, numClasses } = this.hp;
-    for (const [name, values] of Object.entries({ mean, std }))
-      if (values !== null && values.length !== channels)
-        this.#fail(`expected as many numbers in ${name} as channels, ${channels}; got ${values.length}.`);
-    if (std?.some((value) => value <= 0)) this.#fail(`expected std above 0, got [${std.join(', ')}].`);
+    const { augmentations, mixings, numClasses } = this.hp;
+    this.#pixels = this.named(() => new Pixels(this.hp));
     const late = augmentations.find((augmentation, i) => i > 0 && augmentation.fitsToBatch);
     if (late !== undefined)
       this.#fail(
@@ -107,9 +86,6 @@ export class ImageInput extends ExampleInput.with({
         'mixed images belong to two classes, which an id cannot express. Set numClasses: labels are then the shares of the ' +
           'classes, [batchSize, numClasses].',
       );
-    this.#levels = Array.from({ length: channels }, (_, c) =>
-      Float32Array.from({ length: 256 }, (_, value) => (value / 255 - (mean?.[c] ?? 0)) / (std?.[c] ?? 1)),
-    );
   }
 
   override get batchUnit(): BatchUnit {
@@ -130,16 +106,6 @@ export class ImageInput extends ExampleInput.with({
           : { shape: [batchSize, numClasses], dtype: 'float32' },
       weights: { shape: [batchSize], dtype: 'float32' },
     };
-  }
-
-  override async getNext(): Promise<Batch> {
-    await this.#loadDecoder();
-    return super.getNext();
-  }
-
-  override async peek(): Promise<Batch> {
-    await this.#loadDecoder();
-    return super.peek();
   }
 
   protected override emptyBatch(): Batch {
@@ -175,10 +141,9 @@ export class ImageInput extends ExampleInput.with({
     _paths: readonly string[],
     { first, readsFiles }: ExampleOptions,
   ): Promise<Batch> {
-    const decode = await this.#loadDecoder();
     const pixels = (example: unknown) => {
       const [subject, bytes] = fileOf(example, readsFiles);
-      return this.#numbersOf(this.#fitted(ofFile(subject, () => decode(bytes))));
+      return this.#pixels.numbersOf(this.#pixels.fitted(ofFile(subject, () => this.#decode(bytes))));
     };
     const place = (i: number) => () => `image ${first + i}`;
     const inputs = examples.map((example, i) => placed(place(i), () => pixels(example)));
@@ -203,9 +168,9 @@ export class ImageInput extends ExampleInput.with({
     return { data: this.#find().contents, ...(this.hp.split !== 'all' && { heldOut: 'one of each run' }) };
   }
 
-  async #loadDecoder(): Promise<ImageDecoder> {
-    this.#decode ??= await loadImageDecoder(this.hp.maxMegapixels * MEGAPIXEL);
-    return this.#decode;
+  get #decode(): ImageDecoder {
+    this.#decoder ??= imageDecoder(this.hp.maxMegapixels * MEGAPIXEL);
+    return this.#decoder;
   }
 
   get #augments(): boolean {
@@ -256,13 +221,7 @@ export class ImageInput extends ExampleInput.with({
             `the batch has ${height} × ${width} × ${channels}.`,
         );
     }
-    return this.#numbersOf(image);
-  }
-
-  /** Bytes as standardised numbers. */
-  #numbersOf({ data }: RawImage): Float32Array {
-    const { channels } = this.hp;
-    return Float32Array.from(data, (value, i) => this.#levels[i % channels]![value]!);
+    return this.#pixels.numbersOf(image);
   }
 
   #augmentations(): readonly BaseAugmentation[] {
@@ -272,18 +231,11 @@ export class ImageInput extends ExampleInput.with({
   /** A record's image in the batch's colours, and of its size unless an augmentation sees to that. */
   #imageOf(row: number): RawImage {
     return this.#kept.get(row, () => {
-      const stored = this.#find().images[row]!.pixels(this.#decode!);
+      const stored = this.#find().images[row]!.pixels(this.#decode);
       return this.#augmentations()[0]?.fitsToBatch
         ? withChannels(stored, this.hp.channels)
-        : this.#fitted(stored);
+        : this.#pixels.fitted(stored);
     });
-  }
-
-  /** An image in the colours and the size of the batch. */
-  #fitted(stored: RawImage): RawImage {
-    const { height, width, channels, fit } = this.hp;
-    const image = withChannels(stored, channels);
-    return resize(fit === 'crop' ? centerCrop(image, height, width) : image, height, width);
   }
 
   #find(): Found {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Configurable, didYouMean } from '../../hparams/index.js';
 import { InputError } from '../inputErrors.js';
-import type { IdVocabulary } from '../inputSource.js';
+import type { ExampleOptions, IdVocabulary } from '../inputSource.js';
 import type { RecordedState } from '../recordedParts.js';
 import { listed, shown } from '../shown.js';
 import { type FeatureDType, float32Number, numberOf, numbersOf } from './featureValues.js';
@@ -57,9 +57,10 @@ export abstract class BaseFeature extends Configurable.with({}) {
   /**
    * The record's values, as many as the shape has elements. Who reads them checks that they fit the dtype.
    *
+   * @param options `readsFiles`: whether a text may be the path of a file, as by default.
    * @throws InputError for a value that is missing or of another kind
    */
-  abstract valuesOf(record: DataRecord): FeatureValues;
+  abstract valuesOf(record: DataRecord, options?: Pick<ExampleOptions, 'readsFiles'>): FeatureValues;
 }
 
 /** The value of a column. @throws InputError with the columns that there are */

@@ -68,8 +68,8 @@ export function writeRow(batch: Batch, b: number, row: Row): void {
 /** Reads a record's values. */
 export type RowReader = (record: DataRecord, place: () => string) => Row;
 
-/** Reader of the features of records. @throws InputError with the record's place and the feature's name */
-export function rowReader(features: Features): RowReader {
+/** Reader of the features of records. @param options of `BaseFeature.valuesOf` @throws InputError with the record's place and the feature's name */
+export function rowReader(features: Features, options?: Pick<ExampleOptions, 'readsFiles'>): RowReader {
   const readers = Object.entries(features).map(([name, feature]) => {
     const arrays = featureArrays({ [name]: feature }).map(([path, { shape, dtype }]) => {
       return { path, part: path.slice(name.length + 1), dtype, size: sizeOf(shape) };
@@ -80,7 +80,7 @@ export function rowReader(features: Features): RowReader {
     const row: Record<string, ArrayLike<number>> = {};
     for (const { name, feature, arrays } of readers) {
       try {
-        const values = feature.valuesOf(record);
+        const values = feature.valuesOf(record, options);
         for (const { path, part, dtype, size } of arrays)
           row[path] = checkedValues(isValues(values) ? values : values[part], path, dtype, size);
       } catch (error) {
@@ -105,14 +105,14 @@ export function recordBatch(
   features: Features,
   records: readonly unknown[],
   paths: readonly string[],
-  { first }: ExampleOptions,
+  { first, readsFiles }: ExampleOptions,
 ): Batch {
   const names = new Set(paths.map((path) => (Object.hasOwn(features, path) ? path : path.split('.')[0]!)));
   const wanted = Object.fromEntries(Object.entries(features).filter(([name]) => names.has(name)));
   const columns = new Set(Object.values(wanted).flatMap(({ textColumn }) => textColumn ?? []));
   const [column] = columns;
   const batch = paddingOf(recordSpecs(wanted, records.length));
-  const read = rowReader(wanted);
+  const read = rowReader(wanted, { readsFiles });
   for (const [i, given] of records.entries()) {
     const place = () => `record ${first + i}`;
     const isText = typeof given === 'string' && columns.size === 1;

@@ -184,7 +184,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
     const { bosId } = converter instanceof SequenceModelFeatures ? converter.hp : {};
     return {
       ...{ vocabSize, unkId: hp.tokenizer.unkId },
-      ...(path.startsWith('tgt.') && bosId !== undefined && { targetBosId: bosId }),
+      ...(path.startsWith('tgt.') && bosId !== undefined && { targetStart: [bosId] }),
       decode: (ids) => feature.decode(ids),
       hasText: (id) => feature.hasText(id),
     };

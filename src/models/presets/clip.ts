@@ -117,7 +117,7 @@ function visionTower(values: z.output<typeof visionSettings>): Config<VisionTran
   });
 }
 
-/** The model of a config.json of CLIP. @throws ZodError for settings that it has no counterpart of */
+/** The model of a config.json of CLIP, of batches with `image`, and `text` with ids and paddings. @throws ZodError for settings that it has no counterpart of */
 export function clipFromSettings(json: unknown): Config<ClipModel> {
   const { projection_dim, logit_scale_init_value } = settings.parse(json);
   const values = towers.parse({
@@ -129,6 +129,7 @@ export function clipFromSettings(json: unknown): Config<ClipModel> {
     imageDims: values.vision_config.hidden_size,
     textTpl: textTower(values.text_config),
     projectionDims: projection_dim,
+    textField: 'text',
     temperature: Math.exp(-logit_scale_init_value),
     paramsInit: Gaussian.config({ scale: 0.02 }),
   });

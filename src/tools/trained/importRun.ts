@@ -60,7 +60,8 @@ export const importCommand: Command = {
     files: {
       ...{ key: 'files', value: 'GLOB,…', parse: listOf },
       about:
-        'Texts to evaluate and fine-tune on, or tables of text and positive, or of text and label. Default: *.txt, or *.csv.',
+        'Texts to evaluate and fine-tune on, or tables of text and positive, of text and label, of inputs and targets, of sound ' +
+        'and text, or of image and text; of ViT a folder of images. Default: *.txt, *.csv, or images.',
     },
     adapter: {
       ...{ key: 'adapter', value: 'DIR', parse: nonEmpty },

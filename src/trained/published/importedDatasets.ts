@@ -1,26 +1,34 @@
 /** @file Datasets of a run that is imported, by its model: what is predicted, evaluated and trained on. */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Config, classOf } from '../../hparams/index.js';
+import { type Config, classOf, deepCopy } from '../../hparams/index.js';
 import {
+  AppendEos,
   type BaseInput,
   ClassFeature,
   CsvSource,
+  Feature,
   PretrainedTokenizer,
-  RecordInput,
+  SeqioInput,
+  SequenceModelFeatures,
   SyntheticLmInput,
+  Task,
   TextFeature,
   TextInput,
+  Tokenize,
 } from '../../inputs/index.js';
+import { type ConvolutionalStem, VisionTransformer } from '../../layers/index.js';
 import {
   type BaseModel,
   ClassificationModel,
+  ClipModel,
   LanguageModel,
+  SequenceModel,
   TextEmbeddingModel,
 } from '../../models/index.js';
 import type { SingleTask } from '../../tasks/index.js';
+import { classNamesOf, firstTargetOf, recordDatasets, type Subject, tokenizerOf } from './importedData.js';
+import { captionTables, imageDatasets, soundTables } from './importedMedia.js';
 import {
-  modelSettings,
   readSettings,
   sentenceSettings,
   tokenizerSettings,
@@ -31,24 +39,19 @@ import {
 /** Tokens of a row, at most. */
 const ROW_LENGTH = 512;
 
-/** An imported model, and the settings of its data. */
-interface Subject {
-  readonly model: Config<BaseModel>;
-  /** The copies of the files that lay beside the weights. */
-  readonly folder: string;
-  /** Tokens of a row. */
-  readonly length: number;
-  readonly files: readonly string[] | undefined;
-}
-
 /** The first kind that a model is of counts. */
 const KINDS: readonly [typeof BaseModel, (subject: Subject) => Config<BaseInput>[]][] = [
   [LanguageModel, textDatasets],
+  [TextEmbeddingModel, (subject) => textTables(subject, () => ({ positive: textOf(subject, 'positive') }))],
+  [SequenceModel, sequenceDatasets],
+  [ClipModel, captionTables],
   [
-    TextEmbeddingModel,
-    (subject) => recordDatasets(subject, () => ({ positive: textOf(subject, 'positive') })),
+    ClassificationModel,
+    (subject) =>
+      classOf((subject.model as Config<ClassificationModel>).networkTpl) === VisionTransformer
+        ? imageDatasets(subject)
+        : textTables(subject, () => ({ labels: classesOf(subject) })),
   ],
-  [ClassificationModel, (subject) => recordDatasets(subject, () => ({ labels: classesOf(subject) }))],
 ];
 
 /** Datasets of an imported model; none for kinds whose data can't be told from the folder. */
@@ -66,19 +69,12 @@ export function importedDatasets(
 /** Texts that the model's tokenizer encodes; random tokens where the folder has no tokenizer. */
 function textDatasets({ model, folder, length: seqLen, files = ['*.txt'] }: Subject): Config<BaseInput>[] {
   const rows = { seqLen, batchSize: 1 };
-  const file = join(folder, 'tokenizer.json');
-  if (!existsSync(file)) {
+  const tokenizer = tokenizerOf(folder);
+  if (tokenizer === undefined) {
     const { vocabSize } = (model as Config<LanguageModel>).lmTpl;
     return [SyntheticLmInput.config({ ...rows, name: 'train', isTraining: true, vocabSize })];
   }
-  const { eos_token, bos_token, pad_token } = readSettings(folder, tokenizerSettings) ?? {};
-  const tokenizer = PretrainedTokenizer.config({
-    file,
-    eosToken: tokenText(eos_token),
-    bosToken: tokenText(bos_token),
-    padToken: tokenText(pad_token),
-    promptTokens: tokensBeforeText(folder),
-  });
+  tokenizer.promptTokens = tokensBeforeText(folder);
   const texts = { ...rows, files: [...files], tokenizer };
   return [
     TextInput.config({ ...texts, name: 'train', isTraining: true, split: 'train' }),
@@ -87,19 +83,12 @@ function textDatasets({ model, folder, length: seqLen, files = ['*.txt'] }: Subj
 }
 
 /** Tables with a column of texts, and what belongs to each; none where the model reads no texts. */
-function recordDatasets(
+function textTables(
   subject: Subject,
   labels: () => Readonly<Record<string, Config<TextFeature> | Config<ClassFeature>>>,
 ): Config<BaseInput>[] {
-  const { folder, files = ['*.csv'] } = subject;
-  if (!existsSync(join(folder, 'tokenizer.json'))) return [];
-  const source = CsvSource.config({ files: [...files] });
-  const features = { text: textOf(subject, 'text'), ...labels() };
-  const tables = { source, features, batchSize: 8 };
-  return [
-    RecordInput.config({ ...tables, name: 'train', isTraining: true, split: 'train' }),
-    RecordInput.config({ ...tables, name: 'validation', split: 'validation' }),
-  ];
+  if (tokenizerOf(subject.folder) === undefined) return [];
+  return recordDatasets(subject, { text: textOf(subject, 'text'), ...labels() });
 }
 
 /** Ids of a column of texts, between the tokens that BERT has at their ends. */
@@ -116,10 +105,36 @@ function textOf({ folder, length }: Subject, column: string): Config<TextFeature
   return TextFeature.config({ column, tokenizer, length: Math.min(most, length), ...ends });
 }
 
-/** Classes by their names in config.json. */
-function classesOf({ model, folder }: Subject): Config<ClassFeature> {
-  const names = readSettings(folder, modelSettings)?.id2label ?? {};
-  const { numClasses } = (model as Config<ClassificationModel>).softmaxTpl;
-  const classes = Array.from({ length: numClasses }, (_, id) => names[id] ?? `LABEL_${id}`);
-  return ClassFeature.config({ column: 'label', classes });
+const classesOf = (subject: Subject): Config<ClassFeature> =>
+  ClassFeature.config({ column: 'label', classes: classNamesOf(subject) });
+
+/** Encoder-decoders, of texts, or of sounds where the network has a stem. */
+function sequenceDatasets(subject: Subject): Config<BaseInput>[] {
+  const tokenizer = tokenizerOf(subject.folder);
+  if (tokenizer === undefined) return [];
+  const { modelTpl } = subject.model as Config<SequenceModel>;
+  const stem = modelTpl.encoderStemTpl as Config<ConvolutionalStem> | null;
+  return stem === null ? pairDatasets(subject, tokenizer) : soundTables(subject, tokenizer, stem.inputDims);
+}
+
+/** Tables of inputs and targets, of which the last tenth is for validation. */
+function pairDatasets(
+  { folder, length, files = ['*.csv'] }: Subject,
+  tokenizer: Config<PretrainedTokenizer>,
+): Config<BaseInput>[] {
+  const feature = () => Feature.config({ tokenizer: deepCopy(tokenizer) });
+  const pairs = {
+    mixtureOrTask: Task.config({
+      source: CsvSource.config({ files: [...files] }),
+      preprocessors: [Tokenize.config(), AppendEos.config()],
+      features: { inputs: feature(), targets: feature() },
+    }),
+    taskFeatureLengths: { inputs: length, targets: length },
+    featureConverter: SequenceModelFeatures.config({ bosId: firstTargetOf(folder) }),
+    batchSize: 8,
+  };
+  return [
+    SeqioInput.config({ ...pairs, name: 'train', isTraining: true, splitName: 'all[:90%]' }),
+    SeqioInput.config({ ...pairs, name: 'validation', splitName: 'all[90%:]' }),
+  ];
 }

@@ -12,7 +12,7 @@ export interface ImportSettings {
   readonly dtype: BaseModel['hp']['dtype'];
   /** Tokens of a prompt and its continuation together. */
   readonly maxLength: number | undefined;
-  /** Data to evaluate and train on; by default *.txt of language models, and *.csv of others. */
+  /** Data to evaluate and train on; by default *.txt of language models, the folder images of classifiers of images, and *.csv of others. */
   readonly files: readonly string[] | undefined;
 }
 
@@ -39,8 +39,9 @@ export function importedTask(
 }
 
 function lengthOf(folder: string, asked: number | undefined): number {
-  const { max_position_embeddings, n_positions } = readSettings(folder, modelSettings) ?? {};
-  const most = max_position_embeddings ?? n_positions ?? Number.POSITIVE_INFINITY;
+  const { max_position_embeddings, n_positions, max_target_positions } =
+    readSettings(folder, modelSettings) ?? {};
+  const most = max_position_embeddings ?? n_positions ?? max_target_positions ?? Number.POSITIVE_INFINITY;
   if (asked !== undefined && asked > most)
     throw new ConfigError(
       `--max_length=${asked}: the model has ${most} positions: expected ${most} or fewer.`,

@@ -58,7 +58,24 @@ export const modelSettings = settings(
     eos_token_id: z.union([id, z.array(id)]).nullish(),
     max_position_embeddings: z.int().positive().nullish(),
     n_positions: z.int().positive().nullish(),
+    max_target_positions: z.int().positive().nullish(),
+    max_source_positions: z.int().positive().nullish(),
+    decoder_start_token_id: id.nullish(),
     id2label: z.record(z.string(), z.string()).nullish(),
+  }),
+);
+
+const numbers = z.array(z.number()).nullish();
+
+/** Of images and sounds. */
+export const preprocessorSettings = settings(
+  'preprocessor_config.json',
+  z.object({
+    ...{ image_mean: numbers, image_std: numbers },
+    ...{ do_normalize: z.boolean().nullish(), do_center_crop: z.boolean().nullish() },
+    sampling_rate: z.int().positive().nullish(),
+    hop_length: z.int().positive().nullish(),
+    n_fft: z.int().positive().nullish(),
   }),
 );
 
@@ -66,6 +83,8 @@ export const generationSettings = settings(
   'generation_config.json',
   z.object({
     eos_token_id: z.union([id, z.array(id)]).nullish(),
+    decoder_start_token_id: id.nullish(),
+    is_multilingual: z.boolean().nullish(),
     do_sample: z.boolean().nullish(),
     temperature: z.number().nonnegative().nullish(),
     top_k: z.int().nonnegative().nullish(),

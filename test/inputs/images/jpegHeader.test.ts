@@ -1,11 +1,11 @@
 /** @file Headers of JPEG files that say more than their bytes hold, or that no decoder here has. */
 import jpeg from 'jpeg-js';
 import { expect, test } from 'vitest';
-import { loadImageDecoder } from '../../../src/inputs/images/imageDecoder.js';
+import { imageDecoder } from '../../../src/inputs/images/imageDecoder.js';
 import { jpegHeader } from '../../../src/inputs/images/jpegHeader.js';
 import recorded from '../../fixtures/jpegs/jpegs.json' with { type: 'json' };
 
-const decode = await loadImageDecoder(2 ** 20);
+const decode = imageDecoder(2 ** 20);
 
 const data = Uint8Array.from({ length: 4 * 24 * 16 }, (_, i) => (i * 31) % 256);
 const whole = Buffer.from(jpeg.encode({ height: 16, width: 24, data }, 90).data);

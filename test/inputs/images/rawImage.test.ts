@@ -3,12 +3,12 @@
 import fc from 'fast-check';
 import { encode } from 'fast-png';
 import { expect, test } from 'vitest';
-import { loadImageDecoder } from '../../../src/inputs/images/imageDecoder.js';
+import { imageDecoder } from '../../../src/inputs/images/imageDecoder.js';
 import { centerCrop, resize, withChannels } from '../../../src/inputs/images/rawImage.js';
 import recorded from '../../fixtures/jpegs/jpegs.json' with { type: 'json' };
 import { images } from './augmentations/images.js';
 
-const decode = await loadImageDecoder(2 ** 20);
+const decode = imageDecoder(2 ** 20);
 
 test('PNG: of 8 and 16 bits, with alpha, with a palette, and of less than a byte a pixel', () => {
   const decoded = (image: Parameters<typeof encode>[0]) => {

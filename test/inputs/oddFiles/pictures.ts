@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { encode } from 'fast-png';
-import { loadImageDecoder } from '../../../src/inputs/images/imageDecoder.js';
+import { imageDecoder } from '../../../src/inputs/images/imageDecoder.js';
 import { withChannels } from '../../../src/inputs/images/rawImage.js';
 import recorded from '../../fixtures/jpegs/jpegs.json' with { type: 'json' };
 import type { OddFile, OddKind } from './oddFile.js';
 
-const decode = await loadImageDecoder(2 ** 20);
+const decode = imageDecoder(2 ** 20);
 const read = ([path]: readonly string[]) => {
   const { height, width, channels, data } = decode(readFileSync(path!));
   return { height, width, channels, data: [...data] };

@@ -18,8 +18,8 @@ const recorded = (name: string): Tensor =>
   tf.tensor(record.read(name) as Float32Array, [...record.place(name)!.shape], 'float32') as Tensor;
 const batch = {
   image: tf.transpose(recorded('images'), [0, 2, 3, 1]) as Tensor,
-  ids: tf.cast(recorded('ids'), 'int32') as Tensor,
-  paddings: tf.sub(1, recorded('mask')) as Tensor,
+  'text.ids': tf.cast(recorded('ids'), 'int32') as Tensor,
+  'text.paddings': tf.sub(1, recorded('mask')) as Tensor,
 };
 
 test('embeddings and similarities', () => {
