@@ -117,6 +117,19 @@ export class ImportedWeights {
     return Object.fromEntries(source.names.map((name) => [name, source.shapeOf(name)!]));
   }
 
+  /** Tensors of heads of multi-token prediction, which are left out. */
+  get predictionHeads(): readonly string[] {
+    const { prefixes, predictionHeads = [] } = this.names;
+    const patterns = ['', ...prefixes].flatMap((prefix) =>
+      predictionHeads.map((head) => [prefix, wholePath(head)] as const),
+    );
+    return this.source.names.filter((name) =>
+      patterns.some(
+        ([prefix, pattern]) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)),
+      ),
+    );
+  }
+
   /** Parameters of the model. */
   get count(): number {
     return this.#layout.entries.reduce((sum, { size }) => sum + size, 0);

@@ -88,6 +88,9 @@ export function deepseekV3FromSettings(json: unknown): Config<TransformerLm> {
   return lm;
 }
 
+/** The head of multi-token prediction, behind the 61 layers of all published ones. */
+const PREDICTION_HEAD = 'layers\\.61\\..*';
+
 const mixer = `${LAYER}/mixer`;
 const ofAttention = 'layers.{}.self_attn';
 
@@ -111,6 +114,6 @@ export const deepseekV3Names: NameRules = {
     ...linearRules(`${LAYER}/ff_layer/ffn_layer2`, 'layers.{}.mlp.shared_experts.down_proj'),
   ],
   sliced: SLICED_EXPERTS,
-  // The head of multi-token prediction, behind the 61 layers of all published ones.
-  buffers: [...llamaNames.buffers, 'layers\\.61\\..*'],
+  buffers: [...llamaNames.buffers, PREDICTION_HEAD],
+  predictionHeads: [PREDICTION_HEAD],
 };

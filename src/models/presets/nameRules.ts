@@ -17,6 +17,8 @@ export interface NameRules {
   readonly prefixes: readonly string[];
   /** Patterns of tensors that the network does without: masks and tables that it computes, heads for training alone. */
   readonly buffers: readonly string[];
+  /** Those patterns of `buffers` that are of heads of multi-token prediction, which imports leave out. */
+  readonly predictionHeads?: readonly string[];
   /**
    * Patterns of tensors that models may do without, and that exports have as they came, for readers who expect them: of heads, and
    * of tables that the network computes.

@@ -111,6 +111,9 @@ const ofAttention = 'layers.{}.self_attn';
 const ofMixer = 'layers.{}.linear_attn';
 const ofShared = 'layers.{}.mlp.shared_expert';
 
+/** The head of multi-token prediction. */
+const PREDICTION_HEAD = 'mtp\\..*';
+
 /** Names of Qwen3-Next's weights; a head's query and output gate are next to one another in one tensor. */
 export const qwen3NextNames: NameRules = {
   ...llamaNames,
@@ -134,6 +137,6 @@ export const qwen3NextNames: NameRules = {
     ...linearRules(`${LAYER}/ff_layer/ffn_layer2`, `${ofShared}.down_proj`),
   ],
   sliced: SLICED_EXPERTS,
-  // The head of multi-token prediction.
-  buffers: [...llamaNames.buffers, 'mtp\\..*'],
+  buffers: [...llamaNames.buffers, PREDICTION_HEAD],
+  predictionHeads: [PREDICTION_HEAD],
 };

@@ -29,12 +29,21 @@ export function importOptions({
 async function imported(args: Arguments): Promise<Report> {
   const options = importOptions(args);
   const { jobLogDir, dtype } = options;
-  const { name, count, copied } = await importPublished(options);
+  const { name, count, copied, predictionHeads } = await importPublished(options);
   const shown = showFile(jobLogDir);
   return {
     text: () =>
-      `Imported ${name} into ${shown}: ${formatCount(count)} parameters in ${dtype}.\nBeside them: ${copied.join(', ')}.`,
-    json: () => ({ experiment: name, directory: shown, parameters: count, dtype, files: copied }),
+      [
+        `Imported ${name} into ${shown}: ${formatCount(count)} parameters in ${dtype}.`,
+        `Beside them: ${copied.join(', ')}.`,
+        ...(predictionHeads.length > 0
+          ? [`Left out: ${predictionHeads.length} tensors of the head of multi-token prediction.`]
+          : []),
+      ].join('\n'),
+    json: () => ({
+      ...{ experiment: name, directory: shown, parameters: count, dtype, files: copied },
+      leftOut: predictionHeads,
+    }),
   };
 }
 

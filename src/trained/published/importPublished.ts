@@ -32,6 +32,8 @@ export interface Imported {
   readonly count: number;
   /** Files that lay beside the weights, and lie in the run's directory now. */
   readonly copied: readonly string[];
+  /** Tensors of heads of multi-token prediction, which are left out. */
+  readonly predictionHeads: readonly string[];
 }
 
 /**
@@ -69,7 +71,8 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
       if (identity !== null) recordData(jobLogDir, TRAIN, identity);
       weights.write(jobLogDir, name);
       weights.writeKept(join(published, KEPT));
-      return { name, count: weights.count, copied };
+      const { count, predictionHeads } = weights;
+      return { name, count, copied, predictionHeads };
     } finally {
       directory.close();
     }
