@@ -47,7 +47,7 @@ async function imported(
       folder,
       jobLogDir,
       dtype: 'float32',
-      maxLength: undefined,
+      maxLength: 16,
       files,
       ignoredFields: [],
       ignoredTensors: [],
