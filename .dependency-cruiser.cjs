@@ -25,7 +25,7 @@ const MAY_IMPORT = {
     'checkpoints',
     'summaries',
   ],
-  search: ['hparams', 'compiler'],
+  search: ['hparams', 'compiler', 'files', 'system'],
   experiment: ['hparams', 'tasks', 'inputs', 'system'],
   registry: ['hparams', 'experiment', 'files', 'system'],
   cli: [
@@ -105,6 +105,7 @@ const MAY_IMPORT = {
     'summaries',
     'tasks',
     'runs',
+    'search',
     'workers',
     'files',
     'system',

@@ -7,5 +7,33 @@ export { RegularizedEvolution } from './algorithms/regularizedEvolution.js';
 export { SuccessiveHalving } from './algorithms/successiveHalving.js';
 export { Sweeping } from './algorithms/sweeping.js';
 export { Tpe } from './algorithms/tpe/tpe.js';
+export {
+  BaseEarlyStopping,
+  EarlyStoppingByExpectedGain,
+  EarlyStoppingByRank,
+  EarlyStoppingByValue,
+  type OtherTrial,
+} from './earlyStopping.js';
+export { hyperparameterTuning, neuralArchitectureSearch, parameterSweep, Search } from './search.js';
+export {
+  BaseReward,
+  isNamed,
+  type Metrics,
+  MnasHard,
+  MnasSoft,
+  MultiObjective,
+  MultiObjectiveAggregator,
+  SingleObjective,
+  TunasAbsolute,
+  WeightedSum,
+} from './searchRewards.js';
 export { choice, type Domain, integer, real, type Space, type Value, type Values } from './space.js';
 export type { Proposal, Trial, TrialState } from './trial.js';
+export {
+  AverageMetricValues,
+  CrossStepMetricAggregator,
+  LastReportedMetricValues,
+  type Measurement,
+  MetricsWithMaxValue,
+  MetricsWithMinValue,
+} from './trialMeasurements.js';

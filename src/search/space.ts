@@ -1,7 +1,7 @@
 /** @file Search spaces: parameters with their domains, some of them active only under values of others. */
 import { z } from 'zod';
 import { ConfigError } from '../hparams/index.js';
-import type { Draws } from './draws.js';
+import type { Draws } from './proposalDraws.js';
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { atEnd } from './cleanup.js';
+import { BENEATH } from './ownProcess.js';
 
 /** Failure of a child process to answer. */
 export class ChildError extends Error {
@@ -25,6 +26,8 @@ export interface ChildOptions {
   readonly args?: readonly string[];
   /** Flags of Node itself. */
   readonly flags?: readonly string[];
+  /** Whether the module's jobs get signals as messages `{ stop: 'SIGTERM' }`, as those of an OwnProcess. */
+  readonly isBeneath?: boolean;
 }
 
 /** Most characters of a child's output that are kept. */
@@ -43,7 +46,7 @@ export class Child<Sent, Received> {
   private ended: string | undefined;
   private readonly closed: Promise<void>;
 
-  constructor(module: URL, { cwd, args = [], flags = [] }: ChildOptions = {}) {
+  constructor(module: URL, { cwd, args = [], flags = [], isBeneath = false }: ChildOptions = {}) {
     const typescript = new URL('./typescript.js', import.meta.url).href;
     // Before it starts: a signal that comes between the two would leave it running.
     this.forget = atEnd(() => this.process?.kill('SIGKILL'));
@@ -53,6 +56,7 @@ export class Child<Sent, Received> {
       {
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
         ...(cwd !== undefined && { cwd }),
+        ...(isBeneath && { env: { ...process.env, [BENEATH]: '1' } }),
       },
     );
     for (const stream of [this.process.stdout!, this.process.stderr!]) {

@@ -5,8 +5,8 @@ import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { StopSignalName } from './processes.js';
 
-/** Set in the environment of such a process. */
-const variable = 'LUTHIER_BENEATH';
+/** Set in the environment of a process that gets signals as messages. */
+export const BENEATH = 'LUTHIER_BENEATH';
 const command = fileURLToPath(new URL('../tools/luthier.js', import.meta.url));
 
 interface StopMessage {
@@ -44,7 +44,7 @@ export class OwnProcess {
     const output = prefix === undefined ? 'inherit' : 'pipe';
     this.child = spawn(process.execPath, [...nodeFlags(), command, ...args], {
       stdio: ['ignore', output, output, 'ipc'],
-      env: { ...process.env, [variable]: '1' },
+      env: { ...process.env, [BENEATH]: '1' },
     });
     const { stdout, stderr } = this.child;
     if (stdout !== null) forwardLines(stdout, process.stdout, prefix!);
@@ -76,9 +76,9 @@ let isChild: boolean | undefined;
  * @returns a function that stops listening; undefined where this process is no such child.
  */
 export function listenToParent(receive: (signal: StopSignalName) => void): (() => void) | undefined {
-  isChild ??= process.env[variable] !== undefined && process.channel !== undefined;
+  isChild ??= process.env[BENEATH] !== undefined && process.channel !== undefined;
   // Children of this process are not its parent's.
-  delete process.env[variable];
+  delete process.env[BENEATH];
   if (!isChild) return undefined;
   const onMessage = ({ stop }: Partial<StopMessage>) => {
     if (stop !== undefined) receive(stop);

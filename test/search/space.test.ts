@@ -1,7 +1,7 @@
 /** @file Spaces: domains, conditions, draws, and their errors. */
 import { expect, test } from 'vitest';
-import { Draws } from '../../src/search/draws.js';
 import { choice, integer, real } from '../../src/search/index.js';
+import { Draws } from '../../src/search/proposalDraws.js';
 import { checkSpace, contains, drawValues, sizeOf, spaceSchema } from '../../src/search/space.js';
 
 const space = {

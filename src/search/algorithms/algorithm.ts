@@ -1,6 +1,6 @@
 /** @file Interface of search algorithms: proposals as functions of the seed and the trials so far. */
 import { Configurable } from '../../hparams/index.js';
-import { Draws } from '../draws.js';
+import { Draws } from '../proposalDraws.js';
 import type { Space } from '../space.js';
 import type { Proposal, Trial } from '../trial.js';
 
@@ -26,6 +26,11 @@ export abstract class BaseAlgorithm extends Configurable {
 
   /** Whether it compares trials by several rewards; others use the first one. */
   readonly isMultiObjective: boolean = false;
+
+  /** Whether its values come from the space; otherwise the space may be empty. */
+  get needsSpace(): boolean {
+    return true;
+  }
 
   abstract propose(state: SearchState): Proposal | NoProposal;
 

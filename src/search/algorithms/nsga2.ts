@@ -1,7 +1,7 @@
 /** @file NSGA-II: evolution by dominance and crowding, for several objectives (Deb et al., 2002). */
 import { z } from 'zod';
-import type { Draws } from '../draws.js';
 import { bestPlaced, type PlacedTrial } from '../pareto.js';
+import type { Draws } from '../proposalDraws.js';
 import {
   drawValue,
   drawValues,

@@ -1,6 +1,6 @@
 /** @file Population-based training (Jaderberg et al., 2017). */
 import { z } from 'zod';
-import type { Draws } from '../draws.js';
+import type { Draws } from '../proposalDraws.js';
 import { drawValue, drawValues, fillValues, type Space, type Values, valueAt } from '../space.js';
 import { byReward, type Proposal, type RewardedTrial, rewarded } from '../trial.js';
 import { BaseAlgorithm, type NoProposal, type SearchState } from './algorithm.js';

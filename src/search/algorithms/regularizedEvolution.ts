@@ -1,6 +1,6 @@
 /** @file Regularized evolution (paxml/automl.py; Real et al., 2018). */
 import { z } from 'zod';
-import type { Draws } from '../draws.js';
+import type { Draws } from '../proposalDraws.js';
 import { drawValue, drawValues, fillValues, type Space, sizeOf, type Values } from '../space.js';
 import { byReward, type Proposal, rewarded } from '../trial.js';
 import { BaseAlgorithm, type SearchState } from './algorithm.js';

@@ -47,6 +47,10 @@ export class Sweeping extends BaseAlgorithm.with(
         error: 'all rows must have the same length',
       }),
 ) {
+  override get needsSpace(): boolean {
+    return this.hp.combinations === null;
+  }
+
   propose({ space, number }: SearchState): Proposal | NoProposal {
     const { combinations } = this.hp;
     const values =

@@ -1,5 +1,5 @@
 /** @file The normal distribution's cumulative function, and draws of a truncated one. */
-import type { Draws } from '../../draws.js';
+import type { Draws } from '../../proposalDraws.js';
 
 /** erfc(x) of x from 2 on: the continued fraction of Abramowitz and Stegun (7.1.14), from its end. */
 function erfcTail(x: number): number {

@@ -1,5 +1,5 @@
 /** @file Parzen estimator of values of several parameters: a mixture with a kernel for each trial, and one of the whole space. */
-import type { Draws } from '../../draws.js';
+import type { Draws } from '../../proposalDraws.js';
 import {
   type Domain,
   intervalOf,

@@ -1,7 +1,7 @@
 /** @file Tree-structured Parzen estimator, of all parameters jointly (Bergstra et al., 2011; Falkner et al., 2018). */
 import { z } from 'zod';
-import type { Draws } from '../../draws.js';
 import { bestPlaced } from '../../pareto.js';
+import type { Draws } from '../../proposalDraws.js';
 import {
   type Domain,
   drawValue,
@@ -101,9 +101,9 @@ function weightsOf(count: number): number[] {
 function groupsOf(space: Space): Map<string, Domain>[] {
   const groups = new Map<string, Map<string, Domain>>();
   for (const [name, domain] of Object.entries(space)) {
-    const key = JSON.stringify(domain.when) + (sizeOf(domain) === 1 ? name : '');
-    const group = groups.get(key) ?? new Map<string, Domain>();
-    groups.set(key, group.set(name, domain));
+    const condition = JSON.stringify(domain.when) + (sizeOf(domain) === 1 ? name : '');
+    const group = groups.get(condition) ?? new Map<string, Domain>();
+    groups.set(condition, group.set(name, domain));
   }
   return [...groups.values()];
 }
