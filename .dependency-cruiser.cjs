@@ -26,7 +26,7 @@ const MAY_IMPORT = {
     'summaries',
   ],
   search: ['hparams', 'compiler', 'files', 'system'],
-  experiment: ['hparams', 'tasks', 'inputs', 'system'],
+  experiment: ['hparams', 'tasks', 'inputs', 'search', 'system'],
   registry: ['hparams', 'experiment', 'files', 'system'],
   cli: [
     'hparams',

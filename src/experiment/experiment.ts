@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import { type Config, ConfigError, type OldNames, showValue, withOldNames } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
+import type { Search } from '../search/index.js';
 import { linesBelow } from '../system/text/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { checkValue, placeOfCaller } from './checkConstant.js';
@@ -198,6 +199,11 @@ export abstract class Experiment {
   /** Inputs whose examples the decode modes continue. None by default. */
   decodeDatasets(): Config<BaseInput>[] {
     return [];
+  }
+
+  /** What `--study` searches: a space, an algorithm, a reward. None by default. */
+  search(): Config<Search> | null {
+    return null;
   }
 
   /** Checks constraints among constants; throws if they are violated. Called before anything is built. */

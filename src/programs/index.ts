@@ -7,6 +7,7 @@ import { runTraining } from './trainJob.js';
 
 export type { JobMode, JobOptions } from '../runs/index.js';
 export { JobError, JobInUseError } from '../runs/index.js';
+export { runStudyJob } from './studyJob.js';
 export { runSweepJob } from './sweepJob.js';
 
 /** The end of a job. */

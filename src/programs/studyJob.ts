@@ -6,6 +6,7 @@ import { formatLiteral } from '../hparams/index.js';
 import type { Search } from '../search/index.js';
 import { type ClaimedTrial, type Outcome, Study, studyText, trialName } from '../search/studies/index.js';
 import { exitCodeOfSignal, inLanes, StopSignal, WorkerPool, warn, writeText } from '../system/index.js';
+import { UsageError } from '../system/text/index.js';
 import { measurementsOf, rewardsOf } from './trialOutcome.js';
 import { type TrialEnd, TrialProcess } from './trialProcess.js';
 
@@ -107,6 +108,8 @@ async function outcomeOf(trial: ClaimedTrial, work: TrialWork): Promise<Outcome 
       return { state: 'stopped', reason: stopped, seconds: seconds(), ...rewards };
     }
     if (isOver()) return undefined;
+    // The flags are wrong, for all trials.
+    if (end.error?.name === 'UsageError') throw new UsageError(end.error.message);
     const reason = reasonOf(end);
     // The run of a process that was killed may still be saving there.
     if (end.error?.name === 'JobInUseError') await sleep(LOOK_MS);

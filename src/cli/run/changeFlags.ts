@@ -54,7 +54,8 @@ export const sweepFlags = {
   sweep_parallel: {
     key: 'sweepParallel',
     value: 'N',
-    about: 'How many runs of a sweep train at once, each with an equal share of the threads. Default: 1.',
+    about:
+      'How many runs of a sweep or trials of a study train at once, each with an equal share of the threads. Default: 1.',
     parse: positive(true),
   },
 } satisfies FlagTable;

@@ -15,12 +15,13 @@ import { overrideFlags, sweepFlags } from './changeFlags.js';
 import { checkDecodeFlags, type DecodeFlags, decodeFlags } from './decodeFlags.js';
 import { inspectionFlags } from './inspectionFlags.js';
 import { refusedFlags } from './refusedFlags.js';
+import { checkStudyFlags, type StudyFlags, studyFlags } from './studyFlags.js';
 
 /** Engine names, repeated here because parsing flags must not load the compiler. */
 const engines = ['auto', 'native', 'onnx', 'eager'] as const;
 
 /** A parsed command line. */
-export interface Flags extends DecodeFlags {
+export interface Flags extends DecodeFlags, StudyFlags {
   readonly exp?: string;
   readonly jobLogDir?: string;
   readonly mode: Mode;
@@ -52,7 +53,9 @@ const keptFromRuns: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     Object.keys(overrideFlags).map((name) => [name, 'each has the changes of its combination']),
   ),
-  ...Object.fromEntries(Object.keys(sweepFlags).map((name) => [name, 'none is a sweep'])),
+  ...Object.fromEntries(
+    Object.keys({ ...sweepFlags, ...studyFlags }).map((name) => [name, 'none is a sweep or a study']),
+  ),
   dump: 'prints instead of running',
   help: 'prints instead of running',
 };
@@ -96,6 +99,7 @@ export const flagTable: FlagTable = {
   },
   ...overrideFlags,
   ...sweepFlags,
+  ...studyFlags,
   dump: {
     key: 'dump',
     value: 'FORMAT',
@@ -197,9 +201,10 @@ function checkConflicts(flags: Flags): void {
   checkDecodeFlags(flags, flags);
   const { changes, mode, dump, checkpoint, sweepParallel } = flags;
   const swept = changes.find(({ kind }) => kind === 'sweep');
-  if (sweepParallel !== undefined && swept === undefined)
+  checkStudyFlags(flags, mode, swept?.origin);
+  if (sweepParallel !== undefined && swept === undefined && flags.study === undefined)
     throw new UsageError(
-      `--sweep_parallel=${sweepParallel}: it is for --sweep=PATH=VALUES, which is not given.`,
+      `--sweep_parallel=${sweepParallel}: it is for --sweep=PATH=VALUES or --study=NAME, which is not given.`,
     );
   if (swept !== undefined && (checkpoint === 'best' || typeof checkpoint === 'number')) {
     throw new UsageError(

@@ -34,6 +34,12 @@ export const refusedFlags: Readonly<Record<string, string>> = {
   enable_auto_sharding: `${oneProcess}; the mesh that task.mesh describes is analysed, not run`,
   startup_random_jitter_max_secs: `${oneProcess}: there is nothing to spread over time`,
   ...all('multiprocess_gpu server_addr num_hosts host_idx', oneProcess),
+  ...all(
+    'controller_mode tuner_group',
+    'every process with the same --study asks for trials by itself, and each trial trains and evaluates in one process',
+  ),
+  metrics_from: "the metric of a search's searchReward has the name of its program, which --mode runs",
+  pythia_port: 'algorithms of a search run in its own process',
   tfds_data_dir: "files are fields of inputs: --set 'datasets[*].files=…'",
   ...all(
     'tf_data_service_port tf_data_service_dispatcher_address tf_data_service_worker_address ' +

@@ -65,6 +65,7 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
     writeResult(dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, warn));
     return 0;
   }
+  if (flags.study !== undefined) return runStudy(exp, flags.study, flags, library);
   return flags.changes.some(({ kind }) => kind === 'sweep')
     ? runSweep(exp, flags, library)
     : runOne(exp, flags, library);
@@ -156,5 +157,27 @@ async function runSweep(exp: string, flags: Flags, library: LoadLibrary): Promis
       settings: settings.map(({ path, text }) => `${path}=${text}`),
       flags: [...flags.common, ...overrides.flatMap(flagOf)],
     })),
+  });
+}
+
+async function runStudy(exp: string, study: string, flags: Flags, library: LoadLibrary): Promise<number> {
+  const [{ configure, flagOf }, { build }] = await Promise.all([
+    import('../index.js'),
+    import('../../hparams/index.js'),
+  ]);
+  const resolved = await resolve(exp, flags, library);
+  const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
+  const search = configure(resolved, overrides).experiment.search();
+  if (search === null)
+    throw new UsageError(`--study=${study}: ${resolved.name} does not say what to search: define search().`);
+  const { runStudyJob } = await import('../../programs/index.js');
+  return runStudyJob({
+    name: resolved.name,
+    directory: join(directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name), study),
+    search: build(search),
+    flags: [...flags.common, ...overrides.flatMap(flagOf)],
+    numTrials: flags.numTrials,
+    parallel: flags.sweepParallel ?? 1,
+    numThreads: flags.numThreads,
   });
 }
