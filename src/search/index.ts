@@ -7,13 +7,6 @@ export { RegularizedEvolution } from './algorithms/regularizedEvolution.js';
 export { SuccessiveHalving } from './algorithms/successiveHalving.js';
 export { Sweeping } from './algorithms/sweeping.js';
 export { Tpe } from './algorithms/tpe/tpe.js';
-export {
-  BaseEarlyStopping,
-  EarlyStoppingByExpectedGain,
-  EarlyStoppingByRank,
-  EarlyStoppingByValue,
-  type OtherTrial,
-} from './earlyStopping.js';
 export { hyperparameterTuning, neuralArchitectureSearch, parameterSweep, Search } from './search.js';
 export {
   BaseReward,
@@ -37,3 +30,10 @@ export {
   MetricsWithMaxValue,
   MetricsWithMinValue,
 } from './trialMeasurements.js';
+export {
+  BaseEarlyStopping,
+  EarlyStoppingByExpectedGain,
+  EarlyStoppingByRank,
+  EarlyStoppingByValue,
+  type OtherTrial,
+} from './trialStopping.js';

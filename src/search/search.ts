@@ -6,7 +6,6 @@ import { RandomSearch } from './algorithms/randomSearch.js';
 import { RegularizedEvolution } from './algorithms/regularizedEvolution.js';
 import { Sweeping } from './algorithms/sweeping.js';
 import { Tpe } from './algorithms/tpe/tpe.js';
-import { BaseEarlyStopping } from './earlyStopping.js';
 import {
   BaseReward,
   MnasHard,
@@ -17,6 +16,7 @@ import {
 } from './searchRewards.js';
 import { type Space, spaceSchema, type Value } from './space.js';
 import { CrossStepMetricAggregator, LastReportedMetricValues } from './trialMeasurements.js';
+import { BaseEarlyStopping } from './trialStopping.js';
 
 const count = z.int().positive();
 

@@ -35,6 +35,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Compares runs by a metric, and shows differences of their configs.',
     load: async () => (await import('./runs.js')).runs,
   },
+  study: {
+    about: 'Shows the trials of a search as a table or a picture, and differences between two.',
+    load: async () => (await import('./studyCommand.js')).studyCommand,
+  },
   list: {
     about: 'Lists experiments with their file, base class and own constants.',
     load: async () => (await import('./list/index.js')).list,

@@ -42,11 +42,16 @@ export function trialRows(trials: readonly StudyTrial[]): { header: string[]; ro
   };
 }
 
-/** The best trials as text, with how many there are of each state. */
-export function studyText(trials: readonly StudyTrial[], most = 10): string {
-  const { header, rows } = trialRows(rankedTrials(trials).slice(0, most));
+/** How many trials there are of each state. */
+export function countsText(trials: readonly StudyTrial[]): string {
   const counts = new Map<string, number>();
   for (const { state } of trials) counts.set(state, (counts.get(state) ?? 0) + 1);
   const summary = Array.from(counts, ([state, count]) => `${count} ${state}`).join(', ');
-  return `${textTable(rows, header)}\n\n${trials.length} trials: ${summary || 'none'}.`;
+  return `${trials.length} trials: ${summary || 'none'}.`;
+}
+
+/** The best trials as text. */
+export function studyText(trials: readonly StudyTrial[], most = 10): string {
+  const { header, rows } = trialRows(rankedTrials(trials).slice(0, most));
+  return `${textTable(rows, header)}\n\n${countsText(trials)}`;
 }

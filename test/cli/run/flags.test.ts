@@ -178,7 +178,7 @@ test('--sweep_parallel is a number of runs of a sweep', () => {
       `--sweep_parallel: expected a positive integer; got '${bad}'.`,
     );
   expect(() => parseFlags(['--sweep_parallel=2'])).toThrow(
-    '--sweep_parallel=2: it is for --sweep=PATH=VALUES, which is not given.',
+    '--sweep_parallel=2: it is for --sweep=PATH=VALUES or --study=NAME, which is not given.',
   );
 });
 

@@ -33,12 +33,14 @@ const own: Readonly<Record<string, string>> = {
   dump: '--dump=tree',
   help: '--help',
 };
+/** Flags of a search, which no sweep has. */
+const searching = ['study', 'num_trials'];
 const needs = (name: string): string[] => (/^tap_/.test(name) ? ['--tap=lm/**'] : []);
 const job = (...argv: string[]): Record<string, unknown> => jobSettings(parseFlags(argv));
 const inherited = (...argv: string[]) => parseFlags(['--sweep=a=1,2', ...argv]).common;
 
 test('every flag has a row here', () => {
-  expect([...Object.keys(settings), ...Object.keys(own), ...decoding].sort()).toEqual(
+  expect([...Object.keys(settings), ...Object.keys(own), ...decoding, ...searching].sort()).toEqual(
     Object.keys(flagTable).sort(),
   );
 });
@@ -55,6 +57,12 @@ test.each(Object.entries(own))('--%s is of the command alone', (_, text) => {
 const options = Object.entries(settings).filter(([name]) => name !== 'exp' && needs(name).length === 0);
 test.each(options)('--%s sets its option of the job, and no other', (_, [text, option, value]) => {
   expect(job(text)).toEqual({ ...job(), [option]: value });
+});
+
+test('flags of a search are of the command alone', () => {
+  expect(parseFlags(['--study=first', '--num_trials=2', '--engine=native']).common).toEqual([
+    '--engine=native',
+  ]);
 });
 
 test('flags of the decode modes', () => {
