@@ -30,7 +30,7 @@ const recordSchema = z.discriminatedUnion('event', [
 ]);
 
 /** A line of a record. */
-export type StudyRecord = z.output<typeof recordSchema>;
+type StudyRecord = z.output<typeof recordSchema>;
 
 /** A trial of a study. */
 export interface StudyTrial extends Trial {
