@@ -56,4 +56,5 @@ export {
 } from './schedules/schedules.js';
 export { type Gradients, type GradientTransform, withNorm } from './transforms/clipping.js';
 export { sumOfSquares } from './transforms/norms.js';
+export { OutlierBound } from './transforms/outlierBound.js';
 export type { FlatUpdater, RowBuffers, UpdateReport } from './updater.js';

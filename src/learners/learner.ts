@@ -48,6 +48,19 @@ export class Learner extends Configurable.with({
     .nonnegative()
     .default(0)
     .describe('A step whose gradient norm is not below this is not valid; 0 sets no bound.'),
+  skipStepGradientNormSigma: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe(
+      'A step whose gradient norm is above the mean of the last ones by this many of their standard deviations is not valid; ' +
+        '6 say. 0 sets no such bound. Steps are then taken one a call.',
+    ),
+  skipStepGradientNormWindow: z
+    .int()
+    .min(2)
+    .default(128)
+    .describe('Number of gradient norms in that mean; there is no bound before half of them.'),
   bpropVariableExclusion: patterns.describe(
     'Variables whose whole path matches one of these stay as they are.',
   ),
@@ -63,6 +76,7 @@ export class Learner extends Configurable.with({
         'sub-batches as examples, of the gradient of one example. 0 does not clip.',
     ),
   gradNormIndividualVars: z.boolean().default(false).describe('Writes the gradient norm of each variable.'),
+  varNormIndividualVars: z.boolean().default(false).describe('Writes the norm of each variable.'),
   varNormSummary: z.boolean().default(true).describe('Writes the norm of all variables together.'),
 }) {
   private exclusion: RegExp[] = [];
@@ -74,6 +88,11 @@ export class Learner extends Configurable.with({
       this,
       bpropVariableExclusion.length === 0 || bpropVariableInclusion.length === 0,
       'bpropVariableExclusion and bpropVariableInclusion are exclusive; set one of them.',
+    );
+    check(
+      this,
+      this.hp.skipStepGradientNormSigma === 0 || this.hp.checkValidStep,
+      'skipStepGradientNormSigma needs checkValidStep, which looks for the steps that it means.',
     );
     this.exclusion = bpropVariableExclusion.map((pattern) => this.compilePattern(pattern));
     this.inclusion = bpropVariableInclusion.map((pattern) => this.compilePattern(pattern));
@@ -96,6 +115,11 @@ export class Learner extends Configurable.with({
   /** Whether evaluations, decodes and exports take that average, whatever `evalUseEmaStates` says. */
   get evaluatesAverage(): boolean {
     return this.hp.optimizer.evaluatesAverage;
+  }
+
+  /** Whether a step depends on the report of the one before, so that none begins before it. */
+  get needsReports(): boolean {
+    return this.hp.skipStepGradientNormSigma > 0;
   }
 
   /** The learning rate at a step (0 for the first update). */
@@ -223,10 +247,13 @@ export class Learner extends Configurable.with({
       checkValidStep,
       enableSkipStepOnGradientAnomalies: skipsInvalidSteps,
       skipStepGradientNormValue: bound,
+      skipStepGradientNormSigma: sigma,
+      skipStepGradientNormWindow: window,
     } = this.hp;
     // A norm that is not finite is below no bound.
     const normBound = checkValidStep ? bound || Number.POSITIVE_INFINITY : null;
-    return { optimizers, separateScaling, skipsInvalidSteps, normBound, rows: new Map() };
+    const normOutliers = sigma > 0 ? { sigma, window } : null;
+    return { optimizers, separateScaling, skipsInvalidSteps, normBound, normOutliers, rows: new Map() };
   }
 
   /** @param what the variables in words. @throws ConfigError for a pattern that matches the path of none */

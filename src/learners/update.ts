@@ -32,6 +32,8 @@ export interface UpdateRules {
    * all steps are.
    */
   readonly normBound: number | null;
+  /** The further bound that the last norms of all gradients set; null for none. */
+  readonly normOutliers: { readonly sigma: number; readonly window: number } | null;
   /** How many rows the gradient of a table has, by path, where it is rows and indices. */
   readonly rows: ReadonlyMap<string, number>;
 }
@@ -57,6 +59,8 @@ interface Members<T> extends GroupState<T> {
 
 /** Arguments of an update. */
 export interface UpdateInputs<T> {
+  /** The bound of norms, where it is another at each step. */
+  readonly normBound?: T;
   /** Numbers that depend on the step, by the layout's group. */
   readonly scalars: Readonly<Record<string, Readonly<Record<string, T>>>>;
   readonly groups: Readonly<Record<string, Members<T>>>;
@@ -128,6 +132,7 @@ export function inputsOf<T>(
   };
   const replaced = layout.groups.filter(({ name }) => name === NON_TRAINABLE);
   return {
+    ...(rules.normOutliers !== null && { normBound: scalar() }),
     scalars: Object.fromEntries(
       groups.map((each) => [each.group, mapValues(scalarsAt(rules, each, 0), scalar)]),
     ),
@@ -172,7 +177,7 @@ export function updateOf(rules: UpdateRules, layout: FlatLayout): Following {
 function update(
   rules: UpdateRules,
   groups: readonly VariableGroup[],
-  { groups: given, scalars }: UpdateInputs<Tensor>,
+  { groups: given, scalars, normBound: movingBound }: UpdateInputs<Tensor>,
 ): Record<'rawGradNorm' | 'clippedGradNorm' | 'isValid', Tensor> & {
   readonly groups: Readonly<Record<string, GroupState<Tensor>>>;
 } {
@@ -180,7 +185,8 @@ function update(
   const raw = withNorm(groups.map((variables) => ({ variables, grad: () => given[variables.name]!.grad })));
   const clipped = clip(rules, raw);
   const { [NON_TRAINABLE]: replaced } = given;
-  const isValid = normBound === null ? tf.scalar(1, 'bool') : valid(raw.norm, normBound, replaced);
+  const isValid =
+    normBound === null ? tf.scalar(1, 'bool') : valid(raw.norm, movingBound ?? normBound, replaced);
   const settled = (after: GroupState<Tensor>, before: GroupState<Tensor>): GroupState<Tensor> =>
     skipsInvalidSteps && normBound !== null ? choose(isValid, after, before) : after;
   const updated = clipped.groups.map(({ variables, grad }) => {
@@ -250,7 +256,7 @@ function clip(rules: UpdateRules, raw: Gradients): Gradients {
 }
 
 /** Whether the norm of the gradients is below its bound, and all that the forward pass replaced is finite. */
-function valid(norm: Tensor, bound: number, replaced: Members<Tensor> | undefined): Tensor {
+function valid(norm: Tensor, bound: Tensor | number, replaced: Members<Tensor> | undefined): Tensor {
   const isBelow = tf.less(norm, bound);
   return replaced ? tf.logicalAnd(isBelow, tf.all(tf.isFinite(replaced.grad))) : isBelow;
 }

@@ -3,6 +3,7 @@ import type { FlatArray, FlatEntry, FlatLayout, Following, Tree } from '../compi
 import { mapValues } from './mapValues.js';
 import { changingPart, groupParts, type VariableGroup } from './optimizers/variableGroup.js';
 import { entryNorms, globalNorm, sumOfSquares } from './transforms/norms.js';
+import { OutlierBound } from './transforms/outlierBound.js';
 import {
   groupsOf,
   inputsOf,
@@ -43,6 +44,8 @@ export interface UpdateReport {
   readonly clippedGradNorm: number;
   /** Factor of global-norm clipping, 1 where it did not clip. */
   readonly gradScale: number;
+  /** The bound of `rawGradNorm`, where the norms before set one. */
+  readonly gradNormBound?: number;
   /** 1, or 0 where the gradients were not finite or too large, or a replaced variable was not finite. */
   readonly isValidStep: 0 | 1;
 }
@@ -57,6 +60,8 @@ export class FlatUpdater {
   private readonly entries: readonly FlatEntry[];
   private readonly groups: readonly VariableGroup[];
   private readonly told: { rawGradNorm: Float32Array; clippedGradNorm: Float32Array; isValid: Uint8Array };
+  /** The norms of the steps before, where they set a bound. */
+  readonly norms: OutlierBound | undefined;
   /** By the optimizer's name, for each run. */
   private readonly learningRates: ReadonlyMap<string, number[]>;
 
@@ -75,6 +80,8 @@ export class FlatUpdater {
     this.groups = groupsOf(rules, layout);
     this.learningRates = new Map([...rules.optimizers.keys()].map((name) => [name, []]));
     const perRun = () => new Float32Array(runs);
+    const { normOutliers } = rules;
+    if (normOutliers !== null) this.norms = new OutlierBound(normOutliers.sigma, normOutliers.window);
     this.inputs = inputsOf<FlatArray | Int32Array>(
       rules,
       layout,
@@ -101,6 +108,8 @@ export class FlatUpdater {
   prepare(step: number, run = 0): void {
     for (const [name, rates] of this.learningRates)
       rates[run] = this.rules.optimizers.get(name)!.learningRateAt(step);
+    if (this.norms !== undefined)
+      this.inputs.normBound![run] = Math.min(this.rules.normBound!, this.norms.bound);
     const prepared = new Set<string>();
     for (const variables of this.groups) {
       const { group } = variables;
@@ -112,8 +121,9 @@ export class FlatUpdater {
     }
   }
 
-  /** The report of run number `run` of a call. */
+  /** The report of run number `run` of a call, once for each step: norms count for the bound of those that follow. */
   report(run = 0): UpdateReport {
+    this.norms?.add(this.told.rawGradNorm[run]!);
     const [rawGradNorm, clippedGradNorm] = [this.told.rawGradNorm[run]!, this.told.clippedGradNorm[run]!];
     const { separateScaling } = this.rules;
     const clips = !separateScaling && mainOf(this.rules).hp.clipGradientNormToValue > 0;
@@ -124,6 +134,7 @@ export class FlatUpdater {
       ...(auxiliary.length > 0 && { auxiliary: Object.fromEntries(auxiliary) }),
       rawGradNorm,
       clippedGradNorm,
+      ...(this.norms && { gradNormBound: this.inputs.normBound![run]! }),
       gradScale: scaled ? clippedGradNorm / rawGradNorm : 1,
       isValidStep: this.told.isValid[run] === 1 ? 1 : 0,
     };
@@ -136,6 +147,11 @@ export class FlatUpdater {
     const dense = this.entries.filter(({ name }) => rowGrads[name] === undefined);
     const norms = { ...entryNorms(dense, grads), ...ofRows };
     return Object.fromEntries(this.entries.map(({ name }) => [name, norms[name]!]));
+  }
+
+  /** Norm of each variable that is updated, by path. */
+  varNorms(): Record<string, number> {
+    return entryNorms(this.entries, this.buffers.params);
   }
 
   /** Norm of all variables that are updated, together. */

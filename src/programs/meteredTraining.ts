@@ -6,7 +6,7 @@ import { type JobOptions, phase } from '../runs/index.js';
 import type { Program, ProgramRun, SingleTask } from '../tasks/index.js';
 import type { DuePrograms } from './duePrograms.js';
 import { FiniteCheck } from './finiteCheck.js';
-import { invalidStepsError, mostInvalidSteps } from './invalidSteps.js';
+import { invalidStepsError, mostInvalidSteps, stepsUntilOverBudget } from './invalidSteps.js';
 import { findPeak, modelCost } from './mfu.js';
 import type { NewestMetrics } from './newestMetrics.js';
 import { TRAIN } from './programDataset.js';
@@ -57,8 +57,11 @@ export class MeteredTraining implements Program {
     meter.addSkipped(program.takeSkipped());
     for (const [i, report] of reports.entries()) {
       const step = first + i + 1;
-      meter.add(report);
-      if (report.update.isValidStep === 0) reporter.invalidStep(step, report, meter.skipped);
+      meter.add(report, step);
+      const isInvalid = report.update.isValidStep === 0;
+      if (isInvalid) reporter.invalidStep(step, report, meter.skipped);
+      if (this.#hp.lossSpikeSigma > 0 && (isInvalid || meter.spike !== undefined))
+        reporter.lossSpike(step, report, meter.spike, await program.rowNames(i));
       if (this.#isSummarised(step) || this.#hasHistograms(step)) await program.state.memory?.toHost();
       if (this.#isSummarised(step)) await phase(options, 'summaries', () => this.#summarise(run, report));
       else reporter.progress(step, meter);
@@ -66,7 +69,7 @@ export class MeteredTraining implements Program {
     }
     if (this.#taken === 0 && this.isDue(run.step)) options.profiler?.restart();
     this.#taken += reports.length;
-    if (meter.invalidInARow >= mostInvalidSteps(task))
+    if (meter.invalidInARow >= mostInvalidSteps(task) || stepsUntilOverBudget(task, meter) <= 0)
       throw await invalidStepsError({ task, program, meter, checkpointer }, reports.at(-1)!);
   }
 
@@ -119,7 +122,11 @@ export class MeteredTraining implements Program {
   #stepsAtOnce(step: number): number {
     const { task, program, meter, programs, taps } = this.parts;
     if (program.check.isAt(step + 1)) return 1;
-    const untilEnd = Math.max(1, mostInvalidSteps(task) - meter.invalidInARow);
+    const untilInvalid = Math.min(
+      mostInvalidSteps(task) - meter.invalidInARow,
+      stepsUntilOverBudget(task, meter),
+    );
+    const untilEnd = Math.max(1, untilInvalid);
     const most = this.#check ? 1 : Math.min(program.timelySteps(meter.stepSeconds), untilEnd);
     const isPause = (at: number) =>
       this.#isSummarised(at) ||
@@ -150,6 +157,8 @@ export class MeteredTraining implements Program {
     if (learner.hp.gradNormIndividualVars)
       for (const [path, norm] of Object.entries(updater.gradNorms()))
         scalars[`per_var_grad_norm/${path}`] = norm;
+    if (learner.hp.varNormIndividualVars)
+      for (const [path, norm] of Object.entries(updater.varNorms())) scalars[`per_var_norm/${path}`] = norm;
     if (variableNormSummary)
       for (const [path, values] of Object.entries(params)) scalars[`vars/${path}`] = rootMeanSquare(values);
     reporter.trainSummary(state.step, scalars, meter, program.images);

@@ -26,6 +26,8 @@ const schema = z.strictObject({
   results: z.record(z.string(), z.record(z.string(), metric)).default({}),
   /** The steps of these metrics; checkpoints of earlier versions have none. */
   evaluatedAt: z.record(z.string(), z.int()).default({}),
+  /** Gradient norms of the last steps, where they set a bound. */
+  gradNorms: z.array(z.number()).default([]),
 });
 
 /** `progress.json` of a checkpoint. */
@@ -40,7 +42,7 @@ export function metricsOf({ results, evaluatedAt }: Progress): Record<string, Me
 
 /** The parts of a run that checkpoints keep, beside its state. */
 export interface Saved {
-  readonly program: Pick<TrainProgram, 'inputState'>;
+  readonly program: Pick<TrainProgram, 'inputState' | 'updater'>;
   readonly meter: TrainMeter;
   readonly programs: DuePrograms;
   readonly run: Pick<Run, 'newest' | 'best'>;
@@ -57,6 +59,7 @@ export function savedWith({ program, meter, programs, run }: Saved): SaveOptions
       mapValues(metrics, ({ value, weight }) => asPair(value, weight)),
     ),
     evaluatedAt: mapValues(newest, ({ step }) => step),
+    ...(program.updater.norms && { gradNorms: [...program.updater.norms.state] }),
   };
   return { inputState: program.inputState, isGood: meter.invalidInARow === 0, best: run.best, progress };
 }

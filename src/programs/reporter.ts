@@ -20,6 +20,7 @@ import {
 import type { StopSignalName } from '../system/index.js';
 import { formatCount, formatGrouped } from '../system/text/index.js';
 import type { DecodedExample, DecodeResult, EvalResult, SingleTask, WeightedValues } from '../tasks/index.js';
+import type { RowNames } from './batchBuffers.js';
 import { TRAIN } from './programDataset.js';
 import { metricScalars, type Scalars, skippedScalar, type TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
@@ -127,6 +128,25 @@ export class Reporter {
     this.#line.message(
       `Step ${step}: update left out, loss ${loss}, gradient norm ${update.rawGradNorm} (${skipped} so far).`,
     );
+  }
+
+  /**
+   * Tells the data rows of a step whose loss is a spike, or whose update was left out.
+   *
+   * @param bound the one that the loss is above; undefined where it is below
+   */
+  lossSpike(step: number, { loss, update }: TrainReport, bound: number | undefined, rows: RowNames): void {
+    const from = rows.length === 0 ? 'rows without names' : `the rows ${shortList(rows)}`;
+    const what =
+      bound === undefined
+        ? 'The step without an update had'
+        : `Loss ${loss} is a spike, above ${Number(bound.toPrecision(4))}: the step had`;
+    this.#line.message(`Step ${step}: ${what} ${from}.`);
+    this.#metrics.write({
+      ...{ program: 'loss_spikes', step, loss, grad_norm: update.rawGradNorm },
+      ...(bound !== undefined && { bound }),
+      rows,
+    });
   }
 
   /** Writes summaries of a program. */

@@ -102,8 +102,8 @@ export async function compileStep(
   batch: Batch,
 ): Promise<BoundStep> {
   const { layout, changing, params, slots, grads } = state;
-  const mostSteps = stepsOfCall(batchBytes(batch));
   const { learner, numTrainSteps } = task.hp.train.hp;
+  const mostSteps = learner.needsReports ? 1 : stepsOfCall(batchBytes(batch));
   let updater: FlatUpdater | undefined;
   let rowGrads: Record<string, RowBuffers> = {};
   const executable = await compile(

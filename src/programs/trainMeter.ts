@@ -1,7 +1,7 @@
 /** @file Training metrics: means since the last summary, speed without pauses, MFU. */
 import { z } from 'zod';
 import { addSkipped, type BatchCount, NONE_SKIPPED, type Skipped } from '../inputs/index.js';
-import type { UpdateReport } from '../learners/index.js';
+import { OutlierBound, type UpdateReport } from '../learners/index.js';
 import { type Throughput, throughputScalar } from '../summaries/index.js';
 import { WeightedMeans, type WeightedValues } from '../tasks/index.js';
 import { mfu, type Peak } from './mfu.js';
@@ -50,10 +50,20 @@ export const meterState = z.strictObject({
   means: z.record(z.string(), pair),
   skipped: z.int(),
   invalidInARow: z.int(),
+  /** Numbers of steps, among the last ones, with their update left out. */
+  invalidSteps: z.array(z.int()).optional(),
+  /** Losses of the last steps, where they set a bound. */
+  losses: z.array(z.number()).optional(),
   skippedExamples: z
     .strictObject({ count: z.int(), first: z.array(z.string()) })
     .default({ ...NONE_SKIPPED, first: [] }),
 });
+
+/** Steps over which those with their update left out are counted. */
+export const BUDGET_STEPS = 1000;
+
+/** Losses that set the bound of a spike. */
+const SPIKE_WINDOW = 128;
 
 /** Collects reports of training steps. */
 export class TrainMeter {
@@ -65,9 +75,14 @@ export class TrainMeter {
   skippedExamples = NONE_SKIPPED;
   /** Invalid steps since the last valid one. */
   invalidInARow = 0;
+  /** The bound that the last loss is above; undefined where it is not. */
+  spike: number | undefined;
   /** Model FLOPs per step and the machine's peak, once known. */
   cost: { readonly flops: number; readonly peak: Peak } | undefined;
   lastLoss = Number.NaN;
+  /** Numbers of the steps among the last ones with their update left out. */
+  #invalidSteps: number[] = [];
+  readonly #losses: OutlierBound | undefined;
   readonly #means = new WeightedMeans();
   readonly #watch = new Stopwatch();
   #loss = { sum: 0, count: 0 };
@@ -87,20 +102,36 @@ export class TrainMeter {
   /**
    * @param batch of a training step
    * @param waitTag tag of the share of the time that steps wait for their batches
+   * @param spikeSigma standard deviations by which a loss is a spike; 0: none is
    */
   constructor(
     private readonly batch: BatchCount,
     readonly waitTag: 'input_wait' | 'sampling' = 'input_wait',
-  ) {}
+    spikeSigma = 0,
+  ) {
+    if (spikeSigma > 0) this.#losses = new OutlierBound(spikeSigma, SPIKE_WINDOW);
+  }
 
-  /** Adds the report of a step. */
-  add(report: TrainReport): void {
+  /** Number of the last steps, at most `BUDGET_STEPS`, with their update left out. */
+  get recentlyInvalid(): number {
+    return this.#invalidSteps.length;
+  }
+
+  /** Adds the report of a step. @param step its number, from 1 */
+  add(report: TrainReport, step: number): void {
     this.lastLoss = report.loss;
+    const bound = this.#losses?.bound;
+    this.#losses?.add(report.loss);
+    this.spike = bound !== undefined && report.loss > bound ? bound : undefined;
     this.#means.add(report.metrics);
     this.#loss = { sum: this.#loss.sum + report.loss, count: this.#loss.count + 1 };
     const isValid = report.update.isValidStep === 1;
     this.invalidInARow = isValid ? 0 : this.invalidInARow + 1;
-    if (!isValid) this.skipped += 1;
+    if (!isValid) {
+      this.skipped += 1;
+      this.#invalidSteps.push(step);
+    }
+    while (this.#invalidSteps[0]! <= step - BUDGET_STEPS) this.#invalidSteps.shift();
   }
 
   /** The meter's state, for `restore` in a later process. */
@@ -113,6 +144,8 @@ export class TrainMeter {
       ...{ loss, means: Object.fromEntries(means), skipped, invalidInARow },
       // States are what they were wherever nothing is left out.
       ...(count > 0 && { skippedExamples: { count, first: [...first] } }),
+      ...(this.#invalidSteps.length > 0 && { invalidSteps: [...this.#invalidSteps] }),
+      ...(this.#losses && { losses: [...this.#losses.state] }),
     };
   }
 
@@ -121,8 +154,12 @@ export class TrainMeter {
     const {
       loss: [sum, count],
       means,
+      invalidSteps = [],
+      losses = [],
       ...counts
     } = state;
+    this.#invalidSteps = [...invalidSteps];
+    this.#losses?.restore(losses);
     this.#loss = { sum, count };
     this.#means.restore(means);
     Object.assign(this, counts);
@@ -235,6 +272,7 @@ export class TrainMeter {
       'learning/grad_scale': update.gradScale,
       'learning/is_valid_step': update.isValidStep,
       'learning/skipped_steps': this.skipped,
+      ...(update.gradNormBound !== undefined && { 'learning/grad_norm_bound': update.gradNormBound }),
       ...summaries,
     });
     this.#means.clear();

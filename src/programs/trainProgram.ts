@@ -44,6 +44,8 @@ export class TrainProgram {
   /** Steps that are taken twice, and compared. */
   readonly check: CorruptionCheck;
   #inputState: InputState;
+  /** The input's states before each batch of the last call. */
+  #statesBefore: readonly InputState[] = [];
   /** Position of the last step's batch in the buffers. */
   #lastPlace = 0;
   #failure: unknown;
@@ -163,6 +165,7 @@ export class TrainProgram {
     this.#isUpdating = false;
     if (taken === 0) throw this.#failure;
     state.step = first + taken;
+    this.#statesBefore = [this.#inputState, ...inputs];
     this.#inputState = inputs[taken - 1]!;
     this.#lastPlace = taken - 1;
     const [outputs] = call.outputs as unknown as [StepOutputs];
@@ -195,6 +198,11 @@ export class TrainProgram {
   get images(): StepOutputs['images'] {
     const [{ images }] = this.step.call.outputs as unknown as [StepOutputs];
     return images;
+  }
+
+  /** Names of the data rows of a step of the last call, from 0; none where the input knows no names. */
+  rowNames(step: number): Promise<RowNames> {
+    return this.namesAfter(this.#statesBefore[step]);
   }
 
   /** The input's state after the last trained batch. */

@@ -59,18 +59,20 @@ export async function makeLoop(parts: TrainingParts): Promise<TrainingLoop> {
   const { options, task, start, program, list, pending, measurements, reporter, stop, strays } = parts;
   const { state, input, restored, checkpointer } = start;
   const waitTag = input.followsTraining ? 'sampling' : 'input_wait';
-  const meter = new TrainMeter(batchCount(program.buffers.specs, input.batchUnit), waitTag);
+  const { lossSpikeSigma, numTrainSteps } = task.hp.train.hp;
+  const meter = new TrainMeter(batchCount(program.buffers.specs, input.batchUnit), waitTag, lossSpikeSigma);
   const run = new Run({ options, state, reporter, stop, measurements, meter });
   const progress = restored?.progress;
   if (progress !== undefined) {
     meter.restore(progress.meter);
+    program.updater.norms?.restore(progress.gradNorms);
     run.newest.restore(metricsOf(progress));
   }
   run.best = restored?.best;
   const best = list.find((each) => each instanceof BestCheckpoints);
   const checkpoints = new CheckpointProgram({
     ...{ options, checkpointer, state },
-    numTrainSteps: task.hp.train.hp.numTrainSteps,
+    numTrainSteps,
     isRestored: restored?.jobLogDir === options.jobLogDir,
     isWhole: () => program.isWhole,
     saved: () => ({ ...savedWith({ program, meter, programs, run }), metrics: best?.metrics }),

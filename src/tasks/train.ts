@@ -54,6 +54,22 @@ export class Train extends Configurable.with({
     .describe(
       'Steps in a row with their update left out that end training with an error; null: no number does.',
     ),
+  invalidStepBudget: z
+    .int()
+    .nonnegative()
+    .nullable()
+    .default(null)
+    .describe(
+      'How many of the last 1000 steps may have their update left out; one more ends training with an error. null: any.',
+    ),
+  lossSpikeSigma: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe(
+      'Tells the data rows of a step whose loss is above the mean of the last 128 by this many of their standard deviations, 6 ' +
+        'say, and of a step with its update left out; 0 tells none.',
+    ),
   corruptionCheckIntervalSteps: interval
     .nullable()
     .default(null)

@@ -236,6 +236,43 @@ test('consecutive invalid steps end the run; the good checkpoint before them sta
   );
 });
 
+test('steps beyond the last gradient norms are left out with their rows told, up to a budget, also over a resumption', async () => {
+  const sets = [
+    ...[
+      'numTrainSteps=90',
+      'datasets[0].scrambledAt=[70,80]',
+      'learningRate=3e-3',
+      'task.train.evalIntervalSteps=100',
+    ],
+    ...[
+      'task.train.summaryIntervalSteps=100',
+      'task.train.decodeIntervalSteps=100',
+      'task.train.lossSpikeSigma=3',
+    ],
+    ...['task.train.learner.skipStepGradientNormSigma=6', 'task.train.learner.skipStepGradientNormWindow=40'],
+  ];
+  const [ended, undisturbed] = [temporaryDirectory(), temporaryDirectory()];
+  const { code, stdout, stderr } = await run(flags(ended, ...sets, 'task.train.invalidStepBudget=1'));
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: expect.stringMatching(
+      /^Training ended at step 81 of 90: of the last 1000 steps the updates of 2 were left out, loss [\d.]+, gradient norm [\d.]+\. The gradients before set a bound of [\d.]+ \(learner\.skipStepGradientNormSigma is 6\)\. The newest checkpoint before them is that of step \d+; it is kept\. A lower learning rate or clipGradientNormToValue of the optimizer may help; task\.train\.invalidStepBudget is 1, and null goes on nevertheless\.\n$/,
+    ),
+  });
+  expect(stdout).toMatch(
+    /\nStep 71: Loss [\d.]+ is a spike, above [\d.]+: the step had the rows tokens (\d+) to \d+ of split 'train', tokens \d+ to \d+ of split 'train'\.\n/,
+  );
+  for (const directory of [ended, undisturbed])
+    expect(await run(flags(directory, ...sets))).toMatchObject({ code: 0, stderr: '' });
+  expect(stateAt(ended, 90).equals(stateAt(undisturbed, 90))).toBe(true);
+  expect(untimed(ended)).toEqual(untimed(undisturbed));
+  const spikes = untimed(undisturbed).filter(({ program }) => program === 'loss_spikes');
+  expect(spikes.map(({ step, rows }) => [step, (rows as unknown as string[]).length])).toEqual([
+    [71, 2],
+    [81, 2],
+  ]);
+});
+
 test('where nothing can be saved, the error is still that of the run', async () => {
   const directory = temporaryDirectory();
   const training = startCommand(

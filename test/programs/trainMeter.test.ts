@@ -22,7 +22,7 @@ test('throughput is in units of the data: since the last summary, then of it, an
     seconds += took;
     waited += wait;
     meter.lap(steps, waited);
-    for (let i = 0; i < steps; i++) meter.add(report);
+    for (let i = 0; i < steps; i++) meter.add(report, 1);
   };
   step(100, 1, 70);
   expect([meter.throughput, meter.meanThroughput, meter.mfu]).toEqual([undefined, undefined, undefined]);
@@ -66,7 +66,7 @@ test('each summary has the means of its own steps; invalid steps in a row are co
     [of(7, 0.25, 2, 1), of(8, 0.25, 2, 0)],
     [of(2, 0, 1, 0)],
   ]) {
-    for (const step of steps) meter.add(step);
+    for (const step of steps) meter.add(step, 1);
     const { loss, ...scalars } = meter.take(steps.at(-1)!);
     told.push([loss, scalars['Metrics/accuracy'], scalars['Metrics/accuracy-weight']]);
     told.push([meter.lastLoss, meter.skipped, scalars['learning/skipped_steps'], meter.invalidInARow]);
@@ -89,7 +89,7 @@ test('each summary has the means of its own steps; invalid steps in a row are co
 
 test('examples left out are counted over all of a run, and are no part of the state where there are none', () => {
   const meter = new TrainMeter({ count: 8, unit: 'images' });
-  meter.add(report);
+  meter.add(report, 1);
   expect([meter.state(), meter.take(report)]).toEqual([
     expect.not.objectContaining({ skippedExamples: expect.anything() }),
     expect.not.objectContaining({ skipped: expect.anything() }),
@@ -99,7 +99,7 @@ test('examples left out are counted over all of a run, and are no part of the st
   const later = new TrainMeter({ count: 8, unit: 'images' });
   later.restore(meterState.parse(JSON.parse(JSON.stringify(meter.state()))));
   later.addSkipped({ count: 1, first: ['j'] });
-  later.add(report);
+  later.add(report, 1);
   expect(later.take(report).skipped).toBe(12);
   expect(later.skippedExamples.first).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
