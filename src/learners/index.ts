@@ -14,9 +14,9 @@ export type { Direction, NamedTensors, RuleInputs } from './optimizers/rule.js';
 export { ScheduleFreeAdamW } from './optimizers/scheduleFree.js';
 export { Sgd } from './optimizers/sgd.js';
 export {
-  beginAverage,
   EMA,
   fillSlots,
+  PRETRAINED,
   refillSlots,
   type SlotLayout,
   type SlotSpecs,

@@ -24,6 +24,14 @@ export interface LearnableVariable {
   readonly collections?: readonly string[];
   /** How memory holds it; absent: as float32. */
   readonly storage?: NarrowType;
+  /** Its initial values; `scaleUpdateByVarNorm` alone needs them. */
+  readonly init?: InitialScale;
+}
+
+/** Initial values of variables. */
+interface InitialScale {
+  /** The standard deviation, before truncation, or the limit of a variable's initial values; null where these have none. */
+  scaleOf(variable: LearnableVariable): number | null;
 }
 
 const patterns = z.array(z.string()).default(() => []);
@@ -74,6 +82,18 @@ export class Learner extends Configurable.with({
     .describe(
       'Largest norm of the gradient of one sub-batch (task.train.numSubBatches), before they are averaged; with as many ' +
         'sub-batches as examples, of the gradient of one example. 0 does not clip.',
+    ),
+  keepOptimizerStateForExcludedVars: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Keeps optimizer's state for variables that the patterns above let stay, so that checkpoints have it when they move again.",
+    ),
+  scaleUpdateByVarNorm: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Multiplies the steps of variables, but for scalars and vectors, by the scale of their initial values.',
     ),
   gradNormIndividualVars: z.boolean().default(false).describe('Writes the gradient norm of each variable.'),
   varNormIndividualVars: z.boolean().default(false).describe('Writes the norm of each variable.'),
@@ -138,10 +158,14 @@ export class Learner extends Configurable.with({
 
   /** Whether gradients of a variable are wanted. */
   isTrainable({ path, collections = [] }: LearnableVariable): boolean {
-    const matches = (pattern: RegExp) => pattern.test(path);
     if (['NON_TRAINABLE', 'FROZEN'].some((name) => collections.includes(name))) return false;
-    if (this.exclusion.some(matches)) return false;
-    return this.inclusion.length === 0 || this.inclusion.some(matches);
+    return !this.isExcluded(path);
+  }
+
+  /** Whether the patterns let a variable stay as it is. */
+  private isExcluded(path: string): boolean {
+    const matches = (pattern: RegExp) => pattern.test(path);
+    return this.exclusion.some(matches) || (this.inclusion.length > 0 && !this.inclusion.some(matches));
   }
 
   /**
@@ -197,6 +221,8 @@ export class Learner extends Configurable.with({
   layout(variables: readonly LearnableVariable[]): FlatLayout {
     const { bpropVariableExclusion, bpropVariableInclusion } = this.hp;
     this.checkPatterns([...bpropVariableExclusion, ...bpropVariableInclusion], variables);
+    for (const { hp } of this.optimizers.values())
+      this.checkPatterns(Object.keys(hp.ewcWeightPerVar), variables);
     const placed = variables.map((v) => {
       const { path: name, shape, repeatPrefix = [], storage } = v;
       const group = this.groupOf(v);
@@ -213,10 +239,25 @@ export class Learner extends Configurable.with({
         group,
         ...(storage && { storage }),
         ...(repeatPrefix.length > 0 && { repeatPrefix }),
+        ...(this.hp.scaleUpdateByVarNorm && group !== FROZEN && this.updateScaleOf(v)),
       };
     });
     const isFrozen = ({ group }: { group: string }) => group === FROZEN;
     return flatLayout([...placed.filter((each) => !isFrozen(each)), ...placed.filter(isFrozen)]);
+  }
+
+  /** The factor of a variable's steps; none for scalars and vectors. @throws ConfigError for initial values without a scale */
+  private updateScaleOf(variable: LearnableVariable): { readonly updateScale?: number } {
+    const { path, shape, repeatPrefix = [], init } = variable;
+    const one = { ...variable, shape: shape.slice(repeatPrefix.length), repeatPrefix: [] };
+    if (one.shape.length <= 1) return {};
+    const updateScale = init?.scaleOf(one) ?? null;
+    check(
+      this,
+      updateScale !== null,
+      `scaleUpdateByVarNorm: the initial values of '${path}' have no scale; give it a Gaussian, truncated or uniform init.`,
+    );
+    return { updateScale: updateScale! };
   }
 
   /**
@@ -252,8 +293,18 @@ export class Learner extends Configurable.with({
     } = this.hp;
     // A norm that is not finite is below no bound.
     const normBound = checkValidStep ? bound || Number.POSITIVE_INFINITY : null;
+    const keptFor = (path: string) =>
+      this.hp.keepOptimizerStateForExcludedVars && this.isExcluded(path) ? this.optimizerOf(path) : undefined;
     const normOutliers = sigma > 0 ? { sigma, window } : null;
-    return { optimizers, separateScaling, skipsInvalidSteps, normBound, normOutliers, rows: new Map() };
+    return {
+      optimizers,
+      separateScaling,
+      skipsInvalidSteps,
+      normBound,
+      normOutliers,
+      keptFor,
+      rows: new Map(),
+    };
   }
 
   /** @param what the variables in words. @throws ConfigError for a pattern that matches the path of none */

@@ -34,6 +34,8 @@ export interface UpdateRules {
   readonly normBound: number | null;
   /** The further bound that the last norms of all gradients set; null for none. */
   readonly normOutliers: { readonly sigma: number; readonly window: number } | null;
+  /** Name of the optimizer whose slots are kept for a variable that does not move; undefined for none. */
+  readonly keptFor: (path: string) => string | undefined;
   /** How many rows the gradient of a table has, by path, where it is rows and indices. */
   readonly rows: ReadonlyMap<string, number>;
 }
@@ -43,7 +45,7 @@ export const mainOf = ({ optimizers }: UpdateRules): BaseOptimizer => optimizers
 
 /** Places of the slots of a layout's variables. */
 export const slotLayoutsOf = (rules: UpdateRules, layout: FlatLayout): SlotLayouts =>
-  slotLayouts(rules.optimizers, layout, mainOf(rules).averages);
+  slotLayouts(rules.optimizers, layout, mainOf(rules).averages, rules.keptFor);
 
 /** The variables of a layout that one call of a rule updates, in their order. */
 export const groupsOf = ({ optimizers, rows }: UpdateRules, layout: FlatLayout): VariableGroup[] =>
@@ -199,9 +201,10 @@ function update(
       const { indices } = given[name]!;
       if (indices !== undefined)
         return onRows({ param, slots }, indices, variables, (rows) =>
-          settled(optimizer.update(rows, grad(), numbers, variables), rows),
+          settled(scaled(optimizer.update(rows, grad(), numbers, variables), rows, variables), rows),
         );
-      const after = optimizer.update({ param, slots: own }, grad(), numbers, variables);
+      const before = { param, slots: own };
+      const after = scaled(optimizer.update(before, grad(), numbers, variables), before, variables);
       if (ema === undefined) return settled(after, given[name]!);
       const average = optimizer.averaged(after, ema, numbers.toEma!);
       return settled({ param: after.param, slots: { ...after.slots, [EMA]: average } }, given[name]!);
@@ -215,6 +218,17 @@ function update(
       ...(replaced && { [NON_TRAINABLE]: settled(replacement(replaced), replaced) }),
     },
   };
+}
+
+/** A step with each variable's way multiplied by its scale, where variables have one. */
+function scaled(
+  after: GroupState<Tensor>,
+  { param }: GroupState<Tensor>,
+  variables: VariableGroup,
+): GroupState<Tensor> {
+  if (variables.entries.every(({ updateScale }) => updateScale === undefined)) return after;
+  const way = variables.scaleBy(tf.sub(after.param, param), ({ updateScale = 1 }) => updateScale);
+  return { param: tf.add(param, way), slots: after.slots };
 }
 
 /**

@@ -10,7 +10,7 @@ import {
 import { takeMemory } from '../compiler/index.js';
 import { explain, isThere, readJsonFile } from '../files/index.js';
 import { InputError, type InputState } from '../inputs/index.js';
-import { beginAverage, EMA, refillSlots } from '../learners/index.js';
+import { EMA, fillSlots, PRETRAINED, refillSlots } from '../learners/index.js';
 import {
   isOfOtherRun,
   isOfOwnRun,
@@ -78,7 +78,7 @@ export async function restoreStart(
   }
   if (newest !== undefined && isOfOtherRun(checkpoint)) checkOrigin(options, checkpoint, newest);
   await takeMemory([state.params, ...largeSlots(state), ...state.denseGrads], options);
-  const optionalSlots = [EMA];
+  const optionalSlots = [EMA, PRETRAINED];
   const restored =
     isOfOtherRun(checkpoint) && newest === undefined
       ? fromOtherRun(checkpoint, state, optionalSlots)
@@ -96,9 +96,9 @@ export async function restoreStart(
     throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
   }
   refillSlots(state, state.views, new Set(unfrozen));
-  if (slotsAdded.length > 0) beginAverage(state);
+  fillSlots(state, slotsAdded);
   const progress = readProgress(restored.progress, path);
-  const average = slotsAdded.length > 0 ? 'begins' : slotsDropped.length > 0 ? 'ends' : undefined;
+  const average = slotsAdded.includes(EMA) ? 'begins' : slotsDropped.includes(EMA) ? 'ends' : undefined;
   return {
     ...{ path, jobLogDir: newest === undefined ? runOf(path) : jobLogDir },
     ...{ progress, best: restored.metadata.best, changes, unfrozen, average },

@@ -60,6 +60,7 @@ export async function bench(
     shapes = {} as Record<string, number[]>,
     collections = {} as Record<string, string[]>,
     repeatPrefix = {} as Record<string, number[]>,
+    inits = {} as Record<string, LearnableVariable['init']>,
   } = {},
 ): Promise<Bench> {
   const learner = build(learnerConfig);
@@ -68,6 +69,7 @@ export async function bench(
     shape: shapes[path] ?? [v.length],
     collections: collections[path] ?? [],
     repeatPrefix: repeatPrefix[path] ?? [],
+    ...(inits[path] && { init: inits[path] }),
   }));
   const layout = learner.layout(variables);
   const changing = changingPart(layout);

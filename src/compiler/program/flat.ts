@@ -11,6 +11,8 @@ export interface FlatVariable {
   repeatPrefix?: readonly number[];
   /** How the buffer holds it; absent: as float32. */
   storage?: NarrowType;
+  /** Factor of the steps that move it; absent: 1. */
+  updateScale?: number;
 }
 
 /** Position of a variable: `offset` counts float32 elements of the buffer, `size` those of the variable. */
@@ -24,6 +26,8 @@ export interface FlatEntry {
   repeatPrefix?: readonly number[];
   /** How the buffer holds it; absent: as float32. */
   storage?: NarrowType;
+  /** Factor of the steps that move it; absent: 1. */
+  updateScale?: number;
 }
 
 /** A contiguous range of the buffer; `size` includes padding. */
@@ -80,9 +84,13 @@ export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
   const layout: FlatLayout = { entries: [], groups: [], size: 0 };
   for (const [group, members] of byGroup) {
     const offset = layout.size;
-    for (const { name, shape, repeatPrefix, storage } of members) {
+    for (const { name, shape, repeatPrefix, storage, updateScale } of members) {
       const size = elementCount(name, shape);
-      const rest = { ...(repeatPrefix && { repeatPrefix }), ...(storage && { storage }) };
+      const rest = {
+        ...(repeatPrefix && { repeatPrefix }),
+        ...(storage && { storage }),
+        ...(updateScale !== undefined && { updateScale }),
+      };
       layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group, ...rest });
       layout.size += paddedSize(wordsOf(size, storage));
     }

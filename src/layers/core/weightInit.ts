@@ -41,6 +41,11 @@ export abstract class WeightInit extends Configurable.with({
   /** Initial values of a weight, row-major, or their distribution; they depend only on the key. */
   abstract draw(key: PrngKey, weight: WeightShape): Float32Array | Distribution;
 
+  /** The width of the distribution: its standard deviation, before truncation, or its limit; null where it has none. */
+  scaleOf(_weight: WeightShape): number | null {
+    return null;
+  }
+
   /** Shape-dependent factor of the distribution's width: its standard deviation (before truncation) or limit. */
   protected factor(_weight: WeightShape): number {
     return 1;
@@ -57,21 +62,33 @@ export class Constant extends WeightInit {
 /** N(0, scale^2). */
 export class Gaussian extends WeightInit {
   override draw(_key: PrngKey, weight: WeightShape): Distribution {
-    return { kind: 'normal', scale: this.hp.scale * this.factor(weight) };
+    return { kind: 'normal', scale: this.scaleOf(weight) };
+  }
+
+  override scaleOf(weight: WeightShape): number {
+    return this.hp.scale * this.factor(weight);
   }
 }
 
 /** U(-scale, scale). */
 export class Uniform extends WeightInit {
   override draw(_key: PrngKey, weight: WeightShape): Distribution {
-    return { kind: 'uniform', scale: this.hp.scale * this.factor(weight) };
+    return { kind: 'uniform', scale: this.scaleOf(weight) };
+  }
+
+  override scaleOf(weight: WeightShape): number {
+    return this.hp.scale * this.factor(weight);
   }
 }
 
 /** scale times a standard normal number truncated at two standard deviations, by inverse transform sampling. */
 export class TruncatedGaussian extends WeightInit {
+  override scaleOf(weight: WeightShape): number {
+    return this.hp.scale * this.factor(weight);
+  }
+
   override draw(key: PrngKey, weight: WeightShape): Float32Array {
-    const scale = this.hp.scale * this.factor(weight);
+    const scale = this.scaleOf(weight);
     const count = product(weight.shape);
     const bits = randomBits(key, count);
     const values = new Float32Array(count);

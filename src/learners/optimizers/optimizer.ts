@@ -4,6 +4,7 @@ import { type Tensor, tf } from '../../compiler/index.js';
 import { Configurable, defineTag, instance, tagged } from '../../hparams/index.js';
 import { check } from '../checkFields.js';
 import { mapValues } from '../mapValues.js';
+import { isPattern, wholePath } from '../pathPattern.js';
 import { BaseSchedule, Constant } from '../schedules/schedules.js';
 import {
   clipByGlobalNorm,
@@ -13,7 +14,7 @@ import {
 } from '../transforms/clipping.js';
 import { applyRule, type Direction, type NamedTensors, type RuleInputs } from './rule.js';
 import { compressed, compressedSpecs, decompressed } from './slotCompression.js';
-import { oneOf, type SlotSpecs, type SlotVariable, specsOf } from './slots.js';
+import { oneOf, PRETRAINED, type SlotSpecs, type SlotVariable, specsOf } from './slots.js';
 import type { VariableGroup } from './variableGroup.js';
 
 /** State of a group of variables that a step changes, flat and as it is stored. */
@@ -101,6 +102,16 @@ export abstract class BaseOptimizer extends Configurable.with({
       'How slots are rounded to bfloat16 and int8. To the nearest, a mean stands still where it moves by less than half the ' +
         'distance of two numbers.',
     ),
+  ewcRegularizerWeight: weight.describe(
+    'Draws variables back to their values of before the first step by learning rate times half of this (elastic weight ' +
+      'consolidation, Kirkpatrick et al., 2017); 0 does not.',
+  ),
+  ewcWeightPerVar: z
+    .record(z.string(), z.number().nonnegative())
+    .default({})
+    .describe(
+      'Factors of ewcRegularizerWeight by patterns of whole paths, the first that matches; 1 for other variables.',
+    ),
   emaDecay: z
     .number()
     .min(0)
@@ -119,6 +130,8 @@ export abstract class BaseOptimizer extends Configurable.with({
       hp.decoupledWeightDecay === 0 || (hp.l1RegularizerWeight === 0 && hp.l2RegularizerWeight === 0),
       'decoupledWeightDecay cannot be mixed with l1RegularizerWeight or l2RegularizerWeight.',
     );
+    const wrong = Object.keys(hp.ewcWeightPerVar).find((pattern) => !isPattern(pattern));
+    check(this, wrong === undefined, `ewcWeightPerVar: '${wrong}' is not a regular expression.`);
     check(
       this,
       hp.clipGradientNormToValue === 0 || hp.clipGradientSingleNormToValue === 0,
@@ -167,7 +180,8 @@ export abstract class BaseOptimizer extends Configurable.with({
   }
 
   storedSpecs(variable: SlotVariable): SlotSpecs {
-    return compressedSpecs(specsOf(this, variable), this.hp);
+    const own = compressedSpecs(specsOf(this, variable), this.hp);
+    return this.isAnchored ? { ...own, [PRETRAINED]: { shape: variable.shape, fill: 'parameters' } } : own;
   }
 
   /** The rule: the step before the learning rate, and the state after it. */
@@ -204,6 +218,11 @@ export abstract class BaseOptimizer extends Configurable.with({
     return tf.add(before, tf.mul(tf.sub(param, before), toEma));
   }
 
+  /** Whether the parameters of before the first step are kept, the slot `pretrained`. */
+  get isAnchored(): boolean {
+    return this.hp.ewcRegularizerWeight > 0;
+  }
+
   /** The learning rate at a step (0 for the first update). */
   learningRateAt(step: number): number {
     return this.hp.learningRate * this.hp.lrSchedule.valueAt(step);
@@ -220,7 +239,7 @@ export abstract class BaseOptimizer extends Configurable.with({
     const { l1RegularizerWeight, l2RegularizerWeight, decoupledWeightDecay } = this.hp;
     const shrinks =
       decays && (l1RegularizerWeight > 0 || l2RegularizerWeight > 0 || decoupledWeightDecay > 0);
-    return !this.updatesEach && (this.isLazy || (this.skipsZeroGradients && !shrinks));
+    return !this.updatesEach && !this.isAnchored && (this.isLazy || (this.skipsZeroGradients && !shrinks));
   }
 
   /** All scalars of a step, by name: those that `update` reads. @param decays whether the group decays */
@@ -255,11 +274,12 @@ export abstract class BaseOptimizer extends Configurable.with({
    * @param scalars those of `hostScalars`, each [].
    */
   update(
-    { param, slots }: GroupState<Tensor>,
+    { param, slots: all }: GroupState<Tensor>,
     grad: Tensor,
     scalars: NamedTensors,
     variables: VariableGroup,
   ): GroupState<Tensor> {
+    const { [PRETRAINED]: pretrained, ...slots } = all;
     const regularized = variables.decays ? this.regularize(grad, param) : grad;
     const touched = this.isLazy ? variables.touched(grad) : undefined;
     const specs = specsOf(this, oneOf(variables.entries[0]!));
@@ -273,8 +293,28 @@ export abstract class BaseOptimizer extends Configurable.with({
     const kept = compressed(next.slots, specs, this.hp, key);
     const shrunk = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);
     const direction = this.hp.cautious ? withGradient(next.direction, grad, variables) : next.direction;
-    const after = { param: tf.sub(shrunk, this.stepAlong(direction, scalars)), slots: kept };
-    return touched === undefined ? after : choose(touched, after, { param, slots });
+    const moved = tf.sub(shrunk, this.stepAlong(direction, scalars)) as Tensor;
+    const after =
+      pretrained === undefined
+        ? { param: moved, slots: kept }
+        : {
+            param: tf.sub(moved, this.drawBack(tf.sub(param, pretrained), scalars, variables)) as Tensor,
+            slots: { ...kept, [PRETRAINED]: pretrained },
+          };
+    return touched === undefined ? after : choose(touched, after, { param, slots: all });
+  }
+
+  /** Step of elastic weight consolidation, beside that of the rule. @param way from the values of before the first step */
+  private drawBack(way: Tensor, { learningRate }: NamedTensors, variables: VariableGroup): Tensor {
+    const { ewcRegularizerWeight, ewcWeightPerVar } = this.hp;
+    const patterns = Object.entries(ewcWeightPerVar).map(
+      ([text, factor]) => [wholePath(text), factor] as const,
+    );
+    const weights = variables.scaleBy(way, ({ name }) => {
+      const [, factor = 1] = patterns.find(([pattern]) => pattern.test(name)) ?? [];
+      return (ewcRegularizerWeight / 2) * factor;
+    });
+    return tf.mul(weights, learningRate!);
   }
 
   /** How far parameters move: learningRate times the direction. */

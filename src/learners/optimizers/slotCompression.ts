@@ -49,7 +49,9 @@ const blocksOf = ({ shape }: SlotSpec): number => Math.ceil(sizeOf(shape) / BLOC
 export function compressedSpecs(specs: SlotSpecs, { slotDtype }: SlotCompression): SlotSpecs {
   return Object.fromEntries(
     Object.entries(specs).flatMap(([name, spec]): [string, SlotSpec][] => {
-      const { shape, fill = 0, values } = spec;
+      const { shape, values } = spec;
+      // None that begins as the parameters has `values`.
+      const fill = typeof spec.fill === 'number' ? spec.fill : 0;
       if (slotDtype === 'bfloat16' && isCompressed(spec)) return [[name, { ...spec, dtype: 'bfloat16' }]];
       if (slotDtype !== 'int8' || !isInCodes(spec)) return [[name, spec]];
       const { codes, scale } = namesOf(name, spec);

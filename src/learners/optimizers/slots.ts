@@ -14,8 +14,8 @@ import { changingPart, groupParts } from './variableGroup.js';
 /** A slot of a variable. */
 export interface SlotSpec {
   readonly shape: readonly number[];
-  /** Value of its elements before the first step: 0 by default, above it for what a rule divides by. */
-  readonly fill?: number;
+  /** Value of its elements before the first step: 0 by default, above it for what a rule divides by; or the parameters. */
+  readonly fill?: number | 'parameters';
   /**
    * Storage: float32 by default. The rule sees and gives float32 in any case; a bfloat16 or float16 is the nearest of what
    * it gives, an int8 the nearest integer from -127 to 127, a uint8 from 0 to 255.
@@ -72,9 +72,12 @@ export interface SlotOwner {
 /** Name of the slot that holds the exponential moving average of the parameters. */
 export const EMA = 'ema';
 
-/** Place of one variable's slot, and the value of its elements before the first step. */
+/** Name of the slot that holds the parameters of before the first step. */
+export const PRETRAINED = 'pretrained';
+
+/** Place of one variable's slot, and the value of its elements before the first step, or the place of the parameters there. */
 interface SlotEntry extends FlatEntry {
-  readonly fill: number;
+  readonly fill: number | { readonly params: number };
 }
 
 /** Places of a slot in a flat buffer, for the variables that have it. */
@@ -112,27 +115,26 @@ export function specsOf(optimizer: SlotOwner, variable: SlotVariable): SlotSpecs
  * elementwise rule has the places of its variables within each group.
  *
  * @param optimizers by name, the learner's own by ''.
+ * @param keptFor name of the optimizer whose slots are kept for a variable that does not move; undefined for none.
  * @throws ConfigError where variables have a slot in different dtypes, or a group of an elementwise rule different slots.
  */
 export function slotLayouts(
   optimizers: ReadonlyMap<string, SlotOwner>,
   layout: FlatLayout,
   averages: boolean,
+  keptFor: (path: string) => string | undefined = () => undefined,
 ): SlotLayouts {
-  const { entries } = changingPart(layout);
-  const slots = new Map<
-    string,
-    { dtype: FlatDtype; first: string; entries: (FlatEntry & { fill: number })[] }
-  >();
+  const slots = new Map<string, { dtype: FlatDtype; first: string; entries: SlotEntry[] }>();
   const namesOfGroup = new Map<string, string>();
-  for (const entry of entries) {
+  for (const entry of layout.entries) {
     const parts = groupParts(entry.group);
-    if (parts === undefined) continue;
-    const optimizer = optimizers.get(parts.optimizer)!;
+    const name = parts?.optimizer ?? keptFor(entry.name);
+    if (name === undefined) continue;
+    const optimizer = optimizers.get(name)!;
     const specs = optimizer.storedSpecs(oneOf(entry));
     const names = Object.keys(specs).join(', ') || 'none';
     const others = namesOfGroup.get(entry.group) ?? names;
-    if (!optimizer.updatesEach && names !== others)
+    if (parts !== undefined && !optimizer.updatesEach && names !== others)
       throw new ConfigError(
         `${optimizer.constructor.name}: the slots of '${entry.name}' are ${names}, and those of variables before it ${others}. ` +
           'An elementwise rule has the same slots for all. Let isPerVariable be true for a rule that sees one variable at a time.',
@@ -144,12 +146,18 @@ export function slotLayouts(
         throw new ConfigError(
           `The slot '${name}' is ${slot.dtype} for '${slot.first}' and ${dtype} for '${entry.name}': give it two names.`,
         );
-      slot.entries.push({ ...entry, shape: [...(entry.repeatPrefix ?? []), ...shape], fill });
+      slot.entries.push({
+        ...{ ...entry, shape: [...(entry.repeatPrefix ?? []), ...shape] },
+        fill: fill === 'parameters' ? { params: entry.offset } : fill,
+      });
       slots.set(name, slot);
     }
   }
-  if (averages)
-    slots.set(EMA, { dtype: 'float32', first: '', entries: entries.map((each) => ({ ...each, fill: 0 })) });
+  if (averages) {
+    const { entries } = changingPart(layout);
+    const copies = entries.map((each) => ({ ...each, fill: { params: each.offset } }));
+    slots.set(EMA, { dtype: 'float32', first: '', entries: copies });
+  }
   return Object.fromEntries(
     [...slots].map(([name, slot]) => [name, { dtype: slot.dtype, ...placed(slot.entries) }]),
   );
@@ -176,18 +184,19 @@ export interface SlotBuffers {
   readonly slotLayouts: SlotLayouts;
 }
 
-/** Begins the average, if there is one, from the parameters in front of the frozen ones. */
-export function beginAverage({ params, slots }: Pick<SlotBuffers, 'params' | 'slots'>): void {
-  slots[EMA]?.set(params.subarray(0, slots[EMA].length));
-}
-
-/** Fills slots, which hold zeros, for the first step. */
-export function fillSlots({ params, slots, slotLayouts }: SlotBuffers): void {
-  // Padding too: it would become 0 / 0.
-  for (const [name, { dtype, entries, size }] of Object.entries(slotLayouts))
-    for (const [i, { offset, fill }] of entries.entries())
-      if (fill !== 0) slots[name]!.fill(elementOf(fill, dtype), offset, entries[i + 1]?.offset ?? size);
-  beginAverage({ params, slots });
+/** Fills slots, which hold zeros, for the first step. @param names those of some slots alone */
+export function fillSlots(
+  { params, slots, slotLayouts }: SlotBuffers,
+  names: readonly string[] = Object.keys(slotLayouts),
+): void {
+  for (const name of names) {
+    const { dtype, entries, size: end } = slotLayouts[name]!;
+    for (const [i, { offset, size, fill }] of entries.entries())
+      if (typeof fill === 'object')
+        slots[name]!.set(params.subarray(fill.params, fill.params + size), offset);
+      // Padding too: it would become 0 / 0.
+      else if (fill !== 0) slots[name]!.fill(elementOf(fill, dtype), offset, entries[i + 1]?.offset ?? end);
+  }
 }
 
 /** Fills the slots of some variables as they are before the first step. @param views every variable by path */
@@ -200,7 +209,7 @@ export function refillSlots(
     for (const { name, offset, size, fill } of entries) {
       if (!variables.has(name)) continue;
       const part = slots[slot]!.subarray(offset, offset + size);
-      if (slot === EMA) part.set(views[name]!);
+      if (typeof fill === 'object') part.set(views[name]!);
       else part.fill(elementOf(fill, dtype));
     }
 }

@@ -40,6 +40,7 @@ export class StaticAccumulator extends BaseOptimizer.with({
       l2RegularizerWeight: hp.l2RegularizerWeight > 0,
       cautious: hp.cautious,
       slotDtype: hp.slotDtype !== 'float32',
+      ewcRegularizerWeight: hp.ewcRegularizerWeight > 0,
     };
     for (const [field, isSet] of Object.entries(outside))
       check(this, !isSet, `${field} is a matter of the step with the mean gradient: set optimizer.${field}.`);

@@ -125,9 +125,26 @@ export class VariableGroup {
     factorOf: (variable: Tensor, size: number, ...others: Tensor[]) => Tensor,
     ...others: readonly Tensor[]
   ): Tensor {
+    return this.scaleEntries(flat, others, (_, ...given) => factorOf(...given));
+  }
+
+  /** Multiplies each variable of a flat tensor by a number. */
+  scaleBy(flat: Tensor, factorOf: (entry: FlatEntry) => number): Tensor {
+    const [first = 1, ...rest] = new Set(this.entries.map(factorOf));
+    return rest.length === 0
+      ? tf.mul(flat, first)
+      : this.scaleEntries(flat, [], (entry) => tf.scalar(factorOf(entry)));
+  }
+
+  private scaleEntries(
+    flat: Tensor,
+    others: readonly Tensor[],
+    factorOf: (entry: FlatEntry, variable: Tensor, size: number, ...others: Tensor[]) => Tensor,
+  ): Tensor {
     const { length } = this;
     const { offset: begin } = this.place;
-    const scaled = this.entries.flatMap(({ offset, size, repeatPrefix }, i) => {
+    const scaled = this.entries.flatMap((entry, i) => {
+      const { offset, size, repeatPrefix } = entry;
       const end = this.entries[i + 1]?.offset ?? begin + length;
       if (repeatPrefix !== undefined) {
         const slices = sizeOf(repeatPrefix);
@@ -136,14 +153,14 @@ export class VariableGroup {
         ) as [Tensor, ...Tensor[]];
         const rest = end - offset - size;
         return [
-          tf.reshape(tf.mul(stack, factorOf(stack, size / slices, ...rests)), [size]),
+          tf.reshape(tf.mul(stack, factorOf(entry, stack, size / slices, ...rests)), [size]),
           ...(rest > 0 ? [tf.slice(flat, [offset - begin + size], [rest])] : []),
         ];
       }
       const [variable, ...rests] = [flat, ...others].map((each) =>
         tf.slice(each, [offset - begin], [end - offset]),
       ) as [Tensor, ...Tensor[]];
-      return tf.mul(variable, factorOf(variable, size, ...rests));
+      return tf.mul(variable, factorOf(entry, variable, size, ...rests));
     });
     return scaled.length === 1 ? scaled[0]! : tf.concat(scaled);
   }
