@@ -13,6 +13,7 @@ export { BaseOptimizer, LearningRate } from './optimizers/optimizer.js';
 export type { Direction, NamedTensors, RuleInputs } from './optimizers/rule.js';
 export { ScheduleFreeAdamW } from './optimizers/scheduleFree.js';
 export { Sgd } from './optimizers/sgd.js';
+export { Shampoo } from './optimizers/shampoo.js';
 export {
   EMA,
   fillSlots,

@@ -15,6 +15,7 @@ import {
   RmsProp,
   ScheduleFreeAdamW,
   Sgd,
+  Shampoo,
   Sm3,
   StaticAccumulator,
 } from '../../../src/learners/index.js';
@@ -41,6 +42,11 @@ const { versions: _, ...recorded } = JSON.parse(
   readFileSync('test/fixtures/learners/optimizers.json', 'utf8'),
 ) as Record<string, number[]>;
 
+const shampoo = {
+  ...{ learningRate, beta2: 0.95, matrixEpsilon: 1e-3, relativeMatrixEpsilon: false },
+  preconditioningComputeSteps: 1,
+};
+
 const ours: Record<string, Config<BaseOptimizer>> = {
   'optax.lamb': Lamb.config({ learningRate }),
   'optax.lamb, decayed': Lamb.config({
@@ -63,6 +69,20 @@ const ours: Record<string, Config<BaseOptimizer>> = {
   'optax.contrib.schedule_free_adamw': ScheduleFreeAdamW.config({
     ...{ learningRate, beta1: 0.8, beta2: 0.95 },
     decoupledWeightDecay: 0.1,
+  }),
+  ScalableShampoo: Shampoo.config({ ...shampoo, startPreconditioningStep: 0, graftType: 'sgd' }),
+  "ScalableShampoo, RMSProp's size": Shampoo.config({
+    ...{ ...shampoo, startPreconditioningStep: 2, graftType: 'rmsprop', diagonalEpsilon: 1e-10 },
+    ...{ nesterov: false, movingAverageForMomentum: true },
+  }),
+  "ScalableShampoo, AdaGrad's size": Shampoo.config({
+    ...{
+      ...shampoo,
+      startPreconditioningStep: 1,
+      graftType: 'adagrad',
+      diagonalEpsilon: 1e-10,
+      blockSize: 2,
+    },
   }),
   'torch.optim.Muon': Muon.config({ learningRate, scale: 'shape' }),
   'torch.optim.Muon, as Adam': Muon.config({ learningRate, decoupledWeightDecay: 0.1 }),
