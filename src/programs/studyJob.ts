@@ -48,7 +48,7 @@ export async function runStudyJob(options: StudyJobOptions): Promise<number> {
   const running = new Set<TrialProcess>();
   const study = await Study.open({
     ...{ directory, name, space, seed, priorStudies, algorithm: searchAlgorithm },
-    maxNumTrials: Math.min(maxNumTrials, options.numTrials ?? maxNumTrials),
+    maxNumTrials: options.numTrials ?? maxNumTrials,
   });
   const pool = new WorkerPool(() => new TrialProcess());
   let hasFailed = false;

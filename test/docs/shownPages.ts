@@ -30,6 +30,7 @@ export const longPages: readonly string[] = [
   'docs/guide/programs.md',
   'docs/guide/reviewing.md',
   'docs/guide/running.md',
+  'docs/guide/search.md',
   'docs/guide/trained-models.md',
 ];
 

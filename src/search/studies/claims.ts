@@ -1,9 +1,12 @@
 /** @file Claims of trials: exclusive creations of files, so that each trial has one process, on whichever host. */
-import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { makeDirectory } from '../../files/index.js';
 import { acquireLock, type Lock, lockHolder } from '../../system/index.js';
+
+/** More than a process takes from making a claim to writing its name there. */
+const WRITING_MS = 5000;
 
 /**
  * The claims of a study as a process sees them. Each process holds a lock as long as it lives; a claim names its process,
@@ -66,11 +69,13 @@ export class Claims {
     return attempts;
   }
 
-  /** Whether the process of a claim has ended. One that was killed between making the file and writing to it counts as ended. */
+  /** Whether the process of a claim has ended; of one without a name, whether it has had the time to write it. */
   async isOrphaned(trial: number, attempt: number): Promise<boolean> {
-    const name = readFileSync(join(this.#claims, `${trial}.${attempt}`), 'utf8');
+    const path = join(this.#claims, `${trial}.${attempt}`);
+    const name = readFileSync(path, 'utf8');
     if (name === this.name) return false;
-    return name === '' || (await lockHolder(this.#lockOf(name))) === undefined;
+    if (name === '') return Date.now() - statSync(path).mtimeMs > WRITING_MS;
+    return (await lockHolder(this.#lockOf(name))) === undefined;
   }
 
   /** Leaves the study. */

@@ -1,5 +1,5 @@
 /** @file Studies: claims, resumption, merged records, importance, tables. */
-import { appendFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { problems } from '../../../bench/searchProblems.js';
@@ -88,7 +88,9 @@ test('lines that a kill has cut off, and empty claims, lose nothing', async () =
   kill(study);
   const [records] = readdirSync(join(directory, 'processes')).filter((name) => name.endsWith('.jsonl'));
   appendFileSync(join(directory, 'processes', records!), '{"event":"told","trial":1,"atte');
-  writeFileSync(join(directory, 'claims/1.1'), '');
+  const claim = join(directory, 'claims/1.1');
+  writeFileSync(claim, '');
+  utimesSync(claim, 1, 1);
   const next = await Study.open(options(directory, { maxNumTrials: 3 }));
   await work(next);
   expect(next.trials().map(({ number, state }) => `${number} ${state}`)).toEqual([
