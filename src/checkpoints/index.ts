@@ -13,8 +13,9 @@ export {
 export { checkpointName, listCheckpoints, stepOfName } from './directory.js';
 export { type Lease, leaseCheckpoint } from './leases.js';
 export { locateCheckpoint } from './locate.js';
+export { MatchingRestore, matchTensors, type TensorMatch } from './matchingRestore.js';
 export type { BestCheckpoint } from './metadata.js';
-export { isComplete, readCheckpoint } from './restore.js';
+export { isComplete, readCheckpoint, readMetadata } from './restore.js';
 export {
   type CheckpointPolicy,
   newestSteps,

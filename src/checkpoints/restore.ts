@@ -84,9 +84,7 @@ export function readCheckpoint(
   ];
   if (differences.length === 0) differences.push(...compareSlotsOfVariables(metadata, wanted, optionalSlots));
   if (differences.length > 0) throw differencesError(directory, differences);
-  const [inputState, progress] = [TRAIN_INPUT_FILE, PROGRESS_FILE].map((name) =>
-    readJson(directory, name, metadata),
-  );
+  const { inputState, progress } = readBeside(directory, metadata);
   const file = openWholeState(directory, metadata);
   const withoutSlots = new Set<string>();
   const mapped: Record<string, FlatArray> = {};
@@ -130,7 +128,7 @@ export function readMetadata(directory: string): CheckpointMetadata {
   );
 }
 
-function checkIdentity(
+export function checkIdentity(
   directory: string,
   metadata: CheckpointMetadata,
   experiment: string | undefined,
@@ -229,12 +227,23 @@ function compareSlotsOfVariables(
 function differencesError(directory: string, differences: readonly string[]): CheckpointError {
   const count = differences.length === 1 ? '1 difference' : `${differences.length} differences`;
   const list = differences.map((line) => `\n  ${line}`).join('');
-  const advice = '\nUse another --job_log_dir, or the settings that the checkpoint was trained with.';
+  const advice =
+    '\nUse another --job_log_dir, or the settings that the checkpoint was trained with. Training restores what fits with ' +
+    '--restore_changed; --restore_changed=dry_run shows what that is.';
   return new CheckpointError(
     'mismatch',
     directory,
     `not compatible with this model, ${count}:${list}${advice}`,
   );
+}
+
+/** States that were saved beside that of training: of the input, and of the run; null for each that was not. */
+export function readBeside(
+  directory: string,
+  metadata: CheckpointMetadata,
+): Pick<CheckpointContents, 'inputState' | 'progress'> {
+  const read = (name: string) => readJson(directory, name, metadata);
+  return { inputState: read(TRAIN_INPUT_FILE), progress: read(PROGRESS_FILE) };
 }
 
 /** A text that was saved beside the state; null if there is none. */

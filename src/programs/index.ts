@@ -3,6 +3,7 @@ import { Profiler } from '../compiler/index.js';
 import { type JobOptions, openJobDirectory } from '../runs/index.js';
 import { InterruptedError, StopSignal, type StopSignalName } from '../system/index.js';
 import { runCheckpointJob } from './checkpointJob.js';
+import { showRestore } from './matchTable.js';
 import { runTraining } from './trainJob.js';
 
 export type { JobMode, JobOptions } from '../runs/index.js';
@@ -27,6 +28,10 @@ export interface JobResult {
 export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<JobResult> {
   const options = job.profile ? { ...job, profiler: new Profiler() } : job;
   const { mode, jobLogDir } = options;
+  if (options.restoreChanged === 'dry_run') {
+    showRestore(options);
+    return { signal: undefined };
+  }
   stop.listen();
   try {
     const directory = await openJobDirectory(jobLogDir, mode);

@@ -5,6 +5,7 @@ import {
   type BestCheckpoint,
   type Checkpointer,
   locateCheckpoint,
+  MatchingRestore,
   readCheckpoint,
 } from '../checkpoints/index.js';
 import { takeMemory } from '../compiler/index.js';
@@ -22,6 +23,7 @@ import {
   writeJobFile,
 } from '../runs/index.js';
 import { recordData, recordedData } from './dataRecord.js';
+import { matchLines } from './matchTable.js';
 import { type ProgramDataset, TRAIN } from './programDataset.js';
 import { type Progress, readProgress } from './progress.js';
 import { shortList } from './reporter.js';
@@ -42,6 +44,8 @@ export interface Restored {
   readonly unfrozen: readonly string[];
   /** Whether the moving average of the parameters begins or ends here. */
   readonly average: 'begins' | 'ends' | undefined;
+  /** What fits of a checkpoint of other variables or slots, for the state to take once it has initial values. */
+  readonly matching?: MatchingRestore | undefined;
 }
 
 /** Content of started_from.json, in the directory of a run that started from the state of another. */
@@ -79,6 +83,18 @@ export async function restoreStart(
   if (newest !== undefined && isOfOtherRun(checkpoint)) checkOrigin(options, checkpoint, newest);
   await takeMemory([state.params, ...largeSlots(state), ...state.denseGrads], options);
   const optionalSlots = [EMA, PRETRAINED];
+  const matching = openMatching(options, checkpointer, state);
+  if (matching !== undefined) {
+    const { path, metadata } = matching;
+    const { inputState, progress } = matching.beside();
+    state.step = metadata.step;
+    return {
+      ...{ path, matching, best: metadata.best, changes: setPosition(dataset, inputState) },
+      jobLogDir: newest === undefined ? runOf(path) : jobLogDir,
+      progress: readProgress(progress, path),
+      ...{ unfrozen: [], average: undefined },
+    };
+  }
   const restored =
     isOfOtherRun(checkpoint) && newest === undefined
       ? fromOtherRun(checkpoint, state, optionalSlots)
@@ -88,13 +104,7 @@ export async function restoreStart(
           optionalSlots,
         });
   const { inputState, path, withoutSlots: unfrozen, slotsAdded, slotsDropped } = restored;
-  const changes = dataset.takeChanges();
-  try {
-    if (inputState !== null) dataset.open().setState(inputState as InputState);
-  } catch (error) {
-    if (!(error instanceof InputError) || changes === undefined) throw error;
-    throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
-  }
+  const changes = setPosition(dataset, inputState);
   refillSlots(state, state.views, new Set(unfrozen));
   fillSlots(state, slotsAdded);
   const progress = readProgress(restored.progress, path);
@@ -105,9 +115,38 @@ export async function restoreStart(
   };
 }
 
+/** Moves the training data to a saved position. @returns differences between the present data and the run's, if any */
+function setPosition(dataset: ProgramDataset, inputState: unknown): string | undefined {
+  const changes = dataset.takeChanges();
+  try {
+    if (inputState !== null) dataset.open().setState(inputState as InputState);
+  } catch (error) {
+    if (!(error instanceof InputError) || changes === undefined) throw error;
+    throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
+  }
+  return changes;
+}
+
+/** The checkpoint of `--restore_changed`; undefined where that is not given, or all of the checkpoint fits. */
+function openMatching(
+  { restoreChanged, checkpoint, name }: JobOptions,
+  checkpointer: Checkpointer,
+  state: TrainMemory,
+): MatchingRestore | undefined {
+  if (restoreChanged === undefined) return undefined;
+  const isOther = isOfOtherRun(checkpoint) && checkpointer.latestStep() === undefined;
+  const path = isOther
+    ? locateCheckpoint(checkpoint)
+    : locateCheckpoint(checkpointer.directory, isOfOwnRun(checkpoint) ? checkpoint : undefined);
+  const matching = MatchingRestore.open(path, isOther ? undefined : name, state);
+  if (matching.matches.some(({ outcome }) => outcome !== 'restored')) return matching;
+  matching.close();
+  return undefined;
+}
+
 /** Lines of the console about a run that goes on: the settings that differ from those of the checkpoint's run. */
 export function restoredLines(
-  { jobLogDir, changes, average, unfrozen }: Restored,
+  { jobLogDir, changes, average, unfrozen, matching }: Restored,
   machine: Machine,
 ): string[] {
   const lines = machineChanges(recordedMachine(jobLogDir) ?? {}, machine);
@@ -116,6 +155,7 @@ export function restoredLines(
     lines.push(`The moving average of the parameters ${average} at this step: emaDecay has changed.`);
   if (unfrozen.length > 0)
     lines.push(`No longer frozen, with the optimizer's state of a first step: ${shortList(unfrozen)}.`);
+  if (matching !== undefined) lines.push(...matchLines(matching.matches));
   return lines;
 }
 

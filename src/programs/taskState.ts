@@ -116,8 +116,10 @@ function allocate(task: SingleTask, trains = false): FlatTrainState {
 
 /** Values that take the place of those drawn for some of the variables. */
 interface InitialValues {
-  /** Writes them into the state. */
+  /** Writes variables into the state. */
   load(): void;
+  /** Writes slots, whose others are those of a first step. */
+  loadSlots?(): void;
 }
 
 /** Fills a new state with initial parameters, given ones included, and slots. */
@@ -131,6 +133,7 @@ export async function initialize(
   await Promise.all([task.initialize(state.views, options), takeMemory(written, options)]);
   given?.load();
   fillSlots(state);
+  given?.loadSlots?.();
 }
 
 /**

@@ -48,9 +48,12 @@ export async function compileTraining(
   { state, input, restored, given }: TrainingStart,
   strays: StrayFailures,
 ): Promise<TrainProgram> {
-  const beginning = restored === undefined ? await beginToInitialize(options, task, state, given) : undefined;
+  const { matching } = restored ?? {};
+  const begins = restored === undefined || matching !== undefined;
+  const beginning = begins ? await beginToInitialize(options, task, state, matching ?? given) : undefined;
   const creating = TrainProgram.create(options, task, state, input, (reading) => strays.during(reading));
   const [program] = await Promise.all([creating, beginning?.done]);
+  matching?.close();
   return program;
 }
 

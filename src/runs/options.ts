@@ -64,6 +64,8 @@ export interface JobOptions extends EngineOptions {
   readonly restorePreviousCheckpoint?: boolean;
   /** Whether the decode modes evaluate, too. */
   readonly evalDuringDecode?: boolean | undefined;
+  /** Whether training restores what fits of a checkpoint of other variables or slots, or only shows what would fit. */
+  readonly restoreChanged?: 'apply' | 'dry_run' | undefined;
   /** Folder of `checkpoints` that old ones are moved to instead of being deleted. */
   readonly checkpointTodeleteSubdir?: string | undefined;
   /**

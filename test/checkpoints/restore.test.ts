@@ -141,7 +141,8 @@ test('all differences of variables and slots are listed at once', async () => {
       "  variable 'lm/b' [3] is only in the checkpoint",
       "  optimizer slot 'v' is only in the model",
       "  optimizer slot 'm' is only in the checkpoint",
-      'Use another --job_log_dir, or the settings that the checkpoint was trained with.',
+      'Use another --job_log_dir, or the settings that the checkpoint was trained with. ' +
+        'Training restores what fits with --restore_changed; --restore_changed=dry_run shows what that is.',
     ].join('\n'),
   );
 });

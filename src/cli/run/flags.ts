@@ -36,6 +36,7 @@ export interface Flags extends DecodeFlags, StudyFlags {
   readonly peakTflops?: number;
   readonly checkpoint?: number | string;
   readonly restorePreviousCheckpoint: boolean;
+  readonly restoreChanged?: 'apply' | 'dry_run';
   readonly checkpointTodeleteSubdir?: string;
   readonly profile: boolean;
   readonly tap?: readonly string[];
@@ -73,6 +74,14 @@ function checkpointOf(text: string, flag: string): number | string {
 function folderName(text: string, flag: string): string {
   if (/^[A-Za-z_][\w.-]*$/.test(text) && !/^(?:checkpoint|tmp|broken)_/.test(text)) return text;
   throw new UsageError(`${flag}: expected the name of a folder, such as archive; got '${text}'.`);
+}
+
+/** @throws UsageError for a flag of training in another mode */
+function checkTrainFlags({ mode, restoreChanged }: Pick<Flags, 'mode' | 'restoreChanged'>): void {
+  if (restoreChanged === undefined || mode.startsWith('train')) return;
+  throw new UsageError(
+    `--restore_changed: only for training; --mode=${mode} reads a checkpoint whose variables are the model's.`,
+  );
 }
 
 /** All flags, in the order of --help. */
@@ -147,6 +156,15 @@ export const flagTable: FlagTable = {
     parse: () => true,
   },
   ...decodeFlags,
+  restore_changed: {
+    key: 'restoreChanged',
+    value: 'apply|dry_run',
+    whenBare: 'apply',
+    about:
+      'Training goes on from a checkpoint of another optimizer, precision or part of the model: what fits is restored, ' +
+      'and the rest begins anew, as a table tells. dry_run: shows the table, and exits.',
+    parse: oneOf(['apply', 'dry_run']),
+  },
   checkpoint_todelete_subdir: {
     key: 'checkpointTodeleteSubdir',
     value: 'FOLDER',
@@ -199,6 +217,7 @@ export function parseFlags(argv: readonly string[]): Flags {
 function checkConflicts(flags: Flags): void {
   checkInspection(flags);
   checkDecodeFlags(flags, flags);
+  checkTrainFlags(flags);
   const { changes, mode, dump, checkpoint, sweepParallel } = flags;
   const swept = changes.find(({ kind }) => kind === 'sweep');
   checkStudyFlags(flags, mode, swept?.origin);

@@ -82,6 +82,7 @@ export function jobSettings(flags: Flags) {
     checkpoint: flags.checkpoint,
     restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
     evalDuringDecode: flags.evalDuringDecode,
+    restoreChanged: flags.restoreChanged,
     checkpointTodeleteSubdir: flags.checkpointTodeleteSubdir,
     profile: flags.profile,
     debug: flags.debug,
