@@ -83,7 +83,7 @@ export function readCheckpoint(
     ...compareSlots([...saved, ...slotsAdded], [...ours, ...slotsDropped]),
   ];
   if (differences.length === 0) differences.push(...compareSlotsOfVariables(metadata, wanted, optionalSlots));
-  if (differences.length > 0) throw differencesError(directory, differences);
+  if (differences.length > 0) throw differencesError(directory, differences, paramsOnly === false);
   const { inputState, progress } = readBeside(directory, metadata);
   const file = openWholeState(directory, metadata);
   const withoutSlots = new Set<string>();
@@ -224,12 +224,17 @@ function compareSlotsOfVariables(
   return lines;
 }
 
-function differencesError(directory: string, differences: readonly string[]): CheckpointError {
+function differencesError(
+  directory: string,
+  differences: readonly string[],
+  trains: boolean,
+): CheckpointError {
   const count = differences.length === 1 ? '1 difference' : `${differences.length} differences`;
   const list = differences.map((line) => `\n  ${line}`).join('');
-  const advice =
-    '\nUse another --job_log_dir, or the settings that the checkpoint was trained with. Training restores what fits with ' +
-    '--restore_changed; --restore_changed=dry_run shows what that is.';
+  const partly = trains
+    ? ' Training restores what fits with --restore_changed; --restore_changed=dry_run shows what that is.'
+    : '';
+  const advice = `\nUse another --job_log_dir, or the settings that the checkpoint was trained with.${partly}`;
   return new CheckpointError(
     'mismatch',
     directory,

@@ -1,14 +1,12 @@
 /** @file Training that is killed and stopped at any time, through the documented commands: nothing is lost. */
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { listCheckpoints } from '../../src/checkpoints/directory.js';
-import { runCommand, temporaryDirectory } from '../command.js';
-import { metricLines, stateAt, trainLosses } from '../programs/runs.js';
+import { temporaryDirectory } from '../command.js';
+import { metricLines } from '../programs/runs.js';
 import { draw, oneIn, title, tries } from './campaign.js';
 import { type Form, forms, type Started, start, trainer } from './documented.js';
+import { checkMetrics, checkTrajectory, lastStep, newest } from './trajectory.js';
 
 const endless = 1_000_000;
 const flags = (numTrainSteps: number): string[] => [
@@ -17,11 +15,6 @@ const flags = (numTrainSteps: number): string[] => [
   ...['--set', 'task.train.evalIntervalSteps=1000000'],
   ...['--engine=onnx', '--num_threads=1'],
 ];
-
-const newest = (directory: string): number =>
-  [...listCheckpoints(join(directory, 'checkpoints')).keys()].at(-1) ?? -1;
-/** The last step in the metrics. */
-const lastStep = (directory: string): number => Number(trainLosses(directory).at(-1)?.[0] ?? 0);
 
 /** When a run is disturbed: so many steps after it has begun to train, and so many milliseconds later. */
 interface Moment {
@@ -51,26 +44,6 @@ async function reach({ steps, delay, early }: Moment, directory: string, run: St
   await sleep(delay);
 }
 
-/** The metrics have every step once, in order, and no line that is torn. */
-function checkMetrics(directory: string): void {
-  const steps = trainLosses(directory).map(([step]) => step);
-  expect(steps).toEqual(steps.map((_, i) => i + 1));
-}
-
-/** The run goes on to an end, which is that of a run that nobody disturbed; nothing half-written is left. */
-async function checkTrajectory(directory: string): Promise<void> {
-  const last = Math.max(newest(directory), lastStep(directory)) + 3;
-  const undisturbed = temporaryDirectory();
-  for (const each of [directory, undisturbed]) {
-    const { code, stderr } = await runCommand([...flags(last), `--job_log_dir=${each}`]);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  }
-  expect(stateAt(directory, last).equals(stateAt(undisturbed, last))).toBe(true);
-  expect(trainLosses(directory)).toEqual(trainLosses(undisturbed));
-  const names = [...readdirSync(directory), ...readdirSync(join(directory, 'checkpoints'))];
-  expect(names.filter((name) => /tmp|replaced/.test(name))).toEqual([]);
-}
-
 test(title('SIGKILL at random moments'), async () => {
   const directory = temporaryDirectory();
   let saved = -1;
@@ -85,7 +58,7 @@ test(title('SIGKILL at random moments'), async () => {
     expect(newest(directory), JSON.stringify(at)).toBeGreaterThanOrEqual(saved);
     saved = newest(directory);
   }
-  await checkTrajectory(directory);
+  await checkTrajectory(directory, flags);
   checkMetrics(directory);
 });
 
@@ -112,7 +85,7 @@ test.each(oneIn(signals.length, signals))(
       expect(Math.max(0, newest(directory)), told).toBe(lastStep(directory));
       checkMetrics(directory);
     }
-    await checkTrajectory(directory);
+    await checkTrajectory(directory, flags);
   },
 );
 
@@ -129,6 +102,6 @@ test(title('two writers on one directory'), async () => {
     expect(newest(directory)).toBe(lastStep(directory));
     checkMetrics(directory);
   }
-  await checkTrajectory(directory);
+  await checkTrajectory(directory, flags);
   expect(metricLines(directory).length).toBeGreaterThan(0);
 });
