@@ -11,7 +11,7 @@ import { fileSpec, formatPlace, stateTensors, type TrainState, tensorName } from
  * - `initial`: not restored, since the checkpoint has none of this shape; a variable is drawn, a slot that of a first step
  * - `dropped`: of the checkpoint alone
  */
-export type Outcome = 'restored' | 'converted' | 'initial' | 'dropped';
+type Outcome = 'restored' | 'converted' | 'initial' | 'dropped';
 
 /** A variable (`params/<path>`) or slot (`slots/<slot>/<path>`), as the checkpoint and the model have it: `F32 [2, 3]`. */
 export interface TensorMatch {
