@@ -2,8 +2,6 @@
 import { expect, test } from 'vitest';
 import { build, type Config } from '../../../src/hparams/index.js';
 import {
-  Adafactor,
-  Adagrad,
   Adam,
   AdamW,
   type BaseOptimizer,
@@ -46,9 +44,7 @@ async function distance(of: Make, dtype: SlotDtype, steps = 5): Promise<number> 
 test.each<[string, Make, SlotDtype, number]>([
   ['AdamW', (fields) => AdamW.config(fields), 'int8', 0.05],
   ['Lamb', (fields) => Lamb.config(fields), 'bfloat16', 0.004],
-  ['Adagrad', (fields) => Adagrad.config(fields), 'int8', 0.01],
   ['Muon', (fields) => Muon.config(fields), 'int8', 0.05],
-  ['Adafactor', (fields) => Adafactor.config({ ...fields, factored: false }), 'int8', 0.025],
 ])('%s takes nearly the steps of float32', async (_, of, dtype, most) => {
   const found = await distance(of, dtype);
   expect(found).toBeGreaterThan(1e-5);
