@@ -30,6 +30,11 @@ export { StaticAccumulator } from './optimizers/staticAccumulator.js';
 export { changingPart, NON_TRAINABLE, type VariableGroup } from './optimizers/variableGroup.js';
 export { isPattern, wholePath } from './pathPattern.js';
 export {
+  BaseStochasticGradient,
+  DpSgdStochasticGradient,
+  PerLayerDpSgdStochasticGradient,
+} from './privacy/stochasticGradients.js';
+export {
   CycleSchedule,
   DecayBranch,
   PiecewiseConstant,

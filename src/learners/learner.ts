@@ -9,6 +9,7 @@ import { BaseOptimizer } from './optimizers/optimizer.js';
 import type { SlotLayouts } from './optimizers/slots.js';
 import { FROZEN, groupName, groupParts, isTable, NON_TRAINABLE } from './optimizers/variableGroup.js';
 import { wholePath } from './pathPattern.js';
+import { BaseStochasticGradient } from './privacy/stochasticGradients.js';
 import { clipEachByGlobalNorm } from './transforms/clipping.js';
 import { slotLayoutsOf, type UpdateRules, updateOf } from './update.js';
 import { FlatUpdater, type UpdaterBuffers } from './updater.js';
@@ -95,6 +96,12 @@ export class Learner extends Configurable.with({
     .describe(
       'Multiplies the steps of variables, but for scalars and vectors, by the scale of their initial values.',
     ),
+  stochasticGradient: instance(BaseStochasticGradient, null)
+    .nullable()
+    .default(null)
+    .describe(
+      'How the gradient of a step is made of those of its sub-batches, for privacy; null: their mean by weights.',
+    ),
   gradNormIndividualVars: z.boolean().default(false).describe('Writes the gradient norm of each variable.'),
   varNormIndividualVars: z.boolean().default(false).describe('Writes the norm of each variable.'),
   varNormSummary: z.boolean().default(true).describe('Writes the norm of all variables together.'),
@@ -113,6 +120,11 @@ export class Learner extends Configurable.with({
       this,
       this.hp.skipStepGradientNormSigma === 0 || this.hp.checkValidStep,
       'skipStepGradientNormSigma needs checkValidStep, which looks for the steps that it means.',
+    );
+    check(
+      this,
+      this.hp.stochasticGradient === null || this.hp.clipSubBatchGradientNormToValue === 0,
+      'stochasticGradient clips the gradients of sub-batches itself: leave clipSubBatchGradientNormToValue 0.',
     );
     this.exclusion = bpropVariableExclusion.map((pattern) => this.compilePattern(pattern));
     this.inclusion = bpropVariableInclusion.map((pattern) => this.compilePattern(pattern));
@@ -148,12 +160,16 @@ export class Learner extends Configurable.with({
   }
 
   /**
-   * What is done to the gradients of each sub-batch, by path, before their mean by weights is taken; null for nothing. What
-   * a step adds to each example's gradient, for privacy say, has its place here.
+   * What is done to the gradients of each sub-batch, by path, before their mean by weights is taken; null for nothing.
    */
   get subBatchTransform(): ((grads: Readonly<Record<string, Tensor>>) => Record<string, Tensor>) | null {
     const { clipSubBatchGradientNormToValue: most } = this.hp;
     return most > 0 ? clipEachByGlobalNorm(most) : null;
+  }
+
+  /** Whether something is done to the gradients of each sub-batch, which are then those of its mean loss. */
+  get transformsSubBatches(): boolean {
+    return this.subBatchTransform !== null || this.hp.stochasticGradient !== null;
   }
 
   /** Whether gradients of a variable are wanted. */
@@ -188,6 +204,8 @@ export class Learner extends Configurable.with({
     const parts = groupParts(this.groupOf(variable));
     // An average of parameters moves where these do not.
     if (!isTable(variable) || parts === undefined || this.averages) return false;
+    // Noise is on all rows.
+    if (this.hp.stochasticGradient !== null) return false;
     return this.optimizers.get(parts.optimizer)!.movesRowsAlone(parts.decays);
   }
 

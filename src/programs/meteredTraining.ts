@@ -153,6 +153,8 @@ export class MeteredTraining implements Program {
     }
     newest.set(TRAIN, state.step, meter.means());
     const scalars = { ...meter.take(report), ...saveScalars(checkpointer.takeStatistics()) };
+    const epsilon = learner.hp.stochasticGradient?.epsilonAt(state.step, program.globalBatchSize);
+    if (epsilon !== undefined) scalars['dp_metrics/epsilon'] = epsilon;
     if (learner.hp.varNormSummary) scalars['learning/var_norm'] = updater.varNorm();
     if (learner.hp.gradNormIndividualVars)
       for (const [path, norm] of Object.entries(updater.gradNorms()))

@@ -17,6 +17,7 @@ import {
   productsBy,
   sizeOf,
   splitKeyHost,
+  type Tensor,
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
@@ -130,10 +131,15 @@ export async function rankStep(
   const means = meanStep(task);
   let updater: FlatUpdater | undefined;
   let rowGrads: Record<string, RowBuffers> = {};
+  const [keys, steps] = [new Int32Array(2), new Int32Array(1)];
+  const hasNoise = learner.hp.stochasticGradient?.hasNoise === true;
+  type Summed = { sums: GradientSums; ofRanks: readonly RowGradients[]; prngKey?: Tensor };
   const update = await compile(
-    ({ sums, ofRanks }: { sums: GradientSums; ofRanks: readonly RowGradients[] }) =>
-      means(sums, treeReduce(ofRanks, addTables)),
-    { sums: specs, ofRanks: blocks.map(() => rowSums) },
+    ({ sums, ofRanks, prngKey }: Summed) => means(sums, treeReduce(ofRanks, addTables), prngKey),
+    {
+      ...{ sums: specs, ofRanks: blocks.map(() => rowSums) },
+      ...(hasNoise && { prngKey: { shape: [2], dtype: 'int32' } }),
+    } as Record<string, Tree<TensorSpec>>,
     {
       ...compileOptions(options, 'update_step', numTrainSteps),
       following: (outputs) => {
@@ -143,7 +149,6 @@ export async function rankStep(
       },
     },
   );
-  const [keys, steps] = [new Int32Array(2), new Int32Array(1)];
   const prngKeys = new Int32Array(2 * parts);
   const gradientCall = gradients.bind({
     inputs: { params: state.views, batch: buffers.arrays, prngKeys, ...stepNumber(task, steps) },
@@ -153,7 +158,10 @@ export async function rankStep(
     Record<'grads' | 'updatedVars' | 'rowGrads', Specs> & Specs,
   ];
   const updateCall = update.bind({
-    inputs: [{ sums: placesOf(specs), ofRanks: blocks }, updater!.inputs as unknown as Tree<Float32Array>],
+    inputs: [
+      { sums: placesOf(specs), ofRanks: blocks, ...(hasNoise && { prngKey: keys }) },
+      updater!.inputs as unknown as Tree<Float32Array>,
+    ],
     outputs: [
       {
         ...ownMemory(told),

@@ -184,6 +184,11 @@ export class TrainProgram {
     else await call.run(count);
   }
 
+  /** Rows of each batch of all hosts together. */
+  get globalBatchSize(): number {
+    return this.input.getGlobalBatchSize();
+  }
+
   /** Seconds that steps have waited for their batches. */
   get inputSeconds(): number {
     return this.#inputSeconds;

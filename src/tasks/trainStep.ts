@@ -122,12 +122,12 @@ export function batchStep(
  */
 export function trainStep(task: SingleTask, form: StepForm = {}): (inputs: TrainInputs) => TrainOutputs {
   const { numSubBatches: count, learner } = task.hp.train.hp;
-  if (count === 1 && learner.subBatchTransform === null) return batchStep(task, form);
+  if (count === 1 && !learner.transformsSubBatches) return batchStep(task, form);
   const [gradients, means] = [gradientStep(task, form), meanStep(task)];
   return ({ prngKey, ...inputs }) => {
     const prngKeys = tf.stack(ops.splitKey(prngKey, count));
     const { sums, rowSums, images } = gradients({ ...inputs, prngKeys });
-    return { ...means(sums, rowSums), images } as TrainOutputs;
+    return { ...means(sums, rowSums, prngKey), images } as TrainOutputs;
   };
 }
 
@@ -144,7 +144,8 @@ export function gradientStep(
   images: Record<string, Tensor>;
 } {
   const { numSubBatches, learner } = task.hp.train.hp;
-  const { subBatchTransform: transform } = learner;
+  const { subBatchTransform: transform, transformsSubBatches } = learner;
+  const { stochasticGradient } = learner.hp;
   const summed = task.summedPaths();
   const part = (step: ReturnType<typeof gradientsOf>, inputs: TrainInputs): PartResult => {
     const { updatedVars, ...others } = step(inputs);
@@ -158,11 +159,16 @@ export function gradientStep(
     const own = { ...grads, ...mapRecord(rowGrads, ({ rows }) => rows) };
     // A part of padding alone may have a loss, and so gradients, that are no numbers.
     const kept = (grad: Tensor) => tf.where(tf.greater(found.weight, 0), grad, tf.zerosLike(grad));
+    const clipped = stochasticGradient?.clip(own);
     const of = transform === null ? kept : (value: Tensor) => weighted(value, found.weight);
-    const all = mapRecord(transform === null ? own : transform(own), of);
+    const all = mapRecord(clipped?.grads ?? (transform === null ? own : transform(own)), of);
     return numerators({
       ...found,
-      loss: transform === null ? found.loss : of(found.loss),
+      loss: transformsSubBatches ? weighted(found.loss, found.weight) : found.loss,
+      summaries: {
+        ...found.summaries,
+        ...(clipped && { 'dp_metrics/frac_clipped': clipped.fractionClipped }),
+      },
       grads: mapRecord(grads, (_, path) => all[path]!),
       rowGrads: mapRecord(rowGrads, ({ indices }, path) => ({ indices, rows: all[path]! })),
     });
@@ -171,14 +177,14 @@ export function gradientStep(
     const [count] = prngKeys.shape as [number];
     const parts = { batch: splitRows(batch, count, numSubBatches), prngKey: prngKeys };
     const shares =
-      task.isSumOfLosses && transform === null
+      task.isSumOfLosses && !transformsSubBatches
         ? lossShares(task, parts, (each) => forwardMetrics(task, { ...whole, ...each }))
         : undefined;
     const minimized = (metrics: WeightedScalars): WeightedScalar => {
       if (shares !== undefined) return sumOfShares(task, metrics, shares);
       const loss = lossOf(task, metrics);
       // The numerator of the loss, so that gradients add up as numerators do; what is transformed is its mean's.
-      return transform === null ? [weighted(loss[0], ops.stopGradient(loss[1])), loss[1]] : loss;
+      return !transformsSubBatches ? [weighted(loss[0], ops.stopGradient(loss[1])), loss[1]] : loss;
     };
     const step = gradientsOf(task, minimized, form);
     const { sums, rows, tables } = overParts((each) => part(step, { ...whole, ...each }), parts, 0, count);
@@ -190,12 +196,17 @@ export function gradientStep(
   };
 }
 
-/** The second half of a training step, in front of the update: means over the whole batch from sums over its sub-batches. */
+/**
+ * The second half of a training step, in front of the update: means over the whole batch from sums over its sub-batches, and
+ * the noise of a stochastic gradient, which needs the step's key.
+ */
 export function meanStep(
   task: SingleTask,
-): (sums: GradientSums, rowSums?: RowGradients) => Omit<TrainOutputs, 'images'> {
-  const share = 1 / task.hp.train.hp.numSubBatches;
-  return ({ loss, weight, metrics, summaries, updatedVars, grads }, rowSums = {}) => {
+): (sums: GradientSums, rowSums: RowGradients, prngKey?: Tensor) => Omit<TrainOutputs, 'images'> {
+  const { numSubBatches, learner } = task.hp.train.hp;
+  const { stochasticGradient } = learner.hp;
+  const share = 1 / numSubBatches;
+  return ({ loss, weight, metrics, summaries, updatedVars, grads }, rowSums, prngKey) => {
     const mean = (sum: Tensor): Tensor => tf.mul(sum, share);
     const overWeight = over(weight);
     return {
@@ -203,7 +214,11 @@ export function meanStep(
       metrics: mapRecord(metrics, (each) => ({ value: over(each.weight)(each.value), weight: each.weight })),
       summaries: mapRecord(summaries, overWeight),
       updatedVars: mapRecord(updatedVars, mean),
-      grads: mapRecord(grads, overWeight),
+      grads: mapRecord(grads, (sum, path) =>
+        stochasticGradient === null
+          ? overWeight(sum)
+          : stochasticGradient.noisy(path, mean(sum), numSubBatches, prngKey),
+      ),
       rowGrads: mapRecord(rowSums, ({ indices, rows }) => ({ indices, rows: overWeight(rows) })),
     };
   };

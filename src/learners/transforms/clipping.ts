@@ -33,7 +33,7 @@ export function withNorm(groups: readonly GroupGradient[]): Gradients {
 export const normOf = (x: Tensor): Tensor => tf.sqrt(sumOfSquares(x));
 
 /** The factor that brings a norm down to `most`; 1 where it is not above, zero, or not a number. */
-function factorTo(most: number, norm: Tensor): Tensor {
+export function factorTo(most: number, norm: Tensor): Tensor {
   const factor = tf.div(most, norm);
   return tf.where(tf.less(factor, 1), factor, tf.onesLike(factor));
 }
