@@ -8,6 +8,7 @@ import { padBatch, specsWithRows } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError, placed } from './inputErrors.js';
 import {
+  type BatchKind,
   type ExampleMetrics,
   type ExampleOptions,
   type IdRows,
@@ -204,6 +205,14 @@ export abstract class BaseInput
   }
 
   async rowNames(_state: InputState): Promise<readonly string[] | null> {
+    return null;
+  }
+
+  kindOf(_state: InputState): BatchKind | null {
+    return null;
+  }
+
+  kindSpecs(): ReturnType<InputSource['kindSpecs']> {
     return null;
   }
 

@@ -45,6 +45,7 @@ export { ImageInput } from './images/imageInput.js';
 export { BaseImageSource, ImageFolder } from './images/imageSources.js';
 export { EndOfData, InputError } from './inputErrors.js';
 export {
+  type BatchKind,
   type ExampleMetrics,
   type ExampleOptions,
   type IdRows,
@@ -56,6 +57,7 @@ export {
   type RowTraits,
   untilEnd,
 } from './inputSource.js';
+export { BaseWhichInput, ByWeight, InTurn, InterleavedInput } from './interleavedInput.js';
 export type { JsonValue } from './jsonValue.js';
 export { MultiInput } from './multiInput.js';
 export { RebatchedInput } from './rebatchedInput.js';
@@ -88,6 +90,7 @@ export {
 export type { DataRecord, RecordTable } from './records/recordTable.js';
 export { TfRecordSource } from './records/tfRecordSource.js';
 export { RowInput } from './rowInput.js';
+export { ScheduledInput } from './scheduledInput.js';
 export { CacheDatasetPlaceholder } from './seqio/cacheDatasetPlaceholder.js';
 export {
   type DoneShard,

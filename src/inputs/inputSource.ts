@@ -1,6 +1,6 @@
 /** @file The contract between inputs and the programs that read them. */
 
-import type { Batch, BatchUnit } from './batch.js';
+import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { EndOfData } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
@@ -10,6 +10,16 @@ import type { SkippedExamples } from './skippedExamples.js';
 /** Position of an input, as JSON; checkpoints keep it in train_input.json. */
 export interface InputState {
   readonly [key: string]: JsonValue;
+}
+
+/** A kind of batches. Those of one kind have the same arrays. */
+export interface BatchKind {
+  /** Of the kind, the same for all of its batches. */
+  readonly name: string;
+  /** Name of the input that the batch comes from, of several that are interleaved. */
+  readonly part?: string;
+  /** Batches that each of those has given before. */
+  readonly counts?: Readonly<Record<string, number>>;
 }
 
 /**
@@ -50,6 +60,10 @@ export interface InputSource {
   reset(): void;
   /** The state after the last batch taken, for `setState` to resume with the following one. */
   getState(): InputState;
+  /** The kind of the batch that follows a state; null where all batches are of one kind. */
+  kindOf(state: InputState): BatchKind | null;
+  /** Shapes of the batches of each kind by its name, without padding rows, from the config alone; null where all are of one kind. */
+  kindSpecs(): Readonly<Record<string, { readonly part?: string; readonly specs: BatchSpecs }>> | null;
   /** Resumes from a state. @throws InputError for a state of other data */
   setState(state: InputState): void;
   /**

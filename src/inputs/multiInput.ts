@@ -1,43 +1,22 @@
 /** @file MultiInput: batches of several inputs beside one another, for models that read more than one kind of data. */
-import { z } from 'zod';
-import { build, type Config, copyWith, sub } from '../hparams/index.js';
-import { BaseInput } from './baseInput.js';
+
+import type { BaseInput } from './baseInput.js';
 import type { Batch, BatchSpecs } from './batch.js';
 import { foldRows, foldSpecs } from './batchRows.js';
-import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
-import type { ExampleOptions, IdRows, IdVocabulary, InputState } from './inputSource.js';
-import { type PartStates, partsBelow } from './recordedParts.js';
-
-type InputsByName = Readonly<Record<string, BaseInput>>;
+import type { ExampleOptions, IdVocabulary, InputState } from './inputSource.js';
+import { NamedInputs } from './namedInputs.js';
 
 /**
  * One batch of each input by its name (Pax's MultiInput): `{ text: { ids, … }, images: { inputs, … } }`. The inputs read
  * for the same host and the same purpose as this one. An input whose batches are n times as large has its n rows of each
  * row in a dimension of their own: [batchSize, n, …]. The data ends where the first input ends.
  */
-export class MultiInput extends BaseInput.with({
-  inputs: z
-    .record(z.string().min(1), sub(BaseInput, null))
-    .refine((inputs) => Object.keys(inputs).length > 0, { error: 'must name at least one input' })
-    .describe('Inputs by the names of their batches; each batchSize is a multiple of this one.'),
-  defaultInput: z
-    .string()
-    .nullable()
-    .default(null)
-    .describe('Name of the input whose tokenizer decodes ids; null is the first.'),
-}) {
-  #inputs: InputsByName | undefined;
-
+export class MultiInput extends NamedInputs {
   protected override setup(): void {
     super.setup();
-    const { inputs, defaultInput, batchSize, isTraining, resetForEval, evalLoopNumBatches } = this.hp;
+    const { inputs, batchSize, isTraining, resetForEval, evalLoopNumBatches } = this.hp;
     const names = Object.keys(inputs);
-    if (defaultInput !== null && !names.includes(defaultInput)) {
-      throw new InputError(
-        `MultiInput '${this.name}': defaultInput: expected one of ${names.join(', ')}; got '${defaultInput}'.`,
-      );
-    }
     for (const [name, input] of Object.entries(inputs)) {
       if (input.batchSize % batchSize !== 0) {
         throw new InputError(
@@ -53,12 +32,8 @@ export class MultiInput extends BaseInput.with({
     }
   }
 
-  override get isEndless(): boolean {
-    return Object.values(this.#built).every((input) => input.isEndless);
-  }
-
   override batchSpecs(): BatchSpecs {
-    return this.#map((input) => foldSpecs(input.batchSpecs(), this.hp.batchSize));
+    return this.mapInputs((input) => foldSpecs(input.batchSpecs(), this.hp.batchSize));
   }
 
   override async getNext(): Promise<Batch> {
@@ -69,28 +44,9 @@ export class MultiInput extends BaseInput.with({
     return this.#batch((input) => input.peek());
   }
 
-  override reset(): void {
-    for (const input of Object.values(this.#built)) input.reset();
-  }
-
-  override getState(): InputState {
-    return this.#map((input) => input.getState());
-  }
-
-  override setState(state: InputState): void {
-    const names = Object.keys(this.#built);
-    const missing = names.filter((name) => typeof state[name] !== 'object' || state[name] === null);
-    if (missing.length > 0) {
-      throw new InputError(
-        `Input '${this.name}' cannot resume from the saved state: it lacks ${missing.join(', ')}.`,
-      );
-    }
-    for (const [name, input] of Object.entries(this.#built)) input.setState(state[name] as InputState);
-  }
-
   override async rowNames(state: InputState): Promise<readonly string[] | null> {
     const rows = Array.from({ length: this.hp.batchSize }, () => [] as string[]);
-    for (const [name, input] of Object.entries(this.#built)) {
+    for (const [name, input] of Object.entries(this.built)) {
       const own = (await input.rowNames(state[name] as InputState)) ?? [];
       for (const [b, row] of own.entries())
         rows[Math.floor((b * rows.length) / input.batchSize)]!.push(`${name} ${row}`);
@@ -100,12 +56,12 @@ export class MultiInput extends BaseInput.with({
 
   override vocabularyFor(path: string): IdVocabulary | null {
     const [name = '', ...rest] = path.split('.');
-    return (this.#built[name] ?? this.#default).vocabularyFor(rest.join('.'));
+    return (this.built[name] ?? this.default).vocabularyFor(rest.join('.'));
   }
 
   override classNamesFor(path: string): readonly string[] | null {
     const [name = '', ...rest] = path.split('.');
-    return this.#built[name]?.classNamesFor(rest.join('.')) ?? null;
+    return this.built[name]?.classNamesFor(rest.join('.')) ?? null;
   }
 
   /** Of examples by the names of the inputs; one whose rows are n to an example takes a list of n. */
@@ -115,7 +71,7 @@ export class MultiInput extends BaseInput.with({
     options: ExampleOptions,
   ): Promise<Batch> {
     const batch: Record<string, Batch> = {};
-    for (const [name, input] of Object.entries(this.#built)) {
+    for (const [name, input] of Object.entries(this.built)) {
       const own = paths
         .filter((path) => path.startsWith(`${name}.`))
         .map((path) => path.slice(name.length + 1));
@@ -134,83 +90,18 @@ export class MultiInput extends BaseInput.with({
     return batch;
   }
 
-  override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
-    return this.#default.idsToStrings(ids, lengths);
-  }
-
-  override dataIdentity(): DataIdentity {
-    return this.#joined((input) => input.dataIdentity());
-  }
-
-  override recordedParts(): PartStates {
-    const parts = this.#map((input) => input.recordedParts());
-    return Object.assign(
-      {},
-      ...Object.entries(parts).map(([name, own]) => partsBelow(own, ['inputs', name])),
-    );
-  }
-
-  override knownIdentity(): DataIdentity | null {
-    const known = Object.values(this.#built).map((input) => input.knownIdentity());
-    return known.includes(null) ? null : this.#joined((input) => input.knownIdentity()!);
-  }
-
-  override async close(): Promise<void> {
-    await Promise.all(Object.values(this.#inputs ?? {}).map((input) => input.close()));
-  }
-
-  /** The inputs, for this host; a batch of theirs is the n-th for the n-th of this one. */
-  get #built(): InputsByName {
-    const { isTraining, numInfeedHosts, infeedHostIndex, inputs } = this.hp;
-    const shared = { isTraining, numInfeedHosts, infeedHostIndex };
-    this.#inputs ??= Object.fromEntries(
-      Object.entries(inputs).map(([name, config]: [string, Config<BaseInput>]) => [
-        name,
-        build(copyWith(config, { name: config.name ?? `${this.name}.${name}`, ...shared })),
-      ]),
-    );
-    for (const input of Object.values(this.#inputs)) input.skipped = this.skipped;
-    return this.#inputs;
-  }
-
-  get #default(): BaseInput {
-    const inputs = this.#built;
-    return inputs[this.hp.defaultInput ?? Object.keys(inputs)[0]!]!;
-  }
-
-  #map<T>(make: (input: BaseInput) => T): Record<string, T> {
-    return Object.fromEntries(Object.entries(this.#built).map(([name, input]) => [name, make(input)]));
-  }
-
   /** All inputs end where one does, and none is ahead of the others: a batch counts once every input has given its own. */
   async #batch(take: (input: BaseInput) => Promise<Batch>): Promise<Batch> {
     const before = this.getState();
     try {
       const batches: Record<string, Batch> = {};
-      for (const [name, input] of Object.entries(this.#built))
+      for (const [name, input] of Object.entries(this.built))
         batches[name] = foldRows(await take(input), this.hp.batchSize);
       return batches;
     } catch (error) {
       this.setState(before);
       throw error;
     }
-  }
-
-  #joined(identityOf: (input: BaseInput) => DataIdentity): DataIdentity {
-    const identities = this.#map(identityOf);
-    const { vocabSize, tokenizer } = identityOf(this.#default);
-    const files = Object.values(identities).flatMap((identity) => identity.files ?? []);
-    const folders = Object.values(identities).flatMap((identity) => identity.folders ?? []);
-    const contents = Object.entries(identities)
-      .filter(([, identity]) => identity.contents !== undefined)
-      .map(([name, identity]) => `${name}: ${identity.contents}`);
-    return {
-      ...(vocabSize !== undefined && { vocabSize }),
-      ...(tokenizer !== undefined && { tokenizer }),
-      ...(files.length > 0 && { files }),
-      ...(folders.length > 0 && { folders }),
-      ...(contents.length > 0 && { contents: contents.join('; ') }),
-    };
   }
 }
 

@@ -28,6 +28,8 @@ export const PURPOSES = {
   augmentation: 2 ** 49,
   /** Crops of sounds. */
   soundCrop: 2 ** 50,
+  /** Choice among interleaved inputs. */
+  whichInput: 2 ** 51,
 } as const;
 
 /** The key of a purpose's stream under a user's `seed` (0 or more), in an epoch where each has its own. */

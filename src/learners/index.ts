@@ -20,6 +20,7 @@ export {
   PRETRAINED,
   refillSlots,
   type SlotLayout,
+  type SlotLayouts,
   type SlotSpecs,
   type SlotVariable,
   slotBytes,
@@ -60,6 +61,7 @@ export {
   SqrtDecay,
   Transformer,
 } from './schedules/schedules.js';
+export { sharedLayouts } from './sharedLayout.js';
 export { type Gradients, type GradientTransform, withNorm } from './transforms/clipping.js';
 export { sumOfSquares } from './transforms/norms.js';
 export { OutlierBound } from './transforms/outlierBound.js';

@@ -39,37 +39,47 @@ interface Asked extends EvaluateSettings {
 
 /** Evaluates data for programs, one evaluation at a time. */
 export class Evaluations {
-  readonly #steps = new Map<boolean, EvalSteps>();
+  /** By whether they read averages, and the task of several. */
+  readonly #steps = new Map<string, EvalSteps>();
 
   constructor(private readonly parts: EvaluationParts) {}
 
   /** @throws as `ProgramRun.evaluate` */
   async evaluate(input: ProgramInput | typeof TRAIN, asked: Asked): Promise<EvalResult> {
     const { useEmaStates = this.parts.task.hp.train.usesEmaStates('eval') } = asked;
-    const steps = this.#stepsOf(useEmaStates);
-    if (input === TRAIN) return this.#evaluateTraining(steps);
-    return this.#evaluateDataset(steps, this.parts.inputs.of(asked.program, input), asked);
+    if (input === TRAIN) return this.#evaluateTraining(useEmaStates);
+    const dataset = this.parts.inputs.of(asked.program, input);
+    return this.#evaluateDataset(this.#stepsOf(useEmaStates, dataset.name), dataset, asked);
   }
 
-  #stepsOf(useEmaStates: boolean): EvalSteps {
+  /** @param part name of the data, by which one of several tasks evaluates it */
+  #stepsOf(useEmaStates: boolean, part?: string): EvalSteps {
     const { options, task, weights, runs } = this.parts;
-    let steps = this.#steps.get(useEmaStates);
+    const key = `${useEmaStates} ${task.auxiliaryNames.find((name) => name === part) ?? ''}`;
+    let steps = this.#steps.get(key);
     if (steps === undefined) {
-      steps = new EvalSteps(options, task, weights(useEmaStates), runs);
-      this.#steps.set(useEmaStates, steps);
+      steps = new EvalSteps(options, task.taskOf(part), weights(useEmaStates), runs);
+      this.#steps.set(key, steps);
     }
     return steps;
   }
 
-  async #evaluateTraining(steps: EvalSteps): Promise<EvalResult> {
+  async #evaluateTraining(useEmaStates: boolean): Promise<EvalResult> {
     const { training, task, options } = this.parts;
     if (training === undefined)
       throw new JobError(`--mode=${options.mode} reads no training data, so there is no batch to evaluate.`);
-    const evaluation = new MeasuredEvaluation(task, steps, training);
+    const part = training.kindOf(training.getState())?.part;
+    const steps = this.#stepsOf(useEmaStates, part);
+    const evaluation = new MeasuredEvaluation(task.taskOf(part), steps, training);
     const batch = await peekBatch(training);
     if (batch === undefined) throw new EndOfData(training.name);
     await evaluation.add(batch);
-    return evaluation.result();
+    const result = evaluation.result();
+    if (part === undefined) return result;
+    const metrics = Object.entries(result.metrics).map(
+      ([name, value]) => [`${part}/${name}`, value] as const,
+    );
+    return { ...result, metrics: Object.fromEntries(metrics) };
   }
 
   /**
@@ -84,7 +94,7 @@ export class Evaluations {
     input.reset();
     if (goesOn && from !== null) restorePosition(input, from);
     const take = () => (goesOn ? nextBatchAround(input) : nextBatch(input));
-    const evaluation = new MeasuredEvaluation(this.parts.task, steps, input);
+    const evaluation = new MeasuredEvaluation(this.parts.task.taskOf(dataset.name), steps, input);
     let batches = 0;
     for (let batch = await take(); batch; ) {
       throwIfStopped();

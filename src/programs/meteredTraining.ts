@@ -4,6 +4,7 @@ import { flatViews, floatsOf } from '../compiler/index.js';
 import { sumOfSquares } from '../learners/index.js';
 import { type JobOptions, phase } from '../runs/index.js';
 import type { Program, ProgramRun, SingleTask } from '../tasks/index.js';
+import type { BatchBuffers } from './batchBuffers.js';
 import type { DuePrograms } from './duePrograms.js';
 import { FiniteCheck } from './finiteCheck.js';
 import { invalidStepsError, mostInvalidSteps, stepsUntilOverBudget } from './invalidSteps.js';
@@ -35,6 +36,8 @@ export class MeteredTraining implements Program {
   /** Steps taken in this process. */
   #taken = 0;
   readonly #check: FiniteCheck | undefined;
+  /** Costs of the steps on each kind of batch. */
+  readonly #costs = new Map<BatchBuffers, NonNullable<TrainMeter['cost']>>();
 
   constructor(private readonly parts: Parts) {
     const { options, program } = parts;
@@ -53,7 +56,7 @@ export class MeteredTraining implements Program {
     const reports = await program.runSteps(this.#stepsAtOnce(first), () => this.#tap(run.step + 1));
     await this.#check?.end(reports[0]!);
     programs.reach(run.step);
-    meter.lap(reports.length, program.inputSeconds);
+    meter.lap(reports.length, program.inputSeconds, program.batch);
     meter.addSkipped(program.takeSkipped());
     for (const [i, report] of reports.entries()) {
       const step = first + i + 1;
@@ -141,15 +144,18 @@ export class MeteredTraining implements Program {
 
   /** Writes the summary since the previous one. @param report of the last step */
   async #summarise({ params }: ProgramRun, report: TrainReport): Promise<void> {
-    const { task, program, meter, reporter, newest, options, checkpointer } = this.parts;
+    const { program, meter, reporter, newest, options, checkpointer } = this.parts;
     const { state, buffers, updater } = program;
     const { learner, variableNormSummary } = this.#hp;
     meter.pause();
     // Counting FLOPs and measuring the peak take a while, which must not delay the first step.
     // Nor can they be counted where layers read values.
-    if (!meter.cost && meter.throughput !== undefined && options.debug !== 'eager') {
-      const { flops, precision } = modelCost(task, state, buffers);
-      meter.cost = { flops, peak: await findPeak(options, precision) };
+    if (meter.throughput !== undefined && options.debug !== 'eager') {
+      if (!this.#costs.has(buffers)) {
+        const { flops, precision } = modelCost(program.task, state, buffers);
+        this.#costs.set(buffers, { flops, peak: await findPeak(options, precision) });
+      }
+      meter.cost = this.#costs.get(buffers);
     }
     newest.set(TRAIN, state.step, meter.means());
     const scalars = { ...meter.take(report), ...saveScalars(checkpointer.takeStatistics()) };

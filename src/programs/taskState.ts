@@ -99,7 +99,7 @@ export function partsBeside(
 function allocate(task: SingleTask, trains = false): FlatTrainState {
   const layout = task.layout();
   const changing = changingPart(layout);
-  const slotLayouts = trains ? task.hp.train.hp.learner.slotLayouts(layout) : {};
+  const slotLayouts = trains ? task.slotLayouts() : {};
   const elements = layout.size + (trains ? changing.size : 0);
   const bytes = elements * Float32Array.BYTES_PER_ELEMENT + slotBytes(slotLayouts);
   if (bytes > totalmem()) {

@@ -87,13 +87,17 @@ export class TrainMeter {
   readonly #watch = new Stopwatch();
   #loss = { sum: 0, count: 0 };
   /** Timed steps of this process, the stopwatch after them, and their seconds of waiting for batches. */
-  #timed = { steps: 0, seconds: 0, waited: 0 };
+  #timed = { steps: 0, seconds: 0, waited: 0, units: 0 };
   /** Those until the last summary. */
   #summarized = this.#timed;
   /** Seconds of waiting that are not counted, or already are. */
   #waitedBefore = 0;
-  /** Steps per second of the last summary. */
+  /** What a batch of the last steps counts, and whether steps since the last summary counted another one. */
+  #last: BatchCount | undefined;
+  #isMixed = false;
+  /** Steps per second of the last summary, and units of a batch. */
   #summaryRate: number | undefined;
+  #summaryUnits: number | undefined;
   /** `inputWait` of the last summary. */
   #summaryWait: number | undefined;
   /** Moving average of the step time, and the stopwatch at its last update. */
@@ -175,8 +179,11 @@ export class TrainMeter {
    *
    * @param steps taken meanwhile
    * @param inputSeconds that all steps of this process have waited for their batches.
+   * @param batch of each of these steps.
    */
-  lap(steps: number, inputSeconds: number): void {
+  lap(steps: number, inputSeconds: number, batch = this.batch): void {
+    this.#isMixed ||= this.#last !== undefined && this.#last !== batch;
+    this.#last = batch;
     const waited = inputSeconds - this.#waitedBefore;
     this.#waitedBefore = inputSeconds;
     if (this.firstStepSeconds === undefined) {
@@ -187,7 +194,10 @@ export class TrainMeter {
     }
     const now = this.#watch.seconds;
     const last = this.#timed;
-    this.#timed = { steps: last.steps + steps, seconds: now, waited: last.waited + waited };
+    this.#timed = {
+      ...{ steps: last.steps + steps, seconds: now, waited: last.waited + waited },
+      units: last.units + steps * batch.count,
+    };
     const seconds = (now - this.#recent.at) / steps;
     const weight = this.#recent.seconds === 0 ? 0 : 0.9 ** steps;
     this.#recent = { seconds: this.#recent.seconds * weight + seconds * (1 - weight), at: now };
@@ -212,19 +222,19 @@ export class TrainMeter {
 
   /** Mean throughput since the last summary, or of it; undefined before the second step. */
   get throughput(): Throughput | undefined {
-    return this.#throughputAt(this.#stepsPerSec);
+    return this.#throughputAt(this.#stepsPerSec, this.#unitsPerStep);
   }
 
   /** Mean throughput of this process, without its first step and pauses. */
   get meanThroughput(): Throughput | undefined {
-    const { steps, seconds } = this.#timed;
-    return this.#throughputAt(steps > 0 ? steps / seconds : undefined);
+    const { steps, seconds, units } = this.#timed;
+    return steps > 0 ? this.#throughputAt(steps / seconds, units / steps) : undefined;
   }
 
-  /** MFU at `throughput`, undefined while either is unknown. */
+  /** MFU at `throughput`, undefined while either is unknown, and where batches of several kinds made the steps. */
   get mfu(): number | undefined {
     const rate = this.#stepsPerSec;
-    return this.cost && rate && mfu(rate, this.cost.flops, this.cost.peak);
+    return this.cost && rate && !this.#isMixed ? mfu(rate, this.cost.flops, this.cost.peak) : undefined;
   }
 
   /** Share of the time, from 0 to 1, that steps wait for their batches, since the last summary; undefined before the second step. */
@@ -240,9 +250,15 @@ export class TrainMeter {
     return steps > 0 ? steps / (this.#timed.seconds - this.#summarized.seconds) : this.#summaryRate;
   }
 
-  #throughputAt(stepsPerSec: number | undefined): Throughput | undefined {
-    const { unit, count } = this.batch;
-    return stepsPerSec === undefined ? undefined : { unit, perSec: count * stepsPerSec };
+  /** Units of a batch since the last summary, on average. */
+  get #unitsPerStep(): number | undefined {
+    const steps = this.#timed.steps - this.#summarized.steps;
+    return steps > 0 ? (this.#timed.units - this.#summarized.units) / steps : this.#summaryUnits;
+  }
+
+  #throughputAt(stepsPerSec?: number, unitsPerStep = this.batch.count): Throughput | undefined {
+    const { unit } = this.batch;
+    return stepsPerSec === undefined ? undefined : { unit, perSec: unitsPerStep * stepsPerSec };
   }
 
   /** Means since the last summary: the loss, of the number of its steps, and the model's metrics. */
@@ -254,6 +270,7 @@ export class TrainMeter {
   /** The scalars of a summary under Pax's tags; resets the sums. */
   take({ update, summaries }: TrainReport): Scalars {
     this.#summaryRate = this.#stepsPerSec;
+    this.#summaryUnits = this.#unitsPerStep;
     this.#summaryWait = this.inputWait;
     this.#summarized = this.#timed;
     const { throughput } = this;
@@ -275,6 +292,7 @@ export class TrainMeter {
       ...(update.gradNormBound !== undefined && { 'learning/grad_norm_bound': update.gradNormBound }),
       ...summaries,
     });
+    this.#isMixed = false;
     this.#means.clear();
     this.#loss = { sum: 0, count: 0 };
     return scalars;

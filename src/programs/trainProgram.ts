@@ -12,15 +12,23 @@ import {
   prngKey,
   type Tree,
 } from '../compiler/index.js';
-import { EndOfData, type InputSource, type InputState, peekBatch, type Skipped } from '../inputs/index.js';
+import {
+  type BatchCount,
+  type BatchKind,
+  EndOfData,
+  type InputSource,
+  type InputState,
+  peekBatch,
+  type Skipped,
+} from '../inputs/index.js';
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { JobError, type JobOptions, phase } from '../runs/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError, type RowNames, reservedId, rowNamesOf } from './batchBuffers.js';
 import { CorruptionCheck } from './corruptionCheck.js';
-import { eagerStep } from './eagerStep.js';
-import { optionsOfRanks, type Ranks, rankStep } from './rankStep.js';
-import { type BoundStep, compileStep, type StepOutputs } from './stepCalls.js';
+import { type KindStep, KindSteps } from './kindSteps.js';
+import { optionsOfRanks, type Ranks } from './rankStep.js';
+import type { BoundStep, StepOutputs } from './stepCalls.js';
 import { hostParams, type TrainMemory } from './taskState.js';
 
 /** Results of a training step. */
@@ -56,19 +64,20 @@ export class TrainProgram {
   private constructor(
     /** Those that it was made with; where several ranks train, with rank 0's choices. */
     readonly options: JobOptions,
-    private readonly task: SingleTask,
+    main: SingleTask,
     readonly state: TrainMemory,
     private readonly input: InputSource,
-    /** The compiled step and its memory. */
-    readonly step: BoundStep,
+    private readonly steps: KindSteps,
+    /** The step of the last batch, or of the first. */
+    private present: KindStep,
     private readonly reading: Reading,
   ) {
-    this.stream = foldIn(prngKey(task.hp.train.hp.randomSeed), hashString('train'));
+    this.stream = foldIn(prngKey(main.hp.train.hp.randomSeed), hashString('train'));
     this.#inputState = input.getState();
-    const { runner } = step.executable;
+    const { runner } = present.step.executable;
     const hint =
       runner === 'native' ? '' : ` Or the engine (${runner}) adds in no fixed order: see --engine=native.`;
-    this.check = new CorruptionCheck(state, task.hp.train.hp.corruptionCheckIntervalSteps, hint);
+    this.check = new CorruptionCheck(state, main.hp.train.hp.corruptionCheckIntervalSteps, hint);
   }
 
   /**
@@ -86,13 +95,27 @@ export class TrainProgram {
     ranks?: Ranks,
   ): Promise<TrainProgram> {
     const options = ranks ? await optionsOfRanks(given, ranks) : given;
+    const steps = new KindSteps({ options, task, state, input, ranks });
+    steps.check();
     const batch = await peekBatch(input);
     if (batch === undefined) throw endOfTraining(input.name, state.step);
-    const make = options.debug === 'eager' ? eagerStep : compileStep;
-    const step = ranks
-      ? await rankStep(options, task, state, input.name, batch, ranks)
-      : await make(options, task, state, input.name, batch);
-    return new TrainProgram(options, task, state, input, step, reading);
+    const present = await steps.compile(input.kindOf(input.getState()), batch);
+    return new TrainProgram(options, task, state, input, steps, present, reading);
+  }
+
+  /** The compiled step and its memory. */
+  get step(): BoundStep {
+    return this.present.step;
+  }
+
+  /** The task that it trains. */
+  get task(): SingleTask {
+    return this.present.task;
+  }
+
+  /** What throughput counts in a batch. */
+  get batch(): BatchCount {
+    return this.present.batch;
   }
 
   /** The compiled step. */
@@ -139,17 +162,19 @@ export class TrainProgram {
   async runSteps(count: number, loaded?: () => Promise<void>): Promise<TrainReport[]> {
     const { options, state } = this;
     const { mostSteps } = this;
-    const { call, keys, steps, updater } = this.step;
     if (!(count >= 1 && count <= mostSteps))
       throw new RangeError(`${count} steps at once, and the program takes 1 to ${mostSteps}`);
+    const kind = await this.#turnToNextKind();
+    const { call, keys, steps, updater } = this.step;
     const first = state.step;
     const began = performance.now();
-    const inputs = await phase(options, 'input', () => this.load(count));
+    const inputs = await phase(options, 'input', () => this.load(Math.min(count, this.mostSteps)));
     this.#inputSeconds += (performance.now() - began) / 1000;
+    const own = this.steps.ownSteps(kind, first);
     for (let i = 0; i < inputs.length; i++) {
       keys.set(foldIn(this.stream, first + i), 2 * i);
       steps[i] = first + i;
-      updater.prepare(first + i, i);
+      updater.prepare(own + i, i);
     }
     await loaded?.();
     let taken = inputs.length;
@@ -169,7 +194,21 @@ export class TrainProgram {
     this.#inputState = inputs[taken - 1]!;
     this.#lastPlace = taken - 1;
     const [outputs] = call.outputs as unknown as [StepOutputs];
-    return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i));
+    return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i, kind?.part));
+  }
+
+  /** Compiles the step of the next batch's kind, if it is the first of its kind. */
+  async #turnToNextKind(): Promise<BatchKind | null> {
+    const { input, steps } = this;
+    const kind = input.kindOf(input.getState());
+    if (this.#failure !== undefined) return kind;
+    const compiled = steps.get(kind);
+    if (compiled === undefined) {
+      const batch = await this.reading(() => peekBatch(input));
+      if (batch === undefined) throw endOfTraining(input.name, this.state.step);
+      this.present = await steps.compile(kind, batch);
+    } else this.present = compiled;
+    return kind;
   }
 
   /** Takes the steps of a call, the first of them twice where it is to be checked: such a call has no other. */
@@ -240,7 +279,7 @@ export class TrainProgram {
   }
 
   /**
-   * Loads up to `count` batches; defers an error after the first one until the batches before it are trained.
+   * Loads up to `count` batches of one kind; defers an error after the first one until the batches before it are trained.
    *
    * @returns the input's state after each batch.
    */
@@ -250,6 +289,7 @@ export class TrainProgram {
     const loaded: InputState[] = [];
     for (let i = 0; i < count; i++) {
       const step = state.step + i;
+      if (i > 0 && input.kindOf(input.getState())?.name !== this.present.kind?.name) break;
       try {
         const batch = await this.reading(() => input.getNextPadded());
         buffers.load(batch, i);
@@ -294,12 +334,23 @@ function endOfTraining(inputName: string, step: number): JobError {
   );
 }
 
-/** The report of step `i` of a call. */
-function reportOf({ loss, metrics, summaries }: StepOutputs, update: UpdateReport, i: number): TrainReport {
+/** The report of step `i` of a call. @param part name of the batch's input, of several, by which metrics are told */
+function reportOf(
+  { loss, metrics, summaries }: StepOutputs,
+  update: UpdateReport,
+  i: number,
+  part?: string,
+): TrainReport {
+  const values = metricValues(metrics, i);
+  const own = Object.fromEntries(Object.entries(summaries).map(([name, { data }]) => [name, data[i]!]));
+  const value = loss.data[i]!;
+  if (part === undefined) return { loss: value, metrics: values, summaries: own, update };
+  const named = <T>(record: Readonly<Record<string, T>>): Record<string, T> =>
+    Object.fromEntries(Object.entries(record).map(([name, each]) => [`${part}/${name}`, each]));
   return {
-    loss: loss.data[i]!,
-    metrics: metricValues(metrics, i),
-    summaries: Object.fromEntries(Object.entries(summaries).map(([name, { data }]) => [name, data[i]!])),
-    update,
+    loss: value,
+    metrics: named({ loss: { value, weight: 1 }, ...values }),
+    summaries: named(own),
+    update: { ...update, auxiliary: { ...update.auxiliary, [part]: update.learningRate } },
   };
 }

@@ -1,5 +1,4 @@
 /** @file Parts of a training run behind its start: the compiled step, the programs, the loop of both. */
-import { batchCount } from '../inputs/index.js';
 import type { JobOptions } from '../runs/index.js';
 import type { StopSignal, StrayFailures } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
@@ -63,7 +62,7 @@ export async function makeLoop(parts: TrainingParts): Promise<TrainingLoop> {
   const { state, input, restored, checkpointer } = start;
   const waitTag = input.followsTraining ? 'sampling' : 'input_wait';
   const { lossSpikeSigma, numTrainSteps } = task.hp.train.hp;
-  const meter = new TrainMeter(batchCount(program.buffers.specs, input.batchUnit), waitTag, lossSpikeSigma);
+  const meter = new TrainMeter(program.batch, waitTag, lossSpikeSigma);
   const run = new Run({ options, state, reporter, stop, measurements, meter });
   const progress = restored?.progress;
   if (progress !== undefined) {

@@ -36,6 +36,7 @@ export {
   type WeightedValue,
   type WeightedValues,
 } from './metrics.js';
+export { MultiTask } from './multiTask.js';
 export {
   BaseProgram,
   type DecodeSettings,

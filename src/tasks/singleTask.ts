@@ -16,7 +16,7 @@ import {
   sub,
 } from '../hparams/index.js';
 import { fillVariables, listVariables, type Variable, WeightCollection } from '../layers/index.js';
-import { NON_TRAINABLE } from '../learners/index.js';
+import { NON_TRAINABLE, type SlotLayouts } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
 import { BaseEarlyStoppingFn } from './earlyStopping.js';
 import { BaseEvalMetric } from './evaluation.js';
@@ -113,9 +113,24 @@ export class SingleTask extends Configurable.with({
     return this.#variables;
   }
 
-  /** Place of each variable in the flat buffers, grouped as the learner updates them. */
-  layout(): FlatLayout {
+  /** The task that trains on the batches of an input, of several that are interleaved. */
+  taskOf(_part: string | undefined): SingleTask {
+    return this;
+  }
+
+  /** Names of the inputs that tasks beside this one train on. */
+  get auxiliaryNames(): readonly string[] {
+    return [];
+  }
+
+  /** Place of each variable in the flat buffers, grouped as the learner updates them; that of `taskOf(part)`. */
+  layout(_part?: string): FlatLayout {
     return this.hp.train.hp.learner.layout(this.#variables);
+  }
+
+  /** Places of all slots; those of tasks beside this one have their input's name in front: `translation.m`. */
+  slotLayouts(): SlotLayouts {
+    return this.hp.train.hp.learner.slotLayouts(this.layout());
   }
 
   /** Paths of the variables that take gradients. */

@@ -10,6 +10,7 @@ import { BatchTiming } from '../batchTiming.js';
 import { type DataIdentity, recordedIdentity, withRecorded } from '../dataIdentity.js';
 import { EndOfData, InputError } from '../inputErrors.js';
 import {
+  type BatchKind,
   type ExampleMetrics,
   type IdRows,
   type IdVocabulary,
@@ -144,6 +145,14 @@ class PrefetchedInput implements InputSource {
   /** By the input of this thread, whatever the others have read. */
   rowNames(state: InputState): Promise<readonly string[] | null> {
     return this.#input.rowNames(state);
+  }
+
+  kindOf(state: InputState): BatchKind | null {
+    return this.#input.kindOf(state);
+  }
+
+  kindSpecs(): ReturnType<InputSource['kindSpecs']> {
+    return this.#input.kindSpecs();
   }
 
   async getNext(): Promise<Batch> {

@@ -27,9 +27,9 @@ export function groupName({ optimizer, decays }: GroupParts): string {
   return `${optimizer === '' ? '' : `${optimizer}/`}${decays ? 'decay' : 'noDecay'}`;
 }
 
-/** Properties by a group's name; undefined for variables without gradients. */
+/** Properties by a group's name; undefined for variables without gradients. Names may have a number: `decay#2`. */
 export function groupParts(group: string): GroupParts | undefined {
-  const [, optimizer = '', kind] = /^(?:(.*)\/)?(decay|noDecay)$/.exec(group) ?? [];
+  const [, optimizer = '', kind] = /^(?:(.*)\/)?(decay|noDecay)(?:#\d+)?$/.exec(group) ?? [];
   return kind === undefined ? undefined : { optimizer, decays: kind === 'decay' };
 }
 

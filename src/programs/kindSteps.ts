@@ -1,0 +1,112 @@
+/** @file Compiled training steps by kind of batch: of each task that is trained, for each shape of its batches. */
+import { evalShape, type TensorSpec, type Tree } from '../compiler/index.js';
+import { ConfigError } from '../hparams/index.js';
+import {
+  type Batch,
+  type BatchCount,
+  type BatchKind,
+  batchCount,
+  type InputSource,
+} from '../inputs/index.js';
+import type { JobOptions } from '../runs/index.js';
+import { type SingleTask, trainStep } from '../tasks/index.js';
+import { eagerStep } from './eagerStep.js';
+import { type Ranks, rankStep } from './rankStep.js';
+import { type BoundStep, compileStep, trainSpecs } from './stepCalls.js';
+import type { TrainMemory } from './taskState.js';
+
+/** Components of training steps. */
+export interface StepParts {
+  readonly options: JobOptions;
+  /** The run's task, which says which one trains on batches of which kind. */
+  readonly task: SingleTask;
+  readonly state: TrainMemory;
+  readonly input: InputSource;
+  readonly ranks?: Ranks | undefined;
+}
+
+/** The step for batches of a kind. */
+export interface KindStep {
+  readonly kind: BatchKind | null;
+  /** The task that it trains. */
+  readonly task: SingleTask;
+  readonly step: BoundStep;
+  /** What throughput counts in a batch. */
+  readonly batch: BatchCount;
+}
+
+/** The state as the task of a part sees it: its own groups and slots. */
+function stateOf({ task, state }: StepParts, part: string | undefined): TrainMemory {
+  if (part === undefined || !task.auxiliaryNames.includes(part)) return state;
+  const prefix = `${part}.`;
+  const own = Object.entries(state.slots).filter(([name]) => name.startsWith(prefix));
+  return {
+    ...state,
+    layout: task.layout(part),
+    slots: Object.fromEntries(own.map(([name, slot]) => [name.slice(prefix.length), slot])),
+  };
+}
+
+/** Steps that are compiled once a batch of their kind comes. */
+export class KindSteps {
+  readonly #steps = new Map<string, KindStep>();
+
+  constructor(private readonly parts: StepParts) {}
+
+  /** The step for batches of a kind, if it is compiled. */
+  get(kind: BatchKind | null): KindStep | undefined {
+    return this.#steps.get(kind?.name ?? '');
+  }
+
+  /** Compiles the step for batches of a kind. @param batch one of them */
+  async compile(kind: BatchKind | null, batch: Batch): Promise<KindStep> {
+    const { options, task: main, input, ranks } = this.parts;
+    const task = main.taskOf(kind?.part);
+    const state = stateOf(this.parts, kind?.part);
+    const make = options.debug === 'eager' ? eagerStep : compileStep;
+    const step = ranks
+      ? await rankStep(options, task, state, input.name, batch, ranks)
+      : await make(options, task, state, input.name, batch);
+    const made = { kind, task, step, batch: batchCount(step.buffers.specs, input.batchUnit) };
+    this.#steps.set(kind?.name ?? '', made);
+    return made;
+  }
+
+  /** Finished steps of the learner that a step of this kind belongs to: those of its own task alone. */
+  ownSteps(kind: BatchKind | null, step: number): number {
+    const { task } = this.parts;
+    const { counts, part } = kind ?? {};
+    if (counts === undefined || task.auxiliaryNames.length === 0) return step;
+    return Object.entries(counts).reduce(
+      (sum, [name, count]) => (task.taskOf(name) === task.taskOf(part) ? sum + count : sum),
+      0,
+    );
+  }
+
+  /**
+   * Traces the steps of all kinds, so that none fails later for its shapes.
+   *
+   * @throws ConfigError for an auxiliary task that no input trains, and as the steps.
+   */
+  check(): void {
+    const { task, input } = this.parts;
+    const kinds = Object.values(input.kindSpecs() ?? {});
+    for (const name of task.auxiliaryNames) {
+      if (kinds.some(({ part }) => part === name)) continue;
+      const path = `task.auxiliaryTasks.${name}`;
+      const parts = new Set(kinds.flatMap(({ part }) => part ?? []));
+      const has = parts.size === 0 ? 'is no InterleavedInput' : `has the inputs ${[...parts].join(', ')}`;
+      throw new ConfigError(
+        `${path}: the training data '${input.name}' ${has}, so nothing trains '${name}': name an input of an ` +
+          'InterleavedInput so, or leave out the task.',
+        { path },
+      );
+    }
+    if (kinds.length < 2) return;
+    for (const { part, specs } of kinds) {
+      const trained = task.taskOf(part);
+      const inputs = trainSpecs(trained, stateOf(this.parts, part), { specs });
+      evalShape(trainStep(trained) as never, inputs as Tree<TensorSpec> as never);
+    }
+  }
+}
