@@ -39,8 +39,8 @@ interface Asked extends EvaluateSettings {
 
 /** Evaluates data for programs, one evaluation at a time. */
 export class Evaluations {
-  /** By whether they read averages, and the task of several. */
-  readonly #steps = new Map<string, EvalSteps>();
+  /** By task, of parameters and of their average. */
+  readonly #steps = [new Map<SingleTask, EvalSteps>(), new Map<SingleTask, EvalSteps>()] as const;
 
   constructor(private readonly parts: EvaluationParts) {}
 
@@ -54,12 +54,12 @@ export class Evaluations {
 
   /** @param part name of the data, by which one of several tasks evaluates it */
   #stepsOf(useEmaStates: boolean, part?: string): EvalSteps {
-    const { options, task, weights, runs } = this.parts;
-    const key = `${useEmaStates} ${task.auxiliaryNames.find((name) => name === part) ?? ''}`;
-    let steps = this.#steps.get(key);
+    const { options, task: main, weights, runs } = this.parts;
+    const [task, known] = [main.taskOf(part), this.#steps[useEmaStates ? 1 : 0]];
+    let steps = known.get(task);
     if (steps === undefined) {
-      steps = new EvalSteps(options, task.taskOf(part), weights(useEmaStates), runs);
-      this.#steps.set(key, steps);
+      steps = new EvalSteps(options, task, weights(useEmaStates), runs);
+      known.set(task, steps);
     }
     return steps;
   }
