@@ -1,19 +1,8 @@
-/** @file Evaluation and decoding of a checkpoint, without training. */
-import {
-  CheckpointError,
-  Checkpointer,
-  locateCheckpoint,
-  type RestoredCheckpoint,
-  type RestoreOptions,
-  readCheckpoint,
-} from '../checkpoints/index.js';
-import { loadMapFile } from '../files/index.js';
+/** @file Evaluation and decoding of checkpoints, without training. */
+import { CheckpointError, type Lease, leaseCheckpoint, listCheckpoints } from '../checkpoints/index.js';
 import { build, ConfigError } from '../hparams/index.js';
-import { EMA } from '../learners/index.js';
 import {
   checkpointDirectory,
-  isOfOtherRun,
-  JobError,
   type JobOptions,
   keptProducts,
   machineOf,
@@ -21,49 +10,177 @@ import {
   writeJobFiles,
 } from '../runs/index.js';
 import { type StopSignal, writeText } from '../system/index.js';
-import type { SingleTask } from '../tasks/index.js';
+import type { Program, SingleTask } from '../tasks/index.js';
 import { DuePrograms } from './duePrograms.js';
 import { restoredWeights } from './evaluatedWeights.js';
+import { followsTraining, mayFollow, nextCheckpoint } from './followTraining.js';
 import { runToEnd } from './jobEnd.js';
 import { pendingAt, programsOf, restoreStates } from './jobPrograms.js';
+import { JobProgress } from './jobProgress.js';
 import { runLoop } from './loop.js';
 import { Measurements } from './measurements.js';
-import { metricsOf, type Progress, readProgress } from './progress.js';
+import { metricsOf, readProgress } from './progress.js';
 import { Reporter } from './reporter.js';
-import { Run } from './run.js';
+import { type RestoredParams, restoreInto, restoreMapped } from './restoredParams.js';
+import { Run, type RunParts } from './run.js';
 import { writePostInit } from './stateFiles.js';
 import { type FlatTrainState, paramsOf, type RestoredState } from './taskState.js';
 
 /**
  * Evaluates a checkpoint on every evaluation dataset, or decodes it on every decode dataset; then the task's own programs run as
- * at the last step of training.
+ * at the last step of training. `--mode=eval` and `--mode=decode` go on with the checkpoints of a run that trains, until it ends.
  */
 export async function runCheckpointJob(given: JobOptions, stop: StopSignal): Promise<void> {
   const options: JobOptions = { ...given, ...keptProducts(given.jobLogDir) };
   checkDatasetsOf(options);
   const task = build(options.task);
-  const { numTrainSteps, programs: own } = task.hp.train.hp;
-  const useEma = task.hp.train.usesEmaStates(options.mode === 'eval' ? 'eval' : 'decode');
-  const { state, ...restored } = await restore(task, options, useEma);
+  const { train } = task.hp;
+  const { numTrainSteps } = train.hp;
+  const useEma = train.usesEmaStates(options.mode === 'eval' ? 'eval' : 'decode');
+  const record = new JobProgress(options);
+  const interrupted = record.interrupted();
+  // Asked before the checkpoint is chosen: of a run that has ended meanwhile, it is the last one.
+  const follows = await mayFollow(options);
+  const first = await firstCheckpoint(options, task, stop, interrupted);
+  if (first === 'none left') return record.remove();
+  const { state, memory, read } = await open({ ...options, checkpoint: first }, task, useEma, follows);
   const list = programsOf(options, task);
   writeJobFiles(options, await machineOf(options));
   if (options.mode !== 'eval') writePostInit(options, task);
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step });
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
   const measurements = new Measurements(explained, task, restoredWeights(options, state, useEma));
-  const run = new Run({ options, state, reporter, stop, measurements });
+  stop.postpone('leaving');
+  const parts = { options, task, state, memory, list, reporter, stop, measurements, record, useEma };
+  await runToEnd(options, reporter, [...list, measurements], async () => {
+    await runOnCheckpoints(parts, read, interrupted);
+    return { steps: 0 };
+  });
+}
+
+/** Memory of parameters with those of the first checkpoint: of later ones, too, or a mapped file's where there are none. */
+async function open(options: JobOptions, task: SingleTask, useEma: boolean, isReused: boolean) {
+  if (!isReused) {
+    const { state, ...read } = await restoreMapped(options, task, useEma);
+    return { state, memory: undefined, read };
+  }
+  const memory = paramsOf(task);
+  const read = await restoreInto(memory, options, useEma);
+  return { state: memory, memory, read };
+}
+
+/** The checkpoint that a job begins with, as `--checkpoint` names it; undefined is the newest. */
+async function firstCheckpoint(
+  options: JobOptions,
+  task: SingleTask,
+  stop: StopSignal,
+  interrupted: Interrupted | undefined,
+): Promise<JobOptions['checkpoint'] | 'none left'> {
+  const isThere = interrupted !== undefined && checkpointSteps(options).includes(interrupted.step);
+  if (isThere && options.checkpoint === undefined && interrupted.pending.length > 0) return interrupted.step;
+  if (!followsTraining(options)) return options.checkpoint;
+  const { step, pending } = interrupted ?? { step: undefined, pending: [] };
+  const isDone = step !== undefined && pending.length === 0;
+  const next = await nextCheckpoint(options, stop, isDone ? step : undefined, leastSteps(options, task));
+  if (next !== undefined || !isDone) return undefined;
+  writeText(`The checkpoint of step ${step} is done already, and there is no later one.\n`);
+  return 'none left';
+}
+
+const checkpointSteps = (options: JobOptions): number[] => [
+  ...listCheckpoints(checkpointDirectory(options)).keys(),
+];
+
+/** Steps of the first checkpoint that a job takes which follows training. */
+const leastSteps = ({ mode }: JobOptions, task: SingleTask): number =>
+  mode === 'decode' ? task.hp.train.hp.decodeStartAfterNSteps : 0;
+
+type Interrupted = NonNullable<ReturnType<JobProgress['interrupted']>>;
+
+/** Parts of a job that are the same for all of its checkpoints. */
+interface Parts extends Omit<RunParts, 'state'> {
+  readonly options: JobOptions;
+  readonly task: SingleTask;
+  readonly list: readonly Program[];
+  readonly state: RestoredState;
+  /** That of the state, where later checkpoints take its place; absent in a job on one checkpoint. */
+  readonly memory: FlatTrainState | undefined;
+  readonly record: JobProgress;
+  /** Whether the state is the average of the parameters. */
+  readonly useEma: boolean;
+}
+
+/** Runs the programs with the restored checkpoint, and with later ones where the job follows training. */
+async function runOnCheckpoints(
+  parts: Parts,
+  first: RestoredParams,
+  interrupted: Interrupted | undefined,
+): Promise<void> {
+  const { state, record } = parts;
+  for (let read: RestoredParams | undefined = first; read !== undefined; ) {
+    const isSame = state.step === interrupted?.step && read.metadata.savedAt === interrupted.savedAt;
+    const run: Run = await runOn(parts, read, isSame ? interrupted.pending : []);
+    if (run.isStopped) return;
+    read = run.wouldEnd ? undefined : await readNext(parts);
+    if (parts.stop.received !== undefined) return;
+  }
+  record.remove();
+}
+
+/** Reads the next checkpoint of a job that follows training; undefined where there is none. */
+async function readNext(parts: Parts): Promise<RestoredParams | undefined> {
+  const { options, task, memory, reporter, stop, useEma } = parts;
+  if (memory === undefined) return undefined;
+  // Nobody comes back to a run that is at its end.
+  const isAtEnd = memory.step >= task.hp.train.hp.numTrainSteps;
+  const waiting = { ...options, ...(isAtEnd && { waitSeconds: 0 }) };
+  for (let done = memory.step; ; ) {
+    const next = await nextCheckpoint(waiting, stop, done);
+    if (next === undefined) return undefined;
+    try {
+      return await restoreInto(memory, { ...options, checkpoint: next }, useEma);
+    } catch (error) {
+      if (!(error instanceof CheckpointError)) throw error;
+      // Deleted meanwhile, or broken: a later one counts.
+      reporter.tell(`The checkpoint of step ${next} is passed over: ${error.message}`);
+      done = next;
+    }
+  }
+}
+
+/** Runs the programs once, on the state of one checkpoint, which is kept meanwhile. @param left those of an interrupted job; none: all */
+async function runOn(parts: Parts, read: RestoredParams, left: readonly string[]): Promise<Run> {
+  const { options, task, list, state, record } = parts;
+  const { programs: own } = task.hp.train.hp;
+  const run = new Run(parts);
   // Evaluations begin with their first batch. What programs have kept in training is theirs here, too.
-  const progress = own.length === 0 ? undefined : progressOf(restored);
+  const progress = own.length === 0 ? undefined : readProgress(read.progress, read.path);
   if (progress !== undefined) {
     restoreStates(own, progress);
     run.newest.restore(metricsOf(progress));
   }
-  const programs = new DuePrograms(options, task, list, pendingAt(list, { step: state.step, isLast: true }));
-  stop.postpone('leaving');
-  await runToEnd(options, reporter, [programs, measurements], async () => {
+  const due = pendingAt(list, { step: state.step, isLast: true });
+  const pending = left.length === 0 ? due : due.filter((name) => left.includes(name));
+  const note = (): void =>
+    record.write({ step: state.step, savedAt: read.metadata.savedAt, pending: [...programs.pending] });
+  const programs: DuePrograms = new DuePrograms(options, task, list, pending, note);
+  const lease = tryLease(read.path);
+  try {
+    note();
     await runLoop({ run, programs, strays: strayFailures() });
-    return { steps: 0 };
-  });
+  } finally {
+    lease?.release();
+  }
+  return run;
+}
+
+/** Keeps a checkpoint from being deleted, if it is there still: its values are in memory. */
+function tryLease(path: string): Lease | undefined {
+  try {
+    return leaseCheckpoint(path);
+  } catch {
+    return undefined;
+  }
 }
 
 /** @throws ConfigError for an experiment without datasets for the mode */
@@ -75,74 +192,4 @@ function checkDatasetsOf({ name, mode, datasets, decodeDatasets }: JobOptions): 
     ? 'datasets() has none to evaluate (isTraining false)'
     : 'decodeDatasets() has none to decode';
   throw new ConfigError(`${name}: ${what}.`);
-}
-
-/** A checkpoint's directory, and the records that training has left in it. */
-type Read = Pick<RestoredCheckpoint, 'path' | 'progress'>;
-
-const progressOf = ({ path, progress }: Read): Progress | undefined => readProgress(progress, path);
-
-/**
- * The parameters of the checkpoint that the options name, or in their place their average; other slots are not read. They are
- * views of the mapped file where that is possible: programs that pack them leave no other copy in memory.
- */
-export async function restoreParams(
-  options: JobOptions,
-  task: SingleTask,
-  useEma: boolean,
-): Promise<RestoredState> {
-  return (await restore(task, options, useEma)).state;
-}
-
-async function restore(
-  task: SingleTask,
-  options: JobOptions,
-  useEma: boolean,
-): Promise<Read & { readonly state: RestoredState }> {
-  const state = paramsOf(task);
-  const read = await restoreInto(state, options, {
-    paramsOnly: useEma ? EMA : true,
-    map: await loadMapFile(),
-  });
-  return { ...read, state: { ...state, views: { ...state.views, ...read.mapped } } };
-}
-
-async function restoreInto(
-  state: FlatTrainState,
-  options: JobOptions,
-  how: Pick<RestoreOptions, 'paramsOnly' | 'map'>,
-): Promise<Read & Pick<RestoredCheckpoint, 'mapped'>> {
-  const { checkpoint } = options;
-  if (isOfOtherRun(checkpoint)) {
-    const path = locateCheckpoint(checkpoint);
-    return { ...readCheckpoint(path, state, how), path };
-  }
-  const checkpointer = new Checkpointer({
-    directory: checkpointDirectory(options),
-    experiment: options.name,
-    readOnly: true,
-    notify: ({ message }) => writeText(`${message}\n`),
-  });
-  try {
-    return await checkpointer.restore(state, {
-      step: checkpoint,
-      ...how,
-      allowPrevious: options.restorePreviousCheckpoint,
-    });
-  } catch (error) {
-    const isEmpty = checkpointer.latestStep() === undefined;
-    throw isEmpty && error instanceof CheckpointError && error.kind === 'missing'
-      ? nothingTrained(options, error)
-      : error;
-  } finally {
-    await checkpointer.close();
-  }
-}
-
-function nothingTrained({ jobLogDir, mode }: JobOptions, cause: CheckpointError): JobError {
-  return new JobError(
-    `--job_log_dir=${jobLogDir}: --mode=${mode} needs a checkpoint, and there is none in ${cause.path}. ` +
-      'Train with --mode=train first, or give the directory of a run that was trained.',
-    { cause },
-  );
 }

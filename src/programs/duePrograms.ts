@@ -10,12 +10,16 @@ export class DuePrograms {
   /** Programs that are due at the end, once one has ended training. */
   #atEnd: readonly string[] | undefined;
 
-  /** @param pending names of those that an earlier process has left to run at the present step */
+  /**
+   * @param pending names of those that an earlier process has left to run at the present step
+   * @param ran called after each that ran
+   */
   constructor(
     private readonly options: JobOptions,
     private readonly task: SingleTask,
     private readonly programs: readonly Program[],
     pending: readonly string[] = [],
+    private readonly ran: () => void = () => {},
   ) {
     this.#pending = pending;
   }
@@ -125,6 +129,7 @@ export class DuePrograms {
       ran.add(program.name);
       run.requested.delete(program.name);
       this.#pending = this.#pending.filter((name) => name !== program.name);
+      this.ran();
     }
   }
 

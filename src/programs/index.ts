@@ -3,6 +3,7 @@ import { Profiler } from '../compiler/index.js';
 import { type JobOptions, openJobDirectory } from '../runs/index.js';
 import { InterruptedError, StopSignal, type StopSignalName } from '../system/index.js';
 import { runCheckpointJob } from './checkpointJob.js';
+import { followsTraining, nextCheckpoint } from './followTraining.js';
 import { showRestore } from './matchTable.js';
 import { runTraining } from './trainJob.js';
 
@@ -34,6 +35,8 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
   }
   stop.listen();
   try {
+    // There may be no directory yet that could be locked; what is wrong with one is told by those who open it.
+    if (followsTraining(options)) await nextCheckpoint(options, stop).catch(() => {});
     const directory = await openJobDirectory(jobLogDir, mode);
     try {
       if (mode.startsWith('train')) await runTraining(options, stop);
@@ -50,12 +53,12 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
   return { signal: stop.received };
 }
 export { adapterNames } from './adapterNames.js';
-export { restoreParams } from './checkpointJob.js';
 export { checkRecorded, recordData, recordedData } from './dataRecord.js';
 export { asStored, ImportedWeights } from './importWeights.js';
 export { checkAgreement, checkVocabulary } from './inputAgreement.js';
 export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';
+export { restoreParams } from './restoredParams.js';
 export { stepsOfCall } from './stepCalls.js';
 export type { FlatParams, RestoredState } from './taskState.js';
 export {

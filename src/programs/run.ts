@@ -39,6 +39,8 @@ export class Run {
   readonly newest = new NewestMetrics();
   /** Reason given by a program that ended training, if one did. */
   ended: string | undefined;
+  /** Whether a program of a job on a checkpoint would have ended training. */
+  wouldEnd = false;
   /** The best checkpoint so far, if a program has named one. */
   best: BestCheckpoint | undefined;
   /** Names of programs that others have asked to run at this step. */
@@ -206,7 +208,10 @@ class ProgramView implements ProgramRun {
 
   endTraining(reason: string): void {
     if (this.run.isTraining) this.run.ended ??= reason;
-    else this.run.reporter.tell(`${this.program} would end training at step ${this.step}: ${reason}`);
+    else {
+      this.run.wouldEnd = true;
+      this.run.reporter.tell(`${this.program} would end training at step ${this.step}: ${reason}`);
+    }
   }
 
   throwIfStopped(): void {

@@ -26,6 +26,6 @@ export {
   slowUnit,
   type TapOptions,
 } from './options.js';
-export { type RunEnd, StatusRecord } from './runStatus.js';
+export { type RunEnd, StatusRecord, trainingState } from './runStatus.js';
 export { readRun } from './runSummary.js';
 export { missingOf, type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';

@@ -62,6 +62,8 @@ export interface JobOptions extends EngineOptions {
   /** Text of experiment_cls_vars.txt. */
   readonly classVars: string;
   readonly restorePreviousCheckpoint?: boolean;
+  /** Seconds that evaluation and decoding wait for a checkpoint where no process trains. Default 0. */
+  readonly waitSeconds?: number | undefined;
   /** Whether the decode modes evaluate, too. */
   readonly evalDuringDecode?: boolean | undefined;
   /** Whether training restores what fits of a checkpoint of other variables or slots, or only shows what would fit. */
@@ -97,7 +99,7 @@ export function decodedDatasets({ mode, decodeDatasets }: JobOptions): readonly 
 }
 
 /** The directory of a job's checkpoints. */
-export function checkpointDirectory({ jobLogDir }: JobOptions): string {
+export function checkpointDirectory({ jobLogDir }: Pick<JobOptions, 'jobLogDir'>): string {
   return join(jobLogDir, 'checkpoints');
 }
 

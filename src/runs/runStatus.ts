@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { isThere, readJsonFile } from '../files/index.js';
+import { lockHolder } from '../system/index.js';
 import { writeJobFile } from './jobDirectory.js';
 
 const schema = z.strictObject({
@@ -27,6 +28,16 @@ export type RunEnd = Pick<RunStatus, 'reason'> & { readonly state: Exclude<RunSt
 /** @throws where there is no status.json, or it is damaged. */
 export function readStatus(directory: string): RunStatus {
   return readJsonFile(join(directory, 'status.json'), schema);
+}
+
+/** Whether a process trains in a directory, or has ended there by itself. One that was killed or stopped is absent. */
+export async function trainingState(directory: string): Promise<'running' | 'finished' | 'absent'> {
+  if ((await lockHolder(join(directory, '.train.lock'))) !== undefined) return 'running';
+  try {
+    return readStatus(directory).state === 'finished' ? 'finished' : 'absent';
+  } catch {
+    return 'absent';
+  }
 }
 
 /** Seconds of all processes that trained, each by a clock that nobody sets. */

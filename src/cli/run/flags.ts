@@ -35,6 +35,7 @@ export interface Flags extends DecodeFlags, StudyFlags {
   readonly engine: (typeof engines)[number];
   readonly peakTflops?: number;
   readonly checkpoint?: number | string;
+  readonly waitSeconds?: number;
   readonly restorePreviousCheckpoint: boolean;
   readonly restoreChanged?: 'apply' | 'dry_run';
   readonly checkpointTodeleteSubdir?: string;
@@ -150,6 +151,14 @@ export const flagTable: FlagTable = {
       'keeps later checkpoints aside; from a path, it starts a new run with its whole state. Default: the newest.',
     parse: checkpointOf,
   },
+  wait_for_training: {
+    key: 'waitSeconds',
+    value: 'SECONDS',
+    about:
+      'How long --mode=eval and --mode=decode wait for a checkpoint where no process trains in the directory, as before ' +
+      'training starts or until it comes back. Default: 0.',
+    parse: positive(false),
+  },
   restore_previous_checkpoint: {
     key: 'restorePreviousCheckpoint',
     about: 'Falls back to the previous checkpoint if the newest is broken.',
@@ -218,7 +227,12 @@ function checkConflicts(flags: Flags): void {
   checkInspection(flags);
   checkDecodeFlags(flags, flags);
   checkTrainFlags(flags);
-  const { changes, mode, dump, checkpoint, sweepParallel } = flags;
+  const { changes, mode, dump, checkpoint, sweepParallel, waitSeconds } = flags;
+  if (waitSeconds !== undefined && ((mode !== 'eval' && mode !== 'decode') || checkpoint !== undefined))
+    throw new UsageError(
+      `--wait_for_training=${waitSeconds}: it is for --mode=eval and --mode=decode without --checkpoint, which take each ` +
+        'checkpoint of a run that trains.',
+    );
   const swept = changes.find(({ kind }) => kind === 'sweep');
   checkStudyFlags(flags, mode, swept?.origin);
   if (sweepParallel !== undefined && swept === undefined && flags.study === undefined)

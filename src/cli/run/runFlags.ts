@@ -81,6 +81,7 @@ export function jobSettings(flags: Flags) {
     peakTflops: flags.peakTflops,
     checkpoint: flags.checkpoint,
     restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
+    waitSeconds: flags.waitSeconds,
     evalDuringDecode: flags.evalDuringDecode,
     restoreChanged: flags.restoreChanged,
     checkpointTodeleteSubdir: flags.checkpointTodeleteSubdir,

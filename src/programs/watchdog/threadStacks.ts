@@ -32,7 +32,7 @@ type WorkerMessage =
   | { readonly method?: undefined };
 
 /** How long a thread may take to tell its scripts and to stop. One that computes in C, or waits for the system, does not. */
-const PAUSE_MS = 2000;
+const PAUSE_MS = 4000;
 
 /** Scripts of a thread, which frames name by number. */
 class Scripts {

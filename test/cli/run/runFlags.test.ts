@@ -13,14 +13,21 @@ const settings: Readonly<Record<string, readonly [text: string, option: string, 
   peak_tflops: ['--peak_tflops=0.5', 'peakTflops', 0.5],
   checkpoint: ['--checkpoint=out/run', 'checkpoint', 'out/run'],
   restore_previous_checkpoint: ['--restore_previous_checkpoint', 'restorePreviousCheckpoint', true],
+  checkpoint_todelete_subdir: ['--checkpoint_todelete_subdir=old', 'checkpointTodeleteSubdir', 'old'],
+  restore_changed: ['--restore_changed', 'restoreChanged', 'apply'],
   profile: ['--profile', 'profile', true],
   tap: ['--tap=lm/**', 'taps', { patterns: ['lm/**'], isTapped: expect.any(Function), values: false }],
   tap_steps: ['--tap_steps=2-3', 'taps', undefined],
   tap_values: ['--tap_values', 'taps', undefined],
   debug: ['--debug=nan', 'debug', 'nan'],
 };
-/** Flags of the decode modes, which no sweep has. */
-const decoding = ['eval_during_decode', 'restore_checkpoint_dir', 'restore_checkpoint_step'];
+/** Flags of the modes that read checkpoints, which no sweep has. */
+const decoding = [
+  'eval_during_decode',
+  'restore_checkpoint_dir',
+  'restore_checkpoint_step',
+  'wait_for_training',
+];
 /** Flags of the command alone. */
 const own: Readonly<Record<string, string>> = {
   job_log_dir: '--job_log_dir=out/x',
@@ -70,6 +77,12 @@ test('flags of the decode modes', () => {
     ...job('--mode=decode'),
     evalDuringDecode: true,
   });
+  expect(job('--mode=eval', '--wait_for_training=60')).toEqual({ ...job('--mode=eval'), waitSeconds: 60 });
+  for (const other of [['--mode=train'], ['--mode=eval', '--checkpoint=3']])
+    expect(() => job(...other, '--wait_for_training=60')).toThrow(
+      '--wait_for_training=60: it is for --mode=eval and --mode=decode without --checkpoint, which take each ' +
+        'checkpoint of a run that trains.',
+    );
   // The checkpoints are those of the command's jobs: checkpointsOf.
   const from = ['--restore_checkpoint_dir=out/x', '--restore_checkpoint_step=3'];
   expect(job('--mode=decode', ...from)).toEqual(job('--mode=decode'));
