@@ -21,6 +21,14 @@ export {
   WeightedSum,
 } from './searchRewards.js';
 export { choice, type Domain, integer, real, type Space, type Value, type Values } from './space.js';
+export {
+  type ClaimedTrial,
+  type Outcome,
+  readTrials,
+  Study,
+  type StudyOptions,
+  type StudyTrial,
+} from './studies/index.js';
 export type { Proposal, Trial, TrialState } from './trial.js';
 export {
   AverageMetricValues,
