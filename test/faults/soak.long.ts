@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Running, startCommand, temporaryDirectory } from '../command.js';
+import { startCommand, temporaryDirectory } from '../command.js';
 import { draw, isShort, seed, title } from './campaign.js';
 import { canInject, faultEnv } from './preload.js';
 import { checkMetrics, checkTrajectory, lastStep, newest } from './trajectory.js';
@@ -70,25 +70,19 @@ async function run({ end, length, full, times, clockSeed }: Phase, directory: st
   return lastStep(directory) > before;
 }
 
-/** Evaluates the newest checkpoint, over and over. */
+/** Evaluates the newest checkpoint, over and over. @returns how often */
 async function evaluate(directory: string, isOver: () => boolean): Promise<number> {
-  for (let count = 0; ; count++) {
-    if (isOver()) return count;
-    if (newest(directory) < 0) {
-      await sleep(50);
-      continue;
-    }
+  while (newest(directory) < 0 && !isOver()) await sleep(50);
+  let count = 0;
+  for (; !isOver(); count++) {
     const job = [
-      '--mode=eval',
-      '--exp=tiny.Tiny',
-      `--job_log_dir=${directory}`,
-      '--engine=onnx',
-      '--num_threads=1',
+      ...['--mode=eval', '--exp=tiny.Tiny', `--job_log_dir=${directory}`],
+      ...['--engine=onnx', '--num_threads=1'],
     ];
-    const evaluation: Running = startCommand(job);
-    const { code, stderr } = await evaluation.finished;
+    const { code, stderr } = await startCommand(job).finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   }
+  return count;
 }
 
 test(
