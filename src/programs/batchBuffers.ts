@@ -48,10 +48,10 @@ function exampleOf(row: number, batch: Tree<HostTensor>, names: RowNames): strin
  * Error for an index out of range, with the number or the name of its example where there is one, and the field of the model's
  * config that says which ids there are.
  *
- * @param what names the input, and the step if there is one.
+ * @param subject the input, and the step if there is one.
  */
 export function badIndexError(
-  what: string,
+  subject: string,
   { input, at, problem }: IndexError,
   { readIds, labelIds }: KnownIds,
   batch: Tree<HostTensor>,
@@ -63,13 +63,13 @@ export function badIndexError(
   const known = [...readIds, ...labelIds].find(({ path }) => path === array);
   const setting = known === undefined ? '' : ` task.model.${known.field} is ${known.count}.`;
   const from = input === '' ? 'worked out from' : 'of';
-  return new JobError(`${what}: ${place}${example} ${from} its batch, ${problem}.${setting}`);
+  return new JobError(`${subject}: ${place}${example} ${from} its batch, ${problem}.${setting}`);
 }
 
 /** An id that its model reserves, at a place that is no padding. */
 interface ReservedId {
-  /** @param what names the input, and the step if there is one. */
-  error(what: string, names?: RowNames): JobError;
+  /** @param subject the input, and the step if there is one. */
+  error(subject: string, names?: RowNames): JobError;
 }
 
 /** The first such id of a batch; undefined where it has none. */
@@ -86,9 +86,9 @@ export function reservedId({ readIds, labelIds }: KnownIds, batch: Tree<HostTens
     if (bad < 0) continue;
     const row = Math.floor(bad / width);
     return {
-      error: (what, names = []) =>
+      error: (subject, names = []) =>
         new JobError(
-          `${what}: ${path}[${row},${bad % width}]${exampleOf(row, batch, names)} of its batch, ${reserved.id} is ${reserved.what}, which stands in padding alone. ` +
+          `${subject}: ${path}[${row},${bad % width}]${exampleOf(row, batch, names)} of its batch, ${reserved.id} is ${reserved.what}, which stands in padding alone. ` +
             `task.model.${reserved.field} is ${reserved.id}, and task.model.${field} is ${count}: other ids from 0 to ${count - 1} are valid.`,
         ),
     };
