@@ -17,7 +17,7 @@ const usage: [string, string[], string][] = [
     'an unknown experiment',
     ['--exp=tiny.Tyni', '--job_log_dir=unused'],
     "Could not find experiment 'tiny.Tyni': experiments/tiny.ts exports no class 'Tyni'. " +
-      "Did you mean 'tiny.Tiny'?\nExperiments: N in c4.*, N in c4Multislice.*, fiddled.Fiddled, " +
+      "Did you mean 'tiny.Tiny'?\nExperiments: N in c4.*, N in c4Multislice.*, fiddled.Fiddled, hanging.Hanging, " +
       'lm.ShakespeareChar, lm.ShakespeareCharBfloat16, lm.Small, lm.SmallBpe, N in lmCloud.*, misspelt.Misspelt, ' +
       'nested.toy.Toy, pictures.Pictures, tiny.Tiny, toy.Other, ' +
       'toy.Toy (npx luthier list shows them all).',

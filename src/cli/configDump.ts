@@ -1,6 +1,12 @@
 /** @file Output of --dump: the configs to be built, in the requested format. */
 
-import { type Experiment, effectiveConstants } from '../experiment/index.js';
+import {
+  type Experiment,
+  type ExperimentConfigs,
+  effectiveConstants,
+  extraOf,
+  type RuleMachine,
+} from '../experiment/index.js';
 import {
   type JsonDocument,
   print,
@@ -16,11 +22,19 @@ import type { Change, DumpFormat } from './overrides.js';
 import { expandSweeps } from './sweeps.js';
 
 /** Input for --config_file: the configs, and the constants set on the command line. */
-function documentOf({ experiment, task, datasets, decodeDatasets }: ConfiguredExperiment): object {
+function documentOf({ experiment, configs: made }: ConfiguredExperiment): object {
   const set = effectiveConstants(experiment).filter(({ overridden }) => overridden);
   const constants = Object.fromEntries(set.map(({ name, value }) => [name, value]));
-  const configs = { task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] };
+  const configs = recordOf(made);
   return set.length === 0 ? configs : { constants, ...configs };
+}
+
+/** The configs by their roots; of those that few experiments have, the ones with a value. */
+function recordOf(configs: ExperimentConfigs): Record<string, unknown> {
+  const { task, datasets, decodeDatasets } = configs;
+  const parts = { task, datasets, decodeDatasets, ...extraOf(configs) };
+  const copied = (value: unknown) => (Array.isArray(value) ? [...value] : value);
+  return Object.fromEntries(Object.entries(parts).map(([root, value]) => [root, copied(value)]));
 }
 
 /** Document for --config_file as JSON: configs with sharing and tags, and constants set by flags. */
@@ -50,6 +64,13 @@ const printers: Readonly<Record<DumpFormat, Print>> = {
   history: ({ experiment, configs }) => constantLines(experiment) + printHistory(configs),
 };
 
+/** Options of a dump. */
+interface DumpOptions {
+  readonly warn?: (line: string) => void;
+  /** The machine whose rule is applied; absent for none. */
+  readonly machine?: RuleMachine;
+}
+
 /**
  * Dumps an experiment's configs after all changes, as text that ends with a newline. A sweep's runs follow one another
  * under their names; as JSON, they are an object of documents. Each distinct warning, and what a pattern changed, goes to
@@ -59,11 +80,11 @@ export function dumpText(
   resolved: ResolvedExperiment,
   changes: readonly Change[],
   format: DumpFormat,
-  warn: (line: string) => void = () => {},
+  { warn = () => {}, machine }: DumpOptions = {},
 ): string {
   const told = new Set<string>();
   const printed = expandSweeps(changes, resolved).map(({ name, overrides }): [string, string] => {
-    const configured = configure(resolved, overrides);
+    const configured = configure(resolved, overrides, machine);
     for (const line of [...configured.warnings, ...configured.hits]) told.add(line);
     return [name, printers[format](configured).trimEnd()];
   });

@@ -5,20 +5,26 @@
 import {
   type ConstantOverride,
   checkRequired,
+  commonRoots,
   configRoots,
   constantsOf,
-  type Experiment,
+  Experiment,
   type ExperimentConfigs,
+  type ExtraConfigs,
+  extraOf,
+  extraRoots,
   instantiate,
   isConfigPath,
   makeConfigs,
   oldConstantsOf,
+  type RuleMachine,
   unreadOverrides,
 } from '../experiment/index.js';
 import {
   type Assignment,
   append,
   applyAssignments,
+  build,
   type Config,
   ConfigError,
   didYouMean,
@@ -46,10 +52,11 @@ import { UsageError } from '../system/text/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { classesFor } from './configModules.js';
 import { applyFiddler } from './fiddlers.js';
+import { pickRule } from './machineRules.js';
 import { asUsage, type Override, type SetOverride, type UnsetOverride } from './overrides.js';
 
 /** An experiment with the configs to be built. */
-export interface ConfiguredExperiment {
+export interface ConfiguredExperiment extends ExtraConfigs {
   readonly name: string;
   readonly experiment: Experiment;
   /** The configs below as one config, for flags and fiddlers to edit. */
@@ -59,7 +66,7 @@ export interface ConfiguredExperiment {
   readonly decodeDatasets: readonly Config<BaseInput>[];
   /** One line per problem: constants set by flags but never read, old field names. */
   readonly warnings: readonly string[];
-  /** One line per pattern of a flag: the fields that it changed. */
+  /** One line per pattern of a flag: the fields that it changed; and one about the rule for the machine. */
   readonly hits: readonly string[];
 }
 
@@ -207,19 +214,27 @@ function checkNames(experiment: Experiment, what: string, configs: readonly Conf
 }
 
 /** Calls a method of the experiment. @throws ConfigError for a promise. */
-function madeBy<K extends (typeof configRoots)[number] | 'validate'>(experiment: Experiment, method: K) {
-  const made = experiment[method]();
+function madeBy<K extends (typeof configRoots)[number] | 'validate'>(
+  experiment: Experiment,
+  method: K,
+): ReturnType<Experiment[K]> {
+  const made = experiment[method]() as ReturnType<Experiment[K]>;
   refusePromise(made, `${experiment.constructor.name}.${method}()`, 'its result is used when it returns');
   return made;
 }
 
 /** The configs that the experiment's methods return, each recorded with its method as the origin. */
 function configsOf(experiment: Experiment): ExperimentConfigs {
-  const configs = makeConfigs({});
-  for (const root of configRoots) {
+  const common = commonRoots.map((root) => [root, madeBy(experiment, root)] as const);
+  const extra = extraRoots.flatMap((root) => {
     const made = madeBy(experiment, root);
+    return made === null || (root === 'machineRules' && (made as object[]).length === 0)
+      ? []
+      : [[root, made] as const];
+  });
+  const configs = makeConfigs({}, extra.length > 0);
+  for (const [root, made] of [...common, ...extra])
     withOrigin(`${experiment.constructor.name}.${root}()`, () => Object.assign(configs, { [root]: made }));
-  }
   return configs;
 }
 
@@ -231,25 +246,43 @@ export function constantOverrides(
   return sorted(overrides, resolved, { notify: () => {}, hit: () => {} }).constants;
 }
 
+/** The rule for a machine, where the experiment has rules; its methods see the constants of flags. */
+function ruleOf(
+  resolved: ResolvedExperiment,
+  overrides: readonly Override[],
+  machine: RuleMachine | number,
+): ReturnType<typeof pickRule> | undefined {
+  if (resolved.cls.prototype.machineRules === Experiment.prototype.machineRules) return undefined;
+  const experiment = instantiate(resolved.cls, constantOverrides(resolved, overrides));
+  const rules = madeBy(experiment, 'machineRules');
+  return rules.length === 0 ? undefined : pickRule(build(rules), machine);
+}
+
 /**
  * Makes an experiment and its configs. Applies the overrides in two passes, each in command-line order: constants
  * first, since computed presets and methods must see their values; then, on the methods' results, edits of configs and
- * fiddlers.
+ * fiddlers. The experiment's rule for the machine comes before the overrides.
  *
+ * @param machine whose rule is applied, or the index of a rule; absent for none, so that nothing depends on a machine.
  * @throws UsageError or ConfigError for an unknown constant, path or fiddler, an invalid value, a missing constant, or
  *   two inputs with one name.
  */
 export function configure(
   resolved: ResolvedExperiment,
-  overrides: readonly Override[] = [],
+  given: readonly Override[] = [],
+  machine?: RuleMachine | number,
 ): ConfiguredExperiment {
   const notices = new Set<string>();
   const hits: string[] = [];
   const told: Told = { notify: (problem) => notices.add(problem), hit: (line) => hits.push(line) };
+  const rule = machine === undefined ? undefined : ruleOf(resolved, given, machine);
+  if (rule !== undefined) hits.push(rule.line);
+  const overrides = [...(rule?.overrides ?? []), ...given];
   const { constants, edits } = sorted(overrides, resolved, told);
   const experiment = instantiate(resolved.cls, constants);
   checkRequired(experiment);
   const configs = configsOf(experiment);
+  if (rule !== undefined) withOrigin(rule.origin, () => Object.assign(configs, { machineRule: rule.index }));
   for (const edit of edits) edit(configs);
   const { task } = configs;
   const [datasets, decodeDatasets] = [[...configs.datasets], [...configs.decodeDatasets]];
@@ -261,5 +294,16 @@ export function configure(
       `${origin}: ${resolved.cls.name} never reads the constant ${name} while it makes its configs, so the flag has no effect.`,
   );
   const warnings = [...notices, ...unread];
-  return { name: resolved.name, experiment, configs, task, datasets, decodeDatasets, warnings, hits };
+  const { machineRules: _, machineRule: __, ...extra } = extraOf(configs);
+  return {
+    name: resolved.name,
+    experiment,
+    configs,
+    task,
+    datasets,
+    decodeDatasets,
+    ...extra,
+    warnings,
+    hits,
+  };
 }

@@ -1,6 +1,6 @@
 /** @file Application of fiddlers. */
 
-import { configRoots, type ExperimentConfigs } from '../experiment/index.js';
+import { commonRoots, type ExperimentConfigs } from '../experiment/index.js';
 import { ConfigError, classOf, isConfig, refusePromise, showValue, withOrigin } from '../hparams/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { showFile } from '../registry/names/index.js';
@@ -54,7 +54,7 @@ function replacementOf(
   name: string,
   place: string,
 ): Partial<ExperimentConfigs> {
-  const expected = `return nothing, the configs, or some of {${configRoots.join(', ')}}`;
+  const expected = `return nothing, the configs, or some of {${commonRoots.join(', ')}}`;
   const fail = (problem: string): never => {
     throw new ConfigError(`${name}() returned ${problem}; ${expected}.`, { place });
   };
@@ -62,7 +62,7 @@ function replacementOf(
     return fail(showValue(result));
   }
   const given = Object.keys(result as object);
-  const unknown = given.find((key) => !(configRoots as readonly string[]).includes(key));
+  const unknown = given.find((key) => !(commonRoots as readonly string[]).includes(key));
   if (unknown !== undefined) fail(`{${unknown}}`);
   return Object.fromEntries(given.map((key) => [key, (result as Record<string, unknown>)[key]]));
 }

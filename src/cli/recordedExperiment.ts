@@ -33,7 +33,8 @@ export async function recordedExperiment(
   directory: string,
   jobLogDir: string | undefined,
 ): Promise<ResolvedExperiment> {
-  const { name, task, datasets, decodeDatasets, moduleUrl } = await readRunDocument(directory);
+  const document = await readRunDocument(directory);
+  const { name, task, datasets, decodeDatasets, moduleUrl } = document;
   const isSame = jobLogDir !== undefined && resolve(jobLogDir) === resolve(directory);
   class Recorded extends Experiment {
     override task() {
@@ -49,6 +50,22 @@ export async function recordedExperiment(
 
     override decodeDatasets() {
       return decodeDatasets.map((dataset) => deepCopy(dataset));
+    }
+
+    override evalPrograms() {
+      return document.evalPrograms?.map((program) => deepCopy(program)) ?? null;
+    }
+
+    override decodePrograms() {
+      return document.decodePrograms?.map((program) => deepCopy(program)) ?? null;
+    }
+
+    override executor() {
+      return document.executor ? deepCopy(document.executor) : null;
+    }
+
+    override inputSpecsProvider() {
+      return document.inputSpecsProvider ? deepCopy(document.inputSpecsProvider) : null;
     }
   }
   const file = join(directory, 'experiment.json');

@@ -1,10 +1,10 @@
 /** @file Experiment: a class whose constants have schemas and whose methods return configs (Pax's base_experiment.py). */
 import type { z } from 'zod';
 import { type Config, ConfigError, type OldNames, showValue, withOldNames } from '../hparams/index.js';
-import type { BaseInput } from '../inputs/index.js';
+import type { BaseInput, BaseInputSpecsProvider } from '../inputs/index.js';
 import type { Search } from '../search/index.js';
 import { linesBelow } from '../system/text/index.js';
-import type { SingleTask } from '../tasks/index.js';
+import type { BaseExecutor, BaseProgram, SingleTask } from '../tasks/index.js';
 import { checkValue, placeOfCaller } from './checkConstant.js';
 import {
   Computed,
@@ -24,6 +24,7 @@ import {
   unknownConstant,
   unset,
 } from './constants.js';
+import type { MachineRule } from './machineRule.js';
 
 type Values<F extends Constants> = { readonly [K in keyof F]: z.infer<F[K]> };
 
@@ -204,6 +205,37 @@ export abstract class Experiment {
   /** What `--study` searches: a space, an algorithm, a reward. None by default. */
   search(): Config<Search> | null {
     return null;
+  }
+
+  /** Programs in the place of an evaluation of each of `datasets()` that does not train; null: these evaluations. */
+  evalPrograms(): Config<BaseProgram>[] | null {
+    return null;
+  }
+
+  /** Programs in the place of a decode of each of `decodeDatasets()`; null: these decodes. */
+  decodePrograms(): Config<BaseProgram>[] | null {
+    return null;
+  }
+
+  /** The order of steps and programs in training; null: programs that are due, then steps, in turns. */
+  executor(): Config<BaseExecutor> | null {
+    return null;
+  }
+
+  /** Specs that the first batch of training is compared with before the first step; null: none. */
+  inputSpecsProvider(): Config<BaseInputSpecsProvider> | null {
+    return null;
+  }
+
+  /** Settings by machine, of which the first rule that fits is applied before flags. None by default. */
+  machineRules(): Config<MachineRule>[] {
+    return [];
+  }
+
+  /** Experiments that a run of this one consists of, by name; the default is itself alone, under the empty name. */
+  static subExperiments(): Readonly<Record<string, ExperimentClass>> {
+    // biome-ignore lint/complexity/noThisInStatic: `this` is the experiment's class.
+    return { '': this };
   }
 
   /** Checks constraints among constants; throws if they are violated. Called before anything is built. */

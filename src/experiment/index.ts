@@ -1,6 +1,15 @@
 /** @file The Experiment class, its constants, and its methods' configs. */
 export { type ClassVars, classVars, classVarsText, parseClassVars } from './classVars.js';
-export { configRoots, type ExperimentConfigs, isConfigPath, makeConfigs } from './configs.js';
+export {
+  commonRoots,
+  configRoots,
+  type ExperimentConfigs,
+  type ExtraConfigs,
+  extraOf,
+  extraRoots,
+  isConfigPath,
+  makeConfigs,
+} from './configs.js';
 export {
   type ConstantOverride,
   type Constants,
@@ -23,3 +32,5 @@ export {
   instantiate,
   isExperimentClass,
 } from './experiment.js';
+export { MachineRule, type RuleMachine } from './machineRule.js';
+export { type ExperimentParameters, ParameterizedExperiment } from './parameterizedExperiment.js';

@@ -57,6 +57,7 @@ export {
   type RowTraits,
   untilEnd,
 } from './inputSource.js';
+export { BaseInputSpecsProvider, checkInputSpecs, DatasetInputSpecsProvider } from './inputSpecs.js';
 export { BaseWhichInput, ByWeight, InTurn, InterleavedInput } from './interleavedInput.js';
 export type { JsonValue } from './jsonValue.js';
 export { MultiInput } from './multiInput.js';

@@ -184,9 +184,12 @@ function tryLease(path: string): Lease | undefined {
 }
 
 /** @throws ConfigError for an experiment without datasets for the mode */
-function checkDatasetsOf({ name, mode, datasets, decodeDatasets }: JobOptions): void {
+function checkDatasetsOf(options: JobOptions): void {
+  const { name, mode, datasets, decodeDatasets, evalPrograms, decodePrograms } = options;
   const evaluates = mode === 'eval';
-  const found = evaluates ? datasets.filter((dataset) => !dataset.isTraining) : decodeDatasets;
+  const found = evaluates
+    ? (evalPrograms ?? datasets.filter((dataset) => !dataset.isTraining))
+    : (decodePrograms ?? decodeDatasets);
   if (found.length > 0) return;
   const what = evaluates
     ? 'datasets() has none to evaluate (isTraining false)'

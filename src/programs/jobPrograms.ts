@@ -1,7 +1,13 @@
 /** @file The list of a job's programs: the same in training and in jobs on a checkpoint, as far as the mode goes. */
-import { ConfigError } from '../hparams/index.js';
+import { build, ConfigError } from '../hparams/index.js';
 import type { JsonValue } from '../inputs/index.js';
-import { decodedDatasets, evaluatedDatasets, type JobOptions } from '../runs/index.js';
+import {
+  decodedDatasets,
+  decodesDatasets,
+  evaluatedDatasets,
+  evaluatesDatasets,
+  type JobOptions,
+} from '../runs/index.js';
 import { type Program, SaveBest, type SingleTask } from '../tasks/index.js';
 import { BestCheckpoints } from './bestCheckpoints.js';
 import { DecodeProgram } from './decodeProgram.js';
@@ -14,8 +20,8 @@ import { CHECKPOINTS } from './run.js';
 import { TrackProgram } from './trackProgram.js';
 
 /**
- * Evaluations, decodes, the task's own programs, in training the tracking of a metric of theirs, and the early stopping
- * function, in this order.
+ * Evaluations and decodes, or the experiment's programs in their place, the task's own programs, in training the tracking of
+ * a metric of theirs, and the early stopping function, in this order.
  *
  * @throws ConfigError for a model that can't be decoded, for two programs of one name, and for a tracked metric of a program
  *   that is not among them; where `--mode=train` leaves it out, nothing is tracked.
@@ -27,7 +33,9 @@ export function programsOf(options: JobOptions, task: SingleTask): Program[] {
   const all: Program[] = [
     ...(trains && !evalSkipTrain ? [new EvalTrainProgram(train)] : []),
     ...evaluatedDatasets(options).map((dataset) => new EvalProgram(train, dataset)),
+    ...(evaluatesDatasets(options) ? build([...(options.evalPrograms ?? [])]) : []),
     ...decodedDatasets(options).map((dataset) => new DecodeProgram(task, dataset)),
+    ...(decodesDatasets(options) ? build([...(options.decodePrograms ?? [])]) : []),
     ...programs,
   ];
   const isTracked =

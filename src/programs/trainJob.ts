@@ -1,5 +1,6 @@
 /** @file Training job: opens its parts, runs the loop, reports the outcome. */
 import { build } from '../hparams/index.js';
+import { checkInputSpecs, peekBatch } from '../inputs/index.js';
 import {
   type JobOptions,
   keepRecord,
@@ -103,6 +104,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   tell = (line) => reporter.tell(line);
   const strays = strayFailures();
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
+  await checkFirstBatch(options, start);
   const program = await compileTraining(explained, task, start, strays);
   const samplers = sampleRollouts(explained, task, state, start.dataset, input);
   const evaluated = evaluationsAmong(list, measurements.inputs).map((dataset) => dataset.build());
@@ -112,6 +114,13 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   const shared = { options, task, start, measurements, reporter, stop, strays };
   const loop = await makeLoop({ ...shared, program, list, pending });
   return { task, loop, start, measurements, samplers };
+}
+
+/** @throws InputError where the next batch does not fit the specs that the experiment declares */
+async function checkFirstBatch({ inputSpecsProvider }: JobOptions, { input }: TrainingStart): Promise<void> {
+  if (!inputSpecsProvider) return;
+  const batch = await peekBatch(input);
+  if (batch !== undefined) checkInputSpecs(build(inputSpecsProvider).getInputSpecs(), batch, input.name);
 }
 
 /** Opens the reporter, and tells what begins or goes on. Keeps later checkpoints aside where the run goes back. */

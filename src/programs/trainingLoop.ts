@@ -1,4 +1,5 @@
 /** @file Parts of a training run behind its start: the compiled step, the programs, the loop of both. */
+import { build } from '../hparams/index.js';
 import type { JobOptions } from '../runs/index.js';
 import type { StopSignal, StrayFailures } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
@@ -84,5 +85,6 @@ export async function makeLoop(parts: TrainingParts): Promise<TrainingLoop> {
   const taps = options.taps && (await StepTaps.create(options, options.taps, task, state, program.step));
   const { newest } = run;
   const metered = { options, task, program, meter, reporter, newest, checkpointer, programs, taps };
-  return { run, train: new MeteredTraining(metered), meter, programs, strays };
+  const executor = options.executor ? build(options.executor) : undefined;
+  return { run, train: new MeteredTraining(metered), meter, programs, strays, executor };
 }

@@ -6,4 +6,5 @@ export {
   ExperimentLoadError,
   type ResolvedExperiment,
   resolveExperiment,
+  subExperimentsOf,
 } from './resolve.js';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { type Experiment, isExperimentClass } from '../experiment/index.js';
 import { importModule, untranslated } from '../hparams/index.js';
-import { UsageError } from '../system/text/index.js';
+import { didYouMean, UsageError } from '../system/text/index.js';
 import { experimentDirectories, extensions, isFile, showFile, showPlace } from './names/directories.js';
 import { fullNameOf, suggestExperiment } from './names/suggest.js';
 
@@ -76,7 +76,7 @@ function listed(names: readonly string[], name: string): string {
 
 /**
  * The experiment class called `name`: a full name (`lm.Small` is export Small of experiments/lm.ts) or any unique
- * dotted suffix. Imports only the class's file.
+ * dotted suffix. Imports only the class's file. `lm.Pair/small` is the sub-experiment `small` of lm.Pair.
  *
  * @throws UsageError with the available names if there is no such class or the suffix is ambiguous.
  * @throws ExperimentLoadError around the error of a file that fails to load.
@@ -85,6 +85,33 @@ export async function resolveExperiment(
   name: string,
   directories: readonly string[] = experimentDirectories(),
 ): Promise<ResolvedExperiment> {
+  const [whole, part] = name.split('/') as [string, string | undefined];
+  const resolved = await resolveWhole(whole, directories);
+  if (part === undefined) return resolved;
+  const found = subExperimentsOf(resolved).find((each) => each.part === part);
+  if (found !== undefined) return found.resolved;
+  const parts = subExperimentsOf(resolved).flatMap((each) => (each.part === '' ? [] : [each.part]));
+  throw new UsageError(
+    `${resolved.name} has no sub-experiment '${part}'.${didYouMean(part, parts)} It has ${parts.join(', ') || 'none'}.`,
+  );
+}
+
+/** The experiments that a run of `resolved` consists of: itself under the empty name, or its sub-experiments by theirs. */
+export function subExperimentsOf(
+  resolved: ResolvedExperiment,
+): { readonly part: string; readonly resolved: ResolvedExperiment }[] {
+  const parts = Object.entries((resolved.cls as unknown as typeof Experiment).subExperiments());
+  return parts.map(([part, cls]) => ({
+    part,
+    resolved: {
+      ...resolved,
+      cls: cls as ResolvedExperiment['cls'],
+      name: part === '' ? resolved.name : `${resolved.name}/${part}`,
+    },
+  }));
+}
+
+async function resolveWhole(name: string, directories: readonly string[]): Promise<ResolvedExperiment> {
   const direct = directFile(name, directories);
   if (direct) {
     const exportName = name.split('.').at(-1)!;

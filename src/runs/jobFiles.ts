@@ -28,16 +28,23 @@ function folderOf({ moduleUrl }: JobOptions): string {
   return moduleUrl.startsWith('file:') ? dirname(fileURLToPath(moduleUrl)) : process.cwd();
 }
 
+/** The configs by their roots, without those that the experiment has none of. */
+function configsOf(job: JobOptions): Record<string, unknown> {
+  const { task, datasets, decodeDatasets, evalPrograms, decodePrograms, executor, inputSpecsProvider } = job;
+  return {
+    ...{ task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] },
+    ...(evalPrograms && { evalPrograms: [...evalPrograms] }),
+    ...(decodePrograms && { decodePrograms: [...decodePrograms] }),
+    ...(executor && { executor }),
+    ...(inputSpecsProvider && { inputSpecsProvider }),
+  };
+}
+
 /** The configs as `path : value` lines, with the paths of --set. */
-export function describeConfigs(
-  { task, datasets, decodeDatasets }: JobOptions,
-  options: PrintOptions = {},
-): string {
-  const named: [string, unknown][] = [
-    ['task', task],
-    ...datasets.map((dataset, i): [string, unknown] => [`datasets[${i}]`, dataset]),
-    ...decodeDatasets.map((dataset, i): [string, unknown] => [`decodeDatasets[${i}]`, dataset]),
-  ];
+export function describeConfigs(job: JobOptions, options: PrintOptions = {}): string {
+  const named = Object.entries(configsOf(job)).flatMap(([root, value]): [string, unknown][] =>
+    Array.isArray(value) ? value.map((config, i) => [`${root}[${i}]`, config]) : [[root, value]],
+  );
   const lines = named.flatMap(([root, config]) =>
     print(config, options)
       .split('\n')
@@ -102,9 +109,8 @@ export function keepRecord(options: JobOptions): ChangedSettings | undefined {
  * evaluation does not overwrite the record of training.
  */
 export function writeJobFiles(options: JobOptions, machine: Machine): void {
-  const { jobLogDir, mode, name, overrides, classVars, task, datasets, decodeDatasets } = options;
+  const { jobLogDir, mode, name, overrides, classVars } = options;
   const prefix = mode.startsWith('train') ? '' : `${mode}_`;
-  const configs = { task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] };
   const experiment = {
     name,
     mode,
@@ -116,7 +122,7 @@ export function writeJobFiles(options: JobOptions, machine: Machine): void {
     versions: versions(),
     machine,
     ...sourceRevision(folderOf(options)),
-    config: toJSON(configs),
+    config: toJSON(configsOf(options)),
   };
   const write = (name: string, text: string) => writeJobFile(join(jobLogDir, `${prefix}${name}`), text);
   write('experiment.json', `${JSON.stringify(experiment, null, 1)}\n`);

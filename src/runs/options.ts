@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import type { Bfloat16Products, CompileOptions, EagerDevice, Engine, Profiler } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
-import type { BaseInput } from '../inputs/index.js';
-import type { SingleTask } from '../tasks/index.js';
+import type { BaseInput, BaseInputSpecsProvider } from '../inputs/index.js';
+import type { BaseExecutor, BaseProgram, SingleTask } from '../tasks/index.js';
 
 /** `train_and_eval` and `train_and_decode` evaluate while they train; the latter decodes as well. */
 export type JobMode = 'train' | 'eval' | 'decode' | 'decode_once' | 'train_and_eval' | 'train_and_decode';
@@ -53,6 +53,11 @@ export interface JobOptions extends EngineOptions {
   readonly task: Config<SingleTask>;
   readonly datasets: readonly Config<BaseInput>[];
   readonly decodeDatasets: readonly Config<BaseInput>[];
+  /** Programs in the place of evaluations, and of decodes. */
+  readonly evalPrograms?: readonly Config<BaseProgram>[] | null | undefined;
+  readonly decodePrograms?: readonly Config<BaseProgram>[] | null | undefined;
+  readonly executor?: Config<BaseExecutor> | null | undefined;
+  readonly inputSpecsProvider?: Config<BaseInputSpecsProvider> | null | undefined;
   /** File URL of the experiment's module, from which workers load custom input classes. */
   readonly moduleUrl: string;
   readonly jobLogDir: string;
@@ -82,20 +87,34 @@ export interface JobOptions extends EngineOptions {
   readonly profile?: boolean;
 }
 
-/** The datasets that a job evaluates. */
-export function evaluatedDatasets({
+/** Whether a job evaluates its datasets, or runs the programs in their place. */
+export function evaluatesDatasets({
   mode,
-  datasets,
   evalDuringDecode,
-}: Pick<JobOptions, 'mode' | 'datasets' | 'evalDuringDecode'>): Config<BaseInput>[] {
-  const evaluates =
-    mode === 'eval' || mode === 'train_and_eval' || mode === 'train_and_decode' || evalDuringDecode;
-  return evaluates ? datasets.filter((dataset) => !dataset.isTraining) : [];
+}: Pick<JobOptions, 'mode' | 'evalDuringDecode'>): boolean {
+  return (
+    mode === 'eval' || mode === 'train_and_eval' || mode === 'train_and_decode' || evalDuringDecode === true
+  );
+}
+
+/** Whether a job decodes its datasets, or runs the programs in their place. */
+export function decodesDatasets({ mode }: Pick<JobOptions, 'mode'>): boolean {
+  return mode.endsWith('decode') || mode === 'decode_once';
+}
+
+/** The datasets that a job evaluates. */
+export function evaluatedDatasets(
+  options: Pick<JobOptions, 'mode' | 'datasets' | 'evalDuringDecode' | 'evalPrograms'>,
+): Config<BaseInput>[] {
+  const evaluates = evaluatesDatasets(options) && !options.evalPrograms;
+  return evaluates ? options.datasets.filter((dataset) => !dataset.isTraining) : [];
 }
 
 /** The datasets that a job decodes. */
-export function decodedDatasets({ mode, decodeDatasets }: JobOptions): readonly Config<BaseInput>[] {
-  return mode.endsWith('decode') || mode === 'decode_once' ? decodeDatasets : [];
+export function decodedDatasets(
+  options: Pick<JobOptions, 'mode' | 'decodeDatasets' | 'decodePrograms'>,
+): readonly Config<BaseInput>[] {
+  return decodesDatasets(options) && !options.decodePrograms ? options.decodeDatasets : [];
 }
 
 /** The directory of a job's checkpoints. */

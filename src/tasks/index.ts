@@ -22,6 +22,7 @@ export {
   type ExampleTensors,
   type MetricValue,
 } from './evaluation.js';
+export { BaseExecutor, DefaultExecutor, type ExecutedJob } from './executor.js';
 export {
   BaseLossAggregator,
   LossAggregator,

@@ -7,12 +7,13 @@ import { explain, readJsonFile } from '../files/index.js';
 import { type Config, fromJSON, type JsonDocument, loadModules } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
 import { type ResolvedExperiment, resolveExperiment } from '../registry/index.js';
-import { JobError } from '../runs/index.js';
+import { JobError, type JobOptions } from '../runs/index.js';
 import { UsageError } from '../system/text/index.js';
 import type { SingleTask } from '../tasks/index.js';
 
 /** A run directory's record of its experiment. */
-export interface RunDocument {
+export interface RunDocument
+  extends Pick<JobOptions, 'evalPrograms' | 'decodePrograms' | 'executor' | 'inputSpecsProvider'> {
   /** Full name of the experiment. */
   readonly name: string;
   /** Commit that it was trained at; null outside of a repository. */

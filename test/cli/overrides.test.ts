@@ -124,9 +124,10 @@ test('--set and --unset of a pattern reach every field that it means, and all of
   expect(hit!.length).toBe(kept.length);
   expect(unset).toEqual(hit!.filter((path) => path.endsWith('.reluDropoutTpl.keepProb')));
   expect(kept.filter((each) => each !== 0.5)).toEqual(unset!.map(() => 1));
-  expect(made('--set', 'task.*.randomSeed=5').hits).toEqual([
-    '--set task.*.randomSeed=5 changes 2 fields: task.train.randomSeed, task.decode.randomSeed',
+  expect(made('--set', 'task.*.numTrainSteps=5').hits).toEqual([
+    '--set task.*.numTrainSteps=5 changes 1 field: task.train.numTrainSteps',
   ]);
+  expect(() => made('--set', 'task.*.keepProb=1')).toThrow('no field of the configs matches');
   expect(made('--set', '**.train.numTrainSteps=9').task.train.numTrainSteps).toBe(9);
   // A later flag wins, and a pattern sees the configs that earlier ones left.
   expect(made('--set', flag, '--set', 'datasets[0].batchSize=3').datasets[0]!.batchSize).toBe(3);

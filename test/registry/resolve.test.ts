@@ -9,7 +9,7 @@ import { ExperimentLoadError, resolveExperiment } from '../../src/registry/index
 const directory = fileURLToPath(new URL('../fixtures/project/experiments', import.meta.url));
 const resolve = (name: string) => resolveExperiment(name, [directory]);
 const known =
-  'fiddled.Fiddled, misspelt.Misspelt, nested.toy.Toy, pictures.Pictures, tiny.Tiny, toy.Other, toy.Toy';
+  'fiddled.Fiddled, hanging.Hanging, misspelt.Misspelt, nested.toy.Toy, pictures.Pictures, tiny.Tiny, toy.Other, toy.Toy';
 
 test('a full name consists of a file and an export', async () => {
   const found = await resolve('toy.Toy');

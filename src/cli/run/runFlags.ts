@@ -8,6 +8,7 @@ import { exitCodeOfSignal, StopSignal, warn, writeResult, writeText } from '../.
 import { UsageError } from '../../system/text/index.js';
 import { flagsHelp } from '../commandLine/flagTable.js';
 import type { ConfiguredExperiment } from '../configure.js';
+import { thisMachine } from '../machineRules.js';
 import { checkpointsOf } from './decodeFlags.js';
 import { defaultTemplate, directoryOf } from './directoryTemplate.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
@@ -62,7 +63,12 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
   const exp = required(flags.exp ?? recorded, 'No experiment provided: --exp=NAME is required.');
   if (flags.dump !== undefined) {
     const { dumpText } = await import('../index.js');
-    writeResult(dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, warn));
+    writeResult(
+      dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, {
+        warn,
+        machine: thisMachine(flags),
+      }),
+    );
     return 0;
   }
   if (flags.study !== undefined) return runStudy(exp, flags.study, flags, library);
@@ -99,24 +105,39 @@ async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<
   const stop = new StopSignal();
   stop.listen();
   // Loading the programs takes as long as loading the experiment: do both concurrently.
-  const loadingPrograms = import('../../programs/index.js');
-  loadingPrograms.catch(() => {});
-  const [{ configure, shellText }, { classVarsText }] = await Promise.all([
+  import('../../programs/index.js').catch(() => {});
+  const resolved = await resolve(exp, flags, library);
+  const { subExperimentsOf } = await import('../../registry/index.js');
+  const directory = directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name);
+  for (const { part, resolved: each } of subExperimentsOf(resolved)) {
+    const code = await runResolved(each, part === '' ? directory : join(directory, part), flags, stop);
+    if (code !== 0) return code;
+  }
+  return 0;
+}
+
+/** Runs one experiment, on each of the checkpoints that flags name. */
+async function runResolved(
+  resolved: ResolvedExperiment,
+  jobLogDir: string,
+  flags: Flags,
+  stop: StopSignal,
+): Promise<number> {
+  const [{ configure, shellText }, { classVarsText }, { runJob }] = await Promise.all([
     import('../index.js'),
     import('../../experiment/index.js'),
+    import('../../programs/index.js'),
   ]);
-  const resolved = await resolve(exp, flags, library);
   const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
-  const { warnings, hits, ...configured } = configure(resolved, overrides);
+  const { warnings, hits, ...configured } = configure(resolved, overrides, thisMachine(flags));
   for (const line of [...warnings, ...hits]) warn(line);
   // A missing device ends the command before it writes anything.
   if (flags.device === 'gpu') await (await import('../../compiler/index.js')).loadBackend('gpu');
   if (flags.mode.startsWith('train')) await tellUnloadable(configured);
-  const { runJob } = await loadingPrograms;
   const job = {
     ...configured,
     moduleUrl: resolved.moduleUrl ?? pathToFileURL(resolved.file).href,
-    jobLogDir: directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name),
+    jobLogDir,
     overrides: overrides.map(shellText),
     classVars: classVarsText(configured.experiment),
     ...jobSettings(flags),

@@ -61,8 +61,9 @@ function moduleName(file: string, directories: readonly string[]): string {
 export function select(names: readonly string[], scan: Scan, directories: readonly string[]): Selection {
   const experiments = scan.experiments.filter(({ abstract }) => !abstract);
   if (names.length > 0) {
-    const named = new Set(names.flatMap((name) => find(name, experiments, scan, directories)));
-    return { experiments: experiments.filter((found) => named.has(found)), broken: [] };
+    const named = names.flatMap((name) => find(name, experiments, scan, directories));
+    const byName = new Map(named.map((found) => [found.name, found]));
+    return { experiments: [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), broken: [] };
   }
   const files = new Set(scan.experiments.flatMap(({ file, place }) => [file, place.file]));
   const broken = scan.problems
@@ -81,7 +82,9 @@ function find(
   const fullName = isPattern(name) ? undefined : fullNameOf(name, all);
   const found = isPattern(name)
     ? matching(name, experiments)
-    : experiments.filter((each) => each.name === fullName);
+    : experiments
+        .filter((each) => each.name === fullName?.split('/')[0])
+        .map((each) => ({ ...each, name: fullName! }));
   if (found.length > 0) return found;
   const searched = directories.map(showFile).join(' and ');
   const unread = problems.map((each) => `\n${showPlace(each)} cannot be read: ${each.message}`);

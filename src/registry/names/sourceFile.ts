@@ -202,6 +202,8 @@ class Reader {
 
   /** Constants that a record declares for `with`, or sets for `preset`; those of other records by their names. */
   private inRecord({ method, record }: Heritage['records'][number]): RecordEntry {
+    // Other calls make classes too: ParameterizedExperiment.of({ task, … }).
+    if (method !== 'with' && method !== 'preset') return { constants: [], spreads: [] };
     if (compiler.isIdentifier(record)) return { constants: [], spreads: [record.text] };
     if (!compiler.isObjectLiteralExpression(record)) return { constants: [], spreads: [] };
     const spreads = record.properties.flatMap((property) =>

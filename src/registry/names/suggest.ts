@@ -2,13 +2,17 @@
 import { didYouMean, UsageError } from '../../system/text/index.js';
 
 /**
- * `name` itself, or the full name that ends with it after a dot; undefined if there is none. @throws UsageError for
- * several.
+ * `name` itself, or the full name that ends with it after a dot; undefined if there is none. Of a sub-experiment,
+ * `Pair/small`, the part before the slash is looked up.
+ *
+ * @throws UsageError for several.
  */
 export function fullNameOf(name: string, all: readonly string[]): string | undefined {
-  if (all.includes(name)) return name;
-  const matches = all.filter((each) => each.endsWith(`.${name}`));
-  if (matches.length <= 1) return matches[0];
+  const [whole, ...part] = name.split('/') as [string, ...string[]];
+  if (all.includes(whole)) return name;
+  const matches = all.filter((each) => each.endsWith(`.${whole}`));
+  if (matches.length === 0) return undefined;
+  if (matches.length === 1) return [matches[0], ...part].join('/');
   throw new UsageError(
     `'${name}' does not uniquely identify an experiment. Possible matches: ${matches.join(', ')}.`,
   );

@@ -13,6 +13,7 @@ import { evalShape, sizeOf } from '../../compiler/index.js';
 import {
   constantProblems,
   type Experiment,
+  extraOf,
   instantiate,
   MissingConstantError,
   unreadConstants,
@@ -148,6 +149,8 @@ export class Check {
     for (const root of ['datasets', 'decodeDatasets'] as const) {
       for (const [i, dataset] of configured[root].entries()) this.examine(`${root}[${i}]`, dataset);
     }
+    this.buildExtra(configured);
+    this.tryRules(resolved, overrides, configured);
     if (!this.fails('task')) this.buildTask(configured.task);
   }
 
@@ -194,6 +197,46 @@ export class Check {
       const message = text.slice(text.indexOf(' (') + 1);
       const path = inside === '' ? root : `${root}${inside.startsWith('[') ? '' : '.'}${inside}`;
       this.addProblem({ level: levelOf(root), message, path, ...(place !== undefined && { place }) });
+    }
+  }
+
+  /** Records the problems of configs that few experiments have, and builds those that have none. */
+  private buildExtra({
+    evalPrograms,
+    decodePrograms,
+    executor,
+    inputSpecsProvider,
+  }: ConfiguredExperiment): void {
+    const lists = { evalPrograms, decodePrograms };
+    const places: [string, AnyConfig][] = Object.entries(lists).flatMap(([root, list]) =>
+      (list ?? []).map((config, i): [string, AnyConfig] => [`${root}[${i}]`, config]),
+    );
+    if (executor) places.push(['executor', executor]);
+    if (inputSpecsProvider) places.push(['inputSpecsProvider', inputSpecsProvider]);
+    for (const [path, config] of places) {
+      const before = this.problems.length;
+      this.examine(path, config);
+      if (this.problems.length > before) continue;
+      try {
+        build(config);
+      } catch (error) {
+        this.addProblem({ level: 'task', ...failureOf(error), path });
+      }
+    }
+  }
+
+  /** Configures the experiment by each of its rules for machines. */
+  private tryRules(
+    resolved: ResolvedExperiment,
+    overrides: readonly Override[],
+    { configs }: ConfiguredExperiment,
+  ): void {
+    for (const i of (extraOf(configs).machineRules ?? []).keys()) {
+      try {
+        configure(resolved, overrides, i);
+      } catch (error) {
+        this.addProblem({ level: 'task', ...failureOf(error), path: `machineRules[${i}]` });
+      }
     }
   }
 
