@@ -82,7 +82,8 @@ test('a config.json of another network is refused with all that differs', async 
 });
 
 test("PEFT's adapter of two projections is added to the weights, and goes back as it came", async () => {
-  const [base, adapter] = [join(published, 'llama'), adapterFolder()];
+  const base = join(published, 'llama');
+  const adapter = adapterFolder(base);
   const directory = await imported(base, { adapter });
   const run = await loadRun(directory, { engine: 'eager' });
   const [merged, again] = [0, 1].map(() => join(temporaryDirectory(), 'out')) as [string, string];
@@ -111,15 +112,16 @@ test("PEFT's adapter of two projections is added to the weights, and goes back a
 });
 
 test('an adapter without a counterpart is refused with all its reasons', async () => {
-  const adapter = adapterFolder({ use_dora: true, bias: 'all', rank_pattern: { q_proj: 4 } });
-  await expect(imported(join(published, 'llama'), { adapter })).rejects.toThrow(
+  const base = join(published, 'llama');
+  const adapter = adapterFolder(base, { use_dora: true, bias: 'all', rank_pattern: { q_proj: 4 } });
+  await expect(imported(base, { adapter })).rejects.toThrow(
     `${join(adapter, 'adapter_config.json')}: the adapter has no counterpart here:\n` +
       '  bias is "all": Invalid input: expected "none"\n' +
       '  use_dora is true: expected it to be off\n' +
       '  rank_pattern is {"q_proj":4}: expected it to be off',
   );
-  const other = adapterFolder({ r: 3 });
-  await expect(imported(join(published, 'llama'), { adapter: other })).rejects.toThrow(
+  const other = adapterFolder(base, { r: 3 });
+  await expect(imported(base, { adapter: other })).rejects.toThrow(
     /lora_a is \[16, 3\], and 'base_model\.model\.model\.layers\.0\.self_attn\.q_proj\.lora_A\.weight' in the checkpoint \[2, 16\], read as r d -> d r\./,
   );
 });

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { exportAdapter, exportHuggingFace, importPublished, loadRun } from '../../../src/trained/index.js';
 import { temporaryDirectory } from '../../command.js';
 import { peersPython } from '../../publishedModels.js';
-import { adapterFolder } from './adapterFolder.js';
+import { adapterFolder, LINEARS } from './adapterFolder.js';
 
 const published = join(import.meta.dirname, '../../fixtures/published');
 const script = join(import.meta.dirname, '../../../scripts/check_exports.py');
@@ -55,9 +55,11 @@ test.skipIf(!hasPeers)(
     const pairs: string[] = [];
     for (const name of ['gpt2', 'gpt2Half', 'llama', 'llamaBfloat16', ...families])
       pairs.push(`${join(published, name)}=${(await exported(join(published, name))).merged}`);
-    const base = join(published, 'llama');
-    const { merged, factors } = await exported(base, adapterFolder());
-    pairs.push(`${base}+${factors}=${merged}`);
+    for (const name of ['llama', ...['qwen3', 'gemma2', 'olmo2'].map((family) => join('families', family))]) {
+      const base = join(published, name);
+      const { merged, factors } = await exported(base, adapterFolder(base, {}, LINEARS));
+      pairs.push(`${base}+${factors}=${merged}`);
+    }
     const found = checked(pairs);
     expect(Object.keys(found)).toEqual(pairs);
     const wrong = Object.entries(found).filter(([, difference]) => !(Number(difference) < 1e-5));
