@@ -11,6 +11,7 @@ export { openJobDirectory, writeJobFile } from './jobDirectory.js';
 export { JobError, JobInUseError, strayFailures } from './jobErrors.js';
 export { describeConfigs, keepRecord, versions, writeJobFiles } from './jobFiles.js';
 export { keptProducts, type Machine, machineChanges, machineOf, recordedMachine } from './machine.js';
+export { type MetricSelection, selectedMetrics } from './metricValues.js';
 export {
   checkpointDirectory,
   compileOptions,

@@ -1,12 +1,12 @@
 /** @file Summary of a job directory: state, last step, metrics, settings, problems. */
-import { closeSync, existsSync, fstatSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { listCheckpoints } from '../checkpoints/index.js';
-import { explain, linesFromEnd, openRegularFile, readJsonFile, readRegularFile } from '../files/index.js';
-import { parseMetricsLine } from '../summaries/index.js';
+import { explain, readJsonFile, readRegularFile } from '../files/index.js';
 import { lockHolder } from '../system/index.js';
 import { parseSettings } from './jobFiles.js';
+import { metricsFromEnd } from './metricValues.js';
 import { durationOf, type RunStatus, readStatus } from './runStatus.js';
 
 /** A value and the step that it is of. */
@@ -62,18 +62,7 @@ export interface RunSummary {
 /** Summarises the metrics of a metrics.jsonl of any size, in bounded memory. Leaves out a torn line. @throws for no regular file */
 export function readMetrics(directory: string): Map<string, MetricSummary> {
   const metrics = new Map<string, MetricSummary>();
-  const file = openRegularFile(join(directory, 'metrics.jsonl'));
-  try {
-    for (const { text = '' } of linesFromEnd(file, fstatSync(file).size)) {
-      const { program, step, ...fields } = parseMetricsLine(text) ?? {};
-      if (typeof program !== 'string' || typeof step !== 'number') continue;
-      for (const [field, value] of Object.entries(fields))
-        if (typeof value === 'number')
-          count(metrics, `${program}/${field.replace(/^Metrics\//, '')}`, { step, value });
-    }
-  } finally {
-    closeSync(file);
-  }
+  for (const { metric, step, value } of metricsFromEnd(directory)) count(metrics, metric, { step, value });
   return metrics;
 }
 

@@ -35,6 +35,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Compares runs by a metric, and shows differences of their configs.',
     load: async () => (await import('./runs.js')).runs,
   },
+  metrics: {
+    about: 'Prints the metrics of runs by step: as a table, CSV, JSON Lines or Parquet.',
+    load: async () => (await import('./metricsCommand.js')).metricsCommand,
+  },
   study: {
     about: 'Shows the trials of a search as a table or a picture, and differences between two.',
     load: async () => (await import('./studyCommand.js')).studyCommand,

@@ -1,36 +1,10 @@
 /** @file `luthier runs`: a table of trained runs by a metric, with the settings that differ. */
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { nonEmpty } from '../cli/commandLine/index.js';
-import { explain } from '../files/index.js';
 import { showFile } from '../registry/names/index.js';
 import type { ComparedRun, CompareOptions, RunComparison } from '../runs/index.js';
 import { headedTable, UsageError } from '../system/text/index.js';
 import type { Command, Report } from './command.js';
-
-/** Files of a job directory, one of which makes a directory one. The directory of a sweep has none of them. */
-const marks = ['status.json', 'experiment.json', 'metrics.jsonl', 'model_params.txt', 'checkpoints'];
-
-/** The job directories at or below a directory; links to directories are not followed. */
-function* jobDirectories(directory: string): Generator<string> {
-  if (marks.some((name) => existsSync(join(directory, name)))) {
-    yield directory;
-    return;
-  }
-  for (const entry of readdirSync(directory, { withFileTypes: true }))
-    if (entry.isDirectory() && !/^\.|^node_modules$/.test(entry.name))
-      yield* jobDirectories(join(directory, entry.name));
-}
-
-function found(directory: string): string[] {
-  try {
-    return [...jobDirectories(directory)].sort();
-  } catch (error) {
-    throw new UsageError(
-      `${directory}: expected a directory with runs, and it cannot be read: ${explain(error)}.`,
-    );
-  }
-}
+import { runsIn } from './runDirectories.js';
 
 /** `-accuracy`: the highest value is best; `+loss`: the lowest one; `loss`: as the runs track it. */
 function parseSort(text: string, flag: string): CompareOptions {
@@ -92,11 +66,7 @@ export const runs: Command = {
     'Exit codes: 0; 1 if a run has missing or broken files; 2 for a wrong command line, or no run.',
   ].join('\n'),
   async run({ positionals, values }) {
-    const directories = [...new Set(positionals.flatMap(found))];
-    if (directories.length === 0)
-      throw new UsageError(
-        `There is no run in ${positionals.join(', ')}: expected directories of luthier train.`,
-      );
+    const directories = runsIn(positionals);
     const { compareRuns, readRun, UnknownMetric } = await import('../runs/index.js');
     const summaries = [];
     for (const directory of directories) summaries.push(await readRun(directory));
