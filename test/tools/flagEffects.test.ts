@@ -29,6 +29,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...all('checkpoint num_threads engine'),
   },
   runs: all('sort', 'runs/compareRuns.test.ts'),
+  metrics: all('only steps parquet', 'tools/metricsCommand.test.ts'),
   study: all('diff picture most', 'tools/studyCommand.test.ts'),
   list: all('abstract build', 'tools/list/list.test.ts'),
   dump: all('history defaults', 'tools/dump.test.ts'),
