@@ -17,7 +17,7 @@ const inherited = ['dtype', 'fpropDtype', 'paramsInit', 'skipLpRegularization'] 
 
 /** A value of a built layer: an object that was built has its class and its fields. */
 function textOf(value: unknown): string {
-  if (!(value instanceof Configurable)) return showLong(value);
+  if (!(value instanceof Configurable)) return showLong(value ?? null);
   const fields = Object.entries(value.hp).map(([name, held]) => `${name}: ${textOf(held)}`);
   return `${value.constructor.name}${fields.length === 0 ? '' : ` { ${fields.join(', ')} }`}`;
 }

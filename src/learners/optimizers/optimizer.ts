@@ -13,7 +13,7 @@ import {
   type GradientTransform,
 } from '../transforms/clipping.js';
 import { applyRule, type Direction, type NamedTensors, type RuleInputs } from './rule.js';
-import { compressed, compressedSpecs, decompressed } from './slotCompression.js';
+import { compressed, compressedSpecs, decompressed, SLOT_DTYPES } from './slotCompression.js';
 import { oneOf, PRETRAINED, type SlotSpecs, type SlotVariable, specsOf } from './slots.js';
 import type { VariableGroup } from './variableGroup.js';
 
@@ -89,7 +89,7 @@ export abstract class BaseOptimizer extends Configurable.with({
         '(Liang et al., Cautious Optimizers, 2024).',
     ),
   slotDtype: z
-    .enum(['float32', 'bfloat16', 'int8'])
+    .enum(SLOT_DTYPES)
     .default('float32')
     .describe(
       'Storage of slots with a number for each element: bfloat16 takes half the memory of float32, int8, in blocks of 256 with ' +

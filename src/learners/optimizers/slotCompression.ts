@@ -4,9 +4,12 @@ import type { NamedTensors } from './rule.js';
 import { asFloats, asWritten } from './slotStorage.js';
 import type { SlotSpec, SlotSpecs } from './slots.js';
 
+/** Types in which slots are stored, from the widest. */
+export const SLOT_DTYPES = ['float32', 'bfloat16', 'int8'] as const;
+
 /** How an optimizer's slots are stored. */
 export interface SlotCompression {
-  readonly slotDtype: 'float32' | 'bfloat16' | 'int8';
+  readonly slotDtype: (typeof SLOT_DTYPES)[number];
   readonly slotRounding: 'nearest' | 'stochastic';
 }
 

@@ -1,9 +1,10 @@
-/** @file Planted hangs: endless loops in an input, in its thread, in a program, in machine code. */
+/** @file Planted hangs: endless loops in an input, in its thread, in a program, in machine code; an input that waits for a stopped process. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { readStatus } from '../../../src/runs/runStatus.js';
 import { startCommand, temporaryDirectory } from '../../command.js';
-import { metricLines, stepReached } from '../runs.js';
+import { metricLines, stateAt, stepReached } from '../runs.js';
 import { hungRun, LIMIT } from './hangs.js';
 
 test.each([
@@ -48,4 +49,22 @@ test('an endless loop in machine code saves nothing, and names the newest checkp
     `Not saved at step ${step}: the step after ${step} failed half-way, so the state is that of no step. ` +
       `The newest checkpoint is that of step ${newest}.`,
   );
+}, 120_000);
+
+test('a run whose input waits for a stopped process ends with its last step saved', async () => {
+  const { directory, log, step, seconds, stdout, stderr } = await hungRun('worker');
+  expect(seconds).toBeLessThan(LIMIT + 2);
+  const first = log.split('\n')[0]!;
+  expect(first).toMatch(
+    new RegExp(
+      `^The run hangs after step ${step}: nothing has finished for [\\d.]+ s ` +
+        `\\(the limit is 2 median steps of [\\d.e-]+ s, at least 3 s\\)\\. It is in: input\\.$`,
+    ),
+  );
+  expect(log).toContain('\nMain thread:\n');
+  if (process.platform === 'linux') expect(log).toMatch(/Child processes:\n {4}\d+ cat: is stopped/);
+  expect(stderr).toContain(`${first} Stacks of its threads are in ${join(directory, 'hang.txt')}.`);
+  expect(stdout).toContain(`Saved at step ${step} of 100000; the same command goes on from there.`);
+  expect(stateAt(directory, step).length).toBeGreaterThan(0);
+  expect(readStatus(directory)).toMatchObject({ state: 'failed', reason: expect.stringContaining(first) });
 }, 120_000);
