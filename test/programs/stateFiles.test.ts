@@ -30,7 +30,7 @@ test('post_init_model_params.txt has each layer with what it takes from those ab
     /^float32 \[8, 32\] Gaussian \{ scale: 0\.02/,
   );
   const names = task.variables.map(({ path }) => path);
-  expect([...settings.keys()].slice(-names.length - 1, -1)).toEqual(names);
+  expect([...settings.keys()].slice(-names.length)).toEqual(names);
 });
 
 test('train_state_provenance.txt names the source of the step, each variable and each slot', () => {
