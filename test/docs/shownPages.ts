@@ -16,6 +16,7 @@ export const pages: readonly string[] = [
 /** Pages that train for longest, or review a clone: `npm run test:long` runs them. */
 export const longPages: readonly string[] = [
   'docs/architecture/machine-code.md',
+  'docs/guide/add-an-optimizer.md',
   'docs/guide/architectures.md',
   'docs/guide/embeddings.md',
   'docs/guide/experiments.md',
