@@ -1,5 +1,6 @@
 /** @file Tasks: a model with the way it is trained, its step functions, and means of metrics. */
 
+export { batchStep, stepNumberSpec, type TrainInputs, type TrainOutputs, tapStep } from './batchGradients.js';
 export { applyRule, type Candidate, CheckpointLoadingRules, namesOf } from './checkpointLoadingRules.js';
 export {
   BaseCheckpointPolicy,
@@ -61,15 +62,5 @@ export {
 export { addTables, partsOfRank, type RowGradients, treeReduce, treeSum } from './subBatches.js';
 export { TrackMetric } from './trackMetric.js';
 export { Train } from './train.js';
-export {
-  batchStep,
-  type GradientSums,
-  gradientStep,
-  meanStep,
-  stepNumberSpec,
-  type TrainInputs,
-  type TrainOutputs,
-  tapStep,
-  trainStep,
-} from './trainStep.js';
+export { type GradientSums, gradientStep, meanStep, trainStep } from './trainStep.js';
 export { VariationalNoise } from './variationalNoise.js';

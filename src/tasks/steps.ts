@@ -2,10 +2,10 @@
 import { foldIn, type HostTensor, type PrngKey, prngKey, type Tensor } from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import { runInContext } from '../layers/index.js';
+import { forwardMetrics, type MetricTensors, metricTensors, type TrainInputs } from './batchGradients.js';
 import type { WeightedValues } from './metrics.js';
 import type { SingleTask } from './singleTask.js';
 import { lossOf } from './sumOfLosses.js';
-import { forwardMetrics, type MetricTensors, metricTensors, type TrainInputs } from './trainStep.js';
 
 /**
  * Key of the numbers that an evaluation draws for a batch, such as those of masks: of the task's seed (`evaluate`), and the
