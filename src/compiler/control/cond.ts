@@ -82,8 +82,12 @@ function gradients(
   return all;
 }
 
-/** @throws CompilerError that names the first leaf by which the results of two branches differ */
-function expectsSame(onTrue: readonly Leaf<tf.Tensor>[], onFalse: readonly Leaf<tf.Tensor>[]): void {
+/**
+ * The leaves of the second branch in the order of the first one's: names, not their order, tell which belong together.
+ *
+ * @throws CompilerError that names the first leaf by which the results of two branches differ
+ */
+function matched(onTrue: readonly Leaf<tf.Tensor>[], onFalse: readonly Leaf<tf.Tensor>[]): Leaf<tf.Tensor>[] {
   const rule = 'Both branches return the same structure, shapes and dtypes.';
   const text = (leaf: Leaf<tf.Tensor> | undefined): string =>
     leaf === undefined ? 'nothing' : formatSpec(specOf(leaf.value));
@@ -94,6 +98,7 @@ function expectsSame(onTrue: readonly Leaf<tf.Tensor>[], onFalse: readonly Leaf<
     const result = path === '' ? 'its result' : `result '${path}'`;
     throw new CompilerError(`cond: onTrue returns ${text(a)} as ${result}, and onFalse ${text(b)}. ${rule}`);
   }
+  return onTrue.map(({ path }) => onFalse.find((leaf) => leaf.path === path)!);
 }
 
 /**
@@ -111,28 +116,26 @@ export function cond<A extends Tree<tf.Tensor>, R extends Tree<tf.Tensor>>(
 ): R {
   expectsPredicate('cond', predicate);
   if (!isTracing()) return (predicate.dataSync()[0] ? onTrue : onFalse)(operands);
-  const results: R[] = [];
+  let first: R | undefined;
   // Operands are outer tensors like all others.
   const trace = (f: (operands: A) => R): Body =>
     traceBody([], () => {
       const result = f(operands);
-      results.push(result);
-      if (results.length === 2)
-        expectsSame(...(results.map(leavesOf) as [Leaf<tf.Tensor>[], Leaf<tf.Tensor>[]]));
-      return leavesOf(result).flatMap(({ value }) => (value.size > 0 ? [value] : []));
+      const leaves = first === undefined ? leavesOf(result) : matched(leavesOf(first), leavesOf(result));
+      first ??= result;
+      return leaves.flatMap(({ value }) => (value.size > 0 ? [value] : []));
     });
   let next = 0;
   if (isUnrolling()) {
     const [made, other] = [onTrue(operands), onFalse(operands)];
-    expectsSame(leavesOf(made), leavesOf(other));
-    const others = leavesOf(other);
+    const others = matched(leavesOf(made), leavesOf(other));
     return mapTree<tf.Tensor, tf.Tensor>(made, isTensor, (leaf) =>
       tf.where(predicate, leaf, others[next++]!.value),
     ) as R;
   }
   const branches = [trace(onTrue), trace(onFalse)] as [Body, Body];
   const outputs = recordCond(predicate, branches, []);
-  return mapTree<tf.Tensor, tf.Tensor>(results[0]!, isTensor, ({ size, shape, dtype }) =>
+  return mapTree<tf.Tensor, tf.Tensor>(first!, isTensor, ({ size, shape, dtype }) =>
     size > 0 ? outputs[next++]! : tf.zeros([...shape], dtype as 'float32'),
   ) as R;
 }

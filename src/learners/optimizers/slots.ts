@@ -144,7 +144,7 @@ export function slotLayouts(
       const slot = slots.get(name) ?? { dtype, first: entry.name, entries: [] };
       if (slot.dtype !== dtype)
         throw new ConfigError(
-          `The slot '${name}' is ${slot.dtype} for '${slot.first}' and ${dtype} for '${entry.name}': give it two names.`,
+          `The slot '${name}' is ${slot.dtype} for '${slot.first}' and ${dtype} for '${entry.name}': give it two names, or both optimizers the same slotDtype.`,
         );
       slot.entries.push({
         ...{ ...entry, shape: [...(entry.repeatPrefix ?? []), ...shape] },

@@ -307,17 +307,18 @@ export const programs: Readonly<Record<string, (inputs: Inputs) => Tree<Tensor>>
       };
       return valueAndGrad(of, inputs).grads;
     })({ x, w, h }),
-  'both branches, with operands and tensors from outside': graded(({ x, w, h }) => {
-    const choices = [isPositive(x), tf.logicalNot(isPositive(x))].map((predicate) =>
-      ops.cond(
+  'both branches, with operands and tensors from outside': graded(({ x, w, h }) =>
+    [isPositive(x), tf.logicalNot(isPositive(x))].map((predicate) => {
+      const { u, v } = ops.cond(
         predicate,
         ({ a }: { a: Tensor }) => ({ u: tf.matMul(tf.sin(a), w), v: a }),
-        ({ a }) => ({ u: tf.mul(a, 3), v: tf.mul(h, a) }),
+        // Names tell which result is which, not their order.
+        ({ a }) => ({ v: tf.mul(h, a), u: tf.mul(a, 3) }),
         { a: h },
-      ),
-    );
-    return choices;
-  }),
+      );
+      return [u, v];
+    }),
+  ),
   'a choice in each turn': graded(({ x, w, h }) =>
     ops.scan(
       (state: Tensor, input: Tensor) => {

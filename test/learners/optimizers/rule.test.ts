@@ -160,7 +160,11 @@ test.each<[Config<Custom>['kind'], boolean, string]>([
     "Custom: the slots of 'b' are m, n, and those of variables before it m. An elementwise rule has the same slots for " +
       'all. Let isPerVariable be true for a rule that sees one variable at a time.',
   ],
-  ['dtypes', true, "The slot 'm' is float32 for 'a' and int8 for 'b': give it two names."],
+  [
+    'dtypes',
+    true,
+    "The slot 'm' is float32 for 'a' and int8 for 'b': give it two names, or both optimizers the same slotDtype.",
+  ],
   [
     'average',
     true,
