@@ -414,6 +414,7 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
     ['trained/predictions.ts', 'paths.has('],
     ['review/changes/comparisonNotes.ts', 'changed.has('],
     ['runs/compareRuns.ts', 'settings'],
+    ['runs/metricValues.ts', 'const key = '],
     ['review/versions/evaluate.ts', 'function keyOf'],
   ],
   'is of random numbers, or of texts': [

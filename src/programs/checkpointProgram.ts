@@ -13,7 +13,7 @@ import { CHECKPOINTS } from './run.js';
 
 /** Components of checkpoints. */
 export interface CheckpointParts {
-  readonly options: Pick<JobOptions, 'checkpoint' | 'progress'>;
+  readonly options: Pick<JobOptions, 'checkpoint' | 'progress' | 'time'>;
   readonly numTrainSteps: number;
   readonly checkpointer: Checkpointer;
   readonly state: TrainState;
@@ -90,6 +90,8 @@ export class CheckpointProgram implements Program {
   async #save(): Promise<void> {
     const { options, checkpointer, state, saved, announce } = this.parts;
     const { step } = state;
+    // A restart may go on from this step.
+    options.time?.sign(step);
     if (!(await slowUnit(options, 'save', () => checkpointer.save(state, saved())))) return;
     const path = join(checkpointer.directory, checkpointName(step));
     this.#saving = checkpointer.waitUntilFinished().then(() => announce({ step, path }));

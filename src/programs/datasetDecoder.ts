@@ -21,7 +21,7 @@ import {
   textAfter,
   textOf,
 } from '../inputs/index.js';
-import { compileOptions, type JobOptions, slowUnit } from '../runs/index.js';
+import { compileOptions, type JobOptions, slowUnit, timed } from '../runs/index.js';
 import type { Decode, DecodedExample, DecodeResult, ProgramRun, Sample, SingleTask } from '../tasks/index.js';
 import { expectedDecodeRuns } from './expectedRuns.js';
 import type { ProgramDataset } from './programDataset.js';
@@ -199,7 +199,9 @@ export class DatasetDecoder {
       mayDraw: (id: number) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
       compileOptions: (name: string) => compileOptions(this.options, name, runs),
     };
-    this.#stepper = await slowUnit(this.options, 'compilation of the decode', () => Stepper.create(settings));
+    this.#stepper = await timed(this.options, 'compile', () =>
+      slowUnit(this.options, 'compilation of the decode', () => Stepper.create(settings)),
+    );
     return this.#stepper;
   }
 

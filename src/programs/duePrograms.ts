@@ -1,6 +1,6 @@
 /** @file Programs of a job between two steps and at its ends: due, pending, failed. */
 import type { JsonValue } from '../inputs/index.js';
-import { type JobOptions, phase } from '../runs/index.js';
+import { type JobOptions, phase, timed } from '../runs/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { CHECKPOINTS, type Run } from './run.js';
 
@@ -155,14 +155,16 @@ export class DuePrograms {
   ): Promise<Awaited<ReturnType<NonNullable<Program[H]>>> | undefined> {
     if (program[hook] === undefined) return undefined;
     const call = program[hook].bind(program) as (...all: readonly unknown[]) => Promise<never>;
-    try {
-      await run.parts.state.memory?.toHost();
-      return await phase(this.options, program.phase ?? program.name, () =>
-        call(run.viewOf(program.name), ...args),
-      );
-    } finally {
-      await run.settled();
-    }
+    return timed(this.options, program.name === CHECKPOINTS ? 'save_stall' : 'evaluation', async () => {
+      try {
+        await run.parts.state.memory?.toHost();
+        return await phase(this.options, program.phase ?? program.name, () =>
+          call(run.viewOf(program.name), ...args),
+        );
+      } finally {
+        await run.settled();
+      }
+    });
   }
 
   /** @returns false if a signal stopped the act @throws its error, unless it is told and training goes on */

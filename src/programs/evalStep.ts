@@ -11,7 +11,7 @@ import {
   type TensorSpec,
 } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
-import { compileOptions, JobError, type JobOptions, slowUnit } from '../runs/index.js';
+import { compileOptions, JobError, type JobOptions, slowUnit, timed } from '../runs/index.js';
 import {
   type EvalOutputs,
   type Evaluation,
@@ -66,8 +66,10 @@ export class EvalStep {
       ...{ params: layoutSpecs(params.layout), batch: buffers.specs },
       prngKey: { shape: [2], dtype: 'int32' } satisfies TensorSpec,
     };
-    const executable = await slowUnit(options, 'compilation of eval_step', () =>
-      compile(step, specs, { ...compileOptions(options, 'eval_step', runs), frozen: ['params'] }),
+    const executable = await timed(options, 'compile', () =>
+      slowUnit(options, 'compilation of eval_step', () =>
+        compile(step, specs, { ...compileOptions(options, 'eval_step', runs), frozen: ['params'] }),
+      ),
     );
     const call = executable.bind({
       inputs: { params: params.views, batch: buffers.arrays, prngKey: key },

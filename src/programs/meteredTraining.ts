@@ -2,7 +2,7 @@
 import type { Checkpointer, SaveStatistics } from '../checkpoints/index.js';
 import { flatViews, floatsOf } from '../compiler/index.js';
 import { sumOfSquares } from '../learners/index.js';
-import { type JobOptions, phase } from '../runs/index.js';
+import { type JobOptions, phase, timed } from '../runs/index.js';
 import type { Program, ProgramRun, SingleTask } from '../tasks/index.js';
 import type { BatchBuffers } from './batchBuffers.js';
 import type { DuePrograms } from './duePrograms.js';
@@ -66,10 +66,14 @@ export class MeteredTraining implements Program {
       if (this.#hp.lossSpikeSigma > 0 && (isInvalid || meter.spike !== undefined))
         reporter.lossSpike(step, report, meter.spike, await program.rowNames(i));
       if (this.#isSummarised(step) || this.#hasHistograms(step)) await program.state.memory?.toHost();
-      if (this.#isSummarised(step)) await phase(options, 'summaries', () => this.#summarise(run, report));
+      if (this.#isSummarised(step))
+        await timed(options, 'summaries', () =>
+          phase(options, 'summaries', () => this.#summarise(run, report)),
+        );
       else reporter.progress(step, meter);
       if (this.#hasHistograms(step)) this.#writeHistograms(run.step);
     }
+    options.time?.pass(run.step);
     if (this.#taken === 0 && this.isDue(run.step)) options.profiler?.restart();
     this.#taken += reports.length;
     if (meter.invalidInARow >= mostInvalidSteps(task) || stepsUntilOverBudget(task, meter) <= 0)
@@ -158,7 +162,10 @@ export class MeteredTraining implements Program {
       meter.cost = this.#costs.get(buffers);
     }
     newest.set(TRAIN, state.step, meter.means());
-    const scalars = { ...meter.take(report), ...saveScalars(checkpointer.takeStatistics()) };
+    const scalars = {
+      ...{ ...meter.take(report), ...saveScalars(checkpointer.takeStatistics()) },
+      ...goodputScalars(options),
+    };
     const epsilon = learner.hp.stochasticGradient?.epsilonAt(state.step, program.globalBatchSize);
     if (epsilon !== undefined) scalars['dp_metrics/epsilon'] = epsilon;
     if (learner.hp.varNormSummary) scalars['learning/var_norm'] = updater.varNorm();
@@ -183,6 +190,12 @@ function saveScalars({ saves, stallSeconds, writeSeconds, bytes }: SaveStatistic
     'checkpoints/write_sec': writeSeconds,
     'checkpoints/bytes': bytes,
   };
+}
+
+/** Seconds of the run by use, over all its processes. */
+function goodputScalars({ time }: JobOptions): Record<string, number> {
+  const uses = Object.entries(time?.total ?? {});
+  return Object.fromEntries(uses.map(([use, seconds]) => [`goodput/${use}_sec`, seconds]));
 }
 
 function rootMeanSquare(values: Float32Array): number {

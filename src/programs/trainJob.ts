@@ -10,6 +10,8 @@ import {
   type RunEnd,
   StatusRecord,
   strayFailures,
+  timed,
+  WallTime,
   writeJobFiles,
 } from '../runs/index.js';
 import { type StopSignal, writeText } from '../system/index.js';
@@ -53,7 +55,8 @@ export async function runTraining(options: JobOptions, stop: StopSignal): Promis
 
 async function train(given: JobOptions, stop: StopSignal, status: StatusRecord): Promise<RunEnd> {
   const watchdog = new Watchdog();
-  const options: JobOptions = { ...given, progress: watchdog };
+  const time = new WallTime();
+  const options: JobOptions = { ...given, progress: watchdog, time };
   const training = await openTraining(options, stop, status);
   const { loop, start, measurements, samplers } = training;
   const { run, train, meter, programs } = loop;
@@ -62,11 +65,14 @@ async function train(given: JobOptions, stop: StopSignal, status: StatusRecord):
   await runToEnd(
     options,
     reporter,
-    [start.dataset, programs, measurements, ...samplers, ...(memory ? [memory] : []), watchdog],
+    [
+      ...[start.dataset, programs, measurements, ...samplers, ...(memory ? [memory] : []), watchdog],
+      { close: async () => time.close(run.step) },
+    ],
     async () => {
       stop.postpone('saving a checkpoint, then leaving');
       watch(watchdog, options, training);
-      await runLoop({ ...loop, hung: watchdog.hung });
+      await time.during('step', () => runLoop({ ...loop, hung: watchdog.hung }));
       if (meter.skipped > 0)
         reporter.tell(`Of ${run.step} steps, ${meter.skipped} changed nothing: their updates were left out.`);
       reporter.trainingEnds(run.step, meter, stop.received, run.ended);
@@ -117,9 +123,10 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
 }
 
 /** @throws InputError where the next batch does not fit the specs that the experiment declares */
-async function checkFirstBatch({ inputSpecsProvider }: JobOptions, { input }: TrainingStart): Promise<void> {
+async function checkFirstBatch(options: JobOptions, { input }: TrainingStart): Promise<void> {
+  const { inputSpecsProvider } = options;
   if (!inputSpecsProvider) return;
-  const batch = await peekBatch(input);
+  const batch = await timed(options, 'first_batch', () => peekBatch(input));
   if (batch !== undefined) checkInputSpecs(build(inputSpecsProvider).getInputSpecs(), batch, input.name);
 }
 
@@ -172,6 +179,7 @@ function record(
   if (restored?.jobLogDir !== jobLogDir) writeProvenance(options, state, restored, given);
   recordOrigin(options, restored);
   status.begin();
+  options.time?.begin(jobLogDir, state.step);
   given?.writeRecord(jobLogDir);
   given?.close();
 }

@@ -22,7 +22,7 @@ import {
   type Skipped,
 } from '../inputs/index.js';
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
-import { JobError, type JobOptions, phase } from '../runs/index.js';
+import { JobError, type JobOptions, phase, timed } from '../runs/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError, type RowNames, reservedId, rowNamesOf } from './batchBuffers.js';
 import { CorruptionCheck } from './corruptionCheck.js';
@@ -97,7 +97,7 @@ export class TrainProgram {
     const options = ranks ? await optionsOfRanks(given, ranks) : given;
     const steps = new KindSteps({ options, task, state, input, ranks });
     steps.check();
-    const batch = await peekBatch(input);
+    const batch = await timed(options, 'first_batch', () => peekBatch(input));
     if (batch === undefined) throw endOfTraining(input.name, state.step);
     const present = await steps.compile(input.kindOf(input.getState()), batch);
     return new TrainProgram(options, task, state, input, steps, present, reading);
@@ -168,7 +168,9 @@ export class TrainProgram {
     const { call, keys, steps, updater } = this.step;
     const first = state.step;
     const began = performance.now();
-    const inputs = await phase(options, 'input', () => this.load(Math.min(count, this.mostSteps)));
+    const inputs = await timed(options, 'input_wait', () =>
+      phase(options, 'input', () => this.load(Math.min(count, this.mostSteps))),
+    );
     this.#inputSeconds += (performance.now() - began) / 1000;
     const own = this.steps.ownSteps(kind, first);
     for (let i = 0; i < inputs.length; i++) {
@@ -199,14 +201,14 @@ export class TrainProgram {
 
   /** Compiles the step of the next batch's kind, if it is the first of its kind. */
   async #turnToNextKind(): Promise<BatchKind | null> {
-    const { input, steps } = this;
+    const { options, input, steps } = this;
     const kind = input.kindOf(input.getState());
     if (this.#failure !== undefined) return kind;
     const compiled = steps.get(kind);
     if (compiled === undefined) {
-      const batch = await this.reading(() => peekBatch(input));
+      const batch = await timed(options, 'input_wait', () => this.reading(() => peekBatch(input)));
       if (batch === undefined) throw endOfTraining(input.name, this.state.step);
-      this.present = await steps.compile(kind, batch);
+      this.present = await timed(options, 'compile', () => steps.compile(kind, batch));
     } else this.present = compiled;
     return kind;
   }

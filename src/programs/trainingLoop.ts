@@ -1,6 +1,6 @@
 /** @file Parts of a training run behind its start: the compiled step, the programs, the loop of both. */
 import { build } from '../hparams/index.js';
-import type { JobOptions } from '../runs/index.js';
+import { type JobOptions, timed } from '../runs/index.js';
 import type { StopSignal, StrayFailures } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { BestCheckpoints } from './bestCheckpoints.js';
@@ -51,7 +51,9 @@ export async function compileTraining(
   const { matching } = restored ?? {};
   const begins = restored === undefined || matching !== undefined;
   const beginning = begins ? await beginToInitialize(options, task, state, matching ?? given) : undefined;
-  const creating = TrainProgram.create(options, task, state, input, (reading) => strays.during(reading));
+  const creating = timed(options, 'compile', () =>
+    TrainProgram.create(options, task, state, input, (reading) => strays.during(reading)),
+  );
   const [program] = await Promise.all([creating, beginning?.done]);
   matching?.close();
   return program;

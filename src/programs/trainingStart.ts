@@ -1,7 +1,7 @@
 /** @file The start of training: its data, and a state that is restored or has initial values. */
 import { Checkpointer } from '../checkpoints/index.js';
 import type { InputSource } from '../inputs/index.js';
-import { checkpointDirectory, type JobOptions } from '../runs/index.js';
+import { checkpointDirectory, type JobOptions, timed } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { forgetData } from './dataRecord.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';
@@ -54,7 +54,7 @@ export async function openStart(
   }
   const input = dataset.open();
   const state = heldByEngine(trainStateOf(task));
-  const restored = await restoreStart(options, checkpointer, state, dataset);
+  const restored = await timed(options, 'restore', () => restoreStart(options, checkpointer, state, dataset));
   const given = restored === undefined ? InitFromCheckpoint.open(task, state) : undefined;
   return { checkpointer, dataset, input, state, restored, given };
 }

@@ -7,11 +7,12 @@ export {
   runTable,
   UnknownMetric,
 } from './compareRuns.js';
+export { WallTime } from './goodput.js';
 export { openJobDirectory, writeJobFile } from './jobDirectory.js';
 export { JobError, JobInUseError, strayFailures } from './jobErrors.js';
 export { describeConfigs, keepRecord, versions, writeJobFiles } from './jobFiles.js';
 export { keptProducts, type Machine, machineChanges, machineOf, recordedMachine } from './machine.js';
-export { type MetricSelection, selectedMetrics } from './metricValues.js';
+export { goodputMetrics, type MetricSelection, selectedMetrics } from './metricValues.js';
 export {
   checkpointDirectory,
   compileOptions,
@@ -28,6 +29,7 @@ export {
   phase,
   slowUnit,
   type TapOptions,
+  timed,
 } from './options.js';
 export { type RunEnd, StatusRecord, trainingState } from './runStatus.js';
 export { readRun } from './runSummary.js';

@@ -1,8 +1,9 @@
-/** @file Values of a run's metrics, by program, metric and step, from its metrics.jsonl. */
+/** @file Values of a run's metrics, by program, metric and step, from its metrics.jsonl and goodput.jsonl. */
 import { closeSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { linesFromEnd, openRegularFile } from '../files/index.js';
+import { isThere, linesFromEnd, openRegularFile } from '../files/index.js';
 import { parseMetricsLine } from '../summaries/index.js';
+import { readGoodput, shareOf } from './goodput.js';
 
 /** A value of a metric. */
 export interface MetricValue {
@@ -54,4 +55,18 @@ export function selectedMetrics(directory: string, { selects, steps }: MetricSel
     if (selected && step >= first && step <= last && !values.has(key)) values.set(key, value);
   }
   return [...values.values()].reverse().sort((a, b) => a.step - b.step);
+}
+
+/** The wall time of a run by use, at its last step, as `run/goodput/…`; none of a run without a record. @throws for no regular file */
+export function goodputMetrics(directory: string): MetricValue[] {
+  if (!isThere(join(directory, 'goodput.jsonl'))) return [];
+  const goodput = readGoodput(directory);
+  const uses = Object.entries(goodput.seconds);
+  // As precise as the record: what sums and differences add is left out.
+  const values = uses.map(([use, value]) => [`${use}_sec`, Number(value.toFixed(4))] as const);
+  return [...values, ['share', shareOf(goodput)] as const].map(([name, value]) => ({
+    metric: `run/goodput/${name}`,
+    step: goodput.step,
+    value,
+  }));
 }

@@ -4,6 +4,7 @@ import type { Bfloat16Products, CompileOptions, EagerDevice, Engine, Profiler } 
 import type { Config } from '../hparams/index.js';
 import type { BaseInput, BaseInputSpecsProvider } from '../inputs/index.js';
 import type { BaseExecutor, BaseProgram, SingleTask } from '../tasks/index.js';
+import type { TimeUse, WallTime } from './goodput.js';
 
 /** `train_and_eval` and `train_and_decode` evaluate while they train; the latter decodes as well. */
 export type JobMode = 'train' | 'eval' | 'decode' | 'decode_once' | 'train_and_eval' | 'train_and_decode';
@@ -34,6 +35,8 @@ export interface EngineOptions {
   /** Takes the sentence that explains which engine `auto` has chosen. */
   readonly explain?: ((sentence: string) => void) | undefined;
   readonly progress?: ProgressNotes | undefined;
+  /** Counts the wall time of a process that trains. */
+  readonly time?: WallTime | undefined;
 }
 
 /** Activations and gradients to print while training. */
@@ -168,4 +171,9 @@ export function phase<T>(
 ): Promise<T> {
   const timed = () => (profiler === undefined ? act() : profiler.phase(name, act));
   return progress === undefined ? timed() : progress.during(name, timed);
+}
+
+/** Counts the time of `act` for a use, where a process trains. */
+export function timed<T>({ time }: EngineOptions, use: TimeUse, act: () => Promise<T>): Promise<T> {
+  return time === undefined ? act() : time.during(use, act);
 }

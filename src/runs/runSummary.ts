@@ -6,7 +6,7 @@ import { listCheckpoints } from '../checkpoints/index.js';
 import { explain, readJsonFile, readRegularFile } from '../files/index.js';
 import { lockHolder } from '../system/index.js';
 import { parseSettings } from './jobFiles.js';
-import { metricsFromEnd } from './metricValues.js';
+import { goodputMetrics, metricsFromEnd } from './metricValues.js';
 import { durationOf, type RunStatus, readStatus } from './runStatus.js';
 
 /** A value and the step that it is of. */
@@ -122,6 +122,8 @@ export async function readRun(directory: string): Promise<RunSummary> {
     existsSync(join(directory, 'experiment_cls_vars.txt')) ? readConstants(directory) : new Map(),
   );
   const metrics = attempt('metrics.jsonl', new Map<string, MetricSummary>(), () => readMetrics(directory));
+  for (const { metric, ...at } of attempt('goodput.jsonl', [], () => goodputMetrics(directory)))
+    metrics.set(metric, { last: at, min: at, max: at });
   const checkpoints = attempt('checkpoints', new Map<number, string>(), () =>
     listCheckpoints(join(directory, 'checkpoints')),
   );

@@ -88,6 +88,8 @@ export const metricsCommand: Command = {
   details: [
     'Prints a row for each value of a metric: run, program (train, eval_test_validation), metric, step, value. Runs are the',
     'job directories in each DIR, at any depth. A step that a restarted run took again counts once, with its last value.',
+    'The last rows of a run, of the program run, are its wall time by use (goodput/step_sec, goodput/lost_steps_sec, …) and',
+    'the share of it in which steps were taken that count (goodput/share).',
     'CSV has NaN, Infinity and -Infinity; in JSON they are texts.',
     '',
     "  npx luthier metrics out --only='eval_test_*/total_loss' --format=csv",
@@ -97,24 +99,35 @@ export const metricsCommand: Command = {
   async run({ positionals, values, warn }) {
     const { only, steps = [0, Number.POSITIVE_INFINITY], parquet } = values as Asked;
     const directories = runsIn(positionals);
-    const [{ selectedMetrics }, { isNamed }] = await Promise.all([
+    const [{ goodputMetrics, selectedMetrics }, { isNamed }] = await Promise.all([
       import('../runs/index.js'),
       import('../search/index.js'),
     ]);
     const names = only?.split(',');
     const selects = (metric: string) => names === undefined || names.some((name) => isNamed(metric, name));
     const problems: string[] = [];
-    const rows = directories.flatMap((directory): Row[] => {
-      const run = showFile(directory);
+    const attempt = <T>(file: string, read: () => readonly T[]): readonly T[] => {
       try {
-        return selectedMetrics(directory, { selects, steps }).map(({ metric: full, step, value }) => {
-          const [program, metric] = [full.split('/', 1)[0]!, full.slice(full.indexOf('/') + 1)];
-          return { run, program, metric, step, value };
-        });
+        return read();
       } catch (error) {
-        problems.push(`${run}: metrics.jsonl cannot be read: ${explain(error)}`);
+        problems.push(`${file} cannot be read: ${explain(error)}`);
         return [];
       }
+    };
+    const rows = directories.flatMap((directory): Row[] => {
+      const run = showFile(directory);
+      const values = [
+        ...attempt(`${run}: metrics.jsonl`, () => selectedMetrics(directory, { selects, steps })),
+        ...attempt(`${run}: goodput.jsonl`, () =>
+          goodputMetrics(directory).filter(
+            ({ metric, step }) => selects(metric) && step >= steps[0] && step <= steps[1],
+          ),
+        ),
+      ];
+      return values.map(({ metric: full, step, value }) => {
+        const [program, metric] = [full.split('/', 1)[0]!, full.slice(full.indexOf('/') + 1)];
+        return { run, program, metric, step, value };
+      });
     });
     for (const problem of problems) warn(problem);
     if (rows.length === 0 && only !== undefined && problems.length === 0)

@@ -28,7 +28,7 @@ test.runIf(canInject)(
       path.slice(directory.length + 1).replace(/out\.tfevents\..*\.(\d)$/, '$1');
     const { early, unsynced, files } = diskAfter(callsIn(trace));
     // Logs, of which a power failure may take the end, and the folder of the save that failed and was removed.
-    const logged = ['metrics.jsonl', 'summaries/eval_train/', 'summaries/train/'];
+    const logged = ['goodput.jsonl', 'metrics.jsonl', 'summaries/eval_train/', 'summaries/train/'];
     const events = ['summaries/eval_train/events.2', 'summaries/events.1', 'summaries/train/events.0'];
     const state = ['metadata.json', 'progress.json', 'state.safetensors', 'train_input.json'];
     const described = [
@@ -43,7 +43,7 @@ test.runIf(canInject)(
       early: [],
       unsynced: ['.train.lock', 'checkpoints/', ...logged, ...events].sort(),
       files: [
-        ...['.train.lock', 'data/train.json', 'metrics.jsonl', ...described, ...events],
+        ...['.train.lock', 'data/train.json', 'goodput.jsonl', 'metrics.jsonl', ...described, ...events],
         ...state.map((name) => `checkpoints/checkpoint_00000000/${name}`),
         ...state.map((name) => `checkpoints/checkpoint_00000004/${name}`),
       ].sort(),

@@ -41,6 +41,7 @@ const readers: readonly [file: string, read: (directory: string) => unknown][] =
   ['experiment.json', recordedMachine],
   ['experiment.json', readRunDocument],
   ['metrics.jsonl', readRun],
+  ['goodput.jsonl', readRun],
   ['model_params.txt', readRun],
   ['experiment_cls_vars.txt', readRun],
   ['sweep.json', (directory) => new SweepRecord(directory, 'a', [], []).runs],

@@ -70,6 +70,23 @@ test('metrics and steps are chosen; Parquet has the rows of the report', async (
   expect(JSON.parse(last.stdout)).toMatchObject([{ metric: 'loss', step: 1, value: 1 }]);
 });
 
+test('the wall time of a run is at the end of its rows', async () => {
+  const root = twoRuns();
+  const line = { process: 5000, from: 0, step: 3, seconds: { start: 2, step: 6 } };
+  writeFileSync(join(root, 'a/goodput.jsonl'), `${JSON.stringify(line)}\n`);
+  const chosen = '--only=goodput/s*,train/loss';
+  const { stdout } = await luthier(['metrics', root, chosen, '--steps=3', '--format=csv']);
+  expect(stdout.replaceAll(`${root}/`, '').trim().split('\n').slice(1)).toEqual([
+    'a,train,loss,3,NaN',
+    'a,run,goodput/start_sec,3,2',
+    'a,run,goodput/step_sec,3,6',
+    'a,run,goodput/summaries_sec,3,0',
+    'a,run,goodput/save_stall_sec,3,0',
+    'a,run,goodput/share,3,0.75',
+    '"b,c",train,loss,3,30',
+  ]);
+});
+
 test('wrong command lines and broken runs are named', async () => {
   const root = twoRuns();
   expect(await luthier(['metrics', root, '--steps=few'])).toMatchObject({
