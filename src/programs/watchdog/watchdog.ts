@@ -92,7 +92,6 @@ export class Watchdog implements ProgressNotes {
       name: 'watchdog',
       workerData: { memory: this.#board.memory, limits, log },
     });
-    worker.unref();
     // Without its thread the run is not watched, and goes on.
     worker.on('error', (error) => warn(`The run goes on without its watchdog: ${error.stack}`));
     worker.on('message', ({ text }: WatchMessage) => {
@@ -106,6 +105,8 @@ export class Watchdog implements ProgressNotes {
         this.#fail(error);
       });
     });
+    // Behind the listener, which would keep the process alive: a run that waits for nothing ends by itself.
+    worker.unref();
     this.#worker = worker;
   }
 }
