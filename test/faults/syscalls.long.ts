@@ -125,7 +125,9 @@ async function problemsOf(place: Place, how: How, times: number): Promise<string
   } else if (how !== 'kill') {
     // Where directories can't be opened, their entries are not synced: nothing that a user could mend.
     const isDirectory = !/\.(json|jsonl|safetensors|tmp)$|tfevents/.test(place.path);
-    const isQuiet = how === 'EACCES' && place.call === 'open' && isDirectory;
+    // A mark of a reader or a deletion is for other processes, and goes with this one.
+    const isMark = /\.(lease|deletion)_/.test(place.path);
+    const isQuiet = isMark || (how === 'EACCES' && place.call === 'open' && isDirectory);
     if (!isQuiet && (!said.includes(how) || !said.includes(directory)))
       problems.push(`it is not told: ${said}`);
     if (code !== 0 && code !== 1) problems.push(`exit code ${code}`);
