@@ -1,4 +1,4 @@
-/** @file What retention knows of a directory's checkpoints: read once from each, and told where it can't be read. */
+/** @file Cache of the metadata by which retention chooses: read once from each checkpoint of a directory, and told where it can't be read. */
 import { join } from 'node:path';
 import { isThere } from '../files/index.js';
 import { CheckpointError } from './checkpointErrors.js';

@@ -2,19 +2,11 @@
 import { z } from 'zod';
 import { build, copyWith, sub } from '../hparams/index.js';
 import { BaseInput } from './baseInput.js';
-import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
+import type { Batch, BatchSpecs } from './batch.js';
 import { copyRows, paddingLike, rowsOf, specsWithRows } from './batchRows.js';
-import type { DataIdentity } from './dataIdentity.js';
+import { InputAdaptor } from './inputAdaptor.js';
 import { EndOfData, InputError } from './inputErrors.js';
-import {
-  type ExampleMetrics,
-  type IdRows,
-  type IdVocabulary,
-  type InputState,
-  type RowTraits,
-  untilEnd,
-} from './inputSource.js';
-import { type PartStates, partsBelow } from './recordedParts.js';
+import { type InputState, untilEnd } from './inputSource.js';
 
 /**
  * The rows of an input that knows nothing of hosts, or has batches of a fixed size. Every host reads all of them: a
@@ -22,48 +14,28 @@ import { type PartStates, partsBelow } from './recordedParts.js';
  * evaluations all hosts end after the same number of batches. (Pax has an adaptor for each: LingvoInputAdaptorNewBatchSize,
  * LingvoEvalAdaptor, LingvoLazyEvalAdaptor.)
  */
-export class RebatchedInput extends BaseInput.with({
+export class RebatchedInput extends InputAdaptor.with({
   input: sub(BaseInput, null).describe('The input; it reads as one host alone.'),
   surplus: z
     .enum(['pad', 'drop'])
     .default('pad')
     .describe('Whether the last rows are padded to a batch with rows of weight 0, or dropped.'),
 }) {
-  #built: BaseInput | undefined;
   /** The inner batch that rows are taken from, and the state before it. */
   #batch: Batch | undefined;
   #before: InputState | null = null;
   /** Rows of it that were taken. */
   #taken = 0;
 
-  get #input(): BaseInput {
-    this.#built ??= this.#made();
-    this.#built.skipped = this.skipped;
-    return this.#built;
-  }
-
-  #made(): BaseInput {
+  protected override made(): BaseInput {
     const { input, isTraining } = this.hp;
     return build(
       copyWith(input, { name: input.name ?? this.name, isTraining, numInfeedHosts: 1, infeedHostIndex: 0 }),
     );
   }
 
-  override get isEndless(): boolean {
-    return this.#input.isEndless;
-  }
-
-  override get batchUnit(): BatchUnit {
-    return this.#input.batchUnit;
-  }
-
-  override rowTraits(): RowTraits {
-    const { packedBy, ...traits } = this.#input.rowTraits();
-    return { ...traits, ...(packedBy !== undefined && { packedBy: `input.${packedBy}` }) };
-  }
-
   override batchSpecs(): BatchSpecs {
-    return specsWithRows(this.#input.batchSpecs(), () => this.hp.batchSize);
+    return specsWithRows(this.input.batchSpecs(), () => this.hp.batchSize);
   }
 
   override async getNext(): Promise<Batch> {
@@ -89,12 +61,12 @@ export class RebatchedInput extends BaseInput.with({
   }
 
   override reset(): void {
-    this.#input.reset();
+    this.input.reset();
     this.#forget();
   }
 
   override getState(): InputState {
-    return { input: this.#before ?? this.#input.getState(), taken: this.#taken };
+    return { input: this.#before ?? this.input.getState(), taken: this.#taken };
   }
 
   override setState({ input, taken }: InputState): void {
@@ -108,7 +80,7 @@ export class RebatchedInput extends BaseInput.with({
         `Input '${this.name}': expected a state with that of the input and the rows taken of a batch, got ${JSON.stringify({ input, taken })}.`,
       );
     }
-    this.#input.setState(input as InputState);
+    this.input.setState(input as InputState);
     this.#forget();
     this.#taken = taken as number;
   }
@@ -116,7 +88,7 @@ export class RebatchedInput extends BaseInput.with({
   /** Those of the input's batches from a state on, which an input of its own passes. */
   override async rowNames({ input: state, taken }: InputState): Promise<readonly string[] | null> {
     const { batchSize, infeedHostIndex } = this.hp;
-    const passing = this.#made();
+    const passing = this.made();
     const first = (taken as number) + infeedHostIndex * batchSize;
     const names: string[] = [];
     try {
@@ -133,46 +105,6 @@ export class RebatchedInput extends BaseInput.with({
     return names.slice(first, first + batchSize);
   }
 
-  override vocabularyFor(path: string): IdVocabulary | null {
-    return this.#input.vocabularyFor(path);
-  }
-
-  override classNamesFor(path: string): readonly string[] | null {
-    return this.#input.classNamesFor(path);
-  }
-
-  override exampleBatch(...examples: Parameters<BaseInput['exampleBatch']>): Promise<Batch> {
-    return this.#input.exampleBatch(...examples);
-  }
-
-  override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
-    return this.#input.idsToStrings(ids, lengths);
-  }
-
-  override predictMetrics(): ExampleMetrics<ArrayLike<number>> | null {
-    return this.#input.predictMetrics();
-  }
-
-  override scoreMetrics(): ExampleMetrics<number> | null {
-    return this.#input.scoreMetrics();
-  }
-
-  override dataIdentity(): DataIdentity {
-    return this.#input.dataIdentity();
-  }
-
-  override recordedParts(): PartStates {
-    return partsBelow(this.#input.recordedParts(), ['input']);
-  }
-
-  override knownIdentity(): DataIdentity | null {
-    return this.#input.knownIdentity();
-  }
-
-  override async close(): Promise<void> {
-    await this.#built?.close();
-  }
-
   #forget(): void {
     this.#batch = undefined;
     this.#before = null;
@@ -183,8 +115,8 @@ export class RebatchedInput extends BaseInput.with({
   async #current(): Promise<Batch | undefined> {
     while (this.#batch === undefined || this.#taken >= rowsOf(this.#batch)) {
       if (this.#batch !== undefined) this.#forget();
-      const before = this.#input.getState();
-      const batch = await untilEnd(() => this.#input.getNext());
+      const before = this.input.getState();
+      const batch = await untilEnd(() => this.input.getNext());
       if (batch === undefined) return undefined;
       this.#before = before;
       this.#batch = batch;

@@ -3,20 +3,11 @@ import { z } from 'zod';
 import { newHostArray, sizeOf } from '../compiler/program/index.js';
 import { build, copyWith, sub } from '../hparams/index.js';
 import { BaseInput } from './baseInput.js';
-import { type Batch, type BatchSpecs, type BatchUnit, mapBatch, mapSpecs } from './batch.js';
+import { type Batch, type BatchSpecs, mapBatch, mapSpecs } from './batch.js';
 import { copyRows, paddingLike, specsWithRows } from './batchRows.js';
-import type { DataIdentity } from './dataIdentity.js';
+import { InputAdaptor } from './inputAdaptor.js';
 import { InputError } from './inputErrors.js';
-import type {
-  BatchKind,
-  ExampleMetrics,
-  IdRows,
-  IdVocabulary,
-  InputSource,
-  InputState,
-  RowTraits,
-} from './inputSource.js';
-import { type PartStates, partsBelow } from './recordedParts.js';
+import type { BatchKind, InputSource, InputState } from './inputSource.js';
 
 /** One phase: what holds from a step on, until the next one. */
 const phase = z.strictObject({
@@ -32,7 +23,7 @@ type Phase = z.output<typeof phase>;
  * the next n batches of it. Rows are cut to the first `seqLen` positions, as in the warm-up of Li et al. (2021), so the rest of
  * a row is not trained on in that phase.
  */
-export class ScheduledInput extends BaseInput.with({
+export class ScheduledInput extends InputAdaptor.with({
   batchSize: z
     .int()
     .positive()
@@ -50,7 +41,6 @@ export class ScheduledInput extends BaseInput.with({
     })
     .describe('Sizes and lengths by step.'),
 }) {
-  #built: BaseInput | undefined;
   /** Batches given. */
   #count = 0;
 
@@ -60,12 +50,10 @@ export class ScheduledInput extends BaseInput.with({
     for (const each of this.hp.phases) this.#specsOf(each);
   }
 
-  get #input(): BaseInput {
+  protected override made(): BaseInput {
     const { input, isTraining, numInfeedHosts, infeedHostIndex } = this.hp;
     const name = input.name ?? this.name;
-    this.#built ??= build(copyWith(input, { name, isTraining, numInfeedHosts, infeedHostIndex }));
-    this.#built.skipped = this.skipped;
-    return this.#built;
+    return build(copyWith(input, { name, isTraining, numInfeedHosts, infeedHostIndex }));
   }
 
   override get batchSize(): number {
@@ -74,19 +62,6 @@ export class ScheduledInput extends BaseInput.with({
 
   override getGlobalBatchSize(): number {
     return this.batchSize * this.hp.numInfeedHosts;
-  }
-
-  override get isEndless(): boolean {
-    return this.#input.isEndless;
-  }
-
-  override get batchUnit(): BatchUnit {
-    return this.#input.batchUnit;
-  }
-
-  override rowTraits(): RowTraits {
-    const { packedBy, ...traits } = this.#input.rowTraits();
-    return { ...traits, ...(packedBy !== undefined && { packedBy: `input.${packedBy}` }) };
   }
 
   override batchSpecs(): BatchSpecs {
@@ -105,17 +80,17 @@ export class ScheduledInput extends BaseInput.with({
 
   override async getNext(): Promise<Batch> {
     const now = this.#phaseOf(this.#count);
-    const { batchSize } = this.#input;
-    const [rows, before] = [this.#rowsOf(now), this.#input.getState()];
+    const { batchSize } = this.input;
+    const [rows, before] = [this.#rowsOf(now), this.input.getState()];
     let made: Batch | undefined;
     try {
       for (let row = 0; row < rows; row += batchSize) {
-        const batch = await this.#input.getNext();
+        const batch = await this.input.getNext();
         if (rows === batchSize) made = batch;
         else copyRows(batch, 0, batchSize, (made ??= paddingLike(batch, rows)), row);
       }
     } catch (error) {
-      this.#input.setState(before);
+      this.input.setState(before);
       throw error;
     }
     this.#count++;
@@ -123,12 +98,12 @@ export class ScheduledInput extends BaseInput.with({
   }
 
   override reset(): void {
-    this.#input.reset();
+    this.input.reset();
     this.#count = 0;
   }
 
   override getState(): InputState {
-    return { input: this.#input.getState(), count: this.#count };
+    return { input: this.input.getState(), count: this.#count };
   }
 
   override setState({ input, count }: InputState): void {
@@ -136,54 +111,14 @@ export class ScheduledInput extends BaseInput.with({
       throw new InputError(
         `Input '${this.name}': expected a state with that of the input and the number of batches, got ${JSON.stringify({ input, count })}.`,
       );
-    this.#input.setState(input as InputState);
+    this.input.setState(input as InputState);
     this.#count = count as number;
   }
 
   /** Names of the rows of the first of the input's batches; those of the others follow from reading them. */
   override rowNames({ input, count }: InputState): Promise<readonly string[] | null> {
-    const isOne = this.#rowsOf(this.#phaseOf(count as number)) === this.#input.batchSize;
-    return isOne ? this.#input.rowNames(input as InputState) : Promise.resolve(null);
-  }
-
-  override vocabularyFor(path: string): IdVocabulary | null {
-    return this.#input.vocabularyFor(path);
-  }
-
-  override classNamesFor(path: string): readonly string[] | null {
-    return this.#input.classNamesFor(path);
-  }
-
-  override exampleBatch(...examples: Parameters<BaseInput['exampleBatch']>): Promise<Batch> {
-    return this.#input.exampleBatch(...examples);
-  }
-
-  override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
-    return this.#input.idsToStrings(ids, lengths);
-  }
-
-  override predictMetrics(): ExampleMetrics<ArrayLike<number>> | null {
-    return this.#input.predictMetrics();
-  }
-
-  override scoreMetrics(): ExampleMetrics<number> | null {
-    return this.#input.scoreMetrics();
-  }
-
-  override dataIdentity(): DataIdentity {
-    return this.#input.dataIdentity();
-  }
-
-  override recordedParts(): PartStates {
-    return partsBelow(this.#input.recordedParts(), ['input']);
-  }
-
-  override knownIdentity(): DataIdentity | null {
-    return this.#input.knownIdentity();
-  }
-
-  override async close(): Promise<void> {
-    await this.#built?.close();
+    const isOne = this.#rowsOf(this.#phaseOf(count as number)) === this.input.batchSize;
+    return isOne ? this.input.rowNames(input as InputState) : Promise.resolve(null);
   }
 
   #phaseOf(batch: number): Phase {
@@ -191,7 +126,7 @@ export class ScheduledInput extends BaseInput.with({
   }
 
   #rowsOf({ batchSize }: Phase): number {
-    return batchSize ?? this.#input.batchSize;
+    return batchSize ?? this.input.batchSize;
   }
 
   #kindName(each: Phase): string {
@@ -200,12 +135,12 @@ export class ScheduledInput extends BaseInput.with({
 
   #specsOf(each: Phase): BatchSpecs {
     const rows = this.#rowsOf(each);
-    const [own, at] = [this.#input.batchSize, `phases[${this.hp.phases.indexOf(each)}]`];
+    const [own, at] = [this.input.batchSize, `phases[${this.hp.phases.indexOf(each)}]`];
     if (rows % own !== 0)
       throw new InputError(
         `Input '${this.name}': ${at}.batchSize: expected a multiple of input.batchSize ${own}, got ${rows}.`,
       );
-    const specs = specsWithRows(this.#input.batchSpecs(), () => rows);
+    const specs = specsWithRows(this.input.batchSpecs(), () => rows);
     const { seqLen } = each;
     if (seqLen === undefined) return specs;
     return mapSpecs(specs, ({ shape, dtype }, name) => {

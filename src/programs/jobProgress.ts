@@ -1,4 +1,4 @@
-/** @file How far a job on checkpoints is, in a file: one that was interrupted goes on where it was (paxml's _eval_progress.json). */
+/** @file Progress of a job on checkpoints, in a file: one that was interrupted goes on where it was (paxml's _eval_progress.json). */
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
