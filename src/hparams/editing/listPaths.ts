@@ -64,17 +64,23 @@ export function taggedPaths(root: unknown, tag: Tag): Segment[][] {
     .map(({ link }) => segmentsOf(link));
 }
 
-interface Place {
+/** A field of a config, and one of its paths. */
+export interface Place {
   readonly node: ConfigNode;
   readonly field: FieldInfo;
   readonly link: PathLink | undefined;
 }
 
-/** The fields of all configs in `root` with their paths; a tagged value has the path of its place in the container. */
-function placesIn(root: unknown): Place[] {
+/**
+ * The fields of all configs in `root` with their paths; a tagged value has the path of its place in the container.
+ *
+ * @param memoized whether a config in several places has but the first of its paths.
+ */
+export function placesIn(root: unknown, memoized = true): Place[] {
   const places: Place[] = [];
   walk(root, {
     children: allEdges,
+    memoized,
     enter(node, path) {
       for (const field of node.info.fields.values())
         places.push({ node, field, link: isCarrier(node) ? path : { parent: path, segment: field.name } });

@@ -1,11 +1,9 @@
 /** @file Patterns of paths: `**.keepProb` means the field at any depth, `task.*.name` one level below `task`. */
 import { didYouMean } from '../../system/text/index.js';
 import { ConfigError } from '../errors.js';
-import { isCarrier } from '../nodes/carriers.js';
 import type { ConfigNode } from '../nodes/node.js';
-import { allEdges } from '../walking/iterate.js';
-import { formatPath, type PathLink, type Segment, segmentsOf } from '../walking/paths.js';
-import { walk } from '../walking/walk.js';
+import { formatPath, type Segment, segmentsOf } from '../walking/paths.js';
+import { type Place, placesIn } from './listPaths.js';
 
 /** `**`, or a step: a name in which `*` is any text, or in brackets an index, a quoted key or `*`. */
 const level = /\.?(\*\*|[\w$*-]+)|\[(\*|-?\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]/sy;
@@ -55,9 +53,10 @@ function matches(path: readonly Segment[], levels: readonly string[]): boolean {
  */
 export function pathsLike(root: unknown, pattern: string): Segment[][] {
   const levels = levelsOf(pattern);
-  const fields = fieldsIn(root);
+  // A config in two places may be named by either.
+  const fields = placesIn(root, false);
   const seen = new Map<ConfigNode, Set<string>>();
-  const found = fields.flatMap(({ node, name, link }) => {
+  const found = fields.flatMap(({ node, field: { name }, link }) => {
     const path = segmentsOf(link);
     if (seen.get(node)?.has(name) || !matches(path, levels)) return [];
     seen.set(node, (seen.get(node) ?? new Set()).add(name));
@@ -67,34 +66,14 @@ export function pathsLike(root: unknown, pattern: string): Segment[][] {
   throw new ConfigError(`no field of the configs matches.${hint(levels, fields)}`);
 }
 
-interface Field {
-  readonly node: ConfigNode;
-  readonly name: string;
-  readonly link: PathLink | undefined;
-}
-
-/** The fields of all configs in `root`, by each of their paths: a config in two places may be named by either. */
-function fieldsIn(root: unknown): Field[] {
-  const fields: Field[] = [];
-  walk(root, {
-    children: allEdges,
-    memoized: false,
-    enter(node, path) {
-      for (const { name } of node.info.fields.values())
-        fields.push({ node, name, link: isCarrier(node) ? path : { parent: path, segment: name } });
-    },
-  });
-  return fields;
-}
-
 /** Most places of a field that a message lists. */
 const mostPlaces = 4;
 
-function hint(levels: readonly string[], fields: readonly Field[]): string {
+function hint(levels: readonly string[], fields: readonly Place[]): string {
   const last = levels.at(-1)!;
-  const named = fields.filter(({ name }) => fits(name, last));
+  const named = fields.filter(({ field: { name } }) => fits(name, last));
   if (named.length === 0 || last === '*' || last === '**')
-    return didYouMean(last, new Set(fields.map(({ name }) => name)));
+    return didYouMean(last, new Set(fields.map(({ field: { name } }) => name)));
   const paths = named.slice(0, mostPlaces).map(({ link }) => formatPath(segmentsOf(link)));
   const more = named.length > mostPlaces ? ` and ${named.length - mostPlaces} more` : '';
   return ` Fields of that name are ${paths.join(', ')}${more}.`;
