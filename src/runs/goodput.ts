@@ -2,7 +2,8 @@
 import { closeSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { AppendedFile, isThere, linesFromEnd, openRegularFile } from '../files/index.js';
+import { AppendedFile, explain, isThere, linesFromEnd, openRegularFile } from '../files/index.js';
+import { JobError } from './jobErrors.js';
 
 /** Uses of a process's time, each second of which has one. */
 const spent = [
@@ -71,11 +72,15 @@ export class WallTime {
     }
   }
 
-  /** Begins to record in the run's directory: from here on the run is this process's. @throws where it can't be written */
+  /** Begins to record in the run's directory: from here on the run is this process's. @throws JobError where it can't be written */
   begin(directory: string, step: number): void {
     const path = join(directory, 'goodput.jsonl');
-    const before = isThere(path) ? readGoodput(directory, { process: this.#process, step }) : nothing();
-    this.#record = { file: new AppendedFile(path), from: step, before };
+    try {
+      const before = isThere(path) ? readGoodput(directory, { process: this.#process, step }) : nothing();
+      this.#record = { file: new AppendedFile(path), from: step, before };
+    } catch (cause) {
+      throw new JobError(`${path}: the run's time cannot be recorded here: ${explain(cause)}.`, { cause });
+    }
     this.sign(step);
   }
 

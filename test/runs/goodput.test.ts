@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { readGoodput, shareOf } from '../../src/runs/goodput.js';
+import { readGoodput, shareOf, WallTime } from '../../src/runs/goodput.js';
+import { JobError } from '../../src/runs/jobErrors.js';
 import { goodputMetrics } from '../../src/runs/metricValues.js';
 import { readRun } from '../../src/runs/runSummary.js';
 import { runCommand, startCommand, temporaryDirectory } from '../command.js';
@@ -71,6 +72,17 @@ test('a torn line and those of something else are left out', () => {
   expect(goodputMetrics(temporaryDirectory())).toEqual([]);
   mkdirSync(join(directory, 'other/goodput.jsonl'), { recursive: true });
   expect(() => readGoodput(join(directory, 'other'))).toThrow(/goodput\.jsonl/);
+});
+
+test('something else in the place of the record ends the run with one line', () => {
+  const directory = temporaryDirectory();
+  const path = join(directory, 'goodput.jsonl');
+  mkdirSync(path);
+  expect(() => new WallTime().begin(directory, 0)).toThrow(
+    new JobError(
+      `${path}: the run's time cannot be recorded here: ${path} is not a regular file but a directory.`,
+    ),
+  );
 });
 
 test('a run that is killed and goes on accounts for all its time', async () => {
