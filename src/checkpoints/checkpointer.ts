@@ -3,13 +3,20 @@
 import { join } from 'node:path';
 import { isThere } from '../files/index.js';
 import { brokenError, CheckpointError, unreadableError } from './checkpointErrors.js';
-import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
+import {
+  asideName,
+  checkpointName,
+  listCheckpoints,
+  noCheckpointsError,
+  prepareDirectory,
+} from './directory.js';
 import { KnownCheckpoints } from './knownCheckpoints.js';
 import { leaseCheckpoint } from './leases.js';
 import { stepOf } from './locate.js';
 import { type BestCheckpoint, describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
 import { type CheckpointContents, type ReadOptions, readCheckpoint } from './restore.js';
 import { type CheckpointPolicy, parseDuration, type RetentionOptions, stepsToDelete } from './retention.js';
+import { SaveMeter, type SaveStatistics } from './saveMeter.js';
 import { SaveThread } from './saveThread.js';
 import { StateSnapshot, type TrainState } from './trainState.js';
 import type { WriteRequest } from './writeCheckpoint.js';
@@ -56,19 +63,6 @@ export interface SaveOptions {
   readonly metrics?: ReadonlyMap<number, Readonly<Record<string, number>>> | undefined;
 }
 
-/** Saves since `takeStatistics` was called last. */
-export interface SaveStatistics {
-  /** Saves that training has begun. */
-  readonly saves: number;
-  /** Seconds that `save` kept training waiting, for the save before and for the copy of the state. */
-  readonly stallSeconds: number;
-  /** Seconds and bytes of writing, of the saves that are on the disk. */
-  readonly writeSeconds: number;
-  readonly bytes: number;
-}
-
-const NO_SAVES: SaveStatistics = { saves: 0, stallSeconds: 0, writeSeconds: 0, bytes: 0 };
-
 export interface RestoreOptions extends Omit<ReadOptions, 'experiment'> {
   /** The step to restore, or `best`; the newest by default. */
   readonly step?: number | 'best' | undefined;
@@ -92,6 +86,7 @@ export class Checkpointer {
   readonly #retention: RetentionOptions;
   readonly #policies: readonly CheckpointPolicy[];
   readonly #thread = new SaveThread();
+  readonly #meter = new SaveMeter();
   readonly #known: KnownCheckpoints;
   /** Steps whose checkpoints were found broken; they are never deleted and do not count as saved. */
   readonly #broken = new Set<number>();
@@ -105,7 +100,6 @@ export class Checkpointer {
   #lastSaved: number | undefined;
   /** Milliseconds of the process when the last save began. */
   #savedAt = performance.now();
-  #statistics = NO_SAVES;
 
   /** @throws CheckpointError when the directory cannot be written, RangeError for a duration that does not parse */
   constructor(options: CheckpointerOptions) {
@@ -154,9 +148,7 @@ export class Checkpointer {
 
   /** Saves since the last call. */
   takeStatistics(): SaveStatistics {
-    const taken = this.#statistics;
-    this.#statistics = NO_SAVES;
-    return taken;
+    return this.#meter.take();
   }
 
   /**
@@ -179,9 +171,9 @@ export class Checkpointer {
     this.#lastSaved = step;
     this.#savedAt = performance.now();
     this.#thread.write(join(this.directory, checkpointName(step)), () => this.#request(state, options), {
-      written: ({ seconds, bytes }) => {
+      written: (written) => {
         this.#broken.delete(step);
-        this.#count({ writeSeconds: seconds, bytes });
+        this.#meter.written(written);
       },
       failed: (error) => {
         this.#lastSaved = previous;
@@ -190,18 +182,8 @@ export class Checkpointer {
       },
       kept: (error) => this.#tell(error),
     });
-    this.#count({ saves: 1, stallSeconds: (performance.now() - began) / 1000 });
+    this.#meter.begun(began);
     return true;
-  }
-
-  #count(more: Partial<SaveStatistics>): void {
-    const { saves, stallSeconds, writeSeconds, bytes } = this.#statistics;
-    this.#statistics = {
-      saves: saves + (more.saves ?? 0),
-      stallSeconds: stallSeconds + (more.stallSeconds ?? 0),
-      writeSeconds: writeSeconds + (more.writeSeconds ?? 0),
-      bytes: bytes + (more.bytes ?? 0),
-    };
   }
 
   /** Waits until the save in progress, if any, is on the disk. @throws CheckpointError when it failed */
@@ -297,18 +279,10 @@ export class Checkpointer {
       prefix: snapshot.prefix,
       data: snapshot.data,
       texts: textsOf({ [TRAIN_INPUT_FILE]: inputState, [PROGRESS_FILE]: progress }),
-      broken: existing === undefined ? null : { name: existing, aside: this.#asideName(existing) },
+      broken: existing === undefined ? null : { name: existing, aside: asideName(this.directory, existing) },
       toDelete: this.#namesToDelete(state.step, options),
       toDeleteDirectory: toDeleteSubdir === undefined ? null : join(this.directory, toDeleteSubdir),
     };
-  }
-
-  /** The other name of a broken checkpoint, which is kept as evidence and never deleted. */
-  #asideName(name: string): string {
-    for (let copy = 1; ; copy++) {
-      const aside = `broken_${copy === 1 ? '' : `${copy}_`}${name}`;
-      if (!isThere(join(this.directory, aside))) return aside;
-    }
   }
 
   #namesToDelete(saving: number, { best, metrics }: SaveOptions): string[] {

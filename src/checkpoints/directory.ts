@@ -2,7 +2,7 @@
 
 import { accessSync, constants, existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectory } from '../files/index.js';
+import { isThere, makeDirectory } from '../files/index.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { removeMarks } from './leases.js';
 
@@ -70,4 +70,12 @@ export function noCheckpointsError(directory: string): CheckpointError {
     ? `No checkpoints were found in directory checkpoint_dir=${directory}`
     : `Checkpoint directory checkpoint_dir=${directory} does not exist`;
   return new CheckpointError('missing', directory, message, { message });
+}
+
+/** A free name for a broken checkpoint, which is kept as evidence and never deleted. */
+export function asideName(directory: string, name: string): string {
+  for (let copy = 1; ; copy++) {
+    const aside = `broken_${copy === 1 ? '' : `${copy}_`}${name}`;
+    if (!isThere(join(directory, aside))) return aside;
+  }
 }

@@ -1,6 +1,7 @@
 /** @file Checkpoints: TrainState and its files, written by a worker, restored bit for bit or not at all. */
 
 export { isAxisOrder, orderAxes, storedShape, storeElements } from './axes.js';
+export { isComplete, readMetadata } from './checkedFiles.js';
 export { CheckpointError } from './checkpointErrors.js';
 export {
   Checkpointer,
@@ -8,14 +9,13 @@ export {
   type RestoredCheckpoint,
   type RestoreOptions,
   type SaveOptions,
-  type SaveStatistics,
 } from './checkpointer.js';
 export { checkpointName, listCheckpoints, stepOfName } from './directory.js';
 export { type Lease, leaseCheckpoint } from './leases.js';
 export { locateCheckpoint } from './locate.js';
 export { MatchingRestore, matchTensors, type TensorMatch } from './matchingRestore.js';
 export type { BestCheckpoint } from './metadata.js';
-export { isComplete, readCheckpoint, readMetadata } from './restore.js';
+export { readCheckpoint } from './restore.js';
 export {
   type CheckpointPolicy,
   newestSteps,
@@ -28,6 +28,7 @@ export {
 export { type ArrayTensor, encodeSafetensors } from './safetensors.js';
 export { SafetensorsFile } from './safetensorsFile.js';
 export { SavedVariables } from './savedVariables.js';
+export type { SaveStatistics } from './saveMeter.js';
 export { createTrainState, type TrainState } from './trainState.js';
 export type { VariableSource } from './variableSource.js';
 export { holdsWeights, WeightFiles } from './weightFiles.js';

@@ -1,8 +1,8 @@
 /** @file Cache of the metadata by which retention chooses: read once from each checkpoint of a directory, and told where it can't be read. */
 import { join } from 'node:path';
 import { isThere } from '../files/index.js';
+import { readMetadata } from './checkedFiles.js';
 import { CheckpointError } from './checkpointErrors.js';
-import { readMetadata } from './restore.js';
 import type { SavedCheckpoint } from './retention.js';
 
 export class KnownCheckpoints {

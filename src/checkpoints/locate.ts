@@ -1,10 +1,10 @@
 /** @file The checkpoint that a path and a step mean. */
 import { basename, dirname, join, resolve } from 'node:path';
 import { isThere } from '../files/index.js';
+import { readMetadata } from './checkedFiles.js';
 import { CheckpointError } from './checkpointErrors.js';
 import { listCheckpoints, noCheckpointsError, stepOfName } from './directory.js';
 import { METADATA_FILE } from './metadata.js';
-import { readMetadata } from './restore.js';
 import { holdsWeights } from './weightFiles.js';
 
 /**

@@ -1,7 +1,8 @@
 /** @file Restoring what fits of a checkpoint into a state of other variables, slots, shapes or precision. */
 import { type FlatArray, type FlatDtype, narrow } from '../compiler/index.js';
+import { openWholeState, readBeside, readMetadata } from './checkedFiles.js';
+import { checkIdentity } from './compatibility.js';
 import { type CheckpointMetadata, slotsOf } from './metadata.js';
-import { checkIdentity, openWholeState, readBeside, readMetadata } from './restore.js';
 import type { SafetensorsFile } from './safetensorsFile.js';
 import { fileSpec, formatPlace, stateTensors, type TrainState, tensorName } from './trainState.js';
 

@@ -1,9 +1,9 @@
 /** @file Variables of a checkpoint, read one by one into a model that may have others. */
 import type { AxisOrder } from './axes.js';
+import { openWholeState, readMetadata } from './checkedFiles.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { locateCheckpoint } from './locate.js';
 import { type CheckpointMetadata, slotsOf } from './metadata.js';
-import { openWholeState, readMetadata } from './restore.js';
 import type { SafetensorsFile } from './safetensorsFile.js';
 import { tensorName } from './trainState.js';
 import type { VariableSource } from './variableSource.js';

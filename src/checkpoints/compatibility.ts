@@ -1,0 +1,161 @@
+/** @file Compatibility of a checkpoint with a model: its writer, its variables and their slots, each difference a line. */
+import { basename } from 'node:path';
+import { CheckpointError } from './checkpointErrors.js';
+import { stepOfName } from './directory.js';
+import { type CheckpointMetadata, slotsOf } from './metadata.js';
+import { fileSpec, formatPlace, stateTensors, type TrainState } from './trainState.js';
+
+/** Parts of a state that a checkpoint is to fill. */
+export interface WantedParts {
+  /** Whether to leave optimizer slots out, as evaluation and decoding do; a slot's name: its values become the parameters. */
+  readonly paramsOnly?: boolean | string | undefined;
+  /** Slots that the state or the checkpoint may lack. */
+  readonly optionalSlots?: readonly string[] | undefined;
+}
+
+/** Optional slots that one of state and checkpoint has alone. */
+export interface SlotChanges {
+  /** Those of the state, which are left as they are. */
+  readonly slotsAdded: readonly string[];
+  /** Those of the checkpoint. */
+  readonly slotsDropped: readonly string[];
+}
+
+/** @throws CheckpointError where the checkpoint is of another step than its name says, or of another experiment */
+export function checkIdentity(
+  directory: string,
+  metadata: CheckpointMetadata,
+  experiment: string | undefined,
+): void {
+  const named = stepOfName(basename(directory));
+  if (named !== undefined && named !== metadata.step) {
+    throw new CheckpointError(
+      'broken',
+      directory,
+      `the directory names step ${named}, the state in it step ${metadata.step}`,
+    );
+  }
+  if (experiment !== undefined && metadata.experiment !== experiment) {
+    throw new CheckpointError(
+      'mismatch',
+      directory,
+      `written by experiment '${metadata.experiment}', not by '${experiment}'; use another --job_log_dir for this one`,
+    );
+  }
+}
+
+/** @throws CheckpointError with every difference between the checkpoint and the state that keeps it from being filled */
+export function checkCompatible(
+  directory: string,
+  metadata: CheckpointMetadata,
+  state: TrainState,
+  { paramsOnly = false, optionalSlots = [] }: WantedParts,
+): SlotChanges {
+  const trains = paramsOnly === false;
+  const slot = typeof paramsOnly === 'string' ? paramsOnly : null;
+  const [saved, ours] = trains
+    ? [savedSlotNames(metadata, state), Object.keys(state.slotLayouts)]
+    : [metadata.slots.filter((name) => name === slot), slot === null ? [] : [slot]];
+  const slotsAdded = optionalSlots.filter((name) => ours.includes(name) && !saved.includes(name));
+  const slotsDropped = optionalSlots.filter((name) => saved.includes(name) && !ours.includes(name));
+  const differences = [
+    ...compareVariables(metadata, state),
+    ...compareSlots([...saved, ...slotsAdded], [...ours, ...slotsDropped]),
+  ];
+  if (trains && differences.length === 0)
+    differences.push(...compareSlotsOfVariables(metadata, state, optionalSlots));
+  if (differences.length > 0) throw differencesError(directory, differences, trains);
+  return { slotsAdded, slotsDropped };
+}
+
+/** Every difference between a checkpoint's variables and a model's, a line each. */
+function compareVariables(metadata: CheckpointMetadata, state: TrainState): string[] {
+  const lines: string[] = [];
+  const ours = new Map(state.layout.entries.map((entry) => [entry.name, entry]));
+  for (const [name, { shape, storage = 'float32' }] of ours) {
+    const { shape: saved, dtype } = metadata.variables[name] ?? {};
+    if (saved === undefined) lines.push(`variable '${name}' [${shape.join(', ')}] is only in the model`);
+    else if (saved.length !== shape.length || saved.some((size, axis) => size !== shape[axis])) {
+      lines.push(
+        `variable '${name}' is [${saved.join(', ')}] in the checkpoint, [${shape.join(', ')}] in the model`,
+      );
+    } else if (dtype !== storage) {
+      lines.push(`variable '${name}' is ${dtype} in the checkpoint, ${storage} in the model`);
+    }
+  }
+  for (const [name, { shape }] of Object.entries(metadata.variables)) {
+    if (!ours.has(name)) lines.push(`variable '${name}' [${shape.join(', ')}] is only in the checkpoint`);
+  }
+  return lines;
+}
+
+function compareSlots(saved: readonly string[], ours: readonly string[]): string[] {
+  const missing = ours.filter((slot) => !saved.includes(slot));
+  const foreign = saved.filter((slot) => !ours.includes(slot));
+  return [
+    ...missing.map((slot) => `optimizer slot '${slot}' is only in the model`),
+    ...foreign.map((slot) => `optimizer slot '${slot}' is only in the checkpoint`),
+  ];
+}
+
+/** Names of the slots that a variable of the checkpoint has; those of the state where the checkpoint has not been trained. */
+function savedSlotNames(metadata: CheckpointMetadata, state: TrainState): string[] {
+  if (Object.values(metadata.variables).every(({ isFrozen }) => isFrozen))
+    return Object.keys(state.slotLayouts);
+  const found = new Set(
+    Object.values(metadata.variables).flatMap((each) => Object.keys(slotsOf(metadata, each))),
+  );
+  return metadata.slots.filter((slot) => found.has(slot));
+}
+
+/**
+ * Every difference between the slots that variables have in a checkpoint and in a model, a line each. Variables that were
+ * not trained before, or are not now, may have any.
+ */
+function compareSlotsOfVariables(
+  metadata: CheckpointMetadata,
+  state: TrainState,
+  optionalSlots: readonly string[],
+): string[] {
+  const ours = new Map<string, Map<string, string>>();
+  for (const tensor of stateTensors(state)) {
+    if (tensor.slot === null || optionalSlots.includes(tensor.slot)) continue;
+    const slots = ours.get(tensor.variable) ?? new Map<string, string>();
+    ours.set(tensor.variable, slots.set(tensor.slot, formatPlace(tensor)));
+  }
+  const lines: string[] = [];
+  for (const [variable, slots] of ours) {
+    const saved = new Map(
+      Object.entries(slotsOf(metadata, metadata.variables[variable]!))
+        .filter(([slot]) => !optionalSlots.includes(slot))
+        .map(([slot, spec]) => [slot, formatPlace(fileSpec(spec))]),
+    );
+    if (saved.size === 0) continue;
+    for (const slot of new Set([...slots.keys(), ...saved.keys()])) {
+      const [theirs, own] = [saved.get(slot), slots.get(slot)];
+      const name = `slot '${slot}' of '${variable}'`;
+      if (theirs === undefined) lines.push(`${name} is only in the model`);
+      else if (own === undefined) lines.push(`${name} is only in the checkpoint`);
+      else if (theirs !== own) lines.push(`${name} is ${theirs} in the checkpoint, ${own} in the model`);
+    }
+  }
+  return lines;
+}
+
+function differencesError(
+  directory: string,
+  differences: readonly string[],
+  trains: boolean,
+): CheckpointError {
+  const count = differences.length === 1 ? '1 difference' : `${differences.length} differences`;
+  const list = differences.map((line) => `\n  ${line}`).join('');
+  const partly = trains
+    ? ' Training restores what fits with --restore_changed; --restore_changed=dry_run shows what that is.'
+    : '';
+  const advice = `\nUse another --job_log_dir, or the settings that the checkpoint was trained with.${partly}`;
+  return new CheckpointError(
+    'mismatch',
+    directory,
+    `not compatible with this model, ${count}:${list}${advice}`,
+  );
+}
