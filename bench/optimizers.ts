@@ -52,7 +52,12 @@ const CASES: Readonly<Record<string, { of: Config<BaseOptimizer>; steps?: number
   },
   Lion: { of: Lion.config({ learningRate }), peer: 'pytorch_optimizer.Lion' },
   Adafactor: { of: Adafactor.config({ learningRate }), peer: 'torch.optim.Adafactor' },
-  Muon: { of: Muon.config({ learningRate }), peer: 'torch.optim.Muon' },
+  Muon: { of: Muon.config({ learningRate }) },
+  // As PyTorch's does.
+  'Muon, products in bfloat16': {
+    of: Muon.config({ learningRate, newtonSchulzDtype: 'bfloat16' }),
+    peer: 'torch.optim.Muon',
+  },
   Shampoo: {
     of: Shampoo.config({ ...shampoo, graftType: 'sgd' }),
     steps: ROOTS,
@@ -60,7 +65,13 @@ const CASES: Readonly<Record<string, { of: Config<BaseOptimizer>; steps?: number
   },
 };
 
-/** Least and median milliseconds of a step; of several steps, their mean. */
+/** Of a list of figures, the least and the median. */
+function leastAndMedian(figures: readonly number[]): [number, number] {
+  const sorted = figures.toSorted((a, b) => a - b);
+  return [sorted[0]!, sorted[Math.floor(sorted.length / 2)]!];
+}
+
+/** Least and median milliseconds of a step, and least CPU time of all threads; of several steps, their mean. */
 async function measure(optimizer: Config<BaseOptimizer>, steps: number): Promise<string> {
   const learner = build(Learner.config({ optimizer, checkValidStep: false }));
   const layout = learner.layout(variables);
@@ -73,23 +84,24 @@ async function measure(optimizer: Config<BaseOptimizer>, steps: number): Promise
   const { f, inputs } = updater.following;
   const program = await compile(f, inputs, { engine: 'native', name: 'update' });
   const call = program.bind({ inputs: updater.inputs as never, outputs: updater.outputs });
-  const milliseconds: number[] = [];
+  const [milliseconds, ofCpu]: [number[], number[]] = [[], []];
   let step = 0;
   for (const end = performance.now() + 1500; performance.now() < end || milliseconds.length < 3; ) {
-    const before = performance.now();
+    const [before, busy] = [performance.now(), process.cpuUsage()];
     for (let i = 0; i < steps; i++) {
       updater.prepare(step++);
       await call.run();
     }
     milliseconds.push((performance.now() - before) / steps);
+    const { user, system } = process.cpuUsage(busy);
+    ofCpu.push((user + system) / 1e3 / steps);
   }
   await program.dispose();
   // The first has memory to take.
-  milliseconds.shift();
-  milliseconds.sort((a, b) => a - b);
-  const [least, median] = [milliseconds[0]!, milliseconds[Math.floor(milliseconds.length / 2)]!];
+  const [least, median] = leastAndMedian(milliseconds.slice(1));
+  const [cpu] = leastAndMedian(ofCpu.slice(1));
   const bytes = (slotBytes(slotLayouts) / 1e6).toFixed(0);
-  return `${least.toFixed(1)} ms, median ${median.toFixed(1)}, slots ${bytes} MB`;
+  return `${least.toFixed(1)} ms, median ${median.toFixed(1)}, CPU ${cpu.toFixed(1)}, slots ${bytes} MB`;
 }
 
 const only = process.argv.slice(2);

@@ -34,21 +34,22 @@ def main():
     parser.add_argument("name", choices=OPTIMIZERS)
     parser.add_argument("--steps", type=int, default=1)
     options = parser.parse_args()
-    torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     torch.manual_seed(1)
     params = [torch.zeros(shape, requires_grad=True) for shape in SHAPES]
     for p in params:
         p.grad = torch.rand_like(p) * 2 - 1
     optimizer = OPTIMIZERS[options.name](params, options.steps)
-    times = []
+    times, busy = [], []
     end = time.perf_counter() + 1.5
     while time.perf_counter() < end or len(times) < 3:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         for _ in range(options.steps):
             optimizer.step()
         times.append((time.perf_counter() - start) * 1e3 / options.steps)
+        busy.append((time.process_time() - cpu) * 1e3 / options.steps)
     times = sorted(times[1:])
-    print(f"  {options.name}: {times[0]:.1f} ms, median {times[len(times) // 2]:.1f}")
+    print(f"  {options.name}: {times[0]:.1f} ms, median {times[len(times) // 2]:.1f}, CPU {min(busy[1:]):.1f}")
 
 
 main()

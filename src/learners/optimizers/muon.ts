@@ -1,6 +1,6 @@
 /** @file Muon: steps of matrices made orthogonal (Jordan et al., 2024). */
 import { z } from 'zod';
-import { sizeOf, type Tensor, tf } from '../../compiler/index.js';
+import { PRECISION_NAMES, sizeOf, type Tensor, tf, withPrecision } from '../../compiler/index.js';
 import { Adam } from './adam.js';
 import type { Direction, RuleInputs } from './rule.js';
 import { type SlotSpecs, type SlotVariable, slotLike } from './slots.js';
@@ -22,6 +22,12 @@ export class Muon extends Adam.with({
   momentum: z.number().min(0).lt(1).default(0.95).describe('Part of the sum of gradients that is kept.'),
   nesterov: z.boolean().default(true).describe("Nesterov's form of momentum."),
   newtonSchulzSteps: z.int().positive().default(5).describe('Steps of the iteration of Newton and Schulz.'),
+  newtonSchulzDtype: z
+    .enum(PRECISION_NAMES)
+    .default('float32')
+    .describe(
+      'To what the products of that iteration round their operands; their sums are float32. Jordan and torch.optim.Muon take bfloat16.',
+    ),
   scale: z.enum(['shape', 'adam']).default('adam').describe('Factor of the orthogonal matrix.'),
   clipThreshold: z
     .number()
@@ -41,14 +47,16 @@ export class Muon extends Adam.with({
   protected override direction(inputs: RuleInputs): Direction {
     const { grad, slots } = inputs;
     if (grad.rank < 2) return super.direction(inputs);
-    const { momentum, nesterov, newtonSchulzSteps, scale } = this.hp;
+    const { momentum, nesterov, newtonSchulzSteps, newtonSchulzDtype, scale } = this.hp;
     const m = tf.add(tf.mul(slots.m!, momentum), grad);
     const update = nesterov ? tf.add(grad, tf.mul(m, momentum)) : m;
     const rows = grad.shape[0]!;
     const columns = sizeOf(grad.shape.slice(1));
     const factor =
       scale === 'shape' ? Math.sqrt(Math.max(1, columns / rows)) : 0.2 * Math.sqrt(Math.max(rows, columns));
-    const near = orthogonalized(tf.reshape(update, [rows, columns]), newtonSchulzSteps);
+    const near = withPrecision(newtonSchulzDtype, () =>
+      orthogonalized(tf.reshape(update, [rows, columns]), newtonSchulzSteps),
+    );
     return { direction: tf.mul(tf.reshape(near, grad.shape), factor), slots: { m } };
   }
 }

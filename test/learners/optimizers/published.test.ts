@@ -19,7 +19,7 @@ import {
   Sm3,
   StaticAccumulator,
 } from '../../../src/learners/index.js';
-import { bench, learnerOf } from '../fixtures.js';
+import { bench, learnerOf, noise } from '../fixtures.js';
 
 const ELEMENTS = Array.from({ length: 24 }, (_, i) => i + 1);
 const START = ELEMENTS.map((i) => Math.sin(i));
@@ -229,6 +229,23 @@ test('Muon takes vectors by the rule of Adam, and each matrix of a stack by itse
   for (const [i, value] of stacked.read('v').entries()) expect(value).toBeCloseTo(adam.read('v')[i]!, 6);
   for (const [i, value] of stacked.read('stack').slice(12).entries())
     expect(value).toBeCloseTo(one.read('w')[i]!, 6);
+});
+
+test('Muon in bfloat16 takes nearly the step of float32', async () => {
+  const w = noise(3, 64 * 80);
+  const [exact, rounded] = await Promise.all(
+    (['float32', 'bfloat16'] as const).map(async (newtonSchulzDtype) => {
+      const config = Muon.config({ learningRate, newtonSchulzDtype, scale: 'shape' });
+      const { step, read } = await bench({ w: Array(w.length).fill(0) }, learnerOf(config), {
+        shapes: { w: [64, 80] },
+      });
+      await step(0, { w });
+      return read('w');
+    }),
+  );
+  const far = Math.hypot(...exact!.map((x, i) => x - rounded![i]!)) / Math.hypot(...exact!);
+  expect(far).toBeGreaterThan(1e-5);
+  expect(far).toBeLessThan(0.05);
 });
 
 test('Sm3 keeps a vector for each dimension, and elements without a gradient stay', async () => {
