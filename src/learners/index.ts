@@ -1,6 +1,7 @@
 /** @file Learners: optimizers, schedules, gradient transforms and the update of flat buffers. */
 
-export { type LearnableVariable, Learner } from './learner.js';
+export type { LearnableVariable } from './learnableVariable.js';
+export { Learner } from './learner.js';
 export { mapValues } from './mapValues.js';
 export { MultiOptimizerLearner } from './multiOptimizerLearner.js';
 export { Adafactor } from './optimizers/adafactor.js';

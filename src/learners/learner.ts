@@ -1,39 +1,18 @@
 /** @file Learner: an optimizer with its loss, its trainable variables, and the check of gradients. */
 import { z } from 'zod';
-import type { NarrowType } from '../compiler/index.js';
 import { type FlatLayout, type Following, flatLayout, type Tensor } from '../compiler/index.js';
-import { Configurable, didYouMean, instance } from '../hparams/index.js';
+import { Configurable, instance } from '../hparams/index.js';
 import { check } from './checkFields.js';
+import { type LearnableVariable, updateScaleOf } from './learnableVariable.js';
 import { Adam } from './optimizers/adam.js';
 import { BaseOptimizer } from './optimizers/optimizer.js';
 import type { SlotLayouts } from './optimizers/slots.js';
 import { FROZEN, groupName, groupParts, isTable, NON_TRAINABLE } from './optimizers/variableGroup.js';
-import { wholePath } from './pathPattern.js';
+import { checkPatterns, compilePattern } from './pathPattern.js';
 import { BaseStochasticGradient } from './privacy/stochasticGradients.js';
 import { clipEachByGlobalNorm } from './transforms/clipping.js';
 import { slotLayoutsOf, type UpdateRules, updateOf } from './update.js';
 import { FlatUpdater, type UpdaterBuffers } from './updater.js';
-
-/** A variable, as far as learners need it; those of layers are such. */
-export interface LearnableVariable {
-  /** Path in the model: `lm/softmax/w`. */
-  readonly path: string;
-  readonly shape: readonly number[];
-  /** The first axes of its shape, along which it stacks variables that are updated each for itself. */
-  readonly repeatPrefix?: readonly number[];
-  /** Collections of the variable: `NON_TRAINABLE`, `FROZEN`, `SKIP_LP_REGULARIZATION`. */
-  readonly collections?: readonly string[];
-  /** How memory holds it; absent: as float32. */
-  readonly storage?: NarrowType;
-  /** Its initial values; `scaleUpdateByVarNorm` alone needs them. */
-  readonly init?: InitialScale;
-}
-
-/** Initial values of variables. */
-interface InitialScale {
-  /** The standard deviation, before truncation, or the limit of a variable's initial values; null where these have none. */
-  scaleOf(variable: LearnableVariable): number | null;
-}
 
 const patterns = z.array(z.string()).default(() => []);
 
@@ -126,8 +105,8 @@ export class Learner extends Configurable.with({
       this.hp.stochasticGradient === null || this.hp.clipSubBatchGradientNormToValue === 0,
       'stochasticGradient clips the gradients of sub-batches itself: leave clipSubBatchGradientNormToValue 0.',
     );
-    this.exclusion = bpropVariableExclusion.map((pattern) => this.compilePattern(pattern));
-    this.inclusion = bpropVariableInclusion.map((pattern) => this.compilePattern(pattern));
+    this.exclusion = bpropVariableExclusion.map((pattern) => compilePattern(this, pattern));
+    this.inclusion = bpropVariableInclusion.map((pattern) => compilePattern(this, pattern));
   }
 
   /**
@@ -238,9 +217,9 @@ export class Learner extends Configurable.with({
    */
   layout(variables: readonly LearnableVariable[]): FlatLayout {
     const { bpropVariableExclusion, bpropVariableInclusion } = this.hp;
-    this.checkPatterns([...bpropVariableExclusion, ...bpropVariableInclusion], variables);
+    checkPatterns(this, [...bpropVariableExclusion, ...bpropVariableInclusion], variables);
     for (const { hp } of this.optimizers.values())
-      this.checkPatterns(Object.keys(hp.ewcWeightPerVar), variables);
+      checkPatterns(this, Object.keys(hp.ewcWeightPerVar), variables);
     const placed = variables.map((v) => {
       const { path: name, shape, repeatPrefix = [], storage } = v;
       const group = this.groupOf(v);
@@ -257,25 +236,11 @@ export class Learner extends Configurable.with({
         group,
         ...(storage && { storage }),
         ...(repeatPrefix.length > 0 && { repeatPrefix }),
-        ...(this.hp.scaleUpdateByVarNorm && group !== FROZEN && this.updateScaleOf(v)),
+        ...(this.hp.scaleUpdateByVarNorm && group !== FROZEN && updateScaleOf(this, v)),
       };
     });
     const isFrozen = ({ group }: { group: string }) => group === FROZEN;
     return flatLayout([...placed.filter((each) => !isFrozen(each)), ...placed.filter(isFrozen)]);
-  }
-
-  /** The factor of a variable's steps; none for scalars and vectors. @throws ConfigError for initial values without a scale */
-  private updateScaleOf(variable: LearnableVariable): { readonly updateScale?: number } {
-    const { path, shape, repeatPrefix = [], init } = variable;
-    const one = { ...variable, shape: shape.slice(repeatPrefix.length), repeatPrefix: [] };
-    if (one.shape.length <= 1) return {};
-    const updateScale = init?.scaleOf(one) ?? null;
-    check(
-      this,
-      updateScale !== null,
-      `scaleUpdateByVarNorm: the initial values of '${path}' have no scale; give it a Gaussian, truncated or uniform init.`,
-    );
-    return { updateScale: updateScale! };
   }
 
   /**
@@ -323,31 +288,5 @@ export class Learner extends Configurable.with({
       keptFor,
       rows: new Map(),
     };
-  }
-
-  /** @param what the variables in words. @throws ConfigError for a pattern that matches the path of none */
-  protected checkPatterns(
-    patterns: readonly string[],
-    variables: readonly LearnableVariable[],
-    what = 'variable of the model',
-  ): void {
-    const paths = variables.map(({ path }) => path);
-    for (const pattern of patterns) {
-      check(
-        this,
-        paths.some((path) => wholePath(pattern).test(path)),
-        `the pattern '${pattern}' matches no ${what}.${didYouMean(pattern, paths)} ` +
-          'It is compared with the whole path; model_params.txt and luthier analyze list the paths.',
-      );
-    }
-  }
-
-  protected compilePattern(pattern: string): RegExp {
-    try {
-      return wholePath(pattern);
-    } catch (error) {
-      check(this, false, `'${pattern}' is not a regular expression: ${(error as Error).message}`);
-      throw error;
-    }
   }
 }

@@ -3,8 +3,10 @@ import { z } from 'zod';
 import type { FlatLayout } from '../compiler/index.js';
 import { instance } from '../hparams/index.js';
 import { check } from './checkFields.js';
-import { type LearnableVariable, Learner } from './learner.js';
+import type { LearnableVariable } from './learnableVariable.js';
+import { Learner } from './learner.js';
 import { BaseOptimizer } from './optimizers/optimizer.js';
+import { checkPatterns, compilePattern } from './pathPattern.js';
 
 /**
  * A learner whose `optimizer` updates the variables that no pattern matches. Each auxiliary optimizer has a learning rate,
@@ -67,13 +69,13 @@ export class MultiOptimizerLearner extends Learner.with({
         `${at}, clips gradients, and optimizer clips all together: set applySeparateScaling, or clip by optimizer.`,
       );
     }
-    this.patterns = auxiliaryRegex.map((pattern) => this.compilePattern(pattern));
+    this.patterns = auxiliaryRegex.map((pattern) => compilePattern(this, pattern));
   }
 
   /** @throws ConfigError for a pattern that matches no variable that moves, and for a variable that two match */
   override layout(variables: readonly LearnableVariable[]): FlatLayout {
     const moving = variables.filter((variable) => this.isTrainable(variable));
-    this.checkPatterns(this.hp.auxiliaryRegex, moving, 'variable that moves');
+    checkPatterns(this, this.hp.auxiliaryRegex, moving, 'variable that moves');
     for (const { path } of moving) {
       const matching = this.hp.auxiliaryRegex.filter((_, i) => this.patterns[i]!.test(path));
       check(

@@ -1,6 +1,7 @@
 /** @file Layouts of variables that several learners train in turn, each with groups of its own, at the same places. */
 import { type FlatLayout, flatLayout } from '../compiler/index.js';
-import type { LearnableVariable, Learner } from './learner.js';
+import type { LearnableVariable } from './learnableVariable.js';
+import type { Learner } from './learner.js';
 import { FROZEN } from './optimizers/variableGroup.js';
 
 /** Group of the variables that a learner leaves alone and another one trains. */

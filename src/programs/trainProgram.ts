@@ -12,19 +12,12 @@ import {
   prngKey,
   type Tree,
 } from '../compiler/index.js';
-import {
-  type BatchCount,
-  type BatchKind,
-  EndOfData,
-  type InputSource,
-  type InputState,
-  peekBatch,
-  type Skipped,
-} from '../inputs/index.js';
+import type { BatchCount, BatchKind, InputSource, InputState, Skipped } from '../inputs/index.js';
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
-import { JobError, type JobOptions, phase, timed } from '../runs/index.js';
+import { type JobOptions, phase, timed } from '../runs/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
-import { type BatchBuffers, badIndexError, type RowNames, reservedId, rowNamesOf } from './batchBuffers.js';
+import type { BatchBuffers, RowNames } from './batchBuffers.js';
+import { BatchFeed, type Reading } from './batchFeed.js';
 import { CorruptionCheck } from './corruptionCheck.js';
 import { type KindStep, KindSteps } from './kindSteps.js';
 import { optionsOfRanks, type Ranks } from './rankStep.js';
@@ -40,9 +33,6 @@ export interface TrainReport {
   readonly update: UpdateReport;
 }
 
-/** Waits for a batch, or for what makes waiting vain. */
-type Reading = <T>(read: () => Promise<T>) => Promise<T>;
-
 /** Latency budget of a call in seconds: signals and the console wait for its end. */
 const CALL_SECONDS = 0.1;
 
@@ -51,15 +41,10 @@ export class TrainProgram {
   private readonly stream: PrngKey;
   /** Steps that are taken twice, and compared. */
   readonly check: CorruptionCheck;
-  #inputState: InputState;
-  /** The input's states before each batch of the last call. */
-  #statesBefore: readonly InputState[] = [];
   /** Position of the last step's batch in the buffers. */
   #lastPlace = 0;
-  #failure: unknown;
   /** Whether an update is in progress or was interrupted. */
   #isUpdating = false;
-  #inputSeconds = 0;
 
   private constructor(
     /** Those that it was made with; where several ranks train, with rank 0's choices. */
@@ -67,13 +52,12 @@ export class TrainProgram {
     main: SingleTask,
     readonly state: TrainMemory,
     private readonly input: InputSource,
+    private readonly feed: BatchFeed,
     private readonly steps: KindSteps,
     /** The step of the last batch, or of the first. */
     private present: KindStep,
-    private readonly reading: Reading,
   ) {
     this.stream = foldIn(prngKey(main.hp.train.hp.randomSeed), hashString('train'));
-    this.#inputState = input.getState();
     const { runner } = present.step.executable;
     const hint =
       runner === 'native' ? '' : ` Or the engine (${runner}) adds in no fixed order: see --engine=native.`;
@@ -97,10 +81,10 @@ export class TrainProgram {
     const options = ranks ? await optionsOfRanks(given, ranks) : given;
     const steps = new KindSteps({ options, task, state, input, ranks });
     steps.check();
-    const batch = await timed(options, 'first_batch', () => peekBatch(input));
-    if (batch === undefined) throw endOfTraining(input.name, state.step);
-    const present = await steps.compile(input.kindOf(input.getState()), batch);
-    return new TrainProgram(options, task, state, input, steps, present, reading);
+    const feed = new BatchFeed(input, reading);
+    const batch = await timed(options, 'first_batch', () => feed.peek(state.step));
+    const present = await steps.compile(feed.kind, batch);
+    return new TrainProgram(options, task, state, input, feed, steps, present);
   }
 
   /** The compiled step and its memory. */
@@ -160,26 +144,25 @@ export class TrainProgram {
    *   results; RangeError for another count; errors of the input. Steps before the failing one are taken first.
    */
   async runSteps(count: number, loaded?: () => Promise<void>): Promise<TrainReport[]> {
-    const { options, state } = this;
-    const { mostSteps } = this;
+    const { options, state, feed, mostSteps } = this;
     if (!(count >= 1 && count <= mostSteps))
       throw new RangeError(`${count} steps at once, and the program takes 1 to ${mostSteps}`);
     const kind = await this.#turnToNextKind();
     const { call, keys, steps, updater } = this.step;
     const first = state.step;
-    const began = performance.now();
-    const inputs = await timed(options, 'input_wait', () =>
-      phase(options, 'input', () => this.load(Math.min(count, this.mostSteps))),
+    const most = Math.min(count, this.mostSteps);
+    const loadedSteps = await timed(options, 'input_wait', () =>
+      phase(options, 'input', () => feed.load(this.present, first, most)),
     );
-    this.#inputSeconds += (performance.now() - began) / 1000;
     const own = this.steps.ownSteps(kind, first);
-    for (let i = 0; i < inputs.length; i++) {
+    for (let i = 0; i < loadedSteps; i++) {
       keys.set(foldIn(this.stream, first + i), 2 * i);
       steps[i] = first + i;
       updater.prepare(own + i, i);
     }
     await loaded?.();
-    let taken = inputs.length;
+    let taken = loadedSteps;
+    let failure: unknown;
     this.#isUpdating = true;
     try {
       await phase(options, 'step', () => this.#take(first + 1, taken));
@@ -187,13 +170,12 @@ export class TrainProgram {
       if (!(error instanceof IndexError)) throw error;
       // Steps before the one with the bad index are complete; that one has changed nothing.
       taken = error.run;
-      this.#failure = await this.badIndex(error, first + taken + 1, inputs[taken - 1]);
+      failure = await feed.refuse(this.present, error, first + taken + 1);
     }
     this.#isUpdating = false;
-    if (taken === 0) throw this.#failure;
+    if (taken === 0) throw failure;
     state.step = first + taken;
-    this.#statesBefore = [this.#inputState, ...inputs];
-    this.#inputState = inputs[taken - 1]!;
+    feed.trained(taken);
     this.#lastPlace = taken - 1;
     const [outputs] = call.outputs as unknown as [StepOutputs];
     return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i, kind?.part));
@@ -201,13 +183,12 @@ export class TrainProgram {
 
   /** Compiles the step of the next batch's kind, if it is the first of its kind. */
   async #turnToNextKind(): Promise<BatchKind | null> {
-    const { options, input, steps } = this;
-    const kind = input.kindOf(input.getState());
-    if (this.#failure !== undefined) return kind;
+    const { options, feed, steps } = this;
+    const { kind } = feed;
+    if (feed.hasFailed) return kind;
     const compiled = steps.get(kind);
     if (compiled === undefined) {
-      const batch = await timed(options, 'input_wait', () => this.reading(() => peekBatch(input)));
-      if (batch === undefined) throw endOfTraining(input.name, this.state.step);
+      const batch = await timed(options, 'input_wait', () => feed.peek(this.state.step));
       this.present = await timed(options, 'compile', () => steps.compile(kind, batch));
     } else this.present = compiled;
     return kind;
@@ -232,7 +213,7 @@ export class TrainProgram {
 
   /** Seconds that steps have waited for their batches. */
   get inputSeconds(): number {
-    return this.#inputSeconds;
+    return this.feed.seconds;
   }
 
   /** Examples left out of the batches since the last call. */
@@ -248,12 +229,12 @@ export class TrainProgram {
 
   /** Names of the data rows of a step of the last call, from 0; none where the input knows no names. */
   rowNames(step: number): Promise<RowNames> {
-    return this.namesAfter(this.#statesBefore[step]);
+    return this.feed.rowNames(step);
   }
 
   /** The input's state after the last trained batch. */
   get inputState(): InputState {
-    return this.#inputState;
+    return this.feed.state;
   }
 
   /** Whether the state is that of a completed step, not of a failed update. */
@@ -279,61 +260,6 @@ export class TrainProgram {
     const { numThreads } = this.options;
     return firstNonFinite(trainStep(task), inputs, numThreads === undefined ? {} : { numThreads });
   }
-
-  /**
-   * Loads up to `count` batches of one kind; defers an error after the first one until the batches before it are trained.
-   *
-   * @returns the input's state after each batch.
-   */
-  private async load(count: number): Promise<readonly InputState[]> {
-    if (this.#failure !== undefined) throw this.#failure;
-    const { input, buffers, state } = this;
-    const loaded: InputState[] = [];
-    for (let i = 0; i < count; i++) {
-      const step = state.step + i;
-      if (i > 0 && input.kindOf(input.getState())?.name !== this.present.kind?.name) break;
-      try {
-        const batch = await this.reading(() => input.getNextPadded());
-        buffers.load(batch, i);
-        const problem = this.step.call.problemOf(i);
-        if (problem !== undefined) throw await this.badIndex(problem, step + 1, loaded[i - 1]);
-        const reserved = reservedId(this.task.model, batch);
-        if (reserved !== undefined)
-          throw reserved.error(this.place(step + 1), await this.namesAfter(loaded[i - 1]));
-      } catch (error) {
-        this.#failure = error instanceof EndOfData ? endOfTraining(input.name, step) : error;
-        if (i === 0) throw this.#failure;
-        break;
-      }
-      loaded.push(input.getState());
-    }
-    return loaded;
-  }
-
-  /** @param before the input's state before the batch; undefined for that of the first batch of a call */
-  private async badIndex(error: IndexError, step: number, before: InputState | undefined): Promise<JobError> {
-    const { task, buffers } = this;
-    const names = await this.namesAfter(before);
-    return badIndexError(this.place(step), error, task.model, buffers.batchAt(error.run), names);
-  }
-
-  private namesAfter(state: InputState = this.#inputState): Promise<RowNames> {
-    return rowNamesOf(this.input, state);
-  }
-
-  /** The batch of a step, for errors. */
-  private place(step: number): string {
-    return `Input '${this.input.name}', step ${step}`;
-  }
-}
-
-/** Error at the end of a training input that does not repeat. */
-function endOfTraining(inputName: string, step: number): JobError {
-  return new JobError(
-    `Input '${inputName}' has no more data at step ${step}, and training reads its data over and over. ` +
-      'Set repeat=true of the input, let an input of your own start over, ' +
-      `or end the training here: --set task.train.numTrainSteps=${step}.`,
-  );
 }
 
 /** The report of step `i` of a call. @param part name of the batch's input, of several, by which metrics are told */
