@@ -1,16 +1,19 @@
 /** @file The decode loop: prompts and drawn tokens through a model's cache. */
-import type { DecodingModel, DrawnIds, Prompts } from './decodingModel.js';
+import type { DecodingModel, DrawnIds, Prompts, RowTokens } from './decodingModel.js';
+import type { TokensSoFar } from './logitAdjustments.js';
 import { takeColumns } from './promptRows.js';
-import { logProbability } from './sampling.js';
+import { TokenScores, type Told } from './tokenScores.js';
 
 /** Conditions on which a row ends. */
 export interface StopRule {
   /** Length of a finished row, prompt included. */
   readonly seqlen: number;
-  /** Tokens after the prompt, at most. */
-  readonly maxDecodeSteps: number;
+  /** Tokens after the prompt, at most: of all rows or of each. */
+  readonly maxDecodeSteps: number | Int32Array;
   /** Tokens that end a row once they are drawn. */
   readonly eosIds: ReadonlySet<number>;
+  /** Of each row, tokens that end it once they are its last ones; [] for none. */
+  readonly endSequences?: readonly (readonly number[])[] | undefined;
 }
 
 /** Decoded rows. */
@@ -19,8 +22,7 @@ export interface DecodedRows {
   readonly outputIds: Int32Array;
   /** Tokens of each row, prompt and end-of-sequence token included, [rows]. */
   readonly decodeLengths: Int32Array;
-  /** Log-probability of each drawn token; 1 in the prompt and beyond the end, [rows, seqlen]. */
-  readonly logprobs: Float32Array;
+  readonly scores: TokenScores;
 }
 
 /** Fewest positions for which prefilling pays. */
@@ -29,7 +31,7 @@ const MIN_PREFILL = 8;
 const DRAWN_STEPS = { least: 16, most: 64 };
 
 /** Draws the token of a row at `position + 1` from its logits, [V]. */
-type SelectId = (logits: Float32Array, row: number, position: number) => number;
+type SelectId = (logits: Float32Array, row: number, position: number, tokens: TokensSoFar) => number;
 
 /**
  * Draws several tokens of all rows within the model.
@@ -41,6 +43,7 @@ type ExtendDrawing = (
   timeStep: number,
   count: number,
   starts: Int32Array,
+  tokens: RowTokens,
 ) => Promise<DrawnIds>;
 
 /** How tokens are drawn. */
@@ -48,6 +51,8 @@ export interface Draws {
   readonly selectId: SelectId;
   /** Draws the same tokens at several positions, where the model can. */
   readonly extend?: ExtendDrawing | undefined;
+  /** Scores of tokens besides log-probabilities; default none. */
+  readonly told?: Told | undefined;
 }
 
 /** Told of each drawn token as soon as it is there. @returns whether the row ends with it */
@@ -56,12 +61,13 @@ export type OnToken = (row: number, id: number) => boolean;
 /** The tokens after some steps, by step and row. */
 interface Drawn {
   readonly count: number;
-  at(step: number, row: number): { readonly id: number; readonly logprob: number };
+  /** The token of a row, whose scores are written for `place`. */
+  take(step: number, row: number, place: number): number;
 }
 
 class Rows {
   readonly outputIds: Int32Array;
-  readonly logprobs: Float32Array;
+  readonly scores: TokenScores;
   readonly decodeLengths: Int32Array;
   /** Tokens at the next step. */
   readonly current: Int32Array;
@@ -77,12 +83,13 @@ class Rows {
     private readonly prompts: Prompts,
     private readonly stop: StopRule,
     private readonly onToken: OnToken,
+    told: Told | undefined,
   ) {
     const rows = prompts.prefixLengths.data.length;
     const { seqlen } = stop;
     this.prefixSize = prompts.prefixIds.shape[1]!;
     this.outputIds = new Int32Array(rows * seqlen);
-    this.logprobs = new Float32Array(rows * seqlen).fill(1);
+    this.scores = new TokenScores(rows * seqlen, told);
     this.decodeLengths = new Int32Array(rows).fill(seqlen);
     this.current = new Int32Array(rows);
     this.starts = new Int32Array(rows);
@@ -111,14 +118,32 @@ class Rows {
     for (const [row, position] of positions.entries()) if (position === seqlen - 1) this.end(row, seqlen);
   }
 
+  /** Tokens after the prompt of a row, at most. */
+  private mostSteps(row: number): number {
+    const { maxDecodeSteps } = this.stop;
+    return typeof maxDecodeSteps === 'number' ? maxDecodeSteps : maxDecodeSteps[row]!;
+  }
+
   /** Most tokens that can be drawn after `step` until the last row ends. */
   mostLeft(step: number): number {
-    const { seqlen, maxDecodeSteps } = this.stop;
+    const { seqlen } = this.stop;
     const left = this.starts.map((start, row) => {
       const position = start + step;
-      return Math.min(seqlen - 1 - position, Math.max(1, this.lengths[row]! + maxDecodeSteps - 1 - position));
+      const steps = this.lengths[row]! + this.mostSteps(row) - 1 - position;
+      return Math.min(seqlen - 1 - position, Math.max(1, steps));
     });
     return Math.max(...left);
+  }
+
+  /** The tokens so far. */
+  get tokens(): RowTokens {
+    return { ids: this.outputIds, promptLengths: this.lengths };
+  }
+
+  /** Those of a row up to `position`. */
+  tokensOf(row: number, position: number): TokensSoFar {
+    const begin = row * this.stop.seqlen;
+    return { ids: this.outputIds.subarray(begin, begin + position + 1), promptLength: this.lengths[row]! };
   }
 
   /** Tokens that each row has drawn before `step`, at least; below 0 where one is in its prompt. */
@@ -127,8 +152,8 @@ class Rows {
   }
 
   /** Takes the tokens drawn after `step`. */
-  accept(step: number, drawn: (row: number) => { id: number; logprob: number }): void {
-    const { seqlen, eosIds, maxDecodeSteps } = this.stop;
+  accept(step: number, drawn: (row: number, place: number) => number): void {
+    const { seqlen } = this.stop;
     for (let row = 0; row < this.current.length; row++) {
       this.current[row] = 0;
       if (this.done[row]) continue;
@@ -139,14 +164,23 @@ class Rows {
         continue;
       }
       const at = row * seqlen + next;
-      const { id, logprob } = drawn(row);
+      const id = drawn(row, at);
       this.outputIds[at] = this.current[row] = id;
-      this.logprobs[at] = logprob;
       const isEnded = this.onToken(row, id);
       const length = next + 1;
-      if (isEnded || eosIds.has(id) || length - prefixLength >= maxDecodeSteps || length === seqlen)
-        this.end(row, length);
+      const isLast = length - prefixLength >= this.mostSteps(row) || length === seqlen;
+      if (isEnded || isLast || this.isEnd(row, length)) this.end(row, length);
     }
+  }
+
+  /** Whether the last of a row's tokens ends it. */
+  private isEnd(row: number, length: number): boolean {
+    const { seqlen, eosIds, endSequences } = this.stop;
+    const end = row * seqlen + length;
+    if (endSequences === undefined) return eosIds.has(this.outputIds[end - 1]!);
+    const sequence = endSequences[row]!;
+    if (sequence.length === 0 || sequence.length > length) return false;
+    return sequence.every((id, i) => this.outputIds[end - sequence.length + i] === id);
   }
 
   private end(row: number, length: number): void {
@@ -169,21 +203,25 @@ async function draw(
     const atOnce = Math.min(Math.max(DRAWN_STEPS.least, before), DRAWN_STEPS.most);
     // Within prompts the next tokens are not those that are drawn.
     const count = before < 0 ? 1 : Math.min(atOnce, rows.mostLeft(step));
-    const { ids, logprobs } = await extend(rows.current, step, count, rows.starts);
-    const at = (index: number, row: number) => {
-      const place = index * size + row;
-      return { id: ids[place]!, logprob: logprobs[place]! };
+    const drawn = await extend(rows.current, step, count, rows.starts, rows.tokens);
+    return {
+      count,
+      take: (index, row, place) => {
+        rows.scores.copy(place, drawn, index * size + row);
+        return drawn.ids[index * size + row]!;
+      },
     };
-    return { count, at };
   }
   const logits = await model.extendStep(rows.current, step);
   const vocabulary = logits.length / size;
   return {
     count: 1,
-    at: (_, row) => {
+    take: (_, row, place) => {
       const rowLogits = logits.subarray(row * vocabulary, (row + 1) * vocabulary);
-      const id = selectId(rowLogits, row, rows.starts[row]! + step);
-      return { id, logprob: logProbability(rowLogits, id) };
+      const position = rows.starts[row]! + step;
+      const id = selectId(rowLogits, row, position, rows.tokensOf(row, position));
+      rows.scores.compute(place, rowLogits, id);
+      return id;
     },
   };
 }
@@ -216,13 +254,13 @@ export async function decodeRows(
   draws: Draws,
   onToken: OnToken = () => false,
 ): Promise<DecodedRows> {
-  const rows = new Rows(prompts, stop, onToken);
+  const rows = new Rows(prompts, stop, onToken, draws.told);
   let step = await takePrompts(model, rows);
   while (step < stop.seqlen - 1 && rows.running > 0) {
     const drawn = await draw(model, rows, step, draws);
     for (let i = 0; i < drawn.count && rows.running > 0; i++, step++)
-      rows.accept(step, (row) => drawn.at(i, row));
+      rows.accept(step, (row, place) => drawn.take(i, row, place));
   }
-  const { outputIds, decodeLengths, logprobs } = rows;
-  return { outputIds, decodeLengths, logprobs };
+  const { outputIds, decodeLengths, scores } = rows;
+  return { outputIds, decodeLengths, scores };
 }

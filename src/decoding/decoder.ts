@@ -1,27 +1,22 @@
-/** @file Decoders: greedy and sampled, with Pax's fields (praxis/decoder_hparams.py). */
+/** @file Base of decoders, with Pax's fields (praxis/decoder_hparams.py), and the output of a decode. */
 import { z } from 'zod';
 import { foldIn, type PrngKey } from '../compiler/index.js';
 import { ConfigError, Configurable } from '../hparams/index.js';
 import { type Draws, decodeRows } from './decodeLoop.js';
 import type { DecodingModel, Float32Tensor, Int32Tensor, Prompts } from './decodingModel.js';
-import {
-  bestFirst,
-  checkPrompts,
-  everyNth,
-  repeatRows,
-  splitRows,
-  takeColumns,
-  takeRows,
-  unitDouble,
-} from './promptRows.js';
-import { GREEDY } from './sampledIds.js';
-import { argmax, type SamplingRule, sampleId } from './sampling.js';
+import { checkSettings, type ExampleSettings, endSequences, rowsOf } from './exampleSettings.js';
+import type { LogitAdjustments } from './logitAdjustments.js';
+import { checkPrompts, takeColumns, unitDouble } from './promptRows.js';
+import type { RowSettings } from './sampledIds.js';
+import type { SamplingRule } from './sampling.js';
 import type { PromptSharing } from './stepPrograms.js';
 
 /** A decode to run; the model is called with `numRows(B)` rows. */
 export interface DecodeRequest extends Prompts, DecodingModel {
   /** Key of the draws; the same key gives the same tokens. Not read by a greedy decoder. */
   readonly key: PrngKey;
+  /** Settings of single prompts in the place of the decoder's. */
+  readonly settings?: ExampleSettings | undefined;
 }
 
 /** Tokens that continue a prompt, up to the end of the sequence if there is one. */
@@ -43,6 +38,12 @@ export interface DecodeOutput {
   readonly decodeLengths: Int32Tensor;
   /** Log-probability of each drawn token under the model, of the ids that may be drawn; 1 in the prompt and beyond the end, [B, S, T]. */
   readonly logprobs: Float32Tensor;
+  /** Entropy of the model's distribution at each drawn token, in nats, where the decoder tells it, [B, S, T]. */
+  readonly entropy?: Float32Tensor | undefined;
+  /** The likeliest ids at each drawn token, likeliest first, where the decoder tells them, [B, S, T, N]. */
+  readonly topIds?: Int32Tensor | undefined;
+  /** Their log-probabilities. */
+  readonly topLogprobs?: Float32Tensor | undefined;
 }
 
 /** Fields of all decoders (praxis/decoder_hparams.py, DecoderHParams). */
@@ -63,6 +64,11 @@ export abstract class BaseDecoder extends Configurable.with({
     .nullable()
     .default(null)
     .describe('Tokens after the prompt, at most; null for as many as seqlen allows.'),
+  minDecodeSteps: z
+    .int()
+    .nonnegative()
+    .default(0)
+    .describe('Tokens after the prompt before which none of eosId is drawn.'),
 }) {
   static override readonly isAbstract = true;
   /** Rows of the model for a batch of `batchSize` prompts. */
@@ -77,6 +83,18 @@ export abstract class BaseDecoder extends Configurable.with({
    */
   sharing(_batchSize: number, _longest: number): PromptSharing | undefined {
     return undefined;
+  }
+
+  /** Fields of `rule` that these settings replace for each row. */
+  ruleFields(_settings: ExampleSettings): readonly (keyof RowSettings<unknown>)[] {
+    return [];
+  }
+
+  /** Adjustments that keep ends of sequences away from the first tokens. */
+  protected get adjustments(): LogitAdjustments {
+    const { minDecodeSteps } = this.hp;
+    const none = { logitBias: {}, repetitionPenalty: 1, presencePenalty: 0, frequencyPenalty: 0 };
+    return { ...none, minDecodeSteps, eosIds: [...this.eosIds] };
   }
 
   /** Tokens that end a sequence. */
@@ -149,127 +167,42 @@ export abstract class BaseDecoder extends Configurable.with({
     return outputOf(prompts, continuations, this.hp.seqlen);
   }
 
-  /** Decodes prompts that are already repeated for every row. */
-  protected async run(prompts: Prompts, model: DecodingModel, draws: Draws): Promise<DecodeOutput> {
-    const { seqlen, maxDecodeSteps } = this.hp;
+  /** Decodes prompts that are already repeated for every row, `each` times. */
+  protected async run(
+    prompts: Prompts,
+    model: DecodingModel,
+    draws: Draws,
+    settings: ExampleSettings = {},
+    each = 1,
+  ): Promise<DecodeOutput> {
+    const { seqlen } = this.hp;
     this.checkRequest(prompts);
     const { prefixIds, prefixLengths } = prompts;
     const [rows, prefixSize] = [prefixLengths.data.length, prefixIds.shape[1] ?? 0];
+    checkSettings(settings, rows / each);
+    const most = this.hp.maxDecodeSteps ?? seqlen;
+    const { perExampleMaxDecodeSteps: steps, eosId: ends } = settings;
     const stop = {
       seqlen,
-      maxDecodeSteps: maxDecodeSteps ?? seqlen,
+      maxDecodeSteps: steps ? Int32Array.from(rowsOf(steps, each), (own) => Math.min(own, most)) : most,
       eosIds: this.eosIds,
+      endSequences: ends && endSequences(ends, each),
     };
-    const decoded = await decodeRows(prompts, stop, model, draws);
+    const { outputIds, decodeLengths, scores } = await decodeRows(prompts, stop, model, draws);
     const ids = prefixIds.data.map((id, i) =>
       i % prefixSize < prefixLengths.data[Math.trunc(i / prefixSize)]! ? id : 0,
     );
+    const { logprobs, entropies, topIds, topLogprobs } = scores;
+    const others = [rows, seqlen, (topIds?.length ?? 0) / (rows * seqlen)];
     return {
       prefixLengths,
       prefixIds: { shape: [rows, prefixSize], dtype: 'int32', data: ids },
-      outputIds: { shape: [rows, seqlen], dtype: 'int32', data: decoded.outputIds },
-      decodeLengths: { shape: [rows], dtype: 'int32', data: decoded.decodeLengths },
-      logprobs: { shape: [rows, seqlen], dtype: 'float32', data: decoded.logprobs },
-    };
-  }
-}
-
-/** Takes the most likely token at every position. Outputs are [B, T] and [B]. */
-export class GreedyDecoder extends BaseDecoder {
-  override get rule(): SamplingRule | null {
-    return this.decode === GreedyDecoder.prototype.decode ? GREEDY : null;
-  }
-
-  decode({ prefixIds, prefixLengths, ...model }: DecodeRequest): Promise<DecodeOutput> {
-    return this.run({ prefixIds, prefixLengths }, model, {
-      selectId: argmax,
-      extend: model.extendGreedily,
-    });
-  }
-}
-
-/** Draws `numSamples` continuations of each prompt. Outputs are [B, S, T] and [B, S]. */
-export class SampleDecoder extends BaseDecoder.with({
-  numSamples: z.int().positive().default(1).describe('Continuations of each prompt.'),
-  temperature: z.number().nonnegative().default(1).describe('Divides the logits; 0 is greedy.'),
-  k: z.int().nonnegative().default(40).describe('Draws from the k most likely tokens; 0 for all.'),
-  p: z
-    .number()
-    .positive()
-    .max(1)
-    .nullable()
-    .default(null)
-    .describe(
-      'Draws from the fewest likely tokens whose probabilities sum to p or more (nucleus); null for all.',
-    ),
-  sortSamples: z
-    .boolean()
-    .default(true)
-    .describe('Sorts the samples of a prompt by log-probability, best first.'),
-  lazyPrefixBroadcast: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether the samples of a prompt share its cache of keys and values, and have caches of maxDecodeSteps places of their own.',
-    ),
-}) {
-  override get rule(): SamplingRule | null {
-    const { temperature, k, p } = this.hp;
-    return this.decode === SampleDecoder.prototype.decode ? { temperature, k, p } : null;
-  }
-
-  override numRows(batchSize: number): number {
-    return batchSize * this.hp.numSamples;
-  }
-
-  override sharing(batchSize: number, longest: number): PromptSharing | undefined {
-    const { lazyPrefixBroadcast, maxDecodeSteps, seqlen, numSamples } = this.hp;
-    if (!lazyPrefixBroadcast || numSamples === 1) return undefined;
-    if (maxDecodeSteps === null)
-      throw new ConfigError(
-        `${this.constructor.name}.maxDecodeSteps: expected the size of a sample's own cache, since lazyPrefixBroadcast is set, got null.`,
-      );
-    const promptSize = Math.max(1, Math.min(longest, seqlen) - 1);
-    return { prompts: batchSize, promptSize, steps: Math.min(maxDecodeSteps, seqlen) };
-  }
-
-  async decode({ prefixIds, prefixLengths, key, ...model }: DecodeRequest): Promise<DecodeOutput> {
-    const { numSamples, sortSamples } = this.hp;
-    const prompts = {
-      prefixIds: repeatRows(prefixIds, numSamples),
-      prefixLengths: repeatRows(prefixLengths, numSamples),
-    };
-    const rowKeys = Array.from(prompts.prefixLengths.data, (_, row) => foldIn(key, row));
-    const numberOf = (row: number, position: number) => unitDouble(foldIn(rowKeys[row]!, position));
-    const numbersOf = (timeStep: number, count: number, starts: Int32Array) =>
-      Float32Array.from({ length: count * rowKeys.length }, (_, i) => {
-        const row = i % rowKeys.length;
-        return numberOf(row, starts[row]! + timeStep + Math.floor(i / rowKeys.length));
-      });
-    const { extendSampling, prefill } = model;
-    const sharing: DecodingModel = {
-      ...model,
-      prefill:
-        prefill &&
-        ((ids, count, lengths) =>
-          prefill(everyNth(ids, count, numSamples), count, lengths && everyNth(lengths, 1, numSamples))),
-    };
-    const output = await this.run(prompts, sharing, {
-      selectId: (logits, row, position) => sampleId(logits, this.hp, numberOf(row, position)),
-      extend:
-        extendSampling &&
-        ((ids, timeStep, count, starts) =>
-          extendSampling(ids, timeStep, count, numbersOf(timeStep, count, starts))),
-    });
-    const order = sortSamples && numSamples > 1 ? bestFirst(output.logprobs, numSamples) : null;
-    const arrange = <T extends Int32Tensor | Float32Tensor>(tensor: T): T =>
-      splitRows(order ? takeRows(tensor, order) : tensor, numSamples);
-    return {
-      prefixLengths: arrange(output.prefixLengths),
-      prefixIds: arrange(output.prefixIds),
-      outputIds: arrange(output.outputIds),
-      decodeLengths: arrange(output.decodeLengths),
-      logprobs: arrange(output.logprobs),
+      outputIds: { shape: [rows, seqlen], dtype: 'int32', data: outputIds },
+      decodeLengths: { shape: [rows], dtype: 'int32', data: decodeLengths },
+      logprobs: { shape: [rows, seqlen], dtype: 'float32', data: logprobs },
+      ...(entropies && { entropy: { shape: [rows, seqlen], dtype: 'float32', data: entropies } }),
+      ...(topIds && { topIds: { shape: others, dtype: 'int32', data: topIds } }),
+      ...(topLogprobs && { topLogprobs: { shape: others, dtype: 'float32', data: topLogprobs } }),
     };
   }
 }

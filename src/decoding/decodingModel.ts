@@ -1,5 +1,6 @@
 /** @file The model of a decode as decoders see it: positions in, logits or drawn tokens out. */
 import type { HostTensor } from '../compiler/index.js';
+import type { RowSettings } from './sampledIds.js';
 
 /** A host tensor of whole numbers. */
 export interface Int32Tensor extends HostTensor {
@@ -28,6 +29,26 @@ export interface DrawnIds {
   readonly ids: Int32Array;
   /** Their log-probabilities, [count, rows]. */
   readonly logprobs: Float32Array;
+  /** Of a rule with `entropy`: that of the distribution at each, [count, rows]. */
+  readonly entropies?: Float32Array | undefined;
+  /** Of a rule with `topLogprobs` n: the likeliest ids at each, [count, rows, n], and their log-probabilities. */
+  readonly topIds?: Int32Array | undefined;
+  readonly topLogprobs?: Float32Array | undefined;
+}
+
+/** The tokens of rows so far. */
+export interface RowTokens {
+  /** [rows, seqlen], up to the present position of each row. */
+  readonly ids: Int32Array;
+  /** Tokens of each prompt, [rows]. */
+  readonly promptLengths: Int32Array;
+}
+
+/** Inputs of drawing besides logits, of rows. */
+export interface RowInputs {
+  /** Of rules with adjustments. */
+  readonly tokens?: RowTokens | undefined;
+  readonly settings?: RowSettings<ArrayLike<number>> | undefined;
 }
 
 /**
@@ -36,7 +57,13 @@ export interface DrawnIds {
  * @param ids tokens at position `timeStep`, [rows]; those of the positions after it are drawn.
  * @returns the drawn tokens; to be read before the next call.
  */
-export type ExtendGreedily = (ids: Int32Array, timeStep: number, count: number) => Promise<DrawnIds>;
+export type ExtendGreedily = (
+  ids: Int32Array,
+  timeStep: number,
+  count: number,
+  uniforms?: undefined,
+  rows?: RowInputs,
+) => Promise<DrawnIds>;
 
 /**
  * Several positions of a model, of which each has the token that was drawn after the one before, by the rule of the
@@ -50,6 +77,7 @@ export type ExtendSampling = (
   timeStep: number,
   count: number,
   uniforms: Float32Array,
+  rows?: RowInputs,
 ) => Promise<DrawnIds>;
 
 /**

@@ -7,8 +7,6 @@ export {
   type Continuation,
   type DecodeOutput,
   type DecodeRequest,
-  GreedyDecoder,
-  SampleDecoder,
 } from './decoder.js';
 export type {
   DecodingModel,
@@ -23,9 +21,11 @@ export type {
   Prompts,
   Reorder,
 } from './decodingModel.js';
+export { type ExampleSettings, exampleSettings } from './exampleSettings.js';
 export { PREFILL_STEPS } from './promptLanes.js';
 export { unitDouble } from './promptRows.js';
-export { GREEDY, isRandom, sampleIds } from './sampledIds.js';
+export { GreedyDecoder, SampleDecoder } from './sampleDecoder.js';
+export { GREEDY, isRandom, type RowSettings, sampleIds } from './sampledIds.js';
 export { logProbability, type SamplingRule, sampleId, topK } from './sampling.js';
 export { ofRows, type PromptSharing, type StepperOptions } from './stepPrograms.js';
 export { Stepper } from './stepper.js';

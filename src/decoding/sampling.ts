@@ -1,13 +1,26 @@
-/** @file The next token from a row of logits: largest, top-k, nucleus, temperature (praxis/sample_decode.py). */
+/** @file The next token from a row of logits: largest, thresholds, top-k, nucleus, temperature (praxis/sample_decode.py). */
+import { adjusted, type LogitAdjustments, type TokensSoFar } from './logitAdjustments.js';
 
 /** Options of drawing a token. */
 export interface SamplingRule {
   /** Divides the logits; 0 takes the most likely token. */
-  temperature: number;
+  readonly temperature: number;
   /** Only the k most likely tokens; 0 for all. */
-  k: number;
+  readonly k: number;
   /** Only the fewest likely tokens whose probabilities sum to p or more; null for all. */
-  p: number | null;
+  readonly p: number | null;
+  /** Only tokens at least this times as likely as the likeliest (Nguyen et al., 2024); default 0, all. */
+  readonly minP?: number | undefined;
+  /** Only tokens of this probability or more, and the likeliest (Hewitt et al., 2022); default 0, all. */
+  readonly epsilonP?: number | undefined;
+  /** Whether p is a share of all tokens' probability rather than of the k likeliest; default false. */
+  readonly globalNormalize?: boolean | undefined;
+  /** Changes of the logits before all of that. */
+  readonly adjustments?: LogitAdjustments | undefined;
+  /** Whether draws tell the entropy of their distribution under the model; default false. */
+  readonly entropy?: boolean | undefined;
+  /** Likeliest tokens under the model that draws tell; default 0. */
+  readonly topLogprobs?: number | undefined;
 }
 
 /** Index of the largest element of a row, the first one among equals. */
@@ -17,13 +30,31 @@ export function argmax(row: Float32Array): number {
   return best;
 }
 
-/** Natural logarithm of the softmax of a row at `id`. */
-export function logProbability(row: Float32Array, id: number): number {
+/** The largest element of a row, and the logarithm of the sum of the exponentials of the elements less that. */
+function normalizer(row: Float32Array): { readonly max: number; readonly logSum: number } {
   let max = Number.NEGATIVE_INFINITY;
   for (let i = 0; i < row.length; i++) if (row[i]! > max) max = row[i]!;
   let sum = 0;
   for (let i = 0; i < row.length; i++) sum += Math.exp(row[i]! - max);
-  return row[id]! - max - Math.log(sum);
+  return { max, logSum: Math.log(sum) };
+}
+
+/** Natural logarithm of the softmax of a row at `id`. */
+export function logProbability(row: Float32Array, id: number): number {
+  const { max, logSum } = normalizer(row);
+  return row[id]! - max - logSum;
+}
+
+/** Entropy of the softmax of a row, in nats. */
+export function entropyOf(row: Float32Array): number {
+  const { max, logSum } = normalizer(row);
+  let entropy = 0;
+  for (let i = 0; i < row.length; i++) {
+    const logprob = row[i]! - max - logSum;
+    // A token of probability zero adds nothing.
+    if (logprob > Number.NEGATIVE_INFINITY) entropy -= Math.exp(logprob) * logprob;
+  }
+  return entropy;
 }
 
 /** Indices of the `k` largest elements of a row, in descending order, lower indices first among equals. */
@@ -42,12 +73,12 @@ export function topK(row: Float32Array, k: number): Int32Array {
 
 /**
  * The nucleus (Holtzman et al., 2020) of candidates in descending order: their shortest beginning whose share of the
- * candidates' probability is `p` or more. Candidates as likely as its last one belong to it.
+ * probability of `shared` is `p` or more. Candidates as likely as its last one belong to it.
  */
-function nucleus(row: Float32Array, candidates: Int32Array, p: number): Int32Array {
+function nucleus(row: Float32Array, candidates: Int32Array, p: number, shared: Int32Array): Int32Array {
   const max = row[candidates[0]!]!;
   let total = 0;
-  for (const id of candidates) total += Math.exp(row[id]! - max);
+  for (const id of shared) total += Math.exp(row[id]! - max);
   let kept = 0;
   let mass = 0;
   // Of logits without a softmax all candidates are kept: their sum is NaN.
@@ -57,11 +88,23 @@ function nucleus(row: Float32Array, candidates: Int32Array, p: number): Int32Arr
   return candidates.subarray(0, kept);
 }
 
-function candidatesOf(row: Float32Array, { k, p }: SamplingRule): Int32Array {
+function candidatesOf(row: Float32Array, { k, p, globalNormalize = false }: SamplingRule): Int32Array {
   const restricts = p !== null && p < 1;
   if (k === 0 && !restricts) return allIds(row);
   const sorted = k > 0 ? topK(row, k) : descending(row);
-  return restricts ? nucleus(row, sorted, p) : sorted;
+  return restricts ? nucleus(row, sorted, p, globalNormalize ? allIds(row) : sorted) : sorted;
+}
+
+/** Whether the rule leaves out tokens below a probability. */
+export const hasThreshold = ({ minP = 0, epsilonP = 0 }: SamplingRule): boolean => minP > 0 || epsilonP > 0;
+
+/** A row with -Infinity at the tokens that are less likely than the rule's thresholds. The likeliest stay. */
+function aboveThresholds(row: Float32Array, rule: SamplingRule): Float32Array {
+  if (!hasThreshold(rule)) return row;
+  const { minP = 0, epsilonP = 0 } = rule;
+  const { max, logSum } = normalizer(row);
+  const least = max + Math.min(0, Math.max(Math.log(minP), logSum + Math.log(epsilonP)));
+  return row.map((logit) => (logit < least ? Number.NEGATIVE_INFINITY : logit));
 }
 
 function allIds(row: Float32Array): Int32Array {
@@ -91,13 +134,21 @@ function descending(row: Float32Array): Int32Array {
 }
 
 /**
- * Draws a token from a row of logits, [V]. Top-k is applied first, the nucleus among what it leaves, both before the
- * temperature; then softmax(logits / temperature) of what is left is drawn from.
+ * Draws a token from a row of logits, [V]. Adjustments come first, then minP and epsilonP, top-k among the rest, and the
+ * nucleus among these, all before the temperature; then softmax(logits / temperature) of the rest is drawn from.
  *
  * @param uniform a number in [0, 1): the place in the cumulative distribution that is drawn.
+ * @param tokens those of the row so far, which adjustments read.
  */
-export function sampleId(row: Float32Array, rule: SamplingRule, uniform: number): number {
-  if (rule.temperature === 0 || rule.k === 1) return argmax(row);
+export function sampleId(
+  logits: Float32Array,
+  rule: SamplingRule,
+  uniform: number,
+  tokens?: TokensSoFar,
+): number {
+  const changed = rule.adjustments ? adjusted(logits, rule.adjustments, tokens!) : logits;
+  if (rule.temperature === 0 || rule.k === 1) return argmax(changed);
+  const row = aboveThresholds(changed, rule);
   const candidates = candidatesOf(row, rule);
   let max = Number.NEGATIVE_INFINITY;
   for (const id of candidates) max = Math.max(max, row[id]!);

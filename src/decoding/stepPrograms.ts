@@ -15,6 +15,7 @@ import {
 import { type DecodeStateSpec, runInContext } from '../layers/index.js';
 import type { Decodable } from './decodable.js';
 import { DecodeState } from './decodeState.js';
+import type { RowSettings } from './sampledIds.js';
 import type { SamplingRule } from './sampling.js';
 
 /** The sizes of caches where consecutive rows share the cache of a prompt, and have one of their own for tokens behind it. */
@@ -45,6 +46,8 @@ export interface StepperOptions {
   readonly sharing?: PromptSharing | undefined;
   /** The rule by which the program draws tokens, so that logits stay within it; null gives logits. */
   readonly rule: SamplingRule | null;
+  /** Names of the rule's settings that rows have of their own; default none. */
+  readonly rowSettings?: readonly (keyof RowSettings<unknown>)[] | undefined;
   /** Whether an id may be drawn; of others the logits are -Infinity. Default: all may. */
   readonly mayDraw?: ((id: number) => boolean) | undefined;
   /** Compiler options by program name. */
@@ -73,6 +76,14 @@ export interface Given {
   readonly logprobs: Tensor;
   /** Where it draws at random: the number by which the token after each position is drawn, [seqlen, rows]. */
   readonly uniforms: Tensor;
+  /** Where the rule has adjustments: lengths of prompts, [rows], and ids of prompts and of continuations, [rows, V]. */
+  readonly promptLengths: Tensor;
+  readonly prompted: Tensor;
+  readonly counts: Tensor;
+  /** Settings that rows have of their own, [rows]. */
+  readonly temperature: Tensor;
+  readonly k: Tensor;
+  readonly p: Tensor;
 }
 
 /** A program and its bound call. */

@@ -1,18 +1,16 @@
 /** @file Stepper: compiled decoding steps of a model, over one decode state. */
 import {
-  type BoundArray,
   type CompileOptions,
   type HostTensor,
-  ops,
   type Tensor,
   type TensorSpec,
   type Tree,
   tf,
 } from '../compiler/index.js';
 import type { DecodeState } from './decodeState.js';
-import type { DecodingModel, DrawnIds, ExtendRows, ExtendStep, Prefill } from './decodingModel.js';
+import type { DecodingModel, DrawnIds, ExtendRows, ExtendStep, Prefill, RowInputs } from './decodingModel.js';
+import { DrawStep, type StepInputs } from './drawStep.js';
 import { PromptLanes } from './promptLanes.js';
-import { isRandom, sampleIds } from './sampledIds.js';
 import { type Bound, type Given, int32, StepPrograms, type StepperOptions } from './stepPrograms.js';
 
 /** Logits [rows, V] with -Infinity at the ids that may not be drawn: those that a padded vocabulary has beyond its tokens. */
@@ -36,9 +34,8 @@ export class Stepper {
   private readonly starts: Int32Array;
   /** Tokens of the prompts that rows share. */
   private readonly promptLength: Int32Array;
-  private readonly drawn: Int32Array;
-  private readonly logprobs: Float32Array;
-  private readonly uniforms: Float32Array;
+  /** Where the program draws. */
+  private readonly draws: DrawStep | undefined;
   /** Compiles and binds the programs. */
   private readonly compiler: StepPrograms;
   private state!: DecodeState;
@@ -48,16 +45,14 @@ export class Stepper {
   private prompts!: PromptLanes;
 
   private constructor(private readonly options: StepperOptions) {
-    const { rows, seqlen } = options;
+    const { rows } = options;
     this.compiler = new StepPrograms(options);
     this.rows = rows;
     this.ids = new Int32Array(rows);
     this.positions = new Int32Array(rows);
     this.starts = new Int32Array(rows);
     this.promptLength = new Int32Array(options.sharing?.prompts ?? 0);
-    this.drawn = new Int32Array(rows * seqlen);
-    this.logprobs = new Float32Array(rows * seqlen);
-    this.uniforms = new Float32Array(rows * seqlen);
+    this.draws = options.rule ? new DrawStep(options.rule, options) : undefined;
   }
 
   /** Compiles the step; other programs are compiled at first use. */
@@ -69,50 +64,31 @@ export class Stepper {
 
   private async compileStep(): Promise<void> {
     const { rule, rows, seqlen, model, mayDraw, sharing } = this.options;
-    const hasNumbers = rule !== null && isRandom(rule);
-    const { isWhole } = this;
-    const step = ({
-      ids,
-      timeStep,
-      starts,
-      promptLength,
-      drawn,
-      logprobs,
-      uniforms,
-    }: Given): Tree<Tensor> => {
-      const position = isWhole ? positionsOf(timeStep, starts, seqlen) : timeStep;
-      const args = { timeStep: position, ...(sharing && { promptLength }) };
-      const logits = onlyDrawable(model.extendStep(ids, args), mayDraw);
-      if (rule === null) return { logits };
-      const numbers = hasNumbers ? tf.gather(uniforms, timeStep) : undefined;
-      const next = sampleIds(logits, rule, numbers);
-      return {
-        ids: next.ids,
-        timeStep: tf.add(timeStep, tf.scalar(1, 'int32')) as Tensor,
-        drawn: ops.updateSlice(drawn, tf.expandDims(next.ids), timeStep, 0),
-        logprobs: ops.updateSlice(logprobs, tf.expandDims(next.logprobs), timeStep, 0),
-      };
+    const { isWhole, draws, ids, timeStep, starts, promptLength } = this;
+    const step = (given: Given): Tree<Tensor> => {
+      const position = isWhole ? positionsOf(given.timeStep, given.starts, seqlen) : given.timeStep;
+      const args = { timeStep: position, ...(sharing && { promptLength: given.promptLength }) };
+      const logits = onlyDrawable(model.extendStep(given.ids, args), mayDraw);
+      return draws ? draws.draw(logits, position, given) : { logits };
     };
-    const byPosition = (dtype: 'int32' | 'float32') => ({ shape: [seqlen, rows], dtype });
-    const { ids, timeStep, starts, promptLength, drawn, logprobs, uniforms } = this;
-    const inputs: Readonly<Record<string, readonly [TensorSpec, BoundArray]>> = {
+    const inputs: StepInputs = {
       ids: [int32(rows), ids],
       timeStep: [int32(), timeStep],
       ...(isWhole && { starts: [int32(rows), starts] }),
       ...(sharing && { promptLength: [int32(sharing.prompts), promptLength] }),
-      ...(rule && { drawn: [byPosition('int32'), drawn], logprobs: [byPosition('float32'), logprobs] }),
-      ...(hasNumbers && { uniforms: [byPosition('float32'), uniforms] }),
+      ...draws?.written,
+      ...draws?.inputs,
     };
-    const entries = Object.entries(inputs);
-    const specs = Object.fromEntries(entries.map(([name, [spec]]) => [name, spec]));
-    const executable = await this.compiler.compile('decode_step', step, rows, specs, {});
+    const part = <K extends 0 | 1>(of: StepInputs, index: K) =>
+      Object.fromEntries(Object.entries(of).map(([name, pair]) => [name, pair[index]]));
+    const executable = await this.compiler.compile('decode_step', step, rows, part(inputs, 0), {});
     this.state = this.compiler.newState(executable, rows);
     this.main = this.compiler.bind(
       executable,
       this.state,
-      Object.fromEntries(entries.map(([name, [, array]]) => [name, array])),
+      part(inputs, 1),
       rule ? ['ids', 'timeStep'] : [],
-      rule ? { drawn, logprobs } : { logits: null },
+      draws ? part(draws.written, 1) : { logits: null },
     );
     this.prompts = new PromptLanes(this.options, this.compiler, this.state, this.sameEngine);
   }
@@ -138,15 +114,21 @@ export class Stepper {
     return [this.main, ...(this.apart ? [this.apart] : []), ...this.prompts.programs];
   }
 
-  /** Whether it decodes as many rows, of prompts no longer than its caches and with features of its shapes. */
-  fits({ rows, sharing, prompt = {} }: Pick<StepperOptions, 'rows' | 'sharing' | 'prompt'>): boolean {
+  /** Whether it decodes as many rows, of prompts no longer than its caches, with features of its shapes and the same settings by row. */
+  fits({
+    rows,
+    sharing,
+    prompt = {},
+    rowSettings = [],
+  }: Pick<StepperOptions, 'rows' | 'sharing' | 'prompt' | 'rowSettings'>): boolean {
     const own = this.options;
+    const hasSettings = (own.rowSettings ?? []).join() === rowSettings.join();
     const hasRoom =
       sharing === undefined ||
       (sharing.promptSize <= own.sharing!.promptSize && sharing.prompts === own.sharing!.prompts);
     const isOwn = ([name, { shape }]: [string, TensorSpec]): boolean =>
       own.prompt?.[name]?.shape.slice(1).join() === shape.slice(1).join();
-    return rows === own.rows && hasRoom && Object.entries(prompt).every(isOwn);
+    return rows === own.rows && hasRoom && hasSettings && Object.entries(prompt).every(isOwn);
   }
 
   /** Clears the state. */
@@ -216,14 +198,19 @@ export class Stepper {
     timeStep: number,
     count: number,
     uniforms?: Float32Array,
+    rows?: RowInputs,
   ): Promise<DrawnIds> => {
-    const { rows } = this;
+    const draws = this.draws!;
     this.ids.set(ids);
-    if (uniforms) this.uniforms.set(uniforms, timeStep * rows);
+    draws.set(
+      timeStep,
+      this.isWhole ? this.starts.map((start) => start + timeStep) : ids.map(() => timeStep),
+      uniforms,
+      rows,
+    );
     this.timeStep[0] = timeStep;
     await this.main.call.run(count);
-    const [begin, end] = [timeStep * rows, (timeStep + count) * rows];
-    return { ids: this.drawn.subarray(begin, end), logprobs: this.logprobs.subarray(begin, end) };
+    return draws.read(timeStep, count);
   };
 
   /** Fills the state with the first positions of prompts, block by block. */

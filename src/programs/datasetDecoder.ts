@@ -4,6 +4,9 @@ import {
   type Decodable,
   type DecodeOutput,
   type DecodingModel,
+  type ExampleSettings,
+  exampleSettings,
+  type Float32Tensor,
   type Int32Tensor,
   isDecodable,
   Stepper,
@@ -104,10 +107,11 @@ export class DatasetDecoder {
     const tokens = this.tokensOf(batch);
     const lengths = exampleLengths(tokens);
     const prefixLengths = this.prefixLengths(tokens, lengths, foldIn(key, 0));
-    const stepper = await this.stepperOf(tokens.ids.shape as [number, number], prompt);
+    const settings = exampleSettings(new Map(arraysOf(batch)));
+    const stepper = await this.stepperOf(tokens.ids.shape as [number, number], prompt, settings);
     stepper.reset();
     if (this.model.begin) await stepper.begin(prompt);
-    const request = { prefixIds: tokens.ids, prefixLengths, key: foldIn(key, 1) };
+    const request = { prefixIds: tokens.ids, prefixLengths, settings, key: foldIn(key, 1) };
     const output = await decoder.decode({ ...request, ...this.notingProgress(stepper.calls) });
     const sources = this.sourcesOf(batch);
     const { exampleIds } = batch as { readonly exampleIds?: Int32Tensor };
@@ -184,16 +188,18 @@ export class DatasetDecoder {
   private async stepperOf(
     [batchSize, longest]: readonly [number, number],
     prompt: Record<string, HostTensor>,
+    given: ExampleSettings,
   ): Promise<Stepper> {
     const { decoder } = this.decodeSettings;
     const rows = decoder.numRows(batchSize);
     const sharing = decoder.sharing(batchSize, longest);
-    if (this.#stepper?.fits({ rows, sharing, prompt })) return this.#stepper;
+    const rowSettings = decoder.ruleFields(given);
+    if (this.#stepper?.fits({ rows, sharing, prompt, rowSettings })) return this.#stepper;
     await this.#stepper?.dispose();
     const runs = this.given?.runs ?? expectedDecodeRuns(this.options, this.task, this.limit);
     const settings = {
       ...{ model: this.model, params: this.params },
-      ...{ rows, prompt, sharing },
+      ...{ rows, prompt, sharing, rowSettings },
       seqlen: decoder.hp.seqlen,
       rule: decoder.rule,
       mayDraw: (id: number) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
@@ -274,11 +280,22 @@ function describeExamples(
     const length = output.decodeLengths.data[index]!;
     const ids = output.outputIds.data.slice(index * size, index * size + length);
     const decoded = text(ids);
+    const { entropy, topIds, topLogprobs } = output;
+    /** The values of the continuation, `each` a token. */
+    const told = ({ data }: { data: Int32Array | Float32Array }, each = 1) =>
+      Array.from(data.slice((index * size + prefixLength) * each, (index * size + length) * each));
+    const others = (tensor: Int32Tensor | Float32Tensor): number[][] => {
+      const each = tensor.shape.at(-1)!;
+      const all = told(tensor, each);
+      return Array.from({ length: all.length / each }, (_, i) => all.slice(i * each, (i + 1) * each));
+    };
     return {
       decoded,
       decoded_substr: textAfter(text(ids.slice(0, prefixLength)), decoded),
       decoded_ids: [...ids],
-      logprobs: [...output.logprobs.data.slice(index * size + prefixLength, index * size + length)],
+      logprobs: told(output.logprobs),
+      ...(entropy && { entropy: told(entropy) }),
+      ...(topIds && topLogprobs && { top_ids: others(topIds), top_logprobs: others(topLogprobs) }),
       decode_length: length,
     };
   };

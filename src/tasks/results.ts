@@ -32,6 +32,11 @@ export interface Sample {
   readonly decoded_ids: readonly number[];
   /** Log-probability of each token of the continuation. */
   readonly logprobs: readonly number[];
+  /** Where the decoder tells it: entropy of the distribution at each, in nats. */
+  readonly entropy?: readonly number[];
+  /** Where the decoder tells them: the likeliest ids at each, likeliest first, and their log-probabilities. */
+  readonly top_ids?: readonly (readonly number[])[];
+  readonly top_logprobs?: readonly (readonly number[])[];
   readonly decode_length: number;
 }
 

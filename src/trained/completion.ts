@@ -1,6 +1,6 @@
 /** @file One continuation of a prompt: its settings, its tokens, its text by pieces. */
 import { foldIn, type PrngKey, prngKey } from '../compiler/index.js';
-import { sampleId, unitDouble } from '../decoding/index.js';
+import { type SamplingRule, sampleId, unitDouble } from '../decoding/index.js';
 import type { TokenDecoder } from '../inputs/index.js';
 import { ContinuedText } from './continuedText.js';
 import type { Generation } from './generation.js';
@@ -13,6 +13,8 @@ export type FinishReason = 'stop' | 'length' | 'cancelled';
 /** A completion's view of its model. */
 export interface CompletionModel {
   readonly decoder: TokenDecoder;
+  /** The rule of the task's decoder, which the settings complete. */
+  readonly rule: SamplingRule;
   /** Tokens that end a sequence, and have no text. */
   readonly endIds: ReadonlySet<number>;
   /** Hands the completion to the decoder. */
@@ -23,7 +25,11 @@ export interface CompletionModel {
 export class Completion implements AsyncIterable<string> {
   finishReason: FinishReason | undefined;
   /** Tokens drawn, an end-of-sequence token included. */
-  tokens = 0;
+  get tokens(): number {
+    return this.#drawnIds.length;
+  }
+
+  readonly #drawnIds: number[] = [];
   readonly #text: ContinuedText;
   readonly #key: PrngKey;
   readonly #pieces: string[] = [];
@@ -57,7 +63,13 @@ export class Completion implements AsyncIterable<string> {
   /** Draws the next token from logits, [V]: a function of the seed and the number of tokens before it alone. */
   select(logits: Float32Array): number {
     const { temperature, topK: k, topP: p } = this.settings;
-    return sampleId(logits, { temperature, k, p }, unitDouble(foldIn(this.#key, this.tokens)));
+    const ids = [...this.promptIds, ...this.#drawnIds];
+    return sampleId(
+      logits,
+      { ...this.model.rule, temperature, k, p },
+      unitDouble(foldIn(this.#key, this.tokens)),
+      { ids, promptLength: this.promptIds.length },
+    );
   }
 
   /** Takes a drawn token; one that has no text ends the continuation with an error. @returns whether it is the last */
@@ -72,7 +84,7 @@ export class Completion implements AsyncIterable<string> {
   }
 
   #take(id: number): boolean {
-    this.tokens++;
+    this.#drawnIds.push(id);
     if (this.model.endIds.has(id)) return this.#finish('stop', this.#text.rest());
     const { piece, isStopped } = this.#text.take(id);
     if (isStopped) return this.#finish('stop', piece);

@@ -1,6 +1,6 @@
 /** @file A trained run in use: continuations of prompts and predictions for batches, from one checkpoint. */
 import type { CompileOptions, Engine } from '../compiler/index.js';
-import { isDecodable } from '../decoding/index.js';
+import { GREEDY, isDecodable } from '../decoding/index.js';
 import { build } from '../hparams/index.js';
 import { type BaseTokenizer, type Batch, InputError } from '../inputs/index.js';
 import { type RestoredState, restoreParams, trainingDataset } from '../programs/index.js';
@@ -212,9 +212,7 @@ export class TrainedRun {
     const arrays = texts.sourceOf(source, readsFiles);
     // The queue tells the reader.
     arrays.catch(() => {});
-    const model = {
-      ...{ decoder: texts.decoder(), endIds: this.task.hp.decode.hp.decoder.eosIds, enqueue: queue.add },
-    };
+    const model = { ...this.#drawing, decoder: texts.decoder(), enqueue: queue.add };
     return new Completion(Int32Array.from(texts.start), settings, model, arrays);
   }
 
@@ -235,10 +233,15 @@ export class TrainedRun {
       );
     }
     return new Completion(ids, settings, {
+      ...this.#drawing,
       decoder: tokenizer.decoder(ids),
-      endIds: this.task.hp.decode.hp.decoder.eosIds,
       enqueue: queue.add,
     });
+  }
+
+  get #drawing() {
+    const { rule, eosIds } = this.task.hp.decode.hp.decoder;
+    return { rule: rule ?? GREEDY, endIds: eosIds };
   }
 
   /**

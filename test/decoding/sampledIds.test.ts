@@ -7,10 +7,14 @@ import {
   type Executable,
   type HostTensor,
   prngKey,
+  type Tensor,
+  tf,
   uniform,
 } from '../../src/compiler/index.js';
-import { GREEDY, isRandom, type SamplingRule, sampleIds } from '../../src/decoding/index.js';
-import { logProbability, sampleId } from '../../src/decoding/sampling.js';
+import { GREEDY, type SamplingRule, sampleIds } from '../../src/decoding/index.js';
+import type { TokenCounts } from '../../src/decoding/logitAdjustments.js';
+import { entropies, likeliestOf } from '../../src/decoding/sampledIds.js';
+import { entropyOf, logProbability, sampleId, topK } from '../../src/decoding/sampling.js';
 import { engines } from '../compiler/engines.js';
 import { runs } from '../faults/campaign.js';
 
@@ -19,6 +23,17 @@ type Rules = Record<string, SamplingRule>;
 type Drawn = Record<'ids' | 'logprobs', HostTensor>;
 
 const V = 17;
+
+/** Tokens of every row so far, the prompt's three first. */
+const SO_FAR = { ids: [1, 2, 2, 4, 5, 5, 1], promptLength: 3 };
+
+const adjustments = {
+  ...{ logitBias: { 3: 2, 16: -1.5, 400: 9 }, minDecodeSteps: 5, eosIds: [0, 9] },
+  ...{ repetitionPenalty: 1.3, presencePenalty: 0.4, frequencyPenalty: 0.25 },
+};
+
+/** Settings of rows in the place of a rule's. */
+const OWN = { temperature: [0.7, 0, 2], k: [3, 0, 0], p: [1, 0.5, 0.8] };
 
 const rules: Rules = {
   likeliest: GREEDY,
@@ -31,6 +46,11 @@ const rules: Rules = {
   'of a nucleus': { temperature: 1, k: 0, p: 0.7 },
   'of a nucleus of 6, cold': { temperature: 0.01, k: 6, p: 0.9 },
   'of the smallest nucleus': { temperature: 1, k: 0, p: 1e-60 },
+  'no less likely than a share of the likeliest': { temperature: 0.8, k: 0, p: null, minP: 0.2 },
+  'of a probability, and of 4': { temperature: 1, k: 4, p: null, epsilonP: 0.05 },
+  'of a nucleus of all within 5': { temperature: 1, k: 5, p: 0.6, globalNormalize: true },
+  adjusted: { temperature: 1, k: 0, p: 0.9, adjustments },
+  'adjusted, likeliest': { ...GREEDY, adjustments },
 };
 
 /** Logits of which no two are nearer than float32 tells apart at the smallest temperature, but for equal ones. */
@@ -47,7 +67,7 @@ const uniformOf = fc.oneof(fc.double({ min: 0, max: 1, noNaN: true }), fc.consta
 
 /** What the host draws for the numbers from one to another. */
 function between(row: Float32Array, rule: SamplingRule, from: number, to: number): number[] {
-  const ends = [sampleId(row, rule, from), sampleId(row, rule, to)];
+  const ends = [sampleId(row, rule, from, SO_FAR), sampleId(row, rule, to, SO_FAR)];
   const middle = (from + to) / 2;
   // A larger number draws a later candidate.
   if (ends[0] === ends[1] || middle === from || middle === to) return ends;
@@ -56,9 +76,13 @@ function between(row: Float32Array, rule: SamplingRule, from: number, to: number
 
 /** What the host draws for a number and for those near it, with a nucleus a little smaller and larger. */
 function near(row: Float32Array, rule: SamplingRule, at: number): number[] {
-  const nuclei = [1 - 1e-5, 1, 1 + 1e-5].map((factor) => (rule.p === null ? null : rule.p * factor));
+  const rules = [1 - 1e-5, 1, 1 + 1e-5].map((factor) => {
+    const { p, minP = 0, epsilonP = 0 } = rule;
+    const thresholds = { minP: minP * factor, epsilonP: epsilonP * factor };
+    return { ...rule, ...thresholds, p: p === null ? null : p * factor };
+  });
   const [from, to] = [Math.max(0, at - 1e-5), Math.min(1 - 2 ** -53, at + 1e-5)];
-  return nuclei.flatMap((p) => between(row, { ...rule, p }, from, to));
+  return rules.flatMap((other) => between(row, other, from, to));
 }
 
 /** Probabilities of a row's tokens under a rule; the row has no ties. */
@@ -85,6 +109,24 @@ function misfit(counts: readonly number[], expected: readonly number[]): number 
   return statistic / (freedom * (1 - spread + 3.719 * Math.sqrt(spread)) ** 3);
 }
 
+/** `SO_FAR` of each row. */
+function soFar(rows: number): TokenCounts {
+  const { ids, promptLength } = SO_FAR;
+  const ofRows = (of: number[]) =>
+    tf.tensor2d(
+      Array.from({ length: rows }, () =>
+        Array.from({ length: V }, (_, id) => of.filter((other) => other === id).length),
+      ),
+      [rows, V],
+      'int32',
+    ) as Tensor;
+  return {
+    counts: ofRows(ids.slice(promptLength)),
+    prompted: ofRows(ids.slice(0, promptLength)),
+    steps: tf.fill([rows], ids.length - promptLength, 'int32') as Tensor,
+  };
+}
+
 const opened: Executable[] = [];
 afterAll(() => Promise.all(opened.map((executable) => executable.dispose())));
 
@@ -99,7 +141,7 @@ async function drawing(engine: Engine, rows: number, by: Rules) {
       Object.fromEntries(
         Object.entries(by).map(([name, rule]) => [
           name,
-          { ...sampleIds(logits, rule, isRandom(rule) ? uniforms : undefined) },
+          { ...sampleIds(logits, rule, { uniforms, tokens: soFar(rows) }) },
         ]),
       ),
     specs,
@@ -143,7 +185,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
         const logits = Float32Array.from({ length: rows * V }, (_, i) => row[i % V]!);
         const drawn = await draw(logits, new Float32Array(rows).fill(0.4));
         for (const [name, rule] of Object.entries(rules)) {
-          const ids = [...drawn[name]!.ids.data, sampleId(row, rule, 0.4)];
+          const ids = [...drawn[name]!.ids.data, sampleId(row, rule, 0.4, SO_FAR)];
           expect(
             ids.every((id) => Number.isInteger(id) && id >= 0 && id < V),
             `${name}: ${ids}`,
@@ -154,6 +196,58 @@ describe.each(engines)('%s', (_, { engine, available }) => {
       }
     }
   });
+
+  test.skipIf(!available)(
+    'rows draw by settings of their own, and tell entropies and likeliest tokens',
+    async () => {
+      const rows = 3;
+      const of = (values: number[], dtype?: 'int32') => tf.tensor1d(values, dtype) as Tensor;
+      const rule = { temperature: 1, k: 0, p: null };
+      const specs = {
+        logits: { shape: [rows, V], dtype: 'float32' },
+        uniforms: { shape: [rows], dtype: 'float32' },
+      } as const;
+      const executable = await compile(
+        ({ logits, uniforms }) => {
+          const settings = { temperature: of(OWN.temperature), k: of(OWN.k, 'int32'), p: of(OWN.p) };
+          const [both, onlyP] = [settings, { p: settings.p }].map((given) =>
+            sampleIds(logits, rule, { uniforms, settings: given }),
+          );
+          const told = { entropies: entropies(logits), ...likeliestOf(logits, 3) };
+          return {
+            both: both!.ids,
+            onlyP: onlyP!.ids,
+            entropies: told.entropies,
+            ids: told.ids,
+            top: told.logprobs,
+          };
+        },
+        specs,
+        { engine },
+      );
+      opened.push(executable);
+      const logits = Float32Array.from(uniform(prngKey(5), rows * V), (u) => 6 * u);
+      logits[4] = Number.NEGATIVE_INFINITY;
+      for (const seed of Array.from({ length: 20 }, (_, i) => i)) {
+        const uniforms = Float32Array.from(uniform(prngKey(seed), rows));
+        const result = (await executable.run({
+          logits: { ...specs.logits, data: logits },
+          uniforms: { ...specs.uniforms, data: uniforms },
+        })) as unknown as Record<string, HostTensor>;
+        for (let row = 0; row < rows; row++) {
+          const own = logits.subarray(row * V, (row + 1) * V);
+          const [temperature, k, p] = [OWN.temperature[row]!, OWN.k[row]!, OWN.p[row]!];
+          expect(near(own, { temperature, k, p }, uniforms[row]!)).toContain(result.both!.data[row]);
+          expect(near(own, { ...rule, p }, uniforms[row]!)).toContain(result.onlyP!.data[row]);
+          expect(result.entropies!.data[row]).toBeCloseTo(entropyOf(own), 5);
+          const likeliest = [...topK(own, 3)];
+          expect([...result.ids!.data.slice(row * 3, row * 3 + 3)]).toEqual(likeliest);
+          for (const [i, id] of likeliest.entries())
+            expect(result.top!.data[row * 3 + i]).toBeCloseTo(logProbability(own, id), 5);
+        }
+      }
+    },
+  );
 
   test.skipIf(!available)('many rows: tokens are as frequent as they are probable', async () => {
     const rows = 4096;

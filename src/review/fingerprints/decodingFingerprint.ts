@@ -140,6 +140,7 @@ export async function drawnDigest({ hp: { decoder, randomSeed, prefixLength } }:
     key: foldIn(key, 1),
     ...madeUpModel((...call) => calls.push(call)),
   });
-  const tensors: (Int32Tensor | Float32Tensor)[] = [outputIds, logprobs, ...Object.values(others)];
+  const told = Object.values(others) as (Int32Tensor | Float32Tensor)[];
+  const tensors = [outputIds, logprobs, ...told];
   return digest(decoder.drawPrefixLengths(lengths, key), prefixLength, calls, tensors);
 }

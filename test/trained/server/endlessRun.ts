@@ -1,5 +1,6 @@
 /** @file A run whose model draws one token, with a pause before each, until a completion has enough. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { GREEDY } from '../../../src/decoding/index.js';
 import { build } from '../../../src/hparams/index.js';
 import { ByteTokenizer } from '../../../src/inputs/index.js';
 import { Completion } from '../../../src/trained/completion.js';
@@ -18,6 +19,7 @@ export function endlessRun(pauseMs: number, piece = 'a'): TrainedRun {
   const begin = async (prompt: string, options: GenerateOptions) =>
     new Completion(tokenizer.encode(prompt), generationOf(defaults, options), {
       decoder: { take: () => piece, rest: () => '' },
+      rule: GREEDY,
       endIds: new Set(),
       enqueue: (completion) => void decode(completion),
     });
