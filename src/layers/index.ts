@@ -85,6 +85,7 @@ export {
   runInContext,
 } from './core/context.js';
 export { ActivationDtype, type SplitDims, splitDims } from './core/layerFields.js';
+export { type MediaKind, MOST_ENTRIES, mediaType } from './core/layerSummaries.js';
 export { layerTree } from './core/layerTree.js';
 export { isWeighed, selected, weightedSum } from './core/masks.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';

@@ -5,6 +5,7 @@ import type { Config, ConfigBuilding } from '../hparams/index.js';
 import { CHECKPOINT_POLICIES, checkpointPolicyField } from './checkpointPolicy.js';
 import { BaseLayer } from './core/base.js';
 import { type AuxLoss, type DecodeStateSpec, runInContext } from './core/context.js';
+import { repeatedKey } from './core/layerSummaries.js';
 import { listVariables } from './core/variables.js';
 import type { Variable } from './core/weights.js';
 import { layerField } from './sequential.js';
@@ -29,7 +30,7 @@ type Told = {
   readonly updated: Values;
   readonly states: Values;
   readonly summaries: Values;
-  readonly images: Values;
+  readonly media: Values;
   readonly losses: readonly Tensor[];
 };
 
@@ -132,7 +133,7 @@ export class Repeat extends BaseLayer.with({
     const body = ({ x, key }: Carry<X>, given: Slices): [Carry<X>, Told] => {
       const states = isApart ? this.#statesOf(decodeState, repetition) : given.states;
       const updatedVars = over(context.updatedVars, given.updated);
-      const [summaries, images, auxLosses]: [Values, Values, AuxLoss[]] = [{}, {}, []];
+      const [summaries, media, auxLosses]: [Values, Values, AuxLoss[]] = [{}, {}, []];
       const isKey = key instanceof tf.Tensor;
       const next = runInContext(
         {
@@ -141,7 +142,7 @@ export class Repeat extends BaseLayer.with({
           prngKey: isKey ? ops.foldIn(key, 0) : undefined,
           rowWeights: context.rowWeights,
           summaries: context.summaries && summaries,
-          images: context.images && images,
+          media: context.media && media,
           summaryVerbosity: context.summaryVerbosity,
           decodeState: decodeState && states,
           promptState: promptState && (isApart ? this.#statesOf(promptState, repetition) : given.prompts),
@@ -156,7 +157,7 @@ export class Repeat extends BaseLayer.with({
       const told = {
         updated: this.#ownUpdates(updatedVars),
         states: isApart ? {} : states,
-        ...{ summaries, images, losses: auxLosses.map(({ value }) => value) },
+        ...{ summaries, media, losses: auxLosses.map(({ value }) => value) },
       };
       return [{ x: next, key: isKey ? ops.foldIn(key, 1) : [] }, told];
     };
@@ -169,7 +170,7 @@ export class Repeat extends BaseLayer.with({
     Object.assign(context.updatedVars, told.updated);
     Object.assign(decodeState ?? {}, told.states);
     Object.assign(context.summaries ?? {}, this.#apart(told.summaries));
-    Object.assign(context.images ?? {}, this.#apart(told.images));
+    Object.assign(context.media ?? {}, this.#apart(told.media));
     for (const [i, { name, weight }] of losses.entries())
       context.auxLosses.push({ name, weight, value: tf.sum(told.losses[i]!) });
     return x;
@@ -221,7 +222,7 @@ export class Repeat extends BaseLayer.with({
         tf
           .unstack(stack)
           .map((value, i) => [
-            name.startsWith(sub) ? `${sub}_${i}${name.slice(sub.length)}` : `${name}_${i}`,
+            name.startsWith(sub) ? `${sub}_${i}${name.slice(sub.length)}` : repeatedKey(name, i),
             value,
           ]),
       ),

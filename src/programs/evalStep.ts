@@ -31,8 +31,8 @@ import { type FlatParams, hostParams } from './taskState.js';
 
 /** Outputs for a batch. */
 interface StepResult extends EvalOutputs {
-  /** Images of layers by name. */
-  readonly images: Readonly<Record<string, HostTensor>>;
+  /** Summaries of layers that are no scalars, by name. */
+  readonly media: Readonly<Record<string, HostTensor>>;
 }
 
 export class EvalStep {
@@ -95,15 +95,15 @@ export class EvalStep {
     if (problem !== undefined) throw badIndexError(what, problem, model, this.buffers.batchAt(0));
     const reserved = reservedId(model, batch);
     if (reserved !== undefined) throw reserved.error(what);
-    const { metrics, examples, images } = (await this.call.run()) as unknown as {
+    const { metrics, examples, media } = (await this.call.run()) as unknown as {
       metrics: StepMetrics;
       examples: ExampleTensors;
-      images: StepResult['images'];
+      media: StepResult['media'];
     };
     this.options.progress?.finished();
     const values = metricValues(metrics);
     if (this.options.debug === 'nan') await this.#check(inputName, values);
-    return { metrics: values, examples, images };
+    return { metrics: values, examples, media };
   }
 
   async #check(inputName: string, values: WeightedValues): Promise<void> {
@@ -144,21 +144,21 @@ export class EvalSteps {
    * Adds a batch of the named input to an evaluation.
    *
    * @param watch paused for compilation.
-   * @returns images of layers by name, which the next batch overwrites.
+   * @returns summaries of layers that are no scalars, by name, which the next batch overwrites.
    */
   async run(
     inputName: string,
     batch: Batch,
     evaluation: Evaluation,
     watch?: Stopwatch,
-  ): Promise<StepResult['images']> {
+  ): Promise<StepResult['media']> {
     watch?.pause();
     const step = await this.#stepOf(inputName, batch);
     watch?.start();
     const { randomSeed } = this.task.hp.evaluate.hp;
     const result = await step.run(inputName, batch, evalKey(evaluation.batches, randomSeed));
     evaluation.add(result, batch);
-    return result.images;
+    return result.media;
   }
 
   #stepOf(inputName: string, batch: Batch): Promise<EvalStep> {

@@ -2,13 +2,14 @@
 import { type Batch, batchCount, type InputSource, NONE_SKIPPED, specsOf } from '../inputs/index.js';
 import { type EvalResult, Evaluation, type SingleTask } from '../tasks/index.js';
 import type { EvalSteps } from './evalStep.js';
+import { GatheredMedia, textsOf } from './gatheredMedia.js';
 import { Stopwatch } from './stopwatch.js';
 
 /** An evaluation whose clock runs from here on, but for compilation. */
 export class MeasuredEvaluation {
   readonly #evaluation: Evaluation;
   readonly #watch = new Stopwatch();
-  #images: EvalResult['images'] | undefined;
+  #media: EvalResult['media'] | undefined;
   #units = 0;
 
   constructor(
@@ -27,8 +28,8 @@ export class MeasuredEvaluation {
   /** Evaluates a batch. */
   async add(batch: Batch): Promise<void> {
     this.#units += batchCount(specsOf(batch), this.input.batchUnit).count;
-    const images = await this.steps.run(this.input.name, batch, this.#evaluation, this.#watch);
-    this.#images ??= structuredClone(images);
+    const media = await this.steps.run(this.input.name, batch, this.#evaluation, this.#watch);
+    this.#media ??= new GatheredMedia(textsOf(this.input)).add(media).take();
   }
 
   /** The result of all batches. */
@@ -40,9 +41,9 @@ export class MeasuredEvaluation {
     const { seconds } = this.#watch;
     const throughput = { unit: this.input.batchUnit.unit, perSec: this.#units / seconds };
     const { batches } = this.#evaluation;
-    const { metrics, tables, images: pictures } = this.#evaluation.result();
-    const images = { ...this.#images, ...prefixed(pictures) };
-    return { metrics, tables, images, batches, end, skipped, seconds, throughput, changes };
+    const { metrics, tables, images } = this.#evaluation.result();
+    const media = { ...this.#media, ...prefixed(images) };
+    return { metrics, tables, media, batches, end, skipped, seconds, throughput, changes };
   }
 }
 

@@ -7,6 +7,7 @@ import type { Program, ProgramRun, SingleTask } from '../tasks/index.js';
 import type { BatchBuffers } from './batchBuffers.js';
 import type { DuePrograms } from './duePrograms.js';
 import { FiniteCheck } from './finiteCheck.js';
+import { GatheredMedia } from './gatheredMedia.js';
 import { invalidStepsError, mostInvalidSteps, stepsUntilOverBudget } from './invalidSteps.js';
 import { findPeak, modelCost } from './mfu.js';
 import type { NewestMetrics } from './newestMetrics.js';
@@ -36,11 +37,13 @@ export class MeteredTraining implements Program {
   /** Steps taken in this process. */
   #taken = 0;
   readonly #check: FiniteCheck | undefined;
+  readonly #media: GatheredMedia;
   /** Costs of the steps on each kind of batch. */
   readonly #costs = new Map<BatchBuffers, NonNullable<TrainMeter['cost']>>();
 
   constructor(private readonly parts: Parts) {
     const { options, program } = parts;
+    this.#media = new GatheredMedia(program.textsOf);
     this.#check = options.debug === 'nan' ? new FiniteCheck(program) : undefined;
   }
 
@@ -65,6 +68,7 @@ export class MeteredTraining implements Program {
       if (isInvalid) reporter.invalidStep(step, report, meter.skipped);
       if (this.#hp.lossSpikeSigma > 0 && (isInvalid || meter.spike !== undefined))
         reporter.lossSpike(step, report, meter.spike, await program.rowNames(i));
+      if (this.#gathers(step)) this.#media.add(program.media);
       if (this.#isSummarised(step) || this.#hasHistograms(step)) await program.state.memory?.toHost();
       if (this.#isSummarised(step))
         await timed(options, 'summaries', () =>
@@ -93,6 +97,12 @@ export class MeteredTraining implements Program {
 
   #isSummarised(step: number): boolean {
     return step % this.#hp.summaryIntervalSteps === 0 || step >= this.#hp.numTrainSteps;
+  }
+
+  /** Whether a step's summaries that are no scalars are kept for the next summary. */
+  #gathers(step: number): boolean {
+    const { summaryAccumulateIntervalSteps: interval } = this.#hp;
+    return this.#isSummarised(step) || (interval !== null && step % interval === 0);
   }
 
   /** Reads the taps of the next step, if it has any. */
@@ -136,7 +146,7 @@ export class MeteredTraining implements Program {
     const untilEnd = Math.max(1, untilInvalid);
     const most = this.#check ? 1 : Math.min(program.timelySteps(meter.stepSeconds), untilEnd);
     const isPause = (at: number) =>
-      this.#isSummarised(at) ||
+      this.#gathers(at) ||
       this.#hasHistograms(at) ||
       programs.isDue(at) ||
       taps?.isAt(at + 1) ||
@@ -176,7 +186,7 @@ export class MeteredTraining implements Program {
       for (const [path, norm] of Object.entries(updater.varNorms())) scalars[`per_var_norm/${path}`] = norm;
     if (variableNormSummary)
       for (const [path, values] of Object.entries(params)) scalars[`vars/${path}`] = rootMeanSquare(values);
-    reporter.trainSummary(state.step, scalars, meter, program.images);
+    reporter.trainSummary(state.step, scalars, meter, this.#media.take());
     meter.resume();
   }
 }

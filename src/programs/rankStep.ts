@@ -97,7 +97,7 @@ type Specs = Readonly<Record<string, Tree<TensorSpec>>>;
 interface GradientSpecs {
   readonly sums: Specs;
   readonly rowSums: RowSpecs;
-  readonly images: Specs;
+  readonly media: Specs;
 }
 
 /**
@@ -124,7 +124,7 @@ export async function rankStep(
     { ...given, prngKeys: { shape: [parts, 2], dtype: 'int32' } },
     compileOptions(options, 'gradient_step', numTrainSteps),
   );
-  const { sums: specs, rowSums, images } = gradients.outputs as unknown as GradientSpecs;
+  const { sums: specs, rowSums, media } = gradients.outputs as unknown as GradientSpecs;
   const { dense, grads, placesOf } = sumBuffer(state.changing, specs, rowSums);
   const { rows, blocks } = rowBlocks(rowSums, count);
   const { layout, params, slots } = state;
@@ -152,7 +152,7 @@ export async function rankStep(
   const prngKeys = new Int32Array(2 * parts);
   const gradientCall = gradients.bind({
     inputs: { params: state.views, batch: buffers.arrays, prngKeys, ...stepNumber(task, steps) },
-    outputs: { sums: placesOf(specs), rowSums: blocks[rank]!, images: ownMemory(images) },
+    outputs: { sums: placesOf(specs), rowSums: blocks[rank]!, media: ownMemory(media) },
   });
   const [{ grads: meanGrads, updatedVars, rowGrads: _rows, ...told }] = update.outputs as unknown as [
     Record<'grads' | 'updatedVars' | 'rowGrads', Specs> & Specs,
@@ -171,9 +171,9 @@ export async function rankStep(
       updater!.outputs,
     ],
   });
-  const { images: pictures } = gradientCall.outputs as Record<string, Tree<HostTensor>>;
+  const { media: ofRank } = gradientCall.outputs as Record<string, Tree<HostTensor>>;
   const [results, updated] = updateCall.outputs as unknown as [object, Tree<HostTensor>];
-  const outputs = [{ ...results, images: pictures }, updated] as Tree<HostTensor>;
+  const outputs = [{ ...results, media: ofRank }, updated] as Tree<HostTensor>;
   const run = async (): Promise<Tree<HostTensor>> => {
     const ofAll = splitKeyHost(keys, numSubBatches);
     prngKeys.set(ofAll.subarray(rank * prngKeys.length, (rank + 1) * prngKeys.length));

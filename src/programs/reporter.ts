@@ -6,7 +6,6 @@ import { describeConfigs, isOfOwnRun, type JobOptions } from '../runs/index.js';
 import {
   EventFile,
   formatThroughput,
-  type Images,
   MetricsFile,
   type MetricsLine,
   ProgressLine,
@@ -27,7 +26,6 @@ import type { TrainReport } from './trainProgram.js';
 
 /** Summaries by tag. */
 type Summaries = Readonly<Record<string, SummaryValue>>;
-type ImagesByTag = Readonly<Record<string, Images>>;
 
 /** Decoded examples printed on the console; the file has all. */
 const printedExamples = 4;
@@ -116,8 +114,8 @@ export class Reporter {
     this.#line.update({ step, loss, throughput, mfu, inputWait, waitTag, skipped });
   }
 
-  trainSummary(step: number, scalars: Scalars, meter: TrainMeter, images: ImagesByTag): void {
-    this.#write(TRAIN, step, { ...scalars, ...images }, this.#howMeasured(meter));
+  trainSummary(step: number, scalars: Scalars, meter: TrainMeter, media: Summaries): void {
+    this.#write(TRAIN, step, { ...scalars, ...media }, this.#howMeasured(meter));
     this.progress(step, meter);
   }
 
@@ -155,7 +153,7 @@ export class Reporter {
   }
 
   evaluated(program: string, step: number, result: EvalResult): void {
-    const { metrics, tables, images, batches, skipped, seconds, throughput, changes } = result;
+    const { metrics, tables, media, batches, skipped, seconds, throughput, changes } = result;
     this.#dataTold(program, changes, skipped);
     const scalars = {
       ...{ ...metricScalars(metrics), batches, ...throughputScalar(throughput) },
@@ -167,7 +165,7 @@ export class Reporter {
       program,
       step,
       {
-        ...{ ...scalars, ...images },
+        ...{ ...scalars, ...media },
         ...Object.fromEntries(named.map(([tag, table]) => [tag, tableMarkdown(table)])),
         ...Object.fromEntries(pictures.map(([tag, table]) => [`${tag}-image`, tableImage(table)])),
       },

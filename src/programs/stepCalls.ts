@@ -22,8 +22,8 @@ export interface StepOutputs {
   readonly loss: HostTensor;
   readonly metrics: StepMetrics;
   readonly summaries: Readonly<Record<string, HostTensor>>;
-  /** Of the last step of a call. */
-  readonly images: Readonly<Record<string, HostTensor>>;
+  /** Summaries of layers that are no scalars, of the last step of a call. */
+  readonly media: Readonly<Record<string, HostTensor>>;
 }
 
 /** Most steps per call: enough to make the overhead of calls, and of work between them, negligible. */
@@ -68,10 +68,13 @@ export function ownMemory(outputs: object): Record<string, Tree<null>> {
   );
 }
 
-/** Memory of images that all steps of a call share. */
-const sharedMemory = (images: StepOutputs['images']) =>
+/** Memory of summaries that are no scalars, which all steps of a call share. */
+const sharedMemory = (media: StepOutputs['media']) =>
   Object.fromEntries(
-    Object.entries(images).map(([name, { shape }]) => [name, new Float32Array(sizeOf(shape))]),
+    Object.entries(media).map(([name, { shape, dtype }]) => [
+      name,
+      dtype === 'int32' ? new Int32Array(sizeOf(shape)) : new Float32Array(sizeOf(shape)),
+    ]),
   );
 
 /** Gradients that are rows and indices, by the path of their table. */
@@ -124,12 +127,12 @@ export async function compileStep(
   const viewsOf = (paths: readonly string[]) =>
     Object.fromEntries(paths.map((path) => [path, gradViews[path]!]));
   const inputs = { params: state.views, batch: buffers.arrays, prngKey: keys, ...stepNumber(task, steps) };
-  const [{ summaries, metrics, images }] = executable.outputs as unknown as [StepOutputs];
+  const [{ summaries, metrics, media }] = executable.outputs as unknown as [StepOutputs];
   const outputs = {
     loss: null,
     metrics: ownMemory(metrics),
     summaries: ownMemory(summaries),
-    images: sharedMemory(images),
+    media: sharedMemory(media),
     grads: viewsOf(task.trainablePaths().filter((path) => rowGrads[path] === undefined)),
     rowGrads,
     updatedVars: viewsOf(task.nonTrainablePaths()),

@@ -19,6 +19,7 @@ import { metricValues, type SingleTask, trainStep, type WeightedValues } from '.
 import type { BatchBuffers, RowNames } from './batchBuffers.js';
 import { BatchFeed, type Reading } from './batchFeed.js';
 import { CorruptionCheck } from './corruptionCheck.js';
+import { type TextsOf, textsOf } from './gatheredMedia.js';
 import { type KindStep, KindSteps } from './kindSteps.js';
 import { optionsOfRanks, type Ranks } from './rankStep.js';
 import type { BoundStep, StepOutputs } from './stepCalls.js';
@@ -221,10 +222,15 @@ export class TrainProgram {
     return this.input.skipped.take();
   }
 
-  /** Images of layers in the last step, by name. */
-  get images(): StepOutputs['images'] {
-    const [{ images }] = this.step.call.outputs as unknown as [StepOutputs];
-    return images;
+  /** Summaries of layers in the last step that are no scalars, by name. */
+  get media(): StepOutputs['media'] {
+    const [{ media }] = this.step.call.outputs as unknown as [StepOutputs];
+    return media;
+  }
+
+  /** Texts of ids by the input's vocabulary. */
+  get textsOf(): TextsOf {
+    return textsOf(this.input);
   }
 
   /** Names of the data rows of a step of the last call, from 0; none where the input knows no names. */

@@ -1,5 +1,6 @@
 /** @file Values of summaries: scalars, and tensors for TensorBoard's plugins (summary.proto, tensor.proto). */
 import { ProtobufMessage } from '../files/index.js';
+import { encodeWav } from './encodeWav.js';
 import { type Channels, encodePng } from './png.js';
 
 /** Images, [n, height, width, channels] from 0 to 1; 1 channel is grey, 3 are RGB, 4 RGBA. */
@@ -8,8 +9,14 @@ export interface Images {
   readonly data: ArrayLike<number>;
 }
 
-/** A summary by type: a scalar, a Markdown text, values for a histogram, images. */
-export type SummaryValue = number | string | Float32Array | Images;
+/** Sounds, [n, samples, channels] from -1 to 1. */
+interface Sounds extends Images {
+  /** Samples per second. */
+  readonly sampleRate: number;
+}
+
+/** A summary by type: a scalar, Markdown texts, values for a histogram, images, sounds. */
+export type SummaryValue = number | string | readonly string[] | Float32Array | Images | Sounds;
 
 /** Field numbers of Summary.Value. */
 const VALUE = { tag: 1, simpleValue: 2, tensor: 8, metadata: 9 } as const;
@@ -24,6 +31,9 @@ const BUCKETS = 30;
 /** Version 0 of a plugin's own message, with its further fields. */
 const pluginContent = (): ProtobufMessage => new ProtobufMessage().int(1, 0);
 
+/** AudioPluginData whose encoding is WAV. */
+const wavContent = (): ProtobufMessage => pluginContent().int(2, 11);
+
 /** Metadata that name the plugin of a value. */
 function metadata(plugin: string, dataClass: number, content = pluginContent()): ProtobufMessage {
   const data = new ProtobufMessage().string(1, plugin).message(2, content);
@@ -37,17 +47,23 @@ function tensorOf(dtype: number, ...shape: number[]): ProtobufMessage {
   return new ProtobufMessage().int(1, dtype).message(2, dims);
 }
 
+const isTexts = (value: SummaryValue): value is readonly string[] => Array.isArray(value);
+
 /** Adds a value of its kind to a Summary.Value. */
 function addValue(message: ProtobufMessage, value: SummaryValue): ProtobufMessage {
   if (typeof value === 'number') return message.float(VALUE.simpleValue, value);
-  if (typeof value === 'string')
+  if (typeof value === 'string' || isTexts(value))
     return message
-      .message(VALUE.tensor, tensorOf(DT_STRING).string(8, value))
+      .message(VALUE.tensor, textsTensor(value))
       .message(VALUE.metadata, metadata('text', DATA_CLASS.tensor));
   if (value instanceof Float32Array)
     return message
       .message(VALUE.tensor, histogramTensor(value))
       .message(VALUE.metadata, metadata('histograms', DATA_CLASS.tensor));
+  if ('sampleRate' in value)
+    return message
+      .message(VALUE.tensor, soundsTensor(value))
+      .message(VALUE.metadata, metadata('audio', DATA_CLASS.blobs, wavContent()));
   return message
     .message(VALUE.tensor, imagesTensor(value))
     .message(VALUE.metadata, metadata('images', DATA_CLASS.blobs));
@@ -77,6 +93,22 @@ export function histogramBuckets(values: Float32Array): Float64Array {
 function histogramTensor(values: Float32Array): ProtobufMessage {
   const buckets = histogramBuckets(values);
   return tensorOf(DT_DOUBLE, buckets.length / 3, 3).blob(4, new Uint8Array(buckets.buffer));
+}
+
+/** A string, or [n] strings, which TensorBoard shows as a table. */
+function textsTensor(texts: string | readonly string[]): ProtobufMessage {
+  if (typeof texts === 'string') return tensorOf(DT_STRING).string(8, texts);
+  return texts.reduce((tensor, text) => tensor.string(8, text), tensorOf(DT_STRING, texts.length));
+}
+
+/** [n, 2], strings: a WAV file of each sound, and its label, which is empty. */
+function soundsTensor({ shape, data, sampleRate }: Sounds): ProtobufMessage {
+  const [count = 0, samples = 0, channels = 1] = shape;
+  const [size, values] = [samples * channels, Float32Array.from(data)];
+  const tensor = tensorOf(DT_STRING, count, 2);
+  for (let i = 0; i < count; i++)
+    tensor.blob(8, encodeWav(values.subarray(i * size, (i + 1) * size), channels, sampleRate)).string(8, '');
+  return tensor;
 }
 
 /** [2 + n], strings: width, height, a PNG of each image. */

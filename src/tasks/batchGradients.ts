@@ -40,8 +40,8 @@ export interface TrainOutputs {
   readonly metrics: MetricTensors;
   /** Summaries of layers (`addSummary`). */
   readonly summaries: Record<string, Tensor>;
-  /** Images of layers (`addImageSummary`). */
-  readonly images: Record<string, Tensor>;
+  /** Summaries of layers that are no scalars (`addImageSummary` and the like), by name. */
+  readonly media: Record<string, Tensor>;
   /** Values of the non-trainable variables after the forward pass, by path. */
   readonly updatedVars: Record<string, Tensor>;
   readonly grads: Record<string, Tensor>;
@@ -118,16 +118,16 @@ export function gradientsOf(
     const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
     const forward = (moving: Record<string, Tensor>) => {
       const summaries: Record<string, Tensor> = {};
-      const images: Record<string, Tensor> = {};
+      const media: Record<string, Tensor> = {};
       const updatedVars = Object.fromEntries(nonTrainable.map((path) => [path, params[path]!]));
       const theta = { ...params, ...moving };
       for (const path of noisy) theta[path] = vn.noisy(path, theta[path]!, prngKey, step);
       const { summaryVerbosity } = task.hp;
-      const seen = { summaries, images, summaryVerbosity, updatedVars, taps };
+      const seen = { summaries, media, summaryVerbosity, updatedVars, taps };
       const context = { theta, prngKey, ...rowWeightsOf(batch), ...seen };
       const [metrics] = runInContext(context, () => task.model.fprop(batch));
       const [value, weight] = minimized(metrics);
-      const aux = { metrics: metricTensors(metrics), summaries, images, updatedVars, weight };
+      const aux = { metrics: metricTensors(metrics), summaries, media, updatedVars, weight };
       return { value, aux };
     };
     try {

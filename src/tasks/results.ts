@@ -1,6 +1,6 @@
 /** @file Results of evaluations and decodes. */
 import type { InputState, Skipped } from '../inputs/index.js';
-import type { Images, Throughput } from '../summaries/index.js';
+import type { SummaryValue, Throughput } from '../summaries/index.js';
 import type { MetricTable, WeightedValues } from './metrics.js';
 
 /** Result of an evaluation. */
@@ -9,8 +9,8 @@ export interface EvalResult {
   readonly metrics: WeightedValues;
   /** Those of the `evalMetrics` that are tables. */
   readonly tables: Readonly<Record<string, MetricTable>>;
-  /** Images of layers in the first batch by name, and metrics that are pictures. */
-  readonly images: Readonly<Record<string, Images>>;
+  /** Summaries of layers in the first batch that are no scalars, by name, and metrics that are pictures. */
+  readonly media: Readonly<Record<string, SummaryValue>>;
   readonly batches: number;
   /** Position after the last batch, where data goes on from one evaluation to the next (`resetForEval` false); else null. */
   readonly end: InputState | null;

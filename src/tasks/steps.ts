@@ -15,7 +15,7 @@ export const evalKey = (batch = 0, seed = 1234): PrngKey => foldIn(prngKey(seed)
 
 /**
  * The evaluation step of a task as a pure function, without dropout: the model's metrics, those of its per-example
- * tensors that the task's `evalMetrics` read, with `scores` where examples have numbers, and images of layers. Its key is `evalKey`,
+ * tensors that the task's `evalMetrics` read, with `scores` where examples have numbers, and `media`, the summaries of layers that are no scalars. Its key is `evalKey`,
  * so that evaluations of one checkpoint are equal, whatever a model draws in them.
  *
  * @throws ConfigError for a tensor that neither the model nor the batch has.
@@ -24,11 +24,11 @@ export function evalStep(
   task: SingleTask,
 ): (
   inputs: TrainInputs,
-) => Record<'examples' | 'images', Record<string, Tensor>> & { metrics: MetricTensors } {
+) => Record<'examples' | 'media', Record<string, Tensor>> & { metrics: MetricTensors } {
   return ({ params, batch, prngKey }) => {
-    const images: Record<string, Tensor> = {};
+    const media: Record<string, Tensor> = {};
     const { summaryVerbosity } = task.hp;
-    const context = { theta: params, doEval: true, images, prngKey, summaryVerbosity };
+    const context = { theta: params, doEval: true, media, prngKey, summaryVerbosity };
     const [metrics, perExample] = runInContext(context, () => task.model.fprop(batch));
     const examples: Record<string, Tensor> = {};
     if (batch.exampleIds !== undefined && perExample.scores !== undefined)
@@ -40,7 +40,7 @@ export function evalStep(
         else if (batch[name] === undefined) throw unknownTensor(metric, name, perExample, batch);
       }
     }
-    return { metrics: metricTensors(metrics), examples, images };
+    return { metrics: metricTensors(metrics), examples, media };
   };
 }
 

@@ -37,6 +37,13 @@ export class Train extends Configurable.with({
     .default([])
     .describe('Further policies: what one of them saves or keeps is saved and kept beside the fields above.'),
   summaryIntervalSteps: interval.default(100).describe('Steps between summaries, which are means over them.'),
+  summaryAccumulateIntervalSteps: interval
+    .nullable()
+    .default(null)
+    .describe(
+      'Steps between the images, sounds, texts and histograms of layers that a summary gathers, at most 64 of each but of ' +
+        'histograms; null: those of its own step.',
+    ),
   histogramIntervalSteps: interval
     .nullable()
     .default(null)

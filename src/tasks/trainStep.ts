@@ -37,8 +37,8 @@ export function trainStep(task: SingleTask, form: StepForm = {}): (inputs: Train
   const [gradients, means] = [gradientStep(task, form), meanStep(task)];
   return ({ prngKey, ...inputs }) => {
     const prngKeys = tf.stack(ops.splitKey(prngKey, count));
-    const { sums, rowSums, images } = gradients({ ...inputs, prngKeys });
-    return { ...means(sums, rowSums, prngKey), images } as TrainOutputs;
+    const { sums, rowSums, media } = gradients({ ...inputs, prngKeys });
+    return { ...means(sums, rowSums, prngKey), media } as TrainOutputs;
   };
 }
 
@@ -52,7 +52,7 @@ export function gradientStep(
 ): (inputs: GradientInputs) => {
   sums: GradientSums;
   rowSums: RowGradients;
-  images: Record<string, Tensor>;
+  media: Record<string, Tensor>;
 } {
   const { numSubBatches, learner } = task.hp.train.hp;
   const { subBatchTransform: transform, transformsSubBatches } = learner;
@@ -102,7 +102,7 @@ export function gradientStep(
     return {
       sums: sums as unknown as GradientSums,
       rowSums: tables,
-      images: rows as Record<string, Tensor>,
+      media: rows as Record<string, Tensor>,
     };
   };
 }
@@ -113,7 +113,7 @@ export function gradientStep(
  */
 export function meanStep(
   task: SingleTask,
-): (sums: GradientSums, rowSums: RowGradients, prngKey?: Tensor) => Omit<TrainOutputs, 'images'> {
+): (sums: GradientSums, rowSums: RowGradients, prngKey?: Tensor) => Omit<TrainOutputs, 'media'> {
   const { numSubBatches, learner } = task.hp.train.hp;
   const { stochasticGradient } = learner.hp;
   const share = 1 / numSubBatches;
@@ -136,7 +136,7 @@ export function meanStep(
 }
 
 function numerators({
-  images,
+  media,
   rowGrads,
   metrics,
   summaries,
@@ -150,7 +150,7 @@ function numerators({
   return {
     sums: { ...sums, metrics: products, summaries: shares } as Tree<Tensor>,
     tables: rowGrads,
-    rows: images,
+    rows: media,
   };
 }
 

@@ -278,6 +278,7 @@ class Counting extends BaseLayer.with({ norm: sub(BatchNorm, () => BatchNorm.con
     const y = tf.add(this.norm.fprop(x), this.getVar('count'));
     this.addAuxLoss('large', tf.mean(tf.square(y)), 0.5);
     this.addSummary('mean', () => tf.mean(y));
+    this.addHistogramSummary('y', () => y);
     return this.tap('y', y);
   }
 }
@@ -288,10 +289,11 @@ test('variables that a pass replaces, losses and summaries are those of layers i
   const x = tensor([5, D], 4);
   const f = (given: Values) => {
     const { x, ...theta } = given;
-    const [updatedVars, summaries, auxLosses]: [Values, Values, any[]] = [{}, {}, []];
-    const y = run(theta, () => repeat.fprop(repeat.fprop(x!)), { updatedVars, summaries, auxLosses });
+    const [updatedVars, summaries, media, auxLosses]: [Values, Values, Values, any[]] = [{}, {}, {}, []];
+    const seen = { updatedVars, summaries, media, auxLosses };
+    const y = run(theta, () => repeat.fprop(repeat.fprop(x!)), seen);
     const losses = auxLosses.map(({ value, weight }) => tf.mul(value, weight));
-    return { y, updatedVars, summaries, loss: tf.addN(losses) };
+    return { y, updatedVars, summaries, media, loss: tf.addN(losses) };
   };
   const layers = Array.from({ length: 3 }, () => build(Counting.config()));
   const thetas = layers.map((_, i) => {
@@ -320,8 +322,10 @@ test('variables that a pass replaces, losses and summaries are those of layers i
   );
   for (const [path, { data }] of Object.entries<HostTensor>(made.updatedVars))
     expectClose(tf.stack(replaced.map((values) => values[path.slice('sub/'.length)]!)), data);
-  const names = [0, 1, 2].map((i) => `sub_${i}/mean_scalar`);
-  expect(Object.keys(made.summaries)).toEqual(expect.arrayContaining(names));
+  const names = (name: string) => [0, 1, 2].map((i) => `sub_${i}/${name}`);
+  expect(Object.keys(made.summaries)).toEqual(expect.arrayContaining(names('mean_scalar')));
+  expect(Object.keys(made.media)).toEqual(expect.arrayContaining(names('y_histogram')));
+  expectClose(y, made.media['sub_2/y_histogram'].data);
 });
 
 test('taps read every repetition', () => {

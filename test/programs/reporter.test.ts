@@ -89,8 +89,33 @@ test('images of layers: those of the step of a summary, and of the first batch o
   expect(new Set(training.map(({ strings }) => strings[2]!.toString('hex'))).size).toBeGreaterThan(1);
 });
 
+test('sounds, texts and histograms of layers, as TensorBoard has them', () => {
+  for (const program of ['train', 'eval_test_held_out']) {
+    const [image] = tagged(program, 'inputs_image');
+    const [sound] = tagged(program, 'inputs_audio8000');
+    expect([sound!.plugin, sound!.strings.length, String(sound!.strings[1])]).toEqual(['audio', 2, '']);
+    // AudioPluginData: version 0, encoding WAV.
+    expect([...fieldsOf(sound!.pluginContent!)]).toEqual([
+      [1, [0]],
+      [2, [11]],
+    ]);
+    const wav = sound!.strings[0]!;
+    expect([wav.length, wav.readUInt32LE(24)]).toEqual([44 + 2 * 16, 8000]);
+    const pixels = pixelsOf(image!).images[0]!;
+    for (const [i, pixel] of pixels.entries())
+      expect(wav.readInt16LE(44 + 2 * i) / 32767).toBeCloseTo(pixel / 255, 2);
+    const [text] = tagged(program, 'labels_text');
+    expect([text!.plugin, text!.strings.length]).toEqual(['text', program === 'train' ? 4 : 3]);
+    expect(text!.strings.every((row) => ['0', '1'].includes(String(row)))).toBe(true);
+    const [values] = tagged(program, 'inputs_histogram');
+    expect(values!.plugin).toBe('histograms');
+  }
+});
+
 test('histograms of parameters and gradients at their interval', () => {
-  const histograms = summaries('train').filter(({ plugin }) => plugin === 'histograms');
+  const histograms = summaries('train').filter(
+    ({ plugin, tag }) => plugin === 'histograms' && tag !== 'inputs_histogram',
+  );
   const paths = ['logits/linear/w', 'logits/bias/b'];
   const tags = ['params', 'gradients'].flatMap((prefix) => paths.map((path) => `${prefix}/${path}`));
   expect(histograms.map(({ step, tag }) => `${step} ${tag}`).sort()).toEqual(
@@ -146,7 +171,7 @@ async function reported(metrics: Readonly<Record<string, number>>, skipped: Skip
   const reporter = new Reporter(options, { firstStep: 3, numTrainSteps: 3 });
   reporter.evaluated('eval_test', 3, {
     metrics: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [name, { value, weight: 1 }])),
-    images: {},
+    media: {},
     tables: {},
     batches: 2,
     end: null,

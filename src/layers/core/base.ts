@@ -12,7 +12,7 @@ import {
 } from '../../hparams/index.js';
 import { currentContext, type DecodeStateSpec, type LayerContext } from './context.js';
 import { layerFields, type SplitDims } from './layerFields.js';
-import { firstImages, summaryKey } from './layerSummaries.js';
+import { type MediaKind, MOST_ENTRIES, mediaTensor, summaryKey } from './layerSummaries.js';
 import { LayerError, wrapMethods } from './methods.js';
 import { OwnVariables } from './ownVariables.js';
 import { builtElsewhere, type Placement, takePlacement, withPlacement } from './placement.js';
@@ -201,17 +201,71 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
 
   /**
    * Reports the first `maxImages` of a tensor of images under `<path>/<name>_image`, as `addSummary` does. Every training
-   * step computes them; those of a summary's last step are written, and of an evaluation those of its first batch.
+   * step computes them; those of a summary's last step are written (`summaryAccumulateIntervalSteps` gathers others), and
+   * of an evaluation those of its first batch.
    *
    * @param value [n, height, width, channels] from 0 to 1; channels are 1 (grey), 3 (RGB) or 4 (RGBA).
+   * @param maxImages at most 64
    * @throws LayerError for another shape
    */
   protected addImageSummary(name: string, value: () => Tensor, maxImages = 4, verbosity = 2): void {
-    const { images, summaryVerbosity } = this.context;
-    if (images && verbosity <= summaryVerbosity)
-      images[summaryKey(images, this.#pathOf(name), 'image')] = firstImages(value(), maxImages, (detail) =>
-        this.error(`the images of summary '${name}': ${detail}`),
-      );
+    this.#addMedia(name, 'image', value, { most: maxImages, verbosity });
+  }
+
+  /**
+   * Reports the first `maxSounds` of a tensor of sounds under `<path>/<name>_audio<sampleRate>`, as `addImageSummary` does.
+   *
+   * @param value [n, samples] or [n, samples, channels] from -1 to 1.
+   * @param sampleRate samples per second.
+   * @throws LayerError for another shape, and for a rate that is no positive integer
+   */
+  protected addAudioSummary(
+    name: string,
+    value: () => Tensor,
+    sampleRate: number,
+    maxSounds = 4,
+    verbosity = 2,
+  ): void {
+    if (!(Number.isSafeInteger(sampleRate) && sampleRate > 0))
+      throw this.error(`the audio summary '${name}': expected samples per second, got ${sampleRate}.`);
+    this.#addMedia(name, 'audio', value, { most: maxSounds, verbosity, detail: String(sampleRate) });
+  }
+
+  /**
+   * Reports the first `maxTexts` rows of ids under `<path>/<name>_text`, as `addImageSummary` does: as the text that the
+   * input's vocabulary makes of them, or as numbers where the input has no text.
+   *
+   * @param value int32 [n, length].
+   * @throws LayerError for another shape or dtype
+   */
+  protected addTextSummary(name: string, value: () => Tensor, maxTexts = 4, verbosity = 2): void {
+    this.#addMedia(name, 'text', value, { most: maxTexts, verbosity });
+  }
+
+  /**
+   * Reports the distribution of a tensor's elements under `<path>/<name>_histogram`, as `addImageSummary` does. NaN, such as a
+   * layer may select for padding, and infinities are left out.
+   */
+  protected addHistogramSummary(name: string, value: () => Tensor, verbosity = 2): void {
+    this.#addMedia(name, 'histogram', value, { most: MOST_ENTRIES, verbosity });
+  }
+
+  #addMedia(
+    name: string,
+    kind: MediaKind,
+    value: () => Tensor,
+    {
+      most,
+      verbosity,
+      detail = '',
+    }: { readonly most: number; readonly verbosity: number; readonly detail?: string },
+  ): void {
+    const { media, summaryVerbosity } = this.context;
+    if (!media || verbosity > summaryVerbosity) return;
+    const key = summaryKey(media, this.#pathOf(name), `${kind}${detail}`);
+    media[key] = mediaTensor(kind, value(), Math.min(most, MOST_ENTRIES), (reason) =>
+      this.error(`the ${kind} summary '${name}': ${reason}`),
+    );
   }
 
   /**

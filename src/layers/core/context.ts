@@ -41,8 +41,8 @@ export interface ContextOptions {
   readonly rowWeights?: Tensor | undefined;
   /** Receives summaries by name; if absent, none are computed. */
   readonly summaries?: Record<string, Tensor> | undefined;
-  /** Receives image summaries by name, float32 [n, height, width, channels]; if absent, none are computed. */
-  readonly images?: Record<string, Tensor> | undefined;
+  /** Receives summaries that are no scalars by name, which tells their kind (`mediaType`); if absent, none are computed. */
+  readonly media?: Record<string, Tensor> | undefined;
   /** Highest verbosity of summaries to collect. Default 3, as in Pax. */
   readonly summaryVerbosity?: number;
   /** Receives the auxiliary losses. */
@@ -86,7 +86,7 @@ export function runInContext<T>(options: ContextOptions, fn: () => T): T {
     prngKey: options.prngKey,
     rowWeights: options.rowWeights,
     summaries: options.summaries,
-    images: options.images,
+    media: options.media,
     summaryVerbosity: options.summaryVerbosity ?? 3,
     auxLosses: options.auxLosses ?? [],
     decodeState: options.decodeState,

@@ -15,6 +15,7 @@ import {
   Linear,
   listLayers,
   listVariables,
+  mediaType,
   observeCalls,
   runInContext,
   type Theta,
@@ -78,17 +79,56 @@ class Shown extends BaseLayer.with({}) {
   }
 }
 
+/** Shows what it gets as sounds, texts, and a distribution. */
+class Told extends BaseLayer.with({ sampleRate: z.number().default(8000) }) {
+  fprop(x: Tensor): Tensor {
+    this.addAudioSummary('heard', () => x, this.hp.sampleRate, 2);
+    this.addAudioSummary('heard', () => tf.expandDims(x, 2), this.hp.sampleRate, 1000);
+    this.addTextSummary('read', () => tf.cast(x, 'int32'));
+    this.addHistogramSummary('spread', () => tf.greater(x, 0));
+    this.addHistogramSummary('chatter', () => x, 4);
+    return x;
+  }
+}
+
+test('sounds, texts and histograms: the first entries, at most 64, of all elements; wrong ones are refused', () => {
+  const media: Record<string, Tensor> = {};
+  const call = (layer: Told, x: Tensor) => runInContext({ theta: {}, media }, () => layer.fprop(x));
+  call(build(Told.config()), tf.zeros([70, 3]));
+  expect(Object.entries(media).map(([name, { shape, dtype }]) => [name, shape, dtype])).toEqual([
+    ['heard_audio8000', [2, 3, 1], 'float32'],
+    ['heard1_audio8000', [64, 3, 1], 'float32'],
+    ['read_text', [4, 3], 'int32'],
+    ['spread_histogram', [210], 'float32'],
+  ]);
+  expect(mediaType('heard1_audio8000')).toEqual({ kind: 'audio', sampleRate: 8000 });
+  expect(() => call(build(Told.config()), tf.zeros([3]))).toThrow(
+    "model (Told): the audio summary 'heard': expected [n, samples] or [n, samples, channels], got [3].",
+  );
+  expect(() => call(build(Told.config({ sampleRate: 0.5 })), tf.zeros([2, 3]))).toThrow(
+    "model (Told): the audio summary 'heard': expected samples per second, got 0.5.",
+  );
+  class Loud extends BaseLayer.with({}) {
+    fprop(x: Tensor): void {
+      this.addTextSummary('read', () => x);
+    }
+  }
+  expect(() =>
+    runInContext({ theta: {}, media }, () => build(Loud.config()).fprop(tf.zeros([2, 3]))),
+  ).toThrow("model (Loud): the text summary 'read': expected int32 [n, length], got float32 [2, 3].");
+});
+
 test('image summaries are the first few images, computed where they are collected', () => {
   const layer = build(Shown.config());
-  const images: Record<string, Tensor> = {};
-  const shapeOf = (x: Tensor) => runInContext({ theta: {}, images }, () => layer.fprop(x)).shape;
+  const media: Record<string, Tensor> = {};
+  const shapeOf = (x: Tensor) => runInContext({ theta: {}, media }, () => layer.fprop(x)).shape;
   expect(shapeOf(tf.fill([6, 2, 3, 1], 0.5))).toEqual([6, 2, 3, 1]);
-  expect(Object.entries(images).map(([name, { shape, dtype }]) => [name, shape, dtype])).toEqual([
+  expect(Object.entries(media).map(([name, { shape, dtype }]) => [name, shape, dtype])).toEqual([
     ['seen_image', [4, 2, 3, 1], 'float32'],
     ['seen1_image', [1, 2, 3, 1], 'float32'],
   ]);
   expect(() => shapeOf(tf.zeros([6, 2, 3]))).toThrow(
-    "model (Shown): the images of summary 'seen': expected [n, height, width, channels] with 1, 3 or 4 channels, got [6, 2, 3].",
+    "model (Shown): the image summary 'seen': expected [n, height, width, channels] with 1, 3 or 4 channels, got [6, 2, 3].",
   );
   expect(runInContext({ theta: {} }, () => layer.fprop(tf.zeros([6, 2, 3]))).shape).toEqual([6, 2, 3]);
 });
