@@ -18,6 +18,7 @@ export {
   truncatedNormal,
 } from './distributionOps.js';
 export { embeddingLookup } from './embedding.js';
+export { type Line, maxAffine, minAffine, nearestInteger, powerOfTwo } from './fewBits.js';
 export { gelu } from './gelu.js';
 export { groupedMatMul } from './groupedMatMul.js';
 export type { Window } from './hiddenKeys.js';

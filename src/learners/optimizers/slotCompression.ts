@@ -1,7 +1,7 @@
 /** @file Slots in 16 or 8 bits: storage of a rule's float32 slots, for rules of any kind. */
 import { ops, sizeOf, type Tensor, tf } from '../../compiler/index.js';
 import type { NamedTensors } from './rule.js';
-import { asFloats, asWritten } from './slotStorage.js';
+import { asFloats } from './slotStorage.js';
 import type { SlotSpec, SlotSpecs } from './slots.js';
 
 /** Types in which slots are stored, from the widest. */
@@ -26,15 +26,32 @@ const CODES = 127;
 const DECADES = 6;
 
 /**
- * The lines of which the least, at x in [0, 1], is its code: the dynamic map of Dettmers et al. (8-bit Optimizers via
+ * The lines of which the least, at a part of the scale, is its code: the dynamic map of Dettmers et al. (8-bit Optimizers via
  * Block-wise Quantization, 2022), in which the decade below the scale has 64 codes, the next one 32 …; those below the last
  * one share a code. Between two codes it is a line, so that stochastic rounding of a code is that of the value.
  */
-const LINES = Array.from({ length: DECADES + 1 }, (_, i) => {
+const LINES: readonly ops.Line[] = Array.from({ length: DECADES + 1 }, (_, i) => {
   const codes = 2 ** i;
   const slope = i === 0 ? 10 ** DECADES : (codes * 10 ** (DECADES - i)) / 0.9;
   return { slope, at0: i === 0 ? 0 : codes - 1 - codes / 9 };
 });
+
+/** The lines of twice a function: squares have codes on one side of 0 alone, and twice as many of them. */
+const twice = (lines: readonly ops.Line[]): ops.Line[] =>
+  lines.map(({ slope, at0 }) => ({ slope: 2 * slope, at0: 2 * at0 }));
+
+/** The lines of the inverse function, of which the greatest counts where the least did. */
+const inverse = (lines: readonly ops.Line[]): ops.Line[] =>
+  lines.map(({ slope, at0 }) => ({ slope: 1 / slope, at0: -at0 / slope }));
+
+/** From the part of the scale to the code, and back, of values that have a sign or of roots of squares. */
+const MAPS = {
+  signed: { toCode: LINES, toPart: inverse(LINES) },
+  squares: { toCode: twice(LINES), toPart: inverse(twice(LINES)) },
+};
+
+/** Blocks whose largest element is smaller become zeros: the inverse of their scale would be infinite. */
+const LEAST_SCALE = 1e-37;
 
 const isCompressed = (spec: SlotSpec): boolean =>
   spec.values !== undefined && (spec.dtype ?? 'float32') === 'float32';
@@ -120,9 +137,8 @@ export function compressed(
 /** Adds noise as wide as the distance of two bfloat16 numbers, so that the nearest one is either by its distance. */
 function dithered(slot: Tensor, noise: ((size: number) => Tensor) | undefined): Tensor {
   if (noise === undefined) return slot;
-  const exponent = tf.floor(tf.mul(tf.log(tf.abs(slot)), Math.LOG2E));
-  const distance = tf.exp(tf.mul(tf.sub(exponent, 7), Math.LN2));
-  return tf.add(slot, tf.mul(tf.sub(noise(slot.size), 0.5), distance));
+  const part = tf.mul(tf.sub(noise(slot.size), 0.5), 2 ** -7);
+  return tf.add(slot, tf.mul(part, ops.powerOfTwo(slot)));
 }
 
 /** [variables, size] as [blocks, 256], with zeros behind each variable. */
@@ -151,13 +167,10 @@ function ofBlocks(blocks: Tensor, spec: SlotSpec): Tensor {
 function fromCodes(codes: Tensor, scale: Tensor, spec: SlotSpec): Tensor {
   const isSquare = spec.values === 'squares';
   const floats = inBlocks(asFloats(codes, isSquare ? 'uint8' : 'int8'), spec);
-  const size = isSquare ? tf.mul(floats, 0.5) : tf.abs(floats);
-  const parts = LINES.map(({ slope, at0 }) => tf.mul(tf.sub(size, at0), 1 / slope));
-  const values = tf.mul(
-    parts.reduce((a, b) => tf.maximum(a, b)),
-    tf.expandDims(scale, 1),
-  );
-  return ofBlocks(isSquare ? tf.square(values) : tf.mul(values, tf.sign(floats)), spec);
+  const scales = tf.expandDims(scale, 1);
+  if (isSquare) return ofBlocks(tf.square(tf.mul(ops.maxAffine(floats, MAPS.squares.toPart), scales)), spec);
+  const parts = ops.maxAffine(tf.abs(floats), MAPS.signed.toPart);
+  return ofBlocks(tf.mul(tf.mul(parts, scales), tf.sign(floats)), spec);
 }
 
 function toCodes(
@@ -169,16 +182,12 @@ function toCodes(
   const blocks = inBlocks(slot, spec);
   const sizes = isSquare ? tf.sqrt(tf.relu(blocks)) : tf.abs(blocks);
   const scale = tf.max(sizes, 1);
-  const divisor = tf.where(tf.greater(scale, 0), scale, tf.onesLike(scale));
-  const parts = tf.div(sizes, tf.expandDims(divisor, 1));
-  const exact = LINES.map(({ slope, at0 }) => tf.add(tf.mul(parts, slope), at0)).reduce((a, b) =>
-    tf.minimum(a, b),
-  );
-  const wide = isSquare ? tf.mul(exact, 2) : exact;
+  const divisor = tf.where(tf.greater(scale, LEAST_SCALE), scale, tf.onesLike(scale));
+  const parts = tf.mul(sizes, tf.expandDims(tf.reciprocal(divisor), 1));
+  const exact = ops.minAffine(parts, MAPS[isSquare ? 'squares' : 'signed'].toCode);
   const whole =
-    noise === undefined ? wide : tf.floor(tf.add(wide, tf.reshape(noise(blocks.size), [...blocks.shape])));
-  const most = isSquare ? 2 * CODES : CODES;
-  const bounded = tf.minimum(whole, most);
-  const signed = isSquare ? bounded : tf.mul(bounded, tf.sign(blocks));
-  return { codes: asWritten(ofBlocks(signed, spec), isSquare ? 'uint8' : 'int8'), scale };
+    noise === undefined ? exact : tf.floor(tf.add(exact, tf.reshape(noise(blocks.size), [...blocks.shape])));
+  const signed = isSquare ? whole : tf.mul(whole, tf.sign(blocks));
+  const codes = ops.nearestInteger(signed, isSquare ? [0, 2 * CODES] : [-CODES, CODES]) as Tensor;
+  return { codes: ofBlocks(codes, spec), scale };
 }

@@ -14,9 +14,8 @@ function held(dtype: FlatDtype): Pick<TensorSpec, 'dtype' | 'storage'> {
   return dtype === 'float32' ? { dtype } : { dtype: NARROW[dtype].dtype, storage: dtype };
 }
 
-/** A rule's values within the range of integers; that of int8 is alike on both sides of 0. */
-const bounded = (floats: Tensor, dtype: 'int8' | 'uint8'): Tensor =>
-  dtype === 'int8' ? tf.clipByValue(floats, -127, 127) : tf.clipByValue(floats, ...NARROW.uint8.range);
+/** The integers that a rule's values become; those of int8 are alike on both sides of 0. */
+const RANGES = { int8: [-127, 127], uint8: NARROW.uint8.range } as const;
 
 const isWhole = (dtype: FlatDtype): dtype is 'int8' | 'uint8' => held(dtype).dtype === 'int32';
 
@@ -28,10 +27,8 @@ export const asFloats = (read: Tensor, dtype: FlatDtype): Tensor =>
   isWhole(dtype) ? tf.cast(read, 'float32') : read;
 
 /** float32 as a program writes them: integers to nearest, halves to the even one. `stored` rounds floats. */
-export function asWritten(floats: Tensor, dtype: FlatDtype): Tensor {
-  if (!isWhole(dtype)) return floats;
-  return tf.cast(tf.round(bounded(floats, dtype)), 'int32');
-}
+export const asWritten = (floats: Tensor, dtype: FlatDtype): Tensor =>
+  isWhole(dtype) ? (ops.nearestInteger(floats, RANGES[dtype]) as Tensor) : floats;
 
 /** The results of a program that a buffer holds. */
 export const stored = (written: Tensor, dtype: FlatDtype): Tensor =>

@@ -327,6 +327,14 @@ const gelu: Case[] = [true, false].flatMap((approximate) =>
   ),
 );
 
+const lines = [
+  { slope: -2, at0: 1 },
+  { slope: 0.5, at0: 0.25 },
+  { slope: 3, at0: -4 },
+];
+/** Some of them beyond the lines' joints. */
+const alongLines = [[floats([7], -4, 4)], [floats([2, 3, 5], -8, 8)], [floats([])]];
+
 const layerNorm = norms((x, scale, bias) => ops.layerNorm(x, scale, bias, { epsilon: 1e-3 }), true);
 const rmsNorm = norms((x, scale) => ops.rmsNorm(x, scale, { epsilon: 1e-3 }), false);
 
@@ -335,6 +343,23 @@ export const compositeCases: CaseTable = {
   AttentionGrad: [...sinkCases, ...attentionCases, ...windowCases, ...dropCases, ...countCases],
   AttentionMaskGrad: maskCases,
   AttentionSinkGrad: sinkCases,
+  PowerOfTwo: over(
+    (x) => ops.powerOfTwo(x),
+    [
+      [floats([40], -3, 3)],
+      [floats([2, 3, 5], 1e-3, 2e3)],
+      [floats([])],
+      [host([4], [0, -0, Infinity, NaN])],
+    ],
+    constant,
+  ),
+  MaxAffine: over((x) => ops.maxAffine(x, lines), alongLines),
+  MinAffine: over((x) => ops.minAffine(x, lines), alongLines),
+  NearestInteger: over(
+    (x) => ops.nearestInteger(x, [-3, 4]),
+    [[floats([7], -6, 6)], [host([10], [0.5, 1.5, 2.5, -0.5, -2.5, 4.5, -9, Infinity, -Infinity, NaN])]],
+    constant,
+  ),
   Gelu: gelu,
   GeluGrad: gelu,
   GroupedMatMul: groupCases,

@@ -57,6 +57,17 @@ const wrapping = (operator: string): Expression =>
 
 const compare = (operator: string): Expression => any((a, b) => `(${a} ${operator} ${b})`);
 
+/** One of several lines at each element, chosen two by two. */
+const alongLines =
+  (choice: string): Expression =>
+  ({ args: [x], attrs }) =>
+    (attrs.slopes as number[])
+      .map((slope, i) => {
+        const at0 = literal((attrs.offsets as number[])[i]!, 'float32');
+        return `(${x} * ${literal(slope, 'float32')} + ${at0})`;
+      })
+      .reduce((chosen, line) => `${choice}(${chosen}, ${line})`);
+
 const number = (context: ExpressionContext, name: string): string =>
   literal(context.attrs[name] as number, context.types[0] ?? context.result);
 
@@ -155,6 +166,11 @@ export const EXPRESSIONS: Readonly<Record<string, Expression>> = {
   Softplus: call('lt_softplusf'),
   Erf: call('lt_erff'),
   GeluGrad: any((dy, x) => `(${dy} * lt_gelu_slopef(${x}))`),
+  PowerOfTwo: call('lt_power_of_twof'),
+  MaxAffine: alongLines('lt_above'),
+  MinAffine: alongLines('lt_below'),
+  NearestInteger: ({ args: [x], attrs }) =>
+    `lt_nearest_integer(${x}, ${literal(attrs.least as number, 'float32')}, ${literal(attrs.most as number, 'float32')})`,
   Relu: either(
     (x) => `lt_reluf(${x})`,
     (x) => `lt_maxi(${x}, 0)`,
