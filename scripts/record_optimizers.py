@@ -74,6 +74,16 @@ def of_shampoo(**settings):
     return params.detach().numpy()
 
 
+def of_soap(shape, **settings):
+    """Gradients of full rank, so that eigenvectors are no matter of chance; more steps than others, since the first moves nothing."""
+    params = torch.tensor(start.reshape(shape), requires_grad=True)
+    optimizer = pytorch_optimizer.SOAP([params], lr=RATE, precondition_frequency=2, **settings)
+    for step in range(STEPS + 2):
+        params.grad = torch.tensor(np.sin(0.7 * index**2 * (step + 1)).reshape(shape))
+        optimizer.step()
+    return params.detach().numpy()
+
+
 rated = lambda transform: optax.chain(transform, optax.scale(-RATE))
 found = {
     "optax.lamb": of_optax(optax.lamb(RATE)),
@@ -88,6 +98,10 @@ found = {
         start_preconditioning_step=3, graft_type=3, diagonal_eps=1e-10, nesterov=False, moving_average_for_momentum=True
     ),
     "ScalableShampoo, AdaGrad's size": of_shampoo(start_preconditioning_step=2, graft_type=2, diagonal_eps=1e-10, block_size=2),
+    "SOAP": of_soap((4, 6), max_precondition_dim=5, weight_decay=0.0),
+    "SOAP, three dimensions": of_soap((2, 3, 4), betas=(0.8, 0.9), shampoo_beta=0.7, weight_decay=0.0, normalize_gradient=True),
+    "SOAP, merged": of_soap((2, 2, 6), max_precondition_dim=4, merge_dims=True, weight_decay=0.0),
+    "SOAP, vector": of_soap((24,), weight_decay=0.0, correct_bias=False),
     "torch.optim.Muon": of_torch(torch.optim.Muon, weight_decay=0.0),
     "torch.optim.Muon, as Adam": of_torch(torch.optim.Muon, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
 }

@@ -17,6 +17,7 @@ import {
   Sgd,
   Shampoo,
   Sm3,
+  Soap,
   StaticAccumulator,
 } from '../../../src/learners/index.js';
 import { bench, learnerOf, noise } from '../fixtures.js';
@@ -25,12 +26,20 @@ const ELEMENTS = Array.from({ length: 24 }, (_, i) => i + 1);
 const START = ELEMENTS.map((i) => Math.sin(i));
 const gradientAt = (step: number): number[] => ELEMENTS.map((i) => Math.sin(0.7 * i * (step + 1)));
 
+/** Gradients of which no row is a sum of others. */
+const independentAt = (step: number): number[] => ELEMENTS.map((i) => Math.sin(0.7 * i ** 2 * (step + 1)));
+
 /** The parameters after each step of a matrix [4, 6], with a rate of 0.1; behind them their average, if there is one. */
-async function after(steps: number, config: Config<BaseOptimizer>): Promise<number[][]> {
-  const { step, read, slots } = await bench({ w: START }, learnerOf(config), { shapes: { w: [4, 6] } });
+async function after(
+  steps: number,
+  config: Config<BaseOptimizer>,
+  shape = [4, 6],
+  gradients = gradientAt,
+): Promise<number[][]> {
+  const { step, read, slots } = await bench({ w: START }, learnerOf(config), { shapes: { w: shape } });
   const all: number[][] = [];
   for (let t = 0; t < steps; t++) {
-    await step(t, { w: gradientAt(t) });
+    await step(t, { w: gradients(t) });
     all.push([...read('w'), ...(slots.ema ? read('w', 'ema') : [])]);
   }
   return all;
@@ -88,12 +97,32 @@ const ours: Record<string, Config<BaseOptimizer>> = {
   'torch.optim.Muon, as Adam': Muon.config({ learningRate, decoupledWeightDecay: 0.1 }),
 };
 
-test.each(Object.entries(recorded))('%s', async (name, expected) => {
-  const found = (await after(4, ours[name]!)).at(-1)!;
-  const furthest = Math.max(...expected.map((value, i) => Math.abs(value - found[i]!)));
-  const largest = Math.max(...expected.map(Math.abs));
-  expect(furthest / largest).toBeLessThan(3e-6);
+const soap = { learningRate, preconditionFrequency: 2 };
+
+test.each<[string, number[], Config<BaseOptimizer>]>([
+  ['SOAP', [4, 6], Soap.config({ ...soap, maxPreconditionDim: 5 })],
+  [
+    'SOAP, three dimensions',
+    [2, 3, 4],
+    Soap.config({ ...soap, beta1: 0.8, beta2: 0.9, shampooBeta: 0.7, normalizeGrads: true }),
+  ],
+  ['SOAP, merged', [2, 2, 6], Soap.config({ ...soap, maxPreconditionDim: 4, mergeDims: true })],
+  ['SOAP, vector', [24], Soap.config({ ...soap, correctBias: false })],
+])('%s', async (name, shape, config) => {
+  const found = (await after(6, config, shape, independentAt)).at(-1)!;
+  const furthest = Math.max(...recorded[name]!.map((value, i) => Math.abs(value - found[i]!)));
+  expect(furthest).toBeLessThan(2e-5);
 });
+
+test.each(Object.entries(recorded).filter(([name]) => !name.startsWith('SOAP')))(
+  '%s',
+  async (name, expected) => {
+    const found = (await after(4, ours[name]!)).at(-1)!;
+    const furthest = Math.max(...expected.map((value, i) => Math.abs(value - found[i]!)));
+    const largest = Math.max(...expected.map(Math.abs));
+    expect(furthest / largest).toBeLessThan(3e-6);
+  },
+);
 
 /** Sums of squares after three steps, as Pax has them. */
 test.each<[string, Config<BaseOptimizer>, number[]]>([
