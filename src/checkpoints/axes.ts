@@ -110,12 +110,9 @@ function sizesOf(...sides: readonly [Groups, readonly number[]][]): Map<string, 
 export function storeElements(variable: Float32Array, target: Float32Array, order?: AxisOrder): void {
   if (order === undefined) target.set(variable);
   else
-    for (const { start, step, length, target: from, stride } of runsOf(order, target.length))
+    for (const { start, step, length, target: from, stride } of runsOf(order))
       for (let i = 0; i < length; i++) target[start + i * step] = variable[from + i * stride]!;
 }
-
-/** The same order on both sides. */
-export const sameAxes = (size: number): AxisOrder => ({ axes: [{ size, stride: 1, only: 0 }] });
 
 /** Undefined for text that is no order of the same axes. */
 function parsed(notation: string): Notation | undefined {
@@ -152,95 +149,17 @@ function joined(axes: readonly StoredAxis[]): StoredAxis[] {
   return result.length > 0 ? result : [{ size: 1, stride: 1, only: 0 }];
 }
 
-/** The runs of an order in the file's order; from the first to the last element of each are at most `longest`. */
-export function* runsOf({ axes }: AxisOrder, longest: number): Generator<Run> {
+/** The runs of an order in the file's order. */
+export function* runsOf({ axes }: AxisOrder): Generator<Run> {
   // Where the innermost axis has one index alone, elements along the axis before are so far apart.
   const isPart = axes.length > 1 && axes.at(-1)!.stride === undefined;
   const { size: step, only } = isPart ? axes.at(-1)! : { size: 1, only: 0 };
   const outer = isPart ? axes.slice(0, -1) : axes;
   const inner = outer.at(-1)!;
-  const [first, count] = inner.stride === undefined ? [inner.only, 1] : [0, inner.size];
+  const [first, length] = inner.stride === undefined ? [inner.only, 1] : [0, inner.size];
   const stride = inner.stride ?? 1;
-  const most = Math.max(1, Math.floor((longest - 1) / step) + 1);
-  for (const { start, target } of offsets(outer.slice(0, -1), inner.size * step)) {
-    for (let at = 0; at < count; at += most) {
-      const length = Math.min(most, count - at);
-      yield { start: start + (first + at) * step + only, step, length, target: target + at * stride, stride };
-    }
-  }
-}
-
-/**
- * Puts a stored tensor's elements where an order has them.
- *
- * @param total elements of the stored tensor.
- * @param longest how many are read at a time.
- * @param read the `count` elements from `from` on.
- */
-export function placeElements(
-  target: Float32Array,
-  order: AxisOrder,
-  total: number,
-  longest: number,
-  read: (from: number, count: number) => Float32Array,
-): void {
-  let [from, elements] = [0, new Float32Array(0)];
-  let block: Block | undefined;
-  const flush = (): void => {
-    if (block !== undefined) placeBlock(target, elements, from, block);
-    block = undefined;
-  };
-  for (const run of runsOf(order, longest)) {
-    const { start, step, length } = run;
-    if (start < from || start + (length - 1) * step >= from + elements.length) {
-      flush();
-      from = start;
-      elements = read(from, Math.min(longest, total - from)) as typeof elements;
-    }
-    if (block !== undefined && isNext(block, run)) {
-      if (block.count === 1) block.between = start - block.run.start;
-      block.count++;
-    } else {
-      flush();
-      block = { run, count: 1, between: 0 };
-    }
-  }
-  flush();
-}
-
-/** Runs whose elements are neighbours in the variable, as the rows of a matrix that is transposed. */
-interface Block {
-  readonly run: Run;
-  count: number;
-  /** Elements of the file between the starts of two runs. */
-  between: number;
-}
-
-/** Most runs of a block: neighbours fill lines of the cache, each of which would otherwise be fetched for every run. */
-const BLOCK_RUNS = 64;
-
-const isNext = ({ run, count, between }: Block, next: Run): boolean =>
-  count < BLOCK_RUNS &&
-  run.stride !== 1 &&
-  next.target === run.target + count &&
-  next.length === run.length &&
-  next.step === run.step &&
-  next.stride === run.stride &&
-  (count === 1 || next.start === run.start + count * between);
-
-/** @param elements those of the file from `from` on */
-function placeBlock(
-  target: Float32Array,
-  elements: Float32Array,
-  from: number,
-  { run: { start, step, length, target: first, stride }, count, between }: Block,
-): void {
-  const at = start - from;
-  if (step === 1 && stride === 1) target.set(elements.subarray(at, at + length), first);
-  else
-    for (let i = 0; i < length; i++)
-      for (let row = 0, read = at + i * step, to = first + i * stride; row < count; row++, read += between)
-        target[to + row] = elements[read]!;
+  for (const { start, target } of offsets(outer.slice(0, -1), inner.size * step))
+    yield { start: start + first * step + only, step, length, target, stride };
 }
 
 /** Where each row of `size` elements is in the file, and in the variable. */

@@ -15,6 +15,7 @@ export { type Lease, leaseCheckpoint } from './leases.js';
 export { locateCheckpoint } from './locate.js';
 export { MatchingRestore, matchTensors, type TensorMatch } from './matchingRestore.js';
 export type { BestCheckpoint } from './metadata.js';
+export { PIECE_BYTES, type Piece } from './pipelinedFile.js';
 export { readCheckpoint } from './restore.js';
 export {
   type CheckpointPolicy,
@@ -29,6 +30,7 @@ export { type ArrayTensor, encodeSafetensors } from './safetensors.js';
 export { SafetensorsFile } from './safetensorsFile.js';
 export { SavedVariables } from './savedVariables.js';
 export type { SaveStatistics } from './saveMeter.js';
+export type { Elements } from './storedElements.js';
 export { createTrainState, type TrainState } from './trainState.js';
 export type { VariableSource } from './variableSource.js';
 export { holdsWeights, WeightFiles } from './weightFiles.js';

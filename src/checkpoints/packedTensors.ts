@@ -1,16 +1,18 @@
 /** @file Weights of 8 and 4 bits whose scales are a tensor of their own, as published models pack them. */
-import { type AxisOrder, placeElements, sameAxes } from './axes.js';
+import type { AxisOrder } from './axes.js';
 import { CheckpointError } from './checkpointErrors.js';
+import { ElementOrder } from './elementOrder.js';
 import { elementCount, type TensorSpec } from './safetensors.js';
 import { CHUNK_BYTES, type SafetensorsFile } from './safetensorsFile.js';
+import { type Elements, floatElements } from './storedElements.js';
 
 /** One way of packing. */
 interface Packing {
   /** The name of a tensor's scales; undefined for a tensor that is not packed so. */
   readonly scalesOf: (tensor: TensorSpec) => string | undefined;
-  /** Shape of the elements, and of their scales, by the shape that is stored. */
+  /** Shape of the elements, and the shapes that their scales may have, by the shape that is stored. */
   readonly shapeOf: (stored: readonly number[]) => readonly number[];
-  readonly scaleShapeOf: (stored: readonly number[]) => readonly number[];
+  readonly scaleShapesOf: (stored: readonly number[]) => readonly (readonly number[])[];
   readonly elementsPerByte: number;
   /** Factors by the scales as they are stored. */
   readonly factorOf: (scale: number) => number;
@@ -43,26 +45,42 @@ const E2M1 = Float32Array.from({ length: 16 }, (_, code) => {
   return sign * (exponent === 0 ? fraction / 2 : (2 + fraction) * 2 ** (exponent - 2));
 });
 
+/** Elements that are unpacked at once. */
+const CHUNK_ELEMENTS = CHUNK_BYTES / Float32Array.BYTES_PER_ELEMENT;
+
 /** Rows and columns of a block of FP8 weights. */
 const FP8_BLOCK = 128;
 /** Elements of a block of MXFP4. */
 const MX_BLOCK = 32;
 
-/** Matrices of E4M3 with a factor for each 128 x 128 of them, as DeepSeek-V3's: `X` and `X_scale_inv`. */
+/**
+ * Matrices of E4M3, perhaps several in a tensor, as `X` and `X_scale_inv`: with a factor for each 128 x 128 of a matrix, as
+ * DeepSeek-V3's, for each matrix, or for the whole tensor.
+ */
 const fp8: Packing = {
   scalesOf: ({ name, dtype, shape }) =>
-    dtype === 'F8_E4M3' && shape.length === 2 ? `${name}_scale_inv` : undefined,
+    dtype === 'F8_E4M3' && shape.length > 1 ? `${name}_scale_inv` : undefined,
   shapeOf: (stored) => stored,
-  scaleShapeOf: (stored) => stored.map((size) => Math.ceil(size / FP8_BLOCK)),
+  scaleShapesOf: (stored) => {
+    const [outer, matrix] = [stored.slice(0, -2), stored.slice(-2)];
+    const blocks = matrix.map((size) => Math.ceil(size / FP8_BLOCK));
+    return [[...outer, ...blocks], [...outer, 1, 1], [], [1]];
+  },
   elementsPerByte: 1,
   factorOf: (scale) => scale,
-  unpack(target, bytes, from, factors, [, columns]) {
-    const perRow = Math.ceil(columns! / FP8_BLOCK);
-    let [row, column] = [Math.floor(from / columns!), from % columns!];
+  unpack(target, bytes, from, factors, shape) {
+    const [rows, columns] = shape.slice(-2) as [number, number];
+    const matrices = elementCount(shape.slice(0, -2));
+    const hasBlocks = factors.length > matrices;
+    const block = hasBlocks ? FP8_BLOCK : Number.POSITIVE_INFINITY;
+    const perRow = hasBlocks ? Math.ceil(columns / FP8_BLOCK) : 1;
+    const perMatrix = hasBlocks ? factors.length / matrices : Number(factors.length > 1);
+    let [row, column] = [Math.floor(from / columns), from % columns];
     for (let i = 0; i < target.length; i++) {
-      const block = Math.floor(row / FP8_BLOCK) * perRow + Math.floor(column / FP8_BLOCK);
-      target[i] = E4M3[bytes[i]!]! * factors[block]!;
-      if (++column === columns!) [row, column] = [row + 1, 0];
+      const first = Math.floor(row / rows) * perMatrix;
+      const factor = first + Math.floor((row % rows) / block) * perRow + Math.floor(column / block);
+      target[i] = E4M3[bytes[i]!]! * factors[factor]!;
+      if (++column === columns) [row, column] = [row + 1, 0];
     }
   },
 };
@@ -77,7 +95,7 @@ const mxfp4: Packing = {
       ? name.replace(/_blocks$/, '_scales')
       : undefined,
   shapeOf: (stored) => [...stored.slice(0, -2), stored.at(-2)! * MX_BLOCK],
-  scaleShapeOf: (stored) => stored.slice(0, -1),
+  scaleShapesOf: (stored) => [stored.slice(0, -1)],
   elementsPerByte: 2,
   factorOf: (scale) => (scale === 255 ? Number.NaN : 2 ** (scale - 127)),
   unpack(target, bytes, from, factors) {
@@ -109,13 +127,14 @@ export class PackedTensor {
   ) {
     const stored = values.file.place(values.name)!.shape;
     this.shape = packing.shapeOf(stored);
-    const [expected, found] = [packing.scaleShapeOf(stored), scales.file.place(scales.name)!.shape];
-    if (`${expected}` === `${found}`) return;
-    const shapes = [expected, found].map((shape) => `[${shape.join(', ')}]`);
+    const shapes = packing.scaleShapesOf(stored).map((shape) => `[${shape.join(', ')}]`);
+    const found = `[${scales.file.place(scales.name)!.shape.join(', ')}]`;
+    if (shapes.includes(found)) return;
+    const [expected, ...others] = new Set(shapes);
     throw new CheckpointError(
       'mismatch',
       scales.file.path,
-      `tensor '${scales.name}': expected ${shapes[0]}, a scale for each block of '${values.name}', found ${shapes[1]}`,
+      `tensor '${scales.name}': expected ${[`${expected}, a scale for each block of '${values.name}'`, ...others].join(', or ')}, found ${found}`,
     );
   }
 
@@ -137,26 +156,35 @@ export class PackedTensor {
     return undefined;
   }
 
-  /** As SafetensorsFile.readFloats. */
-  readFloats(target: Float32Array, order?: AxisOrder): void {
+  /** As SafetensorsFile.elements. */
+  elements(order?: AxisOrder): Elements {
+    const factors = this.#factors();
+    const axes = ElementOrder.of(order);
+    if (axes === undefined) return floatElements((target, from) => this.#unpack(target, from, factors));
+    let all: Float32Array | undefined;
+    return floatElements(
+      (target, from) => {
+        if (all === undefined) {
+          all = new Float32Array(elementCount(this.shape));
+          this.#unpack(all, 0, factors);
+        }
+        axes.gather(target, from, all);
+      },
+      (most) => axes.stretch(most),
+    );
+  }
+
+  #unpack(target: Float32Array, from: number, factors: Float32Array): void {
     const { file, name } = this.values;
     const { unpack, elementsPerByte } = this.packing;
-    const [factors, total] = [this.#factors(), elementCount(this.shape)];
-    const read = (from: number, count: number): Float32Array => {
-      const first = Math.floor(from / elementsPerByte);
-      const bytes = new Uint8Array(Math.ceil((from + count) / elementsPerByte) - first);
+    for (let done = 0; done < target.length; done += CHUNK_ELEMENTS) {
+      const piece = target.subarray(done, done + CHUNK_ELEMENTS);
+      const [start, end] = [from + done, from + done + piece.length];
+      const first = Math.floor(start / elementsPerByte);
+      const bytes = new Uint8Array(Math.ceil(end / elementsPerByte) - first);
       file.readBytes(name, bytes, first);
-      const elements = new Float32Array(count);
-      unpack(elements, bytes, from, factors, this.shape);
-      return elements;
-    };
-    placeElements(
-      target,
-      order ?? sameAxes(total),
-      total,
-      CHUNK_BYTES / Float32Array.BYTES_PER_ELEMENT,
-      read,
-    );
+      unpack(piece, bytes, start, factors, this.shape);
+    }
   }
 
   /** Whether elements and scales are those of another tensor. */

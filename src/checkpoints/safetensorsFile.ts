@@ -3,19 +3,20 @@
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync, fstatSync } from 'node:fs';
 import { type MapFile, openRegularFile, readFully } from '../files/index.js';
-import { type AxisOrder, placeElements, sameAxes } from './axes.js';
+import type { AxisOrder } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { bytesOf, type FileDigest } from './durableFile.js';
-import { asFloats, FloatRangeError, floatBytes } from './floats.js';
+import { ElementOrder } from './elementOrder.js';
+import { floatBytes } from './floats.js';
 import {
   decodeHeader,
   decodeHeaderLength,
   elementCount,
   quoted,
-  type SafetensorsDtype,
   type SafetensorsLayout,
   type TensorPlace,
 } from './safetensors.js';
+import { type Elements, StoredElements, type TensorBytes } from './storedElements.js';
 
 /** Bytes of a file that are read at once. */
 export const CHUNK_BYTES = 1 << 21;
@@ -45,6 +46,7 @@ export class SafetensorsFile {
   readonly #file: number;
   readonly #dataStart: number;
   readonly #places: ReadonlyMap<string, TensorPlace>;
+  #mapped: ArrayBuffer | undefined;
 
   /** @throws CheckpointError `io` when the file cannot be opened, `broken` when it is not whole */
   constructor(readonly path: string) {
@@ -121,36 +123,41 @@ export class SafetensorsFile {
   }
 
   /**
-   * Reads a tensor's elements as float32, through one small buffer.
+   * Reads a tensor's elements as float32.
    *
    * @param target has as many elements as `order` takes.
    * @param order where the elements go; one after the other where absent.
    * @throws CheckpointError of kind `mismatch` for a dtype that is not read, and for an element that float32 can't hold.
    */
   readFloats(name: string, target: Float32Array, order?: AxisOrder): void {
-    const { dtype, shape, offset, byteLength } = this.#placeOf(name);
-    const size = floatBytes(dtype);
-    if (size === undefined) throw this.#misfit(name, this.dtypeProblem(name)!);
-    const chunk = new Uint8Array(Math.min(CHUNK_BYTES, byteLength));
-    const total = elementCount(shape);
-    placeElements(target, order ?? sameAxes(total), total, CHUNK_BYTES / size, (from, count) => {
-      this.#fill(chunk.subarray(0, count * size), this.#dataStart + offset + from * size);
-      return this.#floats(name, dtype, chunk.buffer, count, from);
-    });
+    this.elements(name, order).fill(target, 0);
+  }
+
+  /**
+   * A tensor's elements in an order of its axes.
+   *
+   * @param map reorders the elements where the system has them; they are read otherwise.
+   * @throws CheckpointError of kind `mismatch` for a dtype that is not read
+   */
+  elements(name: string, order?: AxisOrder, map?: MapFile): Elements {
+    const place = this.#placeOf(name);
+    const problem = this.dtypeProblem(name);
+    if (problem !== undefined) throw this.#misfit(name, problem);
+    const at = this.#dataStart + place.offset;
+    const isAligned = at % floatBytes(place.dtype)! === 0;
+    const axes = ElementOrder.of(order);
+    const file = map && axes && isAligned ? (this.#mapped ??= map(this.#file, this.path)) : undefined;
+    const bytes: TensorBytes = {
+      read: (target, from) => this.#fill(target, at + from),
+      mapped: file && new Uint8Array(file, at, place.byteLength),
+      forget: () => file && map!.forget(file, at, place.byteLength),
+    };
+    return new StoredElements(place, bytes, axes, (text) => this.#misfit(name, text));
   }
 
   /** Reads bytes of a tensor, from byte `at` of it on. */
   readBytes(name: string, target: Uint8Array, at: number): void {
     this.#fill(target, this.#dataStart + this.#placeOf(name).offset + at);
-  }
-
-  #floats(name: string, dtype: SafetensorsDtype, bytes: ArrayBuffer, count: number, from: number) {
-    try {
-      return asFloats(dtype, bytes, count) as Float32Array<ArrayBuffer>;
-    } catch (error) {
-      if (!(error instanceof FloatRangeError)) throw error;
-      throw this.#misfit(name, `element ${from + error.index} of ${dtype}: ${error.message}`);
-    }
   }
 
   #misfit(name: string, problem: string): CheckpointError {

@@ -1,6 +1,7 @@
 /** @file The worker thread that writes checkpoints, one request after the other. */
 
 import { parentPort } from 'node:worker_threads';
+import { writeFileDurably } from './durableFile.js';
 import { deleteOld, type WriteRequest, writeCheckpoint } from './writeCheckpoint.js';
 
 /** A system error, as it crosses to another thread. */
@@ -22,10 +23,11 @@ function failureOf(error: unknown): Failure {
   return { message, code, errno };
 }
 
-parentPort!.on('message', (request: WriteRequest) => {
+parentPort!.on('message', async (request: WriteRequest) => {
   let reply: WriteReply;
   try {
-    writeCheckpoint({ ...request, state: [request.prefix, new Uint8Array(request.data)] });
+    const state = [request.prefix, new Uint8Array(request.data)];
+    await writeCheckpoint({ ...request, writeState: (path) => writeFileDurably(path, state) });
     const kept = deleteOld(request).map(({ name, error }) => ({ name, ...failureOf(error) }));
     reply = { failure: undefined, kept };
   } catch (error) {

@@ -2,13 +2,14 @@
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { readRegularFile } from '../files/index.js';
+import { type MapFile, readRegularFile } from '../files/index.js';
 import type { AxisOrder } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { listCheckpoints } from './directory.js';
 import { METADATA_FILE } from './metadata.js';
 import { PackedTensor } from './packedTensors.js';
 import { SafetensorsFile } from './safetensorsFile.js';
+import type { Elements } from './storedElements.js';
 import type { VariableSource } from './variableSource.js';
 
 const INDEX = '.safetensors.index.json';
@@ -114,14 +115,12 @@ export class WeightFiles implements VariableSource {
   }
 
   readInto(name: string, target: Float32Array, order?: AxisOrder): void {
-    const file = this.#fileOf(name);
-    try {
-      const packed = this.#packed.get(name);
-      if (packed) packed.readFloats(target, order);
-      else file.readFloats(name, target, order);
-    } catch (cause) {
-      throw ioError(file.path, 'cannot be read', cause);
-    }
+    reading(this.#fileOf(name).path, () => this.elements(name, order).fill(target, 0));
+  }
+
+  /** A tensor's elements in an order of its axes; as SafetensorsFile's. */
+  elements(name: string, order?: AxisOrder, map?: MapFile): Elements {
+    return this.#packed.get(name)?.elements(order) ?? this.#fileOf(name).elements(name, order, map);
   }
 
   areEqual(a: string, b: string): boolean {

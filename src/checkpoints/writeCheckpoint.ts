@@ -12,8 +12,8 @@ import { type CheckpointDescription, encodeMetadata, METADATA_FILE, STATE_FILE }
 interface CheckpointFiles {
   readonly directory: string;
   readonly description: CheckpointDescription;
-  /** The state file: its header, then its data section, in pieces. */
-  readonly state: Iterable<ArrayBufferView>;
+  /** Writes the state file, which is on the disk then. */
+  readonly writeState: (path: string) => FileDigest | Promise<FileDigest>;
   /** Texts that are saved beside the state, by file name. */
   readonly texts: Readonly<Record<string, string>>;
   /** A broken checkpoint of the same step, and the name that it is moved to. */
@@ -21,7 +21,7 @@ interface CheckpointFiles {
 }
 
 /** A save, in a form that crosses to a worker thread without copying the weights. */
-export interface WriteRequest extends Omit<CheckpointFiles, 'state'> {
+export interface WriteRequest extends Omit<CheckpointFiles, 'writeState'> {
   /** The state file's header. */
   readonly prefix: Uint8Array;
   /** Its data section. */
@@ -36,14 +36,14 @@ export interface WriteRequest extends Omit<CheckpointFiles, 'state'> {
  * Writes the files to a temporary directory, waits for the disk, and renames. Whatever goes wrong, the directory's
  * listed checkpoints stay as they were.
  */
-export function writeCheckpoint(files: CheckpointFiles): void {
+export async function writeCheckpoint(files: CheckpointFiles): Promise<void> {
   const { directory, description, broken } = files;
   const temporary = join(directory, temporaryName(description.step));
   const final = join(directory, checkpointName(description.step));
   try {
     makeDirectory(directory);
     mkdirSync(temporary);
-    writeFiles(temporary, files);
+    await writeFiles(temporary, files);
     syncDirectory(temporary);
     if (broken === null) renameSync(temporary, final);
     else renameOver(join(directory, broken.name), join(directory, broken.aside), temporary, final);
@@ -54,9 +54,9 @@ export function writeCheckpoint(files: CheckpointFiles): void {
   }
 }
 
-function writeFiles(temporary: string, { state, texts, description }: CheckpointFiles): void {
+async function writeFiles(temporary: string, { writeState, texts, description }: CheckpointFiles) {
   const files: Record<string, FileDigest> = {};
-  files[STATE_FILE] = writeFileDurably(join(temporary, STATE_FILE), state);
+  files[STATE_FILE] = await writeState(join(temporary, STATE_FILE));
   for (const [name, text] of Object.entries(texts)) files[name] = writeText(join(temporary, name), text);
   writeText(join(temporary, METADATA_FILE), encodeMetadata({ ...description, files }));
 }

@@ -8,9 +8,15 @@ import { loadKoffi } from '../system/index.js';
  *
  * @returns undefined where the system refuses, and for a file of another machine, which may vanish while it is in use.
  */
-export type MapFile = (file: number, path: string) => ArrayBuffer | undefined;
+export interface MapFile {
+  (file: number, path: string): ArrayBuffer | undefined;
+  /** Takes bytes that were read, and not written, out of this process's memory; whoever reads them again has them. */
+  forget(bytes: ArrayBuffer, start: number, length: number): void;
+}
 
-const [PROT_READ, PROT_WRITE, MAP_PRIVATE] = [1, 2, 2];
+const [PROT_READ, PROT_WRITE, MAP_PRIVATE, MADV_DONTNEED] = [1, 2, 2, 4];
+/** Bytes of the largest pages that a system has, in kernels of 64-bit ARM. */
+const PAGE = 1 << 16;
 /** mmap(2)'s answer where it fails. */
 const MAP_FAILED = 2n ** 64n - 1n;
 
@@ -37,13 +43,21 @@ async function load(): Promise<MapFile> {
   const unused = new FinalizationRegistry<readonly [bigint, number]>(([address, size]) =>
     unmap(address, size),
   );
-  return (file, path) => {
+  const advise = library.func('int madvise(void *address, size_t length, int advice)');
+  const addresses = new WeakMap<ArrayBuffer, bigint>();
+  const mapFile = (file: number, path: string): ArrayBuffer | undefined => {
     const { size } = fstatSync(file);
     if (size === 0 || REMOTE.has(statfsSync(path).type)) return undefined;
     const address = map(null, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0) as bigint;
     if (address === MAP_FAILED) return undefined;
     const bytes = koffi.view(address, size);
     unused.register(bytes, [address, size]);
+    addresses.set(bytes, address);
     return bytes;
   };
+  const forget = (bytes: ArrayBuffer, start: number, length: number): void => {
+    const [first, end] = [Math.floor(start / PAGE) * PAGE, start + length];
+    advise(addresses.get(bytes)! + BigInt(first), end - first, MADV_DONTNEED);
+  };
+  return Object.assign(mapFile, { forget });
 }

@@ -1,7 +1,22 @@
 /** @file Published weights as the first checkpoint of a run, read and written tensor by tensor. */
 import { join } from 'node:path';
-import { type WeightFiles, type WrittenTensor, writeParams, writeTensors } from '../checkpoints/index.js';
-import { type FlatArray, type FlatLayout, narrow, sizeOf } from '../compiler/index.js';
+import {
+  type Elements,
+  PIECE_BYTES,
+  type Piece,
+  type WeightFiles,
+  type WrittenTensor,
+  writeParams,
+  writeTensors,
+} from '../checkpoints/index.js';
+import {
+  type FlatArray,
+  type FlatLayout,
+  flatArrayType,
+  type NarrowType,
+  sizeOf,
+} from '../compiler/index.js';
+import { loadMapFile } from '../files/index.js';
 import { build } from '../hparams/index.js';
 import { LORA_VARIABLES } from '../layers/index.js';
 import { wholePath } from '../learners/index.js';
@@ -11,8 +26,25 @@ import { adapterNames } from './adapterNames.js';
 import { type Reading, VariableMatcher } from './loadedVariables.js';
 import { type KnownShapes, keptTensors } from './writtenTensors.js';
 
-/** Elements that are narrowed at once. */
-const PIECE = 1 << 20;
+/** Pieces of so many elements. @param elements says how many to take at once */
+function* pieces(
+  length: number,
+  storage: NarrowType | undefined,
+  fill: (target: FlatArray, from: number) => void,
+  elements?: Elements,
+): Generator<Piece> {
+  const Elements = flatArrayType(storage ?? 'float32');
+  const size = Elements.BYTES_PER_ELEMENT;
+  const room = PIECE_BYTES / size;
+  const most = elements?.stretch(room) ?? room;
+  for (let at = 0; at < length; at += most) {
+    const count = Math.min(most, length - at);
+    yield {
+      byteLength: count * size,
+      write: ({ buffer, byteOffset }) => fill(new Elements(buffer as ArrayBuffer, byteOffset, count), at),
+    };
+  }
+}
 
 /** A variable's source. */
 interface Given {
@@ -74,28 +106,24 @@ export class ImportedWeights {
   }
 
   /**
-   * Writes the checkpoint of step 0. Beside it, no more is in memory than the largest tensor as float32.
+   * Writes the checkpoint of step 0. Beside it, no more is in memory than the largest tensor.
    *
    * @param experiment name of the run's experiment. @throws CheckpointError where files can't be read or written
    */
-  write(jobLogDir: string, experiment: string): void {
-    const [layout, variables] = [this.#layout, this.#variables];
+  async write(jobLogDir: string, experiment: string): Promise<void> {
+    const [layout, variables, map] = [this.#layout, this.#variables, await loadMapFile()];
     const entries = new Map(layout.entries.map((entry) => [entry.name, entry]));
-    const lengths = [...variables.values()].flatMap(({ readings }) => readings.map(({ length }) => length));
-    const buffer = new Float32Array(Math.max(...lengths));
-    function* values(variable: string): Generator<FlatArray> {
+    function* values(variable: string): Generator<Piece> {
       const { storage, size } = entries.get(variable)!;
       const given = variables.get(variable);
-      if (given === undefined) yield new Float32Array(size);
+      if (given === undefined) yield* pieces(size, storage, (target) => target.fill(0));
       for (const { tensor, order, length } of given?.readings ?? []) {
-        const floats = buffer.subarray(0, length);
-        given!.source.readInto(tensor, floats, order);
-        if (storage === undefined) yield floats;
-        else
-          for (let at = 0; at < length; at += PIECE) yield narrow(floats.subarray(at, at + PIECE), storage);
+        const elements = given!.source.elements(tensor, order, map);
+        yield* pieces(length, storage, (target, from) => elements.fill(target, from, storage), elements);
+        elements.release();
       }
     }
-    writeParams({ directory: join(jobLogDir, 'checkpoints'), experiment, layout, values });
+    await writeParams({ directory: join(jobLogDir, 'checkpoints'), experiment, layout, values });
   }
 
   /** Writes the tensors that exports have and the model does without, if there are any. @throws as `write` */

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { orderAxes } from '../../src/checkpoints/axes.js';
 import { SafetensorsFile } from '../../src/checkpoints/index.js';
+import { flatArrayType, narrow } from '../../src/compiler/index.js';
+import { loadMapFile } from '../../src/files/index.js';
 import { temporaryDirectory } from '../command.js';
 import { type NamedTensor, writeSafetensors } from './writeSafetensors.js';
 
@@ -82,5 +84,50 @@ test('tensors longer than the buffer are read whole, in any order of their axes'
   expect(Buffer.compare(Buffer.from(target.buffer), Buffer.from(data.buffer))).toBe(0);
   file.readFloats('w', target, orderAxes('r c -> c r', shape, [shape[1]!, shape[0]!]));
   expect(target.every((value, i) => value === (i % 3) * shape[1]! + Math.floor(i / 3))).toBe(true);
+  file.close();
+});
+
+test.each([
+  ['F32', 'float32', (count: number) => Float32Array.from({ length: count }, (_, i) => i - 7.3)],
+  ['F32', 'bfloat16', (count: number) => Float32Array.from({ length: count }, (_, i) => i - 7.3)],
+  ['BF16', 'bfloat16', (count: number) => Uint16Array.from({ length: count }, (_, i) => 0x3f80 + i)],
+  ['BF16', 'float32', (count: number) => Uint16Array.from({ length: count }, (_, i) => 0x3f80 + i)],
+  ['I64', 'float16', (count: number) => BigInt64Array.from({ length: count }, (_, i) => BigInt(i))],
+] as const)(
+  'elements of %s in another order are those of the file, mapped or read, as %s',
+  async (dtype, as, data) => {
+    const shape = [21, 70] as const;
+    writeSafetensors(path, [{ name: 'w', dtype, shape, data: data(21 * 70) }]);
+    const file = new SafetensorsFile(path);
+    const stored = new Float32Array(21 * 70);
+    file.readFloats('w', stored);
+    const turned = stored.map((_, i) => stored[(i % 21) * 70 + Math.floor(i / 21)]!);
+    const storage = as === 'float32' ? undefined : as;
+    const expected = storage === undefined ? turned : narrow(turned, storage);
+    const order = orderAxes('r c -> c r', shape, [70, 21]);
+    for (const map of [undefined, await loadMapFile()]) {
+      const elements = file.elements('w', order, map);
+      const target = new (flatArrayType(as))(expected.length);
+      // Twice: what was forgotten is read again.
+      for (let time = 0; time < 2; time++) {
+        target.fill(0);
+        for (let from = 0; from < target.length; from += 100)
+          elements.fill(target.subarray(from, from + 100), from, storage);
+        expect(target).toEqual(expected);
+        elements.release();
+      }
+    }
+    file.close();
+  },
+);
+
+test('an element that does not fit is named by its place in the file, in whatever order it is read', () => {
+  const data = Int32Array.of(1, 2, 2 ** 24 + 1, 4, 5, 6);
+  writeSafetensors(path, [{ name: 'w', dtype: 'I32', shape: [2, 3], data }]);
+  const file = new SafetensorsFile(path);
+  const target = new Float32Array(6);
+  expect(() => file.readFloats('w', target, orderAxes('r c -> c r', [2, 3], [3, 2]))).toThrow(
+    `${path}: tensor 'w': element 2 of I32: ${2 ** 24 + 1} has no float32 of its value`,
+  );
   file.close();
 });

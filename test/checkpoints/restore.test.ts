@@ -565,7 +565,10 @@ test('parameters alone may be views of the mapped file, in the place of those of
     ['lm/b', 0, 0, 0],
   ]);
   // Where the system refuses, and for a state with its slots, they are read.
-  for (const options of [{ paramsOnly: true, map: () => undefined }, { map }]) {
+  for (const options of [
+    { paramsOnly: true, map: Object.assign(() => undefined, { forget: () => {} }) },
+    { map },
+  ]) {
     const state = createTrainState(layout, options.paramsOnly ? {} : slotsLike(layout, ['m']));
     expect((await reader.restore(state, options)).mapped).toEqual({});
     expect([...state.params.subarray(0, 9)]).toEqual(new Array(9).fill(20));

@@ -69,7 +69,7 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
       writeJobFiles(job, await machineOf({}));
       const identity = job.datasets.length > 0 ? build(job.datasets[0]!).knownIdentity() : null;
       if (identity !== null) recordData(jobLogDir, TRAIN, identity);
-      weights.write(jobLogDir, name);
+      await weights.write(jobLogDir, name);
       weights.writeKept(join(published, KEPT));
       const { count, predictionHeads } = weights;
       return { name, count, copied, predictionHeads };
