@@ -95,7 +95,7 @@ const block = z.literal(128);
 /** Packing of published weights, which are read as what they unpack to. */
 const quantization = z.discriminatedUnion('quant_method', [
   z.looseObject({ quant_method: z.literal('mxfp4') }),
-  z.looseObject({ quant_method: z.literal('fp8'), weight_block_size: z.tuple([block, block]) }),
+  z.looseObject({ quant_method: z.literal('fp8'), weight_block_size: z.tuple([block, block]).nullish() }),
 ]);
 
 /** Fields of a config.json of Llama, and of families that go back to it; defaults are those of transformers' LlamaConfig. */
