@@ -64,6 +64,18 @@ export class DecodeState {
     }
   }
 
+  /** Gives a row the state of the one row of `from`; zeros, where there is none. */
+  replaceRow(row: number, from?: DecodeState): void {
+    for (const [path, { outer, rows, size }] of this.#blocks) {
+      const array = this.arrays[path]!;
+      for (let block = 0; block < outer; block++) {
+        const begin = (block * rows + row) * size;
+        if (from) array.set(from.arrays[path]!.subarray(block * size, (block + 1) * size), begin);
+        else array.fill(0, begin, begin + size);
+      }
+    }
+  }
+
   /**
    * Gives the state of each row of `from`, of which this state's rows are a multiple, to consecutive rows, without the arrays
    * that they read there.

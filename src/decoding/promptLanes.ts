@@ -13,6 +13,8 @@ import {
 
 /** Prompt positions per call, at least where prompts are whole. */
 export const PREFILL_STEPS = 64;
+/** Positions of the last block of a prompt that goes to a row alone, where it has no more tokens. */
+const LAST_STEPS = 8;
 
 /** Positions of a block that holds whole prompts of `count` tokens: few sizes, so that few programs are compiled. */
 const wholeBlock = (count: number, places: number): number =>
@@ -24,6 +26,13 @@ interface PromptLane {
   /** Tokens of each block and their number in each row, by the block's size. */
   readonly blocks: Map<number, Bound & { readonly ids: Int32Array; readonly lengths: Int32Array }>;
   begin?: Bound & { readonly arrays: Arrays };
+}
+
+/** The tokens of prompts, [rows, count], of which each has as many as `lengths` says. */
+interface GivenPrompts {
+  readonly ids: Int32Array;
+  readonly count: number;
+  readonly lengths: Int32Array;
 }
 
 /** Prompts of any number of rows that divides those of a decode. */
@@ -101,6 +110,45 @@ export class PromptLanes {
   /** As `Stepper.begin`. */
   async begin(prompt: Readonly<Record<string, HostTensor>>): Promise<void> {
     const rows = Object.values(prompt)[0]!.shape[0]!;
+    await this.compute(prompt, rows);
+    this.share(rows);
+  }
+
+  /** Takes the first `count` tokens of prompts, or as many as `lengths` says, block by block or at once. */
+  async prefill(ids: Int32Array, count: number, lengths: Int32Array): Promise<void> {
+    const rows = lengths.length;
+    const places = this.compiler.places(rows);
+    const size = this.options.model.seesWholePrompt ? wholeBlock(count, places) : PREFILL_STEPS;
+    for (let begin = 0; begin < count; begin += size)
+      await this.take({ ids, count, lengths }, begin, Math.min(size, places - begin));
+    this.share(rows);
+  }
+
+  /** As `Stepper.fillRow`. */
+  async *fill(
+    row: number,
+    ids: Int32Array,
+    prompt?: Readonly<Record<string, HostTensor>>,
+  ): AsyncGenerator<number, void, undefined> {
+    const count = ids.length;
+    const isAlone = this.options.rows === 1;
+    (isAlone ? this.state : this.lanes.get(1)?.state)?.clear();
+    if (prompt) await this.compute(prompt, 1);
+    const places = this.compiler.places(1);
+    let begin = 0;
+    while (begin < count) {
+      const left = count - begin;
+      const size = this.options.model.seesWholePrompt ? wholeBlock(count, places) : PREFILL_STEPS;
+      const steps = Math.min(left <= LAST_STEPS ? LAST_STEPS : size, places - begin);
+      await this.take({ ids, count, lengths: Int32Array.of(count) }, begin, steps);
+      begin += steps;
+      yield steps;
+    }
+    if (!isAlone) this.state.replaceRow(row, count > 0 || prompt ? this.lanes.get(1)!.state : undefined);
+  }
+
+  /** Computes what steps read of the features of prompts. */
+  private async compute(prompt: Readonly<Record<string, HostTensor>>, rows: number): Promise<void> {
     for (const [name, { shape }] of Object.entries(ofRows(this.options.prompt ?? {}, rows))) {
       const found = prompt[name]?.shape ?? [];
       if (found.join() !== shape.join())
@@ -111,27 +159,20 @@ export class PromptLanes {
     const { call, arrays } = await this.beginning(rows, prompt);
     for (const [name, { data }] of Object.entries(prompt)) (arrays[name] as Float32Array).set(data);
     await call.run();
-    this.share(rows);
   }
 
-  /** Takes the first `count` tokens of prompts, or as many as `lengths` says, block by block or at once. */
-  async prefill(ids: Int32Array, count: number, lengths: Int32Array): Promise<void> {
+  /** Takes `steps` positions of prompts from `begin` on. */
+  private async take({ ids, count, lengths }: GivenPrompts, begin: number, steps: number): Promise<void> {
     const rows = lengths.length;
-    const places = this.compiler.places(rows);
-    const size = this.options.model.seesWholePrompt ? wholeBlock(count, places) : PREFILL_STEPS;
-    for (let begin = 0; begin < count; begin += size) {
-      const steps = Math.min(size, places - begin);
-      const block = await this.blockOf(rows, steps);
-      block.ids.fill(0);
-      for (let row = 0; row < rows; row++) {
-        const tokens = ids.subarray(row * count + begin, row * count + Math.min(count, begin + steps));
-        block.ids.set(tokens, row * steps);
-        block.lengths[row] = Math.max(0, Math.min(lengths[row]!, begin + steps) - begin);
-      }
-      this.timeStep[0] = begin;
-      await block.call.run();
+    const block = await this.blockOf(rows, steps);
+    block.ids.fill(0);
+    for (let row = 0; row < rows; row++) {
+      const tokens = ids.subarray(row * count + begin, row * count + Math.min(count, begin + steps));
+      block.ids.set(tokens, row * steps);
+      block.lengths[row] = Math.max(0, Math.min(lengths[row]!, begin + steps) - begin);
     }
-    this.share(rows);
+    this.timeStep[0] = begin;
+    await block.call.run();
   }
 
   /** Gives the state of prompts to the rows that continue them. */

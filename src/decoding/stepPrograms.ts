@@ -44,6 +44,8 @@ export interface StepperOptions {
   readonly prompt?: Readonly<Record<string, TensorSpec>> | undefined;
   /** Rows that share prompts, where they do. */
   readonly sharing?: PromptSharing | undefined;
+  /** Whether each row is at a position of its own in all steps, which `extendRows` takes; the program draws nothing then. */
+  readonly rowsApart?: boolean | undefined;
   /** The rule by which the program draws tokens, so that logits stay within it; null gives logits. */
   readonly rule: SamplingRule | null;
   /** Names of the rule's settings that rows have of their own; default none. */

@@ -1,6 +1,7 @@
 /** @file Stepper: compiled decoding steps of a model, over one decode state. */
 import {
   type CompileOptions,
+  type Executable,
   type HostTensor,
   type Tensor,
   type TensorSpec,
@@ -63,6 +64,17 @@ export class Stepper {
   }
 
   private async compileStep(): Promise<void> {
+    if (this.options.rowsApart) {
+      const executable = await this.compileRows({});
+      this.state = this.compiler.newState(executable, this.rows);
+      this.main = this.bindRows(executable);
+      this.apart = this.main;
+    } else await this.compileTogether();
+    this.prompts = new PromptLanes(this.options, this.compiler, this.state, this.sameEngine);
+  }
+
+  /** The step of rows at one position. */
+  private async compileTogether(): Promise<void> {
     const { rule, rows, seqlen, model, mayDraw, sharing } = this.options;
     const { isWhole, draws, ids, timeStep, starts, promptLength } = this;
     const step = (given: Given): Tree<Tensor> => {
@@ -90,17 +102,19 @@ export class Stepper {
       rule ? ['ids', 'timeStep'] : [],
       draws ? part(draws.written, 1) : { logits: null },
     );
-    this.prompts = new PromptLanes(this.options, this.compiler, this.state, this.sameEngine);
   }
 
   /** The step of rows at positions of their own, which gives logits. */
-  private async compileApart(): Promise<Bound> {
+  private compileRows(options: CompileOptions): Promise<Executable> {
     const { rows, model, mayDraw } = this.options;
     const step = ({ ids, timeStep }: Given): Tree<Tensor> => ({
       logits: onlyDrawable(model.extendStep(ids, { timeStep }), mayDraw),
     });
     const specs = { ids: int32(rows), timeStep: int32(rows) };
-    const executable = await this.compiler.compile('decode_rows', step, rows, specs, this.sameEngine);
+    return this.compiler.compile('decode_rows', step, rows, specs, options);
+  }
+
+  private bindRows(executable: Executable): Bound {
     const inputs = { ids: this.ids, timeStep: this.positions };
     return this.compiler.bind(executable, this.state, inputs, [], { logits: null });
   }
@@ -111,7 +125,7 @@ export class Stepper {
   }
 
   private get programs(): readonly Bound[] {
-    return [this.main, ...(this.apart ? [this.apart] : []), ...this.prompts.programs];
+    return [...new Set([this.main, ...(this.apart ? [this.apart] : [])]), ...this.prompts.programs];
   }
 
   /** Whether it decodes as many rows, of prompts no longer than its caches, with features of its shapes and the same settings by row. */
@@ -186,7 +200,7 @@ export class Stepper {
 
   /** Runs one position of each row; returns the next logits [rows, vocabSize]. */
   readonly extendRows: ExtendRows = async (ids, positions) => {
-    this.apart ??= await this.compileApart();
+    this.apart ??= this.bindRows(await this.compileRows(this.sameEngine));
     this.ids.set(ids);
     this.positions.set(positions);
     return logitsOf(this.apart);
@@ -222,6 +236,23 @@ export class Stepper {
     for (let row = 0; row < this.rows; row++)
       this.starts[row] = lengths[Math.floor((row * lengths.length) / this.rows)]!;
   };
+
+  /**
+   * Gives a row, where rows are apart, the state after the tokens of a prompt, which its next step comes behind. Other rows may
+   * step between two blocks; one row is filled at a time.
+   *
+   * @param ids tokens from the first on; none where steps begin with the first token.
+   * @param prompt as for `begin`, of one row.
+   * @returns the positions of each block, once it is computed.
+   * @throws as `begin`.
+   */
+  fillRow(
+    row: number,
+    ids: Int32Array,
+    prompt?: Readonly<Record<string, HostTensor>>,
+  ): AsyncGenerator<number, void, undefined> {
+    return this.prompts.fill(row, ids, prompt);
+  }
 
   /** Gives each row the state of another, or its own. */
   readonly reorder = (origins: ArrayLike<number>): void => this.state.reorder(origins);

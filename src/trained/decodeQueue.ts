@@ -1,20 +1,17 @@
-/** @file Queue of completions, of which those that wait together are decoded in one batch. */
+/** @file Queues of completions: in rows of one batch, which they join and leave between steps; or one after the other. */
 import type { CompileOptions } from '../compiler/index.js';
-import { type HostTensor, newHostArray } from '../compiler/index.js';
-import { type BaseDecoder, type Decodable, decodeRows, PREFILL_STEPS, Stepper } from '../decoding/index.js';
+import { type BaseDecoder, type Decodable, Stepper } from '../decoding/index.js';
 import type { FlatParams } from '../programs/index.js';
 import { bytesOf, withinMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
 import type { Specs } from './predictions.js';
 import { RequestError } from './requestError.js';
-import type { Source } from './sourceTexts.js';
+import { RowBatch, type Waiting } from './rowBatch.js';
 
 /** The model of a queue, and the size of its batches. */
 export interface DecodeQueueOptions {
   readonly model: Decodable;
   readonly params: FlatParams;
-  /** A decoder that draws by rules of its own, one completion after the other; null: each completion has its rule. */
-  readonly decoder: BaseDecoder | null;
   /** Completions that are decoded at once. */
   readonly rows: number;
   /** Tokens of a prompt and its continuation, at most. */
@@ -29,31 +26,44 @@ export interface DecodeQueueOptions {
 /** Tokens that a run is expected to draw, of which each takes a run of the decoding step. */
 const TOKENS = 10_000;
 
-/** Positions that are prefilled at once: any number where a prompt has the batch to itself. */
-const blockOf = (rows: number): number => (rows === 1 ? 1 : PREFILL_STEPS);
-
-/** Whole blocks of a prompt that are prefilled; the last token of a prompt is never among them. */
-const blocksOf = ({ promptIds }: Completion, rows: number): number =>
-  Math.floor((promptIds.length - 1) / blockOf(rows));
-
-/**
- * Decodes completions, first come, first served. Rows of a batch are at the same position, so a batch begins once the
- * one before has ended, with the first that waits and those whose prompts have as many whole blocks: so the text of a
- * completion does not depend on those beside it.
- */
-export class DecodeQueue {
-  readonly #waiting: Completion[] = [];
-  #batch: readonly Completion[] = [];
+/** Base of the queues: decodes completions, first come, first served, as soon as there is room. */
+export abstract class DecodeQueue {
+  readonly #waiting: Waiting[] = [];
   #working: Promise<void> | undefined;
   #stepper: Promise<Stepper> | undefined;
 
-  constructor(private readonly options: DecodeQueueOptions) {}
+  constructor(protected readonly options: DecodeQueueOptions) {}
 
-  /** Decodes a completion as soon as there is room. */
+  /** Rows of the decoding step. */
+  protected abstract get rows(): number;
+  /** Whether each row of the step is at a position of its own. */
+  protected abstract readonly rowsApart: boolean;
+  /** Completions that are being decoded. */
+  protected abstract get running(): readonly Completion[];
+  /** Decodes some tokens of those that run, and begins with those that wait. */
+  protected abstract advance(stepper: Stepper): Promise<void>;
+
+  /** Decodes a completion once its source is there. One whose text has none ends with the error. */
   readonly add = (completion: Completion): void => {
-    this.#waiting.push(completion);
-    this.#working ??= this.#work();
+    if (completion.source === undefined) this.#enqueue({ completion });
+    else
+      completion.source.then(
+        (source) => this.#enqueue({ completion, source }),
+        (error) => completion.fail(error),
+      );
   };
+
+  #enqueue(waiting: Waiting): void {
+    this.#waiting.push(waiting);
+    this.#working ??= this.#work();
+  }
+
+  /** The next that waits and is not cancelled yet. */
+  protected next(): Waiting | undefined {
+    let next = this.#waiting.shift();
+    while (next?.completion.finishReason !== undefined) next = this.#waiting.shift();
+    return next;
+  }
 
   /** Compiles the decoding step. */
   async prepare(): Promise<void> {
@@ -62,49 +72,41 @@ export class DecodeQueue {
 
   /** Ends running and waiting completions with an error, and frees the programs. */
   async dispose(): Promise<void> {
-    for (const completion of [...this.#batch, ...this.#waiting.splice(0)])
-      completion.fail(new RequestError('The run was disposed of before the continuation had ended.'));
+    this.#failAll(new RequestError('The run was disposed of before the continuation had ended.'));
     await this.#working;
     await (await this.#stepper)?.dispose();
   }
 
+  #failAll(error: unknown): void {
+    const waiting = this.#waiting.splice(0).map(({ completion }) => completion);
+    for (const completion of [...this.running, ...waiting]) completion.fail(error);
+  }
+
   async #work(): Promise<void> {
-    // Requests in the same iteration of the event loop are decoded together.
+    // Requests in the same iteration of the event loop begin together.
     await Promise.resolve();
-    while (this.#waiting.length > 0) {
-      const batch = this.#takeBatch();
-      this.#batch = batch;
+    while (this.running.length > 0 || this.#waiting.length > 0) {
       try {
-        await this.#decode(batch);
-        for (const completion of batch) completion.end();
+        await this.advance(await this.#step());
       } catch (error) {
-        for (const completion of batch) completion.fail(error);
+        this.#failAll(error);
       }
     }
     this.#working = undefined;
   }
 
-  #takeBatch(): Completion[] {
-    const rows = this.options.decoder ? 1 : this.options.rows;
-    const wanted = this.#waiting.splice(0).filter(({ finishReason }) => finishReason === undefined);
-    const [first] = wanted;
-    const blocks = first && blocksOf(first, rows);
-    const batch = wanted.filter((completion) => blocksOf(completion, rows) === blocks).slice(0, rows);
-    const taken = new Set(batch);
-    this.#waiting.push(...wanted.filter((completion) => !taken.has(completion)));
-    return batch;
-  }
-
   async #newStep(): Promise<Stepper> {
-    const { model, params, decoder, seqlen, mayDraw, source } = this.options;
-    const rows = decoder ? decoder.numRows(1) : this.options.rows;
+    const { rows, rowsApart } = this;
+    const { model, params, seqlen, mayDraw, source } = this.options;
     const logits = { shape: [rows, model.vocabSize] };
-    const state = Object.values(model.initialDecodeState(rows, seqlen, source && rowsOf(source, rows)));
+    // A prompt is computed beside the rows of others.
+    const states = rowsApart && rows > 1 ? rows + 1 : rows;
+    const state = Object.values(model.initialDecodeState(states, seqlen, source && rowsOf(source, states)));
     const what = `the keys, values and logits of as many texts of ${seqlen} tokens`;
     const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
     return withinMemory({ batchSize: rows, what, bytes: bytesOf([...state, logits]) }, () =>
       Stepper.create({
-        ...{ model, params, rows, seqlen, mayDraw, compileOptions, prompt: source },
+        ...{ model, params, rows, rowsApart, seqlen, mayDraw, compileOptions, prompt: source },
         rule: null,
       }),
     );
@@ -112,73 +114,81 @@ export class DecodeQueue {
 
   #step(): Promise<Stepper> {
     this.#stepper ??= this.#newStep().catch((error) => {
-      // A failed compilation is tried again with the next batch.
+      // A failed compilation is tried again with the next completion.
       this.#stepper = undefined;
       throw error;
     });
     return this.#stepper;
   }
+}
 
-  async #decode(given: readonly Completion[]): Promise<void> {
-    const { rows, seqlen, decoder, source } = this.options;
-    const sources = await sourcesOf(given);
-    const batch = given.filter(({ finishReason }) => finishReason === undefined);
-    if (batch.length === 0) return;
-    const stepper = await this.#step();
-    stepper.reset();
-    if (source)
-      await stepper.begin(
-        joined(Array.from({ length: decoder ? 1 : rows }, (_, row) => sources.get(batch[row] ?? batch[0]!)!)),
-      );
-    if (decoder) return decodeWhole(decoder, stepper, batch[0]!);
-    // Rows beyond the batch repeat its first prompt, and end with their first token.
-    const promptOf = (row: number) => (batch[row] ?? batch[0]!).promptIds;
-    const prompts = Array.from({ length: rows }, (_, row) => promptOf(row));
-    const size = Math.max(...prompts.map(({ length }) => length));
-    const ids = new Int32Array(rows * size);
-    for (const [row, prompt] of prompts.entries()) ids.set(prompt, row * size);
-    const lengths = Int32Array.from(prompts, ({ length }) => length);
-    await decodeRows(
-      {
-        prefixIds: { shape: [rows, size], dtype: 'int32', data: ids },
-        prefixLengths: { shape: [rows], dtype: 'int32', data: lengths },
-      },
-      { seqlen, maxDecodeSteps: seqlen, eosIds: new Set() },
-      {
-        ...{ extendStep: stepper.extendStep, prefill: stepper.prefill, prefillBlock: blockOf(rows) },
-        wholePrompts: stepper.calls.wholePrompts,
-      },
-      { selectId: (logits, row) => batch[row]?.select(logits) ?? 0 },
-      (row, id) => batch[row]?.accept(id) ?? true,
-    );
+/** Decodes completions in the rows of one batch, which they join and leave between steps. */
+export class RowQueue extends DecodeQueue {
+  protected override readonly rowsApart = true;
+  #batch: RowBatch | undefined;
+
+  protected override get rows(): number {
+    return this.options.rows;
+  }
+
+  protected override get running(): readonly Completion[] {
+    return this.#batch?.completions ?? [];
+  }
+
+  protected override async advance(stepper: Stepper): Promise<void> {
+    this.#batch ??= new RowBatch(stepper, this.options.seqlen);
+    await this.#batch.advance(() => this.next());
   }
 }
 
-/** Decodes a completion by a decoder of its own rules, whose tokens are known once the whole is. */
-async function decodeWhole(decoder: BaseDecoder, stepper: Stepper, completion: Completion): Promise<void> {
-  const { promptIds, key } = completion;
-  const count = promptIds.length;
-  const { outputIds, decodeLengths } = await decoder.decode({
-    prefixIds: { shape: [1, count], dtype: 'int32', data: promptIds },
-    prefixLengths: { shape: [1], dtype: 'int32', data: Int32Array.of(count) },
-    key,
-    ...stepper.calls,
-  });
-  // The best of several comes first.
-  for (const id of outputIds.data.subarray(count, decodeLengths.data[0])) if (completion.accept(id)) return;
-}
+/** Decodes completions one after the other, by a decoder of rules of its own, whose tokens are known once the whole is. */
+export class WholeQueue extends DecodeQueue {
+  protected override readonly rowsApart = false;
+  #completion: Completion | undefined;
 
-/** The sources of completions. One whose text has none ends with the error. */
-async function sourcesOf(batch: readonly Completion[]): Promise<Map<Completion, Source>> {
-  const sources = new Map<Completion, Source>();
-  for (const completion of batch) {
+  constructor(
+    options: DecodeQueueOptions,
+    private readonly decoder: BaseDecoder,
+  ) {
+    super(options);
+  }
+
+  protected override get rows(): number {
+    return this.decoder.numRows(1);
+  }
+
+  protected override get running(): Completion[] {
+    return this.#completion ? [this.#completion] : [];
+  }
+
+  protected override async advance(stepper: Stepper): Promise<void> {
+    const next = this.next();
+    if (next === undefined) return;
+    const { completion } = next;
+    this.#completion = completion;
     try {
-      if (completion.source) sources.set(completion, await completion.source);
+      await this.#decode(stepper, next);
+      completion.end();
     } catch (error) {
       completion.fail(error);
     }
+    this.#completion = undefined;
   }
-  return sources;
+
+  async #decode(stepper: Stepper, { completion, source }: Waiting): Promise<void> {
+    stepper.reset();
+    if (source) await stepper.begin(source);
+    const { promptIds, key } = completion;
+    const count = promptIds.length;
+    const { outputIds, decodeLengths } = await this.decoder.decode({
+      prefixIds: { shape: [1, count], dtype: 'int32', data: promptIds },
+      prefixLengths: { shape: [1], dtype: 'int32', data: Int32Array.of(count) },
+      key,
+      ...stepper.calls,
+    });
+    // The best of several comes first.
+    for (const id of outputIds.data.subarray(count, decodeLengths.data[0])) if (completion.accept(id)) return;
+  }
 }
 
 /** Specs with another number of rows. */
@@ -189,14 +199,3 @@ const rowsOf = (specs: Specs, rows: number): Specs =>
       { shape: [rows, ...shape.slice(1)], dtype },
     ]),
   );
-
-/** Arrays of one row each as those of several. */
-function joined(rows: readonly Source[]): Record<string, HostTensor> {
-  return Object.fromEntries(
-    Object.entries(rows[0]!).map(([path, { shape, dtype, data: first }]) => {
-      const data = newHostArray(dtype, rows.length * first.length);
-      for (const [row, source] of rows.entries()) data.set(source[path]!.data as never, row * first.length);
-      return [path, { shape: [rows.length, ...shape.slice(1)], dtype, data } as HostTensor];
-    }),
-  );
-}

@@ -12,7 +12,7 @@ import {
 import { checkRecorded, type FlatParams, recordedData, TRAIN, trainingDataset } from '../programs/index.js';
 import type { JobOptions } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { DecodeQueue } from './decodeQueue.js';
+import { type DecodeQueue, RowQueue, WholeQueue } from './decodeQueue.js';
 import type { Specs } from './predictions.js';
 import { RequestError } from './requestError.js';
 import type { RunDocument } from './runDocument.js';
@@ -73,11 +73,9 @@ function newQueue(
 ): DecodeQueue {
   const { decoder } = task.hp.decode.hp;
   const { hasText, ...others } = texts;
-  return new DecodeQueue({
-    ...{ ...others, params, rows, compileOptions },
-    decoder: decoder.rule === null ? decoder : null,
-    mayDraw: (id) => decoder.eosIds.has(id) || hasText(id),
-  });
+  const mayDraw = (id: number) => decoder.eosIds.has(id) || hasText(id);
+  const options = { ...others, params, rows, mayDraw, compileOptions };
+  return decoder.rule === null ? new WholeQueue(options, decoder) : new RowQueue(options);
 }
 
 /** Of an encoder-decoder whose input makes sources of texts; null for other runs. */
