@@ -1,7 +1,7 @@
 /** @file Timing of a queue of completions beside the bare batch: 20 clients at once, and a short request beside long ones. */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { Stepper } from '../src/decoding/index.js';
+import { GREEDY, Stepper } from '../src/decoding/index.js';
 import { build } from '../src/hparams/index.js';
 import { compileOptions } from '../src/runs/options.js';
 import { Completion } from '../src/trained/completion.js';
@@ -13,19 +13,20 @@ import { median } from './results.js';
 
 const { values: flags } = parseArgs({
   options: {
-    shape: { type: 'string', default: 'gpt2' },
+    shape: { type: 'string', default: 'small' },
     precision: { type: 'string', default: 'f32' },
     rows: { type: 'string', default: '8' },
     clients: { type: 'string', default: '20' },
-    tokens: { type: 'string', default: '40' },
+    requests: { type: 'string', default: '3' },
+    tokens: { type: 'string', default: '100' },
     prompt: { type: 'string', default: '16' },
     engine: { type: 'string', default: 'auto' },
   },
 });
 const { shape, precision, engine } = readMeasured(flags);
-const [rows, clients, tokens, prompt] = [flags.rows, flags.clients, flags.tokens, flags.prompt].map(
-  Number,
-) as [number, number, number, number];
+const { rows, clients, requests, tokens, prompt } = Object.fromEntries(
+  (['rows', 'clients', 'requests', 'tokens', 'prompt'] as const).map((name) => [name, Number(flags[name])]),
+) as Record<'rows' | 'clients' | 'requests' | 'tokens' | 'prompt', number>;
 const seqlen = shape.context;
 const model = build(gptModel(shape, precision));
 const params = initialParams(model);
@@ -42,7 +43,7 @@ function completionOf(length: number, maxTokens: number): Completion {
   const ids = Int32Array.from({ length }, (_, i) => (i * 7919) % model.vocabSize);
   const decoder = { take: () => '', rest: () => '' };
   const settings = generationOf({ temperature: 0, topK: 0, topP: null, seed: 0 }, { maxTokens });
-  return new Completion(ids, settings, { decoder, endIds: new Set(), enqueue: queue.add });
+  return new Completion(ids, settings, { decoder, rule: GREEDY, endIds: new Set(), enqueue: queue.add });
 }
 
 /** Milliseconds until the completion has ended. */
@@ -70,9 +71,12 @@ async function bareStep(): Promise<number> {
 await timed(completionOf(prompt, 4));
 const bareMs = await bareStep();
 const began = performance.now();
-await Promise.all(Array.from({ length: clients }, () => timed(completionOf(prompt, tokens))));
+const client = async () => {
+  for (let i = 0; i < requests; i++) await timed(completionOf(prompt, tokens));
+};
+await Promise.all(Array.from({ length: clients }, client));
 const togetherSeconds = (performance.now() - began) / 1000;
-const perSecond = (clients * tokens) / togetherSeconds;
+const perSecond = (clients * requests * tokens) / togetherSeconds;
 
 // One client's long text, and short requests beside it.
 const long = completionOf(prompt, seqlen - prompt - 1);

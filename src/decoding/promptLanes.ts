@@ -13,8 +13,8 @@ import {
 
 /** Prompt positions per call, at least where prompts are whole. */
 export const PREFILL_STEPS = 64;
-/** Positions of the last block of a prompt that goes to a row alone, where it has no more tokens. */
-const LAST_STEPS = 8;
+/** Positions of the last block of a prompt that goes to a row alone, where it has no more tokens: about as fast as a step. */
+const LAST_STEPS = 16;
 
 /** Positions of a block that holds whole prompts of `count` tokens: few sizes, so that few programs are compiled. */
 const wholeBlock = (count: number, places: number): number =>
@@ -124,6 +124,16 @@ export class PromptLanes {
     this.share(rows);
   }
 
+  /** Compiles the blocks of prompts that go to a row alone. */
+  async prepare(): Promise<void> {
+    const { model } = this.options;
+    // Begun with features, a decode has one token.
+    if (model.begin) return;
+    const places = this.compiler.places(1);
+    for (const steps of model.seesWholePrompt ? [PREFILL_STEPS] : [LAST_STEPS, PREFILL_STEPS])
+      await this.blockOf(1, Math.min(steps, places));
+  }
+
   /** As `Stepper.fillRow`. */
   async *fill(
     row: number,
@@ -132,14 +142,14 @@ export class PromptLanes {
   ): AsyncGenerator<number, void, undefined> {
     const count = ids.length;
     const isAlone = this.options.rows === 1;
+    const isWhole = this.options.model.seesWholePrompt ?? false;
     (isAlone ? this.state : this.lanes.get(1)?.state)?.clear();
     if (prompt) await this.compute(prompt, 1);
     const places = this.compiler.places(1);
     let begin = 0;
     while (begin < count) {
-      const left = count - begin;
-      const size = this.options.model.seesWholePrompt ? wholeBlock(count, places) : PREFILL_STEPS;
-      const steps = Math.min(left <= LAST_STEPS ? LAST_STEPS : size, places - begin);
+      const size = count - begin <= LAST_STEPS ? LAST_STEPS : PREFILL_STEPS;
+      const steps = Math.min(isWhole ? wholeBlock(count, places) : size, places - begin);
       await this.take({ ids, count, lengths: Int32Array.of(count) }, begin, steps);
       begin += steps;
       yield steps;

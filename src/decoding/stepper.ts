@@ -237,6 +237,11 @@ export class Stepper {
       this.starts[row] = lengths[Math.floor((row * lengths.length) / this.rows)]!;
   };
 
+  /** Compiles what `fillRow` calls. */
+  prepareRows(): Promise<void> {
+    return this.prompts.prepare();
+  }
+
   /**
    * Gives a row, where rows are apart, the state after the tokens of a prompt, which its next step comes behind. Other rows may
    * step between two blocks; one row is filled at a time.

@@ -65,9 +65,10 @@ export abstract class DecodeQueue {
     return next;
   }
 
-  /** Compiles the decoding step. */
+  /** Compiles the programs. */
   async prepare(): Promise<void> {
-    await this.#step();
+    const stepper = await this.#step();
+    if (this.rowsApart) await stepper.prepareRows();
   }
 
   /** Ends running and waiting completions with an error, and frees the programs. */

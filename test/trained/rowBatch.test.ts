@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { Stepper } from '../../src/decoding/index.js';
+import { GREEDY, Stepper } from '../../src/decoding/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import { type TransformerLm, WindowCache } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel, pretrainedLm } from '../../src/models/index.js';
@@ -72,7 +72,12 @@ class Witness extends Completion {
     const defaults = { maxTokens, temperature: 1, topK: 0, topP: null, stop: [], seed };
     const prompt = Int32Array.from(randomIds(length, vocabulary), (id) => (id + seed) % vocabulary);
     const decoder = { take: () => '', rest: () => '' };
-    super(prompt, generationOf(defaults, {}), { decoder, endIds: new Set([1]), enqueue: () => {} });
+    super(prompt, generationOf(defaults, {}), {
+      decoder,
+      rule: GREEDY,
+      endIds: new Set([1]),
+      enqueue: () => {},
+    });
   }
 
   override select(logits: Float32Array): number {

@@ -58,8 +58,8 @@ async function listen(server: HttpServer, { host, port }: ServerOptions): Promis
 }
 
 /**
- * Serves a run until it is closed. Continuations that wait together are decoded in one batch, first come, first served; see
- * `DecodeQueue`.
+ * Serves a run until it is closed. Continuations are decoded in the rows of one batch, first come, first served; see
+ * `RowQueue`.
  *
  * @throws the system's error where the address can't be listened on.
  */
