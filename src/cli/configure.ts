@@ -129,6 +129,9 @@ interface Told {
   readonly hit: (line: string) => void;
 }
 
+/** Most fields that the line about a pattern names. */
+const mostHits = 100;
+
 /** The paths in the configs that a flag names: one, those that its pattern means, or those of all fields with its tag. */
 function targetsOf(
   { path, origin }: SetOverride | UnsetOverride,
@@ -137,10 +140,10 @@ function targetsOf(
 ): Segment[][] {
   if (isPathPattern(path)) {
     const paths = asUsage(origin, () => pathsLike(configs, path));
-    const names = paths.map((each) => formatPath(each));
-    hit(
-      `${origin} changes ${paths.length === 1 ? '1 field' : `${paths.length} fields`}: ${names.join(', ')}`,
-    );
+    const names = paths.slice(0, mostHits).map((each) => formatPath(each));
+    const more = paths.length > mostHits ? ` and ${paths.length - mostHits} more` : '';
+    const count = paths.length === 1 ? '1 field' : `${paths.length} fields`;
+    hit(`${origin} changes ${count}: ${names.join(', ')}${more}`);
     return paths;
   }
   // Of two flags the later one wins, even if they use different names of one field.

@@ -129,6 +129,11 @@ test('--set and --unset of a pattern reach every field that it means, and all of
   ]);
   expect(() => made('--set', 'task.*.keepProb=1')).toThrow('no field of the configs matches');
   expect(made('--set', '**.train.numTrainSteps=9').task.train.numTrainSteps).toBe(9);
+  // Of many fields, a line names the first.
+  const [, count, names, rest] = /^--unset .* changes (\d+) fields: (.*) and (\d+) more$/.exec(
+    made('--unset', '**.*D*p*').hits[0]!,
+  )!;
+  expect([names!.split(', ').length, Number(rest)]).toEqual([100, Number(count) - 100]);
   // A later flag wins, and a pattern sees the configs that earlier ones left.
   expect(made('--set', flag, '--set', 'datasets[0].batchSize=3').datasets[0]!.batchSize).toBe(3);
 });

@@ -1,8 +1,12 @@
 /** @file Patterns of paths: `**.keepProb` means the field at any depth, `task.*.name` one level below `task`. */
 import { didYouMean } from '../../system/text/index.js';
 import { ConfigError } from '../errors.js';
+import type { FieldInfo } from '../fields/fields.js';
+import { isCarrier } from '../nodes/carriers.js';
 import type { ConfigNode } from '../nodes/node.js';
-import { formatPath, type Segment, segmentsOf } from '../walking/paths.js';
+import { allEdges } from '../walking/iterate.js';
+import { formatPath, type PathLink, type Segment, segmentsOf } from '../walking/paths.js';
+import { walk } from '../walking/walk.js';
 import { type Place, placesIn } from './listPaths.js';
 
 /** `**`, or a step: a name in which `*` is any text, or in brackets an index, a quoted key or `*`. */
@@ -38,32 +42,82 @@ function fits(segment: Segment, level: string): boolean {
   return new RegExp(`^${source}$`, 's').test(name);
 }
 
-function matches(path: readonly Segment[], levels: readonly string[]): boolean {
-  const [first, ...rest] = levels;
-  if (first === undefined) return path.length === 0;
-  if (first === '**') return path.some((_, i) => matches(path.slice(i), rest)) || matches([], rest);
-  return path.length > 0 && fits(path[0]!, first) && matches(path.slice(1), rest);
+/** Positions in the levels of a pattern that a path may have come to, rising; the last position is its end. */
+type Positions = readonly number[];
+
+/** Adds a position, and those behind it that a `**` reaches by standing for no level. */
+function addPosition(levels: readonly string[], position: number, into: Set<number>): void {
+  for (let at = position; !into.has(at); at++) {
+    into.add(at);
+    if (levels[at] !== '**') return;
+  }
+}
+
+function start(levels: readonly string[]): Positions {
+  const positions = new Set<number>();
+  addPosition(levels, 0, positions);
+  return [...positions];
+}
+
+function advance(levels: readonly string[], positions: Positions, segment: Segment): Positions {
+  const next = new Set<number>();
+  for (const at of positions) {
+    const level = levels[at];
+    if (level === '**') addPosition(levels, at, next);
+    else if (level !== undefined && fits(segment, level)) addPosition(levels, at + 1, next);
+  }
+  return [...next].sort((a, b) => a - b);
+}
+
+/**
+ * The fields of configs in `root` whose paths match, each with the first path that does. A config is visited by a path only
+ * for positions in the pattern that no earlier path has come to it with: the same fields would follow from the others.
+ */
+function matchingPlaces(root: unknown, levels: readonly string[]): Place[] {
+  const places: Place[] = [];
+  const seen = new Map<ConfigNode, Set<FieldInfo>>();
+  const visited = new Map<ConfigNode, Set<number>>();
+  const positions = new Map<PathLink | undefined, Positions>([[undefined, start(levels)]]);
+  const at = (link: PathLink | undefined): Positions => {
+    // Links above those of configs are those of containers.
+    const chain: PathLink[] = [];
+    let known = link;
+    for (; known !== undefined && !positions.has(known); known = known.parent) chain.push(known);
+    return chain.reduceRight((found, { segment }) => advance(levels, found, segment), positions.get(known)!);
+  };
+  walk(root, {
+    memoized: false,
+    children: (node, link) => (positions.get(link)!.length === 0 ? [] : allEdges(node, link)),
+    enter(node, link) {
+      const known = visited.get(node) ?? new Set();
+      const fresh = at(link).filter((position) => !known.has(position));
+      positions.set(link, fresh);
+      visited.set(node, new Set([...known, ...fresh]));
+      const found = seen.get(node) ?? new Set();
+      seen.set(node, found);
+      for (const field of node.info.fields.values()) {
+        const end = isCarrier(node) ? fresh : advance(levels, fresh, field.name);
+        if (found.has(field) || !end.includes(levels.length)) continue;
+        found.add(field);
+        places.push({ node, field, link: isCarrier(node) ? link : { parent: link, segment: field.name } });
+      }
+    },
+    leave: (_, link) => void (link && positions.delete(link)),
+  });
+  return places;
 }
 
 /**
  * The paths in `root` of all fields that `pattern` means, each field once: `**` stands for any number of levels, `*` for one or
- * for a part of a name. Fields without a value count too.
+ * for a part of a name. Fields without a value count too. A config in several places may be named by any of its paths.
  *
  * @throws ConfigError where it means none, with a similar name of a field or the paths of those of its last name.
  */
 export function pathsLike(root: unknown, pattern: string): Segment[][] {
   const levels = levelsOf(pattern);
-  // A config in two places may be named by either.
-  const fields = placesIn(root, false);
-  const seen = new Map<ConfigNode, Set<string>>();
-  const found = fields.flatMap(({ node, field: { name }, link }) => {
-    const path = segmentsOf(link);
-    if (seen.get(node)?.has(name) || !matches(path, levels)) return [];
-    seen.set(node, (seen.get(node) ?? new Set()).add(name));
-    return [path];
-  });
-  if (found.length > 0) return found;
-  throw new ConfigError(`no field of the configs matches.${hint(levels, fields)}`);
+  const found = matchingPlaces(root, levels);
+  if (found.length > 0) return found.map(({ link }) => segmentsOf(link));
+  throw new ConfigError(`no field of the configs matches.${hint(levels, placesIn(root))}`);
 }
 
 /** Most places of a field that a message lists. */
