@@ -4,7 +4,7 @@ import { type Bfloat16Products, type FlatLayout, type Precision, sizeOf } from '
 import { build } from '../hparams/index.js';
 import { batchCount } from '../inputs/index.js';
 import { changingPart, slotBytes } from '../learners/index.js';
-import { stepsOfCall, trainFlops, trainingDataset } from '../programs/index.js';
+import { stepsOfCall, trainedTasks, trainFlops, trainingDataset } from '../programs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { specBytes } from './batchSpecs.js';
 import { deviceShare, type MeshSummary } from './deviceShare.js';
@@ -39,12 +39,8 @@ interface TrainingMemory {
   readonly total: number;
 }
 
-/** Analysis of an experiment's model and the cost of its training step. */
-export interface Analysis {
-  readonly parameters: number;
-  readonly trainableParameters: number;
-  readonly variables: readonly VariableSummary[];
-  readonly layers: readonly LayerSummary[];
+/** Cost of a training step. */
+interface StepCost {
   /** Tokens, images or examples in a global batch. */
   readonly tokensPerStep: number;
   /** Unit of `tokensPerStep`, given by the training input. */
@@ -53,6 +49,22 @@ export interface Analysis {
   readonly forwardFlopsPerToken: number;
   /** FLOPs of a training step, PaLM's: three times those of the forward pass. */
   readonly flopsPerStep: number;
+}
+
+/** A task that is trained in turn with the main one. */
+export interface AuxiliaryCost extends StepCost {
+  /** Its part of all steps, from 0 to 1. */
+  readonly share: number;
+}
+
+/** Analysis of an experiment's model and the cost of its training step: of the main task's, where several are trained. */
+export interface Analysis extends StepCost {
+  readonly parameters: number;
+  readonly trainableParameters: number;
+  readonly variables: readonly VariableSummary[];
+  readonly layers: readonly LayerSummary[];
+  /** Tasks beside the main one by name; absent where there are none. */
+  readonly auxiliary?: Readonly<Record<string, AuxiliaryCost>>;
   /** In which most of the products multiply. */
   readonly precision: Precision;
   readonly memory: TrainingMemory;
@@ -84,17 +96,28 @@ function gradientSize(layout: FlatLayout, rowsOf: TracedStep['gradientRows']): n
   return saved.reduce((left, each) => left - each, size);
 }
 
-/** The buffers are as large as training makes them, the padding between variables included. */
-function memoryOf(task: SingleTask, held: Held, { memory, gradientRows }: TracedStep): TrainingMemory {
-  const { learner } = task.hp.train.hp;
-  const batch = specBytes(held.batch);
+/** A traced step, and what a device holds of its task. */
+interface HeldStep {
+  readonly task: SingleTask;
+  readonly held: Held;
+  readonly step: TracedStep;
+}
+
+/**
+ * The buffers are as large as training makes them, the padding between variables included. Tasks share variables and
+ * gradients; slots, batches and intermediate values are each one's own.
+ */
+function memoryOf(steps: readonly HeldStep[]): TrainingMemory {
+  const summed = (bytes: (each: HeldStep) => number): number =>
+    steps.reduce((sum, each) => sum + bytes(each), 0);
+  const gradients = steps.map(({ held, step }) => gradientSize(held.layout, step.gradientRows));
   const parts = {
-    variables: held.layout.size * FLOAT_BYTES,
-    gradients: gradientSize(held.layout, gradientRows) * FLOAT_BYTES,
-    optimizer: slotBytes(learner.slotLayouts(held.layout)),
-    batches: batch * stepsOfCall(batch),
-    activations: memory.arena,
-    working: memory.packed + memory.scratch + memory.constants,
+    variables: steps[0]!.held.layout.size * FLOAT_BYTES,
+    gradients: Math.max(...gradients) * FLOAT_BYTES,
+    optimizer: summed(({ task, held }) => slotBytes(task.hp.train.hp.learner.slotLayouts(held.layout))),
+    batches: summed(({ held }) => specBytes(held.batch) * stepsOfCall(specBytes(held.batch))),
+    activations: summed(({ step }) => step.memory.arena),
+    working: summed(({ step: { memory } }) => memory.packed + memory.scratch + memory.constants),
   };
   return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };
 }
@@ -111,29 +134,39 @@ function memoryOf(task: SingleTask, held: Held, { memory, gradientRows }: Traced
 export function analyze(configured: ConfiguredExperiment, products?: Bfloat16Products): Analysis {
   const task = build(configured.task);
   const input = build(trainingDataset(configured));
-  const specs = input.paddedBatchSpecs();
-  const { count, unit } = batchCount(specs, input.batchUnit);
   const hosts = input.getGlobalBatchSize() / input.batchSize;
-  const { held, mesh } = deviceShare(task, specs, hosts);
-  const step = traceStep(task, specs, held, products);
-  const layers = layerTable(task.model, step).map((layer) => ({ ...layer, flops: layer.flops * hosts }));
+  const [main, ...others] = trainedTasks(task, input).map((trained) => {
+    const { held, mesh } = deviceShare(task, trained, hosts);
+    const step = traceStep(trained.task, trained.batch, held, products);
+    const layers = layerTable(trained.task.model, step).map((layer) => ({
+      ...layer,
+      flops: layer.flops * hosts,
+    }));
+    const { count, unit } = batchCount(trained.batch, input.batchUnit);
+    const tokensPerStep = count * hosts;
+    const forwardFlops = layers[0]!.flops;
+    const cost: StepCost = {
+      tokensPerStep,
+      unit,
+      forwardFlopsPerToken: forwardFlops / tokensPerStep,
+      flopsPerStep: trainFlops(forwardFlops),
+    };
+    return { ...trained, held, mesh, step, layers, cost };
+  });
+  const auxiliary = others.map(({ part, share, cost }) => [part!, { ...cost, share }] as const);
   const variables = variablesOf(task);
   const parametersOf = (list: readonly VariableSummary[]): number =>
     list.reduce((total, { shape }) => total + sizeOf(shape), 0);
-  const tokensPerStep = count * hosts;
-  const forwardFlops = layers[0]!.flops;
   return {
     parameters: parametersOf(variables),
     trainableParameters: parametersOf(variables.filter(({ trainable }) => trainable)),
     variables,
-    layers,
-    tokensPerStep,
-    unit,
-    forwardFlopsPerToken: forwardFlops / tokensPerStep,
-    flopsPerStep: trainFlops(forwardFlops),
-    precision: step.precision,
-    memory: memoryOf(task, held, step),
-    mesh,
+    layers: main!.layers,
+    ...main!.cost,
+    ...(auxiliary.length > 0 && { auxiliary: Object.fromEntries(auxiliary) }),
+    precision: main!.step.precision,
+    memory: memoryOf([main!, ...others]),
+    mesh: main!.mesh,
     numTrainSteps: configured.task.train.numTrainSteps,
   };
 }

@@ -88,12 +88,20 @@ export interface TrainingCost {
   readonly flops: number;
 }
 
-/** The cost of the whole training; undefined where the task does not say how long it is, which Pax's default means. */
+/** The cost of the whole training, of all its tasks; undefined where the task does not say how long it is, which Pax's default means. */
 export function trainingCost({
   numTrainSteps: steps,
   tokensPerStep,
   flopsPerStep,
-}: Pick<Analysis, 'numTrainSteps' | 'tokensPerStep' | 'flopsPerStep'>): TrainingCost | undefined {
+  auxiliary = {},
+}: Pick<Analysis, 'numTrainSteps' | 'tokensPerStep' | 'flopsPerStep' | 'auxiliary'>):
+  | TrainingCost
+  | undefined {
   if (steps === Train.config().numTrainSteps) return undefined;
-  return { steps, tokens: steps * tokensPerStep, flops: steps * flopsPerStep };
+  const others = Object.values(auxiliary);
+  const share = others.reduce((rest, each) => rest - each.share, 1);
+  const tasks = [{ share, tokensPerStep, flopsPerStep }, ...others];
+  const mean = (cost: 'tokensPerStep' | 'flopsPerStep') =>
+    tasks.reduce((sum, each) => sum + each.share * each[cost], 0);
+  return { steps, tokens: steps * mean('tokensPerStep'), flops: steps * mean('flopsPerStep') };
 }

@@ -1,8 +1,8 @@
 /** @file Share of a training step that one device of a mesh holds: rows, variables, parts of activations. */
 import { sizeOf } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
-import type { BatchSpecs } from '../inputs/index.js';
 import { listLayers } from '../layers/index.js';
+import type { TrainedTask } from '../programs/index.js';
 import { Mesh, type SingleTask } from '../tasks/index.js';
 import { withRows } from './batchSpecs.js';
 import type { Held } from './tracedStep.js';
@@ -17,17 +17,17 @@ export interface MeshSummary {
 }
 
 /**
- * A device's share of the memory when `hosts` hosts train on batches of these specs each. Without a mesh, each host
+ * A device's share of the memory when `hosts` hosts train a task on batches of its specs each. Without a mesh, each host
  * holds the whole task.
  *
  * @throws ConfigError if the mesh does not fit the batch or the variables.
  */
 export function deviceShare(
-  task: SingleTask,
-  specs: BatchSpecs,
+  main: SingleTask,
+  { part, task, batch }: TrainedTask,
   hosts: number,
 ): { readonly held: Held; readonly mesh: MeshSummary } {
-  const mesh = task.hp.mesh ?? build(Mesh.config({ iciMeshShape: [hosts, 1, 1] }));
+  const mesh = main.hp.mesh ?? build(Mesh.config({ iciMeshShape: [hosts, 1, 1] }));
   const local = mesh.localVariables(task.variables);
   const parts = new Map(
     local.map(({ shape }, i) => {
@@ -39,8 +39,8 @@ export function deviceShare(
   const partsOf = (path: string): number => mesh.parts(path, layers.get(path)?.activationSplit());
   return {
     held: {
-      batch: withRows(specs, (rows) => mesh.localRows(rows * hosts)),
-      layout: task.hp.train.hp.learner.layout(local),
+      batch: withRows(batch, (rows) => mesh.localRows(rows * hosts)),
+      layout: main.layout(part, local),
       parts: { ofInput: (path) => parts.get(path) ?? 1, ofScope: partsOf },
     },
     mesh: {

@@ -184,9 +184,9 @@ export abstract class BaseInput
     return {};
   }
 
-  /** `batchSpecs` of padded batches. @throws InputError as `batchSpecs`. */
-  paddedBatchSpecs(): BatchSpecs {
-    return specsWithRows(this.batchSpecs(), (rows) => rows + this.hp.batchPaddingSize);
+  /** Specs of padded batches. @param specs of a kind of batches. @throws InputError as `batchSpecs`. */
+  paddedBatchSpecs(specs = this.batchSpecs()): BatchSpecs {
+    return specsWithRows(specs, (rows) => rows + this.hp.batchPaddingSize);
   }
 
   /** A batch with `batchPaddingSize` rows more: their `paddings` are 1, their `exampleIds` -1, all else is 0. */
@@ -213,6 +213,11 @@ export abstract class BaseInput
   }
 
   kindSpecs(): ReturnType<InputSource['kindSpecs']> {
+    return null;
+  }
+
+  /** The share of each part's batches, from 0 to 1, by the names of kinds' parts; null where there are none. */
+  partShares(): Readonly<Record<string, number>> | null {
     return null;
   }
 

@@ -7,12 +7,26 @@ import type { BatchKind, IdVocabulary, InputSource, InputState } from './inputSo
 import { NamedInputs } from './namedInputs.js';
 import { drawBelow, streamKey } from './random.js';
 
+/** Batches whose input is looked up before the first one. */
+const CHECKED = 10_000;
+
 /** Says which input the n-th batch comes from: a pure function, so that runs that go on read the same (Trax's which_task). */
 export abstract class BaseWhichInput extends Configurable.with({}) {
   static override readonly isAbstract = true;
 
   /** Name of the input of batch number `batch`, from 0. @param names those that there are, in order */
   abstract at(batch: number, names: readonly string[]): string;
+
+  /** The share of each input's batches, from 0 to 1: by default, of the first ones. */
+  shares(names: readonly string[]): Record<string, number> {
+    return sharesAmong(Array.from({ length: CHECKED }, (_, batch) => this.at(batch, names)));
+  }
+}
+
+function sharesAmong(drawn: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of drawn) counts[name] = (counts[name] ?? 0) + 1;
+  return Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, count / drawn.length]));
 }
 
 /** By turns. */
@@ -26,6 +40,10 @@ export class InTurn extends BaseWhichInput.with({
   override at(batch: number, names: readonly string[]): string {
     const pattern = this.hp.pattern ?? names;
     return pattern[batch % pattern.length]!;
+  }
+
+  override shares(names: readonly string[]): Record<string, number> {
+    return sharesAmong(this.hp.pattern ?? names);
   }
 }
 
@@ -46,10 +64,14 @@ export class ByWeight extends BaseWhichInput.with({
     let rest = (drawBelow(streamKey(randomSeed, 'whichInput'), batch, 2 ** 32) / 2 ** 32) * total;
     return (entries.find(([, weight]) => (rest -= weight) < 0) ?? entries.at(-1)!)[0];
   }
-}
 
-/** Batches whose input is looked up before the first one. */
-const CHECKED = 10_000;
+  override shares(): Record<string, number> {
+    const total = sum(this.hp.weights);
+    return Object.fromEntries(
+      Object.entries(this.hp.weights).map(([name, weight]) => [name, weight / total]),
+    );
+  }
+}
 
 /**
  * Batches of several inputs one after the other, each in its own order and shape. Inputs whose names are those of a
@@ -120,6 +142,10 @@ export class InterleavedInput extends NamedInputs.with({
       ),
     );
     return Object.fromEntries(kinds);
+  }
+
+  override partShares(): Record<string, number> {
+    return this.hp.which.shares(Object.keys(this.hp.inputs));
   }
 
   override vocabularyFor(path: string): IdVocabulary | null {

@@ -61,6 +61,7 @@ export { TRAIN, trainingDataset } from './programDataset.js';
 export { restoreParams } from './restoredParams.js';
 export { stepsOfCall } from './stepCalls.js';
 export type { FlatParams, RestoredState } from './taskState.js';
+export { type TrainedTask, trainedTasks } from './trainedTasks.js';
 export {
   type KnownShapes,
   keptTensors,

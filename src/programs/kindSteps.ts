@@ -1,6 +1,5 @@
 /** @file Compiled training steps by kind of batch: of each task that is trained, for each shape of its batches. */
 import { evalShape, type TensorSpec, type Tree } from '../compiler/index.js';
-import { ConfigError } from '../hparams/index.js';
 import {
   type Batch,
   type BatchCount,
@@ -14,6 +13,7 @@ import { eagerStep } from './eagerStep.js';
 import { type Ranks, rankStep } from './rankStep.js';
 import { type BoundStep, compileStep, trainSpecs } from './stepCalls.js';
 import type { TrainMemory } from './taskState.js';
+import { checkTrained } from './trainedTasks.js';
 
 /** Components of training steps. */
 export interface StepParts {
@@ -90,18 +90,8 @@ export class KindSteps {
    */
   check(): void {
     const { task, input } = this.parts;
+    checkTrained(task, input);
     const kinds = Object.values(input.kindSpecs() ?? {});
-    for (const name of task.auxiliaryNames) {
-      if (kinds.some(({ part }) => part === name)) continue;
-      const path = `task.auxiliaryTasks.${name}`;
-      const parts = new Set(kinds.flatMap(({ part }) => part ?? []));
-      const has = parts.size === 0 ? 'is no InterleavedInput' : `has the inputs ${[...parts].join(', ')}`;
-      throw new ConfigError(
-        `${path}: the training data '${input.name}' ${has}, so nothing trains '${name}': name an input of an ` +
-          'InterleavedInput so, or leave out the task.',
-        { path },
-      );
-    }
     if (kinds.length < 2) return;
     for (const { part, specs } of kinds) {
       const trained = task.taskOf(part);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { FlatLayout } from '../compiler/index.js';
 import { type Config, ConfigError, instance, type Report } from '../hparams/index.js';
 import type { Variable } from '../layers/index.js';
-import { type SlotLayouts, sharedLayouts } from '../learners/index.js';
+import { type LearnableVariable, type SlotLayouts, sharedLayouts } from '../learners/index.js';
 import { SingleTask } from './singleTask.js';
 
 /**
@@ -43,15 +43,16 @@ export class MultiTask extends SingleTask.with({
     return Object.keys(this.hp.auxiliaryTasks);
   }
 
-  override layout(part?: string): FlatLayout {
+  override layout(part?: string, variables?: readonly LearnableVariable[]): FlatLayout {
+    const layouts =
+      variables === undefined ? (this.#layouts ??= this.#layoutsOf()) : this.#layoutsOf(variables);
+    return layouts.get(part ?? '') ?? layouts.get('')!;
+  }
+
+  #layoutsOf(variables: readonly LearnableVariable[] = this.variables): ReadonlyMap<string, FlatLayout> {
     const names = ['', ...this.auxiliaryNames];
-    this.#layouts ??= new Map(
-      sharedLayouts(
-        names.map((name) => this.taskOf(name).hp.train.hp.learner),
-        this.variables,
-      ).map((layout, i) => [names[i]!, layout]),
-    );
-    return this.#layouts.get(part ?? '') ?? this.#layouts.get('')!;
+    const learners = names.map((name) => this.taskOf(name).hp.train.hp.learner);
+    return new Map(sharedLayouts(learners, variables).map((layout, i) => [names[i]!, layout]));
   }
 
   override slotLayouts(): SlotLayouts {

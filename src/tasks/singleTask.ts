@@ -16,7 +16,7 @@ import {
   sub,
 } from '../hparams/index.js';
 import { fillVariables, listVariables, type Variable, WeightCollection } from '../layers/index.js';
-import { NON_TRAINABLE, type SlotLayouts } from '../learners/index.js';
+import { type LearnableVariable, NON_TRAINABLE, type SlotLayouts } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
 import { BaseEarlyStoppingFn } from './earlyStopping.js';
 import { BaseEvalMetric } from './evaluation.js';
@@ -123,9 +123,9 @@ export class SingleTask extends Configurable.with({
     return [];
   }
 
-  /** Place of each variable in the flat buffers, grouped as the learner updates them; that of `taskOf(part)`. */
-  layout(_part?: string): FlatLayout {
-    return this.hp.train.hp.learner.layout(this.#variables);
+  /** Place of each variable in the flat buffers, grouped as the learner of `taskOf(part)` updates them. @param variables parts of them */
+  layout(_part?: string, variables: readonly LearnableVariable[] = this.#variables): FlatLayout {
+    return this.hp.train.hp.learner.layout(variables);
   }
 
   /** Places of all slots; those of tasks beside this one have their input's name in front: `translation.m`. */

@@ -3,11 +3,18 @@
 import { Shared } from '../../analysis/index.js';
 import type { ConfiguredExperiment } from '../../cli/index.js';
 import { fillNow, heldViews, prngKey, sizeOf, type TensorSpec } from '../../compiler/index.js';
-import { build, classOf, withOrigin } from '../../hparams/index.js';
-import type { BatchSpecs } from '../../inputs/index.js';
+import { build, type Config, classOf, withOrigin } from '../../hparams/index.js';
+import type { BaseInput, BatchSpecs } from '../../inputs/index.js';
 import { initialValues, type Variable } from '../../layers/index.js';
-import { trainingDataset } from '../../programs/index.js';
-import { evalStep, type SingleTask, stepNumberSpec, trainStep, WeightedMeans } from '../../tasks/index.js';
+import { trainedTasks, trainingDataset } from '../../programs/index.js';
+import {
+  evalStep,
+  MultiTask,
+  type SingleTask,
+  stepNumberSpec,
+  trainStep,
+  WeightedMeans,
+} from '../../tasks/index.js';
 import { decodingProgramsDigest, drawnDigest, promptSpecs } from './decodingFingerprint.js';
 import { digest, reasonOf, type Traced, trace } from './digests.js';
 import type { Fingerprint, PartDigest } from './fingerprintedParts.js';
@@ -23,25 +30,42 @@ const MOST_OF_VARIABLE = 1 << 12;
 /** The smallest of its sizes. */
 const SMALL_AXIS = 16;
 
+function paramsOf(task: SingleTask): Record<string, TensorSpec> {
+  return Object.fromEntries(
+    task.variables.map(({ path, shape, dtype, storage }) => [
+      path,
+      { shape, dtype, ...(storage && { storage }) },
+    ]),
+  );
+}
+
+/** The fingerprints of the programs of several tasks that are trained in turn; of one, its own. */
+function together(all: readonly Traced[]): Traced {
+  if (all.length === 1) return all[0]!;
+  return {
+    hash: digest(all.map(({ hash }) => hash)),
+    operations: digest(all.map(({ operations }) => operations)),
+  };
+}
+
 /** A task, traced once for batches of the same shapes. */
 class TracedTask {
   private readonly steps = new Map<string, Traced>();
   private readonly params: Record<string, TensorSpec>;
 
   constructor(private readonly task: SingleTask) {
-    this.params = Object.fromEntries(
-      task.variables.map(({ path, shape, dtype, storage }) => [
-        path,
-        { shape, dtype, ...(storage && { storage }) },
-      ]),
-    );
+    this.params = paramsOf(task);
   }
 
-  /** Loss, metrics, summaries and gradients of a training step. */
-  training(batch: BatchSpecs): Traced {
-    return this.once('training', batch, () =>
-      trace(trainStep(this.task), { params: this.params, batch, prngKey: KEY, ...stepNumberSpec(this.task) }),
+  /** Loss, metrics, summaries and gradients of a training step of each task that the input trains. */
+  training(input: BaseInput): Traced {
+    const steps = trainedTasks(this.task, input).map(({ part = '', task, batch }) =>
+      this.once(`training ${part}`, batch, () => {
+        const params = task === this.task ? this.params : paramsOf(task);
+        return trace(trainStep(task), { params, batch, prngKey: KEY, ...stepNumberSpec(task) });
+      }),
     );
+    return together(steps);
   }
 
   /** Metrics of an evaluation step. */
@@ -51,14 +75,18 @@ class TracedTask {
     );
   }
 
-  /** The optimizer's update. */
+  /** The updates of all tasks' optimizers. */
   update(): Traced {
-    return this.once('update', {}, () => {
-      const layout = this.task.layout();
-      const { f, inputs } = this.task.hp.train.hp.learner.update(layout);
-      const { hash, operations } = trace(f, inputs);
-      return { hash: digest(layout, hash), operations };
-    });
+    const parts = [undefined, ...this.task.auxiliaryNames];
+    const updates = parts.map((part) =>
+      this.once(`update ${part ?? ''}`, {}, () => {
+        const layout = this.task.layout(part);
+        const { f, inputs } = this.task.taskOf(part).hp.train.hp.learner.update(layout);
+        const { hash, operations } = trace(f, inputs);
+        return { hash: digest(layout, hash), operations };
+      }),
+    );
+    return together(updates);
   }
 
   /** A digest of the programs that decode batches of these many prompts. */
@@ -89,7 +117,7 @@ function meansOfBatches(): unknown {
 /** Digest of the initial values of a task's parameters and slots. */
 async function initialDigest(task: SingleTask): Promise<PartDigest> {
   const layout = task.layout();
-  const slots = task.hp.train.hp.learner.slotLayouts(layout);
+  const slots = task.slotLayouts();
   if (layout.size > MOST_DRAWN) return { hash: digest(slots, ...rulesOfInitialValues(task)) };
   const values = new Float32Array(layout.size);
   await task.initialize(heldViews(layout, values), { engine: 'eager' });
@@ -133,6 +161,13 @@ function partsOf(task: ConfiguredExperiment['task']): readonly unknown[] {
   return [classOf(task), own, train.learner, train.numSubBatches];
 }
 
+/** The tasks that a task trains with it. */
+function auxiliaryTasks(task: ConfiguredExperiment['task']): Config<SingleTask>[] {
+  const cls = classOf(task);
+  const isMulti = cls === MultiTask || cls.prototype instanceof MultiTask;
+  return isMulti ? Object.values((task as Config<MultiTask>).auxiliaryTasks) : [];
+}
+
 /** Fingerprints of experiments, which share common parts of their configs. */
 export class Fingerprints {
   private readonly tasks = new Shared<TracedTask>();
@@ -151,7 +186,8 @@ export class Fingerprints {
     // Who wrote the configs of layers is not asked, and stacks are dear.
     const theTask = (): SingleTask => (built ??= withOrigin('luthier diff', () => build(task)));
     const traced = this.tasks.of(parts, () => new TracedTask(theTask()));
-    const training = () => build(trainingDataset(configured)).paddedBatchSpecs();
+    const training = () => build(trainingDataset(configured));
+    const learners = [learner, ...auxiliaryTasks(task).map((each) => each.train.learner)];
     const evaluated = datasets.filter((dataset) => !dataset.isTraining || !evalSkipTrain);
     const inputs = [...datasets, ...decodeDatasets].map((dataset) =>
       this.inputs.of([dataset], () => inputDigest(dataset)),
@@ -160,8 +196,8 @@ export class Fingerprints {
       'training step': await digestOf(() => traced.training(training())),
       'optimizer update': await digestOf(() => {
         const { hash, operations } = traced.update();
-        const host = this.updates.of([learner], () => hostUpdateDigest(theTask().hp.train.hp.learner));
-        return { hash: digest(hash, host), operations };
+        const hosts = learners.map((each) => this.updates.of([each], () => hostUpdateDigest(build(each))));
+        return { hash: digest(hash, ...hosts), operations };
       }),
       evaluation: await digestOf(() => {
         const steps = evaluated.map((dataset) => traced.evaluation(build(dataset).paddedBatchSpecs()).hash);

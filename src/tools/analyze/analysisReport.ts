@@ -119,8 +119,8 @@ function memoryText({ analysis: { memory, mesh }, device }: Analyzed): string {
   return `${parts}. Too much for ${device.name}, which has ${formatBytes(device.memoryBytes)}`;
 }
 
-/** Totals below the table, a line each. */
-function totals(analyzed: Analyzed): [string, string][] {
+/** Totals below the table, a line each. @param shown makes names of the experiment's fit for the page */
+function totals(analyzed: Analyzed, shown = (name: string) => name): [string, string][] {
   const { analysis, peak, mfu } = analyzed;
   const { parameters, trainableParameters, tokensPerStep, unit, forwardFlopsPerToken, flopsPerStep } =
     analysis;
@@ -135,6 +135,11 @@ function totals(analyzed: Analyzed): [string, string][] {
       `${formatFlops(flopsPerStep)} a step, forward and backward; ` +
         `${formatFlops(forwardFlopsPerToken)} forward for each ${unit.slice(0, -1)}`,
     ],
+    ...Object.entries(analysis.auxiliary ?? {}).map(([name, cost]): [string, string] => [
+      'Task',
+      `${shown(name)}: ${formatCount(100 * cost.share)} % of the steps, on ${formatGrouped(cost.tokensPerStep)} ${cost.unit}: ` +
+        `${formatFlops(cost.flopsPerStep)} a step`,
+    ]),
     ['Memory', memoryText(analyzed)],
     [
       'Time',
@@ -183,7 +188,7 @@ function markdownOf(analyzed: Analyzed, rows: readonly LayerRow[]): string {
     rows.map((row) => cells(pathName(row), row)),
     header,
   );
-  const list = totals(analyzed).map(([name, text]) => `- **${name}:** ${text}`);
+  const list = totals(analyzed, escapeMarkdown).map(([name, text]) => `- **${name}:** ${text}`);
   return [
     `### ${escapeMarkdown(analyzed.experiment)}`,
     list.join('\n'),

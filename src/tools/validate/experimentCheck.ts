@@ -9,7 +9,7 @@ import {
   loadConfigModules,
   type Override,
 } from '../../cli/index.js';
-import { evalShape, sizeOf } from '../../compiler/index.js';
+import { sizeOf } from '../../compiler/index.js';
 import {
   constantProblems,
   type Experiment,
@@ -19,14 +19,13 @@ import {
   unreadConstants,
 } from '../../experiment/index.js';
 import { type AnyConfig, build, type Config, validate } from '../../hparams/index.js';
-import { type BaseInput, InputError } from '../../inputs/index.js';
-import { checkAgreement, checkVocabulary, trainingDataset } from '../../programs/index.js';
 import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
 import { formatBytes } from '../../review/text/index.js';
-import { evalStep, type SingleTask, stepNumberSpec, trainStep } from '../../tasks/index.js';
+import type { SingleTask } from '../../tasks/index.js';
 import { resolveFor } from '../commandExperiment.js';
 import { type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 import { takeStep } from './takeStep.js';
+import { traceSteps } from './traceSteps.js';
 
 /** Results of lower levels that higher ones use. */
 interface Known {
@@ -263,38 +262,12 @@ export class Check {
     }
   }
 
-  /**
-   * Level trace: settings of inputs and model agree, and the training step and each dataset's evaluation have valid shapes. Nothing is computed or allocated.
-   */
+  /** Level trace: settings of inputs and model agree, and steps have valid shapes. Nothing is computed or allocated. */
   private trace(): void {
     const { configured, task } = this.known;
     if (!configured || !task || this.problems.length > 0) return;
-    const params = Object.fromEntries(
-      task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }] as const),
-    );
-    const prngKey = { shape: [2], dtype: 'int32' } as const;
-    const training = build(trainingDataset(configured));
-    compareSettings(task, training);
-    evalShape(trainStep(task), {
-      params,
-      batch: training.paddedBatchSpecs(),
-      prngKey,
-      ...stepNumberSpec(task),
-    });
-    const seen = new Set<string>();
-    for (const [i, dataset] of configured.datasets.entries()) {
-      if (dataset.isTraining) continue;
-      try {
-        const input = build(dataset);
-        compareSettings(task, input);
-        const batch = input.paddedBatchSpecs();
-        const signature = JSON.stringify(batch);
-        if (!seen.has(signature)) evalShape(evalStep(task), { params, batch, prngKey });
-        seen.add(signature);
-      } catch (error) {
-        this.addProblem({ level: 'trace', ...failureOf(error), path: `datasets[${i}]` });
-      }
-    }
+    for (const { dataset, error } of traceSteps(configured, task))
+      this.addProblem({ level: 'trace', ...failureOf(error), path: `datasets[${dataset}]` });
   }
 
   /** Level step: computes one training step and one batch of every evaluation. */
@@ -314,19 +287,6 @@ export class Check {
       this.addProblem({ level: 'step', message, path });
     }
   }
-}
-
-/** Compares settings of an input with those of the model. A vocabulary that can't be read here is compared by a run. */
-function compareSettings(task: SingleTask, input: BaseInput): void {
-  checkAgreement(task, input);
-  let known: ReturnType<BaseInput['knownIdentity']>;
-  try {
-    known = input.knownIdentity();
-  } catch (error) {
-    if (error instanceof InputError) return;
-    throw error;
-  }
-  if (known !== null) checkVocabulary(task, input, known);
 }
 
 /** The level of a path into the configs, or of the method that makes them. */
