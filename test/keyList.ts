@@ -296,12 +296,7 @@ export const KEYS = {
     ],
   },
   'tools/validate/validate.test.ts': {
-    'batches that are checked': [
-      'tools/validate/experimentCheck.ts',
-      'const signature = ',
-      'batch',
-      'dataset',
-    ],
+    'batches that are checked': ['tools/validate/traceSteps.ts', 'const signature = ', 'batch', 'dataset'],
   },
   'cli/sweepGrammar.test.ts': {
     'names of runs': ['cli/sweepGrammar.ts', "createHash('sha256')", 'path value', 'digest'],

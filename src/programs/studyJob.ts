@@ -1,10 +1,15 @@
 /** @file Study job: the trials of a search, several at once, each in a warm process and a directory of its own. */
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatLiteral } from '../hparams/index.js';
 import type { Search } from '../search/index.js';
-import { type ClaimedTrial, type Outcome, Study, studyText, trialName } from '../search/studies/index.js';
+import {
+  type ClaimedTrial,
+  type Outcome,
+  Study,
+  studyText,
+  trialDirectory,
+} from '../search/studies/index.js';
 import { exitCodeOfSignal, inLanes, StopSignal, WorkerPool, warn, writeText } from '../system/index.js';
 import { UsageError } from '../system/text/index.js';
 import { measurementsOf, rewardsOf } from './trialOutcome.js';
@@ -38,7 +43,7 @@ const LOOK_MS = 200;
  */
 export async function runStudyJob(options: StudyJobOptions): Promise<number> {
   const { directory, name, search, parallel } = options;
-  const { space, searchAlgorithm, seed, maxNumTrials, priorStudies } = search.hp;
+  const { space, searchAlgorithm, seed, maxNumTrials, priorStudies, addPriorTrials } = search.hp;
   const stop = new StopSignal({
     first: (signal) => {
       warn(`\n${signal}: the study ends with the present trials.`);
@@ -47,7 +52,7 @@ export async function runStudyJob(options: StudyJobOptions): Promise<number> {
   });
   const running = new Set<TrialProcess>();
   const study = await Study.open({
-    ...{ directory, name, space, seed, priorStudies, algorithm: searchAlgorithm },
+    ...{ directory, name, space, seed, priorStudies, addPriorTrials, algorithm: searchAlgorithm },
     maxNumTrials: options.numTrials ?? maxNumTrials,
   });
   const pool = new WorkerPool(() => new TrialProcess());
@@ -95,7 +100,7 @@ interface TrialWork {
 async function outcomeOf(trial: ClaimedTrial, work: TrialWork): Promise<Outcome | undefined> {
   const { options, process, isOver } = work;
   const { hp } = options.search;
-  const directory = directoryOf(options.directory, trial);
+  const directory = trialDirectory(options.directory, trial);
   const started = performance.now();
   const seconds = () => Math.round(performance.now() - started) / 1000;
   for (let tries = 1; ; ) {
@@ -138,16 +143,12 @@ function flagsOf(trial: ClaimedTrial, directory: string, { options, study }: Tri
     ...options.flags,
     ...Object.entries(values).map(([path, value]) => set(path, formatLiteral(value))),
     ...(steps === undefined ? [] : [set(search.hp.stepsPath, String(steps))]),
-    ...(origin === undefined ? [] : [`--checkpoint=${directoryOf(options.directory, origin)}`]),
+    ...(origin === undefined ? [] : [`--checkpoint=${trialDirectory(options.directory, origin)}`]),
     ...(parallel === 1 && options.numThreads === undefined
       ? []
       : [`--num_threads=${Math.max(1, Math.floor(numThreads / parallel))}`]),
     `--job_log_dir=${directory}`,
   ];
-}
-
-function directoryOf(study: string, { number, values }: Pick<ClaimedTrial, 'number' | 'values'>): string {
-  return join(study, 'trials', trialName(number, values));
 }
 
 /** Ends a trial early where the search says so. @returns a function that ends the watch, with the reason if there was one */
@@ -158,7 +159,7 @@ function watchTrial(directory: string, { options, study, process }: TrialWork): 
   const look = () => {
     const own = measurementsOf(directory, searchReward);
     if (reason !== undefined || own.length === 0) return;
-    const others = study.trials().map((trial) => ({ trial, at: directoryOf(options.directory, trial) }));
+    const others = study.trials().map((trial) => ({ trial, at: trialDirectory(options.directory, trial) }));
     reason = earlyStopping.reasonToStop(
       own,
       others

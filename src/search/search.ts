@@ -54,6 +54,12 @@ export class Search extends Configurable.with({
     .array(z.string())
     .default([])
     .describe('Directories of earlier studies of the space, from whose trials the algorithm learns.'),
+  addPriorTrials: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the ended trials of priorStudies are trials of this study, its first ones, which count for maxNumTrials.',
+    ),
   treatsEarlyStoppedTrialsAsDone: z
     .boolean()
     .default(false)

@@ -4,4 +4,4 @@ export { parallelCoordinates } from './parallelCoordinates.js';
 export type { StudyTrial } from './records.js';
 export { type ClaimedTrial, type Outcome, readStudy, readTrials, Study, type StudyOptions } from './study.js';
 export { countsText, rankedTrials, studyText, trialRows } from './studyTable.js';
-export { trialName } from './trialName.js';
+export { trialDirectory, trialName } from './trialName.js';

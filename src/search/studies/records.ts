@@ -15,6 +15,8 @@ const recordSchema = z.discriminatedUnion('event', [
     values: z.record(z.string(), scalar),
     steps: z.int().positive().optional(),
     from: z.int().nonnegative().optional(),
+    /** Of its run, where that is not in this study. */
+    directory: z.string().optional(),
   }),
   z.object({
     event: z.literal('told'),
@@ -37,6 +39,8 @@ export interface StudyTrial extends Trial {
   readonly reason?: string;
   readonly metrics?: Readonly<Record<string, number>>;
   readonly seconds?: number;
+  /** Of its run, where that is in an earlier study. */
+  readonly directory?: string;
 }
 
 type Proposed = Extract<StudyRecord, { event: 'proposed' }>;
@@ -95,18 +99,22 @@ export class StudyRecords {
 
   /** Trials that were proposed, by number. */
   get trials(): StudyTrial[] {
-    const all = Array.from(this.#proposed.values(), ({ trial: number, values, steps, from }): StudyTrial => {
-      const { state = 'running', rewards, reason, metrics, seconds } = this.#told.get(number) ?? {};
-      return {
-        ...{ number, values, state },
-        ...(steps !== undefined && { steps }),
-        ...(from !== undefined && { from }),
-        ...(rewards && { rewards }),
-        ...(reason !== undefined && { reason }),
-        ...(metrics && { metrics }),
-        ...(seconds !== undefined && { seconds }),
-      };
-    });
+    const all = Array.from(
+      this.#proposed.values(),
+      ({ trial: number, values, steps, from, directory }): StudyTrial => {
+        const { state = 'running', rewards, reason, metrics, seconds } = this.#told.get(number) ?? {};
+        return {
+          ...{ number, values, state },
+          ...(steps !== undefined && { steps }),
+          ...(from !== undefined && { from }),
+          ...(directory !== undefined && { directory }),
+          ...(rewards && { rewards }),
+          ...(reason !== undefined && { reason }),
+          ...(metrics && { metrics }),
+          ...(seconds !== undefined && { seconds }),
+        };
+      },
+    );
     return all.sort((a, b) => a.number - b.number);
   }
 

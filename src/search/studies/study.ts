@@ -9,6 +9,7 @@ import { checkSpace, type Space, spaceSchema } from '../space.js';
 import type { Proposal, Trial } from '../trial.js';
 import { Claims } from './claims.js';
 import { StudyRecords, type StudyTrial } from './records.js';
+import { trialDirectory } from './trialName.js';
 
 /** What a study searches. */
 export interface StudyOptions {
@@ -21,6 +22,8 @@ export interface StudyOptions {
   readonly maxNumTrials: number;
   /** Directories of studies whose trials the algorithm learns from. */
   readonly priorStudies?: readonly string[];
+  /** Whether these trials are this study's first ones. */
+  readonly addPriorTrials?: boolean;
 }
 
 /** A trial that this process has claimed. */
@@ -58,6 +61,25 @@ export function readTrials(directory: string): StudyTrial[] {
   return records.trials;
 }
 
+/** A trial of an earlier study. */
+interface EarlierTrial {
+  readonly proposal: Proposal;
+  /** Of its run. */
+  readonly directory: string;
+  readonly outcome: Outcome;
+}
+
+/** The trials of a study that have ended. */
+function endedTrials(study: string): EarlierTrial[] {
+  return readTrials(study).flatMap((trial) => {
+    const { number: _, values, steps, from: __, state, directory: ___, ...rest } = trial;
+    if (state === 'running') return [];
+    // Numbers of that study, of which `from` is one, are none of another.
+    const proposal = { values, ...(steps !== undefined && { steps }) };
+    return { proposal, directory: trialDirectory(study, trial), outcome: { state, ...rest } };
+  });
+}
+
 /**
  * A study as a process sees it. A trial's number is claimed by an exclusive creation; its proposal is recorded before it
  * runs, and its end once. A process that ends leaves its claims to the others, or to the next one.
@@ -66,6 +88,8 @@ export class Study {
   readonly #records: StudyRecords;
   readonly #file: AppendedFile;
   readonly #prior: readonly Trial[];
+  /** Ended trials of earlier studies that are this one's first. */
+  readonly #added: readonly EarlierTrial[];
 
   private constructor(
     readonly options: StudyOptions,
@@ -73,12 +97,16 @@ export class Study {
   ) {
     this.#records = new StudyRecords(join(options.directory, 'processes'));
     this.#file = new AppendedFile(claims.records, { isNew: true });
-    const prior = (options.priorStudies ?? []).flatMap(readTrials).filter(({ state }) => state !== 'running');
+    const { priorStudies = [], addPriorTrials = false } = options;
+    const prior = priorStudies.flatMap(endedTrials);
+    this.#added = addPriorTrials ? prior : [];
     // Before all trials of this study, and none of them one to go on from.
-    this.#prior = prior.map(({ values, state, rewards }, i) => ({
-      ...{ number: i - prior.length, values, state },
-      ...(rewards && { rewards }),
-    }));
+    this.#prior = (addPriorTrials ? [] : prior).map(
+      ({ proposal: { values }, outcome: { state, rewards } }, i) => ({
+        ...{ number: i - prior.length, values, state },
+        ...(rewards && { rewards }),
+      }),
+    );
   }
 
   /** Opens a study, which goes on where it is there. @throws ConfigError for the directory of another search */
@@ -116,21 +144,31 @@ export class Study {
    */
   async ask(): Promise<ClaimedTrial | NoProposal> {
     for (;;) {
-      this.#records.refresh();
-      const attempts = this.claims.attempts();
-      const open = [...attempts]
-        .filter(([number]) => !this.#records.isTold(number))
-        .sort(([a], [b]) => a - b);
-      for (const [number, attempt] of open) {
-        if (!(await this.claims.isOrphaned(number, attempt))) continue;
-        const claimed = this.#claim(number, attempt + 1);
-        if (typeof claimed === 'object') return claimed;
-      }
-      const number = Math.max(-1, ...attempts.keys()) + 1;
-      const claimed = number < this.options.maxNumTrials ? this.#claim(number, 1) : 'exhausted';
+      const claimed = await this.#next();
       if (claimed === undefined) continue;
-      return claimed === 'exhausted' && open.length > 0 ? 'wait' : claimed;
+      if (typeof claimed === 'string' || !this.#isAdded(claimed)) return claimed;
+      this.tell(claimed, this.#added[claimed.number]!.outcome);
     }
+  }
+
+  /** Whether a trial has ended in an earlier study, so that its end is told at once. */
+  #isAdded({ number, values }: ClaimedTrial): boolean {
+    return isDeepStrictEqual(this.#added[number]?.proposal.values, values);
+  }
+
+  /** Claims the next trial; undefined where another process was faster. */
+  async #next(): Promise<ClaimedTrial | NoProposal | undefined> {
+    this.#records.refresh();
+    const attempts = this.claims.attempts();
+    const open = [...attempts].filter(([number]) => !this.#records.isTold(number)).sort(([a], [b]) => a - b);
+    for (const [number, attempt] of open) {
+      if (!(await this.claims.isOrphaned(number, attempt))) continue;
+      const claimed = this.#claim(number, attempt + 1);
+      if (typeof claimed === 'object') return claimed;
+    }
+    const number = Math.max(-1, ...attempts.keys()) + 1;
+    const claimed = number < this.options.maxNumTrials ? this.#claim(number, 1) : 'exhausted';
+    return claimed === 'exhausted' && open.length > 0 ? 'wait' : claimed;
   }
 
   /** Claims an attempt of a trial; undefined where another process was faster. */
@@ -138,12 +176,16 @@ export class Study {
     const recorded = this.#records.proposalOf(number);
     const { space, seed, algorithm } = this.options;
     const trials = [...this.#prior, ...this.#records.trials.filter((trial) => trial.number < number)];
-    const proposal = recorded ?? algorithm.propose({ space, seed, number, trials });
+    const added = this.#added[number];
+    const proposal = recorded ?? added?.proposal ?? algorithm.propose({ space, seed, number, trials });
     if (typeof proposal === 'string') return proposal;
     if (!this.claims.take(number, attempt)) return undefined;
     const { values, steps, from } = proposal;
     const trial = { values, ...(steps !== undefined && { steps }), ...(from !== undefined && { from }) };
-    if (recorded === undefined) this.#append({ event: 'proposed', trial: number, attempt, ...trial });
+    if (recorded === undefined) {
+      const run = added && { directory: added.directory };
+      this.#append({ event: 'proposed', trial: number, attempt, ...trial, ...run });
+    }
     return { number, attempt, ...trial };
   }
 

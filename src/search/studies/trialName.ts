@@ -1,4 +1,5 @@
 /** @file Names of trials' directories (paxml/trainer_lib.py: `1/x=1|y=a`). */
+import { join } from 'node:path';
 import type { Value, Values } from '../space.js';
 
 /** The longest name of values with the names of parameters. */
@@ -20,4 +21,12 @@ export function trialName(number: number, values: Values): string {
   const named = entries.map(([name, text]) => `${name}=${text}`).join(',');
   const short = named.length < LONGEST ? named : entries.map(([, text]) => text).join(',');
   return `${number}/${short === '' ? 'values' : short.slice(0, 200)}`;
+}
+
+/** The directory of a trial's run: in that of its study, but for a trial of an earlier one. */
+export function trialDirectory(
+  study: string,
+  trial: { readonly number: number; readonly values: Values; readonly directory?: string },
+): string {
+  return trial.directory ?? join(study, 'trials', trialName(trial.number, trial.values));
 }

@@ -136,6 +136,45 @@ test('a study learns from prior ones, and refuses the directory of another searc
   );
 });
 
+test('trials of earlier studies are the first of a study that adds them, told once through kills', async () => {
+  const [prior, directory] = [temporaryDirectory(), temporaryDirectory()];
+  const first = await Study.open(
+    options(prior, { maxNumTrials: 4, algorithm: build(RandomSearch.config()) }),
+  );
+  await work(first, 2);
+  first.tell((await first.ask()) as ClaimedTrial, { state: 'infeasible', reason: 'not finite' });
+  // One that has not ended is none.
+  await first.ask();
+  kill(first);
+  const adding = options(directory, { maxNumTrials: 6, priorStudies: [prior], addPriorTrials: true });
+  // A kill between a claim and what is recorded of it.
+  const before = await Study.open(adding);
+  before.claims.take(0, 1);
+  kill(before);
+  for (let i = 0; i < 3; i++) {
+    const part = await Study.open(adding);
+    await part.ask();
+    kill(part);
+  }
+  const last = await Study.open(adding);
+  await work(last);
+  expect(await last.ask()).toBe('exhausted');
+  kill(last);
+  const known = readTrials(prior).slice(0, 3);
+  const trials = readTrials(directory);
+  expect(trials.slice(0, 3)).toEqual(
+    known.map((trial) => ({
+      ...trial,
+      directory: join(prior, 'trials', trialName(trial.number, trial.values)),
+    })),
+  );
+  expect(trials.map(({ number, state }) => `${number} ${state}`)).toEqual(
+    ['done', 'done', 'infeasible', 'done', 'done', 'done'].map((state, i) => `${i} ${state}`),
+  );
+  expect(trials.slice(3).every((trial) => trial.directory === undefined)).toBe(true);
+  expect(readTrials(prior).length).toBe(4);
+});
+
 test('importance finds the parameter that matters', () => {
   const space = { big: real(0, 1), small: real(0, 1), kind: choice(['a', 'b', 'c']) };
   const trials = searched(
