@@ -52,7 +52,7 @@ interface StepCost {
 }
 
 /** A task that is trained in turn with the main one. */
-export interface AuxiliaryCost extends StepCost {
+interface AuxiliaryCost extends StepCost {
   /** Its part of all steps, from 0 to 1. */
   readonly share: number;
 }
