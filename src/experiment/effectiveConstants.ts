@@ -13,7 +13,8 @@ import {
   unset,
   type Write,
 } from './constants.js';
-import { Experiment, gatheredProblems, instantiate } from './experiment.js';
+import { Experiment } from './experiment.js';
+import { gatheredProblems, instantiate } from './instantiate.js';
 
 /** Constants that a class sets and nothing has read so far. */
 export function unreadConstants(experiment: Experiment): string[] {

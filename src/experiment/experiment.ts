@@ -1,6 +1,6 @@
 /** @file Experiment: a class whose constants have schemas and whose methods return configs (Pax's base_experiment.py). */
 import type { z } from 'zod';
-import { type Config, ConfigError, type OldNames, showValue, withOldNames } from '../hparams/index.js';
+import { type Config, ConfigError, type OldNames, withOldNames } from '../hparams/index.js';
 import type { BaseInput, BaseInputSpecsProvider } from '../inputs/index.js';
 import type { Search } from '../search/index.js';
 import { linesBelow } from '../system/text/index.js';
@@ -8,12 +8,10 @@ import type { BaseExecutor, BaseProgram, SingleTask } from '../tasks/index.js';
 import { checkValue, placeOfCaller } from './checkConstant.js';
 import {
   Computed,
-  type ConstantOverride,
   type Constants,
   constantsOf,
   currentValue,
   declared,
-  MissingConstantError,
   missing,
   oldConstantsOf,
   oldNames,
@@ -24,6 +22,7 @@ import {
   unknownConstant,
   unset,
 } from './constants.js';
+import { pendingOverrides, reporting } from './instantiate.js';
 import type { MachineRule } from './machineRule.js';
 
 type Values<F extends Constants> = { readonly [K in keyof F]: z.infer<F[K]> };
@@ -46,21 +45,6 @@ type WithConstants<B extends ExperimentClass, F extends Constants> = (abstract n
   Values<F> & { readonly [CONSTANTS]: Values<F> }) &
   Omit<B, 'prototype'>;
 
-/** Overrides of the experiment under construction, so that computed presets see overridden values. */
-let pending: readonly ConstantOverride[] = [];
-/** Collects errors of the experiment under construction; undefined: the first one is thrown. */
-let gathered: unknown[] | undefined;
-
-/** Runs `action`, and collects its errors if they are being collected. */
-function reporting(action: () => void): void {
-  try {
-    action();
-  } catch (error) {
-    if (gathered === undefined) throw error;
-    gathered.push(error);
-  }
-}
-
 /**
  * Base class of experiments. Constants are declared by `with`, and set by `preset` and `--set`; the methods read them
  * through `this` and return configs. Class fields (`override numLayers = 4`) set constants too, an older form:
@@ -82,7 +66,7 @@ export abstract class Experiment {
       recentReads: new Map(),
       reads: new Set(),
     };
-    for (const override of pending) {
+    for (const override of pendingOverrides()) {
       const { name, origin } = override;
       reporting(() => {
         if (!Object.hasOwn(schemas, name)) throw unknownConstant(cls, name, origin);
@@ -242,67 +226,6 @@ export abstract class Experiment {
   validate(): void {}
 }
 
-/**
- * Makes an experiment with overridden constants; later overrides win.
- *
- * @throws ConfigError or UsageError for an unknown constant or an invalid value.
- */
-export function instantiate<T extends Experiment>(
-  cls: new () => T,
-  overrides: readonly ConstantOverride[] = [],
-): T {
-  const outer = pending;
-  pending = overrides;
-  try {
-    const experiment = new cls();
-    readComputed(experiment);
-    checkFields(experiment);
-    return experiment;
-  } finally {
-    pending = outer;
-  }
-}
-
-/** Reads each computed constant, so that errors in them come up as the experiment is made. */
-function readComputed(experiment: Experiment): void {
-  const { values } = states.get(experiment)!;
-  for (const [name, value] of values) {
-    if (!(value instanceof Computed)) continue;
-    reporting(() => {
-      try {
-        void (experiment as unknown as Record<string, unknown>)[name];
-      } catch (error) {
-        // The constant that is missing is reported by itself.
-        if (!(error instanceof MissingConstantError)) throw error;
-      }
-    });
-  }
-}
-
-/**
- * Class fields are evaluated once, before subclasses set theirs.
- *
- * @throws ConfigError for a class field whose initializer read a constant that has another value by now.
- */
-function checkFields(experiment: Experiment): void {
-  const { writes, overridden } = states.get(experiment)!;
-  const last = new Map(writes.map((write) => [write.name, write]));
-  const values = experiment as unknown as Record<string, unknown>;
-  for (const { name, reads } of last.values()) {
-    if (overridden.has(name)) continue;
-    for (const [read, then] of reads) {
-      if (read === name || Object.is(values[read], then)) continue;
-      reporting(() => {
-        throw new ConfigError(
-          `${experiment.constructor.name}.${name} was computed from ${read} = ${showValue(then)}, and ${read} is ` +
-            `${showValue(values[read])} now: a class field does not follow what is set later. ` +
-            `Compute it in a preset, which does: preset({ ${name}: ({ ${read} }) => … }).`,
-        );
-      });
-    }
-  }
-}
-
 /** Whether `value` is a class derived from Experiment. */
 export function isExperimentClass(value: unknown): value is new () => Experiment {
   return typeof value === 'function' && value.prototype instanceof Experiment;
@@ -332,17 +255,4 @@ function checkPreset(Base: Function, values: object, place: string | undefined):
   if (problems.length === 0) return;
   const list = linesBelow(problems.map(({ problem }) => problem));
   throw new ConfigError(`${Base.name}.preset: ${problems.length} problems:${list}\n`, { place });
-}
-
-/** The errors that `action` would throw, all of them if several constants are wrong. */
-export function gatheredProblems(action: () => void): unknown[] {
-  const outer = gathered;
-  const problems: unknown[] = [];
-  gathered = problems;
-  try {
-    reporting(action);
-  } finally {
-    gathered = outer;
-  }
-  return problems;
 }

@@ -29,8 +29,8 @@ export {
 export {
   Experiment,
   type ExperimentClass,
-  instantiate,
   isExperimentClass,
 } from './experiment.js';
+export { instantiate } from './instantiate.js';
 export { MachineRule, type RuleMachine } from './machineRule.js';
 export { type ExperimentParameters, ParameterizedExperiment } from './parameterizedExperiment.js';
