@@ -166,8 +166,8 @@ export class MeteredTraining implements Program {
     // Nor can they be counted where layers read values.
     if (meter.throughput !== undefined && options.debug !== 'eager') {
       if (!this.#costs.has(buffers)) {
-        const { flops, precision } = modelCost(program.task, state, buffers);
-        this.#costs.set(buffers, { flops, peak: await findPeak(options, precision) });
+        const cost = modelCost(program.task, state, buffers);
+        this.#costs.set(buffers, { ...cost, peak: await findPeak(options, cost.precision) });
       }
       meter.cost = this.#costs.get(buffers);
     }

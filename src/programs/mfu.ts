@@ -31,10 +31,14 @@ export interface Peak {
   readonly source: string;
 }
 
-/** The cost of a training step. */
+/** The cost of a training step; FLOPs are the model's, of forward and backward pass, without rematerialisation. */
 export interface ModelCost {
-  /** Model FLOPs per step, of forward and backward pass. */
+  /** Of all operations. */
   readonly flops: number;
+  /** As PaLM counts them: of products alone, and attention's over all pairs of queries and keys. */
+  readonly productFlops: number;
+  /** Of those without the pairs that attention's window hides: causal attention counts half. */
+  readonly visibleFlops: number;
   /** Precision of most products. */
   readonly precision: Precision;
 }
@@ -56,8 +60,11 @@ export const trainFlops = (forwardFlops: number): number => 3 * forwardFlops;
 
 /** The cost of a training step on batches of these shapes. */
 export function modelCost(task: SingleTask, state: FlatTrainState, buffers: BatchBuffers): ModelCost {
-  const { flops, precision } = costAnalysis(forwardStep(task), trainSpecs(task, state, buffers));
-  return { flops: trainFlops(flops), precision };
+  const cost = costAnalysis(forwardStep(task), trainSpecs(task, state, buffers));
+  const [flops, productFlops, visibleFlops] = [cost.flops, cost.productFlops, cost.visibleFlops].map(
+    trainFlops,
+  ) as [number, number, number];
+  return { flops, productFlops, visibleFlops, precision: cost.precision };
 }
 
 /**

@@ -4,7 +4,7 @@ import { addSkipped, type BatchCount, NONE_SKIPPED, type Skipped } from '../inpu
 import { OutlierBound, type UpdateReport } from '../learners/index.js';
 import { type Throughput, throughputScalar } from '../summaries/index.js';
 import { WeightedMeans, type WeightedValues } from '../tasks/index.js';
-import { mfu, type Peak } from './mfu.js';
+import { type ModelCost, mfu, type Peak } from './mfu.js';
 import { Stopwatch } from './stopwatch.js';
 import type { TrainReport } from './trainProgram.js';
 
@@ -28,7 +28,7 @@ export function skippedScalar({ count }: Skipped): Scalars {
 
 /** Learning rates of auxiliary optimizers under Pax's tags. */
 function auxiliaryRates({ auxiliary = {} }: UpdateReport): Scalars {
-  return Object.fromEntries(Object.entries(auxiliary).map(([name, rate]) => [`learning/${name}/lr`, rate]));
+  return Object.fromEntries(Object.entries(auxiliary).map(([name, rate]) => [`learning/lr_${name}`, rate]));
 }
 
 const number = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
@@ -78,7 +78,7 @@ export class TrainMeter {
   /** The bound that the last loss is above; undefined where it is not. */
   spike: number | undefined;
   /** Model FLOPs per step and the machine's peak, once known. */
-  cost: { readonly flops: number; readonly peak: Peak } | undefined;
+  cost: (Omit<ModelCost, 'precision'> & { readonly peak: Peak }) | undefined;
   lastLoss = Number.NaN;
   /** Numbers of the steps among the last ones with their update left out. */
   #invalidSteps: number[] = [];
@@ -100,6 +100,8 @@ export class TrainMeter {
   #summaryUnits: number | undefined;
   /** `inputWait` of the last summary. */
   #summaryWait: number | undefined;
+  /** Steps, seconds and squared seconds of a step since the last summary; steps of one call count with their mean. */
+  #stepTimes = { steps: 0, seconds: 0, squares: 0 };
   /** Moving average of the step time, and the stopwatch at its last update. */
   #recent = { seconds: 0, at: 0 };
 
@@ -199,6 +201,12 @@ export class TrainMeter {
       units: last.units + steps * batch.count,
     };
     const seconds = (now - this.#recent.at) / steps;
+    const times = this.#stepTimes;
+    this.#stepTimes = {
+      steps: times.steps + steps,
+      seconds: times.seconds + steps * seconds,
+      squares: times.squares + steps * seconds ** 2,
+    };
     const weight = this.#recent.seconds === 0 ? 0 : 0.9 ** steps;
     this.#recent = { seconds: this.#recent.seconds * weight + seconds * (1 - weight), at: now };
   }
@@ -233,8 +241,15 @@ export class TrainMeter {
 
   /** MFU at `throughput`, undefined while either is unknown, and where batches of several kinds made the steps. */
   get mfu(): number | undefined {
-    const rate = this.#stepsPerSec;
-    return this.cost && rate && !this.#isMixed ? mfu(rate, this.cost.flops, this.cost.peak) : undefined;
+    return this.#utilizations.mfu;
+  }
+
+  /** MFU by FLOPs of all operations, as PaLM counts them, and with causal halves. */
+  get #utilizations(): Scalars {
+    const [rate, { cost }] = [this.#stepsPerSec, this];
+    if (!cost || !rate || this.#isMixed) return {};
+    const by = (flops: number) => mfu(rate, flops, cost.peak);
+    return { mfu: by(cost.flops), mfu_palm: by(cost.productFlops), mfu_causal: by(cost.visibleFlops) };
   }
 
   /** Share of the time, from 0 to 1, that steps wait for their batches, since the last summary; undefined before the second step. */
@@ -243,6 +258,12 @@ export class TrainMeter {
     return timed.steps > summarized.steps
       ? (timed.waited - summarized.waited) / (timed.seconds - summarized.seconds)
       : this.#summaryWait;
+  }
+
+  /** Standard deviation of the seconds of a step since the last summary; undefined without steps. */
+  get #stepDeviation(): number | undefined {
+    const { steps, seconds, squares } = this.#stepTimes;
+    return steps > 0 ? Math.sqrt(Math.max(0, squares / steps - (seconds / steps) ** 2)) : undefined;
   }
 
   get #stepsPerSec(): number | undefined {
@@ -274,10 +295,13 @@ export class TrainMeter {
     this.#summaryWait = this.inputWait;
     this.#summarized = this.#timed;
     const { throughput } = this;
+    const deviation = this.#stepDeviation;
+    this.#stepTimes = { steps: 0, seconds: 0, squares: 0 };
     const scalars: Scalars = {
       loss: this.#loss.sum / this.#loss.count,
       ...(throughput && { 'Steps/sec': this.#summaryRate!, ...throughputScalar(throughput) }),
-      ...(this.mfu !== undefined && { mfu: this.mfu }),
+      ...(deviation !== undefined && { step_sec_deviation: deviation }),
+      ...this.#utilizations,
       ...(this.inputWait !== undefined && { [this.waitTag]: this.inputWait }),
       ...skippedScalar(this.skippedExamples),
     };

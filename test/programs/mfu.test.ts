@@ -21,10 +21,14 @@ test('model FLOPs of a step are about 6 N + 12 L D T a token', async () => {
   const [layers, dims, length, vocabulary] = [1, 16, 16, 256];
   const input = build(SyntheticLmInput.config({ batchSize: 2, seqLen: length, vocabSize: vocabulary }));
   const buffers = new BatchBuffers('train', await input.peek());
-  const { flops, precision } = modelCost(task, state, buffers);
+  const { flops, productFlops, visibleFlops, precision } = modelCost(task, state, buffers);
   expect(precision).toBe('float32');
   const matrices = layers * 12 * dims * dims + vocabulary * dims;
-  const palm = 2 * length * (6 * matrices + 12 * layers * dims * length);
+  const attention = 12 * layers * dims * length;
+  const palm = 2 * length * (6 * matrices + attention);
+  expect(productFlops).toBe(palm);
+  // Of the pairs of a query and a key, T (T + 1) / 2 are causal.
+  expect(visibleFlops).toBe(palm - (2 * length * attention * (length - 1)) / 2 / length);
   expect(flops).toBeGreaterThan(palm);
   // Norms, activations and the softmax count too; in so small a model they are no trifle.
   expect(flops).toBeLessThan(1.5 * palm);

@@ -49,7 +49,7 @@ test('a run that was stopped has the bits of one that was not; its file has the 
   expect(metadata.variables['lm/softmax/w'].slots.m.dtype).toBe('bfloat16');
   expect(metadata.variables[path].slots.mInt8).toEqual({ shape: [16, 64], dtype: 'int8' });
   const [line] = metricLines(whole).filter(({ program }) => program === 'train');
-  expect([line!['learning/lr'], line!['learning/softmax/lr']]).toEqual([0.01, 0.005]);
+  expect([line!['learning/lr'], line!['learning/lr_softmax']]).toEqual([0.01, 0.005]);
   // The average, which other runs may start from, and evaluation reads.
   const saved = SavedVariables.open(whole);
   const average = new Float32Array(16 * 64);

@@ -32,15 +32,19 @@ test('throughput is in units of the data: since the last summary, then of it, an
   expect(meter.inputWait).toBe(0.5);
   expect(meter.throughput).toEqual({ unit: 'images', perSec: 16 });
   expect(meter.mfu).toBeUndefined();
-  meter.cost = { flops: 3, peak: { flops: 12, source: 'given' } };
+  meter.cost = { flops: 3, productFlops: 2, visibleFlops: 1.5, peak: { flops: 12, source: 'given' } };
   step(3, 2, 0.5);
   expect([meter.throughput?.perSec, meter.mfu]).toEqual([8, 0.25]);
   meter.pause();
   seconds += 50;
   expect(meter.take(report)).toMatchObject({
     'Steps/sec': 1,
+    // Two steps of 0.5 s, two of 1.5 s.
+    step_sec_deviation: 0.5,
     images_per_sec: 8,
     mfu: 0.25,
+    mfu_palm: 0.25 * (2 / 3),
+    mfu_causal: 0.125,
     input_wait: 0.25,
   });
   expect([meter.throughput?.perSec, meter.mfu]).toEqual([8, 0.25]);

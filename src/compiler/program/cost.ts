@@ -19,6 +19,10 @@ interface OpCost {
 export interface Cost {
   /** Floating-point operations; a multiply-add counts as two. */
   readonly flops: number;
+  /** Those of matrix products, convolutions and attention over all pairs of queries and keys, as PaLM counts a model's. */
+  readonly productFlops: number;
+  /** Those of `productFlops` without the pairs outside of attention's window: half of causal ones. */
+  readonly visibleFlops: number;
   /** Bytes read and written by operations, if each reads its inputs from memory and writes its outputs there. */
   readonly bytes: number;
   /** Peak bytes alive in program order; inputs, constants and outputs count throughout. */
@@ -34,6 +38,12 @@ export const isView = ({ op }: Node): boolean => ruleOf(op).isView === true;
 /** FLOPs of one node. */
 export function nodeFlops({ op, inputs, outputs, attrs }: Node): number {
   return ruleOf(op).flops?.(inputs, outputs, attrs) ?? 0;
+}
+
+/** FLOPs of a product without the keys that a window hides from queries. */
+function visibleFlops(node: Node): number {
+  const { device } = ruleOf(node.op);
+  return (device?.kind === 'call' ? device.work?.(node.inputs, node.attrs) : undefined) ?? nodeFlops(node);
 }
 
 /** Whether a node is a matrix product or a convolution. */
@@ -70,7 +80,11 @@ export function productPrecision(graph: Graph): Precision {
 /** Costs of a graph, without optimization. */
 export function graphCost(graph: Graph): Cost {
   const byOp: Record<string, OpCost> = {};
-  for (const { node, times } of executions(graph)) {
+  const run = executions(graph);
+  const products = run.filter(({ node }) => isProduct(node));
+  const flopsOf = (count: (node: Node) => number): number =>
+    products.reduce((sum, { node, times }) => sum + times * count(node), 0);
+  for (const { node, times } of run) {
     const { op, inputs, outputs } = node;
     const known = byOp[op] ?? { count: 0, flops: 0, bytes: 0 };
     const moved = isView(node) ? 0 : [...inputs, ...outputs].reduce((sum, value) => sum + byteSize(value), 0);
@@ -84,6 +98,8 @@ export function graphCost(graph: Graph): Cost {
     Object.values(byOp).reduce((sum, cost) => sum + pick(cost), 0);
   return {
     flops: total((cost) => cost.flops),
+    productFlops: flopsOf(nodeFlops),
+    visibleFlops: flopsOf(visibleFlops),
     bytes: total((cost) => cost.bytes),
     peakMemory: peakMemory(graph),
     byOp,

@@ -18,6 +18,8 @@ const spec = (...shape: number[]): TensorSpec => ({ shape, dtype: 'float32' });
 test('a product', () => {
   expect(costAnalysis((a: Tensor, b: Tensor) => tf.matMul(a, b), spec(5, 2, 3), spec(5, 3, 4))).toEqual({
     flops: 5 * 2 * 4 * (3 + 3),
+    productFlops: 240,
+    visibleFlops: 240,
     bytes: 4 * (30 + 60 + 40),
     peakMemory: 4 * (30 + 60 + 40),
     precision: 'float32',
