@@ -404,6 +404,7 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
   'is a name': [
     ['compiler/native/dump/writeDump.ts', 'createHash'],
     ['system/soleListener.ts', 'createHash'],
+    ['summaries/trackers/trackio.ts', 'createHash'],
     ['layers/core/layerSummaries.ts', 'path'],
     ['registry/names/sourceFiles.ts', 'const key = '],
     ['tools/rename/mentions.ts', 'found.set('],

@@ -11,3 +11,6 @@ export const publishedModels = join(peers, 'models');
 
 /** Their interpreter, with PyTorch, transformers and PEFT. */
 export const peersPython = join(peers, 'venv/bin/python');
+
+/** The interpreter of bench/peers/trackio.sh. */
+export const trackioPython = join(peers, 'trackio/bin/python');

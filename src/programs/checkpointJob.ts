@@ -35,7 +35,7 @@ export async function runCheckpointJob(given: JobOptions, stop: StopSignal): Pro
   checkDatasetsOf(options);
   const task = build(options.task);
   const { train } = task.hp;
-  const { numTrainSteps } = train.hp;
+  const { numTrainSteps, trackers } = train.hp;
   const useEma = train.usesEmaStates(options.mode === 'eval' ? 'eval' : 'decode');
   const record = new JobProgress(options);
   const interrupted = record.interrupted();
@@ -47,7 +47,7 @@ export async function runCheckpointJob(given: JobOptions, stop: StopSignal): Pro
   const list = programsOf(options, task);
   writeJobFiles(options, await machineOf(options));
   if (options.mode !== 'eval') writePostInit(options, task);
-  const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step });
+  const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step, trackers });
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
   const measurements = new Measurements(explained, task, restoredWeights(options, state, useEma));
   stop.postpone('leaving');

@@ -1,9 +1,10 @@
 /** @file Reporter: console line, metrics.jsonl and TensorBoard events of a job. */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { sizeOf } from '../compiler/index.js';
 import { describeSkipped, type Skipped } from '../inputs/index.js';
 import { describeConfigs, isOfOwnRun, type JobOptions } from '../runs/index.js';
 import {
+  type BaseTracker,
   EventFile,
   formatThroughput,
   MetricsFile,
@@ -21,6 +22,7 @@ import { formatCount, formatGrouped } from '../system/text/index.js';
 import type { DecodedExample, DecodeResult, EvalResult, SingleTask, WeightedValues } from '../tasks/index.js';
 import type { RowNames } from './batchBuffers.js';
 import { TRAIN } from './programDataset.js';
+import { RunTrackers } from './trackedRun.js';
 import { metricScalars, type Scalars, skippedScalar, type TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
 
@@ -38,6 +40,7 @@ export interface Course {
   readonly logIntervalSteps?: number;
   /** Programs that rerun at the first step; their earlier lines for it are dropped. */
   readonly again?: readonly string[];
+  readonly trackers?: readonly BaseTracker[];
 }
 
 /** Whether a metric says nothing new: without auxiliary losses, the cross entropies are the total loss. */
@@ -56,6 +59,7 @@ function shownMetrics(metrics: WeightedValues): string[] {
 export class Reporter {
   readonly #metrics: MetricsFile;
   readonly #line: ProgressLine;
+  readonly #trackers: RunTrackers;
   readonly #events = new Map<string, EventFile>();
   readonly #isTraining: boolean;
   /** Number of examples left out that was printed last, by program. */
@@ -80,6 +84,9 @@ export class Reporter {
       totalSteps: course.numTrainSteps,
       everySteps: course.logIntervalSteps,
     });
+    const { name, jobLogDir } = options;
+    const run = () => ({ name, jobLogDir: resolve(jobLogDir), config: hparamsOf(settingsOf(options)) });
+    this.#trackers = new RunTrackers(course.trackers ?? [], run, this.#notify);
   }
 
   /** Prints the model's size, and whether training starts from a checkpoint or initial values. */
@@ -92,7 +99,7 @@ export class Reporter {
     );
     if (restored !== undefined) this.#line.message(`Going on from ${restored}`);
     const { firstStep } = this.course;
-    const settings = describeConfigs(this.options, { unset: false });
+    const settings = settingsOf(this.options);
     this.#eventFile(TRAIN).summaries(firstStep, {
       'Total Num Params': formatGrouped(parameters),
       'Global batch size': String(globalBatchSize),
@@ -240,6 +247,7 @@ export class Reporter {
 
   async close(): Promise<void> {
     this.#line.finish();
+    this.#trackers.close();
     for (const events of this.#events.values()) events.close();
     this.#metrics.close();
   }
@@ -252,6 +260,8 @@ export class Reporter {
       peak_tflops: cost.peak.flops / 1e12,
       peak_source: cost.peak.source,
       model_flops_per_step: cost.flops,
+      palm_flops_per_step: cost.productFlops,
+      causal_flops_per_step: cost.visibleFlops,
       seconds_to_first_step: firstStepSeconds ?? null,
     };
   }
@@ -274,9 +284,11 @@ export class Reporter {
   /** Writes a program's summaries to TensorBoard, the scalars to metrics.jsonl. @param notes text for metrics.jsonl only */
   #write(program: string, step: number, summaries: Summaries, notes: MetricsLine = {}): void {
     this.#eventFile(program).summaries(step, summaries);
-    const scalars = Object.entries(summaries).filter(([, value]) => typeof value === 'number');
-    if (scalars.length > 0)
-      this.#metrics.write({ program, step, ...(Object.fromEntries(scalars) as Scalars), ...notes });
+    const numbers = Object.entries(summaries).filter(([, value]) => typeof value === 'number');
+    if (numbers.length === 0) return;
+    const scalars = Object.fromEntries(numbers) as Scalars;
+    this.#metrics.write({ program, step, ...scalars, ...notes });
+    this.#trackers.log({ program, step, scalars });
   }
 
   /** Opened at the first summary, so that programs without one leave no empty file. */
@@ -304,7 +316,10 @@ export function savedLine(
 }
 
 /** A text as TensorBoard is to show it: four spaces keep Markdown from reading it. */
-const verbatim = (text: string): string => text.replace(/^/gm, '    ');
+export const verbatim = (text: string): string => text.replace(/^/gm, '    ');
+
+/** The fields of a job's configs that are set, as `path : value` lines. */
+const settingsOf = (options: JobOptions): string => describeConfigs(options, { unset: false });
 
 /** The fields of `path : value` lines as hyperparameters: numbers, and the text of all others. */
 function hparamsOf(settings: string): Record<string, number | string> {

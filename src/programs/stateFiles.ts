@@ -9,6 +9,7 @@ import { EMA } from '../learners/index.js';
 import { type JobOptions, writeJobFile } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import type { InitFromCheckpoint } from './initFromCheckpoint.js';
+import { verbatim } from './reporter.js';
 import type { Restored } from './startingCheckpoint.js';
 import type { FlatTrainState } from './taskState.js';
 
@@ -75,6 +76,23 @@ export function provenanceText(
   );
   const variables = layout.entries.map(({ name }) => `mdl_vars/${name} : ${given?.sourceOf(name) ?? begun}`);
   return `${[`step : ${begun}`, ...variables, ...slots].join('\n')}\n`;
+}
+
+/** Texts of a run that begins, by Pax's tags: variables with their shapes, and the sources of variables and slots. */
+export function stateTexts(
+  { variables }: Pick<SingleTask, 'variables'>,
+  ...of: Parameters<typeof provenanceText>
+): Record<string, string> {
+  const lines = provenanceText(...of).split('\n');
+  const below = (prefix: string) =>
+    verbatim(
+      lines.flatMap((line) => (line.startsWith(prefix) ? [line.slice(prefix.length)] : [])).join('\n'),
+    );
+  return {
+    Model: verbatim(variables.map(variableLine).join('\n')),
+    'Model vars provenance': below('mdl_vars/'),
+    'Opt states provenance': below('opt_states/'),
+  };
 }
 
 /** Writes train_state_provenance.txt of a run that begins, from initial values or another run. @throws JobError */

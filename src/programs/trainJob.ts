@@ -23,11 +23,12 @@ import { runToEnd } from './jobEnd.js';
 import { checkDatasets, evaluationsAmong, pendingAt, programsOf, restoreStates } from './jobPrograms.js';
 import { runLoop } from './loop.js';
 import { Measurements } from './measurements.js';
+import { TRAIN } from './programDataset.js';
 import { Reporter, shortList } from './reporter.js';
 import { sampleRollouts } from './rollouts.js';
 import { setAside } from './setAside.js';
 import { recordOrigin, restoredLines } from './startingCheckpoint.js';
-import { writePostInit, writeProvenance } from './stateFiles.js';
+import { stateTexts, writePostInit, writeProvenance } from './stateFiles.js';
 import { compileTraining, makeLoop, type TrainingLoop } from './trainingLoop.js';
 import { openStart, type TrainingStart } from './trainingStart.js';
 import { Watchdog } from './watchdog/watchdog.js';
@@ -137,10 +138,11 @@ function openReporter(
   { state, restored, input, given }: TrainingStart,
   { list, pending }: { readonly list: readonly Program[]; readonly pending: readonly string[] },
 ): Reporter {
-  const { numTrainSteps, logTrainOutputIntervalSteps, summaryIntervalSteps, trackMetric } = task.hp.train.hp;
+  const { numTrainSteps, logTrainOutputIntervalSteps, summaryIntervalSteps, trackMetric, trackers } =
+    task.hp.train.hp;
   const told = setAside(options, state.step);
   const reporter = new Reporter(options, {
-    ...{ numTrainSteps, firstStep: state.step, again: pending },
+    ...{ numTrainSteps, firstStep: state.step, again: pending, trackers },
     logIntervalSteps: logTrainOutputIntervalSteps ?? summaryIntervalSteps,
   });
   if (trackMetric !== null && !list.some(({ name }) => name === trackMetric.hp.evaluation))
@@ -176,7 +178,10 @@ function record(
     );
   writeJobFiles(options, machine);
   writePostInit(options, task);
-  if (restored?.jobLogDir !== jobLogDir) writeProvenance(options, state, restored, given);
+  if (restored?.jobLogDir !== jobLogDir) {
+    writeProvenance(options, state, restored, given);
+    reporter.summary(TRAIN, state.step, stateTexts(task, state, restored, given));
+  }
   recordOrigin(options, restored);
   status.begin();
   options.time?.begin(jobLogDir, state.step);

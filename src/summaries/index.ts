@@ -14,3 +14,6 @@ export {
 export { SummaryError } from './summaryError.js';
 export type { Images, SummaryValue } from './summaryValues.js';
 export { formatThroughput, type Throughput, throughputScalar } from './throughput.js';
+export { BaseTracker, type TrackedRun, type TrackedScalars } from './trackers/baseTracker.js';
+export { PrometheusFile } from './trackers/prometheusFile.js';
+export { Trackio } from './trackers/trackio.js';

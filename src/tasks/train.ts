@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type Config, Configurable, classOf, instance, type Report } from '../hparams/index.js';
 import { type BaseOptimizer, Learner } from '../learners/index.js';
+import { BaseTracker } from '../summaries/index.js';
 import { CheckpointLoadingRules } from './checkpointLoadingRules.js';
 import { BaseCheckpointPolicy, duration } from './checkpointPolicies.js';
 import { BaseProgram } from './program.js';
@@ -130,6 +131,12 @@ export class Train extends Configurable.with({
     .nullable()
     .default(null)
     .describe('Metric by which the best checkpoint is kept, and training may stop early; null: none.'),
+  trackers: z
+    .array(instance(BaseTracker, null))
+    .default([])
+    .describe(
+      'Where all scalars go beside metrics.jsonl and TensorBoard, such as PrometheusFile and Trackio.',
+    ),
   initFromCheckpoint: z
     .array(instance(CheckpointLoadingRules, null))
     .default([])

@@ -36,6 +36,18 @@ test('a program may keep files in the directory of the job', () => {
   expect(text).toBe('32 weights at step 12');
 });
 
+test('trackers get what metrics.jsonl gets', () => {
+  const newest = (program: string) => metricLines(directory).findLast((line) => line.program === program)!;
+  const text = readFileSync(join(directory, 'metrics.prom'), 'utf8');
+  for (const program of ['train', 'eval_train', 'eval_test_held_out', 'weights']) {
+    const { program: _, ...line } = newest(program);
+    const found = [...text.matchAll(/^luthier_\w+\{.*program="(\w+)",tag="([^"]+)"\} (\S+)$/gm)]
+      .filter(([, each]) => each === program)
+      .map(([, , tag, value]) => [tag, Number(value)]);
+    expect(Object.fromEntries(found)).toEqual(line);
+  }
+});
+
 test('throughput: one figure in metrics.jsonl, in TensorBoard and on the console, in training and evaluation', () => {
   const lines = metricLines(directory);
   const speeds = (program: string) =>
@@ -133,6 +145,12 @@ test('the configs as a text, and as hyperparameters', () => {
   const lines = config!.strings[0]!.toString().split('\n');
   expect(lines).toContain('    task.train.learner.optimizer : Sgd');
   expect(lines).toContain('    datasets[1].batchSize : 3');
+  const text = (tag: string) => tagged('train', tag)[0]!.strings[0]!.toString();
+  expect(text('Model')).toContain('    logits/linear/w : float32 [16, 2] ');
+  expect(text('Model vars provenance')).toBe(
+    '    logits/linear/w : random_init\n    logits/bias/b : random_init',
+  );
+  expect(tagged('train', 'Opt states provenance')).toHaveLength(1);
   const [session] = readEvents(join(directory, 'summaries'));
   expect([session!.tag, session!.plugin]).toEqual(['_hparams_/session_start_info', 'hparams']);
   const start = fieldsOf(fieldsOf(session!.pluginContent!).get(3)![0] as Buffer);
