@@ -104,11 +104,14 @@ define(
   'int32',
   MAP,
   () => 3,
-  (x, { least, most }) => tf.cast(tf.round(tf.clipByValue(x, least as number, most as number)), 'int32'),
+  (x, { least, most }) => {
+    const bounded = tf.where(tf.greater(x, least as number), x, tf.fill(x.shape, least as number));
+    return tf.cast(tf.round(tf.minimum(bounded, most as number)), 'int32');
+  },
 );
 
 /**
- * The nearest integer from `least` to `most`, halves to the even one; of NaN 0, which is among them. It has no gradient.
+ * The nearest integer from `least` to `most`, halves to the even one; of NaN the least. It has no gradient.
  *
  * @param x float32 of any shape. @returns int32.
  */

@@ -287,8 +287,8 @@ export abstract class BaseOptimizer extends Configurable.with({
     const inputs = { grad: regularized, param, slots: floats, scalars, variables, touched };
     const next = applyRule(this, (each) => this.direction(each), inputs);
     const key = (): Tensor => {
-      const parts = [tf.cast(scalars.noiseStep!, 'int32'), tf.scalar(variables.place.offset, 'int32')];
-      return tf.stack(parts as Tensor[]);
+      const step = tf.mul(tf.cast(scalars.noiseStep!, 'int32'), tf.tensor1d([1, 0], 'int32'));
+      return tf.add(step, tf.tensor1d([0, variables.place.offset], 'int32'));
     };
     const kept = compressed(next.slots, specs, this.hp, key);
     const shrunk = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);

@@ -164,13 +164,16 @@ function ofBlocks(blocks: Tensor, spec: SlotSpec): Tensor {
   return tf.reshape(rows, [rows.size]);
 }
 
+/** Sizes with the signs of other numbers. */
+const withSign = (sizes: Tensor, of: Tensor): Tensor => tf.where(tf.less(of, 0), tf.neg(sizes), sizes);
+
 function fromCodes(codes: Tensor, scale: Tensor, spec: SlotSpec): Tensor {
   const isSquare = spec.values === 'squares';
   const floats = inBlocks(asFloats(codes, isSquare ? 'uint8' : 'int8'), spec);
   const scales = tf.expandDims(scale, 1);
   if (isSquare) return ofBlocks(tf.square(tf.mul(ops.maxAffine(floats, MAPS.squares.toPart), scales)), spec);
   const parts = ops.maxAffine(tf.abs(floats), MAPS.signed.toPart);
-  return ofBlocks(tf.mul(tf.mul(parts, scales), tf.sign(floats)), spec);
+  return ofBlocks(withSign(tf.mul(parts, scales), floats), spec);
 }
 
 function toCodes(
@@ -180,14 +183,14 @@ function toCodes(
 ): { codes: Tensor; scale: Tensor } {
   const isSquare = spec.values === 'squares';
   const blocks = inBlocks(slot, spec);
-  const sizes = isSquare ? tf.sqrt(tf.relu(blocks)) : tf.abs(blocks);
+  const sizes = isSquare ? tf.sqrt(blocks) : tf.abs(blocks);
   const scale = tf.max(sizes, 1);
   const divisor = tf.where(tf.greater(scale, LEAST_SCALE), scale, tf.onesLike(scale));
   const parts = tf.mul(sizes, tf.expandDims(tf.reciprocal(divisor), 1));
   const exact = ops.minAffine(parts, MAPS[isSquare ? 'squares' : 'signed'].toCode);
   const whole =
     noise === undefined ? exact : tf.floor(tf.add(exact, tf.reshape(noise(blocks.size), [...blocks.shape])));
-  const signed = isSquare ? whole : tf.mul(whole, tf.sign(blocks));
+  const signed = isSquare ? whole : withSign(whole, blocks);
   const codes = ops.nearestInteger(signed, isSquare ? [0, 2 * CODES] : [-CODES, CODES]) as Tensor;
   return { codes: ofBlocks(codes, spec), scale };
 }

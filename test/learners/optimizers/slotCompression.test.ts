@@ -12,10 +12,13 @@ import {
   Sgd,
   slotBytes,
 } from '../../../src/learners/index.js';
+import { hasCompiler } from '../../compiler/native/compilerSupport.js';
 import { bench, learnerOf, noise } from '../fixtures.js';
 
 const learningRate = 0.1;
 const SIZE = 4096 + 40;
+/** Of a matrix of whole blocks. */
+const SIDE = 64;
 const START = noise(1, SIZE);
 const rms = (of: readonly number[]): number => Math.hypot(...of) / Math.sqrt(of.length);
 const gradientAt = (step: number): number[] => noise(7 + step, SIZE).map((each, i) => each * 10 ** -(i % 4));
@@ -123,6 +126,29 @@ test.each(['bfloat16', 'int8'] as const)(
     expect(ends.stochastic).toBeCloseTo(0.999 ** 39, 2);
   },
 );
+
+test.skipIf(!hasCompiler)('machine code keeps the slots that ONNX Runtime keeps', async () => {
+  const [onnx, native] = await Promise.all(
+    (['onnx', 'native'] as const).map(async (engine) => {
+      const config = AdamW.config({ learningRate, slotDtype: 'int8' });
+      const made = await bench({ w: START.slice(0, SIDE ** 2) }, learnerOf(config), {
+        shapes: { w: [SIDE, SIDE] },
+        engine,
+      });
+      for (let t = 0; t < 3; t++) await made.step(t, { w: gradientAt(t).slice(0, SIDE ** 2) });
+      return made;
+    }),
+  );
+  for (const slot of ['mInt8', 'vUint8']) {
+    const [one, other] = [onnx!.read('w', slot), native!.read('w', slot)];
+    const apart = one.map((code, i) => Math.abs(code - other[i]!));
+    // Where a rounding of the value decides, the noise gives the code beside it.
+    expect(Math.max(...apart)).toBeLessThanOrEqual(1);
+    expect(apart.filter((by) => by > 0).length / apart.length).toBeLessThan(0.01);
+  }
+  const far = onnx!.read('w').map((each, i) => each - native!.read('w')[i]!);
+  expect(rms(far)).toBeLessThan(1e-3 * learningRate);
+});
 
 test('noise follows from the step, and a step that is not valid keeps every bit', async () => {
   const config = Lion.config({ learningRate, slotDtype: 'int8' });

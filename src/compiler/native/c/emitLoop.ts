@@ -2,11 +2,11 @@
 
 import type { DType } from '../../program/tensors.js';
 import type { Access, LoopNode } from '../plan/iteration.js';
+import { isRecomputed, type LoopValue, LoopValues } from '../plan/loopValues.js';
 import type { LoopUnit } from '../plan/units.js';
-import type { Buffer, Run } from '../plan/views.js';
+import type { Buffer, Run, Storage } from '../plan/views.js';
 import { C_TYPES, load, registerType, rowOffset, store } from './cNames.js';
 import { expressionOf, literal, REDUCERS } from './expressions.js';
-import { isRecomputed, type LoopValue, LoopValues } from './loopValues.js';
 import { RowLoop } from './rowLoop.js';
 
 /** Argument of a loop function. */
@@ -24,6 +24,9 @@ export interface LoopFunction {
   readonly rowBytes: number;
 }
 
+/** Columns of a row of codes that has a buffer: it stays in the first-level cache. */
+const MOST_COLUMNS = 1024;
+
 const scaled = (index: string, stride: number): string =>
   stride === 1 ? index : `(int64_t)${index} * ${stride}`;
 
@@ -37,6 +40,8 @@ class LoopWriter {
   private rowHead: string[] = [];
   private readonly declared = new Set<string>();
   private rowBytes = 0;
+  /** Lines behind the present pass that store its codes. */
+  private readonly narrowed: string[] = [];
   private checksIndices = false;
 
   constructor(
@@ -109,9 +114,39 @@ class LoopWriter {
     if (source !== undefined) return this.result(source, phase);
     const row = this.rowPointer(read, 'r');
     const { storage } = read.buffer;
+    if (wide && this.isRowOfCodes(read)) return `${this.widened(row, storage)}[j]`;
     if (wide && read.column !== 0) return load(storage, `${row}[${scaled('j', read.column)}]`);
     const name = `e${row.slice(1)}`;
     return this.declare(name, `const ${registerType(dtype)} ${name} = ${load(storage, `${row}[0]`)};`);
+  }
+
+  /** Whether a row goes through a buffer of 32 bits, since all of a loop over bytes would have four vectors for each value. */
+  private isRowOfCodes({ buffer: { storage }, column }: Access): boolean {
+    const isCode = storage === 'int8' || storage === 'uint8';
+    return isCode && column === 1 && !this.byColumns && this.unit.columns <= MOST_COLUMNS;
+  }
+
+  /** A row of codes as int32, converted before the first pass. */
+  private widened(row: string, storage: Storage): string {
+    const name = `w${row.slice(1)}`;
+    if (!this.declared.has(name)) {
+      this.rowBuffer(name, 'int32_t');
+      this.rowHead.push(...this.eachColumn(`${name}[j] = ${load(storage, `${row}[j]`)};`));
+    }
+    return name;
+  }
+
+  private eachColumn(line: string): string[] {
+    return ['#pragma omp simd', `for (int32_t j = 0; j < ${this.unit.columns}; j++) ${line}`];
+  }
+
+  /** Memory of the thread for a row. */
+  private rowBuffer(name: string, type: string): string {
+    if (!this.declared.has(name)) {
+      this.declare(name, `${type} *const ${name} = (${type} *)(row + ${this.rowBytes});`);
+      this.rowBytes += Math.ceil(this.unit.columns / 16) * 64;
+    }
+    return name;
   }
 
   private result(value: LoopValue, phase: number): string {
@@ -185,7 +220,8 @@ class LoopWriter {
     const index = this.unit.columns < 2 ** 30 ? 'int32_t' : 'int64_t';
     const loop = `#pragma omp simd${clauses.join('')}\n    for (${index} j = ${from}; j < ${to}; j++) {\n${lines}    }\n`;
     const ends = reductions.map((value) => this.end(value));
-    return [...narrow, ...rows, ...starts, loop, ...ends].join('');
+    const codes = this.narrowed.splice(0).map((line) => `    ${line}\n`);
+    return [...narrow, ...rows, ...starts, loop, ...codes, ...ends].join('');
   }
 
   private reducer(node: LoopNode) {
@@ -267,18 +303,18 @@ class LoopWriter {
   }
 
   private buffer({ id, node }: LoopValue): string {
-    const type = registerType(node.result);
-    const name = `b${id}`;
-    if (!this.declared.has(name)) {
-      this.declare(name, `${type} *const ${name} = (${type} *)(row + ${this.rowBytes});`);
-      this.rowBytes += Math.ceil(this.unit.columns / 16) * 64;
-    }
-    return name;
+    return this.rowBuffer(`b${id}`, registerType(node.result));
   }
 
   private stored({ node, id }: LoopValue, indent: string, index: string): string {
     const { buffer } = node.write;
     if (buffer.home.kind === 'register') return '';
+    if (node.wide && this.isRowOfCodes(node.write)) {
+      const row = this.rowPointer(node.write, 'w');
+      const codes = this.rowBuffer(`n${id}`, 'int32_t');
+      this.narrowed.push(...this.eachColumn(`${row}[j] = ${store(buffer.storage, `${codes}[j]`)};`));
+      return `${indent}${codes}[j] = v${id};\n`;
+    }
     return `${indent}${this.rowPointer(node.write, 'w')}[${index}] = ${store(buffer.storage, `v${id}`)};\n`;
   }
 

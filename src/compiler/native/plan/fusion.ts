@@ -10,6 +10,7 @@ import {
   type Split,
   sameAccess,
   splitsOf,
+  splitWithin,
 } from './iteration.js';
 import { buffersOf, type PlacedOp } from './placedOps.js';
 import { type ProductUnit, productOf } from './products.js';
@@ -57,12 +58,26 @@ function canRead(op: string, reads: Split['reads'], nodes: readonly LoopNode[]):
   return !isOpen && reads.every((read) => isReadable(read, nodes));
 }
 
+/**
+ * Whether a loop reads integers of few bits, which share scales by blocks: flat ones beside them are split at the rows of
+ * their scales. Loops over floats alone keep the rows that they have, as the order of sums and roundings depends on them.
+ */
+const hasCodes = (
+  nodes: readonly { readonly reads: readonly (Pick<View, 'buffer'> | number)[] }[],
+): boolean =>
+  nodes.some(({ reads }) =>
+    reads.some(
+      (read) =>
+        typeof read !== 'number' && (read.buffer.storage === 'int8' || read.buffer.storage === 'uint8'),
+    ),
+  );
+
 /** The split with which an operation can join a loop, or null. */
 function splitFor({ op, iteration, splits }: Member, { rows, columns, nodes }: LoopUnit): Split | null {
-  const split = splits.find(
-    (candidate) =>
-      candidate.rows === rows &&
-      (!isWide(iteration, candidate) || columns === 0 || columns === candidate.columns),
+  const atAxes = splits.filter((candidate) => candidate.rows === rows);
+  const within = atAxes.length === 0 && hasCodes([iteration, ...nodes]) ? splitWithin(iteration, rows) : null;
+  const split = [...atAxes, ...(within === null ? [] : [within])].find(
+    (candidate) => !isWide(iteration, candidate) || columns === 0 || columns === candidate.columns,
   );
   if (split === undefined || !canRead(op.op, split.reads, nodes)) return null;
   const clashes = nodes.some(

@@ -245,6 +245,35 @@ export function splitsOf(iteration: Iteration): Split[] {
   return splits;
 }
 
+/** Fewer rows, or columns, are no reason to take one axis for two: threads divide rows, and a vector has so many columns. */
+const [LEAST_ROWS_WITHIN, LEAST_COLUMNS_WITHIN] = [32, 16];
+
+/**
+ * The split of an elementwise iteration into so many rows, where these end within an axis: of [rows * columns] elements. null
+ * where they end at an axis, which `splitsOf` has, do not divide it, or where they are few.
+ */
+export function splitWithin(iteration: Iteration, rows: number): Split | null {
+  const { role, shape, needsIndex } = iteration;
+  if (role !== 'map' || needsIndex) return null;
+  let [axis, before] = [0, 1];
+  while (axis < shape.length && before * shape[axis]! <= rows) before *= shape[axis++]!;
+  const outer = rows / before;
+  const inner = (shape[axis] ?? 0) / outer;
+  if (outer === 1 || !Number.isInteger(outer) || !Number.isInteger(inner)) return null;
+  if (rows < LEAST_ROWS_WITHIN || inner < LEAST_COLUMNS_WITHIN) return null;
+  const parted = (view: View): View => {
+    const stride = view.strides[axis]!;
+    return {
+      ...view,
+      shape: view.shape.toSpliced(axis, 1, outer, inner),
+      strides: view.strides.toSpliced(axis, 1, stride * inner, stride),
+    };
+  };
+  const reads = iteration.reads.map((read) => (typeof read === 'number' ? read : parted(read)));
+  const write = parted(iteration.write);
+  return splitAt({ ...iteration, shape: write.shape, reads, write }, axis + 1);
+}
+
 /** Whether two accesses reach the same elements in the same order. */
 export const sameAccess = (a: Access, b: Access): boolean =>
   a.buffer === b.buffer &&

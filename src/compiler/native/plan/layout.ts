@@ -75,10 +75,21 @@ class Placement implements Around {
     const { graph } = this;
     const late = graph.outputs.map((output, i) => !this.place(output, results[i]!));
     for (let i = graph.nodes.length - 1; i >= 0; i--) this.placeParts(graph.nodes[i]!);
-    for (const node of graph.nodes) this.visit(node);
+    for (const node of this.withStoresEarly(graph.nodes)) this.visit(node);
     late.forEach((isLate, i) => {
       if (isLate) this.copy(this.operand(graph.outputs[i]!), results[i]!, '');
     });
+  }
+
+  /** The nodes with each store right behind what it stores, whose loop it can then join. */
+  private withStoresEarly(nodes: readonly Node[]): Node[] {
+    const isMoved = ({ op, inputs }: Node): boolean => op === 'Store' && this.made.has(inputs[0]!);
+    const stores = new Map<Value, Node[]>();
+    for (const node of nodes.filter(isMoved))
+      stores.set(node.inputs[0]!, [...(stores.get(node.inputs[0]!) ?? []), node]);
+    return nodes.flatMap((node) =>
+      isMoved(node) ? [] : [node, ...node.outputs.flatMap((output) => stores.get(output) ?? [])],
+    );
   }
 
   placeBody(body: Graph, given: readonly Operand[], results: readonly View[]): void {

@@ -4,6 +4,7 @@ import { partitionOf } from './blocks.js';
 import { touchedReads, touchedWrites } from './chainRows.js';
 import { formOf } from './forms.js';
 import { sameAccess } from './iteration.js';
+import { LoopValues } from './loopValues.js';
 import {
   type Plan,
   readsOfStep,
@@ -19,23 +20,27 @@ import { type Buffer, rootOf, type View } from './views.js';
 export type Overwrite = readonly [output: number, input: number];
 
 /**
- * Whether a loop reads each element of `input` no later than it writes that of `output`: in one pass over the row, by
- * earlier operations or the same one, on the same thread.
+ * Whether a loop reads each element of `input` no later than it writes that of `output`: by earlier operations of the same
+ * pass over the row, or the same one, or in an earlier pass, on the same thread.
  */
 function loopAllows(unit: LoopUnit, byColumns: boolean, output: Buffer, input: Buffer): boolean {
   const { nodes } = unit;
+  const values = new LoopValues(unit);
   const first = nodes.findIndex(({ write }) => write.buffer === output);
-  const hasPasses = nodes.some(({ role }) => role === 'row');
-  return nodes.every(({ op, role, reads, write, wide }, i) => {
-    if (write.buffer === output && role !== 'map') return false;
-    return reads.every((read) => {
+  const pass = first < 0 ? 0 : values.of(nodes[first]!).phase;
+  return nodes.every((node, i) => {
+    // A row's reduction is written behind a pass, and what has one value a row is read before the first.
+    if (node.write.buffer === output && node.role !== 'map' && node.role !== 'row') return false;
+    return node.reads.every((read) => {
       if (typeof read === 'number' || read.buffer !== input) return true;
       const isOneForOne = nodes.every(
-        (node) => node.write.buffer !== output || sameAccess({ ...node.write, buffer: input }, read),
+        ({ write }) => write.buffer !== output || sameAccess({ ...write, buffer: input }, read),
       );
       // A value that is one for all columns is read by every thread.
-      const isOwn = !byColumns || (wide && read.column !== 0);
-      return formOf(op)?.kind !== 'gather' && !hasPasses && i <= first && isOneForOne && isOwn;
+      const isOwn = !byColumns || (node.wide && read.column !== 0);
+      const last = values.lastPassOf(values.of(node));
+      const isEarlier = last < pass || (last === pass && values.of(node).phase === pass && i <= first);
+      return formOf(node.op)?.kind !== 'gather' && isEarlier && isOneForOne && isOwn;
     });
   });
 }

@@ -95,8 +95,7 @@ LT_MATH float lt_below(float a, float b) { return a < b ? a : b; }
 /* The power of two below |x|: 0 of a subnormal number, infinity of NaN. */
 LT_MATH float lt_power_of_twof(float x) { return lt_from_bits(lt_bits(x) & 0x7f800000u); }
 LT_MATH int32_t lt_nearest_integer(float x, float least, float most) {
-  const float number = x == x ? x : 0.0f;
-  return (int32_t)lt_roundf(lt_clipf(number, least, most));
+  return (int32_t)lt_roundf(lt_below(lt_above(x, least), most)); /* of NaN the least */
 }
 LT_MATH float lt_squaref(float x) { return x * x; }
 LT_MATH float lt_signf(float x) { return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x; }

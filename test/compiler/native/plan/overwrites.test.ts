@@ -30,7 +30,12 @@ test('an update may share memory with everything that it replaces', () => {
 
 test.each<[string, (given: Given) => Tensor[], string[]]>([
   ['element by element', ({ x }) => [tf.mul(x!, 2)], ['0 on x']],
-  ['a row behind its sum', ({ x }) => [tf.sub(x!, tf.sum(x!, 1, true))], []],
+  ['a row behind its sum', ({ x }) => [tf.sub(x!, tf.sum(x!, 1, true))], ['0 on x']],
+  [
+    'read by the pass behind that which writes it',
+    ({ x }) => [tf.mul(x!, 2), tf.sub(tf.exp(x!), tf.sum(tf.exp(x!), 1, true))],
+    ['1 on x'],
+  ],
   ['turned', ({ x }) => [tf.transpose(x!)], []],
   ['read once more behind', ({ x }) => [tf.mul(x!, 2), tf.add(x!, 1)], ['1 on x']],
   ['read by a product behind', ({ x }) => [tf.mul(x!, 2), tf.matMul(x!, x!)], []],

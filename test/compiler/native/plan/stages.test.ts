@@ -27,6 +27,20 @@ test('elementwise operations and reductions between them fuse into one loop', ()
   ]);
 });
 
+test('codes and what is flat beside them are one loop over the rows of their scales, floats alone are not', () => {
+  const scaled = (codes: any, scale: any, g: any) => {
+    const rows = tf.mul(tf.reshape(tf.cast(codes, 'float32'), [64, 256]), tf.expandDims(scale, 1));
+    const sums = tf.add(tf.reshape(rows, [64 * 256]), g);
+    return ops.stored(ops.nearestInteger(sums, [-127, 127]) as any, 'int8');
+  };
+  const codes = { ...i32(64 * 256), storage: 'int8' as const };
+  expect(units(scaled, codes, f32(64), f32(64 * 256))).toEqual([
+    'loop 64x256 Cast Multiply Add NearestInteger Copy',
+  ]);
+  const plain = (x: any, scale: any) => tf.mul(tf.reshape(tf.exp(x), [64, 256]), tf.expandDims(scale, 1));
+  expect(units(plain, f32(64 * 256), f32(64))).toEqual(['loop 16384x0 Exp Multiply']);
+});
+
 test('softmax fuses into one loop', () => {
   expect(units((x) => tf.softmax(x), f32(8, 100))).toEqual([
     'loop 8x100 Max:row Sub Exp Sum:row Reciprocal Multiply',

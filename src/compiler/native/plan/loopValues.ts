@@ -1,7 +1,7 @@
 /** @file Values of a loop: the pass over a row that computes each, and those kept for a later pass. */
-import { formOf } from '../plan/forms.js';
-import { type Access, type LoopNode, sameAccess } from '../plan/iteration.js';
-import type { LoopUnit } from '../plan/units.js';
+import { formOf } from './forms.js';
+import { type Access, type LoopNode, sameAccess } from './iteration.js';
+import type { LoopUnit } from './units.js';
 
 /** Result of a node while its loop is written. */
 export interface LoopValue {
@@ -52,6 +52,13 @@ export class LoopValues {
   source(read: Access | number): LoopValue | undefined {
     if (typeof read === 'number') return undefined;
     return this.all.find(({ node }) => sameAccess(node.write, read));
+  }
+
+  /** The last pass that reads the operands of a value: that which computes it, or one that recomputes it. */
+  lastPassOf(value: LoopValue): number {
+    if (!isRecomputed(value)) return value.phase;
+    const readers = this.all.filter(({ node }) => this.sources(node).includes(value));
+    return Math.max(value.phase, ...readers.map((reader) => this.lastPassOf(reader)));
   }
 
   private sources(node: LoopNode): LoopValue[] {
