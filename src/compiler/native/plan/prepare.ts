@@ -12,6 +12,7 @@ import { type Graph, mapBodies, type Node } from '../../program/ir.js';
 import { withLogSums } from './attentionSums.js';
 import { expandOps } from './expansions.js';
 import { formOf } from './forms.js';
+import { withSquaresRepeated } from './repeatedSquares.js';
 import { addProductsInPlace } from './runningSums.js';
 
 /** Whether a composite stays whole. */
@@ -24,7 +25,7 @@ function isWhole(node: Node): boolean {
  * Prepares an optimized graph. Common subexpressions of the forward and backward passes are not merged again: values
  * that are cheap to recompute would have to be stored.
  */
-export const prepareForNative = (graph: Graph): Graph => expanded(withLogSums(graph));
+export const prepareForNative = (graph: Graph): Graph => withSquaresRepeated(expanded(withLogSums(graph)));
 
 function expanded(graph: Graph): Graph {
   const current = dropEmpties(eliminateDeadCode(expandComposites(graph, isWhole)));

@@ -41,6 +41,21 @@ test('codes and what is flat beside them are one loop over the rows of their sca
   expect(units(plain, f32(64 * 256), f32(64))).toEqual(['loop 16384x0 Exp Multiply']);
 });
 
+test('an update with codes squares gradients again, beside their norm', () => {
+  const size = 64 * 256;
+  const step = (codes: any, g: any) => {
+    const square = tf.square(g);
+    const norm = tf.sqrt(tf.sum(square));
+    return [
+      ops.stored(ops.nearestInteger(tf.div(tf.add(tf.cast(codes, 'float32'), square), norm), [0, 9]), 'int8'),
+    ];
+  };
+  expect(units(step as any, { ...i32(size), storage: 'int8' as const }, f32(size))).toEqual([
+    `loop 1x${size} Square Sum:all`,
+    `loop 1x${size} Sqrt Cast Square Add RealDiv NearestInteger Copy`,
+  ]);
+});
+
 test('softmax fuses into one loop', () => {
   expect(units((x) => tf.softmax(x), f32(8, 100))).toEqual([
     'loop 8x100 Max:row Sub Exp Sum:row Reciprocal Multiply',
