@@ -25,6 +25,7 @@ export function isRecomputed({ node }: LoopValue): boolean {
 export class LoopValues {
   readonly all: LoopValue[] = [];
   private readonly byNode = new Map<LoopNode, LoopValue>();
+  private lastPasses: Map<LoopValue, number> | undefined;
 
   constructor({ nodes }: LoopUnit) {
     for (const node of nodes) {
@@ -56,9 +57,16 @@ export class LoopValues {
 
   /** The last pass that reads the operands of a value: that which computes it, or one that recomputes it. */
   lastPassOf(value: LoopValue): number {
-    if (!isRecomputed(value)) return value.phase;
-    const readers = this.all.filter(({ node }) => this.sources(node).includes(value));
-    return Math.max(value.phase, ...readers.map((reader) => this.lastPassOf(reader)));
+    this.lastPasses ??= this.findLastPasses();
+    return this.lastPasses.get(value)!;
+  }
+
+  private findLastPasses(): Map<LoopValue, number> {
+    const last = new Map(this.all.map((value) => [value, value.phase]));
+    for (const value of this.all.toReversed())
+      for (const source of this.sources(value.node))
+        if (isRecomputed(source)) last.set(source, Math.max(last.get(source)!, last.get(value)!));
+    return last;
   }
 
   private sources(node: LoopNode): LoopValue[] {

@@ -36,10 +36,14 @@ test.each<[string, (given: Given) => Tensor[], string[]]>([
     ({ x }) => [tf.mul(x!, 2), tf.sub(tf.exp(x!), tf.sum(tf.exp(x!), 1, true))],
     ['1 on x'],
   ],
-  ['turned', ({ x }) => [tf.transpose(x!)], []],
-  ['read once more behind', ({ x }) => [tf.mul(x!, 2), tf.add(x!, 1)], ['1 on x']],
-  ['read by a product behind', ({ x }) => [tf.mul(x!, 2), tf.matMul(x!, x!)], []],
-  ['behind a sum of all', ({ x }) => [tf.mul(tf.mul(tf.ones([8, 8]), 2), tf.sum(x!))], ['0 on x']],
+  [
+    'read again by the pass that works it out again',
+    ({ x }) => {
+      const twice = tf.mul(x!, 2);
+      return [twice, tf.sub(twice, tf.sum(twice, 1, true))];
+    },
+    [],
+  ],
 ])('%s', (_, f, expected) => {
   expect(overwrites(f, { x: [8, 8] })).toEqual(expected);
 });
