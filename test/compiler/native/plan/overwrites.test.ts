@@ -44,6 +44,10 @@ test.each<[string, (given: Given) => Tensor[], string[]]>([
     },
     [],
   ],
+  ['turned', ({ x }) => [tf.transpose(x!)], []],
+  ['read once more behind', ({ x }) => [tf.mul(x!, 2), tf.add(x!, 1)], ['1 on x']],
+  ['read by a product behind', ({ x }) => [tf.mul(x!, 2), tf.matMul(x!, x!)], []],
+  ['behind a sum of all', ({ x }) => [tf.mul(tf.mul(tf.ones([8, 8]), 2), tf.sum(x!))], ['0 on x']],
 ])('%s', (_, f, expected) => {
   expect(overwrites(f, { x: [8, 8] })).toEqual(expected);
 });
