@@ -9,11 +9,33 @@ interface Blocks {
   readonly outer: number;
   readonly rows: number;
   readonly size: number;
+  /** Elements of a row between those of a token and the next, where it has a place for each token: parts of `places`. */
+  readonly parts?: { readonly count: number; readonly places: number };
 }
 
-function blocksOf({ shape, rowAxis = 0 }: DecodeStateSpec): Blocks {
+function blocksOf({ shape, rowAxis = 0, isPerToken = false }: DecodeStateSpec): Blocks {
   const [outer, size] = [product(shape.slice(0, rowAxis)), product(shape.slice(rowAxis + 1))];
-  return { outer, rows: shape[rowAxis]!, size };
+  // [rows, heads, tokens, depth]
+  const parts = isPerToken && { count: product(shape.slice(rowAxis + 1, -2)), places: shape.at(-2)! };
+  return { outer, rows: shape[rowAxis]!, size, ...(parts && { parts }) };
+}
+
+/** Copies rows `from` over rows `to` within an array, of places of tokens the first `filled`. */
+function overwriteRows(
+  array: BoundArray,
+  { outer, rows, size, parts }: Blocks,
+  moves: readonly (readonly [to: number, from: number])[],
+  filled: number,
+): void {
+  const { count, places } = parts ?? { count: 1, places: 1 };
+  const [step, length] = [size / count, (size / count / places) * Math.min(filled, places)];
+  for (let block = 0; block < outer; block++) {
+    for (const [to, from] of moves) {
+      const [begin, end] = [(block * rows + from) * size, (block * rows + to) * size];
+      for (let part = 0; part < size; part += step)
+        array.copyWithin(end + part, begin + part, begin + part + length);
+    }
+  }
 }
 
 /** Writes to each row of `to` the row of `from` that `origins` has for it. Both have the same outer blocks. */
@@ -55,11 +77,22 @@ export class DecodeState {
     return Object.values(this.arrays).reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
-  /** Gives each row i the state of row `origins[i]`. */
-  reorder(origins: ArrayLike<number>): void {
-    if (Array.from(origins).every((origin, row) => origin === row)) return;
+  /**
+   * Gives each row i the state of row `origins[i]`. Where no row is both read and overwritten, only those that change are
+   * copied.
+   *
+   * @param filled tokens that rows have, at most.
+   */
+  reorder(origins: ArrayLike<number>, filled = Number.POSITIVE_INFINITY): void {
+    const moves = Array.from(origins).flatMap((from, to) => (from === to ? [] : [[to, from] as const]));
+    if (moves.length === 0) return;
+    const isApart = moves.every(([, from]) => origins[from] === from);
     for (const [path, blocks] of this.#blocks) {
       const array = this.arrays[path]!;
+      if (isApart) {
+        overwriteRows(array, blocks, moves, filled);
+        continue;
+      }
       copyRows(array, array.slice(), blocks, blocks.rows, origins);
     }
   }

@@ -9,7 +9,7 @@ import type { LogitAdjustments } from './logitAdjustments.js';
 import { checkPrompts, takeColumns, unitDouble } from './promptRows.js';
 import type { RowSettings } from './sampledIds.js';
 import type { SamplingRule } from './sampling.js';
-import type { PromptSharing } from './stepPrograms.js';
+import type { CandidateRule, PromptSharing } from './stepPrograms.js';
 
 /** A decode to run; the model is called with `numRows(B)` rows. */
 export interface DecodeRequest extends Prompts, DecodingModel {
@@ -44,6 +44,8 @@ export interface DecodeOutput {
   readonly topIds?: Int32Tensor | undefined;
   /** Their log-probabilities. */
   readonly topLogprobs?: Float32Tensor | undefined;
+  /** Scores by which continuations are ordered, where a decoder has such, [B, S]. */
+  readonly scores?: Float32Tensor | undefined;
 }
 
 /** Fields of all decoders (praxis/decoder_hparams.py, DecoderHParams). */
@@ -82,6 +84,11 @@ export abstract class BaseDecoder extends Configurable.with({
    * @throws ConfigError where the sizes of caches are not known.
    */
   sharing(_batchSize: number, _longest: number): PromptSharing | undefined {
+    return undefined;
+  }
+
+  /** The tokens that a program may give in the place of logits; undefined where the decoder reads logits. */
+  get candidates(): CandidateRule | undefined {
     return undefined;
   }
 
@@ -147,7 +154,8 @@ export abstract class BaseDecoder extends Configurable.with({
     return { ids: positions.map((at, row) => prefixIds.data[promptOf(row) * size + at]!), positions };
   }
 
-  private checkRequest(prompts: Prompts): void {
+  /** @throws as `decode` */
+  protected checkRequest(prompts: Prompts): void {
     const { seqlen } = this.hp;
     if (seqlen <= 0) {
       throw new ConfigError(

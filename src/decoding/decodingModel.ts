@@ -96,13 +96,31 @@ export type Prefill = (ids: Int32Array, count: number, lengths?: Int32Array) => 
  */
 export type ExtendRows = (ids: Int32Array, positions: Int32Array) => Promise<Float32Array>;
 
-/** Gives each row i the state of row `origins[i]`: what beams and forks need. */
-export type Reorder = (origins: ArrayLike<number>) => void;
+/** The likeliest next tokens of rows. */
+export interface Candidates {
+  /** Likeliest first, [rows, count], and their log-probabilities. */
+  readonly ids: Int32Array;
+  readonly logprobs: Float32Array;
+  /** Log-probabilities of certain ids, [rows, number of them]. */
+  readonly logprobsOf: Float32Array;
+}
+
+/** One position of each row, as ExtendRows, of which only the likeliest tokens come back. */
+export type ExtendCandidates = (ids: Int32Array, positions: Int32Array) => Promise<Candidates>;
+
+/**
+ * Gives each row i the state of row `origins[i]`, for beams and forks.
+ *
+ * @param filled tokens that rows have, at most; all places are copied where it is absent.
+ */
+export type Reorder = (origins: ArrayLike<number>, filled?: number) => void;
 
 /** A model in the middle of a decode: its rows, which each have a state. */
 export interface DecodingModel {
   readonly extendStep: ExtendStep;
   readonly extendRows?: ExtendRows | undefined;
+  /** Of a decoder with `candidates`. */
+  readonly extendCandidates?: ExtendCandidates | undefined;
   readonly reorder?: Reorder | undefined;
   /** Called by a greedy decoder in the place of extendStep, where there is one. */
   readonly extendGreedily?: ExtendGreedily | undefined;

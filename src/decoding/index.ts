@@ -1,5 +1,6 @@
 /** @file Decoding: the contract of models, the stepper on it, and decoders: greedy and sampled continuations. */
 
+export { BeamSearchDecoder, FlatBeamSearchDecoder } from './beamSearchDecoder.js';
 export { type Decodable, isDecodable, targetPath } from './decodable.js';
 export { decodeRows } from './decodeLoop.js';
 export {

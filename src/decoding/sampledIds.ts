@@ -172,3 +172,7 @@ export function likeliestOf(
   const logSum = tf.log(tf.sum(tf.exp(tf.sub(logits, largest)), -1, true));
   return { ids: indices as Tensor, logprobs: tf.sub(tf.sub(values, largest), logSum) as Tensor };
 }
+
+/** Log-probabilities of certain ids by logits [B, V], [B, number of ids]. */
+export const logprobsAt = (logits: Tensor, ids: readonly number[]): Tensor =>
+  tf.gather(tf.logSoftmax(logits), tf.tensor1d([...ids], 'int32'), 1) as Tensor;

@@ -28,6 +28,14 @@ export interface PromptSharing {
   readonly steps: number;
 }
 
+/** The next tokens that a step gives in the place of logits. */
+export interface CandidateRule {
+  /** Likeliest tokens of each row. */
+  readonly count: number;
+  /** Ids whose log-probabilities it gives besides. */
+  readonly ids: readonly number[];
+}
+
 /** The model and the shape of its decodes. */
 export interface StepperOptions {
   readonly model: Decodable;
@@ -48,6 +56,8 @@ export interface StepperOptions {
   readonly rowsApart?: boolean | undefined;
   /** The rule by which the program draws tokens, so that logits stay within it; null gives logits. */
   readonly rule: SamplingRule | null;
+  /** Where steps give candidates, with rows at positions of their own: which; `rule` is null then. */
+  readonly candidates?: CandidateRule | undefined;
   /** Names of the rule's settings that rows have of their own; default none. */
   readonly rowSettings?: readonly (keyof RowSettings<unknown>)[] | undefined;
   /** Whether an id may be drawn; of others the logits are -Infinity. Default: all may. */

@@ -9,9 +9,19 @@ import {
   tf,
 } from '../compiler/index.js';
 import type { DecodeState } from './decodeState.js';
-import type { DecodingModel, DrawnIds, ExtendRows, ExtendStep, Prefill, RowInputs } from './decodingModel.js';
+import type {
+  DecodingModel,
+  DrawnIds,
+  ExtendCandidates,
+  ExtendRows,
+  ExtendStep,
+  Prefill,
+  Reorder,
+  RowInputs,
+} from './decodingModel.js';
 import { DrawStep, type StepInputs } from './drawStep.js';
 import { PromptLanes } from './promptLanes.js';
+import { likeliestOf, logprobsAt } from './sampledIds.js';
 import { type Bound, type Given, int32, StepPrograms, type StepperOptions } from './stepPrograms.js';
 
 /** Logits [rows, V] with -Infinity at the ids that may not be drawn: those that a padded vocabulary has beyond its tokens. */
@@ -59,7 +69,7 @@ export class Stepper {
   /** Compiles the step; other programs are compiled at first use. */
   static async create(options: StepperOptions): Promise<Stepper> {
     const stepper = new Stepper({ ...options, seqlen: Math.max(1, options.seqlen) });
-    await stepper.compileStep();
+    await (options.candidates ? stepper.compileCandidates() : stepper.compileStep());
     return stepper;
   }
 
@@ -102,6 +112,29 @@ export class Stepper {
       rule ? ['ids', 'timeStep'] : [],
       draws ? part(draws.written, 1) : { logits: null },
     );
+  }
+
+  /** The step of rows at positions of their own, which gives candidates. */
+  private async compileCandidates(): Promise<void> {
+    const { rows, model, mayDraw } = this.options;
+    const { count, ids: certain } = this.options.candidates!;
+    const hasCertain = certain.length > 0;
+    const step = ({ ids, timeStep }: Given): Tree<Tensor> => {
+      const logits = onlyDrawable(model.extendStep(ids, { timeStep }), mayDraw);
+      const { ids: likeliest, logprobs } = likeliestOf(logits, Math.min(count, model.vocabSize));
+      return {
+        candidates: likeliest,
+        logprobs,
+        ...(hasCertain && { logprobsOf: logprobsAt(logits, certain) }),
+      };
+    };
+    const specs = { ids: int32(rows), timeStep: int32(rows) };
+    const executable = await this.compiler.compile('decode_candidates', step, rows, specs, {});
+    this.state = this.compiler.newState(executable, rows);
+    const inputs = { ids: this.ids, timeStep: this.positions };
+    const outputs = { candidates: null, logprobs: null, ...(hasCertain && { logprobsOf: null }) };
+    this.main = this.compiler.bind(executable, this.state, inputs, [], outputs);
+    this.prompts = new PromptLanes(this.options, this.compiler, this.state, this.sameEngine);
   }
 
   /** The step of rows at positions of their own, which gives logits. */
@@ -161,12 +194,23 @@ export class Stepper {
 
   /** The model as decoders use it. */
   get calls(): DecodingModel {
-    const { extendStep, extendRows, extendDrawing, prefill, reorder, isWhole: wholePrompts } = this;
+    const {
+      extendStep,
+      extendRows,
+      extendCandidates,
+      extendDrawing,
+      prefill,
+      reorder,
+      isWhole: wholePrompts,
+    } = this;
     const drawing = { extendGreedily: extendDrawing, extendSampling: extendDrawing };
-    const { rule, sharing } = this.options;
+    const { rule, sharing, candidates } = this.options;
     // Rows that share a prompt stay with it, and step together.
     const moving = sharing ? {} : { extendRows, reorder };
-    return { extendStep, prefill, wholePrompts, ...moving, ...(rule && drawing) };
+    return {
+      ...{ extendStep, prefill, wholePrompts, ...moving, ...(rule && drawing) },
+      ...(candidates && { extendCandidates }),
+    };
   }
 
   /** Whether prompts are taken whole. */
@@ -193,6 +237,11 @@ export class Stepper {
 
   /** Runs one position; returns the next logits [rows, vocabSize]. Where the program does not draw. */
   readonly extendStep: ExtendStep = async (ids, timeStep) => {
+    if (this.options.candidates)
+      return this.extendRows(
+        ids,
+        ids.map(() => timeStep),
+      );
     this.ids.set(ids);
     this.timeStep[0] = timeStep;
     return logitsOf(this.main);
@@ -204,6 +253,18 @@ export class Stepper {
     this.ids.set(ids);
     this.positions.set(positions);
     return logitsOf(this.apart);
+  };
+
+  /** Runs one position of each row; returns the likeliest next tokens. Where the program gives candidates. */
+  readonly extendCandidates: ExtendCandidates = async (ids, positions) => {
+    this.ids.set(ids);
+    this.positions.set(positions);
+    const outputs = (await this.main.call.run()) as unknown as Record<string, HostTensor>;
+    return {
+      ids: outputs.candidates!.data as Int32Array,
+      logprobs: outputs.logprobs!.data as Float32Array,
+      logprobsOf: (outputs.logprobsOf?.data ?? new Float32Array()) as Float32Array,
+    };
   };
 
   /** Runs several positions, each fed the token that was drawn after the one before. Where the program draws. */
@@ -260,7 +321,7 @@ export class Stepper {
   }
 
   /** Gives each row the state of another, or its own. */
-  readonly reorder = (origins: ArrayLike<number>): void => this.state.reorder(origins);
+  readonly reorder: Reorder = (origins, filled) => this.state.reorder(origins, filled);
 }
 
 async function logitsOf({ call }: Bound): Promise<Float32Array> {

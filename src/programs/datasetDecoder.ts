@@ -202,6 +202,7 @@ export class DatasetDecoder {
       ...{ rows, prompt, sharing, rowSettings },
       seqlen: decoder.hp.seqlen,
       rule: decoder.rule,
+      candidates: decoder.candidates,
       mayDraw: (id: number) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
       compileOptions: (name: string) => compileOptions(this.options, name, runs),
     };
@@ -280,7 +281,7 @@ function describeExamples(
     const length = output.decodeLengths.data[index]!;
     const ids = output.outputIds.data.slice(index * size, index * size + length);
     const decoded = text(ids);
-    const { entropy, topIds, topLogprobs } = output;
+    const { entropy, topIds, topLogprobs, scores } = output;
     /** The values of the continuation, `each` a token. */
     const told = ({ data }: { data: Int32Array | Float32Array }, each = 1) =>
       Array.from(data.slice((index * size + prefixLength) * each, (index * size + length) * each));
@@ -296,6 +297,7 @@ function describeExamples(
       logprobs: told(output.logprobs),
       ...(entropy && { entropy: told(entropy) }),
       ...(topIds && topLogprobs && { top_ids: others(topIds), top_logprobs: others(topLogprobs) }),
+      ...(scores && { score: scores.data[index]! }),
       decode_length: length,
     };
   };

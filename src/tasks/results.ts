@@ -37,6 +37,8 @@ export interface Sample {
   /** Where the decoder tells them: the likeliest ids at each, likeliest first, and their log-probabilities. */
   readonly top_ids?: readonly (readonly number[])[];
   readonly top_logprobs?: readonly (readonly number[])[];
+  /** Of beam search: the score by which continuations are ordered. */
+  readonly score?: number;
   readonly decode_length: number;
 }
 

@@ -1,6 +1,6 @@
 /** @file Queues of completions: in rows of one batch, which they join and leave between steps; or one after the other. */
 import type { CompileOptions } from '../compiler/index.js';
-import { type BaseDecoder, type Decodable, Stepper } from '../decoding/index.js';
+import { type BaseDecoder, type Decodable, Stepper, type StepperOptions } from '../decoding/index.js';
 import type { FlatParams } from '../programs/index.js';
 import { bytesOf, withinMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
@@ -38,6 +38,10 @@ export abstract class DecodeQueue {
   protected abstract get rows(): number;
   /** Whether each row of the step is at a position of its own. */
   protected abstract readonly rowsApart: boolean;
+  /** Results of the step: logits, unless a decoder draws by a rule of its own. */
+  protected get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates'> {
+    return { rule: null };
+  }
   /** Completions that are being decoded. */
   protected abstract get running(): readonly Completion[];
   /** Decodes some tokens of those that run, and begins with those that wait. */
@@ -108,7 +112,7 @@ export abstract class DecodeQueue {
     return withinMemory({ batchSize: rows, what, bytes: bytesOf([...state, logits]) }, () =>
       Stepper.create({
         ...{ model, params, rows, rowsApart, seqlen, mayDraw, compileOptions, prompt: source },
-        rule: null,
+        ...this.stepOptions,
       }),
     );
   }
@@ -156,6 +160,10 @@ export class WholeQueue extends DecodeQueue {
 
   protected override get rows(): number {
     return this.decoder.numRows(1);
+  }
+
+  protected override get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates'> {
+    return { rule: null, candidates: this.decoder.candidates };
   }
 
   protected override get running(): Completion[] {

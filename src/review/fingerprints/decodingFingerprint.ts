@@ -119,6 +119,15 @@ function madeUpModel(asked: (...call: readonly unknown[]) => void): DecodingMode
       }
       return { ids: drawn, logprobs: Float32Array.from(drawn, (id) => -1 / (1 + id)) };
     },
+    extendRows: async (ids, positions) => {
+      asked('rows', [...ids], [...positions]);
+      const rows = Array.from(ids, (_, row) => {
+        const own = madeUpLogits(ids, positions[row]!);
+        return [...own.subarray(row * VOCABULARY, (row + 1) * VOCABULARY)];
+      });
+      return Float32Array.from(rows.flat());
+    },
+    reorder: (origins) => asked('reorder', [...Array.from(origins)]),
     prefill: async (ids, count) => asked('prefill', [...ids], count),
   };
 }
