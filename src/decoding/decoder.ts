@@ -15,6 +15,8 @@ import type { CandidateRule, PromptSharing } from './stepPrograms.js';
 export interface DecodeRequest extends Prompts, DecodingModel {
   /** Key of the draws; the same key gives the same tokens. Not read by a greedy decoder. */
   readonly key: PrngKey;
+  /** Of a guided decode: the prompts without a condition, as many; by default the last tokens of the prompts. */
+  readonly unconditional?: Prompts | undefined;
   /** Settings of single prompts in the place of the decoder's. */
   readonly settings?: ExampleSettings | undefined;
 }
@@ -87,8 +89,18 @@ export abstract class BaseDecoder extends Configurable.with({
     return undefined;
   }
 
+  /** Whether each row's tokens are drawn from its own logits by `rule` alone. */
+  get drawsByRow(): boolean {
+    return this.rule !== null && this.rule.guidance === undefined;
+  }
+
   /** The tokens that a program may give in the place of logits; undefined where the decoder reads logits. */
   get candidates(): CandidateRule | undefined {
+    return undefined;
+  }
+
+  /** Tokens of the drafts of which the model takes several at once; undefined where it takes tokens one by one. */
+  get draftTokens(): number | undefined {
     return undefined;
   }
 

@@ -109,6 +109,15 @@ export interface Candidates {
 export type ExtendCandidates = (ids: Int32Array, positions: Int32Array) => Promise<Candidates>;
 
 /**
+ * Several positions of each row, as ExtendRows: its token at `positions`, and a draft of those behind it. A later call from
+ * an earlier position takes back what was behind that.
+ *
+ * @param ids [rows, count].
+ * @returns the likeliest tokens after each, and their log-probabilities, [rows, count].
+ */
+export type ExtendDrafts = (ids: Int32Array, positions: Int32Array) => Promise<DrawnIds>;
+
+/**
  * Gives each row i the state of row `origins[i]`, for beams and forks.
  *
  * @param filled tokens that rows have, at most; all places are copied where it is absent.
@@ -121,6 +130,8 @@ export interface DecodingModel {
   readonly extendRows?: ExtendRows | undefined;
   /** Of a decoder with `candidates`. */
   readonly extendCandidates?: ExtendCandidates | undefined;
+  /** Of a decoder with `draftTokens`. */
+  readonly extendDrafts?: ExtendDrafts | undefined;
   readonly reorder?: Reorder | undefined;
   /** Called by a greedy decoder in the place of extendStep, where there is one. */
   readonly extendGreedily?: ExtendGreedily | undefined;

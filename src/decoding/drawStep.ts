@@ -1,6 +1,7 @@
 /** @file Drawing within the decoding step: its memory on the host, its part of the program, and the scores of tokens. */
 import { type BoundArray, ops, type Tensor, type TensorSpec, tf } from '../compiler/index.js';
 import type { DrawnIds, RowInputs, RowTokens } from './decodingModel.js';
+import { alignedIds } from './guidance.js';
 import { countedWith, type TokenCounts } from './logitAdjustments.js';
 import { entropies, isRandom, likeliestOf, type RowSettings, sampleIds } from './sampledIds.js';
 import type { SamplingRule } from './sampling.js';
@@ -71,6 +72,7 @@ export class DrawStep {
       tokens,
       settings: this.settingsOf(given),
     });
+    const ids = rule.guidance ? alignedIds(next.ids, rule.guidance.length) : next.ids;
     const at = (name: string, values: Tensor) =>
       ops.updateSlice(
         (given as unknown as Record<string, Tensor>)[name]!,
@@ -81,9 +83,9 @@ export class DrawStep {
     const { topLogprobs = 0 } = rule;
     const likeliest = topLogprobs > 0 ? likeliestOf(logits, topLogprobs) : undefined;
     return {
-      ids: next.ids,
+      ids,
       timeStep: tf.add(timeStep, tf.scalar(1, 'int32')) as Tensor,
-      drawn: at('drawn', next.ids),
+      drawn: at('drawn', ids),
       logprobs: at('logprobs', next.logprobs),
       ...(rule.entropy && { entropies: at('entropies', entropies(logits)) }),
       ...(likeliest && {

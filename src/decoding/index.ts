@@ -24,6 +24,7 @@ export type {
 } from './decodingModel.js';
 export { type ExampleSettings, exampleSettings } from './exampleSettings.js';
 export { PREFILL_STEPS } from './promptLanes.js';
+export { PromptLookupDecoder } from './promptLookupDecoder.js';
 export { unitDouble } from './promptRows.js';
 export { GreedyDecoder, SampleDecoder } from './sampleDecoder.js';
 export { GREEDY, isRandom, type RowSettings, sampleIds } from './sampledIds.js';

@@ -4,8 +4,9 @@ import { foldIn, type PrngKey, prngKey } from '../compiler/index.js';
 import { ConfigError } from '../hparams/index.js';
 import type { Draws } from './decodeLoop.js';
 import { BaseDecoder, type DecodeOutput, type DecodeRequest } from './decoder.js';
-import type { DecodingModel, Float32Tensor, Int32Tensor } from './decodingModel.js';
+import type { DecodingModel, Float32Tensor, Int32Tensor, Prompts } from './decodingModel.js';
 import { type ExampleSettings, rowSettings, ruleFields } from './exampleSettings.js';
+import { guidedStep, leadingRow, type Scales, withUnconditional } from './guidance.js';
 import { adjustmentsOf, type LogitAdjustments } from './logitAdjustments.js';
 import { bestFirst, everyNth, repeatRows, splitRows, takeRows, unitDouble } from './promptRows.js';
 import { GREEDY, type RowSettings } from './sampledIds.js';
@@ -85,6 +86,13 @@ export class SampleDecoder extends BaseDecoder.with({
     .record(z.string().regex(/^\d+$/), z.number())
     .default({})
     .describe('Added to the logits of ids, before penalties.'),
+  cfGuidanceScale: z
+    .union([z.number(), z.array(z.number())])
+    .nullable()
+    .default(null)
+    .describe(
+      'Scale of classifier-free guidance, or one of each sample: logits are uncond + scale * (cond - uncond); null for none.',
+    ),
   numPerTokenLogprobs: z
     .int()
     .nonnegative()
@@ -119,8 +127,25 @@ export class SampleDecoder extends BaseDecoder.with({
       ...(globalNormalize && { globalNormalize }),
       ...(returnEntropyScore && { entropy: true }),
       ...(numPerTokenLogprobs > 0 && { topLogprobs: numPerTokenLogprobs }),
+      ...(this.scales && { guidance: this.scales }),
       adjustments: adjustmentsOf(this.adjustments),
     };
+  }
+
+  /** Scales of guidance, one of each sample. */
+  private get scales(): Scales | undefined {
+    const { cfGuidanceScale: scale, numSamples } = this.hp;
+    if (scale === null) return undefined;
+    if (typeof scale === 'number') return new Array<number>(numSamples).fill(scale);
+    if (scale.length === numSamples) return scale;
+    throw new ConfigError(
+      `${this.constructor.name}.cfGuidanceScale: expected a number or ${numSamples}, one of each sample, got ${scale.length}.`,
+    );
+  }
+
+  /** Rows of each prompt. */
+  private get each(): number {
+    return this.hp.numSamples * (this.hp.cfGuidanceScale === null ? 1 : 2);
   }
 
   protected override get adjustments(): LogitAdjustments {
@@ -133,7 +158,7 @@ export class SampleDecoder extends BaseDecoder.with({
   }
 
   override numRows(batchSize: number): number {
-    return batchSize * this.hp.numSamples;
+    return batchSize * this.each;
   }
 
   override sharing(batchSize: number, longest: number): PromptSharing | undefined {
@@ -144,16 +169,34 @@ export class SampleDecoder extends BaseDecoder.with({
         `${this.constructor.name}.maxDecodeSteps: expected the size of a sample's own cache, since lazyPrefixBroadcast is set, got null.`,
       );
     const promptSize = Math.max(1, Math.min(longest, seqlen) - 1);
-    return { prompts: batchSize, promptSize, steps: Math.min(maxDecodeSteps, seqlen) };
+    return {
+      prompts: (batchSize * this.each) / numSamples,
+      promptSize,
+      steps: Math.min(maxDecodeSteps, seqlen),
+    };
   }
 
   /** Keys of the draws of rows: of the request, or of each example's seed. */
   private rowKeys(key: PrngKey, rows: number, seeds: ExampleSettings['gumbelPrngKey']): PrngKey[] {
+    const { each } = this;
     const { numSamples } = this.hp;
     return Array.from({ length: rows }, (_, row) => {
-      if (seeds === undefined) return foldIn(key, row);
-      return foldIn(prngKey(Number(seeds.data[Math.floor(row / numSamples)])), row % numSamples);
+      const [prompt, sample] = [Math.floor(row / each), row % numSamples];
+      if (seeds === undefined) return foldIn(key, prompt * numSamples + sample);
+      return foldIn(prngKey(Number(seeds.data[prompt])), sample);
     });
+  }
+
+  /** Tokens after each prompt, at most, [B]: an unconditional row ends with its sample. */
+  private limits(
+    { prefixLengths }: Prompts,
+    { perExampleMaxDecodeSteps: own }: ExampleSettings,
+  ): Int32Tensor {
+    const { seqlen } = this.hp;
+    const data = prefixLengths.data.map((length, row) =>
+      Math.min(Number(own?.data[row] ?? seqlen), seqlen - Math.max(1, length)),
+    );
+    return { shape: prefixLengths.shape, dtype: 'int32', data };
   }
 
   async decode({
@@ -161,15 +204,18 @@ export class SampleDecoder extends BaseDecoder.with({
     prefixLengths,
     key,
     settings = {},
+    unconditional,
     ...model
   }: DecodeRequest): Promise<DecodeOutput> {
     const { numSamples, sortSamples } = this.hp;
-    const { ownRule: rule } = this;
+    const { ownRule: rule, each, scales } = this;
+    const given = { prefixIds, prefixLengths };
+    const alternating = scales ? withUnconditional(given, unconditional) : given;
     const prompts = {
-      prefixIds: repeatRows(prefixIds, numSamples),
-      prefixLengths: repeatRows(prefixLengths, numSamples),
+      prefixIds: repeatRows(alternating.prefixIds, numSamples),
+      prefixLengths: repeatRows(alternating.prefixLengths, numSamples),
     };
-    const ownSettings = rowSettings(settings, numSamples);
+    const ownSettings = rowSettings(settings, each);
     const ruleOf = (row: number): SamplingRule => ruleOfRow(rule, ownSettings, row);
     const rowKeys = this.rowKeys(key, prompts.prefixLengths.data.length, settings.gumbelPrngKey);
     const numberOf = (row: number, position: number) => unitDouble(foldIn(rowKeys[row]!, position));
@@ -181,15 +227,22 @@ export class SampleDecoder extends BaseDecoder.with({
     const { extendSampling, prefill } = model;
     const sharing: DecodingModel = {
       ...model,
+      // The rows of a prompt and of its unconditional one are at other positions, and step together.
+      ...(scales && { wholePrompts: true, extendStep: guidedStep(model.extendStep, scales) }),
       prefill:
         prefill &&
         ((ids, count, lengths) =>
           prefill(everyNth(ids, count, numSamples), count, lengths && everyNth(lengths, 1, numSamples))),
     };
+    /** The token that each row drew last. */
+    const last = new Int32Array(rowKeys.length);
     const draws: Draws = {
       told: rule,
-      selectId: (logits, row, position, tokens) =>
-        sampleId(logits, ruleOf(row), numberOf(row, position), tokens),
+      selectId: (logits, row, position, tokens) => {
+        const leading = scales ? leadingRow(row, numSamples) : row;
+        if (leading === row) last[row] = sampleId(logits, ruleOf(row), numberOf(row, position), tokens);
+        return last[leading]!;
+      },
       extend:
         extendSampling &&
         ((ids, timeStep, count, starts, tokens) =>
@@ -198,10 +251,17 @@ export class SampleDecoder extends BaseDecoder.with({
             settings: ownSettings,
           })),
     };
-    const output = await this.run(prompts, sharing, draws, settings, numSamples);
-    const order = sortSamples && numSamples > 1 ? bestFirst(output.logprobs, numSamples) : null;
+    const limited = scales
+      ? { ...settings, perExampleMaxDecodeSteps: this.limits(given, settings) }
+      : settings;
+    const output = await this.run(prompts, sharing, draws, limited, each);
+    const all =
+      sortSamples && numSamples > 1
+        ? bestFirst(output.logprobs, numSamples)
+        : Array.from(rowKeys, (_, row) => row);
+    const order = scales ? all.filter((row) => leadingRow(row, numSamples) === row) : all;
     const arrange = <T extends Int32Tensor | Float32Tensor>(tensor: T): T =>
-      splitRows(order ? takeRows(tensor, order) : tensor, numSamples);
+      splitRows(takeRows(tensor, order), numSamples);
     return Object.fromEntries(
       Object.entries(output).map(([name, tensor]) => [name, arrange(tensor)]),
     ) as unknown as DecodeOutput;

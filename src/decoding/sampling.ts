@@ -17,6 +17,8 @@ export interface SamplingRule {
   readonly globalNormalize?: boolean | undefined;
   /** Changes of the logits before all of that. */
   readonly adjustments?: LogitAdjustments | undefined;
+  /** Scales of guidance, one of each sample, where rows of prompts alternate with those of unconditional ones. */
+  readonly guidance?: readonly number[] | undefined;
   /** Whether draws tell the entropy of their distribution under the model; default false. */
   readonly entropy?: boolean | undefined;
   /** Likeliest tokens under the model that draws tell; default 0. */

@@ -58,6 +58,8 @@ export interface StepperOptions {
   readonly rule: SamplingRule | null;
   /** Where steps give candidates, with rows at positions of their own: which; `rule` is null then. */
   readonly candidates?: CandidateRule | undefined;
+  /** Tokens of the drafts that a call takes, where there are such. */
+  readonly draftTokens?: number | undefined;
   /** Names of the rule's settings that rows have of their own; default none. */
   readonly rowSettings?: readonly (keyof RowSettings<unknown>)[] | undefined;
   /** Whether an id may be drawn; of others the logits are -Infinity. Default: all may. */

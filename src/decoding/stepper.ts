@@ -13,6 +13,7 @@ import type {
   DecodingModel,
   DrawnIds,
   ExtendCandidates,
+  ExtendDrafts,
   ExtendRows,
   ExtendStep,
   Prefill,
@@ -20,8 +21,9 @@ import type {
   RowInputs,
 } from './decodingModel.js';
 import { DrawStep, type StepInputs } from './drawStep.js';
+import { guidedLogits } from './guidance.js';
 import { PromptLanes } from './promptLanes.js';
-import { likeliestOf, logprobsAt } from './sampledIds.js';
+import { GREEDY, likeliestOf, logprobsAt, sampleIds } from './sampledIds.js';
 import { type Bound, type Given, int32, StepPrograms, type StepperOptions } from './stepPrograms.js';
 
 /** Logits [rows, V] with -Infinity at the ids that may not be drawn: those that a padded vocabulary has beyond its tokens. */
@@ -53,6 +55,8 @@ export class Stepper {
   private main!: Bound;
   /** The step of rows at positions of their own. */
   private apart: Bound | undefined;
+  /** The step of a token of each row and a draft behind it. */
+  private drafts: (Bound & { readonly ids: Int32Array }) | undefined;
   private prompts!: PromptLanes;
 
   private constructor(private readonly options: StepperOptions) {
@@ -74,7 +78,7 @@ export class Stepper {
   }
 
   private async compileStep(): Promise<void> {
-    if (this.options.rowsApart) {
+    if (this.options.rowsApart || this.options.draftTokens !== undefined) {
       const executable = await this.compileRows({});
       this.state = this.compiler.newState(executable, this.rows);
       this.main = this.bindRows(executable);
@@ -90,7 +94,8 @@ export class Stepper {
     const step = (given: Given): Tree<Tensor> => {
       const position = isWhole ? positionsOf(given.timeStep, given.starts, seqlen) : given.timeStep;
       const args = { timeStep: position, ...(sharing && { promptLength: given.promptLength }) };
-      const logits = onlyDrawable(model.extendStep(given.ids, args), mayDraw);
+      const own = model.extendStep(given.ids, args);
+      const logits = onlyDrawable(rule?.guidance ? guidedLogits(own, rule.guidance) : own, mayDraw);
       return draws ? draws.draw(logits, position, given) : { logits };
     };
     const inputs: StepInputs = {
@@ -152,13 +157,38 @@ export class Stepper {
     return this.compiler.bind(executable, this.state, inputs, [], { logits: null });
   }
 
+  private async compileDrafts(): Promise<Bound & { readonly ids: Int32Array }> {
+    const { rows, model, mayDraw } = this.options;
+    const count = this.options.draftTokens! + 1;
+    const kept = Object.entries(this.compiler.stateSpecs(rows)).find(([, { isPerToken }]) => !isPerToken);
+    if (kept)
+      throw new RangeError(
+        `decode: drafts need a state whose tokens can be taken back, one place each; '${kept[0]}' has none.`,
+      );
+    const step = ({ ids, timeStep }: Given): Tree<Tensor> => {
+      const logits = model.extendStep(ids, { timeStep });
+      const flat = tf.reshape(logits, [rows * count, model.vocabSize]) as Tensor;
+      const { ids: drawn, logprobs } = sampleIds(onlyDrawable(flat, mayDraw), GREEDY);
+      return { drawn, logprobs };
+    };
+    const ids = new Int32Array(rows * count);
+    const specs = { ids: int32(rows, count), timeStep: int32(rows) };
+    const executable = await this.compiler.compile('decode_drafts', step, rows, specs, this.sameEngine);
+    const outputs = { drawn: null, logprobs: null };
+    return {
+      ...this.compiler.bind(executable, this.state, { ids, timeStep: this.positions }, [], outputs),
+      ids,
+    };
+  }
+
   /** The state has the format of the step's engine. */
   private get sameEngine(): CompileOptions {
     return { engine: this.main.executable.runner };
   }
 
   private get programs(): readonly Bound[] {
-    return [...new Set([this.main, ...(this.apart ? [this.apart] : [])]), ...this.prompts.programs];
+    const rows = [this.main, this.apart, this.drafts].filter((bound) => bound !== undefined);
+    return [...new Set(rows), ...this.prompts.programs];
   }
 
   /** Whether it decodes as many rows, of prompts no longer than its caches, with features of its shapes and the same settings by row. */
@@ -198,25 +228,27 @@ export class Stepper {
       extendStep,
       extendRows,
       extendCandidates,
+      extendDrafts,
       extendDrawing,
       prefill,
       reorder,
       isWhole: wholePrompts,
     } = this;
     const drawing = { extendGreedily: extendDrawing, extendSampling: extendDrawing };
-    const { rule, sharing, candidates } = this.options;
+    const { rule, sharing, candidates, draftTokens } = this.options;
     // Rows that share a prompt stay with it, and step together.
     const moving = sharing ? {} : { extendRows, reorder };
     return {
       ...{ extendStep, prefill, wholePrompts, ...moving, ...(rule && drawing) },
       ...(candidates && { extendCandidates }),
+      ...(draftTokens !== undefined && { extendDrafts }),
     };
   }
 
   /** Whether prompts are taken whole. */
   private get isWhole(): boolean {
-    const { model, sharing } = this.options;
-    return sharing !== undefined || (model.seesWholePrompt ?? false);
+    const { model, sharing, rule } = this.options;
+    return sharing !== undefined || rule?.guidance !== undefined || (model.seesWholePrompt ?? false);
   }
 
   /** Bytes of all states. */
@@ -265,6 +297,15 @@ export class Stepper {
       logprobs: outputs.logprobs!.data as Float32Array,
       logprobsOf: (outputs.logprobsOf?.data ?? new Float32Array()) as Float32Array,
     };
+  };
+
+  /** Runs a token of each row and a draft behind it; returns the likeliest token after each. */
+  readonly extendDrafts: ExtendDrafts = async (ids, positions) => {
+    this.drafts ??= await this.compileDrafts();
+    this.drafts.ids.set(ids);
+    this.positions.set(positions);
+    const outputs = (await this.drafts.call.run()) as unknown as Record<string, HostTensor>;
+    return { ids: outputs.drawn!.data as Int32Array, logprobs: outputs.logprobs!.data as Float32Array };
   };
 
   /** Runs several positions, each fed the token that was drawn after the one before. Where the program draws. */

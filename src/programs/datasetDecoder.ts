@@ -203,6 +203,7 @@ export class DatasetDecoder {
       seqlen: decoder.hp.seqlen,
       rule: decoder.rule,
       candidates: decoder.candidates,
+      draftTokens: decoder.draftTokens,
       mayDraw: (id: number) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
       compileOptions: (name: string) => compileOptions(this.options, name, runs),
     };

@@ -39,7 +39,7 @@ export abstract class DecodeQueue {
   /** Whether each row of the step is at a position of its own. */
   protected abstract readonly rowsApart: boolean;
   /** Results of the step: logits, unless a decoder draws by a rule of its own. */
-  protected get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates'> {
+  protected get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates' | 'draftTokens'> {
     return { rule: null };
   }
   /** Completions that are being decoded. */
@@ -162,8 +162,9 @@ export class WholeQueue extends DecodeQueue {
     return this.decoder.numRows(1);
   }
 
-  protected override get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates'> {
-    return { rule: null, candidates: this.decoder.candidates };
+  protected override get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates' | 'draftTokens'> {
+    const { rule, candidates, draftTokens } = this.decoder;
+    return { rule, candidates, draftTokens };
   }
 
   protected override get running(): Completion[] {

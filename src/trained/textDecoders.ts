@@ -75,7 +75,7 @@ function newQueue(
   const { hasText, ...others } = texts;
   const mayDraw = (id: number) => decoder.eosIds.has(id) || hasText(id);
   const options = { ...others, params, rows, mayDraw, compileOptions };
-  return decoder.rule === null ? new WholeQueue(options, decoder) : new RowQueue(options);
+  return decoder.drawsByRow ? new RowQueue(options) : new WholeQueue(options, decoder);
 }
 
 /** Of an encoder-decoder whose input makes sources of texts; null for other runs. */
