@@ -1,7 +1,7 @@
 /** @file Pixels of images as models take them: of one size and its colours, standardised. */
 import { z } from 'zod';
 import { InputError } from '../inputErrors.js';
-import { centerCrop, type RawImage, resize, withChannels } from './rawImage.js';
+import { centerCrop, crop, type RawImage, resize, withChannels } from './rawImage.js';
 
 /** Numbers of the channels. */
 const perChannel = z.array(z.number()).min(1).max(3).nullable().default(null);
@@ -15,9 +15,16 @@ export const pixelFields = {
     .default(3)
     .describe('1: grey; 3: red, green and blue.'),
   fit: z
-    .enum(['crop', 'stretch'])
+    .enum(['crop', 'resizeAndCrop', 'stretch'])
     .default('crop')
-    .describe('How an image of another aspect ratio is fitted: cropped at its centre, or stretched.'),
+    .describe(
+      'How an image of another aspect ratio is fitted: cropped at its centre, the same once its shorter side has its size, ' +
+        'as by processors of CLIP, or stretched.',
+    ),
+  filter: z
+    .enum(['bilinear', 'bicubic'])
+    .default('bilinear')
+    .describe('How pixels are weighted where an image is resized, as with Pillow.'),
   mean: perChannel.describe('Mean of each channel, from 0 to 1, to subtract; null is 0.'),
   std: perChannel.describe('Standard deviation of each channel, to divide by; null is 1.'),
 };
@@ -52,9 +59,18 @@ export class Pixels {
 
   /** An image in the colours and the size of a batch. */
   fitted(stored: RawImage): RawImage {
-    const { height, width, channels, fit } = this.settings;
+    const { height, width, channels, fit, filter } = this.settings;
     const image = withChannels(stored, channels);
-    return resize(fit === 'crop' ? centerCrop(image, height, width) : image, height, width);
+    if (fit !== 'resizeAndCrop')
+      return resize(fit === 'crop' ? centerCrop(image, height, width) : image, height, width, filter);
+    const scale = Math.max(height / image.height, width / image.width);
+    // Rounded down, as transformers does; the side that determines the scale has its size.
+    const [rows, columns] = [
+      Math.max(height, Math.floor(image.height * scale)),
+      Math.max(width, Math.floor(image.width * scale)),
+    ];
+    const [top, left] = [(rows - height) >> 1, (columns - width) >> 1];
+    return crop(resize(image, rows, columns, filter), { top, left, height, width });
   }
 
   /** Bytes as standardised numbers. */

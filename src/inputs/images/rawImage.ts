@@ -53,36 +53,64 @@ export function crop(image: RawImage, { top, left, height, width }: Box): RawIma
   return { ...image, height, width, data };
 }
 
-/** The image at another size: bilinear where it grows, the mean of all pixels under a triangle where it shrinks. */
-export function resize(image: RawImage, height: number, width: number): RawImage {
-  const wide = resizeRows(transposed(image), width);
-  return resizeRows(transposed(wide), height);
+/** Weight of a pixel by its distance, in pixels of the smaller image, and the distance from which on it is 0. */
+interface Filter {
+  readonly weight: (distance: number) => number;
+  readonly support: number;
+}
+
+const FILTERS = {
+  bilinear: { weight: (x) => Math.max(0, 1 - x), support: 1 },
+  /** Keys (1981), with the coefficient -0.5 of Pillow. */
+  bicubic: {
+    weight: (x) => (x < 1 ? (1.5 * x - 2.5) * x * x + 1 : x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0),
+    support: 2,
+  },
+} as const satisfies Record<string, Filter>;
+
+/** Names of the filters by which images are resized. */
+export type ResizeFilter = keyof typeof FILTERS;
+
+/** The image at another size, as Pillow makes it: where it shrinks, the filter is as much wider. */
+export function resize(
+  image: RawImage,
+  height: number,
+  width: number,
+  filter: ResizeFilter = 'bilinear',
+): RawImage {
+  const wide = resizeRows(transposed(image), width, FILTERS[filter]);
+  return resizeRows(transposed(wide), height, FILTERS[filter]);
 }
 
 /** Weights of the rows that a row of the result is made of. */
-function taps(from: number, to: number, at: number): { first: number; weights: number[] } {
+function taps(
+  from: number,
+  to: number,
+  at: number,
+  { weight, support }: Filter,
+): { first: number; weights: number[] } {
   const scale = from / to;
-  const support = Math.max(scale, 1);
+  const wider = Math.max(scale, 1);
   const center = (at + 0.5) * scale;
-  const first = Math.max(0, Math.floor(center - support + 0.5));
-  const end = Math.min(from, Math.floor(center + support + 0.5));
+  const first = Math.max(0, Math.floor(center - support * wider + 0.5));
+  const end = Math.min(from, Math.floor(center + support * wider + 0.5));
   const weights = Array.from({ length: end - first }, (_, i) =>
-    Math.max(0, 1 - Math.abs(first + i + 0.5 - center) / support),
+    weight(Math.abs(first + i + 0.5 - center) / wider),
   );
   const sum = weights.reduce((a, b) => a + b, 0);
-  return { first, weights: weights.map((weight) => weight / sum) };
+  return { first, weights: weights.map((each) => each / sum) };
 }
 
-function resizeRows(image: RawImage, height: number): RawImage {
+function resizeRows(image: RawImage, height: number, filter: Filter): RawImage {
   if (image.height === height) return image;
   const size = image.width * image.channels;
   const data = new Uint8Array(height * size);
   for (let y = 0; y < height; y++) {
-    const { first, weights } = taps(image.height, height, y);
+    const { first, weights } = taps(image.height, height, y, filter);
     for (let x = 0; x < size; x++) {
       let sum = 0;
       for (const [i, weight] of weights.entries()) sum += weight * image.data[(first + i) * size + x]!;
-      data[y * size + x] = Math.round(sum);
+      data[y * size + x] = Math.min(255, Math.max(0, Math.round(sum)));
     }
   }
   return { ...image, height, data };

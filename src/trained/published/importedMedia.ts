@@ -62,28 +62,38 @@ function taskIds(folder: string, tokenizer: Config<PretrainedTokenizer>): number
   return (isMultilingual ? TASK : TASK.slice(-1)).flatMap((token) => ids.get(token) ?? []);
 }
 
-/** Means and deviations of colours, where no preprocessor_config.json has them: those of the processors of transformers. */
-const COLOURS = {
-  vit: { mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5] },
-  clip: { mean: [0.48145466, 0.4578275, 0.40821073], std: [0.26862954, 0.26130258, 0.27577711] },
-};
+/** Settings where no preprocessor_config.json has them: those of the processors of transformers. */
+const PIXELS = {
+  vit: { mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5], filter: 'bilinear' },
+  clip: {
+    mean: [0.48145466, 0.4578275, 0.40821073],
+    std: [0.26862954, 0.26130258, 0.27577711],
+    filter: 'bicubic',
+  },
+} as const;
+
+/** Filters by Pillow's numbers. */
+const FILTERS = { 2: 'bilinear', 3: 'bicubic' } as const;
 
 /** How a vision transformer has its images. */
 function pixelsOf(
   folder: string,
   { entryLayersTpl }: Config<VisionTransformer>,
-  family: keyof typeof COLOURS,
+  family: keyof typeof PIXELS,
 ) {
   const { posEmbShapes, patchSize, inputDims } = entryLayersTpl as Config<VitEntryLayers>;
   const given = readSettings(folder, preprocessorSettings) ?? {};
   const [rows, columns] = posEmbShapes.map((patches) => patches * patchSize);
   const isNormalized = given.do_normalize ?? true;
   const channels = inputDims / patchSize ** 2 === 1 ? (1 as const) : (3 as const);
-  const fit = (given.do_center_crop ?? family === 'clip') ? ('crop' as const) : ('stretch' as const);
+  const { mean, std, filter } = PIXELS[family];
+  const isCropped = given.do_center_crop ?? family === 'clip';
   return {
-    ...{ height: rows!, width: columns!, channels, fit },
-    mean: isNormalized ? (given.image_mean ?? COLOURS[family].mean).slice(0, channels) : null,
-    std: isNormalized ? (given.image_std ?? COLOURS[family].std).slice(0, channels) : null,
+    ...{ height: rows!, width: columns!, channels },
+    fit: isCropped ? ('resizeAndCrop' as const) : ('stretch' as const),
+    filter: given.resample == null ? filter : FILTERS[given.resample],
+    mean: isNormalized ? (given.image_mean ?? mean).slice(0, channels) : null,
+    std: isNormalized ? (given.image_std ?? std).slice(0, channels) : null,
   };
 }
 

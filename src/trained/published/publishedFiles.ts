@@ -73,6 +73,9 @@ export const preprocessorSettings = settings(
   z.object({
     ...{ image_mean: numbers, image_std: numbers },
     ...{ do_normalize: z.boolean().nullish(), do_center_crop: z.boolean().nullish() },
+    resample: z
+      .union([z.literal(2), z.literal(3)], { error: 'expected 2 or 3, bilinear or bicubic' })
+      .nullish(),
     sampling_rate: z.int().positive().nullish(),
     hop_length: z.int().positive().nullish(),
     n_fft: z.int().positive().nullish(),
