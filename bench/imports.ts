@@ -3,10 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { encodePrefix, placeTensors } from '../src/checkpoints/safetensors.js';
 import { SafetensorsFile } from '../src/checkpoints/safetensorsFile.js';
 import { importPublished } from '../src/trained/index.js';
+import { hasPeers, peersPython } from './programs.js';
 
 const { values: flags } = parseArgs({
   options: {
@@ -116,8 +118,15 @@ function compare(): void {
   }
 }
 
+/** The same by PyTorch, which keeps the whole model in memory and makes no digest. */
+function comparePeers(): void {
+  const script = fileURLToPath(new URL('peers/torch_import.py', import.meta.url));
+  process.stdout.write(execFileSync(peersPython, [script, model, join(flags.folder, 'peer')]));
+}
+
 if (flags.once) await importOnce();
 else {
   if (statSync(file, { throwIfNoEntry: false }) === undefined) writeModel();
   compare();
+  if (hasPeers && dtype === 'F32') comparePeers();
 }
