@@ -131,7 +131,10 @@ function memoryOf(steps: readonly HeldStep[]): TrainingMemory {
  * @throws ConfigError without exactly one training dataset, or for a mesh that does not fit, InputError for a dataset
  * that does not declare its shapes, LayerError and CompilerError for errors of the model.
  */
-export function analyze(configured: ConfiguredExperiment, products?: Bfloat16Products): Analysis {
+export function analyze(
+  configured: Pick<ConfiguredExperiment, 'name' | 'task' | 'datasets'>,
+  products?: Bfloat16Products,
+): Analysis {
   const task = build(configured.task);
   const input = build(trainingDataset(configured));
   const hosts = input.getGlobalBatchSize() / input.batchSize;

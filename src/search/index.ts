@@ -7,6 +7,7 @@ export { RegularizedEvolution } from './algorithms/regularizedEvolution.js';
 export { SuccessiveHalving } from './algorithms/successiveHalving.js';
 export { Sweeping } from './algorithms/sweeping.js';
 export { Tpe } from './algorithms/tpe/tpe.js';
+export { ladder } from './scaling/index.js';
 export { hyperparameterTuning, neuralArchitectureSearch, parameterSweep, Search } from './search.js';
 export {
   BaseReward,

@@ -43,6 +43,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Shows the trials of a search as a table or a picture, and differences between two.',
     load: async () => (await import('./studyCommand.js')).studyCommand,
   },
+  ladder: {
+    about: 'Fits the law of the losses of a scaling study, and predicts the loss of the next size.',
+    load: async () => (await import('./ladderCommand.js')).ladderCommand,
+  },
   list: {
     about: 'Lists experiments with their file, base class and own constants.',
     load: async () => (await import('./list/index.js')).list,

@@ -13,7 +13,8 @@ function pairOf(text: string, flag: string): readonly [number, number] {
   throw new UsageError(`${flag}: expected the numbers of two trials, such as 3,7; got '${text}'.`);
 }
 
-function pathOf(text: string, flag: string): string {
+/** The file of `--picture=study.svg`. */
+export function svgPath(text: string, flag: string): string {
   if (/\.svg$/.test(text)) return text;
   throw new UsageError(`${flag}: expected the name of an SVG file, such as study.svg; got '${text}'.`);
 }
@@ -50,7 +51,7 @@ export const studyCommand: Command = {
       about: 'Shows how the configs of trial B differ from those of trial A.',
     },
     picture: {
-      ...{ key: 'picture', value: 'FILE.svg', parse: pathOf },
+      ...{ key: 'picture', value: 'FILE.svg', parse: svgPath },
       about:
         'Draws the trials as lines through their values (parallel coordinates), coloured by their reward.',
     },
@@ -71,7 +72,7 @@ export const studyCommand: Command = {
   ].join('\n'),
   async run({ positionals: [directory], values }): Promise<Report> {
     const studies = await import('../search/studies/index.js');
-    const description = described(directory!, studies.readStudy);
+    const description = describedStudy(directory!, studies.readStudy);
     const trials = studies.readTrials(directory!);
     if (values.diff !== undefined) {
       (await import('../rooms.js')).registerLibrary();
@@ -96,7 +97,8 @@ export const studyCommand: Command = {
   },
 };
 
-function described<T>(directory: string, read: (directory: string) => T): T {
+/** @throws UsageError for a directory without a study */
+export function describedStudy<T>(directory: string, read: (directory: string) => T): T {
   try {
     return read(directory);
   } catch (error) {

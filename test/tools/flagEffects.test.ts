@@ -31,6 +31,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   runs: all('sort', 'runs/compareRuns.test.ts'),
   metrics: all('only steps parquet', 'tools/metricsCommand.test.ts'),
   study: all('diff picture most', 'tools/studyCommand.test.ts'),
+  ladder: all('at picture', 'tools/ladderCommand.test.ts'),
   list: all('abstract build', 'tools/list/list.test.ts'),
   dump: all('history defaults', 'tools/dump.test.ts'),
   diff: all('base exact timeout memory device pictures fresh label report exit_code'),
