@@ -38,6 +38,7 @@ export {
   PerLayerDpSgdStochasticGradient,
 } from './privacy/stochasticGradients.js';
 export {
+  ByTokens,
   CycleSchedule,
   DecayBranch,
   PiecewiseConstant,

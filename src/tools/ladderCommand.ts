@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { Analysis } from '../analysis/index.js';
 import { writeWhole } from '../files/index.js';
+import type { Config } from '../hparams/index.js';
 import type { Training } from '../search/scaling/index.js';
 import type { StudyTrial } from '../search/studies/index.js';
 import { formatCount, headedTable, UsageError } from '../system/text/index.js';
@@ -9,6 +10,11 @@ import type { Command, Report } from './command.js';
 import { describedStudy, svgPath } from './studyCommand.js';
 
 type Place = Pick<Training, 'parameters' | 'tokens'>;
+
+/** The cost of a step of a model on its data. */
+interface Cost extends Pick<Analysis, 'parameters' | 'tokensPerStep' | 'flopsPerStep'> {
+  readonly configs: readonly Config[];
+}
 
 const SCALES: Readonly<Record<string, number>> = { '': 1, k: 1e3, M: 1e6, G: 1e9, B: 1e9, T: 1e12 };
 
@@ -24,11 +30,11 @@ function placeOf(text: string, flag: string): Place {
   throw new UsageError(`${flag}: expected parameters and tokens, such as 1.2M,300M; got '${text}'.`);
 }
 
-/** A trial with the cost of its training, by the record of its run. @param known analyses of models with their data */
+/** A trial with the cost of its training, by the record of its run. @param known costs of those before */
 async function trainingOf(
   directory: string,
   { number, values, rewards }: StudyTrial,
-  known: Map<string, Analysis>,
+  known: Cost[],
 ): Promise<Training> {
   const { trialName } = await import('../search/studies/index.js');
   const { readRunDocument } = await import('../trained/index.js');
@@ -41,12 +47,15 @@ async function trainingOf(
     );
   }
   const run = await readRunDocument(join(directory, 'trials', trialName(number, values)));
-  const { toJSON } = await import('../hparams/index.js');
-  const { numTrainSteps } = run.task.train;
-  const key = JSON.stringify(toJSON({ model: run.task.model, datasets: [...run.datasets] }));
-  const analysis = known.get(key) ?? analyze(run);
-  known.set(key, analysis);
-  const { parameters, tokensPerStep, flopsPerStep } = analysis;
+  const { isEqual } = await import('../hparams/index.js');
+  const { model, train } = run.task;
+  const { numTrainSteps } = train;
+  const isKnown = ({ configs }: Cost): boolean =>
+    configs.length === run.datasets.length + 1 &&
+    [model, ...run.datasets].every((config, i) => isEqual(config, configs[i]!));
+  const found = known.find(isKnown) ?? { configs: [model, ...run.datasets], ...analyze(run) };
+  if (!known.includes(found)) known.push(found);
+  const { parameters, tokensPerStep, flopsPerStep } = found;
   return { parameters, tokens: tokensPerStep * numTrainSteps, flops: flopsPerStep * numTrainSteps, loss };
 }
 
@@ -103,7 +112,7 @@ export const ladderCommand: Command = {
     describedStudy(directory!, studies.readStudy);
     const ended = studies.readTrials(directory!).filter(({ rewards }) => rewards !== undefined);
     const trainings: Training[] = [];
-    const known = new Map<string, Analysis>();
+    const known: Cost[] = [];
     for (const trial of ended) trainings.push(await trainingOf(directory!, trial, known));
     const [sizes, lengths] = [distinct(trainings, 'parameters'), distinct(trainings, 'tokens')];
     if (Math.min(sizes.length, lengths.length) < scaling.FEWEST) {

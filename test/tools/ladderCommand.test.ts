@@ -70,7 +70,7 @@ test('a law, the next size, a size that is asked for, and a picture', async () =
   for (const off of largestOff) expect(Math.abs(off)).toBeLessThan(0.002);
   const lines = text((_, part) => part).split('\n');
   expect(lines[0]!.split(/ {2,}/)).toEqual(['trial', 'parameters', 'tokens', 'FLOPs', 'loss', 'law']);
-  expect(lines[1]!.split(/ {2,}/).slice(0, 3)).toEqual(['0', '2.87k', '800']);
+  expect(lines[1]!.trim().split(/ {2,}/).slice(0, 3)).toEqual(['0', '2.87k', '800']);
   expect(lines.slice(13).join('\n')).toMatch(
     /^\nloss = 1\.\d+ \+ [\d.]+ \/ parameters\^0\.\d+ \+ [\d.]+ \/ tokens\^0\.\d+\nFor the least loss of a number of FLOPs, parameters grow by its power of 0\.\d+, tokens by 0\.\d+\.\nThe law of the smaller sizes is off by .* for the largest\.\nPredicted: /,
   );

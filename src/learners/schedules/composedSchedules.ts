@@ -111,6 +111,39 @@ const left = {
   sqrt: (way: number): number => 1 - Math.sqrt(way),
 };
 
+/**
+ * Another schedule over the tokens of the steps so far in place of the steps, for batches that grow: the same tokens then have the
+ * same learning rate, whatever the batches. Phases are those of the input (`ScheduledInput`), with all that a step takes on all
+ * hosts.
+ */
+export class ByTokens extends BaseSchedule.with({
+  schedule: instance(BaseSchedule, () => Constant.config()).describe(
+    'The schedule, whose steps count tokens: a warm-up of 1e6 steps is one of a million tokens.',
+  ),
+  phases: z
+    .array(
+      z.strictObject({
+        fromStep: z.int().nonnegative().describe('The first step of the phase.'),
+        tokensPerStep: z.int().positive().describe('Tokens of a batch on all hosts.'),
+      }),
+    )
+    .min(1)
+    .refine(([first]) => first!.fromStep === 0, { error: 'expected the first phase from step 0 on' })
+    .refine((phases) => phases.every(({ fromStep }, i) => i === 0 || fromStep > phases[i - 1]!.fromStep), {
+      error: 'expected phases in the order of their steps',
+    })
+    .describe('Tokens of a step, by step.'),
+}) {
+  valueAt(step: number): number {
+    const { schedule, phases } = this.hp;
+    const tokens = phases.reduce((sum, { fromStep, tokensPerStep }, i) => {
+      const end = Math.min(step, phases[i + 1]?.fromStep ?? step);
+      return sum + Math.max(0, end - fromStep) * tokensPerStep;
+    }, 0);
+    return schedule.valueAt(tokens);
+  }
+}
+
 function isSorted(boundaries: readonly number[]): boolean {
   return boundaries.every((boundary, i) => i === 0 || boundaries[i - 1]! <= boundary);
 }

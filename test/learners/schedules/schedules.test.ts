@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { build, type Config } from '../../../src/hparams/index.js';
 import {
   type BaseSchedule,
+  ByTokens,
   Constant,
   ContinuousSchedule,
   Cosine,
@@ -182,6 +183,28 @@ const cases: [string, () => Config<BaseSchedule>, [step: number, value: number][
       [500, 0],
     ],
   ]),
+  [
+    'ByTokens',
+    () =>
+      ByTokens.config({
+        schedule: Linear.config({ start: [0, 0], limit: [1000, 1] }),
+        phases: [
+          { fromStep: 0, tokensPerStep: 10 },
+          { fromStep: 20, tokensPerStep: 20 },
+          { fromStep: 30, tokensPerStep: 100 },
+        ],
+      }),
+    [
+      [0, 0],
+      [7, 0.07],
+      [20, 0.2],
+      [21, 0.22],
+      [30, 0.4],
+      [35, 0.9],
+      [36, 1],
+      [900, 1],
+    ],
+  ],
   [
     'LinearRampupCosineDecay',
     () =>
@@ -453,6 +476,10 @@ test.each([
   [
     () => DecayBranch.config({ startStep: 10, endStep: 10 }),
     'endStep (DecayBranch): endStep must be above startStep; startStep is 10',
+  ],
+  [
+    () => ByTokens.config({ phases: [{ fromStep: 1, tokensPerStep: 10 }] }),
+    'expected the first phase from step 0 on',
   ],
   [
     () => InversePower.config({ tailStart: 10 }),
