@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const NEXT = ['--set', 'modelDims=54', '--set', 'numTrainSteps=1800'];
+const NEXT = ['--set', 'modelDims=54', '--set', 'numTrainSteps=3000'];
 const cwd = fileURLToPath(new URL('../test/fixtures/ladder', import.meta.url));
 const luthier = fileURLToPath(new URL('../src/tools/luthier.js', import.meta.url));
 
