@@ -1,5 +1,6 @@
 /** @file Checkpoints: TrainState and its files, written by a worker, restored bit for bit or not at all. */
 
+export { AveragedVariables } from './averagedVariables.js';
 export { isAxisOrder, orderAxes, storedShape, storeElements } from './axes.js';
 export { isComplete, readMetadata } from './checkedFiles.js';
 export { CheckpointError } from './checkpointErrors.js';

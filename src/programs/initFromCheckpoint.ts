@@ -1,6 +1,12 @@
 /** @file Initial values from checkpoints of other runs and published weights, for fine-tuning (Pax's init_from_checkpoint_rules). */
 import { join } from 'node:path';
-import { holdsWeights, SavedVariables, type VariableSource, WeightFiles } from '../checkpoints/index.js';
+import {
+  AveragedVariables,
+  holdsWeights,
+  SavedVariables,
+  type VariableSource,
+  WeightFiles,
+} from '../checkpoints/index.js';
 import { heldView, narrow } from '../compiler/index.js';
 import { type Config, ConfigError, isConfig } from '../hparams/index.js';
 import type { TransformerLm } from '../layers/index.js';
@@ -152,10 +158,18 @@ interface OpenedSource {
 }
 
 function openSource({ hp }: CheckpointLoadingRules, at: string): OpenedSource {
-  const { checkpoint, step, nameRules } = hp;
+  const { checkpoint, step, averageLast, nameRules } = hp;
+  if (averageLast > 1 && (step !== null || holdsWeights(checkpoint)))
+    throw new ConfigError(
+      `${at}.averageLast: expected the directory of a run, whose newest checkpoints count, and no step.`,
+    );
   if (!holdsWeights(checkpoint)) {
     const names = nameRules === 'auto' || nameRules === 'none' ? undefined : namesOf(nameRules);
-    return { source: SavedVariables.open(checkpoint, step ?? undefined), names };
+    const source =
+      averageLast > 1
+        ? AveragedVariables.open(checkpoint, averageLast)
+        : SavedVariables.open(checkpoint, step ?? undefined);
+    return { source, names };
   }
   if (step !== null)
     throw new ConfigError(`${at}.step: ${checkpoint} has weights, and no steps to choose from.`);

@@ -47,6 +47,11 @@ export class CheckpointLoadingRules extends Configurable.with({
     .nullable()
     .default(null)
     .describe('Step of the checkpoint, or the best by the metric that the run tracked; null: the newest.'),
+  averageLast: z
+    .int()
+    .positive()
+    .default(1)
+    .describe('How many checkpoints of a run, from the newest back, values are the means of.'),
   loadRules: z
     .array(z.tuple([pattern, z.string().min(1), axes.optional()]))
     .min(1)

@@ -169,6 +169,9 @@ test('a network that is not the published one is refused with every variable and
   expect(messageOf(() => loaded(lm, folder, { step: 3 }))).toBe(
     `task.train.initFromCheckpoint[0].step: ${folder} has weights, and no steps to choose from.`,
   );
+  expect(messageOf(() => loaded(lm, folder, { averageLast: 2 }))).toBe(
+    'task.train.initFromCheckpoint[0].averageLast: expected the directory of a run, whose newest checkpoints count, and no step.',
+  );
 });
 
 /** Names and shapes in a folder's only file. */
