@@ -6,6 +6,5 @@ export {
   fitScalingLaw,
   lossOf,
   optimalPowers,
-  type ScalingLaw,
   type Training,
 } from './scalingLaw.js';
