@@ -82,6 +82,7 @@ const WRITES =
 const WRITERS: Readonly<Record<string, readonly string[]>> = {
   'durable, each of a kind above': [
     'checkpoints/durableFile.ts: write',
+    'checkpoints/pipelinedFile.ts: write',
     'checkpoints/writeCheckpoint.ts: rename',
     'checkpoints/writeTensors.ts: rename',
     'files/write.ts: copyFile ftruncate link rename write writeFile writeFully',
