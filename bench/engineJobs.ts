@@ -5,12 +5,11 @@ import { build, type Config } from '../src/hparams/index.js';
 import { initVariables } from '../src/layers/index.js';
 import { Adam, Learner } from '../src/learners/index.js';
 import type { BaseModel } from '../src/models/index.js';
-import { BatchBuffers } from '../src/programs/batchBuffers.js';
-import { EvalStep } from '../src/programs/evalStep.js';
+import { ForwardCalls } from '../src/programs/forwardCalls.js';
 import { compileStep } from '../src/programs/stepCalls.js';
 import { trainStateOf } from '../src/programs/taskState.js';
 import { compileOptions, type JobOptions } from '../src/runs/options.js';
-import { evalKey, SingleTask, Train } from '../src/tasks/index.js';
+import { evalKey, evalStep, SingleTask, Train } from '../src/tasks/index.js';
 import { convolutional, type Modelled, perceptron, recurrent } from './engineModels.js';
 import { gptModel, initialParams } from './gptJob.js';
 import type { Precision } from './results.js';
@@ -111,10 +110,11 @@ function evaluation(name: string, { model, batch }: Modelled): Job {
     open: async (given, runs) => {
       const options = jobOptions(model, runs, given);
       const { task, state } = stateOf(options);
-      const step = await EvalStep.create(options, task, state, new BatchBuffers('bench', batch), runs);
+      const parts = { options, task, params: state, name: 'eval_step', step: evalStep(task), runs };
+      const call = await new ForwardCalls(parts).of('bench', batch);
       return {
         run: async () => {
-          await step.run('bench', batch, evalKey());
+          await call.run('bench', batch, evalKey());
           return 1;
         },
         dispose: async () => {},

@@ -28,11 +28,10 @@ import {
   SequenceModel,
   SequenceModelDPO,
 } from '../../src/models/index.js';
-import { BatchBuffers } from '../../src/programs/batchBuffers.js';
-import { EvalStep } from '../../src/programs/evalStep.js';
+import { EvalSteps } from '../../src/programs/evalStep.js';
 import { paramsOf } from '../../src/programs/taskState.js';
 import type { JobOptions } from '../../src/runs/options.js';
-import { evalKey, SingleTask, Train } from '../../src/tasks/index.js';
+import { Evaluation, SingleTask, Train } from '../../src/tasks/index.js';
 
 const ints = (values: number[], ...shape: number[]): HostTensor => ({
   ...{ shape, dtype: 'int32', data: Int32Array.from(values) },
@@ -47,10 +46,7 @@ const filled = (value: number, ...shape: number[]): HostTensor => ({
 const rows = { paddings: filled(0, 2, 3), weights: filled(1, 2, 3) };
 
 /** Evaluations of batches like one: their messages. */
-async function evaluations(
-  model: Config<BaseModel>,
-  first: Batch,
-): Promise<(batch: Batch) => Promise<string>> {
+async function evaluations(model: Config<BaseModel>): Promise<(batch: Batch) => Promise<string>> {
   const learner = Learner.config({ optimizer: Sgd.config({ learningRate: 1 }) });
   const config = SingleTask.config({ model, train: Train.config({ learner }) });
   const task = build(config);
@@ -58,9 +54,9 @@ async function evaluations(
     ...{ name: 'bad', task: config, datasets: [], decodeDatasets: [], moduleUrl: import.meta.url },
     ...{ jobLogDir: '', mode: 'eval', overrides: [], classVars: '', engine: 'onnx', numThreads: 1 },
   };
-  const step = await EvalStep.create(options, task, paramsOf(task), new BatchBuffers('test', first));
+  const steps = new EvalSteps(options, task, paramsOf(task));
   return (batch) =>
-    step.run('test', batch, evalKey()).then(
+    steps.run('test', batch, new Evaluation({})).then(
       () => 'no error',
       (error: Error) => error.message,
     );
@@ -68,7 +64,7 @@ async function evaluations(
 
 /** The message of an evaluation of a batch. */
 const told = async (model: Config<BaseModel>, batch: Batch): Promise<string> =>
-  (await evaluations(model, batch))(batch);
+  (await evaluations(model))(batch);
 
 const stack = () => StackedTransformer.config({ numLayers: 1, hiddenDims: 4, numHeads: 1 });
 
@@ -93,7 +89,7 @@ test('LanguageModel: labels, with the number of the example', async () => {
 });
 
 test('LanguageModel: drawn ids and labels out of range', async () => {
-  const tell = await evaluations(LanguageModel.config({ lmTpl }), { ...rows, ids: six(), labels: six() });
+  const tell = await evaluations(LanguageModel.config({ lmTpl }));
   const outside = fc.oneof(
     fc.integer({ min: 8, max: 2 ** 31 - 1 }),
     fc.integer({ min: -(2 ** 31), max: -1 }),
@@ -222,7 +218,7 @@ test('CtcModel: the first blank that counts, of drawn labels, paddings and weigh
     labelPaddings: { shape: [2, 2], dtype: 'float32', data: Float32Array.from(paddings) },
     weights: { shape: [2], dtype: 'float32', data: Float32Array.from(weights) },
   });
-  const tell = await evaluations(ctcModel(2), arrays([1, 1, 1, 1], [0, 0, 0, 0], [1, 1]));
+  const tell = await evaluations(ctcModel(2));
   const four = (most: number) => fc.array(fc.nat(most), { minLength: 4, maxLength: 4 });
   const two = fc.array(fc.nat(1), { minLength: 2, maxLength: 2 });
   await fc.assert(
