@@ -10,7 +10,7 @@ const usage: [string, string[], string][] = [
   [
     'a misspelt mode',
     ['--exp=tiny.Tiny', '--mode=evl'],
-    '--mode: expected one of train, eval, decode, decode_once, train_and_eval, train_and_decode; ' +
+    '--mode: expected one of train, eval, decode, decode_once, infer, train_and_eval, train_and_decode; ' +
       "got 'evl'. Did you mean 'eval'?",
   ],
   [

@@ -2,6 +2,7 @@
 export { AppendedFile, type AppendOptions } from './append.js';
 export { crc32c, maskedCrc32c } from './crc32c.js';
 export { explain, isDamage } from './fileErrors.js';
+export { GrowingFile } from './growingFile.js';
 export { parseJson, readJsonFile, schemaProblem } from './jsonFile.js';
 export { type LineRange, linesFromEnd } from './linesFromEnd.js';
 export { loadMapFile, type MapFile } from './mappedFile.js';
@@ -9,6 +10,7 @@ export { ProtobufMessage } from './protobuf.js';
 export { ProtobufReader } from './protobufReader.js';
 export { isThere, openRegularFile, readFully, readRegularFile } from './read.js';
 export { removeTemporaries, temporaryName } from './temporaries.js';
+export { TF_RECORD_HEAD_BYTES, TF_RECORD_TAIL_BYTES, tfRecord } from './tfRecord.js';
 export {
   keepRanges,
   makeDirectory,

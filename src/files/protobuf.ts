@@ -31,6 +31,20 @@ export class ProtobufMessage {
     return this;
   }
 
+  /** A packed field of repeated floats. */
+  floats(field: number, values: Float32Array): this {
+    const packed = Buffer.allocUnsafe(4 * values.length);
+    for (let i = 0; i < values.length; i++) packed.writeFloatLE(values[i]!, 4 * i);
+    return this.blob(field, packed);
+  }
+
+  /** A packed field of repeated integers. */
+  ints(field: number, values: ArrayLike<number>): this {
+    const packed = new ProtobufMessage();
+    for (let i = 0; i < values.length; i++) packed.varint(BigInt.asUintN(64, BigInt(values[i]!)));
+    return this.message(field, packed);
+  }
+
   blob(field: number, data: Uint8Array): this {
     this.tag(field, BYTES);
     this.varint(BigInt(data.length));

@@ -47,6 +47,30 @@ export function rowsOf(batch: Batch): number {
   return 0;
 }
 
+/** Arrays by which rows of padding are known, the surest first, and the value that they have throughout a row of padding. */
+const MARKS: readonly (readonly [name: string, ofPadding: number])[] = [
+  [EXAMPLE_IDS, -1],
+  ['paddings', 1],
+  ['weights', 0],
+];
+
+/** The rows of a batch that are examples; all where no array of the batch tells padding. */
+export function exampleRows(batch: Batch): number[] {
+  const arrays = [...arraysOf(batch)];
+  const rows = Array.from({ length: rowsOf(batch) }, (_, row) => row);
+  for (const [name, ofPadding] of MARKS) {
+    const found = arrays.filter(([path]) => path === name || path.endsWith(`.${name}`));
+    if (found.length === 0) continue;
+    const isExample = (row: number) =>
+      found.some(([, { shape, data }]) => {
+        const size = sizeOf(shape.slice(1));
+        return data.subarray(row * size, (row + 1) * size).some((value) => value !== ofPadding);
+      });
+    return rows.filter(isExample);
+  }
+  return rows;
+}
+
 /** A batch with `rows` more rows of padding at its end. */
 export function padBatch(batch: Batch, rows: number): Batch {
   if (rows === 0) return batch;
@@ -54,6 +78,24 @@ export function padBatch(batch: Batch, rows: number): Batch {
   const padded = paddingLike(batch, count + rows);
   copyRows(batch, 0, count, padded, 0);
   return padded;
+}
+
+/** Numbers of one example: one, or lists of them as the shape has dimensions. */
+export type RowValues = number | readonly RowValues[];
+
+/** A row's numbers, as lists in lists. */
+export function nestedRow(
+  { shape, data }: { readonly shape: readonly number[]; readonly data: ArrayLike<number> },
+  row: number,
+): RowValues {
+  const inner = shape.slice(1);
+  const size = sizeOf(inner);
+  const nested = ([length, ...rest]: readonly number[], from: number): RowValues => {
+    if (length === undefined) return data[from]!;
+    const step = sizeOf(rest);
+    return Array.from({ length }, (_, i) => nested(rest, from + i * step));
+  };
+  return nested(inner, row * size);
 }
 
 /** [n · rows, …] as [rows, n, …]; [rows, …] is unchanged. */

@@ -21,7 +21,7 @@ export {
   specsOf,
   TOKEN_UNIT,
 } from './batch.js';
-export { paddingOf } from './batchRows.js';
+export { EXAMPLE_IDS, exampleRows, nestedRow, paddingOf, type RowValues } from './batchRows.js';
 export {
   changedParts,
   type DataIdentity,
@@ -89,6 +89,7 @@ export {
   TextFileSource,
 } from './records/recordSources.js';
 export type { DataRecord, RecordTable } from './records/recordTable.js';
+export { exampleBytes, type FeatureNumbers } from './records/tfExample.js';
 export { TfRecordSource } from './records/tfRecordSource.js';
 export { RowInput } from './rowInput.js';
 export { ScheduledInput } from './scheduledInput.js';

@@ -1,8 +1,10 @@
-/** @file Evaluation and decoding of checkpoints, without training. */
+/** @file Evaluation, decoding and inference of checkpoints, without training. */
 import { CheckpointError, type Lease, leaseCheckpoint, listCheckpoints } from '../checkpoints/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import {
   checkpointDirectory,
+  decodesDatasets,
+  inferredDatasets,
   type JobOptions,
   keptProducts,
   machineOf,
@@ -46,7 +48,7 @@ export async function runCheckpointJob(given: JobOptions, stop: StopSignal): Pro
   const { state, memory, read } = await open({ ...options, checkpoint: first }, task, useEma, follows);
   const list = programsOf(options, task);
   writeJobFiles(options, await machineOf(options));
-  if (options.mode !== 'eval') writePostInit(options, task);
+  if (decodesDatasets(options)) writePostInit(options, task);
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step, trackers });
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
   const measurements = new Measurements(explained, task, restoredWeights(options, state, useEma));
@@ -152,7 +154,7 @@ async function readNext(parts: Parts): Promise<RestoredParams | undefined> {
 async function runOn(parts: Parts, read: RestoredParams, left: readonly string[]): Promise<Run> {
   const { options, task, list, state, record } = parts;
   const { programs: own } = task.hp.train.hp;
-  const run = new Run(parts);
+  const run = new Run(parts, { path: read.path, savedAt: read.metadata.savedAt });
   // Evaluations begin with their first batch. What programs have kept in training is theirs here, too.
   const progress = own.length === 0 ? undefined : readProgress(read.progress, read.path);
   if (progress !== undefined) {
@@ -186,13 +188,17 @@ function tryLease(path: string): Lease | undefined {
 /** @throws ConfigError for an experiment without datasets for the mode */
 function checkDatasetsOf(options: JobOptions): void {
   const { name, mode, datasets, decodeDatasets, evalPrograms, decodePrograms } = options;
-  const evaluates = mode === 'eval';
-  const found = evaluates
-    ? (evalPrograms ?? datasets.filter((dataset) => !dataset.isTraining))
-    : (decodePrograms ?? decodeDatasets);
-  if (found.length > 0) return;
-  const what = evaluates
-    ? 'datasets() has none to evaluate (isTraining false)'
-    : 'decodeDatasets() has none to decode';
-  throw new ConfigError(`${name}: ${what}.`);
+  const [found, what] =
+    mode === 'eval'
+      ? [
+          evalPrograms ?? datasets.filter((dataset) => !dataset.isTraining),
+          'datasets() has none to evaluate (isTraining false)',
+        ]
+      : mode === 'infer'
+        ? [
+            inferredDatasets(options),
+            'decodeDatasets() has none to infer, nor has datasets() one to evaluate (isTraining false)',
+          ]
+        : [decodePrograms ?? decodeDatasets, 'decodeDatasets() has none to decode'];
+  if (found.length === 0) throw new ConfigError(`${name}: ${what}.`);
 }

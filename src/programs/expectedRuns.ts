@@ -35,6 +35,9 @@ export function expectedEvalRuns(
   return batches * occasions(options, task, evalIntervalSteps);
 }
 
+/** Batches of an inference. @param limit null: all */
+export const expectedInferRuns = (limit: number | null): number => batchesOf(limit ?? -1);
+
 /** Tokens that all decodes of a dataset draw, at most. @param batches of a decode; -1: all */
 export function expectedDecodeRuns(
   options: Pick<JobOptions, 'mode'>,

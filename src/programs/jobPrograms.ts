@@ -6,6 +6,7 @@ import {
   decodesDatasets,
   evaluatedDatasets,
   evaluatesDatasets,
+  inferredDatasets,
   type JobOptions,
 } from '../runs/index.js';
 import { type Program, SaveBest, type SingleTask } from '../tasks/index.js';
@@ -14,6 +15,7 @@ import { DecodeProgram } from './decodeProgram.js';
 import { namesDueAt } from './duePrograms.js';
 import { EarlyStopProgram } from './earlyStopProgram.js';
 import { EvalProgram, EvalTrainProgram } from './evalProgram.js';
+import { InferProgram } from './infer/inferProgram.js';
 import { type ProgramDataset, TRAIN } from './programDataset.js';
 import type { ProgramInputs } from './programInputs.js';
 import { CHECKPOINTS } from './run.js';
@@ -21,12 +23,14 @@ import { TrackProgram } from './trackProgram.js';
 
 /**
  * Evaluations and decodes, or the experiment's programs in their place, the task's own programs, in training the tracking of
- * a metric of theirs, and the early stopping function, in this order.
+ * a metric of theirs, and the early stopping function, in this order. A job that infers has programs for this alone.
  *
  * @throws ConfigError for a model that can't be decoded, for two programs of one name, and for a tracked metric of a program
  *   that is not among them; where `--mode=train` leaves it out, nothing is tracked.
  */
 export function programsOf(options: JobOptions, task: SingleTask): Program[] {
+  if (options.mode === 'infer')
+    return checked(inferredDatasets(options).map((dataset) => new InferProgram(options, task, dataset)));
   const { train, earlyStoppingFn } = task.hp;
   const { evalSkipTrain, trackMetric, programs } = train.hp;
   const trains = options.mode.startsWith('train');
@@ -50,14 +54,14 @@ export function programsOf(options: JobOptions, task: SingleTask): Program[] {
       ? [new BestCheckpoints(options, task, all)]
       : []),
   ];
-  checkNames(list);
-  return list;
+  return checked(list);
 }
 
-function checkNames(programs: readonly Program[]): void {
+/** @throws ConfigError for two programs of one name */
+function checked(programs: Program[]): Program[] {
   const names = [TRAIN, CHECKPOINTS, ...programs.map(({ name }) => name)];
   const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice === undefined) return;
+  if (twice === undefined) return programs;
   throw new ConfigError(`Two programs are called '${twice}': give each dataset and program its own name.`);
 }
 

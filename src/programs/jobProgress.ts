@@ -20,15 +20,20 @@ const schema = z.strictObject({
 /** A checkpoint, and the programs that have yet to run with it. */
 type Recorded = Pick<z.output<typeof schema>, 'savedAt' | 'pending'> & { readonly step: number };
 
+/** Digest of a job's configs. */
+export const settingsDigest = (options: JobOptions): string =>
+  createHash('sha256').update(describeConfigs(options)).digest('hex').slice(0, 16);
+
 /** The record of one job, there while it runs. */
 export class JobProgress {
   readonly #path: string;
   readonly #settings: string;
 
   constructor(options: JobOptions) {
-    const name = options.mode === 'eval' ? '_eval_progress.json' : '_decoder_progress.json';
-    this.#path = join(options.jobLogDir, '_internal_artifacts', name);
-    this.#settings = createHash('sha256').update(describeConfigs(options)).digest('hex').slice(0, 16);
+    const { mode, jobLogDir } = options;
+    const name = mode === 'eval' || mode === 'infer' ? mode : 'decoder';
+    this.#path = join(jobLogDir, '_internal_artifacts', `_${name}_progress.json`);
+    this.#settings = settingsDigest(options);
   }
 
   /** Where a job with these settings was interrupted; undefined where it was not. A damaged record counts as none. */

@@ -1,4 +1,4 @@
-/** @file Evaluations and decodes of a job, and the data that they read. */
+/** @file Evaluations, decodes and inferences of a job, and the data that they read. */
 import type { InputSource } from '../inputs/index.js';
 import { evaluatedDatasets, type JobOptions } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -6,6 +6,7 @@ import { Decodes } from './decodes.js';
 import type { Weights } from './evaluatedWeights.js';
 import { Evaluations } from './evaluations.js';
 import { expectedEvalRuns } from './expectedRuns.js';
+import { Inferences } from './infer/inferences.js';
 import { ProgramInputs } from './programInputs.js';
 
 /** Services by which programs evaluate and decode. */
@@ -13,6 +14,7 @@ export class Measurements {
   readonly inputs: ProgramInputs;
   readonly evaluations: Evaluations;
   readonly decodes: Decodes;
+  readonly inferences: Inferences;
 
   /** @param training the training input, in a job that trains */
   constructor(options: JobOptions, task: SingleTask, weights: Weights, training?: InputSource) {
@@ -22,6 +24,7 @@ export class Measurements {
     this.inputs = inputs;
     this.evaluations = new Evaluations({ ...shared, runs, training });
     this.decodes = new Decodes(shared);
+    this.inferences = new Inferences(shared);
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,5 @@
 /** @file A program's dataset: opened at first use, with training's tokenizer, and compared with its record. */
+import { createHash } from 'node:crypto';
 import { build, type Config, ConfigError } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
 import { JobError, type JobOptions } from '../runs/index.js';
@@ -29,6 +30,7 @@ export function trainingDataset({
 export class ProgramDataset {
   #input: inputs.InputSource | undefined;
   #changes: string | undefined;
+  #digest = '';
 
   /**
    * @param data its config, or an input, which stays its owner's to close
@@ -82,6 +84,12 @@ export class ProgramDataset {
     return data instanceof inputs.BaseInput ? data : build(this.#fixedConfig(data));
   }
 
+  /** Digest of the data, which is opened. */
+  get digest(): string {
+    this.open();
+    return this.#digest;
+  }
+
   /** Differences between the data and its record, returned once; undefined without any. */
   takeChanges(): string | undefined {
     const changes = this.#changes;
@@ -113,6 +121,7 @@ export class ProgramDataset {
     const input = this.#openInput();
     const identity = inputs.withDigests(inputs.recordedIdentity(input));
     this.#checkIds(identity, input);
+    this.#digest = createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 16);
     const recorded = recordedData(jobLogDir, record);
     if (recorded === undefined && Object.keys(identity).length > 0) recordData(jobLogDir, record, identity);
     const changes = recorded === undefined ? [] : inputs.dataChanges(recorded, identity);

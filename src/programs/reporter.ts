@@ -19,7 +19,14 @@ import {
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
 import { formatCount, formatGrouped } from '../system/text/index.js';
-import type { DecodedExample, DecodeResult, EvalResult, SingleTask, WeightedValues } from '../tasks/index.js';
+import type {
+  DecodedExample,
+  DecodeResult,
+  EvalResult,
+  InferResult,
+  SingleTask,
+  WeightedValues,
+} from '../tasks/index.js';
 import type { RowNames } from './batchBuffers.js';
 import { TRAIN } from './programDataset.js';
 import { RunTrackers } from './trackedRun.js';
@@ -206,6 +213,16 @@ export class Reporter {
     if (path !== undefined) parts.push(`in ${path}`);
     this.#line.message(`${program} at step ${step}: ${parts.join(', ')}`);
     for (const text of shown) this.#line.message(text);
+  }
+
+  inferred(program: string, step: number, result: InferResult): void {
+    const { numExamples, path, skipped, seconds, throughput, changes } = result;
+    this.#dataTold(program, changes, skipped);
+    const scalars = { num_examples: numExamples, ...throughputScalar(throughput), ...skippedScalar(skipped) };
+    this.#write(program, step, scalars);
+    this.#line.message(
+      `${program} at step ${step}: ${numExamples} examples, ${seconds.toFixed(1)} s, ${formatThroughput(throughput)}, in ${path}`,
+    );
   }
 
   /** Prints the failure of a program. */

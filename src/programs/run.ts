@@ -8,8 +8,11 @@ import type {
   DecodeSettings,
   EvalResult,
   EvaluateSettings,
+  Inference,
+  InferResult,
   ProgramInput,
   ProgramRun,
+  RestoredCheckpoint,
   WeightedValues,
   WholeCheckpoint,
 } from '../tasks/index.js';
@@ -48,7 +51,11 @@ export class Run {
   #whole: WholeCheckpoint[] = [];
   #measuring: Promise<unknown> = Promise.resolve();
 
-  constructor(readonly parts: RunParts) {}
+  /** @param checkpoint that the state is of, in a job that does not train */
+  constructor(
+    readonly parts: RunParts,
+    readonly checkpoint?: RestoredCheckpoint,
+  ) {}
 
   get reporter(): Reporter {
     return this.parts.reporter;
@@ -151,6 +158,10 @@ class ProgramView implements ProgramRun {
     return this.run.step;
   }
 
+  get checkpoint(): RestoredCheckpoint | undefined {
+    return this.run.checkpoint;
+  }
+
   get params(): Readonly<Record<string, Float32Array>> {
     const { layout, views } = this.run.parts.state;
     return floatsOf(layout, views);
@@ -169,15 +180,22 @@ class ProgramView implements ProgramRun {
     return run.measured(() => run.parts.measurements.evaluations.evaluate(input, this.#asked(settings)));
   }
 
+  async infer(input: ProgramInput, settings: DecodeSettings = {}): Promise<Inference> {
+    const { run } = this;
+    const inTurn = <T>(act: () => Promise<T>) => run.measured(act);
+    return run.parts.measurements.inferences.infer(input, { ...this.#asked(settings), inTurn });
+  }
+
   decode(input: ProgramInput, settings: DecodeSettings = {}): Promise<DecodeResult> {
     const { run } = this;
     return run.measured(() => run.parts.measurements.decodes.decode(input, this.#asked(settings)));
   }
 
-  report(result: EvalResult | DecodeResult): void {
+  report(result: EvalResult | DecodeResult | InferResult): void {
     const { run, program, step } = this;
     run.newest.set(program, step, result.metrics);
     if ('examples' in result) run.reporter.decoded(program, step, result);
+    else if ('numExamples' in result) run.reporter.inferred(program, step, result);
     else run.reporter.evaluated(program, step, result);
   }
 

@@ -21,6 +21,7 @@ export {
   type EngineOptions,
   evaluatedDatasets,
   evaluatesDatasets,
+  inferredDatasets,
   isOfOtherRun,
   isOfOwnRun,
   type JobMode,

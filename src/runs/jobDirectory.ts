@@ -12,16 +12,16 @@ export interface JobDirectory {
 }
 
 /** Jobs that write the same files exclude each other; evaluating and decoding checkpoints may run beside training. */
-type Writer = 'train' | 'eval' | 'decode';
+type Writer = 'train' | 'eval' | 'decode' | 'infer';
 
 function writerOf(mode: JobMode | 'sweep'): Writer {
-  if (mode === 'eval') return 'eval';
+  if (mode === 'eval' || mode === 'infer') return mode;
   return mode.startsWith('decode') ? 'decode' : 'train';
 }
 
 /**
  * Creates the directory with its parents, locks it against processes that would write the same files, and removes
- * temporary files of killed processes. Evaluation and decoding, which need a checkpoint, create no directory.
+ * temporary files of killed processes. Evaluation, decoding and inference, which need a checkpoint, create no directory.
  *
  * @throws JobInUseError if another process holds the lock; JobError, with path and reason, if it can't be written.
  */

@@ -7,7 +7,14 @@ import type { BaseExecutor, BaseProgram, SingleTask } from '../tasks/index.js';
 import type { TimeUse, WallTime } from './goodput.js';
 
 /** `train_and_eval` and `train_and_decode` evaluate while they train; the latter decodes as well. */
-export type JobMode = 'train' | 'eval' | 'decode' | 'decode_once' | 'train_and_eval' | 'train_and_decode';
+export type JobMode =
+  | 'train'
+  | 'eval'
+  | 'decode'
+  | 'decode_once'
+  | 'infer'
+  | 'train_and_eval'
+  | 'train_and_decode';
 
 /** Notes of what a job does, for whoever looks for a hang. */
 export interface ProgressNotes {
@@ -118,6 +125,16 @@ export function decodedDatasets(
   options: Pick<JobOptions, 'mode' | 'decodeDatasets' | 'decodePrograms'>,
 ): readonly Config<BaseInput>[] {
   return decodesDatasets(options) && !options.decodePrograms ? options.decodeDatasets : [];
+}
+
+/** The datasets whose outputs a job writes: those that are decoded, or, where there are none, evaluated. */
+export function inferredDatasets({
+  mode,
+  datasets,
+  decodeDatasets,
+}: Pick<JobOptions, 'mode' | 'datasets' | 'decodeDatasets'>): readonly Config<BaseInput>[] {
+  if (mode !== 'infer') return [];
+  return decodeDatasets.length > 0 ? decodeDatasets : datasets.filter((dataset) => !dataset.isTraining);
 }
 
 /** The directory of a job's checkpoints. */

@@ -2,7 +2,7 @@
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { AppendedFile, maskedCrc32c, ProtobufMessage } from '../files/index.js';
+import { AppendedFile, ProtobufMessage, tfRecord } from '../files/index.js';
 import { onPath } from './summaryError.js';
 import { hparamsValue, type SummaryValue, summaryValue } from './summaryValues.js';
 
@@ -78,17 +78,6 @@ export class EventFile {
   #record(fill: (event: ProtobufMessage) => void): Uint8Array {
     const event = new ProtobufMessage().double(EVENT.wallTime, this.#now() / 1000);
     fill(event);
-    return frame(event.bytes());
+    return tfRecord(event.bytes());
   }
-}
-
-/** A TFRecord: u64 length, CRC of the length, the data, CRC of the data. */
-function frame(data: Uint8Array): Uint8Array {
-  const record = new Uint8Array(8 + 4 + data.length + 4);
-  const view = new DataView(record.buffer);
-  view.setBigUint64(0, BigInt(data.length), true);
-  view.setUint32(8, maskedCrc32c(record.subarray(0, 8)), true);
-  record.set(data, 12);
-  view.setUint32(12 + data.length, maskedCrc32c(data), true);
-  return record;
 }

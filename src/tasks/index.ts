@@ -25,6 +25,15 @@ export {
 } from './evaluation.js';
 export { BaseExecutor, DefaultExecutor, type ExecutedJob } from './executor.js';
 export {
+  BaseInferenceRunner,
+  EXAMPLE_ID,
+  Infer,
+  InferWriter,
+  inferStep,
+  ModelPredictions,
+  namedTensors,
+} from './inference.js';
+export {
   BaseLossAggregator,
   LossAggregator,
   MultiLossAggregator,
@@ -43,12 +52,16 @@ export {
   BaseProgram,
   type DecodeSettings,
   type EvaluateSettings,
+  type Inference,
+  type InferPosition,
+  type InferredBatch,
   type Program,
   type ProgramInput,
   type ProgramRun,
+  type RestoredCheckpoint,
   type WholeCheckpoint,
 } from './program.js';
-export type { DecodedExample, DecodeResult, EvalResult, Sample } from './results.js';
+export type { DecodedExample, DecodeResult, EvalResult, InferResult, Sample } from './results.js';
 export type { Answer, Reward } from './rewards.js';
 export { RolloutInput } from './rolloutInput.js';
 export { Decode, Evaluate, SingleTask } from './singleTask.js';

@@ -1,10 +1,17 @@
 /** @file Programs that run between training steps, and the base of users' own (paxml's programs.Program). */
 import { z } from 'zod';
+import type { HostTensor } from '../compiler/index.js';
 import { type Config, Configurable } from '../hparams/index.js';
-import { type BaseInput, directoryName, type InputState, type JsonValue } from '../inputs/index.js';
+import {
+  type BaseInput,
+  directoryName,
+  type InputState,
+  type JsonValue,
+  type Skipped,
+} from '../inputs/index.js';
 import type { SummaryValue } from '../summaries/index.js';
 import type { WeightedValues } from './metrics.js';
-import type { DecodeResult, EvalResult } from './results.js';
+import type { DecodeResult, EvalResult, InferResult } from './results.js';
 
 /** Settings of one evaluation or decode. */
 export interface DecodeSettings {
@@ -21,6 +28,43 @@ export interface EvaluateSettings extends DecodeSettings {
   readonly from?: InputState | null | undefined;
 }
 
+/** A position in an inference: behind so many batches and examples. */
+export interface InferPosition {
+  readonly batches: number;
+  readonly examples: number;
+  /** That of the data. */
+  readonly state: InputState;
+}
+
+/** Outputs of the inference runner for a batch. */
+export interface InferredBatch {
+  /** By name, each with the batch's rows in front. */
+  readonly outputs: Readonly<Record<string, HostTensor>>;
+  /** The rows that are examples; others are padding. */
+  readonly rows: readonly number[];
+  /** Numbers of these in the data: those that the batch has, else counted from 0. */
+  readonly exampleIds: readonly number[];
+  /** Behind the batch. */
+  readonly position: InferPosition;
+}
+
+/** Outputs for data, computed while they are read. */
+export interface Inference {
+  /** Digest of the data, equal for equal data. */
+  readonly digest: string;
+  /** Differences of the data from its record, reported once. */
+  readonly changes: string | undefined;
+  /**
+   * Batch after batch, as many as `evalLoopNumBatches` says; null: all.
+   *
+   * @param from a position of an earlier inference of this data; by default the first batch.
+   * @throws InterruptedError as `throwIfStopped`; JobError for data without a batch or an end.
+   */
+  batches(from?: InferPosition | null): AsyncIterable<InferredBatch>;
+  /** Broken examples left out since the last call. */
+  takeSkipped(): Skipped;
+}
+
 /** Data that a program reads: a config, which the job opens once and closes, or an input that the program closes itself. */
 export type ProgramInput = Config<BaseInput> | BaseInput;
 
@@ -32,6 +76,8 @@ export interface ProgramRun {
   readonly isTraining: boolean;
   /** Finished training steps. */
   readonly step: number;
+  /** The checkpoint that a job which does not train has read. */
+  readonly checkpoint?: RestoredCheckpoint | undefined;
   /** Views of every variable by path: float32, row-major. Not to be written to. */
   readonly params: Readonly<Record<string, Float32Array>>;
   /**
@@ -55,8 +101,14 @@ export interface ProgramRun {
    * @throws as `evaluate`; ConfigError for a model that can't decode.
    */
   decode(input: ProgramInput, settings?: DecodeSettings): Promise<DecodeResult>;
+  /**
+   * Outputs of the task's inference runner (`inferWriter`) for data at the present step.
+   *
+   * @throws as `evaluate`; ConfigError for outputs that the model lacks or that are not of the batch's rows.
+   */
+  infer(input: ProgramInput, settings?: DecodeSettings): Promise<Inference>;
   /** Makes a result this program's: on the console, in metrics.jsonl and TensorBoard, and by `metrics` for other programs. */
-  report(result: EvalResult | DecodeResult): void;
+  report(result: EvalResult | DecodeResult | InferResult): void;
   /**
    * Asks for a checkpoint at this step, written before the next one is taken. `saveMaxToKeep` counts it.
    *
@@ -81,6 +133,14 @@ export interface ProgramRun {
   endTraining(reason: string): void;
   /** @throws InterruptedError once a signal asks the job to stop; the program then runs again when training is resumed. */
   throwIfStopped(): void;
+}
+
+/** A checkpoint that a job has read. */
+export interface RestoredCheckpoint {
+  /** Its directory. */
+  readonly path: string;
+  /** When it was saved, as ISO 8601. */
+  readonly savedAt: string;
 }
 
 /** A checkpoint that is whole on the disk. */

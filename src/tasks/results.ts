@@ -60,6 +60,21 @@ export interface DecodedExample extends Sample {
   readonly sampled?: readonly Sample[];
 }
 
+/** Result of an inference whose outputs were written. */
+export interface InferResult {
+  /** None. */
+  readonly metrics: WeightedValues;
+  readonly numExamples: number;
+  /** Folder of the outputs. */
+  readonly path: string;
+  readonly seconds: number;
+  readonly throughput: Throughput;
+  /** Broken examples left out. */
+  readonly skipped: Skipped;
+  /** Differences of the data from its record, reported once. */
+  readonly changes?: string | undefined;
+}
+
 /** Result of a decode. */
 export interface DecodeResult {
   /** The predict metrics of the data's tasks. */

@@ -20,6 +20,7 @@ import { type LearnableVariable, NON_TRAINABLE, type SlotLayouts } from '../lear
 import { BaseModel, LanguageModel } from '../models/index.js';
 import { BaseEarlyStoppingFn } from './earlyStopping.js';
 import { BaseEvalMetric } from './evaluation.js';
+import { Infer, InferWriter } from './inference.js';
 import { BaseLossAggregator } from './lossAggregators.js';
 import { Mesh } from './mesh.js';
 import { Train } from './train.js';
@@ -55,6 +56,11 @@ export class SingleTask extends Configurable.with({
   train: instance(Train),
   decode: instance(Decode),
   evaluate: instance(Evaluate),
+  infer: instance(Infer),
+  inferWriter: instance(InferWriter, null)
+    .nullable()
+    .default(null)
+    .describe("The outputs that --mode=infer writes; null: those of InferWriter's defaults."),
   lossAggregator: instance(BaseLossAggregator, null)
     .nullable()
     .default(null)

@@ -1,6 +1,13 @@
 /** @file Predictions for examples of the user's own, preprocessed as those of an evaluation, with the names of their classes. */
 import { type HostTensor, newHostArray, sizeOf } from '../compiler/index.js';
-import { arraysOf, type BaseInput, type ExampleOptions, InputError } from '../inputs/index.js';
+import {
+  arraysOf,
+  type BaseInput,
+  type ExampleOptions,
+  InputError,
+  nestedRow,
+  type RowValues,
+} from '../inputs/index.js';
 import { bytesOf, withinMemory } from './batchMemory.js';
 import type { ClassOutput } from './classOutput.js';
 import type { Specs } from './predictions.js';
@@ -9,9 +16,6 @@ import { RequestError } from './requestError.js';
 
 /** An example as its input reads it: a record, a text, the path of a file, or its bytes. */
 export type RawExample = string | Uint8Array | Readonly<Record<string, unknown>>;
-
-/** Numbers of one example: one, or lists of them as the shape has dimensions. */
-export type RowValues = number | readonly RowValues[];
 
 /** The prediction for one example. */
 export interface ExamplePrediction {
@@ -142,18 +146,6 @@ function withRows(array: HostTensor, rows: number): HostTensor {
   const padded = newHostArray(array.dtype, rows * sizeOf(shape.slice(1)));
   padded.set(data as never);
   return { ...array, shape: [rows, ...shape.slice(1)], data: padded } as HostTensor;
-}
-
-/** A row's numbers, as lists in lists. */
-function nestedRow({ shape, data }: HostTensor, row: number): RowValues {
-  const inner = shape.slice(1);
-  const size = sizeOf(inner);
-  const nested = ([length, ...rest]: readonly number[], from: number): RowValues => {
-    if (length === undefined) return data[from]!;
-    const step = sizeOf(rest);
-    return Array.from({ length }, (_, i) => nested(rest, from + i * step));
-  };
-  return nested(inner, row * size);
 }
 
 /** The likeliest class, the first of equal ones, and the softmax of logits. */

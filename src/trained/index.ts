@@ -3,9 +3,10 @@
 export { compareOnnx } from './compareOnnx.js';
 export type { Completion, FinishReason } from './completion.js';
 export { type DecoderOutputs, loadDecoderOutputs } from './decoderOutputs.js';
-export type { ExamplePrediction, RawExample, RowValues } from './examplePredictor.js';
+export type { ExamplePrediction, RawExample } from './examplePredictor.js';
 export { exportOnnx } from './exportOnnx.js';
 export { type GenerateOptions, generationFields } from './generation.js';
+export { type InferOutputs, loadInferOutputs } from './inferOutputs.js';
 export { loadRun } from './loadRun.js';
 export type { Predictions } from './predictor.js';
 export { exportAdapter, exportHuggingFace, type PublishOptions } from './published/exportPublished.js';

@@ -1,34 +1,13 @@
 /** @file Predictions of a model as a function of its parameters and some arrays of a batch. */
-import {
-  CompilerError,
-  dependences,
-  type Tensor,
-  type TensorSpec,
-  type Tree,
-  tf,
-} from '../compiler/index.js';
+import { dependences, type Tensor, type TensorSpec, type Tree, tf } from '../compiler/index.js';
 import { runInContext } from '../layers/index.js';
 import type { BaseModel, TensorBatch } from '../models/index.js';
-import { evalKey } from '../tasks/index.js';
+import { evalKey, namedTensors } from '../tasks/index.js';
 
 /** Tensors by path, `outer.inner`. */
 type Tensors = Readonly<Record<string, Tensor>>;
 /** Specs by path. */
 export type Specs = Readonly<Record<string, TensorSpec>>;
-
-/** The tensors of the result of `computePredictions`, by path; a single one is called `predictions`. */
-function namedTensors(predictions: unknown, path = ''): [string, Tensor][] {
-  if (predictions === null || predictions === undefined) return [];
-  if (predictions instanceof tf.Tensor) return [[path === '' ? 'predictions' : path, predictions as Tensor]];
-  if (typeof predictions !== 'object') {
-    throw new CompilerError(
-      `computePredictions: expected tensors, got ${String(predictions)} at '${path || '<root>'}'.`,
-    );
-  }
-  return Object.entries(predictions).flatMap(([key, value]) =>
-    namedTensors(value, path === '' ? key : `${path}.${key}`),
-  );
-}
 
 /** A batch from its arrays by path. */
 function nested(tensors: Tensors): TensorBatch {

@@ -6,6 +6,7 @@ import { keepRanges, writeTogether } from '../../src/files/index.js';
 import { saveConfigFile } from '../../src/hparams/documents/files.js';
 import { cachedFile } from '../../src/inputs/records/dataCache.js';
 import { RecordFileWriter } from '../../src/inputs/records/recordFile.js';
+import { OutputShards } from '../../src/programs/infer/outputShards.js';
 import { setAside } from '../../src/programs/setAside.js';
 import { writeJobFile } from '../../src/runs/jobDirectory.js';
 import type { JobOptions } from '../../src/runs/options.js';
@@ -79,6 +80,18 @@ const kinds: Readonly<Record<string, Write>> = {
     const kept = cachedFile({ name: 'kind', mostBytes: 1 }, source, [], (to) => writeFileSync(to, 'made'));
     // Its name is a digest.
     writeJobFile(join(folder, 'made'), kept);
+  },
+  'outputs of an inference': (folder) => {
+    const outputs = new OutputShards({
+      ...{ directory: join(folder, 'job', 'out'), format: 'jsonl', numShards: 2 },
+      origin: { settings: '', savedAt: '', data: '' },
+    });
+    for (let batches = 1; batches < 4; batches++) {
+      outputs.add(Buffer.from('{}\n'), { batches, examples: batches, state: {} }, {});
+      outputs.save();
+    }
+    outputs.finish({});
+    outputs.close();
   },
   'a config that a user saves': (folder) => {
     mkdirSync(folder);

@@ -33,6 +33,12 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
   'a shard of records': ['shard'],
   'a file of the data cache': ['luthier/kind/DIGEST', 'made', 'source'],
   'a config that a user saves': ['config.json'],
+  'outputs of an inference': [
+    'job/out/features.json',
+    'job/out/metadata.json',
+    'job/out/output.jsonl-00000-of-00002',
+    'job/out/output.jsonl-00001-of-00002',
+  ],
 };
 
 /**
@@ -85,10 +91,12 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'checkpoints/pipelinedFile.ts: write',
     'checkpoints/writeCheckpoint.ts: rename',
     'checkpoints/writeTensors.ts: rename',
+    'files/growingFile.ts: ftruncate writeFully',
     'files/write.ts: copyFile ftruncate link rename write writeFile writeFully',
     'hparams/documents/files.ts: rename writeFile',
     'inputs/records/dataCache.ts: rename',
     'inputs/records/recordFile.ts: rename writeFully',
+    'programs/infer/outputShards.ts: rename',
     'programs/setAside.ts: copyFile rename',
   ],
   'appended to, and cut to the newest checkpoint by the next run': ['files/append.ts: ftruncate write'],

@@ -5,6 +5,7 @@ export const modes = [
   'eval',
   'decode',
   'decode_once',
+  'infer',
   'train_and_eval',
   'train_and_decode',
 ] as const;

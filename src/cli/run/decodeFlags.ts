@@ -1,4 +1,4 @@
-/** @file Flags of the decode modes: the checkpoints to decode, and evaluations beside them. */
+/** @file Flags of the modes that read checkpoints once: which ones, and evaluations beside decodes. */
 import { join } from 'node:path';
 import { UsageError } from '../../system/text/index.js';
 import { type FlagTable, nonEmpty } from '../commandLine/flagTable.js';
@@ -21,7 +21,7 @@ export const decodeFlags = {
     key: 'restoreCheckpointDir',
     value: 'DIR',
     about:
-      'For the decode modes: decodes the newest checkpoint of this run or directory of checkpoints, and writes to ' +
+      'For the decode modes and infer: reads the newest checkpoint of this run or directory of checkpoints, and writes to ' +
       '--job_log_dir.',
     parse: nonEmpty,
   },
@@ -29,7 +29,8 @@ export const decodeFlags = {
     key: 'restoreCheckpointSteps',
     value: 'STEP',
     repeated: true,
-    about: 'For the decode modes: decodes the checkpoint of this step. May be repeated: one after the other.',
+    about:
+      'For the decode modes and infer: reads the checkpoint of this step. May be repeated: one after the other.',
     parse: stepOf,
   },
   eval_during_decode: {
@@ -50,13 +51,14 @@ export function checkDecodeFlags(
     ...(evalDuringDecode ? ['--eval_during_decode'] : []),
   ];
   if (given === undefined) return;
-  if (mode !== 'decode' && mode !== 'decode_once') {
-    const instead = given.startsWith('--eval')
-      ? 'Use --mode=eval or --mode=train_and_eval.'
-      : 'Use --checkpoint=STEP or --checkpoint=PATH.';
-    throw new UsageError(`${given}: only for --mode=decode_once and --mode=decode. ${instead}`);
-  }
-  if (checkpoint !== undefined && !given.startsWith('--eval'))
+  const evaluates = given.startsWith('--eval');
+  if (mode !== 'decode' && mode !== 'decode_once' && (evaluates || mode !== 'infer'))
+    throw new UsageError(
+      evaluates
+        ? `${given}: only for --mode=decode_once and --mode=decode. Use --mode=eval or --mode=train_and_eval.`
+        : `${given}: only for --mode=decode_once, --mode=decode and --mode=infer. Use --checkpoint=STEP or --checkpoint=PATH.`,
+    );
+  if (checkpoint !== undefined && !evaluates)
     throw new UsageError(`${given} and --checkpoint=${checkpoint} name the checkpoint twice: leave one out.`);
 }
 

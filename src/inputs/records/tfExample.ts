@@ -1,6 +1,6 @@
 /** @file tf.train.Example: the features of a record by name. */
 import { z } from 'zod';
-import { ProtobufReader } from '../../files/index.js';
+import { ProtobufMessage, ProtobufReader } from '../../files/index.js';
 import { InputError } from '../inputErrors.js';
 import { listed } from '../shown.js';
 import { byteOf, utf8Text } from '../text/utf8.js';
@@ -93,6 +93,22 @@ export function parseExample(bytes: Buffer, features: ExampleFeatures, place: ()
 
 const textOf = (bytes: Uint8Array, name: string, place: () => string): string =>
   utf8Text(bytes, (offset) => byteOf(`${place()}: feature '${name}'`)(offset));
+
+/** Numbers of a feature: whole ones, or float32. */
+export type FeatureNumbers = Float32Array | Int32Array | Uint8Array;
+
+/** A serialized tf.train.Example; `parseExample` reads it. */
+export function exampleBytes(features: Readonly<Record<string, FeatureNumbers>>): Uint8Array {
+  const entries = new ProtobufMessage();
+  for (const [name, numbers] of Object.entries(features)) {
+    const feature = new ProtobufMessage();
+    if (numbers instanceof Float32Array)
+      feature.message(FLOAT_LIST, new ProtobufMessage().floats(VALUES, numbers));
+    else feature.message(INT64_LIST, new ProtobufMessage().ints(VALUES, numbers));
+    entries.message(ENTRIES, new ProtobufMessage().string(KEY, name).message(VALUE, feature));
+  }
+  return new ProtobufMessage().message(FEATURES, entries).bytes();
+}
 
 /** @throws RangeError for malformed examples. */
 function readExample(bytes: Buffer, take: (name: string, list: number, values: Value[]) => void): void {

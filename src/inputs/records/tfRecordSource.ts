@@ -1,7 +1,11 @@
 /** @file TFRecord files: checked records of bytes, or of the features of tf.train.Example. */
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import { maskedCrc32c } from '../../files/index.js';
+import {
+  TF_RECORD_HEAD_BYTES as HEAD_BYTES,
+  maskedCrc32c,
+  TF_RECORD_TAIL_BYTES as TAIL_BYTES,
+} from '../../files/index.js';
 import { InputError } from '../inputErrors.js';
 import type { CorpusFile } from '../text/corpusFiles.js';
 import { byteOf } from '../text/utf8.js';
@@ -13,8 +17,6 @@ import type { DataRecord, RecordTable } from './recordTable.js';
 import { exampleFeature, parseExample } from './tfExample.js';
 import { openWatched, type WatchedFile } from './watchedFile.js';
 
-/** A record is its length, a uint64, and that one's masked CRC; the data, and its masked CRC. */
-const [HEAD_BYTES, TAIL_BYTES] = [12, 4];
 const CHUNK_BYTES = 2 ** 20;
 
 /** TFRecord files, read where they are. Checksums of lengths are compared in the scan, those of the data when it is read. */

@@ -116,7 +116,7 @@ test('a change can be pasted into a shell', () => {
 test.each([
   [
     ['--mode=trian'],
-    "--mode: expected one of train, eval, decode, decode_once, train_and_eval, train_and_decode; got 'trian'. " +
+    "--mode: expected one of train, eval, decode, decode_once, infer, train_and_eval, train_and_decode; got 'trian'. " +
       "Did you mean 'train'?",
   ],
   [['--exq=x'], `Unknown flag --exq. Did you mean '--exp'? The flags are: ${flagNames}.`],
@@ -227,12 +227,12 @@ test('--restore_checkpoint_dir and --restore_checkpoint_step name the checkpoint
 test.each([
   [
     ['--mode=eval', '--restore_checkpoint_step=4'],
-    '--restore_checkpoint_step=4: only for --mode=decode_once and --mode=decode. ' +
+    '--restore_checkpoint_step=4: only for --mode=decode_once, --mode=decode and --mode=infer. ' +
       'Use --checkpoint=STEP or --checkpoint=PATH.',
   ],
   [
     ['--restore_checkpoint_dir=a'],
-    '--restore_checkpoint_dir=a: only for --mode=decode_once and --mode=decode. ' +
+    '--restore_checkpoint_dir=a: only for --mode=decode_once, --mode=decode and --mode=infer. ' +
       'Use --checkpoint=STEP or --checkpoint=PATH.',
   ],
   [
