@@ -29,7 +29,6 @@ export {
   EXAMPLE_ID,
   Infer,
   InferWriter,
-  inferStep,
   ModelPredictions,
   namedTensors,
 } from './inference.js';
@@ -69,6 +68,7 @@ export {
   evalKey,
   evalStep,
   forwardStep,
+  inferStep,
   metricValues,
   type StepMetrics,
 } from './steps.js';

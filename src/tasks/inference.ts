@@ -2,9 +2,7 @@
 import { z } from 'zod';
 import { CompilerError, type Tensor, tf } from '../compiler/index.js';
 import { ConfigError, Configurable, didYouMean, instance } from '../hparams/index.js';
-import { runInContext } from '../layers/index.js';
 import type { BaseModel, TensorBatch } from '../models/index.js';
-import type { TrainInputs } from './batchGradients.js';
 
 /** Tensors by name. */
 type Tensors = Readonly<Record<string, Tensor>>;
@@ -87,34 +85,8 @@ export function namedTensors(predictions: unknown, path = ''): [string, Tensor][
   );
 }
 
-/**
- * The outputs of a task's inference runner for a batch as a pure function. Its key is that of the batch.
- *
- * @throws ConfigError for outputs without the batch's rows in front, and for the name of the example's number.
- */
-export function inferStep(
-  model: BaseModel,
-  runner: BaseInferenceRunner,
-): (inputs: TrainInputs) => Record<string, Tensor> {
-  return ({ params, batch, prngKey }) => {
-    const outputs = runInContext({ theta: params, doEval: true, prngKey }, () => runner.infer(model, batch));
-    const rows = rowsOf(batch);
-    const who = runner.constructor.name;
-    for (const [name, { shape }] of Object.entries(outputs)) {
-      if (name === EXAMPLE_ID)
-        throw new ConfigError(`${who} gives '${name}', the name of an example's number in its record.`);
-      if (shape[0] !== rows)
-        throw new ConfigError(
-          `${who} gives '${name}' of shape [${shape.join(', ')}]: expected the ${rows} rows of the batch in front.`,
-        );
-    }
-    if (Object.keys(outputs).length === 0)
-      throw new ConfigError(`${who} gives no output for the ${rows} rows of a batch.`);
-    return outputs;
-  };
-}
-
-const rowsOf = (batch: TensorBatch): number | undefined => namedTensors(batch)[0]?.[1].shape[0];
+/** Rows of a batch; undefined for one without arrays. */
+export const rowsOf = (batch: TensorBatch): number | undefined => namedTensors(batch)[0]?.[1].shape[0];
 
 /** What `--mode=infer` writes of each example, and into which files (Pax's SingleTask.InferWriter). */
 export class InferWriter extends Configurable.with({

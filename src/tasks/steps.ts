@@ -1,8 +1,10 @@
-/** @file Step functions of evaluation, of the forward pass alone, and metrics of steps. */
+/** @file Step functions of evaluation, of inference, of the forward pass alone, and metrics of steps. */
 import { foldIn, type HostTensor, type PrngKey, prngKey, type Tensor } from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
 import { runInContext } from '../layers/index.js';
+import type { BaseModel } from '../models/index.js';
 import { forwardMetrics, type MetricTensors, metricTensors, type TrainInputs } from './batchGradients.js';
+import { type BaseInferenceRunner, EXAMPLE_ID, rowsOf } from './inference.js';
 import type { WeightedValues } from './metrics.js';
 import type { SingleTask } from './singleTask.js';
 import { lossOf } from './sumOfLosses.js';
@@ -53,6 +55,33 @@ function unknownTensor(metric: string, name: string, perExample: object, batch: 
       `the batch has: ${inputs.join(', ')}.`,
     { path },
   );
+}
+
+/**
+ * The outputs of a task's inference runner for a batch as a pure function. Its key is that of the batch.
+ *
+ * @throws ConfigError for outputs without the batch's rows in front, and for the name of the example's number.
+ */
+export function inferStep(
+  model: BaseModel,
+  runner: BaseInferenceRunner,
+): (inputs: TrainInputs) => Record<string, Tensor> {
+  return ({ params, batch, prngKey }) => {
+    const outputs = runInContext({ theta: params, doEval: true, prngKey }, () => runner.infer(model, batch));
+    const rows = rowsOf(batch);
+    const who = runner.constructor.name;
+    for (const [name, { shape }] of Object.entries(outputs)) {
+      if (name === EXAMPLE_ID)
+        throw new ConfigError(`${who} gives '${name}', the name of an example's number in its record.`);
+      if (shape[0] !== rows)
+        throw new ConfigError(
+          `${who} gives '${name}' of shape [${shape.join(', ')}]: expected the ${rows} rows of the batch in front.`,
+        );
+    }
+    if (Object.keys(outputs).length === 0)
+      throw new ConfigError(`${who} gives no output for the ${rows} rows of a batch.`);
+    return outputs;
+  };
 }
 
 /** The forward pass of a training step without its gradient, for counting FLOPs. */

@@ -8,7 +8,7 @@ import { JobError } from '../programs/index.js';
 import { EXAMPLE_ID } from '../tasks/index.js';
 
 /** Outputs for an example by name, and its number in the data. */
-export type InferredExample = Readonly<Record<string, RowValues>> & { readonly example_id: number };
+type InferredExample = Readonly<Record<string, RowValues>> & { readonly example_id: number };
 
 /** Outputs for a dataset. */
 export interface InferOutputs {

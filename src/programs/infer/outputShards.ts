@@ -13,6 +13,7 @@ import {
   isThere,
   makeDirectory,
   readJsonFile,
+  removeTemporaries,
   syncDirectory,
 } from '../../files/index.js';
 import type { InputState } from '../../inputs/index.js';
@@ -172,6 +173,7 @@ export class OutputShards {
   /** Opens the shards of a job that was interrupted. A damaged record of its progress, or a shard that is too short, counts as none. */
   #resume(): boolean {
     try {
+      removeTemporaries(this.#partial);
       const file = readJsonFile(this.#progressPath, progressFile);
       const { origin, lengths, specs, ...position } = file.progress;
       const isSound = file.crc32 === checksumOf(file.progress) && lengths.length === this.files.numShards;
