@@ -1,10 +1,9 @@
 /** @file DecodeProgram: continuations of the examples of one dataset, written to a file (paxml's decode programs). */
-import { join } from 'node:path';
 import type { Config } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
-import { writeJobFile } from '../runs/index.js';
-import type { DecodedExample, Program, ProgramRun, SingleTask } from '../tasks/index.js';
+import type { Program, ProgramRun, SingleTask } from '../tasks/index.js';
 import { decodableModel } from './datasetDecoder.js';
+import { writeExamples } from './exampleFiles.js';
 
 /** Decodes one dataset. */
 export class DecodeProgram implements Program {
@@ -31,14 +30,8 @@ export class DecodeProgram implements Program {
 
   async run(run: ProgramRun): Promise<undefined> {
     const result = await run.decode(this.dataset);
-    run.report({ ...result, path: this.#write(run, result.examples) });
+    run.report({ ...result, path: writeExamples(run, 'decoder', this.#datasetName, result.examples) });
   }
 
   async close(): Promise<void> {}
-
-  #write({ directory, step }: ProgramRun, examples: readonly DecodedExample[]): string {
-    const path = join(directory, 'decoder_out', this.#datasetName, `decoder_out_${step}_shard_0.jsonl`);
-    writeJobFile(path, examples.map((e) => `${JSON.stringify(e)}\n`).join(''));
-    return path;
-  }
 }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Config } from '../hparams/index.js';
 import { type BaseInput, EndOfData, type InputState, type JsonValue } from '../inputs/index.js';
 import type { Program, ProgramRun, Train } from '../tasks/index.js';
+import { writeExamples } from './exampleFiles.js';
 import { TRAIN } from './programDataset.js';
 
 const inputState = z.custom<InputState>((state) => typeof state === 'object' && state !== null);
@@ -40,6 +41,8 @@ export class EvalProgram implements Program {
     const from = last?.step === step ? last.from : (last?.to ?? null);
     const result = await run.evaluate(this.dataset, { from });
     if (result.end !== null) this.#position = { step, from, to: result.end };
+    const { evaluatedExamples: examples } = result;
+    if (examples.length > 0) writeExamples(run, 'eval', this.dataset.name ?? 'input', examples);
     run.report(result);
   }
 

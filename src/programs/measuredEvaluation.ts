@@ -17,8 +17,12 @@ export class MeasuredEvaluation {
     private readonly steps: EvalSteps,
     private readonly input: InputSource,
   ) {
-    this.#evaluation = new Evaluation(task.hp.evalMetrics, input.scoreMetrics(), (path) =>
-      input.classNamesFor(path),
+    const { evalMetrics, evaluate } = task.hp;
+    this.#evaluation = new Evaluation(
+      evalMetrics,
+      input.scoreMetrics(),
+      (path) => input.classNamesFor(path),
+      evaluate.hp.exampleOutputs,
     );
     // Training may have changed the parameters.
     steps.refresh();
@@ -41,9 +45,12 @@ export class MeasuredEvaluation {
     const { seconds } = this.#watch;
     const throughput = { unit: this.input.batchUnit.unit, perSec: this.#units / seconds };
     const { batches } = this.#evaluation;
-    const { metrics, tables, images } = this.#evaluation.result();
+    const { metrics, tables, images, examples: evaluatedExamples } = this.#evaluation.result();
     const media = { ...this.#media, ...prefixed(images) };
-    return { metrics, tables, media, batches, end, skipped, seconds, throughput, changes };
+    return {
+      ...{ metrics, tables, media, evaluatedExamples, batches, end, skipped, seconds, throughput },
+      changes,
+    };
   }
 }
 

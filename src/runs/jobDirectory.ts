@@ -31,10 +31,12 @@ export async function openJobDirectory(directory: string, mode: JobMode | 'sweep
   const lock = await lockDirectory(directory, writer);
   removeTemporaries(directory);
   removeTemporaries(join(directory, 'profile'));
-  const decoded = join(directory, 'decoder_out');
-  if (existsSync(decoded)) for (const name of readdirSync(decoded)) removeTemporaries(join(decoded, name));
+  for (const folder of ['decoder_out', 'eval_out'])
+    for (const name of namesIn(join(directory, folder))) removeTemporaries(join(directory, folder, name));
   return { close: () => lock.release() };
 }
+
+const namesIn = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : []);
 
 async function lockDirectory(directory: string, writer: Writer): Promise<Lock> {
   try {

@@ -1,7 +1,15 @@
 /** @file Metrics of a whole evaluation: means of the batches' metrics, and those that are no means. */
 import type { HostTensor } from '../compiler/index.js';
 import { ConfigError, Configurable } from '../hparams/index.js';
-import type { Batch, ExampleMetrics } from '../inputs/index.js';
+import {
+  type Batch,
+  EXAMPLE_IDS,
+  type ExampleMetrics,
+  exampleRows,
+  nestedRow,
+  type RowValues,
+} from '../inputs/index.js';
+import { EXAMPLE_ID } from './inference.js';
 import {
   type MetricImages,
   type MetricTable,
@@ -27,11 +35,16 @@ export type MetricValue = WeightedValue | MetricTable | MetricImages;
 /** Names, by id, of the classes whose ids stand at a path of the batches; null where they have none. */
 export type ClassNames = (path: string) => readonly string[] | null;
 
+/** Values for an example by name, and its number in the data. */
+export type EvaluatedExample = Readonly<Record<string, RowValues>> & { readonly [EXAMPLE_ID]: number };
+
 /** All metrics of an evaluation by name. */
 export interface EvaluationResult {
   readonly metrics: WeightedValues;
   readonly tables: Readonly<Record<string, MetricTable>>;
   readonly images: Readonly<Record<string, MetricImages>>;
+  /** Values of the outputs of examples that were asked for, in the order of the data. */
+  readonly examples: readonly EvaluatedExample[];
 }
 
 /** Base of the metrics that are computed of a whole evaluation, and not as a mean over batches. */
@@ -48,7 +61,7 @@ export abstract class BaseEvalMetric extends Configurable.with({}) {
 /** Outputs of an evaluation step, on the host. */
 export interface EvalOutputs {
   readonly metrics: WeightedValues;
-  /** Those of the model's per-example tensors that metrics read. */
+  /** Those of the model's per-example tensors that are read. */
   readonly examples: ExampleTensors;
 }
 
@@ -56,6 +69,7 @@ export interface EvalOutputs {
 export class Evaluation {
   readonly #means = new WeightedMeans();
   #batches = 0;
+  readonly #examples: EvaluatedExample[] = [];
   readonly #own: ReadonlyMap<string, { names: readonly string[]; accumulation: Accumulation }>;
 
   /** @param scores metrics of examples' log-likelihoods, which the data has */
@@ -63,6 +77,8 @@ export class Evaluation {
     evalMetrics: Readonly<Record<string, BaseEvalMetric>>,
     private readonly scores: ExampleMetrics<number> | null = null,
     classNames: ClassNames = () => null,
+    /** Names of tensors whose values the result has, example by example. */
+    private readonly exampleOutputs: readonly string[] = [],
   ) {
     this.#own = new Map(
       Object.entries(evalMetrics).map(([name, metric]) => [
@@ -85,12 +101,25 @@ export class Evaluation {
       const tensors = names.map((name) => [name, examples[name] ?? (batch[name] as HostTensor)] as const);
       accumulation.add(Object.fromEntries(tensors));
     }
+    if (this.exampleOutputs.length > 0) this.#addExamples(examples, batch);
     if (this.scores === null) return;
     if (examples.scores === undefined)
       throw new ConfigError(
         'The data has score metrics, and the model gives no `scores`, the log-likelihood of each example.',
       );
     this.scores.add((batch.exampleIds as HostTensor).data, examples.scores.data);
+  }
+
+  #addExamples(examples: ExampleTensors, batch: Batch): void {
+    const ids = (batch[EXAMPLE_IDS] as HostTensor | undefined)?.data;
+    const before = this.#examples.length;
+    const tensors = this.exampleOutputs.map(
+      (name) => [name, examples[name] ?? (batch[name] as HostTensor)] as const,
+    );
+    for (const [i, row] of exampleRows(batch).entries()) {
+      const values = tensors.map(([name, tensor]) => [name, nestedRow(tensor, row)] as const);
+      this.#examples.push({ [EXAMPLE_ID]: ids?.[row] ?? before + i, ...Object.fromEntries(values) });
+    }
   }
 
   /** Every metric: the means, then the others, which win where names are equal, then those of scores. */
@@ -105,6 +134,7 @@ export class Evaluation {
       else if ('rows' in value) tables[name] = value;
       else images[name] = value;
     }
-    return { metrics: { ...metrics, ...this.scores?.result().metrics }, tables, images };
+    const all = { ...metrics, ...this.scores?.result().metrics };
+    return { metrics: all, tables, images, examples: this.#examples };
   }
 }

@@ -19,6 +19,7 @@ export {
   BaseEvalMetric,
   type ClassNames,
   type EvalOutputs,
+  type EvaluatedExample,
   Evaluation,
   type ExampleTensors,
   type MetricValue,

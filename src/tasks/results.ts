@@ -1,6 +1,7 @@
 /** @file Results of evaluations and decodes. */
 import type { InputState, Skipped } from '../inputs/index.js';
 import type { SummaryValue, Throughput } from '../summaries/index.js';
+import type { EvaluatedExample } from './evaluation.js';
 import type { MetricTable, WeightedValues } from './metrics.js';
 
 /** Result of an evaluation. */
@@ -11,6 +12,8 @@ export interface EvalResult {
   readonly tables: Readonly<Record<string, MetricTable>>;
   /** Summaries of layers in the first batch that are no scalars, by name, and metrics that are pictures. */
   readonly media: Readonly<Record<string, SummaryValue>>;
+  /** Those of the `exampleOutputs` that the task's `evaluate` names, in the order of the data. */
+  readonly evaluatedExamples: readonly EvaluatedExample[];
   readonly batches: number;
   /** Position after the last batch, where data goes on from one evaluation to the next (`resetForEval` false); else null. */
   readonly end: InputState | null;

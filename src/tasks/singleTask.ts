@@ -47,6 +47,12 @@ export class Evaluate extends Configurable.with({
     .nonnegative()
     .default(1234)
     .describe('Seed of what a model draws in evaluations, such as masks.'),
+  exampleOutputs: z
+    .array(z.string().min(1))
+    .default([])
+    .describe(
+      "The model's tensors of each example that evaluations write to eval_out, such as scores; none: no files.",
+    ),
 }) {}
 
 /** A model with the settings of its training and decoding. */

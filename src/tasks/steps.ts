@@ -17,7 +17,8 @@ export const evalKey = (batch = 0, seed = 1234): PrngKey => foldIn(prngKey(seed)
 
 /**
  * The evaluation step of a task as a pure function, without dropout: the model's metrics, those of its per-example
- * tensors that the task's `evalMetrics` read, with `scores` where examples have numbers, and `media`, the summaries of layers that are no scalars. Its key is `evalKey`,
+ * tensors that the task's `evalMetrics` and `exampleOutputs` read, with `scores` where examples have numbers, and `media`, the
+ * summaries of layers that are no scalars. Its key is `evalKey`,
  * so that evaluations of one checkpoint are equal, whatever a model draws in them.
  *
  * @throws ConfigError for a tensor that neither the model nor the batch has.
@@ -35,20 +36,26 @@ export function evalStep(
     const examples: Record<string, Tensor> = {};
     if (batch.exampleIds !== undefined && perExample.scores !== undefined)
       examples.scores = perExample.scores;
-    for (const [metric, config] of Object.entries(task.hp.evalMetrics)) {
-      for (const name of config.tensorNames()) {
+    for (const [path, names] of readTensors(task))
+      for (const name of names) {
         const tensor = perExample[name];
         if (tensor !== undefined) examples[name] = tensor;
-        else if (batch[name] === undefined) throw unknownTensor(metric, name, perExample, batch);
+        else if (batch[name] === undefined) throw unknownTensor(path, name, perExample, batch);
       }
-    }
     return { metrics: metricTensors(metrics), examples, media };
   };
 }
 
-function unknownTensor(metric: string, name: string, perExample: object, batch: object): ConfigError {
+/** Names of the tensors of examples that evaluations read, by the setting that names them. */
+const readTensors = ({ hp }: SingleTask): readonly (readonly [path: string, names: readonly string[]])[] => [
+  ...Object.entries(hp.evalMetrics).map(
+    ([metric, config]) => [`task.evalMetrics.${metric}`, config.tensorNames()] as const,
+  ),
+  ['task.evaluate.exampleOutputs', hp.evaluate.hp.exampleOutputs],
+];
+
+function unknownTensor(path: string, name: string, perExample: object, batch: object): ConfigError {
   const [outputs, inputs] = [Object.keys(perExample), Object.keys(batch)];
-  const path = `task.evalMetrics.${metric}`;
   return new ConfigError(
     `${path} reads '${name}', which neither the model gives for each example nor the batch has.` +
       `${didYouMean(name, [...outputs, ...inputs])} The model gives: ${outputs.join(', ') || 'nothing'}; ` +

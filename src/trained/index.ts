@@ -2,7 +2,7 @@
 
 export { compareOnnx } from './compareOnnx.js';
 export type { Completion, FinishReason } from './completion.js';
-export { type DecoderOutputs, loadDecoderOutputs } from './decoderOutputs.js';
+export { type ExampleOutputs, loadDecoderOutputs, loadEvalOutputs } from './exampleOutputs.js';
 export type { ExamplePrediction, RawExample } from './examplePredictor.js';
 export { exportOnnx } from './exportOnnx.js';
 export { type GenerateOptions, generationFields } from './generation.js';

@@ -191,6 +191,7 @@ async function reported(metrics: Readonly<Record<string, number>>, skipped: Skip
     metrics: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [name, { value, weight: 1 }])),
     media: {},
     tables: {},
+    evaluatedExamples: [],
     batches: 2,
     end: null,
     skipped,

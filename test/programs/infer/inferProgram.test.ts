@@ -12,12 +12,13 @@ import {
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeAll, expect, test, vi } from 'vitest';
-import { build } from '../../../src/hparams/index.js';
+import { build, type Config } from '../../../src/hparams/index.js';
 import { TfRecordSource } from '../../../src/inputs/index.js';
 import { runCheckpointJob } from '../../../src/programs/checkpointJob.js';
 import type { JobOptions } from '../../../src/runs/options.js';
 import type { StopSignal } from '../../../src/system/index.js';
-import { InferWriter, ModelPredictions } from '../../../src/tasks/index.js';
+import { InferWriter, ModelPredictions, type SingleTask } from '../../../src/tasks/index.js';
+import { loadEvalOutputs } from '../../../src/trained/exampleOutputs.js';
 import { loadInferOutputs } from '../../../src/trained/inferOutputs.js';
 import { loadRun } from '../../../src/trained/loadRun.js';
 import { temporaryDirectory } from '../../command.js';
@@ -39,13 +40,21 @@ beforeAll(async () => {
 type Writer = Parameters<typeof InferWriter.config>[0];
 
 /** Infers in this process. @param asked times that the job asks for a signal before one comes @returns lines of the console */
-async function infer(writer: Writer, asked = Number.POSITIVE_INFINITY): Promise<string[]> {
+function infer(writer: Writer, asked?: number): Promise<string[]> {
+  return run('infer', (task) => (task.inferWriter = InferWriter.config(writer)), asked);
+}
+
+async function run(
+  mode: JobOptions['mode'],
+  set: (task: Config<SingleTask>) => unknown,
+  asked = Number.POSITIVE_INFINITY,
+): Promise<string[]> {
   const task = Object.assign(new Reviews(), { data, numTrainSteps: STEP }).task();
-  task.inferWriter = InferWriter.config(writer);
+  set(task);
   const [training, validation] = Object.assign(new Reviews(), { data }).datasets();
   validation!.batchSize = 4;
   const options: JobOptions = {
-    ...{ name: 'classifiers.Reviews', jobLogDir, mode: 'infer', engine: 'onnx' },
+    ...{ name: 'classifiers.Reviews', jobLogDir, mode, engine: 'onnx' },
     ...{ task, datasets: [training!, validation!], decodeDatasets: [], overrides: [], classVars: '' },
     moduleUrl: new URL('experiments/classifiers.ts', `${pathToFileURL(classifiers)}/`).href,
   };
@@ -92,10 +101,10 @@ test('batches go to shards in turn, without padding; both formats hold the predi
   ]);
   const { step, numShards, examples } = loadInferOutputs(directory);
   expect({ step, numShards }).toEqual({ step: STEP, numShards: 2 });
-  const run = await loadRun(jobLogDir, { experiments: [join(classifiers, 'experiments')] });
+  const loaded = await loadRun(jobLogDir, { experiments: [join(classifiers, 'experiments')] });
   const texts = readFileSync(data, 'utf8').trim().split('\n').slice(-10);
-  const predicted = await run.predict(texts.map((line) => ({ text: line.split('"')[1] })));
-  await run.dispose();
+  const predicted = await loaded.predict(texts.map((line) => ({ text: line.split('"')[1] })));
+  await loaded.dispose();
   for (const [i, { outputs }] of predicted.entries())
     for (const [j, logit] of (outputs.logits as number[]).entries())
       expect((examples[i]!.logits as number[])[j]).toBeCloseTo(logit, 5);
@@ -175,6 +184,25 @@ test('a record of progress that is damaged or of other data counts as none; comp
   rmSync(join(directory, 'output.jsonl-00001-of-00002'));
   expect(() => loadInferOutputs(directory)).toThrow(
     `${directory}/output.jsonl-00001-of-00002 is not that of complete outputs: ENOENT: no such file or directory`,
+  );
+});
+
+test('an evaluation writes outputs of its examples where they are asked for', async () => {
+  rmSync(directory, { recursive: true, force: true });
+  await infer(jsonl);
+  const folder = join(jobLogDir, 'eval_out/validation');
+  await run('eval', () => {});
+  expect(existsSync(folder)).toBe(false);
+  await run('eval', (task) => (task.evaluate.exampleOutputs = ['logits', 'labels']));
+  const { step, examples } = loadEvalOutputs(folder);
+  expect(step).toBe(STEP);
+  const inferred = loadInferOutputs(directory).examples;
+  expect(examples).toEqual(inferred.map((example, i) => ({ ...example, labels: i % 2 === 0 ? 1 : 0 })));
+  await expect(run('eval', (task) => (task.evaluate.exampleOutputs = ['score']))).rejects.toThrow(
+    "task.evaluate.exampleOutputs reads 'score', which neither the model gives for each example nor the batch has.",
+  );
+  expect(() => loadEvalOutputs(join(jobLogDir, 'output'))).toThrow(
+    `${jobLogDir}/output has no eval_out_<step>_shard_<n>.jsonl. Evaluate the run first.`,
   );
 });
 
