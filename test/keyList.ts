@@ -234,7 +234,7 @@ export const KEYS = {
   },
   'programs/evalProgram.test.ts': {
     'evaluation steps': [
-      'programs/evalStep.ts',
+      'programs/forwardCalls.ts',
       'const signature = ',
       'path shape dtype',
       'batches of 1, 3 and 7 rows',
@@ -388,6 +388,7 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
   ],
   'is a check of whole contents': [
     ['programs/jobProgress.ts', "createHash('sha256')"],
+    ['programs/programDataset.ts', "createHash('sha256')"],
     ['checkpoints/durableFile.ts', 'createHash'],
     ['checkpoints/metadata.ts', 'createHash'],
     ['checkpoints/safetensorsFile.ts', 'createHash'],

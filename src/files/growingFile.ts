@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync } from 'node:
 import { openRegularFile } from './read.js';
 import { writeFully } from './write.js';
 
-/** A file that grows at its end. What is written is on the disk after `sync`. */
+/** A file that grows at its end. Its bytes are on the disk after `sync`. */
 export class GrowingFile {
   readonly #file: number;
   #length: number;

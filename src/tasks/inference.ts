@@ -19,7 +19,7 @@ export class Infer extends Configurable.with({
     .describe('Seed of what a model draws in inference, such as masks.'),
 }) {}
 
-/** Base of the functions from a batch to what is written of it. */
+/** Base of the functions from a batch to the outputs that are written. */
 export abstract class BaseInferenceRunner extends Configurable.with({}) {
   static override readonly isAbstract = true;
 
@@ -88,7 +88,7 @@ export function namedTensors(predictions: unknown, path = ''): [string, Tensor][
 /** Rows of a batch; undefined for one without arrays. */
 export const rowsOf = (batch: TensorBatch): number | undefined => namedTensors(batch)[0]?.[1].shape[0];
 
-/** What `--mode=infer` writes of each example, and into which files (Pax's SingleTask.InferWriter). */
+/** The outputs that `--mode=infer` writes of each example, and their files (Pax's SingleTask.InferWriter). */
 export class InferWriter extends Configurable.with({
   inferenceRunner: instance(BaseInferenceRunner, () => ModelPredictions.config()).describe(
     'The function from a batch to the outputs that are written.',

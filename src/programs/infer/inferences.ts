@@ -84,7 +84,7 @@ export class Inferences {
   }
 }
 
-/** The writer of a task, with what the defaults write where it has none. */
+/** The writer of a task; that of the defaults where it has none. */
 export const writerOf = ({ hp }: SingleTask): InferWriter => hp.inferWriter ?? build(InferWriter.config());
 
 interface Read {

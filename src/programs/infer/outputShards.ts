@@ -1,6 +1,6 @@
 /**
- * @file Sharded output files of a job that may be killed at any time: one that goes on finds what was saved, and neither loses
- * nor repeats a record (the names are those of paxml's ShardedParallelWriter).
+ * @file Sharded output files of a job that may be killed at any time: one that goes on finds the saved records, and neither
+ * loses nor repeats one (the names are those of paxml's ShardedParallelWriter).
  */
 import { renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -21,7 +21,7 @@ import { JobError, writeJobFile } from '../../runs/index.js';
 import type { InferPosition } from '../../tasks/index.js';
 import { featuresText, type OutputFormat } from './outputRecords.js';
 
-/** What outputs follow from: those of an equal origin go on, or are there. */
+/** Causes of outputs: those of an equal origin go on, or are there. */
 const origin = z.strictObject({
   /** Digest of the configs. */
   settings: z.string(),
@@ -58,7 +58,7 @@ const checksumOf = (value: object): number => crc32(JSON.stringify(value));
 /** The file that says that outputs are complete. */
 const metadata = z.looseObject({ origin });
 
-/** What outputs are of, as metadata.json has it. */
+/** Names and numbers that metadata.json has of outputs. */
 export type AboutOutputs = Readonly<Record<string, string | number>>;
 
 /** Files that outputs are written to. */
@@ -87,7 +87,7 @@ export class OutputShards {
   /** Whether complete outputs of this origin are there already. */
   readonly isComplete: boolean;
 
-  /** Opens what an earlier job has left of the same origin, or begins anew. @throws JobError for files that can't be written */
+  /** Opens the outputs that an earlier job has left of the same origin, or begins anew. @throws JobError for files that can't be written */
   constructor(private readonly files: OutputFiles) {
     this.isComplete = this.#guarded(() => {
       if (this.#isOf(join(files.directory, 'metadata.json'))) return true;
