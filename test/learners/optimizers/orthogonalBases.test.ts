@@ -1,4 +1,4 @@
-/** @file Eigenvectors and QR of matrices of one block and of several, of full rank, of less and of none. */
+/** @file Eigenvectors and QR of matrices of one block and of several, of full rank and of less. */
 import { expect, test } from 'vitest';
 import { compile, type Tensor } from '../../../src/compiler/index.js';
 import { eigenvectors, orthogonalFactor } from '../../../src/learners/optimizers/orthogonalBases.js';
@@ -21,8 +21,7 @@ function squared(n: number, rank: number): Matrix {
   return product(g, transposed(g));
 }
 
-const SIZES = [1, 5, 70];
-const matrices = SIZES.flatMap((n) => [squared(n, n), squared(n, n >> 1)]);
+const matrices = [squared(1, 1), squared(5, 5), squared(70, 35)];
 
 async function found(): Promise<[Matrix, Matrix][]> {
   const specs = matrices.map((a) => ({ shape: [a.length, a.length], dtype: 'float32' as const }));
