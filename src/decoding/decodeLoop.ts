@@ -55,9 +55,6 @@ export interface Draws {
   readonly told?: Told | undefined;
 }
 
-/** Told of each drawn token as soon as it is there. @returns whether the row ends with it */
-export type OnToken = (row: number, id: number) => boolean;
-
 /** The tokens after some steps, by step and row. */
 interface Drawn {
   readonly count: number;
@@ -82,7 +79,6 @@ class Rows {
   constructor(
     private readonly prompts: Prompts,
     private readonly stop: StopRule,
-    private readonly onToken: OnToken,
     told: Told | undefined,
   ) {
     const rows = prompts.prefixLengths.data.length;
@@ -166,10 +162,9 @@ class Rows {
       const at = row * seqlen + next;
       const id = drawn(row, at);
       this.outputIds[at] = this.current[row] = id;
-      const isEnded = this.onToken(row, id);
       const length = next + 1;
       const isLast = length - prefixLength >= this.mostSteps(row) || length === seqlen;
-      if (isEnded || isLast || this.isEnd(row, length)) this.end(row, length);
+      if (isLast || this.isEnd(row, length)) this.end(row, length);
     }
   }
 
@@ -252,9 +247,8 @@ export async function decodeRows(
   stop: StopRule,
   model: DecodingModel,
   draws: Draws,
-  onToken: OnToken = () => false,
 ): Promise<DecodedRows> {
-  const rows = new Rows(prompts, stop, onToken, draws.told);
+  const rows = new Rows(prompts, stop, draws.told);
   let step = await takePrompts(model, rows);
   while (step < stop.seqlen - 1 && rows.running > 0) {
     const drawn = await draw(model, rows, step, draws);
