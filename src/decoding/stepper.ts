@@ -1,7 +1,6 @@
 /** @file Stepper: compiled decoding steps of a model, over one decode state. */
 import {
   type CompileOptions,
-  type Executable,
   type HostTensor,
   type Tensor,
   type TensorSpec,
@@ -23,7 +22,7 @@ import type {
 import { DrawStep, type StepInputs } from './drawStep.js';
 import { guidedLogits } from './guidance.js';
 import { PromptLanes } from './promptLanes.js';
-import { GREEDY, likeliestOf, logprobsAt, sampleIds } from './sampledIds.js';
+import { candidatesStep, draftsStep, logitsStep, type RowStep } from './rowSteps.js';
 import { type Bound, type Given, int32, StepPrograms, type StepperOptions } from './stepPrograms.js';
 
 /** Logits [rows, V] with -Infinity at the ids that may not be drawn: those that a padded vocabulary has beyond its tokens. */
@@ -52,11 +51,10 @@ export class Stepper {
   /** Compiles and binds the programs. */
   private readonly compiler: StepPrograms;
   private state!: DecodeState;
-  private main!: Bound;
-  /** The step of rows at positions of their own. */
-  private apart: Bound | undefined;
-  /** The step of a token of each row and a draft behind it. */
-  private drafts: (Bound & { readonly ids: Int32Array }) | undefined;
+  /** The step of rows at one position. */
+  private together: Bound | undefined;
+  /** Steps of rows at positions of their own, by name. */
+  private readonly rowSteps = new Map<string, Bound & { readonly ids: Int32Array }>();
   private prompts!: PromptLanes;
 
   private constructor(private readonly options: StepperOptions) {
@@ -73,17 +71,15 @@ export class Stepper {
   /** Compiles the step; other programs are compiled at first use. */
   static async create(options: StepperOptions): Promise<Stepper> {
     const stepper = new Stepper({ ...options, seqlen: Math.max(1, options.seqlen) });
-    await (options.candidates ? stepper.compileCandidates() : stepper.compileStep());
+    await stepper.compileStep();
     return stepper;
   }
 
   private async compileStep(): Promise<void> {
-    if (this.options.rowsApart || this.options.draftTokens !== undefined) {
-      const executable = await this.compileRows({});
-      this.state = this.compiler.newState(executable, this.rows);
-      this.main = this.bindRows(executable);
-      this.apart = this.main;
-    } else await this.compileTogether();
+    const { rowsApart, candidates, draftTokens } = this.options;
+    if (candidates) await this.rowStep(candidatesStep(candidates));
+    else if (rowsApart || draftTokens !== undefined) await this.rowStep(logitsStep);
+    else await this.compileTogether();
     this.prompts = new PromptLanes(this.options, this.compiler, this.state, this.sameEngine);
   }
 
@@ -110,7 +106,7 @@ export class Stepper {
       Object.fromEntries(Object.entries(of).map(([name, pair]) => [name, pair[index]]));
     const executable = await this.compiler.compile('decode_step', step, rows, part(inputs, 0), {});
     this.state = this.compiler.newState(executable, rows);
-    this.main = this.compiler.bind(
+    this.together = this.compiler.bind(
       executable,
       this.state,
       part(inputs, 1),
@@ -119,76 +115,56 @@ export class Stepper {
     );
   }
 
-  /** The step of rows at positions of their own, which gives candidates. */
-  private async compileCandidates(): Promise<void> {
+  /** A step of rows at positions of their own, compiled at first use. */
+  private async rowStep({ name, tokens, takesBack, outputs, compute }: RowStep<unknown>) {
+    const found = this.rowSteps.get(name);
+    if (found) return found;
     const { rows, model, mayDraw } = this.options;
-    const { count, ids: certain } = this.options.candidates!;
-    const hasCertain = certain.length > 0;
-    const step = ({ ids, timeStep }: Given): Tree<Tensor> => {
-      const logits = onlyDrawable(model.extendStep(ids, { timeStep }), mayDraw);
-      const { ids: likeliest, logprobs } = likeliestOf(logits, Math.min(count, model.vocabSize));
-      return {
-        candidates: likeliest,
-        logprobs,
-        ...(hasCertain && { logprobsOf: logprobsAt(logits, certain) }),
-      };
-    };
-    const specs = { ids: int32(rows), timeStep: int32(rows) };
-    const executable = await this.compiler.compile('decode_candidates', step, rows, specs, {});
-    this.state = this.compiler.newState(executable, rows);
-    const inputs = { ids: this.ids, timeStep: this.positions };
-    const outputs = { candidates: null, logprobs: null, ...(hasCertain && { logprobsOf: null }) };
-    this.main = this.compiler.bind(executable, this.state, inputs, [], outputs);
-    this.prompts = new PromptLanes(this.options, this.compiler, this.state, this.sameEngine);
-  }
-
-  /** The step of rows at positions of their own, which gives logits. */
-  private compileRows(options: CompileOptions): Promise<Executable> {
-    const { rows, model, mayDraw } = this.options;
-    const step = ({ ids, timeStep }: Given): Tree<Tensor> => ({
-      logits: onlyDrawable(model.extendStep(ids, { timeStep }), mayDraw),
-    });
-    const specs = { ids: int32(rows), timeStep: int32(rows) };
-    return this.compiler.compile('decode_rows', step, rows, specs, options);
-  }
-
-  private bindRows(executable: Executable): Bound {
-    const inputs = { ids: this.ids, timeStep: this.positions };
-    return this.compiler.bind(executable, this.state, inputs, [], { logits: null });
-  }
-
-  private async compileDrafts(): Promise<Bound & { readonly ids: Int32Array }> {
-    const { rows, model, mayDraw } = this.options;
-    const count = this.options.draftTokens! + 1;
-    const kept = Object.entries(this.compiler.stateSpecs(rows)).find(([, { isPerToken }]) => !isPerToken);
+    const state = takesBack ? Object.entries(this.compiler.stateSpecs(rows)) : [];
+    const kept = state.find(([, { isPerToken }]) => !isPerToken);
     if (kept)
       throw new RangeError(
         `decode: drafts need a state whose tokens can be taken back, one place each; '${kept[0]}' has none.`,
       );
     const step = ({ ids, timeStep }: Given): Tree<Tensor> => {
       const logits = model.extendStep(ids, { timeStep });
-      const flat = tf.reshape(logits, [rows * count, model.vocabSize]) as Tensor;
-      const { ids: drawn, logprobs } = sampleIds(onlyDrawable(flat, mayDraw), GREEDY);
-      return { drawn, logprobs };
+      return compute(onlyDrawable(tf.reshape(logits, [rows * tokens, model.vocabSize]) as Tensor, mayDraw));
     };
-    const ids = new Int32Array(rows * count);
-    const specs = { ids: int32(rows, count), timeStep: int32(rows) };
-    const executable = await this.compiler.compile('decode_drafts', step, rows, specs, this.sameEngine);
-    const outputs = { drawn: null, logprobs: null };
-    return {
-      ...this.compiler.bind(executable, this.state, { ids, timeStep: this.positions }, [], outputs),
-      ids,
-    };
+    const specs = { ids: tokens === 1 ? int32(rows) : int32(rows, tokens), timeStep: int32(rows) };
+    const executable = await this.compiler.compile(name, step, rows, specs, this.sameEngine);
+    this.state ??= this.compiler.newState(executable, rows);
+    const ids = new Int32Array(rows * tokens);
+    const bound = this.compiler.bind(
+      executable,
+      this.state,
+      { ids, timeStep: this.positions },
+      [],
+      Object.fromEntries(outputs.map((output) => [output, null])),
+    );
+    this.rowSteps.set(name, { ...bound, ids });
+    return { ...bound, ids };
+  }
+
+  /** Runs a step of rows. */
+  private async extend<T>(step: RowStep<T>, ids: Int32Array, positions: Int32Array): Promise<T> {
+    const bound = await this.rowStep(step);
+    bound.ids.set(ids);
+    this.positions.set(positions);
+    return step.read((await bound.call.run()) as unknown as Readonly<Record<string, HostTensor>>);
   }
 
   /** The state has the format of the step's engine. */
   private get sameEngine(): CompileOptions {
-    return { engine: this.main.executable.runner };
+    const [first] = this.steps;
+    return first ? { engine: first.executable.runner } : {};
+  }
+
+  private get steps(): readonly Bound[] {
+    return [...(this.together ? [this.together] : []), ...this.rowSteps.values()];
   }
 
   private get programs(): readonly Bound[] {
-    const rows = [this.main, this.apart, this.drafts].filter((bound) => bound !== undefined);
-    return [...new Set(rows), ...this.prompts.programs];
+    return [...this.steps, ...this.prompts.programs];
   }
 
   /** Whether it decodes as many rows, of prompts no longer than its caches, with features of its shapes and the same settings by row. */
@@ -269,44 +245,27 @@ export class Stepper {
 
   /** Runs one position; returns the next logits [rows, vocabSize]. Where the program does not draw. */
   readonly extendStep: ExtendStep = async (ids, timeStep) => {
-    if (this.options.candidates)
+    if (!this.together)
       return this.extendRows(
         ids,
         ids.map(() => timeStep),
       );
     this.ids.set(ids);
     this.timeStep[0] = timeStep;
-    return logitsOf(this.main);
+    const outputs = (await this.together.call.run()) as unknown as { logits: { data: Float32Array } };
+    return outputs.logits.data;
   };
 
   /** Runs one position of each row; returns the next logits [rows, vocabSize]. */
-  readonly extendRows: ExtendRows = async (ids, positions) => {
-    this.apart ??= this.bindRows(await this.compileRows(this.sameEngine));
-    this.ids.set(ids);
-    this.positions.set(positions);
-    return logitsOf(this.apart);
-  };
+  readonly extendRows: ExtendRows = (ids, positions) => this.extend(logitsStep, ids, positions);
 
   /** Runs one position of each row; returns the likeliest next tokens. Where the program gives candidates. */
-  readonly extendCandidates: ExtendCandidates = async (ids, positions) => {
-    this.ids.set(ids);
-    this.positions.set(positions);
-    const outputs = (await this.main.call.run()) as unknown as Record<string, HostTensor>;
-    return {
-      ids: outputs.candidates!.data as Int32Array,
-      logprobs: outputs.logprobs!.data as Float32Array,
-      logprobsOf: (outputs.logprobsOf?.data ?? new Float32Array()) as Float32Array,
-    };
-  };
+  readonly extendCandidates: ExtendCandidates = (ids, positions) =>
+    this.extend(candidatesStep(this.options.candidates!), ids, positions);
 
   /** Runs a token of each row and a draft behind it; returns the likeliest token after each. */
-  readonly extendDrafts: ExtendDrafts = async (ids, positions) => {
-    this.drafts ??= await this.compileDrafts();
-    this.drafts.ids.set(ids);
-    this.positions.set(positions);
-    const outputs = (await this.drafts.call.run()) as unknown as Record<string, HostTensor>;
-    return { ids: outputs.drawn!.data as Int32Array, logprobs: outputs.logprobs!.data as Float32Array };
-  };
+  readonly extendDrafts: ExtendDrafts = (ids, positions) =>
+    this.extend(draftsStep(this.options.draftTokens!), ids, positions);
 
   /** Runs several positions, each fed the token that was drawn after the one before. Where the program draws. */
   readonly extendDrawing = async (
@@ -325,7 +284,7 @@ export class Stepper {
       rows,
     );
     this.timeStep[0] = timeStep;
-    await this.main.call.run(count);
+    await this.together!.call.run(count);
     return draws.read(timeStep, count);
   };
 
@@ -363,11 +322,6 @@ export class Stepper {
 
   /** Gives each row the state of another, or its own. */
   readonly reorder: Reorder = (origins, filled) => this.state.reorder(origins, filled);
-}
-
-async function logitsOf({ call }: Bound): Promise<Float32Array> {
-  const outputs = (await call.run()) as unknown as { logits: { data: Float32Array } };
-  return outputs.logits.data;
 }
 
 /** Positions of rows at a step, [rows]; those of rows that have ended stay within the sequence. */

@@ -1,5 +1,5 @@
 /** @file luthier diff on random mutations: what it calls unchanged computes the same, to the bit, when it is run. */
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { tableFromArrays, tableToIPC } from '@uwdata/flechette';
@@ -30,6 +30,7 @@ import type { Question, RealBits } from './realBitsProgram.js';
 
 const mutants = Number(process.env.MUTANTS ?? tries(50, 1));
 const repository = fileURLToPath(new URL('../..', import.meta.url));
+const EXPERIMENTS = join(repository, 'test/fixtures/mutations/experiments');
 const oracle = 'test/review/realBitsProgram.ts';
 
 /** An IDX file of bytes. */
@@ -86,8 +87,7 @@ function copyOfRepository(): string {
   const folder = temporaryDirectory();
   for (const part of ['src', 'experiments', 'package.json', oracle])
     cpSync(join(repository, part), join(folder, part), { recursive: true });
-  const all = 'experiments';
-  cpSync(join(repository, 'test/fixtures/mutations', all), join(folder, all), { recursive: true });
+  cpSync(EXPERIMENTS, join(folder, 'experiments'), { recursive: true });
   symlinkSync(join(repository, 'node_modules'), join(folder, 'node_modules'));
   writeFiles(folder, files);
   return folder;
@@ -209,7 +209,8 @@ beforeAll(async () => {
   const folder = copyOfRepository();
   const tree = treeAt(folder, { root: folder, project: folder });
   const names = [...new Sources(tree, new Set()).experiments.keys()];
-  const fixtures = names.filter((name) => /^(everything|families|mixtures|pictures)\./.test(name));
+  const modules = readdirSync(EXPERIMENTS).map((file) => file.replace(/ts$/, ''));
+  const fixtures = names.filter((name) => modules.some((module) => name.startsWith(module)));
   const shipped = names.filter((name) => !fixtures.includes(name));
   evaluator = evaluatorAt(folder);
   await evaluator.start();

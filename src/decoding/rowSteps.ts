@@ -1,0 +1,66 @@
+/** @file Steps of rows at positions of their own: logits, the likeliest candidates, or the tokens behind drafts. */
+import type { HostTensor, Tensor } from '../compiler/index.js';
+import type { Candidates, DrawnIds } from './decodingModel.js';
+import { GREEDY, likeliestOf, logprobsAt, sampleIds } from './sampledIds.js';
+import type { StepperOptions } from './stepPrograms.js';
+
+type Outputs = Readonly<Record<string, HostTensor>>;
+
+/** A step of rows, and its result on the host. */
+export interface RowStep<T> {
+  /** Of its program. */
+  readonly name: string;
+  /** Tokens of each row. */
+  readonly tokens: number;
+  /** Whether tokens are taken back, for which each needs a place of its own in the state. */
+  readonly takesBack?: boolean;
+  /** Names of the program's outputs. */
+  readonly outputs: readonly string[];
+  /** Their values, from the logits [rows * tokens, V] of those that may be drawn. */
+  compute(logits: Tensor): Readonly<Record<string, Tensor>>;
+  read(outputs: Outputs): T;
+}
+
+const floatsOf = (outputs: Outputs, name: string): Float32Array =>
+  (outputs[name]?.data ?? new Float32Array()) as Float32Array;
+
+/** Gives the logits. */
+export const logitsStep: RowStep<Float32Array> = {
+  name: 'decode_rows',
+  tokens: 1,
+  outputs: ['logits'],
+  compute: (logits) => ({ logits }),
+  read: (outputs) => floatsOf(outputs, 'logits'),
+};
+
+/** Gives the likeliest tokens, and the log-probabilities of certain ids. */
+export const candidatesStep = ({
+  count,
+  ids,
+}: NonNullable<StepperOptions['candidates']>): RowStep<Candidates> => ({
+  name: 'decode_candidates',
+  tokens: 1,
+  outputs: ['candidates', 'logprobs', ...(ids.length > 0 ? ['logprobsOf'] : [])],
+  compute: (logits) => {
+    const { ids: candidates, logprobs } = likeliestOf(logits, Math.min(count, logits.shape[1]!));
+    return { candidates, logprobs, ...(ids.length > 0 && { logprobsOf: logprobsAt(logits, ids) }) };
+  },
+  read: (outputs) => ({
+    ids: outputs.candidates!.data as Int32Array,
+    logprobs: floatsOf(outputs, 'logprobs'),
+    logprobsOf: floatsOf(outputs, 'logprobsOf'),
+  }),
+});
+
+/** Takes a token of each row and a draft of so many behind it; gives the likeliest token after each. */
+export const draftsStep = (draftTokens: number): RowStep<DrawnIds> => ({
+  name: 'decode_drafts',
+  tokens: draftTokens + 1,
+  takesBack: true,
+  outputs: ['drawn', 'logprobs'],
+  compute: (logits) => {
+    const { ids: drawn, logprobs } = sampleIds(logits, GREEDY);
+    return { drawn, logprobs };
+  },
+  read: (outputs) => ({ ids: outputs.drawn!.data as Int32Array, logprobs: floatsOf(outputs, 'logprobs') }),
+});
