@@ -8,6 +8,7 @@ import { JobError } from '../../src/runs/jobErrors.js';
 import { goodputMetrics } from '../../src/runs/metricValues.js';
 import { readRun } from '../../src/runs/runSummary.js';
 import { runCommand, startCommand, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { metricLines } from '../programs/runs.js';
 
 /** goodput.jsonl with these lines, of processes that started so many seconds after the first. */
@@ -85,7 +86,7 @@ test('something else in the place of the record ends the run with one line', () 
   );
 });
 
-test('a run that is killed and goes on accounts for all its time', async () => {
+longTest('a run that is killed and goes on accounts for all its time', async () => {
   const directory = temporaryDirectory();
   const flags = (steps: number) => [
     ...['--exp=tiny.Tiny', `--job_log_dir=${directory}`, '--mode=train'],

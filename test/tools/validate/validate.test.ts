@@ -1,6 +1,7 @@
 /** @file `luthier validate` as a person runs it: on experiments that are wrong in every way, in one project. */
 import { expect, test } from 'vitest';
 import { oneProcess } from '../../command.js';
+import { longTest } from '../../longTest.js';
 import { byName, family, project } from '../experiments.js';
 
 const files = {
@@ -105,7 +106,7 @@ const directory = project(files);
 const luthier = oneProcess('src/tools/commandLine.ts', directory);
 const validate = (...args: string[]) => luthier(['validate', ...args]);
 
-test('every experiment has its own findings, whatever the others do', async () => {
+longTest('every experiment has its own findings, whatever the others do', async () => {
   const { code, stdout, stderr } = await validate('--format=json', '--timeout=15');
   expect(stderr).toBe('');
   expect(code).toBe(1);
