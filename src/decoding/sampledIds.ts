@@ -96,12 +96,17 @@ function drawnPlaces(logits: Tensor, rule: SamplingRule, inputs: DrawInputs, all
   return tf.minimum(tf.sum(tf.cast(passed, 'int32'), -1), last) as Tensor;
 }
 
+/** The largest of each row of logits [B, V], and the logarithm of the sum of the exponentials of all less that, both [B, 1]. */
+function normalizer(logits: Tensor): { readonly largest: Tensor; readonly logSum: Tensor } {
+  const largest = tf.max(logits, -1, true) as Tensor;
+  return { largest, logSum: tf.log(tf.sum(tf.exp(tf.sub(logits, largest)), -1, true)) as Tensor };
+}
+
 /** Logits [B, V] with -Infinity at tokens below the rule's thresholds: see aboveThresholds() in sampling.ts. */
 function aboveThresholds(logits: Tensor, rule: SamplingRule): Tensor {
   if (!hasThreshold(rule)) return logits;
   const { minP = 0, epsilonP = 0 } = rule;
-  const largest = tf.max(logits, -1, true);
-  const logSum = tf.log(tf.sum(tf.exp(tf.sub(logits, largest)), -1, true));
+  const { largest, logSum } = normalizer(logits);
   const relative = tf.fill(largest.shape, Math.log(inFloat32(minP)));
   const absolute = tf.add(logSum, tf.scalar(Math.log(inFloat32(epsilonP))));
   const least = tf.add(largest, tf.minimum(tf.maximum(relative, absolute), tf.scalar(0)));
@@ -168,8 +173,7 @@ export function likeliestOf(
   count: number,
 ): { readonly ids: Tensor; readonly logprobs: Tensor } {
   const { values, indices } = tf.topk(logits, count);
-  const largest = tf.max(logits, -1, true);
-  const logSum = tf.log(tf.sum(tf.exp(tf.sub(logits, largest)), -1, true));
+  const { largest, logSum } = normalizer(logits);
   return { ids: indices as Tensor, logprobs: tf.sub(tf.sub(values, largest), logSum) as Tensor };
 }
 

@@ -7,7 +7,7 @@ import type { Weights } from './evaluatedWeights.js';
 import type { ProgramDataset } from './programDataset.js';
 import type { ProgramInputs } from './programInputs.js';
 
-/** Components of decodes. */
+/** Components of decodes, and of inference. */
 export interface DecodeParts {
   readonly options: JobOptions;
   readonly task: SingleTask;

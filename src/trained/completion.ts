@@ -26,10 +26,11 @@ export class Completion implements AsyncIterable<string> {
   finishReason: FinishReason | undefined;
   /** Tokens drawn, an end-of-sequence token included. */
   get tokens(): number {
-    return this.#drawnIds.length;
+    return this.#ids.length - this.promptIds.length;
   }
 
-  readonly #drawnIds: number[] = [];
+  /** Prompt and continuation. */
+  readonly #ids: number[];
   readonly #text: ContinuedText;
   readonly #key: PrngKey;
   readonly #pieces: string[] = [];
@@ -51,6 +52,7 @@ export class Completion implements AsyncIterable<string> {
     readonly source?: Promise<Source>,
   ) {
     const { stop, seed } = settings;
+    this.#ids = [...promptIds];
     this.#text = new ContinuedText(model.decoder, typeof stop === 'string' ? [stop] : stop);
     this.#key = prngKey(seed);
   }
@@ -63,12 +65,11 @@ export class Completion implements AsyncIterable<string> {
   /** Draws the next token from logits, [V]: a function of the seed and the number of tokens before it alone. */
   select(logits: Float32Array): number {
     const { temperature, topK: k, topP: p } = this.settings;
-    const ids = [...this.promptIds, ...this.#drawnIds];
     return sampleId(
       logits,
       { ...this.model.rule, temperature, k, p },
       unitDouble(foldIn(this.#key, this.tokens)),
-      { ids, promptLength: this.promptIds.length },
+      { ids: this.#ids, promptLength: this.promptIds.length },
     );
   }
 
@@ -84,7 +85,7 @@ export class Completion implements AsyncIterable<string> {
   }
 
   #take(id: number): boolean {
-    this.#drawnIds.push(id);
+    this.#ids.push(id);
     if (this.model.endIds.has(id)) return this.#finish('stop', this.#text.rest());
     const { piece, isStopped } = this.#text.take(id);
     if (isStopped) return this.#finish('stop', piece);

@@ -2,7 +2,7 @@
 import { type HostTensor, sizeOf } from '../../compiler/index.js';
 import { build } from '../../hparams/index.js';
 import { type Batch, EXAMPLE_IDS, exampleRows, type InputSource, nextBatch } from '../../inputs/index.js';
-import { JobError, type JobOptions } from '../../runs/index.js';
+import { JobError } from '../../runs/index.js';
 import {
   type DecodeSettings,
   evalKey,
@@ -15,19 +15,10 @@ import {
   type ProgramRun,
   type SingleTask,
 } from '../../tasks/index.js';
-import type { Weights } from '../evaluatedWeights.js';
+import type { DecodeParts } from '../decodes.js';
 import { expectedInferRuns } from '../expectedRuns.js';
 import { ForwardCalls } from '../forwardCalls.js';
 import type { ProgramDataset } from '../programDataset.js';
-import type { ProgramInputs } from '../programInputs.js';
-
-/** Components of inference. */
-export interface InferenceParts {
-  readonly options: JobOptions;
-  readonly task: SingleTask;
-  readonly weights: Weights;
-  readonly inputs: ProgramInputs;
-}
 
 /** The program that asks, and its interruption. */
 interface Asked extends DecodeSettings {
@@ -50,7 +41,7 @@ export class Inferences {
   /** By task, of parameters and of their average. */
   readonly #calls = [new Map<SingleTask, ForwardCalls>(), new Map<SingleTask, ForwardCalls>()] as const;
 
-  constructor(private readonly parts: InferenceParts) {}
+  constructor(private readonly parts: DecodeParts) {}
 
   /** @throws as `ProgramRun.infer` */
   infer(data: ProgramInput, asked: Asked): Inference {
