@@ -1,8 +1,14 @@
 /** @file Elements of a stored tensor in the order of a variable, any stretch of them at a time. */
+import { nativeTransposition, type Transpose, type Words } from '../compiler/index.js';
 import type { AxisOrder } from './axes.js';
 
-/** Elements as words of their size, which are moved and never computed with. */
-export type Words = Int32Array | Uint16Array | Uint8Array | Float32Array | Float64Array | BigInt64Array;
+/** Machine code, once it is loaded. */
+let transposeNatively: Transpose | null = null;
+
+/** Lets whatever is gathered from now on be transposed by machine code, where there is a C compiler. */
+export async function loadTransposition(): Promise<void> {
+  transposeNatively ??= await nativeTransposition();
+}
 
 /** An axis of the variable. */
 interface Axis {
@@ -108,7 +114,10 @@ function copyRows<W extends Words>(
   columns: Axis,
 ): void {
   const isLong = columns.between === 1 && columns.size >= LONG_ROW;
-  if (!isLong) transposeRows(target, to, elements, from, rows, columns);
+  if (!isLong && transposeNatively && rows.between === 1) {
+    const matrix = { rows: rows.size, columns: columns.size, between: columns.between };
+    transposeNatively(target.subarray(to) as W, elements.subarray(from) as W, matrix);
+  } else if (!isLong) transposeRows(target, to, elements, from, rows, columns);
   for (let row = 0; isLong && row < rows.size; row++)
     copyRow(target, to + row * columns.size, elements, from + row * rows.between, columns);
 }

@@ -1,7 +1,7 @@
 /** @file Elements of a tensor in a file, in the order and the type of a variable, any stretch of them at a time. */
-import { type FlatArray, type NarrowType, narrow } from '../compiler/index.js';
+import { type FlatArray, type NarrowType, narrow, type Words } from '../compiler/index.js';
 import { bytesOf } from './durableFile.js';
-import type { ElementOrder, Words } from './elementOrder.js';
+import type { ElementOrder } from './elementOrder.js';
 import { asFloats, FloatRangeError, floatBytes } from './floats.js';
 import { elementCount, type SafetensorsDtype, type TensorSpec } from './safetensors.js';
 

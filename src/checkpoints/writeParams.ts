@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { ioError } from './checkpointErrors.js';
 import { checkpointName } from './directory.js';
 import { writeFileDurably } from './durableFile.js';
+import { loadTransposition } from './elementOrder.js';
 import { describeState } from './metadata.js';
 import { PIECE_BYTES, type Piece, piecesOf, writePipelined } from './pipelinedFile.js';
 import { encodePrefix, placeTensors } from './safetensors.js';
 import { fileSpec, STATE_FORMAT, STEP_TENSOR, type StateLayout, tensorName } from './trainState.js';
 import { writeCheckpoint } from './writeCheckpoint.js';
 
-/** Bytes below which a file is written before the thread for a large one has started. */
+/** Bytes below which a file is written before the thread and the machine code for a large one are there. */
 const SMALL = 1 << 24;
 
 /** Parameters of a checkpoint. */
@@ -51,8 +52,10 @@ export async function writeParams({ directory, experiment, layout, values }: Wri
       else yield* values(variables.get(name)!.name);
   }
   try {
+    const isSmall = file.byteLength < SMALL;
+    if (!isSmall) await loadTransposition();
     const writeState = (path: string) =>
-      file.byteLength < SMALL ? writeFileDurably(path, made(state())) : writePipelined(path, state());
+      isSmall ? writeFileDurably(path, made(state())) : writePipelined(path, state());
     await writeCheckpoint({ directory, description, writeState, texts: {}, broken: null });
   } catch (cause) {
     throw ioError(join(directory, checkpointName(0)), 'cannot be written', cause);

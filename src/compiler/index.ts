@@ -13,7 +13,8 @@ export { ENGINES, type Engine, mayBeNative } from './engines/engine.js';
 export { type FillOptions, fillRandom, readyToFill, takeMemory } from './engines/fillRandom.js';
 export { KeptPrograms } from './engines/keptPrograms.js';
 export { type Lazy, lazy } from './engines/lazy.js';
-export { cpuName, kernelRates, nativeTools } from './native/nativeTools.js';
+export type { Transpose, Words } from './native/library.js';
+export { cpuName, kernelRates, nativeTools, nativeTransposition } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export { type Parts, type ProgramMemory, programMemory } from './native/programMemory.js';
 export {

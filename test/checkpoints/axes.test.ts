@@ -1,8 +1,8 @@
 /** @file Orders of axes against indices counted one by one; shapes and texts that fit none. */
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { isAxisOrder, orderAxes, runsOf } from '../../src/checkpoints/axes.js';
-import { ElementOrder } from '../../src/checkpoints/elementOrder.js';
+import { ElementOrder, loadTransposition } from '../../src/checkpoints/elementOrder.js';
 
 const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
 
@@ -76,34 +76,38 @@ test('each element goes where its indices say', () => {
   );
 });
 
-test.each([
-  ['o i -> i o', [70, 3], [3, 70]],
-  ['o i -> i o', [130, 150], [150, 130]],
-  ['(n h) d -> d h n', [60, 50], [50, 4, 15]],
-  ['a b c -> c a b', [5, 7, 11], [11, 5, 7]],
-  ['o (1/2 i) -> i o', [140, 6], [3, 140]],
-  ['o i 1/2 -> i o', [140, 3, 2], [3, 140]],
-  ['a 1/2 b c -> c a b', [30, 2, 3, 4], [4, 30, 3]],
-  ['o i -> i o', [40, 90], [90, 40]],
-  ['(n h) d -> n d h', [60, 50], [4, 50, 15]],
-])('%s of %j is gathered as its runs say, whatever is taken at once', (notation, stored, shape) => {
-  const axes = orderAxes(notation, stored, shape)!;
-  const order = ElementOrder.of(axes)!;
-  const elements = Int32Array.from({ length: product(stored) }, (_, i) => i + 1);
-  const expected = new Int32Array(product(shape));
-  for (const { start, step, length, target, stride } of runsOf(axes))
-    for (let i = 0; i < length; i++) expected[target + i * stride] = elements[start + i * step]!;
-  for (const most of [1, 2, 100, 1000, expected.length]) {
-    const [gathered, size] = [new Int32Array(expected.length), order.stretch(most)];
-    expect(size).toBeGreaterThan(most / 2);
-    for (let from = 0; from < gathered.length; from += size)
-      order.gather(gathered.subarray(from, from + size), from, elements);
-    expect(gathered.findIndex((value, i) => value !== expected[i])).toBe(-1);
-  }
-  const last = expected.length - 1;
-  expect([0, 1, last].map((element) => order.placeOf(element) + 1)).toEqual(
-    [0, 1, last].map((element) => expected[element]),
-  );
+describe.each(['JavaScript', 'machine code where there is a compiler'])('by %s', (way) => {
+  beforeAll(async () => way === 'JavaScript' || (await loadTransposition()));
+
+  test.each([
+    ['o i -> i o', [70, 3], [3, 70]],
+    ['o i -> i o', [130, 150], [150, 130]],
+    ['(n h) d -> d h n', [60, 50], [50, 4, 15]],
+    ['a b c -> c a b', [5, 7, 11], [11, 5, 7]],
+    ['o (1/2 i) -> i o', [140, 6], [3, 140]],
+    ['o i 1/2 -> i o', [140, 3, 2], [3, 140]],
+    ['a 1/2 b c -> c a b', [30, 2, 3, 4], [4, 30, 3]],
+    ['o i -> i o', [40, 90], [90, 40]],
+    ['(n h) d -> n d h', [60, 50], [4, 50, 15]],
+  ])('%s of %j is gathered as its runs say, whatever is taken at once', (notation, stored, shape) => {
+    const axes = orderAxes(notation, stored, shape)!;
+    const order = ElementOrder.of(axes)!;
+    const elements = Int32Array.from({ length: product(stored) }, (_, i) => i + 1);
+    const expected = new Int32Array(product(shape));
+    for (const { start, step, length, target, stride } of runsOf(axes))
+      for (let i = 0; i < length; i++) expected[target + i * stride] = elements[start + i * step]!;
+    for (const most of [1, 2, 100, 1000, expected.length]) {
+      const [gathered, size] = [new Int32Array(expected.length), order.stretch(most)];
+      expect(size).toBeGreaterThan(most / 2);
+      for (let from = 0; from < gathered.length; from += size)
+        order.gather(gathered.subarray(from, from + size), from, elements);
+      expect(gathered.findIndex((value, i) => value !== expected[i])).toBe(-1);
+    }
+    const last = expected.length - 1;
+    expect([0, 1, last].map((element) => order.placeOf(element) + 1)).toEqual(
+      [0, 1, last].map((element) => expected[element]),
+    );
+  });
 });
 
 test.each([

@@ -147,6 +147,29 @@ export async function readBandwidth(runtime: string, threads: number, seconds: n
   return call(bandwidth!, threads, seconds);
 }
 
+/** Elements of any type, as words of their size. */
+export type Words = Int32Array | Uint16Array | Uint8Array | Float32Array | Float64Array | BigInt64Array;
+
+/** A matrix whose columns are rows of a larger one. */
+export interface TransposedRows {
+  readonly rows: number;
+  readonly columns: number;
+  /** Elements of the source between two neighbours of a row. */
+  readonly between: number;
+}
+
+/** Fills `target` with the rows, one after the other; neighbours of a column are neighbours in `source`. */
+export type Transpose = <W extends Words>(target: W, source: W, matrix: TransposedRows) => void;
+
+export async function transposition(runtime: string): Promise<Transpose> {
+  const [transpose] = await open(
+    runtime,
+    'void lt_transpose(void *to, void *from, int64_t rows, int64_t columns, int64_t between, int bytes)',
+  );
+  return (target, source, { rows, columns, between }) =>
+    transpose!(target, source, rows, columns, between, target.BYTES_PER_ELEMENT);
+}
+
 /** Arrays below this size can't fill a large page. */
 const worthLargePages = 4 << 20;
 

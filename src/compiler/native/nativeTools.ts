@@ -1,6 +1,6 @@
 /** @file Identity of the CPU, C compiler and kernels, on which the bits of results depend. */
 import { cpus } from 'node:os';
-import { kernelNames } from './library.js';
+import { kernelNames, type Transpose, transposition } from './library.js';
 import { cpuFeatures, shortCpu } from './toolchain/cpuFeatures.js';
 import { openToolchain } from './toolchain/index.js';
 import { type Bfloat16Products, type KernelTable, kernelTable, wayOf } from './toolchain/kernelTable.js';
@@ -37,4 +37,10 @@ export async function nativeTools(products?: Bfloat16Products): Promise<NativeTo
 export async function kernelRates(isNew = false): Promise<KernelTable | null> {
   const toolchain = await openToolchain();
   return 'reason' in toolchain ? null : kernelTable(toolchain, isNew);
+}
+
+/** Transposes several times as fast as JavaScript does; null where there is no suitable C compiler. */
+export async function nativeTransposition(): Promise<Transpose | null> {
+  const toolchain = await openToolchain();
+  return 'reason' in toolchain ? null : transposition(toolchain.runtime.library);
 }

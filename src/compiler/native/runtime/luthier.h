@@ -148,6 +148,9 @@ double lt_peak_flops(int p, int threads, double seconds);
 /* Bytes per second that the team reads from uncached memory; 0 if memory is short. */
 double lt_read_bandwidth(int threads, double seconds);
 
+/* to[row * columns + column] = from[row + column * between], of elements of 1, 2, 4 or 8 bytes (transpose.c). */
+void lt_transpose(void *to, const void *from, int64_t rows, int64_t columns, int64_t between, int bytes);
+
 /* ---- Convolutions by 3x3 filters with stride 1 (winograd*.c) ------------------------------------------------------ */
 
 /* An image in memory, strides in elements; channels are contiguous float32. */
