@@ -1,7 +1,8 @@
 /** @file A process that writes one file of each durable kind. Arguments: the folder, below which each kind has its own. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Checkpointer } from '../../src/checkpoints/index.js';
+import { Checkpointer, writeParams } from '../../src/checkpoints/index.js';
+import { piecesOf } from '../../src/checkpoints/pipelinedFile.js';
 import { keepRanges, writeTogether } from '../../src/files/index.js';
 import { saveConfigFile } from '../../src/hparams/documents/files.js';
 import { cachedFile } from '../../src/inputs/records/dataCache.js';
@@ -48,6 +49,14 @@ const kinds: Readonly<Record<string, Write>> = {
     await save(folder, [4], { allowPrevious: true });
   },
   'a checkpoint that replaces an older one': (folder) => save(folder, [2, 4], { saveMaxToKeep: 1 }),
+  'a checkpoint of many parameters': (folder) => {
+    const size = 5 << 20;
+    return writeParams({
+      ...{ directory: folder, experiment: 'faults' },
+      layout: { entries: [{ name: 'w', shape: [size], offset: 0, size }], size },
+      values: () => piecesOf(new Uint8Array(4 * size)),
+    });
+  },
   'later checkpoints set aside': async (jobLogDir) => {
     await save(join(jobLogDir, 'checkpoints'), [2, 4]);
     present(join(jobLogDir, 'metrics.jsonl'), '{"step":2}\n{"step":4}\n');

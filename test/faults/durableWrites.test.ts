@@ -21,6 +21,9 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
     ...filesOf('broken_checkpoint_00000004').filter((name) => !name.endsWith('state.safetensors')),
   ],
   'a checkpoint that replaces an older one': filesOf('checkpoint_00000004'),
+  'a checkpoint of many parameters': filesOf('checkpoint_00000000').filter(
+    (name) => !/progress|input/.test(name),
+  ),
   'later checkpoints set aside': [
     ...filesOf('checkpoints/checkpoint_00000002'),
     'metrics.jsonl',

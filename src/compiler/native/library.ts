@@ -151,7 +151,7 @@ export async function readBandwidth(runtime: string, threads: number, seconds: n
 export type Words = Int32Array | Uint16Array | Uint8Array | Float32Array | Float64Array | BigInt64Array;
 
 /** A matrix whose columns are rows of a larger one. */
-export interface TransposedRows {
+interface TransposedRows {
   readonly rows: number;
   readonly columns: number;
   /** Elements of the source between two neighbours of a row. */
