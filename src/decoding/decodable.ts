@@ -1,5 +1,5 @@
 /** @file Decodable: the contract of models that continue sequences of tokens. */
-import type { Tensor, TensorSpec } from '../compiler/index.js';
+import { type Tensor, type TensorSpec, tf } from '../compiler/index.js';
 import type { DecodeStateSpec, StepArgs } from '../layers/index.js';
 
 /**
@@ -42,9 +42,21 @@ export interface Decodable {
 
   /**
    * Logits [B, vocabSize] of the token after each of `ids`, int32 [B], which stand at `timeStep`; or [B, T, vocabSize] after
-   * those of `ids` [B, T] from there on.
+   * those of `ids` [B, T] from there on. With `logitsAt` it may give those of one of the T alone, [B, vocabSize].
    */
   extendStep(ids: Tensor, args: StepArgs): Tensor;
+}
+
+/** Logits [1, vocabSize] of the token after the last of `ids` [1, T] that `length` counts. */
+export function lastLogits(
+  model: Decodable,
+  ids: Tensor,
+  args: StepArgs & { readonly length: Tensor },
+): Tensor {
+  const logitsAt = tf.sub(args.length, tf.scalar(1, 'int32')) as Tensor;
+  const logits = model.extendStep(ids, { ...args, logitsAt });
+  if (logits.shape.length === 2) return logits;
+  return tf.reshape(tf.gather(logits, logitsAt, 1), [1, model.vocabSize]) as Tensor;
 }
 
 /** Whether a model implements `Decodable`. */

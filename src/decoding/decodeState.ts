@@ -72,6 +72,11 @@ export class DecodeState {
     for (const array of Object.values(this.arrays)) array.fill(0);
   }
 
+  /** The state before the first token, but for the places of tokens, which are written before they are read. */
+  clearRows(): void {
+    for (const [path, { parts }] of this.#blocks) if (!parts) this.arrays[path]!.fill(0);
+  }
+
   /** Bytes of the arrays, without those of prompts. */
   get byteLength(): number {
     return Object.values(this.arrays).reduce((sum, { byteLength }) => sum + byteLength, 0);
@@ -97,14 +102,23 @@ export class DecodeState {
     }
   }
 
-  /** Gives a row the state of the one row of `from`; zeros, where there is none. */
-  replaceRow(row: number, from?: DecodeState): void {
-    for (const [path, { outer, rows, size }] of this.#blocks) {
+  /**
+   * Gives a row the state of the one row of `from`; zeros, where there is none.
+   *
+   * @param filled tokens that it has, at most.
+   */
+  replaceRow(row: number, from?: DecodeState, filled = Number.POSITIVE_INFINITY): void {
+    for (const [path, { outer, rows, size, parts }] of this.#blocks) {
       const array = this.arrays[path]!;
+      const { count, places } = parts ?? { count: 1, places: 1 };
+      const [step, length] = [size / count, (size / count / places) * Math.min(filled, places)];
       for (let block = 0; block < outer; block++) {
         const begin = (block * rows + row) * size;
-        if (from) array.set(from.arrays[path]!.subarray(block * size, (block + 1) * size), begin);
-        else array.fill(0, begin, begin + size);
+        for (let part = 0; part < size; part += step) {
+          const source = block * size + part;
+          if (from) array.set(from.arrays[path]!.subarray(source, source + length), begin + part);
+          else array.fill(0, begin + part, begin + part + length);
+        }
       }
     }
   }

@@ -26,6 +26,7 @@ export { type ExampleSettings, exampleSettings } from './exampleSettings.js';
 export { PREFILL_STEPS } from './promptLanes.js';
 export { PromptLookupDecoder } from './promptLookupDecoder.js';
 export { unitDouble } from './promptRows.js';
+export type { FilledBlock, RowFill } from './rowFill.js';
 export { GreedyDecoder, SampleDecoder } from './sampleDecoder.js';
 export { GREEDY, isRandom, type RowSettings, sampleIds } from './sampledIds.js';
 export { logProbability, type SamplingRule, sampleId, topK } from './sampling.js';

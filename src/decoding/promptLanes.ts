@@ -1,6 +1,7 @@
 /** @file Prompts of a decode: their states, and the programs that compute them, block by block or from features of a batch. */
 import type { CompileOptions, Executable, HostTensor, Tensor, TensorSpec, Tree } from '../compiler/index.js';
 import type { DecodeState } from './decodeState.js';
+import type { RowFill } from './rowFill.js';
 import {
   type Arrays,
   type Bound,
@@ -134,27 +135,34 @@ export class PromptLanes {
       await this.blockOf(1, Math.min(steps, places));
   }
 
-  /** As `Stepper.fillRow`. */
-  async *fill(
-    row: number,
-    ids: Int32Array,
-    prompt?: Readonly<Record<string, HostTensor>>,
-  ): AsyncGenerator<number, void, undefined> {
+  /** As `Stepper.fillRow`, for the tokens before the last one; none where steps begin with the first token. */
+  fill(row: number, ids: Int32Array, prompt?: Readonly<Record<string, HostTensor>>): RowFill {
     const count = ids.length;
     const isAlone = this.options.rows === 1;
     const isWhole = this.options.model.seesWholePrompt ?? false;
-    (isAlone ? this.state : this.lanes.get(1)?.state)?.clear();
-    if (prompt) await this.compute(prompt, 1);
     const places = this.compiler.places(1);
     let begin = 0;
-    while (begin < count) {
+    const takeNext = async (): Promise<number> => {
+      if (begin === 0) {
+        (isAlone ? this.state : this.lanes.get(1)?.state)?.clear();
+        if (prompt) await this.compute(prompt, 1);
+      }
+      if (count === 0) return 0;
       const size = count - begin <= LAST_STEPS ? LAST_STEPS : PREFILL_STEPS;
       const steps = Math.min(isWhole ? wholeBlock(count, places) : size, places - begin);
       await this.take({ ids, count, lengths: Int32Array.of(count) }, begin, steps);
-      begin += steps;
-      yield steps;
-    }
-    if (!isAlone) this.state.replaceRow(row, count > 0 || prompt ? this.lanes.get(1)!.state : undefined);
+      return steps;
+    };
+    return {
+      take: async () => {
+        const steps = await takeNext();
+        begin += steps;
+        const isLast = begin >= count;
+        if (isLast && !isAlone)
+          this.state.replaceRow(row, count > 0 || prompt ? this.lanes.get(1)!.state : undefined);
+        return { steps, isLast };
+      },
+    };
   }
 
   /** Computes what steps read of the features of prompts. */

@@ -1,5 +1,5 @@
 /** @file Steps of rows at positions of their own: logits, the likeliest candidates, or the tokens behind drafts. */
-import type { HostTensor, Tensor } from '../compiler/index.js';
+import { type HostTensor, type Tensor, tf } from '../compiler/index.js';
 import type { Candidates, DrawnIds } from './decodingModel.js';
 import { GREEDY, likeliestOf, logprobsAt, sampleIds } from './sampledIds.js';
 import type { StepperOptions } from './stepPrograms.js';
@@ -19,6 +19,14 @@ export interface RowStep<T> {
   /** Their values, from the logits [rows * tokens, V] of those that may be drawn. */
   compute(logits: Tensor): Readonly<Record<string, Tensor>>;
   read(outputs: Outputs): T;
+}
+
+/** Logits [rows, V] with -Infinity at the ids that may not be drawn: those that a padded vocabulary has beyond its tokens. */
+export function onlyDrawable(logits: Tensor, mayDraw: (id: number) => boolean = () => true): Tensor {
+  const drawable = Array.from({ length: logits.shape[1]! }, (_, id) => mayDraw(id));
+  if (drawable.every(Boolean)) return logits;
+  const never = tf.fill(logits.shape, Number.NEGATIVE_INFINITY);
+  return tf.where(tf.expandDims(tf.tensor1d(drawable, 'bool')), logits, never) as Tensor;
 }
 
 const floatsOf = (outputs: Outputs, name: string): Float32Array =>

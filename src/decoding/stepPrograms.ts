@@ -85,6 +85,10 @@ export interface Given {
   readonly promptState: Tensors;
   readonly promptLength: Tensor;
   readonly prompt: Tensors;
+  /** Of a block of a prompt beside a step: the prompt's state, its tokens [1, steps], and the position of the first. */
+  readonly aside: Tensors;
+  readonly tokens: Tensor;
+  readonly begin: Tensor;
   /** Where the program draws: the tokens so far and their log-probabilities, both [seqlen, rows]. */
   readonly drawn: Tensor;
   readonly logprobs: Tensor;
@@ -157,19 +161,21 @@ export class StepPrograms {
    * A state of `rows` rows, in the format of a program.
    *
    * @param given arrays of it that other programs have already.
+   * @param tree the name of its inputs in the program.
    */
   newState(
     executable: Executable,
     rows: number,
     given: Readonly<Record<string, BoundArray>> = {},
+    tree: 'state' | 'aside' = 'state',
   ): DecodeState {
-    const newArrays = (tree: string, names: readonly string[]) => {
-      const arrays = executable.newInputs(names.map((name) => `${tree}.${name}`));
+    const newArrays = (of: string, names: readonly string[]) => {
+      const arrays = executable.newInputs(names.map((name) => `${of}.${name}`));
       return Object.fromEntries(names.map((name, i) => [name, arrays[i]!]));
     };
     const specs = this.stateSpecs(rows);
     const own = newArrays(
-      'state',
+      tree,
       Object.keys(specs).filter((name) => !(name in given)),
     );
     return new DecodeState(
@@ -179,16 +185,24 @@ export class StepPrograms {
     );
   }
 
-  /** Compiles a function of the model that reads and replaces the state of `rows` rows. */
+  /**
+   * Compiles a function of the model that reads and replaces the state of `rows` rows.
+   *
+   * @param aside whether it has the state of one more row, of a prompt.
+   */
   compile(
     name: string,
     f: (given: Given) => Tree<Tensor>,
     rows: number,
     specs: Readonly<Record<string, Tree<TensorSpec>>>,
     extra: CompileOptions,
+    aside = false,
   ): Promise<Executable> {
     const { params, compileOptions } = this.options;
-    const trees = { state: this.stateSpecs(rows), promptState: this.promptSpecs(rows) };
+    const trees = {
+      ...{ state: this.stateSpecs(rows), promptState: this.promptSpecs(rows) },
+      ...(aside && { aside: this.stateSpecs(1) }),
+    };
     const rounded = Object.entries(trees).flatMap(([tree, state]) =>
       Object.entries(state).flatMap(([path, { roundedTo }]) =>
         roundedTo === undefined ? [] : [[`${tree}.${path}`, roundedTo] as const],
@@ -215,6 +229,7 @@ export class StepPrograms {
    *
    * @param advanced outputs that become inputs of the next run.
    * @param replaced outputs, besides the state, that share memory with inputs where the engine updates slices in place.
+   * @param aside the state of a prompt, where the program has one.
    */
   bind(
     executable: Executable,
@@ -222,20 +237,29 @@ export class StepPrograms {
     inputs: Tree<BoundArray>,
     advanced: readonly string[],
     replaced: Record<string, BoundArray | null>,
+    aside?: DecodeState,
   ): Bound {
     const inPlace = executable.updatesInPlace;
     const own = Object.fromEntries(advanced.map((name) => [name, null]));
+    const states = { state, ...(aside && { aside: aside.arrays }) };
     const copied = [
-      ...Object.keys(state).map((name) => `state.${name}`),
+      ...Object.entries(states).flatMap(([tree, arrays]) =>
+        Object.keys(arrays).map((name) => `${tree}.${name}`),
+      ),
       ...Object.keys(replaced).filter((name) => replaced[name] !== null),
     ];
     const nulls = (arrays: object) => Object.fromEntries(Object.keys(arrays).map((name) => [name, null]));
     const call = executable.bind({
       inputs: {
-        ...{ params: this.options.params.views, state, promptState },
+        ...{ params: this.options.params.views, ...states, promptState },
         ...(inputs as Record<string, Tree<BoundArray>>),
       },
-      outputs: { ...own, ...(inPlace ? replaced : nulls(replaced)), state: inPlace ? state : nulls(state) },
+      outputs: {
+        ...{ ...own, ...(inPlace ? replaced : nulls(replaced)) },
+        ...Object.fromEntries(
+          Object.entries(states).map(([tree, arrays]) => [tree, inPlace ? arrays : nulls(arrays)]),
+        ),
+      },
       carried: Object.fromEntries([...advanced, ...(inPlace ? [] : copied)].map((name) => [name, name])),
     });
     return { executable, call };

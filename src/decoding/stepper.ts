@@ -22,16 +22,9 @@ import type {
 import { DrawStep, type StepInputs } from './drawStep.js';
 import { guidedLogits } from './guidance.js';
 import { PromptLanes } from './promptLanes.js';
-import { candidatesStep, draftsStep, logitsStep, type RowStep } from './rowSteps.js';
+import { BlocksBeside, type RowFill } from './rowFill.js';
+import { candidatesStep, draftsStep, logitsStep, onlyDrawable, type RowStep } from './rowSteps.js';
 import { type Bound, type Given, int32, StepPrograms, type StepperOptions } from './stepPrograms.js';
-
-/** Logits [rows, V] with -Infinity at the ids that may not be drawn: those that a padded vocabulary has beyond its tokens. */
-function onlyDrawable(logits: Tensor, mayDraw: (id: number) => boolean = () => true): Tensor {
-  const drawable = Array.from({ length: logits.shape[1]! }, (_, id) => mayDraw(id));
-  if (drawable.every(Boolean)) return logits;
-  const never = tf.fill(logits.shape, Number.NEGATIVE_INFINITY);
-  return tf.where(tf.expandDims(tf.tensor1d(drawable, 'bool')), logits, never) as Tensor;
-}
 
 /**
  * A model's decode state, and the programs on it: one token per row, runs of drawn tokens, blocks of prompt tokens. Several
@@ -56,6 +49,8 @@ export class Stepper {
   /** Steps of rows at positions of their own, by name. */
   private readonly rowSteps = new Map<string, Bound & { readonly ids: Int32Array }>();
   private prompts!: PromptLanes;
+  /** Where prompts go to rows while others step. */
+  private beside: BlocksBeside | undefined;
 
   private constructor(private readonly options: StepperOptions) {
     const { rows } = options;
@@ -76,11 +71,14 @@ export class Stepper {
   }
 
   private async compileStep(): Promise<void> {
-    const { rowsApart, candidates, draftTokens } = this.options;
+    const { rows, model, rowsApart, candidates, draftTokens } = this.options;
     if (candidates) await this.rowStep(candidatesStep(candidates));
     else if (rowsApart || draftTokens !== undefined) await this.rowStep(logitsStep);
     else await this.compileTogether();
-    this.prompts = new PromptLanes(this.options, this.compiler, this.state, this.sameEngine);
+    const parts = [this.options, this.compiler, this.state, this.sameEngine] as const;
+    this.prompts = new PromptLanes(...parts);
+    if (rowsApart && rows > 1 && !model.begin && !model.seesWholePrompt)
+      this.beside = new BlocksBeside(...parts);
   }
 
   /** The step of rows at one position. */
@@ -164,7 +162,7 @@ export class Stepper {
   }
 
   private get programs(): readonly Bound[] {
-    return [...this.steps, ...this.prompts.programs];
+    return [...this.steps, ...this.prompts.programs, ...(this.beside?.programs ?? [])];
   }
 
   /** Whether it decodes as many rows, of prompts no longer than its caches, with features of its shapes and the same settings by row. */
@@ -186,7 +184,7 @@ export class Stepper {
 
   /** Clears the state. */
   reset(): void {
-    for (const state of [this.state, ...this.prompts.states]) state.clear();
+    for (const state of this.states) state.clear();
   }
 
   /** Must be called after the parameters have changed. */
@@ -227,9 +225,13 @@ export class Stepper {
     return sharing !== undefined || rule?.guidance !== undefined || (model.seesWholePrompt ?? false);
   }
 
+  private get states(): readonly DecodeState[] {
+    return [this.state, ...this.prompts.states, ...(this.beside?.states ?? [])];
+  }
+
   /** Bytes of all states. */
   get stateBytes(): number {
-    return [this.state, ...this.prompts.states].reduce((sum, { byteLength }) => sum + byteLength, 0);
+    return this.states.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
   /**
@@ -299,25 +301,20 @@ export class Stepper {
   };
 
   /** Compiles what `fillRow` calls. */
-  prepareRows(): Promise<void> {
-    return this.prompts.prepare();
+  async prepareRows(): Promise<void> {
+    await (this.beside ?? this.prompts).prepare();
   }
 
   /**
-   * Gives a row, where rows are apart, the state after the tokens of a prompt, which its next step comes behind. Other rows may
-   * step between two blocks; one row is filled at a time.
+   * Gives a row, where rows are apart, the state after the tokens of a prompt, or after those before its last one. Other rows may
+   * step between two blocks, or beside them; one row is filled at a time.
    *
-   * @param ids tokens from the first on; none where steps begin with the first token.
+   * @param ids tokens from the first on.
    * @param prompt as for `begin`, of one row.
-   * @returns the positions of each block, once it is computed.
-   * @throws as `begin`.
+   * @throws as `begin`, in `take`.
    */
-  fillRow(
-    row: number,
-    ids: Int32Array,
-    prompt?: Readonly<Record<string, HostTensor>>,
-  ): AsyncGenerator<number, void, undefined> {
-    return this.prompts.fill(row, ids, prompt);
+  fillRow(row: number, ids: Int32Array, prompt?: Readonly<Record<string, HostTensor>>): RowFill {
+    return this.beside?.fill(row, ids) ?? this.prompts.fill(row, ids.subarray(0, -1), prompt);
   }
 
   /** Gives each row the state of another, or its own. */

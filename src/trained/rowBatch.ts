@@ -1,5 +1,5 @@
 /** @file The rows of a batch that decodes without end: completions join it and leave it between steps. */
-import { PREFILL_STEPS, type Stepper } from '../decoding/index.js';
+import { type FilledBlock, PREFILL_STEPS, type RowFill, type Stepper } from '../decoding/index.js';
 import type { Completion } from './completion.js';
 import type { Source } from './sourceTexts.js';
 
@@ -21,13 +21,13 @@ interface Row {
 interface Filling {
   readonly row: number;
   readonly completion: Completion;
-  readonly blocks: AsyncGenerator<number, void, undefined>;
+  readonly fill: RowFill;
 }
 
 /**
- * Rows of completions, each with its own rule. A row that is free takes the next one between two steps: the prompt is computed
- * aside, block by block, while the others go on (as Orca schedules, Yu et al. 2022, with prompts in chunks). No bit of a
- * completion depends on those beside it.
+ * Rows of completions, each with its own rule. A row that is free takes the next one: the prompt is computed aside, block by
+ * block, between the steps of the others or in one program with them (as Orca schedules, Yu et al. 2022, with prompts in
+ * chunks). No bit of a completion depends on those beside it.
  */
 export class RowBatch {
   readonly #rows = new Map<number, Row>();
@@ -54,27 +54,54 @@ export class RowBatch {
   async advance(next: () => Waiting | undefined): Promise<void> {
     for (const [row, { completion }] of this.#rows)
       if (completion.finishReason !== undefined) this.#rows.delete(row);
-    await this.#fill(next);
-    if (this.#rows.size > 0) await this.#extend();
+    this.#set();
+    const beside = await this.#fill(next);
+    if (beside || this.#rows.size === 0) return;
+    this.#set();
+    this.#draw(await this.stepper.extendRows(this.#ids, this.#positions));
   }
 
-  /** Computes the prompts of free rows: one block between two steps, or some short ones. */
-  async #fill(next: () => Waiting | undefined): Promise<void> {
+  /** Sets the inputs of the next step. */
+  #set(): void {
+    // Free rows take token 0 at position 0, which a later prompt replaces.
+    this.#ids.fill(0);
+    this.#positions.fill(0);
+    for (const [i, { id, position }] of this.#rows) {
+      this.#ids[i] = id;
+      this.#positions[i] = position;
+    }
+  }
+
+  /**
+   * Computes the prompts of free rows: one block between two steps, or some short ones.
+   *
+   * @returns whether the step was computed beside the block.
+   */
+  async #fill(next: () => Waiting | undefined): Promise<boolean> {
     for (let steps = 0; steps < PREFILL_STEPS; ) {
       this.#filling ??= this.#begin(next);
-      if (this.#filling === undefined) return;
-      const { row, completion, blocks } = this.#filling;
-      try {
-        const { value, done } = await blocks.next();
-        steps += value ?? 0;
-        const isWanted = completion.finishReason === undefined;
-        if (isWanted && !done) continue;
-        const position = completion.promptIds.length - 1;
-        if (isWanted) this.#rows.set(row, { completion, id: completion.promptIds[position]!, position });
-      } catch (error) {
-        completion.fail(error);
+      if (this.#filling === undefined) return false;
+      const taken = await this.#takeBlock(this.#filling);
+      if (taken?.logits) this.#draw(taken.logits);
+      if (taken === undefined || taken.isLast) {
+        const { completion } = this.#filling;
+        if (taken && completion.finishReason === undefined) this.#join(this.#filling, taken.next);
+        this.#filling = undefined;
       }
-      this.#filling = undefined;
+      if (taken?.logits) return true;
+      steps += taken?.steps ?? 0;
+    }
+    return false;
+  }
+
+  /** The next block of a prompt; none where its reader has left, or it fails. */
+  async #takeBlock({ completion, fill }: Filling): Promise<FilledBlock | undefined> {
+    if (completion.finishReason !== undefined) return undefined;
+    try {
+      return await fill.take({ ids: this.#ids, positions: this.#positions });
+    } catch (error) {
+      completion.fail(error);
+      return undefined;
     }
   }
 
@@ -83,27 +110,30 @@ export class RowBatch {
     const waiting = row < 0 ? undefined : next();
     if (waiting === undefined) return undefined;
     const { completion, source } = waiting;
-    const before = completion.promptIds.subarray(0, -1);
-    return { row, completion, blocks: this.stepper.fillRow(row, before, source) };
+    return { row, completion, fill: this.stepper.fillRow(row, completion.promptIds, source) };
   }
 
-  async #extend(): Promise<void> {
-    // Free rows take token 0 at position 0, which a later prompt replaces.
-    this.#ids.fill(0);
-    this.#positions.fill(0);
-    for (const [i, { id, position }] of this.#rows) {
-      this.#ids[i] = id;
-      this.#positions[i] = position;
-    }
-    const logits = await this.stepper.extendRows(this.#ids, this.#positions);
+  /** Lets a completion take part in steps. @param next logits of the token after its prompt, where they are there */
+  #join({ row, completion }: Filling, next: Float32Array | undefined): void {
+    const position = completion.promptIds.length - 1;
+    const joined = { completion, id: completion.promptIds[position]!, position };
+    this.#rows.set(row, joined);
+    if (next) this.#take(joined, next);
+  }
+
+  /** Draws a token of each row from the logits of a step, [rows * V]. */
+  #draw(logits: Float32Array): void {
     const vocabulary = logits.length / this.#ids.length;
-    for (const [i, row] of this.#rows) {
-      const { completion } = row;
-      if (completion.finishReason !== undefined) continue;
-      row.id = completion.select(logits.subarray(i * vocabulary, (i + 1) * vocabulary));
-      row.position++;
-      const isEnded = completion.accept(row.id);
-      if (!isEnded && row.position === this.seqlen - 1) completion.end();
-    }
+    for (const [i, row] of this.#rows)
+      if (row.completion.finishReason === undefined)
+        this.#take(row, logits.subarray(i * vocabulary, (i + 1) * vocabulary));
+  }
+
+  #take(row: Row, logits: Float32Array): void {
+    const { completion } = row;
+    row.id = completion.select(logits);
+    row.position++;
+    const isEnded = completion.accept(row.id);
+    if (!isEnded && row.position === this.seqlen - 1) completion.end();
   }
 }

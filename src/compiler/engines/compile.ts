@@ -2,6 +2,7 @@
 
 import { compileEager, type EagerDevice } from '../eager/eagerBackend.js';
 import type { Bfloat16Products } from '../native/toolchain/kernelTable.js';
+import { joinRows, optimize } from '../passes/index.js';
 import type { Profiler, ProgramProfile } from '../profile/profiler.js';
 import type { Backend } from '../program/backend.js';
 import { compileWithinBorder } from '../program/border.js';
@@ -47,6 +48,8 @@ export interface CompileOptions {
   readonly bfloat16Products?: Bfloat16Products | undefined;
   /** Runs that are expected, by which engine `auto` weighs compiling; 100 by default. */
   readonly runs?: number | undefined;
+  /** Whether products by the same matrix become one, of the rows of all, so that the matrix is read once; default false. */
+  readonly joinsRows?: boolean | undefined;
   /** Takes the sentence that explains which engine `auto` has chosen. */
   readonly explain?: ((sentence: string) => void) | undefined;
   /** Collects the run times. Machine code is then compiled with timing marks. */
@@ -89,14 +92,15 @@ export async function compile(
   options: CompileOptions = {},
 ): Promise<Executable> {
   const { name = 'program' } = options;
-  const first = checkProgram(traceProgram(f, inputs));
+  const traced = checkProgram(traceProgram(f, inputs));
+  const first = options.joinsRows ? { ...traced, graph: joinRows(optimize(traced.graph)) } : traced;
   const following =
     typeof options.following === 'function' ? options.following(first.outputs) : options.following;
   if (following === undefined) return new Executable(name, first, await lower(f, first, options));
-  let traced: Program | undefined;
+  let then: Program | undefined;
   const second = (): Program => {
-    traced ??= checkProgram(traceProgram(following.f, following.inputs));
-    return traced;
+    then ??= checkProgram(traceProgram(following.f, following.inputs));
+    return then;
   };
   const backend = await lower(f, first, options, () => second().graph);
   const both = joinPrograms(first, second());

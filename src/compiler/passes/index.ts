@@ -16,6 +16,7 @@ export { expandComposites } from './expand.js';
 export { foldConstants } from './foldConstants.js';
 export { fuseMatMulAdd } from './fuseMatMulAdd.js';
 export { hoistSums, runningSums } from './hoistSums.js';
+export { joinRows } from './joinRows.js';
 export { mergeProducts } from './mergeProducts.js';
 export { simplify } from './simplify.js';
 export { verifyNoEmpties } from './verify.js';

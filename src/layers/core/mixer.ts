@@ -33,6 +33,8 @@ export interface StepArgs {
    * `promptState`. None where absent.
    */
   readonly promptLength?: Tensor | undefined;
+  /** int32 [B]: the one of the T tokens of each row whose logits are asked for; all where absent. Models alone read it. */
+  readonly logitsAt?: Tensor | undefined;
   /** Visibility of the memory's positions, for layers that attend to one (`begin`). */
   readonly memorySeen?: Visibility | undefined;
 }

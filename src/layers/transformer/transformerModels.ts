@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type Tensor, tf } from '../../compiler/index.js';
 import { sub } from '../../hparams/index.js';
+import { taken } from '../attention/caches.js';
 import { BasePositionalEmbedding, PositionalEmbedding, stepsFrom } from '../attention/positions.js';
 import type { Visibility } from '../attention/visibility.js';
 import { BaseSoftmax } from '../baseSoftmax.js';
@@ -187,18 +188,21 @@ export class TransformerLm extends BaseLayer.with({
    * tokens of a prefix in one step, with `prefix`.
    *
    * @param ids int32 [B]: the tokens at `timeStep`; or [B, T]: those from `timeStep` on.
-   * @returns [B, vocabSize], or [B, T, vocabSize].
+   * @returns [B, vocabSize], or [B, T, vocabSize]; of those at `logitsAt` alone [B, vocabSize].
    */
   extendStep(ids: Tensor, args: StepArgs): Tensor {
-    const { modelType } = this.hp;
+    const { modelType, vocabSize } = this.hp;
     if (modelType === 'bidirectional')
       throw this.error("decodes step by step: expected modelType 'causal' or 'prefix', got 'bidirectional'.");
     if (args.prefix && modelType !== 'prefix')
       throw this.error(`expected modelType 'prefix' for tokens that see each other, got '${modelType}'.`);
     const [batch, steps = 1] = ids.shape as [number, number?];
     const x = this.embed(tf.reshape(ids, [batch, steps]), stepsFrom(args.timeStep, steps), { step: args });
-    const logits = this.softmax.getLogits(this.normalize(this.transformer.extendStep(x, args)));
-    return tf.reshape(logits, [...ids.shape, this.hp.vocabSize]);
+    const states = this.transformer.extendStep(x, args);
+    const { logitsAt } = args;
+    const asked = logitsAt ? taken(states, tf.expandDims(logitsAt, 1) as Tensor) : states;
+    const logits = this.softmax.getLogits(this.normalize(asked));
+    return tf.reshape(logits, logitsAt ? [batch, vocabSize] : [...ids.shape, vocabSize]);
   }
 
   /** Visibility of a batch's tokens. @throws LayerError if the batch lacks tensors for packedInput or usePaddings. */

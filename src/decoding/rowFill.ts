@@ -1,0 +1,145 @@
+/** @file Prompts on their way to a row: blocks of them are computed in one program with a step of the other rows. */
+import { type CompileOptions, type Tensor, type Tree, tf } from '../compiler/index.js';
+import { runInContext } from '../layers/index.js';
+import { lastLogits } from './decodable.js';
+import type { DecodeState } from './decodeState.js';
+import { onlyDrawable } from './rowSteps.js';
+import { type Bound, type Given, int32, type StepPrograms, type StepperOptions } from './stepPrograms.js';
+
+/** Positions of blocks: of most of a prompt, and of its end. Others wait for a block, so that none is long. */
+const BLOCKS_BESIDE = { most: 32, last: 8 };
+
+/** A token of each row and its position, both [rows]. */
+interface RowsAt {
+  readonly ids: Int32Array;
+  readonly positions: Int32Array;
+}
+
+/** What a block gives. */
+export interface FilledBlock {
+  /** Its positions. */
+  readonly steps: number;
+  /** Whether the row has the state of the whole prompt now. */
+  readonly isLast: boolean;
+  /** Logits of the rows that have stepped beside it, [rows * V]; absent where none has. */
+  readonly logits?: Float32Array | undefined;
+  /** Behind the last block: logits of the token after the prompt, [V]; absent where its last token is left for a step. */
+  readonly next?: Float32Array | undefined;
+}
+
+/** A prompt on its way to a row. */
+export interface RowFill {
+  /** Computes its next block. @param rows the tokens of a step, which may be computed beside it */
+  take(rows: RowsAt): Promise<FilledBlock>;
+}
+
+interface Block extends Bound {
+  /** Of the step: tokens and positions of rows. */
+  readonly ids: Int32Array;
+  /** Of the block: its tokens, and how many of them are the prompt's. */
+  readonly tokens: Int32Array;
+  readonly length: Int32Array;
+}
+
+/**
+ * Programs that take a block of a prompt, whose state is aside, beside a step of all rows. Both multiply by each weight at once,
+ * which then is read from memory once: a step of few rows waits for memory, and a block for arithmetic (Sarathi, Agrawal et
+ * al. 2023).
+ */
+export class BlocksBeside {
+  readonly #blocks = new Map<number, Block>();
+  readonly #positions: Int32Array;
+  readonly #begin = new Int32Array(1);
+  #aside: DecodeState | undefined;
+
+  /** @param state that of the rows. */
+  constructor(
+    private readonly options: StepperOptions,
+    private readonly compiler: StepPrograms,
+    private readonly state: DecodeState,
+    private readonly engine: CompileOptions,
+  ) {
+    this.#positions = new Int32Array(options.rows);
+  }
+
+  /** The programs that are compiled so far. */
+  get programs(): readonly Bound[] {
+    return [...this.#blocks.values()];
+  }
+
+  get states(): readonly DecodeState[] {
+    return this.#aside ? [this.#aside] : [];
+  }
+
+  /** Compiles the blocks. */
+  async prepare(): Promise<void> {
+    for (const steps of Object.values(BLOCKS_BESIDE))
+      await this.#blockOf(Math.min(steps, this.compiler.places(1)));
+  }
+
+  async #blockOf(steps: number): Promise<Block> {
+    const found = this.#blocks.get(steps);
+    if (found) return found;
+    const { rows, model, mayDraw } = this.options;
+    const step = ({ ids, timeStep, params, aside, tokens, begin, length }: Given): Tree<Tensor> => {
+      const logits = model.extendStep(ids, { timeStep });
+      const decodeState = { ...aside };
+      const next = runInContext({ theta: params, doEval: true, decodeState }, () =>
+        lastLogits(model, tokens, { timeStep: begin, length }),
+      );
+      return { logits: onlyDrawable(tf.concat([logits, next]), mayDraw), aside: decodeState };
+    };
+    const specs = { ids: int32(rows), timeStep: int32(rows) };
+    const more = { tokens: int32(1, steps), begin: int32(), length: int32(1) };
+    const executable = await this.compiler.compile(
+      'decode_beside',
+      step,
+      rows,
+      { ...specs, ...more },
+      { ...this.engine, joinsRows: true },
+      true,
+    );
+    this.#aside ??= this.compiler.newState(executable, 1, {}, 'aside');
+    const arrays = { ids: new Int32Array(rows), tokens: new Int32Array(steps), length: new Int32Array(1) };
+    const inputs = { ...arrays, timeStep: this.#positions, begin: this.#begin };
+    const bound = this.compiler.bind(executable, this.state, inputs, [], { logits: null }, this.#aside);
+    const block = { ...bound, ...arrays };
+    this.#blocks.set(steps, block);
+    return block;
+  }
+
+  /**
+   * Begins with a prompt, one at a time.
+   *
+   * @param prompt its tokens, one at least.
+   */
+  fill(row: number, prompt: Int32Array): RowFill {
+    const count = prompt.length;
+    let begin = 0;
+    return {
+      take: async ({ ids, positions }) => {
+        if (begin === 0) this.#aside?.clearRows();
+        const left = count - begin;
+        const size = left > 2 * BLOCKS_BESIDE.last ? BLOCKS_BESIDE.most : BLOCKS_BESIDE.last;
+        const steps = Math.min(size, this.compiler.places(1) - begin);
+        const block = await this.#blockOf(steps);
+        block.ids.set(ids);
+        this.#positions.set(positions);
+        const taken = prompt.subarray(begin, begin + steps);
+        block.tokens.fill(0);
+        block.tokens.set(taken);
+        block.length[0] = taken.length;
+        this.#begin[0] = begin;
+        const { logits } = (await block.call.run()) as unknown as { logits: { data: Float32Array } };
+        begin += steps;
+        const isLast = begin >= count;
+        if (isLast) this.state.replaceRow(row, this.#aside, count);
+        const end = logits.data.length - this.options.model.vocabSize;
+        return {
+          ...{ steps, isLast, logits: logits.data.subarray(0, end) },
+          ...(isLast && { next: logits.data.subarray(end) }),
+        };
+      },
+    };
+  }
+}
