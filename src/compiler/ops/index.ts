@@ -24,6 +24,7 @@ export { groupedMatMul } from './groupedMatMul.js';
 export type { Window } from './hiddenKeys.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
 export { type AttentionPart, attentionPart, joinParts } from './partialAttention.js';
+export { CODE_BLOCK, type CodeBits, dequantize } from './quantized.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
 export { coalesceRows } from './rowGradients.js';
 export { stopGradient } from './stopGradient.js';

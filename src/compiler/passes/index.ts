@@ -5,6 +5,7 @@ import { eliminateDeadCode } from './dce.js';
 import { dropEmpties } from './empty.js';
 import { foldConstants } from './foldConstants.js';
 import { hoistSums } from './hoistSums.js';
+import { readPackedWeights } from './packedWeights.js';
 import { simplify } from './simplify.js';
 import { simplifyBodies } from './simplifyBodies.js';
 import { verify, verifyNoEmpties } from './verify.js';
@@ -27,7 +28,7 @@ export function optimize(graph: Graph): Graph {
   current = mapBodies(current, optimize);
   current = eliminateDeadCode(hoistSums(current));
   current = foldConstants(current);
-  current = simplify(current);
+  current = readPackedWeights(simplify(current));
   current = eliminateDeadCode(eliminateCommonSubexpressions(current));
   verify(current);
   verifyNoEmpties(current);

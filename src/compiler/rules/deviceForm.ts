@@ -56,6 +56,8 @@ export interface CallForm extends Form {
   readonly contiguousInts?: boolean;
   /** How many leading operands it reads from narrow memory whatever the precision; by default, those that it rounds. */
   readonly narrowOperands?: number;
+  /** The operand that is codes of 8 bits, or pairs of 4, which it reads as memory holds them where they are narrow. */
+  readonly codes?: number;
   /** Whether results may have any strides but along the last axis. */
   readonly writesRows?: boolean;
   /** Where the precision rounds: leading operands that are rounded, and so may be stored so, and leading results that may be. */

@@ -306,6 +306,27 @@ const groupCases: Case[] = [
   ),
 );
 
+/** Codes of 8 bits with a scale for each channel and for groups; of 4 bits with groups of one block and of two. */
+const codeCases: { readonly codes: HostTensor; readonly scales: HostTensor; readonly bits: 8 | 4 }[] = [
+  { codes: ints([3, 5], -128, 128), scales: floats([3, 1], 0, 1, 4), bits: 8 },
+  { codes: ints([2, 64], -128, 128), scales: floats([2, 2], 0, 1, 4), bits: 8 },
+  { codes: ints([3, 32], 0, 256), scales: floats([3, 2], 0, 1, 4), bits: 4 },
+  { codes: ints([2, 64], 0, 256), scales: floats([2, 2], 0, 1, 4), bits: 4 },
+];
+
+const dequantized: Case[] = codeCases.flatMap(({ codes, scales, bits }) =>
+  over((c, s) => ops.dequantize(c, s, bits), [[codes, scales]], constant),
+);
+
+/** Rows by some of the channels. */
+const quantizedProducts: Case[] = codeCases.flatMap(({ codes, scales, bits }) =>
+  over(
+    (x, c, s) => callComposite('QuantizedMatMul', [x, c, s], { bits, first: 1, channels: 1 }, 1),
+    [[floats([5, codes.shape[1]! * (8 / bits)], -1, 1, 3), codes, scales]],
+    { differentiable: 1 },
+  ),
+);
+
 const crossEntropy: Case[] = over(
   (logits, labels) => ops.softmaxCrossEntropy(logits, labels),
   [
@@ -362,8 +383,10 @@ export const compositeCases: CaseTable = {
   ),
   Gelu: gelu,
   GeluGrad: gelu,
+  Dequantize: dequantized,
   GroupedMatMul: groupCases,
   GroupedMatMulGrad: groupCases,
+  QuantizedMatMul: quantizedProducts,
   LayerNorm: layerNorm,
   RmsNorm: rmsNorm,
   SoftmaxCrossEntropy: crossEntropy,

@@ -7,6 +7,7 @@ import type { Needs } from './cFunctions.js';
 import { byteOffset, callPrecision, typeName } from './cNames.js';
 import { convolution, depthwise, depthwiseFilter, filterGradient } from './emitConvolutions.js';
 import { groupedProducts, groupedSums } from './emitGroups.js';
+import { quantizedProduct } from './emitQuantized.js';
 import { literal } from './expressions.js';
 
 type PointerOf = (view: View) => string;
@@ -235,6 +236,7 @@ export const CALLS: Readonly<Record<string, Writer>> = {
   DepthwiseConv2dNativeBackpropFilter: depthwiseFilter,
   GroupedMatMul: groupedProducts,
   GroupedMatMulGrad: groupedSums,
+  QuantizedMatMul: quantizedProduct,
   UnsortedSegmentSum: segmentSum,
   UpdateRows: updateRows,
   UpdateSlice: updateSlice,

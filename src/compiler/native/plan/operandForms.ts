@@ -38,7 +38,9 @@ export function wantsCopy(placed: PlacedOp, operand: View, index: number): boole
   const form = formOf(placed.op);
   const { storage } = operand.buffer;
   if (isLoopOp(placed.op)) return false;
-  if (isNarrow(storage) && (storage !== CALL_STORAGE || index >= narrowOperands(placed))) return true;
+  const readsCodes = form?.kind === 'call' && form.codes === index;
+  const readsNarrow = readsCodes || (storage === CALL_STORAGE && index < narrowOperands(placed));
+  if (isNarrow(storage) && !readsNarrow) return true;
   if (form?.kind !== 'call') return false;
   const { inRows = 0, contiguous = [], contiguousInts = false } = form;
   const hasGaps = index < inRows && operand.strides.at(-1) !== 1 && operand.shape.at(-1) !== 1;

@@ -12,6 +12,7 @@
 #endif
 
 #include "kernels.h"
+#include "quantized.h"
 
 /* ---- Microkernel selection --------------------------------------------------------------------------------------- */
 /* LT_HAVE_X means that the compiler accepted the flags of that file. */
@@ -19,6 +20,7 @@
 extern const lt_kernel lt_amx_bfloat16, lt_avx512bf16_bfloat16, lt_avx512_float32, lt_avx512_bfloat16, lt_avx2_float32, lt_avx2_bfloat16,
     lt_neon_float32, lt_neon_bfloat16, lt_portable_float32, lt_portable_bfloat16;
 extern const lt_kernel lt_avx512_kept, lt_avx2_kept, lt_neon_kept, lt_portable_kept;
+extern const lt_quantized_kernel lt_quantized_avx512, lt_quantized_avx2, lt_quantized_portable;
 
 typedef struct {
   const char *name;
@@ -80,6 +82,16 @@ static const struct {
 };
 
 static const choice *chosen;
+
+const lt_quantized_kernel *lt_quantized_kernel_of(void) {
+#ifdef LT_HAVE_QUANTIZEDAVX512
+  if (chosen->of[LT_FLOAT32] == &lt_avx512_float32) return &lt_quantized_avx512;
+#endif
+#ifdef LT_HAVE_QUANTIZEDAVX2
+  if (chosen->of[LT_FLOAT32] == &lt_avx2_float32) return &lt_quantized_avx2;
+#endif
+  return &lt_quantized_portable;
+}
 
 int lt_gemm_force(const char *name) {
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

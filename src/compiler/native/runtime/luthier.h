@@ -336,6 +336,24 @@ enum { LT_RANDOM_NORMAL = 0, LT_RANDOM_TRUNCATED = 1, LT_RANDOM_GUMBEL = 2 };
    gives the same bits. */
 void lt_random(int distribution, const int32_t *key, int64_t stride, float *out, int64_t count, int thread, int threads);
 
+/* ---- Products by weights of few bits (quantized*.c) ----------------------------------------------------------- */
+
+/* Weights [channels, depth] in 8 bits, or in 4, of which depth is a multiple of 32: of each 32, byte i has weight i in its lower
+   bits and weight 16 + i in its upper ones, both plus 8. A weight is its code times the scale of its group, scales being
+   [channels, groups]; groups are of equal size, and of a multiple of 32 where there are several. A code, or pair of codes, has
+   `code_bytes` in memory, 1 or 4. */
+typedef struct {
+  const void *codes, *scales;
+  int32_t bits, scale_type, code_bytes;
+  int64_t depth, groups;
+} lt_quantized;
+
+/* c [rows, channels] = x [rows, depth] times the weights of the channels from `first` on, for a team of threads. x has
+   contiguous rows. */
+int64_t lt_quantized_scratch_bytes(const lt_quantized *w, int64_t rows);
+void lt_quantized_product(const lt_quantized *w, int64_t first, int64_t channels, lt_matrix x, int64_t rows, float *c,
+                          int64_t ldc, void *scratch, int thread, int threads);
+
 #ifdef __cplusplus
 }
 #endif

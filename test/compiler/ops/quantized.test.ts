@@ -1,0 +1,240 @@
+/** @file Weights of 8 and 4 bits: products and lookups that read the codes, on every engine, against plain sums in double precision. */
+import { describe, expect, test } from 'vitest';
+import { compile, ops, prngKey, type Tensor, tf, uniform } from '../../../src/compiler/index.js';
+import { optimize } from '../../../src/compiler/passes/index.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
+import { engines } from '../engines.js';
+
+type CodeBits = ops.CodeBits;
+
+/** Numbers in [0, 1). */
+function rng(seed: number): () => number {
+  const numbers = uniform(prngKey(seed), 4096);
+  let at = 0;
+  return () => numbers[at++ % numbers.length]!;
+}
+
+/** Weights [C, D] in codes. */
+interface Weights {
+  readonly bits: CodeBits;
+  readonly channels: number;
+  readonly depth: number;
+  readonly groups: number;
+  readonly codes: Int8Array | Uint8Array;
+  readonly scales: Float32Array;
+  readonly values: Float64Array;
+}
+
+function drawn(bits: CodeBits, channels: number, depth: number, groups: number, seed: number): Weights {
+  const next = rng(seed);
+  const bytes = (depth * bits) / 8;
+  const codes =
+    bits === 8
+      ? Int8Array.from({ length: channels * bytes }, () => Math.floor(next() * 256) - 128)
+      : Uint8Array.from({ length: channels * bytes }, () => Math.floor(next() * 256));
+  // bfloat16 numbers, so that memory of either kind has the same.
+  const scales = Float32Array.from({ length: channels * groups }, (_, i) =>
+    i % 7 === 3 ? 0 : 2 ** -8 * (1 + Math.floor(next() * 128) / 128),
+  );
+  const values = Float64Array.from({ length: channels * depth }, (_, at) => {
+    const [c, d] = [Math.floor(at / depth), at % depth];
+    const scale = scales[c * groups + Math.floor(d / (depth / groups))]!;
+    if (bits === 8) return Math.fround(codes[at]! * scale);
+    const byte = codes[c * bytes + Math.floor(d / 32) * 16 + (d % 16)]!;
+    return Math.fround(((d % 32 < 16 ? byte & 15 : byte >> 4) - 8) * scale);
+  });
+  return { bits, channels, depth, groups, codes, scales, values };
+}
+
+/** [rows, depth] times the transposed weights of `count` channels from `first` on. */
+function productOf(x: Float32Array, rows: number, w: Weights, first = 0, count = w.channels): Float64Array {
+  const { depth, values } = w;
+  return Float64Array.from({ length: rows * count }, (_, at) => {
+    const [r, c] = [Math.floor(at / count), first + (at % count)];
+    let sum = 0;
+    for (let d = 0; d < depth; d++) sum += x[r * depth + d]! * values[c * depth + d]!;
+    return sum;
+  });
+}
+
+function expectWithin(actual: ArrayLike<number>, expected: ArrayLike<number>, what: string): void {
+  const largest = Math.max(...Array.from(expected, Math.abs));
+  expect(actual.length, what).toBe(expected.length);
+  const worst = Math.max(...Array.from(expected, (value, i) => Math.abs(actual[i]! - value)));
+  expect(worst, what).toBeLessThanOrEqual(1e-6 * largest);
+}
+
+const narrowOf = { 8: 'int8', 4: 'uint8' } as const;
+
+const specsOf = ({ bits, channels, depth, groups }: Weights, isNarrow: boolean) => ({
+  codes: {
+    shape: [channels, (depth * bits) / 8],
+    dtype: 'int32' as const,
+    ...(isNarrow && { storage: narrowOf[bits] }),
+  },
+  scales: {
+    shape: [channels, groups],
+    dtype: 'float32' as const,
+    ...(isNarrow && groups > 1 && { storage: 'bfloat16' as const }),
+  },
+});
+
+const arraysOf = ({ codes, scales, groups }: Weights, isNarrow: boolean) => ({
+  codes: isNarrow ? codes : Int32Array.from(codes),
+  scales:
+    isNarrow && groups > 1 ? Uint16Array.from(new Uint32Array(scales.buffer), (word) => word >>> 16) : scales,
+});
+
+/** bits, rows, channels, depth, groups; odd sizes, one of each, partial vectors and chunks. */
+const SHAPES: readonly (readonly [CodeBits, number, number, number, number])[] = [
+  [8, 1, 1, 1, 1],
+  [8, 1, 5, 7, 1],
+  [8, 3, 17, 33, 1],
+  [8, 7, 9, 50, 1],
+  [8, 2, 6, 96, 3],
+  [4, 1, 3, 32, 1],
+  [4, 5, 7, 160, 5],
+  [4, 3, 5, 384, 6],
+  [4, 4, 9, 256, 2],
+];
+const next = rng(Number(process.env.SEED ?? 50));
+const upTo = (n: number): number => 1 + Math.floor(next() * n);
+const DRAWN = Array.from({ length: 6 }, (_, i): (typeof SHAPES)[number] => {
+  const groups = upTo(4);
+  return i % 2 === 0
+    ? [8, upTo(20), upTo(40), groups === 1 ? upTo(90) : groups * 32 * upTo(3), groups]
+    : [4, upTo(20), upTo(40), groups * 32 * upTo(3), groups];
+});
+
+describe.each([...engines, ['eager', { engine: 'eager', available: true }] as const])(
+  '%s',
+  (_, { engine, available }) => {
+    test.skipIf(!available)(
+      'products have the sums of dequantised weights, to 1e-6 of the largest',
+      async () => {
+        const shapes = [...SHAPES, ...DRAWN];
+        const weights = shapes.map(([bits, , channels, depth, groups], i) =>
+          drawn(bits, channels, depth, groups, 100 + i),
+        );
+        const draw = rng(9);
+        const inputs = shapes.map(([, rows, , depth]) =>
+          Float32Array.from({ length: rows * depth }, () => 2 * draw() - 1),
+        );
+        // Every third one is held as int32 and float32.
+        const isNarrow = (i: number): boolean => i % 3 !== 2;
+        const specs = {
+          x: shapes.map(([, rows, , depth]) => ({ shape: [rows, depth], dtype: 'float32' as const })),
+          w: weights.map((each, i) => specsOf(each, isNarrow(i))),
+        };
+        const f = ({ x, w }: { x: Tensor[]; w: { codes: Tensor; scales: Tensor }[] }) =>
+          w.map(({ codes, scales }, i) =>
+            tf.matMul(x[i]!, ops.dequantize(codes, scales, weights[i]!.bits), false, true),
+          );
+        const executable = await compile(f, specs, { engine, numThreads: 2 });
+        const outputs = shapes.map(([, rows, channels]) => new Float32Array(rows * channels));
+        const call = executable.bind({
+          inputs: { x: inputs, w: weights.map((each, i) => arraysOf(each, isNarrow(i))) },
+          outputs,
+        });
+        await call.run();
+        for (const [i, [, rows]] of shapes.entries())
+          expectWithin(outputs[i]!, productOf(inputs[i]!, rows, weights[i]!), `[${shapes[i]!.join(', ')}]`);
+        await executable.dispose();
+      },
+    );
+
+    test.skipIf(!available)('views of the weights, parts of them and lookups', async () => {
+      const w = drawn(4, 12, 64, 2, 5);
+      const [draw, rows] = [rng(3), 2];
+      const x = Float32Array.from({ length: rows * w.depth }, () => 2 * draw() - 1);
+      const ids = Int32Array.from([3, 11, 3, 0]);
+      const f = (given: { x: Tensor; ids: Tensor; codes: Tensor; scales: Tensor }) => {
+        const all = ops.dequantize(given.codes, given.scales, 4);
+        // [D, N, H] as projections of attention have them, and three of them in one variable.
+        const heads = tf.transpose(tf.reshape(all, [4, 3, w.depth]), [2, 0, 1]);
+        const parts = tf.split(all, 3, 0).map((part) => tf.matMul(given.x, part, false, true));
+        return {
+          heads: tf.matMul(given.x, tf.reshape(heads, [w.depth, 12])),
+          parts,
+          rows: ops.embeddingLookup(all, given.ids),
+          ofTransposed: ops.embeddingLookup(tf.transpose(tf.transpose(all)), given.ids),
+        };
+      };
+      const specs = {
+        ...specsOf(w, true),
+        x: { shape: [rows, w.depth], dtype: 'float32' as const },
+        ids: { shape: [2, 2], dtype: 'int32' as const },
+      };
+      const operations = optimize(traceProgram(f, specs).graph).nodes.map(({ op }) => op);
+      expect(operations.filter((op) => op === 'QuantizedMatMul')).toHaveLength(4);
+      expect(operations).not.toContain('BatchMatMul');
+      const executable = await compile(f, specs, { engine, numThreads: 1 });
+      const floats = (n: number): Float32Array => new Float32Array(n);
+      const outputs = {
+        heads: floats(rows * 12),
+        parts: [0, 1, 2].map(() => floats(rows * 4)),
+        rows: floats(4 * w.depth),
+        ofTransposed: floats(4 * w.depth),
+      };
+      await executable.bind({ inputs: { x, ids, ...arraysOf(w, true) }, outputs }).run();
+      expectWithin(outputs.heads, productOf(x, rows, w), 'heads');
+      outputs.parts.forEach((part, i) => {
+        expectWithin(part, productOf(x, rows, w, 4 * i, 4), `part ${i}`);
+      });
+      const looked = [...ids].flatMap((id) => [...w.values.subarray(id * w.depth, (id + 1) * w.depth)]);
+      expect([...outputs.rows]).toEqual(looked);
+      expect([...outputs.ofTransposed]).toEqual(looked);
+      await executable.dispose();
+    });
+
+    test.skipIf(!available || engine !== 'native')(
+      'a row has the same bits in a batch of any size',
+      async () => {
+        const kinds = [drawn(8, 7, 75, 1, 1), drawn(8, 6, 96, 3, 4), drawn(4, 7, 160, 5, 2)];
+        const batches = [1, 2, 3, 4, 14];
+        const draw = rng(8);
+        const inputs = kinds.map(({ depth }) =>
+          Float32Array.from({ length: 14 * depth }, () => 2 * draw() - 1),
+        );
+        const f = ({ x, w }: { x: Tensor[]; w: { codes: Tensor; scales: Tensor }[] }) =>
+          w.map(({ codes, scales }, i) =>
+            batches.map((rows) =>
+              tf.matMul(
+                tf.slice(x[i]!, [0, 0], [rows, -1]) as tf.Tensor2D,
+                ops.dequantize(codes, scales, kinds[i]!.bits),
+                false,
+                true,
+              ),
+            ),
+          );
+        const specs = {
+          x: kinds.map(({ depth }) => ({ shape: [14, depth], dtype: 'float32' as const })),
+          w: kinds.map((each) => specsOf(each, true)),
+        };
+        const executable = await compile(f, specs, { engine, numThreads: 2 });
+        const outputs = kinds.map(({ channels }) => batches.map((rows) => new Float32Array(rows * channels)));
+        await executable
+          .bind({ inputs: { x: inputs, w: kinds.map((each) => arraysOf(each, true)) }, outputs })
+          .run();
+        for (const [i, { channels }] of kinds.entries())
+          for (const part of outputs[i]!)
+            expect([...part.subarray(0, channels)]).toEqual([...outputs[i]![4]!.subarray(0, channels)]);
+        await executable.dispose();
+      },
+    );
+  },
+);
+
+test('groups that are no whole blocks, or do not divide a channel, are an error', () => {
+  const [codes, scales] = [tf.zeros([2, 48], 'int32'), tf.zeros([2, 3])];
+  const message = (bits: CodeBits, c: Tensor, s: Tensor) => () => ops.dequantize(c, s, bits);
+  expect(message(8, codes, scales)).toThrow(
+    'dequantize: expected codes [C, D] and scales [C, G] of equal groups, of whole blocks of 32, got int32[2,48] and ' +
+      'float32[2,3] for 8 bits.',
+  );
+  expect(message(4, codes, tf.zeros([2, 2]))).toThrow(
+    'of whole blocks of 32, got int32[2,48] and float32[2,2]',
+  );
+  expect(message(8, codes, tf.zeros([3, 1]))).toThrow('got int32[2,48] and float32[3,1]');
+  expect(message(4, codes, scales)).not.toThrow();
+});
