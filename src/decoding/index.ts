@@ -23,6 +23,7 @@ export type {
   Reorder,
 } from './decodingModel.js';
 export { type ExampleSettings, exampleSettings } from './exampleSettings.js';
+export { adjustmentsOf } from './logitAdjustments.js';
 export { PREFILL_STEPS } from './promptLanes.js';
 export { PromptLookupDecoder } from './promptLookupDecoder.js';
 export { unitDouble } from './promptRows.js';

@@ -101,7 +101,12 @@ export {
   type ShardShare,
   writeShards,
 } from './seqio/cacheShards.js';
-export { publishedChatTemplate } from './seqio/chatTemplate.js';
+export {
+  type ChatMessage,
+  findChatTemplate,
+  publishedChatTemplate,
+  withoutGenerationTags,
+} from './seqio/chatTemplate.js';
 export { MaskTokens, PrefixLm, SpanCorruption, spanCorruptionLengths } from './seqio/denoising.js';
 export { Feature } from './seqio/feature.js';
 export { BaseFeatureConverter, type FeatureLengths, type Segment } from './seqio/featureConverter.js';

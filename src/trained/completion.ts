@@ -1,9 +1,9 @@
 /** @file One continuation of a prompt: its settings, its tokens, its text by pieces. */
 import { foldIn, type PrngKey, prngKey } from '../compiler/index.js';
-import { type SamplingRule, sampleId, unitDouble } from '../decoding/index.js';
+import { logProbability, type SamplingRule, sampleId, topK, unitDouble } from '../decoding/index.js';
 import type { TokenDecoder } from '../inputs/index.js';
 import { ContinuedText } from './continuedText.js';
-import type { Generation } from './generation.js';
+import { type Generation, ruleOf } from './generation.js';
 import { RequestError } from './requestError.js';
 import type { Source } from './sourceTexts.js';
 
@@ -21,9 +21,27 @@ export interface CompletionModel {
   readonly enqueue: (completion: Completion) => void;
 }
 
+/** A token and its log-probability under the model, before temperature, penalties and thresholds. */
+export interface ScoredId {
+  readonly id: number;
+  readonly logprob: number;
+}
+
+/** The score of a token in its place. */
+export interface TokenScore extends ScoredId {
+  /** Likeliest tokens there, `logprobs` of the settings, likeliest first. */
+  readonly top: readonly ScoredId[];
+  /** Characters of the continuation before it; of a prompt's tokens, -1. */
+  readonly offset: number;
+}
+
 /** A prompt's continuation; iterated once, it is decoded and gives its text by pieces. Leaving the loop cancels it. */
 export class Completion implements AsyncIterable<string> {
   finishReason: FinishReason | undefined;
+  /** Is called for each drawn token. */
+  onToken: (() => void) | undefined;
+  /** Scores of the prompt's tokens from the second on, once the first token is drawn, where the settings ask for them. */
+  readonly promptScores: TokenScore[] = [];
   /** Tokens drawn, an end-of-sequence token included. */
   get tokens(): number {
     return this.#ids.length - this.promptIds.length;
@@ -33,7 +51,13 @@ export class Completion implements AsyncIterable<string> {
   readonly #ids: number[];
   readonly #text: ContinuedText;
   readonly #key: PrngKey;
+  readonly #rule: SamplingRule;
   readonly #pieces: string[] = [];
+  /** Characters of all pieces. */
+  #given = 0;
+  /** Of tokens whose scores were not taken. */
+  #scores: TokenScore[] = [];
+  #score: TokenScore | undefined;
   #isBegun = false;
   #error: unknown;
   #wake: () => void = () => {};
@@ -55,6 +79,7 @@ export class Completion implements AsyncIterable<string> {
     this.#ids = [...promptIds];
     this.#text = new ContinuedText(model.decoder, typeof stop === 'string' ? [stop] : stop);
     this.#key = prngKey(seed);
+    this.#rule = ruleOf(model.rule, settings);
   }
 
   /** The key of the draws. */
@@ -62,15 +87,37 @@ export class Completion implements AsyncIterable<string> {
     return this.#key;
   }
 
+  /** Tokens of the prompt that are computed at once, before the first step; those behind them are steps. */
+  get filled(): number {
+    return this.settings.scoresPrompt ? 1 : this.promptIds.length;
+  }
+
   /** Draws the next token from logits, [V]: a function of the seed and the number of tokens before it alone. */
   select(logits: Float32Array): number {
-    const { temperature, topK: k, topP: p } = this.settings;
-    return sampleId(
-      logits,
-      { ...this.model.rule, temperature, k, p },
-      unitDouble(foldIn(this.#key, this.tokens)),
-      { ids: this.#ids, promptLength: this.promptIds.length },
-    );
+    const uniform = unitDouble(foldIn(this.#key, this.tokens));
+    const id = sampleId(logits, this.#rule, uniform, {
+      ...{ ids: this.#ids, promptLength: this.promptIds.length },
+    });
+    if (this.settings.logprobs !== null) this.#score = this.#scored(logits, id, this.#text.length);
+    return id;
+  }
+
+  /** Takes the logits before the prompt's token at a position. @returns the token */
+  scorePrompt(position: number, logits: Float32Array): number {
+    const id = this.promptIds[position]!;
+    this.promptScores.push(this.#scored(logits, id, -1));
+    return id;
+  }
+
+  #scored(logits: Float32Array, id: number, offset: number): TokenScore {
+    const likely = topK(logits, Math.max(1, this.settings.logprobs ?? 0));
+    const [best] = likely as unknown as [number];
+    const most = logProbability(logits, best);
+    const scored = (other: number): ScoredId => ({
+      ...{ id: other, logprob: most + (logits[other]! - logits[best]!) },
+    });
+    const top = Array.from(likely.subarray(0, this.settings.logprobs ?? 0), scored);
+    return { ...scored(id), offset, top };
   }
 
   /** Takes a drawn token; one that has no text ends the continuation with an error. @returns whether it is the last */
@@ -86,12 +133,29 @@ export class Completion implements AsyncIterable<string> {
 
   #take(id: number): boolean {
     this.#ids.push(id);
+    this.onToken?.();
+    // As in OpenAI's answers, the end has no score.
     if (this.model.endIds.has(id)) return this.#finish('stop', this.#text.rest());
+    if (this.#score) this.#scores.push(this.#score);
     const { piece, isStopped } = this.#text.take(id);
-    if (isStopped) return this.#finish('stop', piece);
+    if (isStopped) {
+      const end = this.#given + piece.length;
+      this.#scores = this.#scores.filter(({ offset }) => offset < end);
+      return this.#finish('stop', piece);
+    }
     if (this.tokens === this.settings.maxTokens) return this.#finish('length', piece + this.#text.rest());
     this.#give(piece);
     return false;
+  }
+
+  /**
+   * Scores of the tokens of the text that has been given, which were not taken before; none unless the settings ask for them.
+   * Tokens behind a stop text have none.
+   */
+  takeScores(): TokenScore[] {
+    const isWhole = this.finishReason !== undefined;
+    const waiting = this.#scores.findIndex(({ offset }) => !isWhole && offset >= this.#given);
+    return this.#scores.splice(0, waiting < 0 ? this.#scores.length : waiting);
   }
 
   /** Ends a continuation for which the model has no more room. */
@@ -131,6 +195,7 @@ export class Completion implements AsyncIterable<string> {
 
   #give(piece: string): void {
     if (piece === '') return;
+    this.#given += piece.length;
     this.#pieces.push(piece);
     this.#wake();
   }

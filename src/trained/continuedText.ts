@@ -2,7 +2,7 @@
 import type { TokenDecoder } from '../inputs/index.js';
 
 /** Length of the longest end of `text` that is the beginning of a longer stop text. */
-function stopPrefixLength(text: string, stops: readonly string[]): number {
+export function stopPrefixLength(text: string, stops: readonly string[]): number {
   const longest = Math.max(0, ...stops.map((stop) => stop.length - 1));
   for (let length = Math.min(longest, text.length); length > 0; length--) {
     const end = text.slice(text.length - length);
@@ -15,11 +15,18 @@ function stopPrefixLength(text: string, stops: readonly string[]): number {
 export class ContinuedText {
   /** Text that may be the beginning of a stop text. */
   #held = '';
+  /** Characters that are certain. */
+  #certain = 0;
 
   constructor(
     private readonly decoder: TokenDecoder,
     private readonly stops: readonly string[],
   ) {}
+
+  /** Characters of all tokens so far, those of a character that is not complete aside. */
+  get length(): number {
+    return this.#certain + this.#held.length;
+  }
 
   /** Takes a token; gives the text that is certain by now, and whether a stop text has ended it. */
   take(id: number): { readonly piece: string; readonly isStopped: boolean } {
@@ -28,6 +35,7 @@ export class ContinuedText {
     if (found.length > 0) return { piece: fresh.slice(0, Math.min(...found)), isStopped: true };
     const certain = fresh.length - stopPrefixLength(fresh, this.stops);
     this.#held = fresh.slice(certain);
+    this.#certain += certain;
     return { piece: fresh.slice(0, certain), isStopped: false };
   }
 

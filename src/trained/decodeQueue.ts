@@ -23,6 +23,13 @@ export interface DecodeQueueOptions {
   readonly compileOptions: (name: string) => CompileOptions;
 }
 
+/** Rows of a queue's batch, those that are busy, and completions that wait for one. */
+export interface DecodeLoad {
+  readonly rows: number;
+  readonly busy: number;
+  readonly waiting: number;
+}
+
 /** Tokens that a run is expected to draw, of which each takes a run of the decoding step. */
 const TOKENS = 10_000;
 
@@ -67,6 +74,11 @@ export abstract class DecodeQueue {
     let next = this.#waiting.shift();
     while (next?.completion.finishReason !== undefined) next = this.#waiting.shift();
     return next;
+  }
+
+  /** Completions that were cancelled count until their row or place is free. */
+  get load(): DecodeLoad {
+    return { rows: this.rows, busy: this.running.length, waiting: this.#waiting.length };
   }
 
   /** Compiles the programs. */

@@ -110,12 +110,13 @@ export class RowBatch {
     const waiting = row < 0 ? undefined : next();
     if (waiting === undefined) return undefined;
     const { completion, source } = waiting;
-    return { row, completion, fill: this.stepper.fillRow(row, completion.promptIds, source) };
+    const ids = completion.promptIds.subarray(0, completion.filled);
+    return { row, completion, fill: this.stepper.fillRow(row, ids, source) };
   }
 
   /** Lets a completion take part in steps. @param next logits of the token after its prompt, where they are there */
   #join({ row, completion }: Filling, next: Float32Array | undefined): void {
-    const position = completion.promptIds.length - 1;
+    const position = completion.filled - 1;
     const joined = { completion, id: completion.promptIds[position]!, position };
     this.#rows.set(row, joined);
     if (next) this.#take(joined, next);
@@ -131,8 +132,12 @@ export class RowBatch {
 
   #take(row: Row, logits: Float32Array): void {
     const { completion } = row;
-    row.id = completion.select(logits);
     row.position++;
+    if (row.position < completion.promptIds.length) {
+      row.id = completion.scorePrompt(row.position, logits);
+      return;
+    }
+    row.id = completion.select(logits);
     const isEnded = completion.accept(row.id);
     if (!isEnded && row.position === this.seqlen - 1) completion.end();
   }

@@ -56,9 +56,10 @@ export class SourceTexts {
     return this.vocabulary.hasText(id);
   }
 
+  readonly decode = (ids: ArrayLike<number>): string => this.vocabulary.decode(ids);
+
   /** Decodes targets token by token. */
   decoder(): TokenDecoder {
-    const decode = (ids: ArrayLike<number>): string => this.vocabulary.decode(ids);
-    return new WindowDecoder(decode, []);
+    return new WindowDecoder(this.decode, []);
   }
 }

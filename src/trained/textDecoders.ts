@@ -12,6 +12,8 @@ import {
 import { checkRecorded, type FlatParams, recordedData, TRAIN, trainingDataset } from '../programs/index.js';
 import type { JobOptions } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
+import { ChatRenderer, type ChatTemplateText } from './chat/chatRenderer.js';
+import { chatTemplateOf, plainTemplate } from './chat/runTemplate.js';
 import { type DecodeQueue, RowQueue, WholeQueue } from './decodeQueue.js';
 import type { Specs } from './predictions.js';
 import { RequestError } from './requestError.js';
@@ -26,10 +28,11 @@ export interface Continuing {
   readonly encoder: EncoderThread;
   readonly queue: DecodeQueue;
   readonly seqlen: number;
+  readonly chat: ChatRenderer;
 }
 
 /** A decoder of completions from sources, and their texts. */
-export interface Translating extends Pick<Continuing, 'queue' | 'seqlen'> {
+export interface Translating extends Pick<Continuing, 'queue' | 'seqlen' | 'chat'> {
   readonly texts: SourceTexts;
 }
 
@@ -41,6 +44,8 @@ export interface TextParts {
   readonly params: FlatParams;
   /** Completions that are decoded at once. */
   readonly rows: number;
+  /** Jinja, in the place of the run's own chat template. */
+  readonly chatTemplate: string | undefined;
   /** Of training's batches. */
   readonly batchSpecs: Specs | undefined;
   readonly compileOptions: (name: string) => CompileOptions;
@@ -78,6 +83,11 @@ function newQueue(
   return decoder.drawsByRow ? new RowQueue(options) : new WholeQueue(options, decoder);
 }
 
+const chatOf = ({ chatTemplate }: TextParts, own: ChatTemplateText): ChatRenderer =>
+  new ChatRenderer(
+    chatTemplate === undefined ? own : { ...own, text: chatTemplate, origin: 'the option chatTemplate' },
+  );
+
 /** Of an encoder-decoder whose input makes sources of texts; null for other runs. */
 export function translating(parts: TextParts): Translating | null {
   const { document, options, task } = parts;
@@ -89,7 +99,8 @@ export function translating(parts: TextParts): Translating | null {
   if (texts === null) return null;
   const seqlen = task.hp.decode.hp.decoder.hp.seqlen || specs![targetPath(model, 'ids')]!.shape[1]!;
   const hasText = (id: number) => texts.hasText(id);
-  return { texts, seqlen, queue: newQueue(parts, { model, seqlen, hasText, source: texts.specs }) };
+  const queue = newQueue(parts, { model, seqlen, hasText, source: texts.specs });
+  return { texts, seqlen, queue, chat: chatOf(parts, plainTemplate) };
 }
 
 /** Of a language model on text. @throws RequestError for a run that continues no text */
@@ -115,5 +126,6 @@ export function continuing(parts: TextParts): Continuing {
   const { config, tokenizer } = found;
   const queue = newQueue(parts, { model, seqlen, hasText: (id) => tokenizer.hasText(id) });
   const encoder = new EncoderThread(config, options.moduleUrl === '' ? [] : [options.moduleUrl]);
-  return { tokenizer, encoder, queue, seqlen };
+  const chat = chatOf(parts, chatTemplateOf(dataset, config, tokenizer));
+  return { tokenizer, encoder, queue, seqlen, chat };
 }

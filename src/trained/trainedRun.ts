@@ -6,10 +6,18 @@ import { type BaseTokenizer, type Batch, InputError } from '../inputs/index.js';
 import { type RestoredState, restoreParams, trainingDataset } from '../programs/index.js';
 import { compileOptions, type JobOptions, keptProducts } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
+import type { ChatRenderer } from './chat/chatRenderer.js';
 import type { ClassOutput } from './classOutput.js';
 import { Completion } from './completion.js';
+import type { DecodeLoad } from './decodeQueue.js';
 import type { ExamplePrediction, ExamplePredictor, PredictOptions, RawExample } from './examplePredictor.js';
-import { type GenerateOptions, type Generation, generationDefaults, generationOf } from './generation.js';
+import {
+  type GenerateOptions,
+  type Generation,
+  generationDefaults,
+  generationOf,
+  rowSettingsIn,
+} from './generation.js';
 import type { Specs } from './predictions.js';
 import { type Predictions, Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
@@ -46,6 +54,8 @@ export interface LoadRunOptions {
    * `decodeUseEmaStates`. Default: `decode` for a language model, `eval` for others.
    */
   readonly parametersOf?: 'eval' | 'decode' | undefined;
+  /** Template of chats in Jinja. Default: that of training or of the imported model, or else the messages alone. */
+  readonly chatTemplate?: string | undefined;
 }
 
 /** Prompts of up to this many bytes are encoded in this thread: that takes less time than a message to another. */
@@ -75,6 +85,7 @@ export class TrainedRun {
     /** Whether they are the moving average of training's. */
     readonly isAveraged: boolean,
     rows: number | undefined,
+    private readonly chatTemplate: string | undefined,
   ) {
     this.task = task;
     this.#options = options;
@@ -90,7 +101,7 @@ export class TrainedRun {
   /** Reads a run's record and restores its parameters. @throws as `loadRun` */
   static async open(
     directory: string,
-    { experiments, batchSize, parametersOf, ...options }: LoadRunOptions,
+    { experiments, batchSize, parametersOf, chatTemplate, ...options }: LoadRunOptions,
   ): Promise<TrainedRun> {
     if (batchSize !== undefined && (!Number.isInteger(batchSize) || batchSize < 1))
       throw new RequestError(`loadRun: batchSize: expected an integer from 1, got ${batchSize}.`);
@@ -109,7 +120,7 @@ export class TrainedRun {
     const program = parametersOf ?? (isDecodable(task.model) ? 'decode' : 'eval');
     const isAveraged = task.hp.train.usesEmaStates(program);
     const state = await restoreParams(job, task, isAveraged);
-    return new TrainedRun(document, job, task, state, isAveraged, batchSize);
+    return new TrainedRun(document, job, task, state, isAveraged, batchSize, chatTemplate);
   }
 
   /** Full name of the experiment. */
@@ -125,6 +136,32 @@ export class TrainedRun {
   /** The tokenizer of training. @throws RequestError where its input has none */
   get tokenizer(): BaseTokenizer {
     return this.#continues().tokenizer;
+  }
+
+  /**
+   * Ids of a text as a prompt has them, the tokens before prompts included. A long one is encoded by a thread.
+   *
+   * @throws as `stream`, but not for the number of tokens
+   */
+  async encode(text: string): Promise<Int32Array> {
+    this.#checkBytes(text);
+    const isShort = Buffer.byteLength(text) <= SHORT_PROMPT;
+    return this.#started(isShort ? this.tokenizer.encode(text) : await this.#encodeAside(text));
+  }
+
+  /** Text of ids of the model's tokenizer, or of its targets. @throws InputError for ids that have none */
+  decode(ids: ArrayLike<number>): string {
+    return (this.#translates()?.texts ?? this.tokenizer).decode(ids);
+  }
+
+  /** Bytes of an id that may be a part of a character; null where only its text is known. */
+  bytesOf(id: number): Uint8Array | null {
+    return this.#translates() ? null : this.tokenizer.bytesOf(id);
+  }
+
+  /** Rows of the batch of continuations, those that are busy, and continuations that wait for one. */
+  get load(): DecodeLoad {
+    return (this.#translates() ?? this.#continues()).queue.load;
   }
 
   /** Tokens of a prompt and its continuation together, or of a target, at most. @throws RequestError as `stream` */
@@ -155,23 +192,33 @@ export class TrainedRun {
   }
 
   /**
-   * As `stream`, with a long prompt encoded by a thread, so that this one continues meanwhile. A prompt is no path of a file.
+   * As `stream`, with a long prompt encoded by a thread, so that this one continues meanwhile. A prompt is no path of a file;
+   * it may be ids of a language model's tokenizer.
    *
    * @throws as `stream`
    */
-  async begin(prompt: string, options: GenerateOptions = {}): Promise<Completion> {
+  async begin(prompt: string | readonly number[], options: GenerateOptions = {}): Promise<Completion> {
     const settings = this.#settings(options);
     const translating = this.#translates();
+    if (typeof prompt !== 'string') {
+      if (translating) throw new RequestError(`${this.name} reads texts, and no token ids.`);
+      return this.#completion(Int32Array.from(prompt), settings, false);
+    }
     if (translating) return this.#translation(translating, prompt, settings, false);
     if (Buffer.byteLength(prompt) <= SHORT_PROMPT) return this.stream(prompt, options);
     this.#checkBytes(prompt);
     return this.#completion(await this.#encodeAside(prompt), settings);
   }
 
+  /** Renders chats as prompts of the model. @throws RequestError as `stream`; ConfigError for a template that can't be read */
+  get chat(): ChatRenderer {
+    return (this.#translates() ?? this.#continues()).chat;
+  }
+
   /** @throws RequestError for rules of drawing where the decoder has its own */
   #settings(options: GenerateOptions): Generation['hp'] {
     const { decoder } = this.task.hp.decode.hp;
-    const rules = (['temperature', 'topK', 'topP'] as const).filter((name) => options[name] !== undefined);
+    const rules = rowSettingsIn(options);
     if (decoder.rule === null && rules.length > 0)
       throw new RequestError(
         `${rules.join(', ')}: ${this.name} decodes with a ${decoder.constructor.name}, which draws by its own rule. ` +
@@ -216,12 +263,17 @@ export class TrainedRun {
     return new Completion(Int32Array.from(texts.start), settings, model, arrays);
   }
 
-  #completion(encoded: Int32Array, settings: Generation['hp']): Completion {
-    const { tokenizer, queue, seqlen } = this.#continues();
-    const start = tokenizer.promptStart;
+  /** Ids with the tokens before prompts. */
+  #started(encoded: Int32Array): Int32Array {
+    const start = this.tokenizer.promptStart;
     // A prompt may have it in its text.
     const isStarted = start.every((id, i) => encoded[i] === id);
-    const ids = isStarted ? encoded : Int32Array.of(...start, ...encoded);
+    return isStarted ? encoded : Int32Array.of(...start, ...encoded);
+  }
+
+  #completion(encoded: Int32Array, settings: Generation['hp'], isText = true): Completion {
+    const { tokenizer, queue, seqlen } = this.#continues();
+    const ids = isText ? this.#started(encoded) : encoded;
     if (ids.length === 0) {
       throw new RequestError(
         'The prompt is empty: the model continues text, and needs a token to begin with.',
@@ -300,6 +352,8 @@ export class TrainedRun {
 
   /** Ends requests in progress, and frees the compiled programs. */
   async dispose(): Promise<void> {
+    await this.#continuing?.chat.close();
+    await this.#translating?.chat.close();
     await this.#continuing?.encoder.close();
     await this.#continuing?.queue.dispose();
     await this.#translating?.queue.dispose();
@@ -331,6 +385,7 @@ export class TrainedRun {
     return {
       ...{ document: this.document, options: this.#options, task: this.task, params: this.params },
       ...{ rows: this.#rows ?? 1, batchSpecs: this.batchSpecs, compileOptions: this.#compileOptions },
+      chatTemplate: this.chatTemplate,
     };
   }
 }

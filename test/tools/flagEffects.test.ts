@@ -26,6 +26,10 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   generate: {
     ...all('prompt temperature top_k top_p max_tokens seed stop', 'tools/trained/generate.test.ts'),
+    ...all(
+      'min_p repetition_penalty presence_penalty frequency_penalty logit_bias',
+      'tools/trained/generate.test.ts',
+    ),
     ...all('checkpoint num_threads engine'),
   },
   runs: all('sort', 'runs/compareRuns.test.ts'),

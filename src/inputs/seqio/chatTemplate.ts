@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Template } from '@huggingface/jinja';
-import { readRegularFile } from '../../files/index.js';
+import { z } from 'zod';
+import { explain, readJsonFile, readRegularFile } from '../../files/index.js';
 import { ConfigError } from '../../hparams/index.js';
 import { InputError } from '../inputErrors.js';
 import { shown } from '../shown.js';
@@ -146,13 +147,42 @@ export function messagesOf(value: unknown, name: string): readonly ChatMessage[]
   );
 }
 
+/** A template without the tags around answers, which other readers of Jinja do not know. */
+export const withoutGenerationTags = (text: string): string =>
+  text.replace(
+    GENERATION,
+    (_, before, end, after) => `{%${before} ${end === undefined ? 'if true' : 'endif'} ${after}%}`,
+  );
+
+const templatesSchema = z.looseObject({
+  chat_template: z
+    .union([z.string(), z.array(z.object({ name: z.string(), template: z.string() }))])
+    .nullish(),
+});
+
+/** The template of a published model's folder; undefined where it has none. @throws ConfigError for a file that can't be read */
+export function findChatTemplate(folder: string): string | undefined {
+  const [own, config] = [join(folder, 'chat_template.jinja'), join(folder, 'tokenizer_config.json')];
+  if (existsSync(own)) return placed(own, () => readRegularFile(own).toString('utf8'));
+  if (!existsSync(config)) return undefined;
+  const { chat_template: found } = placed(config, () => readJsonFile(config, templatesSchema));
+  if (!Array.isArray(found)) return found ?? undefined;
+  return (found.find(({ name }) => name === 'default') ?? found[0])?.template;
+}
+
+function placed<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw new ConfigError(`${path}: no chat template can be read from it (${explain(cause)}).`, { cause });
+  }
+}
+
 /** The template of a published model's folder. @throws ConfigError where it has none */
 export function publishedChatTemplate(folder: string): string {
-  const [own, config] = [join(folder, 'chat_template.jinja'), join(folder, 'tokenizer_config.json')];
-  if (existsSync(own)) return readRegularFile(own).toString('utf8');
-  const settings = existsSync(config) ? JSON.parse(readRegularFile(config).toString('utf8')) : {};
-  if (typeof settings.chat_template === 'string') return settings.chat_template;
+  const found = findChatTemplate(folder);
+  if (found !== undefined) return found;
   throw new ConfigError(
-    `${folder} has no chat template: neither chat_template.jinja, nor a text chat_template in tokenizer_config.json.`,
+    `${folder} has no chat template: neither chat_template.jinja, nor a chat_template in tokenizer_config.json.`,
   );
 }

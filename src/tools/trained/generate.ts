@@ -8,7 +8,8 @@ import type { Arguments, Command, Report } from '../command.js';
 import { type Continued, continued, converse, promptLines } from './prompts.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 
-const { stop, ...others } = generationFields;
+// Scores are no part of the text.
+const { stop, logprobs: _, scoresPrompt: __, ...others } = generationFields;
 
 /** Flags of the settings, `--top_k` for topK. */
 const settingsFlags: FlagTable = {

@@ -6,9 +6,10 @@ import type { ExamplePrediction } from '../examplePredictor.js';
 import { RequestError } from '../requestError.js';
 import type { TrainedRun } from '../trainedRun.js';
 import type { ActiveRequests } from './activeRequests.js';
-import type { CompletionRequest } from './completionBody.js';
+import type { Prompt } from './completionBody.js';
 import { HttpError } from './httpError.js';
 import type { PredictRequest } from './predictBody.js';
+import type { RequestSettings } from './requestFields.js';
 
 /** The served run, and the bounds of its work. */
 export interface ComputationOptions {
@@ -25,11 +26,11 @@ function checkModel(model: string | undefined, { name }: TrainedRun): void {
   throw new HttpError(404, message, { param: 'model', code: 'model_not_found' });
 }
 
-/** @throws HttpError 503 where more are under way or wait than may */
+/** @throws HttpError 429 where more are under way or wait than may */
 function checkRoom(what: string, count: number, more: number, { maxWaiting }: ComputationOptions): void {
   if (count + more <= maxWaiting) return;
   const message = `${count} ${what} or wait, of at most ${maxWaiting}. Try again later.`;
-  throw new HttpError(503, message, { code: 'overloaded' });
+  throw new HttpError(429, message, { code: 'overloaded' });
 }
 
 /** Continuations under way. */
@@ -44,12 +45,17 @@ export class Completions {
     return this.#beginning + this.#current.size;
   }
 
-  /** Makes the continuations of a request; they end with its client's connection. */
-  async begin(request: CompletionRequest, connection: Socket): Promise<Completion[]> {
+  /** Makes the continuations of each prompt of a request; they end with its client's connection. */
+  async begin(
+    prompts: readonly Prompt[],
+    settings: RequestSettings,
+    connection: Socket,
+  ): Promise<Completion[]> {
     const { run, activeRequests } = this.options;
-    checkModel(request.model, run);
-    checkRoom('continuations are decoded', this.count, request.prompts.length, this.options);
-    const begun = await this.#make(request);
+    checkModel(settings.model, run);
+    const all = prompts.flatMap((prompt) => new Array<Prompt>(settings.samples).fill(prompt));
+    checkRoom('continuations are decoded', this.count, all.length, this.options);
+    const begun = await this.#make(all, settings);
     const done = activeRequests.begin(connection, (error) => {
       for (const completion of begun) error === undefined ? completion.cancel() : completion.fail(error);
     });
@@ -63,12 +69,15 @@ export class Completions {
     return begun;
   }
 
-  async #make({ prompts, options }: CompletionRequest): Promise<Completion[]> {
-    // Equal prompts of a request that gives no seed draw texts of their own.
-    const seeded = () => ({ seed: randomInt(2 ** 31), ...options });
+  async #make(prompts: readonly Prompt[], { samples, options }: RequestSettings): Promise<Completion[]> {
+    // Without a seed, equal prompts draw texts of their own. With one, the samples of each prompt do.
+    const seedOf = (index: number) =>
+      options.seed === undefined ? randomInt(2 ** 31) : options.seed + (index % samples);
     this.#beginning += prompts.length;
     try {
-      return await Promise.all(prompts.map((prompt) => this.options.run.begin(prompt, seeded())));
+      return await Promise.all(
+        prompts.map((prompt, i) => this.options.run.begin(prompt, { ...options, seed: seedOf(i) })),
+      );
     } finally {
       this.#beginning -= prompts.length;
     }

@@ -20,7 +20,8 @@ export class HttpError extends Error {
 
   /** Body of the response. */
   get body(): object {
-    const type = this.status < 500 ? 'invalid_request_error' : 'server_error';
+    const ofClient = this.status === 429 ? 'rate_limit_error' : 'invalid_request_error';
+    const type = this.status < 500 ? ofClient : 'server_error';
     return { error: { message: this.message, type, param: this.param, code: this.code } };
   }
 }
@@ -32,11 +33,12 @@ const ofRequest: ReadonlySet<string> = new Set(['RequestError', 'InputError']);
  * An error for clients: the problem of a request, or a general message for errors of the server.
  *
  * @param log receives errors of the server.
+ * @param param the field that a request is about.
  */
-export function httpError(error: unknown, log: (error: unknown) => void): HttpError {
+export function httpError(error: unknown, log: (error: unknown) => void, param = 'prompt'): HttpError {
   if (error instanceof HttpError) return error;
   const { name, message } = error as Error;
-  if (ofRequest.has(name)) return new HttpError(400, message, { param: 'prompt' });
+  if (ofRequest.has(name)) return new HttpError(400, message, { param });
   log(error);
   return new HttpError(500, 'The server failed to answer this request; its log has the reason.');
 }

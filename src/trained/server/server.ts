@@ -3,11 +3,14 @@ import { once } from 'node:events';
 import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { HttpBindings } from '@hono/node-server';
+import type { Context as HonoContext } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { TrainedRun } from '../trainedRun.js';
 import { ActiveRequests } from './activeRequests.js';
-import { streamAnswer, wholeAnswer } from './completionAnswers.js';
-import { readBody } from './completionBody.js';
+import { type Answered, streamAnswer, wholeAnswer } from './answers.js';
+import { readChatBody } from './chatBody.js';
+import { chatForm } from './chatForm.js';
+import { type Prompt, readBody } from './completionBody.js';
 import { Completions, PredictedExamples } from './computations.js';
 import { Connections, RECEIVE_MS } from './connections.js';
 import { embeddingAnswer, readEmbeddingBody } from './embeddingBody.js';
@@ -15,6 +18,9 @@ import { checkHost } from './hosts.js';
 import { HttpError, httpError } from './httpError.js';
 import { readJson } from './jsonBody.js';
 import { readPredictBody } from './predictBody.js';
+import type { RequestSettings } from './requestFields.js';
+import { textForm } from './textForm.js';
+import { tokenText as textOfToken } from './tokenTexts.js';
 
 /** Address and limits of a server. */
 export interface ServerOptions {
@@ -43,6 +49,14 @@ export interface Server {
   close(graceMs: number): Promise<void>;
 }
 
+interface Bindings {
+  readonly Bindings: HttpBindings;
+}
+type Context = HonoContext<Bindings>;
+
+/** Fields that requests are about, by path; elsewhere it is the prompt. */
+const SUBJECTS: Readonly<Record<string, string>> = { '/v1/chat/completions': 'messages' };
+
 /** Seconds after which a client that was refused may try again. */
 const RETRY_S = 1;
 const WRITE_MS = 30_000;
@@ -70,18 +84,20 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
   const { getRequestListener } = await import('@hono/node-server');
   const { RESPONSE_ALREADY_SENT } = await import('@hono/node-server/utils/response');
   const { maxBody, maxTokens, maxWaiting, log } = options;
-  const app = new Hono<{ Bindings: HttpBindings }>();
+  const app = new Hono<Bindings>();
   const activeRequests = new ActiveRequests();
   const completions = new Completions({ run, activeRequests, maxWaiting });
   const examples = new PredictedExamples({ run, activeRequests, maxWaiting });
   const started = Math.floor(Date.now() / 1000);
-  const describe = (error: unknown) => httpError(error, log);
+  const describe = (error: unknown, param?: string) => httpError(error, log, param);
   app.onError((error, context) => {
     // The body of a client that left is truncated; that is no failure of the server.
     const { complete, socket } = context.env.incoming;
     const { status, body } =
-      socket.destroyed && !complete ? new HttpError(400, 'The client has left.') : describe(error);
-    if (status === 503) context.header('retry-after', String(RETRY_S));
+      socket.destroyed && !complete
+        ? new HttpError(400, 'The client has left.')
+        : describe(error, SUBJECTS[context.req.path]);
+    if (status === 503 || status === 429) context.header('retry-after', String(RETRY_S));
     return context.json(body, status as ContentfulStatusCode);
   });
   app.use(async (context, next) => {
@@ -129,21 +145,42 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
     const tokens = await run.countTokens(texts);
     return context.json(embeddingAnswer(run.name, predictions, { tokens, isBase64 }));
   });
-  app.post('/v1/completions', async (context) => {
-    const limits = {
-      prompts: Math.min(16, maxWaiting),
-      maxTokens: Math.min(maxTokens ?? Number.POSITIVE_INFINITY, run.maxTokens),
-    };
-    const request = readBody(await readJson(context.req), limits);
-    const { incoming, outgoing } = context.env;
-    const begun = await completions.begin(request, incoming.socket);
-    if (!request.isStreamed) return context.json(await wholeAnswer(run.name, begun));
-    await streamAnswer(outgoing, run.name, begun, { includesUsage: request.includesUsage, describe });
+  const limits = () => ({
+    ...{ prompts: Math.min(16, maxWaiting), continuations: Math.min(128, maxWaiting) },
+    maxTokens: Math.min(maxTokens ?? Number.POSITIVE_INFINITY, run.maxTokens),
+  });
+  const tokenText = (id: number) => textOfToken(run, id);
+  const answer = async (
+    context: Context,
+    answered: Answered,
+    { isStreamed, includesUsage }: RequestSettings,
+  ) => {
+    if (!isStreamed) return context.json(await wholeAnswer(answered));
+    await streamAnswer(context.env.outgoing, answered, { includesUsage, describe });
     return RESPONSE_ALREADY_SENT;
+  };
+  app.post('/v1/completions', async (context) => {
+    const request = readBody(await readJson(context.req), limits());
+    const { prompts, echoes, samples, options } = request;
+    const begun = await completions.begin(prompts, request, context.env.incoming.socket);
+    const form = textForm({
+      ...{ completions: begun, hasLogprobs: options.logprobs !== undefined, tokenText },
+      echoed: echoes ? begun.map((_, i) => echoOf(run, prompts[Math.floor(i / samples)]!)) : undefined,
+      piecesOf: (ids) => piecesOf(run, ids),
+    });
+    return answer(context, { model: run.name, form, completions: begun, samples }, request);
+  });
+  app.post('/v1/chat/completions', async (context) => {
+    const request = readChatBody(await readJson(context.req), limits());
+    const { messages, variables, samples, hasTools, options } = request;
+    const prompt = await run.chat.render(messages, variables);
+    const begun = await completions.begin([prompt], request, context.env.incoming.socket);
+    const form = chatForm({ hasTools, hasLogprobs: options.logprobs !== undefined, tokenText });
+    return answer(context, { model: run.name, form, completions: begun, samples }, request);
   });
   app.all('*', ({ env: { incoming } }) => {
     const own = run.continuesText
-      ? ['/v1/completions']
+      ? ['/v1/completions', '/v1/chat/completions']
       : ['/predict', ...(run.embeds ? ['/v1/embeddings'] : [])];
     const routes = ['GET /health', 'GET /v1/models', ...own.map((path) => `POST ${path}`)];
     const all = `${routes.slice(0, -1).join(', ')} and ${routes.at(-1)}`;
@@ -182,6 +219,16 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
       for (const timer of timers) clearTimeout(timer);
     },
   };
+}
+
+/** The text of a prompt, as answers echo it. */
+const echoOf = (run: TrainedRun, prompt: Prompt): string =>
+  typeof prompt === 'string' ? prompt : run.decode(prompt);
+
+/** Texts that ids add, one after the other. */
+function piecesOf(run: TrainedRun, ids: Int32Array): string[] {
+  const decoder = run.tokenizer.decoder();
+  return Array.from(ids, (id) => decoder.take(id));
 }
 
 /** A request whose target or host makes no URL. */

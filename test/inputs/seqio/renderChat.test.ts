@@ -244,7 +244,7 @@ test('a template of bad syntax fails before data is read; that of a published mo
   );
   const folder = mkdtempSync(join(tmpdir(), 'chat-'));
   expect(() => publishedChatTemplate(folder)).toThrow(
-    `${folder} has no chat template: neither chat_template.jinja, nor a text chat_template in tokenizer_config.json.`,
+    `${folder} has no chat template: neither chat_template.jinja, nor a chat_template in tokenizer_config.json.`,
   );
   writeFileSync(join(folder, 'tokenizer_config.json'), JSON.stringify({ chat_template: chatMl }));
   expect(publishedChatTemplate(folder)).toBe(chatMl);

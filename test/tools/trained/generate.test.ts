@@ -8,7 +8,7 @@ import { stripVTControlCharacters } from 'node:util';
 import * as ort from 'onnxruntime-node';
 import { beforeAll, expect, test } from 'vitest';
 import { converse } from '../../../src/tools/trained/prompts.js';
-import { loadRun, type TrainedRun } from '../../../src/trained/index.js';
+import { type GenerateOptions, loadRun, type TrainedRun } from '../../../src/trained/index.js';
 import { oneProcess, project, temporaryDirectory } from '../../command.js';
 import { commandEnvironment } from '../../loader.js';
 import { tinyRun } from '../../trained/tinyRun.js';
@@ -46,6 +46,20 @@ test('a prompt is continued as flags say, and as task.decode says without them',
   const drawn = await luthier(['generate', directory, '--prompt=one two ', ...flags]);
   const asked = { temperature: 2, topK: 20, topP: 0.9, maxTokens: 12, seed: 7, stop: ['9'] };
   expect(drawn.stdout).toBe(`${await run.generate('one two ', asked)}\n`);
+  const changes: readonly [flag: string, options: GenerateOptions][] = [
+    ['--min_p=1', { minP: 1 }],
+    ['--repetition_penalty=1.5', { repetitionPenalty: 1.5 }],
+    ['--presence_penalty=2', { presencePenalty: 2 }],
+    ['--frequency_penalty=2', { frequencyPenalty: 2 }],
+    ['--logit_bias={1: 9}', { logitBias: { 1: 9 } }],
+  ];
+  const hot = { temperature: 2, seed: 3 };
+  const others = ['--prompt=one two ', '--temperature=2', '--seed=3'];
+  for (const [flag, options] of changes) {
+    const text = await run.generate('one two ', { ...hot, ...options });
+    expect((await luthier(['generate', directory, ...others, flag])).stdout, flag).toBe(`${text}\n`);
+    expect(text, flag).not.toBe(await run.generate('one two ', hot));
+  }
   expect(drawn.stdout).not.toBe(`${await run.generate('one two ')}\n`);
   const whole = await run.generate('182 a');
   const stop = whole.slice(3, 5);

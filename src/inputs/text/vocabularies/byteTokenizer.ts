@@ -25,10 +25,12 @@ export class ByteTokenizer extends BaseTokenizer.with({}) {
   }
 
   override decoder(context: ArrayLike<number> = []): TokenDecoder {
-    return new ByteDecoder((id) => {
-      checkIds([id], this.vocabSize, 'ByteTokenizer');
-      return Uint8Array.of(id);
-    }, context);
+    return new ByteDecoder((id) => this.bytesOf(id), context);
+  }
+
+  override bytesOf(id: number): Uint8Array {
+    checkIds([id], this.vocabSize, 'ByteTokenizer');
+    return Uint8Array.of(id);
   }
 
   override encodeFile(file: SourceFile): TokenArray {

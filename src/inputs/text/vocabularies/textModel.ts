@@ -21,6 +21,8 @@ export interface TextModel {
   encodeFile(file: SourceFile): Int32Array;
   decode(ids: ArrayLike<number>): string;
   decoder(context: ArrayLike<number>): TokenDecoder;
+  /** Bytes of a known id; null where only its text is known. */
+  bytesOf(id: number): Uint8Array | null;
 }
 
 function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefined)[]): TextModel {
@@ -33,6 +35,7 @@ function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefi
     encodeFile: (file) => bpe.encode(file.bytes),
     decode: (ids) => bpe.decode(ids),
     decoder: (context) => bpe.decoder(context),
+    bytesOf: (id) => bpe.bytesOf(id)!,
   };
 }
 
@@ -53,6 +56,7 @@ function rustModel(document: TokenizerDocument, specialTokensAsText: boolean): T
     encodeFile: (file) => encode(decodeUtf8(file)),
     decode,
     decoder: (context) => new WindowDecoder(decode, context),
+    bytesOf: () => null,
   };
 }
 

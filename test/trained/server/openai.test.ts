@@ -1,0 +1,250 @@
+/** @file The server by OpenAI's own client: chats, samples, log-probabilities, tools, and the errors that it tells apart. */
+import { cpSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { importPublished, loadRun, type TrainedRun } from '../../../src/trained/index.js';
+import { type Server, serve } from '../../../src/trained/server/server.js';
+import { tokenText } from '../../../src/trained/server/tokenTexts.js';
+import { temporaryDirectory } from '../../command.js';
+import { endlessRun } from './endlessRun.js';
+
+/** Roles by their first letters, tools and calls by their names: the context is of 24 tokens. */
+const TEMPLATE = `
+{%- for message in messages %}
+{{- message.role[0] }}{{ message.content }}{% for call in message.tool_calls or [] %}{{ call.function.name }}{{ call.function.arguments.q }}{% endfor %};
+{%- endfor %}
+{%- for tool in tools or [] %}{{ tool.function.name }}{% endfor %}
+{%- if add_generation_prompt %}a{% endif %}`;
+
+const options = { host: '127.0.0.1', port: 0, maxBody: 1 << 16, maxWaiting: 8 };
+let run: TrainedRun;
+let server: Server;
+let client: OpenAI;
+const errors: unknown[] = [];
+
+beforeAll(async () => {
+  const folder = join(temporaryDirectory(), 'gpt2');
+  cpSync(join(import.meta.dirname, '../../fixtures/published/gpt2'), folder, { recursive: true });
+  writeFileSync(join(folder, 'tokenizer_config.json'), JSON.stringify({ chat_template: TEMPLATE }));
+  const jobLogDir = join(temporaryDirectory(), 'run');
+  await importPublished({
+    ...{ folder, jobLogDir, dtype: 'float32', maxLength: undefined, files: ['*.txt'] },
+    ...{ ignoredFields: [], ignoredTensors: [] },
+  });
+  run = await loadRun(jobLogDir, { engine: 'eager', batchSize: 3 });
+  server = await serve(run, { ...options, log: (error) => errors.push(error) });
+  client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+});
+
+afterAll(async () => {
+  await server.close(0);
+  await run.dispose();
+  expect(errors).toEqual([]);
+});
+
+const user = (content: string) => ({ role: 'user' as const, content });
+const model = 'gpt2';
+
+test('a chat is the continuation of what the template of the imported model writes', async () => {
+  const messages = [{ role: 'developer' as const, content: 'x' }, user('hi')];
+  const answer = await client.chat.completions.create({ model, messages, temperature: 0, max_tokens: 8 });
+  const text = await run.generate('sx;uhi;a', { temperature: 0, maxTokens: 8 });
+  const prompt_tokens = run.tokenizer.encode('sx;uhi;a').length;
+  expect(answer).toEqual({
+    ...{
+      id: expect.stringMatching(/^chatcmpl-/),
+      object: 'chat.completion',
+      created: expect.any(Number),
+      model,
+    },
+    choices: [
+      {
+        ...{ index: 0, logprobs: null, finish_reason: 'length' },
+        message: { role: 'assistant', content: text, refusal: null },
+      },
+    ],
+    usage: { prompt_tokens, completion_tokens: 8, total_tokens: prompt_tokens + 8 },
+  });
+  const parts = [
+    { type: 'text' as const, text: 'h' },
+    { type: 'text' as const, text: 'i' },
+  ];
+  const same = await client.chat.completions.create({
+    ...{ model, messages: [messages[0]!, { role: 'user', content: parts }], temperature: 0 },
+    ...{ max_completion_tokens: 8, store: false, metadata: { a: 'b' }, user: 'u', service_tier: 'auto' },
+  });
+  expect(same.choices[0]!.message.content).toBe(text);
+});
+
+test('a stream of samples adds up to the whole answer, with scores of all tokens and their usage', async () => {
+  const body = {
+    ...{ model, messages: [user('hi')], n: 3, seed: 5, temperature: 1.2, max_tokens: 10, logprobs: true },
+    ...{ top_logprobs: 2, frequency_penalty: 0.5, presence_penalty: -0.5, logit_bias: { 33: 2 } },
+  };
+  const whole = await client.chat.completions.create(body);
+  const stream = await client.chat.completions.create({
+    ...{ ...body, stream: true, stream_options: { include_usage: true } },
+  });
+  const texts = ['', '', ''];
+  const scores: unknown[][] = [[], [], []];
+  const reasons: unknown[] = [];
+  let usage: unknown;
+  for await (const { choices, usage: told } of stream) {
+    usage = told;
+    for (const { index, delta, logprobs, finish_reason } of choices) {
+      texts[index]! += delta.content ?? '';
+      scores[index]!.push(...(logprobs?.content ?? []));
+      if (finish_reason !== null) reasons[index] = finish_reason;
+    }
+  }
+  expect(texts).toEqual(whole.choices.map(({ message }) => message.content));
+  expect(scores).toEqual(whole.choices.map(({ logprobs }) => logprobs!.content));
+  expect(reasons).toEqual(whole.choices.map(({ finish_reason }) => finish_reason));
+  expect(usage).toEqual(whole.usage);
+  expect(new Set(texts).size).toBe(3);
+  for (const [i, each] of texts.entries()) {
+    const settings = { seed: 5 + i, temperature: 1.2, maxTokens: 10, logitBias: { 33: 2 } };
+    const penalties = { frequencyPenalty: 0.5, presencePenalty: -0.5 };
+    expect(each).toBe(await run.generate('uhi;a', { ...settings, ...penalties }));
+    // Broken characters are told as such, and never as half of one.
+    expect(Buffer.from(each).toString()).toBe(each);
+  }
+});
+
+test('scores are those of the model’s predictions, echoed prompts included', async () => {
+  const { choices } = await client.completions.create({
+    ...{ model, prompt: 'one two', echo: true, logprobs: 3, temperature: 0, max_tokens: 4 },
+  });
+  const { text, logprobs } = choices[0]!;
+  const { tokens, token_logprobs, top_logprobs, text_offset } = logprobs!;
+  expect(text.startsWith('one two')).toBe(true);
+  const ids = [...run.tokenizer.encode('one two')];
+  expect(tokens!.slice(0, ids.length)).toEqual(ids.map((id) => tokenText(run, id).token));
+  expect(text_offset!.slice(0, ids.length)).toEqual(ids.map((_, i) => run.decode(ids.slice(0, i)).length));
+  // The drawn ones are the likeliest.
+  expect(tokens).toHaveLength(ids.length + 4);
+  expect([token_logprobs![0], top_logprobs![0]]).toEqual([null, null]);
+  const data = Int32Array.from({ length: 24 }, (_, i) => ids[i] ?? 0);
+  const { logits } = await run.predict({ ids: { shape: [1, 24], dtype: 'int32', data } });
+  const vocabulary = logits!.shape[2]!;
+  for (let i = 1; i < ids.length; i++) {
+    const row = Array.from(logits!.data.slice((i - 1) * vocabulary, i * vocabulary), Number);
+    const logSum = Math.log(row.reduce((sum, logit) => sum + Math.exp(logit), 0));
+    expect(token_logprobs![i]).toBeCloseTo(row[ids[i]!]! - logSum, 4);
+    const best = row.indexOf(Math.max(...row));
+    expect(top_logprobs![i]![tokenText(run, best).token]).toBeCloseTo(row[best]! - logSum, 4);
+  }
+  const drawn = token_logprobs!.slice(ids.length);
+  expect(drawn).toEqual(top_logprobs!.slice(ids.length).map((top) => Math.max(...Object.values(top))));
+});
+
+test('a prompt may be ids, and each of several has its samples', async () => {
+  const ids = [...run.tokenizer.encode('one two')];
+  const settings = { model, temperature: 0, max_tokens: 5 };
+  const text = await run.generate('one two', { temperature: 0, maxTokens: 5 });
+  const one = await client.completions.create({ ...settings, prompt: ids });
+  const several = await client.completions.create({ ...settings, prompt: [ids, [7]], n: 2, echo: true });
+  expect(one.choices.map((choice) => choice.text)).toEqual([text]);
+  expect(several.choices.map((choice) => choice.text)).toEqual([
+    ...[`one two${text}`, `one two${text}`],
+    ...Array(2).fill(several.choices[2]!.text),
+  ]);
+  expect(several.usage).toMatchObject({ prompt_tokens: ids.length + 1, completion_tokens: 20 });
+});
+
+test('tools and their results reach the template', async () => {
+  const tools = [{ type: 'function' as const, function: { name: 'T', parameters: { type: 'object' } } }];
+  const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: '{"q": 7}' } };
+  const messages = [
+    ...[user('h'), { role: 'assistant' as const, content: null, tool_calls: [call] }],
+    { role: 'tool' as const, tool_call_id: 'c', content: '9' },
+  ];
+  const settings = { model, messages, temperature: 0, max_tokens: 2 };
+  const asked = async (more: object) =>
+    (await client.chat.completions.create({ ...settings, ...more })).choices[0]!.message.content;
+  const expected = (prompt: string) => run.generate(prompt, { temperature: 0, maxTokens: 2 });
+  expect(await asked({ tools })).toBe(await expected('uh;af7;t9;Ta'));
+  expect(await asked({ tools, tool_choice: 'none' })).toBe(await expected('uh;af7;t9;a'));
+});
+
+test('calls of tools that a model writes are calls in whole answers and in streams', async () => {
+  const pieces = ['Let me', ' see.', ' <tool', '_call>{"name": "T", "argu', 'ments": {"q": 7}}</tool_call>'];
+  const calling = await serve(endlessRun(0, pieces), { ...options, log: (error) => errors.push(error) });
+  const own = new OpenAI({ baseURL: `${calling.url}/v1`, apiKey: 'none', maxRetries: 0 });
+  const tools = [{ type: 'function' as const, function: { name: 'T' } }];
+  const body = { model: 'endless', messages: [user('h')], tools };
+  const { choices } = await own.chat.completions.create(body);
+  const call = { type: 'function', id: expect.any(String), function: { name: 'T', arguments: '{"q":7}' } };
+  const [choice] = choices;
+  expect(choice!.message).toMatchObject({ content: 'Let me see.', tool_calls: [call] });
+  expect(choice!.finish_reason).toBe('tool_calls');
+  const streamed = await own.chat.completions.stream(body).finalChatCompletion();
+  expect(streamed.choices[0]).toMatchObject({
+    ...{ message: { content: 'Let me see.', tool_calls: [call] }, finish_reason: 'tool_calls' },
+  });
+  const plain = await own.chat.completions.create({ ...body, tools: [] });
+  expect(plain.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: pieces.join('') } });
+  await calling.close(0);
+});
+
+test.each<[string, object, string, string | null]>([
+  ['no message', { messages: [] }, 'messages: expected a list of messages, got [].', 'messages'],
+  [
+    'another role',
+    { messages: [{ role: 'bot', content: 'x' }] },
+    'messages.0.role: expected "system", "developer", "user", "assistant", "tool", got "bot".',
+    'messages',
+  ],
+  [
+    'an image',
+    { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] },
+    'messages.0.content: expected a text, or a list of {"type": "text"}, got [{"type":"image_url"}].',
+    'messages',
+  ],
+  [
+    'top_logprobs alone',
+    { top_logprobs: 2 },
+    'top_logprobs: expected "logprobs": true beside it.',
+    'top_logprobs',
+  ],
+  [
+    'a tool that is asked for',
+    { tool_choice: 'required' },
+    'tool_choice: expected "auto" or "none", as others are not supported, got "required".',
+    'tool_choice',
+  ],
+  [
+    'a misspelled field',
+    { max_token: 3 },
+    expect.stringMatching(
+      /^"max_token" is not supported\. Did you mean 'max_tokens'\? The fields are: model, messages, /,
+    ),
+    'max_token',
+  ],
+  [
+    'a chat that is too long',
+    { messages: [user('x'.repeat(60))] },
+    expect.stringMatching(/^The prompt has \d+ tokens; prompt and continuation together have 24 at most/),
+    'messages',
+  ],
+])('a chat with %s is a BadRequestError with its field', async (_, fields, message, param) => {
+  const body = { model, messages: [user('hi')], ...fields };
+  const error = await client.chat.completions.create(body as never).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(OpenAI.BadRequestError);
+  expect((error as { error: unknown }).error).toMatchObject({
+    message,
+    param,
+    type: 'invalid_request_error',
+  });
+});
+
+test('more than may wait is a RateLimitError, after which a client may come again', async () => {
+  const many = () => client.completions.create({ model, prompt: Array(8).fill('a'), max_tokens: 3 });
+  const [first, second] = await Promise.allSettled([many(), many()]);
+  expect(first.status).toBe('fulfilled');
+  const { reason } = second as PromiseRejectedResult;
+  expect(reason).toBeInstanceOf(OpenAI.RateLimitError);
+  expect(reason.headers.get('retry-after')).toBe('1');
+  await many();
+});
