@@ -48,6 +48,7 @@ import {
 } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
+import { enterForeignCode } from '../system/index.js';
 import { UsageError } from '../system/text/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { classesFor } from './configModules.js';
@@ -274,6 +275,19 @@ export function configure(
   resolved: ResolvedExperiment,
   given: readonly Override[] = [],
   machine?: RuleMachine | number,
+): ConfiguredExperiment {
+  const done = enterForeignCode(resolved.name, 'configured');
+  try {
+    return madeConfigs(resolved, given, machine);
+  } finally {
+    done();
+  }
+}
+
+function madeConfigs(
+  resolved: ResolvedExperiment,
+  given: readonly Override[],
+  machine: RuleMachine | number | undefined,
 ): ConfiguredExperiment {
   const notices = new Set<string>();
   const hits: string[] = [];

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { type Experiment, isExperimentClass } from '../experiment/index.js';
 import { importModule, untranslated } from '../hparams/index.js';
+import { enterForeignCode } from '../system/index.js';
 import { didYouMean, UsageError } from '../system/text/index.js';
 import { experimentDirectories, extensions, isFile, showFile, showPlace } from './names/directories.js';
 import { fullNameOf, suggestExperiment } from './names/suggest.js';
@@ -36,12 +37,15 @@ export class ExperimentLoadError extends Error {
 }
 
 async function load(name: string, file: string): Promise<ResolvedExperiment['exports']> {
+  const done = enterForeignCode(name, 'loaded');
   try {
     return await importModule(file);
   } catch (cause) {
     const fix =
       (cause as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' ? ` ${untranslated}` : '';
     throw new ExperimentLoadError(`Experiment '${name}': ${showFile(file)} failed to load.${fix}`, { cause });
+  } finally {
+    done();
   }
 }
 

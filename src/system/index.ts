@@ -6,6 +6,7 @@ export { temporaryFolder } from './cleanup.js';
 export { contentsAt, digestOf } from './contents.js';
 export { letEventsIn } from './eventLoop.js';
 export { settledVersion, versionOf } from './fileVersion.js';
+export { enterForeignCode, watchForeignCode } from './foreignCode.js';
 export { runGit } from './git.js';
 export { InterruptedError, spawnGroup } from './groups.js';
 export { loadKoffi } from './koffi.js';

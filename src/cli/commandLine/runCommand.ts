@@ -1,6 +1,6 @@
 /** @file Exit codes and error messages of commands; user errors print one message without a stack. */
 
-import { exitCodeOfSignal, onOutputClosed, warn } from '../../system/index.js';
+import { exitCodeOfSignal, onOutputClosed, warn, watchForeignCode } from '../../system/index.js';
 
 /** Exit codes of user errors by name; other errors print their stack and exit with 1. */
 const exitCodes: Readonly<Record<string, number>> = {
@@ -47,11 +47,13 @@ export function describeError(error: unknown): { text: string; code: number } {
 /** Runs a command, flushes its output, and exits the process with its code. */
 export async function runCommand(run: () => Promise<number>): Promise<void> {
   onOutputClosed(() => process.exit(exitCodeOfSignal.SIGPIPE));
+  const ended = watchForeignCode();
   const code = await run().catch((error: unknown) => {
     const description = describeError(error);
     warn(description.text);
     return description.code;
   });
+  ended();
   // Modules still loading, or idle threads of a library, must not keep a finished command alive.
   process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));
 }

@@ -3,6 +3,7 @@
 import { analyze, peakOf, readDevice } from '../../analysis/index.js';
 import { nonEmpty, positive } from '../../cli/commandLine/index.js';
 import { findPeak } from '../../programs/index.js';
+import { enterForeignCode } from '../../system/index.js';
 import { UsageError } from '../../system/text/index.js';
 import type { Command } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
@@ -73,7 +74,9 @@ export const analyzeCommand: Command = {
     if (device && values.peakTflops !== undefined)
       throw new UsageError('--peak_tflops and --device: expected one of them; a device file has the peak.');
     const configured = await configureFor(name!, { changes, warn });
+    const done = enterForeignCode(configured.name, 'analysed');
     const analysis = analyze(configured);
+    done();
     const { peakTflops, all = false, depth } = values;
     const options = peakTflops === undefined ? {} : { peakTflops: peakTflops as number };
     const peak = device ? peakOf(device, analysis) : await findPeak(options, analysis.precision);

@@ -1,7 +1,7 @@
 /** @file Snapshot files: reading, writing, and comparison with the experiment. */
 
-import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { basename, join, resolve, sep } from 'node:path';
+import { existsSync, lstatSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import { describeError } from '../../cli/commandLine/index.js';
 import { type ConfiguredExperiment, configure } from '../../cli/index.js';
 import { classVarsText } from '../../experiment/index.js';
@@ -19,8 +19,15 @@ export function snapshotFile(name: string): string {
   return join(folder, name + extension);
 }
 
+/** @throws UsageError for a link, through which a project would have files read, written or removed that are not its own. */
+function refuseLink(path: string): void {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return;
+  throw new UsageError(`${path} is a symbolic link. Snapshots are files of the project: remove the link.`);
+}
+
 /** Experiments with a snapshot, sorted. */
 export function snapshotNames(): string[] {
+  for (const path of [dirname(folder), folder]) refuseLink(path);
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((file) => file.endsWith(extension) && !file.startsWith('.'))
@@ -31,6 +38,7 @@ export function snapshotNames(): string[] {
 /** Content of the file, undefined if missing; normalises line ends. */
 function readSnapshot(name: string): string | undefined {
   const file = snapshotFile(name);
+  refuseLink(file);
   if (!existsSync(file)) return undefined;
   try {
     return readRegularFile(file).toString().replaceAll('\r\n', '\n');
@@ -52,6 +60,7 @@ function writeSnapshot(name: string, text: string): void {
 
 /** Removes an experiment's snapshot, and the folder with the last one. */
 function removeSnapshot(name: string): void {
+  refuseLink(snapshotFile(name));
   rmSync(snapshotFile(name));
   if (readdirSync(folder).length === 0) rmSync(folder, { recursive: true });
 }

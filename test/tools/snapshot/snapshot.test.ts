@@ -1,5 +1,5 @@
 /** @file `luthier snapshot`: committed dumps, checked and refreshed. */
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { oneProcess, runLuthier } from '../../command.js';
@@ -154,4 +154,25 @@ it('refuses names that are none, and places that are no project', async () => {
     code: 2,
     stderr: `${cwd} has no directory experiments: snapshots are made at a project's root.\n`,
   });
+});
+
+it('links are refused, whatever they lead to', async () => {
+  const cwd = scratchProject({
+    'experiments/toy.ts': family('0.1'),
+    'outside.txt': 'private',
+    'other/a.txt': 'a',
+  });
+  const luthier = snapshots(cwd);
+  const refused = (path: string) =>
+    `${path} is a symbolic link. Snapshots are files of the project: remove the link.\n`;
+  mkdirSync(join(cwd, folder));
+  const file = `${folder}/toy.Short.txt`;
+  symlinkSync(join(cwd, 'outside.txt'), join(cwd, file));
+  for (const args of [['Short'], ['--check'], ['--remove', 'Short']])
+    expect(await luthier(...args)).toMatchObject({ code: 2, stdout: '', stderr: refused(file) });
+  expect(readFileSync(join(cwd, 'outside.txt'), 'utf8')).toBe('private');
+  rmSync(join(cwd, folder), { recursive: true });
+  symlinkSync(join(cwd, 'other'), join(cwd, folder));
+  expect(await luthier('--remove', 'a')).toMatchObject({ code: 2, stdout: '', stderr: refused(folder) });
+  expect(readdirSync(join(cwd, 'other'))).toEqual(['a.txt']);
 });
