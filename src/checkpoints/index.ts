@@ -12,6 +12,17 @@ export {
   type SaveOptions,
 } from './checkpointer.js';
 export { checkpointName, listCheckpoints, stepOfName } from './directory.js';
+export {
+  type GgufEntry,
+  GgufFile,
+  type GgufMetadata,
+  type GgufTensor,
+  type GgufValue,
+  ggmlBlock,
+  type WrittenGgmlType,
+  writeGguf,
+  writtenGgmlTypes,
+} from './gguf/index.js';
 export { type Lease, leaseCheckpoint } from './leases.js';
 export { locateCheckpoint } from './locate.js';
 export { MatchingRestore, matchTensors, type TensorMatch } from './matchingRestore.js';

@@ -3,8 +3,9 @@ import type { AxisOrder } from './axes.js';
 import { CheckpointError } from './checkpointErrors.js';
 import { ElementOrder } from './elementOrder.js';
 import { elementCount, type TensorSpec } from './safetensors.js';
-import { CHUNK_BYTES, type SafetensorsFile } from './safetensorsFile.js';
-import { type Elements, floatElements } from './storedElements.js';
+import { CHUNK_BYTES, SafetensorsFile } from './safetensorsFile.js';
+import { type Elements, orderedFloats } from './storedElements.js';
+import type { TensorFile } from './tensorFile.js';
 
 /** One way of packing. */
 interface Packing {
@@ -145,13 +146,15 @@ export class PackedTensor {
    */
   static of(
     name: string,
-    file: SafetensorsFile,
-    fileOf: (name: string) => SafetensorsFile | undefined,
+    file: TensorFile,
+    fileOf: (name: string) => TensorFile | undefined,
   ): PackedTensor | undefined {
+    if (!(file instanceof SafetensorsFile)) return undefined;
     for (const packing of [fp8, mxfp4]) {
       const scales = packing.scalesOf(file.place(name)!);
       const scalesFile = scales === undefined ? undefined : fileOf(scales);
-      if (scalesFile) return new PackedTensor(packing, { file, name }, { file: scalesFile, name: scales! });
+      if (scalesFile instanceof SafetensorsFile)
+        return new PackedTensor(packing, { file, name }, { file: scalesFile, name: scales! });
     }
     return undefined;
   }
@@ -159,18 +162,8 @@ export class PackedTensor {
   /** As SafetensorsFile.elements. */
   elements(order?: AxisOrder): Elements {
     const factors = this.#factors();
-    const axes = ElementOrder.of(order);
-    if (axes === undefined) return floatElements((target, from) => this.#unpack(target, from, factors));
-    let all: Float32Array | undefined;
-    return floatElements(
-      (target, from) => {
-        if (all === undefined) {
-          all = new Float32Array(elementCount(this.shape));
-          this.#unpack(all, 0, factors);
-        }
-        axes.gather(target, from, all);
-      },
-      (most) => axes.stretch(most),
+    return orderedFloats(elementCount(this.shape), ElementOrder.of(order), (target, from) =>
+      this.#unpack(target, from, factors),
     );
   }
 

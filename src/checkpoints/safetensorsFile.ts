@@ -17,6 +17,7 @@ import {
   type TensorPlace,
 } from './safetensors.js';
 import { type Elements, StoredElements, type TensorBytes } from './storedElements.js';
+import type { TensorFile } from './tensorFile.js';
 
 /** Bytes of a file that are read at once. */
 export const CHUNK_BYTES = 1 << 21;
@@ -41,7 +42,7 @@ const ARRAY_OF = {
 type TensorArray = InstanceType<(typeof ARRAY_OF)[keyof typeof ARRAY_OF]>;
 
 /** A safetensors file that is open for reading. Its header has been checked against the file's length. */
-export class SafetensorsFile {
+export class SafetensorsFile implements TensorFile {
   readonly layout: SafetensorsLayout;
   readonly #file: number;
   readonly #dataStart: number;
@@ -68,6 +69,14 @@ export class SafetensorsFile {
       throw ioError(path, 'cannot be read', cause);
     }
     this.#places = new Map(this.layout.tensors.map((place) => [place.name, place]));
+  }
+
+  get names(): readonly string[] {
+    return [...this.#places.keys()];
+  }
+
+  shapeOf(name: string): readonly number[] | undefined {
+    return this.place(name)?.shape;
   }
 
   /** The place of tensor `name`, if there is one. */
@@ -165,7 +174,8 @@ export class SafetensorsFile {
   }
 
   /** Whether a tensor has the dtype, shape and bytes of another, in this file or in `file`. */
-  isEqual(name: string, file: SafetensorsFile, other: string): boolean {
+  isEqual(name: string, file: TensorFile, other: string): boolean {
+    if (!(file instanceof SafetensorsFile)) return false;
     const [ours, theirs] = [this.#placeOf(name), file.#placeOf(other)];
     if (ours.dtype !== theirs.dtype || `${ours.shape}` !== `${theirs.shape}`) return false;
     for (let at = 0; at < ours.byteLength; at += CHUNK_BYTES) {

@@ -123,3 +123,31 @@ export const floatElements = (
   },
   release: () => {},
 });
+
+/**
+ * Elements that are unpacked as float32, in another order where there is one: all of them are unpacked then.
+ *
+ * @param count of the whole tensor.
+ */
+export function orderedFloats(
+  count: number,
+  order: ElementOrder | undefined,
+  unpack: (target: Float32Array, from: number) => void,
+): Elements {
+  if (order === undefined) return floatElements(unpack);
+  let all: Float32Array | undefined;
+  const elements = floatElements(
+    (target, from) => {
+      if (all === undefined) {
+        all = new Float32Array(count);
+        unpack(all, 0);
+      }
+      order.gather(target, from, all);
+    },
+    (most) => order.stretch(most),
+  );
+  const release = (): void => {
+    all = undefined;
+  };
+  return { ...elements, release };
+}

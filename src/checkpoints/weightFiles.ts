@@ -1,4 +1,4 @@
-/** @file Weights in safetensors files that any program wrote: one file, or a folder with shards, as Hugging Face publishes models. */
+/** @file Weights in files that any program wrote: one file of safetensors or GGUF, or a folder with shards, as Hugging Face publishes models. */
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
@@ -6,10 +6,12 @@ import { type MapFile, readRegularFile } from '../files/index.js';
 import type { AxisOrder } from './axes.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
 import { listCheckpoints } from './directory.js';
+import { GgufFile } from './gguf/index.js';
 import { METADATA_FILE } from './metadata.js';
 import { PackedTensor } from './packedTensors.js';
 import { SafetensorsFile } from './safetensorsFile.js';
 import type { Elements } from './storedElements.js';
+import type { TensorFile } from './tensorFile.js';
 import type { VariableSource } from './variableSource.js';
 
 const INDEX = '.safetensors.index.json';
@@ -17,6 +19,8 @@ const INDEX = '.safetensors.index.json';
 const LONGEST_INDEX = 1 << 28;
 /** Weights in forms that run code when they are read, or that other programs alone read. */
 const FOREIGN = /\.(bin|pt|pth|ckpt|h5|msgpack|gguf|ot|onnx|npz)$/;
+
+const GGUF = /\.gguf$/;
 
 const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
 
@@ -42,8 +46,8 @@ export class WeightFiles implements VariableSource {
 
   private constructor(
     readonly path: string,
-    private readonly files: readonly SafetensorsFile[],
-    private readonly tensors: ReadonlyMap<string, SafetensorsFile>,
+    private readonly files: readonly TensorFile[],
+    private readonly tensors: ReadonlyMap<string, TensorFile>,
   ) {
     this.folder = dirname(files[0]!.path);
     for (const [name, file] of tensors) {
@@ -55,17 +59,17 @@ export class WeightFiles implements VariableSource {
   }
 
   /**
-   * @param path a safetensors file, an index of shards, or a folder with either.
+   * @param path a file of safetensors or GGUF, an index of shards, or a folder with safetensors or an index.
    * @throws CheckpointError where a file is missing, damaged or another's, or lacks a tensor that the index places in it, and
    *   for scales that are not those of a packed tensor's blocks
    */
   static open(path: string): WeightFiles {
     const chosen = reading(path, () => (statSync(path).isDirectory() ? choose(path) : path));
     if (chosen.endsWith(INDEX)) return WeightFiles.#openShards(path, chosen);
-    if (FOREIGN.test(chosen)) throw notSafetensors(chosen);
-    const file = new SafetensorsFile(chosen);
+    if (FOREIGN.test(chosen) && !GGUF.test(chosen)) throw notSafetensors(chosen);
+    const file = GGUF.test(chosen) ? new GgufFile(chosen) : new SafetensorsFile(chosen);
     try {
-      return new WeightFiles(path, [file], new Map(file.layout.tensors.map(({ name }) => [name, file])));
+      return new WeightFiles(path, [file], new Map(file.names.map((name) => [name, file])));
     } catch (error) {
       file.close();
       throw error;
@@ -107,7 +111,7 @@ export class WeightFiles implements VariableSource {
   }
 
   shapeOf(name: string): readonly number[] | undefined {
-    return this.#packed.get(name)?.shape ?? this.tensors.get(name)?.place(name)?.shape;
+    return this.#packed.get(name)?.shape ?? this.tensors.get(name)?.shapeOf(name);
   }
 
   dtypeProblem(name: string): string | undefined {
@@ -133,7 +137,7 @@ export class WeightFiles implements VariableSource {
     for (const file of this.files) file.close();
   }
 
-  #fileOf(name: string): SafetensorsFile {
+  #fileOf(name: string): TensorFile {
     const file = this.tensors.get(name);
     if (file !== undefined) return file;
     throw new CheckpointError('mismatch', this.path, `it has no tensor '${name}'`);
@@ -145,8 +149,10 @@ function choose(folder: string): string {
   const names = readdirSync(folder).sort();
   const found = ['model.safetensors.index.json', 'model.safetensors'].find((name) => names.includes(name));
   if (found !== undefined) return join(folder, found);
-  const [indexes, files] = [INDEX, '.safetensors'].map((end) => names.filter((name) => name.endsWith(end)));
-  const candidates = indexes!.length > 0 ? indexes! : files!;
+  const [indexes, files, ggufs] = [INDEX, '.safetensors', '.gguf'].map((end) =>
+    names.filter((name) => name.endsWith(end)),
+  );
+  const candidates = [indexes!, files!, ggufs!].find((each) => each.length > 0) ?? [];
   if (candidates.length === 1) return join(folder, candidates[0]!);
   if (candidates.length > 1) {
     const problem = `it has ${candidates.join(', ')} and no index that joins them; give the path of one`;

@@ -27,13 +27,17 @@ export { type LlamaOptions, llamaLm } from './presets/llama.js';
 export type { NameRule, NameRules } from './presets/nameRules.js';
 export { networkDifferences } from './presets/networkDifferences.js';
 export {
+  modelOfSettings,
   nameRulesOf,
   type PublishedFamilyName,
+  type PublishedSettings,
   pretrainedLm,
   pretrainedModel,
   publishedFamilies,
   publishedSettings,
+  settingsWithDefaults,
   unknownFamily,
 } from './presets/pretrainedLm.js';
+export { rotationsOf } from './presets/rotarySettings.js';
 export { SequenceModel } from './sequenceModel.js';
 export { TextEmbeddingModel } from './textEmbedding.js';

@@ -66,6 +66,7 @@ export {
   type KnownShapes,
   keptTensors,
   type PublishedTensor,
+  type PublishedTensors,
   publishedTensors,
   tensorValues,
 } from './writtenTensors.js';

@@ -10,6 +10,7 @@ export { type InferOutputs, loadInferOutputs } from './inferOutputs.js';
 export { loadRun } from './loadRun.js';
 export type { Predictions } from './predictor.js';
 export { exportAdapter, exportHuggingFace, type PublishOptions } from './published/exportPublished.js';
+export { exportGguf } from './published/gguf/exportGguf.js';
 export { type Imported, type ImportOptions, importPublished } from './published/importPublished.js';
 export { RequestError } from './requestError.js';
 export { readRunDocument } from './runDocument.js';

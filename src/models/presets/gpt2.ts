@@ -76,7 +76,7 @@ const count = z.int().positive();
 const probability = z.number().min(0).lt(1).default(0.1);
 
 /** config.json of model_type gpt2; defaults are those of transformers' GPT2Config. */
-const settings = z.object({
+export const gpt2Schema = z.object({
   vocab_size: count.default(50_257),
   n_embd: count.default(768),
   n_layer: count.default(12),
@@ -96,7 +96,7 @@ const settings = z.object({
 
 /** The network of a config.json of GPT-2. @throws ZodError for settings that it has no counterpart of */
 export function gpt2FromSettings(json: unknown): Config<TransformerLm> {
-  const values = settings.parse(json);
+  const values = gpt2Schema.parse(json);
   const lm = gpt2Lm({
     vocabSize: values.vocab_size,
     modelDims: values.n_embd,

@@ -118,10 +118,11 @@ export const llamaFields = {
   quantization_config: quantization.nullish(),
 };
 
-const settings = z.object(llamaFields);
+/** config.json of model_type llama; defaults are those of transformers' LlamaConfig. */
+export const llamaSchema = z.object(llamaFields);
 
 /** The fields that the network depends on; activations are a family's own. */
-export type LlamaSettings = Omit<z.output<typeof settings>, 'hidden_act'>;
+export type LlamaSettings = Omit<z.output<typeof llamaSchema>, 'hidden_act'>;
 
 /** Llama's network by the settings of a config.json. @param defaultTheta as rotaryOf */
 export function llamaOf(values: LlamaSettings, defaultTheta?: number): Config<TransformerLm> {
@@ -145,7 +146,7 @@ export function llamaOf(values: LlamaSettings, defaultTheta?: number): Config<Tr
 }
 
 /** The network of a config.json of Llama. @throws ZodError for settings that it has no counterpart of */
-export const llamaFromSettings = (json: unknown): Config<TransformerLm> => llamaOf(settings.parse(json));
+export const llamaFromSettings = (json: unknown): Config<TransformerLm> => llamaOf(llamaSchema.parse(json));
 
 /** Names of Llama's weights. */
 export const llamaNames: NameRules = {

@@ -8,7 +8,7 @@ import { expertRules, type NameRules, SLICED_EXPERTS } from './nameRules.js';
 const count = z.int().positive();
 
 /** config.json of model_type mixtral; defaults are those of transformers' MixtralConfig. */
-const settings = z.object({
+export const mixtralSchema = z.object({
   ...llamaFields,
   intermediate_size: count.default(14_336),
   num_key_value_heads: count.nullish().default(8),
@@ -25,7 +25,7 @@ const settings = z.object({
 
 /** The network of a config.json of Mixtral. @throws ZodError for settings that it has no counterpart of */
 export function mixtralFromSettings(json: unknown): Config<TransformerLm> {
-  const values = settings.parse(json);
+  const values = mixtralSchema.parse(json);
   const lm = llamaOf(values, 1e6);
   const stack = lm.stackedTransformerTpl;
   stack.transformerLayerParamsTpl.trAttenTpl.windowSize = values.sliding_window ?? null;

@@ -11,13 +11,13 @@ import { bertFromSettings, bertNames } from './bert.js';
 import { clipFromSettings, clipNames } from './clip.js';
 import { deepseekV3FromSettings, deepseekV3Names } from './deepseekV3.js';
 import { gemma2FromSettings, gemma3FromSettings, gemmaNames } from './gemma.js';
-import { gpt2FromSettings, gpt2Names } from './gpt2.js';
+import { gpt2FromSettings, gpt2Names, gpt2Schema } from './gpt2.js';
 import { gptOssFromSettings, gptOssNames } from './gptOss.js';
-import { llamaFromSettings, llamaNames } from './llama.js';
-import { mixtralFromSettings, mixtralNames } from './mixtral.js';
+import { llamaFromSettings, llamaNames, llamaSchema } from './llama.js';
+import { mixtralFromSettings, mixtralNames, mixtralSchema } from './mixtral.js';
 import type { NameRules } from './nameRules.js';
 import { olmo2FromSettings, olmo2Names } from './olmo2.js';
-import { qwen3FromSettings, qwen3Names } from './qwen3.js';
+import { qwen3FromSettings, qwen3Names, qwen3Schema } from './qwen3.js';
 import { qwen3NextFromSettings, qwen3NextNames } from './qwen3Next.js';
 import { t5FromSettings, t5Names } from './t5.js';
 import { recordReads } from './unreadSettings.js';
@@ -29,24 +29,28 @@ interface PublishedFamily {
   /** Its model, by the settings of a config.json and the folder that this stands in. @throws ZodError */
   readonly model: (settings: unknown, folder: string) => Config<BaseModel>;
   readonly names: NameRules;
+  /** The settings of a config.json with the family's defaults. @throws ZodError */
+  readonly settings?: z.ZodType<Readonly<Record<string, unknown>>>;
 }
 
 /** A family of language models, by their network. */
 const languageModels = (
   network: (settings: unknown) => Config<TransformerLm>,
   names: NameRules,
+  settings?: PublishedFamily['settings'],
 ): PublishedFamily => ({
-  model: (settings) => LanguageModel.config({ lmTpl: network(settings) }),
+  model: (given) => LanguageModel.config({ lmTpl: network(given) }),
   names,
+  ...(settings && { settings }),
 });
 
 /** By `model_type` of config.json. */
 const families = {
-  gpt2: languageModels(gpt2FromSettings, gpt2Names),
-  llama: languageModels(llamaFromSettings, llamaNames),
-  qwen3: languageModels(qwen3FromSettings, qwen3Names),
+  gpt2: languageModels(gpt2FromSettings, gpt2Names, gpt2Schema),
+  llama: languageModels(llamaFromSettings, llamaNames, llamaSchema),
+  qwen3: languageModels(qwen3FromSettings, qwen3Names, qwen3Schema),
   qwen3_next: languageModels(qwen3NextFromSettings, qwen3NextNames),
-  mixtral: languageModels(mixtralFromSettings, mixtralNames),
+  mixtral: languageModels(mixtralFromSettings, mixtralNames, mixtralSchema),
   gemma2: languageModels(gemma2FromSettings, gemmaNames),
   gemma3_text: languageModels(gemma3FromSettings, gemmaNames),
   olmo2: languageModels(olmo2FromSettings, olmo2Names),
@@ -81,10 +85,20 @@ export function pretrainedModel(
   ignoredFields: readonly string[] | 'all' = [],
 ): Config<BaseModel> {
   const settings = publishedSettings(folder);
-  const file = join(folder, 'config.json');
   if (settings === undefined)
-    throw new ConfigError(`${file} is missing: expected the folder of a published model.`);
-  const { family } = settings;
+    throw new ConfigError(
+      `${join(folder, 'config.json')} is missing: expected the folder of a published model.`,
+    );
+  return modelOfSettings(settings, folder, ignoredFields);
+}
+
+/** The model of settings, wherever they stand. @param folder with the other files of the model @throws as `pretrainedModel` */
+export function modelOfSettings(
+  settings: PublishedSettings,
+  folder: string,
+  ignoredFields: readonly string[] | 'all' = [],
+): Config<BaseModel> {
+  const { family, file } = settings;
   if (family === undefined) throw new ConfigError(unknownFamily(settings));
   const shown = (path: readonly PropertyKey[]): string => {
     const found = path.reduce<unknown>(
@@ -115,6 +129,15 @@ export function pretrainedModel(
       (path) => `${shown(path.split('.'))}: the field is not read, and may change the network's numbers`,
     );
   }
+}
+
+/** The settings of a config.json with its family's defaults; undefined where those are not told. @throws ZodError */
+export function settingsWithDefaults({
+  family,
+  json,
+}: PublishedSettings): Readonly<Record<string, unknown>> | undefined {
+  const known: PublishedFamily | undefined = family && families[family];
+  return known?.settings?.parse(json);
 }
 
 /** The network of a published language model. @throws ConfigError as `pretrainedModel`, and for a model of another kind */

@@ -9,7 +9,7 @@ import { headNormRules, type NameRules } from './nameRules.js';
 const count = z.int().positive();
 
 /** config.json of model_type qwen3; defaults are those of transformers' Qwen3Config. */
-const settings = checkedLayerTypes(
+export const qwen3Schema = checkedLayerTypes(
   z.object({
     ...llamaFields,
     ...windowFields,
@@ -27,7 +27,7 @@ const settings = checkedLayerTypes(
 
 /** The network of a config.json of Qwen 3. @throws ZodError for settings that it has no counterpart of */
 export function qwen3FromSettings(json: unknown): Config<TransformerLm> {
-  const values = settings.parse(json);
+  const values = qwen3Schema.parse(json);
   const lm = llamaOf(values);
   const attention = lm.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl;
   attention.lnTpl = RmsNorm.config({ epsilon: values.rms_norm_eps });

@@ -8,25 +8,59 @@ import { formatCount, UsageError } from '../../system/text/index.js';
 import {
   compareOnnx,
   exportAdapter,
+  exportGguf,
   exportHuggingFace,
   exportOnnx,
   type PublishOptions,
+  type TrainedRun,
 } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 
+const PLAIN = ['float32', 'bfloat16', 'float16'] as const;
+
+/** Types of GGUF's tensors by their names in the flag. */
+const GGUF_TYPES = {
+  ...{ float32: 'F32', float16: 'F16', bfloat16: 'BF16', q8_0: 'Q8_0', q4_0: 'Q4_0', q4_k: 'Q4_K' },
+} as const;
+
+type TypeName = keyof typeof GGUF_TYPES;
+
+/** Options of an export to another framework. */
+interface Publishing extends Omit<PublishOptions, 'dtype'> {
+  readonly dtype?: TypeName | undefined;
+}
+
+/** The type of tensors outside of GGUF. @throws UsageError for a packed one */
+function plainType(dtype: TypeName | undefined, format: string): (typeof PLAIN)[number] | undefined {
+  const plain = PLAIN.find((each) => each === dtype);
+  if (dtype !== undefined && plain === undefined)
+    throw new UsageError(
+      `--dtype=${dtype} is for --format=gguf, not ${format}: expected ${PLAIN.join(', ')}.`,
+    );
+  return plain;
+}
+
 /** Formats that other frameworks load, by the writer of each. */
-const PUBLISHERS = { huggingface: exportHuggingFace, peft: exportAdapter } as const;
+const PUBLISHERS = {
+  huggingface: (run: TrainedRun, options: Publishing) =>
+    exportHuggingFace(run, { ...options, dtype: plainType(options.dtype, 'huggingface') }),
+  peft: (run: TrainedRun, options: Publishing) =>
+    exportAdapter(run, { ...options, dtype: plainType(options.dtype, 'peft') }),
+  gguf: (run: TrainedRun, { dtype, ...options }: Publishing) =>
+    exportGguf(run, { ...options, type: dtype && GGUF_TYPES[dtype] }),
+} as const;
 
 type PublishFormat = keyof typeof PUBLISHERS;
 
 async function published(args: Arguments, format: PublishFormat): Promise<Report> {
-  const { out, config, dtype, outputs } = args.values as Partial<PublishOptions> & { outputs?: unknown };
+  const { out, config, dtype, outputs } = args.values as Partial<Publishing> & { outputs?: unknown };
   if (outputs !== undefined)
     throw new UsageError(`--outputs: predictions are chosen for --format=onnx, not ${format}.`);
   const directory = args.positionals[0]!.replace(/[\\/]+$/, '');
   const run = await runOf(args, { parametersOf: 'eval' });
-  const folder = out ?? `${directory}/${format}_${run.step}`;
+  const folder =
+    out ?? `${directory}/${format === 'gguf' ? `model_${run.step}.gguf` : `${format}_${run.step}`}`;
   const { tensors, count, files } = await PUBLISHERS[format](run, { directory, out: folder, config, dtype });
   await run.dispose();
   const shown = showFile(folder);
@@ -92,7 +126,8 @@ export const exportCommand: Command = {
   flags: {
     out: {
       ...{ key: 'out', value: 'FILE', parse: nonEmpty },
-      about: 'The file or folder. Default: model_STEP.onnx, huggingface_STEP or peft_STEP in DIR.',
+      about:
+        'The file or folder. Default: model_STEP.onnx, model_STEP.gguf, huggingface_STEP or peft_STEP in DIR.',
     },
     outputs: {
       ...{ key: 'outputs', value: 'NAME,…' },
@@ -102,12 +137,14 @@ export const exportCommand: Command = {
     config: {
       ...{ key: 'config', value: 'DIR', parse: nonEmpty },
       about:
-        "Of --format=huggingface and peft: folder with the config.json of the run's network. Default: that of the published " +
+        "Of --format=huggingface, peft and gguf: folder with the config.json of the run's network. Default: that of the published " +
         'model that the run was imported or started from.',
     },
     dtype: {
-      ...{ key: 'dtype', value: 'TYPE', parse: oneOf(['float32', 'bfloat16', 'float16']) },
-      about: 'Of --format=huggingface and peft: type of the tensors. Default: as checkpoints hold them.',
+      ...{ key: 'dtype', value: 'TYPE', parse: oneOf(Object.keys(GGUF_TYPES)) },
+      about:
+        'Of --format=huggingface, peft and gguf: type of the tensors. Default: as checkpoints hold them; of gguf float32. ' +
+        'Of gguf also q8_0, q4_0 and q4_k, which pack matrices in blocks of a row.',
     },
     ...trainedFlags,
   },
@@ -118,6 +155,7 @@ export const exportCommand: Command = {
     'outputs, a first dimension of any size, and the experiment, step and commit in its metadata.',
     '--format=onnx is the default; --format=json describes the file as JSON.',
     '--format=huggingface writes a folder that transformers loads: config.json, model.safetensors, tokenizer and chat template.',
+    '--format=gguf writes a file that llama.cpp loads, with tokenizer and chat template.',
     "--format=peft writes the factors of a run's LoRA as an adapter of PEFT.",
     'Checkpoints are safetensors files already: DIR/checkpoints/checkpoint_STEP/state.safetensors.',
     '',

@@ -48,7 +48,7 @@ async function imported(args: Arguments): Promise<Report> {
 }
 
 export const importCommand: Command = {
-  usage: 'DIR',
+  usage: 'DIR|FILE.gguf',
   positionals: [1, 1],
   flags: {
     job_log_dir: {
@@ -78,7 +78,8 @@ export const importCommand: Command = {
     },
     ignore_field: {
       ...{ key: 'ignoredFields', value: 'PATH', repeated: true, parse: nonEmpty },
-      about: 'A field of config.json that may be passed over, though it is not read. May be repeated.',
+      about:
+        'A field of config.json, or a key of a GGUF file, that may be passed over, though it is not read. May be repeated.',
     },
     ignore_tensor: {
       ...{ key: 'ignoredTensors', value: 'PATTERN', repeated: true, parse: nonEmpty },
@@ -88,6 +89,7 @@ export const importCommand: Command = {
   changes: false,
   details: [
     "DIR is a model of the Hugging Face hub or of transformers' save_pretrained: config.json, safetensors, tokenizer.json.",
+    'FILE.gguf is one of llama.cpp; packed weights are unpacked.',
     'RUN is then the directory of a run: generate, serve, export and --mode=eval take it, and fine-tuning starts from it.',
     '',
     '  npx luthier import models/llama --job_log_dir=out/llama',

@@ -29,6 +29,7 @@ import {
   type KnownShapes,
   keptTensors,
   type PublishedTensor,
+  type PublishedTensors,
   publishedTensors,
   tensorValues,
 } from '../../programs/index.js';
@@ -67,11 +68,7 @@ export async function exportHuggingFace(run: TrainedRun, options: PublishOptions
   const { out, dtype } = options;
   const folder = settingsFolder(run, options);
   const names = familyNames(folder);
-  const entries = run.params.layout.entries.filter(({ name }) => !isFactor(name));
-  const known = readShapes(folder);
-  const written = publishedTensors(entries, names, known);
-  const problems = [...written.problems, ...differences(run, folder, names, known, written.tensors)];
-  if (problems.length > 0) throw unfit(`The network is not that of ${join(folder, 'config.json')}`, problems);
+  const written = checkNetwork(run, folder);
   // Changes of LoRA are products.
   if (loraLayers(run.task.model).size > 0) await loadBackend('cpu');
   const own = written.tensors.map((tensor) => writtenTensor(run, tensor, dtype));
@@ -87,6 +84,17 @@ export async function exportHuggingFace(run: TrainedRun, options: PublishOptions
   }
   writeWhole(join(out, 'config.json'), settingsText(folder, tensors[0]!.dtype));
   return summary(tensors, [...copied, 'model.safetensors']);
+}
+
+/** The tensors of a run as Hugging Face has them. @throws ConfigError where its network is not that of the folder's config.json */
+export function checkNetwork(run: TrainedRun, folder: string): PublishedTensors {
+  const names = familyNames(folder);
+  const entries = run.params.layout.entries.filter(({ name }) => !isFactor(name));
+  const known = readShapes(folder);
+  const written = publishedTensors(entries, names, known);
+  const problems = [...written.problems, ...differences(run, folder, names, known, written.tensors)];
+  if (problems.length > 0) throw unfit(`The network is not that of ${join(folder, 'config.json')}`, problems);
+  return written;
 }
 
 /**
@@ -130,7 +138,7 @@ function openKept(folder: string, { kept }: NameRules): WeightFiles | undefined 
   return found === undefined ? undefined : WeightFiles.open(found);
 }
 
-const isFactor = (path: string): boolean => wholePath(LORA_VARIABLES).test(path);
+export const isFactor = (path: string): boolean => wholePath(LORA_VARIABLES).test(path);
 
 function loraSettings(layer: LoraLayer) {
   const { rank, alpha } = layer.hp as unknown as { readonly rank: number; readonly alpha: number | null };
@@ -138,7 +146,10 @@ function loraSettings(layer: LoraLayer) {
 }
 
 /** The folder with the config.json of the run's network. */
-function settingsFolder({ name, document }: TrainedRun, { directory, config }: PublishOptions): string {
+export function settingsFolder(
+  { name, document }: TrainedRun,
+  { directory, config }: Pick<PublishOptions, 'directory' | 'config'>,
+): string {
   const starts = document.task.train.initFromCheckpoint.map(({ checkpoint }) => checkpoint);
   const candidates =
     config === undefined ? [directory, ...starts].flatMap((path) => [join(path, PUBLISHED), path]) : [config];
@@ -194,11 +205,11 @@ function differences(
 const networkOf = (model: Config<BaseModel>): Config<TransformerLm> | undefined =>
   classOf(model) === LanguageModel ? (model as Config<LanguageModel>).lmTpl : undefined;
 
-const unfit = (what: string, problems: readonly string[]): ConfigError =>
+export const unfit = (what: string, problems: readonly string[]): ConfigError =>
   new ConfigError(`${what}:\n${problems.map((line) => `  ${line}`).join('\n')}`);
 
 /** Values of a run's variables by path, as float32; those that LoRA changes with the change. */
-function floatsIn({ params, task }: TrainedRun): (variable: string) => Float32Array {
+export function floatsIn({ params, task }: TrainedRun): (variable: string) => Float32Array {
   const entries = new Map(params.layout.entries.map((entry) => [entry.name, entry]));
   const loras = loraLayers(task.model);
   const own = (name: string): Float32Array => {
@@ -233,7 +244,10 @@ function writtenTensor(
   };
 }
 
-const summary = (tensors: readonly WrittenTensor[], files: readonly string[]): Published => ({
+export const summary = (
+  tensors: readonly { readonly shape: readonly number[] }[],
+  files: readonly string[],
+): Published => ({
   ...{ tensors: tensors.length, files: [...new Set(files)] },
   count: tensors.reduce((sum, { shape }) => sum + sizeOf(shape), 0),
 });

@@ -1,20 +1,21 @@
-/** @file A published model as the directory of a run, without an experiment. */
+/** @file A published model, a folder or a GGUF file, as the directory of a run, without an experiment. */
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { WeightFiles } from '../../checkpoints/index.js';
 import { build, ConfigError } from '../../hparams/index.js';
 import { addLora, LORA_VARIABLES } from '../../layers/index.js';
-import { nameRulesOf, pretrainedModel, publishedSettings } from '../../models/index.js';
+import { modelOfSettings, nameRulesOf, pretrainedModel, publishedSettings } from '../../models/index.js';
 import { ImportedWeights, recordData, TRAIN } from '../../programs/index.js';
 import { JobError, type JobOptions, machineOf, openJobDirectory, writeJobFiles } from '../../runs/index.js';
 import { ADAPTER_WEIGHTS, adapterSettings } from './adapterSettings.js';
+import { isGguf, unpackGguf } from './gguf/unpackedGguf.js';
 import { importedDatasets } from './importedDatasets.js';
 import { type ImportSettings, importedTask } from './importedTask.js';
 import { copyPublished, KEPT, PUBLISHED, writeShapes } from './publishedFiles.js';
 
 /** Options of an import. */
 export interface ImportOptions extends ImportSettings {
-  /** Folder of the published model. */
+  /** Folder of the published model, or a GGUF file. */
   readonly folder: string;
   readonly jobLogDir: string;
   /** Folder of a LoRA adapter of PEFT, which is put onto the model. */
@@ -44,12 +45,13 @@ export interface Imported {
  *   CheckpointError for files that can't be read or written; JobError where the directory has checkpoints.
  */
 export async function importPublished(options: ImportOptions): Promise<Imported> {
-  const { folder, jobLogDir } = options;
-  const { task, weights, close } = openPublished(options);
+  const { folder: source, jobLogDir } = options;
+  const { task, weights, folder, close } = openPublished(options);
   try {
     if (weights.problems.length > 0) {
       const lines = weights.problems.map((line) => `  ${line}`).join('\n');
-      throw new ConfigError(`${folder}: the weights are not those of its config.json:\n${lines}`);
+      const settings = isGguf(source) ? 'metadata' : 'config.json';
+      throw new ConfigError(`${source}: the weights are not those of its ${settings}:\n${lines}`);
     }
     const directory = await openJobDirectory(jobLogDir, 'train');
     try {
@@ -60,8 +62,9 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
         );
       const published = resolve(jobLogDir, PUBLISHED);
       const copied = copyPublished(folder, published);
-      writeShapes(published, weights.shapes);
-      const name = basename(resolve(folder));
+      // Exports name tensors as Hugging Face does, whatever the file's names are.
+      if (!isGguf(source)) writeShapes(published, weights.shapes);
+      const name = basename(resolve(source), '.gguf');
       const job: JobOptions = {
         ...{ name, task, jobLogDir, datasets: importedDatasets(task, published, options.files) },
         ...{ decodeDatasets: [], moduleUrl: '', mode: 'train', overrides: [], classVars: '' },
@@ -81,19 +84,31 @@ export async function importPublished(options: ImportOptions): Promise<Imported>
   }
 }
 
-/** The model of a folder, and its weights. @throws ConfigError with the problems of both */
+/** The model of a folder or a file, and its weights. @throws ConfigError with the problems of both */
 function openPublished(options: ImportOptions) {
-  const { folder, adapter, ignoredFields, ignoredTensors } = options;
-  const [model, source] = both(
-    () => pretrainedModel(folder, ignoredFields),
-    () => WeightFiles.open(folder),
-  );
-  const open = [source];
+  const { folder: source, adapter, ignoredFields, ignoredTensors } = options;
+  if (isGguf(source) && adapter !== undefined)
+    throw new ConfigError(
+      `--adapter=${adapter}: an adapter names modules as Hugging Face does: expected the folder of a model, got ${source}.`,
+    );
+  const unpacked = isGguf(source) ? unpackGguf(source, ignoredFields) : undefined;
+  const folder = unpacked?.folder ?? source;
+  const open: WeightFiles[] = [];
   const close = () => {
     for (const each of open) each.close();
+    unpacked?.remove();
   };
   try {
-    const names = nameRulesOf(publishedSettings(folder)!.family!);
+    const settings = publishedSettings(folder);
+    const [model, weights] = both(
+      () =>
+        unpacked
+          ? modelOfSettings({ ...settings!, file: source }, folder, ignoredFields)
+          : pretrainedModel(folder, ignoredFields),
+      () => WeightFiles.open(source),
+    );
+    open.push(weights);
+    const names = unpacked?.names ?? nameRulesOf(settings!.family!);
     const task = importedTask(model, folder, options);
     if (adapter !== undefined) {
       addLora(task.model, adapterSettings(adapter));
@@ -101,7 +116,8 @@ function openPublished(options: ImportOptions) {
       task.train.learner.bpropVariableInclusion = [LORA_VARIABLES];
       open.push(WeightFiles.open(join(adapter, ADAPTER_WEIGHTS)));
     }
-    return { close, task, weights: new ImportedWeights(build(task), source, names, ignoredTensors, open[1]) };
+    const imported = new ImportedWeights(build(task), weights, names, ignoredTensors, open[1]);
+    return { close, folder, task, weights: imported };
   } catch (error) {
     close();
     throw error;
