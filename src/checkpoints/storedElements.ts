@@ -107,7 +107,7 @@ export class StoredElements implements Elements {
 }
 
 /** Elements that are computed as float32. @param stretch as in Elements */
-export const floatElements = (
+const floatElements = (
   fill: (target: Float32Array, from: number) => void,
   stretch: Elements['stretch'] = (most) => most,
 ): Elements => ({

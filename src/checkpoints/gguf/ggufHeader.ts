@@ -45,7 +45,7 @@ export const KINDS = [
   ...(['string', 'array', 'u64', 'i64', 'f64'] as const),
 ] as const;
 
-export type GgufKind = (typeof KINDS)[number];
+type GgufKind = (typeof KINDS)[number];
 
 /** Kinds of one size. */
 export type GgufNumberKind = Exclude<GgufKind, 'string' | 'array'>;

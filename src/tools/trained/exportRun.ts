@@ -21,7 +21,12 @@ const PLAIN = ['float32', 'bfloat16', 'float16'] as const;
 
 /** Types of GGUF's tensors by their names in the flag. */
 const GGUF_TYPES = {
-  ...{ float32: 'F32', float16: 'F16', bfloat16: 'BF16', q8_0: 'Q8_0', q4_0: 'Q4_0', q4_k: 'Q4_K' },
+  float32: 'F32',
+  float16: 'F16',
+  bfloat16: 'BF16',
+  q8_0: 'Q8_0',
+  q4_0: 'Q4_0',
+  q4_k: 'Q4_K',
 } as const;
 
 type TypeName = keyof typeof GGUF_TYPES;

@@ -6,7 +6,7 @@ import type { GgufEntry } from '../../../checkpoints/index.js';
 import { type NameRules, nameRulesOf, type PublishedFamilyName } from '../../../models/index.js';
 
 /** A field of config.json, and the key that holds it behind `ARCHITECTURE.`. */
-export type GgufField = readonly [field: string, key: string, kind: GgufEntry[1]];
+type GgufField = readonly [field: string, key: string, kind: GgufEntry[1]];
 
 /** An architecture. */
 export interface GgufArchitecture {

@@ -102,7 +102,7 @@ function llama3Of(file: GgufFile, reads: KeyReader, depth: number, theta: number
 }
 
 /** The factors of the wavelengths (transformers' rope type llama3). @param depth of a head */
-export function llama3Factors(
+function llama3Factors(
   given: {
     readonly factor: number;
     readonly low_freq_factor: number;

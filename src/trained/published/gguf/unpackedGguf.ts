@@ -29,7 +29,7 @@ export function unpackGguf(path: string, ignored: readonly string[]): UnpackedGg
   const file = new GgufFile(path);
   try {
     const { architecture, settings } = ggufSettings(file, ignored);
-    const texts = { 'config.json': `${JSON.stringify(settings, null, 2)}\n`, ...tokenizerFiles(file) };
+    const texts = { 'config.json': configText(settings), ...tokenizerFiles(file) };
     const folder = mkdtempSync(join(tmpdir(), 'luthier-gguf-'));
     for (const [name, text] of Object.entries(texts)) writeWhole(join(folder, name), text);
     return {
@@ -41,3 +41,9 @@ export function unpackGguf(path: string, ignored: readonly string[]): UnpackedGg
     file.close();
   }
 }
+
+/** Numbers that transformers expects with a point. */
+const FLOATS = /("(?:rope_theta|\w*factor)": \d+)(?=[,\n])/g;
+
+const configText = (settings: object): string =>
+  `${JSON.stringify(settings, null, 2).replaceAll(FLOATS, '$1.0')}\n`;
