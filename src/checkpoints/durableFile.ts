@@ -1,7 +1,10 @@
 /** @file Files written chunk by chunk, with their digests, and on the disk when the call returns. */
 
 import { createHash } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { makeDirectory, removeQuietly, syncDirectory, temporaryName } from '../files/index.js';
+import { ioError } from './checkpointErrors.js';
 
 /** Bytes that are written at once: hashing leaves them in the core's cache, from where the system takes them. */
 const PIECE_BYTES = 1 << 18;
@@ -35,6 +38,20 @@ export function writeFileDurably(path: string, chunks: Iterable<ArrayBufferView>
     return { byteLength, sha256: hash.digest('hex') };
   } finally {
     closeSync(file);
+  }
+}
+
+/** Writes a file whole, in the place of one that may be there, or not at all. @throws CheckpointError, and as `chunks` do */
+export function replaceDurably(path: string, chunks: Iterable<ArrayBufferView>): void {
+  const temporary = temporaryName(path);
+  try {
+    makeDirectory(dirname(path));
+    writeFileDurably(temporary, chunks);
+    renameSync(temporary, path);
+    syncDirectory(dirname(path));
+  } catch (cause) {
+    removeQuietly(temporary);
+    throw ioError(path, 'cannot be written', cause);
   }
 }
 

@@ -1,10 +1,6 @@
 /** @file A safetensors file for other programs, whose tensors are made while it is written. */
-import { renameSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { narrow } from '../compiler/index.js';
-import { makeDirectory, removeQuietly, syncDirectory, temporaryName } from '../files/index.js';
-import { ioError } from './checkpointErrors.js';
-import { writeFileDurably } from './durableFile.js';
+import { replaceDurably } from './durableFile.js';
 import { encodePrefix, placeTensors } from './safetensors.js';
 
 /** Names of types in files. */
@@ -38,14 +34,5 @@ export function writeTensors(
       yield dtype === 'float32' ? values() : narrow(values(), dtype);
     }
   }
-  const temporary = temporaryName(path);
-  try {
-    makeDirectory(dirname(path));
-    writeFileDurably(temporary, contents());
-    renameSync(temporary, path);
-    syncDirectory(dirname(path));
-  } catch (cause) {
-    removeQuietly(temporary);
-    throw ioError(path, 'cannot be written', cause);
-  }
+  replaceDurably(path, contents());
 }

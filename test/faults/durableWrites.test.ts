@@ -90,10 +90,9 @@ const WRITES =
 /** Reasons to call the system's writes, and the files of src with these calls. All others call the functions of src/files. */
 const WRITERS: Readonly<Record<string, readonly string[]>> = {
   'durable, each of a kind above': [
-    'checkpoints/durableFile.ts: write',
+    'checkpoints/durableFile.ts: rename write',
     'checkpoints/pipelinedFile.ts: write',
     'checkpoints/writeCheckpoint.ts: rename',
-    'checkpoints/writeTensors.ts: rename',
     'files/growingFile.ts: ftruncate writeFully',
     'files/write.ts: copyFile ftruncate link rename write writeFile writeFully',
     'hparams/documents/files.ts: rename writeFile',

@@ -1,10 +1,6 @@
 /** @file A GGUF file for other programs, whose tensors are made while it is written. */
-import { renameSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { narrow } from '../../compiler/index.js';
-import { makeDirectory, removeQuietly, syncDirectory, temporaryName } from '../../files/index.js';
-import { ioError } from '../checkpointErrors.js';
-import { writeFileDurably } from '../durableFile.js';
+import { replaceDurably } from '../durableFile.js';
 import { type GgmlType, ggmlBytes, ggmlTypes, packBlocks } from './ggmlTypes.js';
 import { DEFAULT_ALIGNMENT, type GgufNumberKind, KINDS, MAGIC, NUMBERS, VERSION } from './ggufHeader.js';
 
@@ -43,16 +39,7 @@ export function writeGguf(path: string, entries: readonly GgufEntry[], tensors: 
     yield padding(header);
     for (const { type, values } of tensors) yield padding(bytesOf(typeOf(type), values()));
   }
-  const temporary = temporaryName(path);
-  try {
-    makeDirectory(dirname(path));
-    writeFileDurably(temporary, contents());
-    renameSync(temporary, path);
-    syncDirectory(dirname(path));
-  } catch (cause) {
-    removeQuietly(temporary);
-    throw ioError(path, 'cannot be written', cause);
-  }
+  replaceDurably(path, contents());
 }
 
 function padding(bytes: Uint8Array): Uint8Array {

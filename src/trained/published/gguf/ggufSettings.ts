@@ -35,7 +35,8 @@ function shortest(value: number): number {
 export function ggufSettings(file: GgufFile, ignored: readonly string[]): GgufSettings {
   const { metadata, path } = file;
   const name = metadata.get('general.architecture');
-  const hasExperts = metadata.has(`${name}.expert_count`);
+  const reads = new KeyReader(file, `${name}.`);
+  const hasExperts = reads.number('expert_count', true) !== undefined;
   const architecture = ggufArchitectures.find(
     (each) => each.architecture === name && (each.family === 'mixtral') === hasExperts,
   );
@@ -45,7 +46,6 @@ export function ggufSettings(file: GgufFile, ignored: readonly string[]): GgufSe
       `${path}: general.architecture is ${shown(name)}${hasExperts ? ' with experts' : ''}: expected one of ${known}.`,
     );
   }
-  const reads = new KeyReader(file, `${name}.`);
   const settings: Record<string, unknown> = {
     architectures: [architecture.className],
     model_type: architecture.family,
@@ -60,8 +60,8 @@ export function ggufSettings(file: GgufFile, ignored: readonly string[]): GgufSe
     settings[field] = file.shapeOf(tensor) !== undefined;
   if (architecture.defaultTheta !== undefined) Object.assign(settings, rotaryOf(file, reads, settings));
   settings.tie_word_embeddings = file.shapeOf('output.weight') === undefined;
-  for (const token of ['bos', 'eos'])
-    settings[`${token}_token_id`] = metadata.get(`tokenizer.ggml.${token}_token_id`) ?? null;
+  settings.bos_token_id = metadata.get('tokenizer.ggml.bos_token_id') ?? null;
+  settings.eos_token_id = metadata.get('tokenizer.ggml.eos_token_id') ?? null;
   settings.dtype = 'float32';
   reads.finish(ignored);
   return { architecture, settings };
