@@ -1,7 +1,8 @@
 /** @file Base of decoders, with Pax's fields (praxis/decoder_hparams.py), and the output of a decode. */
 import { z } from 'zod';
 import { foldIn, type PrngKey } from '../compiler/index.js';
-import { ConfigError, Configurable } from '../hparams/index.js';
+import { type Config, ConfigError, Configurable } from '../hparams/index.js';
+import type { BaseLayer } from '../layers/index.js';
 import { type Draws, decodeRows } from './decodeLoop.js';
 import type { DecodingModel, Float32Tensor, Int32Tensor, Prompts } from './decodingModel.js';
 import { checkSettings, type ExampleSettings, endSequences, rowsOf } from './exampleSettings.js';
@@ -101,6 +102,11 @@ export abstract class BaseDecoder extends Configurable.with({
 
   /** Tokens of the drafts of which the model takes several at once; undefined where it takes tokens one by one. */
   get draftTokens(): number | undefined {
+    return undefined;
+  }
+
+  /** The model that drafts tokens, and the run or checkpoint that has its variables; undefined where none does. */
+  get draft(): { readonly model: Config<BaseLayer>; readonly checkpoint: string } | undefined {
     return undefined;
   }
 

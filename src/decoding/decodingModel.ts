@@ -117,6 +117,9 @@ export type ExtendCandidates = (ids: Int32Array, positions: Int32Array) => Promi
  */
 export type ExtendDrafts = (ids: Int32Array, positions: Int32Array) => Promise<DrawnIds>;
 
+/** As ExtendDrafts: the logits after each token, [rows * count * V]. */
+export type ExtendDraftLogits = (ids: Int32Array, positions: Int32Array) => Promise<Float32Array>;
+
 /**
  * Gives each row i the state of row `origins[i]`, for beams and forks.
  *
@@ -132,6 +135,9 @@ export interface DecodingModel {
   readonly extendCandidates?: ExtendCandidates | undefined;
   /** Of a decoder with `draftTokens`. */
   readonly extendDrafts?: ExtendDrafts | undefined;
+  readonly extendDraftLogits?: ExtendDraftLogits | undefined;
+  /** The model that drafts, of as many rows, where there is one. */
+  readonly draft?: DecodingModel | undefined;
   readonly reorder?: Reorder | undefined;
   /** Called by a greedy decoder in the place of extendStep, where there is one. */
   readonly extendGreedily?: ExtendGreedily | undefined;

@@ -31,5 +31,6 @@ export type { FilledBlock, RowFill } from './rowFill.js';
 export { GreedyDecoder, SampleDecoder } from './sampleDecoder.js';
 export { GREEDY, isRandom, type RowSettings, sampleIds } from './sampledIds.js';
 export { logProbability, type SamplingRule, sampleId, topK } from './sampling.js';
+export { SpeculativeDecoder } from './speculativeDecoder.js';
 export { ofRows, type PromptSharing, type StepperOptions } from './stepPrograms.js';
 export { Stepper } from './stepper.js';

@@ -72,3 +72,11 @@ export const draftsStep = (draftTokens: number): RowStep<DrawnIds> => ({
   },
   read: (outputs) => ({ ids: outputs.drawn!.data as Int32Array, logprobs: floatsOf(outputs, 'logprobs') }),
 });
+
+/** Takes as many; gives the logits after each, [rows * (draftTokens + 1) * V]. */
+export const draftLogitsStep = (draftTokens: number): RowStep<Float32Array> => ({
+  ...logitsStep,
+  name: 'decode_draft_logits',
+  tokens: draftTokens + 1,
+  takesBack: true,
+});

@@ -135,31 +135,38 @@ function descending(row: Float32Array): Int32Array {
   return ids;
 }
 
+/** Tokens that may be drawn: the probability of each is its weight over the sum of all. */
+export interface Distribution {
+  readonly ids: Int32Array;
+  readonly weights: Float64Array;
+  readonly total: number;
+}
+
 /**
- * Draws a token from a row of logits, [V]. Adjustments come first, then minP and epsilonP, top-k among the rest, and the
- * nucleus among these, all before the temperature; then softmax(logits / temperature) of the rest is drawn from.
+ * The distribution that a row of logits, [V], is drawn from. Adjustments come first, then minP and epsilonP, top-k among the
+ * rest, and the nucleus among these, all before the temperature; then it is softmax(logits / temperature) of the rest.
  *
- * @param uniform a number in [0, 1): the place in the cumulative distribution that is drawn.
  * @param tokens those of the row so far, which adjustments read.
  */
-export function sampleId(
-  logits: Float32Array,
-  rule: SamplingRule,
-  uniform: number,
-  tokens?: TokensSoFar,
-): number {
+export function distributionOf(logits: Float32Array, rule: SamplingRule, tokens?: TokensSoFar): Distribution {
   const changed = rule.adjustments ? adjusted(logits, rule.adjustments, tokens!) : logits;
-  if (rule.temperature === 0 || rule.k === 1) return argmax(changed);
+  if (rule.temperature === 0 || rule.k === 1)
+    return { ids: Int32Array.of(argmax(changed)), weights: Float64Array.of(1), total: 1 };
   const row = aboveThresholds(changed, rule);
-  const candidates = candidatesOf(row, rule);
+  const ids = candidatesOf(row, rule);
   let max = Number.NEGATIVE_INFINITY;
-  for (const id of candidates) max = Math.max(max, row[id]!);
-  const weights = new Float64Array(candidates.length);
+  for (const id of ids) max = Math.max(max, row[id]!);
+  const weights = new Float64Array(ids.length);
   let total = 0;
   for (let i = 0; i < weights.length; i++) {
-    weights[i] = Math.exp((row[candidates[i]!]! - max) / rule.temperature);
+    weights[i] = Math.exp((row[ids[i]!]! - max) / rule.temperature);
     total += weights[i]!;
   }
+  return { ids, weights, total };
+}
+
+/** Draws a token. @param uniform a number in [0, 1): the place in the cumulative distribution that is drawn. */
+export function drawFrom({ ids, weights, total }: Distribution, uniform: number): number {
   let left = uniform * total;
   let drawn = 0;
   for (let i = 0; i < weights.length; i++) {
@@ -169,5 +176,13 @@ export function sampleId(
     if (left < weight) break;
     left -= weight;
   }
-  return candidates[drawn]!;
+  return ids[drawn]!;
 }
+
+/** Draws a token from a row of logits, [V]: see `distributionOf` and `drawFrom`. */
+export const sampleId = (
+  logits: Float32Array,
+  rule: SamplingRule,
+  uniform: number,
+  tokens?: TokensSoFar,
+): number => drawFrom(distributionOf(logits, rule, tokens), uniform);

@@ -60,6 +60,10 @@ export interface StepperOptions {
   readonly candidates?: CandidateRule | undefined;
   /** Tokens of the drafts that a call takes, where there are such. */
   readonly draftTokens?: number | undefined;
+  /** A model that drafts tokens for this one. */
+  readonly draft?: Pick<StepperOptions, 'model' | 'params'> | undefined;
+  /** Whether later steps of a row may be at earlier positions, with `rowsApart`: what was behind these is taken back. */
+  readonly takesBack?: boolean | undefined;
   /** Names of the rule's settings that rows have of their own; default none. */
   readonly rowSettings?: readonly (keyof RowSettings<unknown>)[] | undefined;
   /** Whether an id may be drawn; of others the logits are -Infinity. Default: all may. */

@@ -12,6 +12,7 @@ import type {
   DecodingModel,
   DrawnIds,
   ExtendCandidates,
+  ExtendDraftLogits,
   ExtendDrafts,
   ExtendRows,
   ExtendStep,
@@ -23,7 +24,14 @@ import { DrawStep, type StepInputs } from './drawStep.js';
 import { guidedLogits } from './guidance.js';
 import { PromptLanes } from './promptLanes.js';
 import { BlocksBeside, type RowFill } from './rowFill.js';
-import { candidatesStep, draftsStep, logitsStep, onlyDrawable, type RowStep } from './rowSteps.js';
+import {
+  candidatesStep,
+  draftLogitsStep,
+  draftsStep,
+  logitsStep,
+  onlyDrawable,
+  type RowStep,
+} from './rowSteps.js';
 import { type Bound, type Given, int32, StepPrograms, type StepperOptions } from './stepPrograms.js';
 
 /**
@@ -49,6 +57,8 @@ export class Stepper {
   /** Steps of rows at positions of their own, by name. */
   private readonly rowSteps = new Map<string, Bound & { readonly ids: Int32Array }>();
   private prompts!: PromptLanes;
+  /** Of the model that drafts. */
+  private draft: Stepper | undefined;
   /** Where prompts go to rows while others step. */
   private beside: BlocksBeside | undefined;
 
@@ -67,6 +77,7 @@ export class Stepper {
   static async create(options: StepperOptions): Promise<Stepper> {
     const stepper = new Stepper({ ...options, seqlen: Math.max(1, options.seqlen) });
     await stepper.compileStep();
+    stepper.draft = await draftOf(options);
     return stepper;
   }
 
@@ -118,12 +129,7 @@ export class Stepper {
     const found = this.rowSteps.get(name);
     if (found) return found;
     const { rows, model, mayDraw } = this.options;
-    const state = takesBack ? Object.entries(this.compiler.stateSpecs(rows)) : [];
-    const kept = state.find(([, { isPerToken }]) => !isPerToken);
-    if (kept)
-      throw new RangeError(
-        `decode: drafts need a state whose tokens can be taken back, one place each; '${kept[0]}' has none.`,
-      );
+    if (takesBack ?? this.options.takesBack) this.checkTakesBack();
     const step = ({ ids, timeStep }: Given): Tree<Tensor> => {
       const logits = model.extendStep(ids, { timeStep });
       return compute(onlyDrawable(tf.reshape(logits, [rows * tokens, model.vocabSize]) as Tensor, mayDraw));
@@ -141,6 +147,16 @@ export class Stepper {
     );
     this.rowSteps.set(name, { ...bound, ids });
     return { ...bound, ids };
+  }
+
+  /** @throws RangeError where the state after a token does not have those before it. */
+  private checkTakesBack(): void {
+    const state = Object.entries(this.compiler.stateSpecs(this.rows));
+    const kept = state.find(([, { isPerToken }]) => !isPerToken);
+    if (kept)
+      throw new RangeError(
+        `decode: drafts need a state whose tokens can be taken back, one place each; '${kept[0]}' has none.`,
+      );
   }
 
   /** Runs a step of rows. */
@@ -161,8 +177,10 @@ export class Stepper {
     return [...(this.together ? [this.together] : []), ...this.rowSteps.values()];
   }
 
-  private get programs(): readonly Bound[] {
-    return [...this.steps, ...this.prompts.programs, ...(this.beside?.programs ?? [])];
+  /** The programs that are compiled so far. */
+  get programs(): readonly Bound[] {
+    const others = [this.prompts, this.beside, this.draft].flatMap((of) => of?.programs ?? []);
+    return [...this.steps, ...others];
   }
 
   /** Whether it decodes as many rows, of prompts no longer than its caches, with features of its shapes and the same settings by row. */
@@ -203,6 +221,7 @@ export class Stepper {
       extendRows,
       extendCandidates,
       extendDrafts,
+      extendDraftLogits,
       extendDrawing,
       prefill,
       reorder,
@@ -215,7 +234,8 @@ export class Stepper {
     return {
       ...{ extendStep, prefill, wholePrompts, ...moving, ...(rule && drawing) },
       ...(candidates && { extendCandidates }),
-      ...(draftTokens !== undefined && { extendDrafts }),
+      ...(draftTokens !== undefined && { extendDrafts, extendDraftLogits }),
+      ...(this.draft && { draft: this.draft.calls }),
     };
   }
 
@@ -225,8 +245,9 @@ export class Stepper {
     return sharing !== undefined || rule?.guidance !== undefined || (model.seesWholePrompt ?? false);
   }
 
-  private get states(): readonly DecodeState[] {
-    return [this.state, ...this.prompts.states, ...(this.beside?.states ?? [])];
+  /** The states of rows and prompts. */
+  get states(): readonly DecodeState[] {
+    return [this.state, ...[this.prompts, this.beside, this.draft].flatMap((of) => of?.states ?? [])];
   }
 
   /** Bytes of all states. */
@@ -268,6 +289,10 @@ export class Stepper {
   /** Runs a token of each row and a draft behind it; returns the likeliest token after each. */
   readonly extendDrafts: ExtendDrafts = (ids, positions) =>
     this.extend(draftsStep(this.options.draftTokens!), ids, positions);
+
+  /** As extendDrafts; returns the logits after each. */
+  readonly extendDraftLogits: ExtendDraftLogits = (ids, positions) =>
+    this.extend(draftLogitsStep(this.options.draftTokens!), ids, positions);
 
   /** Runs several positions, each fed the token that was drawn after the one before. Where the program draws. */
   readonly extendDrawing = async (
@@ -319,6 +344,19 @@ export class Stepper {
 
   /** Gives each row the state of another, or its own. */
   readonly reorder: Reorder = (origins, filled) => this.state.reorder(origins, filled);
+}
+
+/** The steps of the model that drafts, of the same rows. @throws RangeError where it has other tokens */
+async function draftOf({ draft, ...options }: StepperOptions): Promise<Stepper | undefined> {
+  if (draft === undefined) return undefined;
+  const [own, others] = [draft.model.vocabSize, options.model.vocabSize];
+  if (own !== others)
+    throw new RangeError(`decode: the model that drafts has ${own} token ids, and the model ${others}.`);
+  const { rows, seqlen, mayDraw } = options;
+  return Stepper.create({
+    ...{ ...draft, rows, seqlen, mayDraw, rule: null, rowsApart: true, takesBack: true },
+    compileOptions: (name) => options.compileOptions(`${name}_of_draft`),
+  });
 }
 
 /** Positions of rows at a step, [rows]; those of rows that have ended stay within the sequence. */

@@ -26,6 +26,7 @@ import {
 } from '../inputs/index.js';
 import { compileOptions, type JobOptions, slowUnit, timed } from '../runs/index.js';
 import type { Decode, DecodedExample, DecodeResult, ProgramRun, Sample, SingleTask } from '../tasks/index.js';
+import { draftModel } from './draftModel.js';
 import { expectedDecodeRuns } from './expectedRuns.js';
 import type { ProgramDataset } from './programDataset.js';
 import type { FlatParams } from './taskState.js';
@@ -204,6 +205,7 @@ export class DatasetDecoder {
       rule: decoder.rule,
       candidates: decoder.candidates,
       draftTokens: decoder.draftTokens,
+      draft: await draftModel(decoder),
       mayDraw: (id: number) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
       compileOptions: (name: string) => compileOptions(this.options, name, runs),
     };

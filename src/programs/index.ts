@@ -54,6 +54,7 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
 }
 export { adapterNames } from './adapterNames.js';
 export { checkRecorded, recordData, recordedData } from './dataRecord.js';
+export { draftModel } from './draftModel.js';
 export { asStored, ImportedWeights } from './importWeights.js';
 export { checkAgreement, checkVocabulary } from './inputAgreement.js';
 export { findPeak, type Peak, trainFlops } from './mfu.js';

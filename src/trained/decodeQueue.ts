@@ -1,7 +1,7 @@
 /** @file Queues of completions: in rows of one batch, which they join and leave between steps; or one after the other. */
 import type { CompileOptions } from '../compiler/index.js';
 import { type BaseDecoder, type Decodable, Stepper, type StepperOptions } from '../decoding/index.js';
-import type { FlatParams } from '../programs/index.js';
+import { draftModel, type FlatParams } from '../programs/index.js';
 import { bytesOf, withinMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
 import type { Specs } from './predictions.js';
@@ -48,6 +48,10 @@ export abstract class DecodeQueue {
   /** Results of the step: logits, unless a decoder draws by a rule of its own. */
   protected get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates' | 'draftTokens'> {
     return { rule: null };
+  }
+  /** The model that drafts, where a decoder has one. */
+  protected async draft(): Promise<StepperOptions['draft']> {
+    return undefined;
   }
   /** Completions that are being decoded. */
   protected abstract get running(): readonly Completion[];
@@ -121,10 +125,12 @@ export abstract class DecodeQueue {
     const state = Object.values(model.initialDecodeState(states, seqlen, source && rowsOf(source, states)));
     const what = `the keys, values and logits of as many texts of ${seqlen} tokens`;
     const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
+    const draft = await this.draft();
     return withinMemory({ batchSize: rows, what, bytes: bytesOf([...state, logits]) }, () =>
       Stepper.create({
         ...{ model, params, rows, rowsApart, seqlen, mayDraw, compileOptions, prompt: source },
         ...this.stepOptions,
+        draft,
       }),
     );
   }
@@ -177,6 +183,10 @@ export class WholeQueue extends DecodeQueue {
   protected override get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates' | 'draftTokens'> {
     const { rule, candidates, draftTokens } = this.decoder;
     return { rule, candidates, draftTokens };
+  }
+
+  protected override draft(): Promise<StepperOptions['draft']> {
+    return draftModel(this.decoder);
   }
 
   protected override get running(): Completion[] {
