@@ -27,7 +27,7 @@ export { type Lease, leaseCheckpoint } from './leases.js';
 export { locateCheckpoint } from './locate.js';
 export { MatchingRestore, matchTensors, type TensorMatch } from './matchingRestore.js';
 export type { BestCheckpoint } from './metadata.js';
-export { PIECE_BYTES, type Piece } from './pipelinedFile.js';
+export { PIECE_BYTES, type Piece, piecesOf } from './pipelinedFile.js';
 export { readCheckpoint } from './restore.js';
 export {
   type CheckpointPolicy,

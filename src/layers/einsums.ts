@@ -43,9 +43,11 @@ export class Einsum extends BaseLayer.with({
         .filter((axis) => axis >= 0)
         .sort();
     const added = [...out].filter((axis) => axis !== '.' && !x.includes(axis));
+    const contracting = axesOf([...x].filter((axis) => axis !== '.' && !out.includes(axis)));
     this.createVariable('w', {
       shape: wShape,
-      fanInAxes: axesOf([...x].filter((axis) => axis !== '.' && !out.includes(axis))),
+      ...(contracting.length > 0 && { contracting }),
+      fanInAxes: contracting,
       fanOutAxes: axesOf(added),
     });
     if (useBias) {

@@ -53,7 +53,8 @@ export class Embedding extends BaseLayer.with({
   declare readonly theta: Theta<'emb_var'>;
 
   protected override setup(): void {
-    this.createVariable('emb_var', { shape: [this.hp.numClasses, this.hp.inputDims] });
+    const { numClasses, inputDims } = this.hp;
+    this.createVariable('emb_var', { shape: [numClasses, inputDims], contracting: [1] });
   }
 
   /** int32 ids [...] to [..., inputDims]. */

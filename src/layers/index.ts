@@ -91,6 +91,7 @@ export { isWeighed, selected, weightedSum } from './core/masks.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
 export { BaseMixer, type MixerArgs, type StepArgs } from './core/mixer.js';
 export { ScaledDeltaOrthogonal } from './core/orthogonalInit.js';
+export { type CodeForm, Quantization, scaleName, WeightQuantization } from './core/quantization.js';
 export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';
 export {
   decodeStateSpecs,
@@ -100,6 +101,7 @@ export {
   listLayers,
   listVariables,
 } from './core/variables.js';
+export { codesOf, notFinite } from './core/weightCodes.js';
 export {
   Constant,
   constantInit,

@@ -15,7 +15,7 @@ export class Linear extends BaseLayer.with({
   declare readonly theta: Theta<'w'>;
 
   protected override setup(): void {
-    this.createVariable('w', { shape: [this.hp.inputDims, this.hp.outputDims] });
+    this.createVariable('w', { shape: [this.hp.inputDims, this.hp.outputDims], contracting: [0] });
   }
 
   /** The weights [inputDims, outputDims] that inputs are multiplied by. */

@@ -65,7 +65,7 @@ export class NClassMajorSharedEmbeddingSoftmax extends BaseSoftmax.with({
 
   protected override setup(): void {
     const { inputDims, numClasses, hasBias, biasInit, biasTpl } = this.hp;
-    this.createVariable('w', { shape: [numClasses, inputDims] });
+    this.createVariable('w', { shape: [numClasses, inputDims], contracting: [1] });
     if (hasBias) this.#bias = this.createChild('bias', biasTpl, { dims: numClasses, biasInit });
   }
 

@@ -3,6 +3,7 @@ import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { createTrainState, type TrainState } from '../checkpoints/index.js';
 import {
+  computedDtype,
   type FlatArray,
   type FlatLayout,
   flatViews,
@@ -48,9 +49,9 @@ export type TrainMemory = FlatTrainState & {
 export function hostParams({ layout, views }: FlatParams): Record<string, HostTensor> {
   const floats = floatsOf(layout, views);
   return Object.fromEntries(
-    layout.entries.map(({ name, shape }) => [
+    layout.entries.map(({ name, shape, storage }) => [
       name,
-      { shape, dtype: 'float32' as const, data: floats[name]! },
+      { shape, dtype: computedDtype(storage), data: floats[name]! },
     ]),
   );
 }

@@ -27,6 +27,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Writes a trained model as an ONNX file.',
     load: async () => (await import('./trained/exportRun.js')).exportCommand,
   },
+  quantize: {
+    about: 'Writes a trained run with weights in 8 or 4 bits, and shows what that changes.',
+    load: async () => (await import('./trained/quantizeCommand.js')).quantizeCommand,
+  },
   generate: {
     about: 'Continues prompts with a trained language model.',
     load: async () => (await import('./trained/generate.js')).generate,

@@ -1,5 +1,11 @@
 /** @file A trained run as an ONNX file. */
-import { exportOnnx as exportFunction, floatsOf, layoutSpecs, type OpenSpec } from '../compiler/index.js';
+import {
+  computedDtype,
+  exportOnnx as exportFunction,
+  floatsOf,
+  layoutSpecs,
+  type OpenSpec,
+} from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { versions } from '../runs/index.js';
 import { fewest, neededArrays, predictions } from './predictions.js';
@@ -55,10 +61,10 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
     }),
   );
   const absent = Object.fromEntries(Object.entries(batchSpecs).filter(([path]) => !inputs.includes(path)));
-  // A file has float32 weights, whatever memory holds.
+  // A file has float32 weights, whatever memory holds, and codes as integers.
   const weights = Object.entries(floatsOf(params.layout, params.views));
   const specs = Object.fromEntries(
-    params.layout.entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const }]),
+    params.layout.entries.map(({ name, shape, storage }) => [name, { shape, dtype: computedDtype(storage) }]),
   );
   const { luthier } = versions();
   const { classOutput } = run;

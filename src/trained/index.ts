@@ -12,6 +12,8 @@ export type { Predictions } from './predictor.js';
 export { exportAdapter, exportHuggingFace, type PublishOptions } from './published/exportPublished.js';
 export { exportGguf } from './published/gguf/exportGguf.js';
 export { type Imported, type ImportOptions, importPublished } from './published/importPublished.js';
+export { type QuantizedQuality, quantizedQuality } from './quantizedQuality.js';
+export { type Quantized, type QuantizeOptions, quantizeRun } from './quantizeRun.js';
 export { RequestError } from './requestError.js';
 export { readRunDocument } from './runDocument.js';
 export { isLoopback } from './server/hosts.js';

@@ -24,6 +24,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...all('config dtype', 'trained/published/exportPublished.test.ts'),
     ...all('checkpoint num_threads engine'),
   },
+  quantize: all('to bits group skip batches checkpoint', 'tools/trained/generate.test.ts'),
   generate: {
     ...all('prompt temperature top_k top_p max_tokens seed stop', 'tools/trained/generate.test.ts'),
     ...all(

@@ -1,6 +1,6 @@
 /** @file Layout of many variables in one flat buffer, and views of it. */
 import { widen } from './narrowStorage.js';
-import { NARROW, type NarrowArray, type NarrowType, type TensorSpec } from './tensors.js';
+import { type DType, NARROW, type NarrowArray, type NarrowType, type TensorSpec } from './tensors.js';
 
 /** A variable to place. Variables of a group are adjacent, so that one rule can update them all. */
 export interface FlatVariable {
@@ -112,12 +112,16 @@ function elementCount(name: string, shape: readonly number[]): number {
   return size;
 }
 
+/** The type that programs compute with of what a flat buffer holds. */
+export const computedDtype = (storage: NarrowType | undefined): DType =>
+  storage === undefined ? 'float32' : NARROW[storage].dtype;
+
 /** Specs of all variables, by name. */
 export function layoutSpecs({ entries }: FlatLayout): Record<string, TensorSpec> {
   return Object.fromEntries(
     entries.map(({ name, shape, storage }) => [
       name,
-      { shape, dtype: 'float32' as const, ...(storage && { storage }) },
+      { shape, dtype: computedDtype(storage), ...(storage && { storage }) },
     ]),
   );
 }
@@ -148,7 +152,7 @@ export function heldViews(layout: FlatLayout, buffer: Float32Array): Record<stri
 export const flatViews = (layout: FlatLayout, buffer: Float32Array): Record<string, Float32Array> =>
   heldViews(layout, buffer) as Record<string, Float32Array>;
 
-/** The values of all variables: the views, and copies of those that are narrow. */
+/** The values of all variables: the views, and copies of those that are narrow, which are Int32Array where these hold integers. */
 export function floatsOf(
   { entries }: FlatLayout,
   views: Readonly<Record<string, FlatArray>>,

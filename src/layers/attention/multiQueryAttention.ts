@@ -17,7 +17,7 @@ export class OneHeadedAttentionProjection extends BaseLayer.with({
 
   protected override setup(): void {
     const { inputDim, outputDim, useBias } = this.hp;
-    this.createVariable('w', { shape: [inputDim, outputDim] });
+    this.createVariable('w', { shape: [inputDim, outputDim], contracting: [0] });
     if (useBias) this.createVariable('b', { shape: [outputDim], init: constantInit(0) });
   }
 

@@ -34,6 +34,7 @@ export class AttentionProjection extends BaseLayer.with({
       : { fanInAxes: [0], fanOutAxes: [1, 2] };
     this.createVariable('w', {
       shape: [inputDim, numHeads, dimPerHead],
+      contracting: axes.fanInAxes,
       ...(explicitFanInFanOutAxes ? axes : {}),
     });
     if (!useBias) return;
@@ -76,6 +77,7 @@ export class CombinedQKVProjectionLayer extends BaseLayer.with(projectionFields)
     const { inputDim, numHeads, dimPerHead, useBias, explicitFanInFanOutAxes } = this.hp;
     this.createVariable('w', {
       shape: [3, inputDim, numHeads, dimPerHead],
+      contracting: [1],
       ...(explicitFanInFanOutAxes ? { fanInAxes: [1], fanOutAxes: [2, 3] } : {}),
     });
     if (useBias) this.createVariable('b', { shape: [3, numHeads, dimPerHead], init: constantInit(0) });
@@ -85,7 +87,7 @@ export class CombinedQKVProjectionLayer extends BaseLayer.with(projectionFields)
   fprop(inputs: Tensor): [Tensor, Tensor, Tensor] {
     const { inputDim, numHeads, dimPerHead, useBias } = this.hp;
     const heads = numHeads * dimPerHead;
-    const w = tf.split(tf.reshape(this.theta.w, [3 * inputDim, heads]), 3, 0);
+    const w = tf.split(this.theta.w, 3, 0).map((part) => tf.reshape(part, [inputDim, heads]));
     const b = useBias ? tf.split(tf.reshape(this.theta.b, [3, heads]), 3, 0) : null;
     const project = (part: number): Tensor => {
       const outputs = this.product(inputs, w[part]!, part);

@@ -72,7 +72,11 @@ export abstract class BaseConvolution extends BaseLayer.with({
     if (isCausal && padding === 'VALID')
       throw this.error("isCausal pads in front, and padding is 'VALID'; expected 'SAME'.");
     const outputDims = filterShape.at(-1)!;
-    this.createVariable('w', { shape: filterShape, ...(kernelInit && { init: build(kernelInit) }) });
+    this.createVariable('w', {
+      shape: filterShape,
+      contracting: filterShape.slice(0, -1).map((_, axis) => axis),
+      ...(kernelInit && { init: build(kernelInit) }),
+    });
     if (bias) this.createVariable('b', { shape: [outputDims], init: constantInit(biasInit) });
     this.#weightNorm = this.createChild('weight_norm', weightNormTpl, { dim: outputDims });
   }

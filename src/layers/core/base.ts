@@ -16,6 +16,8 @@ import { type MediaKind, MOST_ENTRIES, mediaTensor, summaryKey } from './layerSu
 import { LayerError, wrapMethods } from './methods.js';
 import { OwnVariables } from './ownVariables.js';
 import { builtElsewhere, type Placement, takePlacement, withPlacement } from './placement.js';
+import type { CodeForm, Quantization } from './quantization.js';
+import { declareQuantized } from './quantizedVariables.js';
 import { SharedLayers } from './sharedLayers.js';
 import { splitOf } from './splitDims.js';
 import { isDefaultParamsInit, type WeightInit } from './weightInit.js';
@@ -84,6 +86,19 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     return this.hp.skipLpRegularization ?? this.parent?.skipLpRegularization ?? false;
   }
 
+  /** How weights are held in few bits: an ancestor's choice if this layer has none. */
+  get quantization(): Quantization['hp'] | null {
+    return this.hp.quantization ?? this.parent?.quantization ?? null;
+  }
+  /** Type that operands of the layer's own products are rounded to: weights in codes are multiplied as they are. */
+  get productDtype(): Precision {
+    return this.#variables.hasCodes ? DEFAULT_PRECISION : this.fpropDtype;
+  }
+  /** Forms of this layer's weights that are held in codes, or rounded to them, by name. */
+  get codeForms(): ReadonlyMap<string, CodeForm> {
+    return this.#variables.forms;
+  }
+
   /** Whether the layer is part of a frozen child. */
   get isFrozen(): boolean {
     return this.#placement.isFrozen;
@@ -125,7 +140,7 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     const splitDims = splitOf(this, 'weightSplitDimsMapping', name, weight.shape.length);
     const isWide = collections.has(WeightCollection.DISALLOW_BFLOAT16_CONVERSION);
     const dtype = weight.dtype ?? (isWide ? DEFAULT_PRECISION : this.dtype);
-    this.#variables.declare(name, {
+    const variable: Variable = {
       path: this.#pathOf(name),
       shape: [...this.repeatPrefix, ...weight.shape],
       repeatPrefix: this.repeatPrefix,
@@ -135,7 +150,11 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
       fanInAxes: weight.fanInAxes,
       fanOutAxes: weight.fanOutAxes,
       ...(splitDims && { splitDims }),
-    });
+    };
+    const { quantization } = this;
+    if (quantization === null || weight.contracting === undefined) this.#variables.declare(name, variable);
+    else
+      declareQuantized(this.#variables, name, variable, weight, quantization, (detail) => this.error(detail));
   }
 
   /**

@@ -1,7 +1,8 @@
 /** @file Fields of all layers, and the tag of the type that they compute in. */
 import { z } from 'zod';
 import { DEFAULT_PRECISION, PRECISION_NAMES, type Precision } from '../../compiler/index.js';
-import { defineTag, instance, tagged } from '../../hparams/index.js';
+import { defineTag, instance, sub, tagged } from '../../hparams/index.js';
+import { Quantization } from './quantization.js';
 import { defaultParamsInit, WeightInit } from './weightInit.js';
 
 /** Tag of the type in which a layer multiplies, `fpropDtype`. */
@@ -41,6 +42,10 @@ export const layerFields = {
     .nullable()
     .default(null)
     .describe("Whether weight decay and the like leave all variables alone; null: the parent's, else no."),
+  quantization: sub(Quantization, null)
+    .nullable()
+    .default(null)
+    .describe("How weights of products and tables are held in few bits; null: as the parent's, else not."),
   sharedWeightLayerId: z
     .string()
     .regex(/^[A-Za-z]\w*$/)

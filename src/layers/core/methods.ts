@@ -46,7 +46,7 @@ export function observeCalls<T>(told: CallObserver, fn: () => T): T {
 /** The part of a layer that calls need. */
 interface Callee {
   readonly path: string;
-  readonly fpropDtype: Precision;
+  readonly productDtype: Precision;
   error(detail: string, options?: ErrorOptions): LayerError;
 }
 
@@ -70,7 +70,7 @@ function wrap(name: string, method: Method): Method {
     running = this;
     try {
       const result = withScope(this.path, () =>
-        withPrecision(this.fpropDtype, () => method.apply(this, args)),
+        withPrecision(this.productDtype, () => method.apply(this, args)),
       );
       observer?.(this.path, name, result);
       return context.taps === undefined ? result : tapped(context.taps, this.path, name, result);

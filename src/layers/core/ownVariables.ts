@@ -2,6 +2,7 @@
 import type { Tensor } from '../../compiler/index.js';
 import { didYouMean } from '../../hparams/index.js';
 import type { LayerContext } from './context.js';
+import { type CodeForm, roundedWeight, scaleName, weightOf } from './quantization.js';
 import { oneRepetition, type Theta, type Variable, WeightCollection } from './weights.js';
 
 /** The part of a layer that its variables need. */
@@ -14,12 +15,38 @@ interface Owner {
 export class OwnVariables {
   /** In order of declaration. */
   readonly byName = new Map<string, Variable>();
-  /** The caller's values of the present pass, by name. */
+  /** Forms of the weights that codes hold, or that passes round to codes, by name. */
+  readonly forms = new Map<string, CodeForm>();
+  /** The caller's values of the present pass, by name; of codes the weights. */
   readonly theta: Theta = {};
+
+  /** Whether codes hold any of the weights. */
+  hasCodes = false;
 
   constructor(private readonly owner: Owner) {}
 
   declare(name: string, variable: Variable): void {
+    this.#add(name, variable);
+    this.#read(name, () => this.given(variable));
+  }
+
+  /** Declares a weight that passes round. */
+  declareRounded(name: string, variable: Variable, form: CodeForm): void {
+    this.#add(name, variable);
+    this.forms.set(name, form);
+    this.#read(name, () => roundedWeight(this.given(variable), form));
+  }
+
+  /** Declares a weight by the variables of its codes and their scales. */
+  declareCodes(name: string, codes: Variable, scales: Variable, form: CodeForm): void {
+    this.#add(name, codes);
+    this.#add(scaleName(name), scales);
+    this.forms.set(name, form);
+    this.hasCodes = true;
+    this.#read(name, () => weightOf(this.given(codes), this.given(scales), form));
+  }
+
+  #add(name: string, variable: Variable): void {
     const bad = variable.shape.find((dim) => !Number.isInteger(dim) || dim <= 0);
     if (bad !== undefined) {
       throw this.owner.error(
@@ -27,8 +54,11 @@ export class OwnVariables {
       );
     }
     this.byName.set(name, variable);
+  }
+
+  #read(name: string, get: () => Tensor): void {
     // Not enumerable, so that printing a layer reads no values.
-    Object.defineProperty(this.theta, name, { get: () => this.given(variable) });
+    Object.defineProperty(this.theta, name, { get });
   }
 
   /** The value from `updateVar` in this pass, else from the caller. */

@@ -1,7 +1,7 @@
 /** @file Declarations of variables: shape, initial values, and the collections that learners respect. */
 import {
   type DType,
-  type NarrowFloat,
+  type NarrowType,
   operandStorage,
   type Precision,
   type Tensor,
@@ -30,6 +30,8 @@ export interface WeightHParams extends WeightShape {
   readonly init?: WeightInit | undefined;
   /** Element type in memory; defaults to the layer's `dtype`. */
   readonly dtype?: DType | Precision | undefined;
+  /** Axes that the product by it sums over, of a weight that `quantization` may hold in few bits. */
+  readonly contracting?: readonly number[] | undefined;
   readonly collections?: readonly WeightCollection[] | undefined;
 }
 
@@ -47,7 +49,7 @@ export interface Variable extends WeightShape {
   readonly init: WeightInit;
   readonly dtype: DType;
   /** How memory holds it; absent: as its dtype. */
-  readonly storage?: NarrowFloat;
+  readonly storage?: NarrowType;
   readonly collections: readonly WeightCollection[];
   /** The first axes of its shape, along which layers that repeat theirs stack one variable for each repetition. */
   readonly repeatPrefix: readonly number[];

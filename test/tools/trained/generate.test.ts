@@ -1,6 +1,6 @@
-/** @file `luthier generate` and `luthier export` on a trained run: what they print, write and refuse. */
+/** @file `luthier generate`, `luthier export` and `luthier quantize` on a trained run: what they print, write and refuse. */
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -216,4 +216,50 @@ test('a prediction that the model lacks is told, with those that it has', async 
       'perExampleXent, totalXent, avgXent, perSequenceXent, totalLoss.\n',
   });
   expect((await luthier(['export', directory, '--out=/dev/null/x.onnx'])).code).toBe(2);
+});
+
+test('a quantized run is a run: it generates, is compared with the one that it was made of, and damage is named without a stack', async () => {
+  const to = temporaryDirectory();
+  const flags = ['--bits=4', '--group=32', '--skip=.*softmax.*,.*emb_var', '--batches=2', '--checkpoint=200'];
+  const { stdout, stderr, code } = await luthier([
+    'quantize',
+    directory,
+    `--to=${to}`,
+    ...flags,
+    '--format=json',
+  ]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const report = JSON.parse(stdout);
+  expect(report).toMatchObject({ experiment: 'tiny.Tiny', step: 200 });
+  expect(report.quality.perplexity[1] / report.quality.perplexity[0]).toBeLessThan(1.1);
+  expect(report.quality.agreement).toBeGreaterThan(0.8);
+  expect(report.quality.divergence).toBeGreaterThan(0);
+  expect(report.bytes[1]).toBeLessThan(report.bytes[0]);
+  const settings = readFileSync(join(to, 'model_params.txt'), 'utf8');
+  expect(settings).toContain("task.model.quantization.mode : 'inference'\n");
+  expect(settings).toContain('task.model.quantization.weightParams.precision : 4\n');
+  const quantized = await loadRun(to);
+  expect(quantized.step).toBe(0);
+  expect((await quantized.generate('182 a', { maxTokens: 8 })).length).toBeGreaterThan(0);
+  const storages = quantized.params.layout.entries.map(({ name, storage }) => [
+    name.split('/').at(-1),
+    storage,
+  ]);
+  expect(storages).toContainEqual(['w', 'uint8']);
+  expect(storages).toContainEqual(['w_quantized_scale', 'bfloat16']);
+  await quantized.dispose();
+
+  const again = await luthier(['quantize', directory, `--to=${to}`]);
+  expect(again.stderr).toBe(
+    `--to=${to}: it has checkpoints of a run. Give another directory, or delete it.\n`,
+  );
+  expect((await luthier(['quantize', directory])).stderr).toContain('--to=DIR is required.');
+  const state = join(to, 'checkpoints/checkpoint_00000000/state.safetensors');
+  const bytes = readFileSync(state);
+  bytes[bytes.length - 9]! ^= 1;
+  writeFileSync(state, bytes);
+  const damaged = await luthier(['generate', to, '--prompt=182 a']);
+  expect(damaged.code).toBe(1);
+  expect(damaged.stderr).toContain(state);
+  expect(damaged.stderr).not.toContain('    at ');
 });

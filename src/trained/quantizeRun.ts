@@ -1,0 +1,200 @@
+/** @file A run with weights in few bits, made of a trained run. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { piecesOf, writeParams } from '../checkpoints/index.js';
+import {
+  type FlatArray,
+  type FlatLayout,
+  flatArrayType,
+  type NarrowArray,
+  type NarrowType,
+  sizeOf,
+  widen,
+} from '../compiler/index.js';
+import { explain, isThere, readRegularFile } from '../files/index.js';
+import { build } from '../hparams/index.js';
+import {
+  type BaseLayer,
+  type CodeForm,
+  codesOf,
+  listLayers,
+  notFinite,
+  Quantization,
+  scaleName,
+  WeightQuantization,
+} from '../layers/index.js';
+import {
+  JobError,
+  type JobOptions,
+  machineOf,
+  openJobDirectory,
+  writeJobFile,
+  writeJobFiles,
+} from '../runs/index.js';
+import { loadRun } from './loadRun.js';
+import { copyPublished, PUBLISHED } from './published/publishedFiles.js';
+import { readRunDocument } from './runDocument.js';
+import type { LoadRunOptions, TrainedRun } from './trainedRun.js';
+
+/** Options of `quantizeRun`. */
+export interface QuantizeOptions extends Pick<LoadRunOptions, 'checkpoint' | 'experiments' | 'parametersOf'> {
+  /** Directory of the run that is written. */
+  readonly to: string;
+  /** Bits of a weight: 8 by default. */
+  readonly bits?: 8 | 4;
+  /** Weights with one scale; 0: all of an output. Default: 0 for 8 bits, 32 for 4. */
+  readonly group?: number;
+  /** Patterns of variables that stay as they are. */
+  readonly skip?: readonly string[];
+  /** Whether scales are those of least squared error, rather than those that reach the largest weights. Default: for 4 bits. */
+  readonly clips?: boolean;
+}
+
+/** A run that was quantized. */
+export interface Quantized {
+  readonly name: string;
+  readonly step: number;
+  /** Weights in codes, and the elements of all variables. */
+  readonly weights: number;
+  readonly elements: number;
+  /** Bytes of all variables before and behind. */
+  readonly bytes: readonly [before: number, after: number];
+}
+
+/** Copies the record of a run, and what its configs refer to in its directory. @throws JobError where that fails */
+function copyRecord(directory: string, to: string): void {
+  const copy = (...path: string[]): void =>
+    writeJobFile(join(to, ...path), readRegularFile(join(directory, ...path)));
+  try {
+    copy('experiment.json');
+    const data = join(directory, 'data');
+    if (isThere(data)) for (const name of readdirSync(data)) copy('data', name);
+    if (isThere(join(directory, PUBLISHED))) copyPublished(join(directory, PUBLISHED), join(to, PUBLISHED));
+  } catch (cause) {
+    throw new JobError(`${directory}: its record can't be copied: ${explain(cause)}.`, { cause });
+  }
+}
+
+/** Forms of the weights in codes, by the path of the variable that has their codes. */
+const formsOf = (root: BaseLayer): Map<string, CodeForm> =>
+  new Map(
+    listLayers(root).flatMap(({ codeForms, variables }) =>
+      [...codeForms].map(([name, form]) => [variables.get(name)!.path, form] as const),
+    ),
+  );
+
+/** Elements of a variable as float32. */
+const floatsIn = (view: FlatArray, storage: NarrowType | undefined): Float32Array =>
+  (storage === undefined ? view : widen(view as NarrowArray, storage)) as Float32Array;
+
+/** Codes and scales of a weight, repetition by repetition. */
+function quantized(path: string, values: Float32Array, form: CodeForm, clips: boolean) {
+  const size = sizeOf(form.shape);
+  const parts = Array.from({ length: values.length / size }, (_, i) => {
+    const part = values.subarray(i * size, (i + 1) * size);
+    const place = notFinite(part, form);
+    if (place !== null)
+      throw new JobError(
+        `variable '${path}' can't be quantized: element [${place.join(', ')}] is ${part.find((x) => !Number.isFinite(x))}.`,
+      );
+    return codesOf(part, form, clips);
+  });
+  return { codes: parts.map(({ codes }) => codes), scales: parts.map(({ scales }) => scales) };
+}
+
+/**
+ * Writes a run whose weights of products and tables are codes with scales, an ordinary run's directory: its record has the
+ * experiment's configs with `task.model.quantization`, its checkpoint of step 0 the parameters that the run decodes, or evaluates,
+ * with.
+ *
+ * @throws JobError where the directory has checkpoints, or a weight is not finite; LayerError for groups that do not fit a weight;
+ *   what `loadRun` throws.
+ */
+export async function quantizeRun(
+  directory: string,
+  { to, bits = 8, group = bits === 8 ? 0 : 32, skip = [], clips = bits === 4, ...options }: QuantizeOptions,
+): Promise<Quantized> {
+  const run = await loadRun(directory, options);
+  const lock = await openJobDirectory(to, 'train');
+  try {
+    const checkpoints = join(to, 'checkpoints');
+    if (isThere(checkpoints) && readdirSync(checkpoints).length > 0)
+      throw new JobError(`--to=${to}: it has checkpoints of a run. Give another directory, or delete it.`);
+    copyRecord(directory, to);
+    const document = await readRunDocument(to, options.experiments);
+    const { task } = document;
+    task.model.quantization = Quantization.config({
+      mode: 'inference',
+      weightParams: WeightQuantization.config({ precision: bits, blockSize: group }),
+      skip: [...skip],
+    });
+    // The parameters are the averages already, where the run uses those.
+    if (run.isAveraged) Object.assign(task.train, { evalUseEmaStates: false, decodeUseEmaStates: false });
+    const built = build(task);
+    const layout = built.layout();
+    const job: JobOptions = {
+      ...document,
+      ...{ task, jobLogDir: to, mode: 'train', overrides: [], classVars: '' },
+    };
+    const forms = formsOf(built.model);
+    writeJobFiles(job, await machineOf({}));
+    await writeParams({
+      directory: checkpoints,
+      experiment: run.name,
+      layout,
+      values: valuesOf(run, forms, clips),
+    });
+    const before = sizesOf(run.params.layout);
+    return {
+      ...{ name: run.name, step: run.step, elements: before.count },
+      weights: [...forms.keys()].reduce((sum, path) => sum + run.params.views[path]!.length, 0),
+      bytes: [before.bytes, sizesOf(layout).bytes],
+    };
+  } finally {
+    lock.close();
+    await run.dispose();
+  }
+}
+
+/** The elements of a layout's variables, and their bytes. */
+const sizesOf = ({ entries }: FlatLayout): { count: number; bytes: number } => ({
+  count: entries.reduce((sum, { size }) => sum + size, 0),
+  bytes: entries.reduce(
+    (sum, { size, storage }) => sum + size * flatArrayType(storage ?? 'float32').BYTES_PER_ELEMENT,
+    0,
+  ),
+});
+
+/** Elements of the new run's variables, each asked for once. */
+function valuesOf(run: TrainedRun, forms: ReadonlyMap<string, CodeForm>, clips: boolean) {
+  const { layout, views } = run.params;
+  const storages = new Map(layout.entries.map(({ name, storage }) => [name, storage]));
+  const weights = new Map(
+    [...forms.keys()].flatMap((path) => [
+      [path, path],
+      [scaleName(path), path],
+    ]),
+  );
+  // What was made for the first of both variables, until the other one is asked for.
+  const waiting = new Map<string, readonly FlatArray[]>();
+  const partsOf = (path: string): readonly FlatArray[] => {
+    const weight = weights.get(path);
+    if (weight === undefined) return [views[path]!];
+    const known = waiting.get(path);
+    waiting.delete(path);
+    if (known !== undefined) return known;
+    const { codes, scales } = quantized(
+      weight,
+      floatsIn(views[weight]!, storages.get(weight)),
+      forms.get(weight)!,
+      clips,
+    );
+    const isWeight = path === weight;
+    waiting.set(isWeight ? scaleName(weight) : weight, isWeight ? scales : codes);
+    return isWeight ? codes : scales;
+  };
+  return function* (path: string) {
+    for (const { buffer, byteOffset, byteLength } of partsOf(path))
+      yield* piecesOf(new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength));
+  };
+}
