@@ -20,6 +20,21 @@ function blocksOf({ shape, rowAxis = 0, isPerToken = false }: DecodeStateSpec): 
   return { outer, rows: shape[rowAxis]!, size, ...(parts && { parts }) };
 }
 
+/** The ranges of an array that the first row has for places of tokens. */
+function* placesOf(
+  { outer, rows, size, parts }: Blocks,
+  begin: number,
+  count: number,
+): Generator<{ readonly from: number; readonly to: number }> {
+  const step = size / parts!.count;
+  const width = step / parts!.places;
+  for (let block = 0; block < outer; block++)
+    for (let part = 0; part < size; part += step) {
+      const from = block * rows * size + part + begin * width;
+      yield { from, to: from + count * width };
+    }
+}
+
 /** Copies rows `from` over rows `to` within an array, of places of tokens the first `filled`. */
 function overwriteRows(
   array: BoundArray,
@@ -75,6 +90,37 @@ export class DecodeState {
   /** The state before the first token, but for the places of tokens, which are written before they are read. */
   clearRows(): void {
     for (const [path, { parts }] of this.#blocks) if (!parts) this.arrays[path]!.fill(0);
+  }
+
+  /** Whether all of it has a place for each token, so that what some tokens have left there is a part of it. */
+  get isPerToken(): boolean {
+    return [...this.#blocks.values()].every(({ parts }) => parts !== undefined);
+  }
+
+  /** Copies what the first row has at places of tokens. Where `isPerToken`. */
+  takePlaces(begin: number, count: number): Record<string, BoundArray> {
+    return Object.fromEntries(
+      [...this.#blocks].map(([path, blocks]) => {
+        const array = this.arrays[path]!;
+        const ranges = [...placesOf(blocks, begin, count)];
+        const { from, to } = ranges[0]!;
+        const copy = new (array.constructor as new (size: number) => BoundArray)(ranges.length * (to - from));
+        for (const [i, range] of ranges.entries())
+          copy.set(array.subarray(range.from, range.to), i * (to - from));
+        return [path, copy];
+      }),
+    );
+  }
+
+  /** Writes what `takePlaces` has copied. */
+  putPlaces(begin: number, count: number, copies: Readonly<Record<string, BoundArray>>): void {
+    for (const [path, blocks] of this.#blocks) {
+      let at = 0;
+      for (const { from, to } of placesOf(blocks, begin, count)) {
+        this.arrays[path]!.set(copies[path]!.subarray(at, at + to - from), from);
+        at += to - from;
+      }
+    }
   }
 
   /** Bytes of the arrays, without those of prompts. */

@@ -3,11 +3,15 @@ import { type CompileOptions, type Tensor, type Tree, tf } from '../compiler/ind
 import { runInContext } from '../layers/index.js';
 import { lastLogits } from './decodable.js';
 import type { DecodeState } from './decodeState.js';
+import { PrefixPages } from './prefixPages.js';
 import { onlyDrawable } from './rowSteps.js';
 import { type Bound, type Given, int32, type StepPrograms, type StepperOptions } from './stepPrograms.js';
 
 /** Positions of blocks: of most of a prompt, and of its end. Others wait for a block, so that none is long. */
 const BLOCKS_BESIDE = { most: 32, last: 8 };
+
+/** Rows whose tokens have as much memory as the pages of prompts. */
+const ROWS_OF_PAGES = 2;
 
 /** A token of each row and its position, both [rows]. */
 interface RowsAt {
@@ -51,6 +55,7 @@ export class BlocksBeside {
   readonly #positions: Int32Array;
   readonly #begin = new Int32Array(1);
   #aside: DecodeState | undefined;
+  readonly #pages: PrefixPages;
 
   /** @param state that of the rows. */
   constructor(
@@ -60,6 +65,14 @@ export class BlocksBeside {
     private readonly engine: CompileOptions,
   ) {
     this.#positions = new Int32Array(options.rows);
+    const { most: size } = BLOCKS_BESIDE;
+    const pages = state.isPerToken ? (ROWS_OF_PAGES * options.seqlen) / size : 0;
+    this.#pages = new PrefixPages(Math.floor(pages), size);
+  }
+
+  /** Must be called after the parameters have changed. */
+  refresh(): void {
+    this.#pages.clear();
   }
 
   /** The programs that are compiled so far. */
@@ -115,13 +128,16 @@ export class BlocksBeside {
    */
   fill(row: number, prompt: Int32Array): RowFill {
     const count = prompt.length;
+    const pages = this.#pages.begin(prompt);
+    const { most, last } = BLOCKS_BESIDE;
     let begin = 0;
     return {
       take: async ({ ids, positions }) => {
         if (begin === 0) this.#aside?.clearRows();
-        const left = count - begin;
-        const size = left > 2 * BLOCKS_BESIDE.last ? BLOCKS_BESIDE.most : BLOCKS_BESIDE.last;
-        const steps = Math.min(size, this.compiler.places(1) - begin);
+        // A whole block behind which there are others; the last one gives logits.
+        const isPage = () => begin + most < count;
+        while (this.#aside && isPage() && pages.take(this.#aside, begin)) begin += most;
+        const steps = Math.min(count - begin > 2 * last ? most : last, this.compiler.places(1) - begin);
         const block = await this.#blockOf(steps);
         block.ids.set(ids);
         this.#positions.set(positions);
@@ -131,9 +147,13 @@ export class BlocksBeside {
         block.length[0] = taken.length;
         this.#begin[0] = begin;
         const { logits } = (await block.call.run()) as unknown as { logits: { data: Float32Array } };
+        if (isPage()) pages.keep(this.#aside!, begin);
         begin += steps;
         const isLast = begin >= count;
-        if (isLast) this.state.replaceRow(row, this.#aside, count);
+        if (isLast) {
+          this.state.replaceRow(row, this.#aside, count);
+          pages.end();
+        }
         const end = logits.data.length - this.options.model.vocabSize;
         return {
           ...{ steps, isLast, logits: logits.data.subarray(0, end) },

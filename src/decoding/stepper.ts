@@ -208,6 +208,7 @@ export class Stepper {
   /** Must be called after the parameters have changed. */
   refresh(): void {
     for (const { executable } of this.programs) executable.refresh();
+    this.beside?.refresh();
   }
 
   async dispose(): Promise<void> {

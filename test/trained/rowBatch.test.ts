@@ -102,21 +102,22 @@ async function decode(batch: RowBatch, requests: readonly Request[], vocabulary:
   return all;
 }
 
-const opened: Stepper[] = [];
-afterAll(() => Promise.all(opened.map((stepper) => stepper.dispose())));
+/** Steppers by network. */
+const opened = new Map<string, Stepper>();
+afterAll(() => Promise.all([...opened.values()].map((stepper) => stepper.dispose())));
 
 const engine = engines.find(([name]) => name === 'native')![1];
 
 test.skipIf(!engine.available).each(Object.entries(networks))(
   title('%s: a completion in any mix has the bits that it has alone'),
-  async (_, lmOf) => {
+  async (name, lmOf) => {
     const model = build(LanguageModel.config({ lmTpl: lmOf() })) as LanguageModel;
     const vocabulary = model.vocabSize;
     const stepper = await Stepper.create({
       ...{ model, params: randomParams(model, 1), rows: ROWS, rowsApart: true, seqlen: SEQLEN, rule: null },
-      compileOptions: (name) => ({ name, engine: 'native', numThreads: 2 }),
+      compileOptions: (program) => ({ name: program, engine: 'native', numThreads: 2 }),
     });
-    opened.push(stepper);
+    opened.set(name, stepper);
     const batch = new RowBatch(stepper, SEQLEN);
     const alone = new Map<string, readonly string[]>();
     const expectedOf = async (one: Request): Promise<readonly string[]> => {
@@ -141,3 +142,30 @@ test.skipIf(!engine.available).each(Object.entries(networks))(
     expect(tokens).toBeGreaterThan(10);
   },
 );
+
+test.skipIf(!engine.available)('a prompt that begins as one before computes what follows alone', async () => {
+  const rows = { ids: new Int32Array(ROWS), positions: new Int32Array(ROWS) };
+  const blocksOf = async (stepper: Stepper, prompt: readonly number[]): Promise<number[]> => {
+    const fill = stepper.fillRow(0, Int32Array.from(prompt));
+    const steps: number[] = [];
+    for (let isLast = false; !isLast; ) {
+      const taken = await fill.take(rows);
+      steps.push(taken.steps);
+      isLast = taken.isLast;
+    }
+    return steps;
+  };
+  const prompt = Array.from({ length: 75 }, (_, i) => (i * i) % V);
+  const other = [...prompt.slice(0, 40), ...prompt.slice(0, 20)];
+  const blocks = async (name: string) => {
+    const stepper = opened.get(name)!;
+    return [await blocksOf(stepper, prompt), await blocksOf(stepper, prompt), await blocksOf(stepper, other)];
+  };
+  expect(await blocks('full caches')).toEqual([[32, 32, 8, 8], [8, 8], [32]]);
+  // A ring has no parts that belong to tokens.
+  expect(await blocks('rings')).toEqual([
+    [32, 32, 8, 8],
+    [32, 32, 8, 8],
+    [32, 32],
+  ]);
+});
