@@ -53,10 +53,10 @@ export function publishedManifest(manifest: Manifest): Record<string, unknown> {
 
 /** Files of the package besides package.json, from its root, by the sources that they are made from. */
 export function packagedFiles(root: string): string[] {
-  const sources = globSync('src/**/*.{ts,js,cjs,c,h}', { cwd: root, ignore: 'src/editor/**' });
+  const sources = globSync('src/**/*.{ts,js,cjs,c,h,html}', { cwd: root, ignore: 'src/editor/**' });
   const files = sources.flatMap((source) => {
     const file = built(source);
-    return /\.[ch]$/.test(file) ? [file] : [file, file.replace(/\.(c?)js$/, '.d.$1ts')];
+    return /\.([ch]|html)$/.test(file) ? [file] : [file, file.replace(/\.(c?)js$/, '.d.$1ts')];
   });
   return ['LICENSE', 'README.md', ...files, ...onnxRuntimeFiles(root)].sort();
 }
@@ -69,7 +69,7 @@ function build(root: string): void {
   execFileSync(process.execPath, [compiler, '--project', join(root, 'tsconfig.package.json')], {
     stdio: ['ignore', 2, 2],
   });
-  for (const file of globSync('src/**/*.{c,h}', { cwd: root })) {
+  for (const file of globSync('src/**/*.{c,h,html}', { cwd: root })) {
     const target = join(root, built(file));
     mkdirSync(dirname(target), { recursive: true });
     cpSync(join(root, file), target);

@@ -11,6 +11,7 @@ export {
   type ProgressReport,
   type ProgressStream,
 } from './progressLine.js';
+export { type PrometheusMetric, prometheusNumber, prometheusText } from './prometheusText.js';
 export { SummaryError } from './summaryError.js';
 export type { Images, SummaryValue } from './summaryValues.js';
 export { formatThroughput, type Throughput, throughputScalar } from './throughput.js';

@@ -15,7 +15,8 @@ import { loadOptions } from '../../src/tools/trained/trainedFlags.js';
 const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   init: {},
   serve: {
-    ...all('host port batch_size max_tokens max_waiting max_body'),
+    ...all('host port batch_size max_tokens max_waiting max_seconds max_body'),
+    ...all('adapter chat_template', 'trained/server/adapters.long.ts'),
     ...all('checkpoint num_threads engine'),
   },
   import: all('job_log_dir dtype max_length files adapter ignore_field ignore_tensor'),
@@ -89,7 +90,15 @@ async function parsed(name: string, ...argv: string[]) {
 }
 
 test('serve: an option for each flag', async () => {
-  const values = { host: '::1', port: 0, batchSize: 3, maxTokens: 5, maxWaiting: 6, maxBody: 7 };
+  const values = {
+    host: '::1',
+    port: 0,
+    batchSize: 3,
+    maxTokens: 5,
+    maxWaiting: 6,
+    maxBody: 7,
+    maxSeconds: 8,
+  };
   const flags = [
     '--host=::1',
     '--port=0',
@@ -97,11 +106,12 @@ test('serve: an option for each flag', async () => {
     '--max_tokens=5',
     '--max_waiting=6',
     '--max_body=7',
+    '--max_seconds=8',
   ];
   expect(serveOptions((await parsed('serve', 'dir', ...flags)).values)).toEqual(values);
   expect(serveOptions((await parsed('serve', 'dir')).values)).toEqual({
     ...{ host: '127.0.0.1', port: 8000, batchSize: 8 },
-    ...{ maxTokens: undefined, maxWaiting: 64, maxBody: 1_048_576 },
+    ...{ maxTokens: undefined, maxSeconds: undefined, maxWaiting: 64, maxBody: 1_048_576 },
   });
   expect((await parsed('serve', 'dir', '--port=65535')).values.port).toBe(65_535);
   for (const port of ['65536', '-1', '1e3', ''])

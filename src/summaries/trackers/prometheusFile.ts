@@ -2,32 +2,25 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { writeWhole } from '../../files/index.js';
+import { type PrometheusMetric, type PrometheusSample, prometheusText } from '../prometheusText.js';
 import { BaseTracker, type TrackedRun, type TrackedScalars } from './baseTracker.js';
-
-/** A number as the format has it. */
-const numberText = (value: number): string =>
-  Number.isFinite(value) || Number.isNaN(value) ? String(value) : value > 0 ? '+Inf' : '-Inf';
-
-const quoted = (text: string): string =>
-  `"${text.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n')}"`;
 
 /** A tag as a metric's name: `Metrics/total_loss` is `luthier_Metrics_total_loss`. */
 const metricName = (tag: string): string => `luthier_${tag.replace(/[^a-zA-Z0-9_]/g, '_')}`;
 
-/**
- * Scalars as gauges in Prometheus' text format 0.0.4, those of a name together. Of two tags that are one name, the label `tag`
- * tells which.
- */
-function prometheusText(newest: Iterable<TrackedScalars>, labels: Readonly<Record<string, string>>): string {
-  const byName = new Map<string, string[]>();
+/** Scalars as gauges, those of a name together. Of two tags that are one name, the label `tag` tells which. */
+function gauges(
+  newest: Iterable<TrackedScalars>,
+  shared: Readonly<Record<string, string>>,
+): PrometheusMetric[] {
+  const byName = new Map<string, PrometheusSample[]>();
   for (const { program, step, scalars } of newest)
     for (const [tag, value] of Object.entries({ step, ...scalars })) {
       const name = metricName(tag);
-      const all = Object.entries({ ...labels, program, tag });
-      const sample = `${name}{${all.map(([label, text]) => `${label}=${quoted(text)}`).join(',')}} ${numberText(value)}`;
+      const sample = { labels: { ...shared, program, tag }, value };
       byName.set(name, [...(byName.get(name) ?? []), sample]);
     }
-  return [...byName].map(([name, samples]) => `# TYPE ${name} gauge\n${samples.join('\n')}\n`).join('');
+  return Array.from(byName, ([name, samples]) => ({ name, type: 'gauge', samples }));
 }
 
 /**
@@ -55,6 +48,6 @@ export class PrometheusFile extends BaseTracker.with({
 
   override log(scalars: TrackedScalars): void {
     this.#newest.set(scalars.program, scalars);
-    writeWhole(this.#path, prometheusText(this.#newest.values(), this.#labels));
+    writeWhole(this.#path, prometheusText(gauges(this.#newest.values(), this.#labels)));
   }
 }

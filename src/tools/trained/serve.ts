@@ -1,12 +1,13 @@
 /** @file `luthier serve`: a trained model behind HTTP. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nonEmpty, positive } from '../../cli/commandLine/index.js';
+import { explain, readRegularFile } from '../../files/index.js';
 import { JobError } from '../../programs/index.js';
 import { exitCodeOfSignal, InterruptedError, StopSignal, writeText } from '../../system/index.js';
 import { UsageError } from '../../system/text/index.js';
-import { isLoopback, type ServerOptions, serve, type TrainedRun } from '../../trained/index.js';
+import { isLoopback, loadRun, type ServerOptions, serve, type TrainedRun } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
-import { runOf, trainedFlags } from './trainedFlags.js';
+import { loadOptions, runOf, trainedFlags } from './trainedFlags.js';
 
 /** Time for requests in progress to finish after a stop signal. */
 const GRACE_MS = 10_000;
@@ -26,17 +27,25 @@ const stoppedBy = (signal: string): Report => ({
   json: () => ({ signal }),
 });
 
+/** A run and its adapters. */
+interface Prepared {
+  readonly run: TrainedRun;
+  readonly adapters: Readonly<Record<string, TrainedRun>>;
+}
+
+const disposed = async ({ run, adapters }: Prepared): Promise<void> => {
+  for (const each of [run, ...Object.values(adapters)]) await each.dispose();
+};
+
 /** A run that is ready to answer; undefined where a signal came first, which ends its compiler too. */
-async function prepared(
-  args: Arguments,
-  batchSize: number,
-  stop: StopSignal,
-): Promise<TrainedRun | undefined> {
+async function prepared(args: Arguments, batchSize: number, stop: StopSignal): Promise<Prepared | undefined> {
   try {
-    const run = await runOf(args, { batchSize });
-    await run.prepare();
-    if (stop.received === undefined) return run;
-    await run.dispose();
+    const chatTemplate = chatTemplateIn(args.values.chatTemplate as string | undefined);
+    const run = await runOf(args, { batchSize, chatTemplate });
+    const adapters = await adaptersOf(args, run, batchSize);
+    for (const each of [run, ...Object.values(adapters)]) await each.prepare();
+    if (stop.received === undefined) return { run, adapters };
+    await disposed({ run, adapters });
   } catch (error) {
     if (!(error instanceof InterruptedError) || stop.received === undefined) throw error;
   }
@@ -48,8 +57,44 @@ export function serveOptions(
   values: Arguments['values'],
 ): Omit<ServerOptions, 'log'> & { batchSize: number } {
   const { batchSize = 8, ...given } = values as Partial<ServerOptions> & { batchSize?: number };
-  const { host = '127.0.0.1', port = 8000, maxBody = 1 << 20, maxWaiting = 64, maxTokens } = given;
-  return { batchSize, host, port, maxBody, maxWaiting, maxTokens };
+  const {
+    host = '127.0.0.1',
+    port = 8000,
+    maxBody = 1 << 20,
+    maxWaiting = 64,
+    maxTokens,
+    maxSeconds,
+  } = given;
+  return { batchSize, host, port, maxBody, maxWaiting, maxTokens, maxSeconds };
+}
+
+/** The text of the file of a chat template. */
+function chatTemplateIn(file: string | undefined): string | undefined {
+  if (file === undefined) return undefined;
+  try {
+    return readRegularFile(file).toString('utf8');
+  } catch (error) {
+    throw new UsageError(`--chat_template=${file}: it can't be read (${explain(error)}).`, { cause: error });
+  }
+}
+
+/** Loads the adapters that the command names, as `NAME=DIR`. @throws UsageError for those that are of no use */
+async function adaptersOf({ values }: Arguments, base: TrainedRun, batchSize: number) {
+  const adapters: Record<string, TrainedRun> = {};
+  for (const each of (values.adapters ?? []) as readonly string[]) {
+    const [, name = '', directory = ''] = /^([^=]+)=(.+)$/.exec(each) ?? [];
+    if (directory === '' || name in adapters)
+      throw new UsageError(`--adapter=${each}: expected NAME=DIR, each name once.`);
+    const { checkpoint: _, ...options } = loadOptions(values);
+    const run = await loadRun(directory, { ...options, batchSize });
+    adapters[name] = run;
+    if (run.continuesText && base.continuesText && run.tokenizer.identity() === base.tokenizer.identity())
+      continue;
+    throw new UsageError(
+      `--adapter=${each}: expected a run of the same tokenizer as ${base.name}, such as one that fine-tuned it; ${run.name} is another.`,
+    );
+  }
+  return adapters;
 }
 
 async function served(args: Arguments): Promise<Report> {
@@ -61,14 +106,15 @@ async function served(args: Arguments): Promise<Report> {
   });
   const stop = new StopSignal({ first: ask });
   stop.listen();
-  const run = await prepared(args, batchSize, stop);
-  if (run === undefined) {
+  const ready = await prepared(args, batchSize, stop);
+  if (ready === undefined) {
     const signal = stop.received!;
     stop.close();
     return { ...stoppedBy(signal), exitCode: exitCodeOfSignal[signal] };
   }
+  const { run, adapters } = ready;
   const server = await serve(run, {
-    ...options,
+    ...{ ...options, adapters },
     log: (error) => args.warn((error as Error).stack ?? String(error)),
   }).catch((error: NodeJS.ErrnoException) => {
     const Kind = wrongHosts.has(error.code ?? '') ? UsageError : JobError;
@@ -80,7 +126,7 @@ async function served(args: Arguments): Promise<Report> {
   const signal = await asked;
   await server.close(GRACE_MS - LAST_MS);
   // Abandoned batches and compilations end with the process.
-  await Promise.race([run.dispose(), sleep(LAST_MS)]);
+  await Promise.race([disposed(ready), sleep(LAST_MS)]);
   stop.close();
   return stoppedBy(signal);
 }
@@ -108,17 +154,32 @@ export const serveCommand: Command = {
     max_waiting: {
       ...{ key: 'maxWaiting', value: 'N', parse: positive(true) },
       about:
-        'Most continuations or examples in progress or waiting; further requests get status 503. Default: 64.',
+        'Most continuations or examples in progress or waiting; further requests get status 429. Default: 64.',
+    },
+    max_seconds: {
+      ...{ key: 'maxSeconds', value: 'N', parse: positive(true) },
+      about: 'Seconds after which a request for text is given up, with status 503. Default: 600.',
     },
     max_body: {
       ...{ key: 'maxBody', value: 'BYTES', parse: positive(true) },
       about: "Largest size of a request's body. Default: 1048576.",
     },
+    adapter: {
+      ...{ key: 'adapters', value: 'NAME=DIR', repeated: true, parse: nonEmpty },
+      about:
+        'A run that fine-tuned the same model, for requests whose model is NAME, or the name of the model, a colon and NAME. May be repeated.',
+    },
+    chat_template: {
+      ...{ key: 'chatTemplate', value: 'FILE', parse: nonEmpty },
+      about:
+        'Template of chats in Jinja. Default: that of training or of the imported model, or the messages alone.',
+    },
     ...trainedFlags,
   },
   changes: false,
   details: [
-    'GET /health, GET /v1/models and POST /v1/completions, as OpenAI has them, with "stream": true for server-sent events.',
+    'POST /v1/completions and /v1/chat/completions, as OpenAI has them, with "stream": true for server-sent events; POST /tokenize',
+    'and /detokenize; GET /v1/models, /health, /metrics for Prometheus, and / for a page to chat on.',
     'Models other than language models have POST /predict: {"instances": [RECORD or TEXT or {"b64": FILE}, …]} gives a prediction for each.',
     'Models that embed texts have POST /v1/embeddings, as OpenAI has it.',
     'Waiting requests are decoded in one batch. On the first SIGINT or SIGTERM, requests in progress finish.',

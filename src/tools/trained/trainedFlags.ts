@@ -22,7 +22,7 @@ export const trainedFlags: FlagTable = {
 /** Loads the run whose directory is the command's argument. */
 export function runOf(
   { positionals, values }: Arguments,
-  options: Pick<LoadRunOptions, 'batchSize' | 'parametersOf'> = {},
+  options: Pick<LoadRunOptions, 'batchSize' | 'parametersOf' | 'chatTemplate'> = {},
 ): Promise<TrainedRun> {
   return loadRun(positionals[0]!, { ...options, ...loadOptions(values) });
 }

@@ -10,20 +10,20 @@ import type { Prompt } from './completionBody.js';
 import { HttpError } from './httpError.js';
 import type { PredictRequest } from './predictBody.js';
 import type { RequestSettings } from './requestFields.js';
+import type { ServerMetrics } from './serverMetrics.js';
 
-/** The served run, and the bounds of its work. */
+/** The bounds of a server's work. */
 export interface ComputationOptions {
-  readonly run: TrainedRun;
   readonly activeRequests: ActiveRequests;
   /** Continuations or examples that are computed or wait at once. */
   readonly maxWaiting: number;
 }
 
-/** @throws HttpError 404 for another model than the one that is served */
-function checkModel(model: string | undefined, { name }: TrainedRun): void {
-  if (model === undefined || model === name) return;
-  const message = `The model '${model}' is not served; the server has '${name}'.`;
-  throw new HttpError(404, message, { param: 'model', code: 'model_not_found' });
+/** Those of continuations. */
+export interface CompletionsOptions extends ComputationOptions {
+  /** Seconds after which a request is given up. */
+  readonly maxSeconds: number;
+  readonly metrics: ServerMetrics;
 }
 
 /** @throws HttpError 429 where more are under way or wait than may */
@@ -33,32 +33,45 @@ function checkRoom(what: string, count: number, more: number, { maxWaiting }: Co
   throw new HttpError(429, message, { code: 'overloaded' });
 }
 
+const tooLong = (seconds: number): HttpError =>
+  new HttpError(503, `The request was not answered within ${seconds} s. Try again later.`, {
+    code: 'timeout',
+  });
+
 /** Continuations under way. */
 export class Completions {
   readonly #current = new Set<Completion>();
   /** Those whose prompts are being encoded. */
   #beginning = 0;
 
-  constructor(private readonly options: ComputationOptions) {}
+  constructor(private readonly options: CompletionsOptions) {}
 
   get count(): number {
     return this.#beginning + this.#current.size;
   }
 
-  /** Makes the continuations of each prompt of a request; they end with its client's connection. */
+  /** Makes the continuations of each prompt of a request; they end with its client's connection, or when its time is over. */
   async begin(
+    run: TrainedRun,
     prompts: readonly Prompt[],
     settings: RequestSettings,
     connection: Socket,
   ): Promise<Completion[]> {
-    const { run, activeRequests } = this.options;
-    checkModel(settings.model, run);
+    const { activeRequests, maxSeconds, metrics } = this.options;
+    const began = performance.now();
     const all = prompts.flatMap((prompt) => new Array<Prompt>(settings.samples).fill(prompt));
     checkRoom('continuations are decoded', this.count, all.length, this.options);
-    const begun = await this.#make(all, settings);
-    const done = activeRequests.begin(connection, (error) => {
+    const begun = await this.#make(run, all, settings);
+    for (const completion of begun) void metrics.follow(completion, began);
+    const end = (error: HttpError | undefined) => {
       for (const completion of begun) error === undefined ? completion.cancel() : completion.fail(error);
-    });
+    };
+    const stopped = activeRequests.begin(connection, end);
+    const timer = setTimeout(() => end(tooLong(maxSeconds)), maxSeconds * 1000);
+    const done = () => {
+      clearTimeout(timer);
+      stopped();
+    };
     const ends = begun.map(async (completion) => {
       if (completion.finishReason !== undefined) return;
       this.#current.add(completion);
@@ -69,14 +82,18 @@ export class Completions {
     return begun;
   }
 
-  async #make(prompts: readonly Prompt[], { samples, options }: RequestSettings): Promise<Completion[]> {
+  async #make(
+    run: TrainedRun,
+    prompts: readonly Prompt[],
+    { samples, options }: RequestSettings,
+  ): Promise<Completion[]> {
     // Without a seed, equal prompts draw texts of their own. With one, the samples of each prompt do.
     const seedOf = (index: number) =>
       options.seed === undefined ? randomInt(2 ** 31) : options.seed + (index % samples);
     this.#beginning += prompts.length;
     try {
       return await Promise.all(
-        prompts.map((prompt, i) => this.options.run.begin(prompt, { ...options, seed: seedOf(i) })),
+        prompts.map((prompt, i) => run.begin(prompt, { ...options, seed: seedOf(i) })),
       );
     } finally {
       this.#beginning -= prompts.length;
@@ -100,12 +117,12 @@ export class PredictedExamples {
    * @param param the field that has the examples.
    */
   async predict(
-    { model, instances }: PredictRequest,
+    run: TrainedRun,
+    { instances }: Pick<PredictRequest, 'instances'>,
     connection: Socket,
     param = 'instances',
   ): Promise<ExamplePrediction[]> {
-    const { run, activeRequests } = this.options;
-    checkModel(model, run);
+    const { activeRequests } = this.options;
     checkRoom('examples are predicted', this.count, instances.length, this.options);
     this.#count += instances.length;
     const stopping = new AbortController();

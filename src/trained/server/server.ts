@@ -2,15 +2,10 @@
 import { once } from 'node:events';
 import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { HttpBindings } from '@hono/node-server';
-import type { Context as HonoContext } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { TrainedRun } from '../trainedRun.js';
 import { ActiveRequests } from './activeRequests.js';
-import { type Answered, streamAnswer, wholeAnswer } from './answers.js';
-import { readChatBody } from './chatBody.js';
-import { chatForm } from './chatForm.js';
-import { type Prompt, readBody } from './completionBody.js';
+import { chatPage } from './chatPage.js';
 import { Completions, PredictedExamples } from './computations.js';
 import { Connections, RECEIVE_MS } from './connections.js';
 import { embeddingAnswer, readEmbeddingBody } from './embeddingBody.js';
@@ -18,9 +13,9 @@ import { checkHost } from './hosts.js';
 import { HttpError, httpError } from './httpError.js';
 import { readJson } from './jsonBody.js';
 import { readPredictBody } from './predictBody.js';
-import type { RequestSettings } from './requestFields.js';
-import { textForm } from './textForm.js';
-import { tokenText as textOfToken } from './tokenTexts.js';
+import { ServedModels } from './servedModels.js';
+import { ServerMetrics } from './serverMetrics.js';
+import { type App, textRoutes } from './textRoutes.js';
 
 /** Address and limits of a server. */
 export interface ServerOptions {
@@ -33,6 +28,10 @@ export interface ServerOptions {
   readonly maxTokens?: number | undefined;
   /** Continuations or examples that are computed or wait at once; further requests are refused. */
   readonly maxWaiting: number;
+  /** Seconds after which a request for text is given up; default: 600. */
+  readonly maxSeconds?: number | undefined;
+  /** Fine-tuned runs of the same model by name, for requests that name them. */
+  readonly adapters?: Readonly<Record<string, TrainedRun>> | undefined;
   /** Time after which an answer of which nothing more is read is given up; default: 30 s. */
   readonly writeMs?: number | undefined;
   /** Is given errors that are no client's fault. */
@@ -49,17 +48,17 @@ export interface Server {
   close(graceMs: number): Promise<void>;
 }
 
-interface Bindings {
-  readonly Bindings: HttpBindings;
-}
-type Context = HonoContext<Bindings>;
-
 /** Fields that requests are about, by path; elsewhere it is the prompt. */
-const SUBJECTS: Readonly<Record<string, string>> = { '/v1/chat/completions': 'messages' };
+const SUBJECTS: Readonly<Record<string, string>> = {
+  '/v1/chat/completions': 'messages',
+  '/detokenize': 'tokens',
+};
 
 /** Seconds after which a client that was refused may try again. */
 const RETRY_S = 1;
 const WRITE_MS = 30_000;
+/** As long as OpenAI's clients wait by default. */
+const MOST_SECONDS = 600;
 /** Time that answers of a server that stops have to reach their clients. */
 const FLUSH_MS = 500;
 
@@ -84,10 +83,13 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
   const { getRequestListener } = await import('@hono/node-server');
   const { RESPONSE_ALREADY_SENT } = await import('@hono/node-server/utils/response');
   const { maxBody, maxTokens, maxWaiting, log } = options;
-  const app = new Hono<Bindings>();
+  const app: App = new Hono();
   const activeRequests = new ActiveRequests();
-  const completions = new Completions({ run, activeRequests, maxWaiting });
-  const examples = new PredictedExamples({ run, activeRequests, maxWaiting });
+  const models = new ServedModels(run, options.adapters);
+  const metrics = new ServerMetrics();
+  const { maxSeconds = MOST_SECONDS } = options;
+  const completions = new Completions({ activeRequests, maxWaiting, maxSeconds, metrics });
+  const examples = new PredictedExamples({ activeRequests, maxWaiting });
   const started = Math.floor(Date.now() / 1000);
   const describe = (error: unknown, param?: string) => httpError(error, log, param);
   app.onError((error, context) => {
@@ -99,6 +101,12 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
         : describe(error, SUBJECTS[context.req.path]);
     if (status === 503 || status === 429) context.header('retry-after', String(RETRY_S));
     return context.json(body, status as ContentfulStatusCode);
+  });
+  app.use(async (context, next) => {
+    const begun = performance.now();
+    await next();
+    const route = routes.find((each) => each === `${context.req.method} ${context.req.path}`);
+    metrics.answered(route?.split(' ')[1] ?? 'other', context.res.status, begun);
   });
   app.use(async (context, next) => {
     if (!server.listening) {
@@ -125,64 +133,49 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
       ...(run.continuesText ? { completions: completions.count } : { predictions: examples.count }),
     }),
   );
+  app.get('/metrics', (context) => {
+    const loads = run.continuesText ? [...models].map((each) => [each.id, each.run.load]) : [];
+    context.header('content-type', 'text/plain; version=0.0.4; charset=utf-8');
+    return context.body(metrics.text(Object.fromEntries(loads)));
+  });
   app.get('/v1/models', (context) =>
     context.json({
       object: 'list',
-      data: [{ id: run.name, object: 'model', created: started, owned_by: 'luthier' }],
+      data: Array.from(models, ({ id }) => ({ id, object: 'model', created: started, owned_by: 'luthier' })),
     }),
   );
+  if (run.continuesText)
+    app.get('/', (context) => {
+      const { html, headers } = chatPage();
+      for (const [name, value] of Object.entries(headers)) context.header(name, value);
+      return context.body(html);
+    });
   app.post('/predict', async (context) => {
     const request = readPredictBody(await readJson(context.req), maxWaiting);
-    const predictions = await examples.predict(request, context.env.incoming.socket);
+    const { run: own } = models.named(request.model);
+    const predictions = await examples.predict(own, request, context.env.incoming.socket);
     return context.json({ model: run.name, predictions });
   });
   app.post('/v1/embeddings', async (context) => {
     const { model, texts, isBase64 } = readEmbeddingBody(await readJson(context.req), maxWaiting);
     if (!run.embeds)
       throw new HttpError(404, `${run.name} has no embeddings: its predictions are not called so.`);
+    models.named(model);
     const { socket } = context.env.incoming;
-    const predictions = await examples.predict({ model, instances: texts }, socket, 'input');
+    const predictions = await examples.predict(run, { instances: texts }, socket, 'input');
     const tokens = await run.countTokens(texts);
     return context.json(embeddingAnswer(run.name, predictions, { tokens, isBase64 }));
   });
-  const limits = () => ({
-    ...{ prompts: Math.min(16, maxWaiting), continuations: Math.min(128, maxWaiting) },
-    maxTokens: Math.min(maxTokens ?? Number.POSITIVE_INFINITY, run.maxTokens),
-  });
-  const tokenText = (id: number) => textOfToken(run, id);
-  const answer = async (
-    context: Context,
-    answered: Answered,
-    { isStreamed, includesUsage }: RequestSettings,
-  ) => {
-    if (!isStreamed) return context.json(await wholeAnswer(answered));
-    await streamAnswer(context.env.outgoing, answered, { includesUsage, describe });
-    return RESPONSE_ALREADY_SENT;
-  };
-  app.post('/v1/completions', async (context) => {
-    const request = readBody(await readJson(context.req), limits());
-    const { prompts, echoes, samples, options } = request;
-    const begun = await completions.begin(prompts, request, context.env.incoming.socket);
-    const form = textForm({
-      ...{ completions: begun, hasLogprobs: options.logprobs !== undefined, tokenText },
-      echoed: echoes ? begun.map((_, i) => echoOf(run, prompts[Math.floor(i / samples)]!)) : undefined,
-      piecesOf: (ids) => piecesOf(run, ids),
-    });
-    return answer(context, { model: run.name, form, completions: begun, samples }, request);
-  });
-  app.post('/v1/chat/completions', async (context) => {
-    const request = readChatBody(await readJson(context.req), limits());
-    const { messages, variables, samples, hasTools, options } = request;
-    const prompt = await run.chat.render(messages, variables);
-    const begun = await completions.begin([prompt], request, context.env.incoming.socket);
-    const form = chatForm({ hasTools, hasLogprobs: options.logprobs !== undefined, tokenText });
-    return answer(context, { model: run.name, form, completions: begun, samples }, request);
-  });
+  const ownPaths = run.continuesText
+    ? textRoutes(app, { models, completions, maxWaiting, maxTokens, describe, sent: RESPONSE_ALREADY_SENT })
+    : ['/predict', ...(run.embeds ? ['/v1/embeddings'] : [])];
+  const routes = [
+    ...['/health', '/metrics', '/v1/models', ...(run.continuesText ? ['/'] : [])].map(
+      (path) => `GET ${path}`,
+    ),
+    ...ownPaths.map((path) => `POST ${path}`),
+  ];
   app.all('*', ({ env: { incoming } }) => {
-    const own = run.continuesText
-      ? ['/v1/completions', '/v1/chat/completions']
-      : ['/predict', ...(run.embeds ? ['/v1/embeddings'] : [])];
-    const routes = ['GET /health', 'GET /v1/models', ...own.map((path) => `POST ${path}`)];
     const all = `${routes.slice(0, -1).join(', ')} and ${routes.at(-1)}`;
     const asked = `${incoming.method} ${incoming.url?.slice(0, 100)}`;
     throw new HttpError(404, `There is no ${asked}: there are ${all}.`);
@@ -219,16 +212,6 @@ export async function serve(run: TrainedRun, options: ServerOptions): Promise<Se
       for (const timer of timers) clearTimeout(timer);
     },
   };
-}
-
-/** The text of a prompt, as answers echo it. */
-const echoOf = (run: TrainedRun, prompt: Prompt): string =>
-  typeof prompt === 'string' ? prompt : run.decode(prompt);
-
-/** Texts that ids add, one after the other. */
-function piecesOf(run: TrainedRun, ids: Int32Array): string[] {
-  const decoder = run.tokenizer.decoder();
-  return Array.from(ids, (id) => decoder.take(id));
 }
 
 /** A request whose target or host makes no URL. */

@@ -266,7 +266,7 @@ test('unknown fields, routes, types and hosts are refused without a stack', asyn
   const lost = await get('/v1/chat');
   expect([lost.status, lost.body.error.message]).toEqual([
     404,
-    'There is no GET /v1/chat: there are GET /health, GET /v1/models, POST /v1/completions and POST /v1/chat/completions.',
+    'There is no GET /v1/chat: there are GET /health, GET /metrics, GET /v1/models, GET /, POST /v1/completions, POST /v1/chat/completions, POST /tokenize and POST /detokenize.',
   ]);
   const asked = request(`${url}/health`, { headers: { host: 'evil.example' } }).end();
   const [response] = await once(asked, 'response');

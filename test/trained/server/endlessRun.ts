@@ -35,6 +35,7 @@ export function endlessRun(pauseMs: number, piece: string | readonly string[] = 
     step: 1,
     continuesText: true,
     maxTokens: 1 << 20,
+    load: { rows: 1, busy: 0, waiting: 0 },
     chat: { render: async () => 'x' },
     begin,
   } as unknown as TrainedRun;

@@ -1,6 +1,8 @@
 /** @file The server by OpenAI's own client: chats, samples, log-probabilities, tools, and the errors that it tells apart. */
+import { createHash } from 'node:crypto';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Script } from 'node:vm';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { importPublished, loadRun, type TrainedRun } from '../../../src/trained/index.js';
@@ -186,6 +188,101 @@ test('calls of tools that a model writes are calls in whole answers and in strea
   const plain = await own.chat.completions.create({ ...body, tools: [] });
   expect(plain.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: pieces.join('') } });
   await calling.close(0);
+});
+
+test('a request names the run or one of its adapters', async () => {
+  const adapters = { tuned: endlessRun(0, ['A', 'B']) };
+  const both = await serve(run, { ...options, adapters, log: (error) => errors.push(error) });
+  const own = new OpenAI({ baseURL: `${both.url}/v1`, apiKey: 'none', maxRetries: 0 });
+  const ids: string[] = [];
+  for await (const { id } of own.models.list()) ids.push(id);
+  expect(ids).toEqual(['gpt2', 'gpt2:tuned']);
+  const body = { messages: [user('h')], temperature: 0, max_tokens: 4 };
+  for (const [name, id, text] of [
+    ['tuned', 'gpt2:tuned', 'AB'],
+    ['gpt2:tuned', 'gpt2:tuned', 'AB'],
+    ['gpt2', 'gpt2', await run.generate('uh;a', { temperature: 0, maxTokens: 4 })],
+  ] as const) {
+    const { model: told, choices } = await own.chat.completions.create({ ...body, model: name });
+    expect([told, choices[0]!.message.content]).toEqual([id, text]);
+  }
+  const error = await own.chat.completions.create({ ...body, model: 'x' }).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(OpenAI.NotFoundError);
+  expect((error as Error).message).toContain(
+    "The model 'x' is not served; the server has 'gpt2', 'gpt2:tuned'.",
+  );
+  await both.close(0);
+});
+
+async function posted(url: string, path: string, body: object): Promise<any> {
+  const headers = { 'content-type': 'application/json' };
+  return (await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })).json();
+}
+
+test('texts and chats become tokens, and tokens texts', async () => {
+  const ids = [...run.tokenizer.encode('uhé;a')];
+  const tokens = { count: ids.length, max_model_len: 24, tokens: ids };
+  expect(await posted(server.url, '/tokenize', { prompt: 'uhé;a' })).toEqual(tokens);
+  const messages = [user('hé')];
+  const told = await posted(server.url, '/tokenize', { messages, return_token_strs: true });
+  expect(told).toEqual({ ...tokens, token_strs: ids.map((id) => tokenText(run, id).token) });
+  const without = await posted(server.url, '/tokenize', { messages, add_generation_prompt: false });
+  expect(without.tokens).toEqual([...run.tokenizer.encode('uhé;')]);
+  expect(await posted(server.url, '/detokenize', { tokens: ids })).toEqual({ prompt: 'uhé;a' });
+  const { error } = await posted(server.url, '/detokenize', { tokens: [1e6] });
+  expect(error).toMatchObject({ type: 'invalid_request_error', param: 'tokens' });
+});
+
+test('metrics count requests, tokens and rows; a request that takes too long is given up', async () => {
+  const slow = await serve(endlessRun(10), {
+    ...options,
+    maxSeconds: 0.05,
+    log: (error) => errors.push(error),
+  });
+  const body = { prompt: ['a', 'b'], max_tokens: 2, n: 2 };
+  await posted(slow.url, '/v1/completions', body);
+  const { error } = await posted(slow.url, '/v1/completions', { prompt: 'abc' });
+  expect(error).toEqual({
+    ...{ message: 'The request was not answered within 0.05 s. Try again later.', type: 'server_error' },
+    ...{ param: null, code: 'timeout' },
+  });
+  await posted(slow.url, '/v1/nothing', {});
+  const response = await fetch(`${slow.url}/metrics`);
+  expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  const text = await response.text();
+  const values = new Map(
+    text
+      .split('\n')
+      .flatMap((line) => (/^[^#]/.test(line) ? [line.split(/ (?=\S+$)/) as [string, string]] : [])),
+  );
+  const { luthier_generation_tokens_total: drawn, ...found } = Object.fromEntries(values);
+  expect(Number(drawn)).toBeGreaterThan(8);
+  expect(found).toMatchObject({
+    'luthier_requests_total{route="/v1/completions",status="200"}': '1',
+    'luthier_requests_total{route="/v1/completions",status="503"}': '1',
+    'luthier_requests_total{route="other",status="404"}': '1',
+    'luthier_completions_total{reason="length"}': '4',
+    'luthier_completions_total{reason="cancelled"}': '1',
+    ...{ luthier_prompt_tokens_total: '7', luthier_time_to_first_token_seconds_count: '5' },
+    ...{ 'luthier_time_to_first_token_seconds_bucket{le="+Inf"}': '5', luthier_request_seconds_count: '3' },
+    'luthier_rows_busy{model="endless"}': '0',
+  });
+  expect(Number(values.get('luthier_time_per_output_token_seconds_count'))).toBe(Number(drawn) - 5);
+  await slow.close(0);
+});
+
+test('the chat page runs its own script alone, and reaches this server alone', async () => {
+  const response = await fetch(server.url);
+  const html = await response.text();
+  const [script] = [...html.matchAll(/<script>([\s\S]*)<\/script>/g)].map(([, text]) => text!);
+  const hash = createHash('sha256').update(script!).digest('base64');
+  const policy = response.headers.get('content-security-policy')!;
+  expect(policy).toContain(`default-src 'none'; script-src 'sha256-${hash}'; style-src 'sha256-`);
+  expect(policy).toContain(
+    "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  );
+  expect(html).not.toMatch(/https?:|\son\w+=|\sstyle=|innerHTML/);
+  expect(() => new Script(script!)).not.toThrow();
 });
 
 test.each<[string, object, string, string | null]>([
