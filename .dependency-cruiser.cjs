@@ -49,6 +49,7 @@ const MAY_IMPORT = {
     'learners',
     'inputs',
     'checkpoints',
+    'summaries',
     'tasks',
     'runs',
     'programs',

@@ -32,6 +32,7 @@ export const longPages: readonly string[] = [
   'docs/guide/reviewing.md',
   'docs/guide/running.md',
   'docs/guide/search.md',
+  'docs/guide/serving.md',
   'docs/guide/tensorflow-js.md',
   'docs/guide/trained-models.md',
 ];

@@ -28,6 +28,7 @@ export function chatPage(): ChatPage {
     `script-src ${hashesOf(html, 'script')}`,
     `style-src ${hashesOf(html, 'style')}`,
     "connect-src 'self'",
+    'img-src data:',
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",

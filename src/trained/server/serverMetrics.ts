@@ -68,8 +68,8 @@ export class ServerMetrics {
 
   /** Counts a request that is answered, or was given up. @param begun of `performance.now()` */
   answered(route: string, status: number, begun: number): void {
-    const key = `${route} ${status}`;
-    this.#requests.set(key, (this.#requests.get(key) ?? 0) + 1);
+    const labels = `${route} ${status}`;
+    this.#requests.set(labels, (this.#requests.get(labels) ?? 0) + 1);
     this.#whole.take(seconds(begun));
   }
 
@@ -102,8 +102,8 @@ export class ServerMetrics {
     return prometheusText([
       {
         ...{ name: 'luthier_requests_total', type: 'counter', help: 'Requests that were answered.' },
-        samples: Array.from(this.#requests, ([key, value]) => {
-          const [route = '', status = ''] = key.split(' ');
+        samples: Array.from(this.#requests, ([labels, value]) => {
+          const [route = '', status = ''] = labels.split(' ');
           return { labels: { route, status }, value };
         }),
       },

@@ -122,7 +122,7 @@ test.each<[string, object, string, string]>([
 test('routes are told, and another model is not served', async () => {
   const unknown = await fetch(`${server.url}/v1/nothing`);
   expect(((await unknown.json()) as any).error.message).toBe(
-    'There is no GET /v1/nothing: there are GET /health, GET /v1/models, POST /predict and POST /v1/embeddings.',
+    'There is no GET /v1/nothing: there are GET /health, GET /metrics, GET /v1/models, POST /predict and POST /v1/embeddings.',
   );
   const other = await post('/v1/embeddings', { model: 'other', input: 'w1' });
   expect(other.body.error).toMatchObject({ code: 'model_not_found', param: 'model' });

@@ -279,7 +279,7 @@ test('the chat page runs its own script alone, and reaches this server alone', a
   const policy = response.headers.get('content-security-policy')!;
   expect(policy).toContain(`default-src 'none'; script-src 'sha256-${hash}'; style-src 'sha256-`);
   expect(policy).toContain(
-    "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   );
   expect(html).not.toMatch(/https?:|\son\w+=|\sstyle=|innerHTML/);
   expect(() => new Script(script!)).not.toThrow();
