@@ -1,8 +1,9 @@
 /** @file Beam search, with Pax's fields (praxis/beam_search.py, praxis/flat_beam_search.py). */
 import { z } from 'zod';
 import { ConfigError } from '../hparams/index.js';
+import { allowedLogits } from './constraints/index.js';
 import { BaseDecoder, type DecodeOutput, type DecodeRequest } from './decoder.js';
-import type { Candidates } from './decodingModel.js';
+import type { AllowedTokens, Candidates } from './decodingModel.js';
 import { CONVENTIONS, Hypotheses, type NextTokens } from './hypotheses.js';
 import { logProbability, topK } from './sampling.js';
 import type { CandidateRule } from './stepPrograms.js';
@@ -66,14 +67,16 @@ export class BeamSearchDecoder extends BaseDecoder.with({
     this.checkRequest(request);
     const { mostSteps } = this;
     const { ids, positions: starts } = await this.takePrompts(request);
-    const settings = { ...this.hp, eosIds: [...this.eosIds], perBeam: this.perBeam };
+    const constraint = this.constraintOn(request);
+    const settings = { ...this.hp, eosIds: [...this.eosIds], perBeam: this.perBeam, constraint };
     const searches = Array.from({ length: starts.length / beamSize }, (_, prompt) => {
       const limit = Math.min(mostSteps, seqlen - 1 - starts[prompt * beamSize]!);
       return new Hypotheses({ ...settings, limit });
     });
     let [current, positions] = [ids, starts];
     while (searches.some(({ isDone }) => !isDone)) {
-      const next = nextTokens(await this.extend(request, current, positions), starts.length);
+      const allowed = constraint && searches.flatMap((search) => search.allowed);
+      const next = nextTokens(await this.extend(request, current, positions, allowed), starts.length);
       const origins = searches.flatMap((search, prompt) => {
         const first = prompt * beamSize;
         if (search.isDone) return Array.from({ length: beamSize }, (_, i) => first + i);
@@ -94,16 +97,26 @@ export class BeamSearchDecoder extends BaseDecoder.with({
   }
 
   /** The next tokens by the program that gives them, or by logits. */
-  private async extend(request: DecodeRequest, ids: Int32Array, positions: Int32Array): Promise<Candidates> {
+  private async extend(
+    request: DecodeRequest,
+    ids: Int32Array,
+    positions: Int32Array,
+    allowed: AllowedTokens | undefined,
+  ): Promise<Candidates> {
     const { extendCandidates, extendRows } = request;
-    if (extendCandidates) return extendCandidates(ids, positions);
+    if (extendCandidates) return extendCandidates(ids, positions, allowed);
     const logits = await extendRows!(ids, positions);
     const vocabulary = logits.length / ids.length;
     const { count, ids: ends } = this.candidates;
     const rows = Array.from(ids, (_, row) => logits.subarray(row * vocabulary, (row + 1) * vocabulary));
-    const likeliest = rows.map((row) => [...topK(row, count)]);
+    const mayDraw = rows.map((own, row) => (allowed?.[row] ? allowedLogits(own, allowed[row]!) : own));
+    const likeliest = mayDraw.map((row) => [...topK(row, count)]);
+    const logprobOf = (row: number, id: number): number =>
+      mayDraw[row]![id]! === Number.NEGATIVE_INFINITY
+        ? Number.NEGATIVE_INFINITY
+        : logProbability(rows[row]!, id);
     const logprobs = (of: (row: number) => readonly number[]) =>
-      Float32Array.from(rows.flatMap((own, row) => of(row).map((id) => logProbability(own, id))));
+      Float32Array.from(rows.flatMap((_, row) => of(row).map((id) => logprobOf(row, id))));
     return {
       ids: Int32Array.from(likeliest.flat()),
       logprobs: logprobs((row) => likeliest[row]!),

@@ -1,5 +1,6 @@
 /** @file The decode loop: prompts and drawn tokens through a model's cache. */
-import type { DecodingModel, DrawnIds, Prompts, RowTokens } from './decodingModel.js';
+import type { ConstrainedText, TokenBits, TokenConstraint } from './constraints/index.js';
+import type { AllowedTokens, DecodingModel, DrawnIds, Prompts, RowTokens } from './decodingModel.js';
 import type { TokensSoFar } from './logitAdjustments.js';
 import { takeColumns } from './promptRows.js';
 import { TokenScores, type Told } from './tokenScores.js';
@@ -14,6 +15,10 @@ export interface StopRule {
   readonly eosIds: ReadonlySet<number>;
   /** Of each row, tokens that end it once they are its last ones; [] for none. */
   readonly endSequences?: readonly (readonly number[])[] | undefined;
+  /** Of continuations; ended rows are whole unless a limit cuts them. */
+  readonly constraint?: TokenConstraint | undefined;
+  /** Tokens of a continuation under a constraint before its end may be drawn where others may. */
+  readonly minDecodeSteps: number;
 }
 
 /** Decoded rows. */
@@ -31,7 +36,13 @@ const MIN_PREFILL = 8;
 const DRAWN_STEPS = { least: 16, most: 64 };
 
 /** Draws the token of a row at `position + 1` from its logits, [V]. */
-type SelectId = (logits: Float32Array, row: number, position: number, tokens: TokensSoFar) => number;
+type SelectId = (
+  logits: Float32Array,
+  row: number,
+  position: number,
+  tokens: TokensSoFar,
+  allowed?: TokenBits,
+) => number;
 
 /**
  * Draws several tokens of all rows within the model.
@@ -44,6 +55,7 @@ type ExtendDrawing = (
   count: number,
   starts: Int32Array,
   tokens: RowTokens,
+  allowed?: AllowedTokens,
 ) => Promise<DrawnIds>;
 
 /** How tokens are drawn. */
@@ -72,6 +84,8 @@ class Rows {
   readonly starts: Int32Array;
   /** Tokens of each prompt: its first one at least. */
   readonly lengths: Int32Array;
+  /** Continuations under a constraint. */
+  private readonly texts: ConstrainedText[] | undefined;
   private readonly done: Uint8Array;
   private readonly prefixSize: number;
   running: number;
@@ -90,6 +104,8 @@ class Rows {
     this.current = new Int32Array(rows);
     this.starts = new Int32Array(rows);
     this.lengths = prompts.prefixLengths.data.map((length) => Math.max(1, length));
+    const { constraint } = stop;
+    this.texts = constraint && Array.from({ length: rows }, () => constraint.begin());
     this.done = new Uint8Array(rows);
     this.running = rows;
     for (let row = 0; row < rows; row++) this.takePrompt(row, 0);
@@ -142,6 +158,14 @@ class Rows {
     return { ids: this.outputIds.subarray(begin, begin + position + 1), promptLength: this.lengths[row]! };
   }
 
+  /** The tokens that each row may draw after `step`; undefined without a constraint. */
+  allowedAt(step: number): AllowedTokens | undefined {
+    return this.texts?.map((text, row) => {
+      const steps = this.starts[row]! + step + 1 - this.prompts.prefixLengths.data[row]!;
+      return this.done[row] || steps < 0 ? undefined : text.allowed(steps >= this.stop.minDecodeSteps);
+    });
+  }
+
   /** Tokens that each row has drawn before `step`, at least; below 0 where one is in its prompt. */
   drawnBefore(step: number): number {
     return Math.min(...this.starts.map((start, row) => start + step + 1 - this.lengths[row]!));
@@ -164,8 +188,15 @@ class Rows {
       this.outputIds[at] = this.current[row] = id;
       const length = next + 1;
       const isLast = length - prefixLength >= this.mostSteps(row) || length === seqlen;
-      if (isLast || this.isEnd(row, length)) this.end(row, length);
+      if (isLast || this.isEnd(row, length) || this.isWhole(row, id)) this.end(row, length);
     }
+  }
+
+  /** Whether a constraint has nothing behind the token that a row has drawn. */
+  private isWhole(row: number, id: number): boolean {
+    if (this.texts === undefined) return false;
+    this.texts[row] = this.texts[row]!.with(id);
+    return this.texts[row]!.isOver;
   }
 
   /** Whether the last of a row's tokens ends it. */
@@ -192,13 +223,14 @@ async function draw(
   { selectId, extend }: Draws,
 ): Promise<Drawn> {
   const size = rows.current.length;
+  const allowed = rows.allowedAt(step);
   if (extend) {
     const before = rows.drawnBefore(step);
     // Doubling wastes at most as many tokens as were drawn before the rows ended.
     const atOnce = Math.min(Math.max(DRAWN_STEPS.least, before), DRAWN_STEPS.most);
-    // Within prompts the next tokens are not those that are drawn.
-    const count = before < 0 ? 1 : Math.min(atOnce, rows.mostLeft(step));
-    const drawn = await extend(rows.current, step, count, rows.starts, rows.tokens);
+    // Within prompts the next tokens are not those that are drawn; a constraint has to know each.
+    const count = before < 0 || allowed ? 1 : Math.min(atOnce, rows.mostLeft(step));
+    const drawn = await extend(rows.current, step, count, rows.starts, rows.tokens, allowed);
     return {
       count,
       take: (index, row, place) => {
@@ -214,7 +246,7 @@ async function draw(
     take: (_, row, place) => {
       const rowLogits = logits.subarray(row * vocabulary, (row + 1) * vocabulary);
       const position = rows.starts[row]! + step;
-      const id = selectId(rowLogits, row, position, rows.tokensOf(row, position));
+      const id = selectId(rowLogits, row, position, rows.tokensOf(row, position), allowed?.[row]);
       rows.scores.compute(place, rowLogits, id);
       return id;
     },

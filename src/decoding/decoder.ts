@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { foldIn, type PrngKey } from '../compiler/index.js';
 import { type Config, ConfigError, Configurable } from '../hparams/index.js';
 import type { BaseLayer } from '../layers/index.js';
+import { type Constraints, constraintField, type TokenConstraint } from './constraints/index.js';
 import { type Draws, decodeRows } from './decodeLoop.js';
 import type { DecodingModel, Float32Tensor, Int32Tensor, Prompts } from './decodingModel.js';
 import { checkSettings, type ExampleSettings, endSequences, rowsOf } from './exampleSettings.js';
@@ -20,6 +21,8 @@ export interface DecodeRequest extends Prompts, DecodingModel {
   readonly unconditional?: Prompts | undefined;
   /** Settings of single prompts in the place of the decoder's. */
   readonly settings?: ExampleSettings | undefined;
+  /** Of a decoder with a constraint: the compiler of constraints on the model's vocabulary. */
+  readonly constraints?: Constraints | undefined;
 }
 
 /** Tokens that continue a prompt, up to the end of the sequence if there is one. */
@@ -74,6 +77,12 @@ export abstract class BaseDecoder extends Configurable.with({
     .nonnegative()
     .default(0)
     .describe('Tokens after the prompt before which none of eosId is drawn.'),
+  constraint: constraintField
+    .nullable()
+    .default(null)
+    .describe(
+      "Texts that continuations are of: { regex }, { grammar } in llama.cpp's form, { jsonSchema }, or { json: 'object' }; null for all.",
+    ),
 }) {
   static override readonly isAbstract = true;
   /** Rows of the model for a batch of `batchSize` prompts. */
@@ -115,9 +124,29 @@ export abstract class BaseDecoder extends Configurable.with({
     return [];
   }
 
+  /** Whether the decoder draws under a constraint, for which programs take the tokens that are allowed. */
+  get isConstrained(): boolean {
+    return this.hp.constraint !== null;
+  }
+
+  /**
+   * The decoder's constraint on a vocabulary.
+   *
+   * @throws ConfigError where the request has no vocabulary, and for a constraint that cannot be compiled.
+   */
+  protected constraintOn({ constraints }: Pick<DecodeRequest, 'constraints'>): TokenConstraint | undefined {
+    const { constraint } = this.hp;
+    if (constraint === null) return undefined;
+    if (constraints) return constraints.compile(constraint);
+    throw new ConfigError(
+      `${this.constructor.name}.constraint: expected tokens that have texts, and the model continues ids without a vocabulary.`,
+    );
+  }
+
   /** Adjustments that keep ends of sequences away from the first tokens. */
   protected get adjustments(): LogitAdjustments {
-    const { minDecodeSteps } = this.hp;
+    // A constraint holds ends back itself, since it may allow nothing else.
+    const minDecodeSteps = this.isConstrained ? 0 : this.hp.minDecodeSteps;
     const none = { logitBias: {}, repetitionPenalty: 1, presencePenalty: 0, frequencyPenalty: 0 };
     return { ...none, minDecodeSteps, eosIds: [...this.eosIds] };
   }
@@ -195,13 +224,13 @@ export abstract class BaseDecoder extends Configurable.with({
 
   /** Decodes prompts that are already repeated for every row, `each` times. */
   protected async run(
-    prompts: Prompts,
+    prompts: Prompts & Pick<DecodeRequest, 'constraints'>,
     model: DecodingModel,
     draws: Draws,
     settings: ExampleSettings = {},
     each = 1,
   ): Promise<DecodeOutput> {
-    const { seqlen } = this.hp;
+    const { seqlen, minDecodeSteps } = this.hp;
     this.checkRequest(prompts);
     const { prefixIds, prefixLengths } = prompts;
     const [rows, prefixSize] = [prefixLengths.data.length, prefixIds.shape[1] ?? 0];
@@ -213,6 +242,7 @@ export abstract class BaseDecoder extends Configurable.with({
       maxDecodeSteps: steps ? Int32Array.from(rowsOf(steps, each), (own) => Math.min(own, most)) : most,
       eosIds: this.eosIds,
       endSequences: ends && endSequences(ends, each),
+      ...{ constraint: this.constraintOn(prompts), minDecodeSteps },
     };
     const { outputIds, decodeLengths, scores } = await decodeRows(prompts, stop, model, draws);
     const ids = prefixIds.data.map((id, i) =>

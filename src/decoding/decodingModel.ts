@@ -1,5 +1,6 @@
 /** @file The model of a decode as decoders see it: positions in, logits or drawn tokens out. */
 import type { HostTensor } from '../compiler/index.js';
+import type { TokenBits } from './constraints/index.js';
 import type { RowSettings } from './sampledIds.js';
 
 /** A host tensor of whole numbers. */
@@ -44,11 +45,16 @@ export interface RowTokens {
   readonly promptLengths: Int32Array;
 }
 
+/** The tokens that each row may draw; undefined for all. */
+export type AllowedTokens = readonly (TokenBits | undefined)[];
+
 /** Inputs of drawing besides logits, of rows. */
 export interface RowInputs {
   /** Of rules with adjustments. */
   readonly tokens?: RowTokens | undefined;
   readonly settings?: RowSettings<ArrayLike<number>> | undefined;
+  /** Of each row under a constraint, the tokens that may be drawn next; all where undefined. */
+  readonly allowed?: AllowedTokens | undefined;
 }
 
 /**
@@ -105,17 +111,30 @@ export interface Candidates {
   readonly logprobsOf: Float32Array;
 }
 
-/** One position of each row, as ExtendRows, of which only the likeliest tokens come back. */
-export type ExtendCandidates = (ids: Int32Array, positions: Int32Array) => Promise<Candidates>;
+/**
+ * One position of each row, as ExtendRows, of which only the likeliest tokens come back.
+ *
+ * @param allowed of each row.
+ */
+export type ExtendCandidates = (
+  ids: Int32Array,
+  positions: Int32Array,
+  allowed?: AllowedTokens,
+) => Promise<Candidates>;
 
 /**
  * Several positions of each row, as ExtendRows: its token at `positions`, and a draft of those behind it. A later call from
  * an earlier position takes back what was behind that.
  *
  * @param ids [rows, count].
+ * @param allowed after each.
  * @returns the likeliest tokens after each, and their log-probabilities, [rows, count].
  */
-export type ExtendDrafts = (ids: Int32Array, positions: Int32Array) => Promise<DrawnIds>;
+export type ExtendDrafts = (
+  ids: Int32Array,
+  positions: Int32Array,
+  allowed?: AllowedTokens,
+) => Promise<DrawnIds>;
 
 /** As ExtendDrafts: the logits after each token, [rows * count * V]. */
 export type ExtendDraftLogits = (ids: Int32Array, positions: Int32Array) => Promise<Float32Array>;

@@ -1,5 +1,6 @@
 /** @file Base of decoders that draft several tokens of each row, which the model then reads in one call. */
 import { z } from 'zod';
+import type { ConstrainedText } from './constraints/index.js';
 import { BaseDecoder, type Continuation, type DecodeOutput, type DecodeRequest } from './decoder.js';
 import { logProbability } from './sampling.js';
 
@@ -18,6 +19,8 @@ export class DraftedRow implements Continuation {
     readonly tokens: number[],
     private readonly limit: number,
     private readonly eosIds: ReadonlySet<number>,
+    /** The continuation under a constraint. */
+    public text: ConstrainedText | undefined,
   ) {
     this.isDone = limit <= 0;
   }
@@ -30,7 +33,8 @@ export class DraftedRow implements Continuation {
     this.ids.push(id);
     this.tokens.push(id);
     this.logprobs.push(logprob);
-    this.isDone = this.eosIds.has(id) || this.ids.length >= this.limit;
+    this.text = this.text?.with(id);
+    this.isDone = this.eosIds.has(id) || this.ids.length >= this.limit || this.text?.isOver === true;
   }
 }
 
@@ -65,11 +69,13 @@ export abstract class DraftDecoder extends BaseDecoder.with({
     const { seqlen, maxDecodeSteps } = this.hp;
     const { positions } = await this.takePrompts(request);
     await this.beginDrafts(request);
+    const constraint = this.constraintOn(request);
     const { data, shape } = request.prefixIds;
     const rows = Array.from(positions, (position, row) => {
       const begin = row * shape[1]!;
       const limit = Math.min(maxDecodeSteps ?? seqlen, seqlen - 1 - position);
-      return new DraftedRow(row, [...data.subarray(begin, begin + position + 1)], limit, this.eosIds);
+      const tokens = [...data.subarray(begin, begin + position + 1)];
+      return new DraftedRow(row, tokens, limit, this.eosIds, constraint?.begin());
     });
     while (rows.some(({ isDone }) => !isDone))
       await (this.mayDraft(request, rows) ? this.takeDrafts(request, rows) : this.#takeOne(request, rows));
@@ -77,6 +83,11 @@ export abstract class DraftDecoder extends BaseDecoder.with({
       request,
       rows.map((row) => [row]),
     );
+  }
+
+  /** The tokens that a row may draw after `text`, its continuation or that with a draft of `count` tokens behind. */
+  protected allowedAfter(text: ConstrainedText | undefined, { ids }: DraftedRow, count = 0) {
+    return text?.allowed(ids.length + count >= this.hp.minDecodeSteps);
   }
 
   /** A token of each row by its logits. */

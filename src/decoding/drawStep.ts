@@ -1,5 +1,6 @@
 /** @file Drawing within the decoding step: its memory on the host, its part of the program, and the scores of tokens. */
 import { type BoundArray, ops, type Tensor, type TensorSpec, tf } from '../compiler/index.js';
+import { writeAllowed } from './constraints/index.js';
 import type { DrawnIds, RowInputs, RowTokens } from './decodingModel.js';
 import { alignedIds } from './guidance.js';
 import { countedWith, type TokenCounts } from './logitAdjustments.js';
@@ -30,7 +31,7 @@ export class DrawStep {
     private readonly rule: SamplingRule,
     private readonly options: StepperOptions,
   ) {
-    const { rows, seqlen, model, rowSettings = [] } = options;
+    const { rows, seqlen, model, rowSettings = [], isConstrained = false } = options;
     const { entropy = false, topLogprobs = 0, adjustments } = rule;
     if (topLogprobs > model.vocabSize)
       throw new RangeError(
@@ -50,6 +51,7 @@ export class DrawStep {
     const read: Record<string, TensorSpec> = {
       ...(this.hasNumbers && { uniforms: float32(seqlen, rows) }),
       ...(adjustments && { promptLengths: int32(rows), prompted: byId }),
+      ...(isConstrained && { allowed: byId }),
       ...Object.fromEntries(rowSettings.map((name) => [name, SETTINGS[name](rows)])),
     };
     const allocate = (specs: Record<string, TensorSpec>) =>
@@ -71,6 +73,7 @@ export class DrawStep {
       uniforms: this.hasNumbers ? (tf.gather(uniforms, timeStep) as Tensor) : undefined,
       tokens,
       settings: this.settingsOf(given),
+      allowed: given.allowed,
     });
     const ids = rule.guidance ? alignedIds(next.ids, rule.guidance.length) : next.ids;
     const at = (name: string, values: Tensor) =>
@@ -117,6 +120,11 @@ export class DrawStep {
     if (uniforms && this.hasNumbers) this.array('uniforms').set(uniforms, timeStep * this.options.rows);
     for (const name of this.options.rowSettings ?? []) this.array(name).set(rows.settings![name]!);
     if (this.rule.adjustments) this.count(positions, rows.tokens!);
+    if (!this.options.isConstrained) return;
+    const { vocabSize } = this.options.model;
+    const allowed = this.array('allowed') as Int32Array;
+    for (const row of positions.keys())
+      writeAllowed(allowed, row * vocabSize, vocabSize, rows.allowed?.[row]);
   }
 
   /** Counts the tokens before the present ones, which the program counts. */

@@ -1,4 +1,5 @@
 /** @file Hypotheses of a beam search on one prompt: live ones with rows of the model, ended ones by score. */
+import type { ConstrainedText, TokenBits, TokenConstraint } from './constraints/index.js';
 import type { Continuation } from './decoder.js';
 
 /** How hypotheses of a convention are scored, and which of them end. */
@@ -43,6 +44,8 @@ export interface BeamSettings {
   /** Tokens of a continuation, at most. */
   readonly limit: number;
   readonly eosIds: readonly number[];
+  /** Of continuations. */
+  readonly constraint?: TokenConstraint | undefined;
 }
 
 /** The next tokens of a row: candidates, likeliest first, and the log-probabilities of `eosIds`. */
@@ -58,6 +61,8 @@ interface Live extends Continuation {
   readonly row: number;
   /** Sum of the log-probabilities. */
   readonly sum: number;
+  /** The text so far under a constraint. */
+  readonly text?: ConstrainedText | undefined;
 }
 
 /** A continuation with its score. */
@@ -75,8 +80,8 @@ export class Hypotheses {
   private steps = 0;
 
   constructor(private readonly settings: BeamSettings) {
-    const { beamSize, limit } = settings;
-    const first = { row: 0, sum: 0, ids: [], logprobs: [] };
+    const { beamSize, limit, constraint } = settings;
+    const first = { row: 0, sum: 0, ids: [], logprobs: [], text: constraint?.begin() };
     // The rows of a prompt are alike: one of them begins.
     this.live = Array.from({ length: beamSize }, (_, row) => (row === 0 && limit > 0 ? first : undefined));
   }
@@ -100,6 +105,12 @@ export class Hypotheses {
   /** The last token of each row; 0 where it has no hypothesis. */
   get lastIds(): number[] {
     return this.live.map((one) => one?.ids.at(-1) ?? 0);
+  }
+
+  /** The tokens that each row may draw; undefined where it has no hypothesis, or no constraint. */
+  get allowed(): (TokenBits | undefined)[] {
+    const mayEnd = this.steps >= this.settings.minDecodeSteps;
+    return this.live.map((one) => one?.text?.allowed(mayEnd));
   }
 
   /** Tokens drawn so far. */
@@ -132,7 +143,15 @@ export class Hypotheses {
       : best.filter((one) => isEnd(one) || (isLast && endsAtLimit));
     this.take(ends);
     const going = isLast && endsAtLimit ? [] : candidates.filter((one) => !isEnd(one));
-    return this.place(going.slice(0, beamSize));
+    return this.place(this.withTexts(going.slice(0, beamSize)));
+  }
+
+  /** Takes those behind which a constraint has nothing, and gives the others with their texts. */
+  private withTexts(going: readonly Live[]): readonly Live[] {
+    if (this.settings.constraint === undefined) return going;
+    const read = going.map((one) => ({ ...one, text: this.live[one.row]!.text!.with(one.ids.at(-1)!) }));
+    this.take(read.filter(({ text }) => text.isOver));
+    return read.filter(({ text }) => !text.isOver);
   }
 
   /** Each live hypothesis with its likeliest end. */
@@ -143,6 +162,7 @@ export class Hypotheses {
       if (!one) return [];
       const { ends } = next[row]!;
       const best = eosIds.map((_, i) => i).reduce((a, b) => (ends[b]! > ends[a]! ? b : a));
+      if (ends[best] === Number.NEGATIVE_INFINITY) return [];
       return [extended(one, row, eosIds[best]!, ends[best]!)];
     });
   }

@@ -1,6 +1,15 @@
 /** @file Decoding: the contract of models, the stepper on it, and decoders: greedy and sampled continuations. */
 
 export { BeamSearchDecoder, FlatBeamSearchDecoder } from './beamSearchDecoder.js';
+export {
+  type ConstrainedText,
+  type Constraint,
+  Constraints,
+  constraintField,
+  type TokenBits,
+  type TokenBytes,
+  type TokenConstraint,
+} from './constraints/index.js';
 export { type Decodable, isDecodable, targetPath } from './decodable.js';
 export { decodeRows } from './decodeLoop.js';
 export {

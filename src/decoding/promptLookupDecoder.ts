@@ -1,5 +1,6 @@
 /** @file Prompt lookup: greedy decoding that takes what followed the last tokens before as a draft (Saxena, 2023). */
 import { z } from 'zod';
+import { type ConstrainedText, isAllowed, type TokenBits } from './constraints/index.js';
 import type { DecodeRequest } from './decoder.js';
 import { DraftDecoder, type DraftedRow, positionsOf, withDrafts } from './draftDecoder.js';
 import { adjustmentsOf } from './logitAdjustments.js';
@@ -26,9 +27,10 @@ export function lookedUp(tokens: readonly number[], longest: number, most: numbe
 export class PromptLookupDecoder extends DraftDecoder.with({
   maxNgram: z.int().positive().default(3).describe('Last tokens that are looked up, at most.'),
 }) {
-  protected override drawOne(logits: Float32Array, { tokens, promptLength }: DraftedRow): number {
+  protected override drawOne(logits: Float32Array, row: DraftedRow): number {
+    const { tokens: ids, promptLength, text } = row;
     const rule = { ...GREEDY, adjustments: adjustmentsOf(this.adjustments) };
-    return sampleId(logits, rule, 0, { ids: tokens, promptLength });
+    return sampleId(logits, rule, 0, { ids, promptLength }, this.allowedAfter(text, row));
   }
 
   protected override mayDraft(request: DecodeRequest, rows: readonly DraftedRow[]): boolean {
@@ -42,11 +44,15 @@ export class PromptLookupDecoder extends DraftDecoder.with({
     rows: readonly DraftedRow[],
   ): Promise<void> {
     const { numDraftTokens, maxNgram } = this.hp;
-    const drafts = rows.map(({ tokens, isDone }) =>
-      isDone ? [] : lookedUp(tokens, maxNgram, numDraftTokens),
-    );
+    const size = numDraftTokens + 1;
+    const allowed: (TokenBits | undefined)[] = new Array(rows.length * size);
+    const drafts = rows.map(({ tokens, isDone, text }, row) => {
+      if (isDone) return [];
+      const draft = lookedUp(tokens, maxNgram, numDraftTokens);
+      return text ? allowedDraft(text, draft, (at, bits) => (allowed[row * size + at] = bits)) : draft;
+    });
     const ids = withDrafts(rows, drafts, numDraftTokens);
-    const { ids: likeliest, logprobs } = await extendDrafts!(ids, positionsOf(rows));
+    const { ids: likeliest, logprobs } = await extendDrafts!(ids, positionsOf(rows), allowed);
     for (const [row, one] of rows.entries()) {
       const draft = drafts[row]!;
       for (let i = 0; i <= draft.length && !one.isDone; i++) {
@@ -57,4 +63,26 @@ export class PromptLookupDecoder extends DraftDecoder.with({
       }
     }
   }
+}
+
+/**
+ * A draft up to its first token that a constraint does not allow.
+ *
+ * @param tell is given the tokens that are allowed at each place, that behind the draft included.
+ */
+function allowedDraft(
+  text: ConstrainedText,
+  draft: readonly number[],
+  tell: (at: number, allowed: TokenBits) => void,
+): number[] {
+  let [at, so] = [0, text];
+  for (; ; at++) {
+    const allowed = so.allowed();
+    tell(at, allowed);
+    const id = draft[at];
+    if (id === undefined || !isAllowed(allowed, id)) break;
+    so = so.with(id);
+    if (so.isOver) break;
+  }
+  return draft.slice(0, at);
 }

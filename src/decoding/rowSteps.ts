@@ -16,8 +16,14 @@ export interface RowStep<T> {
   readonly takesBack?: boolean;
   /** Names of the program's outputs. */
   readonly outputs: readonly string[];
-  /** Their values, from the logits [rows * tokens, V] of those that may be drawn. */
-  compute(logits: Tensor): Readonly<Record<string, Tensor>>;
+  /** Whether it leaves out tokens that a constraint does not allow; logits are those of the model. */
+  readonly isConstrainable?: boolean;
+  /**
+   * Their values, from the logits [rows * tokens, V] of those that may be drawn.
+   *
+   * @param allowed under a constraint, above 0 for the tokens that it allows, int32 [rows * tokens, V].
+   */
+  compute(logits: Tensor, allowed?: Tensor): Readonly<Record<string, Tensor>>;
   read(outputs: Outputs): T;
 }
 
@@ -48,10 +54,12 @@ export const candidatesStep = ({
 }: NonNullable<StepperOptions['candidates']>): RowStep<Candidates> => ({
   name: 'decode_candidates',
   tokens: 1,
+  isConstrainable: true,
   outputs: ['candidates', 'logprobs', ...(ids.length > 0 ? ['logprobsOf'] : [])],
-  compute: (logits) => {
-    const { ids: candidates, logprobs } = likeliestOf(logits, Math.min(count, logits.shape[1]!));
-    return { candidates, logprobs, ...(ids.length > 0 && { logprobsOf: logprobsAt(logits, ids) }) };
+  compute: (logits, allowed) => {
+    const { ids: candidates, logprobs } = likeliestOf(logits, Math.min(count, logits.shape[1]!), allowed);
+    const ends = ids.length > 0 && { logprobsOf: logprobsAt(logits, ids, allowed) };
+    return { candidates, logprobs, ...ends };
   },
   read: (outputs) => ({
     ids: outputs.candidates!.data as Int32Array,
@@ -65,9 +73,10 @@ export const draftsStep = (draftTokens: number): RowStep<DrawnIds> => ({
   name: 'decode_drafts',
   tokens: draftTokens + 1,
   takesBack: true,
+  isConstrainable: true,
   outputs: ['drawn', 'logprobs'],
-  compute: (logits) => {
-    const { ids: drawn, logprobs } = sampleIds(logits, GREEDY);
+  compute: (logits, allowed) => {
+    const { ids: drawn, logprobs } = sampleIds(logits, GREEDY, { allowed });
     return { drawn, logprobs };
   },
   read: (outputs) => ({ ids: outputs.drawn!.data as Int32Array, logprobs: floatsOf(outputs, 'logprobs') }),

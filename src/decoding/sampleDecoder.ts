@@ -23,17 +23,23 @@ export class GreedyDecoder extends BaseDecoder {
     return { ...GREEDY, adjustments: adjustmentsOf(this.adjustments) };
   }
 
-  decode({ prefixIds, prefixLengths, settings, ...model }: DecodeRequest): Promise<DecodeOutput> {
+  decode({
+    prefixIds,
+    prefixLengths,
+    settings,
+    constraints,
+    ...model
+  }: DecodeRequest): Promise<DecodeOutput> {
     const { ownRule: rule } = this;
     const { extendGreedily } = model;
     const draws: Draws = {
-      selectId: (logits, _row, _position, tokens) => sampleId(logits, rule, 0, tokens),
+      selectId: (logits, _row, _position, tokens, allowed) => sampleId(logits, rule, 0, tokens, allowed),
       extend:
         extendGreedily &&
-        ((ids, timeStep, count, _starts, tokens) =>
-          extendGreedily(ids, timeStep, count, undefined, { tokens })),
+        ((ids, timeStep, count, _starts, tokens, allowed) =>
+          extendGreedily(ids, timeStep, count, undefined, { tokens, allowed })),
     };
-    return this.run({ prefixIds, prefixLengths }, model, draws, settings);
+    return this.run({ prefixIds, prefixLengths, constraints }, model, draws, settings);
   }
 }
 
@@ -205,6 +211,7 @@ export class SampleDecoder extends BaseDecoder.with({
     key,
     settings = {},
     unconditional,
+    constraints,
     ...model
   }: DecodeRequest): Promise<DecodeOutput> {
     const { numSamples, sortSamples } = this.hp;
@@ -214,6 +221,7 @@ export class SampleDecoder extends BaseDecoder.with({
     const prompts = {
       prefixIds: repeatRows(alternating.prefixIds, numSamples),
       prefixLengths: repeatRows(alternating.prefixLengths, numSamples),
+      constraints,
     };
     const ownSettings = rowSettings(settings, each);
     const ruleOf = (row: number): SamplingRule => ruleOfRow(rule, ownSettings, row);
@@ -238,16 +246,17 @@ export class SampleDecoder extends BaseDecoder.with({
     const last = new Int32Array(rowKeys.length);
     const draws: Draws = {
       told: rule,
-      selectId: (logits, row, position, tokens) => {
+      selectId: (logits, row, position, tokens, allowed) => {
         const leading = scales ? leadingRow(row, numSamples) : row;
-        if (leading === row) last[row] = sampleId(logits, ruleOf(row), numberOf(row, position), tokens);
+        if (leading === row)
+          last[row] = sampleId(logits, ruleOf(row), numberOf(row, position), tokens, allowed);
         return last[leading]!;
       },
       extend:
         extendSampling &&
-        ((ids, timeStep, count, starts, tokens) =>
+        ((ids, timeStep, count, starts, tokens, allowed) =>
           extendSampling(ids, timeStep, count, numbersOf(timeStep, count, starts), {
-            tokens,
+            ...{ tokens, allowed },
             settings: ownSettings,
           })),
     };

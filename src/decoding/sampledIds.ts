@@ -21,6 +21,8 @@ export interface DrawInputs {
   /** Of rules with adjustments. */
   readonly tokens?: TokenCounts | undefined;
   readonly settings?: RowSettings<Tensor> | undefined;
+  /** Of rows under a constraint: above 0 for the tokens that may be drawn, int32 [B, V]. */
+  readonly allowed?: Tensor | undefined;
 }
 
 const [LEAST, MOST] = [2 ** -126, 2 ** 127];
@@ -132,8 +134,9 @@ function ofEachK(values: Tensor, k: Tensor | undefined): Tensor {
  */
 export function sampleIds(logits: Tensor, rule: SamplingRule, inputs: DrawInputs = {}): Drawn {
   const vocabulary = logits.shape[1]!;
-  const { tokens, settings = {} } = inputs;
-  const changed = rule.adjustments ? adjustedLogits(logits, rule.adjustments, tokens!) : logits;
+  const { tokens, settings = {}, allowed } = inputs;
+  const own = rule.adjustments ? adjustedLogits(logits, rule.adjustments, tokens!) : logits;
+  const changed = onlyAllowed(own, allowed);
   const largest = tf.max(logits, -1, true) as Tensor;
   const logSum = tf.log(tf.sum(tf.exp(tf.sub(logits, largest)), -1));
   const logprobOf = (chosen: Tensor) => tf.sub(tf.sub(chosen, tf.squeeze(largest, [-1])), logSum) as Tensor;
@@ -158,6 +161,13 @@ export function sampleIds(logits: Tensor, rule: SamplingRule, inputs: DrawInputs
   return isOwn ? { ids, logprobs: logprobOf(atPlaces(values, places)) } : drawn(orLikeliest(ids));
 }
 
+/** Logits [B, V] with -Infinity at the tokens that may not be drawn. */
+function onlyAllowed(logits: Tensor, allowed: Tensor | undefined): Tensor {
+  if (allowed === undefined) return logits;
+  const never = tf.fill(logits.shape, Number.NEGATIVE_INFINITY);
+  return tf.where(tf.greater(allowed, tf.scalar(0, 'int32')), logits, never) as Tensor;
+}
+
 /** Entropies of the softmax of logits [B, V], [B], in nats. */
 export function entropies(logits: Tensor): Tensor {
   const logprobs = tf.logSoftmax(logits) as Tensor;
@@ -167,16 +177,21 @@ export function entropies(logits: Tensor): Tensor {
   return tf.neg(tf.sum(terms, -1)) as Tensor;
 }
 
-/** The `count` likeliest ids of logits [B, V] and their log-probabilities, both [B, count], likeliest first. */
+/** The `count` likeliest ids of logits [B, V] that may be drawn, and their log-probabilities, both [B, count], likeliest first. */
 export function likeliestOf(
   logits: Tensor,
   count: number,
+  allowed?: Tensor,
 ): { readonly ids: Tensor; readonly logprobs: Tensor } {
-  const { values, indices } = tf.topk(logits, count);
+  const { values, indices } = tf.topk(onlyAllowed(logits, allowed), count);
   const { largest, logSum } = normalizer(logits);
   return { ids: indices as Tensor, logprobs: tf.sub(tf.sub(values, largest), logSum) as Tensor };
 }
 
-/** Log-probabilities of certain ids by logits [B, V], [B, number of ids]. */
-export const logprobsAt = (logits: Tensor, ids: readonly number[]): Tensor =>
-  tf.gather(tf.logSoftmax(logits), tf.tensor1d([...ids], 'int32'), 1) as Tensor;
+/** Log-probabilities of certain ids by logits [B, V], [B, number of ids]; -Infinity for those that may not be drawn. */
+export const logprobsAt = (logits: Tensor, ids: readonly number[], allowed?: Tensor): Tensor =>
+  tf.gather(
+    onlyAllowed(tf.logSoftmax(logits) as Tensor, allowed),
+    tf.tensor1d([...ids], 'int32'),
+    1,
+  ) as Tensor;

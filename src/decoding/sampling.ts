@@ -1,4 +1,5 @@
 /** @file The next token from a row of logits: largest, thresholds, top-k, nucleus, temperature (praxis/sample_decode.py). */
+import { allowedLogits, type TokenBits } from './constraints/index.js';
 import { adjusted, type LogitAdjustments, type TokensSoFar } from './logitAdjustments.js';
 
 /** Options of drawing a token. */
@@ -143,13 +144,21 @@ export interface Distribution {
 }
 
 /**
- * The distribution that a row of logits, [V], is drawn from. Adjustments come first, then minP and epsilonP, top-k among the
- * rest, and the nucleus among these, all before the temperature; then it is softmax(logits / temperature) of the rest.
+ * The distribution that a row of logits, [V], is drawn from. Adjustments and constraints come first, then minP and epsilonP,
+ * top-k among the rest, and the nucleus among these, all before the temperature; then it is softmax(logits / temperature) of
+ * the rest.
  *
  * @param tokens those of the row so far, which adjustments read.
+ * @param allowed tokens that may be drawn; undefined for all.
  */
-export function distributionOf(logits: Float32Array, rule: SamplingRule, tokens?: TokensSoFar): Distribution {
-  const changed = rule.adjustments ? adjusted(logits, rule.adjustments, tokens!) : logits;
+export function distributionOf(
+  logits: Float32Array,
+  rule: SamplingRule,
+  tokens?: TokensSoFar,
+  allowed?: TokenBits,
+): Distribution {
+  const own = rule.adjustments ? adjusted(logits, rule.adjustments, tokens!) : logits;
+  const changed = allowed ? allowedLogits(own, allowed) : own;
   if (rule.temperature === 0 || rule.k === 1)
     return { ids: Int32Array.of(argmax(changed)), weights: Float64Array.of(1), total: 1 };
   const row = aboveThresholds(changed, rule);
@@ -185,4 +194,5 @@ export const sampleId = (
   rule: SamplingRule,
   uniform: number,
   tokens?: TokensSoFar,
-): number => drawFrom(distributionOf(logits, rule, tokens), uniform);
+  allowed?: TokenBits,
+): number => drawFrom(distributionOf(logits, rule, tokens, allowed), uniform);

@@ -77,8 +77,9 @@ export class SpeculativeDecoder extends DraftDecoder.with({
   }
 
   protected override drawOne(logits: Float32Array, row: DraftedRow, request: DecodeRequest): number {
-    const { tokens: ids, promptLength } = row;
-    return sampleId(logits, this.#rule, this.#number(request, row, ids.length, DRAFT), { ids, promptLength });
+    const { tokens: ids, promptLength, text } = row;
+    const number = this.#number(request, row, ids.length, DRAFT);
+    return sampleId(logits, this.#rule, number, { ids, promptLength }, this.allowedAfter(text, row));
   }
 
   protected override async takeDrafts(request: DecodeRequest, rows: readonly DraftedRow[]): Promise<void> {
@@ -113,17 +114,22 @@ export class SpeculativeDecoder extends DraftDecoder.with({
       );
     }
     const current = Int32Array.from(rows, ({ tokens }) => tokens.at(-1)!);
+    /** Continuations with their drafts. */
+    const texts = rows.map(({ text }) => text);
     for (let step = 0; step < this.hp.numDraftTokens; step++) {
       const positions = positionsOf(rows).map((position) => position + step);
       const logits = await extendRows!(current, positions);
       const size = logits.length / rows.length;
       for (const [row, one] of rows.entries()) {
-        if (one.isDone) continue;
+        if (one.isDone || texts[row]?.isOver) continue;
         const before = [...one.tokens, ...drafts[row]!.map(({ id }) => id)];
         const given = { ids: before, promptLength: one.promptLength };
-        const from = distributionOf(logits.subarray(row * size, (row + 1) * size), this.#rule, given);
+        const allowed = this.allowedAfter(texts[row], one, drafts[row]!.length);
+        const own = logits.subarray(row * size, (row + 1) * size);
+        const from = distributionOf(own, this.#rule, given, allowed);
         const id = drawFrom(from, this.#number(request, one, before.length, DRAFT));
         drafts[row]!.push({ id, from });
+        texts[row] = texts[row]?.with(id);
         current[row] = id;
       }
     }
@@ -141,7 +147,8 @@ export class SpeculativeDecoder extends DraftDecoder.with({
     for (let place = 0; place <= draft.length && !row.isDone; place++) {
       const logits = logitsAt(place);
       const { tokens, promptLength } = row;
-      const target = distributionOf(logits, this.#rule, { ids: tokens, promptLength });
+      const allowed = this.allowedAfter(row.text, row);
+      const target = distributionOf(logits, this.#rule, { ids: tokens, promptLength }, allowed);
       const drafted = draft[place];
       const number = (use: number) => this.#number(request, row, tokens.length, use);
       const isKept =

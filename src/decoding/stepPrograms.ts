@@ -64,6 +64,8 @@ export interface StepperOptions {
   readonly draft?: Pick<StepperOptions, 'model' | 'params'> | undefined;
   /** Whether later steps of a row may be at earlier positions, with `rowsApart`: what was behind these is taken back. */
   readonly takesBack?: boolean | undefined;
+  /** Whether tokens are drawn under a constraint, which allows each row some of them. */
+  readonly isConstrained?: boolean | undefined;
   /** Names of the rule's settings that rows have of their own; default none. */
   readonly rowSettings?: readonly (keyof RowSettings<unknown>)[] | undefined;
   /** Whether an id may be drawn; of others the logits are -Infinity. Default: all may. */
@@ -102,6 +104,8 @@ export interface Given {
   readonly promptLengths: Tensor;
   readonly prompted: Tensor;
   readonly counts: Tensor;
+  /** Under a constraint: above 0 for the tokens that each row may draw, [rows, V]. */
+  readonly allowed: Tensor;
   /** Settings that rows have of their own, [rows]. */
   readonly temperature: Tensor;
   readonly k: Tensor;

@@ -7,8 +7,10 @@ import {
   type Tree,
   tf,
 } from '../compiler/index.js';
+import { writeAllowed } from './constraints/index.js';
 import type { DecodeState } from './decodeState.js';
 import type {
+  AllowedTokens,
   DecodingModel,
   DrawnIds,
   ExtendCandidates,
@@ -34,6 +36,13 @@ import {
 } from './rowSteps.js';
 import { type Bound, type Given, int32, StepPrograms, type StepperOptions } from './stepPrograms.js';
 
+/** A step of rows with the memory of its inputs. */
+interface BoundRows extends Bound {
+  readonly ids: Int32Array;
+  /** Under a constraint. */
+  readonly allowed: Int32Array | undefined;
+}
+
 /**
  * A model's decode state, and the programs on it: one token per row, runs of drawn tokens, blocks of prompt tokens. Several
  * rows may continue one prompt, which is then computed once.
@@ -55,7 +64,7 @@ export class Stepper {
   /** The step of rows at one position. */
   private together: Bound | undefined;
   /** Steps of rows at positions of their own, by name. */
-  private readonly rowSteps = new Map<string, Bound & { readonly ids: Int32Array }>();
+  private readonly rowSteps = new Map<string, BoundRows>();
   private prompts!: PromptLanes;
   /** Of the model that drafts. */
   private draft: Stepper | undefined;
@@ -125,28 +134,37 @@ export class Stepper {
   }
 
   /** A step of rows at positions of their own, compiled at first use. */
-  private async rowStep({ name, tokens, takesBack, outputs, compute }: RowStep<unknown>) {
+  private async rowStep(of: RowStep<unknown>): Promise<BoundRows> {
+    const { name, tokens, takesBack, outputs, compute } = of;
     const found = this.rowSteps.get(name);
     if (found) return found;
     const { rows, model, mayDraw } = this.options;
     if (takesBack ?? this.options.takesBack) this.checkTakesBack();
-    const step = ({ ids, timeStep }: Given): Tree<Tensor> => {
+    const step = ({ ids, timeStep, allowed }: Given): Tree<Tensor> => {
       const logits = model.extendStep(ids, { timeStep });
-      return compute(onlyDrawable(tf.reshape(logits, [rows * tokens, model.vocabSize]) as Tensor, mayDraw));
+      const own = onlyDrawable(tf.reshape(logits, [rows * tokens, model.vocabSize]) as Tensor, mayDraw);
+      return compute(own, allowed);
     };
-    const specs = { ids: tokens === 1 ? int32(rows) : int32(rows, tokens), timeStep: int32(rows) };
+    const isConstrained = this.options.isConstrained === true && of.isConstrainable === true;
+    const byToken = int32(rows * tokens, model.vocabSize);
+    const specs = {
+      ...{ ids: tokens === 1 ? int32(rows) : int32(rows, tokens), timeStep: int32(rows) },
+      ...(isConstrained && { allowed: byToken }),
+    };
     const executable = await this.compiler.compile(name, step, rows, specs, this.sameEngine);
     this.state ??= this.compiler.newState(executable, rows);
     const ids = new Int32Array(rows * tokens);
+    const allowed = isConstrained ? new Int32Array(byToken.shape[0]! * model.vocabSize) : undefined;
     const bound = this.compiler.bind(
       executable,
       this.state,
-      { ids, timeStep: this.positions },
+      { ids, timeStep: this.positions, ...(allowed && { allowed }) },
       [],
       Object.fromEntries(outputs.map((output) => [output, null])),
     );
-    this.rowSteps.set(name, { ...bound, ids });
-    return { ...bound, ids };
+    const made = { ...bound, ids, allowed };
+    this.rowSteps.set(name, made);
+    return made;
   }
 
   /** @throws RangeError where the state after a token does not have those before it. */
@@ -160,10 +178,18 @@ export class Stepper {
   }
 
   /** Runs a step of rows. */
-  private async extend<T>(step: RowStep<T>, ids: Int32Array, positions: Int32Array): Promise<T> {
+  private async extend<T>(
+    step: RowStep<T>,
+    ids: Int32Array,
+    positions: Int32Array,
+    allowed?: AllowedTokens,
+  ): Promise<T> {
     const bound = await this.rowStep(step);
     bound.ids.set(ids);
     this.positions.set(positions);
+    const { vocabSize } = this.options.model;
+    for (const i of bound.allowed ? ids.keys() : [])
+      writeAllowed(bound.allowed!, i * vocabSize, vocabSize, allowed?.[i]);
     return step.read((await bound.call.run()) as unknown as Readonly<Record<string, HostTensor>>);
   }
 
@@ -284,12 +310,12 @@ export class Stepper {
   readonly extendRows: ExtendRows = (ids, positions) => this.extend(logitsStep, ids, positions);
 
   /** Runs one position of each row; returns the likeliest next tokens. Where the program gives candidates. */
-  readonly extendCandidates: ExtendCandidates = (ids, positions) =>
-    this.extend(candidatesStep(this.options.candidates!), ids, positions);
+  readonly extendCandidates: ExtendCandidates = (ids, positions, allowed) =>
+    this.extend(candidatesStep(this.options.candidates!), ids, positions, allowed);
 
   /** Runs a token of each row and a draft behind it; returns the likeliest token after each. */
-  readonly extendDrafts: ExtendDrafts = (ids, positions) =>
-    this.extend(draftsStep(this.options.draftTokens!), ids, positions);
+  readonly extendDrafts: ExtendDrafts = (ids, positions, allowed) =>
+    this.extend(draftsStep(this.options.draftTokens!), ids, positions, allowed);
 
   /** As extendDrafts; returns the logits after each. */
   readonly extendDraftLogits: ExtendDraftLogits = (ids, positions) =>

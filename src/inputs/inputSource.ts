@@ -123,6 +123,8 @@ export interface IdVocabulary {
   decode(ids: ArrayLike<number>): string;
   /** Whether an id is one of the vocabulary's. */
   hasText(id: number): boolean;
+  /** Bytes of UTF-8 that an id adds to a text; undefined for one that adds none, or whose are not known. */
+  tokenBytes(id: number): Uint8Array | undefined;
   /** Of the targets of sources: the ids before their first token, with which a decode begins. */
   readonly targetStart?: readonly number[];
 }

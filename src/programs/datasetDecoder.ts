@@ -1,6 +1,7 @@
 /** @file Continuations of the examples of one dataset. */
 import { foldIn, type HostTensor, hashString, type PrngKey, prngKey } from '../compiler/index.js';
 import {
+  Constraints,
   type Decodable,
   type DecodeOutput,
   type DecodingModel,
@@ -42,6 +43,7 @@ export function decodableModel({ model }: SingleTask, what: string): Decodable {
 /** Decodes one dataset again and again; its input and step are made at first use. */
 export class DatasetDecoder {
   #stepper: Stepper | undefined;
+  #constraints: Constraints | undefined;
 
   constructor(
     private readonly options: JobOptions,
@@ -112,7 +114,8 @@ export class DatasetDecoder {
     const stepper = await this.stepperOf(tokens.ids.shape as [number, number], prompt, settings);
     stepper.reset();
     if (this.model.begin) await stepper.begin(prompt);
-    const request = { prefixIds: tokens.ids, prefixLengths, settings, key: foldIn(key, 1) };
+    const { constraints } = this;
+    const request = { prefixIds: tokens.ids, prefixLengths, settings, key: foldIn(key, 1), constraints };
     const output = await decoder.decode({ ...request, ...this.notingProgress(stepper.calls) });
     const sources = this.sourcesOf(batch);
     const { exampleIds } = batch as { readonly exampleIds?: Int32Tensor };
@@ -136,6 +139,15 @@ export class DatasetDecoder {
 
   private get vocabulary(): IdVocabulary | null {
     return this.dataset.open().vocabularyFor(targetPath(this.model, 'ids'));
+  }
+
+  /** Compiler of constraints on the tokens of the vocabulary, where there is one. */
+  private get constraints(): Constraints | undefined {
+    const { vocabulary, model } = this;
+    const { eosIds } = this.decodeSettings.decoder;
+    if (vocabulary === null) return undefined;
+    this.#constraints ??= new Constraints(model.vocabSize, (id) => vocabulary.tokenBytes(id), eosIds);
+    return this.#constraints;
   }
 
   /** The arrays of the tokens that are continued. */
@@ -206,6 +218,7 @@ export class DatasetDecoder {
       candidates: decoder.candidates,
       draftTokens: decoder.draftTokens,
       draft: await draftModel(decoder),
+      isConstrained: decoder.isConstrained,
       mayDraw: (id: number) => decoder.eosIds.has(id) || (this.vocabulary?.hasText(id) ?? true),
       compileOptions: (name: string) => compileOptions(this.options, name, runs),
     };

@@ -1,6 +1,15 @@
 /** @file One continuation of a prompt: its settings, its tokens, its text by pieces. */
 import { foldIn, type PrngKey, prngKey } from '../compiler/index.js';
-import { logProbability, type SamplingRule, sampleId, topK, unitDouble } from '../decoding/index.js';
+import {
+  type ConstrainedText,
+  logProbability,
+  type SamplingRule,
+  sampleId,
+  type TokenConstraint,
+  topK,
+  unitDouble,
+} from '../decoding/index.js';
+import { ConfigError } from '../hparams/index.js';
 import type { TokenDecoder } from '../inputs/index.js';
 import { ContinuedText } from './continuedText.js';
 import { type Generation, ruleOf } from './generation.js';
@@ -17,6 +26,10 @@ export interface CompletionModel {
   readonly rule: SamplingRule;
   /** Tokens that end a sequence, and have no text. */
   readonly endIds: ReadonlySet<number>;
+  /** Of the continuation. */
+  readonly constraint?: TokenConstraint | undefined;
+  /** Tokens before which no end is drawn under a constraint, where others may come; default 0. */
+  readonly minTokens?: number;
   /** Hands the completion to the decoder. */
   readonly enqueue: (completion: Completion) => void;
 }
@@ -50,6 +63,8 @@ export class Completion implements AsyncIterable<string> {
   /** Prompt and continuation. */
   readonly #ids: number[];
   readonly #text: ContinuedText;
+  /** The continuation under a constraint. */
+  #constrained: ConstrainedText | undefined;
   readonly #key: PrngKey;
   readonly #rule: SamplingRule;
   readonly #pieces: string[] = [];
@@ -78,6 +93,7 @@ export class Completion implements AsyncIterable<string> {
     const { stop, seed } = settings;
     this.#ids = [...promptIds];
     this.#text = new ContinuedText(model.decoder, typeof stop === 'string' ? [stop] : stop);
+    this.#constrained = model.constraint?.begin();
     this.#key = prngKey(seed);
     this.#rule = ruleOf(model.rule, settings);
   }
@@ -92,12 +108,17 @@ export class Completion implements AsyncIterable<string> {
     return this.settings.scoresPrompt ? 1 : this.promptIds.length;
   }
 
-  /** Draws the next token from logits, [V]: a function of the seed and the number of tokens before it alone. */
+  /**
+   * Draws the next token from logits, [V]: a function of the seed and the tokens before it alone.
+   *
+   * @throws RequestError where a constraint allows no token, or takes too long
+   */
   select(logits: Float32Array): number {
     const uniform = unitDouble(foldIn(this.#key, this.tokens));
-    const id = sampleId(logits, this.#rule, uniform, {
-      ...{ ids: this.#ids, promptLength: this.promptIds.length },
-    });
+    const { minTokens = 0 } = this.model;
+    const allowed = ofRequest(() => this.#constrained?.allowed(this.tokens >= minTokens));
+    const given = { ids: this.#ids, promptLength: this.promptIds.length };
+    const id = sampleId(logits, this.#rule, uniform, given, allowed);
     if (this.settings.logprobs !== null) this.#score = this.#scored(logits, id, this.#text.length);
     return id;
   }
@@ -137,12 +158,14 @@ export class Completion implements AsyncIterable<string> {
     // As in OpenAI's answers, the end has no score.
     if (this.model.endIds.has(id)) return this.#finish('stop', this.#text.rest());
     if (this.#score) this.#scores.push(this.#score);
+    this.#constrained = ofRequest(() => this.#constrained?.with(id));
     const { piece, isStopped } = this.#text.take(id);
     if (isStopped) {
       const end = this.#given + piece.length;
       this.#scores = this.#scores.filter(({ offset }) => offset < end);
       return this.#finish('stop', piece);
     }
+    if (this.#constrained?.isOver) return this.#finish('stop', piece + this.#text.rest());
     if (this.tokens === this.settings.maxTokens) return this.#finish('length', piece + this.#text.rest());
     this.#give(piece);
     return false;
@@ -206,5 +229,15 @@ export class Completion implements AsyncIterable<string> {
     this.#wake();
     this.#tellEnd();
     return true;
+  }
+}
+
+/** The result of `make`, of which errors of a constraint are the request's. @throws RequestError for them */
+export function ofRequest<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof ConfigError) throw new RequestError(error.message, { cause: error });
+    throw error;
   }
 }

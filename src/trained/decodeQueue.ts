@@ -1,6 +1,12 @@
 /** @file Queues of completions: in rows of one batch, which they join and leave between steps; or one after the other. */
 import type { CompileOptions } from '../compiler/index.js';
-import { type BaseDecoder, type Decodable, Stepper, type StepperOptions } from '../decoding/index.js';
+import {
+  type BaseDecoder,
+  type Constraints,
+  type Decodable,
+  Stepper,
+  type StepperOptions,
+} from '../decoding/index.js';
 import { draftModel, type FlatParams } from '../programs/index.js';
 import { bytesOf, withinMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
@@ -30,6 +36,9 @@ export interface DecodeLoad {
   readonly waiting: number;
 }
 
+/** Results of steps. */
+type StepOptions = Pick<StepperOptions, 'rule' | 'candidates' | 'draftTokens' | 'isConstrained'>;
+
 /** Tokens that a run is expected to draw, of which each takes a run of the decoding step. */
 const TOKENS = 10_000;
 
@@ -46,7 +55,7 @@ export abstract class DecodeQueue {
   /** Whether each row of the step is at a position of its own. */
   protected abstract readonly rowsApart: boolean;
   /** Results of the step: logits, unless a decoder draws by a rule of its own. */
-  protected get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates' | 'draftTokens'> {
+  protected get stepOptions(): StepOptions {
     return { rule: null };
   }
   /** The model that drafts, where a decoder has one. */
@@ -172,6 +181,7 @@ export class WholeQueue extends DecodeQueue {
   constructor(
     options: DecodeQueueOptions,
     private readonly decoder: BaseDecoder,
+    private readonly constraints: Constraints,
   ) {
     super(options);
   }
@@ -180,9 +190,9 @@ export class WholeQueue extends DecodeQueue {
     return this.decoder.numRows(1);
   }
 
-  protected override get stepOptions(): Pick<StepperOptions, 'rule' | 'candidates' | 'draftTokens'> {
-    const { rule, candidates, draftTokens } = this.decoder;
-    return { rule, candidates, draftTokens };
+  protected override get stepOptions(): StepOptions {
+    const { rule, candidates, draftTokens, isConstrained } = this.decoder;
+    return { rule, candidates, draftTokens, isConstrained };
   }
 
   protected override draft(): Promise<StepperOptions['draft']> {
@@ -215,7 +225,7 @@ export class WholeQueue extends DecodeQueue {
     const { outputIds, decodeLengths } = await this.decoder.decode({
       prefixIds: { shape: [1, count], dtype: 'int32', data: promptIds },
       prefixLengths: { shape: [1], dtype: 'int32', data: Int32Array.of(count) },
-      key,
+      ...{ key, constraints: this.constraints },
       ...stepper.calls,
     });
     // The best of several comes first.

@@ -1,6 +1,6 @@
 /** @file Settings of a continuation: how tokens are drawn, and where the text ends. */
 import { z } from 'zod';
-import { adjustmentsOf, SampleDecoder, type SamplingRule } from '../decoding/index.js';
+import { adjustmentsOf, constraintField, SampleDecoder, type SamplingRule } from '../decoding/index.js';
 import { build, Configurable, type ConfigValues } from '../hparams/index.js';
 import type { Decode } from '../tasks/index.js';
 
@@ -62,6 +62,12 @@ export const generationFields = {
     .default([])
     .describe('Stop sequences, which are not part of the continuation.'),
   seed: z.int().nonnegative().describe('Seed of the draws: the same seed, the same text.'),
+  constraint: constraintField
+    .nullable()
+    .default(null)
+    .describe(
+      "Texts that the continuation is of: { regex }, { grammar }, { jsonSchema }, { json: 'object' }; null for all.",
+    ),
 };
 
 /** A continuation's settings. */
@@ -78,9 +84,10 @@ export function generationDefaults({ hp: { decoder, randomSeed: seed } }: Decode
   const own = decoder instanceof SampleDecoder ? decoder.hp : { ...NEUTRAL, temperature: 0, k: 0, p: null };
   const { temperature, k: topK, p: topP, minP } = own;
   const { repetitionPenalty, presencePenalty, frequencyPenalty, logitBias } = own;
+  const { maxDecodeSteps: maxTokens, constraint } = decoder.hp;
   return {
     ...{ temperature, topK, topP, minP, repetitionPenalty, presencePenalty, frequencyPenalty },
-    ...{ logitBias: { ...logitBias }, maxTokens: decoder.hp.maxDecodeSteps, seed },
+    ...{ logitBias: { ...logitBias }, maxTokens, seed, constraint },
   };
 }
 
@@ -109,7 +116,9 @@ export function rowSettingsIn(options: GenerateOptions): readonly string[] {
 export function ruleOf(rule: SamplingRule, settings: Generation['hp']): SamplingRule {
   const { temperature, topK: k, topP: p, minP } = settings;
   const { repetitionPenalty, presencePenalty, frequencyPenalty, logitBias } = settings;
-  const { minDecodeSteps = 0, eosIds = [] } = rule.adjustments ?? {};
+  const { minDecodeSteps: least = 0, eosIds = [] } = rule.adjustments ?? {};
+  // A constraint holds ends back itself, since it may allow nothing else.
+  const minDecodeSteps = settings.constraint ? 0 : least;
   const adjustments = adjustmentsOf({
     ...{ repetitionPenalty, presencePenalty, frequencyPenalty, logitBias },
     ...{ minDecodeSteps, eosIds },

@@ -137,7 +137,12 @@ export class RowBatch {
       row.id = completion.scorePrompt(row.position, logits);
       return;
     }
-    row.id = completion.select(logits);
+    try {
+      row.id = completion.select(logits);
+    } catch (error) {
+      completion.fail(error);
+      return;
+    }
     const isEnded = completion.accept(row.id);
     if (!isEnded && row.position === this.seqlen - 1) completion.end();
   }

@@ -57,6 +57,9 @@ export class SourceTexts {
   }
 
   readonly decode = (ids: ArrayLike<number>): string => this.vocabulary.decode(ids);
+  tokenBytes(id: number): Uint8Array | undefined {
+    return this.vocabulary.tokenBytes(id);
+  }
 
   /** Decodes targets token by token. */
   decoder(): TokenDecoder {

@@ -1,6 +1,6 @@
 /** @file Decoders of texts of a run: the queue of completions, with the tokenizer of prompts or the texts of sources. */
 import type { CompileOptions } from '../compiler/index.js';
-import { type Decodable, isDecodable, targetPath } from '../decoding/index.js';
+import { Constraints, type Decodable, isDecodable, type TokenBytes, targetPath } from '../decoding/index.js';
 import { build, type Config, classOf, iterate } from '../hparams/index.js';
 import {
   type BaseInput,
@@ -27,12 +27,14 @@ export interface Continuing {
   /** The same tokenizer, in a thread. */
   readonly encoder: EncoderThread;
   readonly queue: DecodeQueue;
+  /** Compiler of constraints on the vocabulary. */
+  readonly constraints: Constraints;
   readonly seqlen: number;
   readonly chat: ChatRenderer;
 }
 
 /** A decoder of completions from sources, and their texts. */
-export interface Translating extends Pick<Continuing, 'queue' | 'seqlen' | 'chat'> {
+export interface Translating extends Pick<Continuing, 'queue' | 'constraints' | 'seqlen' | 'chat'> {
   readonly texts: SourceTexts;
 }
 
@@ -73,14 +75,17 @@ function newQueue(
     readonly model: Decodable;
     readonly seqlen: number;
     readonly hasText: (id: number) => boolean;
+    readonly tokenBytes: TokenBytes;
     readonly source?: Specs;
   },
-): DecodeQueue {
+): Pick<Continuing, 'queue' | 'constraints'> {
   const { decoder } = task.hp.decode.hp;
-  const { hasText, ...others } = texts;
+  const { hasText, tokenBytes, ...others } = texts;
+  const constraints = new Constraints(texts.model.vocabSize, tokenBytes, decoder.eosIds);
   const mayDraw = (id: number) => decoder.eosIds.has(id) || hasText(id);
   const options = { ...others, params, rows, mayDraw, compileOptions };
-  return decoder.drawsByRow ? new RowQueue(options) : new WholeQueue(options, decoder);
+  const queue = decoder.drawsByRow ? new RowQueue(options) : new WholeQueue(options, decoder, constraints);
+  return { queue, constraints };
 }
 
 const chatOf = ({ chatTemplate }: TextParts, own: ChatTemplateText): ChatRenderer =>
@@ -99,8 +104,9 @@ export function translating(parts: TextParts): Translating | null {
   if (texts === null) return null;
   const seqlen = task.hp.decode.hp.decoder.hp.seqlen || specs![targetPath(model, 'ids')]!.shape[1]!;
   const hasText = (id: number) => texts.hasText(id);
-  const queue = newQueue(parts, { model, seqlen, hasText, source: texts.specs });
-  return { texts, seqlen, queue, chat: chatOf(parts, plainTemplate) };
+  const tokenBytes = (id: number) => texts.tokenBytes(id);
+  const queue = newQueue(parts, { model, seqlen, hasText, tokenBytes, source: texts.specs });
+  return { texts, seqlen, ...queue, chat: chatOf(parts, plainTemplate) };
 }
 
 /** Of a language model on text. @throws RequestError for a run that continues no text */
@@ -124,8 +130,10 @@ export function continuing(parts: TextParts): Continuing {
   if (seqlen === undefined)
     throw new RequestError(`${name} doesn't set the length of its texts: set task.decode.decoder.seqlen.`);
   const { config, tokenizer } = found;
-  const queue = newQueue(parts, { model, seqlen, hasText: (id) => tokenizer.hasText(id) });
+  const hasText = (id: number) => tokenizer.hasText(id);
+  const tokenBytes = (id: number) => tokenizer.tokenBytes(id);
+  const queue = newQueue(parts, { model, seqlen, hasText, tokenBytes });
   const encoder = new EncoderThread(config, options.moduleUrl === '' ? [] : [options.moduleUrl]);
   const chat = chatOf(parts, chatTemplateOf(dataset, config, tokenizer));
-  return { tokenizer, encoder, queue, seqlen, chat };
+  return { tokenizer, encoder, seqlen, chat, ...queue };
 }

@@ -1,6 +1,6 @@
 /** @file A trained run in use: continuations of prompts and predictions for batches, from one checkpoint. */
 import type { CompileOptions, Engine } from '../compiler/index.js';
-import { GREEDY, isDecodable } from '../decoding/index.js';
+import { type Constraints, GREEDY, isDecodable } from '../decoding/index.js';
 import { build } from '../hparams/index.js';
 import { type BaseTokenizer, type Batch, InputError } from '../inputs/index.js';
 import { type RestoredState, restoreParams, trainingDataset } from '../programs/index.js';
@@ -8,7 +8,7 @@ import { compileOptions, type JobOptions, keptProducts } from '../runs/index.js'
 import type { SingleTask } from '../tasks/index.js';
 import type { ChatRenderer } from './chat/chatRenderer.js';
 import type { ClassOutput } from './classOutput.js';
-import { Completion } from './completion.js';
+import { Completion, ofRequest } from './completion.js';
 import type { DecodeLoad } from './decodeQueue.js';
 import type { ExamplePrediction, ExamplePredictor, PredictOptions, RawExample } from './examplePredictor.js';
 import {
@@ -224,6 +224,10 @@ export class TrainedRun {
         `${rules.join(', ')}: ${this.name} decodes with a ${decoder.constructor.name}, which draws by its own rule. ` +
           'Leave out such settings, or set task.decode.decoder.',
       );
+    if (!decoder.drawsByRow && (options.constraint ?? undefined) !== undefined)
+      throw new RequestError(
+        `constraint: ${this.name} decodes with a ${decoder.constructor.name}, whose constraint is set by task.decode.decoder.constraint.`,
+      );
     return generationOf(generationDefaults(this.task.hp.decode), options);
   }
 
@@ -251,7 +255,7 @@ export class TrainedRun {
   }
 
   #translation(
-    { texts, queue }: Translating,
+    { texts, queue, constraints }: Translating,
     source: string,
     settings: Generation['hp'],
     readsFiles = true,
@@ -259,7 +263,8 @@ export class TrainedRun {
     const arrays = texts.sourceOf(source, readsFiles);
     // The queue tells the reader.
     arrays.catch(() => {});
-    const model = { ...this.#drawing, decoder: texts.decoder(), enqueue: queue.add };
+    const drawing = this.#drawing(settings, constraints);
+    const model = { ...drawing, decoder: texts.decoder(), enqueue: queue.add };
     return new Completion(Int32Array.from(texts.start), settings, model, arrays);
   }
 
@@ -272,7 +277,7 @@ export class TrainedRun {
   }
 
   #completion(encoded: Int32Array, settings: Generation['hp'], isText = true): Completion {
-    const { tokenizer, queue, seqlen } = this.#continues();
+    const { tokenizer, queue, constraints, seqlen } = this.#continues();
     const ids = isText ? this.#started(encoded) : encoded;
     if (ids.length === 0) {
       throw new RequestError(
@@ -285,15 +290,18 @@ export class TrainedRun {
       );
     }
     return new Completion(ids, settings, {
-      ...this.#drawing,
+      ...this.#drawing(settings, constraints),
       decoder: tokenizer.decoder(ids),
       enqueue: queue.add,
     });
   }
 
-  get #drawing() {
-    const { rule, eosIds } = this.task.hp.decode.hp.decoder;
-    return { rule: rule ?? GREEDY, endIds: eosIds };
+  /** @throws RequestError for a constraint that cannot be compiled */
+  #drawing({ constraint }: Generation['hp'], constraints: Constraints) {
+    const { rule, eosIds: endIds, hp, drawsByRow } = this.task.hp.decode.hp.decoder;
+    // A decoder of whole continuations holds to its constraint itself.
+    const compiled = constraint && drawsByRow ? ofRequest(() => constraints.compile(constraint)) : undefined;
+    return { rule: rule ?? GREEDY, endIds, minTokens: hp.minDecodeSteps, constraint: compiled };
   }
 
   /**

@@ -53,6 +53,7 @@ test('ids are texts by the vocabulary; a row with another id is its numbers', ()
     ...{ vocabSize: 3, unkId: null },
     decode: (ids: ArrayLike<number>) => Array.from(ids, (id) => 'abc'[id]).join(''),
     hasText: (id: number) => id >= 0 && id < 3,
+    tokenBytes: (id: number) => Buffer.from('abc'[id]!),
   };
   const media = new GatheredMedia(textsOf({ vocabularyFor: () => vocabulary }));
   media.add({ x_text: { shape: [2, 2], dtype: 'int32', data: Int32Array.of(0, 2, 1, -1) } });

@@ -27,7 +27,10 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   quantize: all('to bits group skip batches checkpoint', 'tools/trained/generate.test.ts'),
   generate: {
-    ...all('prompt temperature top_k top_p max_tokens seed stop', 'tools/trained/generate.test.ts'),
+    ...all(
+      'prompt temperature top_k top_p max_tokens seed stop constraint',
+      'tools/trained/generate.test.ts',
+    ),
     ...all(
       'min_p repetition_penalty presence_penalty frequency_penalty logit_bias',
       'tools/trained/generate.test.ts',

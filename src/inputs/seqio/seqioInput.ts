@@ -187,6 +187,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
       ...(path.startsWith('tgt.') && bosId !== undefined && { targetStart: [bosId] }),
       decode: (ids) => feature.decode(ids),
       hasText: (id) => feature.hasText(id),
+      tokenBytes: (id) => hp.tokenizer.tokenBytes(id),
     };
   }
 

@@ -45,7 +45,11 @@ export class TargetFeature extends BaseFeature.with({
     if (array !== 'ids' && array !== 'labels') return null;
     const { vocabSize, unkId } = tokenizer;
     const decode = (ids: ArrayLike<number>) => tokenizer.decode(ids);
-    return { vocabSize, unkId, targetStart, decode, hasText: (id) => tokenizer.hasText(id) };
+    return {
+      ...{ vocabSize, unkId, targetStart, decode },
+      hasText: (id) => tokenizer.hasText(id),
+      tokenBytes: (id) => tokenizer.tokenBytes(id),
+    };
   }
 
   override valuesOf(record: DataRecord): Readonly<Record<string, ArrayLike<number>>> {

@@ -61,6 +61,13 @@ test('a prompt is continued as flags say, and as task.decode says without them',
     expect(text, flag).not.toBe(await run.generate('one two ', hot));
   }
   expect(drawn.stdout).not.toBe(`${await run.generate('one two ')}\n`);
+  const constrained = await luthier([
+    'generate',
+    directory,
+    '--prompt=182 a',
+    '--constraint={"regex":"n(d|t) [3-7]{2}"}',
+  ]);
+  expect(constrained.stdout).toMatch(/^n[dt] [3-7]{2}\n$/);
   const whole = await run.generate('182 a');
   const stop = whole.slice(3, 5);
   const stopped = await luthier([

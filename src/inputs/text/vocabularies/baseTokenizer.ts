@@ -21,6 +21,11 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
     return id < this.vocabSize;
   }
 
+  /** Bytes of UTF-8 that an id adds to a text, of a character perhaps a part; undefined for one that adds none. */
+  tokenBytes(id: number): Uint8Array | undefined {
+    return this.hasText(id) ? new TextEncoder().encode(this.decode([id])) : undefined;
+  }
+
   /** Most bytes of UTF-8 that one id decodes to; Infinity without a limit. */
   get maxTokenBytes(): number {
     return Number.POSITIVE_INFINITY;

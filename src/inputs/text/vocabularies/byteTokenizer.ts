@@ -14,6 +14,10 @@ export class ByteTokenizer extends BaseTokenizer.with({}) {
     return 1;
   }
 
+  override tokenBytes(id: number): Uint8Array | undefined {
+    return id < this.vocabSize ? Uint8Array.of(id) : undefined;
+  }
+
   override encode(text: string): Int32Array {
     return new Int32Array(Buffer.from(text));
   }

@@ -102,6 +102,10 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
     return this.#load().model.tokens.has(id);
   }
 
+  override tokenBytes(id: number): Uint8Array | undefined {
+    return this.#load().model.tokenBytes(id);
+  }
+
   override get maxTokenBytes(): number {
     return this.#load().model.maxTokenBytes;
   }

@@ -5,6 +5,7 @@ import { byteLevelVocabulary } from './byteLevelVocabulary.js';
 import { decodeUtf8 } from './characters.js';
 import { withoutSpecialTokens } from './hiddenTokens.js';
 import { RustTokenizer } from './rustTokenizer.js';
+import { tokenBytes } from './tokenBytes.js';
 import { type TokenDecoder, WindowDecoder } from './tokenDecoders.js';
 import type { TokenizerDocument } from './tokenizerJson.js';
 import { checkAddedIds, checkedModel, idsOf, type TokenizerModel } from './tokenizerModel.js';
@@ -23,9 +24,15 @@ export interface TextModel {
   decoder(context: ArrayLike<number>): TokenDecoder;
   /** Bytes of a known id; null where only its text is known. */
   bytesOf(id: number): Uint8Array | null;
+  /** Bytes that an id adds to a text; undefined for special tokens, and where they are not known. */
+  tokenBytes(id: number): Uint8Array | undefined;
 }
 
-function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefined)[]): TextModel {
+function byteLevelModel(
+  bpe: ByteLevelBpe,
+  tokens: readonly (Uint8Array | undefined)[],
+  special: ReadonlySet<number>,
+): TextModel {
   const utf8 = new TextEncoder();
   const known = tokens.flatMap((bytes, id) => (bytes === undefined ? [] : [[id, bpe.decode([id])] as const]));
   return {
@@ -36,6 +43,7 @@ function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefi
     decode: (ids) => bpe.decode(ids),
     decoder: (context) => bpe.decoder(context),
     bytesOf: (id) => bpe.bytesOf(id)!,
+    tokenBytes: (id) => (special.has(id) ? undefined : tokens[id]),
   };
 }
 
@@ -49,14 +57,16 @@ function rustModel(document: TokenizerDocument, specialTokensAsText: boolean): T
   const decode = (ids: ArrayLike<number>): string => (ids.length === 0 ? '' : tokenizer.decode(ids));
   const ids = [...idsOf(document.model as object as TokenizerModel)];
   const added = document.added_tokens.map(({ id, content }) => [id, content] as const);
+  const tokens = new Map([...ids.map(([token, id]) => [id, token] as const), ...added]);
   return {
-    tokens: new Map([...ids.map(([token, id]) => [id, token] as const), ...added]),
+    tokens,
     maxTokenBytes: Number.POSITIVE_INFINITY,
     encode,
     encodeFile: (file) => encode(decodeUtf8(file)),
     decode,
     decoder: (context) => new WindowDecoder(decode, context),
     bytesOf: () => null,
+    tokenBytes: tokenBytes(document, tokens),
   };
 }
 
@@ -70,7 +80,8 @@ export function textModel(given: TokenizerDocument, specialTokensAsText: boolean
   const document = checkedDocument(given);
   const vocabulary = byteLevelVocabulary(document, specialTokensAsText);
   if (vocabulary === undefined) return rustModel(document, specialTokensAsText);
-  return byteLevelModel(new ByteLevelBpe(vocabulary), vocabulary.tokens);
+  const special = document.added_tokens.filter((token) => token.special).map(({ id }) => id);
+  return byteLevelModel(new ByteLevelBpe(vocabulary), vocabulary.tokens, new Set(special));
 }
 
 /** A document whose parts have all their fields. The lengths that it asks for are the reader's to choose. */

@@ -1,0 +1,31 @@
+/** @file Limits of constraints, which bound their time and memory whatever they say. */
+import { ConfigError } from '../../hparams/index.js';
+
+/** Largest sizes of a constraint and of the work on it. */
+export const LIMITS = {
+  /** Characters of a pattern, a grammar, or a schema as JSON. */
+  characters: 1 << 18,
+  /** Nesting of groups, or of schemas. */
+  depth: 128,
+  /** States of the automaton. */
+  states: 1 << 16,
+  /** Places of the automaton that a text may be at, at once. */
+  places: 1 << 11,
+  /** Places that are visited to find the tokens that may come next. */
+  visits: 1 << 22,
+} as const;
+
+/** An error of a constraint. */
+export const constraintError = (message: string): ConfigError => new ConfigError(`constraint: ${message}`);
+
+/** @throws ConfigError for a text of more characters than a constraint may have */
+export function checkSize(text: string, of: string): void {
+  if (text.length <= LIMITS.characters) return;
+  throw constraintError(`the ${of} has ${text.length} characters, of at most ${LIMITS.characters}.`);
+}
+
+/** @throws ConfigError where parts are nested deeper than they may be */
+export function checkDepth(depth: number, of: string): void {
+  if (depth > LIMITS.depth)
+    throw constraintError(`the ${of} is nested more than ${LIMITS.depth} levels deep.`);
+}

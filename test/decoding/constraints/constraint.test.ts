@@ -1,0 +1,176 @@
+/** @file Texts under constraints: a random model's fit, and of given texts those are allowed that fit. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Constraint } from '../../../src/decoding/index.js';
+import { draw, runs, title } from '../../faults/campaign.js';
+import { randomPattern, randomSchema } from './randomConstraints.js';
+import { constraints, fits, written } from './randomTexts.js';
+
+const schemaOf = (jsonSchema: object): Constraint => ({
+  jsonSchema: jsonSchema as { [name: string]: never },
+});
+
+test(title('texts under regular expressions match them'), async () => {
+  let whole = 0;
+  for (const [i, pattern] of draw(randomPattern, runs(2000, 16), 1).entries()) {
+    const text = await written({ regex: pattern }, i, 40);
+    whole += text === null ? 0 : 1;
+    if (text !== null) expect(text).toMatch(new RegExp(`^(?:${pattern})$`, 'u'));
+  }
+  expect(whole).toBeGreaterThan(6);
+});
+
+test(title('a text fits a regular expression where JavaScript says so'), () => {
+  const texts = fc.array(fc.constantFrom('a', 'b', 'c', '1', ' ', 'é', '€', '😀', '\n'), { maxLength: 6 });
+  for (const [i, pattern] of draw(randomPattern, runs(2000, 16), 2).entries())
+    for (const characters of draw(texts, 8, i)) {
+      const text = characters.join('');
+      expect([pattern, text, fits({ regex: pattern }, text)]).toEqual([
+        ...[pattern, text],
+        new RegExp(`^(?:${pattern})$`, 'u').test(text),
+      ]);
+    }
+});
+
+test(title('texts under JSON schemas are values of them'), async () => {
+  let whole = 0;
+  for (const [i, schema] of draw(randomSchema, runs(2000, 16), 3).entries()) {
+    const text = await written(schemaOf(schema), i);
+    if (text === null) continue;
+    whole++;
+    const checked = z.fromJSONSchema(schema as never).safeParse(JSON.parse(text));
+    expect([schema, text, checked.error?.message]).toEqual([schema, text, undefined]);
+  }
+  expect(whole).toBeGreaterThan(6);
+});
+
+test(title('numbers are those within their bounds'), () => {
+  const bound = fc.oneof(
+    fc.integer({ min: -1200, max: 1200 }),
+    fc.integer({ min: -500, max: 500 }).map((n) => n / 8),
+  );
+  const cases = fc.record({ a: bound, b: bound, isOpen: fc.boolean(), integer: fc.boolean() });
+  for (const { a, b, isOpen, integer } of draw(cases, runs(1000, 16), 4)) {
+    const [least, most] = [Math.min(a, b), Math.max(a, b) + 1];
+    const low = isOpen ? { exclusiveMinimum: least } : { minimum: least };
+    const schema = { type: integer ? 'integer' : 'number', ...low, maximum: most };
+    const numbers = [least, most, least - 1, most + 1, (least + most) / 2, least + 0.125, most - 0.125, 0];
+    for (const number of numbers.filter((each) => !integer || Number.isInteger(each))) {
+      const isWithin = number <= most && (isOpen ? number > least : number >= least);
+      expect([schema, number, fits(schemaOf(schema), String(number))]).toEqual([schema, number, isWithin]);
+    }
+  }
+});
+
+test('a grammar has rules that name themselves', async () => {
+  const grammar = `# sums
+root  ::= term ([+*] term)*
+term  ::= digits | "(" root ")" |
+          'x'{2,3}
+digits ::= [1-9] [0-9]?`;
+  for (let seed = 0; seed < 8; seed++) {
+    const text = await written({ grammar }, seed, 60);
+    const value = text === null ? 1 : Function(`"use strict"; return ${text.replaceAll(/x+/g, '7')};`)();
+    expect(value).toBeGreaterThan(0);
+  }
+  expect(['xx+(1*(23))', 'x', '1+', '(1'].map((text) => fits({ grammar }, text))).toEqual([
+    true,
+    false,
+    false,
+    false,
+  ]);
+});
+
+test('any object of JSON, however deep', async () => {
+  for (let seed = 0; seed < 4; seed++) {
+    const text = await written({ json: 'object' }, seed);
+    if (text !== null) expect(typeof JSON.parse(text)).toBe('object');
+  }
+  const deep = `{"a": ${'['.repeat(200)}{}${']'.repeat(200)}}`;
+  expect(
+    [deep, `${deep}]`, '[]', '{"a":1,}', '{"é\\u00e9€":[1.5e-3,true,null]}'].map((text) =>
+      fits({ json: 'object' }, text),
+    ),
+  ).toEqual([...[true, false, false, false, true]]);
+});
+
+test('objects have their properties in order, others where they are allowed', () => {
+  const properties = { a: { type: 'integer' }, b: { type: 'string' }, c: { const: null } };
+  const schema = { type: 'object', properties, required: ['b'], additionalProperties: { type: 'boolean' } };
+  const yes = ['{"b":""}', '{"a":1,"b":"x","c":null}', '{ "b": "" ,\n"aa":true,"d":false}'];
+  const no = ['{}', '{"b":"","a":1}', '{"b":"","b":true}', '{"b":"","d":1}', '{"a":1}', '{"b":"",}'];
+  expect(yes.map((text) => fits(schemaOf(schema), text))).toEqual([true, true, true]);
+  expect(no.map((text) => fits(schemaOf(schema), text))).toEqual(no.map(() => false));
+});
+
+test('schemas refer to themselves', () => {
+  const node = {
+    type: 'object',
+    properties: { v: { type: 'integer' }, next: { $ref: '#/$defs/node' } },
+    required: ['v'],
+  };
+  const schema = { $defs: { node }, $ref: '#/$defs/node' };
+  expect(fits(schemaOf(schema), '{"v":1,"next":{"v":2,"next":{"v":3}}}')).toBe(true);
+  expect(fits(schemaOf(schema), '{"v":1,"next":{}}')).toBe(false);
+});
+
+const nested = (levels: number, inner: object): object =>
+  Array.from({ length: levels }).reduce<object>((items) => ({ type: 'array', items }), inner);
+
+const hostile: readonly (readonly [Constraint, string])[] = [
+  [
+    { regex: '(((a{1,100}){1,100}){1,100}){1,100}b|(.{0,300}.{0,300}){0,300}' },
+    'a text may be at more than 2048 places of it at once: it is too ambiguous.',
+  ],
+  [{ regex: '[ab]{100000}' }, 'it has more than 65536 states; repetitions with high counts are costly.'],
+  [{ regex: 'a{9}'.repeat(100_000) }, 'the regular expression has 400000 characters, of at most 262144.'],
+  [{ regex: '('.repeat(5000) }, 'the regular expression is nested more than 128 levels deep.'],
+  [{ grammar: `root ::= ${'('.repeat(5000)}` }, 'the grammar is nested more than 128 levels deep.'],
+  [
+    { grammar: 'root ::= "" a\na ::= b* root "x" | "y"\nb ::= "z"?' },
+    "the rule 'root' begins with itself: write the repetition as (…)*.",
+  ],
+  [{ grammar: 'root ::= "a" root' }, 'no text fits it.'],
+  [{ grammar: 'root ::= "a" b' }, "the grammar lacks the rule 'b'."],
+  [schemaOf(nested(500, { type: 'null' })), 'the schema is nested more than 128 levels deep.'],
+  [
+    schemaOf({ type: 'string', maxLength: 1e9 }),
+    'the schema counts to 1000000000, and an automaton has 65536 states at most.',
+  ],
+  [schemaOf({ $ref: '#' }), 'no text fits it.'],
+  [
+    schemaOf({ $ref: '#/$defs/x' }),
+    `the schema refers to "#/$defs/x", which is not in the schema: expected '#/…'.`,
+  ],
+  [
+    schemaOf({ type: 'integer', multipleOf: 3 }),
+    "the schema has 'multipleOf', which is not supported there: it may have type, minimum, maximum, exclusiveMinimum, exclusiveMaximum.",
+  ],
+  [
+    schemaOf({ oneOf: [{ type: 'integer' }, { type: 'number' }] }),
+    'the schema has oneOf whose schemas differ neither in their types nor in a property that is constant: use anyOf.',
+  ],
+  [
+    { regex: '(?=a)' },
+    'the regular expression looks around or sets flags within a group, which is not supported, at character 3.',
+  ],
+  [{ regex: 'a**' }, "the regular expression repeats nothing by '*', at character 4."],
+  [
+    { regex: '(a$)b' },
+    'the regular expression has an anchor elsewhere than at the ends of the whole, at character 4.',
+  ],
+];
+
+test.each(hostile)('a constraint that is no good has an error that says why: %#', (constraint, message) => {
+  const begun = performance.now();
+  expect(() => constraints.compile(constraint)).toThrow(`constraint: ${message}`);
+  expect(performance.now() - begun).toBeLessThan(3000);
+});
+
+test('expressions that are costly for others are none here', async () => {
+  for (const regex of ['(a|a)*b', '((a+)+)+b', '(a*)*b', '(a|aa)+b', '.*.*.*.*.*=.*']) {
+    expect(fits({ regex }, `${'a'.repeat(300)}b`)).toBe(!regex.includes('='));
+    expect(fits({ regex }, 'a'.repeat(300))).toBe(false);
+  }
+});
