@@ -35,6 +35,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Continues prompts with a trained language model.',
     load: async () => (await import('./trained/generate.js')).generate,
   },
+  evaluate: {
+    about: 'Evaluates a trained language model on tasks: multiple choice, perplexity, generated answers.',
+    load: async () => (await import('./trained/evaluateRun.js')).evaluateCommand,
+  },
   runs: {
     about: 'Compares runs by a metric, and shows differences of their configs.',
     load: async () => (await import('./runs.js')).runs,

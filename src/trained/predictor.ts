@@ -26,6 +26,8 @@ export interface PredictorOptions {
   /** Arrays of a training batch by path; undefined if its input does not declare them. Rows may be of any number. */
   readonly trained: Specs | undefined;
   readonly compileOptions: (name: string) => CompileOptions;
+  /** Names of the predictions that are computed; default: all that a batch suffices for. */
+  readonly outputs?: readonly string[] | undefined;
 }
 
 /** Predictions by name. */
@@ -95,7 +97,7 @@ export class Predictor {
   }
 
   async #compile(specs: Specs): Promise<Compiled> {
-    const { model, params, trained = {}, compileOptions } = this.options;
+    const { model, params, trained = {}, compileOptions, outputs } = this.options;
     const [{ shape } = { shape: [1] }] = Object.values(specs);
     const whole = { ...withRows(trained, shape[0]!), ...specs };
     const behind = neededArrays(model, layoutSpecs(params.layout), whole);
@@ -108,7 +110,7 @@ export class Predictor {
       );
     }
     const absent = Object.fromEntries(Object.entries(whole).filter(([path]) => !(path in specs)));
-    const names = possible.map(([name]) => name);
+    const names = possible.map(([name]) => name).filter((name) => outputs?.includes(name) ?? true);
     const executable = await compile(
       predictions(model, absent, names),
       { params: layoutSpecs(params.layout), batch: specs },

@@ -18,6 +18,8 @@ import {
   generationOf,
   rowSettingsIn,
 } from './generation.js';
+import { RowScorer, SCORE } from './languageTasks/rowScorer.js';
+import type { ScoredRow } from './languageTasks/scoredRows.js';
 import type { Specs } from './predictions.js';
 import { type Predictions, Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
@@ -71,6 +73,7 @@ export class TrainedRun {
   readonly #options: JobOptions;
   readonly #predictor: Predictor;
   readonly #rows: number | undefined;
+  #scores: Predictor | undefined;
   #examples: ExamplePredictor | undefined;
   #continuing: Continuing | undefined;
   #translating: Translating | null | undefined;
@@ -331,6 +334,19 @@ export class TrainedRun {
     return this.#ofExamples().predict(given as readonly RawExample[], options);
   }
 
+  /**
+   * Log-likelihoods in nats of the last tokens of rows, behind those before them.
+   *
+   * @throws RequestError for a model that predicts no next tokens
+   */
+  logLikelihoods(rows: readonly ScoredRow[]): Promise<number[]> {
+    this.#scores ??= new Predictor({
+      ...{ model: this.task.model, params: this.params, trained: undefined, outputs: [SCORE] },
+      compileOptions: this.#compileOptions,
+    });
+    return new RowScorer(this.#scores, this.maxTokens).score(rows);
+  }
+
   /** The prediction that is logits of classes; undefined where the model is no classifier. */
   get classOutput(): ClassOutput | undefined {
     return this.continuesText ? undefined : this.#ofExamples().classOutput;
@@ -366,6 +382,7 @@ export class TrainedRun {
     await this.#continuing?.queue.dispose();
     await this.#translating?.queue.dispose();
     await this.#predictor.dispose();
+    await this.#scores?.dispose();
   }
 
   #ofExamples(): ExamplePredictor {

@@ -37,6 +37,10 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ),
     ...all('checkpoint num_threads engine'),
   },
+  evaluate: {
+    ...all('tasks', 'trained/languageTasks/evaluateTask.test.ts'),
+    ...all('checkpoint num_threads engine'),
+  },
   runs: all('sort', 'runs/compareRuns.test.ts'),
   metrics: all('only steps parquet', 'tools/metricsCommand.test.ts'),
   study: all('diff picture most', 'tools/studyCommand.test.ts'),
@@ -140,13 +144,16 @@ test('import: an option for each flag', async () => {
   );
 });
 
-test.each(['serve', 'export', 'generate'])('%s: an option of the run for each flag', async (name) => {
-  const flags = ['--checkpoint=12', '--num_threads=3', '--engine=onnx'];
-  expect(loadOptions((await parsed(name, 'dir', ...flags)).values)).toEqual({
-    ...{ checkpoint: 12, numThreads: 3, engine: 'onnx' },
-  });
-  expect(loadOptions((await parsed(name, 'dir')).values)).toEqual({});
-});
+test.each(['serve', 'export', 'generate', 'evaluate'])(
+  '%s: an option of the run for each flag',
+  async (name) => {
+    const flags = ['--checkpoint=12', '--num_threads=3', '--engine=onnx'];
+    expect(loadOptions((await parsed(name, 'dir', ...flags)).values)).toEqual({
+      ...{ checkpoint: 12, numThreads: 3, engine: 'onnx' },
+    });
+    expect(loadOptions((await parsed(name, 'dir')).values)).toEqual({});
+  },
+);
 
 test('diff: an option for each flag', async () => {
   const asked = async (...argv: string[]) => requestOf(await parsed('diff', ...argv));
