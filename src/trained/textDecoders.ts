@@ -88,10 +88,11 @@ function newQueue(
   return { queue, constraints };
 }
 
-const chatOf = ({ chatTemplate }: TextParts, own: ChatTemplateText): ChatRenderer =>
-  new ChatRenderer(
-    chatTemplate === undefined ? own : { ...own, text: chatTemplate, origin: 'the option chatTemplate' },
-  );
+const chatOf = ({ chatTemplate }: TextParts, find: () => ChatTemplateText): ChatRenderer =>
+  new ChatRenderer(() => {
+    if (chatTemplate === undefined) return find();
+    return { ...find(), text: chatTemplate, origin: 'the option chatTemplate' };
+  });
 
 /** Of an encoder-decoder whose input makes sources of texts; null for other runs. */
 export function translating(parts: TextParts): Translating | null {
@@ -106,7 +107,7 @@ export function translating(parts: TextParts): Translating | null {
   const hasText = (id: number) => texts.hasText(id);
   const tokenBytes = (id: number) => texts.tokenBytes(id);
   const queue = newQueue(parts, { model, seqlen, hasText, tokenBytes, source: texts.specs });
-  return { texts, seqlen, ...queue, chat: chatOf(parts, plainTemplate) };
+  return { texts, seqlen, ...queue, chat: chatOf(parts, () => plainTemplate) };
 }
 
 /** Of a language model on text. @throws RequestError for a run that continues no text */
@@ -134,6 +135,6 @@ export function continuing(parts: TextParts): Continuing {
   const tokenBytes = (id: number) => tokenizer.tokenBytes(id);
   const queue = newQueue(parts, { model, seqlen, hasText, tokenBytes });
   const encoder = new EncoderThread(config, options.moduleUrl === '' ? [] : [options.moduleUrl]);
-  const chat = chatOf(parts, chatTemplateOf(dataset, config, tokenizer));
+  const chat = chatOf(parts, () => chatTemplateOf(dataset, config, tokenizer));
   return { tokenizer, encoder, seqlen, chat, ...queue };
 }

@@ -213,7 +213,7 @@ export class TrainedRun {
     return this.#completion(await this.#encodeAside(prompt), settings);
   }
 
-  /** Renders chats as prompts of the model. @throws RequestError as `stream`; ConfigError for a template that can't be read */
+  /** Renders chats as prompts of the model. @throws RequestError as `stream` */
   get chat(): ChatRenderer {
     return (this.#translates() ?? this.#continues()).chat;
   }

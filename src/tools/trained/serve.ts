@@ -43,7 +43,11 @@ async function prepared(args: Arguments, batchSize: number, stop: StopSignal): P
     const chatTemplate = chatTemplateIn(args.values.chatTemplate as string | undefined);
     const run = await runOf(args, { batchSize, chatTemplate });
     const adapters = await adaptersOf(args, run, batchSize);
-    for (const each of [run, ...Object.values(adapters)]) await each.prepare();
+    for (const each of [run, ...Object.values(adapters)]) {
+      // A template that can't be read is told before the server listens.
+      if (each.continuesText) each.chat.template;
+      await each.prepare();
+    }
     if (stop.received === undefined) return { run, adapters };
     await disposed({ run, adapters });
   } catch (error) {

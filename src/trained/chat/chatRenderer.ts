@@ -36,7 +36,16 @@ export class ChatRenderer {
   readonly #turns = new Turns();
   readonly #process = new Answerer<RenderQuestion, RenderAnswer>(begin, () => true);
 
-  constructor(readonly template: ChatTemplateText) {}
+  #template: ChatTemplateText | undefined;
+
+  /** @param find the template, once it is asked for: most runs never render a chat */
+  constructor(private readonly find: () => ChatTemplateText) {}
+
+  /** @throws ConfigError for a file that can't be read */
+  get template(): ChatTemplateText {
+    this.#template ??= this.find();
+    return this.#template;
+  }
 
   /** @throws RequestError for a template that is no Jinja */
   async check(): Promise<void> {

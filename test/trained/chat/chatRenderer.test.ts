@@ -6,7 +6,7 @@ const made: ChatRenderer[] = [];
 afterAll(() => Promise.all(made.map((each) => each.close())));
 
 function rendererOf(text: string, variables = {}): ChatRenderer {
-  made.push(new ChatRenderer({ text, origin: 'models/x', variables }));
+  made.push(new ChatRenderer(() => ({ text, origin: 'models/x', variables })));
   return made.at(-1)!;
 }
 
