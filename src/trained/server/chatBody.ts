@@ -1,6 +1,7 @@
 /** @file Bodies of POST /v1/chat/completions: OpenAI's fields, as far as a trained run supports them. */
 import { z } from 'zod';
 import type { ChatMessage } from '../../inputs/index.js';
+import type { GenerateOptions } from '../generation.js';
 import { checkedFields, expected, only } from './bodyFields.js';
 import { messagesField, templateMessages, toolsField } from './chatMessages.js';
 import { HttpError } from './httpError.js';
@@ -12,6 +13,7 @@ import {
   type RequestSettings,
   requestFields,
   requestSettings,
+  text,
 } from './requestFields.js';
 
 /** A chat request. */
@@ -21,6 +23,31 @@ export interface ChatRequest extends RequestSettings {
   readonly variables: Readonly<Record<string, unknown>>;
   /** Whether calls of tools are told apart from the text. */
   readonly hasTools: boolean;
+}
+
+const responseFormat = z.discriminatedUnion(
+  'type',
+  [
+    z.strictObject({ type: z.literal('text') }),
+    z.strictObject({ type: z.literal('json_object') }),
+    z.strictObject({
+      type: z.literal('json_schema'),
+      json_schema: z.strictObject({
+        name: text.optional(),
+        description: text.optional(),
+        schema: z.union([z.boolean(), z.record(z.string(), z.json())]).default(true),
+        strict: flag.nullish(),
+      }),
+    }),
+  ],
+  expected('an object of type "text", "json_object" or "json_schema"'),
+);
+
+/** The constraint on the answer's text, if any. It holds whether the request asks to be strict or not. */
+function constraintOf(format: z.output<typeof responseFormat> | undefined): GenerateOptions {
+  if (format?.type === 'json_object') return { constraint: { json: 'object' } };
+  if (format?.type === 'json_schema') return { constraint: { jsonSchema: format.json_schema.schema } };
+  return {};
 }
 
 function schemaFor(limits: Limits) {
@@ -37,9 +64,7 @@ function schemaFor(limits: Limits) {
       .enum(['auto', 'none'], expected('"auto" or "none", as others are not supported'))
       .optional(),
     parallel_tool_calls: only(true),
-    response_format: z
-      .strictObject({ type: z.literal('text') }, expected('{"type": "text"}, as others are not supported'))
-      .optional(),
+    response_format: responseFormat.optional(),
     modalities: z.tuple([z.literal('text')], expected('["text"], as others are not supported')).optional(),
     chat_template_kwargs: z
       .record(z.string(), z.unknown(), expected('values for the chat template by name'))
@@ -60,6 +85,10 @@ export function readChatBody(body: unknown, limits: Limits): ChatRequest {
     messages: templateMessages(fields.messages),
     variables: { ...fields.chat_template_kwargs, ...(hasTools && { tools }) },
     hasTools,
-    options: { ...settings.options, ...(logprobs && { logprobs: top ?? 0 }) },
+    options: {
+      ...settings.options,
+      ...constraintOf(fields.response_format),
+      ...(logprobs && { logprobs: top ?? 0 }),
+    },
   };
 }

@@ -190,6 +190,20 @@ test('calls of tools that a model writes are calls in whole answers and in strea
   await calling.close(0);
 });
 
+test('answers are of the JSON schema that a request gives', async () => {
+  const json_schema = { name: 'x', strict: true, schema: { type: 'string', enum: ['a1', 'b'] } };
+  for (const seed of [1, 2, 3]) {
+    const { choices } = await client.chat.completions.create({
+      ...{ model, messages: [user('h')], temperature: 2, seed, logprobs: true },
+      response_format: { type: 'json_schema', json_schema },
+    });
+    const { message, finish_reason, logprobs } = choices[0]!;
+    expect(['"a1"', '"b"']).toContain(message.content);
+    expect(finish_reason).toBe('stop');
+    expect(logprobs!.content!.map(({ token }) => token).join('')).toBe(message.content);
+  }
+});
+
 test('a request names the run or one of its adapters', async () => {
   const adapters = { tuned: endlessRun(0, ['A', 'B']) };
   const both = await serve(run, { ...options, adapters, log: (error) => errors.push(error) });
