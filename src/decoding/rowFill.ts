@@ -7,8 +7,13 @@ import { PrefixPages } from './prefixPages.js';
 import { onlyDrawable } from './rowSteps.js';
 import { type Bound, type Given, int32, type StepPrograms, type StepperOptions } from './stepPrograms.js';
 
-/** Positions of blocks: of most of a prompt, and of its end. Others wait for a block, so that none is long. */
-const BLOCKS_BESIDE = { most: 32, last: 8 };
+/** Positions of blocks, and the fewest tokens that are left where one is taken: rows wait for long ones, and weights are read for each. */
+const BLOCKS = [
+  { steps: 64, least: 65 },
+  { steps: 32, least: 17 },
+  { steps: 8, least: 1 },
+];
+const PAGE = BLOCKS[0]!.steps;
 
 /** Rows whose tokens have as much memory as the pages of prompts. */
 const ROWS_OF_PAGES = 2;
@@ -65,9 +70,8 @@ export class BlocksBeside {
     private readonly engine: CompileOptions,
   ) {
     this.#positions = new Int32Array(options.rows);
-    const { most: size } = BLOCKS_BESIDE;
-    const pages = state.isPerToken ? (ROWS_OF_PAGES * options.seqlen) / size : 0;
-    this.#pages = new PrefixPages(Math.floor(pages), size);
+    const pages = state.isPerToken ? (ROWS_OF_PAGES * options.seqlen) / PAGE : 0;
+    this.#pages = new PrefixPages(Math.floor(pages), PAGE);
   }
 
   /** Must be called after the parameters have changed. */
@@ -86,8 +90,7 @@ export class BlocksBeside {
 
   /** Compiles the blocks. */
   async prepare(): Promise<void> {
-    for (const steps of Object.values(BLOCKS_BESIDE))
-      await this.#blockOf(Math.min(steps, this.compiler.places(1)));
+    for (const { steps } of BLOCKS) await this.#blockOf(Math.min(steps, this.compiler.places(1)));
   }
 
   async #blockOf(steps: number): Promise<Block> {
@@ -129,15 +132,15 @@ export class BlocksBeside {
   fill(row: number, prompt: Int32Array): RowFill {
     const count = prompt.length;
     const pages = this.#pages.begin(prompt);
-    const { most, last } = BLOCKS_BESIDE;
     let begin = 0;
     return {
       take: async ({ ids, positions }) => {
         if (begin === 0) this.#aside?.clearRows();
         // A whole block behind which there are others; the last one gives logits.
-        const isPage = () => begin + most < count;
-        while (this.#aside && isPage() && pages.take(this.#aside, begin)) begin += most;
-        const steps = Math.min(count - begin > 2 * last ? most : last, this.compiler.places(1) - begin);
+        const isPage = () => begin + PAGE < count;
+        while (this.#aside && isPage() && pages.take(this.#aside, begin)) begin += PAGE;
+        const { steps: size } = BLOCKS.find(({ least }) => count - begin >= least)!;
+        const steps = Math.min(size, this.compiler.places(1) - begin);
         const block = await this.#blockOf(steps);
         block.ids.set(ids);
         this.#positions.set(positions);

@@ -156,16 +156,20 @@ test.skipIf(!engine.available)('a prompt that begins as one before computes what
     return steps;
   };
   const prompt = Array.from({ length: 75 }, (_, i) => (i * i) % V);
-  const other = [...prompt.slice(0, 40), ...prompt.slice(0, 20)];
+  const other = [...prompt.slice(0, 70), ...prompt.slice(0, 10)];
   const blocks = async (name: string) => {
     const stepper = opened.get(name)!;
     return [await blocksOf(stepper, prompt), await blocksOf(stepper, prompt), await blocksOf(stepper, other)];
   };
-  expect(await blocks('full caches')).toEqual([[32, 32, 8, 8], [8, 8], [32]]);
+  expect(await blocks('full caches')).toEqual([
+    [64, 8, 8],
+    [8, 8],
+    [8, 8],
+  ]);
   // A ring has no parts that belong to tokens.
   expect(await blocks('rings')).toEqual([
-    [32, 32, 8, 8],
-    [32, 32, 8, 8],
-    [32, 32],
+    [64, 8, 8],
+    [64, 8, 8],
+    [64, 8, 8],
   ]);
 });
