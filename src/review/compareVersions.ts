@@ -7,8 +7,8 @@ import { requiredName } from '../registry/names/index.js';
 import { type Analysable, analyseModels } from './changes/analyseModels.js';
 import { baseClasses } from './changes/baseClasses.js';
 import { compareExperiment } from './changes/compare.js';
-import { notesOf, whatWasCompared } from './changes/comparisonNotes.js';
-import { computedOf } from './changes/computed.js';
+import { byNewConfigs, notesOf, whatWasCompared } from './changes/comparisonNotes.js';
+import { computedOf, mayCompute } from './changes/computed.js';
 import { changedDeclarations } from './changes/declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './changes/declaredPlaces.js';
 import { deviceFor, onDevice } from './changes/deviceEffects.js';
@@ -111,7 +111,13 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
       const files = new ChangedFiles(changed, oldTree, newTree);
       const names = await namesFor(asked, versions, files, changes);
       const { pictures } = request;
-      const found = await evaluateAll(names, versions, changes, { repository, base, asked, pictures });
+      const found = await evaluateAll(names, versions, changes, {
+        repository,
+        base,
+        asked,
+        pictures,
+        changed,
+      });
       const report: DiffReport = {
         format: 'luthier-config-diff',
         version: 1,
@@ -188,6 +194,8 @@ interface Origin {
   readonly base: BaseCommit;
   readonly asked: string | undefined;
   readonly pictures: string | undefined;
+  /** Files that changed since. */
+  readonly changed: ReadonlySet<string>;
 }
 
 /** Outcomes of the experiments. */
@@ -195,7 +203,7 @@ async function evaluateAll(
   found: readonly string[],
   { old, now }: Versions,
   changes: readonly Change[],
-  { repository, base, asked: only, pictures }: Origin,
+  { repository, base, asked: only, pictures, changed: files }: Origin,
 ): Promise<Pick<DiffReport, 'experiments' | 'declarations' | 'unchanged' | 'notes'>> {
   const configs = ({ sources, evaluator }: Evaluated) =>
     evaluator.configs({
@@ -228,6 +236,7 @@ async function evaluateAll(
     names,
     asked(olds, old, changes, oldNameOf),
     asked(news, now, changes, (name) => name),
+    (name) => mayCompute(news.get(name), files, now.sources),
   );
   const added = names.filter((name) => !olds.has(name));
   const bases = await baseClasses(added, news, now, changes);
@@ -258,7 +267,10 @@ async function evaluateAll(
     experiments: inOrder(changed),
     declarations,
     unchanged: reports.length - changed.length,
-    notes: models.computed.size > 0 ? [whatWasCompared] : [],
+    notes: [
+      ...(models.computed.size > 0 ? [whatWasCompared] : []),
+      ...([...models.computed.values()].some(({ isByNew }) => isByNew) ? [byNewConfigs] : []),
+    ],
   };
 }
 
@@ -276,10 +288,15 @@ function asked(
     const answers = await ask([...new Set(names.map(nameOf))]);
     return new Map(names.map((name) => [name, answers.get(nameOf(name))!]));
   };
+  const request = (names: readonly string[]) => ({ names, changes, processes: half });
   return {
     documents,
-    fingerprints: (all) =>
-      called(all, (names) => evaluator.fingerprints({ names, changes, processes: half })),
-    analyses: (all) => called(all, (names) => evaluator.analyses({ names, changes, processes: half })),
+    fingerprints: (all) => called(all, (names) => evaluator.fingerprints(request(names))),
+    written: (all) => evaluator.documents(request(all)),
+    fingerprintsBy: (configs) => {
+      const documents = new Map([...configs].map(([name, document]) => [nameOf(name), document]));
+      return called([...configs.keys()], (names) => evaluator.fingerprints({ ...request(names), documents }));
+    },
+    analyses: (all) => called(all, (names) => evaluator.analyses(request(names))),
   };
 }

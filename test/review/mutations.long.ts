@@ -8,7 +8,7 @@ import { encode } from 'fast-png';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { globSync } from 'tinyglobby';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { analyseModels } from '../../src/review/changes/analyseModels.js';
+import { type Analysable, analyseModels } from '../../src/review/changes/analyseModels.js';
 import { compareExperiment, isSameConfig } from '../../src/review/changes/compare.js';
 import { Evaluator } from '../../src/review/versions/evaluators.js';
 import {
@@ -202,6 +202,12 @@ interface Base {
 /** As they are, in one process. */
 const asked = (names: readonly string[]) => ({ names, changes: [], processes: 1 });
 
+/** How a version writes its configs, and fingerprints its code by those of another. */
+const byOther = (version: Evaluator): Pick<Analysable, 'written' | 'fingerprintsBy'> => ({
+  written: (names) => version.documents(asked(names)),
+  fingerprintsBy: (documents) => version.fingerprints({ ...asked([...documents.keys()]), documents }),
+});
+
 let base: Base;
 let evaluator: Evaluator;
 
@@ -267,10 +273,11 @@ async function told(folder: string, { file }: Mutant): Promise<string | undefine
     const documents = [await answers.configs(fixtures), await now.configs(asked(fixtures))] as const;
     const models = await analyseModels(
       fixtures,
-      { ...answers, documents: documents[0] },
+      { ...answers, ...byOther(evaluator), documents: documents[0] },
       {
         documents: documents[1],
         fingerprints: (names) => now.fingerprints(asked(names)),
+        ...byOther(now),
         analyses: (names) => now.analyses(asked(names)),
       },
     );

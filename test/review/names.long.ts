@@ -120,7 +120,9 @@ test('a class by another name, without an alias', async () => {
       Fields
         task.model.head : Head → a new Top  (experiments/one.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: one.One"
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: one.One
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `);
 });
 
@@ -281,7 +283,7 @@ export class Alone extends Small {
         modelDims : 16 → 32  (set by Added at experiments/added.ts:9; was set by Family at experiments/family.ts:6)
       Fields
         task.model.lmTpl.modelDims : 16 → 32  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.hiddenDims : 64 → 128  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.hiddenDims : 64 → 128  (luthier/src/models/presets/layerNormStack.ts:N)
         task.train.learner.optimizer.clipGradientNormToValue : 0 (default) → 0.5  (experiments/added.ts:13; was default of AdamW at luthier/src/learners/optimizers/optimizer.ts:N)
 
     Consequences                           before, or base       after
@@ -314,11 +316,11 @@ export class Odd extends Small {
         hiddenDim: 16 (set at luthier/src/layers/transformer/transformers.ts:N)
         numHeads: 3 (set at luthier/src/layers/transformer/transformers.ts:N)
         dimPerHead: null (set at luthier/src/layers/transformer/transformers.ts:N)
-        useBias: false (set at luthier/src/models/presets/gpt2.ts:N)
+        useBias: false (set at luthier/src/models/presets/layerNormStack.ts:N)
         outputProjInit: a Gaussian config (set at luthier/src/models/presets/gpt2.ts:N)
         attenDropoutProb: 0 (set at luthier/src/layers/transformer/transformers.ts:N)
-        internalEnablePerDimScale: false (set at luthier/src/models/presets/gpt2.ts:N)
-        scaleQueryByDimPerHead: true (set at luthier/src/models/presets/gpt2.ts:N)
+        internalEnablePerDimScale: false (set at luthier/src/models/presets/layerNormStack.ts:N)
+        scaleQueryByDimPerHead: true (set at luthier/src/models/presets/layerNormStack.ts:N)
         while building Transformer
         while building StackedTransformer
         while building TransformerLm
@@ -329,7 +331,7 @@ export class Odd extends Small {
       Constants
         numHeads : 4 → 3  (set by Odd at experiments/added.ts:3; was set by Small at experiments/small.ts:5)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 3  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 3  (luthier/src/models/presets/layerNormStack.ts:N)
 
     whole.Whole (added whole: none of its base classes has configs)
       Constants
@@ -354,37 +356,37 @@ export class Odd extends Small {
         task.train.learner.optimizer : + a new AdamW  (experiments/whole.ts:16)
         task.model.lmTpl.paramsInit.scale : + 0.02  (luthier/src/models/presets/gpt2.ts:N)
         task.model.lmTpl.positionEmbTpl.maxSeqLength : + 8  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.numLayers : + 2  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.hiddenDims : + 64  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.numHeads : + 2  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numLayers : + 2  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.hiddenDims : + 64  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : + 2  (luthier/src/models/presets/layerNormStack.ts:N)
         task.model.lmTpl.stackedTransformerTpl.dropoutProb : + 0  (luthier/src/models/presets/gpt2.ts:N)
         task.model.lmTpl.stackedTransformerTpl.reluDropoutProb : + 0  (luthier/src/models/presets/gpt2.ts:N)
         task.model.lmTpl.stackedTransformerTpl.inputDropoutProb : + 0  (luthier/src/models/presets/gpt2.ts:N)
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl : + a new Transformer
         task.model.lmTpl.softmaxTpl.hasBias : + false  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.finalLnTpl.epsilon : + 0.00001  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.finalLnTpl.directScale : + true  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.finalLnTpl.useBias : + false  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.finalLnTpl.epsilon : + 0.00001  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.finalLnTpl.directScale : + true  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.finalLnTpl.useBias : + false  (luthier/src/models/presets/layerNormStack.ts:N)
         task.train.learner.optimizer.learningRate : + 0.001  (experiments/whole.ts:16)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl : + a new LayerNorm  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl : + a new LayerNorm  (luthier/src/models/presets/layerNormStack.ts:N)
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl : + a new DotProductAttention
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl : + a new TransformerFeedForward
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.epsilon : + 0.00001  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.directScale : + true  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.useBias : + false  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.useBias : + false  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.epsilon : + 0.00001  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.directScale : + true  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.lnTpl.useBias : + false  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.useBias : + false  (luthier/src/models/presets/layerNormStack.ts:N)
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.outputProjInit : + a new Gaussian  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.internalEnablePerDimScale : + false  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.scaleQueryByDimPerHead : + true  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.hasBias : + false  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.activationTpl : + a new GELU  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.internalEnablePerDimScale : + false  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.scaleQueryByDimPerHead : + true  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.hasBias : + false  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.activationTpl : + a new GELU  (luthier/src/models/presets/layerNormStack.ts:N)
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.outputProjInit : + the new Gaussian of task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.outputProjInit  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl : + a new LayerNorm  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl : + a new LayerNorm  (luthier/src/models/presets/layerNormStack.ts:N)
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl.outputProjInit.scale : + 0.01  (luthier/src/models/presets/gpt2.ts:N)
         task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.activationTpl.approximate : + false  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.epsilon : + 0.00001  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.directScale : + true  (luthier/src/models/presets/gpt2.ts:N)
-        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.useBias : + false  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.epsilon : + 0.00001  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.directScale : + true  (luthier/src/models/presets/layerNormStack.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.lnTpl.useBias : + false  (luthier/src/models/presets/layerNormStack.ts:N)
         datasets : + [a new SyntheticLmInput]  (Whole.datasets())
         datasets[0].name : + 'train'  (experiments/whole.ts:21)
         datasets[0].batchSize : + 2  (experiments/whole.ts:21)

@@ -116,7 +116,11 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
       Fields
         task.model.heads[0…2].depth : 1 (default) → 7 (default)  (3 places; default of Head at experiments/parts.ts:6)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed"
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed
+
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `);
 });
 
@@ -199,7 +203,11 @@ test('new names without an alias', async () => {
         task.model.frame.first.breadth : + 3  (experiments/composed.ts:8)
         task.model.frame.first.width : - 3  (was experiments/composed.ts:8)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed, small.One"
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed, small.One
+
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `);
 });
 
@@ -244,14 +252,18 @@ export abstract class Family extends Base {
     Consequences                                    before  after
     composed.Composed  Tokens of training               48  64          +16, +33%
                        FLOPs of training        2.35 MFLOP  3.14 MFLOP  +784 kFLOP, +33%
-                       Peak memory of training      235 kB  235 kB      +256 B, +0.11%
+                       Peak memory of training      216 kB  216 kB      +256 B, +0.12%
                        Checkpoints                          8 reshaped
 
     Checkpoints do not fit: composed.Composed
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
-      lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)"
+      lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `);
 });
 

@@ -1,4 +1,4 @@
-/** @file Changes of models and programs: by fingerprints where configs are the same, by analyses elsewhere. */
+/** @file Changes of models and programs: code by fingerprints under the same configs, configs by analyses. */
 
 import {
   type AnalysisDocument,
@@ -13,39 +13,99 @@ import { type Compared, compareFingerprints } from './computed.js';
 export interface Analysable {
   readonly documents: ReadonlyMap<string, ExperimentDocument>;
   readonly fingerprints: (names: readonly string[]) => Promise<ReadonlyMap<string, FingerprintDocument>>;
+  /** Configs that another version can build, by names, of the experiments whose configs have such a form. */
+  readonly written: (names: readonly string[]) => Promise<ReadonlyMap<string, string>>;
+  /** Fingerprints of this version's code by the configs of another one, by names. */
+  readonly fingerprintsBy: (
+    configs: ReadonlyMap<string, string>,
+  ) => Promise<ReadonlyMap<string, FingerprintDocument>>;
   readonly analyses: (names: readonly string[]) => Promise<ReadonlyMap<string, AnalysisDocument>>;
 }
 
 /** Analyses by the experiments' names. */
 export interface Models {
-  /** Of experiments whose configs are the same. */
+  /** Of experiments whose configs are the same, and of the others that code may have changed as well. */
   readonly computed: ReadonlyMap<string, Compared>;
   readonly old: ReadonlyMap<string, AnalysisDocument>;
   readonly now: ReadonlyMap<string, AnalysisDocument>;
 }
 
-/** Fingerprints the experiments whose configs are the same, and analyses those that are not as they were. */
+/**
+ * Fingerprints experiments, and analyses those that are not as they were.
+ *
+ * @param mayDiffer whether code, or data, that an experiment works with may have changed; those of other configs that
+ *   can't are not fingerprinted.
+ */
 export async function analyseModels(
   names: readonly string[],
   old: Analysable,
   now: Analysable,
+  mayDiffer: (name: string) => boolean = () => true,
 ): Promise<Models> {
   const isMade = ({ documents }: Analysable, name: string): boolean =>
     made(documents.get(name)) !== undefined;
   const able = names.filter((name) => isMade(now, name));
-  const same = able.filter(
-    (name) => isMade(old, name) && isSameConfig(old.documents.get(name)!, now.documents.get(name)!),
+  const both = able.filter((name) => isMade(old, name));
+  const same = new Set(
+    both.filter((name) => isSameConfig(old.documents.get(name)!, now.documents.get(name)!)),
   );
-  const [before, after] = await Promise.all([old.fingerprints(same), now.fingerprints(same)]);
+  const others = both.filter((name) => !same.has(name) && mayDiffer(name));
+  // One question after the other for each version.
+  const written = await now.written(others);
+  const [before, after] = await Promise.all([
+    fingerprintsOfOld(same, others, written, old),
+    now.fingerprints([...same, ...others]),
+  ]);
   const computed = new Map(
-    same.map((name) => [name, compareFingerprints(before.get(name)!, after.get(name)!)]),
+    [...before].map(([name, { document, because }]) => [
+      name,
+      {
+        ...compareFingerprints(document, after.get(name)!, because),
+        ...(same.has(name) ? {} : { isByNew: true as const }),
+      },
+    ]),
   );
   // One whose step can no longer be traced differs and is broken: the analyses show it.
-  const changed = able.filter((name) => computed.get(name)?.isAlike !== true);
+  const changed = able.filter((name) => !same.has(name) || computed.get(name)?.isAlike !== true);
   const gone = names.filter((name) => !now.documents.has(name));
   const [olds, news] = await Promise.all([
     old.analyses([...changed, ...gone].filter((name) => isMade(old, name))),
     now.analyses(changed),
   ]);
   return { computed, old: olds, now: news };
+}
+
+/** Fingerprints of the old code, and why they are of other configs than those of the new code. */
+interface OldFingerprints {
+  readonly document: FingerprintDocument;
+  readonly because?: string;
+}
+
+/**
+ * The old code by the configs of the new version: so a changed field hides no changed code. Where it can't build them, by its
+ * own.
+ */
+async function fingerprintsOfOld(
+  same: Iterable<string>,
+  others: readonly string[],
+  written: ReadonlyMap<string, string>,
+  old: Analysable,
+): Promise<ReadonlyMap<string, OldFingerprints>> {
+  const byNew = await old.fingerprintsBy(written);
+  const unbuilt = new Map(
+    others.flatMap((name) => {
+      const document = byNew.get(name);
+      if (document && 'fingerprint' in document) return [];
+      return [[name, document?.notFingerprinted ?? 'they cannot be written'] as const];
+    }),
+  );
+  const byOwn = await old.fingerprints([...same, ...unbuilt.keys()]);
+  const found = new Map<string, OldFingerprints>(
+    [...byOwn].map(([name, document]) => {
+      const because = unbuilt.get(name);
+      return [name, because === undefined ? { document } : { document, because }];
+    }),
+  );
+  for (const [name, document] of byNew) if (!unbuilt.has(name)) found.set(name, { document });
+  return found;
 }

@@ -2,11 +2,11 @@
 import type { ConfigDocument, JsonValue } from '../versions/protocol.js';
 
 /**
- * The files of the classes of all datasets, or of the task's own programs, with those of their parts and base classes;
- * undefined if one is unknown.
+ * The files of the classes of all datasets, of the task's own programs, or of all configs, with those of their parts and base
+ * classes; undefined if one is unknown.
  */
 export function classFiles(
-  part: 'input' | 'programs',
+  part: 'input' | 'programs' | 'all',
   { root, configs, classes }: ConfigDocument,
 ): string[] | undefined {
   const found = new Set<number>();
@@ -22,7 +22,8 @@ export function classFiles(
   const valuesOf = (config: JsonValue | undefined) =>
     configs[(config as { $config: number }).$config]!.values;
   const { task, datasets, decodeDatasets } = valuesOf(root);
-  if (part === 'input') visit([datasets!, decodeDatasets!]);
+  if (part === 'all') Object.values(valuesOf(root)).forEach(visit);
+  else if (part === 'input') visit([datasets!, decodeDatasets!]);
   else visit(valuesOf(valuesOf(task).train).programs);
   const lineages = [...found].map((number) => classes[configs[number]!.class]?.lineage ?? []);
   if (lineages.some((lineage) => lineage.length === 0)) return undefined;

@@ -9,6 +9,9 @@ export const whatWasCompared =
   'For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of ' +
   'initial values, decoding, and rows of the data were compared; without data, the code that reads it.';
 
+/** Of experiments whose configs changed, where code they work with did as well. */
+export const byNewConfigs = 'Where a config changed, both codes were compared by the config of now.';
+
 /** Packages of npm's lockfile, by their folders; that of the project is ''. */
 type Locked = Readonly<
   Record<string, { readonly version?: string; readonly dependencies?: object } | undefined>

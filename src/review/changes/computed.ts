@@ -10,13 +10,21 @@ import type { Sources } from '../versions/sources.js';
 import { classFiles } from './classFiles.js';
 
 /** Result of comparing fingerprints. */
-export interface Compared extends Pick<Computed, 'differs' | 'uncompared'> {
+export interface Compared extends Pick<Computed, 'differs' | 'uncompared' | 'isByNew'> {
   /** Whether a training step does the same operations on the same variables and shapes, so that it costs the same. */
   readonly isAlike: boolean;
 }
 
-/** Which parts are not as they were. A part that only one version has a fingerprint of is not compared. */
-export function compareFingerprints(old: FingerprintDocument, now: FingerprintDocument): Compared {
+/**
+ * Which parts are not as they were. A part that only one version has a fingerprint of is not compared.
+ *
+ * @param because why the two are by other configs, whose differences can't be told from those of the code.
+ */
+export function compareFingerprints(
+  old: FingerprintDocument,
+  now: FingerprintDocument,
+  because?: string,
+): Compared {
   if (!('fingerprint' in old && 'fingerprint' in now)) {
     const { notFingerprinted: reason } = ('fingerprint' in now ? old : now) as { notFingerprinted: string };
     return { differs: [], uncompared: fingerprinted.map((part) => ({ part, reason })), isAlike: false };
@@ -27,7 +35,9 @@ export function compareFingerprints(old: FingerprintDocument, now: FingerprintDo
     const [before, after] = [old.fingerprint[part], now.fingerprint[part]];
     const reason = after.notCompared ?? before.notCompared ?? changedSource(before, after);
     const areBoth = before.hash !== undefined && after.hash !== undefined;
-    if (areBoth && before.hash !== after.hash) differs.push(part);
+    if (areBoth && before.hash !== after.hash && because !== undefined)
+      uncompared.push({ part, reason: `the code before cannot build the configs of now: ${because}` });
+    else if (areBoth && before.hash !== after.hash) differs.push(part);
     else if (reason !== undefined) uncompared.push({ part, reason });
   }
   const isAlike = (['training step', 'optimizer update'] as const).every((part) => {
@@ -35,6 +45,27 @@ export function compareFingerprints(old: FingerprintDocument, now: FingerprintDo
     return before !== undefined && before === after;
   });
   return { differs, uncompared, isAlike };
+}
+
+/** Files that no computation reads but by loading them, and those that none reads. */
+const LOADED = /\.([cm]?[jt]sx?|md)$/;
+
+/**
+ * Whether code or data that an experiment computes with can have changed, beside its configs.
+ *
+ * @param changed files, from the repository's root
+ */
+export function mayCompute(
+  document: ExperimentDocument | undefined,
+  changed: ReadonlySet<string>,
+  sources: Sources,
+): boolean {
+  const experiment = made(document);
+  if (experiment === undefined || [...changed].some((file) => !LOADED.test(file))) return true;
+  const { config } = experiment;
+  // Functions and classes as values, and values that have no form: which files they are from is not told.
+  if (/"\$(constant|container|class|text)"/.test(JSON.stringify(config.configs))) return true;
+  return classFiles('all', config)?.some((file) => sources.reaches(file)) ?? true;
 }
 
 /** A source that is not as it was, of those that no fingerprint runs. */
@@ -66,6 +97,7 @@ export function computedOf(
   const isTouched = (part: 'input' | 'programs'): boolean =>
     classFiles(part, experiment.config)?.some((file) => now.sources.reaches(file)) ?? true;
   return {
+    ...(computed.isByNew && { isByNew: true }),
     differs: computed.differs,
     uncompared: computed.uncompared.flatMap((each) => {
       const { part, reason } = each;

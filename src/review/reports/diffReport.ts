@@ -133,9 +133,11 @@ const computed = z
     uncompared: listOf(uncompared),
     /** The changed files that the experiment loads. */
     files: listOf(text),
+    /** Whether both codes were given the configs of now, which are not those of before. */
+    isByNew: z.literal(true).exactOptional(),
   })
   .readonly();
-/** Comparison of the programs and the data of an experiment with equal configs. */
+/** Comparison of the programs and the data of an experiment with equal configs, its own or those that it has now. */
 export type Computed = z.infer<typeof computed>;
 
 /**

@@ -181,10 +181,10 @@ const otherwise: Readonly<Record<FingerprintedPart, string>> = {
   programs: 'its own programs differ',
 };
 
-/** Computed differences of an unchanged config, and the changed files that may cause them. */
-export function computedText({ differs, files }: Computed): string {
+/** Computed differences of equal configs, and the changed files that may cause them. */
+export function computedText({ differs, files, isByNew }: Computed): string {
   const found = differs.map((part) => otherwise[part]).join(', ');
-  return `config same, ${found}${files.length === 0 ? '' : `: ${someOf(files)}`}`;
+  return `${isByNew ? 'beside its config' : 'config same'}, ${found}${files.length === 0 ? '' : `: ${someOf(files)}`}`;
 }
 
 /** A part that could not be compared, and why. */

@@ -129,6 +129,10 @@ function removeOldest(folder: string): void {
   for (const file of files.sort((a, b) => times.get(b)! - times.get(a)!).slice(mostProjects)) rmSync(file);
 }
 
+/** The text under which answers to a question are kept. */
+const keyOf = ({ document, ...question }: Question): string =>
+  JSON.stringify(document === undefined ? question : { ...question, document: digestOf(document) });
+
 /** The answers that hold for one tree. */
 export class KeptAnswers {
   private readonly contents = new Map<string, string | undefined>();
@@ -148,7 +152,7 @@ export class KeptAnswers {
 
   /** The answer to a question, and the paths that were read for it. */
   find(question: Question): { readonly answer: Answer; readonly reads: readonly string[] } | undefined {
-    const kept = this.cache.byQuestion.get(JSON.stringify(question))?.find(({ facts }) =>
+    const kept = this.cache.byQuestion.get(keyOf(question))?.find(({ facts }) =>
       facts.every((number) => {
         const [path, contents] = this.cache.facts[number]!;
         return this.contentsOf(path) === contents;
@@ -162,11 +166,12 @@ export class KeptAnswers {
 
   /** Keeps an answer of a process that had read all this; paths are those of `recordReads`. */
   keep(question: Question, answer: Answer, reads: readonly string[]): void {
-    const isWhole = !('error' in answer || 'notAnalysed' in answer || 'notFingerprinted' in answer);
+    const failures = ['error', 'notWritten', 'notAnalysed', 'notFingerprinted'];
+    const isWhole = !failures.some((failure) => failure in answer);
     const facts = isWhole ? ['unseen:', ...reads].map((path) => this.factOf(path)) : [undefined];
     if (facts.includes(undefined)) return;
     const numbers = (facts as Fact[]).map((fact) => this.cache.numberOf(fact));
-    this.fresh.push({ question: JSON.stringify(question), answer, facts: numbers });
+    this.fresh.push({ question: keyOf(question), answer, facts: numbers });
   }
 
   /** The answers that were kept, but those that follow from files that have changed meanwhile. */

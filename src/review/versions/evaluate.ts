@@ -4,7 +4,7 @@ import { type Analysis, analyze, failureOf, learningRatesOf, Shared } from '../.
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
 import * as experiments from '../../experiment/index.js';
 import { effectiveConstants, type MissingConstantError } from '../../experiment/index.js';
-import { classOf, withOrigin } from '../../hparams/index.js';
+import { classOf, fromJSON, type JsonDocument, toJSON, withOrigin } from '../../hparams/index.js';
 import { type ResolvedExperiment, registerExports, resolveExperiment } from '../../registry/index.js';
 import { configDocument, declaringFile, encodeLeaf } from '../changes/configDocument.js';
 import type { Fingerprints } from '../fingerprints/experimentFingerprints.js';
@@ -17,6 +17,7 @@ import type {
   FingerprintDocument,
   GivenConstant,
   Question,
+  WrittenConfigs,
 } from './protocol.js';
 
 // Named imports are limited to exports of every version of the library: this file may run with an earlier one.
@@ -82,8 +83,26 @@ export class Evaluation {
     }
   }
 
-  /** Fingerprints of the experiment's computations and data. */
-  async fingerprint(subject: Subject): Promise<FingerprintDocument> {
+  /** The experiment's configs as another version can build them. */
+  async document(subject: Subject): Promise<WrittenConfigs> {
+    const { name } = subject;
+    try {
+      const { task, datasets, decodeDatasets } = await this.configuredOnce(subject);
+      const document = toJSON(
+        { task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] },
+        { modules: false },
+      );
+      return { name, document: JSON.stringify(document) };
+    } catch (error) {
+      return { name, notWritten: failureWithoutPath(error).message };
+    }
+  }
+
+  /** Fingerprints of the experiment's computations and data, or of this version's by the configs in `document`. */
+  async fingerprint({
+    document,
+    ...subject
+  }: Subject & Pick<Question, 'document'>): Promise<FingerprintDocument> {
     const { name } = subject;
     try {
       const configured = await this.configuredOnce(subject);
@@ -91,7 +110,8 @@ export class Evaluation {
       if (this.fingerprints === undefined) {
         return { name, notFingerprinted: 'Its version of Luthier is too old to compute fingerprints.' };
       }
-      return { name, fingerprint: await this.fingerprints.of(configured) };
+      const given = document === undefined ? {} : configsIn(document);
+      return { name, fingerprint: await this.fingerprints.of({ ...configured, ...given }) };
     } catch (error) {
       return { name, notFingerprinted: failureWithoutPath(error).message };
     }
@@ -101,6 +121,13 @@ export class Evaluation {
     return this.configured.get(keyOf(subject)) ?? (await this.configure(subject));
   }
 }
+
+/** The configs of a document. @throws ConfigError for classes or fields that this version lacks, and values that it refuses */
+const configsIn = (document: string) =>
+  fromJSON(JSON.parse(document) as JsonDocument) as Pick<
+    ConfiguredExperiment,
+    'task' | 'datasets' | 'decodeDatasets'
+  >;
 
 /** All that an analysis follows from but the number of steps; a subclass's own fields may change a step. */
 export function analysisParts({

@@ -107,6 +107,8 @@ interface EvaluationRequest {
   readonly changes: readonly Change[];
   /** Whether the nearest base class of each that has configs is meant. */
   readonly ofBase?: true;
+  /** Configs of another version by the names of experiments, to be fingerprinted in place of this version's. */
+  readonly documents?: ReadonlyMap<string, string>;
   /** How many processes may answer. */
   readonly processes: number;
 }
@@ -183,6 +185,14 @@ export class Evaluator {
     );
   }
 
+  /** Configs of experiments by their names, of those that have a form that another version can build. */
+  async documents(asked: EvaluationRequest): Promise<Map<string, string>> {
+    const written = await this.askAll('document', asked, (answer) =>
+      typeof answer !== 'string' && 'document' in answer ? answer.document : undefined,
+    );
+    return new Map([...written].flatMap(([name, text]) => (text === undefined ? [] : [[name, text]])));
+  }
+
   /** Fingerprints of experiments. */
   fingerprints(asked: EvaluationRequest): Promise<Map<string, FingerprintDocument>> {
     return this.askAll(
@@ -229,19 +239,24 @@ export class Evaluator {
 
   private async askAll<D>(
     ask: Question['ask'],
-    { names, processes, ...subject }: EvaluationRequest,
+    { names, processes, documents, ...subject }: EvaluationRequest,
     document: (answer: Answer | string, name: string) => D,
   ): Promise<Map<string, D>> {
-    const documents = new Map<string, D>();
+    const found = new Map<string, D>();
+    const questionOf = (name: string): Question => {
+      const question = { ask, name, ...subject };
+      const given = documents?.get(name);
+      return given === undefined ? question : { ...question, document: this.here(given) };
+    };
     const unknown = names.filter((name) => {
-      const answer = this.known({ ask, name, ...subject });
-      if (answer !== undefined) documents.set(name, document(answer, name));
+      const answer = this.known(questionOf(name));
+      if (answer !== undefined) found.set(name, document(answer, name));
       return answer === undefined;
     });
     await this.share(unknown, processes, async (process, name) => {
-      documents.set(name, document(await this.ask(process, { ask, name, ...subject }), name));
+      found.set(name, document(await this.ask(process, questionOf(name)), name));
     });
-    return documents;
+    return found;
   }
 
   /** An answer that holds from an earlier review. */
@@ -272,6 +287,11 @@ export class Evaluator {
 
   private note({ name }: Question, reads: readonly string[]): void {
     this.reads.set(name, new Set([...(this.reads.get(name) ?? []), ...reads]));
+  }
+
+  /** A text of the user's tree as it reads in this one. */
+  private here(text: string): string {
+    return this.tree === this.home ? text : text.replaceAll(this.home.root, this.tree.root);
   }
 
   /** An answer as it reads in the user's tree. */

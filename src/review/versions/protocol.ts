@@ -6,7 +6,7 @@ import type { Declared, JsonDocument } from '../../hparams/index.js';
 import type { Fingerprint } from '../fingerprints/fingerprintedParts.js';
 
 /** Version of the questions and answers below, fingerprints included; evaluators of other versions are not used. */
-export const protocolVersion = 6;
+export const protocolVersion = 7;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];
@@ -98,6 +98,11 @@ export type FingerprintDocument =
   | { readonly name: string; readonly fingerprint: Fingerprint }
   | { readonly name: string; readonly notFingerprinted: string };
 
+/** The configs of an experiment as a document that another version can build, or the reason for its absence. */
+export type WrittenConfigs =
+  | { readonly name: string; readonly document: string }
+  | { readonly name: string; readonly notWritten: string };
+
 /** A constant as `--set` sets it, where nothing else does. */
 export interface GivenConstant extends Extract<Override, { kind: 'set' }> {
   /** Whether it was given to this experiment by name: then it must have such a constant. */
@@ -115,15 +120,17 @@ export type Change = Override | GivenConstants;
 
 /** To an evaluator: about an experiment that flags change. */
 export interface Question {
-  readonly ask: 'configs' | 'fingerprint' | 'analysis';
+  readonly ask: 'configs' | 'document' | 'fingerprint' | 'analysis';
   readonly name: string;
   readonly changes: readonly Change[];
   /** Whether its nearest base class that has configs is meant. */
   readonly ofBase?: true | undefined;
+  /** Configs of another version, whose programs are fingerprinted in place of its own. */
+  readonly document?: string | undefined;
 }
 
 /** Answers by kind of question. */
-export type Answer = ExperimentDocument | FingerprintDocument | AnalysisDocument;
+export type Answer = ExperimentDocument | WrittenConfigs | FingerprintDocument | AnalysisDocument;
 
 /** From an evaluator: first that it is ready, then an answer for each question, with the reads since the last one. */
 export type Message =

@@ -98,8 +98,8 @@ const files = {
 
 const repository = repositoryOf(files);
 
-async function report(text: string) {
-  repository.write({ 'experiments/parts.ts': text });
+async function report(text: string, more: Readonly<Record<string, string>> = {}) {
+  repository.write({ ...files, 'experiments/parts.ts': text, ...more });
   const { folder: project } = repository;
   return compareVersions({
     project,
@@ -213,4 +213,67 @@ test('a comment and a constant by another name compute the same', async () => {
 
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
+});
+
+/** Settings of the optimizer of own.Updates, changed. */
+const faster = { 'experiments/own.ts': experiments.replace('learningRate: 1,', 'learningRate: 2,') };
+
+test('a changed field hides no changed code', async () => {
+  const found = await report(parts.replace('mul(grad, 0.5)', 'mul(grad, 0.25)'), faster);
+  expect(settled(textOf(found, plain))).toMatchInlineSnapshot(`
+    "1 changes at the same cost, 1 not compared in full, 3 the same
+    main (abc1234) → working tree
+
+    own.Updates
+      Fields
+        task.train.learner.optimizer.learningRate : 1 → 2  (experiments/own.ts:16)
+
+    own.Updates
+      beside its config, the optimizer update differs: experiments/own.ts, experiments/parts.ts
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: own.Updates
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
+
+    Note: Where a config changed, both codes were compared by the config of now."
+  `);
+  expect(found.notes).toContain('Where a config changed, both codes were compared by the config of now.');
+});
+
+test('code that cannot build the config of now is compared by its own, as far as the two are equal', async () => {
+  const own = experiments.replace('learningRate: 1,', 'learningRate: 1, share: 0.25,');
+  const text = parts
+    .replace('extends Sgd {', 'extends Sgd.with({ share: z.number().default(0.5) }) {')
+    .replace('mul(grad, 0.5)', 'mul(grad, this.hp.share)');
+  const found = await report(text, { 'experiments/own.ts': own });
+  expect(settled(textOf(found, plain))).toMatchInlineSnapshot(`
+    "1 changes at the same cost, 1 not compared in full, 3 the same
+    main (abc1234) → working tree
+
+    own.Updates
+      Fields
+        task.train.learner.optimizer.share : + 0.25  (experiments/own.ts:16)
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: own.Updates
+
+    not compared: own.Updates
+      optimizer update: the code before cannot build the configs of now: Entry 15, ['task'].train.learner.optimizer: Half has no hyperparameter 'share'. It has learningRate, lrSchedule, l2RegularizerWeight, l1RegularizerWeight, decoupledWeightDecay, fixedWeightDecay, skipLp1dVectors, clipGradientNormToValue, clipGradientSingleNormToValue, cautious, slotDtype, slotRounding, ewcRegularizerWeight, ewcWeightPerVar, emaDecay, momentum, nesterov.
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
+
+    Note: Where a config changed, both codes were compared by the config of now."
+  `);
+});
+
+test('code that no config of an experiment is of changes nothing beside its fields', async () => {
+  const found = await report(parts, faster);
+  expect(found.experiments.map(({ name, computed }) => [name, computed])).toEqual([
+    ['own.Updates', undefined],
+  ]);
 });
