@@ -186,6 +186,15 @@ export class Completion implements AsyncIterable<string> {
     if (this.finishReason === undefined) this.#finish('length', this.#text.rest());
   }
 
+  /** Ends the continuation with the reason of an abort: its row is free at the next step. */
+  endedBy(signal: AbortSignal | undefined): this {
+    const abort = (): void => this.fail(signal!.reason);
+    if (signal?.aborted) abort();
+    signal?.addEventListener('abort', abort, { once: true });
+    void this.ended.then(() => signal?.removeEventListener('abort', abort));
+    return this;
+  }
+
   /** Ends a continuation without a reader. */
   cancel(): void {
     if (this.finishReason === undefined) this.#finish('cancelled', '');

@@ -21,4 +21,4 @@ export { readRunDocument } from './runDocument.js';
 export { isLoopback } from './server/hosts.js';
 export { type ServerOptions, serve } from './server/server.js';
 export { startLora } from './startLora.js';
-export type { LoadRunOptions, TrainedRun } from './trainedRun.js';
+export type { LoadRunOptions, ReadOptions, TrainedRun } from './trainedRun.js';

@@ -60,6 +60,12 @@ export interface LoadRunOptions {
   readonly chatTemplate?: string | undefined;
 }
 
+/** Options of reading a continuation. */
+export interface ReadOptions {
+  /** An abort ends it. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Prompts of up to this many bytes are encoded in this thread: that takes less time than a message to another. */
 const SHORT_PROMPT = 2048;
 /** Bytes of a prompt for each token that there is room for, where the tokenizer sets no limit of its own. */
@@ -173,25 +179,26 @@ export class TrainedRun {
   }
 
   /** The continuation of a prompt, without the prompt; of an encoder-decoder, the target of a source. @throws as `stream` */
-  async generate(prompt: string, options: GenerateOptions = {}): Promise<string> {
+  async generate(prompt: string, options: GenerateOptions = {}, reading: ReadOptions = {}): Promise<string> {
     const pieces: string[] = [];
-    for await (const piece of this.stream(prompt, options)) pieces.push(piece);
+    for await (const piece of this.stream(prompt, options, reading)) pieces.push(piece);
     return pieces.join('');
   }
 
   /**
    * The continuation of a prompt by pieces of text, each given as soon as its tokens are drawn. Up to `batchSize`
-   * continuations are decoded together; others wait. Leaving the loop ends the decoding.
+   * continuations are decoded together; others wait. Leaving the loop ends the decoding, as an abort does, whose reason the
+   * loop then throws.
    *
    * @throws ConfigError for options that don't fit; RequestError for a prompt without tokens or too long, and for a
    *   model or an input that has no text; InputError for characters that the tokenizer lacks.
    */
-  stream(prompt: string, options: GenerateOptions = {}): Completion {
+  stream(prompt: string, options: GenerateOptions = {}, { signal }: ReadOptions = {}): Completion {
     const settings = this.#settings(options);
     const translating = this.#translates();
-    if (translating) return this.#translation(translating, prompt, settings);
+    if (translating) return this.#translation(translating, prompt, settings).endedBy(signal);
     this.#checkBytes(prompt);
-    return this.#completion(this.tokenizer.encode(prompt), settings);
+    return this.#completion(this.tokenizer.encode(prompt), settings).endedBy(signal);
   }
 
   /**

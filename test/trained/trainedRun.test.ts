@@ -117,6 +117,22 @@ test('leaving a loop ends its decoding, and what waited goes on', async () => {
   await expect(again).rejects.toThrow('A continuation is decoded once: ask for another.');
 });
 
+test('an abort ends a continuation with its reason, before or while it is read', async () => {
+  const aborting = new AbortController();
+  const pieces: string[] = [];
+  const reading = async () => {
+    for await (const piece of run.stream('182 a', {}, aborting)) {
+      pieces.push(piece);
+      aborting.abort(new Error('enough'));
+    }
+  };
+  await expect(reading()).rejects.toThrow('enough');
+  expect(pieces).toHaveLength(1);
+  await expect(run.generate('182 a', {}, aborting)).rejects.toThrow('enough');
+  expect(await run.generate('182 a')).toContain(pieces[0]);
+  expect(run.load.busy).toBe(0);
+});
+
 test('options and prompts that do not fit are refused at the call', () => {
   const stream = run.stream.bind(run);
   expect(() => stream('a', { temperature: -1 })).toThrow(/^Generation\.temperature.* -1/);

@@ -5,9 +5,19 @@ import { HttpError } from './httpError.js';
 
 /** A value as messages have it. */
 const shown = (value: unknown): string => {
-  const text = JSON.stringify(value) ?? 'nothing';
+  const text = jsonOf(value);
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 };
+
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? 'nothing';
+  } catch {
+    // Writing is recursive, where parsing is not.
+    return 'a value of too many levels';
+  }
+}
+
 /** The error of a field. */
 export const expected = (what: string) => ({
   error: ({ input }: { readonly input?: unknown }) => `expected ${what}, got ${shown(input)}`,

@@ -4,6 +4,7 @@ import type { ChatMessage } from '../../inputs/index.js';
 import type { GenerateOptions } from '../generation.js';
 import { checkedFields, expected, only } from './bodyFields.js';
 import { messagesField, templateMessages, toolsField } from './chatMessages.js';
+import { oneConstraint, schemaField } from './constraintFields.js';
 import { HttpError } from './httpError.js';
 import {
   flag,
@@ -35,7 +36,7 @@ const responseFormat = z.discriminatedUnion(
       json_schema: z.strictObject({
         name: text.optional(),
         description: text.optional(),
-        schema: z.union([z.boolean(), z.record(z.string(), z.json())]).default(true),
+        schema: schemaField.default(true),
         strict: flag.nullish(),
       }),
     }),
@@ -87,7 +88,7 @@ export function readChatBody(body: unknown, limits: Limits): ChatRequest {
     hasTools,
     options: {
       ...settings.options,
-      ...constraintOf(fields.response_format),
+      ...oneConstraint(fields, constraintOf(fields.response_format)),
       ...(logprobs && { logprobs: top ?? 0 }),
     },
   };

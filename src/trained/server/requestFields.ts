@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { GenerateOptions } from '../generation.js';
 import { expected, filled, only } from './bodyFields.js';
+import { constraintFields, oneConstraint } from './constraintFields.js';
 
 /** Limits of a server's requests. */
 export interface Limits {
@@ -76,6 +77,7 @@ export function requestFields({ maxTokens, continuations }: Limits) {
     store: only(false),
     metadata: z.record(z.string(), text, expected('texts by name')).optional(),
     service_tier: only('auto', 'default'),
+    ...constraintFields,
   };
 }
 
@@ -101,6 +103,7 @@ export function requestSettings(fields: Fields, most: number): RequestSettings {
   const given = {
     ...{ temperature, topP, topK, minP, presencePenalty, frequencyPenalty, repetitionPenalty, logitBias },
     ...{ stop, seed, maxTokens: max_tokens ?? most },
+    ...oneConstraint(fields),
   };
   return {
     model: fields.model,
