@@ -163,9 +163,9 @@ export class TrainedRun {
     return (this.#translates()?.texts ?? this.tokenizer).decode(ids);
   }
 
-  /** Bytes of an id that may be a part of a character; null where only its text is known. */
-  bytesOf(id: number): Uint8Array | null {
-    return this.#translates() ? null : this.tokenizer.bytesOf(id);
+  /** Bytes that an id adds to a text, of a character perhaps a part; undefined for one that adds none, or whose text alone is known. */
+  tokenBytes(id: number): Uint8Array | undefined {
+    return (this.#translates()?.texts ?? this.tokenizer).tokenBytes(id);
   }
 
   /** Rows of the batch of continuations, those that are busy, and continuations that wait for one. */

@@ -121,6 +121,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   'of a process, and worth nothing after it': [
     'inputs/text/vocabularies/rustProcess.cjs: write',
     'search/studies/claims.ts: write',
+    'system/foreignCode.ts: write',
     'system/lock.ts: ftruncate write',
     'review/versions/evaluators.ts: copyFile',
     'review/versions/memoryLimit.ts: write',

@@ -118,7 +118,7 @@ test('a server predicts what run.predict does, within its limits', async () => {
     "The model 'other' is not served; the server has 'classifiers.Reviews'.",
   );
   const both = await Promise.all([1, 2].map(() => post(server.url, { instances: fine(3) })));
-  expect(both.map((answer) => answer.status).sort()).toEqual([200, 503]);
+  expect(both.map((answer) => answer.status).sort()).toEqual([200, 429]);
   expect(await (await fetch(`${server.url}/health`)).json()).toEqual({
     ...{ status: 'ok', model: 'classifiers.Reviews', step: 60, predictions: 0 },
   });

@@ -11,15 +11,17 @@ export interface TokenText {
 
 /** Stands in texts for bytes that are no whole character. */
 const REPLACEMENT = '\uFFFD';
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** The token of an id. */
-export function tokenText(run: Pick<TrainedRun, 'decode' | 'bytesOf'>, id: number): TokenText {
-  const token = run.decode([id]);
-  const known = run.bytesOf(id);
-  const bytes = known ?? (token.includes(REPLACEMENT) ? null : Buffer.from(token));
-  if (known === null || Buffer.from(token).equals(known)) return { token, bytes: bytes && [...bytes] };
-  const digits = Array.from(known, (byte) => `\\x${byte.toString(16).padStart(2, '0')}`);
-  return { token: `bytes:${digits.join('')}`, bytes: [...known] };
+export function tokenText(run: Pick<TrainedRun, 'decode' | 'tokenBytes'>, id: number): TokenText {
+  const bytes = run.tokenBytes(id);
+  const token = bytes === undefined ? run.decode([id]) : utf8.decode(bytes);
+  if (bytes === undefined)
+    return { token, bytes: token.includes(REPLACEMENT) ? null : [...Buffer.from(token)] };
+  if (Buffer.from(token).equals(bytes)) return { token, bytes: [...bytes] };
+  const digits = Array.from(bytes, (byte) => `\\x${byte.toString(16).padStart(2, '0')}`);
+  return { token: `bytes:${digits.join('')}`, bytes: [...bytes] };
 }
 
 /** JSON has no infinity; OpenAI's answers have this for what is next to impossible. */

@@ -37,11 +37,6 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
   /** Decodes ids. @throws InputError for an unknown id */
   abstract decode(ids: ArrayLike<number>): string;
 
-  /** Bytes of an id that may be a part of a character; null where only its text is known. @throws as `decode` */
-  bytesOf(_id: number): Uint8Array | null {
-    return null;
-  }
-
   /** Encodes a whole UTF-8 file. @throws InputError with the file and the unencodable text */
   abstract encodeFile(file: SourceFile): TokenArray;
 

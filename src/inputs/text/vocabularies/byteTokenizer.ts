@@ -29,12 +29,11 @@ export class ByteTokenizer extends BaseTokenizer.with({}) {
   }
 
   override decoder(context: ArrayLike<number> = []): TokenDecoder {
-    return new ByteDecoder((id) => this.bytesOf(id), context);
-  }
-
-  override bytesOf(id: number): Uint8Array {
-    checkIds([id], this.vocabSize, 'ByteTokenizer');
-    return Uint8Array.of(id);
+    const bytesOf = (id: number) => {
+      checkIds([id], this.vocabSize, 'ByteTokenizer');
+      return Uint8Array.of(id);
+    };
+    return new ByteDecoder(bytesOf, context);
   }
 
   override encodeFile(file: SourceFile): TokenArray {

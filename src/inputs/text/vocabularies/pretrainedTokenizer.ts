@@ -140,11 +140,6 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
     };
   }
 
-  override bytesOf(id: number): Uint8Array | null {
-    this.#check([id]);
-    return this.#load().model.bytesOf(id);
-  }
-
   #placed<T>(make: () => T): T {
     return placed(() => `PretrainedTokenizer: ${this.hp.file}`, make);
   }

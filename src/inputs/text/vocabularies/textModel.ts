@@ -22,8 +22,6 @@ export interface TextModel {
   encodeFile(file: SourceFile): Int32Array;
   decode(ids: ArrayLike<number>): string;
   decoder(context: ArrayLike<number>): TokenDecoder;
-  /** Bytes of a known id; null where only its text is known. */
-  bytesOf(id: number): Uint8Array | null;
   /** Bytes that an id adds to a text; undefined for special tokens, and where they are not known. */
   tokenBytes(id: number): Uint8Array | undefined;
 }
@@ -42,7 +40,6 @@ function byteLevelModel(
     encodeFile: (file) => bpe.encode(file.bytes),
     decode: (ids) => bpe.decode(ids),
     decoder: (context) => bpe.decoder(context),
-    bytesOf: (id) => bpe.bytesOf(id)!,
     tokenBytes: (id) => (special.has(id) ? undefined : tokens[id]),
   };
 }
@@ -65,7 +62,6 @@ function rustModel(document: TokenizerDocument, specialTokensAsText: boolean): T
     encodeFile: (file) => encode(decodeUtf8(file)),
     decode,
     decoder: (context) => new WindowDecoder(decode, context),
-    bytesOf: () => null,
     tokenBytes: tokenBytes(document, tokens),
   };
 }
