@@ -35,10 +35,10 @@ test('the package.json of the package is that of the repository without what onl
   expect(peerDependenciesMeta).toEqual({ '@tensorflow/tfjs-node-gpu': { optional: true } });
 });
 
-test('the package holds JavaScript, declarations and C, and what its package.json names', () => {
-  const files = packagedFiles('.');
+test('the package holds JavaScript, declarations, C and a page, and what its package.json names', () => {
+  const [files, page] = [packagedFiles('.'), 'dist/trained/server/chatPage.html'];
   const strangers = files
-    .filter((file) => !file.startsWith('dist/onnxruntime/'))
+    .filter((file) => !file.startsWith('dist/onnxruntime/') && file !== page)
     .filter((file) => !/^dist\/(?!editor\/).*(\.d\.c?ts|\.c?js|\.[ch])$|^(LICENSE|README\.md)$/.test(file));
   expect(strangers).toEqual([]);
   const named = [...Object.values(published.exports!), ...Object.values(published.bin!)];
@@ -46,6 +46,7 @@ test('the package holds JavaScript, declarations and C, and what its package.jso
     expect(files).toContain(file);
     expect(files).toContain(file.replace(/\.js$/, '.d.ts'));
   }
+  expect(files).toContain(page);
   expect(files).toContain('dist/compiler/native/runtime/luthier.h');
   expect(files).toContain('dist/compiler/native/runtime/gemmProducts.c');
   expect(new Set(files).size).toBe(files.length);

@@ -25,7 +25,6 @@ test.concurrent.each([
   ],
   ['loops', null, 'SIGKILL', 'lm.Bad: it was not loaded within 1 s: its code may loop without an end.\n'],
   ['exits later', 1, null, `An experiment's code ended the process with exit code 0. ${returns}\n`],
-  ['fails later', 3, null, ''],
   ['returns', 0, null, ''],
 ])('code that %s', async (how, code, signal, said) => {
   const finished = await startCommand([how], undefined, 'test/system/foreignProgram.ts').finished;
