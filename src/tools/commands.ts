@@ -24,7 +24,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./trained/importRun.js')).importCommand,
   },
   export: {
-    about: 'Writes a trained model as an ONNX file.',
+    about: 'Writes a trained model as an ONNX file, or for transformers, PEFT or llama.cpp.',
     load: async () => (await import('./trained/exportRun.js')).exportCommand,
   },
   quantize: {
