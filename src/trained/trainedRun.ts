@@ -1,23 +1,17 @@
 /** @file A trained run in use: continuations of prompts and predictions for batches, from one checkpoint. */
 import type { CompileOptions, Engine } from '../compiler/index.js';
-import { type Constraints, GREEDY, isDecodable } from '../decoding/index.js';
+import { isDecodable } from '../decoding/index.js';
 import { build } from '../hparams/index.js';
-import { type BaseTokenizer, type Batch, InputError } from '../inputs/index.js';
+import type { BaseTokenizer, Batch } from '../inputs/index.js';
 import { type RestoredState, restoreParams, trainingDataset } from '../programs/index.js';
 import { compileOptions, type JobOptions, keptProducts } from '../runs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import type { ChatRenderer } from './chat/chatRenderer.js';
 import type { ClassOutput } from './classOutput.js';
-import { Completion, ofRequest } from './completion.js';
+import type { Completion } from './completion.js';
 import type { DecodeLoad } from './decodeQueue.js';
 import type { ExamplePrediction, ExamplePredictor, PredictOptions, RawExample } from './examplePredictor.js';
-import {
-  type GenerateOptions,
-  type Generation,
-  generationDefaults,
-  generationOf,
-  rowSettingsIn,
-} from './generation.js';
+import type { GenerateOptions } from './generation.js';
 import { RowScorer, SCORE } from './languageTasks/rowScorer.js';
 import type { ScoredRow } from './languageTasks/scoredRows.js';
 import type { Specs } from './predictions.js';
@@ -25,13 +19,7 @@ import { type Predictions, Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
 import { type RunDocument, readRunDocument } from './runDocument.js';
 import { newExamplePredictor, specsByPath } from './runExamples.js';
-import {
-  type Continuing,
-  continuing,
-  type TextParts,
-  type Translating,
-  translating,
-} from './textDecoders.js';
+import { RunTexts } from './runTexts.js';
 
 /** Options of `loadRun`. */
 export interface LoadRunOptions {
@@ -66,11 +54,6 @@ export interface ReadOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Prompts of up to this many bytes are encoded in this thread: that takes less time than a message to another. */
-const SHORT_PROMPT = 2048;
-/** Bytes of a prompt for each token that there is room for, where the tokenizer sets no limit of its own. */
-const MOST_TOKEN_BYTES = 1024;
-
 /** A trained run. Made by `loadRun`. */
 export class TrainedRun {
   readonly task: SingleTask;
@@ -81,8 +64,7 @@ export class TrainedRun {
   readonly #rows: number | undefined;
   #scores: Predictor | undefined;
   #examples: ExamplePredictor | undefined;
-  #continuing: Continuing | undefined;
-  #translating: Translating | null | undefined;
+  readonly #texts: RunTexts;
 
   private constructor(
     /** Name, configs and commit, as the run recorded them. */
@@ -94,7 +76,7 @@ export class TrainedRun {
     /** Whether they are the moving average of training's. */
     readonly isAveraged: boolean,
     rows: number | undefined,
-    private readonly chatTemplate: string | undefined,
+    chatTemplate: string | undefined,
   ) {
     this.task = task;
     this.#options = options;
@@ -103,6 +85,10 @@ export class TrainedRun {
     this.batchSpecs = document.datasets.length > 0 ? specsByPath(trainingDataset(document)) : undefined;
     this.#predictor = new Predictor({
       ...{ model: task.model, params, trained: this.batchSpecs },
+      compileOptions: this.#compileOptions,
+    });
+    this.#texts = new RunTexts({
+      ...{ document, options, task, params, chatTemplate, batchSpecs: this.batchSpecs, rows: rows ?? 1 },
       compileOptions: this.#compileOptions,
     });
   }
@@ -144,7 +130,7 @@ export class TrainedRun {
 
   /** The tokenizer of training. @throws RequestError where its input has none */
   get tokenizer(): BaseTokenizer {
-    return this.#continues().tokenizer;
+    return this.#texts.tokenizer;
   }
 
   /**
@@ -152,30 +138,28 @@ export class TrainedRun {
    *
    * @throws as `stream`, but not for the number of tokens
    */
-  async encode(text: string): Promise<Int32Array> {
-    this.#checkBytes(text);
-    const isShort = Buffer.byteLength(text) <= SHORT_PROMPT;
-    return this.#started(isShort ? this.tokenizer.encode(text) : await this.#encodeAside(text));
+  encode(text: string): Promise<Int32Array> {
+    return this.#texts.encode(text);
   }
 
   /** Text of ids of the model's tokenizer, or of its targets. @throws InputError for ids that have none */
   decode(ids: ArrayLike<number>): string {
-    return (this.#translates()?.texts ?? this.tokenizer).decode(ids);
+    return this.#texts.reader.decode(ids);
   }
 
   /** Bytes that an id adds to a text, of a character perhaps a part; undefined for one that adds none, or whose text alone is known. */
   tokenBytes(id: number): Uint8Array | undefined {
-    return (this.#translates()?.texts ?? this.tokenizer).tokenBytes(id);
+    return this.#texts.reader.tokenBytes(id);
   }
 
   /** Rows of the batch of continuations, those that are busy, and continuations that wait for one. */
   get load(): DecodeLoad {
-    return (this.#translates() ?? this.#continues()).queue.load;
+    return this.#texts.decoding.queue.load;
   }
 
   /** Tokens of a prompt and its continuation together, or of a target, at most. @throws RequestError as `stream` */
   get maxTokens(): number {
-    return (this.#translates() ?? this.#continues()).seqlen;
+    return this.#texts.decoding.seqlen;
   }
 
   /** The continuation of a prompt, without the prompt; of an encoder-decoder, the target of a source. @throws as `stream` */
@@ -194,11 +178,7 @@ export class TrainedRun {
    *   model or an input that has no text; InputError for characters that the tokenizer lacks.
    */
   stream(prompt: string, options: GenerateOptions = {}, { signal }: ReadOptions = {}): Completion {
-    const settings = this.#settings(options);
-    const translating = this.#translates();
-    if (translating) return this.#translation(translating, prompt, settings).endedBy(signal);
-    this.#checkBytes(prompt);
-    return this.#completion(this.tokenizer.encode(prompt), settings).endedBy(signal);
+    return this.#texts.stream(prompt, options).endedBy(signal);
   }
 
   /**
@@ -207,111 +187,13 @@ export class TrainedRun {
    *
    * @throws as `stream`
    */
-  async begin(prompt: string | readonly number[], options: GenerateOptions = {}): Promise<Completion> {
-    const settings = this.#settings(options);
-    const translating = this.#translates();
-    if (typeof prompt !== 'string') {
-      if (translating) throw new RequestError(`${this.name} reads texts, and no token ids.`);
-      return this.#completion(Int32Array.from(prompt), settings, false);
-    }
-    if (translating) return this.#translation(translating, prompt, settings, false);
-    if (Buffer.byteLength(prompt) <= SHORT_PROMPT) return this.stream(prompt, options);
-    this.#checkBytes(prompt);
-    return this.#completion(await this.#encodeAside(prompt), settings);
+  begin(prompt: string | readonly number[], options: GenerateOptions = {}): Promise<Completion> {
+    return this.#texts.begin(prompt, options);
   }
 
   /** Renders chats as prompts of the model. @throws RequestError as `stream` */
   get chat(): ChatRenderer {
-    return (this.#translates() ?? this.#continues()).chat;
-  }
-
-  /** @throws RequestError for rules of drawing where the decoder has its own */
-  #settings(options: GenerateOptions): Generation['hp'] {
-    const { decoder } = this.task.hp.decode.hp;
-    const rules = rowSettingsIn(options);
-    if (decoder.rule === null && rules.length > 0)
-      throw new RequestError(
-        `${rules.join(', ')}: ${this.name} decodes with a ${decoder.constructor.name}, which draws by its own rule. ` +
-          'Leave out such settings, or set task.decode.decoder.',
-      );
-    if (!decoder.drawsByRow && (options.constraint ?? undefined) !== undefined)
-      throw new RequestError(
-        `constraint: ${this.name} decodes with a ${decoder.constructor.name}, whose constraint is set by task.decode.decoder.constraint.`,
-      );
-    return generationOf(generationDefaults(this.task.hp.decode), options);
-  }
-
-  /** @throws RequestError for a prompt of more bytes than all tokens together can decode to, before it is encoded */
-  #checkBytes(prompt: string): void {
-    const { tokenizer, seqlen } = this.#continues();
-    const bytes = Buffer.byteLength(prompt);
-    const most = (seqlen - 1) * Math.min(tokenizer.maxTokenBytes, MOST_TOKEN_BYTES);
-    // A short one is encoded, for its number of tokens.
-    if (bytes <= Math.max(SHORT_PROMPT, most)) return;
-    throw new RequestError(
-      `The prompt has ${bytes} bytes; prompt and continuation together have ${seqlen} tokens at most, so expected ${most} bytes or fewer.`,
-    );
-  }
-
-  async #encodeAside(prompt: string): Promise<Int32Array> {
-    const { tokenizer, encoder } = this.#continues();
-    try {
-      return await encoder.encode(prompt);
-    } catch (error) {
-      if (error instanceof InputError) throw error;
-      // A thread may lack classes that this one has.
-      return tokenizer.encode(prompt);
-    }
-  }
-
-  #translation(
-    { texts, queue, constraints }: Translating,
-    source: string,
-    settings: Generation['hp'],
-    readsFiles = true,
-  ): Completion {
-    const arrays = texts.sourceOf(source, readsFiles);
-    // The queue tells the reader.
-    arrays.catch(() => {});
-    const drawing = this.#drawing(settings, constraints);
-    const model = { ...drawing, decoder: texts.decoder(), enqueue: queue.add };
-    return new Completion(Int32Array.from(texts.start), settings, model, arrays);
-  }
-
-  /** Ids with the tokens before prompts. */
-  #started(encoded: Int32Array): Int32Array {
-    const start = this.tokenizer.promptStart;
-    // A prompt may have it in its text.
-    const isStarted = start.every((id, i) => encoded[i] === id);
-    return isStarted ? encoded : Int32Array.of(...start, ...encoded);
-  }
-
-  #completion(encoded: Int32Array, settings: Generation['hp'], isText = true): Completion {
-    const { tokenizer, queue, constraints, seqlen } = this.#continues();
-    const ids = isText ? this.#started(encoded) : encoded;
-    if (ids.length === 0) {
-      throw new RequestError(
-        'The prompt is empty: the model continues text, and needs a token to begin with.',
-      );
-    }
-    if (ids.length >= seqlen) {
-      throw new RequestError(
-        `The prompt has ${ids.length} tokens; prompt and continuation together have ${seqlen} at most, so expected ${seqlen - 1} or fewer.`,
-      );
-    }
-    return new Completion(ids, settings, {
-      ...this.#drawing(settings, constraints),
-      decoder: tokenizer.decoder(ids),
-      enqueue: queue.add,
-    });
-  }
-
-  /** @throws RequestError for a constraint that cannot be compiled */
-  #drawing({ constraint }: Generation['hp'], constraints: Constraints) {
-    const { rule, eosIds: endIds, hp, drawsByRow } = this.task.hp.decode.hp.decoder;
-    // A decoder of whole continuations holds to its constraint itself.
-    const compiled = constraint && drawsByRow ? ofRequest(() => constraints.compile(constraint)) : undefined;
-    return { rule: rule ?? GREEDY, endIds, minTokens: hp.minDecodeSteps, constraint: compiled };
+    return this.#texts.decoding.chat;
   }
 
   /**
@@ -362,7 +244,7 @@ export class TrainedRun {
   /** Whether the model continues texts, or translates them: `generate` and `stream` are for it, and `predict` for all others. */
   get continuesText(): boolean {
     const { model } = this.task;
-    return isDecodable(model) && (model.begin === undefined || this.#translates() !== null);
+    return isDecodable(model) && (model.begin === undefined || this.#texts.translates);
   }
 
   /** Whether predictions of examples are vectors by which their meanings compare: `outputs.embeddings` of each. */
@@ -378,16 +260,12 @@ export class TrainedRun {
   /** Compiles the programs of continuations or predictions ahead of the first one. @throws as `stream`, `predict` */
   prepare(): Promise<void> {
     if (!this.continuesText) return this.#ofExamples().prepare();
-    return (this.#translates() ?? this.#continues()).queue.prepare();
+    return this.#texts.decoding.queue.prepare();
   }
 
   /** Ends requests in progress, and frees the compiled programs. */
   async dispose(): Promise<void> {
-    await this.#continuing?.chat.close();
-    await this.#translating?.chat.close();
-    await this.#continuing?.encoder.close();
-    await this.#continuing?.queue.dispose();
-    await this.#translating?.queue.dispose();
+    await this.#texts.dispose();
     await this.#predictor.dispose();
     await this.#scores?.dispose();
   }
@@ -401,23 +279,4 @@ export class TrainedRun {
   }
 
   readonly #compileOptions = (name: string): CompileOptions => compileOptions(this.#options, name);
-
-  #continues(): Continuing {
-    this.#continuing ??= continuing(this.#textParts);
-    return this.#continuing;
-  }
-
-  /** Of an encoder-decoder whose input makes sources of texts; null for other models. */
-  #translates(): Translating | null {
-    if (this.#translating === undefined) this.#translating = translating(this.#textParts);
-    return this.#translating;
-  }
-
-  get #textParts(): TextParts {
-    return {
-      ...{ document: this.document, options: this.#options, task: this.task, params: this.params },
-      ...{ rows: this.#rows ?? 1, batchSpecs: this.batchSpecs, compileOptions: this.#compileOptions },
-      chatTemplate: this.chatTemplate,
-    };
-  }
 }
