@@ -38,8 +38,8 @@ export interface FilledBlock {
 
 /** A prompt on its way to a row. */
 export interface RowFill {
-  /** Computes its next block. @param rows the tokens of a step, which may be computed beside it */
-  take(rows: RowsAt): Promise<FilledBlock>;
+  /** Computes its next block. @param rows the tokens of a step, which may be computed beside it; none where no row steps */
+  take(rows: RowsAt | undefined): Promise<FilledBlock>;
 }
 
 interface Block extends Bound {
@@ -57,6 +57,7 @@ interface Block extends Bound {
  */
 export class BlocksBeside {
   readonly #blocks = new Map<number, Block>();
+  #alone: Omit<Block, 'ids'> | undefined;
   readonly #positions: Int32Array;
   readonly #begin = new Int32Array(1);
   #aside: DecodeState | undefined;
@@ -81,7 +82,7 @@ export class BlocksBeside {
 
   /** The programs that are compiled so far. */
   get programs(): readonly Bound[] {
-    return [...this.#blocks.values()];
+    return [...this.#blocks.values(), ...(this.#alone ? [this.#alone] : [])];
   }
 
   get states(): readonly DecodeState[] {
@@ -90,7 +91,25 @@ export class BlocksBeside {
 
   /** Compiles the blocks. */
   async prepare(): Promise<void> {
-    for (const { steps } of BLOCKS) await this.#blockOf(Math.min(steps, this.compiler.places(1)));
+    const places = this.compiler.places(1);
+    for (const { steps } of BLOCKS) await this.#blockOf(Math.min(steps, places));
+    if (this.#aside && places > PAGE) await this.#blockAlone(this.#aside);
+  }
+
+  /** A page where no row steps, and others follow it, so that no logits are needed: the step takes a third of the time of both. */
+  async #blockAlone(aside: DecodeState): Promise<Omit<Block, 'ids'>> {
+    if (this.#alone) return this.#alone;
+    const { model } = this.options;
+    const prefill = ({ tokens, begin, length }: Given): Tree<Tensor> => {
+      model.extendStep(tokens, { timeStep: begin, length });
+      return {};
+    };
+    const specs = { tokens: int32(1, PAGE), begin: int32(), length: int32(1) };
+    const executable = await this.compiler.compile('decode_block', prefill, 1, specs, this.engine);
+    const arrays = { tokens: new Int32Array(PAGE), length: new Int32Array(1) };
+    const bound = this.compiler.bind(executable, aside, { ...arrays, begin: this.#begin }, [], {});
+    this.#alone = { ...bound, ...arrays };
+    return this.#alone;
   }
 
   async #blockOf(steps: number): Promise<Block> {
@@ -134,22 +153,21 @@ export class BlocksBeside {
     const pages = this.#pages.begin(prompt);
     let begin = 0;
     return {
-      take: async ({ ids, positions }) => {
+      take: async (rows) => {
         if (begin === 0) this.#aside?.clearRows();
         // A whole block behind which there are others; the last one gives logits.
         const isPage = () => begin + PAGE < count;
         while (this.#aside && isPage() && pages.take(this.#aside, begin)) begin += PAGE;
         const { steps: size } = BLOCKS.find(({ least }) => count - begin >= least)!;
         const steps = Math.min(size, this.compiler.places(1) - begin);
-        const block = await this.#blockOf(steps);
-        block.ids.set(ids);
-        this.#positions.set(positions);
+        const block = await this.#blockFor(steps, rows);
         const taken = prompt.subarray(begin, begin + steps);
         block.tokens.fill(0);
         block.tokens.set(taken);
         block.length[0] = taken.length;
         this.#begin[0] = begin;
-        const { logits } = (await block.call.run()) as unknown as { logits: { data: Float32Array } };
+        const given = (await block.call.run()) as unknown as { logits?: { data: Float32Array } };
+        const logits = given.logits?.data;
         if (isPage()) pages.keep(this.#aside!, begin);
         begin += steps;
         const isLast = begin >= count;
@@ -157,12 +175,24 @@ export class BlocksBeside {
           this.state.replaceRow(row, this.#aside, count);
           pages.end();
         }
-        const end = logits.data.length - this.options.model.vocabSize;
+        const end = (logits?.length ?? 0) - this.options.model.vocabSize;
         return {
-          ...{ steps, isLast, logits: logits.data.subarray(0, end) },
-          ...(isLast && { next: logits.data.subarray(end) }),
+          ...{ steps, isLast },
+          ...(rows && { logits: logits?.subarray(0, end) }),
+          ...(isLast && { next: logits?.subarray(end) }),
         };
       },
     };
+  }
+
+  /** The program of a block, with the tokens of the step. */
+  async #blockFor(steps: number, rows: RowsAt | undefined): Promise<Omit<Block, 'ids'>> {
+    if (!rows && steps === PAGE && this.#aside) return this.#blockAlone(this.#aside);
+    const block = await this.#blockOf(steps);
+    if (rows) block.ids.set(rows.ids);
+    else block.ids.fill(0);
+    if (rows) this.#positions.set(rows.positions);
+    else this.#positions.fill(0);
+    return block;
   }
 }

@@ -74,7 +74,7 @@ export async function quantizedQuality(
         const found = predictions(task.model, {}, ['logits'])({ params: params[i]!, batch });
         return (found as Record<string, Tensor>).logits;
       });
-      const { labels, weights = tf.onesLike(labels!).toFloat() } = batch;
+      const { labels, weights = tf.onesLike(tf.cast(labels!, 'float32')) } = batch;
       const isMatch = logits.every((each) => each !== undefined && each.rank === labels!.rank + 1);
       return isMatch ? comparison(logits[0]!, logits[1]!, labels!, weights as Tensor) : {};
     };

@@ -98,7 +98,8 @@ export class RowBatch {
   async #takeBlock({ completion, fill }: Filling): Promise<FilledBlock | undefined> {
     if (completion.finishReason !== undefined) return undefined;
     try {
-      return await fill.take({ ids: this.#ids, positions: this.#positions });
+      const step = { ids: this.#ids, positions: this.#positions };
+      return await fill.take(this.#rows.size > 0 ? step : undefined);
     } catch (error) {
       completion.fail(error);
       return undefined;

@@ -36,7 +36,7 @@ export function compareFingerprints(
     const reason = after.notCompared ?? before.notCompared ?? changedSource(before, after);
     const areBoth = before.hash !== undefined && after.hash !== undefined;
     if (areBoth && before.hash !== after.hash && because !== undefined)
-      uncompared.push({ part, reason: `the code before cannot build the configs of now: ${because}` });
+      uncompared.push({ part, reason: because });
     else if (areBoth && before.hash !== after.hash) differs.push(part);
     else if (reason !== undefined) uncompared.push({ part, reason });
   }

@@ -33,7 +33,7 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
   let [attention, products, convolutions, depthwise, indexing, draws]: Programs = ['', '', '', '', '', ''];
   beforeAll(async () => {
     const sources =
-      /^(gemm.*|attention.*|team|winograd.*|depthwise|indexing|draws|random|pages|productRate)\.c$/;
+      /^(gemm.*|attention.*|quantized.*|team|winograd.*|depthwise|indexing|draws|random|pages|productRate)\.c$/;
     const folder = temporaryDirectory();
     const target = await thisMachine(true, folder);
     // Few CPUs have AMX: its tiles are emulated. Where they are real, `kernels.test.ts` tests them.
