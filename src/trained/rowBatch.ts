@@ -54,7 +54,6 @@ export class RowBatch {
   async advance(next: () => Waiting | undefined): Promise<void> {
     for (const [row, { completion }] of this.#rows)
       if (completion.finishReason !== undefined) this.#rows.delete(row);
-    this.#set();
     const beside = await this.#fill(next);
     if (beside || this.#rows.size === 0) return;
     this.#set();
@@ -98,6 +97,7 @@ export class RowBatch {
   async #takeBlock({ completion, fill }: Filling): Promise<FilledBlock | undefined> {
     if (completion.finishReason !== undefined) return undefined;
     try {
+      this.#set();
       const step = { ids: this.#ids, positions: this.#positions };
       return await fill.take(this.#rows.size > 0 ? step : undefined);
     } catch (error) {
