@@ -1,4 +1,4 @@
-/** @file What weights in few bits change in a model's predictions, over a run's data for evaluations. */
+/** @file Changes of a model's predictions by weights in few bits, over a run's data for evaluations. */
 import { compile, layoutSpecs, type Tensor, type TensorSpec, type Tree, tf } from '../compiler/index.js';
 import { arraysOf, type Batch, nextBatch, openInput } from '../inputs/index.js';
 import { recordedData, TRAIN } from '../programs/index.js';
