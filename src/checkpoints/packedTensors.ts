@@ -3,9 +3,10 @@ import type { AxisOrder } from './axes.js';
 import { CheckpointError } from './checkpointErrors.js';
 import { ElementOrder } from './elementOrder.js';
 import { elementCount, type TensorSpec } from './safetensors.js';
-import { CHUNK_BYTES, SafetensorsFile } from './safetensorsFile.js';
+import { SafetensorsFile } from './safetensorsFile.js';
 import { type Elements, orderedFloats } from './storedElements.js';
 import type { TensorFile } from './tensorFile.js';
+import { CHUNK_BYTES } from './wholeReads.js';
 
 /** One way of packing. */
 interface Packing {

@@ -18,9 +18,7 @@ import {
 } from './safetensors.js';
 import { type Elements, StoredElements, type TensorBytes } from './storedElements.js';
 import type { TensorFile } from './tensorFile.js';
-
-/** Bytes of a file that are read at once. */
-export const CHUNK_BYTES = 1 << 21;
+import { areSameBytes, CHUNK_BYTES, readWhole } from './wholeReads.js';
 
 /** Array types of tensors; F16 and BF16 as bits. */
 const ARRAY_OF = {
@@ -178,13 +176,11 @@ export class SafetensorsFile implements TensorFile {
     if (!(file instanceof SafetensorsFile)) return false;
     const [ours, theirs] = [this.#placeOf(name), file.#placeOf(other)];
     if (ours.dtype !== theirs.dtype || `${ours.shape}` !== `${theirs.shape}`) return false;
-    for (let at = 0; at < ours.byteLength; at += CHUNK_BYTES) {
-      const [a, b] = [0, 1].map(() => new Uint8Array(Math.min(CHUNK_BYTES, ours.byteLength - at)));
-      this.#fill(a!, this.#dataStart + ours.offset + at);
-      file.#fill(b!, file.#dataStart + theirs.offset + at);
-      if (Buffer.compare(a!, b!) !== 0) return false;
-    }
-    return true;
+    return areSameBytes(
+      ours.byteLength,
+      (target, at) => this.#fill(target, this.#dataStart + ours.offset + at),
+      (target, at) => file.#fill(target, file.#dataStart + theirs.offset + at),
+    );
   }
 
   /** Reads the file from its first byte to its last, through one small buffer. */
@@ -211,9 +207,6 @@ export class SafetensorsFile implements TensorFile {
   }
 
   #fill(target: Uint8Array, position: number): void {
-    const count = readFully(this.#file, target, position);
-    if (count === target.length) return;
-    const [expected, found] = [position + target.length, position + count];
-    throw new CheckpointError('broken', this.path, `truncated: expected ${expected} bytes, found ${found}`);
+    readWhole(this.#file, this.path, target, position);
   }
 }

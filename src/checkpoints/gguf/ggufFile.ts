@@ -1,12 +1,13 @@
 /** @file GGUF files on disk, read tensor by tensor. */
 import { closeSync, fstatSync } from 'node:fs';
-import { openRegularFile, readFully } from '../../files/index.js';
+import { openRegularFile } from '../../files/index.js';
 import type { AxisOrder } from '../axes.js';
 import { CheckpointError, ioError } from '../checkpointErrors.js';
 import { ElementOrder } from '../elementOrder.js';
 import { elementCount, quoted, type SafetensorsDtype } from '../safetensors.js';
 import { type Elements, orderedFloats, StoredElements } from '../storedElements.js';
 import type { TensorFile } from '../tensorFile.js';
+import { areSameBytes, readWhole } from '../wholeReads.js';
 import { unpackBlocks } from './ggmlTypes.js';
 import { type GgufMetadata, type GgufPlace, readGgufHeader } from './ggufHeader.js';
 
@@ -75,13 +76,11 @@ export class GgufFile implements TensorFile {
     if (!(file instanceof GgufFile)) return false;
     const [ours, theirs] = [this.#placeOf(name), file.#placeOf(other)];
     if (ours.type !== theirs.type || `${ours.shape}` !== `${theirs.shape}`) return false;
-    for (let at = 0; at < ours.byteLength; at += CHUNK_ELEMENTS) {
-      const [a, b] = [0, 1].map(() => new Uint8Array(Math.min(CHUNK_ELEMENTS, ours.byteLength - at)));
-      this.#fill(a!, ours.at + at);
-      file.#fill(b!, theirs.at + at);
-      if (Buffer.compare(a!, b!) !== 0) return false;
-    }
-    return true;
+    return areSameBytes(
+      ours.byteLength,
+      (target, at) => this.#fill(target, ours.at + at),
+      (target, at) => file.#fill(target, theirs.at + at),
+    );
   }
 
   close(): void {
@@ -95,9 +94,6 @@ export class GgufFile implements TensorFile {
   }
 
   #fill(target: Uint8Array, position: number): void {
-    const count = readFully(this.#file, target, position);
-    if (count === target.length) return;
-    const [expected, found] = [position + target.length, position + count];
-    throw new CheckpointError('broken', this.path, `truncated: expected ${expected} bytes, found ${found}`);
+    readWhole(this.#file, this.path, target, position);
   }
 }
