@@ -1,9 +1,10 @@
 /** @file Trackio: scalars for the tracker of that name (Hugging Face), without Python and without a server. */
 import { createHash, randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
-import { makeDirectory, writeWhole } from '../../files/index.js';
+import { makeDirectory, removeTemporaries, writeWhole } from '../../files/index.js';
 import { BaseTracker, type TrackedRun, type TrackedScalars } from './baseTracker.js';
 
 /** Version of trackio's fragments. */
@@ -51,9 +52,12 @@ export class Trackio extends BaseTracker.with({
 
   override begin({ name, jobLogDir, config }: TrackedRun): void {
     const directory = this.hp.directory ?? trackioDirectory(process.env);
+    const inbox = join(directory, 'inbox');
     // One directory a process, so that no two write one file.
-    this.#inbox = join(directory, 'inbox', randomUUID());
+    this.#inbox = join(inbox, randomUUID());
     makeDirectory(this.#inbox);
+    // Trackio leaves what a killed process was writing, and its directory, for ever.
+    for (const writer of readdirSync(inbox)) removeTemporaries(join(inbox, writer));
     this.#runId = digest('run', jobLogDir);
     this.#record = {
       ...{ v: FRAGMENT_VERSION, kind: 'metric', project: this.hp.project ?? name },

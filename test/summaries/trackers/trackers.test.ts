@@ -1,7 +1,9 @@
 /** @file Trackers of a run: Prometheus' text, trackio's inbox, and runs that outlive a tracker's failures. */
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { temporaryName } from '../../../src/files/index.js';
 import { build } from '../../../src/hparams/index.js';
 import { RunTrackers } from '../../../src/programs/trackedRun.js';
 import { BaseTracker, PrometheusFile, type TrackedRun, Trackio } from '../../../src/summaries/index.js';
@@ -81,6 +83,18 @@ test("a step that a run writes again has the record's id, and trackio counts it 
   expect(all).toHaveLength(6);
   expect(new Set(all.map(({ log_id }) => log_id)).size).toBe(5);
   expect(new Set(all.filter(({ step }) => step === 2).map(({ log_id }) => log_id)).size).toBe(1);
+});
+
+test('what a killed process was writing goes when a run begins, so that trackio can remove its directory', () => {
+  const directory = temporaryDirectory();
+  const killed = join(directory, 'inbox', 'killed');
+  mkdirSync(killed, { recursive: true });
+  const { pid } = spawnSync('true');
+  const fragment = join(killed, '00000001.jsonl');
+  writeFileSync(fragment, '{}');
+  writeFileSync(temporaryName(fragment).replace(`${process.pid}`, `${pid}`), '{"half');
+  build(Trackio.config({ directory })).begin(runIn(directory));
+  expect(readdirSync(killed)).toEqual(['00000001.jsonl']);
 });
 
 test("trackio's directory is that of its variables", () => {
