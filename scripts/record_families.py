@@ -27,6 +27,8 @@ SIZES = dict(vocab_size=48, hidden_size=16, intermediate_size=24, num_hidden_lay
 
 # Of each family the class of its models, and settings in which every part of the network takes part.
 FAMILIES = {
+    "qwen2": ("Qwen2", dict(SIZES, rms_norm_eps=1e-5, use_sliding_window=True, sliding_window=9, max_window_layers=1,
+                            rope_parameters=dict(rope_type="default", rope_theta=50000.0))),
     "qwen3": ("Qwen3", dict(SIZES, head_dim=6, attention_bias=True, rms_norm_eps=1e-5, use_sliding_window=True, sliding_window=9,
                             max_window_layers=1, rope_parameters=dict(rope_type="default", rope_theta=50000.0))),
     "qwen3_next": ("Qwen3Next", dict(

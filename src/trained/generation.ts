@@ -66,7 +66,7 @@ export const generationFields = {
     .nullable()
     .default(null)
     .describe(
-      "Texts that the continuation is of: { regex }, { grammar }, { jsonSchema }, { json: 'object' }; null for all.",
+      "Texts that the continuation is of: { regex }, { grammar }, { jsonSchema }, { json: 'object' }, { tags }; null for all.",
     ),
 };
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { grammar } from './grammars.js';
 import { anyObject, grammarOf, type Json, jsonSchema } from './jsonSchemas.js';
 import { regularExpression } from './regularExpressions.js';
+import { schemaField, taggedValues, tagsField } from './taggedValues.js';
 import type { Grammar } from './textExpressions.js';
 import { TokenConstraint } from './tokenConstraint.js';
 import { type TokenBytes, VocabularyTrie } from './vocabularyTrie.js';
@@ -11,18 +12,22 @@ import { type TokenBytes, VocabularyTrie } from './vocabularyTrie.js';
 export const constraintField = z.union([
   z.strictObject({ regex: z.string() }),
   z.strictObject({ grammar: z.string() }),
-  z.strictObject({ jsonSchema: z.union([z.boolean(), z.record(z.string(), z.json())]) }),
+  z.strictObject({ jsonSchema: schemaField }),
   z.strictObject({ json: z.literal('object') }),
+  tagsField,
 ]);
 
-/** The texts that may be decoded: those of a regular expression, of a grammar's rule `root`, of a JSON schema, or any JSON object. */
+/**
+ * The texts that may be decoded: those of a regular expression, of a grammar's rule `root`, of a JSON schema, any JSON object, or
+ * values of schemas between tags.
+ */
 export type Constraint = z.output<typeof constraintField>;
 
 function grammarFrom(constraint: Constraint): Grammar {
   if ('regex' in constraint) return grammarOf(regularExpression(constraint.regex));
   if ('grammar' in constraint) return grammar(constraint.grammar);
   if ('jsonSchema' in constraint) return jsonSchema(constraint.jsonSchema as Json);
-  return anyObject();
+  return 'tags' in constraint ? taggedValues(constraint) : anyObject();
 }
 
 /** Compiled constraints that are kept: the newest. */

@@ -45,20 +45,22 @@ const isObject = (value: Json | undefined): value is { readonly [name: string]: 
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 class Translator {
-  readonly rules = new Map(JSON_RULES);
   /** Rules of schemas that are named, by their pointers. */
   readonly #pointers = new Map<string, string>();
   readonly #pending: [name: string, schema: Json, at: string][] = [];
   #count = 0;
 
-  constructor(private readonly root: Json) {}
+  constructor(
+    private readonly root: Json,
+    private readonly rules: Map<string, Expression>,
+    private readonly name: string,
+  ) {}
 
-  /** The root's values, and the rules of all that it refers to. */
-  grammar(): Grammar {
-    this.rules.set('root', this.values(this.root, '#', 0));
+  /** Adds the rule of the root's values, and those of all that it refers to. */
+  addRules(): void {
+    this.rules.set(this.name, this.values(this.root, '#', 0));
     for (let next = this.#pending.pop(); next !== undefined; next = this.#pending.pop())
       this.rules.set(next[0], this.values(next[1], next[2], 0));
-    return { rules: this.rules, root: 'root' };
   }
 
   /** The values of a schema. @param at its place in the root, for errors @param depth its nesting */
@@ -170,7 +172,7 @@ class Translator {
         at,
         `refers to ${JSON.stringify(pointer.slice(0, 60))}, which is not in the schema: expected '#/…'`,
       );
-    const name = `${pointer} ${this.#count++}`;
+    const name = `${this.name} ${pointer} ${this.#count++}`;
     this.#pointers.set(pointer, name);
     this.#pending.push([name, schema, pointer]);
     return rule(name);
@@ -274,7 +276,7 @@ class Translator {
   }
 
   #rule(at: string, body: Expression): Expression {
-    const name = `${at} ${this.#count++}`;
+    const name = `${this.name} ${at} ${this.#count++}`;
     this.rules.set(name, body);
     return rule(name);
   }
@@ -345,10 +347,17 @@ function overlap(a: Kind, b: Kind): boolean {
   return true;
 }
 
-/** The values of a schema as JSON writes them, properties in the order of the schema. @throws ConfigError for others than grammars can hold to */
-export function jsonSchema(schema: Json): Grammar {
+/** Adds the rule `name` to those of JSON: a schema's values, properties in its order. @throws ConfigError for others than grammars can hold to */
+export function addSchema(rules: Map<string, Expression>, name: string, schema: Json): void {
   checkSize(JSON.stringify(schema), 'schema');
-  return new Translator(schema).grammar();
+  new Translator(schema, rules, name).addRules();
+}
+
+/** The values of a schema as JSON writes them. @throws ConfigError as `addSchema` */
+export function jsonSchema(schema: Json): Grammar {
+  const rules = new Map(JSON_RULES);
+  addSchema(rules, 'root', schema);
+  return { rules, root: 'root' };
 }
 
 /** Any object of JSON. */

@@ -33,6 +33,7 @@ const headFields = {
     .boolean()
     .default(true)
     .describe('Whether that of keys is among them: its bias moves all logits of a query alike.'),
+  useOutputBias: z.boolean().default(true).describe('Whether the output projection is among them.'),
   outputProjInit: sub(WeightInit, null)
     .optional()
     .describe("Initial values of the output projection's weights; projTpl's where absent."),

@@ -175,6 +175,7 @@ export class DotProductAttention extends BaseMixer.with(attentionFields) {
     this.#post = this.createProjection('post', {
       numHeads,
       isOutputProjection: true,
+      useBias: useBias && hp.useOutputBias,
       ...(outputProjInit && { paramsInit: outputProjInit }),
     });
     if (hp.useOutputGate) this.#gate = this.createProjection('gate', { numHeads });

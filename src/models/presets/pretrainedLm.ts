@@ -17,6 +17,7 @@ import { llamaFromSettings, llamaNames, llamaSchema } from './llama.js';
 import { mixtralFromSettings, mixtralNames, mixtralSchema } from './mixtral.js';
 import type { NameRules } from './nameRules.js';
 import { olmo2FromSettings, olmo2Names } from './olmo2.js';
+import { qwen2FromSettings, qwen2Schema } from './qwen2.js';
 import { qwen3FromSettings, qwen3Names, qwen3Schema } from './qwen3.js';
 import { qwen3NextFromSettings, qwen3NextNames } from './qwen3Next.js';
 import { t5FromSettings, t5Names } from './t5.js';
@@ -48,6 +49,7 @@ const languageModels = (
 const families = {
   gpt2: languageModels(gpt2FromSettings, gpt2Names, gpt2Schema),
   llama: languageModels(llamaFromSettings, llamaNames, llamaSchema),
+  qwen2: languageModels(qwen2FromSettings, llamaNames, qwen2Schema),
   qwen3: languageModels(qwen3FromSettings, qwen3Names, qwen3Schema),
   qwen3_next: languageModels(qwen3NextFromSettings, qwen3NextNames),
   mixtral: languageModels(mixtralFromSettings, mixtralNames, mixtralSchema),

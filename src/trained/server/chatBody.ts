@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { ChatMessage } from '../../inputs/index.js';
 import type { GenerateOptions } from '../generation.js';
-import { checkedFields, expected, only } from './bodyFields.js';
+import { checkedFields, expected } from './bodyFields.js';
 import { messagesField, templateMessages, toolsField } from './chatMessages.js';
 import { oneConstraint, schemaField } from './constraintFields.js';
 import { HttpError } from './httpError.js';
@@ -16,6 +16,7 @@ import {
   requestSettings,
   text,
 } from './requestFields.js';
+import { toolChoiceFields, toolConstraint } from './toolChoice.js';
 
 /** A chat request. */
 export interface ChatRequest extends RequestSettings {
@@ -61,10 +62,7 @@ function schemaFor(limits: Limits) {
     logprobs: flag.optional(),
     top_logprobs: integer(0, MOST_TOP),
     tools: toolsField,
-    tool_choice: z
-      .enum(['auto', 'none'], expected('"auto" or "none", as others are not supported'))
-      .optional(),
-    parallel_tool_calls: only(true),
+    ...toolChoiceFields,
     response_format: responseFormat.optional(),
     modalities: z.tuple([z.literal('text')], expected('["text"], as others are not supported')).optional(),
     chat_template_kwargs: z
@@ -88,7 +86,7 @@ export function readChatBody(body: unknown, limits: Limits): ChatRequest {
     hasTools,
     options: {
       ...settings.options,
-      ...oneConstraint(fields, constraintOf(fields.response_format)),
+      ...oneConstraint(fields, [constraintOf(fields.response_format), toolConstraint(fields)]),
       ...(logprobs && { logprobs: top ?? 0 }),
     },
   };

@@ -41,17 +41,16 @@ export const constraintFields = {
  */
 export function oneConstraint(
   fields: z.output<z.ZodObject<typeof constraintFields>>,
-  others: GenerateOptions = {},
+  others: readonly GenerateOptions[] = [],
 ): GenerateOptions {
   const { guided_json: jsonSchema, guided_regex: regex, guided_grammar: grammar } = fields;
   const given: GenerateOptions[] = [
     ...(regex === undefined ? [] : [{ constraint: { regex } }]),
     ...(grammar === undefined ? [] : [{ constraint: { grammar } }]),
     ...(jsonSchema === undefined ? [] : [{ constraint: { jsonSchema } }]),
-    ...(others.constraint ? [others] : []),
+    ...others.filter(({ constraint }) => constraint !== undefined),
   ];
   if (given.length <= 1) return given[0] ?? {};
-  throw new HttpError(400, `expected one of response_format, ${Object.keys(constraintFields).join(', ')}.`, {
-    param: 'response_format',
-  });
+  const names = ['response_format', 'tool_choice', ...Object.keys(constraintFields)];
+  throw new HttpError(400, `expected one of ${names.join(', ')}.`, { param: 'response_format' });
 }

@@ -12,6 +12,12 @@ export interface ToolCall {
 
 const [BEGIN, END] = ['<tool_call>', '</tool_call>'];
 
+/** The texts around the arguments of a call, as the templates of Hermes and Qwen write it. */
+export const callTag = (name: string): { readonly begin: string; readonly end: string } => ({
+  begin: `${BEGIN}\n{"name": ${JSON.stringify(name)}, "arguments": `,
+  end: `}\n${END}`,
+});
+
 const written = z.object({
   name: z.string(),
   arguments: z.union([z.string(), z.looseObject({})]).optional(),

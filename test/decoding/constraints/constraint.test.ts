@@ -115,6 +115,20 @@ test('schemas refer to themselves', () => {
   expect(fits(schemaOf(schema), '{"v":1,"next":{}}')).toBe(false);
 });
 
+test('values stand between tags, each by the definitions of its own schema', () => {
+  const tag = (name: string, type: string) => ({
+    ...{ begin: `<${name}>`, end: `</${name}>` },
+    jsonSchema: { $defs: { x: { type } }, type: 'array', items: { $ref: '#/$defs/x' } },
+  });
+  const tags = [tag('a', 'integer'), tag('b', 'boolean')];
+  const [one, several] = [{ tags }, { tags, separator: '; ' }];
+  const texts = ['<a>[1, 2]</a>', '<b>[true]</b>', '<a>[1]</a>; <b>[]</b>; <a>[]</a>'];
+  expect(texts.map((text) => fits(one, text))).toEqual([true, true, false]);
+  expect(texts.map((text) => fits(several, text))).toEqual([true, true, true]);
+  const bad = ['', '<a>[true]</a>', '<b>[1]</b>', '<a>[1]</b>', '<a>[1]</a><b>[]</b>', '<a>[1]</a>; '];
+  expect(bad.map((text) => fits(several, text))).toEqual(bad.map(() => false));
+});
+
 const nested = (levels: number, inner: object): object =>
   Array.from({ length: levels }).reduce<object>((items) => ({ type: 'array', items }), inner);
 

@@ -15,6 +15,7 @@ import { loaded, thetaOf } from '../../programs/loadedModel.js';
 import { distance, expectGradients, publishedFamily, recordOf } from './published.js';
 
 const families = [
+  'qwen2',
   'qwen3',
   'qwen3_next',
   'mixtral',

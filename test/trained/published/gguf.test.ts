@@ -54,6 +54,7 @@ test.each([
   ['gpt2', () => join(published, 'gpt2')],
   ['llama with rotations of Llama 3', () => changed('llama', llama3)],
   ['mixtral', () => changed('families/mixtral', { sliding_window: null, head_dim: 4 })],
+  ['qwen2', () => changed('families/qwen2', { use_sliding_window: false, layer_types: null, head_dim: 4 })],
   [
     'qwen3',
     () => changed('families/qwen3', { use_sliding_window: false, attention_bias: true, layer_types: null }),
@@ -154,7 +155,7 @@ test('files that have no counterpart are refused with every reason', () => {
     return 'none';
   };
   expect(settingsOf([['general.architecture', 'string', 'mamba']])).toBe(
-    'FILE: general.architecture is "mamba": expected one of llama, qwen3, gpt2.',
+    'FILE: general.architecture is "mamba": expected one of llama, qwen2, qwen3, gpt2.',
   );
   expect(
     settingsOf([
@@ -206,6 +207,6 @@ test('networks that GGUF has no form of are not exported', async () => {
     'mixtral has no form in GGUF:\n  sliding_window is 9, which GGUF has no key of here.',
   );
   expect(await refusal(join(published, 'families/gemma2'))).toBe(
-    'RUN/published/config.json: GGUF files are written of llama, mixtral, qwen3, gpt2, not of gemma2.',
+    'RUN/published/config.json: GGUF files are written of llama, mixtral, qwen2, qwen3, gpt2, not of gemma2.',
   );
 });

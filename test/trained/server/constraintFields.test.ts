@@ -30,6 +30,40 @@ test('others are refused by name', () => {
     'response_format.json_schema.schema: expected a JSON schema of at most 500 levels, got',
   );
   expect(() => chat({ guided_regex: 'a', response_format: { type: 'json_object' } })).toThrow(
-    'expected one of response_format, guided_json, guided_regex, guided_grammar.',
+    'expected one of response_format, tool_choice, guided_json, guided_regex, guided_grammar.',
   );
+});
+
+const tool = (name: string, parameters?: object) => ({ type: 'function', function: { name, parameters } });
+const named = (name: string) => ({ type: 'function', function: { name } });
+const tools = [tool('sum', schema), tool('say "hi"')];
+const call = (name: string, jsonSchema: object) => ({
+  ...{ begin: `<tool_call>\n{"name": "${name}", "arguments": `, jsonSchema, end: '}\n</tool_call>' },
+});
+const all = [call('sum', schema), call('say \\"hi\\"', { type: 'object' })];
+
+test('calls that a request asks for are tagged values of their schemas', () => {
+  expect(chat({ tools, tool_choice: 'auto', parallel_tool_calls: true })).toBeUndefined();
+  expect(chat({ tools, tool_choice: 'none', parallel_tool_calls: false })).toBeUndefined();
+  expect(chat({ tools, tool_choice: 'required' })).toEqual({ tags: all, separator: '\n' });
+  expect(chat({ tools, tool_choice: 'required', parallel_tool_calls: false })).toEqual({ tags: all });
+  expect(chat({ tools, tool_choice: named('sum') })).toEqual({ tags: [all[0]] });
+});
+
+test.each<[object, string]>([
+  [{ tool_choice: 'required', tools: [] }, 'tool_choice: expected "tools" beside it.'],
+  [
+    { tool_choice: named('add') },
+    'tool_choice: expected the name of a tool, one of "sum", "say \\"hi\\"", got "add".',
+  ],
+  [
+    { parallel_tool_calls: false },
+    'parallel_tool_calls: expected true where calls are not "required", got false.',
+  ],
+  [
+    { tool_choice: 'required', response_format: { type: 'json_object' } },
+    'expected one of response_format, tool_choice, guided_json, guided_regex, guided_grammar.',
+  ],
+])('%j is refused by name', (fields, message) => {
+  expect(() => chat({ tools, ...fields })).toThrow(message);
 });

@@ -320,9 +320,9 @@ test.each<[string, object, string, string | null]>([
     'top_logprobs',
   ],
   [
-    'a tool that is asked for',
-    { tool_choice: 'required' },
-    'tool_choice: expected "auto" or "none", as others are not supported, got "required".',
+    'another choice of tools',
+    { tool_choice: 'any' },
+    'tool_choice: expected "auto", "none", "required", or {"type": "function", "function": {"name": "…"}}, got "any".',
     'tool_choice',
   ],
   [

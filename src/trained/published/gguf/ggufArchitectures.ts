@@ -141,6 +141,7 @@ export const ggufArchitectures: readonly GgufArchitecture[] = [
     ],
     names: mixtralNames,
   },
+  likeLlama('qwen2', 'Qwen2ForCausalLM'),
   likeLlama('qwen3', 'Qwen3ForCausalLM', attentionBias),
   {
     ...{
