@@ -36,7 +36,7 @@ if (!isMainThread && file !== undefined) {
     return module.exports;
   };
 
-  /** @param {string} path */
+  /** @this {Loadable} @param {string} path */
   prototype.load = function (path) {
     const known = modules[path];
     if (known === undefined) return load.call(this, path);
