@@ -5,6 +5,7 @@ import { importModule, untranslated } from '../hparams/index.js';
 import { enterForeignCode } from '../system/index.js';
 import { didYouMean, UsageError } from '../system/text/index.js';
 import { experimentDirectories, extensions, isFile, showFile, showPlace } from './names/directories.js';
+import type { FoundExperiment } from './names/index.js';
 import { fullNameOf, suggestExperiment } from './names/suggest.js';
 
 /** An experiment class with its canonical name and file. */
@@ -51,8 +52,9 @@ async function load(name: string, file: string): Promise<ResolvedExperiment['exp
 
 async function notFound(name: string, why: string, directories: readonly string[]): Promise<UsageError> {
   const { scan } = await import('./names/discovery.js');
-  const { experiments, problems } = scan(directories);
-  const names = experiments.filter(({ abstract }) => !abstract).map((each) => each.name);
+  const { experiments, unclassified, problems } = scan(directories);
+  const open = unclassified.filter(({ exportName }) => exportName !== '*');
+  const names = [...experiments.filter(({ abstract }) => !abstract), ...open].map((each) => each.name).sort();
   const meant = filesOf(name, directories);
   const unread = problems
     .filter(({ file }) => meant.includes(file))
@@ -126,13 +128,17 @@ async function resolveWhole(name: string, directories: readonly string[]): Promi
       cls === undefined ? `exports no class '${exportName}'` : `'${exportName}' is no Experiment class`;
     throw await notFound(name, `: ${showFile(direct)} ${is}`, directories);
   }
-  const { scanExperiments } = await import('./names/discovery.js');
-  const all = scanExperiments(directories);
-  const fullName = fullNameOf(
-    name,
-    all.map((each) => each.name),
-  );
-  const match = all.find((each) => each.name === fullName);
+  const { scan } = await import('./names/discovery.js');
+  const { experiments, unclassified } = scan(directories);
+  const named = (all: readonly Pick<FoundExperiment, 'name' | 'file' | 'exportName'>[]) => {
+    const fullName = fullNameOf(
+      name,
+      all.map((each) => each.name),
+    );
+    return all.find((each) => each.name === fullName);
+  };
+  // Whether one of the others is an experiment, its file tells once it is loaded.
+  const match = named(experiments.filter(({ abstract }) => !abstract)) ?? named(unclassified);
   if (!match) {
     const searched = directories.map(showFile).join(' and ');
     throw await notFound(name, ` (searched ${searched})`, directories);

@@ -21,6 +21,24 @@ test('a unique suffix will do', async () => {
   expect((await resolve('Other')).name).toBe('toy.Other');
 });
 
+test('a suffix of an export that only its value tells is resolved by loading its file', async () => {
+  const project = mkdtempSync(join(tmpdir(), 'luthier-'));
+  writeFileSync(
+    join(project, 'mixed.mjs'),
+    `import { Toy } from '${join(directory, 'toy.ts')}';
+const withName = (Base) => class extends Base {};
+export class Mixed extends withName(Toy) {}
+export const table = withName(Toy).name;
+`,
+  );
+  const { name, file, cls } = await resolveExperiment('Mixed', [project]);
+  expect([name, file, cls.name]).toEqual(['mixed.Mixed', join(project, 'mixed.mjs'), 'Mixed']);
+  await expect(resolveExperiment('table', [project])).rejects.toThrow(
+    /^Could not find experiment 'table': .*mixed\.mjs 'table' is no Experiment class/,
+  );
+  rmSync(project, { recursive: true });
+});
+
 test('a suffix of several is an error that lists them', async () => {
   await expect(resolve('Toy')).rejects.toThrow(
     "'Toy' does not uniquely identify an experiment. Possible matches: nested.toy.Toy, toy.Toy.",

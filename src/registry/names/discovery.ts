@@ -3,10 +3,8 @@ import { readdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { explain } from '../../files/index.js';
 import { extensions, statOf } from './directories.js';
-import type { ClassEntry, FileEntry, OwnConstant, SourceProblem } from './sourceFile.js';
+import type { ClassEntry, FileEntry, OwnConstant, SourceProblem } from './fileEntry.js';
 import { type Declaration, SourceFiles } from './sourceFiles.js';
-
-export type { OwnConstant, SourceProblem } from './sourceFile.js';
 
 /** An exported experiment. */
 export interface FoundExperiment {
@@ -19,6 +17,8 @@ export interface FoundExperiment {
   readonly description: string;
   /** Where the class stands: another file than `file` where that hands it on. */
   readonly place: { readonly file: string; readonly line: number; readonly lastLine: number };
+  /** Local name of the class there. */
+  readonly declared: string;
   /** Name of the base class, as written. */
   readonly base: string;
   /** Whether it is abstract: only its subclasses can run. */
@@ -27,13 +27,25 @@ export interface FoundExperiment {
   readonly constants: readonly OwnConstant[];
 }
 
+/** An export that may be an experiment: only its value tells, as of `class A extends withDropout(Small, 0.1)`. */
+export interface UnclassifiedExport
+  extends Pick<FoundExperiment, 'name' | 'file' | 'exportName' | 'description' | 'place' | 'declared'> {
+  /** Text of the extends clause, or of the value; '' where it is in another package. `exportName` may be `*`. */
+  readonly text: string;
+}
+
 /** Result of a scan. */
 export interface Scan {
   /** Sorted by name. */
   readonly experiments: readonly FoundExperiment[];
+  /** Sorted by name. */
+  readonly unclassified: readonly UnclassifiedExport[];
   /** Files with syntax errors, and unreadable paths. */
   readonly problems: readonly SourceProblem[];
 }
+
+/** Whether a class is an experiment, as far as source text tells. */
+type Kind = 'experiment' | 'other' | 'unknown';
 
 class Scanner {
   private readonly files = new SourceFiles();
@@ -42,35 +54,77 @@ class Scanner {
     return this.files.entry(path);
   }
 
-  /** Whether a declaration is a class that extends Experiment. */
-  private descends(declaration: Declaration): boolean {
-    const seen = new Set<ClassEntry>();
+  /** Whether a declaration is a class that extends Experiment, and the classes from it up to there. */
+  private descent(declaration: Declaration): {
+    readonly kind: Kind;
+    readonly classes: readonly ClassEntry[];
+  } {
+    const classes: ClassEntry[] = [];
+    const is = (kind: Kind) => ({ kind, classes });
     let at = declaration;
     for (;;) {
       const cls = this.entry(at.path).classes.get(at.name);
-      if (cls === undefined || seen.has(cls)) return false;
-      seen.add(cls);
-      const base = this.files.find(at.path, cls.base);
-      if (base === 'Experiment') return true;
-      if (base === undefined) return false;
+      if (cls === undefined) return is(classes.at(-1)?.calls.length ? 'unknown' : 'other');
+      if (classes.includes(cls) || cls.text === '') return is('other');
+      classes.push(cls);
+      const isMade = cls.calls.includes('');
+      const base = this.files.find(at.path, isMade ? cls.base.slice(0, 1) : cls.base);
+      if (cls.base.length === 0 || base === 'unknown') return is('unknown');
+      if (base === 'other') return is('other');
+      if (base === undefined) return is(isMade ? 'unknown' : 'other');
+      // A class can only extend a static method's result if that is a class.
+      if (base === 'Experiment') return is(isMade && cls.isValue ? 'unknown' : 'experiment');
+      if (isMade) {
+        const { kind } = this.descent(base);
+        const isClass = kind === 'experiment' && !cls.isValue;
+        if (!isClass) return is(kind === 'other' && this.isClass(base) ? 'other' : 'unknown');
+      }
       at = base;
     }
   }
 
-  experimentsOf(file: string, prefix: string): FoundExperiment[] {
-    const { exports, reexports } = this.entry(file);
-    return [...exports.keys(), ...reexports.keys()].flatMap((exportName) => {
+  private isClass({ path, name }: Declaration): boolean {
+    return this.entry(path).classes.has(name);
+  }
+
+  /** Whether a class is one that only its subclasses make runnable: so says its declaration, or the method that makes it. */
+  private isAbstract(classes: readonly ClassEntry[]): boolean {
+    const [cls, ...above] = classes as [ClassEntry, ...ClassEntry[]];
+    if (!cls.isValue || cls.calls.includes('of')) return cls.abstract;
+    if (!classes.some(({ hasTask, calls }) => hasTask || calls.includes('of'))) return true;
+    return cls.calls[0] === 'with' && (above.length === 0 || this.isAbstract(above));
+  }
+
+  /** The experiments that a file exports, and the exports that may be some. */
+  exportsOf(file: string, prefix: string): Pick<Scan, 'experiments' | 'unclassified'> {
+    const experiments: FoundExperiment[] = [];
+    const unclassified: UnclassifiedExport[] = [];
+    for (const exportName of this.files.exportNames(file)) {
       const found = this.files.exported(file, exportName);
-      if (!found || found === 'Experiment' || !this.descends(found)) return [];
-      const cls = this.entry(found.path).classes.get(found.name)!;
-      const { description, abstract, base, constants, line, lastLine } = cls;
-      return [
-        {
-          ...{ name: `${prefix}.${exportName}`, file, exportName, description, abstract, constants },
-          ...{ place: { file: found.path, line, lastLine }, base: base.join('.') },
-        },
-      ];
-    });
+      if (found === undefined || found === 'Experiment' || found === 'other') continue;
+      const name = `${prefix}.${exportName}`;
+      if (found === 'unknown') {
+        const line = this.entry(file).lines.get(exportName) ?? 1;
+        const place = { file, line, lastLine: line };
+        unclassified.push({ name, file, exportName, place, declared: exportName, description: '', text: '' });
+        continue;
+      }
+      const { kind, classes } = this.descent(found);
+      const cls = this.entry(found.path).classes.get(found.name);
+      if (kind === 'other' || cls === undefined) continue;
+      const { description, base, constants, line, lastLine, text } = cls;
+      const place = { file: found.path, line, lastLine };
+      const common = { name, file, exportName, description, place, declared: found.name };
+      const abstract = this.isAbstract(classes);
+      if (kind === 'experiment') experiments.push({ ...common, abstract, constants, base: base.join('.') });
+      else if (!cls.abstract) unclassified.push({ ...common, text });
+    }
+    for (const line of this.files.openStars(file).slice(0, 1)) {
+      const place = { file, line, lastLine: line };
+      const name = `${prefix}.*`;
+      unclassified.push({ name, file, exportName: '*', place, declared: '*', description: '', text: '' });
+    }
+    return { experiments, unclassified };
   }
 }
 
@@ -110,21 +164,30 @@ function sourceNames(
 /** All experiments under the directories, abstract ones included; of equal names, the earlier directory's wins. */
 export function scan(directories: readonly string[]): Scan {
   const scanner = new Scanner();
-  const byName = new Map<string, FoundExperiment>();
+  const names = new Set<string>();
+  const experiments: FoundExperiment[] = [];
+  const unclassified: UnclassifiedExport[] = [];
   const problems: SourceProblem[] = [];
+  const add = <E extends { readonly name: string }>(found: readonly E[], to: E[]): void => {
+    for (const each of found) {
+      if (names.has(each.name)) continue;
+      names.add(each.name);
+      to.push(each);
+    }
+  };
   for (const directory of directories) {
     for (const name of sourceNames(directory, problems).sort()) {
       const path = join(directory, name);
       const prefix = name.replace(/\.[cm]?[jt]s$/, '').replace(/[/\\]/g, '.');
-      for (const found of scanner.experimentsOf(path, prefix)) {
-        if (!byName.has(found.name)) byName.set(found.name, found);
-      }
+      const found = scanner.exportsOf(path, prefix);
+      add(found.experiments, experiments);
+      add(found.unclassified, unclassified);
       const { problem } = scanner.entry(path);
       if (problem) problems.push(problem);
     }
   }
-  const experiments = [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { experiments, problems };
+  const byName = (a: { readonly name: string }, b: { readonly name: string }) => (a.name < b.name ? -1 : 1);
+  return { experiments: experiments.sort(byName), unclassified: unclassified.sort(byName), problems };
 }
 
 /** All runnable experiments under the directories, sorted by name. */

@@ -7,9 +7,15 @@ export {
   showFile,
   showPlace,
 } from './directories.js';
-export { type FoundExperiment, type OwnConstant, type Scan, scan, scanExperiments } from './discovery.js';
+export {
+  type FoundExperiment,
+  type Scan,
+  scan,
+  scanExperiments,
+  type UnclassifiedExport,
+} from './discovery.js';
+export type { OwnConstant, RecordEntry } from './fileEntry.js';
 export { readSourceFile, tooDeep } from './readSource.js';
 export { type BrokenFile, isPattern, matching, select } from './selection.js';
-export type { RecordEntry } from './sourceFile.js';
 export { fileOfImport, SourceFiles } from './sourceFiles.js';
 export { fullNameOf, requiredName, suggestExperiment } from './suggest.js';

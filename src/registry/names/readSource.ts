@@ -9,12 +9,13 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { explain, readRegularFile } from '../../files/index.js';
 import typescript from '../../system/typescript.cjs';
-import { type FileEntry, parseSource, type SourceProblem } from './sourceFile.js';
+import type { FileEntry, SourceProblem } from './fileEntry.js';
+import { parseSource } from './sourceFile.js';
 
 const require = createRequire(import.meta.url);
 
 /** The maps of a view, which JSON has not. */
-const maps = ['classes', 'records', 'exports', 'imports', 'reexports'] as const;
+const maps = ['classes', 'records', 'exports', 'imports', 'reexports', 'lines'] as const;
 type MapName = (typeof maps)[number];
 
 /** A view as it is kept. */
@@ -34,7 +35,7 @@ function openCache(): { readonly folder: string; readonly reader: string } | und
   const own = typescript.ownFolder(process.env);
   if (own === undefined) return undefined;
   const folder = join(own, 'sources');
-  const code = ['./readSource', './sourceFile'].map((name) =>
+  const code = ['./readSource', './sourceFile', './expressions'].map((name) =>
     readFileSync(fileURLToPath(new URL(`${name}${extname(import.meta.url)}`, import.meta.url)), 'utf8'),
   );
   const { version } = require('typescript/package.json') as { version: string };
@@ -103,7 +104,7 @@ function unread(problem: SourceProblem): FileEntry {
   const nothing = new Map<string, never>();
   return {
     ...{ classes: nothing, records: nothing, exports: nothing, imports: nothing, reexports: nothing },
-    ...{ stars: [], problem },
+    ...{ lines: nothing, stars: [], others: [], problem },
   };
 }
 

@@ -2,7 +2,8 @@
 import { dirname, relative, sep } from 'node:path';
 import { UsageError } from '../../system/text/index.js';
 import { showFile, showPlace } from './directories.js';
-import type { FoundExperiment, Scan, SourceProblem } from './discovery.js';
+import type { FoundExperiment, Scan } from './discovery.js';
+import type { SourceProblem } from './fileEntry.js';
 import { fullNameOf, suggestExperiment } from './suggest.js';
 
 /** Whether a text is a pattern, with * or ?. */

@@ -1,98 +1,19 @@
 /** @file Static view of a source file: classes, imports and exports, parsed without running it. */
 import { createRequire } from 'node:module';
 import type ts from 'typescript';
+import { type Heritage, heritageOf, type Value, valueIn } from './expressions.js';
+import type {
+  ClassEntry,
+  FileEntry,
+  Link,
+  OwnConstant,
+  RecordEntry,
+  SourceProblem,
+  Star,
+} from './fileEntry.js';
 
 /** Loaded by the first file that is parsed: that takes as long as all else before an experiment is found. */
 let compiler: typeof ts;
-
-/** A constant that a class declares by `with` or sets. */
-export interface OwnConstant {
-  readonly name: string;
-  readonly kind: 'declared' | 'set';
-  /** Source text of its schema without the description, or of its value. */
-  readonly text: string;
-  /** Text of `.describe`, for a declared constant. */
-  readonly description?: string;
-  readonly line: number;
-}
-
-/** A record of constants or fields, as `with` takes it. */
-export interface RecordEntry {
-  readonly constants: readonly OwnConstant[];
-  /** Names of the records that are part of it, as in `{ ...splitFields }`. */
-  readonly spreads: readonly string[];
-}
-
-/** A declared class. */
-export interface ClassEntry extends RecordEntry {
-  readonly name: string;
-  /** Names of the extends clause: LmExperiment in `extends LmExperiment.with({…})`; empty without one. */
-  readonly base: readonly string[];
-  readonly abstract: boolean;
-  /** First paragraph of its doc comment, or ''. */
-  readonly description: string;
-  readonly line: number;
-  readonly lastLine: number;
-}
-
-/** A name in another file: '*' for all, 'default' for the default export. */
-export interface Link {
-  readonly from: string;
-  readonly name: string;
-}
-
-/** A syntax error, or why a file cannot be read. */
-export interface SourceProblem {
-  readonly file: string;
-  /** Of a syntax error. */
-  readonly line?: number;
-  readonly message: string;
-}
-
-/** Declarations, imports and exports of a file. */
-export interface FileEntry {
-  readonly classes: ReadonlyMap<string, ClassEntry>;
-  /** Records in constants of the file. */
-  readonly records: ReadonlyMap<string, RecordEntry>;
-  /** Local names by export name. */
-  readonly exports: ReadonlyMap<string, string>;
-  /** Imported names by local name. */
-  readonly imports: ReadonlyMap<string, Link>;
-  /** Re-exports by name. */
-  readonly reexports: ReadonlyMap<string, Link>;
-  /** Files re-exported as a whole. */
-  readonly stars: readonly string[];
-  /** The first syntax error, or why it cannot be read. */
-  readonly problem: SourceProblem | undefined;
-}
-
-/** A parsed extends clause: `Base.with({…}).preset({…})` has a base and two records. */
-interface Heritage {
-  readonly base: readonly string[];
-  readonly records: readonly { readonly method: string; readonly record: ts.Expression }[];
-}
-
-function heritageOf(expression: ts.Expression): Heritage {
-  const base: string[] = [];
-  const records: Heritage['records'][number][] = [];
-  let node = expression;
-  for (;;) {
-    if (compiler.isIdentifier(node)) return { base: [node.text, ...base], records };
-    if (compiler.isParenthesizedExpression(node) || compiler.isAsExpression(node)) node = node.expression;
-    else if (compiler.isPropertyAccessExpression(node)) {
-      base.unshift(node.name.text);
-      node = node.expression;
-    } else if (compiler.isCallExpression(node)) {
-      const called: ts.Expression = node.expression;
-      const isMethod = compiler.isPropertyAccessExpression(called);
-      const method = isMethod ? called.name.text : '';
-      records.unshift(...node.arguments.map((record) => ({ method, record })));
-      // with() and preset() return a class of the family that they are called on.
-      node = isMethod ? called.expression : called;
-      base.length = 0;
-    } else return { base: [], records };
-  }
-}
 
 function docOf(node: ts.Node): string {
   for (const doc of compiler.getJSDocCommentsAndTags(node)) {
@@ -107,6 +28,20 @@ function has(node: ts.HasModifiers, kind: ts.SyntaxKind): boolean {
   return compiler.getModifiers(node)?.some((modifier) => modifier.kind === kind) ?? false;
 }
 
+/** Most characters of an extends clause or value that are kept. */
+const longestText = 200;
+
+const joined = (parts: readonly RecordEntry[]): RecordEntry => ({
+  constants: parts.flatMap(({ constants }) => constants),
+  spreads: parts.flatMap(({ spreads }) => spreads),
+});
+
+/** The names that a declaration binds. */
+function namesIn(name: ts.BindingName): ts.Identifier[] {
+  if (compiler.isIdentifier(name)) return [name];
+  return name.elements.flatMap((each) => (compiler.isOmittedExpression(each) ? [] : namesIn(each.name)));
+}
+
 /** Collects the declarations of one file. */
 class Reader {
   readonly classes = new Map<string, ClassEntry>();
@@ -114,7 +49,9 @@ class Reader {
   readonly exports = new Map<string, string>();
   readonly imports = new Map<string, Link>();
   readonly reexports = new Map<string, Link>();
-  readonly stars: string[] = [];
+  readonly stars: Star[] = [];
+  readonly others: string[] = [];
+  readonly lines = new Map<string, number>();
 
   constructor(private readonly source: ts.SourceFile) {}
 
@@ -134,11 +71,18 @@ class Reader {
     for (const statement of this.source.statements) {
       if (compiler.isImportDeclaration(statement)) this.readImports(statement);
       else if (compiler.isExportDeclaration(statement)) this.readExports(statement);
-      else if (compiler.isExportAssignment(statement) && compiler.isIdentifier(statement.expression)) {
-        this.exports.set('default', statement.expression.text);
-      } else if (compiler.isClassDeclaration(statement)) this.readClass(statement);
-      else if (compiler.isVariableStatement(statement)) this.readRecords(statement);
+      else if (compiler.isExportAssignment(statement)) this.readDefault(statement);
+      else if (compiler.isClassDeclaration(statement)) this.readClass(statement);
+      else if (compiler.isVariableStatement(statement)) this.readConstants(statement);
+      else if (compiler.isFunctionDeclaration(statement) || compiler.isEnumDeclaration(statement))
+        this.readOther(statement);
+      else if (compiler.isExpressionStatement(statement)) this.readCommonJs(statement);
     }
+  }
+
+  private export(name: string, local: string, node: ts.Node): void {
+    this.exports.set(name, local);
+    this.lines.set(name, this.lineOf(node));
   }
 
   private readImports({ importClause, moduleSpecifier }: ts.ImportDeclaration): void {
@@ -155,49 +99,134 @@ class Reader {
     }
   }
 
-  private readExports({ exportClause, moduleSpecifier }: ts.ExportDeclaration): void {
+  private readExports(statement: ts.ExportDeclaration): void {
+    const { exportClause, moduleSpecifier } = statement;
+    if (statement.isTypeOnly) return;
     const from =
       moduleSpecifier && compiler.isStringLiteral(moduleSpecifier) ? moduleSpecifier.text : undefined;
     if (!exportClause) {
-      if (from) this.stars.push(from);
+      if (from) this.stars.push({ from, line: this.lineOf(statement) });
       return;
     }
     if (!compiler.isNamedExports(exportClause)) return;
-    for (const { name, propertyName } of exportClause.elements) {
+    for (const element of exportClause.elements) {
+      const { name, propertyName, isTypeOnly } = element;
+      if (isTypeOnly) continue;
       const local = (propertyName ?? name).text;
-      if (from) this.reexports.set(name.text, { from, name: local });
-      else this.exports.set(name.text, local);
+      if (!from) this.export(name.text, local, element);
+      else {
+        this.reexports.set(name.text, { from, name: local });
+        this.lines.set(name.text, this.lineOf(element));
+      }
     }
   }
 
-  private readRecords(statement: ts.VariableStatement): void {
-    for (const { name, initializer } of statement.declarationList.declarations) {
-      if (!compiler.isIdentifier(name) || !initializer || !compiler.isObjectLiteralExpression(initializer))
-        continue;
-      this.records.set(name.text, this.inRecord({ method: 'with', record: initializer }));
-      if (has(statement, compiler.SyntaxKind.ExportKeyword)) this.exports.set(name.text, name.text);
+  /** `export default …`, and `export = …` of CommonJS. */
+  private readDefault(statement: ts.ExportAssignment): void {
+    const { expression, isExportEquals } = statement;
+    if (isExportEquals) this.stars.push({ from: undefined, line: this.lineOf(statement) });
+    else if (compiler.isIdentifier(expression)) this.export('default', expression.text, statement);
+    else {
+      this.readValue('default', valueIn(compiler, expression), {
+        place: statement,
+        statement,
+        text: expression,
+      });
+      this.export('default', 'default', statement);
     }
+  }
+
+  private readOther(node: ts.FunctionDeclaration | ts.EnumDeclaration): void {
+    const name = node.name?.text ?? 'default';
+    this.others.push(name);
+    if (!has(node, compiler.SyntaxKind.ExportKeyword)) return;
+    this.export(has(node, compiler.SyntaxKind.DefaultKeyword) ? 'default' : name, name, node);
+  }
+
+  /** `module.exports = …` and `exports.Small = …`. */
+  private readCommonJs({ expression }: ts.ExpressionStatement): void {
+    if (!compiler.isBinaryExpression(expression)) return;
+    if (/^(module\.)?exports\b/.test(this.textOf(expression.left)))
+      this.stars.push({ from: undefined, line: this.lineOf(expression) });
+  }
+
+  private readConstants(statement: ts.VariableStatement): void {
+    const isExported = has(statement, compiler.SyntaxKind.ExportKeyword);
+    for (const declaration of statement.declarationList.declarations) {
+      const { name, initializer, type } = declaration;
+      const names = namesIn(name);
+      // A part of a value, or one that a later statement gives.
+      const isRead = compiler.isIdentifier(name) && initializer !== undefined;
+      const value: Value = isRead ? valueIn(compiler, initializer, type) : { kind: 'unknown' };
+      for (const each of names) {
+        this.readValue(each.text, value, { place: each, statement, text: initializer ?? each });
+        if (isExported) this.export(each.text, each.text, each);
+      }
+    }
+  }
+
+  private readValue(
+    name: string,
+    value: Value,
+    { place, statement, text }: { place: ts.Node; statement: ts.Statement; text: ts.Node },
+  ): void {
+    if (value.kind === 'plain') this.others.push(name);
+    else if (value.kind === 'record')
+      this.records.set(name, this.inRecord({ method: 'with', record: value.node }));
+    else if (value.kind === 'class')
+      this.classes.set(name, { ...this.classOf(value.node, name), ...this.standsAt(place, statement) });
+    else {
+      const heritage = value.kind === 'made' ? value.heritage : { base: [], records: [], calls: [''] };
+      const parts = heritage.records.map((each) => this.inRecord(each));
+      this.classes.set(name, {
+        ...{
+          name,
+          base: heritage.base,
+          calls: heritage.calls,
+          isValue: true,
+          hasTask: false,
+          abstract: false,
+        },
+        text: this.textOf(text).replace(/\s+/g, ' ').slice(0, longestText),
+        ...this.standsAt(place, statement),
+        ...joined(parts),
+      });
+    }
+  }
+
+  private standsAt(place: ts.Node, statement: ts.Statement) {
+    return { description: docOf(statement), line: this.lineOf(place), lastLine: this.lineAt(statement.end) };
   }
 
   private readClass(node: ts.ClassDeclaration): void {
     const isDefault = has(node, compiler.SyntaxKind.DefaultKeyword);
     const name = node.name?.text ?? 'default';
-    if (has(node, compiler.SyntaxKind.ExportKeyword)) this.exports.set(isDefault ? 'default' : name, name);
+    if (has(node, compiler.SyntaxKind.ExportKeyword)) this.export(isDefault ? 'default' : name, name, node);
+    this.classes.set(name, this.classOf(node, name));
+  }
+
+  private classOf(node: ts.ClassLikeDeclaration, name: string): ClassEntry {
     const clause = node.heritageClauses?.find(({ token }) => token === compiler.SyntaxKind.ExtendsKeyword);
-    const { base, records } = clause?.types[0]
-      ? heritageOf(clause.types[0].expression)
-      : { base: [], records: [] };
-    const parts = records.map((each) => this.inRecord(each));
-    this.classes.set(name, {
-      name,
-      base,
-      abstract: has(node, compiler.SyntaxKind.AbstractKeyword),
+    const extended = clause?.types[0]?.expression;
+    const none: Heritage = { base: [], records: [], calls: [] };
+    const { base, records, calls } = extended ? heritageOf(compiler, extended) : none;
+    const { constants, spreads } = joined(records.map((each) => this.inRecord(each)));
+    return {
+      ...{ name, base, calls, isValue: false },
+      text: extended ? this.textOf(extended).replace(/\s+/g, ' ').slice(0, longestText) : '',
+      hasTask: node.members.some(
+        (member) =>
+          member.name !== undefined &&
+          this.textOf(member.name) === 'task' &&
+          !(compiler.canHaveModifiers(member) && has(member, compiler.SyntaxKind.AbstractKeyword)),
+      ),
+      abstract: compiler.isClassDeclaration(node) && has(node, compiler.SyntaxKind.AbstractKeyword),
       description: docOf(node),
       line: this.lineOf(node.name ?? node),
       lastLine: this.lineAt(node.end),
-      constants: [...parts.flatMap(({ constants }) => constants), ...this.set(node)],
-      spreads: parts.flatMap(({ spreads }) => spreads),
-    });
+      constants: [...constants, ...this.set(node)],
+      spreads,
+    };
   }
 
   /** Constants that a record declares for `with`, or sets for `preset`; those of other records by their names. */
@@ -239,7 +268,7 @@ class Reader {
   }
 
   /** Constants set by class fields: every field of an experiment class is one. */
-  private set(node: ts.ClassDeclaration): OwnConstant[] {
+  private set(node: ts.ClassLikeDeclaration): OwnConstant[] {
     return node.members.flatMap((member): OwnConstant[] => {
       if (!compiler.isPropertyDeclaration(member) || !member.initializer) return [];
       if (has(member, compiler.SyntaxKind.StaticKeyword)) return [];
@@ -259,8 +288,9 @@ export function parseSource(path: string, text: string): FileEntry {
   const source = compiler.createSourceFile(path, text, compiler.ScriptTarget.Latest, true);
   const reader = new Reader(source);
   reader.read();
-  const { classes, records, exports, imports, reexports, stars } = reader;
-  return { classes, records, exports, imports, reexports, stars, problem: problemOf(path, source) };
+  const { classes, records, exports, imports, reexports, stars, others, lines } = reader;
+  const problem = problemOf(path, source);
+  return { classes, records, exports, imports, reexports, stars, others, lines, problem };
 }
 
 function problemOf(file: string, source: ts.SourceFile): SourceProblem | undefined {

@@ -40,7 +40,7 @@ export class DeclaredPlaces {
     if (own) return tidyPlace(`${moved(path, this.tree, this.home)}:${own.line}`, this.home);
     for (const spread of spreads.toReversed()) {
       const found = this.files.find(path, [spread]);
-      if (found === undefined || found === 'Experiment') continue;
+      if (typeof found !== 'object') continue;
       const part = this.files.entry(found.path).records.get(found.name);
       if (part === undefined || seen.has(part)) continue;
       const place = this.placeOf(found.path, part, name, seen.add(part));

@@ -44,7 +44,7 @@ export function nearbyFiles(file: string): string[] {
     if (importer.startsWith(sources + sep)) continue;
     const { imports, reexports, stars } = readSourceFile(importer);
     const links = [...imports.values(), ...reexports.values()].map(({ from }) => from);
-    for (const specifier of [...links, ...stars]) {
+    for (const specifier of [...links, ...stars.flatMap(({ from }) => from ?? [])]) {
       const target = fileOfImport(importer, specifier);
       if (target !== undefined && target !== library) files.add(target);
     }

@@ -35,7 +35,7 @@ export const list: Command = {
   async run({ positionals: [pattern], values, warn }) {
     const { directoriesFor, scan, showPlace } = await import('../../registry/names/index.js');
     const directories = directoriesFor(pattern !== undefined);
-    const { experiments, problems } = scan(directories);
+    const { experiments, unclassified, problems } = scan(directories);
     for (const problem of problems) {
       const left = problem.line === undefined ? 'It is skipped.' : 'The rest of this file may not be listed.';
       warn(`${showPlace(problem)}: ${problem.message} ${left}`);
@@ -43,6 +43,8 @@ export const list: Command = {
     const shown = experiments.filter((found) => values.abstract === true || !found.abstract);
     const found = pattern === undefined ? shown : matching(pattern, shown);
     const built = values.build === true ? await buildAll(found) : undefined;
-    return listReport(found, { pattern, directories, names: shown.map(({ name }) => name), built });
+    const open = pattern === undefined ? unclassified : matching(pattern, unclassified);
+    const names = [...shown, ...unclassified].map(({ name }) => name);
+    return listReport(found, { pattern, directories, names, built, unclassified: open });
   },
 };

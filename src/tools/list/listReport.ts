@@ -4,6 +4,7 @@ import {
   type OwnConstant,
   showFile,
   suggestExperiment,
+  type UnclassifiedExport,
 } from '../../registry/names/index.js';
 import { counted, indented } from '../../review/text/index.js';
 import { formatCount, type Paint } from '../../system/text/index.js';
@@ -14,6 +15,8 @@ import type { Built } from './buildAll.js';
 export interface ListRequest {
   readonly pattern: string | undefined;
   readonly directories: readonly string[];
+  /** Exports that may be experiments. */
+  readonly unclassified: readonly UnclassifiedExport[];
   /** All names that the pattern was matched against. */
   readonly names: readonly string[];
   /** Build results, if requested. */
@@ -24,14 +27,16 @@ export interface ListRequest {
 const longestValue = 60;
 const lineWidth = 100;
 
-function placeOf({ place }: FoundExperiment): string {
+function placeOf({ place }: Pick<FoundExperiment, 'place'>): string {
   return `${showFile(place.file)}:${place.line}`;
 }
 
+const shortened = (text: string): string =>
+  text.length <= longestValue ? text : `${text.slice(0, longestValue - 1)}…`;
+
 /** `numLayers = 4` for a value set by the class, `dataPath: z.string()` for a declared constant. */
 function constantText({ name, kind, text }: OwnConstant): string {
-  const line = text.replace(/\s+/g, ' ');
-  const value = line.length <= longestValue ? line : `${line.slice(0, longestValue - 1)}…`;
+  const value = shortened(text.replace(/\s+/g, ' '));
   return kind === 'set' ? `${name} = ${value}` : `${name}: ${value}`;
 }
 
@@ -73,6 +78,17 @@ function summary(experiments: readonly FoundExperiment[]): string {
   return `${counted(experiments.length, 'experiment')}${kinds} in ${counted(files, 'file')}.`;
 }
 
+/** Says what source text does not tell. */
+function openText({ unclassified, built }: ListRequest): string[] {
+  if (unclassified.length === 0) return [];
+  const lines = unclassified.map((each) => {
+    const text = each.text === '' ? '' : `  ${shortened(each.text)}`;
+    return `  ${each.name}  ${placeOf(each)}${text}`;
+  });
+  const more = built === undefined ? '; npx luthier list --build loads them' : '';
+  return [`Perhaps experiments, which source text does not tell${more}:\n${lines.join('\n')}`];
+}
+
 function nothing({ pattern, directories, names }: ListRequest): string {
   const where = directories.map(showFile).join(' and ');
   if (pattern === undefined || names.length === 0) return `There is no experiment in ${where}.`;
@@ -97,14 +113,23 @@ function documentOf(found: FoundExperiment, built: Built | undefined): object {
 export function listReport(experiments: readonly FoundExperiment[], asked: ListRequest): Report {
   const none = experiments.length === 0;
   const built = (found: FoundExperiment): Built | undefined => asked.built?.get(found);
+  const { unclassified } = asked;
   return {
     text: (paint) =>
-      none
-        ? nothing(asked)
-        : [...experiments.map((found) => textOf(found, built(found), paint)), summary(experiments)].join(
-            '\n\n',
-          ),
-    json: () => ({ experiments: experiments.map((found) => documentOf(found, built(found))) }),
-    exitCode: none ? 1 : 0,
+      [
+        ...(none && unclassified.length > 0 ? [] : none ? [nothing(asked)] : []),
+        ...experiments.map((found) => textOf(found, built(found), paint)),
+        ...(none ? [] : [summary(experiments)]),
+        ...openText(asked),
+      ].join('\n\n'),
+    json: () => ({
+      experiments: experiments.map((found) => documentOf(found, built(found))),
+      ...(unclassified.length > 0 && {
+        unclassified: unclassified.map(({ name, place, text }) => ({
+          ...{ name, file: showFile(place.file), line: place.line, text },
+        })),
+      }),
+    }),
+    exitCode: none && unclassified.length === 0 ? 1 : 0,
   };
 }

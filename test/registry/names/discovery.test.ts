@@ -189,3 +189,118 @@ test('files with syntax errors are reported with the first bad line', () => {
     { file: join(directory, 'none.ts'), line: 1, message: expect.any(String) },
   ]);
 });
+
+const families = {
+  'base.ts': `import { Experiment } from 'luthier';
+    export abstract class Family extends Experiment.with({ width: 1 }) { task() {} }
+    export class Small extends Family {}`,
+  'lib.ts': `export function withDropout(Base, rate) { return class extends Base {}; }
+    export const mixins = { one: withDropout };`,
+};
+
+test('constants that hold classes, by what they are made from', () => {
+  const directory = project({
+    ...families,
+    'lm.ts': `import { Experiment, ParameterizedExperiment } from 'luthier';
+      import { Family, Small } from './base.js';
+      /** Wider. */
+      export const Wide = Small.preset({
+        width: 2,
+      });
+      export const Same = Small, Expression = class extends Small { override width = 3; };
+      export const Frame = Experiment.with({}), More = Family.with({ depth: 1 }), Deep = (Small as any).with({ depth: 1 });
+      export const Narrow = Family.preset({ width: 1 });
+      export const Configs = ParameterizedExperiment.of({ task });
+      export class Plain extends ParameterizedExperiment.of({ task }) {}
+      export class Sized extends Family.sized(3) {}
+      export default Small.preset({ width: 4 });`,
+    'all.ts': `export * from './base.js';`,
+  });
+  const { experiments, unclassified } = scan([directory]);
+  expect(unclassified).toEqual([]);
+  expect(
+    experiments.map(({ name, base, abstract }) => `${name} ${base}${abstract ? ' abstract' : ''}`),
+  ).toEqual([
+    'all.Family Experiment abstract',
+    'all.Small Family',
+    'base.Family Experiment abstract',
+    'base.Small Family',
+    'lm.Configs ParameterizedExperiment',
+    'lm.Deep Small',
+    'lm.Expression Small',
+    'lm.Frame Experiment abstract',
+    'lm.More Family abstract',
+    'lm.Narrow Family',
+    'lm.Plain ParameterizedExperiment',
+    'lm.Same Family',
+    'lm.Sized Family.sized',
+    'lm.Wide Small',
+    'lm.default Small',
+  ]);
+  expect(experiments.find(({ name }) => name === 'lm.Wide')).toMatchObject({
+    description: 'Wider.',
+    place: { file: join(directory, 'lm.ts'), line: 4, lastLine: 6 },
+    declared: 'Wide',
+    constants: [{ name: 'width', kind: 'set', text: '2', line: 5 }],
+  });
+});
+
+test('exports that only their values can tell, and no others', () => {
+  const directory = project({
+    ...families,
+    'lm.ts': `import { configurable, Linear } from 'luthier';
+      import { z } from 'zod';
+      import { Foreign } from 'elsewhere';
+      import { Family, Small } from './base.js';
+      import { Gone } from './gone.js';
+      import { mixins, withDropout } from './lib.js';
+      /** With dropout. */
+      export class Mixed extends withDropout(Small, 0.1) {}
+      export class Below extends Mixed {}
+      export abstract class Frame extends withDropout(Family, 0.1) {}
+      export class Method extends mixins.one(Small) {}
+      export class Packaged extends Foreign {}
+      export class Lost extends Gone {}
+      export const made = withDropout(Small,
+        0.2), [first, { second }] = list();
+      export const chosen = flag ? Small : Family, frozen = Object.freeze(Small), text = Small.name;
+      export { Foreign as Other };
+      export let later;
+      export default withDropout(Small, 0.3);
+      export const rate = 3 + 4, sizes = { small: 1 }, rows = [Small], make = () => Small, id = \`x\`, seen = new Map();
+      export const schema = z.object({}), layer = Linear.config({}), order = configurable(() => 1, {});
+      export const home = process.env.HOME ?? '.', keys = Object.keys(sizes), count: number = list(), frozenSizes = Object.freeze({});
+      class Layer extends Linear.with({}) {}
+      export const own = Layer.config({});
+      export { Layer };
+      export function list() {}
+      export enum Kind { one }
+      export type { Tensor } from '@tensorflow/tfjs-core';`,
+    'handed.ts': `export { Mixed as Handed } from './lm.js';`,
+    'open.ts': `export * from 'elsewhere';`,
+    'closed.ts': `export * from 'luthier';`,
+    'old.js': `module.exports = { Small };`,
+  });
+  const { experiments, unclassified } = scan([directory]);
+  expect(experiments.map(({ name }) => name)).toEqual(['base.Family', 'base.Small']);
+  expect(unclassified.map(({ name, place, text }) => `${name}:${place.line} ${text}`.trim())).toEqual([
+    'handed.Handed:8 withDropout(Small, 0.1)',
+    'lm.Below:9 Mixed',
+    'lm.Lost:13 Gone',
+    'lm.Method:11 mixins.one(Small)',
+    'lm.Mixed:8 withDropout(Small, 0.1)',
+    'lm.Other:17',
+    'lm.Packaged:12 Foreign',
+    'lm.chosen:16 flag ? Small : Family',
+    'lm.default:19 withDropout(Small, 0.3)',
+    'lm.first:15 list()',
+    'lm.frozen:16 Object.freeze(Small)',
+    'lm.later:18 later',
+    'lm.made:14 withDropout(Small, 0.2)',
+    'lm.second:15 list()',
+    'lm.text:16',
+    'old.*:1',
+    'open.*:1',
+  ]);
+  expect(unclassified[0]).toMatchObject({ description: 'With dropout.', declared: 'Mixed' });
+});

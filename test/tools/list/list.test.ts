@@ -129,3 +129,28 @@ test('a file that cannot be read is told of, and the others are listed', async (
   expect(stdout).toBe('own.Plain  experiments/own.ts:31  extends Family\n\n1 experiment in 1 file.\n');
   expect(code).toBe(0);
 });
+
+test('exports that source text does not tell are named, and nothing is loaded', async () => {
+  const mixed = project({
+    'experiments/own.ts': `throw new Error('loaded');
+import { withDropout } from './lib.js';
+import { Base } from './base.js';
+export class Mixed extends withDropout(Base, 0.1) {}
+`,
+  });
+  const run = oneProcess('src/tools/commandLine.ts', mixed);
+  const { code, stdout, stderr } = await run(['list']);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(
+    stdout,
+  ).toBe(`Perhaps experiments, which source text does not tell; npx luthier list --build loads them:
+  own.Mixed  experiments/own.ts:4  withDropout(Base, 0.1)
+`);
+  const json = await run(['list', 'mixed', '--format=json']);
+  expect(JSON.parse(json.stdout)).toEqual({
+    experiments: [],
+    unclassified: [
+      { name: 'own.Mixed', file: 'experiments/own.ts', line: 4, text: 'withDropout(Base, 0.1)' },
+    ],
+  });
+});
