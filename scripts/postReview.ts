@@ -1,30 +1,20 @@
 /**
  * @file Posting of a config review on its pull request: one comment, which is edited from then on, and a commit status.
- * Runs in a workflow that may write, on a report that a stranger's code made: here the report is parsed, checked against
- * git and the sources, and rendered. Commit, repository and run are those of GitHub's event.
+ * Runs in a workflow that may write, on a report that a stranger's code made: commit, repository and run are those of
+ * GitHub's event. However the review ends, it takes the place of the last one, and the commit has a status.
  */
-import { lstatSync, readFileSync, realpathSync } from 'node:fs';
-import { relative } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import { argv, cwd, env } from 'node:process';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
-import { UnfitFileError } from '../src/files/fileErrors.js';
-import { readRegularFile } from '../src/files/index.js';
-import type { DiffReport } from '../src/review/reports/diffReport.js';
-import { markdownOf } from '../src/review/reports/markdownReport.js';
-import { parseReport, ReportError } from '../src/review/reports/parseReport.js';
-import { verdictOf } from '../src/review/reports/verdict.js';
-import { readSettings } from '../src/review/settings.js';
-import { codeBlock, codeSpan } from '../src/review/text/reportFormat.js';
-import { repositoryOf } from '../src/review/versions/gitQueries.js';
-import { type Commits, checkReport, factsMarkdown, sourceFacts } from '../src/review/versions/reportCheck.js';
-import { UsageError } from '../src/system/text/usageError.js';
-import { shortened, visible } from '../src/system/text/visibleText.js';
+import { Child, ChildError } from '../src/system/child.js';
+import { shortened } from '../src/system/text/visibleText.js';
+import { type Review, type ReviewRequest, refusal } from './renderReview.js';
 
 /** The first line of the comment, by which it is found again. Nobody sees it. */
 export const marker = '<!-- luthier config review -->';
 
-const longestReport = 10_000_000;
 /** GitHub takes no longer descriptions of statuses. */
 const longestDescription = 140;
 
@@ -52,14 +42,6 @@ export interface Target {
   readonly token: string;
   /** Whose comments may be edited: the account that the token belongs to. */
   readonly author: string;
-}
-
-/** What is posted. */
-interface Review {
-  readonly markdown: string;
-  /** `error`: there is no report, or none that holds. */
-  readonly state: 'success' | 'failure' | 'error';
-  readonly description: string;
 }
 
 interface Comment {
@@ -118,65 +100,29 @@ async function pullsOf({ workflow_run: run }: ReviewEvent, target: Target): Prom
   return pulls;
 }
 
-/** What the run left: a report, something else, or nothing. */
-function leftIn(file: string): DiffReport | ReportError | undefined {
-  const stats = lstatSync(file, { throwIfNoEntry: false });
-  if (stats === undefined || stats.size === 0) return undefined;
+/** Seconds that rendering may take: less than the workflow's limit, after which nothing could be posted. */
+const longestRendering = 300;
+
+/** Makes reviews in a process of its own. Where that fails, each says so. */
+export async function renderedApart(request: ReviewRequest, seconds = longestRendering): Promise<Review[]> {
+  const worker = new URL(`./renderReviewWorker${extname(import.meta.url)}`, import.meta.url);
+  const child = new Child<ReviewRequest, Review[]>(worker, { flags: ['--max-old-space-size=4096'] });
   try {
-    // A link could lead to what this workflow alone may read.
-    if (!stats.isFile()) throw new ReportError('The report is no plain file.');
-    return parseReport(readRegularFile(file, longestReport).toString());
+    child.send(request);
+    return await child.receive(seconds * 1000);
   } catch (error) {
-    if (error instanceof UnfitFileError) return new ReportError(`The report is none: ${error.message}.`);
-    if (error instanceof ReportError) return error;
-    throw error;
+    if (!(error instanceof ChildError)) throw error;
+    return request.pulls.map((pull) => refusal(request, pull, error.message));
+  } finally {
+    await child.kill();
   }
 }
 
-/** What to say of a pull request that left its base at `commits.base`. The thresholds are the default branch's. */
-function reviewOf(
-  left: ReturnType<typeof leftIn>,
-  event: ReviewEvent,
-  { labels }: PullRequest,
-  commits: Commits,
-  project: string,
-): Review {
-  const { conclusion, html_url: url, head_sha: head } = event.workflow_run;
-  const none = (title: string, why: string): Review => ({
-    markdown: `### ⚠️ ${codeSpan(head.slice(0, 7))}: ${title}\n\n${why}\n\n[The run](${url}) tells more.`,
-    state: 'error',
-    description: title,
-  });
-  if (left === undefined)
-    return none('no config review', `Its run ended as ${codeSpan(conclusion)}, without a report.`);
-  try {
-    if (left instanceof ReportError) throw left;
-    const facts = sourceFacts(project, commits);
-    checkReport(left, commits, facts);
-    const report = { ...left, thresholds: readSettings(project).thresholds };
-    const verdict = verdictOf(report, labels);
-    const context = {
-      repository: event.repository.html_url,
-      folder: relative(repositoryOf(project).root, realpathSync(project)),
-      head,
-      run: url,
-      pictures: 'config-review',
-      labels,
-    };
-    return {
-      markdown: `${markdownOf(report, context)}\n\n${factsMarkdown(facts)}`,
-      state: verdict.fails ? 'failure' : 'success',
-      description: verdict.line,
-    };
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    const why = 'Its report does not fit the commits, or is not of the form that the default branch knows:';
-    return none('config review refused', `${why}\n\n${codeBlock(visible(error.message), 'text')}`);
-  }
-}
+/** GitHub takes no longer comments. */
+const longestComment = 65_536;
 
 /** Puts the review in the place of the last one, if there is one. */
-async function comment({ number }: PullRequest, { markdown }: Review, target: Target): Promise<void> {
+async function comment({ number, markdown }: Review, target: Target): Promise<void> {
   const body = `${marker}\n${markdown}\n`;
   for await (const { id, body: old, user } of itemsOf<Comment>(target, `issues/${number}/comments`)) {
     // Whoever knows the marker can write it: a person's comment is left alone.
@@ -187,40 +133,59 @@ async function comment({ number }: PullRequest, { markdown }: Review, target: Ta
   await request(target, 'POST', `issues/${number}/comments`, { body });
 }
 
-/** What became of each pull request, in words. */
+/** Sets the status of the reviewed commit. */
+const setStatus = (head: string, { ref, state, description }: Review, url: string, target: Target) =>
+  request(target, 'POST', `statuses/${head}`, {
+    state,
+    // A review for one base says nothing of another.
+    context: `config review (${ref})`,
+    description: shortened(description, longestDescription),
+    target_url: url,
+  });
+
+/** What became of each pull request, in words. @throws where GitHub takes no comment or status, of any */
 export async function postReview(
   file: string,
   event: ReviewEvent,
   target: Target,
   project: string,
+  render: (request: ReviewRequest) => Review[] | Promise<Review[]> = renderedApart,
 ): Promise<string[]> {
-  const { head_sha: head, html_url: url } = event.workflow_run;
+  const { head_sha: head, html_url: run, conclusion } = event.workflow_run;
   const pulls = await pullsOf(event, target);
   if (pulls.length === 0) return ['No open pull request is of this branch.'];
-  const { git } = repositoryOf(project);
   const current = pulls
     .filter((pull) => pull.head.sha === head)
-    .map((pull) => ({ pull, base: git('merge-base', head, `refs/remotes/origin/${pull.base.ref}`).trim() }));
+    .map(({ number, base, labels }) => ({ number, ref: base.ref, labels }));
   if (current.length === 0) return [`The pull request has newer commits than ${head}.`];
-  const left = leftIn(file);
-  // One branch may lead to several: the report is for those that left their base where it says.
-  const meant =
-    left === undefined || left instanceof ReportError
-      ? []
-      : current.filter(({ base }) => base === left.old.commit);
+  const asked = {
+    file,
+    project,
+    head,
+    conclusion,
+    run,
+    repository: event.repository.html_url,
+    pulls: current,
+  };
   const said: string[] = [];
-  for (const { pull, base } of meant.length > 0 ? meant : current) {
-    const review = reviewOf(left, event, pull, { base, head }, project);
-    await comment(pull, review, target);
-    await request(target, 'POST', `statuses/${head}`, {
-      state: review.state,
-      // A review for one base says nothing of another.
-      context: `config review (${pull.base.ref})`,
-      description: shortened(review.description, longestDescription),
-      target_url: url,
-    });
-    said.push(`Pull request ${pull.number}: ${review.state}, ${review.description}.`);
+  const errors: unknown[] = [];
+  for (const rendered of await render(asked)) {
+    const isLong = rendered.markdown.length > longestComment - 100;
+    const review = isLong
+      ? refusal(asked, { ...rendered, labels: [] }, 'The comment is longer than GitHub allows.')
+      : rendered;
+    let posted: Review = review;
+    try {
+      await comment(review, target);
+    } catch (error) {
+      errors.push(error);
+      // The last comment still stands: the status must not.
+      posted = { ...review, state: 'error', description: 'GitHub did not take the comment' };
+    }
+    await setStatus(head, posted, run, target).catch((error: unknown) => errors.push(error));
+    said.push(`Pull request ${posted.number}: ${posted.state}, ${posted.description}.`);
   }
+  if (errors.length > 0) throw errors[0];
   return said;
 }
 

@@ -36,6 +36,8 @@ export class FakeGithub {
   readonly statuses = new Map<string, StoredStatus[]>();
   /** `METHOD path`, in the order in which they came. */
   readonly requests: string[] = [];
+  /** Requests with a text that are refused, as `METHOD path`. */
+  refused: RegExp | undefined;
   private readonly server: Server;
 
   constructor(private readonly token: string) {
@@ -64,6 +66,8 @@ export class FakeGithub {
     if (incoming.headers.authorization !== `Bearer ${this.token}`) {
       return { status: 401, answer: { message: 'Bad credentials' } };
     }
+    if (body !== '' && this.refused?.test(`${incoming.method} ${path}`))
+      return { status: 422, answer: { message: 'Validation Failed' } };
     const [, what, key] =
       /^(pulls$|statuses\/|issues\/comments\/|issues\/(?=\d+\/comments$))(\w*)/.exec(path) ?? [];
     switch (`${incoming.method} ${what}`) {

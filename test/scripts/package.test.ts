@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join } from 'node:path';
 import { globSync } from 'tinyglobby';
+import ts from 'typescript';
 import { expect, test, vi } from 'vitest';
 import { packagedFiles, publishedManifest } from '../../scripts/package.js';
-import { importsIn } from '../../src/review/versions/sources.js';
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'));
 const published = publishedManifest(manifest) as Record<string, Record<string, unknown>>;
@@ -99,7 +99,9 @@ test('sources import only packages that users get', () => {
   const given = new Set(['luthier', ...Object.keys({ ...dependencies, ...peerDependencies })]);
   const sources = globSync('src/**/*.{ts,js,cjs}', { ignore: 'src/editor/**' });
   const imported = sources.flatMap((file) =>
-    importsIn(readFileSync(file, 'utf8'))
+    ts
+      .preProcessFile(readFileSync(file, 'utf8'))
+      .importedFiles.map(({ fileName }) => fileName)
       .filter((name) => /^[@a-z]/.test(name) && !isBuiltin(name))
       .map((name) => name.split('/', name.startsWith('@') ? 2 : 1).join('/')),
   );

@@ -4,7 +4,14 @@ import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { marker, postReview, type ReviewEvent, type Target } from '../../scripts/postReview.js';
+import {
+  marker,
+  postReview,
+  type ReviewEvent,
+  renderedApart,
+  type Target,
+} from '../../scripts/postReview.js';
+import { type ReviewRequest, reviewsOf } from '../../scripts/renderReview.js';
 import type { DiffReport } from '../../src/review/reports/diffReport.js';
 import { temporaryDirectory } from '../command.js';
 import { experimentsFile, family, repositoryOf } from '../review/repository.js';
@@ -87,7 +94,8 @@ function post(
   changed: Partial<ReviewEvent['workflow_run']> = {},
 ): Promise<string[]> {
   writeFileSync(file, typeof written === 'string' ? written : JSON.stringify(written));
-  return postReview(file, { ...event, workflow_run: { ...event.workflow_run, ...changed } }, target, folder);
+  const told = { ...event, workflow_run: { ...event.workflow_run, ...changed } };
+  return postReview(file, told, target, folder, reviewsOf);
 }
 
 const bodies = (number = 12) => (github.comments.get(number) ?? []).map(({ body }) => body);
@@ -232,6 +240,44 @@ describe('a run without a report', () => {
       expect(lastStatus()).toMatchObject({ state: 'error', description: 'no config review' });
     },
   );
+});
+
+describe('however it goes wrong, the commit has a status', () => {
+  it('without a commit in common', async () => {
+    git(
+      'update-ref',
+      'refs/remotes/origin/apart',
+      git('commit-tree', '-m', 'apart', `${head}^{tree}`).trim(),
+    );
+    github.pulls.length = 0;
+    addPull(14, { ref: 'apart' });
+    expect(await post(report)).toEqual(['Pull request 14: error, config review refused.']);
+    expect(bodies(14)[0]).toContain(`\n${head.slice(0, 7)} has no commit in common with apart.\n`);
+    expect(lastStatus()).toMatchObject({ state: 'error', context: 'config review (apart)' });
+  });
+
+  it('where rendering takes too long', async () => {
+    writeFileSync(file, JSON.stringify(report));
+    const render = (request: ReviewRequest) => renderedApart(request, 0.001);
+    expect(await postReview(file, event, target, folder, render)).toEqual([
+      'Pull request 12: error, config review refused.',
+    ]);
+    expect(bodies()[0]).toContain('\nNo answer within 0.001 s.\n');
+  });
+
+  it('where the comment is too long, or GitHub does not take it', async () => {
+    await post(report);
+    const long = (request: ReviewRequest) =>
+      reviewsOf(request).map((each) => ({ ...each, markdown: 'x'.repeat(65_500) }));
+    writeFileSync(file, JSON.stringify(report));
+    expect(await postReview(file, event, target, folder, long)).toEqual([
+      'Pull request 12: error, config review refused.',
+    ]);
+    expect(bodies()[0]).toContain('\nThe comment is longer than GitHub allows.\n');
+    github.refused = /comments/;
+    await expect(post(report)).rejects.toThrow(/comments.*GitHub answered 422/);
+    expect(lastStatus()).toMatchObject({ state: 'error', description: 'GitHub did not take the comment' });
+  });
 });
 
 describe('pull requests', () => {

@@ -1,4 +1,5 @@
 /** @file View of a source file: its classes, records, imports and exports. */
+import type { ModuleLoads } from './moduleLoads.js';
 
 /** A constant that a class declares by `with` or sets. */
 export interface OwnConstant {
@@ -75,6 +76,7 @@ export interface FileEntry {
   readonly others: readonly string[];
   /** Lines of exports by name. */
   readonly lines: ReadonlyMap<string, number>;
+  readonly loads: ModuleLoads;
   /** The first syntax error, or why it cannot be read. */
   readonly problem: SourceProblem | undefined;
 }

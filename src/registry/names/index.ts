@@ -15,6 +15,7 @@ export {
   type UnclassifiedExport,
 } from './discovery.js';
 export type { OwnConstant, RecordEntry } from './fileEntry.js';
+export type { Unfollowed } from './moduleLoads.js';
 export { readSourceFile, tooDeep } from './readSource.js';
 export { type BrokenFile, isPattern, matching, select } from './selection.js';
 export { fileOfImport, SourceFiles } from './sourceFiles.js';

@@ -35,7 +35,7 @@ function openCache(): { readonly folder: string; readonly reader: string } | und
   const own = typescript.ownFolder(process.env);
   if (own === undefined) return undefined;
   const folder = join(own, 'sources');
-  const code = ['./readSource', './sourceFile', './expressions'].map((name) =>
+  const code = ['./readSource', './sourceFile', './expressions', './moduleLoads'].map((name) =>
     readFileSync(fileURLToPath(new URL(`${name}${extname(import.meta.url)}`, import.meta.url)), 'utf8'),
   );
   const { version } = require('typescript/package.json') as { version: string };
@@ -72,7 +72,7 @@ const longest = 16_000_000;
 function viewOf(path: string, text: string): FileEntry {
   const place = cache();
   if (place === undefined) return parseSource(path, text);
-  const file = join(place.folder, `${digestOf(place.reader, text)}.json`);
+  const file = join(place.folder, `${digestOf(place.reader, extname(path), text)}.json`);
   try {
     const [digest, json] = readFileSync(file, 'utf8').split('\n', 2) as [string, string];
     if (digest !== digestOf(json)) throw new Error('damaged');
@@ -105,6 +105,7 @@ function unread(problem: SourceProblem): FileEntry {
   return {
     ...{ classes: nothing, records: nothing, exports: nothing, imports: nothing, reexports: nothing },
     ...{ lines: nothing, stars: [], others: [], problem },
+    loads: { specifiers: [], unfollowed: [{ line: 1, what: 'cannot be read' }] },
   };
 }
 

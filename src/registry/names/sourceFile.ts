@@ -11,6 +11,7 @@ import type {
   SourceProblem,
   Star,
 } from './fileEntry.js';
+import { loadsOf } from './moduleLoads.js';
 
 /** Loaded by the first file that is parsed: that takes as long as all else before an experiment is found. */
 let compiler: typeof ts;
@@ -290,7 +291,8 @@ export function parseSource(path: string, text: string): FileEntry {
   reader.read();
   const { classes, records, exports, imports, reexports, stars, others, lines } = reader;
   const problem = problemOf(path, source);
-  return { classes, records, exports, imports, reexports, stars, others, lines, problem };
+  const loads = loadsOf(source, compiler);
+  return { classes, records, exports, imports, reexports, stars, others, lines, loads, problem };
 }
 
 function problemOf(file: string, source: ts.SourceFile): SourceProblem | undefined {

@@ -8,7 +8,7 @@ import { Links, type ReviewContext } from './markdownText.js';
 import { summaryTable } from './summaryTable.js';
 import { verdictOf } from './verdict.js';
 
-/** GitHub takes comments of 65,536 characters; some are left for the poster. */
+/** GitHub takes comments of 65,536 characters; some are left for the poster, and for the comment's end. */
 const mostCharacters = 60_000;
 const mostNotes = 8;
 const longestNote = 400;
@@ -24,7 +24,11 @@ export function markdownOf(report: DiffReport, context: ReviewContext = {}): str
     summaryTable(report.experiments),
     notesOf(report),
   ].filter((part) => part !== '');
-  let left = mostCharacters - parts.reduce((sum, part) => sum + part.length + 2, 0) - 500;
+  let left =
+    mostCharacters -
+    parts.reduce((sum, part) => sum + part.length + 2, 0) -
+    (context.closing?.length ?? 0) -
+    500;
   let omitted = 0;
   for (const details of detailsOf(report, links)) {
     const [text, missing] = fitting(details, left);
@@ -39,6 +43,7 @@ export function markdownOf(report: DiffReport, context: ReviewContext = {}): str
       `_${counted(omitted, 'line')} left out to keep this comment short: ${codeSpan(`npx ${command}`)} shows all of them._`,
     );
   }
+  if (context.closing !== undefined) parts.push(context.closing);
   return parts.join('\n\n');
 }
 
@@ -76,6 +81,6 @@ function notesOf({ notes }: DiffReport): string {
     .map((note) => note.trim())
     .filter((note) => note !== '')
     .slice(0, mostNotes)
-    .map((note) => `> ${escapeMarkdown(visible(shortened(note, longestNote)))}`)
+    .map((note) => `> ${escapeMarkdown(shortened(visible(shortened(note, longestNote)), longestNote))}`)
     .join('\n>\n');
 }

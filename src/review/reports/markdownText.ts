@@ -22,21 +22,28 @@ export interface ReviewContext {
   /** The name of the run's artifact that holds pictures of the diffs. */
   readonly pictures?: string;
   readonly labels?: readonly Label[];
+  /** Markdown for the end of the comment. */
+  readonly closing?: string;
 }
 
 const longest = 1000;
 
+/** A text on one line, short also where its characters are shown as escapes. */
+const line = (text: string): string => shortened(visible(shortened(text, longest)), longest);
+
 /** A text as code. */
 export function span(text: string): string {
-  return codeSpan(visible(shortened(text, longest)));
+  return codeSpan(line(text));
 }
 
 /** A text as code inside of HTML. */
 export function htmlCode(text: string): string {
-  return `<code>${escapeHtml(visible(shortened(text, longest)))}</code>`;
+  return `<code>${escapeHtml(line(text))}</code>`;
 }
 
 const mostNames = 12;
+/** Characters of the names in one list, the first aside: a table pads its columns. */
+const mostOfNames = 2000;
 
 /** Names of experiments inside of HTML. */
 export function namesHtml(names: readonly string[]): string {
@@ -49,9 +56,14 @@ export function namesMarkdown(names: readonly string[]): string {
 }
 
 function listed(names: readonly string[], show: (name: string) => string): string {
-  const shown = names.slice(0, mostNames).map(show).join(', ');
-  const more = names.length > mostNames ? ` and ${names.length - mostNames} more` : '';
-  return names.length === 1 ? shown : `${names.length} experiments: ${shown}${more}`;
+  const shown: string[] = [];
+  for (const name of names.slice(0, mostNames)) {
+    const text = show(name);
+    if (shown.length > 0 && shown.join(', ').length + text.length > mostOfNames) break;
+    shown.push(text);
+  }
+  const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : '';
+  return names.length === 1 ? shown[0]! : `${names.length} experiments: ${shown.join(', ')}${more}`;
 }
 
 /** Links to commits and their lines, where the repository is known. */

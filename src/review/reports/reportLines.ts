@@ -131,7 +131,10 @@ export function formerLines({ name, former }: ExperimentReport): string[] {
   const { name: old, evidence, oldFile, newFile, leadsTo, alias } = former;
   const shown = evidence.map((each) => evidenceTexts[each]).join('; ');
   const file = oldFile === newFile ? '' : `, in ${newFile} instead of ${oldFile}`;
-  const head = `${old} is renamed to ${name}${file} (${shown})`;
+  const head =
+    evidence.length === 0
+      ? `${old} is said to be ${name} now${file}`
+      : `${old} is renamed to ${name}${file} (${shown})`;
   if (leadsTo === old) {
     return [
       head,

@@ -7,6 +7,7 @@ import { endText } from '../../analysis/index.js';
 import { Answerer, Child, ChildError, digestOf, WorkerPool } from '../../system/index.js';
 import { UsageError } from '../../system/text/index.js';
 import type { KeptAnswers } from './answerCache.js';
+import { ImportGraph } from './importGraph.js';
 import {
   type AnalysisDocument,
   type Answer,
@@ -17,7 +18,6 @@ import {
   protocolVersion,
   type Question,
 } from './protocol.js';
-import { ImportGraph } from './sources.js';
 import { type Tree, tidiedAnalysis, tidiedDocument } from './versionTree.js';
 
 const own = fileURLToPath(new URL('../../..', import.meta.url));

@@ -74,7 +74,7 @@ export function formerNames(
 }
 
 /** Whether a class extends another experiment and adds nothing: `class Small extends Tiny {}`. */
-function extendsOnly({ base, constants, abstract }: FoundExperiment, other: FoundExperiment): boolean {
+export function extendsOnly({ base, constants, abstract }: FoundExperiment, other: FoundExperiment): boolean {
   return base === other.exportName && constants.length === 0 && !abstract;
 }
 
@@ -109,12 +109,21 @@ function contentsOf(
 }
 
 function formerOf({ was, is, evidence }: Match, { old, now }: NamedVersions): Former {
-  const oldFile = relative(old.sources.tree.project, was.file);
-  const newFile = relative(now.sources.tree.project, is.file);
-  const leadsTo = leadingTo(was.name, oldFile, now.sources);
+  return { evidence, ...renameOf(was, is, old.sources, now.sources) };
+}
+
+/** A rename of an experiment, by source text. */
+export function renameOf(
+  was: FoundExperiment,
+  is: FoundExperiment,
+  old: Sources,
+  now: Sources,
+): Omit<Former, 'evidence'> {
+  const oldFile = relative(old.tree.project, was.file);
+  const newFile = relative(now.tree.project, is.file);
+  const leadsTo = leadingTo(was.name, oldFile, now);
   return {
     name: was.name,
-    evidence,
     oldFile,
     newFile,
     ...(leadsTo === undefined ? {} : { leadsTo }),

@@ -1,62 +1,31 @@
 /**
- * @file Checks of a report that a stranger's code made, by git and source text: whether it is of the reviewed commits, and
- * accounts for every experiment that they declare. Nothing of the commits is run.
+ * @file Checks of a report that a stranger's code made, by git and source text: whether it is of the reviewed commits,
+ * accounts for every experiment that they declare, and says of none what git knows better.
  */
-import { realpathSync } from 'node:fs';
-import { shortened, visible } from '../../system/text/index.js';
-import type { DiffReport } from '../reports/diffReport.js';
+import { inOrder } from '../reports/changeGroups.js';
+import type { DiffReport, ExperimentReport, Status } from '../reports/diffReport.js';
 import { ReportError } from '../reports/parseReport.js';
-import { codeSpan, counted } from '../text/reportFormat.js';
-import { filesBetween, repositoryOf } from './gitQueries.js';
-import { Sources } from './sources.js';
-import { treeAt } from './versionTree.js';
-import { addForeignWorktree } from './worktree.js';
+import { counted } from '../text/reportFormat.js';
+import type { Commits, SourceFacts } from './sourceFacts.js';
 
-/** The whole hashes of the commits that are compared. */
-export interface Commits {
-  readonly base: string;
-  readonly head: string;
-}
+/** Statuses of experiments that both commits have, and of those that had another name. */
+const ofBoth: readonly Status[] = [
+  'broken',
+  'changed',
+  'mended',
+  'renamed',
+  'redeclared',
+  'uncompared',
+  'failing',
+];
 
-/** Facts about a change from source text. */
-export interface SourceFacts {
-  /** The experiments of either version. */
-  readonly experiments: ReadonlySet<string>;
-  /** Those that only one version declares, so that they can't be unchanged. */
-  readonly unpaired: readonly string[];
-  /** How many of them load a changed file, in either version. */
-  readonly reached: number;
-  /** The changed files that they load, from the project's folder. */
-  readonly files: readonly string[];
-}
-
-/** Reads the sources of two commits of the repository around `project`. */
-export function sourceFacts(project: string, { base, head }: Commits): SourceFacts {
-  const folder = realpathSync(project);
-  const repository = repositoryOf(folder);
-  const changed = new Set(filesBetween(repository, base, head));
-  const worktrees = [base, head].map((commit) => addForeignWorktree(repository, commit));
-  try {
-    const user = { root: repository.root, project: folder };
-    const [old, now] = worktrees.map(({ root }) => new Sources(treeAt(root, user), changed)) as [
-      Sources,
-      Sources,
-    ];
-    const names = new Set([...old.experiments.keys(), ...now.experiments.keys()]);
-    const loaded = [...names].map((name) => [...old.changedFilesOf(name), ...now.changedFilesOf(name)]);
-    return {
-      experiments: names,
-      unpaired: [...names].filter((name) => !(old.experiments.has(name) && now.experiments.has(name))),
-      reached: loaded.filter((files) => files.length > 0).length,
-      files: [...new Set(loaded.flat())].sort(),
-    };
-  } finally {
-    for (const worktree of worktrees) worktree.remove();
-  }
-}
-
-/** @throws ReportError where the report is of other commits, or leaves out or invents experiments. */
-export function checkReport(report: DiffReport, { base, head }: Commits, facts: SourceFacts): void {
+/**
+ * The report, with git's word in place of its own wherever git has one.
+ *
+ * @throws ReportError where the report is of other commits, leaves out or invents experiments, or gives one a status that
+ * contradicts git
+ */
+export function checkedReport(report: DiffReport, { base, head }: Commits, facts: SourceFacts): DiffReport {
   for (const [side, expected] of [
     ['old', base],
     ['new', head],
@@ -65,45 +34,98 @@ export function checkReport(report: DiffReport, { base, head }: Commits, facts: 
     if (commit !== expected)
       throw new ReportError(`report.${side}.commit: expected ${expected}, got ${commit ?? 'none'}.`);
   }
+  checkNames(report, facts);
+  for (const row of report.experiments) checkStatus(row, facts);
+  const rows = report.experiments.map((row) => withGitsWord(row, facts));
+  const unproved = rows.filter(
+    ({ former }) => former !== undefined && former.evidence.length === 0 && facts.removed.has(former.name),
+  );
+  const total = report.unchanged + report.untouched;
+  const untouched = Math.min(report.untouched, numUnreached(facts));
+  return {
+    ...report,
+    experiments: inOrder([...rows, ...unproved.map(({ former }) => removedRow(former!.name, facts))]),
+    unchanged: total - untouched,
+    untouched,
+    notes: [
+      ...unproved.map(
+        ({ name, former }) =>
+          `${former!.name} is gone by git. That it is ${name} now, only the pull request's own code says.`,
+      ),
+      ...report.notes,
+    ],
+  };
+}
+
+/** How many experiments of both commits load no changed file, by text. */
+function numUnreached({ base, head, reached }: SourceFacts): number {
+  return [...head].filter((name) => base.has(name) && !reached.has(name)).length;
+}
+
+function checkNames(report: DiffReport, { base, head, removed, problems }: SourceFacts): void {
+  const all = new Set([...base, ...head]);
   const rows = report.experiments.map(({ name }) => name);
   // A row under a new name also covers the old one, if that is gone.
   const formers = report.experiments.flatMap(({ former }) => former?.name ?? []);
-  const reported = new Set([...rows, ...formers.filter((name) => facts.unpaired.includes(name))]);
+  const covered = formers.filter((name) => removed.has(name));
+  const reported = new Set([...rows, ...covered]);
+  const unread = problems.length === 0 ? '' : `\nNot read: ${problems.join('\n')}`;
   const problem = (what: string, names: readonly string[]): void => {
-    if (names.length > 0) throw new ReportError(`report.experiments: ${what}: ${names.join(', ')}.`);
+    if (names.length > 0) throw new ReportError(`report.experiments: ${what}: ${names.join(', ')}.${unread}`);
   };
-  problem(
-    'more than one row for',
-    rows.filter((name, i) => rows.indexOf(name) !== i),
-  );
+  const repeated = (names: readonly string[]) => names.filter((name, i) => names.indexOf(name) !== i);
+  problem('more than one row for', repeated([...rows, ...covered]));
   problem(
     'neither commit declares',
-    rows.filter((name) => !facts.experiments.has(name)),
+    rows.filter((name) => !all.has(name)),
   );
   problem(
     'no row for names that only one commit declares',
-    facts.unpaired.filter((name) => !reported.has(name)),
+    [...all].filter((name) => !(base.has(name) && head.has(name)) && !reported.has(name)),
   );
-  const rest = facts.experiments.size - reported.size;
+  const rest = all.size - reported.size;
   if (report.unchanged + report.untouched !== rest) {
     throw new ReportError(
-      `report.unchanged: the commits declare ${counted(facts.experiments.size, 'experiment')}, the report has ` +
+      `report.unchanged: the commits declare ${counted(all.size, 'experiment')}, the report has ` +
         `${counted(reported.size, 'row')}; expected ${rest} unchanged or untouched, got ` +
-        `${report.unchanged + report.untouched}.`,
+        `${report.unchanged + report.untouched}.${unread}`,
     );
   }
 }
 
-const mostFiles = 8;
+function checkStatus({ name, status, former }: ExperimentReport, { base, head }: SourceFacts): void {
+  const [isOld, isNew] = [base.has(name), head.has(name)];
+  const refuse = (where: string, expected: readonly string[], got: string): never => {
+    throw new ReportError(
+      `report.experiments: ${name}, which ${where}: expected ${expected.join(', ')}, got ${got}.`,
+    );
+  };
+  if (former !== undefined && (isOld || !base.has(former.name)))
+    refuse(isOld ? 'the base declares' : 'the head alone declares', ['no other former name'], former.name);
+  const [where, expected] = !isNew
+    ? (['the base alone declares', ['removed']] as const)
+    : isOld
+      ? (['both commits declare', ofBoth] as const)
+      : former === undefined
+        ? (['the head alone declares', ['added', 'broken']] as const)
+        : ([`was ${former.name}`, ['moved', ...ofBoth]] as const);
+  if (!(expected as readonly Status[]).includes(status)) refuse(where, expected, status);
+}
 
-/** Facts to check a report against, in Markdown. */
-export function factsMarkdown({ experiments, reached, files }: SourceFacts): string {
-  const shown = files.slice(0, mostFiles).map((file) => codeSpan(visible(shortened(file))));
-  const more = files.length > mostFiles ? [`${files.length - mostFiles} more`] : [];
-  const found =
-    files.length === 0
-      ? 'no experiment loads a changed file'
-      : `${reached} of ${counted(experiments.size, 'experiment')} load ` +
-        `${counted(files.length, 'changed file')}: ${[...shown, ...more].join(', ')}`;
-  return `The pull request's own code evaluated its experiments. By git and source text alone, ${found}.`;
+/** A row in which texts of the base, and what shows a rename, are git's. */
+function withGitsWord(row: ExperimentReport, facts: SourceFacts): ExperimentReport {
+  const { name, former, was: _, ...rest } = row;
+  if (facts.removed.has(name)) return { ...rest, ...removedRow(name, facts) };
+  if (former === undefined) return { name, ...rest };
+  const { rename, evidence } = facts.renameOf(name, former.name);
+  // That configs are equal, the text of an equal class shows.
+  const shown = former.evidence.filter(
+    (each) => evidence.has(each) || (each === 'configs' && evidence.size > 0),
+  );
+  return { name, ...rest, former: { ...rename, evidence: shown } };
+}
+
+function removedRow(name: string, { removed }: SourceFacts): ExperimentReport {
+  const { was, constants } = removed.get(name)!;
+  return { name, status: 'removed', was, constants, fields: [] };
 }

@@ -1,115 +1,38 @@
-/** @file Import graph of the project, and the experiments that a change of files reaches. */
-
-import { readFileSync, realpathSync } from 'node:fs';
-import { builtinModules, createRequire } from 'node:module';
-import { dirname, extname, join, relative, resolve } from 'node:path';
-import { extensions, type FoundExperiment, isFile, scan } from '../../registry/names/index.js';
+/** @file Experiments of a version by source text, and the changed files that they load. */
+import { join, relative } from 'node:path';
+import { type FoundExperiment, type Scan, scan } from '../../registry/names/index.js';
+import type { GitEntries } from './gitEntries.js';
+import { ImportGraph } from './importGraph.js';
 import type { Tree } from './versionTree.js';
-
-/**
- * Statements that load a module when they are run: `import` and `export … from`, but those of types, and `import()` of a
- * text. Comments and strings may look alike: then a file too many counts as imported, which does no harm.
- */
-const loading =
-  /(?:^|[;}])\s*(?:import|export)\s+(?!type\b(?!\s*(?:,|from\b)))(?:[^'"`;]*?\bfrom\s*)?(['"])([^'"\n]+)\1|\bimport\s*\(\s*(['"])([^'"\n]+)\3/gm;
-
-/** Specifiers that a module's text imports. */
-export function importsIn(text: string): string[] {
-  return [...new Set([...text.matchAll(loading)].map((match) => (match[2] ?? match[4])!))];
-}
-
-const builtin = new Set(builtinModules);
-
-/** The imports among the files below `root`. */
-export class ImportGraph {
-  private readonly targets = new Map<string, readonly string[]>();
-  private readonly packages = new Map<string, string | undefined>();
-
-  constructor(private readonly root: string) {}
-
-  /** All that loading `file` loads of the project, itself included. */
-  closureOf(file: string): Set<string> {
-    const seen = new Set([file]);
-    for (const each of seen) for (const target of this.targetsOf(each)) seen.add(target);
-    return seen;
-  }
-
-  /** Those of `files` that load one of `targets`, directly or through others, or are one. */
-  loadersOf(targets: Iterable<string>, files: Iterable<string>): Set<string> {
-    const importers = new Map<string, string[]>();
-    for (const file of files) {
-      for (const target of this.targetsOf(file)) {
-        const known = importers.get(target);
-        if (known === undefined) importers.set(target, [file]);
-        else known.push(file);
-      }
-    }
-    const seen = new Set(targets);
-    for (const each of seen) for (const importer of importers.get(each) ?? []) seen.add(importer);
-    return seen;
-  }
-
-  /** The files that a file imports itself. */
-  private targetsOf(file: string): readonly string[] {
-    let targets = this.targets.get(file);
-    if (targets === undefined) {
-      const folder = dirname(file);
-      targets = importsOf(file).flatMap((specifier) => {
-        const isFile = specifier.startsWith('.');
-        const target = isFile ? fileAt(resolve(folder, specifier)) : this.packageFile(specifier);
-        return target === undefined ? [] : [target];
-      });
-      this.targets.set(file, targets);
-    }
-    return targets;
-  }
-
-  /** The file of a package in the project, as workspaces do, and a package that imports itself by name. */
-  private packageFile(specifier: string): string | undefined {
-    if (specifier.startsWith('node:') || builtin.has(specifier)) return undefined;
-    if (!this.packages.has(specifier)) this.packages.set(specifier, this.resolvePackage(specifier));
-    return this.packages.get(specifier);
-  }
-
-  private resolvePackage(specifier: string): string | undefined {
-    try {
-      const file = realpathSync(createRequire(join(this.root, 'package.json')).resolve(specifier));
-      return file.startsWith(`${this.root}/`) && !file.includes('/node_modules/') ? file : undefined;
-    } catch {
-      return undefined;
-    }
-  }
-}
-
-/** Specifiers that a file imports. */
-function importsOf(file: string): string[] {
-  return (extensions as readonly string[]).includes(extname(file))
-    ? importsIn(readFileSync(file, 'utf8'))
-    : [];
-}
-
-/** The source file that an import of `path` loads: lm.ts for ./lm.js, if lm.ts is the file that exists. */
-function fileAt(path: string): string | undefined {
-  const stem = path.replace(/\.[cm]?js$/, '');
-  return [path, ...extensions.map((extension) => stem + extension)].find(isFile);
-}
 
 /** The experiments of a version, and their sources. */
 export class Sources {
   /** By name. */
   readonly experiments = new Map<string, FoundExperiment>();
+  /** Files and folders of experiments that cannot be read. */
+  readonly problems: Scan['problems'];
   private readonly graph: ImportGraph;
   private readonly closures = new Map<string, ReadonlySet<string>>();
   private loaders: ReadonlySet<string> | undefined;
 
-  /** `changed` files are named from the root. */
+  /** `changed` files are named from the root. `git` tells of a tree that is read and not run. */
   constructor(
     readonly tree: Tree,
     private readonly changed: ReadonlySet<string>,
+    git?: GitEntries,
   ) {
-    this.graph = new ImportGraph(tree.root);
+    this.graph = new ImportGraph(tree.root, git);
     const folders = new Set([tree.project, tree.library].map((folder) => join(folder, 'experiments')));
-    for (const found of scan([...folders]).experiments) {
+    const { experiments, problems } = scan([...folders]);
+    // Links are plain files here, whose texts are no source.
+    const links = [...(git?.links.keys() ?? [])]
+      .map((name) => join(tree.root, name))
+      .filter((file) => [...folders].some((folder) => file === folder || file.startsWith(`${folder}/`)));
+    this.problems = [
+      ...links.map((file) => ({ file, message: 'It is a symbolic link, which is not followed here.' })),
+      ...problems.filter(({ file }) => !links.includes(file)),
+    ];
+    for (const found of experiments) {
       if (!found.abstract && this.nameOf(found.file) !== undefined) this.experiments.set(found.name, found);
     }
   }
@@ -122,6 +45,15 @@ export class Sources {
     if (files === undefined) this.closures.set(file, (files = this.graph.closureOf(file)));
     return files;
   };
+
+  /** Places in the experiment's files that load what text does not name: `experiments/lm.ts:7` and the reason. */
+  unfollowedOf(name: string): string[] {
+    return [...this.filesOf(name)].flatMap((file) =>
+      this.graph
+        .unfollowedIn(file)
+        .map(({ line, what }) => `${relative(this.tree.project, file)}:${line} ${what}`),
+    );
+  }
 
   /** Whether the experiment loads a file that was changed. */
   isTouched(name: string): boolean {

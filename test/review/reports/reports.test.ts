@@ -16,7 +16,6 @@ import type {
   ExperimentDocument,
   JsonValue,
 } from '../../../src/review/versions/protocol.js';
-import { importsIn } from '../../../src/review/versions/sources.js';
 import { plain } from '../../../src/system/text/terminalOutput.js';
 import { runs } from '../../faults/campaign.js';
 
@@ -224,37 +223,4 @@ test('items of lists that changed alike are one line', () => {
   ]);
   const grid = [0, 1].flatMap((i) => [0, 1].map((j) => change(`a[${i}].b[${j}].c`)));
   expect(paths(collapse(grid))).toEqual([['a[0…1].b[0…1].c', 4]]);
-});
-
-test('imports that are run, and not those of types', () => {
-  expect(
-    importsIn(`
-import { a } from './a.js';
-import type { B } from './types.js';
-import type from './type.js';
-import c, { type D } from "./c.js";
-import './effects.js';
-export * from './star.js';
-export { e } from './e.js';
-export type { F } from './types.js';
-import {
-  long,
-} from './long.js'; import { same } from './same.js';
-const g = await import('./dynamic.js');
-const h = import(name);
-export const text = 'import';
-`),
-  ).toEqual([
-    ...[
-      './a.js',
-      './type.js',
-      './c.js',
-      './effects.js',
-      './star.js',
-      './e.js',
-      './long.js',
-      './same.js',
-      './dynamic.js',
-    ],
-  ]);
 });

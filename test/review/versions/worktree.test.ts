@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { changedFiles, repositoryOf as gitOf } from '../../../src/review/versions/gitQueries.js';
-import { ImportGraph } from '../../../src/review/versions/sources.js';
+import { ImportGraph } from '../../../src/review/versions/importGraph.js';
 import { treeAt } from '../../../src/review/versions/versionTree.js';
 import { addWorktree } from '../../../src/review/versions/worktree.js';
 import { repositoryOf } from '../repository.js';

@@ -1,0 +1,70 @@
+/** @file Import graph of a tree by source text, and the places where the text does not tell what is loaded. */
+import { readSourceFile, type Unfollowed } from '../../registry/names/index.js';
+import type { GitEntries } from './gitEntries.js';
+import { isCode, ModuleFiles } from './moduleFiles.js';
+
+/** What a file loads itself. */
+interface Loaded {
+  readonly files: readonly string[];
+  readonly unfollowed: readonly Unfollowed[];
+}
+
+const nothing: Loaded = { files: [], unfollowed: [] };
+
+/** The imports among the files below `root`. */
+export class ImportGraph {
+  private readonly loads = new Map<string, Loaded>();
+  private readonly modules: ModuleFiles;
+
+  /** `git` tells of a tree that is read and not run. */
+  constructor(root: string, git?: GitEntries) {
+    this.modules = new ModuleFiles(root, git);
+  }
+
+  /** All that loading `file` loads of the project, itself included. */
+  closureOf(file: string): Set<string> {
+    const seen = new Set([file]);
+    for (const each of seen) for (const target of this.loadsOf(each).files) seen.add(target);
+    return seen;
+  }
+
+  /** Those of `files` that load one of `targets`, directly or through others, or are one. */
+  loadersOf(targets: Iterable<string>, files: Iterable<string>): Set<string> {
+    const importers = new Map<string, string[]>();
+    for (const file of files) {
+      for (const target of this.loadsOf(file).files) {
+        const known = importers.get(target);
+        if (known === undefined) importers.set(target, [file]);
+        else known.push(file);
+      }
+    }
+    const seen = new Set(targets);
+    for (const each of seen) for (const importer of importers.get(each) ?? []) seen.add(importer);
+    return seen;
+  }
+
+  /** Places in a file that load what its text does not name. */
+  unfollowedIn(file: string): readonly Unfollowed[] {
+    return this.loadsOf(file).unfollowed;
+  }
+
+  private loadsOf(file: string): Loaded {
+    let loaded = this.loads.get(file);
+    if (loaded === undefined) this.loads.set(file, (loaded = this.read(file)));
+    return loaded;
+  }
+
+  private read(file: string): Loaded {
+    // Of packages, all files count at once.
+    if (!isCode(file) || file.includes('/node_modules/')) return nothing;
+    const { specifiers, unfollowed } = readSourceFile(file).loads;
+    const found = [...specifiers].map(({ line, text }) => ({ line, ...this.modules.resolve(file, text) }));
+    return {
+      files: [...new Set(found.flatMap(({ files }) => files))],
+      unfollowed: [
+        ...unfollowed,
+        ...found.flatMap(({ line, unfollowed: what }) => (what === undefined ? [] : [{ line, what }])),
+      ],
+    };
+  }
+}
