@@ -1,7 +1,7 @@
 /** @file Modules that a source file loads when it runs, by its syntax tree, and places where the tree does not tell which. */
 import type ts from 'typescript';
 
-/** A place in a file that loads or runs what its text does not name. */
+/** A place in a file that loads or runs code which its text does not name. */
 export interface Unfollowed {
   readonly line: number;
   /** `imports a computed path` */
@@ -9,12 +9,12 @@ export interface Unfollowed {
 }
 
 /** A specifier, as Node takes it. */
-export interface Specifier {
+interface Specifier {
   readonly line: number;
   readonly text: string;
 }
 
-/** What a file loads. */
+/** The modules that a file loads. */
 export interface ModuleLoads {
   /** Each once. */
   readonly specifiers: readonly Specifier[];
@@ -30,14 +30,14 @@ const running: Readonly<Record<string, string>> = {
   inspector: 'evaluates text',
 };
 
-/** Names whose values run or load what a text need not name, wherever they are used. */
+/** Names whose values run or load code that a text need not name, wherever they are used. */
 const evaluating: ReadonlyMap<string, string> = new Map([
   ['eval', 'evaluates text'],
   ['Function', 'evaluates text'],
   ['Worker', 'starts a thread'],
 ]);
 
-/** The members of `module`, of Node and of `process` that load what their arguments say. */
+/** The members of `module`, of Node and of `process` that load the module that an argument names. */
 const loadingMembers: ReadonlyMap<string, string> = new Map([
   ['getBuiltinModule', 'loads a module of Node by its name'],
   ['dlopen', 'loads native code'],
@@ -46,7 +46,7 @@ const loadingMembers: ReadonlyMap<string, string> = new Map([
   ['registerHooks', 'changes how modules are found'],
 ]);
 
-/** Collects what one file loads. */
+/** Collects the modules that one file loads. */
 class LoadReader {
   readonly specifiers = new Map<string, number>();
   readonly unfollowed = new Map<string, Unfollowed>();
@@ -238,7 +238,7 @@ class LoadReader {
   }
 }
 
-/** What a parsed file loads. Its nodes must know their parents. */
+/** The modules that a parsed file loads. Its nodes must know their parents. */
 export function loadsOf(source: ts.SourceFile, compiler: typeof ts): ModuleLoads {
   return new LoadReader(source, compiler).read();
 }

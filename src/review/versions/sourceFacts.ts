@@ -21,7 +21,7 @@ export interface Commits {
 }
 
 /** An experiment that the head lacks. */
-export interface RemovedExperiment {
+interface RemovedExperiment {
   readonly was: Description;
   /** Those that its class set. */
   readonly constants: readonly ConstantChange[];
