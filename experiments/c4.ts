@@ -56,6 +56,7 @@ export class C4SpmdAdam extends TransformerLmSpmdAdam.with({
   dimsPerHead: null,
   vocabSize: 32_128,
   activationCls: 'GELU',
+  checkpointPolicy: 'SAVE_DOT_FOR_MLPERF_200B',
   checkpointEveryNSteps: 1000,
   iciMeshShape: [1, 4, 2],
 }) {
@@ -96,6 +97,8 @@ export class C4Spmd1BAdam4Replicas extends C4SpmdAdam.preset({
   percoreBatchSize: 32,
   vocabSize: 32_000,
   fpropDtype: 'bfloat16',
+  useRepeatedLayer: true,
+  checkpointPolicy: 'SAVE_NOTHING',
   summaryIntervalSteps: 10,
   iciMeshShape: [1, 4, 1],
 }) {}
@@ -114,6 +117,8 @@ export class C4Spmd2BAdam4Replicas extends C4SpmdAdam.preset({
   percoreBatchSize: 32,
   vocabSize: 32_000,
   fpropDtype: 'bfloat16',
+  useRepeatedLayer: true,
+  checkpointPolicy: 'SAVE_NOTHING',
   summaryIntervalSteps: 10,
   iciMeshShape: [1, 4, 1],
 }) {}
@@ -127,6 +132,8 @@ export class C4Spmd16BAdam32Replicas extends C4SpmdAdam.preset({
   percoreBatchSize: 16,
   vocabSize: 32_000,
   fpropDtype: 'bfloat16',
+  useRepeatedLayer: true,
+  checkpointPolicy: 'SAVE_NOTHING',
   summaryIntervalSteps: 10,
   iciMeshShape: [1, 16, 2],
 }) {}
@@ -140,6 +147,8 @@ export class C4Spmd32BAdam64Replicas extends C4SpmdAdam.preset({
   percoreBatchSize: 8,
   vocabSize: 32_000,
   fpropDtype: 'bfloat16',
+  useRepeatedLayer: true,
+  checkpointPolicy: 'SAVE_NOTHING',
   summaryIntervalSteps: 10,
   iciMeshShape: [1, 16, 4],
 }) {}
@@ -148,7 +157,8 @@ export class C4Spmd32BAdam64Replicas extends C4SpmdAdam.preset({
  * GPT-3 of 175 billion parameters with the constants of its paper (Brown et al., 2020), as matched with Megatron-LM.
  *
  * Its pipelined variants stand below as models that are not cut into stages: the devices of the stages count to the data
- * axis, so that devices and batches are the same.
+ * axis, so that devices and batches are the same. They keep nothing for the gradient; Pax's keep the products of the few
+ * rows that a stage has at a time (SAVE_DOT_FOR_MLPERF_200B).
  */
 export class C4SpmdGpt3AdamOrgHP extends C4SpmdAdam.with({
   targetLogPplx: z
@@ -162,6 +172,8 @@ export class C4SpmdGpt3AdamOrgHP extends C4SpmdAdam.with({
   numHeads: 96,
   modelDims: 12_288,
   vocabSize: 50_257,
+  useRepeatedLayer: true,
+  checkpointPolicy: 'SAVE_NOTHING',
   trainablePositionEmb: true,
   useBias: true,
   attenLogitCap: 0,

@@ -12,6 +12,8 @@ export class C4Spmd22BAdamMaxText extends C4SpmdAdam.preset({
   maxSeqLen: 1024,
   vocabSize: 32_768,
   fpropDtype: 'bfloat16',
+  useRepeatedLayer: true,
+  checkpointPolicy: 'SAVE_NOTHING',
   summaryIntervalSteps: 10,
 }) {}
 

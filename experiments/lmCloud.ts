@@ -44,6 +44,7 @@ export abstract class LmCloudSpmd extends TransformerLmExperiment.preset({
   numLayers: 10,
   modelDims: 2048,
   activationCls: 'GELU',
+  useRepeatedLayer: true,
 }) {}
 
 /** A model of 2 million parameters for one device, to try things on the machine at hand. */
@@ -70,6 +71,7 @@ export class LmCloudSpmd32B extends LmCloudSpmd.preset({
   percoreBatchSize: 8,
   numLayers: 40,
   modelDims: 8192,
+  checkpointPolicy: 'SAVE_CONTEXT_AND_OUT_PROJ',
   iciMeshShape: [1, 16, 4],
 }) {}
 
@@ -78,6 +80,7 @@ export class LmCloudSpmd64B extends LmCloudSpmd.preset({
   percoreBatchSize: 4,
   numLayers: 51,
   modelDims: 10_240,
+  checkpointPolicy: 'SAVE_CONTEXT_AND_OUT_PROJ',
   iciMeshShape: [1, 16, 8],
 }) {}
 

@@ -28,6 +28,12 @@ const positive = z.int().positive();
 const meshShape = z.array(positive).length(3).default([1, 1, 1]);
 
 const fpropDtypes = ['float32', 'bfloat16'] as const;
+const policies = [
+  'SAVE_NOTHING',
+  'SAVE_EVERYTHING',
+  'SAVE_CONTEXT_AND_OUT_PROJ',
+  'SAVE_DOT_FOR_MLPERF_200B',
+] as const;
 const lrSchedules = ['linear_rampup_exponential_decay', 'linear_rampup_cosine_decay'] as const;
 
 /**
@@ -207,6 +213,14 @@ export abstract class TransformerLmExperiment extends MeshExperiment.with({
   activationCls: z.enum(paxActivations).default('ReLU').describe('The class of the activation function.'),
   useGatedActivation: z.boolean().default(false).describe('Whether feed-forward layers have a gate.'),
   combineQkv: z.boolean().default(true).describe('Whether query, key and value are one variable.'),
+  useRepeatedLayer: z
+    .boolean()
+    .default(false)
+    .describe('Whether the layers are one repeated layer, whose variables are stacked.'),
+  checkpointPolicy: z
+    .enum(policies)
+    .default('SAVE_NOTHING')
+    .describe('What a repeated layer keeps for its gradient; others keep all.'),
   useBias: z.boolean().default(false).describe('Whether attention projections have biases.'),
   dropoutProb: z.number().min(0).lt(1).default(0).describe('Probability of dropout.'),
   softmaxCapLogits: z.number().nonnegative().default(30).describe("Cap of the softmax's logits; 0: none."),
@@ -230,6 +244,7 @@ export abstract class TransformerLmExperiment extends MeshExperiment.with({
       ...{ useRotaryPositionEmb, normPolicy, useGatedActivation, combineQkv, useBias, dropoutProb },
       ...{ softmaxCapLogits, attenLogitCap },
       numHeads: this.heads(),
+      repeatedLayers: this.useRepeatedLayer ? this.checkpointPolicy : null,
       trainablePositions: this.trainablePositionEmb ? this.trainablePeMaxSeqLen : null,
       normalization: this.normalizationCls,
       normEpsilon: this.layernormEpsilon,

@@ -9,7 +9,12 @@ import {
   type SingleTask,
   select,
 } from '../src/index.js';
-import { StackedTransformer, TransformerFeedForwardMoe, TransformerLm } from '../src/layers/index.js';
+import {
+  StackedTransformer,
+  StackedTransformerRepeated,
+  TransformerFeedForwardMoe,
+  TransformerLm,
+} from '../src/layers/index.js';
 
 /** Adam with clipped gradients, whose learning rate rises for `warmupSteps` and decays to a fiftieth until the last step. */
 export function decayingAdam(constants: {
@@ -27,15 +32,24 @@ export function decayingAdam(constants: {
   });
 }
 
+/** Whether a config is in no block of a repeated stack, which takes its fields from the stack. */
+function isOwn(task: Config<SingleTask>, cls: typeof DotProductAttention | typeof StackedTransformer) {
+  const inBlocks = [...select(task, StackedTransformerRepeated)].flatMap(({ block }) => [
+    ...select(block, cls),
+  ]);
+  return (config: unknown): boolean => !inBlocks.some((inBlock) => inBlock === config);
+}
+
 /** Rotary positions, in place of those that are added to embeddings. */
 export function useRotaryPositions(task: Config<SingleTask>): void {
   for (const lm of select(task, TransformerLm)) lm.positionEmbTpl = null;
-  for (const attention of select(task, DotProductAttention)) attention.useRotaryPositionEmb = true;
+  for (const attention of [...select(task, DotProductAttention)].filter(isOwn(task, DotProductAttention)))
+    attention.useRotaryPositionEmb = true;
 }
 
 /** Experts in each feed-forward layer, of which a token takes two, each half as wide as the layer was. */
 export function useExperts(task: Config<SingleTask>, numExperts = 8): void {
-  for (const stack of select(task, StackedTransformer)) {
+  for (const stack of [...select(task, StackedTransformer)].filter(isOwn(task, StackedTransformer))) {
     const { activationTpl, useGatedActivation, lnTpl } = stack.transformerLayerParamsTpl.trFflayerTpl;
     const like = { activationTpl: deepCopy(activationTpl), useGatedActivation, lnTpl: deepCopy(lnTpl) };
     const loss = { unadjustedExpertCapacityFactor: 0, moeLoadBalanceLossWeight: 0.01 };

@@ -49,6 +49,11 @@ interface StepCost {
   readonly forwardFlopsPerToken: number;
   /** FLOPs of a training step, PaLM's: three times those of the forward pass. */
   readonly flopsPerStep: number;
+  /**
+   * FLOPs of the gradients as the step computes them: what nothing needs, such as the gradient of the first layer's input,
+   * is left out, and what is computed again for the backward pass counts again.
+   */
+  readonly computedFlopsPerStep: number;
 }
 
 /** A task that is trained in turn with the main one. */
@@ -153,6 +158,7 @@ export function analyze(
       unit,
       forwardFlopsPerToken: forwardFlops / tokensPerStep,
       flopsPerStep: trainFlops(forwardFlops),
+      computedFlopsPerStep: (step.stepFlops * tokensPerStep) / batchCount(held.batch, input.batchUnit).count,
     };
     return { ...trained, held, mesh, step, layers, cost };
   });

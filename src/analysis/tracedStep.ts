@@ -40,6 +40,8 @@ export interface Held {
 export interface TracedStep {
   /** FLOPs of the forward pass, of the layers' own operations. */
   readonly flops: ByLayer;
+  /** FLOPs of the gradients of a device's rows, forward pass included, as the step computes them. */
+  readonly stepFlops: number;
   /** Bytes that a device's backward pass reads of the outputs of the layers' own operations. */
   readonly saved: ByLayer;
   /** Shape of each called layer's result. */
@@ -100,7 +102,7 @@ function traceTraining(
   specs: Tree<TensorSpec>,
   { batch, layout, parts }: Held,
   products: Bfloat16Products | undefined,
-): Pick<TracedStep, 'saved' | 'memory' | 'gradientRows'> {
+): Pick<TracedStep, 'saved' | 'memory' | 'gradientRows' | 'stepFlops'> {
   const form = { rows: true };
   const traced = traceProgram(trainStep(task, form) as TensorFunction, specs, { abstract: true });
   const { rowGrads } = traced.outputs as { rowGrads: Record<string, Record<'indices' | 'rows', TensorSpec>> };
@@ -108,8 +110,10 @@ function traceTraining(
     Object.entries(rowGrads).map(([path, { indices }]) => [path, indices.shape[0]!]),
   );
   const { f, inputs } = task.hp.train.hp.learner.update(layout, gradientRows);
+  const gradients = optimize(traced.graph);
+  const stepFlops = executions(gradients).reduce((sum, { node, times }) => sum + times * nodeFlops(node), 0);
   const memory = programMemory(
-    optimize(traced.graph),
+    gradients,
     optimize(traceProgram(f, inputs, { abstract: true }).graph),
     parts,
     products,
@@ -150,7 +154,7 @@ function traceTraining(
     const node = made.get(value);
     if (node) add(saved, node.scope, byteSize(value) / parts.ofScope(node.scope));
   }
-  return { saved, memory, gradientRows };
+  return { saved, memory, gradientRows, stepFlops };
 }
 
 /**

@@ -18,6 +18,7 @@ import {
   SiLU,
   SquaredReLU,
   StackedTransformer,
+  StackedTransformerRepeated,
   TrainablePositionalEmbedding,
   TransformerLm,
 } from '../layers/index.js';
@@ -78,12 +79,13 @@ export interface PaxLmOptions {
   readonly initStd?: number;
   /** Probability of dropout of attention weights, activations and branch outputs. */
   readonly dropoutProb?: number;
+  /** What layers that are one repeated layer keep for their gradients; null or absent: each has variables of its own and keeps all. */
+  readonly repeatedLayers?: Config<StackedTransformer>['checkpointPolicy'] | null;
 }
 
 /**
  * A decoder-only transformer as Pax's model_params builds it: norms before the branches and at the end, capped logits,
- * embeddings tied to the softmax unless `separateEmbedding`. Repeated layers and sharding, which leave the network as
- * it is, have no counterpart.
+ * embeddings tied to the softmax unless `separateEmbedding`. As in Pax, a checkpoint policy is that of repeated layers alone.
  */
 export function paxLm(options: PaxLmOptions): Config<TransformerLm> {
   const { vocabSize, modelDims, packedInput = true, initStd } = options;
@@ -130,7 +132,15 @@ function softmax(options: PaxLmOptions): Config<BaseSoftmax> {
 function stack(options: PaxLmOptions): Config<StackedTransformer> {
   const { modelDims, numLayers, numHeads, dimsPerHead = null, dropoutProb = 0 } = options;
   const hiddenDims = options.hiddenDims ?? 4 * modelDims;
-  const config = StackedTransformer.config({ numLayers, hiddenDims, numHeads, dropoutProb });
+  const { repeatedLayers = null } = options;
+  const values = { hiddenDims, numHeads, dropoutProb };
+  const config: Config<StackedTransformer> =
+    repeatedLayers === null
+      ? StackedTransformer.config({ ...values, numLayers })
+      : StackedTransformerRepeated.config({
+          ...{ ...values, xTimes: numLayers },
+          ...{ remat: true, checkpointPolicy: repeatedLayers },
+        });
   config.dimPerHead = dimsPerHead;
   const layer = config.transformerLayerParamsTpl;
   layer.normPolicy = options.normPolicy ?? 'pre';

@@ -12,27 +12,32 @@ export function paxSplits(
   options: PaxLmOptions,
 ): Record<'weightSplitDimsMapping' | 'activationSplitDimsMapping', Splits> {
   const { combineQkv = true, useBias = false, softmaxBias = true, separateEmbedding = false } = options;
-  const biased = ['ffn_layer[12](_gate)?', ...(softmaxBias ? ['logits_ffn'] : [])].join('|');
   const batch = ['replica', 'data'];
   const split = [batch, null, 'mdl'];
+  // Stacked variables have the repetitions first, which every device has.
+  const stacked = options.repeatedLayers ? [null] : [];
   return {
     weightSplitDimsMapping: {
-      '.*/(ffn_layer1(_gate)?|logits_ffn)/linear/w': ['data', 'mdl'],
-      '.*/ffn_layer2/linear/w': ['mdl', 'data'],
-      [`.*/(${biased})/bias/b`]: ['mdl'],
-      '.*/self_attention/(query|key|value|post)/w': ['data', 'mdl', null],
-      ...(combineQkv && { '.*/self_attention/combined_qkv/w': [null, 'data', 'mdl', null] }),
+      '.*/ffn_layer1(_gate)?/linear/w': [...stacked, 'data', 'mdl'],
+      '.*/logits_ffn/linear/w': ['data', 'mdl'],
+      '.*/ffn_layer2/linear/w': [...stacked, 'mdl', 'data'],
+      '.*/ffn_layer[12](_gate)?/bias/b': [...stacked, 'mdl'],
+      ...(softmaxBias && { '.*/logits_ffn/bias/b': ['mdl'] }),
+      '.*/self_attention/(query|key|value|post)/w': [...stacked, 'data', 'mdl', null],
+      ...(combineQkv && { '.*/self_attention/combined_qkv/w': [...stacked, null, 'data', 'mdl', null] }),
       ...(useBias && {
-        '.*/self_attention/post/b': ['data'],
+        '.*/self_attention/post/b': [...stacked, 'data'],
         ...(combineQkv
-          ? { '.*/self_attention/combined_qkv/b': [null, 'mdl', null] }
-          : { '.*/self_attention/(query|key|value)/b': ['mdl', null] }),
+          ? { '.*/self_attention/combined_qkv/b': [...stacked, null, 'mdl', null] }
+          : { '.*/self_attention/(query|key|value)/b': [...stacked, 'mdl', null] }),
       }),
       ...(separateEmbedding && { '.*/embedding_lookup/emb_var': ['mdl', 'data'] }),
       ...(options.trainablePositions != null && { '.*/position_emb/emb_var': ['data', 'mdl'] }),
     },
     activationSplitDimsMapping: {
       '.*/self_attention(/.*)?': [batch, null, 'mdl', null],
+      // Residual sums and norms are split as the outputs of the branches that they add: XLA hands that on.
+      '.*/transformer(/(?!.*(self_attention|ffn_layer[12])).*)?': split,
       '.*/ffn_layer[12](_gate)?(/.*)?': split,
       '.*/(softmax|embedding_lookup|position_emb)(/.*)?': split,
     },

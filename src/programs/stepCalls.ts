@@ -29,7 +29,7 @@ export interface StepOutputs {
 /** Most steps per call: enough to make the overhead of calls, and of work between them, negligible. */
 const STEPS_OF_A_CALL = 16;
 /** Most memory for the batches of a call with several steps. */
-const BATCHES_BYTES = 64 << 20;
+const BATCHES_BYTES = 16 << 20;
 
 /** Steps per call for batches of this many bytes. */
 export function stepsOfCall(bytes: number): number {

@@ -67,6 +67,25 @@ test('FLOPs of the large: 24 D^2 + 4 T D a layer, 2 V D for the logits, and very
   expect(memory.variables / (4 * parameters)).toBeCloseTo(1, 4);
 });
 
+test('FLOPs as computed: of a single product, those forward and of its weights', () => {
+  const [dims, rows, outputs] = [512, 64, 32];
+  const { flopsPerStep, computedFlopsPerStep } = analyze(
+    configured(LeastSquares, { dims, batch: rows, outputs }),
+  );
+  const product = 2 * rows * dims * outputs;
+  expect(flopsPerStep / product).toBeCloseTo(3, 1);
+  expect(computedFlopsPerStep / product).toBeCloseTo(2, 1);
+});
+
+test('FLOPs as computed: what a layer does not keep is computed again', () => {
+  const task = 'task.model.lmTpl.stackedTransformerTpl.remat';
+  const [kept, again] = ['false', 'true'].map(
+    (remat) => analyze(configured(Gpt, { layers: 4, dims: 64, [task]: remat })).computedFlopsPerStep,
+  );
+  expect(again! / kept!).toBeGreaterThan(1.2);
+  expect(again! / kept!).toBeLessThan(4 / 3);
+});
+
 test('what is done in the layers is all that is done', () => {
   const own = (pick: (layer: LayerSummary) => number): number => {
     const children = (layer: LayerSummary) =>

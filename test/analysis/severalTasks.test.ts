@@ -58,9 +58,9 @@ test('costs are those of each task alone, and a device holds what each of them n
   const { memory, auxiliary, ...main } = both;
   const { memory: _, ...expected } = one;
   expect(main).toEqual(expected);
-  const { tokensPerStep, unit, forwardFlopsPerToken, flopsPerStep } = two;
+  const { tokensPerStep, unit, forwardFlopsPerToken, flopsPerStep, computedFlopsPerStep } = two;
   expect(auxiliary).toEqual({
-    copy: { tokensPerStep, unit, forwardFlopsPerToken, flopsPerStep, share: 2 / 3 },
+    copy: { tokensPerStep, unit, forwardFlopsPerToken, flopsPerStep, computedFlopsPerStep, share: 2 / 3 },
   });
   expect([both.tokensPerStep, tokensPerStep]).toEqual([8 * 16, 3 * 12]);
   for (const own of ['optimizer', 'batches', 'activations', 'working'] as const)

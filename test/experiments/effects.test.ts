@@ -47,6 +47,8 @@ const otherValues: Readonly<Record<string, string>> = {
   useGatedActivation: 'true',
   combineQkv: 'false',
   useBias: 'true',
+  useRepeatedLayer: 'false',
+  checkpointPolicy: 'SAVE_NOTHING',
   dropoutProb: '0.1',
   softmaxCapLogits: '0',
   attenLogitCap: '0',
@@ -58,12 +60,12 @@ const otherValues: Readonly<Record<string, string>> = {
 const set = (path: string, text: string): Override => ({
   ...{ kind: 'set', path, text, origin: `--set ${path}=${text}` },
 });
-// The size of the table of positions is that of a trained one.
-const always = set('trainablePositionEmb', 'true');
+// The size of the table of positions is that of a trained one, and policies are those of repeated layers.
+const always = ['trainablePositionEmb', 'useRepeatedLayer'].map((path) => set(path, 'true'));
 
 let unchanged: ConfiguredExperiment;
 beforeAll(async () => {
-  unchanged = await configured('c4.C4SpmdAdam', [always]);
+  unchanged = await configured('c4.C4SpmdAdam', always);
 });
 
 test('the list of constants is complete', () => {
@@ -73,7 +75,7 @@ test('the list of constants is complete', () => {
 });
 
 test.each(Object.entries(otherValues))('%s=%s', async (name, text) => {
-  const changed = await configured('c4.C4SpmdAdam', [always, set(name, text)]);
+  const changed = await configured('c4.C4SpmdAdam', [...always, set(name, text)]);
   const same = [changed.task, ...changed.datasets].map((config, i) =>
     isEqual(config, [unchanged.task, ...unchanged.datasets][i]),
   );

@@ -12,6 +12,8 @@ import { isUniform, isZero, type Parts, Stored } from './tracedData.js';
 
 /** In an abstract trace, larger constants have only a shape. */
 const MAX_ABSTRACT_ELEMENTS = 1 << 12;
+/** Of larger constants of one number, programs hold the number. */
+const MAX_UNIFORM_ELEMENTS = 1 << 12;
 
 const noStrings = (): CompilerError =>
   new CompilerError('Tensors of dtype string cannot be compiled; use float32, int32 or bool.');
@@ -115,7 +117,15 @@ export class TraceBackend extends tf.KernelBackend {
         `Expected real numbers, got complex64[${shape}]: take tf.real(x) and tf.imag(x).`,
       );
     if (stored.value === null) {
-      const data = hostArrayFrom(dtype, values as unknown as ArrayLike<number>);
+      const given = values as unknown as ArrayLike<number>;
+      if (
+        this.current !== null &&
+        !this.current.read &&
+        sizeOf(shape) > MAX_UNIFORM_ELEMENTS &&
+        isUniform(given)
+      )
+        return this.fill(given, shape, dtype);
+      const data = hostArrayFrom(dtype, given);
       stored.value = newValue({ shape, dtype }, { data });
     }
     return this.current?.within?.(info, stored.value) ?? stored.value;
@@ -199,11 +209,15 @@ export class TraceBackend extends tf.KernelBackend {
       : new Stored(dtype, [...shape], values, null);
   }
 
+  /** A node that makes a constant of one number. */
+  private fill(values: ArrayLike<number>, shape: readonly number[], dtype: DType): Value {
+    const [value] = hostArrayFrom(dtype, [values[0]!]);
+    return this.record('Fill', [], { shape: [...shape], value: value!, dtype })[0]!;
+  }
+
   /** Replaces a large constant in an abstract trace; constants with equal elements can still be simplified away. */
   private abstracted(values: ArrayLike<number>, shape: number[], dtype: DType): Value {
-    return isUniform(values)
-      ? this.record('Fill', [], { shape, value: values[0]!, dtype })[0]!
-      : newValue({ shape: [...shape], dtype });
+    return isUniform(values) ? this.fill(values, shape, dtype) : newValue({ shape: [...shape], dtype });
   }
 
   /** The values of a tensor; null where they are not computed yet. */

@@ -28,11 +28,11 @@ export class Stored {
 /** Values of the real and imaginary parts. */
 export type Parts = readonly [real: Value, imag: Value];
 
-/** Whether all values are equal. A plain loop: callbacks would take most of the time of tracing a large model. */
+/** Whether all values are the same number, of one sign. A plain loop: callbacks would take most of the time of tracing a large model. */
 export function isUniform(values: ArrayLike<number>): boolean {
   const first = values[0];
   for (let i = 1; i < values.length; i++) if (values[i] !== first) return false;
-  return true;
+  return first !== 0 || !Array.prototype.some.call(values, (value) => Object.is(value, -0));
 }
 
 /** Whether a node's elements are all seen to be 0. */

@@ -122,8 +122,8 @@ function memoryText({ analysis: { memory, mesh }, device }: Analyzed): string {
 /** Totals below the table, a line each. @param shown makes names of the experiment's fit for the page */
 function totals(analyzed: Analyzed, shown = (name: string) => name): [string, string][] {
   const { analysis, peak, mfu } = analyzed;
-  const { parameters, trainableParameters, tokensPerStep, unit, forwardFlopsPerToken, flopsPerStep } =
-    analysis;
+  const { parameters, trainableParameters, tokensPerStep, unit } = analysis;
+  const { forwardFlopsPerToken, flopsPerStep, computedFlopsPerStep } = analysis;
   const rest = parameters - trainableParameters;
   const trained = rest === 0 ? 'all trained' : `${formatGrouped(trainableParameters)} trained`;
   const atPeak = flopsPerStep / peak.flops;
@@ -132,7 +132,7 @@ function totals(analyzed: Analyzed, shown = (name: string) => name): [string, st
     ['Batch', `${formatGrouped(tokensPerStep)} ${unit} a step`],
     [
       'FLOPs',
-      `${formatFlops(flopsPerStep)} a step, forward and backward; ` +
+      `${formatFlops(flopsPerStep)} a step, three times the forward pass; as computed ${formatFlops(computedFlopsPerStep)}; ` +
         `${formatFlops(forwardFlopsPerToken)} forward for each ${unit.slice(0, -1)}`,
     ],
     ...Object.entries(analysis.auxiliary ?? {}).map(([name, cost]): [string, string] => [

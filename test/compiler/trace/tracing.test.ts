@@ -431,3 +431,22 @@ test('tfjs may count the data of a trace, as it does in its checks for leaks', (
   );
   expect(counts.map((each) => each - counts[0]!)).toEqual([0, 1, 0]);
 });
+
+test('a program keeps no memory for a large constant of one number', async () => {
+  const values = new Float32Array(1 << 16).fill(0.5);
+  const signed = new Float32Array(1 << 16);
+  signed[7] = -0;
+  const { graph } = traceProgram(
+    ({ x }: { x: tf.Tensor }) => [
+      tf.mul(x, tf.tensor1d(values)),
+      tf.mul(x, tf.tensor1d(signed)),
+      tf.mul(x, tf.ones([1 << 16])),
+    ],
+    { x: { shape: [1 << 16], dtype: 'float32' } },
+  );
+  const constants = graph.nodes.flatMap(({ inputs }) => inputs.flatMap(({ data }) => data ?? []));
+  // Of the zeros, one has a sign of its own.
+  expect(constants).toEqual([signed]);
+  const filled = graph.nodes.filter(({ op }) => op === 'Fill').map(({ attrs }) => attrs.value);
+  expect(filled).toEqual([0.5, 1]);
+});

@@ -40,7 +40,7 @@ Layers that are alike have one row, with the figures of each of them; --all show
 
 Parameters  13,936 (13.9k), all trained
 Batch       32 tokens a step
-FLOPs       3.41 MFLOP a step, forward and backward; 35.5 kFLOP forward for each token
+FLOPs       3.41 MFLOP a step, three times the forward pass; as computed 3.20 MFLOP; 35.5 kFLOP forward for each token
 Memory      591 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 106 kB
 Time        6.82 µs a step at MFU 0.5; 3.41 µs at the peak of 1.00 TFLOP/s (--peak_tflops=1)
 Training    384 tokens in 12 steps, 40.9 MFLOP
@@ -55,7 +55,7 @@ test('Markdown', async () => {
 
 - **Parameters:** 13,936 (13.9k), all trained
 - **Batch:** 32 tokens a step
-- **FLOPs:** 3.41 MFLOP a step, forward and backward; 35.5 kFLOP forward for each token
+- **FLOPs:** 3.41 MFLOP a step, three times the forward pass; as computed 3.20 MFLOP; 35.5 kFLOP forward for each token
 - **Memory:** 591 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 254 kB at their peak, working memory 106 kB
 - **Time:** 136 µs a step at MFU 0.25; 34.1 µs at the peak of 100 GFLOP/s (--peak_tflops=0.1)
 - **Training:** 384 tokens in 12 steps, 40.9 MFLOP
