@@ -50,8 +50,8 @@ interface StepCost {
   /** FLOPs of a training step, PaLM's: three times those of the forward pass. */
   readonly flopsPerStep: number;
   /**
-   * FLOPs of the gradients as the step computes them: what nothing needs, such as the gradient of the first layer's input,
-   * is left out, and what is computed again for the backward pass counts again.
+   * FLOPs of the gradients as the step computes them: unused ones, such as that of the first layer's input, are left out, and
+   * values that are computed again for the backward pass count again.
    */
   readonly computedFlopsPerStep: number;
 }
