@@ -1,7 +1,7 @@
 /** @file Comparison of two experiments of the working tree. */
 import { realpathSync } from 'node:fs';
 import type { Override } from '../cli/index.js';
-import { experimentDirectories, requiredName, scanExperiments } from '../registry/names/index.js';
+import { experimentDirectories, fullNameOf, requiredName, scan } from '../registry/names/index.js';
 import { UsageError } from '../system/text/index.js';
 import { compareExperiment, type Version } from './changes/compare.js';
 import { DeclaredPlaces, type Placed, withDeclaredPlaces } from './changes/declaredPlaces.js';
@@ -20,8 +20,13 @@ export async function compareTwo(
   changes: readonly Override[],
   limits: Limits,
 ): Promise<DiffReport> {
-  const known = scanExperiments(experimentDirectories()).map(({ name }) => name);
-  const names = [old, now].map((name) => requiredName(name, known, 'in the working tree'));
+  const { experiments, unclassified } = scan(experimentDirectories());
+  const known = experiments.filter(({ abstract }) => !abstract).map(({ name }) => name);
+  // Whether one of these is an experiment, the evaluator tells.
+  const open = unclassified.map(({ name }) => name);
+  const nameOf = (name: string): string =>
+    fullNameOf(name, known) ?? fullNameOf(name, open) ?? requiredName(name, known, 'in the working tree');
+  const names = [old, now].map(nameOf);
   const root = realpathSync(process.cwd());
   const tree = treeAt(root, { root, project: root });
   const evaluator = new Evaluator(tree, 'the working tree', tree, limits);

@@ -30,6 +30,7 @@ import {
   type Repository,
   repositoryOf,
 } from './versions/gitQueries.js';
+import { loadExperiments } from './versions/loadedExperiments.js';
 import { type Change, type ExperimentDocument, made, pairsOf } from './versions/protocol.js';
 import { ChangedFiles, unrecordedContents } from './versions/reach.js';
 import { descriptionOf } from './versions/removedExperiment.js';
@@ -99,6 +100,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
         old: { evaluator: old, sources: oldSources },
         now: { evaluator: now, sources: newSources },
       };
+      const loaded = await loadExperiments(versions.old, versions.now);
       const asked =
         request.name === undefined
           ? undefined
@@ -124,6 +126,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
         old: { label: base.label, commit: base.commit },
         new: { label: 'working tree', ...(commit === undefined ? {} : { commit }) },
         ...found,
+        ...(loaded.old.length + loaded.new.length > 0 && { loaded }),
         thresholds: settings.thresholds,
         untouched:
           request.name === undefined

@@ -2,6 +2,7 @@
 export { onDevice } from './changes/deviceEffects.js';
 export { compareTwo } from './compareTwo.js';
 export { compareVersions, type VersionsRequest } from './compareVersions.js';
+export { withLoaded } from './findExperiments.js';
 export type { DiffReport } from './reports/diffReport.js';
 export type { Label } from './reports/gates.js';
 export { markdownOf } from './reports/markdownReport.js';

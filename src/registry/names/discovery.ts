@@ -23,6 +23,8 @@ export interface FoundExperiment {
   readonly base: string;
   /** Whether it is abstract: only its subclasses can run. */
   readonly abstract: boolean;
+  /** Whether source text does not tell that it is one. */
+  readonly isLoaded?: true;
   /** Constants that the class itself declares or sets, in source order. */
   readonly constants: readonly OwnConstant[];
 }

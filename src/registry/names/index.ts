@@ -17,6 +17,6 @@ export {
 export type { OwnConstant, RecordEntry } from './fileEntry.js';
 export type { Unfollowed } from './moduleLoads.js';
 export { readSourceFile, tooDeep } from './readSource.js';
-export { type BrokenFile, isPattern, matching, select } from './selection.js';
+export { areTold, type BrokenFile, isPattern, matching, select } from './selection.js';
 export { fileOfImport, SourceFiles } from './sourceFiles.js';
 export { fullNameOf, requiredName, suggestExperiment } from './suggest.js';

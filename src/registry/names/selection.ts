@@ -73,6 +73,12 @@ export function select(names: readonly string[], scan: Scan, directories: readon
   return { experiments, broken };
 }
 
+/** Whether all names are those of experiments that source text tells. */
+export function areTold(names: readonly string[], { experiments }: Scan): boolean {
+  const all = experiments.filter(({ abstract }) => !abstract).map(({ name }) => name);
+  return names.length > 0 && names.every((name) => !isPattern(name) && fullNameOf(name, all) !== undefined);
+}
+
 function find(
   name: string,
   experiments: readonly FoundExperiment[],

@@ -282,6 +282,11 @@ export const diffReport = z
     /** In the order of `statuses`, then by name; unchanged ones are only counted. */
     experiments: listOf(experimentReport),
     declarations: listOf(declarationChange),
+    /** Experiments of the versions that source text does not tell, found by loading; absent for none. */
+    loaded: z
+      .strictObject({ old: listOf(text), new: listOf(text) })
+      .readonly()
+      .exactOptional(),
     /** Thresholds that need a label, by the base's review settings. */
     thresholds: listOf(thresholdSchema),
     unchanged: count,

@@ -4,7 +4,8 @@ import { shortened, visible } from '../../system/text/index.js';
 import { codeSpan, counted, escapeMarkdown, folded } from '../text/reportFormat.js';
 import type { DiffReport } from './diffReport.js';
 import { type Details, detailsOf } from './markdownDetails.js';
-import { Links, type ReviewContext } from './markdownText.js';
+import { Links, namesMarkdown, type ReviewContext } from './markdownText.js';
+import { loadedIn } from './reportLines.js';
 import { summaryTable } from './summaryTable.js';
 import { verdictOf } from './verdict.js';
 
@@ -21,7 +22,8 @@ export function markdownOf(report: DiffReport, context: ReviewContext = {}): str
     `### ${verdict.fails ? '❌ ' : ''}${verdict.line}`,
     whatWasCompared(report, context, links),
     verdict.conditions.map((phrase) => `- ${links.phrase(phrase)}`).join('\n'),
-    summaryTable(report.experiments),
+    summaryTable(report.experiments, new Set(loadedIn(report))),
+    loadedText(report),
     notesOf(report),
   ].filter((part) => part !== '');
   let left =
@@ -45,6 +47,12 @@ export function markdownOf(report: DiffReport, context: ReviewContext = {}): str
   }
   if (context.closing !== undefined) parts.push(context.closing);
   return parts.join('\n\n');
+}
+
+/** The experiments that source text does not tell: their names are the report's word. */
+function loadedText(report: DiffReport): string {
+  const names = loadedIn(report);
+  return names.length === 0 ? '' : `Found by loading, not by source text: ${namesMarkdown(names)}.`;
 }
 
 /** The two versions, and where they come from: so that a comment on an old commit is seen to be one. */

@@ -7,6 +7,7 @@ import type {
   Computed,
   ConstantChange,
   DeclarationChange,
+  DiffReport,
   Effects,
   ExperimentReport,
   FieldChange,
@@ -32,6 +33,11 @@ export type Phrase = readonly (string | { readonly name: string } | Placed)[];
 export interface Placed {
   readonly place: string;
   readonly of: 'old' | 'new';
+}
+
+/** Experiments of either version that source text does not tell. */
+export function loadedIn({ loaded }: DiffReport): string[] {
+  return loaded === undefined ? [] : [...new Set([...loaded.old, ...loaded.new])].sort();
 }
 
 /** A phrase as plain text. */

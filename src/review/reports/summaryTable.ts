@@ -26,15 +26,18 @@ const withoutRow: ReadonlySet<Status> = new Set(['renamed', 'redeclared', 'faili
 /** The table leaves room for the details. */
 const mostCharacters = 30_000;
 
-/** The table, as far as it fits; empty where no experiment has a row. */
-export function summaryTable(experiments: readonly ExperimentReport[]): string {
+/** The table, as far as it fits; empty where no experiment has a row. `loaded` are the experiments found by loading. */
+export function summaryTable(
+  experiments: readonly ExperimentReport[],
+  loaded: ReadonlySet<string> = new Set(),
+): string {
   const kinds = figureKinds.filter(({ key }) => !ofTraining.has(key) || hasValues(key, experiments));
   const unit = unitOf(experiments);
   const header = ['Experiment', '', ...kinds.map(({ column }) => inUnit(column, unit)), 'Checkpoints'];
   const namesByRow = new Map<string, string[]>();
   for (const each of experiments) {
     if (withoutRow.has(each.status)) continue;
-    const row = JSON.stringify(rowOf(each, kinds));
+    const row = JSON.stringify(rowOf(each, kinds, loaded.has(each.name)));
     const names = namesByRow.get(row);
     if (names === undefined) namesByRow.set(row, [each.name]);
     else names.push(each.name);
@@ -67,9 +70,11 @@ const hasValues = (key: keyof Effects, experiments: readonly ExperimentReport[])
 function rowOf(
   { status, against, effects }: ExperimentReport,
   kinds: readonly (typeof figureKinds)[number][],
+  isLoaded: boolean,
 ): string[] {
+  const found = isLoaded ? ', found by loading' : '';
   return [
-    against === undefined ? signs[status] : `${signs[status]} against ${span(against)}`,
+    `${signs[status]}${against === undefined ? '' : ` against ${span(against)}`}${found}`,
     ...kinds.map(({ key, format }) => figureCell(effects?.[key], format)),
     effects?.checkpoints === undefined ? '–' : checkpointText(effects.checkpoints),
   ];

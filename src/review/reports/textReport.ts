@@ -27,6 +27,7 @@ import {
   formerLines,
   inUnit,
   type Line,
+  loadedIn,
   phraseText,
   uncomparedText,
   variableText,
@@ -54,6 +55,7 @@ export function textOf(report: DiffReport, paint: Paint, labels: readonly Label[
       ...verdict.conditions.map(phraseText),
     ].join('\n'),
     statusLists(experiments, paint),
+    loadedText(report),
     ...experiments.map((each) => blockText(descriptionLines(each))),
     ...errors.filter(({ status }) => status !== 'failing').map((each) => errorText(each, paint)),
     ...experiments.map((each) => blockText(formerLines(each))),
@@ -84,6 +86,11 @@ export function textOf(report: DiffReport, paint: Paint, labels: readonly Label[
     ...report.notes.map((note) => `Note: ${note}`),
   ];
   return parts.filter((part) => part !== '').join('\n\n');
+}
+
+function loadedText(report: DiffReport): string {
+  const names = loadedIn(report);
+  return names.length === 0 ? '' : `found by loading, not by source text: ${names.join(', ')}`;
 }
 
 /** The names of experiments that no other part of the report has. */

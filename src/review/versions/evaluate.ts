@@ -1,9 +1,16 @@
 /** @file Evaluation of experiments by the version of the library in this process. */
 
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { type Analysis, analyze, failureOf, learningRatesOf, Shared } from '../../analysis/index.js';
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
 import * as experiments from '../../experiment/index.js';
-import { effectiveConstants, type MissingConstantError } from '../../experiment/index.js';
+import {
+  Experiment,
+  effectiveConstants,
+  isExperimentClass,
+  type MissingConstantError,
+} from '../../experiment/index.js';
 import { classOf, fromJSON, type JsonDocument, toJSON, withOrigin } from '../../hparams/index.js';
 import { type ResolvedExperiment, registerExports, resolveExperiment } from '../../registry/index.js';
 import { configDocument, declaringFile, encodeLeaf } from '../changes/configDocument.js';
@@ -13,6 +20,7 @@ import type {
   Change,
   ConstantEntry,
   ExperimentDocument,
+  ExportsDocument,
   Failure,
   FingerprintDocument,
   GivenConstant,
@@ -69,6 +77,21 @@ export class Evaluation {
       : configure(resolved, withGiven(resolved, changes));
     this.configured.set(keyOf(subject), configured);
     return configured;
+  }
+
+  /** The experiments that the module of this path exports, but families that do not say what to train. */
+  async exports({ name }: Subject): Promise<ExportsDocument> {
+    try {
+      const module: object = await import(pathToFileURL(resolve(name)).href);
+      const exported = Object.entries(module).flatMap(([exportName, value]: [string, unknown]) => {
+        if (!isExperimentClass(value) || value.prototype.task === Experiment.prototype.task) return [];
+        const base = Object.getPrototypeOf(value) as Function;
+        return [{ exportName, base: base.name }];
+      });
+      return { name, exported };
+    } catch (error) {
+      return { name, error: failureWithoutPath(error) };
+    }
   }
 
   /** Analysis of the experiment's model, or the reason for its absence. */

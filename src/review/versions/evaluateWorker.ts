@@ -12,6 +12,7 @@ const evaluation = new Evaluation();
 
 function answer({ ask, ...subject }: Question): Promise<Answer> {
   if (ask === 'configs') return evaluation.configs(subject);
+  if (ask === 'exports') return evaluation.exports(subject);
   if (ask === 'document') return evaluation.document(subject);
   return ask === 'fingerprint' ? evaluation.fingerprint(subject) : evaluation.analysis(subject);
 }

@@ -13,12 +13,13 @@ import {
   type Answer,
   type Change,
   type ExperimentDocument,
+  type ExportsDocument,
   type FingerprintDocument,
   type Message,
   protocolVersion,
   type Question,
 } from './protocol.js';
-import { type Tree, tidiedAnalysis, tidiedDocument } from './versionTree.js';
+import { type Tree, tidiedAnalysis, tidiedDocument, tidiedExports } from './versionTree.js';
 
 const own = fileURLToPath(new URL('../../..', import.meta.url));
 const worker = fileURLToPath(new URL(`./evaluateWorker${extname(import.meta.url)}`, import.meta.url));
@@ -185,6 +186,21 @@ export class Evaluator {
     );
   }
 
+  /** The experiments that modules export, by their paths from the project's folder: asked of a process of their own. */
+  async exports(files: readonly string[]): Promise<Map<string, ExportsDocument>> {
+    const asked = { names: files, changes: [], processes: 1 };
+    const document = (answer: Answer | string, name: string): ExportsDocument =>
+      typeof answer === 'string'
+        ? { name, error: { message: answer } }
+        : tidiedExports(answer as ExportsDocument, this.home);
+    const apart = new WorkerPool(() => new Evaluating(this.tree, this.limits));
+    try {
+      return await this.askAll('exports', asked, document, apart);
+    } finally {
+      await apart.end();
+    }
+  }
+
   /** Configs of experiments by their names, of those that have a form that another version can build. */
   async documents(asked: EvaluationRequest): Promise<Map<string, string>> {
     const written = await this.askAll('document', asked, (answer) =>
@@ -241,6 +257,7 @@ export class Evaluator {
     ask: Question['ask'],
     { names, processes, documents, ...subject }: EvaluationRequest,
     document: (answer: Answer | string, name: string) => D,
+    pool = this.pool,
   ): Promise<Map<string, D>> {
     const found = new Map<string, D>();
     const questionOf = (name: string): Question => {
@@ -253,9 +270,14 @@ export class Evaluator {
       if (answer !== undefined) found.set(name, document(answer, name));
       return answer === undefined;
     });
-    await this.share(unknown, processes, async (process, name) => {
-      found.set(name, document(await this.ask(process, questionOf(name)), name));
-    });
+    await this.share(
+      unknown,
+      processes,
+      async (process, name) => {
+        found.set(name, document(await this.ask(process, questionOf(name)), name));
+      },
+      pool,
+    );
     return found;
   }
 
@@ -271,10 +293,11 @@ export class Evaluator {
     names: readonly string[],
     most: number,
     work: (process: Evaluating, name: string) => Promise<void>,
+    pool = this.pool,
   ): Promise<void> {
     if (names.length === 0) return;
     await this.start();
-    await this.pool.each(names, most, work);
+    await pool.each(names, most, work);
   }
 
   private async ask(process: Evaluating, question: Question): Promise<Answer | string> {

@@ -49,7 +49,10 @@ export function formerNames(
   const isAlias = (one: FoundExperiment, other: FoundExperiment): boolean =>
     extendsOnly(one, other) && newContents.has(one) && newContents.get(one) === newContents.get(other);
   const shared = come.flatMap((is): Match[] => {
-    const same = kept.find(({ place }) => place.file === is.place.file && place.line === is.place.line);
+    const same = kept.find(
+      ({ place, declared }) =>
+        place.file === is.place.file && place.line === is.place.line && declared === is.declared,
+    );
     const other = same ?? kept.find((each) => isAlias(is, each) || isAlias(each, is));
     if (other === undefined) return [];
     return [{ was: before.get(other.name)!, is, evidence: [same ? 'class' : 'configs'], weight: 0 }];

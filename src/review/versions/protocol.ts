@@ -6,7 +6,7 @@ import type { Declared, JsonDocument } from '../../hparams/index.js';
 import type { Fingerprint } from '../fingerprints/fingerprintedParts.js';
 
 /** Version of the questions and answers below, fingerprints included; evaluators of other versions are not used. */
-export const protocolVersion = 7;
+export const protocolVersion = 8;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];
@@ -103,6 +103,18 @@ export type WrittenConfigs =
   | { readonly name: string; readonly document: string }
   | { readonly name: string; readonly notWritten: string };
 
+/** The experiments that a module exports, by its path from the project's folder, or the error that it ends with. */
+export type ExportsDocument =
+  | {
+      readonly name: string;
+      readonly exported: readonly {
+        readonly exportName: string;
+        /** Name of the class that it extends. */
+        readonly base: string;
+      }[];
+    }
+  | { readonly name: string; readonly error: Failure };
+
 /** A constant as `--set` sets it, where nothing else does. */
 export interface GivenConstant extends Extract<Override, { kind: 'set' }> {
   /** Whether it was given to this experiment by name: then it must have such a constant. */
@@ -120,7 +132,8 @@ export type Change = Override | GivenConstants;
 
 /** To an evaluator: about an experiment that flags change. */
 export interface Question {
-  readonly ask: 'configs' | 'document' | 'fingerprint' | 'analysis';
+  readonly ask: 'configs' | 'document' | 'fingerprint' | 'analysis' | 'exports';
+  /** The experiment; of the question for exports, the module. */
   readonly name: string;
   readonly changes: readonly Change[];
   /** Whether its nearest base class that has configs is meant. */
@@ -130,7 +143,12 @@ export interface Question {
 }
 
 /** Answers by kind of question. */
-export type Answer = ExperimentDocument | WrittenConfigs | FingerprintDocument | AnalysisDocument;
+export type Answer =
+  | ExperimentDocument
+  | WrittenConfigs
+  | FingerprintDocument
+  | AnalysisDocument
+  | ExportsDocument;
 
 /** From an evaluator: first that it is ready, then an answer for each question, with the reads since the last one. */
 export type Message =

@@ -1,6 +1,6 @@
 /** @file Experiments of a version by source text, and the changed files that they load. */
 import { join, relative } from 'node:path';
-import { type FoundExperiment, type Scan, scan } from '../../registry/names/index.js';
+import { type FoundExperiment, type Scan, scan, type UnclassifiedExport } from '../../registry/names/index.js';
 import type { GitEntries } from './gitEntries.js';
 import { ImportGraph } from './importGraph.js';
 import type { Tree } from './versionTree.js';
@@ -9,6 +9,8 @@ import type { Tree } from './versionTree.js';
 export class Sources {
   /** By name. */
   readonly experiments = new Map<string, FoundExperiment>();
+  /** Exports that may be experiments. */
+  readonly unclassified: readonly UnclassifiedExport[];
   /** Files and folders of experiments that cannot be read. */
   readonly problems: Scan['problems'];
   private readonly graph: ImportGraph;
@@ -23,7 +25,7 @@ export class Sources {
   ) {
     this.graph = new ImportGraph(tree.root, git);
     const folders = new Set([tree.project, tree.library].map((folder) => join(folder, 'experiments')));
-    const { experiments, problems } = scan([...folders]);
+    const { experiments, unclassified, problems } = scan([...folders]);
     // Links are plain files here, whose texts are no source.
     const links = [...(git?.links.keys() ?? [])]
       .map((name) => join(tree.root, name))
@@ -32,9 +34,15 @@ export class Sources {
       ...links.map((file) => ({ file, message: 'It is a symbolic link, which is not followed here.' })),
       ...problems.filter(({ file }) => !links.includes(file)),
     ];
-    for (const found of experiments) {
-      if (!found.abstract && this.nameOf(found.file) !== undefined) this.experiments.set(found.name, found);
-    }
+    const isInside = ({ file }: { readonly file: string }): boolean => this.nameOf(file) !== undefined;
+    this.unclassified = unclassified.filter(isInside);
+    this.add(experiments.filter((found) => !found.abstract && isInside(found)));
+  }
+
+  /** Adds experiments, such as those that loading finds. */
+  add(experiments: readonly FoundExperiment[]): void {
+    for (const found of experiments) this.experiments.set(found.name, found);
+    this.loaders = undefined;
   }
 
   /** All files of the project that an experiment loads. */

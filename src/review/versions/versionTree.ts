@@ -3,7 +3,13 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { AnalysisDocument, ConfigEntry, ExperimentDocument, Failure } from './protocol.js';
+import type {
+  AnalysisDocument,
+  ConfigEntry,
+  ExperimentDocument,
+  ExportsDocument,
+  Failure,
+} from './protocol.js';
 
 /** A version of the project on disk. */
 export interface Tree {
@@ -72,6 +78,11 @@ export function tidiedDocument(document: ExperimentDocument, tree: Tree): Experi
 export function tidiedAnalysis(document: AnalysisDocument, tree: Tree): AnalysisDocument {
   if (!('notAnalysed' in document)) return document;
   return { ...document, notAnalysed: tidiedFailure(document.notAnalysed, tree) };
+}
+
+/** As `tidiedDocument`, of a module's exports. */
+export function tidiedExports(document: ExportsDocument, tree: Tree): ExportsDocument {
+  return 'error' in document ? { ...document, error: tidiedFailure(document.error, tree) } : document;
 }
 
 function tidiedFailure({ message, place }: Failure, tree: Tree): Failure {

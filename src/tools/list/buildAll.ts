@@ -1,5 +1,5 @@
 /** @file Parameters and problems of experiments whose tasks are built. */
-import type { FoundExperiment } from '../../registry/names/index.js';
+import type { FoundExperiment, Scan } from '../../registry/names/index.js';
 import { Progress } from '../../system/text/index.js';
 import type { Checked } from '../validate/checkAll.js';
 
@@ -11,6 +11,16 @@ export interface Built {
 }
 
 const timeout = 120;
+
+/** Of a process that loads modules. */
+const gigabytes = 4;
+
+/** A scan with the experiments that only loading tells. */
+export async function loaded(found: Scan): Promise<Scan> {
+  if (found.unclassified.length === 0) return found;
+  const { withLoaded } = await import('../../review/index.js');
+  return withLoaded(found, { seconds: timeout, gigabytes });
+}
 
 /** Builds the tasks of all concrete experiments, in separate processes. */
 export async function buildAll(

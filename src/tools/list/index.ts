@@ -2,7 +2,7 @@
 
 import { matching } from '../../registry/names/index.js';
 import type { Command } from '../command.js';
-import { buildAll } from './buildAll.js';
+import { buildAll, loaded } from './buildAll.js';
 import { listReport } from './listReport.js';
 
 export const list: Command = {
@@ -35,14 +35,17 @@ export const list: Command = {
   async run({ positionals: [pattern], values, warn }) {
     const { directoriesFor, scan, showPlace } = await import('../../registry/names/index.js');
     const directories = directoriesFor(pattern !== undefined);
-    const { experiments, unclassified, problems } = scan(directories);
+    const isBuilt = values.build === true;
+    const { experiments, unclassified, problems } = isBuilt
+      ? await loaded(scan(directories))
+      : scan(directories);
     for (const problem of problems) {
       const left = problem.line === undefined ? 'It is skipped.' : 'The rest of this file may not be listed.';
       warn(`${showPlace(problem)}: ${problem.message} ${left}`);
     }
     const shown = experiments.filter((found) => values.abstract === true || !found.abstract);
     const found = pattern === undefined ? shown : matching(pattern, shown);
-    const built = values.build === true ? await buildAll(found) : undefined;
+    const built = isBuilt ? await buildAll(found) : undefined;
     const open = pattern === undefined ? unclassified : matching(pattern, unclassified);
     const names = [...shown, ...unclassified].map(({ name }) => name);
     return listReport(found, { pattern, directories, names, built, unclassified: open });

@@ -58,7 +58,7 @@ function buildText({ parameters, problems }: Built): string {
 }
 
 function textOf(found: FoundExperiment, built: Built | undefined, paint: Paint): string {
-  const kind = found.abstract ? 'abstract, ' : '';
+  const kind = found.abstract ? 'abstract, ' : found.isLoaded ? 'found by loading, ' : '';
   const head = [
     paint('bold', found.name),
     paint('cyan', placeOf(found)),
@@ -105,6 +105,7 @@ function documentOf(found: FoundExperiment, built: Built | undefined): object {
     abstract,
     description,
     constants,
+    ...(found.isLoaded && { foundByLoading: true }),
     ...built,
   };
 }

@@ -1,6 +1,6 @@
 /** @file `luthier validate`: checks experiments before a run. */
 import { positive } from '../../cli/commandLine/index.js';
-import { directoriesFor, type Scan, scan, select } from '../../registry/names/index.js';
+import { areTold, directoriesFor, type Scan, scan, select } from '../../registry/names/index.js';
 import { didYouMean, Progress, UsageError } from '../../system/text/index.js';
 import type { Command } from '../command.js';
 import { type Checked, checkAll } from './checkAll.js';
@@ -47,7 +47,8 @@ Flags that change experiments apply to each; without EXP, --set of a constant ap
 Exit codes: 0; 1 if an experiment fails; 2 for a wrong command line.`,
   async run({ positionals, values, changes }) {
     const directories = directoriesFor(positionals.length > 0);
-    const found = scan(directories);
+    const timeout = (values.timeout as number | undefined) ?? defaultTimeout;
+    const found = await completed(scan(directories), positionals, timeout);
     const { experiments, broken } = select(positionals, found, directories);
     const started = performance.now();
     const level = (values.level as Level | undefined) ?? 'trace';
@@ -56,7 +57,7 @@ Exit codes: 0; 1 if an experiment fails; 2 for a wrong command line.`,
       level,
       changes,
       lenient: positionals.length === 0,
-      timeout: (values.timeout as number | undefined) ?? defaultTimeout,
+      timeout,
       done: ({ found: { name } }) => progress.add(name),
     });
     progress.end();
@@ -70,6 +71,16 @@ Exit codes: 0; 1 if an experiment fails; 2 for a wrong command line.`,
     });
   },
 };
+
+/** Gigabytes for loading modules. */
+const memory = 4;
+
+/** A scan with the experiments that only loading tells, where these may be meant. */
+async function completed(found: Scan, names: readonly string[], seconds: number): Promise<Scan> {
+  if (found.unclassified.length === 0 || areTold(names, found)) return found;
+  const { withLoaded } = await import('../../review/index.js');
+  return withLoaded(found, { seconds, gigabytes: memory });
+}
 
 /** A setting that no experiment accepts is a typo. */
 function refuseUnused(checked: readonly Checked[], { experiments }: Scan): void {
