@@ -77,10 +77,11 @@ function lineage(cls: Function): { cls: Function; declares: Constants }[] {
 
 /** The base classes of an experiment's class, below Experiment, nearest first. */
 export function baseClassesOf(cls: Function): Function[] {
+  // One that `preset` returns has no place of its own among them.
   return lineage(cls)
     .map((each) => each.cls)
     .reverse()
-    .slice(1);
+    .filter((each) => each !== cls);
 }
 
 /** Writes made by constructing `cls` alone, in order; undefined if that fails. */

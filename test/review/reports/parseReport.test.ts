@@ -112,7 +112,7 @@ describe('parseReport', () => {
     ['', 'The report is no JSON: Unexpected end of JSON input'],
     [
       '[]',
-      "The report has another version's format: report: expected an object with format, version, old, new, experiments, declarations, thresholds, unchanged, untouched, notes, got [].",
+      "The report has another version's format: report: expected an object with format, version, old, new, experiments, declarations, loaded, thresholds, unchanged, untouched, notes, got [].",
     ],
   ])('refuses the text %j', (text, message) => {
     expect(() => parseReport(text)).toThrow(message);
