@@ -11,7 +11,6 @@ export {
   type FoundExperiment,
   type Scan,
   scan,
-  scanExperiments,
   type UnclassifiedExport,
 } from './discovery.js';
 export type { OwnConstant, RecordEntry } from './fileEntry.js';
