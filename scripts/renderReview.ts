@@ -110,7 +110,7 @@ function baseOf(project: string, head: string, ref: string): string {
 function reviewOf(report: DiffReport, request: ReviewRequest, pull: ReviewedPull, commits: Commits): Review {
   const { project, run, repository, head } = request;
   const { number, ref, labels } = pull;
-  const facts = sourceFacts(project, commits);
+  const facts = sourceFacts(project, commits, report.loaded);
   const checked = checkedReport(report, commits, facts);
   const label = `${ref} (${commits.base.slice(0, 7)})`;
   const known = {

@@ -111,6 +111,23 @@ export async function loadExperiments(
   return { old: names(0), new: names(1) };
 }
 
+/**
+ * Adds experiments to sources of which nothing is run, by names that somebody says were found by loading. Returns the names
+ * that source text does not leave open.
+ */
+export function addTold(sources: Sources, names: readonly string[]): string[] {
+  const open = new Map(sources.unclassified.map((each) => [each.name, each]));
+  return names.filter((name) => {
+    const dot = name.lastIndexOf('.');
+    const exportName = name.slice(dot + 1);
+    const star = /^[\w$]+$/.test(exportName) ? open.get(`${name.slice(0, dot)}.*`) : undefined;
+    const found = open.get(name) ?? (star && { ...star, name, exportName, declared: exportName });
+    if (found === undefined || sources.experiments.has(name) || exportName === '*') return true;
+    sources.add([experimentOf(found, '')]);
+    return false;
+  });
+}
+
 /** The experiments of one version that loading finds, and the modules that fail to load. */
 export async function experimentsByLoading(opened: Opened): Promise<{
   readonly experiments: readonly FoundExperiment[];

@@ -3,11 +3,13 @@ import { readFileSync, realpathSync } from 'node:fs';
 import { basename, extname, join, relative } from 'node:path';
 import type { FoundExperiment } from '../../registry/names/index.js';
 import { shortened, visible } from '../../system/text/index.js';
-import type { ConstantChange, Description, Former } from '../reports/diffReport.js';
+import type { ConstantChange, Description, DiffReport, Former } from '../reports/diffReport.js';
+import { ReportError } from '../reports/parseReport.js';
 import { codeSpan, counted } from '../text/reportFormat.js';
 import { extendsOnly, movedExperiments, renameOf } from './formerNames.js';
 import { gitEntries } from './gitEntries.js';
 import { filesBetween, repositoryOf } from './gitQueries.js';
+import { addTold } from './loadedExperiments.js';
 import { isCode } from './moduleFiles.js';
 import { descriptionOf } from './removedExperiment.js';
 import { Sources } from './sources.js';
@@ -32,6 +34,8 @@ export interface SourceFacts {
   /** The experiments of each commit. */
   readonly base: ReadonlySet<string>;
   readonly head: ReadonlySet<string>;
+  /** Exports of either that text cannot classify: it is the report that says which of them are experiments. */
+  readonly unclassified: readonly string[];
   /** Those of the base alone. */
   readonly removed: ReadonlyMap<string, RemovedExperiment>;
   /** Experiments that load a changed file, in either version. */
@@ -62,8 +66,17 @@ type Evidence = ReadonlySet<Former['evidence'][number] | 'text'>;
 const settingsFile =
   /^(?:package(?:-lock)?\.json|npm-shrinkwrap\.json|(?:yarn|pnpm-lock|bun)\.(?:lock|lockb|yaml)|pnpm-workspace\.yaml|\.(?:npm|yarn|pnpm)[\w.-]*|[jt]sconfig[\w.-]*\.json|\.env[\w.-]*|\.gitattributes|\.gitmodules|\.node-version|\.nvmrc)$/;
 
-/** Reads the sources of two commits of the repository around `project`. Nothing of them is run. */
-export function sourceFacts(project: string, { base, head }: Commits): SourceFacts {
+/**
+ * Reads the sources of two commits of the repository around `project`. Nothing of them is run.
+ *
+ * @param loaded experiments that a report found by loading, which is believed of exports alone that text cannot classify.
+ * @throws ReportError where it names others
+ */
+export function sourceFacts(
+  project: string,
+  { base, head }: Commits,
+  loaded?: DiffReport['loaded'],
+): SourceFacts {
   const folder = realpathSync(project);
   const repository = repositoryOf(folder);
   const changed = new Set(filesBetween(repository, base, head));
@@ -76,6 +89,15 @@ export function sourceFacts(project: string, { base, head }: Commits): SourceFac
       const { root } = worktree;
       return new Sources(treeAt(root, user), changed, gitEntries(repository, commit, root, changed));
     }) as [Sources, Sources];
+    for (const [sources, side] of [
+      [old, 'old'],
+      [now, 'new'],
+    ] as const) {
+      const invented = addTold(sources, loaded?.[side] ?? []);
+      if (invented.length === 0) continue;
+      const what = 'source text tells that these are no experiments, or which ones they are';
+      throw new ReportError(`report.loaded.${side}: ${what}: ${invented.join(', ')}.`);
+    }
     const moved = movedExperiments(repository, old.tree, now.tree);
     const gone = [...old.experiments.keys()].filter((name) => !now.experiments.has(name));
     const removed = gone.map((name): [string, RemovedExperiment] => [
@@ -89,13 +111,19 @@ export function sourceFacts(project: string, { base, head }: Commits): SourceFac
     return {
       base: new Set(old.experiments.keys()),
       head: new Set(now.experiments.keys()),
+      unclassified: [
+        ...new Set([old, now].flatMap((each) => each.unclassified.map(({ name }) => name))),
+      ].sort(),
       removed: new Map(removed),
       ...filesOf(changed, old, now),
       renameOf: (name, former) => {
         const [was, is] = [old.experiments.get(former)!, now.experiments.get(name)!];
         const kept = now.experiments.get(former);
         const isOneClass =
-          kept !== undefined && kept.place.file === is.place.file && kept.place.line === is.place.line;
+          kept !== undefined &&
+          kept.place.file === is.place.file &&
+          kept.place.line === is.place.line &&
+          kept.declared === is.declared;
         const isAlias = kept !== undefined && (extendsOnly(is, kept) || extendsOnly(kept, is));
         const isFile = moved.get(was.file) === is.file && was.exportName === is.exportName;
         const evidence: Evidence = new Set([
@@ -200,7 +228,7 @@ function listed(texts: readonly string[], most = mostShown): string {
 
 /** Facts to check a report against, in Markdown. */
 export function factsMarkdown(facts: SourceFacts): string {
-  const { base, head, reached, files, named, settings, others, unfollowed } = facts;
+  const { base, head, unclassified, reached, files, named, settings, others, unfollowed } = facts;
   const isOpen = unfollowed.length > 0 && others > 0;
   const count = counted(new Set([...base, ...head]).size, 'experiment');
   const unknown = (which: string) =>
@@ -213,6 +241,9 @@ export function factsMarkdown(facts: SourceFacts): string {
         : ['no experiment loads a changed file']),
     ...(named.length > 0 ? [`text that they load names ${listed(named)}, which changed`] : []),
     ...(settings.length > 0 ? [`all depend on ${listed(settings)}, which changed`] : []),
+    ...(unclassified.length > 0
+      ? [`which of ${listed(unclassified)} are experiments, only the pull request's own code says`]
+      : []),
     ...(isOpen ? [unknown(`one of ${counted(others, 'other changed file')}`)] : []),
   ];
   const [first, ...rest] = sentences.map((text) => `${text}.`);

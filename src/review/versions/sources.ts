@@ -1,6 +1,11 @@
 /** @file Experiments of a version by source text, and the changed files that they load. */
 import { join, relative } from 'node:path';
-import { type FoundExperiment, type Scan, scan, type UnclassifiedExport } from '../../registry/names/index.js';
+import {
+  type FoundExperiment,
+  type Scan,
+  scan,
+  type UnclassifiedExport,
+} from '../../registry/names/index.js';
 import type { GitEntries } from './gitEntries.js';
 import { ImportGraph } from './importGraph.js';
 import type { Tree } from './versionTree.js';

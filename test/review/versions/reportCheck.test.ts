@@ -238,3 +238,54 @@ describe('factsMarkdown', () => {
     );
   });
 });
+
+describe('experiments that are found by loading', () => {
+  const mixed = repositoryOf({
+    'experiments/family.ts': family,
+    'lib/mixins.ts': 'export const withDropout = (Base: any, rate: number): any => class extends Base {};\n',
+    'experiments/mixed.ts': `import { withDropout } from '../lib/mixins.js';
+import { Family } from './family.js';
+export class Mixed extends withDropout(Family, 0.1) {}
+export const rates = withDropout(Family, 0.2).name.split(' ');
+export class Plain extends Family {}
+`,
+  });
+  mixed.write({ 'lib/mixins.ts': 'throw new Error("run");\n' });
+  mixed.git('commit', '--quiet', '--all', '--message=change');
+  const both = { base: mixed.git('rev-parse', 'main').trim(), head: mixed.git('rev-parse', 'change').trim() };
+  const checked = (loaded: DiffReport['loaded'], unchanged: number): DiffReport => {
+    const known = sourceFacts(mixed.folder, both, loaded);
+    const sides = {
+      old: { label: 'main', commit: both.base },
+      new: { label: 'working tree', commit: both.head },
+    };
+    const told = { ...report, ...sides, experiments: [], unchanged, untouched: 0, ...(loaded && { loaded }) };
+    return checkedReport(told, both, known);
+  };
+
+  it('count where source text leaves them open', () => {
+    expect(checked(undefined, 1).unchanged).toBe(1);
+    const loaded = { old: ['mixed.Mixed'], new: ['mixed.Mixed'] };
+    expect(checked(loaded, 2).unchanged).toBe(2);
+    const known = sourceFacts(mixed.folder, both, loaded);
+    expect([...known.reached].sort()).toEqual(['mixed.Mixed', 'mixed.Plain']);
+    expect(factsMarkdown(known)).toContain(
+      "Which of `mixed.Mixed`, `mixed.rates` are experiments, only the pull request's own code says.",
+    );
+  });
+
+  it('have a row where one commit alone has them, and are counted', () => {
+    expect(() => checked({ old: ['mixed.Mixed'], new: [] }, 1)).toThrow(
+      'report.experiments: no row for names that only one commit declares: mixed.Mixed.',
+    );
+    expect(() => checked({ old: ['mixed.Mixed'], new: ['mixed.Mixed'] }, 1)).toThrow(
+      'the commits declare 2 experiments',
+    );
+  });
+
+  it.each(['mixed.Plain', 'mixed.Gone', 'family.Family', 'mixed.*', 'mixed'])('are not %s', (name) => {
+    expect(() => checked({ old: [], new: [name] }, 1)).toThrow(
+      `report.loaded.new: source text tells that these are no experiments, or which ones they are: ${name}.`,
+    );
+  });
+});
