@@ -52,7 +52,7 @@ export class DatasetDecoder {
     private readonly params: FlatParams,
     private readonly dataset: ProgramDataset,
     /** How to decode, and how many tokens the job draws; by default, as the task does. */
-    private readonly given?: { readonly decode: Decode; readonly runs: number },
+    private readonly given?: { readonly decode: Decode; readonly runs?: number },
   ) {}
 
   private get decodeSettings(): Decode['hp'] {

@@ -1,7 +1,13 @@
 /** @file Decodes of data at a job's present step. */
 
 import type { JobOptions } from '../runs/index.js';
-import type { DecodeResult, DecodeSettings, ProgramInput, ProgramRun, SingleTask } from '../tasks/index.js';
+import type {
+  DataDecodeSettings,
+  DecodeResult,
+  ProgramInput,
+  ProgramRun,
+  SingleTask,
+} from '../tasks/index.js';
 import { DatasetDecoder, decodableModel } from './datasetDecoder.js';
 import type { Weights } from './evaluatedWeights.js';
 import type { ProgramDataset } from './programDataset.js';
@@ -16,7 +22,7 @@ export interface DecodeParts {
 }
 
 /** A decode's interruption. */
-interface Asked extends DecodeSettings {
+interface Asked extends DataDecodeSettings {
   /** The program that asks. */
   readonly program: string;
   readonly throwIfStopped: ProgramRun['throwIfStopped'];
@@ -26,6 +32,7 @@ interface Asked extends DecodeSettings {
 interface Made {
   readonly dataset: ProgramDataset;
   readonly useEmaStates: boolean;
+  readonly decode: DataDecodeSettings['decode'];
   readonly decoder: DatasetDecoder;
 }
 
@@ -37,17 +44,22 @@ export class Decodes {
 
   /** @throws as `ProgramRun.decode` */
   async decode(input: ProgramInput, asked: Asked): Promise<DecodeResult> {
-    const { useEmaStates = this.parts.task.hp.train.usesEmaStates('decode'), program } = asked;
-    return this.#decoderOf(program, this.parts.inputs.of(program, input), useEmaStates).decode(asked);
+    const { useEmaStates = this.parts.task.hp.train.usesEmaStates('decode'), program, decode } = asked;
+    const dataset = this.parts.inputs.of(program, input);
+    return this.#decoderOf(program, { dataset, useEmaStates, decode }).decode(asked);
   }
 
-  #decoderOf(program: string, dataset: ProgramDataset, useEmaStates: boolean): DatasetDecoder {
-    const found = this.#made.find((each) => each.dataset === dataset && each.useEmaStates === useEmaStates);
+  #decoderOf(program: string, asked: Omit<Made, 'decoder'>): DatasetDecoder {
+    const { dataset, useEmaStates, decode } = asked;
+    const found = this.#made.find(
+      (each) => each.dataset === dataset && each.useEmaStates === useEmaStates && each.decode === decode,
+    );
     if (found !== undefined) return found.decoder;
     const { options, task, weights } = this.parts;
     const model = decodableModel(task, `${program} decodes '${dataset.name}'`);
-    const decoder = new DatasetDecoder(options, task, model, weights(useEmaStates), dataset);
-    this.#made.push({ dataset, useEmaStates, decoder });
+    const given = decode && { decode: decode(task.hp.decode) };
+    const decoder = new DatasetDecoder(options, task, model, weights(useEmaStates), dataset, given);
+    this.#made.push({ ...asked, decoder });
     return decoder;
   }
 

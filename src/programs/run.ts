@@ -4,12 +4,14 @@ import { floatsOf } from '../compiler/index.js';
 import { JobError, type JobOptions } from '../runs/index.js';
 import { InterruptedError, type StopSignal } from '../system/index.js';
 import type {
+  DataDecodeSettings,
   DecodeResult,
   DecodeSettings,
   EvalResult,
   EvaluateSettings,
   Inference,
   InferResult,
+  InferSettings,
   ProgramInput,
   ProgramRun,
   RestoredCheckpoint,
@@ -180,13 +182,13 @@ class ProgramView implements ProgramRun {
     return run.measured(() => run.parts.measurements.evaluations.evaluate(input, this.#asked(settings)));
   }
 
-  async infer(input: ProgramInput, settings: DecodeSettings = {}): Promise<Inference> {
+  async infer(input: ProgramInput, settings: InferSettings = {}): Promise<Inference> {
     const { run } = this;
     const inTurn = <T>(act: () => Promise<T>) => run.measured(act);
     return run.parts.measurements.inferences.infer(input, { ...this.#asked(settings), inTurn });
   }
 
-  decode(input: ProgramInput, settings: DecodeSettings = {}): Promise<DecodeResult> {
+  decode(input: ProgramInput, settings: DataDecodeSettings = {}): Promise<DecodeResult> {
     const { run } = this;
     return run.measured(() => run.parts.measurements.decodes.decode(input, this.#asked(settings)));
   }

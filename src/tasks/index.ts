@@ -33,6 +33,18 @@ export {
   ModelPredictions,
   namedTensors,
 } from './inference.js';
+export { LanguageTaskInput } from './languageTasks/languageTaskInput.js';
+export { LanguageTaskProgram } from './languageTasks/languageTaskProgram.js';
+export {
+  continuationRow,
+  type Encoder,
+  rollingRows,
+  SCORE,
+  type ScoredRow,
+  scoredBatch,
+} from './languageTasks/scoredRows.js';
+export { type LanguageTask, readTask } from './languageTasks/taskFile.js';
+export { matchMetrics, scoredMetrics, scoredTexts, type TaskMetrics } from './languageTasks/taskMetrics.js';
 export {
   BaseLossAggregator,
   LossAggregator,
@@ -50,11 +62,13 @@ export {
 export { MultiTask } from './multiTask.js';
 export {
   BaseProgram,
+  type DataDecodeSettings,
   type DecodeSettings,
   type EvaluateSettings,
   type Inference,
   type InferPosition,
   type InferredBatch,
+  type InferSettings,
   type Program,
   type ProgramInput,
   type ProgramRun,

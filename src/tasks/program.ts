@@ -10,8 +10,10 @@ import {
   type Skipped,
 } from '../inputs/index.js';
 import type { SummaryValue } from '../summaries/index.js';
+import type { BaseInferenceRunner } from './inference.js';
 import type { WeightedValues } from './metrics.js';
 import type { DecodeResult, EvalResult, InferResult } from './results.js';
+import type { Decode } from './singleTask.js';
 
 /** Settings of one evaluation or decode. */
 export interface DecodeSettings {
@@ -20,6 +22,18 @@ export interface DecodeSettings {
    * `decodeUseEmaStates` of the task.
    */
   readonly useEmaStates?: boolean | undefined;
+}
+
+/** Settings of one decode of data. */
+export interface DataDecodeSettings extends DecodeSettings {
+  /** How to decode, by the task's way; the same function for the same way. Default: `task.decode`. */
+  readonly decode?: ((own: Decode) => Decode) | undefined;
+}
+
+/** Settings of one inference. */
+export interface InferSettings extends DecodeSettings {
+  /** The outputs; the same object for the same ones. Default: those of the task's `inferWriter`. */
+  readonly runner?: BaseInferenceRunner | undefined;
 }
 
 /** Settings of one evaluation. */
@@ -100,13 +114,13 @@ export interface ProgramRun {
    *
    * @throws as `evaluate`; ConfigError for a model that can't decode.
    */
-  decode(input: ProgramInput, settings?: DecodeSettings): Promise<DecodeResult>;
+  decode(input: ProgramInput, settings?: DataDecodeSettings): Promise<DecodeResult>;
   /**
-   * Outputs of the task's inference runner (`inferWriter`) for data at the present step.
+   * Outputs of an inference runner, by default the task's (`inferWriter`), for data at the present step.
    *
    * @throws as `evaluate`; ConfigError for outputs that the model lacks or that are not of the batch's rows.
    */
-  infer(input: ProgramInput, settings?: DecodeSettings): Promise<Inference>;
+  infer(input: ProgramInput, settings?: InferSettings): Promise<Inference>;
   /** Makes a result this program's: on the console, in metrics.jsonl and TensorBoard, and by `metrics` for other programs. */
   report(result: EvalResult | DecodeResult | InferResult): void;
   /**

@@ -8,7 +8,6 @@ export { exportOnnx } from './exportOnnx.js';
 export { type GenerateOptions, generationFields } from './generation.js';
 export { type InferOutputs, loadInferOutputs } from './inferOutputs.js';
 export { evaluateTask, type TaskResult } from './languageTasks/evaluateTask.js';
-export { readTask } from './languageTasks/taskFile.js';
 export { loadRun } from './loadRun.js';
 export type { Predictions } from './predictor.js';
 export { exportAdapter, exportHuggingFace, type PublishOptions } from './published/exportPublished.js';

@@ -4,11 +4,12 @@ import { build } from '../../hparams/index.js';
 import { type Batch, EXAMPLE_IDS, exampleRows, type InputSource, nextBatch } from '../../inputs/index.js';
 import { JobError } from '../../runs/index.js';
 import {
-  type DecodeSettings,
+  type BaseInferenceRunner,
   evalKey,
   type Inference,
   type InferPosition,
   type InferredBatch,
+  type InferSettings,
   InferWriter,
   inferStep,
   type ProgramInput,
@@ -21,7 +22,7 @@ import { ForwardCalls } from '../forwardCalls.js';
 import type { ProgramDataset } from '../programDataset.js';
 
 /** The program that asks, and its interruption. */
-interface Asked extends DecodeSettings {
+interface Asked extends InferSettings {
   readonly program: string;
   readonly throwIfStopped: ProgramRun['throwIfStopped'];
   /** Waits for other measurements, which share the memory of a job. */
@@ -38,17 +39,17 @@ interface Taken {
 
 /** Runs the inference runners of tasks for programs. */
 export class Inferences {
-  /** By task, of parameters and of their average. */
-  readonly #calls = [new Map<SingleTask, ForwardCalls>(), new Map<SingleTask, ForwardCalls>()] as const;
+  /** By task and runner, which is that of the task where none is given, of parameters and of their average. */
+  readonly #calls = [new Map<SingleTask, Passes>(), new Map<SingleTask, Passes>()] as const;
 
   constructor(private readonly parts: DecodeParts) {}
 
   /** @throws as `ProgramRun.infer` */
   infer(data: ProgramInput, asked: Asked): Inference {
-    const { useEmaStates = this.parts.task.hp.train.usesEmaStates('decode'), program } = asked;
+    const { useEmaStates = this.parts.task.hp.train.usesEmaStates('decode'), program, runner } = asked;
     const dataset = this.parts.inputs.of(program, data);
     const task = this.parts.task.taskOf(dataset.name);
-    const calls = this.#callsOf(task, useEmaStates, dataset);
+    const calls = this.#callsOf(task, useEmaStates, dataset, runner);
     const input = dataset.open();
     return {
       digest: dataset.digest,
@@ -58,22 +59,31 @@ export class Inferences {
     };
   }
 
-  #callsOf(task: SingleTask, useEmaStates: boolean, dataset: ProgramDataset): ForwardCalls {
+  #callsOf(
+    task: SingleTask,
+    useEmaStates: boolean,
+    dataset: ProgramDataset,
+    runner?: BaseInferenceRunner,
+  ): ForwardCalls {
     const { options, weights } = this.parts;
-    const known = this.#calls[useEmaStates ? 1 : 0];
-    let calls = known.get(task);
+    const ofTasks = this.#calls[useEmaStates ? 1 : 0];
+    const known: Passes = ofTasks.get(task) ?? new Map();
+    ofTasks.set(task, known);
+    let calls = known.get(runner);
     if (calls === undefined) {
-      const { inferenceRunner } = writerOf(task).hp;
-      const step = inferStep(task.model, inferenceRunner);
+      const step = inferStep(task.model, runner ?? writerOf(task).hp.inferenceRunner);
       const runs = expectedInferRuns(dataset.settings.evalLoopNumBatches);
       calls = new ForwardCalls({
         ...{ options, task, params: weights(useEmaStates), name: 'infer_step', step, runs },
       });
-      known.set(task, calls);
+      known.set(runner, calls);
     }
     return calls;
   }
 }
+
+/** By runner. */
+type Passes = Map<BaseInferenceRunner | undefined, ForwardCalls>;
 
 /** The writer of a task; that of the defaults where it has none. */
 export const writerOf = ({ hp }: SingleTask): InferWriter => hp.inferWriter ?? build(InferWriter.config());

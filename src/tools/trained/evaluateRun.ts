@@ -1,7 +1,8 @@
 /** @file `luthier evaluate`: metrics of a trained language model on tasks. */
 import { nonEmpty } from '../../cli/commandLine/index.js';
 import { textTable, UsageError } from '../../system/text/index.js';
-import { evaluateTask, readTask, type TaskResult } from '../../trained/index.js';
+import { readTask } from '../../tasks/index.js';
+import { evaluateTask, type TaskResult } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 

@@ -1,7 +1,15 @@
-/** @file Metrics of a language model on a task, as lm-evaluation-harness defines them. */
+/** @file Metrics of a trained run on a task. */
+
+import {
+  type Encoder,
+  type LanguageTask,
+  matchMetrics,
+  type ScoredRow,
+  scoredMetrics,
+  scoredTexts,
+  type TaskMetrics,
+} from '../../tasks/index.js';
 import type { TrainedRun } from '../trainedRun.js';
-import { continuationRow, type Encoder, rollingRows, type ScoredRow } from './scoredRows.js';
-import type { ExactMatch, LanguageTask, MultipleChoice, PerplexityText } from './taskFile.js';
 
 /** Settings that choose the likeliest token, whatever those of the run are. */
 const GREEDY = {
@@ -17,7 +25,7 @@ export interface TaskResult {
   readonly task: string;
   readonly kind: LanguageTask['kind'];
   readonly examples: number;
-  readonly metrics: Readonly<Record<string, number>>;
+  readonly metrics: TaskMetrics;
 }
 
 /**
@@ -28,13 +36,17 @@ export interface TaskResult {
  * @throws RequestError for a model that continues no texts; InputError for characters that its tokenizer lacks
  */
 export async function evaluateTask(run: TrainedRun, task: LanguageTask): Promise<TaskResult> {
-  const metrics =
-    task.kind === 'multipleChoice'
-      ? await choiceMetrics(run, task.examples)
-      : task.kind === 'perplexity'
-        ? await perplexityMetrics(run, task.examples)
-        : await matchMetrics(run, task.examples);
+  const metrics = await metricsOf(run, task);
   return { task: task.name, kind: task.kind, examples: task.examples.length, metrics };
+}
+
+async function metricsOf(run: TrainedRun, task: LanguageTask): Promise<TaskMetrics> {
+  if (task.kind !== 'exactMatch')
+    return scoredMetrics(task, await sumsOf(run, scoredTexts(task, encoderOf(run))));
+  const continued: string[] = [];
+  for (const { prompt, maxTokens, stop } of task.examples)
+    continued.push(await run.generate(prompt, { ...GREEDY, maxTokens, stop }));
+  return matchMetrics(task.examples, continued);
 }
 
 function encoderOf(run: TrainedRun): Encoder {
@@ -46,7 +58,7 @@ function encoderOf(run: TrainedRun): Encoder {
   };
 }
 
-/** Sums of the log-likelihoods of rows, by the place of their example. */
+/** Sums of the log-likelihoods of rows, by the place of their text. */
 async function sumsOf(run: TrainedRun, rows: readonly (readonly ScoredRow[])[]): Promise<number[]> {
   const scores = await run.logLikelihoods(rows.flat());
   let done = 0;
@@ -55,76 +67,4 @@ async function sumsOf(run: TrainedRun, rows: readonly (readonly ScoredRow[])[]):
     done += length;
     return own.reduce((sum, score) => sum + score, 0);
   });
-}
-
-async function choiceMetrics(
-  run: TrainedRun,
-  examples: readonly MultipleChoice[],
-): Promise<Record<string, number>> {
-  const encoder = encoderOf(run);
-  const rows = examples.flatMap(({ context, choices, delimiter }) =>
-    choices.map((choice) => [continuationRow(encoder, context, delimiter + choice)]),
-  );
-  const scores = await sumsOf(run, rows);
-  let done = 0;
-  const rights = examples.map(({ choices, answer }) => {
-    const own = scores.slice(done, done + choices.length);
-    done += choices.length;
-    // Characters are code points, as Python counts them.
-    const normalized = own.map((score, i) => score / [...choices[i]!].length);
-    return [own, normalized].map((each) => Number(each.indexOf(Math.max(...each)) === answer));
-  });
-  return {
-    ...share(
-      'acc',
-      rights.map(([right]) => right!),
-    ),
-    ...share(
-      'acc_norm',
-      rights.map(([, right]) => right!),
-    ),
-  };
-}
-
-async function perplexityMetrics(
-  run: TrainedRun,
-  examples: readonly PerplexityText[],
-): Promise<Record<string, number>> {
-  const encoder = encoderOf(run);
-  const scores = await sumsOf(
-    run,
-    examples.map(({ text }) => rollingRows(encoder, text)),
-  );
-  const loss = -scores.reduce((sum, score) => sum + score, 0);
-  const count = (of: (text: string) => number): number =>
-    examples.reduce((sum, { text }) => sum + of(text), 0);
-  const [words, bytes] = [
-    count((text) => text.split(/\s+/).length),
-    count((text) => Buffer.byteLength(text)),
-  ];
-  return {
-    word_perplexity: Math.exp(loss / words),
-    byte_perplexity: Math.exp(loss / bytes),
-    bits_per_byte: loss / bytes / Math.LN2,
-  };
-}
-
-async function matchMetrics(
-  run: TrainedRun,
-  examples: readonly ExactMatch[],
-): Promise<Record<string, number>> {
-  const rights: number[] = [];
-  for (const { prompt, answer, maxTokens, stop } of examples) {
-    const continued = await run.generate(prompt, { ...GREEDY, maxTokens, stop });
-    const answers = typeof answer === 'string' ? [answer] : answer;
-    rights.push(Number(answers.some((each) => each.trim() === continued.trim())));
-  }
-  return share('exact_match', rights);
-}
-
-/** The mean, and the standard error of it. */
-function share(name: string, rights: readonly number[]): Record<string, number> {
-  const mean = rights.reduce((sum, right) => sum + right, 0) / rights.length;
-  const error = Math.sqrt((mean * (1 - mean)) / (rights.length - 1));
-  return { [name]: mean, ...(rights.length > 1 && { [`${name}_stderr`]: error }) };
 }

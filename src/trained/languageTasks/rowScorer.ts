@@ -1,12 +1,9 @@
 /** @file Log-likelihoods of tokens by a language model, in batches of rows of about one length. */
 import type { HostTensor } from '../../compiler/index.js';
 import type { Batch } from '../../inputs/index.js';
+import { SCORE, type ScoredRow, scoredBatch } from '../../tasks/index.js';
 import type { Predictor } from '../predictor.js';
 import { RequestError } from '../requestError.js';
-import { type ScoredRow, scoredBatch } from './scoredRows.js';
-
-/** The prediction that rows are scored by: the negative log-likelihood of a row's weighed tokens. */
-export const SCORE = 'perSequenceXent';
 
 /** Tokens of a batch: logits of all of them are in memory at once. */
 const BATCH_TOKENS = 2048;

@@ -2,15 +2,9 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { continuationRow, readTask, rollingRows } from '../../../src/tasks/index.js';
 import { evaluateCommand } from '../../../src/tools/trained/evaluateRun.js';
-import {
-  evaluateTask,
-  importPublished,
-  loadRun,
-  readTask,
-  type TrainedRun,
-} from '../../../src/trained/index.js';
-import { continuationRow, rollingRows } from '../../../src/trained/languageTasks/scoredRows.js';
+import { evaluateTask, importPublished, loadRun, type TrainedRun } from '../../../src/trained/index.js';
 import { temporaryDirectory } from '../../command.js';
 
 const published = join(import.meta.dirname, '../../fixtures/published');

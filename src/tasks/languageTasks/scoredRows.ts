@@ -1,5 +1,8 @@
 /** @file Rows of tokens of which a model gives the log-likelihood of the last ones. */
 
+/** The prediction that rows are scored by: the negative log-likelihood of a row's weighed tokens. */
+export const SCORE = 'perSequenceXent';
+
 /** Ids behind which others are scored. */
 export interface ScoredRow {
   /** The context, and the tokens that are scored. */
