@@ -1,5 +1,6 @@
 /** @file LanguageTaskInput: the texts of a task as rows of token ids, to be scored or continued. */
-import { createHash } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { HostTensor } from '../../compiler/index.js';
 import { instance } from '../../hparams/index.js';
@@ -74,8 +75,9 @@ export class LanguageTaskInput extends RowInput.with({
   }
 
   override dataIdentity(): DataIdentity {
-    const contents = createHash('sha256').update(JSON.stringify(this.task.examples)).digest('hex');
-    return { ...this.knownIdentity(), contents };
+    const { file } = this.hp;
+    const path = resolve(file);
+    return { ...this.knownIdentity(), files: [{ name: file, path, size: statSync(path).size }] };
   }
 
   protected override get numRows(): number {
