@@ -24,6 +24,8 @@ const MAY_IMPORT = {
     'inputs',
     'checkpoints',
     'summaries',
+    'files',
+    'system',
   ],
   search: ['hparams', 'compiler', 'files', 'system'],
   experiment: ['hparams', 'tasks', 'inputs', 'search', 'system'],

@@ -11,6 +11,7 @@ export {
   SaveEverySteps,
 } from './checkpointPolicies.js';
 export { ConfusionMatrix, PrecisionRecall } from './confusion.js';
+export { Decode } from './decode.js';
 export { BaseEarlyStoppingFn, StopAtTarget, type StoppingInputs } from './earlyStopping.js';
 export { EditErrorRate } from './editErrors.js';
 export { Auc, F1, Perplexity, RSquared } from './evalMetrics.js';
@@ -78,7 +79,7 @@ export {
 export type { DecodedExample, DecodeResult, EvalResult, InferResult, Sample } from './results.js';
 export type { Answer, Reward } from './rewards.js';
 export { RolloutInput } from './rolloutInput.js';
-export { Decode, Evaluate, SingleTask } from './singleTask.js';
+export { Evaluate, SingleTask } from './singleTask.js';
 export {
   evalKey,
   evalStep,

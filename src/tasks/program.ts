@@ -10,10 +10,10 @@ import {
   type Skipped,
 } from '../inputs/index.js';
 import type { SummaryValue } from '../summaries/index.js';
+import type { Decode } from './decode.js';
 import type { BaseInferenceRunner } from './inference.js';
 import type { WeightedValues } from './metrics.js';
 import type { DecodeResult, EvalResult, InferResult } from './results.js';
-import type { Decode } from './singleTask.js';
 
 /** Settings of one evaluation or decode. */
 export interface DecodeSettings {

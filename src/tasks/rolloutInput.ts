@@ -21,9 +21,9 @@ import {
   TOKEN_UNIT,
   textOf,
 } from '../inputs/index.js';
+import { Decode } from './decode.js';
 import type { DecodedExample, Sample } from './results.js';
 import { type Answer, advantagesOf, type Reward, rewardOf } from './rewards.js';
-import { Decode } from './singleTask.js';
 
 /** Answers to the prompts of a batch; the same key gives the same ones, as long as parameters are the same. */
 export type Sampler = (prompts: Batch, key: PrngKey) => Promise<readonly DecodedExample[]>;

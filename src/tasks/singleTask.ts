@@ -1,7 +1,6 @@
 /** @file SingleTask: one model with its training and decoding settings (paxml's tasks_lib.SingleTask). */
 import { z } from 'zod';
 import type { FillOptions, FlatArray, FlatLayout } from '../compiler/index.js';
-import { BaseDecoder, GreedyDecoder } from '../decoding/index.js';
 import {
   build,
   type ConcreteClass,
@@ -18,6 +17,7 @@ import {
 import { fillVariables, listVariables, type Variable, WeightCollection } from '../layers/index.js';
 import { type LearnableVariable, NON_TRAINABLE, type SlotLayouts } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
+import { Decode } from './decode.js';
 import { BaseEarlyStoppingFn } from './earlyStopping.js';
 import { BaseEvalMetric } from './evaluation.js';
 import { Infer, InferWriter } from './inference.js';
@@ -25,20 +25,6 @@ import { BaseLossAggregator } from './lossAggregators.js';
 import { Mesh } from './mesh.js';
 import { Train } from './train.js';
 import { VariationalNoise } from './variationalNoise.js';
-
-/** Prompts and their continuation: the beginning of each example is the prompt (Pax's SingleTask.Decode). */
-export class Decode extends Configurable.with({
-  decoder: instance(BaseDecoder, () => GreedyDecoder.config()).describe(
-    'Greedy or sampled; its seqlen must be set.',
-  ),
-  prefixLength: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe("Tokens of an example that are the prompt; null: drawn from the decoder's minPrefixLen up."),
-  randomSeed: z.int().nonnegative().default(1234).describe('Seed of prompt lengths and samples.'),
-}) {}
 
 /** Evaluations (Pax's SingleTask.Evaluate). */
 export class Evaluate extends Configurable.with({

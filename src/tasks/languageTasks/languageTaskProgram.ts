@@ -1,10 +1,10 @@
 /** @file LanguageTaskProgram: metrics of the model in training on a task of a language model. */
 import { GreedyDecoder } from '../../decoding/index.js';
 import { build, copyWith, sub } from '../../hparams/index.js';
+import { Decode } from '../decode.js';
 import { ModelPredictions } from '../inference.js';
 import { BaseProgram, type ProgramRun } from '../program.js';
 import type { EvalResult } from '../results.js';
-import { Decode } from '../singleTask.js';
 import { LanguageTaskInput } from './languageTaskInput.js';
 import { SCORE } from './scoredRows.js';
 import type { ExactMatch } from './taskFile.js';
