@@ -10,6 +10,7 @@ they pack to; a file; and of each fixture the SHA-256 of its export with the tok
 import base64
 import hashlib
 import json
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,7 +25,12 @@ ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "test/fixtures/published"
 # Bytes of each type's float16 scales: random bits there may be infinite.
 SCALES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
-MODELS = ["llama", "gpt2"]
+# Fixtures, and fields of config.json in the place of theirs: contexts of 68 tokens, but for GPT-2, which has weights for 24.
+MODELS = {
+    "llama": ("llama", dict(max_position_embeddings=68)),
+    "qwen2": ("families/qwen2", dict(max_position_embeddings=68, head_dim=4, layer_types=None, use_sliding_window=False)),
+    "gpt2": ("gpt2", {}),
+}
 PROMPT = [3, 14, 15, 9]
 GREEDY = 64
 
@@ -83,13 +89,15 @@ def luthier(*args: str) -> None:
     subprocess.run(["node", "src/tools/luthier.js", *args], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
-def exported(folder: Path) -> dict:
+def exported(name: str, fields: dict) -> dict:
     """llama.cpp's greedy tokens behind a prompt by an export in float32."""
     with tempfile.TemporaryDirectory() as made:
-        run, file = f"{made}/run", Path(made) / "model.gguf"
+        folder, run, file = Path(made) / "model", f"{made}/run", Path(made) / "model.gguf"
+        shutil.copytree(FIXTURES / name, folder)
+        positions = {**json.loads((folder / "config.json").read_text()), **fields}
+        (folder / "config.json").write_text(json.dumps(positions))
         luthier("import", str(folder), f"--job_log_dir={run}")
         luthier("export", run, "--format=gguf", f"--out={file}")
-        positions = json.loads((folder / "config.json").read_text())
         length = positions.get("max_position_embeddings", positions.get("n_positions"))
         # Caches in float32, as Luthier has them.
         model = llama_cpp.Llama(str(file), n_ctx=length, verbose=False, n_threads=2, type_k=0, type_v=0, flash_attn=False)
@@ -106,6 +114,6 @@ record = dict(
     unpacked=unpacked(),
     packed=packed(),
     file=small_file(),
-    exports={name: exported(FIXTURES / name) for name in MODELS},
+    exports={name: exported(*model) for name, model in MODELS.items()},
 )
 (FIXTURES / "gguf.json").write_text(json.dumps(record, indent=1) + "\n")

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { GgufFile, SafetensorsFile, writeGguf } from '../../../src/checkpoints/index.js';
 import { build } from '../../../src/hparams/index.js';
 import { PretrainedTokenizer } from '../../../src/inputs/index.js';
-import { exportGguf, importPublished, loadRun } from '../../../src/trained/index.js';
+import { exportGguf, importPublished, loadRun, type TrainedRun } from '../../../src/trained/index.js';
 import { ggufSettings } from '../../../src/trained/published/gguf/ggufSettings.js';
 import { tokenizerFiles } from '../../../src/trained/published/gguf/ggufTokenizer.js';
 import { tokenizerEntries } from '../../../src/trained/published/gguf/tokenizerEntries.js';
@@ -33,6 +33,19 @@ function paramsIn(jobLogDir: string): Record<string, ArrayLike<number | bigint>>
   return Object.fromEntries(names.map((name) => [name, file.read(name)]));
 }
 
+/** The likeliest tokens behind each beginning of ids from a place on. */
+async function likeliest(run: TrainedRun, ids: readonly number[], from: number): Promise<number[]> {
+  const { logits } = await run.predict({
+    ids: { shape: [1, ids.length], dtype: 'int32', data: Int32Array.from(ids) },
+  });
+  const size = logits!.shape[2]!;
+  return ids.slice(from).map((_, i) => {
+    const at = (from + i - 1) * size;
+    const row = Array.from(logits!.data.subarray(at, at + size), Number);
+    return row.indexOf(Math.max(...row));
+  });
+}
+
 /** A copy of a fixture with other fields of its config.json. */
 function changed(name: string, fields: Readonly<Record<string, unknown>>): string {
   const folder = join(temporaryDirectory(), 'model');
@@ -50,11 +63,20 @@ const llama3 = {
 };
 
 test.each([
-  ['llama', () => join(published, 'llama')],
-  ['gpt2', () => join(published, 'gpt2')],
+  ['llama', () => changed('llama', { max_position_embeddings: 68 })],
+  ['gpt2', () => changed('gpt2', {})],
   ['llama with rotations of Llama 3', () => changed('llama', llama3)],
   ['mixtral', () => changed('families/mixtral', { sliding_window: null, head_dim: 4 })],
-  ['qwen2', () => changed('families/qwen2', { use_sliding_window: false, layer_types: null, head_dim: 4 })],
+  [
+    'qwen2',
+    () =>
+      changed('families/qwen2', {
+        use_sliding_window: false,
+        layer_types: null,
+        head_dim: 4,
+        max_position_embeddings: 68,
+      }),
+  ],
   [
     'qwen3',
     () => changed('families/qwen3', { use_sliding_window: false, attention_bias: true, layer_types: null }),
@@ -64,10 +86,14 @@ test.each([
   const run = await loadRun(first, { engine: 'eager' });
   const out = join(temporaryDirectory(), 'model.gguf');
   await exportGguf(run, { directory: first, out });
-  await run.dispose();
   const expected = recorded[name];
-  if (expected !== undefined)
+  if (expected !== undefined) {
     expect(createHash('sha256').update(readFileSync(out)).digest('hex')).toBe(expected.sha256);
+    expect(await likeliest(run, [...expected.prompt, ...expected.tokens], expected.prompt.length)).toEqual(
+      expected.tokens,
+    );
+  }
+  await run.dispose();
   const second = await imported(out);
   expect(paramsIn(second)).toEqual(paramsIn(first));
   const again = await loadRun(second, { engine: 'eager' });
