@@ -104,6 +104,12 @@ test('objects have their properties in order, others where they are allowed', ()
   expect(no.map((text) => fits(schemaOf(schema), text))).toEqual(no.map(() => false));
 });
 
+test('arrays have as many items as they may', () => {
+  const schema = { type: 'array', items: { type: 'integer' }, minItems: 2, maxItems: 3 };
+  const texts = ['[1]', '[1,2]', '[1, 2, 3]', '[1,2,3,4]'];
+  expect(texts.map((text) => fits(schemaOf(schema), text))).toEqual([false, true, true, false]);
+});
+
 test('schemas refer to themselves', () => {
   const node = {
     type: 'object',

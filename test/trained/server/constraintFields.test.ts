@@ -67,3 +67,18 @@ test.each<[object, string]>([
 ])('%j is refused by name', (fields, message) => {
   expect(() => chat({ tools, ...fields })).toThrow(message);
 });
+
+test('templates read developers as the system, and arguments of calls as objects', () => {
+  const called = { type: 'function', function: { name: 'f', arguments: '{"q": 7}' } };
+  const messages = [
+    { role: 'developer', content: [{ type: 'text', text: 'a' }] },
+    { role: 'assistant', content: null, tool_calls: [called] },
+  ];
+  expect(readChatBody({ messages }, limits).messages).toEqual([
+    { role: 'system', content: 'a' },
+    {
+      ...{ role: 'assistant', content: '' },
+      tool_calls: [{ type: 'function', function: { name: 'f', arguments: { q: 7 } } }],
+    },
+  ]);
+});
