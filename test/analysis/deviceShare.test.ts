@@ -118,6 +118,21 @@ test('a repeated layer that keeps nothing has as many variables, split alike, an
   expect(repeated!.memory.activations).toBeLessThan(apart!.memory.activations / 2);
 });
 
+test('what a repeated layer keeps of all turns is split as a turn is', () => {
+  const more = { useRepeatedLayer: true, numLayers: 16, maxSeqLen: 128, dimsPerHead: 32 };
+  const rows = 128;
+  const kept = (mdl: number) => {
+    const [all, nothing] = ['SAVE_CONTEXT_AND_OUT_PROJ', 'SAVE_NOTHING'].map(
+      (checkpointPolicy) =>
+        analysisOf([1, 1, mdl], [1, 1, 1], { ...more, checkpointPolicy, percoreBatchSize: rows / mdl })
+          .memory,
+    );
+    return all!.activations - nothing!.activations;
+  };
+  expect(kept(1)).toBeGreaterThan(more.numLayers * rows * more.maxSeqLen * D * 4);
+  expect(kept(2) / kept(1)).toBeCloseTo(1 / 2, 1);
+});
+
 test('every annotation of the models that Pax ships fits a variable', () => {
   for (const combineQkv of [true, false])
     for (const useGatedActivation of [true, false])

@@ -1,6 +1,7 @@
 /** @file The parameter counts of Pax's experiments, computed by hand from published sizes. */
 import { expect, test } from 'vitest';
 import { analyze } from '../../src/analysis/analyze.js';
+import { readDevice } from '../../src/analysis/device.js';
 import { toJSON } from '../../src/hparams/index.js';
 import { longTest } from '../longTest.js';
 import { configured, countParameters, paxNames } from './zoo.js';
@@ -143,3 +144,17 @@ test('the sizes that names tell are the sizes of the models, within a tenth', ()
     expect(Math.abs(count / (Number(told) * 1e9) - 1), name).toBeLessThan(0.105);
   }
 });
+
+longTest(
+  'a step of a published model that keeps nothing for the gradient fits its published slice of TPU v4',
+  async () => {
+    const { memoryBytes } = readDevice('devices/tpu-v4.yaml');
+    for (const name of [
+      ...['C4Spmd1BAdam4Replicas', 'C4Spmd2BAdam4Replicas', 'C4Spmd16BAdam32Replicas'].map(
+        (each) => `c4.${each}`,
+      ),
+      ...['c4.C4Spmd32BAdam64Replicas', 'c4Multislice.C4Spmd22BAdam1xv4_128', 'lmCloud.LmCloudSpmd128B'],
+    ])
+      expect(analyze(await configured(name)).memory.total, name).toBeLessThan(memoryBytes);
+  },
+);

@@ -9,7 +9,7 @@ import { edgeOf, operandKey, type ProductUnit, sumPartsOf } from './plan/product
 import type { Stage } from './plan/stages.js';
 import { keptPackings } from './plan/threadSteps.js';
 import { type Unit, writesOf } from './plan/units.js';
-import { type Buffer, isNarrow } from './plan/views.js';
+import { type Buffer, holdersOf, isNarrow, rootOf } from './plan/views.js';
 import type { Bfloat16Products } from './toolchain/kernelTable.js';
 
 /** Bytes of a program's memory. */
@@ -73,15 +73,16 @@ function workspaceOf(
   return [...operands.values()].reduce((sum, bytes) => sum + bytes, sums);
 }
 
-/** Into how many parts buffers are split: inputs by their paths, others by the scope that writes first. */
+/** Into how many parts buffers are split: inputs by their paths, others by the scope that writes first, be it a slice. */
 function partsByBuffer({ inputs }: Graph, units: readonly Unit[], parts: Parts): (buffer: Buffer) => number {
   const written = new Map<Buffer, number>();
   for (const { buffer, scope } of units.flatMap(scopedWrites))
-    if (!written.has(buffer)) written.set(buffer, parts.ofScope(scope));
-  return (buffer) =>
-    buffer.home.kind === 'input'
-      ? parts.ofInput(inputs[buffer.home.index]!.name!)
-      : (written.get(buffer) ?? 1);
+    for (const holder of holdersOf(buffer))
+      if (!written.has(holder)) written.set(holder, parts.ofScope(scope));
+  return (buffer) => {
+    const { home } = rootOf(buffer);
+    return home.kind === 'input' ? parts.ofInput(inputs[home.index]!.name!) : (written.get(buffer) ?? 1);
+  };
 }
 
 /** The buffers that a unit writes, with the scope of each. */
