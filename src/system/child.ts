@@ -1,7 +1,9 @@
 /** @file Child process that runs a TypeScript module and exchanges messages with it. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { atEnd } from './cleanup.js';
+import { killStarted } from './descendants.js';
 import { BENEATH } from './ownProcess.js';
 
 /** Failure of a child process to answer. */
@@ -28,7 +30,12 @@ export interface ChildOptions {
   readonly flags?: readonly string[];
   /** Whether the module's jobs get signals as messages `{ stop: 'SIGTERM' }`, as those of an OwnProcess. */
   readonly isBeneath?: boolean;
+  /** Whether the processes that it starts end with it, as those of a project's code do. */
+  readonly isForeign?: boolean;
 }
+
+/** Set in the environment of a process whose own processes end with it. */
+const MARK = 'LUTHIER_STARTED_BY';
 
 /** Most characters of a child's output that are kept. */
 const longestOutput = 8000;
@@ -40,23 +47,28 @@ const longestOutput = 8000;
 export class Child<Sent, Received> {
   private readonly process: ChildProcess;
   private readonly forget: () => void;
+  private readonly mark: string | undefined;
   private readonly inbox: Received[] = [];
   private waiting: (() => void) | undefined;
   private output = '';
   private ended: string | undefined;
   private readonly closed: Promise<void>;
 
-  constructor(module: URL, { cwd, args = [], flags = [], isBeneath = false }: ChildOptions = {}) {
+  constructor(module: URL, { cwd, args = [], flags = [], isBeneath, isForeign }: ChildOptions = {}) {
     const typescript = new URL('./typescript.js', import.meta.url).href;
     // Before it starts: a signal that comes between the two would leave it running.
-    this.forget = atEnd(() => this.process?.kill('SIGKILL'));
+    this.forget = atEnd(() => this.end());
+    const env = {
+      ...(isBeneath && { [BENEATH]: '1' }),
+      ...(isForeign && { [MARK]: (this.mark = randomUUID()) }),
+    };
     this.process = spawn(
       process.execPath,
       [...flags, '--import', typescript, fileURLToPath(module), ...args],
       {
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
         ...(cwd !== undefined && { cwd }),
-        ...(isBeneath && { env: { ...process.env, [BENEATH]: '1' } }),
+        ...((isBeneath || isForeign) && { env: { ...process.env, ...env } }),
       },
     );
     for (const stream of [this.process.stdout!, this.process.stderr!]) {
@@ -71,6 +83,7 @@ export class Child<Sent, Received> {
     this.closed = new Promise((resolve) => {
       const end = (how: string): void => {
         this.ended ??= how;
+        this.endStarted();
         this.forget();
         this.waiting?.();
         resolve();
@@ -113,8 +126,22 @@ export class Child<Sent, Received> {
 
   /** Ends the child at once. */
   async kill(): Promise<void> {
-    this.process.kill('SIGKILL');
+    this.end();
     await this.closed;
+  }
+
+  private end(): void {
+    // Its own processes first, while it is their parent.
+    if (this.mark !== undefined && this.ended === undefined) {
+      this.process?.kill('SIGSTOP');
+      this.endStarted();
+    }
+    this.process?.kill('SIGKILL');
+  }
+
+  private endStarted(): void {
+    const pid = this.process?.pid;
+    if (this.mark !== undefined && pid !== undefined) killStarted(pid, `${MARK}=${this.mark}`);
   }
 }
 

@@ -58,7 +58,12 @@ async function begin({ library, project }: Tree, { gigabytes }: Limits): Promise
   const file = [entry, formerEntry].map((name) => join(library, name)).find((path) => existsSync(path));
   if (file === undefined) throw new ChildError('ended', `${join(library, entry)} is missing.`, '');
   // Traces are many small objects that live a while: copying them too often took a sixth of the time.
-  const options = { cwd: project, args: [String(gigabytes)], flags: ['--max-semi-space-size=128'] };
+  const options = {
+    cwd: project,
+    args: [String(gigabytes)],
+    flags: ['--max-semi-space-size=128'],
+    isForeign: true,
+  };
   const child = new Child<Question, Message>(pathToFileURL(file), options);
   const message = await child.receive(60_000);
   if ('ready' in message && message.ready === protocolVersion) return child;

@@ -34,7 +34,7 @@ type Checker = Answerer<Question, Answer>;
 
 async function begin(): Promise<Child<Question, Answer>> {
   const worker = new URL(`./checkWorker${extname(import.meta.url)}`, import.meta.url);
-  const child = new Child<Question, Answer>(worker);
+  const child = new Child<Question, Answer>(worker, { isForeign: true });
   await child.receive(startTimeout * 1000);
   return child;
 }
