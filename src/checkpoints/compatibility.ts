@@ -1,9 +1,15 @@
-/** @file Compatibility of a checkpoint with a model: its writer, its variables and their slots, each difference a line. */
+/**
+ * @file Compatibility of a checkpoint with a model: its writer, its variables and their slots, each difference a line. Decided by
+ * descriptions alone, so that reviews ask the same code as jobs do.
+ */
 import { basename } from 'node:path';
 import { CheckpointError } from './checkpointErrors.js';
 import { stepOfName } from './directory.js';
-import { type CheckpointMetadata, slotsOf } from './metadata.js';
-import { fileSpec, formatPlace, stateTensors, type TrainState } from './trainState.js';
+import { type CheckpointDescription, slotsOf } from './metadata.js';
+import { fileSpec, formatPlace, type TrainState } from './trainState.js';
+
+/** Places of a model's variables and slots. */
+export type StateLayouts = Pick<TrainState, 'layout' | 'slotLayouts'>;
 
 /** Parts of a state that a checkpoint is to fill. */
 export interface WantedParts {
@@ -21,10 +27,41 @@ export interface SlotChanges {
   readonly slotsDropped: readonly string[];
 }
 
+/** What becomes of a state that a checkpoint fills. */
+export interface RestorePlan extends SlotChanges {
+  /** Variables whose slots are not in the checkpoint, since they were not trained; theirs are left as they are. */
+  readonly withoutSlots: readonly string[];
+}
+
+/**
+ * How a checkpoint fills a state.
+ *
+ * @param directory of the checkpoint, for errors. @param experiment that must have written it; undefined accepts any.
+ * @throws CheckpointError where it can't, with every difference
+ */
+export function planRestore(
+  directory: string,
+  metadata: CheckpointDescription,
+  state: StateLayouts,
+  { experiment, ...wanted }: WantedParts & { readonly experiment?: string | undefined },
+): RestorePlan {
+  checkIdentity(directory, metadata, experiment);
+  const changes = checkCompatible(directory, metadata, state, wanted);
+  const trained = (wanted.paramsOnly ?? false) === false ? Object.entries(state.slotLayouts) : [];
+  const withoutSlots = trained
+    .filter(([slot]) => !changes.slotsAdded.includes(slot))
+    .flatMap(([slot, { entries }]) =>
+      entries.flatMap(({ name }) =>
+        slotsOf(metadata, metadata.variables[name]!)[slot] === undefined ? [name] : [],
+      ),
+    );
+  return { ...changes, withoutSlots: [...new Set(withoutSlots)] };
+}
+
 /** @throws CheckpointError where the checkpoint is of another step than its name says, or of another experiment */
 export function checkIdentity(
   directory: string,
-  metadata: CheckpointMetadata,
+  metadata: CheckpointDescription,
   experiment: string | undefined,
 ): void {
   const named = stepOfName(basename(directory));
@@ -45,10 +82,10 @@ export function checkIdentity(
 }
 
 /** @throws CheckpointError with every difference between the checkpoint and the state that keeps it from being filled */
-export function checkCompatible(
+function checkCompatible(
   directory: string,
-  metadata: CheckpointMetadata,
-  state: TrainState,
+  metadata: CheckpointDescription,
+  state: StateLayouts,
   { paramsOnly = false, optionalSlots = [] }: WantedParts,
 ): SlotChanges {
   const trains = paramsOnly === false;
@@ -69,7 +106,7 @@ export function checkCompatible(
 }
 
 /** Every difference between a checkpoint's variables and a model's, a line each. */
-function compareVariables(metadata: CheckpointMetadata, state: TrainState): string[] {
+function compareVariables(metadata: CheckpointDescription, state: StateLayouts): string[] {
   const lines: string[] = [];
   const ours = new Map(state.layout.entries.map((entry) => [entry.name, entry]));
   for (const [name, { shape, storage = 'float32' }] of ours) {
@@ -99,7 +136,7 @@ function compareSlots(saved: readonly string[], ours: readonly string[]): string
 }
 
 /** Names of the slots that a variable of the checkpoint has; those of the state where the checkpoint has not been trained. */
-function savedSlotNames(metadata: CheckpointMetadata, state: TrainState): string[] {
+function savedSlotNames(metadata: CheckpointDescription, state: StateLayouts): string[] {
   if (Object.values(metadata.variables).every(({ isFrozen }) => isFrozen))
     return Object.keys(state.slotLayouts);
   const found = new Set(
@@ -113,15 +150,17 @@ function savedSlotNames(metadata: CheckpointMetadata, state: TrainState): string
  * not trained before, or are not now, may have any.
  */
 function compareSlotsOfVariables(
-  metadata: CheckpointMetadata,
-  state: TrainState,
+  metadata: CheckpointDescription,
+  state: StateLayouts,
   optionalSlots: readonly string[],
 ): string[] {
   const ours = new Map<string, Map<string, string>>();
-  for (const tensor of stateTensors(state)) {
-    if (tensor.slot === null || optionalSlots.includes(tensor.slot)) continue;
-    const slots = ours.get(tensor.variable) ?? new Map<string, string>();
-    ours.set(tensor.variable, slots.set(tensor.slot, formatPlace(tensor)));
+  for (const [slot, { dtype, entries }] of Object.entries(state.slotLayouts)) {
+    if (optionalSlots.includes(slot)) continue;
+    for (const { name, shape } of entries) {
+      const slots = ours.get(name) ?? new Map<string, string>();
+      ours.set(name, slots.set(slot, formatPlace(fileSpec({ dtype, shape }))));
+    }
   }
   const lines: string[] = [];
   for (const [variable, slots] of ours) {

@@ -2,7 +2,7 @@
 
 export { AveragedVariables } from './averagedVariables.js';
 export { isAxisOrder, orderAxes, storedShape, storeElements } from './axes.js';
-export { isComplete, readMetadata } from './checkedFiles.js';
+export { isComplete, readBeside, readMetadata } from './checkedFiles.js';
 export { CheckpointError } from './checkpointErrors.js';
 export {
   Checkpointer,
@@ -11,6 +11,7 @@ export {
   type RestoreOptions,
   type SaveOptions,
 } from './checkpointer.js';
+export { planRestore, type RestorePlan, type StateLayouts } from './compatibility.js';
 export { checkpointName, listCheckpoints, stepOfName } from './directory.js';
 export {
   type GgufEntry,
@@ -26,7 +27,7 @@ export {
 export { type Lease, leaseCheckpoint } from './leases.js';
 export { locateCheckpoint } from './locate.js';
 export { MatchingRestore, matchTensors, type TensorMatch } from './matchingRestore.js';
-export type { BestCheckpoint } from './metadata.js';
+export { type BestCheckpoint, type CheckpointDescription, describeState, slotsOf } from './metadata.js';
 export { PIECE_BYTES, type Piece, piecesOf } from './pipelinedFile.js';
 export { readCheckpoint } from './restore.js';
 export {

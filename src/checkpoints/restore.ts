@@ -3,15 +3,13 @@ import type { FlatArray } from '../compiler/index.js';
 import type { MapFile } from '../files/index.js';
 import { openWholeState, readBeside, readMetadata, type StatesBeside } from './checkedFiles.js';
 import { ioError } from './checkpointErrors.js';
-import { checkCompatible, checkIdentity, type SlotChanges, type WantedParts } from './compatibility.js';
+import { planRestore, type RestorePlan, type WantedParts } from './compatibility.js';
 import { type CheckpointMetadata, slotsOf } from './metadata.js';
 import { stateTensors, type TrainState, tensorName } from './trainState.js';
 
 /** Results of restoring, beside the state. */
-export interface CheckpointContents extends StatesBeside, SlotChanges {
+export interface CheckpointContents extends StatesBeside, RestorePlan {
   readonly metadata: CheckpointMetadata;
-  /** Variables whose slots are not in the checkpoint, since they were not trained; theirs were left as they are. */
-  readonly withoutSlots: readonly string[];
   /** Parameters in the mapped file, by path, in the place of those of the state. */
   readonly mapped: Readonly<Record<string, FlatArray>>;
 }
@@ -36,29 +34,24 @@ export function readCheckpoint(
 ): CheckpointContents {
   const { paramsOnly = false } = options;
   const metadata = readMetadata(directory);
-  checkIdentity(directory, metadata, options.experiment);
-  const changes = checkCompatible(directory, metadata, state, options);
+  const plan = planRestore(directory, metadata, state, options);
   const wanted = paramsOnly === false ? state : { ...state, slots: {}, slotLayouts: {} };
   const slot = typeof paramsOnly === 'string' ? paramsOnly : null;
   const { inputState, progress } = readBeside(directory, metadata);
   const file = openWholeState(directory, metadata);
-  const withoutSlots = new Set<string>();
   const mapped: Record<string, FlatArray> = {};
   try {
     const views = options.map && paramsOnly !== false ? file.map(options.map) : undefined;
     for (const tensor of stateTensors(wanted)) {
       const { variable, data } = tensor;
-      if (tensor.slot !== null && changes.slotsAdded.includes(tensor.slot)) continue;
       const slots = slotsOf(metadata, metadata.variables[variable]!);
-      if (tensor.slot !== null && slots[tensor.slot] === undefined) withoutSlots.add(variable);
+      if (tensor.slot !== null && slots[tensor.slot] === undefined) continue;
       // The average of a frozen variable is the variable.
-      else {
-        const source = tensor.slot ?? (slot !== null && slots[slot] !== undefined ? slot : null);
-        const name = tensorName(source, variable);
-        const view = views?.get(name);
-        if (view === undefined) file.readInto(name, data);
-        else mapped[variable] = view as FlatArray;
-      }
+      const source = tensor.slot ?? (slot !== null && slots[slot] !== undefined ? slot : null);
+      const name = tensorName(source, variable);
+      const view = views?.get(name);
+      if (view === undefined) file.readInto(name, data);
+      else mapped[variable] = view as FlatArray;
     }
   } catch (cause) {
     throw ioError(file.path, 'cannot be read', cause);
@@ -66,5 +59,5 @@ export function readCheckpoint(
     file.close();
   }
   state.step = metadata.step;
-  return { metadata, inputState, progress, mapped, withoutSlots: [...withoutSlots], ...changes };
+  return { metadata, inputState, progress, mapped, ...plan };
 }

@@ -40,6 +40,37 @@ export function dataRecordPath(jobLogDir: string, program: string): string {
   return join(jobLogDir, 'data', `${program}.json`);
 }
 
+/** The records of a run's data, by programs. */
+export interface DataRecords {
+  /** Whether inputs may be read ahead: by a job, which takes their batches. */
+  readonly readsAhead: boolean;
+  /** Where a program's record is, for messages. */
+  pathOf(program: string): string;
+  /** @throws JobError if it can't be read */
+  read(program: string): DataIdentity | undefined;
+  /** @throws JobError if it can't be written */
+  write(program: string, identity: DataIdentity): void;
+}
+
+/** The records in a run's directory. */
+export const recordsIn = (jobLogDir: string): DataRecords => ({
+  readsAhead: true,
+  pathOf: (program) => dataRecordPath(jobLogDir, program),
+  read: (program) => recordedData(jobLogDir, program),
+  write: (program, identity) => recordData(jobLogDir, program, identity),
+});
+
+/** A record of training's data in memory, and no others. @param path of it, for messages */
+export function keptRecord(data: DataIdentity | undefined, path: string): DataRecords {
+  const known = new Map(data === undefined ? [] : [['train', data]]);
+  return {
+    readsAhead: false,
+    pathOf: () => path,
+    read: (program) => known.get(program),
+    write: (program, identity) => void known.set(program, identity),
+  };
+}
+
 /** Reads the record of a program's input, if any. @throws JobError if it can't be read */
 export function recordedData(jobLogDir: string, program: string): DataIdentity | undefined {
   const path = dataRecordPath(jobLogDir, program);

@@ -74,7 +74,7 @@ export class VariableMatcher {
   /** @param names rules of the source's names, for variables without a rule in `rules`. */
   constructor(
     private readonly rules: CheckpointLoadingRules,
-    private readonly source: VariableSource,
+    private readonly source: Pick<VariableSource, 'names' | 'shapeOf' | 'dtypeProblem' | 'areEqual'>,
     private readonly names: NameRules | undefined,
     private readonly layout: FlatLayout,
   ) {

@@ -4,7 +4,7 @@ import { build, type Config, ConfigError } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
 import { JobError, type JobOptions } from '../runs/index.js';
 import type { ProgramInput, SingleTask } from '../tasks/index.js';
-import { dataRecordPath, recordData, recordedData } from './dataRecord.js';
+import { type DataRecords, recordsIn } from './dataRecord.js';
 import { checkAgreement, checkVocabulary } from './inputAgreement.js';
 
 /** Name of the training program. */
@@ -35,12 +35,14 @@ export class ProgramDataset {
   /**
    * @param data its config, or an input, which stays its owner's to close
    * @param record name of its record: `train`, `eval_test_<dataset>`, `decode_test_<dataset>`
+   * @param records those of the run
    */
   constructor(
     private readonly options: JobOptions,
     private readonly task: SingleTask,
     readonly data: ProgramInput,
     private readonly record: string,
+    private readonly records: DataRecords = recordsIn(options.jobLogDir),
   ) {}
 
   /** Its name in messages and directories. */
@@ -103,11 +105,11 @@ export class ProgramDataset {
 
   /** The record of the training data, if there is one. */
   get #training(): inputs.DataIdentity | undefined {
-    return recordedData(this.options.jobLogDir, TRAIN);
+    return this.records.read(TRAIN);
   }
 
   get #trainingRecord(): string {
-    return dataRecordPath(this.options.jobLogDir, TRAIN);
+    return this.records.pathOf(TRAIN);
   }
 
   #fixedConfig(config: Config<inputs.BaseInput>): Config<inputs.BaseInput> {
@@ -115,17 +117,16 @@ export class ProgramDataset {
   }
 
   #open(): inputs.InputSource {
-    const { record } = this;
-    const { jobLogDir } = this.options;
+    const { record, records } = this;
     checkAgreement(this.task, this.build());
     const input = this.#openInput();
     const identity = inputs.withDigests(inputs.recordedIdentity(input));
     this.#checkIds(identity, input);
     this.#digest = createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 16);
-    const recorded = recordedData(jobLogDir, record);
-    if (recorded === undefined && Object.keys(identity).length > 0) recordData(jobLogDir, record, identity);
+    const recorded = records.read(record);
+    if (recorded === undefined && Object.keys(identity).length > 0) records.write(record, identity);
     const changes = recorded === undefined ? [] : inputs.dataChanges(recorded, identity);
-    if (changes.length > 0) this.#changes = `${changes.join('; ')} (${dataRecordPath(jobLogDir, record)})`;
+    if (changes.length > 0) this.#changes = `${changes.join('; ')} (${records.pathOf(record)})`;
     return input;
   }
 
@@ -135,6 +136,7 @@ export class ProgramDataset {
     const config = this.#fixedConfig(data);
     const { moduleUrl } = this.options;
     try {
+      if (!this.records.readsAhead) return build(config);
       return inputs.openInput(config, { modules: moduleUrl === '' ? [] : [moduleUrl] });
     } catch (error) {
       if (config === data || !(error instanceof inputs.InputError)) throw error;

@@ -3,6 +3,7 @@ import { isEqual } from '../hparams/index.js';
 import { BaseInput } from '../inputs/index.js';
 import type { JobOptions } from '../runs/index.js';
 import type { ProgramInput, SingleTask } from '../tasks/index.js';
+import type { DataRecords } from './dataRecord.js';
 import { ProgramDataset } from './programDataset.js';
 
 /** Data of one program. */
@@ -18,6 +19,7 @@ export class ProgramInputs {
   constructor(
     private readonly options: JobOptions,
     private readonly task: SingleTask,
+    private readonly records?: DataRecords,
   ) {}
 
   /** A program's dataset, the same one for equal configs. */
@@ -27,7 +29,7 @@ export class ProgramInputs {
     const name = data.name ?? 'input';
     // A program that is named after its dataset, as those of evaluations are, is the name of the record, too.
     const record = program.endsWith(`_${name}`) ? program : `${program}_${name}`;
-    const dataset = new ProgramDataset(this.options, this.task, data, record);
+    const dataset = new ProgramDataset(this.options, this.task, data, record, this.records);
     this.#opened.push({ program, dataset });
     return dataset;
   }

@@ -6,6 +6,7 @@ import {
   type Checkpointer,
   locateCheckpoint,
   MatchingRestore,
+  type RestorePlan,
   readCheckpoint,
 } from '../checkpoints/index.js';
 import { takeMemory } from '../compiler/index.js';
@@ -29,8 +30,21 @@ import { type Progress, readProgress } from './progress.js';
 import { shortList } from './reporter.js';
 import { largeSlots, type TrainMemory } from './taskState.js';
 
+/** Slots that a state or its checkpoint may lack: what a run adds or leaves out, it goes on without. */
+export const OPTIONAL_SLOTS: readonly string[] = [EMA, PRETRAINED];
+
+/** What is not as the checkpoint's run left it. */
+export interface RestoredDifferences {
+  /** Differences between the present training data and the run's, if any. */
+  readonly changes: string | undefined;
+  /** Variables that were frozen and are no longer. */
+  readonly unfrozen: readonly string[];
+  /** Whether the moving average of the parameters begins or ends here. */
+  readonly average: 'begins' | 'ends' | undefined;
+}
+
 /** A restored checkpoint. */
-export interface Restored {
+export interface Restored extends RestoredDifferences {
   /** Directory of the checkpoint. */
   readonly path: string;
   /** Directory of the run that saved it. */
@@ -38,12 +52,6 @@ export interface Restored {
   readonly progress: Progress | undefined;
   /** The best checkpoint so far, if the run has named one. */
   readonly best: BestCheckpoint | undefined;
-  /** Differences between the present training data and the run's, if any. */
-  readonly changes: string | undefined;
-  /** Variables that were frozen and are no longer. */
-  readonly unfrozen: readonly string[];
-  /** Whether the moving average of the parameters begins or ends here. */
-  readonly average: 'begins' | 'ends' | undefined;
   /** What fits of a checkpoint of other variables or slots, for the state to take once it has initial values. */
   readonly matching?: MatchingRestore | undefined;
 }
@@ -82,7 +90,6 @@ export async function restoreStart(
   }
   if (newest !== undefined && isOfOtherRun(checkpoint)) checkOrigin(options, checkpoint, newest);
   await takeMemory([state.params, ...largeSlots(state), ...state.denseGrads], options);
-  const optionalSlots = [EMA, PRETRAINED];
   const matching = openMatching(options, checkpointer, state);
   if (matching !== undefined) {
     const { path, metadata } = matching;
@@ -97,26 +104,36 @@ export async function restoreStart(
   }
   const restored =
     isOfOtherRun(checkpoint) && newest === undefined
-      ? fromOtherRun(checkpoint, state, optionalSlots)
+      ? fromOtherRun(checkpoint, state)
       : await checkpointer.restore(state, {
           step: isOfOwnRun(checkpoint) ? checkpoint : undefined,
           allowPrevious: options.restorePreviousCheckpoint,
-          optionalSlots,
+          optionalSlots: OPTIONAL_SLOTS,
         });
-  const { inputState, path, withoutSlots: unfrozen, slotsAdded, slotsDropped } = restored;
+  const { inputState, path, slotsAdded } = restored;
   const changes = setPosition(dataset, inputState);
-  refillSlots(state, state.views, new Set(unfrozen));
+  const differences = { changes, ...slotDifferences(restored) };
+  refillSlots(state, state.views, new Set(differences.unfrozen));
   fillSlots(state, slotsAdded);
   const progress = readProgress(restored.progress, path);
-  const average = slotsAdded.includes(EMA) ? 'begins' : slotsDropped.includes(EMA) ? 'ends' : undefined;
   return {
     ...{ path, jobLogDir: newest === undefined ? runOf(path) : jobLogDir },
-    ...{ progress, best: restored.metadata.best, changes, unfrozen, average },
+    ...{ progress, best: restored.metadata.best, ...differences },
   };
 }
 
+/** What becomes of slots that the state and its checkpoint do not both have. */
+export function slotDifferences({
+  withoutSlots,
+  slotsAdded,
+  slotsDropped,
+}: RestorePlan): Omit<RestoredDifferences, 'changes'> {
+  const average = slotsAdded.includes(EMA) ? 'begins' : slotsDropped.includes(EMA) ? 'ends' : undefined;
+  return { unfrozen: withoutSlots, average };
+}
+
 /** Moves the training data to a saved position. @returns differences between the present data and the run's, if any */
-function setPosition(dataset: ProgramDataset, inputState: unknown): string | undefined {
+export function setPosition(dataset: ProgramDataset, inputState: unknown): string | undefined {
   const changes = dataset.takeChanges();
   try {
     if (inputState !== null) dataset.open().setState(inputState as InputState);
@@ -145,23 +162,44 @@ function openMatching(
 }
 
 /** Lines of the console about a run that goes on: the settings that differ from those of the checkpoint's run. */
-export function restoredLines(
-  { jobLogDir, changes, average, unfrozen, matching }: Restored,
-  machine: Machine,
-): string[] {
-  const lines = machineChanges(recordedMachine(jobLogDir) ?? {}, machine);
-  if (changes !== undefined) lines.push(`Resuming with changed data: ${changes}.`);
-  if (average !== undefined)
-    lines.push(`The moving average of the parameters ${average} at this step: emaDecay has changed.`);
-  if (unfrozen.length > 0)
-    lines.push(`No longer frozen, with the optimizer's state of a first step: ${shortList(unfrozen)}.`);
-  if (matching !== undefined) lines.push(...matchLines(matching.matches));
-  return lines;
+export function restoredLines({ jobLogDir, matching, ...differences }: Restored, machine: Machine): string[] {
+  return [
+    ...machineChanges(recordedMachine(jobLogDir) ?? {}, machine),
+    ...differencesTold(differences).map(({ text }) => text),
+    ...(matching === undefined ? [] : matchLines(matching.matches)),
+  ];
 }
 
-function fromOtherRun(checkpoint: string, state: TrainMemory, optionalSlots: readonly string[]) {
+/** What is not as the checkpoint's run left it, each with a sentence. */
+export function differencesTold({
+  changes,
+  average,
+  unfrozen,
+}: RestoredDifferences): { readonly what: string; readonly text: string }[] {
+  return [
+    ...(changes === undefined ? [] : [{ what: 'data', text: `Resuming with changed data: ${changes}.` }]),
+    ...(average === undefined
+      ? []
+      : [
+          {
+            what: 'moving average',
+            text: `The moving average of the parameters ${average} at this step: emaDecay has changed.`,
+          },
+        ]),
+    ...(unfrozen.length === 0
+      ? []
+      : [
+          {
+            what: 'variables that were frozen',
+            text: `No longer frozen, with the optimizer's state of a first step: ${shortList(unfrozen)}.`,
+          },
+        ]),
+  ];
+}
+
+function fromOtherRun(checkpoint: string, state: TrainMemory) {
   const path = locateCheckpoint(checkpoint);
-  return { ...readCheckpoint(path, state, { optionalSlots }), path };
+  return { ...readCheckpoint(path, state, { optionalSlots: OPTIONAL_SLOTS }), path };
 }
 
 /** Before a new run opens its data: the data of another run, if its checkpoint is to be started from. */

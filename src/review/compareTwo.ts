@@ -5,6 +5,7 @@ import { experimentDirectories, fullNameOf, requiredName, scan } from '../regist
 import { UsageError } from '../system/text/index.js';
 import { compareExperiment, type Version } from './changes/compare.js';
 import { DeclaredPlaces, type Placed, withDeclaredPlaces } from './changes/declaredPlaces.js';
+import { type Resumable, type ResumptionAnswers, resumptionsOf } from './changes/resumptions.js';
 import type { DiffReport } from './reports/diffReport.js';
 import { Evaluator, type Limits } from './versions/evaluators.js';
 import { treeAt } from './versions/versionTree.js';
@@ -33,7 +34,7 @@ export async function compareTwo(
   try {
     await evaluator.start();
     const [before, after] = await versionsOf(names, evaluator, changes, new DeclaredPlaces(tree, tree));
-    return reportOf(before!, after!);
+    return reportOf(before!, after!, await resumption(names, evaluator, changes));
   } finally {
     await evaluator.end();
   }
@@ -63,8 +64,23 @@ async function versionsOf(
   }));
 }
 
-function reportOf(before: Named, after: Named): DiffReport {
-  const report = withDeclaredPlaces(compareExperiment(after.name, before, after, []), before, after);
+/** How the second experiment goes on from a run of the first, as with `--checkpoint`. */
+async function resumption(
+  [old, now]: readonly string[],
+  evaluator: Evaluator,
+  changes: readonly Override[],
+): Promise<ResumptionAnswers | undefined> {
+  const asked = (name: string) => ({ names: [name], changes, processes: 1 });
+  const saves: Resumable['saved'] = async () =>
+    new Map([[now!, (await evaluator.saved(asked(old!))).get(old!)!]]);
+  const resumes: Resumable['resumed'] = async (saved) =>
+    saved.size === 0 ? new Map() : evaluator.resumed({ ...asked(now!), saved, ofAny: true });
+  const side = { saved: saves, resumed: resumes };
+  return (await resumptionsOf([now!], side, side, () => true)).get(now!);
+}
+
+function reportOf(before: Named, after: Named, answers: ResumptionAnswers | undefined): DiffReport {
+  const report = withDeclaredPlaces(compareExperiment(after.name, before, after, [], answers), before, after);
   const isUnchanged = report.status === 'unchanged';
   return {
     format: 'luthier-config-diff',

@@ -6,13 +6,14 @@ import type { Override } from '../cli/index.js';
 import { requiredName } from '../registry/names/index.js';
 import { type Analysable, analyseModels } from './changes/analyseModels.js';
 import { baseClasses } from './changes/baseClasses.js';
-import { compareExperiment } from './changes/compare.js';
+import { compareExperiment, isSameConfig } from './changes/compare.js';
 import { byNewConfigs, notesOf, whatWasCompared } from './changes/comparisonNotes.js';
 import { computedOf, mayCompute } from './changes/computed.js';
 import { changedDeclarations } from './changes/declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './changes/declaredPlaces.js';
 import { deviceFor, onDevice } from './changes/deviceEffects.js';
 import { givenConstants } from './changes/givenConstants.js';
+import { type Resumable, resumptionsOf } from './changes/resumptions.js';
 import { withSameClasses } from './changes/sameClasses.js';
 import { inOrder } from './reports/changeGroups.js';
 import type { DiffReport } from './reports/diffReport.js';
@@ -31,7 +32,13 @@ import {
   repositoryOf,
 } from './versions/gitQueries.js';
 import { loadExperiments } from './versions/loadedExperiments.js';
-import { type Change, type ExperimentDocument, made, pairsOf } from './versions/protocol.js';
+import {
+  type AnalysisDocument,
+  type Change,
+  type ExperimentDocument,
+  made,
+  pairsOf,
+} from './versions/protocol.js';
 import { ChangedFiles, unrecordedContents } from './versions/reach.js';
 import { descriptionOf } from './versions/removedExperiment.js';
 import { Sources } from './versions/sources.js';
@@ -241,6 +248,17 @@ async function evaluateAll(
     asked(news, now, changes, (name) => name),
     (name) => mayCompute(news.get(name), files, now.sources),
   );
+  const renamed = new Set([...renames, ...same.qualified].flatMap(({ experiments }) => experiments));
+  const isSame = (name: string): boolean =>
+    isSameConfig(olds.get(name)!, news.get(name)!) &&
+    !renamed.has(name) &&
+    models.computed.get(name)?.differs.length === 0;
+  const resumptions = await resumptionsOf(
+    pairs.map(({ now }) => now.name).filter((name) => !isSame(name) && !isUntraced(models.now.get(name))),
+    asked(olds, old, changes, oldNameOf),
+    asked(news, now, changes, (name) => name),
+    (name) => formers.get(name)?.leadsTo === oldNameOf(name),
+  );
   const added = names.filter((name) => !olds.has(name));
   const bases = await baseClasses(added, news, now, changes);
   const home = now.sources.tree;
@@ -252,6 +270,7 @@ async function evaluateAll(
     const former = formers.get(name);
     const report = compareExperiment(name, before, after, declarations, {
       base: found,
+      ...resumptions.get(name),
       computed: computedOf([oldNameOf(name), name], models.computed.get(name), news.get(name), { old, now }),
       ...(former === undefined ? {} : { former }),
       ...(now.sources.experiments.has(name)
@@ -277,13 +296,17 @@ async function evaluateAll(
   };
 }
 
+/** Whether a model's step can't be traced, so that no run goes on with it. */
+const isUntraced = (document: AnalysisDocument | undefined): boolean =>
+  document !== undefined && 'notAnalysed' in document;
+
 /** A version's experiments, and who looks at them; there they are called by `nameOf`. */
 function asked(
   documents: ReadonlyMap<string, ExperimentDocument>,
   { evaluator }: Evaluated,
   changes: readonly Change[],
   nameOf: (name: string) => string,
-): Analysable {
+): Analysable & Resumable {
   const called = async <D>(
     names: readonly string[],
     ask: (names: readonly string[]) => Promise<ReadonlyMap<string, D>>,
@@ -299,6 +322,13 @@ function asked(
     fingerprintsBy: (configs) => {
       const documents = new Map([...configs].map(([name, document]) => [nameOf(name), document]));
       return called([...configs.keys()], (names) => evaluator.fingerprints({ ...request(names), documents }));
+    },
+    saved: (all) => called(all, (names) => evaluator.saved(request(names))),
+    resumed: (saved, ofAny) => {
+      const given = new Map([...saved].map(([name, text]) => [nameOf(name), text]));
+      return called([...saved.keys()], (names) =>
+        evaluator.resumed({ ...request(names), saved: given, ...(ofAny && { ofAny }) }),
+      );
     },
     analyses: (all) => called(all, (names) => evaluator.analyses(request(names))),
   };

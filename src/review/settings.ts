@@ -24,7 +24,7 @@ export const thresholdSchema = z.discriminatedUnion('figure', [
   growth('flopsPerToken'),
   growth('tokensPerStep'),
   growth('peakMemory'),
-  event('checkpoints', 'incompatible'),
+  event('checkpoints', 'incompatible', 'changed', 'uncompared'),
   event('experiments', 'broken', 'removed'),
 ]);
 export type Threshold = z.infer<typeof thresholdSchema>;

@@ -249,7 +249,7 @@ test('a metric of the evaluation alone', async () => {
 test('four times as many heads take as much memory', async () => {
   const edits = { 'experiments/long.ts': instead('numHeads = 4', 'numHeads = 16') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 can't load its checkpoints, 16 that the change does not reach
+    "1 can't go on from its checkpoints, 16 that the change does not reach
 
     long.Long
       Constants
@@ -302,7 +302,7 @@ test("a constant's default", async () => {
     'experiments/family.ts': instead("default(2).describe('Heads", "default(4).describe('Heads"),
   };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "14 can't load their checkpoints, 3 the same
+    "14 can't go on from their checkpoints, 3 the same
 
     14 experiments: five.A, five.B, five.C, five.D, five.E, framed.Framed, linked.Linked, loads.Loads, needs.Needs, own.Computes, own.Reads, own.Starts, own.Updates, typed.Typed
       Constants
@@ -433,7 +433,7 @@ test('a shared part that is shared no more', async () => {
         task.model.second : Head → a new Head  (experiments/framed.ts:9)
         task.model.second.width : + 3  (experiments/framed.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: framed.Framed"
+    Parameters, FLOPs, tokens and memory as before: framed.Framed"
   `);
 });
 
@@ -447,7 +447,7 @@ test('an item in the middle of a list', async () => {
         task.model.heads : + a new Head before [1]  (experiments/framed.ts:9)
         task.model.heads[1].width : + 9  (experiments/framed.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: framed.Framed"
+    Parameters, FLOPs, tokens and memory as before: framed.Framed"
   `);
 });
 
@@ -474,7 +474,7 @@ test('a part that is built later, beside a value that documents cannot hold', as
       Fields
         task.model.last : config → partial
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: framed.Framed"
+    Parameters, FLOPs, tokens and memory as before: framed.Framed"
   `);
 });
 
@@ -554,7 +554,7 @@ test('the seed', async () => {
       Fields
         task.train.randomSeed : 1234 (default) → 1  (experiments/small.ts:8; was default of Train at luthier/src/tasks/train.ts:N)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: small.Small"
+    Parameters, FLOPs, tokens and memory as before: small.Small"
   `);
 });
 
@@ -567,7 +567,7 @@ test('which checkpoints are kept', async () => {
       Fields
         task.train.saveMaxToKeep : 10 (default) → 2  (experiments/small.ts:8; was default of Train at luthier/src/tasks/train.ts:N)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: small.Small"
+    Parameters, FLOPs, tokens and memory as before: small.Small"
   `);
 });
 
@@ -587,7 +587,7 @@ test('the order of imports with effects', async () => {
     ),
   };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 can't load its checkpoints, 16 that the change does not reach
+    "1 can't go on from its checkpoints, 16 that the change does not reach
 
     effects.Ordered
       Constants
@@ -660,7 +660,7 @@ test('an experiment that is given a constant', async () => {
                   FLOPs of training             3.92 MFLOP  3.92 MFLOP
                   Peak memory of training           216 kB      216 kB
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: needs.Needs
+    Parameters, FLOPs, tokens and memory as before: needs.Needs
 
     Note: package.json changed: both versions were evaluated with the packages installed now."
   `);

@@ -1,13 +1,12 @@
 /** @file Keys of reviews: what is told as one is alike in all that is told. */
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Analysis } from '../../src/analysis/analyze.js';
 import { isEqual } from '../../src/hparams/index.js';
 import { SyntheticLmInput } from '../../src/inputs/index.js';
 import { Learner, Sgd } from '../../src/learners/index.js';
 import { LanguageModel } from '../../src/models/index.js';
+import { variableGroups } from '../../src/review/changes/checkpointEffect.js';
 import { DeclarationChanges } from '../../src/review/changes/declarations.js';
-import { effectsOf } from '../../src/review/changes/effects.js';
 import { groupChanges, groupErrors } from '../../src/review/reports/changeGroups.js';
 import { collapse } from '../../src/review/reports/collapse.js';
 import { analysisParts } from '../../src/review/versions/evaluate.js';
@@ -84,22 +83,16 @@ it('errors: the name of the experiment makes no difference', () => {
 });
 
 it('variables that are alike but for numbers in their names', () => {
-  const analysisOf = (side: 'old' | 'new', variables: readonly any[]) =>
-    ({
-      ...{ memory: {}, layers: [], numTrainSteps: 1 },
-      variables: variables.map((each, i) => ({
-        name: each.name.replace('#', i),
-        shape: [each[side]],
-        dtype: 'float32',
-      })),
-    }) as unknown as Analysis;
+  const formsOf = (side: 'old' | 'new', variables: readonly any[]) =>
+    Object.fromEntries(
+      variables.map((each, i) => [each.name.replace('#', i), { shape: [each[side]], dtype: 'float32' }]),
+    );
   expectComparison(
     'groups of variables',
     { name: 'x_#/w', old: 2, new: 3 },
     { name: 'y_#/w', old: 4, new: 5 },
     (x, y) => {
-      const { checkpoints } = effectsOf(analysisOf('old', [x, y]), analysisOf('new', [x, y]));
-      return checkpoints!.reshaped.length === 1;
+      return variableGroups(formsOf('old', [x, y]), formsOf('new', [x, y])).reshaped.length === 1;
     },
   );
 });

@@ -120,7 +120,7 @@ test('a class by another name, without an alias', async () => {
       Fields
         task.model.head : Head → a new Top  (experiments/one.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: one.One
+    Parameters, FLOPs, tokens and memory as before: one.One
 
     Note: Where a config changed, both codes were compared by the config of now."
   `);

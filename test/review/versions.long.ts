@@ -84,7 +84,7 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
         task.model.frame.second : not set (default) → the Head of task.model.frame.first  (experiments/composed.ts:9; was default of Frame at experiments/parts.ts:9)
         task.model.heads[0…2].width : 4 → 8 (default)  (3 places; default of Head at experiments/parts.ts:5; was experiments/composed.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed"
+    Parameters, FLOPs, tokens and memory as before: composed.Composed"
   `);
   repository.write({
     'experiments/composed.ts': composed(
@@ -102,7 +102,7 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
         task.model.heads[3].width : + 9  (experiments/composed.ts:9)
         task.model.frame.second : not set (default) → the Head of task.model.frame.first  (experiments/composed.ts:9; was default of Frame at experiments/parts.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed"
+    Parameters, FLOPs, tokens and memory as before: composed.Composed"
   `);
   repository.git('checkout', '--', '.');
   repository.write({
@@ -116,7 +116,7 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
       Fields
         task.model.heads[0…2].depth : 1 (default) → 7 (default)  (3 places; default of Head at experiments/parts.ts:6)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed
+    Parameters, FLOPs, tokens and memory as before: composed.Composed
 
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
@@ -203,7 +203,7 @@ test('new names without an alias', async () => {
         task.model.frame.first.breadth : + 3  (experiments/composed.ts:8)
         task.model.frame.first.width : - 3  (was experiments/composed.ts:8)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed, small.One
+    Parameters, FLOPs, tokens and memory as before: composed.Composed, small.One
 
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
@@ -237,7 +237,7 @@ export abstract class Family extends Base {
     'experiments/a.ts': heads('width: z.int().default(1), depth: z.int().default(7)'),
   });
   expect(await text(repository)).toMatchInlineSnapshot(`
-    "1 can't load its checkpoints (and costs more)
+    "1 can't go on from its checkpoints (and costs more)
     main (abc1234) → working tree
 
     composed.Composed

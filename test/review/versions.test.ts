@@ -44,7 +44,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
   const answers = temporaryDirectory();
   const report = await diff(repository, { answers });
   expect(settled(textOf(report, plain))).toMatchInlineSnapshot(`
-    "Fails: 1 breaks, 1 removed, 1 can't load its checkpoints, 1 added, 1 mended, 1 the same, 1 that the change does not reach
+    "Fails: 1 breaks, 1 removed, 1 can't go on from its checkpoints, 1 added, 1 mended, 1 the same, 1 that the change does not reach
     main (abc1234) → working tree
 
     removed: small.Gone
@@ -97,7 +97,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
   expect(settled(markdownOf(report))).toMatchInlineSnapshot(`
-    "### ❌ Fails: 1 breaks, 1 removed, 1 can't load its checkpoints, 1 added, 1 mended, 1 the same, 1 that the change does not reach
+    "### ❌ Fails: 1 breaks, 1 removed, 1 can't go on from its checkpoints, 1 added, 1 mended, 1 the same, 1 that the change does not reach
 
     \`main (abc1234)\` → \`working tree\`
 

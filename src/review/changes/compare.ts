@@ -4,6 +4,7 @@ import type {
   ConstantChange,
   DeclarationChange,
   ExperimentReport,
+  FieldChange,
   Side,
   Status,
 } from '../reports/diffReport.js';
@@ -15,7 +16,10 @@ import {
   type ExperimentDocument,
   type MadeExperiment,
   made,
+  type ResumedDocument,
+  type SavedDocument,
 } from '../versions/protocol.js';
+import { resumptionOf } from './checkpointEffect.js';
 import { display, showJson } from './display.js';
 import { effectsOf, hasEffect } from './effects.js';
 import { fieldChanges } from './fieldChanges.js';
@@ -31,6 +35,9 @@ export interface Version {
 export interface Known extends Pick<ExperimentReport, 'former' | 'was'> {
   /** Comparison of its programs and data, for equal configs. */
   readonly computed?: Computed | undefined;
+  /** What a run of the old version saves, and what the new one makes of it. */
+  readonly saved?: SavedDocument | undefined;
+  readonly resumed?: ResumedDocument | undefined;
   /** Its baseline, if it was added. */
   readonly base?: (Version & { readonly name?: string }) | undefined;
 }
@@ -45,22 +52,26 @@ export function compareExperiment(
   old: Version,
   now: Version,
   declarations: readonly DeclarationChange[],
-  { base, computed, ...names }: Known = {},
+  { base, computed, saved, resumed, ...names }: Known = {},
 ): ExperimentReport {
   const other = base ?? old;
   const [before, after] = [made(other.document), made(now.document)];
-  const [constants, fields] =
+  const [constants, changed] =
     before === undefined || after === undefined
       ? [now.document === undefined ? ownConstants(before) : [], []]
       : [constantChanges(before.constants, after.constants), changesOfConfigs(before.config, after.config)];
   const models = [analysed(other.analysis), analysed(now.analysis)] as const;
-  const { checkpoints, ...figures } = effectsOf(...models);
-  // An added experiment has no checkpoints, as it was never trained as its base class.
-  const effects = base === undefined && checkpoints !== undefined ? { ...figures, checkpoints } : figures;
+  const effects = effectsOf(...models);
+  const checkpoints = resumptionOf(saved, resumed, changed);
+  const isForcing = ({ path }: FieldChange): boolean =>
+    checkpoints?.forcedBy.some((each) => each === path || each.startsWith(`${path}: `)) === true;
+  const fields = changed.map((each) => (isForcing(each) ? { ...each, forcesNewRun: true as const } : each));
   const [oldError, newError] = [errorOf(old), errorOf(now)];
   const isChanged =
     constants.length + fields.length > 0 ||
     hasEffect(effects) ||
+    checkpoints?.goesOn === 'never' ||
+    checkpoints?.goesOn === 'changed' ||
     (computed !== undefined && computed.differs.length > 0);
   const own = declarations.filter(({ experiments }) => experiments.includes(name));
   const settled = statusOf(old, now, isChanged, own, names.former !== undefined);
@@ -77,6 +88,7 @@ export function compareExperiment(
     constants,
     fields,
     ...(models[0] || models[1] ? { effects } : {}),
+    ...(checkpoints === undefined ? {} : { checkpoints }),
     ...(base === undefined ? changedRates(before, after) : {}),
     ...(computed === undefined ? {} : { computed }),
     ...(oldError === undefined ? {} : { oldError }),

@@ -1,6 +1,6 @@
-/** @file Effects of a change on a model: size, cost, and compatibility of checkpoints. */
-import { type Analysis, trainingCost, type VariableSummary } from '../../analysis/index.js';
-import type { CheckpointEffect, Effects, Figure, VariableGroup } from '../reports/diffReport.js';
+/** @file Effects of a change on a model: size and cost. */
+import { type Analysis, trainingCost } from '../../analysis/index.js';
+import type { Effects, Figure } from '../reports/diffReport.js';
 
 /** A value for each side where it is known. */
 export function bothSides<T>(of: (side: 'old' | 'new') => T | undefined): {
@@ -28,9 +28,6 @@ export function effectsOf(old: Analysis | undefined, now: Analysis | undefined):
     deviceHours: {},
     price: {},
     peakMemory: both((analysis) => analysis.memory.total),
-    ...(old === undefined || now === undefined
-      ? {}
-      : { checkpoints: checkpointEffect(old.variables, now.variables) }),
   };
 }
 
@@ -43,10 +40,14 @@ export function isDifferent({ old, new: now }: Figure): boolean {
   return Math.abs(now - old) > negligible * Math.abs(old);
 }
 
+/** Whether both versions could be analysed. */
+export const areBothKnown = ({ parameters }: Effects): boolean =>
+  parameters.old !== undefined && parameters.new !== undefined;
+
 /** Whether any effect differs; values known for one version only do not count. */
-export function hasEffect({ checkpoints, precision, unit: _, ...figures }: Effects): boolean {
-  if (checkpoints === undefined) return false;
-  return !checkpoints.loads || Object.values(figures).some(isDifferent);
+export function hasEffect(effects: Effects): boolean {
+  const { precision, unit: _, ...figures } = effects;
+  return areBothKnown(effects) && Object.values(figures).some(isDifferent);
 }
 
 /** Relative change of the cost of training that is reported. */
@@ -60,47 +61,4 @@ export function costChange({ deviceHours, trainingFlops, flopsPerToken }: Effect
   const isWhole = ({ old, new: now }: Figure): boolean => old !== undefined && now !== undefined;
   const { old = 0, new: now = 0 } = [deviceHours, trainingFlops, flopsPerToken].find(isWhole) ?? {};
   return Math.abs(now - old) > costMargin * old ? Math.sign(now - old) : 0;
-}
-
-function checkpointEffect(
-  old: readonly VariableSummary[],
-  now: readonly VariableSummary[],
-): CheckpointEffect {
-  const before = new Map(old.map((variable) => [variable.name, formOf(variable)]));
-  const after = new Map(now.map((variable) => [variable.name, formOf(variable)]));
-  const appeared: VariableGroup[] = [];
-  const vanished: VariableGroup[] = [];
-  const reshaped: VariableGroup[] = [];
-  for (const [name, form] of before) {
-    const other = after.get(name);
-    if (other === undefined) vanished.push({ name, count: 1, old: form });
-    else if (other !== form) reshaped.push({ name, count: 1, old: form, new: other });
-  }
-  for (const [name, form] of after) if (!before.has(name)) appeared.push({ name, count: 1, new: form });
-  return {
-    loads: appeared.length + vanished.length + reshaped.length === 0,
-    appeared: grouped(appeared),
-    vanished: grouped(vanished),
-    reshaped: grouped(reshaped),
-  };
-}
-
-function formOf({ shape, dtype }: VariableSummary): string {
-  return `[${shape.join(', ')}] ${dtype}`;
-}
-
-/** Groups variables that differ only by numbers in their names. */
-function grouped(variables: readonly VariableGroup[]): VariableGroup[] {
-  const groups = new Map<string, VariableGroup[]>();
-  for (const variable of variables) {
-    const key = JSON.stringify([variable.name.replace(/\d+/g, '*'), variable.old, variable.new]);
-    const known = groups.get(key);
-    if (known === undefined) groups.set(key, [variable]);
-    else known.push(variable);
-  }
-  return [...groups.values()].map(([first, ...others]) =>
-    others.length === 0
-      ? first!
-      : { ...first!, name: first!.name.replace(/\d+/g, '*'), count: others.length + 1 },
-  );
 }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { failureOf } from '../../analysis/index.js';
 import {
+  dependencesOf,
   fingerprint,
   operationsOf,
   type TensorFunction,
@@ -34,6 +35,32 @@ export interface Traced {
 export function trace(f: unknown, specs: unknown): Traced {
   const program = traceProgram(f as TensorFunction, specs as Tree<TensorSpec>);
   return { hash: fingerprint(program), operations: operationsOf(program) };
+}
+
+/** Outputs of a training step that training goes on with. */
+const TRAINED = /^(loss$|grads\.|rowGrads\.|updatedVars\.)/;
+
+/** A training step's fingerprints. */
+export interface TracedStep extends Traced {
+  /** Of the loss, gradients and replaced variables alone. */
+  readonly trained: string;
+  /** Whether these depend on the step's key. */
+  readonly drawsKeys: boolean;
+}
+
+/** Traces a training step, and forgets the program. */
+export function traceStep(f: unknown, specs: unknown): TracedStep {
+  const program = traceProgram(f as TensorFunction, specs as Tree<TensorSpec>);
+  const { graph, inputPaths, outputPaths } = program;
+  const isTrained = (_: unknown, i: number): boolean => TRAINED.test(outputPaths[i]!);
+  const part = { ...graph, outputs: graph.outputs.filter(isTrained) };
+  const depends = [...dependencesOf(program)].filter(([path]) => TRAINED.test(path));
+  return {
+    hash: fingerprint(program),
+    operations: operationsOf(program),
+    trained: fingerprint({ graph: part, inputPaths, outputPaths: outputPaths.filter(isTrained) }),
+    drawsKeys: depends.some(([, inputs]) => inputs.has('prngKey')),
+  };
 }
 
 /** An error's message, in a line. */

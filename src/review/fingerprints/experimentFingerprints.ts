@@ -16,8 +16,8 @@ import {
   WeightedMeans,
 } from '../../tasks/index.js';
 import { decodingProgramsDigest, drawnDigest, promptSpecs } from './decodingFingerprint.js';
-import { digest, reasonOf, type Traced, trace } from './digests.js';
-import type { Fingerprint, PartDigest } from './fingerprintedParts.js';
+import { digest, reasonOf, type Traced, type TracedStep, trace, traceStep } from './digests.js';
+import type { Fingerprint, PartDigest, TrainingFingerprint } from './fingerprintedParts.js';
 import { inputDigest, readingAhead } from './inputFingerprint.js';
 import { hostUpdateDigest } from './updateFingerprint.js';
 
@@ -51,6 +51,7 @@ function together(all: readonly Traced[]): Traced {
 /** A task, traced once for batches of the same shapes. */
 class TracedTask {
   private readonly steps = new Map<string, Traced>();
+  private readonly trained = new Map<string, TracedStep>();
   private readonly params: Record<string, TensorSpec>;
 
   constructor(private readonly task: SingleTask) {
@@ -59,13 +60,17 @@ class TracedTask {
 
   /** Loss, metrics, summaries and gradients of a training step of each task that the input trains. */
   training(input: BaseInput): Traced {
-    const steps = trainedTasks(this.task, input).map(({ part = '', task, batch }) =>
-      this.once(`training ${part}`, batch, () => {
+    return together(this.trainingSteps(input));
+  }
+
+  /** The training step of each of them. */
+  trainingSteps(input: BaseInput): readonly TracedStep[] {
+    return trainedTasks(this.task, input).map(({ part = '', task, batch }) =>
+      onceIn(this.trained, [part, batch], () => {
         const params = task === this.task ? this.params : paramsOf(task);
-        return trace(trainStep(task), { params, batch, prngKey: KEY, ...stepNumberSpec(task) });
+        return traceStep(trainStep(task), { params, batch, prngKey: KEY, ...stepNumberSpec(task) });
       }),
     );
-    return together(steps);
   }
 
   /** Metrics of an evaluation step. */
@@ -95,11 +100,16 @@ class TracedTask {
   }
 
   private once(name: string, batch: BatchSpecs, make: () => Traced): Traced {
-    const key = JSON.stringify([name, batch]);
-    let found = this.steps.get(key);
-    if (found === undefined) this.steps.set(key, (found = make()));
-    return found;
+    return onceIn(this.steps, [name, batch], make);
   }
+}
+
+/** What is made once for a key. */
+function onceIn<V>(made: Map<string, V>, keyed: readonly unknown[], make: () => V): V {
+  const key = JSON.stringify(keyed);
+  let found = made.get(key);
+  if (found === undefined) made.set(key, (found = make()));
+  return found;
 }
 
 /** Digests the evaluation's means over several batches. */
@@ -161,6 +171,10 @@ function partsOf(task: ConfiguredExperiment['task']): readonly unknown[] {
   return [classOf(task), own, train.learner, train.numSubBatches];
 }
 
+/** Who wrote the configs of layers is not asked, and stacks are dear. */
+const buildTask = (task: ConfiguredExperiment['task']): SingleTask =>
+  withOrigin('luthier diff', () => build(task));
+
 /** The tasks that a task trains with it. */
 function auxiliaryTasks(task: ConfiguredExperiment['task']): Config<SingleTask>[] {
   const cls = classOf(task);
@@ -177,28 +191,51 @@ export class Fingerprints {
   private readonly decodings = new Shared<string>();
   private readonly draws = new Shared<Promise<string>>();
 
+  /** Fingerprints of what a run goes on with, the same bits for the same ones. @throws as `of` */
+  async training(configured: ConfiguredExperiment): Promise<TrainingFingerprint> {
+    const { task } = configured;
+    const dataset = trainingDataset(configured);
+    const traced = this.traced(task);
+    const step = (of: (steps: readonly TracedStep[]) => unknown) =>
+      digestOf(() => ({ hash: digest(of(traced.trainingSteps(build(dataset)))) }));
+    const { randomSeed } = task.train;
+    const { hash: _, rows, ...rest } = await this.inputs.of([dataset], () => inputDigest(dataset));
+    return {
+      'loss or gradients': await step((steps) => steps.map(({ trained }) => trained)),
+      'metrics or summaries': await step((steps) => steps.map(({ hash }) => hash)),
+      'optimizer update': await digestOf(() => this.update(task, traced)),
+      'rows of the data': { ...rest, ...(rows !== undefined && { hash: rows }) },
+      'random draws': await step((steps) => (steps.some(({ drawsKeys }) => drawsKeys) ? randomSeed : 'none')),
+    };
+  }
+
+  private traced(task: ConfiguredExperiment['task'], built = () => buildTask(task)): TracedTask {
+    return this.tasks.of(partsOf(task), () => new TracedTask(built()));
+  }
+
+  private update(task: ConfiguredExperiment['task'], traced: TracedTask): PartDigest {
+    const learners = [task.train.learner, ...auxiliaryTasks(task).map((each) => each.train.learner)];
+    const { hash, operations } = traced.update();
+    const hosts = learners.map((each) => this.updates.of([each], () => hostUpdateDigest(build(each))));
+    return { hash: digest(hash, ...hosts), operations };
+  }
+
   /** @throws ConfigError and LayerError where the task cannot be built. */
   async of(configured: ConfiguredExperiment): Promise<Fingerprint> {
     const { task, datasets, decodeDatasets } = configured;
-    const { learner, randomSeed, evalSkipTrain, programs } = task.train;
+    const { randomSeed, evalSkipTrain, programs } = task.train;
     const parts = partsOf(task);
     let built: SingleTask | undefined;
-    // Who wrote the configs of layers is not asked, and stacks are dear.
-    const theTask = (): SingleTask => (built ??= withOrigin('luthier diff', () => build(task)));
-    const traced = this.tasks.of(parts, () => new TracedTask(theTask()));
+    const theTask = (): SingleTask => (built ??= buildTask(task));
+    const traced = this.traced(task, theTask);
     const training = () => build(trainingDataset(configured));
-    const learners = [learner, ...auxiliaryTasks(task).map((each) => each.train.learner)];
     const evaluated = datasets.filter((dataset) => !dataset.isTraining || !evalSkipTrain);
     const inputs = [...datasets, ...decodeDatasets].map((dataset) =>
       this.inputs.of([dataset], () => inputDigest(dataset)),
     );
     return {
       'training step': await digestOf(() => traced.training(training())),
-      'optimizer update': await digestOf(() => {
-        const { hash, operations } = traced.update();
-        const hosts = learners.map((each) => this.updates.of([each], () => hostUpdateDigest(build(each))));
-        return { hash: digest(hash, ...hosts), operations };
-      }),
+      'optimizer update': await digestOf(() => this.update(task, traced)),
       evaluation: await digestOf(() => {
         const steps = evaluated.map((dataset) => traced.evaluation(build(dataset).paddedBatchSpecs()).hash);
         return { hash: digest(steps, meansOfBatches()) };

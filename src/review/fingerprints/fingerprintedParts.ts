@@ -19,6 +19,8 @@ export interface PartDigest {
   readonly hash?: string;
   /** Another one where other operations are done, or on other shapes: of programs. */
   readonly operations?: string;
+  /** Another one where other rows are read: of inputs. */
+  readonly rows?: string;
   /** Why there is none, or why it does not cover all of the part. */
   readonly notCompared?: string;
   /** Digests of sources that do their part when a job runs and not here, by their names. */
@@ -26,3 +28,15 @@ export interface PartDigest {
 }
 
 export type Fingerprint = Readonly<Record<FingerprintedPart, PartDigest>>;
+
+/** Parts of training that a run goes on with: equal ones give the same bits. */
+export const trainingParts = [
+  'loss or gradients',
+  'metrics or summaries',
+  'optimizer update',
+  'rows of the data',
+  'random draws',
+] as const;
+export type TrainingPart = (typeof trainingParts)[number];
+
+export type TrainingFingerprint = Readonly<Record<TrainingPart, PartDigest>>;

@@ -77,19 +77,20 @@ async function* restOf(input: BaseInput, start: InputState): AsyncGenerator<unkn
   yield [none, contentsOf(await after(some)), contentsOf(await after(Math.floor(some / 2)))];
 }
 
-/** Values that an input gives. */
-async function* givenBy(config: Config<BaseInput>): AsyncGenerator<unknown> {
+/** Values that an input gives: `apart` those that follow from names and classes, and tell of no row. */
+async function* givenBy(config: Config<BaseInput>, apart: (value: unknown) => void): AsyncGenerator<unknown> {
   const { batchSize, numInfeedHosts, infeedHostIndex } = config;
   const small = copyWith(config, { batchSize: Math.min(batchSize, MOST_ROWS) });
   const input = build(small);
   try {
-    yield [input.name, build(config).getGlobalBatchSize(), input.isEndless];
+    apart(input.name);
+    yield [build(config).getGlobalBatchSize(), input.isEndless];
     const start = input.getState();
     const { files = [], folders = [], ...identity } = input.dataIdentity();
     const named = folders.map(({ name, numFiles }) => [name, numFiles]);
-    yield [start, identity, [...files.map(({ name, size }) => [name, size]), ...named]];
+    apart([start, identity, [...files.map(({ name, size }) => [name, size]), ...named]]);
     if (identity.tokenizer !== undefined)
-      yield attempt(() => toJSON(withRecorded(config, identity), { modules: false }));
+      apart(attempt(() => toJSON(withRecorded(config, identity), { modules: false })));
     yield* beginningOf(input);
     yield* restOf(input, start);
   } finally {
@@ -106,9 +107,9 @@ async function* givenBy(config: Config<BaseInput>): AsyncGenerator<unknown> {
 /** Digest of an input's batches, as far as there is data. */
 export async function inputDigest(config: Config<BaseInput>): Promise<PartDigest> {
   try {
-    const given: unknown[] = [];
-    for await (const each of givenBy(config)) given.push(digest(each));
-    return { hash: digest(given) };
+    const [given, others]: [string[], string[]] = [[], []];
+    for await (const each of givenBy(config, (value) => others.push(digest(value)))) given.push(digest(each));
+    return { hash: digest(given, others), rows: digest(given) };
   } catch (error) {
     return { notCompared: reasonOf(error) };
   }

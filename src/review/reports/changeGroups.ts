@@ -47,12 +47,12 @@ export function groupChanges(all: readonly ExperimentReport[]): ChangeGroup[] {
   return widestFirst([...bySet.values()]);
 }
 
-/** Effects on checkpoints, each once. */
+/** How runs go on, each way once. */
 export function groupCheckpoints(
   reports: readonly ExperimentReport[],
 ): { experiments: readonly string[]; effect: CheckpointEffect }[] {
-  const effects = withExperiments(reports, ({ effects: { checkpoints } = {} }) =>
-    checkpoints === undefined || checkpoints.loads ? [] : [checkpoints],
+  const effects = withExperiments(reports, ({ checkpoints }) =>
+    checkpoints === undefined ? [] : [checkpoints],
   );
   return widestFirst(effects.map(([effect, experiments]) => ({ effect, experiments })));
 }

@@ -53,6 +53,8 @@ const fieldChange = z
     newPath: text.exactOptional(),
     old: side.exactOptional(),
     new: side.exactOptional(),
+    /** Whether runs can't go on because of it. */
+    forcesNewRun: z.literal(true).exactOptional(),
     /** Number of merged paths; absent for one. */
     count: count.exactOptional(),
   })
@@ -84,15 +86,31 @@ const variableGroup = z
 /** Variables that differ only by numbers in their names. */
 export type VariableGroup = z.infer<typeof variableGroup>;
 
+/**
+ * How runs of the old version go on in the new one: with the same bits; with something changed; not at all; or what could not be
+ * compared.
+ */
+export const resumptions = ['same', 'changed', 'never', 'unknown'] as const;
 const checkpointEffect = z
   .strictObject({
-    loads: z.boolean(),
+    goesOn: z.enum(resumptions),
+    /** What is not as it was, of `changed`, or not known, of `unknown`; the text is the job's own sentence, or a reason. */
+    changes: listOf(z.strictObject({ what: text, text: text.exactOptional() }).readonly()),
+    /** The error with which a job ends, of `never`. */
+    error: text.exactOptional(),
+    /** The fields that force it to: `task.train.learner.optimizer: AdamW → Lion`. */
+    forcedBy: listOf(text),
+    /** How many of the variables a new run can still begin with, by `initFromCheckpoint`, and those that it can't. */
+    loads: z
+      .strictObject({ count, keeps: listOf(text) })
+      .readonly()
+      .exactOptional(),
     appeared: listOf(variableGroup),
     vanished: listOf(variableGroup),
     reshaped: listOf(variableGroup),
   })
   .readonly();
-/** Whether checkpoints of the old version fit the new one. */
+/** How the checkpoints of the old version fit the new one, asked of the code that resumes. */
 export type CheckpointEffect = z.infer<typeof checkpointEffect>;
 
 const effects = z
@@ -115,8 +133,6 @@ const effects = z
     price: figure,
     /** The most bytes that a training step holds at once, on each device of its mesh. */
     peakMemory: figure,
-    /** Absent where only one version has the experiment, or one could not be analysed. */
-    checkpoints: checkpointEffect.exactOptional(),
   })
   .readonly();
 /** Effects on the model and its training. */
@@ -227,6 +243,8 @@ const experimentReport = z
     fields: listOf(fieldChange),
     /** Absent where the models were not compared: nothing that they depend on changed. */
     effects: effects.exactOptional(),
+    /** Absent where nothing that runs go on with changed, and where there are not two versions. */
+    checkpoints: checkpointEffect.exactOptional(),
     /** Where its learning rates are not as they were. */
     learningRates: learningRateChange.exactOptional(),
     /** Absent where the configs differ, and where there are not two. */

@@ -2,7 +2,8 @@
 
 import type { Threshold } from '../settings.js';
 import { counted } from '../text/reportFormat.js';
-import type { DiffReport, ExperimentReport } from './diffReport.js';
+import type { CheckpointEffect, DiffReport, ExperimentReport } from './diffReport.js';
+import { outcomePhrases } from './outcomes.js';
 import { figureKinds, inUnit, type Phrase, percent, unitOf } from './reportLines.js';
 
 /** A label of the pull request, and who set it where that is known. */
@@ -13,7 +14,7 @@ export interface Label {
 
 /** Something that the change does and that needs a label. */
 export interface Gate {
-  /** `10 experiments can't load their checkpoints` */
+  /** `10 experiments can't go on from their checkpoints` */
   readonly what: string;
   /** Absent if no label lifts the gate. */
   readonly needsLabel?: string;
@@ -44,6 +45,23 @@ export function gatePhrases({ what, needsLabel, allowedBy }: Gate): Phrase[] {
   return [['Allowed by the label ', { name: needsLabel }, ...by, `: ${what}.`]];
 }
 
+type CheckpointEvent = Extract<Threshold, { figure: 'checkpoints' }>['when'];
+
+/** Events of checkpoints by the names of thresholds. */
+const goingOn: Readonly<
+  Record<CheckpointEvent, { goesOn: CheckpointEffect['goesOn']; verbs: readonly [string, string] }>
+> = {
+  incompatible: { goesOn: 'never', verbs: outcomePhrases.incompatible },
+  changed: {
+    goesOn: 'changed',
+    verbs: ['goes on changed from its checkpoints', 'go on changed from their checkpoints'],
+  },
+  uncompared: {
+    goesOn: 'unknown',
+    verbs: ['has checkpoints that were not compared', 'have checkpoints that were not compared'],
+  },
+};
+
 type Crossable = Threshold | { readonly figure: 'experiments'; readonly when: 'broken' };
 
 /** How the experiments cross the threshold; undefined if they do not. */
@@ -56,9 +74,9 @@ function crossed(threshold: Crossable, experiments: readonly ExperimentReport[])
   // Additions had neither checkpoints nor costs: their review is about the addition itself.
   const before = experiments.filter(({ status }) => status !== 'added');
   if (threshold.figure === 'checkpoints') {
-    const count = before.filter(({ effects }) => effects?.checkpoints?.loads === false).length;
-    const theirs = count === 1 ? 'its' : 'their';
-    return count === 0 ? undefined : `${counted(count, 'experiment')} can't load ${theirs} checkpoints`;
+    const { goesOn, verbs } = goingOn[threshold.when];
+    const count = before.filter(({ checkpoints }) => checkpoints?.goesOn === goesOn).length;
+    return count === 0 ? undefined : `${counted(count, 'experiment')} ${verbs[Number(count > 1)]}`;
   }
   const { figure, moreThan } = threshold;
   const most = 1 + Number.parseFloat(moreThan) / 100;

@@ -13,11 +13,13 @@ import {
   groupLearningRates,
   groupUncompared,
 } from './changeGroups.js';
-import type { DiffReport, ExperimentReport } from './diffReport.js';
+import { type CheckpointEffect, type DiffReport, type ExperimentReport, resumptions } from './diffReport.js';
 import { learningRateChart } from './learningRateChart.js';
 import { htmlCode, type Links, namesHtml, namesMarkdown, span } from './markdownText.js';
 import { errorStatusText } from './outcomes.js';
 import {
+  checkpointLines,
+  checkpointTitles,
   computedText,
   constantLine,
   declarationText,
@@ -127,15 +129,25 @@ function computedDetails(experiments: readonly ExperimentReport[]): Details[] {
 
 function checkpointDetails(experiments: readonly ExperimentReport[]): Details[] {
   const groups = groupCheckpoints(experiments);
-  if (groups.length === 0) return [];
+  return resumptions.toReversed().flatMap((goesOn) => {
+    const own = groups.filter(({ effect }) => effect.goesOn === goesOn);
+    return own.length === 0 || goesOn === 'same' ? [] : [goingOnDetails(goesOn, own)];
+  });
+}
+
+function goingOnDetails(
+  goesOn: CheckpointEffect['goesOn'],
+  groups: ReturnType<typeof groupCheckpoints>,
+): Details {
   const count = groups.reduce((sum, { experiments: names }) => sum + names.length, 0);
   const items = groups.flatMap(({ experiments: names, effect }) => [
     `- ${namesMarkdown(names)}`,
+    ...checkpointLines(effect).map((line) => `  - ${span(line.trim())}`),
     ...effect.reshaped.map((group) => `  - ${span(variableText(group))}`),
     ...effect.appeared.map((group) => `  - new: ${span(variableText(group))}`),
     ...effect.vanished.map((group) => `  - gone: ${span(variableText(group))}`),
   ]);
-  return [{ summary: `Checkpoints do not fit: ${counted(count, 'experiment')}`, items }];
+  return { summary: `${checkpointTitles[goesOn]}: ${counted(count, 'experiment')}`, items };
 }
 
 function renamedDetails(experiments: readonly ExperimentReport[]): Details[] {

@@ -9,7 +9,7 @@ export type Outcome = Status | 'incompatible' | 'costlier' | 'cheaper' | 'unknow
 export const outcomePhrases: Readonly<Record<Outcome, readonly [one: string, several: string]>> = {
   broken: ['breaks', 'break'],
   removed: ['removed', 'removed'],
-  incompatible: ["can't load its checkpoints", "can't load their checkpoints"],
+  incompatible: ["can't go on from its checkpoints", "can't go on from their checkpoints"],
   costlier: ['costs more', 'cost more'],
   unknown: ['changes, its cost not compared', 'change, their cost not compared'],
   cheaper: ['costs less', 'cost less'],

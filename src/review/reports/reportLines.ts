@@ -64,11 +64,12 @@ export function constantLine({ name, old, new: now }: ConstantChange): Line {
 }
 
 /** A field's line. */
-export function fieldLine({ what, path, newPath, old, new: now, count }: FieldChange): Line {
+export function fieldLine({ what, path, newPath, old, new: now, count, forcesNewRun }: FieldChange): Line {
   const remarks: Phrase[] = [];
   if (count !== undefined) remarks.push([`${count} places`]);
   if (newPath !== undefined) remarks.push(['now at ', { name: newPath }]);
   remarks.push(...placeRemarks(old, now));
+  if (forcesNewRun) remarks.push(['forces a new run']);
   const name = what === 'class' ? 'class ' : '';
   return {
     path,
@@ -209,7 +210,7 @@ export function variableText({ name, count, old, new: now }: VariableGroup): str
 
 /** A figure with its name, and how to write one. */
 interface FigureKind {
-  readonly key: keyof Omit<Effects, 'checkpoints' | 'precision' | 'unit'>;
+  readonly key: keyof Omit<Effects, 'precision' | 'unit'>;
   readonly label: string;
   /** Its name over a column. */
   readonly column: string;
@@ -255,17 +256,51 @@ export function percent(old: number, now: number): string {
   return `${now < old ? '−' : '+'}${Number(digits)}%`;
 }
 
-/** Whether checkpoints load, in a few words. */
-export function checkpointText({ loads, appeared, vanished, reshaped }: CheckpointEffect): string {
-  if (loads) return 'load';
+/** How runs go on, in a few words. */
+export function checkpointText({ goesOn, changes, appeared, vanished, reshaped }: CheckpointEffect): string {
+  if (goesOn === 'same') return 'same bits';
+  if (goesOn === 'changed') return `changed: ${someOf(changes.map(({ what }) => what))}`;
+  if (goesOn === 'unknown') return 'not compared';
   const parts = [
     [reshaped, 'reshaped'],
     [appeared, 'new'],
     [vanished, 'gone'],
   ] as const;
-  return parts
+  const counts = parts
     .map(([groups, word]) => [groups.reduce((sum, { count }) => sum + count, 0), word] as const)
     .filter(([count]) => count > 0)
-    .map(([count, word]) => `${count} ${word}`)
-    .join(', ');
+    .map(([count, word]) => `${count} ${word}`);
+  return counts.length === 0 ? 'cannot go on' : `cannot go on: ${counts.join(', ')}`;
+}
+
+/** Titles of the ways in which runs go on. */
+export const checkpointTitles: Readonly<Record<CheckpointEffect['goesOn'], string>> = {
+  same: 'Runs go on with the same bits',
+  changed: 'Runs go on changed',
+  never: 'Runs cannot go on',
+  unknown: 'Checkpoints not compared',
+};
+
+const mostErrorLines = 8;
+
+/** What there is to say about how runs go on, a line each: what forces a new one first. */
+export function checkpointLines(effect: CheckpointEffect): string[] {
+  const { changes, error, forcedBy, loads, appeared, vanished, reshaped } = effect;
+  const lines = error?.split('\n') ?? [];
+  // Groups of variables say the rest.
+  const isGrouped = appeared.length + vanished.length + reshaped.length > 0;
+  const most = isGrouped ? 1 : mostErrorLines;
+  const cut = lines.length > most && !isGrouped ? [...lines.slice(0, most), '…'] : lines.slice(0, most);
+  return [
+    ...forcedBy.map((each) => `forced by ${each}`),
+    ...cut,
+    ...changes.map(({ what, text }) => (text === undefined ? what : `${what}: ${text}`)),
+    ...(loads === undefined ? [] : [loadsText(loads)]),
+  ];
+}
+
+function loadsText({ count, keeps }: NonNullable<CheckpointEffect['loads']>): string {
+  const of = keeps.length === 0 ? `all ${count}` : `${count} of ${count + keeps.length}`;
+  const others = keeps.length === 0 ? '' : `, not ${someOf(keeps)}`;
+  return `initFromCheckpoint would load ${of} variables${others}`;
 }

@@ -1,7 +1,8 @@
 /** @file The table of a comment: the outcome of each experiment, with equal rows merged. */
 
+import { shortened, visible } from '../../system/text/index.js';
 import { isDifferent } from '../changes/effects.js';
-import { counted, markdownTable } from '../text/reportFormat.js';
+import { counted, escapeMarkdown, markdownTable } from '../text/reportFormat.js';
 import type { Effects, ExperimentReport, Figure, Status } from './diffReport.js';
 import { namesMarkdown, span } from './markdownText.js';
 import { checkpointText, figureKinds, inUnit, percent, unitOf } from './reportLines.js';
@@ -23,6 +24,9 @@ export const signs: Readonly<Record<Status, string>> = {
 /** Statuses outside of the table. */
 const withoutRow: ReadonlySet<Status> = new Set(['renamed', 'redeclared', 'failing']);
 
+/** Of a cell of words. */
+const longestCell = 200;
+
 /** The table leaves room for the details. */
 const mostCharacters = 30_000;
 
@@ -33,7 +37,7 @@ export function summaryTable(
 ): string {
   const kinds = figureKinds.filter(({ key }) => !ofTraining.has(key) || hasValues(key, experiments));
   const unit = unitOf(experiments);
-  const header = ['Experiment', '', ...kinds.map(({ column }) => inUnit(column, unit)), 'Checkpoints'];
+  const header = ['Experiment', '', 'Checkpoints', ...kinds.map(({ column }) => inUnit(column, unit))];
   const namesByRow = new Map<string, string[]>();
   for (const each of experiments) {
     if (withoutRow.has(each.status)) continue;
@@ -68,15 +72,17 @@ const hasValues = (key: keyof Effects, experiments: readonly ExperimentReport[])
 
 /** The row of an experiment, without its name. */
 function rowOf(
-  { status, against, effects }: ExperimentReport,
+  { status, against, effects, checkpoints }: ExperimentReport,
   kinds: readonly (typeof figureKinds)[number][],
   isLoaded: boolean,
 ): string[] {
   const found = isLoaded ? ', found by loading' : '';
   return [
     `${signs[status]}${against === undefined ? '' : ` against ${span(against)}`}${found}`,
+    checkpoints === undefined
+      ? '–'
+      : escapeMarkdown(visible(shortened(checkpointText(checkpoints), longestCell))),
     ...kinds.map(({ key, format }) => figureCell(effects?.[key], format)),
-    effects?.checkpoints === undefined ? '–' : checkpointText(effects.checkpoints),
   ];
 }
 

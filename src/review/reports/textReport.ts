@@ -16,7 +16,8 @@ import type { Label } from './gates.js';
 import { errorStatusText, outcomePhrases } from './outcomes.js';
 import {
   againstText,
-  checkpointText,
+  checkpointLines,
+  checkpointTitles,
   computedText,
   constantLine,
   declarationText,
@@ -73,7 +74,8 @@ export function textOf(report: DiffReport, paint: Paint, labels: readonly Label[
     effectsText(experiments),
     ...groupCheckpoints(experiments).map(({ experiments: names, effect }) =>
       [
-        `${paint('bold', 'Checkpoints do not fit')}: ${names.join(', ')}`,
+        `${paint(effect.goesOn === 'never' ? 'red' : 'bold', checkpointTitles[effect.goesOn])}: ${names.join(', ')}`,
+        ...checkpointLines(effect).map((line) => `  ${visible(line)}`),
         ...effect.reshaped.map((group) => `  ${variableText(group)}`),
         ...effect.appeared.map((group) => paint('green', `  + ${variableText(group)}`)),
         ...effect.vanished.map((group) => paint('red', `  - ${variableText(group)}`)),
@@ -149,7 +151,6 @@ function effectsText(experiments: readonly ExperimentReport[]): string {
   const same: string[] = [];
   for (const { name, status, effects } of experiments) {
     if (effects === undefined || status === 'removed') continue;
-    const { checkpoints } = effects;
     const figures = figureKinds.flatMap(({ key, label, format }): string[][] => {
       const { old, new: now } = effects[key];
       if (!isDifferent(effects[key]) && (status !== 'added' || now === undefined)) return [];
@@ -158,7 +159,6 @@ function effectsText(experiments: readonly ExperimentReport[]): string {
       const change = isSame ? '' : difference(old, now, format);
       return [['', inUnit(label, effects.unit), text(old), text(now), change]];
     });
-    if (checkpoints?.loads === false) figures.push(['', 'Checkpoints', '', checkpointText(checkpoints), '']);
     if (figures.length === 0) {
       if (status === 'changed') same.push(name);
     } else {
@@ -169,8 +169,6 @@ function effectsText(experiments: readonly ExperimentReport[]): string {
   const before = experiments.some(({ against }) => against !== undefined) ? 'before, or base' : 'before';
   const table = rows.length === 0 ? '' : textTable(rows, ['Consequences', '', before, 'after', '']);
   const others =
-    same.length === 0
-      ? ''
-      : `Parameters, FLOPs, tokens and memory as before, checkpoints load: ${same.join(', ')}`;
+    same.length === 0 ? '' : `Parameters, FLOPs, tokens and memory as before: ${same.join(', ')}`;
   return [table, others].filter((part) => part !== '').join('\n\n');
 }

@@ -1,6 +1,6 @@
 /** @file Verdict of a review: outcomes of the experiments, each counted once, and failed gates. */
 
-import { costChange } from '../changes/effects.js';
+import { areBothKnown, costChange } from '../changes/effects.js';
 import type { DiffReport, ExperimentReport } from './diffReport.js';
 import { gatePhrases, gatesOf, type Label } from './gates.js';
 import { type Outcome, outcomePhrases } from './outcomes.js';
@@ -10,7 +10,7 @@ import type { Phrase } from './reportLines.js';
 export interface Verdict {
   /** Whether the change violates a gate, or lacks a label that would allow it. */
   readonly fails: boolean;
-  /** `Fails: 3 break, 10 can't load their checkpoints, 4 cost more, 51 the same` */
+  /** `Fails: 3 break, 10 can't go on from their checkpoints, 4 cost more, 51 the same` */
   readonly line: string;
   /** Gates that need labels, and gates that labels have opened. */
   readonly conditions: readonly Phrase[];
@@ -43,21 +43,21 @@ function countsOf({ experiments, unchanged, untouched }: DiffReport): string {
   return parts.length === 0 ? 'No experiments' : parts.join(', ');
 }
 
-/** Of those whose checkpoints do not load, how many would otherwise be counted among the costlier. */
+/** Of those that do not go on from their checkpoints, how many would otherwise be counted among the costlier. */
 function costlierToo(experiments: readonly ExperimentReport[]): string {
   const incompatible = experiments.filter((each) => outcomeOf(each) === 'incompatible');
-  const count = incompatible.filter(({ effects }) => costChange(effects!) > 0).length;
+  const count = incompatible.filter(({ effects }) => effects && costChange(effects) > 0).length;
   if (count === 0) return '';
   if (count === incompatible.length) return count === 1 ? ' (and costs more)' : ' (and all cost more)';
   return ` (${count} of them ${count === 1 ? 'costs' : 'cost'} more)`;
 }
 
-function outcomeOf({ status, effects, computed, newError }: ExperimentReport): Outcome {
+function outcomeOf({ status, effects, checkpoints, computed, newError }: ExperimentReport): Outcome {
   if (status !== 'changed') return status;
+  if (checkpoints?.goesOn === 'never') return 'incompatible';
   // Programs that do the same operations as before cost the same, and are not analysed.
   if (effects === undefined) return computed === undefined || newError !== undefined ? 'unknown' : 'changed';
-  if (effects.checkpoints === undefined) return 'unknown';
-  if (!effects.checkpoints.loads) return 'incompatible';
+  if (!areBothKnown(effects)) return 'unknown';
   const cost = costChange(effects);
   return cost > 0 ? 'costlier' : cost < 0 ? 'cheaper' : 'changed';
 }

@@ -130,8 +130,12 @@ function removeOldest(folder: string): void {
 }
 
 /** The text under which answers to a question are kept. */
-const keyOf = ({ document, ...question }: Question): string =>
-  JSON.stringify(document === undefined ? question : { ...question, document: digestOf(document) });
+const keyOf = ({ document, saved, ...question }: Question): string =>
+  JSON.stringify({
+    ...question,
+    ...(document !== undefined && { document: digestOf(document) }),
+    ...(saved !== undefined && { saved: digestOf(saved) }),
+  });
 
 /** The answers that hold for one tree. */
 export class KeptAnswers {
@@ -166,7 +170,7 @@ export class KeptAnswers {
 
   /** Keeps an answer of a process that had read all this; paths are those of `recordReads`. */
   keep(question: Question, answer: Answer, reads: readonly string[]): void {
-    const failures = ['error', 'notWritten', 'notAnalysed', 'notFingerprinted'];
+    const failures = ['error', 'notWritten', 'notAnalysed', 'notFingerprinted', 'notSaved', 'notResumed'];
     const isWhole = !failures.some((failure) => failure in answer);
     const facts = isWhole ? ['unseen:', ...reads].map((path) => this.factOf(path)) : [undefined];
     if (facts.includes(undefined)) return;

@@ -25,6 +25,9 @@ import type {
   FingerprintDocument,
   GivenConstant,
   Question,
+  ResumedDocument,
+  Saved,
+  SavedDocument,
   WrittenConfigs,
 } from './protocol.js';
 
@@ -138,6 +141,45 @@ export class Evaluation {
     } catch (error) {
       return { name, notFingerprinted: failureWithoutPath(error).message };
     }
+  }
+
+  /** What a run of the experiment saves. */
+  async saved(subject: Subject): Promise<SavedDocument> {
+    const { name } = subject;
+    try {
+      const configured = await this.configuredOnce(subject);
+      const { resumptions, fingerprints } = await this.resumer();
+      return { name, saved: await resumptions.savedOf(configured, fingerprints) };
+    } catch (error) {
+      return { name, notSaved: failureWithoutPath(error).message };
+    }
+  }
+
+  /** How the experiment goes on from what another version of it saved. */
+  async resumed({
+    saved,
+    ofAny,
+    ...subject
+  }: Subject & Pick<Question, 'saved' | 'ofAny'>): Promise<ResumedDocument> {
+    const { name } = subject;
+    try {
+      const configured = await this.configuredOnce(subject);
+      const { resumptions, fingerprints } = await this.resumer();
+      const given = JSON.parse(saved!) as Saved;
+      return { name, resumed: await resumptions.resumedFrom(configured, given, fingerprints, ofAny) };
+    } catch (error) {
+      return { name, notResumed: failureWithoutPath(error).message };
+    }
+  }
+
+  /** What compares checkpoints. @throws Error where this version has too little for it. */
+  private async resumer() {
+    this.fingerprints ??= await fingerprinter();
+    const resumptions = await import('./resumptions.js').catch(() => undefined);
+    const { fingerprints } = this;
+    if (fingerprints?.training === undefined || resumptions === undefined)
+      throw new Error('Its version of Luthier is too old to tell what checkpoints hold.');
+    return { resumptions, fingerprints };
   }
 
   private async configuredOnce(subject: Subject): Promise<ConfiguredExperiment> {

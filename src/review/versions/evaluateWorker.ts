@@ -14,6 +14,8 @@ function answer({ ask, ...subject }: Question): Promise<Answer> {
   if (ask === 'configs') return evaluation.configs(subject);
   if (ask === 'exports') return evaluation.exports(subject);
   if (ask === 'document') return evaluation.document(subject);
+  if (ask === 'saved') return evaluation.saved(subject);
+  if (ask === 'resumed') return evaluation.resumed(subject);
   return ask === 'fingerprint' ? evaluation.fingerprint(subject) : evaluation.analysis(subject);
 }
 

@@ -18,8 +18,10 @@ import {
   type Message,
   protocolVersion,
   type Question,
+  type ResumedDocument,
+  type SavedDocument,
 } from './protocol.js';
-import { type Tree, tidiedAnalysis, tidiedDocument, tidiedExports } from './versionTree.js';
+import { type Tree, tidiedAnalysis, tidiedDocument, tidiedExports, tidiedResumption } from './versionTree.js';
 
 const own = fileURLToPath(new URL('../../..', import.meta.url));
 const worker = fileURLToPath(new URL(`./evaluateWorker${extname(import.meta.url)}`, import.meta.url));
@@ -115,6 +117,10 @@ interface EvaluationRequest {
   readonly ofBase?: true;
   /** Configs of another version by the names of experiments, to be fingerprinted in place of this version's. */
   readonly documents?: ReadonlyMap<string, string>;
+  /** What another version saved, by the names of experiments. */
+  readonly saved?: ReadonlyMap<string, string>;
+  /** Whether what another experiment saved will do. */
+  readonly ofAny?: true | undefined;
   /** How many processes may answer. */
   readonly processes: number;
 }
@@ -236,6 +242,22 @@ export class Evaluator {
     );
   }
 
+  /** What runs of experiments save. */
+  saved(asked: EvaluationRequest): Promise<Map<string, SavedDocument>> {
+    return this.askAll('saved', asked, (answer, name) =>
+      typeof answer === 'string' ? { name, notSaved: answer } : (answer as SavedDocument),
+    );
+  }
+
+  /** How experiments go on from what `asked.saved` has for each. */
+  resumed(asked: EvaluationRequest): Promise<Map<string, ResumedDocument>> {
+    return this.askAll('resumed', asked, (answer, name) =>
+      typeof answer === 'string'
+        ? { name, notResumed: answer }
+        : tidiedResumption(answer as ResumedDocument, this.home),
+    );
+  }
+
   /** Paths that the processes had read after the experiment, as from `recordReads`. */
   readsOf(name: string): ReadonlySet<string> {
     return this.reads.get(name) ?? new Set(everything);
@@ -260,15 +282,19 @@ export class Evaluator {
 
   private async askAll<D>(
     ask: Question['ask'],
-    { names, processes, documents, ...subject }: EvaluationRequest,
+    { names, processes, documents, saved, ...subject }: EvaluationRequest,
     document: (answer: Answer | string, name: string) => D,
     pool = this.pool,
   ): Promise<Map<string, D>> {
     const found = new Map<string, D>();
     const questionOf = (name: string): Question => {
       const question = { ask, name, ...subject };
-      const given = documents?.get(name);
-      return given === undefined ? question : { ...question, document: this.here(given) };
+      const [document, from] = [documents?.get(name), saved?.get(name)];
+      return {
+        ...question,
+        ...(document !== undefined && { document: this.here(document) }),
+        ...(from !== undefined && { saved: this.here(from) }),
+      };
     };
     const unknown = names.filter((name) => {
       const answer = this.known(questionOf(name));

@@ -3,10 +3,11 @@
 import type { Analysis, Failure as Finding, LearningRates } from '../../analysis/index.js';
 import type { Override } from '../../cli/index.js';
 import type { Declared, JsonDocument } from '../../hparams/index.js';
-import type { Fingerprint } from '../fingerprints/fingerprintedParts.js';
+import type { Resumption, SavedRun } from '../../programs/index.js';
+import type { Fingerprint, TrainingFingerprint } from '../fingerprints/fingerprintedParts.js';
 
 /** Version of the questions and answers below, fingerprints included; evaluators of other versions are not used. */
-export const protocolVersion = 8;
+export const protocolVersion = 9;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];
@@ -115,6 +116,49 @@ export type ExportsDocument =
     }
   | { readonly name: string; readonly error: Failure };
 
+/** What a run of a version saves and computes. */
+export interface Saved {
+  readonly run: SavedRun;
+  readonly training: TrainingFingerprint;
+  /** The configs as another version can build them; absent where they can't be written. */
+  readonly document?: string;
+}
+
+/** Shapes and types of variables by path. */
+export type VariableForms = Readonly<
+  Record<string, { readonly shape: readonly number[]; readonly dtype: string }>
+>;
+
+/** How a version goes on from what another one saved. */
+export type Resumed = {
+  /** Its own variables. */
+  readonly variables: VariableForms;
+  /** Path of the training dataset: `datasets[0]`. */
+  readonly dataset: string;
+} & (
+  | {
+      /** What is not as it was saved, each with the sentence that the job says about it. */
+      readonly differences: Resumption['differences'];
+      readonly training: TrainingFingerprint;
+    }
+  | {
+      /** The error with which it ends. */
+      readonly refused: string;
+      /** How many variables `initFromCheckpoint` still loads, and those that keep their initial values. */
+      readonly loads: { readonly count: number; readonly keeps: readonly string[] };
+      /** Paths of the fields that force it to. */
+      readonly forcedBy: readonly string[];
+    }
+);
+
+export type SavedDocument =
+  | { readonly name: string; readonly saved: Saved }
+  | { readonly name: string; readonly notSaved: string };
+
+export type ResumedDocument =
+  | { readonly name: string; readonly resumed: Resumed }
+  | { readonly name: string; readonly notResumed: string };
+
 /** A constant as `--set` sets it, where nothing else does. */
 export interface GivenConstant extends Extract<Override, { kind: 'set' }> {
   /** Whether it was given to this experiment by name: then it must have such a constant. */
@@ -132,7 +176,7 @@ export type Change = Override | GivenConstants;
 
 /** To an evaluator: about an experiment that flags change. */
 export interface Question {
-  readonly ask: 'configs' | 'document' | 'fingerprint' | 'analysis' | 'exports';
+  readonly ask: 'configs' | 'document' | 'fingerprint' | 'analysis' | 'exports' | 'saved' | 'resumed';
   /** The experiment; of the question for exports, the module. */
   readonly name: string;
   readonly changes: readonly Change[];
@@ -140,6 +184,10 @@ export interface Question {
   readonly ofBase?: true | undefined;
   /** Configs of another version, whose programs are fingerprinted in place of its own. */
   readonly document?: string | undefined;
+  /** What another version, or a run, saved, as JSON of a `Saved`, to go on from. */
+  readonly saved?: string | undefined;
+  /** Whether what another experiment saved will do. */
+  readonly ofAny?: true | undefined;
 }
 
 /** Answers by kind of question. */
@@ -148,7 +196,9 @@ export type Answer =
   | WrittenConfigs
   | FingerprintDocument
   | AnalysisDocument
-  | ExportsDocument;
+  | ExportsDocument
+  | SavedDocument
+  | ResumedDocument;
 
 /** From an evaluator: first that it is ready, then an answer for each question, with the reads since the last one. */
 export type Message =

@@ -9,6 +9,7 @@ import type {
   ExperimentDocument,
   ExportsDocument,
   Failure,
+  ResumedDocument,
 } from './protocol.js';
 
 /** A version of the project on disk. */
@@ -85,12 +86,30 @@ export function tidiedExports(document: ExportsDocument, tree: Tree): ExportsDoc
   return 'error' in document ? { ...document, error: tidiedFailure(document.error, tree) } : document;
 }
 
+/** As `tidiedDocument`, of an answer about checkpoints. */
+export function tidiedResumption(document: ResumedDocument, tree: Tree): ResumedDocument {
+  if (!('resumed' in document)) return document;
+  const { resumed } = document;
+  return {
+    ...document,
+    resumed:
+      'refused' in resumed
+        ? { ...resumed, refused: tidiedText(resumed.refused, tree) }
+        : {
+            ...resumed,
+            differences: resumed.differences.map(({ what, text }) => ({
+              what,
+              text: tidiedText(text, tree),
+            })),
+          },
+  };
+}
+
+const tidiedText = (text: string, { library, project, root }: Tree): string =>
+  text.replaceAll(`${project}/`, '').replaceAll(`${root}/`, '').replaceAll(`${library}/`, 'luthier/');
+
 function tidiedFailure({ message, place }: Failure, tree: Tree): Failure {
-  const { library, project, root } = tree;
-  const tidied = message
-    .replaceAll(`${project}/`, '')
-    .replaceAll(`${root}/`, '')
-    .replaceAll(`${library}/`, 'luthier/');
+  const tidied = tidiedText(message, tree);
   return place === undefined ? { message: tidied } : { message: tidied, place: tidyPlace(place, tree) };
 }
 

@@ -231,7 +231,7 @@ test('a changed field hides no changed code', async () => {
     own.Updates
       beside its config, the optimizer update differs: experiments/own.ts, experiments/parts.ts
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: own.Updates
+    Parameters, FLOPs, tokens and memory as before: own.Updates
 
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
@@ -257,7 +257,7 @@ test('code that cannot build the config of now is compared by its own, as far as
       Fields
         task.train.learner.optimizer.share : + 0.25  (experiments/own.ts:16)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: own.Updates
+    Parameters, FLOPs, tokens and memory as before: own.Updates
 
     not compared: own.Updates
       optimizer update: the code before cannot build the configs of now: Entry 15, ['task'].train.learner.optimizer: Half has no hyperparameter 'share'. It has learningRate, lrSchedule, l2RegularizerWeight, l1RegularizerWeight, decoupledWeightDecay, fixedWeightDecay, skipLp1dVectors, clipGradientNormToValue, clipGradientSingleNormToValue, cautious, slotDtype, slotRounding, ewcRegularizerWeight, ewcWeightPerVar, emaDecay, momentum, nesterov.

@@ -124,8 +124,8 @@ test('experiments with the same row share one', () => {
         deviceHours: {},
         price: {},
         peakMemory: figure(100),
-        checkpoints: { loads: true, appeared: [], vanished: [], reshaped: [] },
       },
+      checkpoints: { goesOn: 'same', changes: [], forcedBy: [], appeared: [], vanished: [], reshaped: [] },
     });
   const rows = (experiments: readonly ExperimentReport[]) =>
     markdownOf(reportWith(experiments))
@@ -133,8 +133,8 @@ test('experiments with the same row share one', () => {
       .filter((line) => line.startsWith('|'))
       .map((line) => line.replace(/ +/g, ' '));
   expect(rows([of('a.One', 130), of('a.Two', 200), of('a.Three', 130)]).slice(2)).toEqual([
-    '| 2 experiments: `a.One`, `a.Three` | ✏️ changed | 100 → 130 (**+30%**) | 100 FLOP | 100 | 100 B | load |',
-    '| `a.Two` | ✏️ changed | 100 → 200 (**+100%**) | 100 FLOP | 100 | 100 B | load |',
+    '| 2 experiments: `a.One`, `a.Three` | ✏️ changed | same bits | 100 → 130 (**+30%**) | 100 FLOP | 100 | 100 B |',
+    '| `a.Two` | ✏️ changed | same bits | 100 → 200 (**+100%**) | 100 FLOP | 100 | 100 B |',
   ]);
   const many = Array.from({ length: 1000 }, (_, i) => of(`a.E${i}`, 110 + i));
   const markdown = markdownOf(reportWith(many));

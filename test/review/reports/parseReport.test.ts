@@ -24,12 +24,16 @@ const report: DiffReport = {
         deviceHours: {},
         price: {},
         peakMemory: { old: 0, new: 0 },
-        checkpoints: {
-          loads: false,
-          appeared: [],
-          vanished: [],
-          reshaped: [{ name: 'w', count: 1, old: '[1] float32', new: '[2] float32' }],
-        },
+      },
+      checkpoints: {
+        goesOn: 'never',
+        changes: [],
+        error: 'not compatible with this model, 1 difference:',
+        forcedBy: ['task.model.dims: 1 → 2'],
+        loads: { count: 0, keeps: ['w'] },
+        appeared: [],
+        vanished: [],
+        reshaped: [{ name: 'w', count: 1, old: '[1] float32', new: '[2] float32' }],
       },
     },
     {

@@ -1,6 +1,11 @@
 /** @file Verdicts of reviews: every experiment counted once, and thresholds with their labels. */
 import { describe, expect, test } from 'vitest';
-import type { Effects, ExperimentReport, Figure } from '../../../src/review/reports/diffReport.js';
+import type {
+  CheckpointEffect,
+  Effects,
+  ExperimentReport,
+  Figure,
+} from '../../../src/review/reports/diffReport.js';
 import { phraseText } from '../../../src/review/reports/reportLines.js';
 import { verdictOf } from '../../../src/review/reports/verdict.js';
 import type { Threshold } from '../../../src/review/settings.js';
@@ -10,8 +15,7 @@ const same: Figure = { old: 100, new: 100 };
 const more: Figure = { old: 100, new: 130 };
 const less: Figure = { old: 100, new: 60 };
 
-function effectsWith(figures: Partial<Effects>, loads = true): Effects {
-  const group = { name: 'lm/w', count: 2, old: '[2] float32', new: '[3] float32' };
+function effectsWith(figures: Partial<Effects>): Effects {
   return {
     parameters: same,
     flopsPerToken: same,
@@ -22,16 +26,23 @@ function effectsWith(figures: Partial<Effects>, loads = true): Effects {
     deviceHours: {},
     price: {},
     peakMemory: same,
-    checkpoints: { loads, appeared: [], vanished: [], reshaped: loads ? [] : [group] },
     ...figures,
   };
 }
 
-const changed = (figures: Partial<Effects>, loads = true) =>
-  experimentOf('changed', { effects: effectsWith(figures, loads) });
+const group = { name: 'lm/w', count: 2, old: '[2] float32', new: '[3] float32' };
+
+const changed = (figures: Partial<Effects>, goesOn: CheckpointEffect['goesOn'] = 'same') =>
+  experimentOf('changed', {
+    effects: effectsWith(figures),
+    checkpoints: {
+      ...{ goesOn, changes: [], forcedBy: [], appeared: [], vanished: [] },
+      reshaped: goesOn === 'never' ? [group] : [],
+    },
+  });
 const costlier = changed({ parameters: more, flopsPerToken: more });
-const incompatible = changed({}, false);
-const both = changed({ flopsPerToken: more }, false);
+const incompatible = changed({}, 'never');
+const both = changed({ flopsPerToken: more }, 'never');
 
 function lineOf(
   experiments: readonly ExperimentReport[],
@@ -49,10 +60,10 @@ describe('the line', () => {
       ...Array(4).fill(costlier),
     ];
     expect(lineOf(experiments, { unchanged: 51 })).toBe(
-      "Fails: 3 break, 10 can't load their checkpoints (6 of them cost more), 4 cost more, 51 the same",
+      "Fails: 3 break, 10 can't go on from their checkpoints (6 of them cost more), 4 cost more, 51 the same",
     );
-    expect(lineOf([both])).toBe("1 can't load its checkpoints (and costs more)");
-    expect(lineOf([both, both])).toBe("2 can't load their checkpoints (and all cost more)");
+    expect(lineOf([both])).toBe("1 can't go on from its checkpoints (and costs more)");
+    expect(lineOf([both, both])).toBe("2 can't go on from their checkpoints (and all cost more)");
   });
 
   test('says what one experiment does', () => {
@@ -61,7 +72,7 @@ describe('the line', () => {
     const lines: [ExperimentReport, string][] = [
       [experimentOf('broken'), 'Fails: 1 breaks'],
       [experimentOf('removed'), '1 removed'],
-      [incompatible, "1 can't load its checkpoints"],
+      [incompatible, "1 can't go on from its checkpoints"],
       [costlier, '1 costs more'],
       [changed({ flopsPerToken: less, trainingFlops: more }), '1 costs more'],
       [changed({ parameters: more, peakMemory: more }), '1 changes at the same cost'],
@@ -70,7 +81,7 @@ describe('the line', () => {
       [changed({ peakMemory: { old: 1e6, new: 1e6 + 1 } }), '1 changes at the same cost'],
       [experimentOf('changed', { computed }), '1 changes at the same cost'],
       [
-        experimentOf('changed', { effects: { ...effectsWith({}), checkpoints: undefined! } }),
+        experimentOf('changed', { effects: effectsWith({ parameters: { new: 7 } }) }),
         '1 changes, its cost not compared',
       ],
       [
@@ -123,7 +134,7 @@ describe('thresholds', () => {
       changed({ parameters: { old: 100, new: 120 } }),
     ];
     const tooMany = 'Parameters of 2 experiments grow by up to 30%, more than 10%.';
-    const unloadable = "2 experiments can't load their checkpoints.";
+    const unloadable = "2 experiments can't go on from their checkpoints.";
     expect(verdict(experiments, [checkpoints, parameters])).toEqual([
       true,
       `Fails without the label breaks-checkpoints: ${unloadable}`,
@@ -133,6 +144,13 @@ describe('thresholds', () => {
       true,
       `Fails without the label breaks-checkpoints: ${unloadable}`,
       `Allowed by the label costs-more, which ada set: ${tooMany}`,
+    ]);
+    const alike = (when: 'changed' | 'uncompared') => ({ ...checkpoints, when });
+    const goingOn = [changed({}, 'changed'), changed({}, 'unknown'), changed({}, 'unknown')];
+    expect(verdict(goingOn, [checkpoints, alike('changed'), alike('uncompared')])).toEqual([
+      true,
+      'Fails without the label breaks-checkpoints: 1 experiment goes on changed from its checkpoints.',
+      'Fails without the label breaks-checkpoints: 2 experiments have checkpoints that were not compared.',
     ]);
     const labels = [{ name: 'costs-more' }, { name: 'breaks-checkpoints' }, { name: 'other' }];
     expect(verdict(experiments, [checkpoints, parameters], ...labels)).toEqual([
@@ -151,7 +169,7 @@ describe('thresholds', () => {
       true,
       'Fails without the label costs-more: Parameters of 1 experiment grow from nothing, more than 10%.',
     ]);
-    const added = experimentOf('added', { effects: effectsWith({ parameters: more }, false) });
+    const added = experimentOf('added', { effects: effectsWith({ parameters: more }) });
     expect(verdict([added], [parameters, checkpoints])).toEqual([false]);
   });
 

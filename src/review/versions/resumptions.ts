@@ -1,0 +1,60 @@
+/** @file What checkpoints of one version's code say, and whether this version's code goes on from another one's. */
+import type { ConfiguredExperiment } from '../../cli/index.js';
+import { build, withOrigin } from '../../hparams/index.js';
+import { loadable, resume, type SavedRun, savedRun } from '../../programs/index.js';
+import { reasonOf } from '../fingerprints/digests.js';
+import type { Fingerprints } from '../fingerprints/experimentFingerprints.js';
+import { documentOf, forcingFields, type Roots } from './forcingFields.js';
+import type { Resumed, Saved } from './protocol.js';
+
+/** What a run of an experiment saves, and what it would compute with it. @throws ConfigError, LayerError */
+export async function savedOf(configured: ConfiguredExperiment, fingerprints: Fingerprints): Promise<Saved> {
+  const run = await savedRun(configured, reasonOf);
+  return { run, training: await fingerprints.training(configured), ...written(configured) };
+}
+
+function written(configured: ConfiguredExperiment): { readonly document?: string } {
+  try {
+    return { document: documentOf(configured) };
+  } catch {
+    // It only tells which fields are to blame.
+    return {};
+  }
+}
+
+/**
+ * How an experiment goes on from what another version of it saved.
+ *
+ * @param ofAny as in `resume`. @throws ConfigError, LayerError for a task that can't be built
+ */
+export async function resumedFrom(
+  configured: ConfiguredExperiment,
+  { run, document }: Pick<Saved, 'run' | 'document'>,
+  fingerprints: Fingerprints,
+  ofAny = false,
+): Promise<Resumed> {
+  const task = withOrigin('luthier diff', () => build(configured.task));
+  const variables = Object.fromEntries(
+    task.layout().entries.map(({ name, shape, storage }) => [name, { shape, dtype: storage ?? 'float32' }]),
+  );
+  const dataset = `datasets[${configured.datasets.findIndex(({ isTraining }) => isTraining)}]`;
+  const attempt = (roots: Roots) => resume({ ...configured, ...roots }, run, labelsOf(run), ofAny);
+  try {
+    const { differences } = await attempt(configured);
+    return { variables, dataset, differences, training: await fingerprints.training(configured) };
+  } catch (error) {
+    const { loads, keeps } = loadable(task, run.description);
+    return {
+      ...{ variables, dataset },
+      refused: error instanceof Error ? error.message : String(error),
+      loads: { count: loads.length, keeps },
+      forcedBy: await forcingFields(document, configured, attempt, error),
+    };
+  }
+}
+
+/** Names of a checkpoint and of the record of its data in errors. */
+const labelsOf = ({ checkpoint = 'a checkpoint', record = 'data/train.json' }: SavedRun) => ({
+  checkpoint,
+  data: record,
+});
