@@ -1,5 +1,5 @@
 /**
- * @file Whether code goes on from the checkpoints of a run, decided as a job does at its start, from what they say of themselves:
+ * @file Whether code goes on from the checkpoints of a run, decided as a job does at its start, from their descriptions:
  * no value is read, and no memory taken.
  */
 import { type CheckpointDescription, describeState, planRestore } from '../checkpoints/index.js';
@@ -22,7 +22,7 @@ export type Trainable = Pick<
   'name' | 'task' | 'datasets' | 'decodeDatasets' | 'evalPrograms' | 'decodePrograms'
 >;
 
-/** What a checkpoint and its run's record say, as JSON. */
+/** Descriptions of a checkpoint and of its run's data, as JSON. */
 export interface SavedRun {
   readonly description: CheckpointDescription;
   readonly data?: {
@@ -39,9 +39,9 @@ export interface SavedRun {
   readonly record?: string;
 }
 
-/** What becomes of a run that goes on. */
+/** A run that goes on. */
 export interface Resumption {
-  /** What is not as the run left it, each with the sentence that the job says about it. */
+  /** Differences from the run as it was left, each with the sentence that the job says about it. */
   readonly differences: ReturnType<typeof differencesTold>;
 }
 
@@ -54,7 +54,7 @@ const jobOf = (experiment: Trainable): JobOptions => ({
 });
 
 /**
- * What the checkpoints of an experiment would say after a few steps; nothing is trained.
+ * The description of an experiment's checkpoints after a few steps; nothing is trained.
  *
  * @throws ConfigError, LayerError for an experiment that can't be built
  */
@@ -129,7 +129,7 @@ export interface Loadable {
   readonly keeps: readonly string[];
 }
 
-/** What of a checkpoint can begin a new run, where it can't go on. */
+/** The variables that can begin a new run, where the old one can't go on. */
 export function loadable(task: SingleTask, description: CheckpointDescription): Loadable {
   const { variables } = description;
   const layout = task.layout();

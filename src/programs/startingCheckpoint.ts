@@ -30,10 +30,10 @@ import { type Progress, readProgress } from './progress.js';
 import { shortList } from './reporter.js';
 import { largeSlots, type TrainMemory } from './taskState.js';
 
-/** Slots that a state or its checkpoint may lack: what a run adds or leaves out, it goes on without. */
+/** Slots that a state or its checkpoint may lack. */
 export const OPTIONAL_SLOTS: readonly string[] = [EMA, PRETRAINED];
 
-/** What is not as the checkpoint's run left it. */
+/** Differences from a checkpoint's run. */
 export interface RestoredDifferences {
   /** Differences between the present training data and the run's, if any. */
   readonly changes: string | undefined;
@@ -122,7 +122,7 @@ export async function restoreStart(
   };
 }
 
-/** What becomes of slots that the state and its checkpoint do not both have. */
+/** Consequences of slots that the state and its checkpoint do not both have. */
 export function slotDifferences({
   withoutSlots,
   slotsAdded,
@@ -170,7 +170,7 @@ export function restoredLines({ jobLogDir, matching, ...differences }: Restored,
   ];
 }
 
-/** What is not as the checkpoint's run left it, each with a sentence. */
+/** The differences by name, each with a sentence. */
 export function differencesTold({
   changes,
   average,

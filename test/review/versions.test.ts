@@ -70,25 +70,27 @@ test('changed, added, removed, broken and mended experiments, from base classes 
       Constants
         numHeads : 2 → 4  (set by Family at experiments/family.ts:7)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models; forces a new run)
 
-    Consequences                              before, or base  after
-    new.fresh.Fresh  Parameters                         6.86k  6.86k
+    Consequences                              before, or base       after
+    new.fresh.Fresh  Parameters                         6.86k       6.86k
                      Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
-                     Tokens per step                       16  16
-                     Tokens of training                    80  112         +32, +40%
+                     Tokens per step                       16          16
+                     Tokens of training                    80         112  +32, +40%
                      FLOPs of training             3.92 MFLOP  5.49 MFLOP  +1.57 MFLOP, +40%
-                     Peak memory of training           216 kB  216 kB
-    small.One        Peak memory of training           216 kB  216 kB      +256 B, +0.12%
-                     Checkpoints                               8 reshaped
-    broken.Mended    Parameters                             -  6.86k
+                     Peak memory of training           216 kB      216 kB
+    small.One        Peak memory of training           216 kB      216 kB  +256 B, +0.12%
+    broken.Mended    Parameters                             -       6.86k
                      Forward FLOPs per token                -  16.3 kFLOP
-                     Tokens per step                        -  16
-                     Tokens of training                     -  80
+                     Tokens per step                        -          16
+                     Tokens of training                     -          80
                      FLOPs of training                      -  3.92 MFLOP
-                     Peak memory of training                -  216 kB
+                     Peak memory of training                -      216 kB
 
-    Checkpoints do not fit: small.One
+    Runs cannot go on: small.One
+      forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4
+      a checkpoint: not compatible with this model, 8 differences:
+      initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -101,13 +103,13 @@ test('changed, added, removed, broken and mended experiments, from base classes 
 
     \`main (abc1234)\` → \`working tree\`
 
-    | Experiment        |                                                    | Parameters | FLOPs/token | Tokens/step | Training tokens     | Training FLOPs                     | Peak memory                  | Checkpoints |
-    |-------------------|----------------------------------------------------|-----------:|------------:|------------:|---------------------|------------------------------------|------------------------------|-------------|
-    | \`new.fresh.Wrong\` | ❌ broken                                           |          – |           – |           – | –                   | –                                  | –                            | –           |
-    | \`small.Gone\`      | 🗑️ removed                                        |          – |           – |           – | –                   | –                                  | –                            | –           |
-    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` |      6.86k |  16.3 kFLOP |          16 | 80 → 112 (**+40%**) | 3.92 MFLOP → 5.49 MFLOP (**+40%**) | 216 kB                       | –           |
-    | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB → 216 kB (**+0.12%**) | 8 reshaped  |
-    | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB                       | –           |
+    | Experiment        |                                                    | Checkpoints              | Parameters | FLOPs/token | Tokens/step | Training tokens     | Training FLOPs                     | Peak memory                  |
+    |-------------------|----------------------------------------------------|--------------------------|-----------:|------------:|------------:|---------------------|------------------------------------|------------------------------|
+    | \`new.fresh.Wrong\` | ❌ broken                                           | –                        |          – |           – |           – | –                   | –                                  | –                            |
+    | \`small.Gone\`      | 🗑️ removed                                        | –                        |          – |           – |           – | –                   | –                                  | –                            |
+    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` | –                        |      6.86k |  16.3 kFLOP |          16 | 80 → 112 (**+40%**) | 3.92 MFLOP → 5.49 MFLOP (**+40%**) | 216 kB                       |
+    | \`small.One\`       | ✏️ changed                                         | cannot go on: 8 reshaped |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB → 216 kB (**+0.12%**) |
+    | \`broken.Mended\`   | ✅ mended                                           | –                        |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB                       |
 
     > For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
@@ -142,14 +144,17 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     <summary><code>small.One</code>: 1 constant, 1 field</summary>
 
     - \`numHeads\`: \`2\` → \`4\` · set by \`Family\` at \`experiments/family.ts:7\`
-    - \`task.model.lmTpl.stackedTransformerTpl.numHeads\`: \`2\` → \`4\` · \`luthier/src/models\`
+    - \`task.model.lmTpl.stackedTransformerTpl.numHeads\`: \`2\` → \`4\` · \`luthier/src/models\` · forces a new run
 
     </details>
 
     <details>
-    <summary>Checkpoints do not fit: 1 experiment</summary>
+    <summary>Runs cannot go on: 1 experiment</summary>
 
     - \`small.One\`
+      - \`forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4\`
+      - \`a checkpoint: not compatible with this model, 8 differences:\`
+      - \`initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more\`
       - \`lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
       - \`lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
       - \`lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`

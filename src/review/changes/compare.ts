@@ -35,7 +35,7 @@ export interface Version {
 export interface Known extends Pick<ExperimentReport, 'former' | 'was'> {
   /** Comparison of its programs and data, for equal configs. */
   readonly computed?: Computed | undefined;
-  /** What a run of the old version saves, and what the new one makes of it. */
+  /** The old version's checkpoints, and how the new one goes on from them. */
   readonly saved?: SavedDocument | undefined;
   readonly resumed?: ResumedDocument | undefined;
   /** Its baseline, if it was added. */

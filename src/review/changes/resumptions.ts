@@ -1,24 +1,24 @@
 /** @file Questions on how runs of one version go on in the other. */
 import type { ResumedDocument, SavedDocument } from '../versions/protocol.js';
 
-/** A version that says what its runs save, or goes on from what those of the other one do. */
+/** A version that describes its checkpoints, or goes on from those of the other one. */
 export interface Resumable {
   readonly saved: (names: readonly string[]) => Promise<ReadonlyMap<string, SavedDocument>>;
-  /** @param saved JSON of what the other version saves, by experiments. @param ofAny whether another experiment's will do */
+  /** @param saved JSON of the other version's `Saved`, by experiments. @param ofAny whether another experiment's will do */
   readonly resumed: (
     saved: ReadonlyMap<string, string>,
     ofAny?: true,
   ) => Promise<ReadonlyMap<string, ResumedDocument>>;
 }
 
-/** What the old version saves, and what the new one makes of it. */
+/** Answers of the old version, and of the new one. */
 export interface ResumptionAnswers {
   readonly saved: SavedDocument;
   readonly resumed: ResumedDocument | undefined;
 }
 
 /**
- * Asks the old version what it saves, and then the new one whether it goes on from that.
+ * Asks the old version for its checkpoints, and then the new one whether it goes on from them.
  *
  * @param isAny of the experiments that go on from another name's checkpoints, too
  */

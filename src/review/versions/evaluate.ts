@@ -143,7 +143,7 @@ export class Evaluation {
     }
   }
 
-  /** What a run of the experiment saves. */
+  /** The description of the experiment's checkpoints. */
   async saved(subject: Subject): Promise<SavedDocument> {
     const { name } = subject;
     try {
@@ -155,7 +155,7 @@ export class Evaluation {
     }
   }
 
-  /** How the experiment goes on from what another version of it saved. */
+  /** How the experiment goes on from another version's checkpoints. */
   async resumed({
     saved,
     ofAny,
@@ -172,10 +172,10 @@ export class Evaluation {
     }
   }
 
-  /** What compares checkpoints. @throws Error where this version has too little for it. */
+  /** The functions that compare checkpoints. @throws Error where this version has too little for it. */
   private async resumer() {
     this.fingerprints ??= await fingerprinter();
-    const resumptions = await import('./resumptions.js').catch(() => undefined);
+    const resumptions = await import('./resumedRuns.js').catch(() => undefined);
     const { fingerprints } = this;
     if (fingerprints?.training === undefined || resumptions === undefined)
       throw new Error('Its version of Luthier is too old to tell what checkpoints hold.');

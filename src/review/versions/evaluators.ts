@@ -117,9 +117,9 @@ interface EvaluationRequest {
   readonly ofBase?: true;
   /** Configs of another version by the names of experiments, to be fingerprinted in place of this version's. */
   readonly documents?: ReadonlyMap<string, string>;
-  /** What another version saved, by the names of experiments. */
+  /** JSON of another version's `Saved`, by the names of experiments. */
   readonly saved?: ReadonlyMap<string, string>;
-  /** Whether what another experiment saved will do. */
+  /** Whether another experiment's checkpoints will do. */
   readonly ofAny?: true | undefined;
   /** How many processes may answer. */
   readonly processes: number;
@@ -242,14 +242,14 @@ export class Evaluator {
     );
   }
 
-  /** What runs of experiments save. */
+  /** Descriptions of experiments' checkpoints. */
   saved(asked: EvaluationRequest): Promise<Map<string, SavedDocument>> {
     return this.askAll('saved', asked, (answer, name) =>
       typeof answer === 'string' ? { name, notSaved: answer } : (answer as SavedDocument),
     );
   }
 
-  /** How experiments go on from what `asked.saved` has for each. */
+  /** How experiments go on from `asked.saved`. */
   resumed(asked: EvaluationRequest): Promise<Map<string, ResumedDocument>> {
     return this.askAll('resumed', asked, (answer, name) =>
       typeof answer === 'string'

@@ -116,7 +116,7 @@ export type ExportsDocument =
     }
   | { readonly name: string; readonly error: Failure };
 
-/** What a run of a version saves and computes. */
+/** Checkpoints and computations of a version's runs. */
 export interface Saved {
   readonly run: SavedRun;
   readonly training: TrainingFingerprint;
@@ -129,7 +129,7 @@ export type VariableForms = Readonly<
   Record<string, { readonly shape: readonly number[]; readonly dtype: string }>
 >;
 
-/** How a version goes on from what another one saved. */
+/** How a version goes on from another one's checkpoints. */
 export type Resumed = {
   /** Its own variables. */
   readonly variables: VariableForms;
@@ -137,7 +137,7 @@ export type Resumed = {
   readonly dataset: string;
 } & (
   | {
-      /** What is not as it was saved, each with the sentence that the job says about it. */
+      /** Differences from the saved run, each with the sentence that the job says about it. */
       readonly differences: Resumption['differences'];
       readonly training: TrainingFingerprint;
     }
@@ -184,9 +184,9 @@ export interface Question {
   readonly ofBase?: true | undefined;
   /** Configs of another version, whose programs are fingerprinted in place of its own. */
   readonly document?: string | undefined;
-  /** What another version, or a run, saved, as JSON of a `Saved`, to go on from. */
+  /** JSON of a `Saved` to go on from: of another version, or of a run. */
   readonly saved?: string | undefined;
-  /** Whether what another experiment saved will do. */
+  /** Whether another experiment's checkpoints will do. */
   readonly ofAny?: true | undefined;
 }
 

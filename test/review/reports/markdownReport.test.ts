@@ -73,10 +73,10 @@ test('the verdict, the head commit and the run; places are lines of the commit t
 
     - Allowed by the label \`removes\`, which \`ada\` set: 1 experiment is removed.
 
-    | Experiment |             | Parameters | FLOPs/token | Tokens/step | Peak memory | Checkpoints |
-    |------------|-------------|------------|-------------|-------------|-------------|-------------|
-    | \`lm.Gone\`  | 🗑️ removed | –          | –           | –           | –           | –           |
-    | \`lm.Small\` | ✏️ changed  | –          | –           | –           | –           | –           |
+    | Experiment |             | Checkpoints | Parameters | FLOPs/token | Tokens/step | Peak memory |
+    |------------|-------------|-------------|------------|-------------|-------------|-------------|
+    | \`lm.Gone\`  | 🗑️ removed | –           | –          | –           | –           | –           |
+    | \`lm.Small\` | ✏️ changed  | –           | –          | –           | –           | –           |
 
     <details>
     <summary><code>lm.Small</code>: 1 constant, 2 fields</summary>

@@ -1,4 +1,4 @@
-/** @file What checkpoints of one version's code say, and whether this version's code goes on from another one's. */
+/** @file Descriptions of this version's checkpoints, and going on from those of another version. */
 import type { ConfiguredExperiment } from '../../cli/index.js';
 import { build, withOrigin } from '../../hparams/index.js';
 import { loadable, resume, type SavedRun, savedRun } from '../../programs/index.js';
@@ -7,7 +7,7 @@ import type { Fingerprints } from '../fingerprints/experimentFingerprints.js';
 import { documentOf, forcingFields, type Roots } from './forcingFields.js';
 import type { Resumed, Saved } from './protocol.js';
 
-/** What a run of an experiment saves, and what it would compute with it. @throws ConfigError, LayerError */
+/** The description of an experiment's checkpoints, and fingerprints of its training. @throws ConfigError, LayerError */
 export async function savedOf(configured: ConfiguredExperiment, fingerprints: Fingerprints): Promise<Saved> {
   const run = await savedRun(configured, reasonOf);
   return { run, training: await fingerprints.training(configured), ...written(configured) };
@@ -23,7 +23,7 @@ function written(configured: ConfiguredExperiment): { readonly document?: string
 }
 
 /**
- * How an experiment goes on from what another version of it saved.
+ * How an experiment goes on from another version's checkpoints.
  *
  * @param ofAny as in `resume`. @throws ConfigError, LayerError for a task that can't be built
  */
