@@ -20,7 +20,7 @@ export interface WantedParts {
 }
 
 /** Optional slots that one of state and checkpoint has alone. */
-export interface SlotChanges {
+interface SlotChanges {
   /** Those of the state, which are left as they are. */
   readonly slotsAdded: readonly string[];
   /** Those of the checkpoint. */

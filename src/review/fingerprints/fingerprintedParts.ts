@@ -37,6 +37,6 @@ export const trainingParts = [
   'rows of the data',
   'random draws',
 ] as const;
-export type TrainingPart = (typeof trainingParts)[number];
+type TrainingPart = (typeof trainingParts)[number];
 
 export type TrainingFingerprint = Readonly<Record<TrainingPart, PartDigest>>;

@@ -29,7 +29,7 @@ const readRoots = (document: string): Roots =>
   withOrigin('luthier diff', () => fromJSON(JSON.parse(document) as JsonDocument) as Roots);
 
 /** Paths at which configs differ, as deep as their classes and the lengths of their lists are the same. */
-export function differingPaths(old: unknown, now: unknown): Segment[][] {
+function differingPaths(old: unknown, now: unknown): Segment[][] {
   const found: Segment[][] = [];
   const seen = new Set<unknown>();
   const visit = (a: unknown, b: unknown, path: readonly Segment[]): void => {
