@@ -1,7 +1,7 @@
 /** @file Static view of a source file: classes, imports and exports, parsed without running it. */
 import { createRequire } from 'node:module';
 import type ts from 'typescript';
-import { type Heritage, heritageOf, type Value, valueIn } from './expressions.js';
+import { type Heritage, heritageOf, type Value, valueIn } from './classExpressions.js';
 import type {
   ClassEntry,
   FileEntry,
