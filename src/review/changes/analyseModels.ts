@@ -6,7 +6,7 @@ import {
   type FingerprintDocument,
   made,
 } from '../versions/protocol.js';
-import { changedDefaults, isSameConfig } from './compare.js';
+import { isSameConfig } from './compare.js';
 import { type Compared, compareFingerprints } from './computed.js';
 
 /** The experiments of a version, and who looks at them. */
@@ -50,13 +50,10 @@ export async function analyseModels(
     both.filter((name) => isSameConfig(old.documents.get(name)!, now.documents.get(name)!)),
   );
   const others = both.filter((name) => !same.has(name) && mayDiffer(name));
-  const defaults = new Map(
-    others.map((name) => [name, changedDefaults(old.documents.get(name)!, now.documents.get(name)!)]),
-  );
-  // One question after the other for each version. Documents leave out defaults, which each version has its own of.
-  const written = await now.written(others.filter((name) => defaults.get(name)!.length === 0));
+  // One question after the other for each version.
+  const written = await now.written(others);
   const [before, after] = await Promise.all([
-    fingerprintsOfOld(same, defaults, written, old),
+    fingerprintsOfOld(same, others, written, old),
     now.fingerprints([...same, ...others]),
   ]);
   const computed = new Map(
@@ -88,24 +85,21 @@ interface OldFingerprints {
  * The old code by the configs of the new version: so a changed field hides no changed code. Where it can't build them, by its
  * own.
  *
- * @param defaults the fields whose defaults changed, by experiments whose configs changed
+ * @param others experiments whose configs changed
  */
 async function fingerprintsOfOld(
   same: Iterable<string>,
-  defaults: ReadonlyMap<string, readonly string[]>,
+  others: readonly string[],
   written: ReadonlyMap<string, string>,
   old: Analysable,
 ): Promise<ReadonlyMap<string, OldFingerprints>> {
   const byNew = await old.fingerprintsBy(written);
   const unbuilt = new Map(
-    [...defaults].flatMap(([name, changed]) => {
+    others.flatMap((name) => {
       const document = byNew.get(name);
       if (document && 'fingerprint' in document) return [];
-      const because =
-        changed.length > 0
-          ? `defaults of its classes changed with it: ${changed.join(', ')}`
-          : `the code before cannot build the configs of now: ${document?.notFingerprinted ?? 'they cannot be written'}`;
-      return [[name, because] as const];
+      const reason = document?.notFingerprinted ?? 'they cannot be written';
+      return [[name, `the code before cannot build the configs of now: ${reason}`] as const];
     }),
   );
   const byOwn = await old.fingerprints([...same, ...unbuilt.keys()]);

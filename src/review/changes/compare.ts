@@ -124,15 +124,6 @@ export function isSameConfig(old: ExperimentDocument, now: ExperimentDocument): 
   );
 }
 
-/** Paths of fields that nothing sets, and whose defaults are others in the new version. */
-export function changedDefaults(old: ExperimentDocument, now: ExperimentDocument): string[] {
-  const [before, after] = [made(old), made(now)];
-  if (before === undefined || after === undefined) return [];
-  return changesOfConfigs(before.config, after.config).flatMap(({ path, ...sides }) =>
-    sides.old?.isDefault && sides.new?.isDefault ? [path] : [],
-  );
-}
-
 function changesOfConfigs(old: ConfigDocument, now: ConfigDocument) {
   const displayed = display(old, now);
   return fieldChanges(displayed.old, displayed.now);

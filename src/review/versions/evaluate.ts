@@ -11,7 +11,7 @@ import {
   isExperimentClass,
   type MissingConstantError,
 } from '../../experiment/index.js';
-import { classOf, fromJSON, type JsonDocument, toJSON, withOrigin } from '../../hparams/index.js';
+import { classOf, withOrigin } from '../../hparams/index.js';
 import { type ResolvedExperiment, registerExports, resolveExperiment } from '../../registry/index.js';
 import { configDocument, declaringFile, encodeLeaf } from '../changes/configDocument.js';
 import type { Fingerprints } from '../fingerprints/experimentFingerprints.js';
@@ -30,6 +30,7 @@ import type {
   SavedDocument,
   WrittenConfigs,
 } from './protocol.js';
+import { readConfigs, writeConfigs } from './writtenConfigs.js';
 
 // Named imports are limited to exports of every version of the library: this file may run with an earlier one.
 const { baseClassesOf, constantProblems, constantsOf, oldConstantsOf }: Partial<typeof experiments> =
@@ -113,12 +114,7 @@ export class Evaluation {
   async document(subject: Subject): Promise<WrittenConfigs> {
     const { name } = subject;
     try {
-      const { task, datasets, decodeDatasets } = await this.configuredOnce(subject);
-      const document = toJSON(
-        { task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] },
-        { modules: false },
-      );
-      return { name, document: JSON.stringify(document) };
+      return { name, document: writeConfigs(await this.configuredOnce(subject)) };
     } catch (error) {
       return { name, notWritten: failureWithoutPath(error).message };
     }
@@ -136,7 +132,7 @@ export class Evaluation {
       if (this.fingerprints === undefined) {
         return { name, notFingerprinted: 'Its version of Luthier is too old to compute fingerprints.' };
       }
-      const given = document === undefined ? {} : configsIn(document);
+      const given = document === undefined ? {} : readConfigs(document);
       return { name, fingerprint: await this.fingerprints.of({ ...configured, ...given }) };
     } catch (error) {
       return { name, notFingerprinted: failureWithoutPath(error).message };
@@ -186,13 +182,6 @@ export class Evaluation {
     return this.configured.get(keyOf(subject)) ?? (await this.configure(subject));
   }
 }
-
-/** The configs of a document. @throws ConfigError for classes or fields that this version lacks, and values that it refuses */
-const configsIn = (document: string) =>
-  fromJSON(JSON.parse(document) as JsonDocument) as Pick<
-    ConfiguredExperiment,
-    'task' | 'datasets' | 'decodeDatasets'
-  >;
 
 /** All that an analysis follows from but the number of steps; a subclass's own fields may change a step. */
 export function analysisParts({
