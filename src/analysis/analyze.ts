@@ -3,7 +3,7 @@ import type { ConfiguredExperiment } from '../cli/index.js';
 import { type Bfloat16Products, type FlatLayout, type Precision, sizeOf } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import { batchCount } from '../inputs/index.js';
-import { changingPart, slotBytes } from '../learners/index.js';
+import { changingPart, groupParts, slotBytes } from '../learners/index.js';
 import { stepsOfCall, trainedTasks, trainFlops, trainingDataset } from '../programs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { specBytes } from './batchSpecs.js';
@@ -18,6 +18,8 @@ export interface VariableSummary {
   readonly shape: readonly number[];
   readonly dtype: string;
   readonly trainable: boolean;
+  /** What rules and patterns of the configs make of it: `trained`, `decayed`, its optimizer, its initializer. */
+  readonly rules: readonly string[];
 }
 
 /**
@@ -82,13 +84,22 @@ export interface Analysis extends StepCost {
 const FLOAT_BYTES = 4;
 
 function variablesOf(task: SingleTask): VariableSummary[] {
+  const { learner } = task.hp.train.hp;
   const trainable = new Set(task.trainablePaths());
-  return task.variables.map(({ path, shape, dtype, storage }) => ({
-    name: path,
-    shape,
-    dtype: storage ?? dtype,
-    trainable: trainable.has(path),
-  }));
+  const noisy = new Set(task.noisyPaths());
+  return task.variables.map((variable) => {
+    const { path, shape, dtype, storage, init } = variable;
+    const parts = groupParts(learner.groupOf(variable));
+    const { name: kind } = init.constructor;
+    const rules = [
+      ...(trainable.has(path) ? ['trained'] : []),
+      ...(parts?.decays === true ? ['decayed'] : []),
+      ...(parts !== undefined && parts.optimizer !== '' ? [`updated by optimizer ${parts.optimizer}`] : []),
+      ...(noisy.has(path) ? ['noisy'] : []),
+      `initialized by ${kind} ${JSON.stringify(init.hp)}`,
+    ];
+    return { name: path, shape, dtype: storage ?? dtype, trainable: trainable.has(path), rules };
+  });
 }
 
 /** Numbers in the gradients of a layout, those of tables that are rows and indices as such. */

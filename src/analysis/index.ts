@@ -3,6 +3,7 @@
 export { type Analysis, analyze, type VariableSummary } from './analyze.js';
 export { type Device, devicesOf, hoursOn, peakOf, readDevice, trainingCost } from './device.js';
 export { endText, type Failure, failureOf } from './failure.js';
+export { checkInputSettings } from './inputSettings.js';
 export { type LayerRow, layerRows } from './layerRows.js';
 export { type LearningRates, learningRatesOf } from './learningRates.js';
 export { Shared } from './shared.js';

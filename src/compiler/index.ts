@@ -43,7 +43,7 @@ export {
   viewedValues,
 } from './program/cost.js';
 export type { BoundCall, Executable } from './program/executable.js';
-export { fingerprint, operationsOf } from './program/fingerprint.js';
+export { fingerprint, isElementwise, operationsOf, placesOf } from './program/fingerprint.js';
 export { firstNonFinite, type NonFinite } from './program/firstNonFinite.js';
 export * from './program/flat.js';
 export { IndexError } from './program/indexChecks.js';

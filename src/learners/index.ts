@@ -30,7 +30,7 @@ export {
 export { Sm3 } from './optimizers/sm3.js';
 export { Soap } from './optimizers/soap.js';
 export { StaticAccumulator } from './optimizers/staticAccumulator.js';
-export { changingPart, NON_TRAINABLE, type VariableGroup } from './optimizers/variableGroup.js';
+export { changingPart, groupParts, NON_TRAINABLE, type VariableGroup } from './optimizers/variableGroup.js';
 export { isPattern, wholePath } from './pathPattern.js';
 export {
   BaseStochasticGradient,

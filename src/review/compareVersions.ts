@@ -14,6 +14,7 @@ import { DeclaredPlaces, withDeclaredPlaces } from './changes/declaredPlaces.js'
 import { deviceFor, onDevice } from './changes/deviceEffects.js';
 import { givenConstants } from './changes/givenConstants.js';
 import { type Resumable, resumptionsOf } from './changes/resumptions.js';
+import { HostCodes } from './changes/hostCode.js';
 import { withSameClasses } from './changes/sameClasses.js';
 import { inOrder } from './reports/changeGroups.js';
 import type { DiffReport } from './reports/diffReport.js';
@@ -263,6 +264,7 @@ async function evaluateAll(
   const bases = await baseClasses(added, news, now, changes);
   const home = now.sources.tree;
   const [oldPlaces, newPlaces] = [new DeclaredPlaces(old.sources.tree, home), new DeclaredPlaces(home, home)];
+  const hostCode = new HostCodes(old.sources, now.sources, files);
   const reports = names.map((name) => {
     const before = { document: olds.get(name), analysis: models.old.get(name), places: oldPlaces };
     const after = { document: news.get(name), analysis: models.now.get(name), places: newPlaces };
@@ -271,7 +273,14 @@ async function evaluateAll(
     const report = compareExperiment(name, before, after, declarations, {
       base: found,
       ...resumptions.get(name),
-      computed: computedOf([oldNameOf(name), name], models.computed.get(name), news.get(name), { old, now }),
+      broken: models.broken.get(name),
+      computed: computedOf(
+        [oldNameOf(name), name],
+        models.computed.get(name),
+        { old: olds.get(name), now: news.get(name) },
+        { old, now },
+        hostCode,
+      ),
       ...(former === undefined ? {} : { former }),
       ...(now.sources.experiments.has(name)
         ? {}

@@ -7,7 +7,7 @@ import {
   made,
 } from '../versions/protocol.js';
 import { isSameConfig } from './compare.js';
-import { type Compared, compareFingerprints } from './computed.js';
+import { brokenPart, type Compared, compareFingerprints, failingPart } from './computed.js';
 
 /** The experiments of a version, and who looks at them. */
 export interface Analysable {
@@ -26,6 +26,8 @@ export interface Analysable {
 export interface Models {
   /** Of experiments whose configs are the same, and of the others that code may have changed as well. */
   readonly computed: ReadonlyMap<string, Compared>;
+  /** Of experiments, which of their parts fails now, and how. */
+  readonly broken: ReadonlyMap<string, string>;
   readonly old: ReadonlyMap<string, AnalysisDocument>;
   readonly now: ReadonlyMap<string, AnalysisDocument>;
 }
@@ -33,8 +35,8 @@ export interface Models {
 /**
  * Fingerprints experiments, and analyses those that are not as they were.
  *
- * @param mayDiffer whether code, or data, that an experiment works with may have changed; those of other configs that
- *   can't are not fingerprinted.
+ * @param mayDiffer whether code, or data, that an experiment works with may have changed; the old code of those of other
+ *   configs that can't is not fingerprinted.
  */
 export async function analyseModels(
   names: readonly string[],
@@ -49,12 +51,13 @@ export async function analyseModels(
   const same = new Set(
     both.filter((name) => isSameConfig(old.documents.get(name)!, now.documents.get(name)!)),
   );
-  const others = both.filter((name) => !same.has(name) && mayDiffer(name));
+  const changedConfigs = both.filter((name) => !same.has(name));
+  const others = changedConfigs.filter(mayDiffer);
   // One question after the other for each version.
   const written = await now.written(others);
   const [before, after] = await Promise.all([
     fingerprintsOfOld(same, others, written, old),
-    now.fingerprints([...same, ...others]),
+    now.fingerprints(able),
   ]);
   const computed = new Map(
     [...before].map(([name, { document, because }]) => [
@@ -65,6 +68,7 @@ export async function analyseModels(
       },
     ]),
   );
+  const broken = await brokenParts(able, { same, after, before }, old);
   // One whose step can no longer be traced differs and is broken: the analyses show it.
   const changed = able.filter((name) => !same.has(name) || computed.get(name)?.isAlike !== true);
   const gone = names.filter((name) => !now.documents.has(name));
@@ -72,7 +76,37 @@ export async function analyseModels(
     old.analyses([...changed, ...gone].filter((name) => isMade(old, name))),
     now.analyses(changed),
   ]);
-  return { computed, old: olds, now: news };
+  return { computed, broken, old: olds, now: news };
+}
+
+/** The parts that fail now and did not before, by the configs of then; of added experiments, those that fail. */
+async function brokenParts(
+  names: readonly string[],
+  {
+    same,
+    before,
+    after,
+  }: {
+    readonly same: ReadonlySet<string>;
+    readonly before: ReadonlyMap<string, OldFingerprints>;
+    readonly after: ReadonlyMap<string, FingerprintDocument>;
+  },
+  old: Analysable,
+): Promise<Map<string, string>> {
+  const isFailing = (name: string): boolean => {
+    const document = after.get(name)!;
+    if (!('fingerprint' in document)) return false;
+    return Object.values(document.fingerprint).some(({ failed }) => failed !== undefined);
+  };
+  const failing = names.filter(isFailing);
+  const asked = failing.filter((name) => !same.has(name) && made(old.documents.get(name)) !== undefined);
+  const own = await old.fingerprints(asked);
+  const found = failing.map((name) => {
+    const now = after.get(name);
+    if (!old.documents.has(name)) return [name, failingPart(now)] as const;
+    return [name, brokenPart(same.has(name) ? before.get(name)?.document : own.get(name), now)] as const;
+  });
+  return new Map(found.flatMap(([name, reason]) => (reason === undefined ? [] : [[name, reason]])));
 }
 
 /** Fingerprints of the old code, and why they are of other configs than those of the new code. */

@@ -38,6 +38,8 @@ export interface Known extends Pick<ExperimentReport, 'former' | 'was'> {
   /** The old version's checkpoints, and how the new one goes on from them. */
   readonly saved?: SavedDocument | undefined;
   readonly resumed?: ResumedDocument | undefined;
+  /** Which of its parts fails now and did not before, and how. */
+  readonly broken?: string | undefined;
   /** Its baseline, if it was added. */
   readonly base?: (Version & { readonly name?: string }) | undefined;
 }
@@ -52,7 +54,7 @@ export function compareExperiment(
   old: Version,
   now: Version,
   declarations: readonly DeclarationChange[],
-  { base, computed, saved, resumed, ...names }: Known = {},
+  { base, computed, broken, saved, resumed, ...names }: Known = {},
 ): ExperimentReport {
   const other = base ?? old;
   const [before, after] = [made(other.document), made(now.document)];
@@ -66,7 +68,7 @@ export function compareExperiment(
   const isForcing = ({ path }: FieldChange): boolean =>
     checkpoints?.forcedBy.some((each) => each === path || each.startsWith(`${path}: `)) === true;
   const fields = changed.map((each) => (isForcing(each) ? { ...each, forcesNewRun: true as const } : each));
-  const [oldError, newError] = [errorOf(old), errorOf(now)];
+  const [oldError, newError] = [errorOf(old), errorOf(now) ?? (broken && { message: broken })];
   const isChanged =
     constants.length + fields.length > 0 ||
     hasEffect(effects) ||
@@ -74,7 +76,8 @@ export function compareExperiment(
     checkpoints?.goesOn === 'changed' ||
     (computed !== undefined && computed.differs.length > 0);
   const own = declarations.filter(({ experiments }) => experiments.includes(name));
-  const settled = statusOf(old, now, isChanged, own, names.former !== undefined);
+  const settled =
+    broken === undefined ? statusOf(old, now, isChanged, own, names.former !== undefined) : 'broken';
   const isOpen =
     (settled === 'unchanged' || settled === 'moved') &&
     computed !== undefined &&
@@ -92,7 +95,7 @@ export function compareExperiment(
     ...(base === undefined ? changedRates(before, after) : {}),
     ...(computed === undefined ? {} : { computed }),
     ...(oldError === undefined ? {} : { oldError }),
-    ...(newError === undefined ? {} : { newError }),
+    ...(newError ? { newError } : {}),
   };
 }
 

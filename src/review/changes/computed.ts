@@ -5,14 +5,61 @@ import {
   type PartDigest,
 } from '../fingerprints/fingerprintedParts.js';
 import type { Computed, Uncompared } from '../reports/diffReport.js';
-import { type ExperimentDocument, type FingerprintDocument, made } from '../versions/protocol.js';
+import {
+  type ExperimentDocument,
+  type FingerprintDocument,
+  type MadeExperiment,
+  made,
+} from '../versions/protocol.js';
 import type { Sources } from '../versions/sources.js';
 import { classFiles } from './classFiles.js';
 
 /** Result of comparing fingerprints. */
-export interface Compared extends Pick<Computed, 'differs' | 'uncompared' | 'isByNew'> {
+export interface Compared extends Pick<Computed, 'differs' | 'places' | 'uncompared' | 'isByNew'> {
   /** Whether a training step does the same operations on the same variables and shapes, so that it costs the same. */
   readonly isAlike: boolean;
+  /** Parts that are equal as far as they were drawn or read. */
+  readonly sampled: readonly FingerprintedPart[];
+}
+
+/** Parts whose values tell little where other code may fail: the first that fails now and did not before, and how. */
+export function brokenPart(
+  old: FingerprintDocument | undefined,
+  now: FingerprintDocument | undefined,
+): string | undefined {
+  if (old === undefined || now === undefined || !('fingerprint' in now)) return undefined;
+  if (!('fingerprint' in old)) return undefined;
+  for (const part of fingerprinted) {
+    const [before, after] = [old.fingerprint[part].failed ?? [], now.fingerprint[part].failed ?? []];
+    const isNew = after.some((name) => !before.includes(name));
+    if (isNew && after.length > before.length) return `${part}: ${now.fingerprint[part].notCompared}`;
+  }
+  return undefined;
+}
+
+/** Why the present version of an experiment without a former one would fail, but for data that may not be here. */
+export function failingPart(now: FingerprintDocument | undefined): string | undefined {
+  if (now === undefined || !('fingerprint' in now)) return undefined;
+  const part = fingerprinted.find((each) => each !== 'input' && now.fingerprint[each].failed !== undefined);
+  return part && `${part}: ${now.fingerprint[part].notCompared}`;
+}
+
+/** Where a part differs: the first operation or row that is another one. */
+function placeOf(before: PartDigest, after: PartDigest): string | undefined {
+  const [rows, newRows] = [before.rows ?? {}, after.rows ?? {}];
+  const row = Object.keys({ ...newRows, ...rows }).find((name) => rows[name]?.[0] !== newRows[name]?.[0]);
+  if (row !== undefined) {
+    const [old, now] = [rows[row]?.[1] ?? 'none', newRows[row]?.[1] ?? 'none'];
+    return old === now ? `${row}, behind what is shown: ${now}` : `${row}: ${old} → ${now}`;
+  }
+  const [places, newPlaces] = [before.places ?? {}, after.places ?? {}];
+  const place = Object.keys({ ...newPlaces, ...places }).find((name) => places[name] !== newPlaces[name]);
+  if (place === undefined) return undefined;
+  const [layer, operation] = [
+    place.slice(0, place.lastIndexOf(' ')),
+    place.slice(place.lastIndexOf(' ') + 1),
+  ];
+  return `${operation} of ${layer === '' ? 'the model or the loss' : layer}`;
 }
 
 /**
@@ -27,24 +74,35 @@ export function compareFingerprints(
 ): Compared {
   if (!('fingerprint' in old && 'fingerprint' in now)) {
     const { notFingerprinted: reason } = ('fingerprint' in now ? old : now) as { notFingerprinted: string };
-    return { differs: [], uncompared: fingerprinted.map((part) => ({ part, reason })), isAlike: false };
+    return {
+      differs: [],
+      uncompared: fingerprinted.map((part) => ({ part, reason })),
+      isAlike: false,
+      sampled: [],
+    };
   }
   const differs: FingerprintedPart[] = [];
+  const places: NonNullable<Computed['places']>[number][] = [];
   const uncompared: Uncompared[] = [];
+  const sampled: FingerprintedPart[] = [];
   for (const part of fingerprinted) {
     const [before, after] = [old.fingerprint[part], now.fingerprint[part]];
     const reason = after.notCompared ?? before.notCompared ?? changedSource(before, after);
     const areBoth = before.hash !== undefined && after.hash !== undefined;
     if (areBoth && before.hash !== after.hash && because !== undefined)
       uncompared.push({ part, reason: because });
-    else if (areBoth && before.hash !== after.hash) differs.push(part);
-    else if (reason !== undefined) uncompared.push({ part, reason });
+    else if (areBoth && before.hash !== after.hash) {
+      differs.push(part);
+      const text = placeOf(before, after);
+      if (text !== undefined) places.push({ part, text });
+    } else if (reason !== undefined) uncompared.push({ part, reason });
+    else if (after.isSampled) sampled.push(part);
   }
   const isAlike = (['training step', 'optimizer update'] as const).every((part) => {
     const [before, after] = [old.fingerprint[part].operations, now.fingerprint[part].operations];
     return before !== undefined && before === after;
   });
-  return { differs, uncompared, isAlike };
+  return { differs, ...(places.length > 0 && { places }), uncompared, isAlike, sampled };
 }
 
 /** Files that no computation reads but by loading them, and those that none reads. */
@@ -83,27 +141,54 @@ const codeChanged = {
   programs: 'their code changed',
 } as const;
 
+/** Code of an experiment that no trace covers. */
+export interface HostCode {
+  /** Whether code that a part's classes may run differs, comments and types aside. */
+  readonly differs: (part: FingerprintedPart, old: MadeExperiment, now: MadeExperiment) => boolean;
+}
+
 /**
- * Computed differences, with the files that may cause them. Parts that cannot be compared count only if code changed.
+ * Computed differences, with the files that may cause them. Parts that cannot be compared count only if code changed, and
+ * parts of which a sample was, if other code may show elsewhere.
  */
 export function computedOf(
   [oldName, name]: readonly [oldName: string, name: string],
   computed: Compared | undefined,
-  document: ExperimentDocument | undefined,
+  documents: { readonly old: ExperimentDocument | undefined; readonly now: ExperimentDocument | undefined },
   { old, now }: { readonly old: { readonly sources: Sources }; readonly now: { readonly sources: Sources } },
+  hostCode: HostCode,
 ): Computed | undefined {
-  const experiment = made(document);
-  if (computed === undefined || experiment === undefined) return undefined;
+  const [former, experiment] = [made(documents.old), made(documents.now)];
+  if (computed === undefined || former === undefined || experiment === undefined) return undefined;
   const isTouched = (part: 'input' | 'programs'): boolean =>
     classFiles(part, experiment.config)?.some((file) => now.sources.reaches(file)) ?? true;
+  const files = [...new Set([...old.sources.changedFilesOf(oldName), ...now.sources.changedFilesOf(name)])];
+  const beyond = computed.sampled.filter(
+    (part) => files.length > 0 && hostCode.differs(part, former, experiment),
+  );
   return {
     ...(computed.isByNew && { isByNew: true }),
     differs: computed.differs,
-    uncompared: computed.uncompared.flatMap((each) => {
-      const { part, reason } = each;
-      if (part !== 'input' && part !== 'programs') return [each];
-      return isTouched(part) ? [{ part, reason: `${codeChanged[part]}: ${reason}` }] : [];
-    }),
-    files: [...new Set([...old.sources.changedFilesOf(oldName), ...now.sources.changedFilesOf(name)])].sort(),
+    ...(computed.places && { places: computed.places }),
+    uncompared: [
+      ...computed.uncompared.flatMap((each) => {
+        const { part, reason } = each;
+        if (part !== 'input' && part !== 'programs') return [each];
+        return isTouched(part) ? [{ part, reason: `${codeChanged[part]}: ${reason}` }] : [];
+      }),
+      ...beyond.map((part) => ({ part, reason: samples[part] ?? 'its code changed' })),
+    ],
+    files: files.sort(),
   };
 }
+
+/** What was the same of a part whose code is not. */
+const samples: Partial<Record<FingerprintedPart, string>> = {
+  input: 'the code that reads it changed: the rows that were read are the same, and others may not be',
+  'optimizer update':
+    'the code of its schedules changed: the steps that were looked at are the same, and others may not be',
+  evaluation: 'the code of its metrics changed: of made-up outputs they are the same',
+  'initial values': 'the code that draws them changed: the draws that were made are the same',
+  decoding: 'the code of the decoder changed: of made-up logits its draws are the same',
+  programs: 'code that only jobs run changed',
+};

@@ -1,6 +1,6 @@
-/** @file Effects of a change on a model: size and cost. */
-import { type Analysis, trainingCost } from '../../analysis/index.js';
-import type { Effects, Figure } from '../reports/diffReport.js';
+/** @file Effects of a change on a model: size, cost, and the variables that rules reach. */
+import { type Analysis, trainingCost, type VariableSummary } from '../../analysis/index.js';
+import type { Effects, Figure, RuleChange } from '../reports/diffReport.js';
 
 /** A value for each side where it is known. */
 export function bothSides<T>(of: (side: 'old' | 'new') => T | undefined): {
@@ -28,7 +28,31 @@ export function effectsOf(old: Analysis | undefined, now: Analysis | undefined):
     deviceHours: {},
     price: {},
     peakMemory: both((analysis) => analysis.memory.total),
+    ...(old === undefined || now === undefined ? {} : changedRules(old.variables, now.variables)),
   };
+}
+
+const withoutNumbers = (names: Iterable<string>): string[] => [
+  ...new Set([...names].map((name) => name.replace(/\d+/g, '*'))),
+];
+
+/** Rules that reach other variables, of those that both versions have. */
+function changedRules(
+  old: readonly VariableSummary[],
+  now: readonly VariableSummary[],
+): { readonly rules?: RuleChange[] } {
+  const reach = (all: readonly VariableSummary[], rule: string): Set<string> =>
+    new Set(all.filter(({ rules }) => rules.includes(rule)).map(({ name }) => name));
+  const [before, after] = [old, now].map((all) => new Set(all.map(({ name }) => name)));
+  const changes = [...new Set([...old, ...now].flatMap(({ rules }) => rules))].flatMap(
+    (rule): RuleChange[] => {
+      const [was, is] = [reach(old, rule), reach(now, rule)];
+      const gained = withoutNumbers([...is].filter((name) => before!.has(name) && !was.has(name)));
+      const lost = withoutNumbers([...was].filter((name) => after!.has(name) && !is.has(name)));
+      return gained.length + lost.length === 0 ? [] : [{ rule, old: was.size, new: is.size, gained, lost }];
+    },
+  );
+  return changes.length === 0 ? {} : { rules: changes };
 }
 
 // Relative change below the three digits of a report; costs are estimates.
@@ -46,7 +70,7 @@ export const areBothKnown = ({ parameters }: Effects): boolean =>
 
 /** Whether any effect differs; values known for one version only do not count. */
 export function hasEffect(effects: Effects): boolean {
-  const { precision, unit: _, ...figures } = effects;
+  const { precision, rules: _rules, unit: _, ...figures } = effects;
   return areBothKnown(effects) && Object.values(figures).some(isDifferent);
 }
 

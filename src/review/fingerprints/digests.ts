@@ -5,6 +5,8 @@ import {
   dependencesOf,
   fingerprint,
   operationsOf,
+  type Program,
+  placesOf,
   type TensorFunction,
   type TensorSpec,
   type Tree,
@@ -29,13 +31,24 @@ export function digest(...parts: readonly unknown[]): string {
 export interface Traced {
   readonly hash: string;
   readonly operations: string;
+  /** Of the operations of a kind in a layer, by both. */
+  readonly places: Readonly<Record<string, string>>;
 }
 
-/** Traces a function of tensors, and forgets the program. */
-export function trace(f: unknown, specs: unknown): Traced {
-  const program = traceProgram(f as TensorFunction, specs as Tree<TensorSpec>);
-  return { hash: fingerprint(program), operations: operationsOf(program) };
+/** A function of tensors as a program. */
+export function programOf(f: unknown, specs: unknown): Program {
+  return traceProgram(f as TensorFunction, specs as Tree<TensorSpec>);
 }
+
+/** A program's fingerprints. */
+export const fingerprintsOf = (program: Program): Traced => ({
+  hash: fingerprint(program),
+  operations: operationsOf(program),
+  places: placesOf(program),
+});
+
+/** Traces a function of tensors, and forgets the program. */
+export const trace = (f: unknown, specs: unknown): Traced => fingerprintsOf(programOf(f, specs));
 
 /** Outputs of a training step that training goes on with. */
 const TRAINED = /^(loss$|grads\.|rowGrads\.|updatedVars\.)/;
@@ -50,14 +63,13 @@ export interface TracedStep extends Traced {
 
 /** Traces a training step, and forgets the program. */
 export function traceStep(f: unknown, specs: unknown): TracedStep {
-  const program = traceProgram(f as TensorFunction, specs as Tree<TensorSpec>);
+  const program = programOf(f, specs);
   const { graph, inputPaths, outputPaths } = program;
   const isTrained = (_: unknown, i: number): boolean => TRAINED.test(outputPaths[i]!);
   const part = { ...graph, outputs: graph.outputs.filter(isTrained) };
   const depends = [...dependencesOf(program)].filter(([path]) => TRAINED.test(path));
   return {
-    hash: fingerprint(program),
-    operations: operationsOf(program),
+    ...fingerprintsOf(program),
     trained: fingerprint({ graph: part, inputPaths, outputPaths: outputPaths.filter(isTrained) }),
     drawsKeys: depends.some(([, inputs]) => inputs.has('prngKey')),
   };

@@ -1,8 +1,16 @@
 /** @file Fingerprints of an experiment's computations and data, for comparison across versions. */
 
-import { Shared } from '../../analysis/index.js';
+import { checkInputSettings, Shared } from '../../analysis/index.js';
 import type { ConfiguredExperiment } from '../../cli/index.js';
-import { fillNow, heldViews, prngKey, sizeOf, type TensorSpec } from '../../compiler/index.js';
+import {
+  type FlatLayout,
+  fillNow,
+  heldViews,
+  isElementwise,
+  prngKey,
+  sizeOf,
+  type TensorSpec,
+} from '../../compiler/index.js';
 import { build, type Config, classOf, withOrigin } from '../../hparams/index.js';
 import type { BaseInput, BatchSpecs } from '../../inputs/index.js';
 import { initialValues, type Variable } from '../../layers/index.js';
@@ -16,7 +24,17 @@ import {
   WeightedMeans,
 } from '../../tasks/index.js';
 import { decodingProgramsDigest, drawnDigest, promptSpecs } from './decodingFingerprint.js';
-import { digest, reasonOf, type Traced, type TracedStep, trace, traceStep } from './digests.js';
+import {
+  digest,
+  fingerprintsOf,
+  programOf,
+  reasonOf,
+  type Traced,
+  type TracedStep,
+  trace,
+  traceStep,
+} from './digests.js';
+import { hostMetricsDigest } from './evaluationFingerprint.js';
 import type { Fingerprint, PartDigest, TrainingFingerprint } from './fingerprintedParts.js';
 import { inputDigest, readingAhead } from './inputFingerprint.js';
 import { hostUpdateDigest } from './updateFingerprint.js';
@@ -45,6 +63,7 @@ function together(all: readonly Traced[]): Traced {
   return {
     hash: digest(all.map(({ hash }) => hash)),
     operations: digest(all.map(({ operations }) => operations)),
+    places: Object.assign({}, ...all.map(({ places }) => places)),
   };
 }
 
@@ -73,11 +92,13 @@ class TracedTask {
     );
   }
 
-  /** Metrics of an evaluation step. */
+  /** Metrics of an evaluation step, and those that the host computes of its outputs. */
   evaluation(batch: BatchSpecs): Traced {
-    return this.once('evaluation', batch, () =>
-      trace(evalStep(this.task), { params: this.params, batch, prngKey: KEY }),
-    );
+    return this.once('evaluation', batch, () => {
+      const program = programOf(evalStep(this.task), { params: this.params, batch, prngKey: KEY });
+      const { hash, ...others } = fingerprintsOf(program);
+      return { hash: digest(hash, hostMetricsDigest(this.task, program, batch)), ...others };
+    });
   }
 
   /** The updates of all tasks' optimizers. */
@@ -87,8 +108,11 @@ class TracedTask {
       this.once(`update ${part ?? ''}`, {}, () => {
         const layout = this.task.layout(part);
         const { f, inputs } = this.task.taskOf(part).hp.train.hp.learner.update(layout);
-        const { hash, operations } = trace(f, inputs);
-        return { hash: digest(layout, hash), operations };
+        const program = programOf(f, inputs);
+        const { hash, ...others } = fingerprintsOf(program);
+        // In another order, only sums over several variables have other bits, those of norms that are told aside.
+        const isOrdered = !isElementwise(program, (path) => path.startsWith('groups.'), 'isValid');
+        return { hash: digest(isOrdered ? layout : membersOf(layout), hash), ...others };
       }),
     );
     return together(updates);
@@ -112,6 +136,10 @@ function onceIn<V>(made: Map<string, V>, keyed: readonly unknown[], make: () => 
   return found;
 }
 
+/** The variables of a layout by their groups, in no order. */
+const membersOf = ({ entries }: FlatLayout): unknown =>
+  entries.map(({ offset: _, ...entry }) => JSON.stringify(entry)).sort();
+
 /** Digests the evaluation's means over several batches. */
 function meansOfBatches(): unknown {
   const means = new WeightedMeans();
@@ -128,10 +156,20 @@ function meansOfBatches(): unknown {
 async function initialDigest(task: SingleTask): Promise<PartDigest> {
   const layout = task.layout();
   const slots = task.slotLayouts();
-  if (layout.size > MOST_DRAWN) return { hash: digest(slots, ...rulesOfInitialValues(task)) };
+  const slotsOf = Object.entries(slots).map(([name, { entries, dtype }]) => [
+    ...[name, dtype],
+    entries.map(({ name, shape }) => JSON.stringify([name, shape])).sort(),
+  ]);
+  if (layout.size > MOST_DRAWN)
+    return {
+      hash: digest(slotsOf, [...rulesOfInitialValues(task)].map((each) => digest(each)).sort()),
+      isSampled: true,
+    };
   const values = new Float32Array(layout.size);
-  await task.initialize(heldViews(layout, values), { engine: 'eager' });
-  return { hash: digest(slots, layout, values) };
+  const views = heldViews(layout, values);
+  await task.initialize(views, { engine: 'eager' });
+  const drawn = Object.entries(views).map(([path, view]) => [path, digest(view)].join());
+  return { hash: digest(slotsOf, drawn.sort()) };
 }
 
 /** A shape that large sizes are smaller in, the larger ones still larger and equal ones still equal. */
@@ -159,7 +197,7 @@ async function digestOf(make: () => PartDigest | Promise<PartDigest>): Promise<P
   try {
     return await make();
   } catch (error) {
-    return { notCompared: reasonOf(error) };
+    return { notCompared: reasonOf(error), failed: ['all'] };
   }
 }
 
@@ -199,12 +237,12 @@ export class Fingerprints {
     const step = (of: (steps: readonly TracedStep[]) => unknown) =>
       digestOf(() => ({ hash: digest(of(traced.trainingSteps(build(dataset)))) }));
     const { randomSeed } = task.train;
-    const { hash: _, rows, ...rest } = await this.inputs.of([dataset], () => inputDigest(dataset));
+    const { hash: _, given, ...rest } = await this.inputs.of([dataset], () => inputDigest(dataset));
     return {
       'loss or gradients': await step((steps) => steps.map(({ trained }) => trained)),
       'metrics or summaries': await step((steps) => steps.map(({ hash }) => hash)),
       'optimizer update': await digestOf(() => this.update(task, traced)),
-      'rows of the data': { ...rest, ...(rows !== undefined && { hash: rows }) },
+      'rows of the data': { ...rest, ...(given !== undefined && { hash: given }) },
       'random draws': await step((steps) => (steps.some(({ drawsKeys }) => drawsKeys) ? randomSeed : 'none')),
     };
   }
@@ -215,9 +253,9 @@ export class Fingerprints {
 
   private update(task: ConfiguredExperiment['task'], traced: TracedTask): PartDigest {
     const learners = [task.train.learner, ...auxiliaryTasks(task).map((each) => each.train.learner)];
-    const { hash, operations } = traced.update();
+    const { hash, ...others } = traced.update();
     const hosts = learners.map((each) => this.updates.of([each], () => hostUpdateDigest(build(each))));
-    return { hash: digest(hash, ...hosts), operations };
+    return { hash: digest(hash, ...hosts), ...others, isSampled: true };
   }
 
   /** @throws ConfigError and LayerError where the task cannot be built. */
@@ -228,17 +266,34 @@ export class Fingerprints {
     let built: SingleTask | undefined;
     const theTask = (): SingleTask => (built ??= buildTask(task));
     const traced = this.traced(task, theTask);
-    const training = () => build(trainingDataset(configured));
+    const agreeing = (input: BaseInput): BaseInput => {
+      checkInputSettings(theTask(), input);
+      return input;
+    };
+    const training = () => agreeing(build(trainingDataset(configured)));
     const evaluated = datasets.filter((dataset) => !dataset.isTraining || !evalSkipTrain);
-    const inputs = [...datasets, ...decodeDatasets].map((dataset) =>
-      this.inputs.of([dataset], () => inputDigest(dataset)),
+    const named = (['datasets', 'decodeDatasets'] as const).flatMap((root) =>
+      configured[root].map((dataset, i) => ({
+        dataset,
+        name: `${root}[${i}]${dataset.name == null ? '' : ` '${dataset.name}'`}`,
+      })),
     );
+    const inputs = named.map(async ({ dataset, name }) => ({
+      name,
+      digest: await this.inputs.of([dataset], () => inputDigest(dataset)),
+    }));
     return {
       'training step': await digestOf(() => traced.training(training())),
       'optimizer update': await digestOf(() => this.update(task, traced)),
       evaluation: await digestOf(() => {
-        const steps = evaluated.map((dataset) => traced.evaluation(build(dataset).paddedBatchSpecs()).hash);
-        return { hash: digest(steps, meansOfBatches()) };
+        const steps = evaluated.map((dataset) =>
+          traced.evaluation(agreeing(build(dataset)).paddedBatchSpecs()),
+        );
+        const hash = digest(
+          steps.map((step) => step.hash),
+          meansOfBatches(),
+        );
+        return { hash, places: Object.assign({}, ...steps.map(({ places }) => places)), isSampled: true };
       }),
       'initial values': await this.initials.of([...parts, randomSeed], () =>
         digestOf(() => initialDigest(theTask())),
@@ -255,15 +310,32 @@ export class Fingerprints {
           return this.decodings.of(settings, () => traced.decoding(batchSize, prompt));
         });
         const drawn = await this.draws.of([decode], () => drawnDigest(theTask().hp.decode));
-        return { hash: digest(traces, drawn) };
+        return { hash: digest(traces, drawn), isSampled: true };
       }),
-      programs: programs.length === 0 ? { hash: 'none' } : { notCompared: 'only jobs run them' },
+      programs: await digestOf(() => {
+        const { evalPrograms, decodePrograms, executor, inputSpecsProvider } = configured;
+        const others = [...(evalPrograms ?? []), ...(decodePrograms ?? []), executor, inputSpecsProvider];
+        const all = [...programs, ...others].filter((config) => config != null);
+        for (const config of all) build(config as unknown as Config<BaseInput>);
+        return all.length === 0 ? { hash: 'none', isSampled: true } : { notCompared: 'only jobs run them' };
+      }),
     };
   }
 }
 
-/** Digest of the readable ones of several datasets. */
-function inOne(digests: readonly PartDigest[]): PartDigest {
-  const missing = digests.find(({ notCompared }) => notCompared !== undefined);
-  return { ...missing, hash: digest(digests.map(({ hash }) => hash ?? null)) };
+/** Digest of the readable ones of several datasets, and the names of the others. */
+function inOne(inputs: readonly { readonly name: string; readonly digest: PartDigest }[]): PartDigest {
+  const missing = inputs.filter(({ digest: { notCompared } }) => notCompared !== undefined);
+  const rows = inputs.flatMap(({ name, digest }) =>
+    Object.entries(digest.rows ?? {}).map(([row, value]) => [`${name} ${row}`, value] as const),
+  );
+  return {
+    hash: digest(inputs.map(({ digest: { hash } }) => hash ?? null)),
+    rows: Object.fromEntries(rows),
+    isSampled: true,
+    ...(missing.length > 0 && {
+      notCompared: missing[0]!.digest.notCompared!,
+      failed: missing.map(({ name }) => name),
+    }),
+  };
 }

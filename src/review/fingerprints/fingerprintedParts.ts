@@ -20,9 +20,17 @@ export interface PartDigest {
   /** Another one where other operations are done, or on other shapes: of programs. */
   readonly operations?: string;
   /** Another one where other rows are read: of inputs. */
-  readonly rows?: string;
+  readonly given?: string;
+  /** Of the operations of a kind in a layer, by both: of programs. */
+  readonly places?: Readonly<Record<string, string>>;
+  /** Digests of what was read, each with a text for readers, by dataset and row. */
+  readonly rows?: Readonly<Record<string, readonly [digest: string, text: string]>>;
+  /** Whether values were drawn or read of which there are more, so that other code may show elsewhere. */
+  readonly isSampled?: true;
   /** Why there is none, or why it does not cover all of the part. */
   readonly notCompared?: string;
+  /** Of what there is none, since it fails: datasets by their names, or the whole part. */
+  readonly failed?: readonly string[];
   /** Digests of sources that do their part when a job runs and not here, by their names. */
   readonly notRun?: Readonly<Record<string, string>>;
 }

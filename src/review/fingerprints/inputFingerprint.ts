@@ -22,6 +22,11 @@ const MOST_ROWS = 4;
 /** Rows that were given out before a batch that is read of data without end: later epochs, unless the data is large. */
 const FAR = [67, 1009, 30_011, 1_000_003];
 
+/** Rows that are shown where they differ. */
+const SHOWN_ROWS = 12;
+/** Elements of a batch that is read whole. */
+const MOST_ELEMENTS = 1 << 20;
+
 /** Sources of the read-ahead thread. */
 const sources = ['batchTiming', 'ahead/prefetch', 'ahead/prefetchProtocol', 'ahead/prefetchWorker'].map(
   (name) => name + extname(import.meta.url),
@@ -77,6 +82,55 @@ async function* restOf(input: BaseInput, start: InputState): AsyncGenerator<unkn
   yield [none, contentsOf(await after(some)), contentsOf(await after(Math.floor(some / 2)))];
 }
 
+/** Numbers of an array that are shown. */
+const MOST_SHOWN = 24;
+
+/** The rows of a batch, each with its digest and a text of it. */
+function* rowsIn(batch: Batch | undefined): Generator<readonly [digest: string, text: string]> {
+  if (batch === undefined) return;
+  const arrays = [...arraysOf(batch)].filter(([, { shape }]) => shape.length > 0);
+  for (let row = 0; row < (arrays[0]?.[1].shape[0] ?? 0); row++) {
+    const parts = arrays.map(([path, { shape, data }]) => {
+      const size = data.length / shape[0]!;
+      return [path, data.slice(row * size, (row + 1) * size)] as const;
+    });
+    const texts = parts.map(([path, values]) => {
+      const shown = [...values.subarray(0, MOST_SHOWN)].map((value) => Number(value.toPrecision(6)));
+      return `${path} ${shown.join(' ')}${values.length > MOST_SHOWN ? ' …' : ''}`;
+    });
+    yield [digest(parts), texts.join(', ')];
+  }
+}
+
+/** The rows of the first batches, by their places in the data. */
+async function firstRows(config: Config<BaseInput>): Promise<PartDigest['rows']> {
+  const input = build(config);
+  const rows: (readonly [string, string])[] = [];
+  try {
+    while (rows.length < SHOWN_ROWS) {
+      const batch = await nextBatch(input);
+      if (batch === undefined) break;
+      rows.push(...rowsIn(batch));
+    }
+  } finally {
+    await input.close();
+  }
+  return Object.fromEntries(rows.map((each, i) => [`row ${i}`, each]));
+}
+
+/** The first batch as jobs read it, with all its places; undefined for a large one. */
+async function wholeBatch(config: Config<BaseInput>, small: Batch | undefined): Promise<unknown> {
+  if (small === undefined || config.batchSize <= MOST_ROWS) return undefined;
+  const elements = [...arraysOf(small)].reduce((sum, [, { data }]) => sum + data.length, 0);
+  if ((elements / MOST_ROWS) * config.batchSize > MOST_ELEMENTS) return undefined;
+  const input = build(config);
+  try {
+    return contentsOf(await nextBatch(input));
+  } finally {
+    await input.close();
+  }
+}
+
 /** Values that an input gives: `apart` those that follow from names and classes, and tell of no row. */
 async function* givenBy(config: Config<BaseInput>, apart: (value: unknown) => void): AsyncGenerator<unknown> {
   const { batchSize, numInfeedHosts, infeedHostIndex } = config;
@@ -93,6 +147,8 @@ async function* givenBy(config: Config<BaseInput>, apart: (value: unknown) => vo
       apart(attempt(() => toJSON(withRecorded(config, identity), { modules: false })));
     yield* beginningOf(input);
     yield* restOf(input, start);
+    input.setState(start);
+    yield await wholeBatch(config, await nextBatch(input));
   } finally {
     await input.close();
   }
@@ -109,9 +165,11 @@ export async function inputDigest(config: Config<BaseInput>): Promise<PartDigest
   try {
     const [given, others]: [string[], string[]] = [[], []];
     for await (const each of givenBy(config, (value) => others.push(digest(value)))) given.push(digest(each));
-    return { hash: digest(given, others), rows: digest(given) };
+    const { batchSize } = config;
+    const rows = await firstRows(copyWith(config, { batchSize: Math.min(batchSize, SHOWN_ROWS) }));
+    return { hash: digest(given, others), given: digest(given), rows: rows! };
   } catch (error) {
-    return { notCompared: reasonOf(error) };
+    return { notCompared: reasonOf(error), failed: ['all'] };
   }
 }
 

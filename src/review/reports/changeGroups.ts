@@ -8,6 +8,7 @@ import {
   type ExperimentReport,
   type FieldChange,
   type LearningRateChange,
+  type RuleChange,
   type Status,
   statuses,
   type Uncompared,
@@ -55,6 +56,16 @@ export function groupCheckpoints(
     checkpoints === undefined ? [] : [checkpoints],
   );
   return widestFirst(effects.map(([effect, experiments]) => ({ effect, experiments })));
+}
+
+/** Rules that reach other variables, each once. */
+export function groupRules(
+  reports: readonly ExperimentReport[],
+): { experiments: readonly string[]; rules: RuleChange[] }[] {
+  const found = withExperiments(reports, ({ against, effects }) =>
+    effects?.rules === undefined || against !== undefined ? [] : [[...effects.rules]],
+  );
+  return widestFirst(found.map(([rules, experiments]) => ({ experiments, rules })));
 }
 
 /** Changes of learning rates, once for all experiments with the same change. */

@@ -113,6 +113,21 @@ const checkpointEffect = z
 /** How the checkpoints of the old version fit the new one, asked of the code that resumes. */
 export type CheckpointEffect = z.infer<typeof checkpointEffect>;
 
+const ruleChange = z
+  .strictObject({
+    /** `trained`, `decayed`, `initialized by Gaussian {"scale":0.02}` */
+    rule: text,
+    /** How many variables of the model it reaches. */
+    old: count,
+    new: count,
+    /** The variables of both versions that one of them alone reaches, with `*` for numbers. */
+    gained: listOf(text),
+    lost: listOf(text),
+  })
+  .readonly();
+/** A rule for variables, such as a pattern of those that are trained, that reaches others than before. */
+export type RuleChange = z.infer<typeof ruleChange>;
+
 const effects = z
   .strictObject({
     parameters: figure,
@@ -133,6 +148,8 @@ const effects = z
     price: figure,
     /** The most bytes that a training step holds at once, on each device of its mesh. */
     peakMemory: figure,
+    /** Rules that reach other variables than before; absent for none. */
+    rules: listOf(ruleChange).exactOptional(),
   })
   .readonly();
 /** Effects on the model and its training. */
@@ -147,6 +164,8 @@ const computed = z
     /** The parts that are not as they were. */
     differs: listOf(part),
     uncompared: listOf(uncompared),
+    /** Where the parts differ: an operation of a layer, or a row before and after. Absent for nowhere in particular. */
+    places: listOf(z.strictObject({ part, text }).readonly()).exactOptional(),
     /** The changed files that the experiment loads. */
     files: listOf(text),
     /** Whether both codes were given the configs of now, which are not those of before. */

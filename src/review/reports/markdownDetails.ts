@@ -11,6 +11,7 @@ import {
   groupComputed,
   groupErrors,
   groupLearningRates,
+  groupRules,
   groupUncompared,
 } from './changeGroups.js';
 import { type CheckpointEffect, type DiffReport, type ExperimentReport, resumptions } from './diffReport.js';
@@ -27,6 +28,7 @@ import {
   fieldLine,
   formerLines,
   type Line,
+  ruleText,
   uncomparedText,
   variableText,
 } from './reportLines.js';
@@ -57,6 +59,7 @@ export function detailsOf(report: DiffReport, links: Links): Details[] {
     ...learningRateDetails(experiments),
     ...computedDetails(experiments),
     ...checkpointDetails(experiments),
+    ...ruleDetails(experiments),
     ...renamedDetails(experiments),
     ...uncomparedDetails(experiments),
     ...about(true),
@@ -148,6 +151,13 @@ function goingOnDetails(
     ...effect.vanished.map((group) => `  - gone: ${span(variableText(group))}`),
   ]);
   return { summary: `${checkpointTitles[goesOn]}: ${counted(count, 'experiment')}`, items };
+}
+
+function ruleDetails(experiments: readonly ExperimentReport[]): Details[] {
+  return groupRules(experiments).map(({ experiments: names, rules }) => ({
+    summary: `Variables that rules reach: ${namesHtml(names)}`,
+    items: rules.map((each) => `- ${span(ruleText(each))}`),
+  }));
 }
 
 function renamedDetails(experiments: readonly ExperimentReport[]): Details[] {

@@ -12,6 +12,7 @@ import type {
   ExperimentReport,
   FieldChange,
   Former,
+  RuleChange,
   Side,
   Uncompared,
   VariableGroup,
@@ -191,10 +192,14 @@ const otherwise: Readonly<Record<FingerprintedPart, string>> = {
   programs: 'its own programs differ',
 };
 
-/** Computed differences of equal configs, and the changed files that may cause them. */
-export function computedText({ differs, files, isByNew }: Computed): string {
-  const found = differs.map((part) => otherwise[part]).join(', ');
-  return `${isByNew ? 'beside its config' : 'config same'}, ${found}${files.length === 0 ? '' : `: ${someOf(files)}`}`;
+/** Computed differences of equal configs, where they are, and the changed files that may cause them. */
+export function computedText({ differs, places = [], files, isByNew }: Computed): string {
+  const found = differs.map((part) => {
+    const place = places.find((each) => each.part === part)?.text;
+    return `${otherwise[part]}${place === undefined ? '' : ` (${place})`}`;
+  });
+  const head = `${isByNew ? 'beside its config' : 'config same'}, ${found.join(', ')}`;
+  return `${head}${files.length === 0 ? '' : `: ${someOf(files)}`}`;
 }
 
 /** A part that could not be compared, and why. */
@@ -208,9 +213,18 @@ export function variableText({ name, count, old, new: now }: VariableGroup): str
   return `${name} ${form}${count === 1 ? '' : ` (${count} variables)`}`;
 }
 
+/** A rule with the numbers of its variables, and the first of those that it reaches no longer, or now. */
+export function ruleText({ rule, old, new: now, gained, lost }: RuleChange): string {
+  const others = [
+    ...(lost.length === 0 ? [] : [`no longer ${someOf(lost)}`]),
+    ...(gained.length === 0 ? [] : [`now ${someOf(gained)}`]),
+  ];
+  return `${rule}: ${old} to ${now} (${others.join('; ')})`;
+}
+
 /** A figure with its name, and how to write one. */
 interface FigureKind {
-  readonly key: keyof Omit<Effects, 'precision' | 'unit'>;
+  readonly key: keyof Omit<Effects, 'precision' | 'rules' | 'unit'>;
   readonly label: string;
   /** Its name over a column. */
   readonly column: string;

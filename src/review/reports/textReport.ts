@@ -9,6 +9,7 @@ import {
   groupCheckpoints,
   groupComputed,
   groupErrors,
+  groupRules,
   groupUncompared,
 } from './changeGroups.js';
 import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
@@ -30,6 +31,7 @@ import {
   type Line,
   loadedIn,
   phraseText,
+  ruleText,
   uncomparedText,
   variableText,
 } from './reportLines.js';
@@ -80,6 +82,12 @@ export function textOf(report: DiffReport, paint: Paint, labels: readonly Label[
         ...effect.appeared.map((group) => paint('green', `  + ${variableText(group)}`)),
         ...effect.vanished.map((group) => paint('red', `  - ${variableText(group)}`)),
       ].join('\n'),
+    ),
+    ...groupRules(experiments).map(({ experiments: names, rules }) =>
+      titled(
+        `${paint('bold', 'Variables')}: ${names.join(', ')}`,
+        ...rules.map((each) => visible(ruleText(each))),
+      ),
     ),
     ...groupUncompared(experiments).map(({ experiments: names, uncompared }) =>
       titled(paint('yellow', `not compared: ${names.join(', ')}`), visible(uncomparedText(uncompared))),

@@ -48,6 +48,11 @@ export class ImportGraph {
     return this.loadsOf(file).unfollowed;
   }
 
+  /** The files of the project that `specifier` may mean in a file. */
+  importedBy(file: string, specifier: string): readonly string[] {
+    return this.modules.resolve(file, specifier).files;
+  }
+
   private loadsOf(file: string): Loaded {
     let loaded = this.loads.get(file);
     if (loaded === undefined) this.loads.set(file, (loaded = this.read(file)));

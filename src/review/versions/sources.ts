@@ -68,6 +68,10 @@ export class Sources {
     );
   }
 
+  /** The file of the project, if any, that `specifier` means in a file. */
+  readonly importedBy = (file: string, specifier: string): readonly string[] =>
+    this.graph.importedBy(file, specifier);
+
   /** Whether the experiment loads a file that was changed. */
   isTouched(name: string): boolean {
     return this.loadsChanged.has(this.experiments.get(name)?.file ?? '');

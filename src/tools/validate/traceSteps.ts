@@ -1,9 +1,9 @@
 /** @file Level trace of an experiment's check: settings of inputs and model, and shapes of steps, without values. */
+import { checkInputSettings } from '../../analysis/index.js';
 import type { ConfiguredExperiment } from '../../cli/index.js';
 import { evalShape, type TensorSpec } from '../../compiler/index.js';
 import { build } from '../../hparams/index.js';
-import { type BaseInput, InputError } from '../../inputs/index.js';
-import { checkAgreement, checkVocabulary, trainedTasks, trainingDataset } from '../../programs/index.js';
+import { trainedTasks, trainingDataset } from '../../programs/index.js';
 import { evalStep, type SingleTask, stepNumberSpec, trainStep } from '../../tasks/index.js';
 
 const prngKey: TensorSpec = { shape: [2], dtype: 'int32' };
@@ -21,7 +21,7 @@ export function traceSteps(
   main: SingleTask,
 ): { readonly dataset: number; readonly error: unknown }[] {
   const training = build(trainingDataset(configured));
-  compareSettings(main, training);
+  checkInputSettings(main, training);
   for (const { task, batch } of trainedTasks(main, training))
     evalShape(trainStep(task), { params: paramsOf(task), batch, prngKey, ...stepNumberSpec(task) });
   const params = paramsOf(main);
@@ -30,7 +30,7 @@ export function traceSteps(
     if (dataset.isTraining) return [];
     try {
       const input = build(dataset);
-      compareSettings(main, input);
+      checkInputSettings(main, input);
       const batch = input.paddedBatchSpecs();
       const signature = JSON.stringify(batch);
       if (!seen.has(signature)) evalShape(evalStep(main), { params, batch, prngKey });
@@ -40,17 +40,4 @@ export function traceSteps(
       return [{ dataset: i, error }];
     }
   });
-}
-
-/** Compares settings of an input with those of the model. A vocabulary that can't be read here is compared by a run. */
-function compareSettings(task: SingleTask, input: BaseInput): void {
-  checkAgreement(task, input);
-  let known: ReturnType<BaseInput['knownIdentity']>;
-  try {
-    known = input.knownIdentity();
-  } catch (error) {
-    if (error instanceof InputError) return;
-    throw error;
-  }
-  if (known !== null) checkVocabulary(task, input, known);
 }

@@ -99,9 +99,9 @@ test.each<[string, Config<BaseInput>, Config<BaseInput>]>([
     await inputDigest(config),
     await inputDigest(changed),
   ];
-  expect(first).toEqual({ hash: expect.any(String), rows: expect.any(String) });
+  expect(first).toEqual({ hash: expect.any(String), given: expect.any(String), rows: expect.any(Object) });
   expect(second).toEqual(first);
-  expect(other).toEqual({ hash: expect.any(String), rows: expect.any(String) });
+  expect(other).toEqual({ hash: expect.any(String), given: expect.any(String), rows: expect.any(Object) });
   expect(other.hash).not.toBe(first.hash);
 });
 

@@ -1,0 +1,74 @@
+/** @file luthier diff on planted changes of what code computes, reads and breaks, each checked against a run of its own. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { expect, test } from 'vitest';
+import { compareVersions } from '../../src/review/compareVersions.js';
+import type { ExperimentReport } from '../../src/review/reports/diffReport.js';
+import { textOf } from '../../src/review/reports/textReport.js';
+import { Child } from '../../src/system/child.js';
+import { plain } from '../../src/system/text/terminalOutput.js';
+import { withCommandEnvironment } from '../loader.js';
+import { scratchProject } from '../tools/scratch.js';
+import { baseFiles, plantedFiles, plants } from './plantedNumerics.js';
+import type { Question, RealBits } from './realBitsProgram.js';
+import { repositoryOf } from './repository.js';
+
+withCommandEnvironment();
+
+const oracle = fileURLToPath(new URL('./realBitsProgram.ts', import.meta.url));
+
+/** What each experiment does when it runs, in a process of its own. */
+async function runs(folder: string): Promise<Map<string, RealBits>> {
+  const child = new Child<Question, RealBits>(pathToFileURL(oracle), { cwd: folder });
+  const found = new Map<string, RealBits>();
+  try {
+    for (const { name } of plants) {
+      child.send({ ask: 'run', name: `${name}.Planted` });
+      found.set(name, await child.receive(120_000));
+    }
+  } finally {
+    await child.kill();
+  }
+  return found;
+}
+
+const texts = plantedFiles();
+const kept = Object.entries(texts).filter((each): each is [string, string] => each[1] !== null);
+const gone = Object.keys(texts).filter((file) => texts[file] === null);
+
+/** What a review tells of all plants at once. */
+async function reviewed() {
+  const { folder, write } = repositoryOf({ ...baseFiles, '.gitignore': 'node_modules\n' });
+  write(Object.fromEntries(kept));
+  for (const file of gone) rmSync(join(folder, file));
+  const limits = { seconds: 120, gigabytes: 4 };
+  const asked = { project: folder, base: 'main', exact: false, name: undefined, changes: [] };
+  return compareVersions({ ...asked, limits });
+}
+
+test('planted changes are told as they are', async () => {
+  const report = await reviewed();
+  const told = new Map(report.experiments.map((each) => [each.name, each]));
+  const text = (each: ExperimentReport): string => textOf({ ...report, experiments: [each] }, plain);
+  const found = plants.map(({ name, says }) => {
+    const each = told.get(`${name}.Planted`);
+    const isSaid = says === undefined || (each !== undefined && text(each).includes(says));
+    return { name, status: each?.status ?? 'unchanged', says: isSaid && (each?.status ?? 'unchanged') === plants.find((p) => p.name === name)!.status ? 'as expected' : each && text(each) };
+  });
+  expect(found).toEqual(plants.map(({ name, status }) => ({ name, status, says: 'as expected' })));
+});
+
+test('runs show what the plants are said to change', async () => {
+  const before = await runs(scratchProject(baseFiles));
+  const files = { ...baseFiles, ...Object.fromEntries(kept) };
+  for (const file of gone) delete files[file];
+  const after = await runs(scratchProject(files));
+  const found = plants.map(({ name }) => {
+    const [old, now] = [before.get(name)!, after.get(name)!];
+    if (old.error !== undefined) return { name, truth: old.error };
+    const isSame = JSON.stringify(old) === JSON.stringify(now);
+    return { name, truth: now.error !== undefined ? 'fails' : isSame ? 'same' : 'differs' };
+  });
+  expect(found).toEqual(plants.map(({ name, truth }) => ({ name, truth })));
+});
