@@ -54,7 +54,14 @@ test('planted changes are told as they are', async () => {
   const found = plants.map(({ name, says }) => {
     const each = told.get(`${name}.Planted`);
     const isSaid = says === undefined || (each !== undefined && text(each).includes(says));
-    return { name, status: each?.status ?? 'unchanged', says: isSaid && (each?.status ?? 'unchanged') === plants.find((p) => p.name === name)!.status ? 'as expected' : each && text(each) };
+    return {
+      name,
+      status: each?.status ?? 'unchanged',
+      says:
+        isSaid && (each?.status ?? 'unchanged') === plants.find((p) => p.name === name)!.status
+          ? 'as expected'
+          : each && text(each),
+    };
   });
   expect(found).toEqual(plants.map(({ name, status }) => ({ name, status, says: 'as expected' })));
 });
