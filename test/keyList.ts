@@ -270,7 +270,7 @@ export const KEYS = {
       'const key = JSON.stringify([status',
       'status error before',
     ],
-    'groups of variables': ['review/changes/effects.ts', 'const key = ', 'name old new'],
+    'groups of variables': ['review/changes/checkpointEffect.ts', 'const key = ', 'name old new'],
     'changes of declarations': [
       'review/changes/declarations.ts',
       'const key = JSON.stringify',
@@ -405,6 +405,7 @@ export const NO_KEYS: Readonly<Record<string, readonly (readonly [file: string, 
     ['review/reports/reportLines.ts', 'function sameFile'],
   ],
   'is a name': [
+    ['review/changes/codeSlices.ts', 'const key = '],
     ['registry/names/moduleLoads.ts', 'this.unfollowed.set(`'],
     ['review/versions/loadedExperiments.ts', 'open.get(`'],
     ['compiler/native/dump/writeDump.ts', 'createHash'],

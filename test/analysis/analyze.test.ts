@@ -34,6 +34,7 @@ test('parameters of a GPT: tables, and 12 D^2 with 13 D of biases and norms in e
     shape: [T, D],
     dtype: 'float32',
     trainable: true,
+    rules: ['trained', 'decayed', 'initialized by Gaussian {"scale":0.02}'],
   });
 });
 

@@ -31,7 +31,6 @@ import {
   reasonOf,
   type Traced,
   type TracedStep,
-  trace,
   traceStep,
 } from './digests.js';
 import { hostMetricsDigest } from './evaluationFingerprint.js';
