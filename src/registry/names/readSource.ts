@@ -35,7 +35,7 @@ function openCache(): { readonly folder: string; readonly reader: string } | und
   const own = typescript.ownFolder(process.env);
   if (own === undefined) return undefined;
   const folder = join(own, 'sources');
-  const code = ['./readSource', './sourceFile', './expressions', './moduleLoads'].map((name) =>
+  const code = ['./readSource', './sourceFile', './classExpressions', './moduleLoads'].map((name) =>
     readFileSync(fileURLToPath(new URL(`${name}${extname(import.meta.url)}`, import.meta.url)), 'utf8'),
   );
   const { version } = require('typescript/package.json') as { version: string };
