@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { showFile } from '../registry/names/index.js';
 import type { ChildError } from '../system/index.js';
+import { shortened } from '../system/text/index.js';
 
 /** An error as plain data. */
 export interface Failure {
@@ -29,8 +30,20 @@ interface Details {
 /** esbuild's message for a syntax error. */
 const syntaxError = /^Transform failed with \d+ errors?:\n(.+?):(\d+):\d+: ERROR: (.*)/;
 
-/** Describes any thrown value. */
+/** Characters of a message that are told. */
+const LONGEST_MESSAGE = 10_000;
+
+/** Describes any thrown value, also one that throws when it is looked at. */
 export function failureOf(error: unknown): Failure {
+  try {
+    const failure = described(error);
+    return { ...failure, message: shortened(failure.message, LONGEST_MESSAGE) };
+  } catch {
+    return { message: 'It throws a value that throws when it is read.' };
+  }
+}
+
+function described(error: unknown): Failure {
   if (!(error instanceof Error)) return { message: String(error) };
   const chain: Error[] = [];
   for (let at: unknown = error; at instanceof Error && !chain.includes(at); at = at.cause) chain.push(at);

@@ -1,6 +1,7 @@
 /** @file Comparison of the working tree with a git revision. */
 import { realpathSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join, relative } from 'node:path';
 import type { Device } from '../analysis/index.js';
 import type { Override } from '../cli/index.js';
 import { requiredName } from '../registry/names/index.js';
@@ -18,6 +19,7 @@ import { type Resumable, resumptionsOf } from './changes/resumptions.js';
 import { withSameClasses } from './changes/sameClasses.js';
 import { inOrder } from './reports/changeGroups.js';
 import type { DiffReport } from './reports/diffReport.js';
+import { fittingRow } from './reports/fittingRow.js';
 import { drawDiff } from './reports/pictures.js';
 import { settingsOfBase } from './settings.js';
 import { AnswerCache, type KeptAnswers } from './versions/answerCache.js';
@@ -263,6 +265,20 @@ async function evaluateAll(
   const added = names.filter((name) => !olds.has(name));
   const bases = await baseClasses(added, news, now, changes);
   const home = now.sources.tree;
+  const data = [
+    { evaluator: old.evaluator, files: new ChangedFiles(files, old.sources.tree, home), nameOf: oldNameOf },
+    {
+      evaluator: now.evaluator,
+      files: new ChangedFiles(files, home, old.sources.tree),
+      nameOf: (name: string) => name,
+    },
+  ];
+  const dataOf = (name: string): string[] => {
+    const read = data.flatMap(({ evaluator, files: changed, nameOf }) => [
+      ...changed.dataReadBy(evaluator.ownReadsOf(nameOf(name))),
+    ]);
+    return [...new Set(read.map((file) => relative(home.project, join(home.root, file))))].sort();
+  };
   const [oldPlaces, newPlaces] = [new DeclaredPlaces(old.sources.tree, home), new DeclaredPlaces(home, home)];
   const hostCode = new HostCodes(old.sources, now.sources, files);
   const reports = names.map((name) => {
@@ -280,6 +296,7 @@ async function evaluateAll(
         { old: olds.get(name), now: news.get(name) },
         { old, now },
         hostCode,
+        dataOf(name),
       ),
       ...(former === undefined ? {} : { former }),
       ...(now.sources.experiments.has(name)
@@ -289,7 +306,7 @@ async function evaluateAll(
     const other = found === undefined ? before : { ...found, places: newPlaces };
     return withDeclaredPlaces(report, other, after);
   });
-  const changed = reports.filter(({ status }) => status !== 'unchanged');
+  const changed = reports.filter(({ status }) => status !== 'unchanged').map(fittingRow);
   for (const { name, fields } of changed) {
     const [before, after] = [bases.get(name)?.document ?? olds.get(name), news.get(name)].map(made);
     if (pictures && before && after && fields.length > 0) await drawDiff(pictures, before, after);

@@ -129,6 +129,11 @@ export function recordReads(): () => string[] {
   };
   const noteAll = (): void => note('/');
   for (const module of [fs, fs.promises]) watch(module, noteFile);
+  const { loadEnvFile } = process;
+  // Reads a file without any of these functions.
+  process.loadEnvFile = telling(loadEnvFile as Callable, (path) =>
+    noteFile('loadEnvFile', path ?? '.env'),
+  ) as typeof loadEnvFile;
   watch(childProcess, noteAll);
   class RecordingWorker extends Worker {
     constructor(...args: ConstructorParameters<typeof Worker>) {
@@ -144,6 +149,7 @@ export function recordReads(): () => string[] {
     takeModules();
     const paths = fresh;
     fresh = [];
+    known.clear();
     const files = paths.filter(isAbsolute);
     const real = files.map((path) => realPath(path) + (path.endsWith('/') ? sep : ''));
     return [...new Set([...paths, ...real])];

@@ -61,6 +61,13 @@ export class Answerer<Question, Message> {
     }
   }
 
+  /** Ends the process; the next question starts another one. */
+  async renew(): Promise<void> {
+    const { child } = this;
+    this.child = undefined;
+    await child?.kill();
+  }
+
   /** Ends the process for good: a question that it was answering gets the error. */
   async end(): Promise<void> {
     this.hasEnded = true;

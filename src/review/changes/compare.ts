@@ -74,7 +74,7 @@ export function compareExperiment(
     hasEffect(effects) ||
     checkpoints?.goesOn === 'never' ||
     checkpoints?.goesOn === 'changed' ||
-    (computed !== undefined && computed.differs.length > 0);
+    (computed !== undefined && computed.differs.length + (computed.data?.length ?? 0) > 0);
   const own = declarations.filter(({ experiments }) => experiments.includes(name));
   const settled =
     broken === undefined ? statusOf(old, now, isChanged, own, names.former !== undefined) : 'broken';

@@ -150,6 +150,8 @@ export interface HostCode {
 /**
  * Computed differences, with the files that may cause them. Parts that cannot be compared count only if code changed, and
  * parts of which a sample was, if other code may show elsewhere.
+ *
+ * @param data the changed files of data that the experiment read
  */
 export function computedOf(
   [oldName, name]: readonly [oldName: string, name: string],
@@ -157,6 +159,7 @@ export function computedOf(
   documents: { readonly old: ExperimentDocument | undefined; readonly now: ExperimentDocument | undefined },
   { old, now }: { readonly old: { readonly sources: Sources }; readonly now: { readonly sources: Sources } },
   hostCode: HostCode,
+  data: readonly string[] = [],
 ): Computed | undefined {
   const [former, experiment] = [made(documents.old), made(documents.now)];
   if (computed === undefined || former === undefined || experiment === undefined) return undefined;
@@ -179,6 +182,7 @@ export function computedOf(
       ...beyond.map((part) => ({ part, reason: samples[part] ?? 'its code changed' })),
     ],
     files: files.sort(),
+    ...(data.length > 0 && { data }),
   };
 }
 

@@ -81,7 +81,9 @@ export function groupComputed(
   reports: readonly ExperimentReport[],
 ): { experiments: readonly string[]; computed: Computed }[] {
   const found = withExperiments(reports, ({ computed }) =>
-    computed === undefined || computed.differs.length === 0 ? [] : [{ ...computed, uncompared: [] }],
+    computed === undefined || computed.differs.length + (computed.data?.length ?? 0) === 0
+      ? []
+      : [{ ...computed, uncompared: [] }],
   );
   return widestFirst(found.map(([computed, experiments]) => ({ computed, experiments })));
 }

@@ -168,6 +168,8 @@ const computed = z
     places: listOf(z.strictObject({ part, text }).readonly()).exactOptional(),
     /** The changed files that the experiment loads. */
     files: listOf(text),
+    /** The changed files of data that it read. */
+    data: listOf(text).exactOptional(),
     /** Whether both codes were given the configs of now, which are not those of before. */
     isByNew: z.literal(true).exactOptional(),
   })
@@ -247,7 +249,8 @@ const description = z
 /** An experiment as its source text declared it. */
 export type Description = z.infer<typeof description>;
 
-const experimentReport = z
+/** The form of a row. */
+export const experimentReport = z
   .strictObject({
     name: text,
     status: z.enum(statuses),

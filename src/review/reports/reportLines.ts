@@ -193,12 +193,13 @@ const otherwise: Readonly<Record<FingerprintedPart, string>> = {
 };
 
 /** Computed differences of equal configs, where they are, and the changed files that may cause them. */
-export function computedText({ differs, places = [], files, isByNew }: Computed): string {
-  const found = differs.map((part) => {
+export function computedText({ differs, places = [], files, data = [], isByNew }: Computed): string {
+  const parts = differs.map((part) => {
     const place = places.find((each) => each.part === part)?.text;
     return `${otherwise[part]}${place === undefined ? '' : ` (${place})`}`;
   });
-  const head = `${isByNew ? 'beside its config' : 'config same'}, ${found.join(', ')}`;
+  const ofData = data.length === 0 ? [] : [`${someOf(data)} ${data.length === 1 ? 'differs' : 'differ'}`];
+  const head = `${isByNew ? 'beside its config' : 'config same'}, ${[...parts, ...ofData].join(', ')}`;
   return `${head}${files.length === 0 ? '' : `: ${someOf(files)}`}`;
 }
 

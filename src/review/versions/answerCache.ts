@@ -17,6 +17,8 @@ interface Kept {
   readonly question: string;
   readonly answer: Answer;
   readonly facts: readonly number[];
+  /** How many of them, at the end, are of the question itself, and not of its process before. */
+  readonly numOwn: number;
 }
 
 interface Contents {
@@ -137,6 +139,13 @@ const keyOf = ({ document, saved, ...question }: Question): string =>
     ...(saved !== undefined && { saved: digestOf(saved) }),
   });
 
+/** A kept answer, and the paths that its process had read, and read for it. */
+interface Found {
+  readonly answer: Answer;
+  readonly reads: readonly string[];
+  readonly own: readonly string[];
+}
+
 /** The answers that hold for one tree. */
 export class KeptAnswers {
   private readonly contents = new Map<string, string | undefined>();
@@ -155,7 +164,7 @@ export class KeptAnswers {
   }
 
   /** The answer to a question, and the paths that were read for it. */
-  find(question: Question): { readonly answer: Answer; readonly reads: readonly string[] } | undefined {
+  find(question: Question): Found | undefined {
     const kept = this.cache.byQuestion.get(keyOf(question))?.find(({ facts }) =>
       facts.every((number) => {
         const [path, contents] = this.cache.facts[number]!;
@@ -165,17 +174,17 @@ export class KeptAnswers {
     if (kept === undefined) return undefined;
     this.cache.used.add(kept);
     const reads = kept.facts.map((number) => this.here(this.cache.facts[number]![0]));
-    return { answer: kept.answer, reads };
+    return { answer: kept.answer, reads, own: reads.slice(reads.length - kept.numOwn) };
   }
 
-  /** Keeps an answer of a process that had read all this; paths are those of `recordReads`. */
-  keep(question: Question, answer: Answer, reads: readonly string[]): void {
+  /** Keeps an answer of a process that had read all this, the last ones for the question; paths as of `recordReads`. */
+  keep(question: Question, answer: Answer, reads: readonly string[], numOwn: number): void {
     const failures = ['error', 'notWritten', 'notAnalysed', 'notFingerprinted', 'notSaved', 'notResumed'];
     const isWhole = !failures.some((failure) => failure in answer);
     const facts = isWhole ? ['unseen:', ...reads].map((path) => this.factOf(path)) : [undefined];
     if (facts.includes(undefined)) return;
     const numbers = (facts as Fact[]).map((fact) => this.cache.numberOf(fact));
-    this.fresh.push({ question: keyOf(question), answer, facts: numbers });
+    this.fresh.push({ question: keyOf(question), answer, facts: numbers, numOwn });
   }
 
   /** The answers that were kept, but those that follow from files that have changed meanwhile. */

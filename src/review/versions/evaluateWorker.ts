@@ -19,13 +19,38 @@ function answer({ ask, ...subject }: Question): Promise<Answer> {
   return ask === 'fingerprint' ? evaluation.fingerprint(subject) : evaluation.analysis(subject);
 }
 
-function send(message: Message): void {
-  process.send!(message);
+/** The functions of JavaScript that evaluation rests on. */
+function intrinsics(): unknown[] {
+  const owners = [
+    JSON,
+    Object,
+    Reflect,
+    Array,
+    Array.prototype,
+    Map.prototype,
+    Set.prototype,
+    String.prototype,
+  ];
+  return [...owners, Promise.prototype, Number].flatMap((owner) =>
+    Reflect.ownKeys(owner).map((key) => Reflect.getOwnPropertyDescriptor(owner, key)!.value as unknown),
+  );
+}
+
+const original = new Set(intrinsics());
+const send = process.send!.bind(process) as (message: Message) => void;
+
+/** Whether any of them was replaced. Additions do no harm. */
+function isSpent(): boolean {
+  const present = new Set(intrinsics());
+  return [...original].some((each) => typeof each === 'function' && !present.has(each));
 }
 
 let last = Promise.resolve();
 process.on('message', (question: Question) => {
-  last = last.then(async () => send({ answer: await answer(question), reads: takeReads() }));
+  last = last.then(async () => {
+    const given = await answer(question);
+    send({ answer: given, reads: takeReads(), ...(isSpent() && { isSpent: true }) });
+  });
 });
 // The parent has ended.
 process.on('disconnect', () => process.exit());

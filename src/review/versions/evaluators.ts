@@ -7,6 +7,7 @@ import { endText } from '../../analysis/index.js';
 import { Answerer, Child, ChildError, digestOf, WorkerPool } from '../../system/index.js';
 import { UsageError } from '../../system/text/index.js';
 import type { KeptAnswers } from './answerCache.js';
+import { answerProblem } from './answerCheck.js';
 import { ImportGraph } from './importGraph.js';
 import {
   type AnalysisDocument,
@@ -86,7 +87,7 @@ class Evaluating {
       this.reads = [];
       return begin(tree, limits);
     };
-    this.answerer = new Answerer(start, (message) => 'answer' in message);
+    this.answerer = new Answerer(start, () => true);
   }
 
   /** Starts the process. @throws ChildError where it does not start. */
@@ -94,14 +95,21 @@ class Evaluating {
     return this.answerer.start();
   }
 
-  /** An answer, or the reason for its absence, with the process's reads so far, as by `recordReads`. */
-  async ask(question: Question): Promise<{ answer: Answer | string; reads: readonly string[] }> {
+  /** An answer, or the reason for its absence, with the process's reads so far, the last `numOwn` of them for it. */
+  async ask(
+    question: Question,
+  ): Promise<{ answer: Answer | string; reads: readonly string[]; numOwn: number }> {
     const { seconds } = this.limits;
     const { messages, error } = await this.answerer.ask(question, seconds);
-    if (error !== undefined) return { answer: endText(error, 'diff', seconds), reads: everything };
-    const { answer, reads } = messages.at(-1) as Exclude<Message, { ready: number }>;
-    this.reads.push(...reads);
-    return { answer, reads: [...this.reads] };
+    if (error !== undefined) return { answer: endText(error, 'diff', seconds), reads: everything, numOwn: 0 };
+    const problem = answerProblem(messages.at(-1), question);
+    const { answer, reads, isSpent } = messages.at(-1) as Exclude<Message, { ready: number }>;
+    // What an experiment did to its process, the next one is to have no part in.
+    if (problem !== undefined || isSpent) await this.answerer.renew();
+    if (problem !== undefined) return { answer: problem, reads: everything, numOwn: 0 };
+    const all = [...this.reads, ...reads];
+    this.reads = isSpent ? [] : all;
+    return { answer, reads: all, numOwn: reads.length };
   }
 
   end(): Promise<void> {
@@ -130,6 +138,7 @@ export class Evaluator {
   private readonly pool = new WorkerPool(() => new Evaluating(this.tree, this.limits));
   private started: Promise<void> | undefined;
   private readonly reads = new Map<string, Set<string>>();
+  private readonly own = new Map<string, Set<string>>();
 
   /**
    * `label` is the version's name in errors; `home` is the user's tree. Another, temporary tree may be given an
@@ -263,6 +272,11 @@ export class Evaluator {
     return this.reads.get(name) ?? new Set(everything);
   }
 
+  /** Paths that were read for the experiment itself, and not before by its process. */
+  ownReadsOf(name: string): ReadonlySet<string> {
+    return this.own.get(name) ?? new Set();
+  }
+
   /** Makes and fingerprints experiments, one after another, to record their reads. */
   async look({ names, changes, processes }: EvaluationRequest): Promise<void> {
     const questions = (name: string): Question[] => [
@@ -315,7 +329,7 @@ export class Evaluator {
   /** An answer that holds from an earlier review. */
   private known(question: Question): Answer | undefined {
     const found = this.kept?.find(question);
-    if (found !== undefined) this.note(question, found.reads);
+    if (found !== undefined) this.note(question, found.reads, found.own);
     return found?.answer;
   }
 
@@ -332,15 +346,16 @@ export class Evaluator {
   }
 
   private async ask(process: Evaluating, question: Question): Promise<Answer | string> {
-    const { answer, reads } = await process.ask(question);
-    this.note(question, reads);
+    const { answer, reads, numOwn } = await process.ask(question);
+    this.note(question, reads, reads.slice(reads.length - numOwn));
     const mapped = this.mapped(answer);
-    if (typeof mapped !== 'string') this.kept?.keep(question, mapped, reads);
+    if (typeof mapped !== 'string') this.kept?.keep(question, mapped, reads, numOwn);
     return mapped;
   }
 
-  private note({ name }: Question, reads: readonly string[]): void {
+  private note({ name }: Question, reads: readonly string[], own: readonly string[]): void {
     this.reads.set(name, new Set([...(this.reads.get(name) ?? []), ...reads]));
+    this.own.set(name, new Set([...(this.own.get(name) ?? []), ...own]));
   }
 
   /** A text of the user's tree as it reads in this one. */

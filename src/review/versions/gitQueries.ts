@@ -19,7 +19,8 @@ export class GitError extends Error {
     readonly args: readonly string[],
     readonly output: string,
   ) {
-    super(`git ${args.join(' ')} failed: ${output.trim()}`);
+    const told = args.filter((arg, i) => arg !== '-c' && args[i - 1] !== '-c');
+    super(`git ${told.join(' ')} failed: ${output.trim()}`);
   }
 }
 

@@ -203,7 +203,12 @@ export type Answer =
 /** From an evaluator: first that it is ready, then an answer for each question, with the reads since the last one. */
 export type Message =
   | { readonly ready: number }
-  | { readonly answer: Answer; readonly reads: readonly string[] };
+  | {
+      readonly answer: Answer;
+      readonly reads: readonly string[];
+      /** Whether functions of JavaScript itself were replaced, which other experiments would be evaluated by. */
+      readonly isSpent?: true;
+    };
 
 /** The experiments that both versions could evaluate. */
 export function pairsOf(

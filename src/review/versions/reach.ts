@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { contentsAt, digestOf } from '../../system/index.js';
 import type { Repository } from './gitQueries.js';
+import { isCode } from './moduleFiles.js';
 import type { Tree } from './versionTree.js';
 
 /** Modules that an evaluating process loads before it records reads. */
@@ -66,6 +67,7 @@ export class ChangedFiles {
   private readonly byPath = new Map<string, string[]>();
   private readonly settings: readonly string[];
   private readonly root: string;
+  private readonly roots: readonly string[];
 
   /** `files` are named from the roots of both. The processes are of `tree`. */
   constructor(
@@ -74,6 +76,7 @@ export class ChangedFiles {
     other: Tree,
   ) {
     const root = (this.root = tree.root);
+    this.roots = [tree.root, other.root];
     const translating = [tree, other].map((each) => ({ each, found: translationSettings(each) }));
     this.settings = [...files].filter(
       (file) =>
@@ -107,5 +110,30 @@ export class ChangedFiles {
       for (const file of this.files) if (join(this.root, file).startsWith(path)) found.add(file);
     }
     return found;
+  }
+
+  /**
+   * The changed files of data among the reads of a process: all but code, by which processes are told apart, and settings.
+   * A path may be of either tree: an absolute one in a text leads to the same place from both.
+   */
+  dataReadBy(paths: Iterable<string>): Set<string> {
+    const found = new Set<string>();
+    const isData = (file: string): boolean => !isCode(file) && !this.settings.includes(file);
+    for (const path of paths) {
+      const root = this.roots.find((each) => path.startsWith(`${each}/`));
+      if (root === undefined) continue;
+      const name = path.slice(root.length + 1);
+      if (this.files.has(name) && isData(name)) found.add(name);
+      if (!name.endsWith('/')) continue;
+      // A list of names is another one where a file came or went.
+      for (const file of this.files)
+        if (file.startsWith(name) && isData(file) && this.isInOne(file)) found.add(file);
+    }
+    return found;
+  }
+
+  private isInOne(file: string): boolean {
+    const [here, there] = this.roots.map((root) => existsSync(join(root, file)));
+    return here !== there;
   }
 }

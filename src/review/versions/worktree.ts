@@ -28,6 +28,12 @@ export function addForeignWorktree(repository: Repository, commit: string): Work
   return checkOut(repository, commit, ['-c', 'core.symlinks=false'], () => {});
 }
 
+/** Content that git-lfs holds apart stays there: its filters may be missing, and fail. */
+const withoutLfs = ['smudge', 'process', 'clean']
+  .map((name) => `filter.lfs.${name}=`)
+  .concat('filter.lfs.required=false')
+  .flatMap((setting) => ['-c', setting]);
+
 function checkOut(
   repository: Repository,
   commit: string,
@@ -39,7 +45,8 @@ function checkOut(
     removeWorktree(repository, path),
   );
   try {
-    repository.git(...settings, 'worktree', 'add', '--quiet', '--detach', '--force', root, commit);
+    const add = ['worktree', 'add', '--quiet', '--detach', '--force', root, commit];
+    repository.git(...withoutLfs, ...settings, ...add);
     prepare(root);
   } catch (error) {
     remove();

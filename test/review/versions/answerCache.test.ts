@@ -32,7 +32,7 @@ async function keep(reads: readonly string[], { at = root, during = () => {}, is
   await setTimeout(100);
   const cache = new AnswerCache(answers, ['evaluator']);
   const kept = cache.forTree(treeAt(at), 'settings', isTemporary);
-  kept.keep(question('lm.Small'), answer('lm.Small'), reads);
+  kept.keep(question('lm.Small'), answer('lm.Small'), reads, reads.length);
   during();
   cache.save();
 }
@@ -43,7 +43,11 @@ const read = [join(root, 'lm.ts'), join(root, 'absent.ts'), 'env:LUTHIER_TEST'];
 
 test('an answer holds in every tree in which all that was read is the same', async () => {
   await keep(read);
-  expect(known('lm.Small')).toEqual({ answer: answer('lm.Small'), reads: ['unseen:', ...read] });
+  expect(known('lm.Small')).toEqual({
+    answer: answer('lm.Small'),
+    reads: ['unseen:', ...read],
+    own: read,
+  });
   expect(known('lm.Small', { at: other })?.reads[1]).toBe(join(other, 'lm.ts'));
   expect(known('lm.Other')).toBeUndefined();
   expect(known('lm.Small', { unseen: 'other settings' })).toBeUndefined();
@@ -144,7 +148,7 @@ test('answers of the projects that were reviewed last stay', async () => {
   for (let i = 0; i < 12; i++) {
     utimesSync(join(answers, readdirSync(answers)[0]!), 1, 1);
     const cache = new AnswerCache(answers, [`project ${i}`]);
-    cache.forTree(treeAt(root), 'settings', true).keep(question('lm.Small'), answer('lm.Small'), []);
+    cache.forTree(treeAt(root), 'settings', true).keep(question('lm.Small'), answer('lm.Small'), [], 0);
     cache.save();
   }
   expect(readdirSync(answers)).toHaveLength(8);

@@ -108,7 +108,9 @@ test('files, folders, modules, what is not there, and others that read', () => {
       "its time": [
         "./c.txt",
       ],
-      "the same text again": [],
+      "the same text again": [
+        "./a.txt",
+      ],
       "through a link": [
         "./link/b.txt",
         "./data/b.txt",
