@@ -126,7 +126,7 @@ describe.skipIf(!hasCompiler)('steps of machine code', () => {
       return input;
     };
     const most = async (input: InputSource) => (await tinyTraining('native', 2, { input })).program.mostSteps;
-    expect([await most(ofMegabytes(10)), await most(ofMegabytes(100))]).toEqual([6, 1]);
+    expect([await most(ofMegabytes(5)), await most(ofMegabytes(100))]).toEqual([3, 1]);
     const { program } = await tinyTraining('native', 2);
     expect(program.mostSteps).toBe(16);
     const timely = [undefined, 1e-4, 0.03, 0.2].map((seconds) => program.timelySteps(seconds));
