@@ -97,6 +97,7 @@ test('JSON, with the peak of this machine', async () => {
     shape: [32, 16],
     dtype: 'float32',
     trainable: true,
+    rules: ['trained', 'decayed', 'initialized by Gaussian {"scale":0.02}'],
   });
   expect(result.secondsPerStep).toBe(result.flopsPerStep / result.peak.flops);
 });
