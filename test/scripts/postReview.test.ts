@@ -142,11 +142,10 @@ describe('a report that fits its commits', () => {
       peakMemory: {},
       parameters: { old: 100, new: 120 },
     };
-    const checkpoints = { loads: true, appeared: [], vanished: [], reshaped: [] };
     const one = { name: 'small.One', status: 'changed', constants: [], fields: [] } as const;
     const costlier = {
       ...report,
-      experiments: [{ ...one, effects: { ...figures, checkpoints } }, ...report.experiments],
+      experiments: [{ ...one, effects: figures }, ...report.experiments],
       unchanged: 2,
     };
     const said = ['1 costs more', '1 added', '2 the same'].join(', ');
