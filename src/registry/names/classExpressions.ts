@@ -113,7 +113,7 @@ function isPlain(compiler: typeof ts, node: ts.Expression): boolean {
   );
 }
 
-/** `process.env.NAME` */
+/** A variable of the environment: `process.env.X`. */
 const isVariable = (compiler: typeof ts, node: ts.Expression): boolean =>
   compiler.isPropertyAccessExpression(node) && /^process\.env\b/.test(node.getText());
 
