@@ -84,6 +84,11 @@ export class Reads extends Family {
   }
 }
 export class Waits extends Family {
+  override task() {
+    const task = super.task();
+    (task.model as any).lmTpl.vocabSize = 256;
+    return task;
+  }
   override datasets() {
     return [Absent.config({ files: ['data/*.txt'], split: 'all', tokenizer: ByteTokenizer.config(), isTraining: true, batchSize: 2, seqLen: 8 })] as any;
   }
@@ -127,7 +132,10 @@ test('a number in the forward pass', async () => {
     main (abc1234) → working tree
 
     own.Computes
-      config same, the training step computes different values, the evaluation computes different values: experiments/parts.ts
+      config same, the training step computes different values (Multiply of the model or the loss), the evaluation computes different values (Multiply of the model or the loss): experiments/parts.ts
+
+    Runs go on changed: own.Computes
+      loss or gradients
 
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
@@ -139,17 +147,25 @@ test('a number in the forward pass', async () => {
 
     \`main (abc1234)\` → \`working tree\`
 
-    | Experiment     |                        | Parameters | FLOPs/token | Tokens/step | Peak memory | Checkpoints |
-    |----------------|------------------------|------------|-------------|-------------|-------------|-------------|
-    | \`own.Computes\` | ✏️ changed             | –          | –           | –           | –           | –           |
-    | \`own.Waits\`    | ❔ not compared in full | –          | –           | –           | –           | –           |
+    | Experiment     |                        | Checkpoints                | Parameters | FLOPs/token | Tokens/step | Peak memory |
+    |----------------|------------------------|----------------------------|------------|-------------|-------------|-------------|
+    | \`own.Computes\` | ✏️ changed             | changed: loss or gradients | –          | –           | –           | –           |
+    | \`own.Waits\`    | ❔ not compared in full | –                          | –          | –           | –           | –           |
 
     > For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
     <details>
     <summary>Config same, computation differs: <code>own.Computes</code></summary>
 
-    - \`config same, the training step computes different values, the evaluation computes different values: experiments/parts.ts\`
+    - \`config same, the training step computes different values (Multiply of the model or the loss), the evaluation computes different values (Multiply of the model or the loss): experiments/parts.ts\`
+
+    </details>
+
+    <details>
+    <summary>Runs go on changed: 1 experiment</summary>
+
+    - \`own.Computes\`
+      - \`loss or gradients\`
 
     </details>
 
@@ -173,13 +189,21 @@ test('an update, a schedule, initial values, rows; sources of an input whose dat
     main (abc1234) → working tree
 
     own.Reads
-      config same, the input gives different rows: experiments/parts.ts
+      config same, the input gives different rows (datasets[0] 'train' row 0: ids 21 22 24 19 2 6 29 4, labels 22 24 19 2 6 29 4 16, paddings 0 0 0 0 0 0 0 0, weights 1 1 1 1 1 1 1 1 → ids 12 11 1 22 13 13 16 29, labels 11 1 22 13 13 16 29 24, paddings 0 0 0 0 0 0 0 0, weights 1 1 1 1 1 1 1 1): experiments/parts.ts
 
     own.Starts
       config same, the initial values differ: experiments/parts.ts
 
     own.Updates
-      config same, the optimizer update differs: experiments/parts.ts
+      config same, the optimizer update differs (Multiply of update/Half_decay): experiments/parts.ts
+
+    Runs go on changed: own.Reads
+      rows of the data
+
+    Runs go on with the same bits: own.Starts
+
+    Runs go on changed: own.Updates
+      optimizer update
 
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
@@ -192,6 +216,9 @@ test('an update, a schedule, initial values, rows; sources of an input whose dat
 
     own.Updates
       config same, the optimizer update differs: experiments/parts.ts
+
+    Runs go on changed: own.Updates
+      optimizer update
 
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
@@ -229,9 +256,12 @@ test('a changed field hides no changed code', async () => {
         task.train.learner.optimizer.learningRate : 1 → 2  (experiments/own.ts:16)
 
     own.Updates
-      beside its config, the optimizer update differs: experiments/own.ts, experiments/parts.ts
+      beside its config, the optimizer update differs (Multiply of update/Half_decay): experiments/own.ts, experiments/parts.ts
 
     Parameters, FLOPs, tokens and memory as before: own.Updates
+
+    Runs go on changed: own.Updates
+      optimizer update
 
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
@@ -258,6 +288,9 @@ test('code that cannot build the config of now is compared by its own, as far as
         task.train.learner.optimizer.share : + 0.25  (experiments/own.ts:16)
 
     Parameters, FLOPs, tokens and memory as before: own.Updates
+
+    Runs go on changed: own.Updates
+      optimizer update
 
     not compared: own.Updates
       optimizer update: the code before cannot build the configs of now: Entry 15, ['task'].train.learner.optimizer: Half has no hyperparameter 'share'. It has learningRate, lrSchedule, l2RegularizerWeight, l1RegularizerWeight, decoupledWeightDecay, fixedWeightDecay, skipLp1dVectors, clipGradientNormToValue, clipGradientSingleNormToValue, cautious, slotDtype, slotRounding, ewcRegularizerWeight, ewcWeightPerVar, emaDecay, momentum, nesterov.
