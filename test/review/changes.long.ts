@@ -192,7 +192,10 @@ test('a number in the forward pass', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Computes
-      config same, the training step computes different values, the evaluation computes different values: experiments/parts.ts"
+      config same, the training step computes different values (Multiply of the model or the loss), the evaluation computes different values (Multiply of the model or the loss): experiments/parts.ts
+
+    Runs go on changed: own.Computes
+      loss or gradients"
   `);
 });
 
@@ -202,7 +205,10 @@ test('the update of an optimizer', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Updates
-      config same, the optimizer update differs: experiments/parts.ts"
+      config same, the optimizer update differs (Multiply of update/Half_decay): experiments/parts.ts
+
+    Runs go on changed: own.Updates
+      optimizer update"
   `);
 });
 
@@ -212,7 +218,10 @@ test('a schedule', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Updates
-      config same, the optimizer update differs: experiments/parts.ts"
+      config same, the optimizer update differs: experiments/parts.ts
+
+    Runs go on changed: own.Updates
+      optimizer update"
   `);
 });
 
@@ -222,7 +231,9 @@ test('an initialiser', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Starts
-      config same, the initial values differ: experiments/parts.ts"
+      config same, the initial values differ: experiments/parts.ts
+
+    Runs go on with the same bits: own.Starts"
   `);
 });
 
@@ -232,7 +243,10 @@ test('rows of an input', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Reads
-      config same, the input gives different rows: experiments/parts.ts"
+      config same, the input gives different rows (datasets[0] 'train' row 0: ids 21 22 24 19 2 6 29 4, labels 22 24 19 2 6 29 4 16, paddings 0 0 0 0 0 0 0 0, weights 1 1 1 1 1 1 1 1 → ids 12 11 1 22 13 13 16 29, labels 11 1 22 13 13 16 29 24, paddings 0 0 0 0 0 0 0 0, weights 1 1 1 1 1 1 1 1): experiments/parts.ts
+
+    Runs go on changed: own.Reads
+      rows of the data"
   `);
 });
 
@@ -242,7 +256,9 @@ test('a metric of the evaluation alone', async () => {
     "1 changes at the same cost, 4 the same, 12 that the change does not reach
 
     own.Computes
-      config same, the evaluation computes different values: experiments/parts.ts"
+      config same, the evaluation computes different values (Multiply of the model or the loss): experiments/parts.ts
+
+    Runs go on with the same bits: own.Computes"
   `);
 });
 
@@ -255,13 +271,15 @@ test('four times as many heads take as much memory', async () => {
       Constants
         numHeads : 4 → 16  (set by Long at experiments/long.ts:5)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 16  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 16  (luthier/src/models/presets/layerNormStack.ts:N; forces a new run)
 
-    Consequences                            before  after
-    long.Long     Peak memory of training  6.52 MB  6.54 MB     +24.6 kB, +0.38%
-                  Checkpoints                       4 reshaped
+    Consequences                            before    after
+    long.Long     Peak memory of training  6.52 MB  6.54 MB  +24.6 kB, +0.38%
 
-    Checkpoints do not fit: long.Long
+    Runs cannot go on: long.Long
+      forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 4 → 16
+      a checkpoint: not compatible with this model, 4 differences:
+      initFromCheckpoint would load 7 of 11 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w, lm/transformer/x_layers_0/self_attention/post/w
       lm/transformer/x_layers_0/self_attention/key/w [64, 4, 16] float32 → [64, 16, 4] float32
       lm/transformer/x_layers_0/self_attention/query/w [64, 4, 16] float32 → [64, 16, 4] float32
       lm/transformer/x_layers_0/self_attention/value/w [64, 4, 16] float32 → [64, 16, 4] float32
@@ -293,7 +311,9 @@ test('a base class of five experiments', async () => {
     five.D        Tokens of training          80         144  +64, +80%
                   FLOPs of training   2.13 MFLOP  3.84 MFLOP  +1.71 MFLOP, +80%
     five.E        Tokens of training          80         144  +64, +80%
-                  FLOPs of training   2.13 MFLOP  3.84 MFLOP  +1.71 MFLOP, +80%"
+                  FLOPs of training   2.13 MFLOP  3.84 MFLOP  +1.71 MFLOP, +80%
+
+    Runs go on with the same bits: five.A, five.B, five.C, five.D, five.E"
   `);
 });
 
@@ -307,56 +327,79 @@ test("a constant's default", async () => {
     14 experiments: five.A, five.B, five.C, five.D, five.E, framed.Framed, linked.Linked, loads.Loads, needs.Needs, own.Computes, own.Reads, own.Starts, own.Updates, typed.Typed
       Constants
         numHeads : 2 → 4  (set by Family at experiments/family.ts:7)
+
+    13 experiments: five.A, five.B, five.C, five.D, five.E, linked.Linked, loads.Loads, needs.Needs, own.Computes, own.Reads, own.Starts, own.Updates, typed.Typed
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/presets/layerNormStack.ts:N; forces a new run)
 
-    Consequences                            before  after
-    five.A         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
-                   Checkpoints                      4 reshaped
-    five.B         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
-                   Checkpoints                      4 reshaped
-    five.C         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
-                   Checkpoints                      4 reshaped
-    five.D         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
-                   Checkpoints                      4 reshaped
-    five.E         Peak memory of training  125 kB  125 kB       +128 B, +0.1%
-                   Checkpoints                      4 reshaped
-    framed.Framed  Peak memory of training  216 kB  216 kB       +256 B, +0.12%
-                   Checkpoints                      8 reshaped
-    linked.Linked  Peak memory of training  216 kB  216 kB       +256 B, +0.12%
-                   Checkpoints                      8 reshaped
-    loads.Loads    Peak memory of training  216 kB  216 kB       +256 B, +0.12%
-                   Checkpoints                      8 reshaped
-    needs.Needs    Peak memory of training  216 kB  216 kB       +256 B, +0.12%
-                   Checkpoints                      8 reshaped
-    own.Computes   Peak memory of training  216 kB  216 kB       +256 B, +0.12%
-                   Checkpoints                      8 reshaped
-    own.Reads      Peak memory of training  216 kB  216 kB       +256 B, +0.12%
-                   Checkpoints                      8 reshaped
-    own.Starts     Peak memory of training  216 kB  216 kB       +256 B, +0.12%
-                   Checkpoints                      8 reshaped
-    own.Updates    Peak memory of training  161 kB  161 kB       +256 B, +0.16%
-                   Checkpoints                      8 reshaped
-    typed.Typed    Peak memory of training  307 kB  307 kB       +384 B, +0.13%
-                   Checkpoints                      12 reshaped
+    framed.Framed
+      Fields
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/presets/layerNormStack.ts:N)
 
-    Checkpoints do not fit: framed.Framed, linked.Linked, loads.Loads, needs.Needs, own.Computes, own.Reads, own.Starts, own.Updates
+    Consequences                            before   after
+    five.A         Peak memory of training  125 kB  125 kB  +128 B, +0.1%
+    five.B         Peak memory of training  125 kB  125 kB  +128 B, +0.1%
+    five.C         Peak memory of training  125 kB  125 kB  +128 B, +0.1%
+    five.D         Peak memory of training  125 kB  125 kB  +128 B, +0.1%
+    five.E         Peak memory of training  125 kB  125 kB  +128 B, +0.1%
+    framed.Framed  Peak memory of training  216 kB  216 kB  +256 B, +0.12%
+    linked.Linked  Peak memory of training  216 kB  216 kB  +256 B, +0.12%
+    loads.Loads    Peak memory of training  216 kB  216 kB  +256 B, +0.12%
+    needs.Needs    Peak memory of training  216 kB  216 kB  +256 B, +0.12%
+    own.Computes   Peak memory of training  216 kB  216 kB  +256 B, +0.12%
+    own.Reads      Peak memory of training  216 kB  216 kB  +256 B, +0.12%
+    own.Starts     Peak memory of training  216 kB  216 kB  +256 B, +0.12%
+    own.Updates    Peak memory of training  161 kB  161 kB  +256 B, +0.16%
+    typed.Typed    Peak memory of training  307 kB  307 kB  +384 B, +0.13%
+
+    Runs cannot go on: linked.Linked, loads.Loads, needs.Needs, own.Computes, own.Reads, own.Starts, own.Updates
+      forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4
+      a checkpoint: not compatible with this model, 8 differences:
+      initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
 
-    Checkpoints do not fit: five.A, five.B, five.C, five.D, five.E
+    Runs cannot go on: five.A, five.B, five.C, five.D, five.E
+      forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4
+      a checkpoint: not compatible with this model, 4 differences:
+      initFromCheckpoint would load 7 of 11 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w, lm/transformer/x_layers_0/self_attention/post/w
       lm/transformer/x_layers_0/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32
       lm/transformer/x_layers_0/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32
       lm/transformer/x_layers_0/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32
       lm/transformer/x_layers_0/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32
 
-    Checkpoints do not fit: typed.Typed
+    Runs cannot go on: framed.Framed
+      a checkpoint: not compatible with this model, 8 differences:
+      initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more
+      lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+      lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+      lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+      lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+
+    Runs cannot go on: typed.Typed
+      forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4
+      a checkpoint: not compatible with this model, 12 differences:
+      initFromCheckpoint would load 15 of 27 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 9 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (3 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (3 variables)
       lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (3 variables)
-      lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (3 variables)"
+      lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (3 variables)
+
+    not compared: framed.Framed
+      training step: the code before cannot build the configs of now: they cannot be written
+
+    not compared: framed.Framed
+      optimizer update: the code before cannot build the configs of now: they cannot be written
+
+    not compared: framed.Framed
+      evaluation: the code before cannot build the configs of now: they cannot be written
+
+    not compared: framed.Framed
+      initial values: the code before cannot build the configs of now: they cannot be written
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `);
 });
 
@@ -375,7 +418,11 @@ test('a file that is read at load', async () => {
 
     Consequences                          before       after
     loads.Loads   Tokens of training          48          64  +16, +33%
-                  FLOPs of training   2.35 MFLOP  3.14 MFLOP  +784 kFLOP, +33%"
+                  FLOPs of training   2.35 MFLOP  3.14 MFLOP  +784 kFLOP, +33%
+
+    Runs go on with the same bits: loads.Loads
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `,
   );
 });
@@ -433,7 +480,11 @@ test('a shared part that is shared no more', async () => {
         task.model.second : Head → a new Head  (experiments/framed.ts:9)
         task.model.second.width : + 3  (experiments/framed.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before: framed.Framed"
+    Parameters, FLOPs, tokens and memory as before: framed.Framed
+
+    Runs go on with the same bits: framed.Framed
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `);
 });
 
@@ -447,7 +498,11 @@ test('an item in the middle of a list', async () => {
         task.model.heads : + a new Head before [1]  (experiments/framed.ts:9)
         task.model.heads[1].width : + 9  (experiments/framed.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before: framed.Framed"
+    Parameters, FLOPs, tokens and memory as before: framed.Framed
+
+    Runs go on with the same bits: framed.Framed
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `);
 });
 
@@ -474,7 +529,11 @@ test('a part that is built later, beside a value that documents cannot hold', as
       Fields
         task.model.last : config → partial
 
-    Parameters, FLOPs, tokens and memory as before: framed.Framed"
+    Parameters, FLOPs, tokens and memory as before: framed.Framed
+
+    Runs go on with the same bits: framed.Framed
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `);
 });
 
@@ -508,7 +567,10 @@ test('products in bfloat16', async () => {
         task.model.fpropDtype : null (default) → 'bfloat16'  (experiments/small.ts:8; was default of LanguageModel at luthier/src/layers/core/layerFields.ts:N)
 
     Consequences                           before   after
-    small.Small   Peak memory of training  216 kB  176 kB  −40.4 kB, −19%"
+    small.Small   Peak memory of training  216 kB  176 kB  −40.4 kB, −19%
+
+    Runs go on changed: small.Small
+      loss or gradients"
   `);
 });
 
@@ -525,7 +587,11 @@ test('the batch size', async () => {
     small.Small   Tokens per step                  16          32  +16, +100%
                   Tokens of training               80         160  +80, +100%
                   FLOPs of training        3.92 MFLOP  7.84 MFLOP  +3.92 MFLOP, +100%
-                  Peak memory of training      216 kB      271 kB  +54.8 kB, +25%"
+                  Peak memory of training      216 kB      271 kB  +54.8 kB, +25%
+
+    Runs go on changed: small.Small
+      loss or gradients
+      rows of the data"
   `);
 });
 
@@ -541,7 +607,15 @@ test('variables that train no more', async () => {
         task.train.learner.bpropVariableExclusion : [] (default) → ['.*position_emb.*']  (experiments/small.ts:8; was default of Learner at luthier/src/learners/learner.ts:N)
 
     Consequences                           before   after
-    small.Small   Peak memory of training  216 kB  214 kB  −1.54 kB, −0.71%"
+    small.Small   Peak memory of training  216 kB  214 kB  −1.54 kB, −0.71%
+
+    Runs go on changed: small.Small
+      loss or gradients
+      optimizer update
+
+    Variables: small.Small
+      trained: 19 to 18 (no longer lm/position_emb/emb_var)
+      decayed: 14 to 13 (no longer lm/position_emb/emb_var)"
   `);
 });
 
@@ -554,7 +628,9 @@ test('the seed', async () => {
       Fields
         task.train.randomSeed : 1234 (default) → 1  (experiments/small.ts:8; was default of Train at luthier/src/tasks/train.ts:N)
 
-    Parameters, FLOPs, tokens and memory as before: small.Small"
+    Parameters, FLOPs, tokens and memory as before: small.Small
+
+    Runs go on with the same bits: small.Small"
   `);
 });
 
@@ -567,7 +643,9 @@ test('which checkpoints are kept', async () => {
       Fields
         task.train.saveMaxToKeep : 10 (default) → 2  (experiments/small.ts:8; was default of Train at luthier/src/tasks/train.ts:N)
 
-    Parameters, FLOPs, tokens and memory as before: small.Small"
+    Parameters, FLOPs, tokens and memory as before: small.Small
+
+    Runs go on with the same bits: small.Small"
   `);
 });
 
@@ -593,13 +671,15 @@ test('the order of imports with effects', async () => {
       Constants
         numHeads : 4 → 2  (set by Ordered at experiments/effects.ts:6)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 2  (luthier/src/models/presets/gpt2.ts:N)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 4 → 2  (luthier/src/models/presets/layerNormStack.ts:N; forces a new run)
 
-    Consequences                              before  after
-    effects.Ordered  Peak memory of training  216 kB  216 kB      −256 B, −0.12%
-                     Checkpoints                      8 reshaped
+    Consequences                              before   after
+    effects.Ordered  Peak memory of training  216 kB  216 kB  −256 B, −0.12%
 
-    Checkpoints do not fit: effects.Ordered
+    Runs cannot go on: effects.Ordered
+      forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 4 → 2
+      a checkpoint: not compatible with this model, 8 differences:
+      initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 4, 4] float32 → [16, 2, 8] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 4, 4] float32 → [16, 2, 8] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/value/w [16, 4, 4] float32 → [16, 2, 8] float32 (2 variables)
@@ -620,7 +700,9 @@ test('the file behind a link', async () => {
 
     Consequences                           before       after
     linked.Linked  Tokens of training          80         144  +64, +80%
-                   FLOPs of training   3.92 MFLOP  7.06 MFLOP  +3.14 MFLOP, +80%"
+                   FLOPs of training   3.92 MFLOP  7.06 MFLOP  +3.14 MFLOP, +80%
+
+    Runs go on with the same bits: linked.Linked"
   `);
 });
 
@@ -662,6 +744,10 @@ test('an experiment that is given a constant', async () => {
 
     Parameters, FLOPs, tokens and memory as before: needs.Needs
 
-    Note: package.json changed: both versions were evaluated with the packages installed now."
+    Runs go on with the same bits: needs.Needs
+
+    Note: package.json changed: both versions were evaluated with the packages installed now.
+
+    Note: Where a config changed, both codes were compared by the config of now."
   `);
 });
