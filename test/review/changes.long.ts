@@ -278,7 +278,7 @@ test('four times as many heads take as much memory', async () => {
 
     Runs cannot go on: long.Long
       forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 4 → 16
-      a checkpoint: not compatible with this model, 4 differences:
+      a checkpoint: not compatible with this model, 4 differences
       initFromCheckpoint would load 7 of 11 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w, lm/transformer/x_layers_0/self_attention/post/w
       lm/transformer/x_layers_0/self_attention/key/w [64, 4, 16] float32 → [64, 16, 4] float32
       lm/transformer/x_layers_0/self_attention/query/w [64, 4, 16] float32 → [64, 16, 4] float32
@@ -354,7 +354,7 @@ test("a constant's default", async () => {
 
     Runs cannot go on: linked.Linked, loads.Loads, needs.Needs, own.Computes, own.Reads, own.Starts, own.Updates
       forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4
-      a checkpoint: not compatible with this model, 8 differences:
+      a checkpoint: not compatible with this model, 8 differences
       initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -363,7 +363,7 @@ test("a constant's default", async () => {
 
     Runs cannot go on: five.A, five.B, five.C, five.D, five.E
       forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4
-      a checkpoint: not compatible with this model, 4 differences:
+      a checkpoint: not compatible with this model, 4 differences
       initFromCheckpoint would load 7 of 11 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w, lm/transformer/x_layers_0/self_attention/post/w
       lm/transformer/x_layers_0/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32
       lm/transformer/x_layers_0/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32
@@ -371,7 +371,7 @@ test("a constant's default", async () => {
       lm/transformer/x_layers_0/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32
 
     Runs cannot go on: framed.Framed
-      a checkpoint: not compatible with this model, 8 differences:
+      a checkpoint: not compatible with this model, 8 differences
       initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -380,7 +380,7 @@ test("a constant's default", async () => {
 
     Runs cannot go on: typed.Typed
       forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4
-      a checkpoint: not compatible with this model, 12 differences:
+      a checkpoint: not compatible with this model, 12 differences
       initFromCheckpoint would load 15 of 27 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 9 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (3 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (3 variables)
@@ -678,7 +678,7 @@ test('the order of imports with effects', async () => {
 
     Runs cannot go on: effects.Ordered
       forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 4 → 2
-      a checkpoint: not compatible with this model, 8 differences:
+      a checkpoint: not compatible with this model, 8 differences
       initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 4, 4] float32 → [16, 2, 8] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 4, 4] float32 → [16, 2, 8] float32 (2 variables)

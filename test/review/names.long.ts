@@ -72,7 +72,9 @@ test('a field by another name, with an alias', async () => {
     with new names only: one.One
 
     Names
-      field width of Head is renamed to breadth (one.One)"
+      field width of Head is renamed to breadth (one.One)
+
+    Runs go on with the same bits: one.One"
   `);
 });
 
@@ -101,7 +103,9 @@ test('a class by another name, with an alias', async () => {
     with new names only: one.One
 
     Names
-      class Head is renamed to Top (one.One)"
+      class Head is renamed to Top (one.One)
+
+    Runs go on with the same bits: one.One"
   `);
 });
 
@@ -121,6 +125,8 @@ test('a class by another name, without an alias', async () => {
         task.model.head : Head → a new Top  (experiments/one.ts:9)
 
     Parameters, FLOPs, tokens and memory as before: one.One
+
+    Runs go on with the same bits: one.One
 
     Note: Where a config changed, both codes were compared by the config of now."
   `);
@@ -168,7 +174,7 @@ test('a file that was moved and edited', async () => {
   expect(
     await review.told(edits, {}, () => git('rm', '--quiet', 'experiments/small.ts')),
   ).toMatchInlineSnapshot(`
-    "1 costs more, 1 under another name, 2 that the change does not reach
+    "1 can't go on from its checkpoints (and costs more), 1 under another name, 2 that the change does not reach
 
     small.Longer is renamed to sized.Longer, in experiments/sized.ts instead of experiments/small.ts (git detects the moved file, with a class of the same name)
       --exp=small.Longer leads nowhere now: use --exp=sized.Longer, with another job_log_dir
@@ -182,11 +188,16 @@ test('a file that was moved and edited', async () => {
       Constants
         steps : 10 → 12  (set by Longer at experiments/sized.ts:9; was set by Longer at experiments/small.ts:9)
       Fields
-        task.train.numTrainSteps : 10 → 12  (experiments/family.ts:16)
+        task.train.numTrainSteps : 10 → 12  (experiments/family.ts:16; forces a new run)
 
     Consequences                          before       after
     sized.Longer  Tokens of training         160         192  +32, +20%
-                  FLOPs of training   7.84 MFLOP  9.41 MFLOP  +1.57 MFLOP, +20%"
+                  FLOPs of training   7.84 MFLOP  9.41 MFLOP  +1.57 MFLOP, +20%
+
+    Runs cannot go on: sized.Longer
+      forced by task.train.numTrainSteps: 10 → 12
+      a checkpoint: written by experiment 'small.Longer', not by 'sized.Longer'; use another --job_log_dir for this one
+      initFromCheckpoint would load all 19 variables"
   `);
 });
 

@@ -84,7 +84,9 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
         task.model.frame.second : not set (default) → the Head of task.model.frame.first  (experiments/composed.ts:9; was default of Frame at experiments/parts.ts:9)
         task.model.heads[0…2].width : 4 → 8 (default)  (3 places; default of Head at experiments/parts.ts:5; was experiments/composed.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before: composed.Composed"
+    Parameters, FLOPs, tokens and memory as before: composed.Composed
+
+    Runs go on with the same bits: composed.Composed"
   `);
   repository.write({
     'experiments/composed.ts': composed(
@@ -102,7 +104,9 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
         task.model.heads[3].width : + 9  (experiments/composed.ts:9)
         task.model.frame.second : not set (default) → the Head of task.model.frame.first  (experiments/composed.ts:9; was default of Frame at experiments/parts.ts:9)
 
-    Parameters, FLOPs, tokens and memory as before: composed.Composed"
+    Parameters, FLOPs, tokens and memory as before: composed.Composed
+
+    Runs go on with the same bits: composed.Composed"
   `);
   repository.git('checkout', '--', '.');
   repository.write({
@@ -117,6 +121,8 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
         task.model.heads[0…2].depth : 1 (default) → 7 (default)  (3 places; default of Head at experiments/parts.ts:6)
 
     Parameters, FLOPs, tokens and memory as before: composed.Composed
+
+    Runs go on with the same bits: composed.Composed
 
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
@@ -175,6 +181,8 @@ test('new names with an alias, and a field that is new', async () => {
       class Frame is renamed to Body (composed.Composed)
       new field added of Head: 'plain' everywhere (composed.Composed)
 
+    Runs go on with the same bits: small.One, composed.Composed
+
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
 });
@@ -204,6 +212,8 @@ test('new names without an alias', async () => {
         task.model.frame.first.width : - 3  (was experiments/composed.ts:8)
 
     Parameters, FLOPs, tokens and memory as before: composed.Composed, small.One
+
+    Runs go on with the same bits: composed.Composed, small.One
 
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
@@ -245,17 +255,19 @@ export abstract class Family extends Base {
         numHeads : 2 → 4  (set by Family at experiments/family.ts:7)
         steps : 3 → 4  (set by Family at experiments/base.ts:3)
       Fields
-        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models)
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models; forces a new run)
         task.model.heads[0].depth : 1 (default) → 7 (default)  (default of Head at experiments/parts.ts:6)
         task.train.numTrainSteps : 3 → 4  (experiments/family.ts:16)
 
-    Consequences                                    before  after
-    composed.Composed  Tokens of training               48  64          +16, +33%
+    Consequences                                    before       after
+    composed.Composed  Tokens of training               48          64  +16, +33%
                        FLOPs of training        2.35 MFLOP  3.14 MFLOP  +784 kFLOP, +33%
-                       Peak memory of training      216 kB  216 kB      +256 B, +0.12%
-                       Checkpoints                          8 reshaped
+                       Peak memory of training      216 kB      216 kB  +256 B, +0.12%
 
-    Checkpoints do not fit: composed.Composed
+    Runs cannot go on: composed.Composed
+      forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4
+      a checkpoint: not compatible with this model, 8 differences
+      initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -308,7 +320,9 @@ test('one experiment against a revision, in a project that is a folder of the re
 
     Consequences                          before       after
     small.One     Tokens of training         224         240  +16, +7.1%
-                  FLOPs of training   11.0 MFLOP  11.8 MFLOP  +784 kFLOP, +7.1%"
+                  FLOPs of training   11.0 MFLOP  11.8 MFLOP  +784 kFLOP, +7.1%
+
+    Runs go on with the same bits: small.One"
   `);
   expect(readdirSync(pictures)).toEqual(['small.One.svg']);
 });
@@ -349,6 +363,8 @@ test('an experiment that ends the process, and one that cannot be loaded', async
 
     Consequences                          before       after
     c.Two         Tokens of training          80          96  +16, +20%
-                  FLOPs of training   3.92 MFLOP  4.71 MFLOP  +784 kFLOP, +20%"
+                  FLOPs of training   3.92 MFLOP  4.71 MFLOP  +784 kFLOP, +20%
+
+    Runs go on with the same bits: c.Two"
   `);
 });

@@ -89,7 +89,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
 
     Runs cannot go on: small.One
       forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4
-      a checkpoint: not compatible with this model, 8 differences:
+      a checkpoint: not compatible with this model, 8 differences
       initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -153,7 +153,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
 
     - \`small.One\`
       - \`forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4\`
-      - \`a checkpoint: not compatible with this model, 8 differences:\`
+      - \`a checkpoint: not compatible with this model, 8 differences\`
       - \`initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more\`
       - \`lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
       - \`lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`

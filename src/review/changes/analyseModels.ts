@@ -5,6 +5,7 @@ import {
   type ExperimentDocument,
   type FingerprintDocument,
   made,
+  type WrittenConfigs,
 } from '../versions/protocol.js';
 import { isSameConfig } from './compare.js';
 import { brokenPart, type Compared, compareFingerprints, failingPart } from './computed.js';
@@ -13,8 +14,8 @@ import { brokenPart, type Compared, compareFingerprints, failingPart } from './c
 export interface Analysable {
   readonly documents: ReadonlyMap<string, ExperimentDocument>;
   readonly fingerprints: (names: readonly string[]) => Promise<ReadonlyMap<string, FingerprintDocument>>;
-  /** Configs that another version can build, by names, of the experiments whose configs have such a form. */
-  readonly written: (names: readonly string[]) => Promise<ReadonlyMap<string, string>>;
+  /** Configs that another version can build, by names. */
+  readonly written: (names: readonly string[]) => Promise<ReadonlyMap<string, WrittenConfigs>>;
   /** Fingerprints of this version's code by the configs of another one, by names. */
   readonly fingerprintsBy: (
     configs: ReadonlyMap<string, string>,
@@ -124,16 +125,24 @@ interface OldFingerprints {
 async function fingerprintsOfOld(
   same: Iterable<string>,
   others: readonly string[],
-  written: ReadonlyMap<string, string>,
+  written: ReadonlyMap<string, WrittenConfigs>,
   old: Analysable,
 ): Promise<ReadonlyMap<string, OldFingerprints>> {
-  const byNew = await old.fingerprintsBy(written);
+  const documents = [...written].flatMap(([name, found]) =>
+    'document' in found ? [[name, found.document] as const] : [],
+  );
+  const byNew = await old.fingerprintsBy(new Map(documents));
   const unbuilt = new Map(
     others.flatMap((name) => {
       const document = byNew.get(name);
       if (document && 'fingerprint' in document) return [];
-      const reason = document?.notFingerprinted ?? 'they cannot be written';
-      return [[name, `the code before cannot build the configs of now: ${reason}`] as const];
+      if (document !== undefined)
+        return [
+          [name, `the code before cannot build the configs of now: ${document.notFingerprinted}`] as const,
+        ];
+      const found = written.get(name);
+      const reason = found && 'notWritten' in found ? `: ${found.notWritten}` : '';
+      return [[name, `the configs of now cannot be written for the code before${reason}`] as const];
     }),
   );
   const byOwn = await old.fingerprints([...same, ...unbuilt.keys()]);

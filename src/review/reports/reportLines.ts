@@ -305,7 +305,9 @@ export function checkpointLines(effect: CheckpointEffect): string[] {
   // Groups of variables say the rest.
   const isGrouped = appeared.length + vanished.length + reshaped.length > 0;
   const most = isGrouped ? 1 : mostErrorLines;
-  const cut = lines.length > most && !isGrouped ? [...lines.slice(0, most), '…'] : lines.slice(0, most);
+  const first = lines.slice(0, most);
+  const cut = isGrouped ? first.map((line) => line.replace(/:$/, '')) : first;
+  if (lines.length > most && !isGrouped) cut.push('…');
   return [
     ...forcedBy.map((each) => `forced by ${each}`),
     ...cut,

@@ -21,6 +21,7 @@ import {
   type Question,
   type ResumedDocument,
   type SavedDocument,
+  type WrittenConfigs,
 } from './protocol.js';
 import { type Tree, tidiedAnalysis, tidiedDocument, tidiedExports, tidiedResumption } from './versionTree.js';
 
@@ -221,12 +222,14 @@ export class Evaluator {
     }
   }
 
-  /** Configs of experiments by their names, of those that have a form that another version can build. */
-  async documents(asked: EvaluationRequest): Promise<Map<string, string>> {
-    const written = await this.askAll('document', asked, (answer) =>
-      typeof answer !== 'string' && 'document' in answer ? answer.document : undefined,
+  /** Configs of experiments by their names, in a form that another version can build. */
+  documents(asked: EvaluationRequest): Promise<Map<string, WrittenConfigs>> {
+    return this.askAll(
+      'document',
+      asked,
+      (answer, name): WrittenConfigs =>
+        typeof answer === 'string' ? { name, notWritten: answer } : (answer as WrittenConfigs),
     );
-    return new Map([...written].flatMap(([name, text]) => (text === undefined ? [] : [[name, text]])));
   }
 
   /** Fingerprints of experiments. */
