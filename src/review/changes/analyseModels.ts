@@ -133,16 +133,14 @@ async function fingerprintsOfOld(
   );
   const byNew = await old.fingerprintsBy(new Map(documents));
   const unbuilt = new Map(
-    others.flatMap((name) => {
+    others.flatMap((name): [string, string][] => {
       const document = byNew.get(name);
       if (document && 'fingerprint' in document) return [];
       if (document !== undefined)
-        return [
-          [name, `the code before cannot build the configs of now: ${document.notFingerprinted}`] as const,
-        ];
+        return [[name, `the code before cannot build the configs of now: ${document.notFingerprinted}`]];
       const found = written.get(name);
       const reason = found && 'notWritten' in found ? `: ${found.notWritten}` : '';
-      return [[name, `the configs of now cannot be written for the code before${reason}`] as const];
+      return [[name, `the configs of now cannot be written for the code before${reason}`]];
     }),
   );
   const byOwn = await old.fingerprints([...same, ...unbuilt.keys()]);
