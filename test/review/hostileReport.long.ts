@@ -116,7 +116,10 @@ const setSide = fc.record({ text: hostile, place, setBy: hostile });
 const figure = fc.record({ old: fc.constantFrom(0, 1, 1e6), new: fc.constantFrom(0, 1, 1e9) }, optional);
 const variable = fc.record({ name: hostile, count: fc.nat(9), old: hostile, new: hostile });
 const checkpoints = fc.record({
-  loads: fc.boolean(),
+  goesOn: fc.constantFrom('same', 'changed', 'never', 'unknown'),
+  changes: fc.array(fc.record({ what: hostile, text: hostile }), { maxLength: 2 }),
+  error: hostile,
+  forcedBy: fc.array(hostile, { maxLength: 2 }),
   appeared: fc.array(variable, { maxLength: 2 }),
   vanished: fc.array(variable, { maxLength: 2 }),
   reshaped: fc.array(variable, { maxLength: 2 }),
@@ -161,7 +164,7 @@ const experiment: fc.Arbitrary<ExperimentReport> = fc.record(
       {
         ...{ parameters: figure, flopsPerToken: figure, tokensPerStep: figure, peakMemory: figure },
         ...{ trainingTokens: figure, trainingFlops: figure, deviceHours: figure, price: figure },
-        ...{ precision: fc.constant({ old: 'float32' as const, new: 'bfloat16' as const }), checkpoints },
+        ...{ precision: fc.constant({ old: 'float32' as const, new: 'bfloat16' as const }) },
       },
       {
         requiredKeys: [
@@ -170,6 +173,7 @@ const experiment: fc.Arbitrary<ExperimentReport> = fc.record(
         ],
       },
     ),
+    checkpoints,
     learningRates: fc.record({ old: rates, new: rates }),
     computed: fc.record({
       differs: fc.array(part, { maxLength: 2 }),
@@ -249,7 +253,7 @@ function expectOurs(markdown: string, experiments: number): void {
   expect(of('tr_open').length).toBeLessThanOrEqual(1 + experiments);
   // Columns of figures that nothing tells of are left out; no text adds one.
   const header = tokens.filter((_, i) => tokens[i - 1]?.type === 'th_open').map(({ content }) => content);
-  const known = ['Experiment', '', ...figureKinds.map(({ column }) => column), 'Checkpoints'];
+  const known = ['Experiment', '', 'Checkpoints', ...figureKinds.map(({ column }) => column)];
   expect(header).toEqual(known.filter((column) => header.includes(column)));
   // A cell too many would be cut off, and one too few be added.
   expect(of('td_open').length).toBe((of('tr_open').length - of('table_open').length) * header.length);
