@@ -69,8 +69,7 @@ function setAt(roots: Roots, path: readonly Segment[], value: unknown): void {
  *
  * @param document of the configs before.
  * @param attempt goes on with configs, or throws.
- * @returns none where this version can't build the configs before, refuses them as it does those of now, or too many fields
- *   differ.
+ * @returns none where this version can't build the configs before, or too many fields differ.
  */
 export async function forcingFields(
   document: string | undefined,
@@ -84,13 +83,6 @@ export async function forcingFields(
     const [old, present] = [readRoots(document), readRoots(own)];
     const paths = differingPaths(old, present);
     if (paths.length > MOST_TRIED) return [];
-    const kind = (error: unknown) => (error as Error | undefined)?.name;
-    // The name, or code, is refused with the configs before as well.
-    const unchanged = await attempt(old).then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-    if (unchanged !== undefined && kind(unchanged) === kind(refusal)) return [];
     const errorWith = async (of: string, path: readonly Segment[], values: Roots): Promise<unknown> => {
       const roots = readRoots(of);
       try {
@@ -101,6 +93,7 @@ export async function forcingFields(
         return error;
       }
     };
+    const kind = (error: unknown) => (error as Error | undefined)?.name;
     const alone: string[] = [];
     const without: string[] = [];
     for (const path of paths)
