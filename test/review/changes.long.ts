@@ -388,16 +388,16 @@ test("a constant's default", async () => {
       lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (3 variables)
 
     not compared: framed.Framed
-      training step: the code before cannot build the configs of now: they cannot be written
+      training step: the configs of now cannot be written for the code before: ['task'].model.hook: function hook has no JSON form. Describe it by a config or by plain values, or name it by registerConstant().
 
     not compared: framed.Framed
-      optimizer update: the code before cannot build the configs of now: they cannot be written
+      optimizer update: the configs of now cannot be written for the code before: ['task'].model.hook: function hook has no JSON form. Describe it by a config or by plain values, or name it by registerConstant().
 
     not compared: framed.Framed
-      evaluation: the code before cannot build the configs of now: they cannot be written
+      evaluation: the configs of now cannot be written for the code before: ['task'].model.hook: function hook has no JSON form. Describe it by a config or by plain values, or name it by registerConstant().
 
     not compared: framed.Framed
-      initial values: the code before cannot build the configs of now: they cannot be written
+      initial values: the configs of now cannot be written for the code before: ['task'].model.hook: function hook has no JSON form. Describe it by a config or by plain values, or name it by registerConstant().
 
     Note: Where a config changed, both codes were compared by the config of now."
   `);
