@@ -110,7 +110,7 @@ export const KEYS = {
     ],
     'traced steps': [
       'review/fingerprints/experimentFingerprints.ts',
-      'const key = JSON.stringify',
+      'new Shared<Traced',
       'name batch',
       'each input of an experiment',
     ],

@@ -1,13 +1,10 @@
 /** @file Constant folding. */
 import { type Graph, type Node, newValue, rewrite, type Value } from '../program/ir.js';
-import { type HostTensor, newHostArray, sizeOf } from '../program/tensors.js';
+import { fillOf, type HostTensor, MAX_UNIFORM_ELEMENTS, newHostArray, sizeOf } from '../program/tensors.js';
 import { ruleOf } from '../rules/index.js';
 
 /** Larger results are not folded: constants increase the program's size. */
 const MAX_ELEMENTS = 1 << 20;
-
-/** Of larger results of one number, programs hold the number. */
-const MAX_UNIFORM_ELEMENTS = 1 << 12;
 
 /** Replaces nodes over constants, and over values that one number fills, by their values. */
 export function foldConstants(graph: Graph): Graph {
@@ -30,9 +27,8 @@ export function foldConstants(graph: Graph): Graph {
       fold && node.inputs.every(isKnown) && others.length === 0 && sizeOf(output!.shape) <= MAX_ELEMENTS;
     if (!foldable) return keep(node);
     const { data, shape, dtype } = fold(node.inputs.map(hostTensor), node.attrs);
-    const [value] = data;
-    if (data.length > MAX_UNIFORM_ELEMENTS && data.every((each) => Object.is(each, value)))
-      return keep({ ...node, op: 'Fill', inputs: [], attrs: { shape, dtype, value: value! } });
+    const value = data.length > MAX_UNIFORM_ELEMENTS ? fillOf(data) : null;
+    if (value !== null) return keep({ ...node, op: 'Fill', inputs: [], attrs: { shape, dtype, value } });
     return [newValue({ shape, dtype }, { data })];
   });
 }

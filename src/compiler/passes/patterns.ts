@@ -1,5 +1,6 @@
 /** @file Patterns over a graph: match a value by the operations behind it, and name the matched values. */
 import type { Node, Value } from '../program/ir.js';
+import { fillOf } from '../program/tensors.js';
 import { ruleOf } from '../rules/index.js';
 
 /** Queries of a graph that patterns use. */
@@ -24,7 +25,7 @@ type FoundIn<Operands extends readonly unknown[]> = Operands extends readonly [i
 /** The number that fills a value, or null. */
 function numberIn(value: Value, { producer }: GraphReader): number | null {
   const { data } = value;
-  if (data) return data.length > 0 && data.every((x) => Object.is(x, data[0])) ? data[0]! : null;
+  if (data) return fillOf(data);
   const node = producer(value);
   if (node?.op === 'Fill') return node.attrs.value as number;
   if (node?.op === 'OnesLike') return 1;

@@ -76,6 +76,17 @@ export const newHostArray = (dtype: DType, size: number): HostArray => new DTYPE
 export const hostArrayIn = (buffer: ArrayBufferLike, begin: number, dtype: DType, size: number): HostArray =>
   new DTYPE_ARRAYS[dtype](buffer as ArrayBuffer, begin, size);
 
+/** Of larger constants that one number fills, programs hold the number. */
+export const MAX_UNIFORM_ELEMENTS = 1 << 12;
+
+/** The number that fills an array, NaN and either zero among them; null for several, and for none. */
+export function fillOf(data: ArrayLike<number>): number | null {
+  if (data.length === 0) return null;
+  const first = data[0]!;
+  for (let i = 1; i < data.length; i++) if (!Object.is(data[i], first)) return null;
+  return first;
+}
+
 /** Copies `values` into a host array of `dtype`; booleans become 0 and 1. */
 export function hostArrayFrom(dtype: DType, values: ArrayLike<number | boolean>): HostArray {
   const result = newHostArray(dtype, values.length);

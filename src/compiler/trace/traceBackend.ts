@@ -1,7 +1,14 @@
 /** @file tfjs's tracing backend: kernels that record a graph instead of computing. */
 import { type Attrs, type Graph, type Node, newValue, type Value } from '../program/ir.js';
 import { notePrecision } from '../program/precision.js';
-import { CompilerError, type DType, type HostArray, hostArrayFrom, sizeOf } from '../program/tensors.js';
+import {
+  CompilerError,
+  type DType,
+  type HostArray,
+  hostArrayFrom,
+  MAX_UNIFORM_ELEMENTS,
+  sizeOf,
+} from '../program/tensors.js';
 import { inferOutputs, ruleOf, withinRule } from '../rules/index.js';
 import type { RawAttrs } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
@@ -12,8 +19,6 @@ import { isUniform, isZero, type Parts, Stored } from './tracedData.js';
 
 /** In an abstract trace, larger constants have only a shape. */
 const MAX_ABSTRACT_ELEMENTS = 1 << 12;
-/** Of larger constants of one number, programs hold the number. */
-const MAX_UNIFORM_ELEMENTS = 1 << 12;
 
 const noStrings = (): CompilerError =>
   new CompilerError('Tensors of dtype string cannot be compiled; use float32, int32 or bool.');

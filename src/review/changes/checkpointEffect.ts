@@ -1,7 +1,8 @@
-/** @file How runs of one version go on in another: with the same bits, changed, or not at all. */
+/** @file Resumption of one version's runs by another: with the same bits, changed, or refused. */
 import { type TrainingFingerprint, trainingParts } from '../fingerprints/fingerprintedParts.js';
 import type { CheckpointEffect, FieldChange, VariableGroup } from '../reports/diffReport.js';
 import type { ResumedDocument, SavedDocument, VariableForms } from '../versions/protocol.js';
+import { withoutNumbers } from './effects.js';
 
 /** Fields of a training dataset that tell of no row, and of a learner that act by the gradients of a run. */
 const idle = /\.(name|prefetchBatches|numWorkers|evalLoopNumBatches|resetForEval)$/;
@@ -114,14 +115,12 @@ function formOf({ shape, dtype }: VariableForms[string]): string {
 function grouped(variables: readonly VariableGroup[]): VariableGroup[] {
   const groups = new Map<string, VariableGroup[]>();
   for (const variable of variables) {
-    const key = JSON.stringify([variable.name.replace(/\d+/g, '*'), variable.old, variable.new]);
+    const key = JSON.stringify([withoutNumbers(variable.name), variable.old, variable.new]);
     const known = groups.get(key);
     if (known === undefined) groups.set(key, [variable]);
     else known.push(variable);
   }
   return [...groups.values()].map(([first, ...others]) =>
-    others.length === 0
-      ? first!
-      : { ...first!, name: first!.name.replace(/\d+/g, '*'), count: others.length + 1 },
+    others.length === 0 ? first! : { ...first!, name: withoutNumbers(first!.name), count: others.length + 1 },
   );
 }

@@ -32,9 +32,10 @@ export function effectsOf(old: Analysis | undefined, now: Analysis | undefined):
   };
 }
 
-const withoutNumbers = (names: Iterable<string>): string[] => [
-  ...new Set([...names].map((name) => name.replace(/\d+/g, '*'))),
-];
+/** A name in which * stands for each number: of variables that are alike. */
+export const withoutNumbers = (name: string): string => name.replace(/\d+/g, '*');
+
+const distinct = (names: readonly string[]): string[] => [...new Set(names.map(withoutNumbers))];
 
 /** Rules that reach other variables, of those that both versions have. */
 function changedRules(
@@ -47,8 +48,8 @@ function changedRules(
   const changes = [...new Set([...old, ...now].flatMap(({ rules }) => rules))].flatMap(
     (rule): RuleChange[] => {
       const [was, is] = [reach(old, rule), reach(now, rule)];
-      const gained = withoutNumbers([...is].filter((name) => before!.has(name) && !was.has(name)));
-      const lost = withoutNumbers([...was].filter((name) => after!.has(name) && !is.has(name)));
+      const gained = distinct([...is].filter((name) => before!.has(name) && !was.has(name)));
+      const lost = distinct([...was].filter((name) => after!.has(name) && !is.has(name)));
       return gained.length + lost.length === 0 ? [] : [{ rule, old: was.size, new: is.size, gained, lost }];
     },
   );

@@ -68,8 +68,8 @@ function together(all: readonly Traced[]): Traced {
 
 /** A task, traced once for batches of the same shapes. */
 class TracedTask {
-  private readonly steps = new Map<string, Traced>();
-  private readonly trained = new Map<string, TracedStep>();
+  private readonly steps = new Shared<Traced>();
+  private readonly trained = new Shared<TracedStep>();
   private readonly params: Record<string, TensorSpec>;
 
   constructor(private readonly task: SingleTask) {
@@ -84,7 +84,7 @@ class TracedTask {
   /** The training step of each of them. */
   trainingSteps(input: BaseInput): readonly TracedStep[] {
     return trainedTasks(this.task, input).map(({ part = '', task, batch }) =>
-      onceIn(this.trained, [part, batch], () => {
+      this.trained.of([part, batch], () => {
         const params = task === this.task ? this.params : paramsOf(task);
         return traceStep(trainStep(task), { params, batch, prngKey: KEY, ...stepNumberSpec(task) });
       }),
@@ -123,16 +123,8 @@ class TracedTask {
   }
 
   private once(name: string, batch: BatchSpecs, make: () => Traced): Traced {
-    return onceIn(this.steps, [name, batch], make);
+    return this.steps.of([name, batch], make);
   }
-}
-
-/** What is made once for a key. */
-function onceIn<V>(made: Map<string, V>, keyed: readonly unknown[], make: () => V): V {
-  const key = JSON.stringify(keyed);
-  let found = made.get(key);
-  if (found === undefined) made.set(key, (found = make()));
-  return found;
 }
 
 /** The variables of a layout by their groups, in no order. */

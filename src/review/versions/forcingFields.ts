@@ -12,6 +12,7 @@ import {
   withOrigin,
 } from '../../hparams/index.js';
 import type { Trainable } from '../../programs/index.js';
+import { rootsOf } from './writtenConfigs.js';
 
 /** The roots of an experiment's configs. */
 export type Roots = Pick<Trainable, 'task' | 'datasets' | 'decodeDatasets'>;
@@ -20,10 +21,8 @@ export type Roots = Pick<Trainable, 'task' | 'datasets' | 'decodeDatasets'>;
 const MOST_TRIED = 24;
 
 /** Configs as another version can build them. @throws ConfigError for values that have no form */
-export const documentOf = ({ task, datasets, decodeDatasets }: Roots): string =>
-  JSON.stringify(
-    toJSON({ task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] }, { modules: false }),
-  );
+export const documentOf = (roots: Roots): string =>
+  JSON.stringify(toJSON(rootsOf(roots), { modules: false }));
 
 const readRoots = (document: string): Roots =>
   withOrigin('luthier diff', () => fromJSON(JSON.parse(document) as JsonDocument) as Roots);

@@ -56,9 +56,16 @@ function defaultsOf(config: AnyConfig): Defaults {
 const everyConfig = (root: unknown): AnyConfig[] =>
   [...iterate(root, { defaults: true })].map(({ config }) => config as AnyConfig);
 
+/** The configs as values that documents hold. */
+export const rootsOf = ({ task, datasets, decodeDatasets }: Configs) => ({
+  task,
+  datasets: [...datasets],
+  decodeDatasets: [...decodeDatasets],
+});
+
 /** @throws ConfigError for values without a form */
-export function writeConfigs({ task, datasets, decodeDatasets }: Configs): string {
-  const root = { task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] };
+export function writeConfigs(configs: Configs): string {
+  const root = rootsOf(configs);
   const defaults = everyConfig(root).map((config) => {
     const { name, values } = defaultsOf(config);
     return [name, values] as const;

@@ -4,7 +4,7 @@
 
 import { verifyNoEmpties } from '../../passes/index.js';
 import { type Graph, type Node, producers, type Value } from '../../program/ir.js';
-import { type NarrowFloat, type Shape, sizeOf } from '../../program/tensors.js';
+import { fillOf, type NarrowFloat, type Shape, sizeOf } from '../../program/tensors.js';
 import { formOf } from './forms.js';
 import { type Iteration, isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
 import { takesNumbers, wantsCopy, writesTo } from './operandForms.js';
@@ -310,11 +310,11 @@ class Placement implements Around {
     const known = this.views.get(value);
     if (known !== undefined) return known;
     // Only constants have no place by now.
-    const { data } = value;
     // Shape-only traces omit the data of large constants.
-    if (data !== undefined && data.length > 0 && data.every((x) => Object.is(x, data[0]))) {
-      this.literals.set(value, data[0]!);
-      return data[0]!;
+    const filling = value.data === undefined ? null : fillOf(value.data);
+    if (filling !== null) {
+      this.literals.set(value, filling);
+      return filling;
     }
     const view = this.newView(value, { kind: 'constant', index: this.constants.length });
     this.constants.push(value);
