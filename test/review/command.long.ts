@@ -56,6 +56,8 @@ test('two experiments, in each form', async () => {
     Consequences                          before       after
     small.Two     Tokens of training          80          96  +16, +20%
                   FLOPs of training   3.92 MFLOP  4.71 MFLOP  +784 kFLOP, +20%
+
+    Runs go on with the same bits: small.Two
     "
   `);
   const json = await luthier([
@@ -76,7 +78,7 @@ test('two experiments, in each form', async () => {
         fields: [
           { what: 'changed', path: 'task.train.numTrainSteps', old: { text: '5' }, new: { text: '6' } },
         ],
-        effects: { checkpoints: { loads: true, appeared: [], vanished: [], reshaped: [] } },
+        effects: { checkpoints: { goesOn: 'same', changes: [], appeared: [], vanished: [], reshaped: [] } },
       },
     ],
     declarations: [],
@@ -146,6 +148,8 @@ test('experiments that hang or take all memory fail by themselves', async () => 
     Consequences                          before       after
     small.Two     Tokens of training          96         112  +16, +17%
                   FLOPs of training   4.71 MFLOP  5.49 MFLOP  +784 kFLOP, +17%
+
+    Runs go on with the same bits: small.Two
 
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
     "

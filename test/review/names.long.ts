@@ -188,14 +188,13 @@ test('a file that was moved and edited', async () => {
       Constants
         steps : 10 → 12  (set by Longer at experiments/sized.ts:9; was set by Longer at experiments/small.ts:9)
       Fields
-        task.train.numTrainSteps : 10 → 12  (experiments/family.ts:16; forces a new run)
+        task.train.numTrainSteps : 10 → 12  (experiments/family.ts:16)
 
     Consequences                          before       after
     sized.Longer  Tokens of training         160         192  +32, +20%
                   FLOPs of training   7.84 MFLOP  9.41 MFLOP  +1.57 MFLOP, +20%
 
     Runs cannot go on: sized.Longer
-      forced by task.train.numTrainSteps: 10 → 12
       a checkpoint: written by experiment 'small.Longer', not by 'sized.Longer'; use another --job_log_dir for this one
       initFromCheckpoint would load all 19 variables"
   `);

@@ -1,10 +1,10 @@
 /** @file The evaluating processes of one version, with the library of that version. */
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, extname, join, relative } from 'node:path';
+import { dirname, extname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { endText } from '../../analysis/index.js';
-import { Answerer, Child, ChildError, digestOf, WorkerPool } from '../../system/index.js';
+import { Answerer, Child, ChildError, contentsAt, digestOf, WorkerPool } from '../../system/index.js';
 import { UsageError } from '../../system/text/index.js';
 import type { KeptAnswers } from './answerCache.js';
 import { answerProblem } from './answerCheck.js';
@@ -25,7 +25,7 @@ import {
 } from './protocol.js';
 import { type Tree, tidiedAnalysis, tidiedDocument, tidiedExports, tidiedResumption } from './versionTree.js';
 
-const own = fileURLToPath(new URL('../../..', import.meta.url));
+const own = resolve(fileURLToPath(new URL('../../..', import.meta.url)));
 const worker = fileURLToPath(new URL(`./evaluateWorker${extname(import.meta.url)}`, import.meta.url));
 /** From the library's folder: `src/review/versions/evaluateWorker.ts` in a clone, `dist/…` where it is installed. */
 const entry = relative(own, worker);
@@ -34,17 +34,18 @@ const formerEntry = 'src/tools/diff/evaluateWorker.ts';
 
 /** The evaluator's own files, from the library's folder; they import nothing that earlier versions of it lack. */
 function evaluatorFiles(): string[] {
-  const loaded = new ImportGraph(own).closureOf(join(own, entry));
-  return [...loaded]
-    .map((file) => relative(own, file))
-    .filter((file) => /^src\/(review\/|analysis\/|system\/reads\.ts)/.test(file));
+  const isOurs = (file: string): boolean =>
+    /^src\/(review\/|analysis\/|system\/reads\.ts)/.test(relative(own, file));
+  const loaded = new ImportGraph(own).closureOf(join(own, entry), isOurs);
+  return [...loaded].map((file) => relative(own, file));
 }
 
 /** Digest of the evaluator's code, which invalidates answers of other evaluators. */
 export function evaluatorDigest(): string {
   const tsx = createRequire(join(own, 'package.json')).resolve('tsx/package.json');
-  const files = [...evaluatorFiles(), 'package.json'].map((name) => join(own, name));
-  return digestOf(String(protocolVersion), ...[...files, tsx].map((file) => readFileSync(file)));
+  const rooms = ['../', '../../analysis/'].map((room) => join(dirname(worker), room));
+  const contents = [...rooms, join(own, 'package.json'), tsx].map((path) => contentsAt(path) ?? 'unknown');
+  return digestOf(String(protocolVersion), ...contents);
 }
 
 /** Limits on one experiment. */

@@ -1,31 +1,19 @@
-/** @file Fields whose change keeps a run from going on, found by trying each change by itself. */
+/** @file Fields whose change keeps a run from going on: the fewest whose former values bring it back. */
 import {
   classOf,
   formatPath,
-  fromJSON,
   getPath,
   isConfig,
   isEqual,
-  type JsonDocument,
   type Segment,
-  toJSON,
   withOrigin,
 } from '../../hparams/index.js';
-import type { Trainable } from '../../programs/index.js';
-import { rootsOf } from './writtenConfigs.js';
+import { type Configs, readConfigs, writeConfigs } from './writtenConfigs.js';
 
-/** The roots of an experiment's configs. */
-export type Roots = Pick<Trainable, 'task' | 'datasets' | 'decodeDatasets'>;
+/** After so many attempts to go on, no field is named. */
+const MOST_TRIED = 64;
 
-/** Of more differing fields, none is tried. */
-const MOST_TRIED = 24;
-
-/** Configs as another version can build them. @throws ConfigError for values that have no form */
-export const documentOf = (roots: Roots): string =>
-  JSON.stringify(toJSON(rootsOf(roots), { modules: false }));
-
-const readRoots = (document: string): Roots =>
-  withOrigin('luthier diff', () => fromJSON(JSON.parse(document) as JsonDocument) as Roots);
+type Fields = Readonly<Record<string, unknown>>;
 
 /** Paths at which configs differ, as deep as their classes and the lengths of their lists are the same. */
 function differingPaths(old: unknown, now: unknown): Segment[][] {
@@ -35,15 +23,13 @@ function differingPaths(old: unknown, now: unknown): Segment[][] {
     if (Object.is(a, b) || seen.has(a)) return;
     if (typeof a === 'object' && a !== null) seen.add(a);
     if (areAlike(a, b))
-      for (const [key, value] of Object.entries(a))
-        visit(value, (b as Fields)[key], [...path, Array.isArray(a) ? Number(key) : key]);
+      for (const key of new Set([...Object.keys(a), ...Object.keys(b as Fields)]))
+        visit(a[key], (b as Fields)[key], [...path, Array.isArray(a) ? Number(key) : key]);
     else if (!isEqual(a, b)) found.push([...path]);
   };
   visit(old, now, []);
   return found;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Whether two values have the same fields or items, so that these are compared. */
 function areAlike(a: unknown, b: unknown): a is Fields {
@@ -55,52 +41,69 @@ function areAlike(a: unknown, b: unknown): a is Fields {
   return Object.keys(a).join('\0') === Object.keys(b).join('\0');
 }
 
-function setAt(roots: Roots, path: readonly Segment[], value: unknown): void {
-  const owner = getPath(roots, path.slice(0, -1)) as Record<string | number, unknown>;
+/** Gives the field at `path` the value that it has in `old`. */
+function restore(configs: Configs, path: readonly Segment[], old: Configs): void {
+  const owner = getPath(configs, path.slice(0, -1)) as Record<string | number, unknown>;
+  const [key, value] = [path.at(-1) as string | number, getPath(old, path)];
   withOrigin('luthier diff', () => {
-    owner[path.at(-1) as string | number] = value;
+    if (value === undefined) delete owner[key];
+    else owner[key] = value;
   });
 }
 
 /**
- * Paths of the fields that keep a run from going on: those whose change alone is refused as all of them are, or else those
- * without whose change the others are taken.
+ * The fewest of `all` that make `suffices` true: none can be spared. QuickXplain (Junker, 2004), which asks about
+ * k log(n / k) times for k of n.
  *
- * @param document of the configs before.
+ * @param suffices of a set; of all, it is true.
+ */
+async function fewest<T>(
+  all: readonly T[],
+  suffices: (some: readonly T[]) => Promise<boolean>,
+): Promise<T[]> {
+  const search = async (given: readonly T[], isNew: boolean, open: readonly T[]): Promise<T[]> => {
+    if (isNew && (await suffices(given))) return [];
+    if (open.length <= 1) return [...open];
+    const half = Math.ceil(open.length / 2);
+    const [first, second] = [open.slice(0, half), open.slice(half)];
+    const needed = await search([...given, ...first], true, second);
+    return [...(await search([...given, ...needed], needed.length > 0, first)), ...needed];
+  };
+  return search([], false, all);
+}
+
+/**
+ * Paths of the fields that keep a run from going on: a set whose former values make the job go on, and no smaller part of
+ * which does.
+ *
+ * @param document of the configs before, as `writeConfigs` makes it.
  * @param attempt goes on with configs, or throws.
- * @returns none where this version can't build the configs before, or too many fields differ.
+ * @returns none where the configs before are refused as well, so that a name or code is to blame; where this version can't
+ *   build them; or where it takes too many attempts to tell.
  */
 export async function forcingFields(
   document: string | undefined,
-  now: Roots,
-  attempt: (roots: Roots) => Promise<unknown>,
-  refusal: unknown,
+  now: Configs,
+  attempt: (configs: Configs) => Promise<unknown>,
 ): Promise<string[]> {
   if (document === undefined) return [];
   try {
-    const own = documentOf(now);
-    const [old, present] = [readRoots(document), readRoots(own)];
-    const paths = differingPaths(old, present);
-    if (paths.length > MOST_TRIED) return [];
-    const errorWith = async (of: string, path: readonly Segment[], values: Roots): Promise<unknown> => {
-      const roots = readRoots(of);
+    const present = writeConfigs(now);
+    const paths = differingPaths(readConfigs(document), readConfigs(present));
+    let numTried = 0;
+    const goesOn = async (restored: readonly Segment[][]): Promise<boolean> => {
+      if (++numTried > MOST_TRIED) throw new Error('Too many attempts.');
+      const [configs, old] = [readConfigs(present), readConfigs(document)];
       try {
-        setAt(roots, path, getPath(values, path));
-        await attempt(roots);
-        return undefined;
-      } catch (error) {
-        return error;
+        for (const path of restored) restore(configs, path, old);
+        await attempt(configs);
+        return true;
+      } catch {
+        return false;
       }
     };
-    const kind = (error: unknown) => (error as Error | undefined)?.name;
-    const alone: string[] = [];
-    const without: string[] = [];
-    for (const path of paths)
-      if (kind(await errorWith(document, path, present)) === kind(refusal)) alone.push(formatPath(path));
-    if (alone.length > 0) return alone;
-    for (const path of paths)
-      if ((await errorWith(own, path, old)) === undefined) without.push(formatPath(path));
-    return without;
+    if (!(await goesOn(paths))) return [];
+    return (await fewest(paths, goesOn)).map((path) => formatPath(path));
   } catch {
     return [];
   }

@@ -21,10 +21,11 @@ export class ImportGraph {
     this.modules = new ModuleFiles(root, git);
   }
 
-  /** All that loading `file` loads of the project, itself included. */
-  closureOf(file: string): Set<string> {
+  /** All that loading `file` loads of the project, itself included; `isMeant` says which files to follow. */
+  closureOf(file: string, isMeant: (file: string) => boolean = () => true): Set<string> {
     const seen = new Set([file]);
-    for (const each of seen) for (const target of this.loadsOf(each).files) seen.add(target);
+    for (const each of seen)
+      for (const target of this.loadsOf(each).files) if (isMeant(target)) seen.add(target);
     return seen;
   }
 

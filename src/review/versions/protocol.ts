@@ -7,7 +7,7 @@ import type { Resumption, SavedRun } from '../../programs/index.js';
 import type { Fingerprint, TrainingFingerprint } from '../fingerprints/fingerprintedParts.js';
 
 /** Version of the questions and answers below, fingerprints included; evaluators of other versions are not used. */
-export const protocolVersion = 9;
+export const protocolVersion = 10;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];

@@ -4,8 +4,9 @@ import { build, withOrigin } from '../../hparams/index.js';
 import { loadable, resume, type SavedRun, savedRun } from '../../programs/index.js';
 import { reasonOf } from '../fingerprints/digests.js';
 import type { Fingerprints } from '../fingerprints/experimentFingerprints.js';
-import { documentOf, forcingFields, type Roots } from './forcingFields.js';
+import { forcingFields } from './forcingFields.js';
 import type { Resumed, Saved } from './protocol.js';
+import { type Configs, writeConfigs } from './writtenConfigs.js';
 
 /** The description of an experiment's checkpoints, and fingerprints of its training. @throws ConfigError, LayerError */
 export async function savedOf(configured: ConfiguredExperiment, fingerprints: Fingerprints): Promise<Saved> {
@@ -15,7 +16,7 @@ export async function savedOf(configured: ConfiguredExperiment, fingerprints: Fi
 
 function written(configured: ConfiguredExperiment): { readonly document?: string } {
   try {
-    return { document: documentOf(configured) };
+    return { document: writeConfigs(configured) };
   } catch {
     // It only tells which fields are to blame.
     return {};
@@ -38,7 +39,7 @@ export async function resumedFrom(
     task.layout().entries.map(({ name, shape, storage }) => [name, { shape, dtype: storage ?? 'float32' }]),
   );
   const dataset = `datasets[${configured.datasets.findIndex(({ isTraining }) => isTraining)}]`;
-  const attempt = (roots: Roots) => resume({ ...configured, ...roots }, run, labelsOf(run), ofAny);
+  const attempt = (configs: Configs) => resume({ ...configured, ...configs }, run, labelsOf(run), ofAny);
   try {
     const { differences } = await attempt(configured);
     return { variables, dataset, differences, training: await fingerprints.training(configured) };
@@ -48,7 +49,7 @@ export async function resumedFrom(
       ...{ variables, dataset },
       refused: error instanceof Error ? error.message : String(error),
       loads: { count: loads.length, keeps },
-      forcedBy: await forcingFields(document, configured, attempt, error),
+      forcedBy: await forcingFields(document, configured, attempt),
     };
   }
 }

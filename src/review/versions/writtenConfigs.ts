@@ -11,7 +11,8 @@ import {
   toJSON,
 } from '../../hparams/index.js';
 
-type Configs = Pick<ConfiguredExperiment, 'task' | 'datasets' | 'decodeDatasets'>;
+/** The configs of an experiment. */
+export type Configs = Pick<ConfiguredExperiment, 'task' | 'datasets' | 'decodeDatasets'>;
 
 /** A class's name in documents, and its defaults by field, each a document as text; those without a form are absent. */
 interface Defaults {
@@ -57,7 +58,7 @@ const everyConfig = (root: unknown): AnyConfig[] =>
   [...iterate(root, { defaults: true })].map(({ config }) => config as AnyConfig);
 
 /** The configs as values that documents hold. */
-export const rootsOf = ({ task, datasets, decodeDatasets }: Configs) => ({
+const rootsOf = ({ task, datasets, decodeDatasets }: Configs) => ({
   task,
   datasets: [...datasets],
   decodeDatasets: [...decodeDatasets],
