@@ -2,7 +2,9 @@
  * @file Compatibility of a checkpoint with a model: its writer, its variables and their slots, each difference a line. Decided by
  * descriptions alone, so that reviews ask the same code as jobs do.
  */
+
 import { basename } from 'node:path';
+import { shellWord } from '../system/text/index.js';
 import { CheckpointError } from './checkpointErrors.js';
 import { stepOfName } from './directory.js';
 import { type CheckpointDescription, slotsOf } from './metadata.js';
@@ -76,9 +78,16 @@ export function checkIdentity(
     throw new CheckpointError(
       'mismatch',
       directory,
-      `written by experiment '${metadata.experiment}', not by '${experiment}'; use another --job_log_dir for this one`,
+      `written by experiment '${metadata.experiment}', not by '${experiment}'; use another --job_log_dir for this one, ` +
+        `or, if it was renamed, keep the old name: ${keptBy(metadata.experiment, experiment)}`,
     );
   }
+}
+
+/** What keeps the former name of an experiment, for its runs: `export { Tiny as Small } and --exp=lm.Small`. */
+function keptBy(former: string, present: string): string {
+  const [was, is] = [former, present].map((name) => name.split('/')[0]!.split('.').at(-1)!);
+  return `export { ${was === is ? is : `${is} as ${was}`} } where it was, and --exp=${shellWord(former)}`;
 }
 
 /** @throws CheckpointError with every difference between the checkpoint and the state that keeps it from being filled */

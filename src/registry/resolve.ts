@@ -1,7 +1,7 @@
 /** @file Resolution of --exp to an experiment class (Pax's experiment_registry.py, without registration). */
 import { join } from 'node:path';
 import { type Experiment, isExperimentClass } from '../experiment/index.js';
-import { importModule, untranslated } from '../hparams/index.js';
+import { importModule, isFieldName, untranslated } from '../hparams/index.js';
 import { enterForeignCode } from '../system/index.js';
 import { didYouMean, UsageError } from '../system/text/index.js';
 import { experimentDirectories, extensions, isFile, showFile, showPlace } from './names/directories.js';
@@ -59,10 +59,20 @@ async function notFound(name: string, why: string, directories: readonly string[
   const unread = problems
     .filter(({ file }) => meant.includes(file))
     .map((each) => `${showPlace(each)} cannot be read: ${each.message}\n`);
+  const near = suggestExperiment(name, names);
   return new UsageError(
-    `Could not find experiment '${name}'${why}.${suggestExperiment(name, names)}\n` +
+    `Could not find experiment '${name}'${why}.${near === '' ? renamedHint(name, names) : near}\n` +
       `${unread.join('')}Experiments: ${listed(names, name)}.`,
   );
+}
+
+/** What keeps a name that no other is near, if it is a former one, in a file that is still there. */
+function renamedHint(name: string, names: readonly string[]): string {
+  const [family, exportName] = [name.slice(0, name.lastIndexOf('.') + 1), name.split('.').at(-1)!];
+  const others = names.filter((each) => family !== '' && each.slice(0, each.lastIndexOf('.') + 1) === family);
+  if (others.length === 0 || !isFieldName(exportName)) return '';
+  const present = others.length === 1 ? others[0]!.split('.').at(-1)! : 'NEW_NAME';
+  return ` If it was renamed, \`export { ${present} as ${exportName} };\` there keeps the old name.`;
 }
 
 /** Lists names; if there are many, only counts those of large files, except the file of `name`. */

@@ -119,7 +119,8 @@ test('another experiment is named', async () => {
   const { kind, message } = await failure({}, layout, ['m'], 'test.Large');
   expect(kind).toBe('mismatch');
   expect(message).toBe(
-    `${pathOf(20)}: written by experiment 'test.Small', not by 'test.Large'; use another --job_log_dir for this one`,
+    `${pathOf(20)}: written by experiment 'test.Small', not by 'test.Large'; use another --job_log_dir for this one, ` +
+      'or, if it was renamed, keep the old name: export { Large as Small } where it was, and --exp=test.Small',
   );
 });
 

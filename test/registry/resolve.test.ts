@@ -57,6 +57,13 @@ test('an unknown name gets a suggestion and the list', async () => {
   await expect(resolve('toy.helper')).rejects.toThrow("'helper' is no Experiment class");
 });
 
+test('a name that no other is near may be a former one: what keeps it is told', async () => {
+  await expect(resolve('failing.Renamed')).rejects.toThrow('failing.ts failed to load.');
+  await expect(resolve('toy.Renamed')).rejects.toThrow(
+    "toy.ts exports no class 'Renamed'. If it was renamed, `export { NEW_NAME as Renamed };` there keeps the old name.\n",
+  );
+});
+
 test('of many experiments, those of the file that was named are listed, others counted', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'luthier-'));
   const classes = (count: number) =>

@@ -195,7 +195,7 @@ test('a file that was moved and edited', async () => {
                   FLOPs of training   7.84 MFLOP  9.41 MFLOP  +1.57 MFLOP, +20%
 
     Runs cannot go on: sized.Longer
-      a checkpoint: written by experiment 'small.Longer', not by 'sized.Longer'; use another --job_log_dir for this one
+      a checkpoint: written by experiment 'small.Longer', not by 'sized.Longer'; use another --job_log_dir for this one, or, if it was renamed, keep the old name: export { Longer } where it was, and --exp=small.Longer
       initFromCheckpoint would load all 19 variables"
   `);
 });

@@ -10,6 +10,7 @@ const exitCodes: Readonly<Record<string, number>> = {
   InterruptedBuild: 1,
   NativeEngineError: 1,
   ProgramSizeError: 2,
+  GitError: 1,
   JobError: 1,
   JobInUseError: 2,
   RequestError: 2,
@@ -17,6 +18,9 @@ const exitCodes: Readonly<Record<string, number>> = {
   InputError: 1,
   CheckpointError: 1,
 };
+
+/** Codes of imports that Node cannot find. */
+const missing = ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND', 'ERR_PACKAGE_PATH_NOT_EXPORTED'];
 
 /** Errors whose cause determines the exit code. */
 const wrappers = ['ExperimentLoadError', 'FunctionError'];
@@ -35,6 +39,9 @@ export function describeError(error: unknown): { text: string; code: number } {
     const cause = describeError(error.cause);
     return { text: `${error.message}\n${cause.text}`, code: cause.code };
   }
+  // Its stack is of Node's own functions, and the message has the importing file.
+  if (missing.includes((error as NodeJS.ErrnoException).code ?? ''))
+    return { text: error.message.split('\n')[0]!, code: 1 };
   const stack = error.stack ?? error.message;
   // A layer's error already contains its cause's message and stack.
   const isWhole = error.cause === undefined || error.name === 'LayerError';

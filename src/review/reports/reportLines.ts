@@ -1,5 +1,5 @@
 /** @file Lines and figures that the text and Markdown reports share. */
-import { formatCount } from '../../system/text/index.js';
+import { formatCount, shellWord } from '../../system/text/index.js';
 import type { FingerprintedPart } from '../fingerprints/fingerprintedParts.js';
 import { formatBytes, formatFlops } from '../text/reportFormat.js';
 import type {
@@ -146,12 +146,12 @@ export function formerLines({ name, former }: ExperimentReport): string[] {
   if (leadsTo === old) {
     return [
       head,
-      `--exp takes either name. A job_log_dir belongs to one name: runs of ${old} resume with --exp=${old}, not with --exp=${name}`,
+      `--exp takes either name. A job_log_dir belongs to one name: runs of ${old} resume with --exp=${shellWord(old)}, not with --exp=${shellWord(name)}`,
     ];
   }
   return [
     head,
-    `--exp=${old} ${leadingText(leadsTo)}: use --exp=${name}, with another job_log_dir`,
+    `--exp=${shellWord(old)} ${leadingText(leadsTo)}: use --exp=${shellWord(name)}, with another job_log_dir`,
     `runs of ${old} do not resume, and their checkpoints do not load: both check the experiment's name. ` +
       `${alias} in ${oldFile} keeps that name`,
   ];
@@ -171,7 +171,7 @@ export function descriptionLines({ name, was, constants, effects }: ExperimentRe
     ...constants.map(({ name: constant, old }) => `${constant} = ${old?.text}`),
     ...(parameters === undefined ? [] : [`${formatCount(parameters)} parameters`]),
     ...(lastCommit === undefined ? [] : [`last changed by ${lastCommit}`]),
-    `--exp=${name} ${leadingText(leadsTo)}`,
+    `--exp=${shellWord(name)} ${leadingText(leadsTo)}`,
   ];
 }
 

@@ -20,7 +20,8 @@ export class GitError extends Error {
     readonly output: string,
   ) {
     const told = args.filter((arg, i) => arg !== '-c' && args[i - 1] !== '-c');
-    super(`git ${told.join(' ')} failed: ${output.trim()}`);
+    const lines = output.split('\n').map((line) => line.trim());
+    super(`git ${told.join(' ')} failed: ${lines.filter((line) => line !== '').join('; ')}`);
   }
 }
 

@@ -16,6 +16,11 @@ export function linesBelow(lines: readonly string[], most = 20): string {
   return [...lines.slice(0, most), ...more].map((line) => `\n  ${line}`).join('');
 }
 
+/** A word of a command as a POSIX shell reads it: quoted if it holds more than letters, digits and common signs. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 /** `119,990`. */
 export function countText(count: number): string {
   return count.toLocaleString('en-US');

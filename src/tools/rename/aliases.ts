@@ -59,6 +59,13 @@ export function importName(file: SourceFile, name: string, shown: string): void 
       each.getNamedImports().length > 0 &&
       each.getModuleSpecifierSourceFile()?.getExportedDeclarations().has(name) === true,
   );
+  const offered = imports.findIndex((each) => each.getModuleSpecifierValue().startsWith('luthier/'));
+  if (offering === undefined && offered !== -1) {
+    const quote = imports[offered]!.getModuleSpecifier().getQuoteKind();
+    const added = file.insertImportDeclaration(offered, { namedImports: [name], moduleSpecifier: 'luthier' });
+    added.getModuleSpecifier().replaceWithText(`${quote}luthier${quote}`);
+    return;
+  }
   if (offering === undefined) {
     const advice = 'import it there, or use --no_alias.';
     throw new UsageError(`${shown} imports from no module that exports ${name}(): ${advice}`);

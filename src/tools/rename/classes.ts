@@ -1,16 +1,16 @@
-/** @file Configurable classes and experiments in source text: their bases and the schemas of their fields. */
+/** @file Configurable classes and experiments in source text and declarations: their bases and the schemas of their fields. */
 import {
   type ClassDeclaration,
-  type Expression,
   Node,
   type PropertyAssignment,
+  type PropertySignature,
   type ShorthandPropertyAssignment,
   type SourceFile,
   SyntaxKind,
 } from 'ts-morph';
 
-/** Where a field of a class has its schema: a property of the object given to `with`. */
-export type Schema = PropertyAssignment | ShorthandPropertyAssignment;
+/** Where a field of a class has its schema: a property of the object given to `with`, or of its type in declarations. */
+export type Schema = PropertyAssignment | ShorthandPropertyAssignment | PropertySignature;
 
 /** A class that has hyperparameters, or an experiment. */
 export interface ClassEntry {
@@ -18,8 +18,8 @@ export interface ClassEntry {
   readonly kind: 'class' | 'experiment';
   readonly node: ClassDeclaration;
   readonly base: ClassEntry | undefined;
-  /** Fields that this class itself, not its base, passes to `with`. */
-  readonly fields: readonly Expression[];
+  /** Fields that this class itself, not its base, passes to `with`: expressions, or types in declarations. */
+  readonly fields: readonly Node[];
 }
 
 /** The classes of a program. */
@@ -32,6 +32,11 @@ export class Classes {
       .flatMap((file) => file.getDescendantsOfKind(SyntaxKind.ClassDeclaration))
       .flatMap((node) => this.#entryOf(node) ?? [])
       .filter(({ base }) => base !== undefined);
+  }
+
+  /** A class called `name` that others extend, of a package perhaps. */
+  extended(name: string): ClassEntry | undefined {
+    return [...this.#entries.values()].find((entry) => entry?.name === name);
   }
 
   /** The classes that an entry extends, the nearest first. */
@@ -65,25 +70,54 @@ export class Classes {
   }
 }
 
-/** The class at the head of `Base.with(…).preset(…)`, also through a constant that holds such a call's result. */
-function headOf(expression: Expression): { head: ClassDeclaration | undefined; fields: Expression[] } {
+/** The class from which an expression or type makes another one, and the fields that it adds. */
+interface Head {
+  readonly head: ClassDeclaration | undefined;
+  readonly fields: readonly Node[];
+}
+
+const noHead: Head = { head: undefined, fields: [] };
+
+/** The class at the head of `Base.with(…).preset(…)` or `mixin(Base)`, also through a constant that holds such a call's result. */
+function headOf(expression: Node): Head {
   if (Node.isParenthesizedExpression(expression) || Node.isAsExpression(expression))
     return headOf(expression.getExpression());
   if (Node.isCallExpression(expression)) {
     const called = expression.getExpression();
     const method = Node.isPropertyAccessExpression(called) ? called.getName() : undefined;
     if (!Node.isPropertyAccessExpression(called) || (method !== 'with' && method !== 'preset'))
-      return { head: undefined, fields: [] };
+      return (
+        expression
+          .getArguments()
+          .map(headOf)
+          .find(({ head }) => head !== undefined) ?? noHead
+      );
     const { head, fields } = headOf(called.getExpression());
     if (method === 'preset') return { head, fields };
     const [given] = expression.getArguments();
-    return { head, fields: given === undefined ? fields : [...fields, given as Expression] };
+    return { head, fields: given === undefined ? fields : [...fields, given] };
   }
-  const symbol = expression.getSymbol();
+  return Node.isExpression(expression) ? declaredHead(expression) : noHead;
+}
+
+/** The head of what a name means: a class, or a constant by its value or, in declarations, its type. */
+function declaredHead(name: Node): Head {
+  const symbol = name.getSymbol();
   const declaration = (symbol?.getAliasedSymbol() ?? symbol)?.getValueDeclaration();
   if (Node.isClassDeclaration(declaration)) return { head: declaration, fields: [] };
-  const made = Node.isVariableDeclaration(declaration) ? declaration.getInitializer() : undefined;
-  return made === undefined ? { head: undefined, fields: [] } : headOf(made);
+  if (!Node.isVariableDeclaration(declaration)) return noHead;
+  const made = declaration.getInitializer() ?? declaration.getTypeNode();
+  return made === undefined ? noHead : Node.isTypeNode(made) ? typeHead(made) : headOf(made);
+}
+
+/** The head of a declared constant's type: `typeof Base`, or `WithFields<typeof Base, { … }>` as compilers write it for `with`. */
+function typeHead(type: Node): Head {
+  if (Node.isTypeQuery(type)) return declaredHead(type.getExprName());
+  const given = Node.isTypeReference(type) || Node.isImportTypeNode(type) ? type.getTypeArguments() : [];
+  const [base, added] = given;
+  if (base === undefined) return noHead;
+  const { head, fields } = typeHead(base);
+  return { head, fields: added === undefined ? fields : [...fields, added] };
 }
 
 /** Where this very class gives a field its schema. */
@@ -105,7 +139,11 @@ export function ownFields(entry: ClassEntry): string[] {
 }
 
 function isSchema(node: Node): node is Schema {
-  return Node.isPropertyAssignment(node) || Node.isShorthandPropertyAssignment(node);
+  return (
+    Node.isPropertyAssignment(node) ||
+    Node.isShorthandPropertyAssignment(node) ||
+    Node.isPropertySignature(node)
+  );
 }
 
 /** `lm.Small` for the class Small that experiments/lm.ts exports; undefined for a class that has no such name. */

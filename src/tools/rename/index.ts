@@ -88,7 +88,7 @@ export function renameReport(plan: Plan, outcome: Outcome): Report {
       const mentions = plan.mentions.map(({ file, line, text }) => `${file}:${line}: ${text}`);
       const errors = plan.errors.map(({ place, message }) => `${place}: ${message}`);
       const lists = [...list('To check by hand:', mentions), ...list('New compiler errors:', errors)];
-      return [diff(paint), ...lists, summaryOf(plan, outcome)].join('\n\n');
+      return [diff(paint), ...lists, ...plan.notes, summaryOf(plan, outcome)].join('\n\n');
     },
     json: () => ({
       old: plan.old,
@@ -97,6 +97,7 @@ export function renameReport(plan: Plan, outcome: Outcome): Report {
       files: plan.files.map((file) => ({ file: show(file), diff: diffOf(file, plain) })),
       lookAt: plan.mentions,
       errors: plan.errors,
+      notes: plan.notes,
     }),
     exitCode: outcome === 'refused' ? 1 : 0,
   };

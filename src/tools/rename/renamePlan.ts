@@ -1,5 +1,6 @@
 /** @file Plan of a rename: TypeScript's own edits, the alias, new compiler errors, mentions. */
 import { Node, type PropertyAssignment, type SourceFile, ts } from 'ts-morph';
+import { shellWord } from '../../system/text/index.js';
 import { importName, oldClassNameEdit, oldNameEdits } from './aliases.js';
 import { type ClassEntry, Classes, experimentName } from './classes.js';
 import { formattedLike } from './formattedLike.js';
@@ -33,6 +34,8 @@ export interface Plan {
   readonly mentions: readonly Mention[];
   /** Errors that are not there now. */
   readonly errors: readonly CompilerError[];
+  /** What becomes of the old name, and what keeps it. */
+  readonly notes: readonly string[];
 }
 
 /** Whether the old name is kept as an alias. */
@@ -97,6 +100,7 @@ export function planClassRename(root: string, text: string, newName: string, { a
   const before = new Map([...edits.keys()].map((each) => [each, each.getFullText()]));
   return finish(project, before, edits, {
     ...{ old: fullName(entry, name), present: fullName(entry, newName), name },
+    notes: experimentName(entry) === undefined ? [] : [experimentNote(project, entry, newName)],
     isKept: (line) => isAliased && (line.startsWith('registerAlias(') || line.startsWith('// Configs that')),
     changed: () => {
       if (isAliased) importName(file, 'registerAlias', project.show(file.getFilePath()));
@@ -106,6 +110,20 @@ export function planClassRename(root: string, text: string, newName: string, { a
 
 function fullName(entry: ClassEntry, name: string): string {
   return experimentName({ ...entry, name }) ?? name;
+}
+
+/** What ends with an experiment's name. */
+function experimentNote(
+  project: RenameProject,
+  { node, name, ...entry }: ClassEntry,
+  newName: string,
+): string {
+  const old = experimentName({ node, name, ...entry })!;
+  const file = project.show(node.getSourceFile().getFilePath());
+  return (
+    `--exp=${shellWord(old)} leads nowhere from now on, and its runs do not resume under the new name. ` +
+    `\`export { ${newName} as ${name} };\` in ${file} keeps the old name.`
+  );
 }
 
 function addEdits(edits: EditsByFile, file: SourceFile, added: readonly Edit[]): void {
@@ -129,12 +147,14 @@ function finish(
     old,
     present,
     name,
+    notes = [],
     isKept,
     changed,
   }: {
     old: string;
     present: string;
     name: string;
+    notes?: readonly string[];
     isKept: (line: string) => boolean;
     /** Called once the sources have their new texts. */
     changed: () => void;
@@ -157,6 +177,7 @@ function finish(
       .sort((a, b) => (a.path < b.path ? -1 : 1)),
     mentions: mentionsOf(project, name, isKept),
     errors: errors.map(({ place, message }) => ({ place, message })),
+    notes,
   };
 }
 

@@ -1,4 +1,5 @@
 /** @file Target of a rename: the class or field named on the command line, and checks of the new name. */
+import { Node, type PropertySignature } from 'ts-morph';
 import { didYouMean, isFieldName } from '../../hparams/index.js';
 import { UsageError } from '../../system/text/index.js';
 import { oldNamesOf } from './aliases.js';
@@ -12,6 +13,9 @@ import {
 } from './classes.js';
 import type { RenameProject } from './renameProject.js';
 
+/** A schema in a source file. */
+type OwnSchema = Exclude<Schema, PropertySignature>;
+
 /** A field, with all classes that have it. */
 export interface FieldTarget {
   readonly name: string;
@@ -19,7 +23,7 @@ export interface FieldTarget {
   /** The owner and its subclasses. */
   readonly family: readonly ClassEntry[];
   /** Where the owner declares it, and subclasses declare it again. */
-  readonly schemas: readonly Schema[];
+  readonly schemas: readonly OwnSchema[];
 }
 
 const classForm = /^(?:(.+\.[cm]?[jt]s):)?([A-Za-z_$][\w$]*)$/;
@@ -41,7 +45,7 @@ function findClasses(project: RenameProject, classes: Classes, text: string): Cl
   });
   const found = there.filter((entry) => entry.name === name);
   if (found.length > 0) return found;
-  const foreign = file === undefined ? classes.all.find((entry) => entry.name === name) : undefined;
+  const foreign = file === undefined ? classes.extended(name) : undefined;
   if (foreign !== undefined) {
     const place = project.place(foreign.node);
     throw new UsageError(`${name} is declared at ${place}, which is not a file of this project.`);
@@ -96,8 +100,10 @@ export function findField(project: RenameProject, classes: Classes, text: string
   }
   const family = classes.family(owner);
   const schemas = [...new Set(family.flatMap((entry) => schemasOf(entry, name)))];
-  const foreign = schemas.find((schema) => !project.isOwn(schema.getSourceFile()));
-  if (foreign === undefined) return { name, owner, family, schemas };
+  const isSource = (schema: Schema): schema is OwnSchema =>
+    project.isOwn(schema.getSourceFile()) && !Node.isPropertySignature(schema);
+  if (schemas.every(isSource)) return { name, owner, family, schemas };
+  const foreign = schemas.find((schema) => !isSource(schema))!;
   throw new UsageError(
     `${owner.name}.${name} is declared at ${project.place(foreign)}, which is not a file of this project.`,
   );

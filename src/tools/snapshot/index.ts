@@ -3,7 +3,7 @@
 import { resolveExperiment } from '../../registry/index.js';
 import { fullNameOf } from '../../registry/names/index.js';
 import { counted, titled } from '../../review/text/index.js';
-import { didYouMean, type Paint, UsageError } from '../../system/text/index.js';
+import { didYouMean, type Paint, shellWord, UsageError } from '../../system/text/index.js';
 import type { Command, Report } from '../command.js';
 import { diffText } from '../lineDiff.js';
 import {
@@ -33,7 +33,7 @@ const isBad = ({ state }: Entry) => badStates.includes(state);
 /** Commands that make `--check` succeed; none for failing experiments, which need fixing. */
 function commandsFor(entries: readonly Entry[]): string[] {
   const names = (...states: State[]) =>
-    entries.filter(({ state }) => states.includes(state)).map(({ name }) => name);
+    entries.filter(({ state }) => states.includes(state)).map(({ name }) => shellWord(name));
   const [outdated, orphaned] = [names('stale', 'missing'), names('orphaned')];
   return [
     ...(outdated.length === 0 ? [] : [`npx luthier snapshot ${outdated.join(' ')}`]),

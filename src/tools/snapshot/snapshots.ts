@@ -8,7 +8,7 @@ import { classVarsText } from '../../experiment/index.js';
 import { explain, makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
 import { print } from '../../hparams/index.js';
 import { resolveExperiment } from '../../registry/index.js';
-import { UsageError } from '../../system/text/index.js';
+import { shellWord, UsageError } from '../../system/text/index.js';
 import { type DiffLine, lineDiff } from '../lineDiff.js';
 
 const folder = join('experiments', '__snapshots__');
@@ -69,7 +69,7 @@ function removeSnapshot(name: string): void {
 function snapshotText({ name, experiment, configs }: ConfiguredExperiment): string {
   const constants = classVarsText(experiment);
   const text = [
-    `What ${name} is. Written by: npx luthier snapshot ${name}`,
+    `What ${name} is. Written by: npx luthier snapshot ${shellWord(name)}`,
     `Constants\n${constants === '' ? 'none' : constants.trimEnd()}`,
     `Configs\n${print(configs, { tags: true })}`,
   ].join('\n\n');

@@ -32,6 +32,17 @@ describe('describeError', () => {
     });
   });
 
+  it('tells a module that Node cannot find in one line', () => {
+    const error = Object.assign(new Error("Cannot find module './gone.js'\nRequire stack:\n- /lm.ts"), {
+      code: 'MODULE_NOT_FOUND',
+    });
+    const cause = Object.assign(error, { name: 'Error' });
+    expect(describeError(new ExperimentLoadError('lm.ts failed to load.', { cause }))).toEqual({
+      text: "lm.ts failed to load.\nCannot find module './gone.js'",
+      code: 1,
+    });
+  });
+
   it('accepts any thrown value', () => {
     expect(describeError('a text')).toEqual({ text: 'a text', code: 1 });
   });

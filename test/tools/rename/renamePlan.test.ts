@@ -9,7 +9,7 @@ import { renameClass, renameField } from '../../../src/tools/rename/index.js';
 import { type Plan, planClassRename, planFieldRename } from '../../../src/tools/rename/renamePlan.js';
 import { RenameProject } from '../../../src/tools/rename/renameProject.js';
 import { checkClassName, checkFieldName, findClass, findField } from '../../../src/tools/rename/target.js';
-import { bareProject, read } from './scratch.js';
+import { bareProject, read, write as writeFiles } from './scratch.js';
 
 const luthier = `type Values<F> = { [K in keyof F]: F[K] extends { readonly _zod: infer V } ? V : never };
 interface Class<V> {
@@ -134,6 +134,68 @@ test('a class changes with an alias behind it, an experiment without one', () =>
   expect(experiment).toMatchObject({ old: 'deep.run.Short', present: 'deep.run.Brief' });
   expect(texts(experiment)).toEqual({ 'experiments/deep/run.ts': run.replace('Short', 'Brief') });
   expect(places(experiment)).toEqual(['run.sh:1: run --exp=deep.run.Short --exp="deep.run.Shorter"']);
+});
+
+/** Declarations as a compiler writes those of the library, and of layers and experiments on it. */
+const declared = `type WithFields<B extends abstract new () => unknown, F> = (abstract new () => InstanceType<B> & Values<F>) & Omit<B, 'prototype'>;
+type Values<F> = { [K in keyof F]: F[K] extends { readonly _zod: infer V } ? V : never };
+export declare class Configurable {
+  static with<B extends abstract new () => unknown, const F>(this: B, fields: F): WithFields<B, F>;
+}
+export declare class Experiment {
+  task(): void;
+  static with<B extends abstract new () => unknown, const F>(this: B, fields: F): WithFields<B, F>;
+}
+declare const BaseLayer_base: WithFields<typeof Configurable, { depth: { readonly _zod: number } }>;
+export declare abstract class BaseLayer extends BaseLayer_base {}
+declare const Linear_base: typeof BaseLayer;
+export declare class Linear extends Linear_base {}
+declare const Lm_base: WithFields<typeof Experiment, { steps: { readonly _zod: number } }>;
+export declare class Lm extends Lm_base {}
+export declare function renamed<S>(schema: S, ...names: string[]): S;
+export declare function registerAlias(name: string, cls: unknown): void;
+`;
+
+test('in an installed project, whose packages are declarations, classes and what they inherit are known', () => {
+  const own = `import { Experiment, Linear, Lm } from 'luthier';
+import { z } from 'zod';
+export class Own extends Linear.with({ width: z.int() }) {}
+export class Run extends Lm.with({ length: z.int() }) {}
+const withDropout = <B extends abstract new () => object>(base: B, rate: number) => base;
+export class Mixed extends withDropout(Run, 0.1) {}
+export class Plain extends Experiment {}
+`;
+  const part = "import { BaseLayer } from 'luthier/layers';\nexport class Part extends BaseLayer {}\n";
+  const installed = bareProject({ 'experiments/own.ts': own, 'src/part.ts': part }, { zod });
+  writeFiles(join(installed, 'node_modules/luthier'), {
+    'package.json': '{ "exports": { ".": "./index.js", "./layers": "./layers.js" } }',
+    'index.d.ts': declared,
+    'layers.d.ts': "export { BaseLayer } from './index.js';\n",
+  });
+  const field = (text: string, name: string) => planFieldRename(installed, text, name, { alias: true });
+  const path = 'experiments/own.ts';
+  expect(texts(field('Own.width', 'size'))[path]).toContain(
+    "Linear.with({ size: renamed(z.int(), 'width') })",
+  );
+  expect(texts(field('Run.length', 'size'))[path]).toContain("Lm.with({ size: renamed(z.int(), 'length') })");
+  const shown = planClassRename(installed, 'Own', 'Other', { alias: true });
+  expect(texts(shown)[path]).toContain("registerAlias('Own', Other);");
+  expect([shown.errors, shown.notes]).toEqual([[], []]);
+  // Of a sub-path's importer, the name is imported from the package itself.
+  const edited = texts(planClassRename(installed, 'Part', 'Whole', { alias: true }))['src/part.ts'];
+  expect(edited).toMatch(
+    /^import \{ registerAlias \} from 'luthier';\nimport \{ BaseLayer \} from 'luthier\/layers';/,
+  );
+  expect(planClassRename(installed, 'own.Mixed', 'Other', { alias: true }).notes).toEqual([
+    '--exp=own.Mixed leads nowhere from now on, and its runs do not resume under the new name. ' +
+      '`export { Other as Mixed };` in experiments/own.ts keeps the old name.',
+  ]);
+  const place = 'node_modules/luthier/index.d.ts';
+  const foreign = 'which is not a file of this project.';
+  expect(() => field('Own.depth', 'x')).toThrow(`Own has 'depth' from BaseLayer (${place}:11): which is`);
+  expect(() => field('Mixed.steps', 'x')).toThrow(`Mixed has 'steps' from Lm (${place}:15): which is`);
+  expect(() => field('Linear.depth', 'x')).toThrow(`Linear is declared at ${place}:13, ${foreign}`);
+  rmSync(dirname(installed), { recursive: true });
 });
 
 test('targets that are none or several, and names that are taken, are told with their places', () => {
