@@ -2,7 +2,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Constraint } from '../../../src/decoding/index.js';
+import { type ConstrainedText, isAllowed } from '../../../src/decoding/constraints/index.js';
+import { type Constraint, Constraints } from '../../../src/decoding/index.js';
 import { draw, runs, title } from '../../faults/campaign.js';
 import { randomPattern, randomSchema } from './randomConstraints.js';
 import { constraints, fits, written } from './randomTexts.js';
@@ -93,6 +94,25 @@ test('any object of JSON, however deep', async () => {
       fits({ json: 'object' }, text),
     ),
   ).toEqual([...[true, false, false, false, true]]);
+});
+
+test('strings have escapes of characters, none of surrogates', () => {
+  const yes = ['\\u00e9', '\\ud7ff', '\\uD000', '\\ue000', '😀', '\\n'];
+  const no = ['\\ud800', '\\uDFFF', '\\ud83d\\ude00', '\\u00g0', '\\u00e', '\\x'];
+  const isFit = (inside: string): boolean => fits(schemaOf({ type: 'string' }), `"${inside}"`);
+  expect(yes.filter((inside) => !isFit(inside))).toEqual([]);
+  expect(no.filter(isFit)).toEqual([]);
+});
+
+test('a text that may end has other tokens alone while no end may be drawn, and the end where there are none', () => {
+  const tokens = ['a', 'b'].map((text) => new TextEncoder().encode(text));
+  const END = 2;
+  const begun = new Constraints(3, (id) => tokens[id], new Set([END])).compile({ regex: 'ab?' }).begin();
+  const allowed = (text: ConstrainedText, mayEnd: boolean): number[] =>
+    [0, 1, END].filter((id) => isAllowed(text.allowed(mayEnd), id));
+  const [some, whole] = [begun.with(0), begun.with(0).with(1)];
+  expect([begun, some, whole].map((text) => allowed(text, true))).toEqual([[0], [1, END], [END]]);
+  expect([begun, some, whole].map((text) => allowed(text, false))).toEqual([[0], [1], [END]]);
 });
 
 test('objects have their properties in order, others where they are allowed', () => {
