@@ -1,5 +1,7 @@
-/** @file `npm run bench:quantised`: greedy cached decoding by weights in float32, bfloat16, 8 and 4 bits, one type a process. */
-import { availableParallelism } from 'node:os';
+/** @file `npm run bench:quantised`: greedy cached decoding and prompts by weights in float32, bfloat16, 8 and 4 bits, beside llama.cpp. */
+import { spawnSync } from 'node:child_process';
+import { availableParallelism, homedir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { flatLayout, heldViews, memoryBandwidth, prngKey } from '../src/compiler/index.js';
 import { GREEDY, GreedyDecoder, type Int32Tensor, Stepper } from '../src/decoding/index.js';
@@ -9,7 +11,7 @@ import { gpt2Lm, LanguageModel, llamaLm } from '../src/models/index.js';
 import { compileOptions } from '../src/runs/options.js';
 import { median } from './results.js';
 
-const CONTEXT = 256;
+const CONTEXT = 512;
 
 /** Networks of these sizes; the Llama is Qwen2.5-0.5B's. */
 const networks: Readonly<Record<string, () => Config<TransformerLm>>> = {
@@ -22,12 +24,12 @@ const networks: Readonly<Record<string, () => Config<TransformerLm>>> = {
     }),
 };
 
-/** Bits and groups by type; null for weights that are no codes. */
-const types: Readonly<Record<string, readonly [8 | 4, number] | null>> = {
-  float32: null,
-  bfloat16: null,
-  int8: [8, 0],
-  int4: [4, 32],
+/** Bits and groups by type, if weights are codes, and llama.cpp's name of the type. */
+const types: Readonly<Record<string, { codes?: readonly [8 | 4, number]; peer: string }>> = {
+  float32: { peer: 'f32' },
+  bfloat16: { peer: 'bf16' },
+  int8: { codes: [8, 0], peer: 'q8_0' },
+  int4: { codes: [4, 32], peer: 'q4_0' },
 };
 
 const { values: flags } = parseArgs({
@@ -36,19 +38,25 @@ const { values: flags } = parseArgs({
     types: { type: 'string', default: Object.keys(types).join(',') },
     batch: { type: 'string', default: '1' },
     tokens: { type: 'string', default: '24' },
+    // Tokens of a prompt, taken in the place of decoding.
+    prompt: { type: 'string', default: '0' },
+    rounds: { type: 'string', default: '1' },
+    // Folder that keeps llama.cpp's models; without it, it does not run.
+    peer: { type: 'string' },
     threads: { type: 'string', default: String(availableParallelism()) },
   },
 });
 const [rows, tokens, numThreads] = [Number(flags.batch), Number(flags.tokens), Number(flags.threads)];
+const prompt = Number(flags.prompt);
 
-/** Median milliseconds of a step, and the bytes of all variables but a table that is only looked up. */
+/** Median milliseconds of a step or of the prompt, and the bytes of all variables but a table that is only looked up. */
 async function measured(type: string): Promise<{ ms: number; bytes: number }> {
   const config = LanguageModel.config({
     fpropDtype: type === 'bfloat16' ? 'bfloat16' : 'float32',
     lmTpl: networks[flags.shape]!(),
   });
-  const codes = types[type]!;
-  if (codes !== null) {
+  const { codes } = types[type]!;
+  if (codes) {
     const [precision, blockSize] = codes;
     config.quantization = Quantization.config({
       mode: 'inference',
@@ -78,14 +86,20 @@ async function measured(type: string): Promise<{ ms: number; bytes: number }> {
   const ones: Int32Tensor = { shape: [rows], dtype: 'int32', data: new Int32Array(rows).fill(1) };
   const prompts = { prefixIds: { ...ones, shape: [rows, 1] }, prefixLengths: ones };
   const { extendStep, extendDrawing: extendGreedily } = stepper;
+  const promptIds = new Int32Array(rows * prompt).fill(1);
   const decode = async (): Promise<number> => {
     const before = performance.now();
+    if (prompt > 0) {
+      await stepper.prefill(promptIds, prompt);
+      return performance.now() - before;
+    }
     await decoder.decode({ ...prompts, extendStep, extendGreedily, key: prngKey(0) });
     return (performance.now() - before) / tokens;
   };
   await decode();
   const milliseconds: number[] = [];
   for (let i = 0; i < 5; i++) milliseconds.push(await decode());
+  await stepper.dispose();
   const held = layout.entries.reduce((sum, { name }) => {
     const isRead = !/(position_emb|embedding_lookup).*emb_var$/.test(name);
     return sum + (isRead ? views[name]!.byteLength : 0);
@@ -93,18 +107,32 @@ async function measured(type: string): Promise<{ ms: number; bytes: number }> {
   return { ms: median(milliseconds), bytes: type === 'bfloat16' ? held / 2 : held };
 }
 
-for (const type of flags.types.split(',')) {
-  const before = await memoryBandwidth(numThreads);
-  const { ms, bytes } = await measured(type);
-  const bandwidth = Math.max(before ?? 0, (await memoryBandwidth(numThreads)) ?? 0);
-  const rate = bytes / ms / 1e6;
-  const share =
-    bandwidth === 0
-      ? ''
-      : `, ${((100e9 * rate) / bandwidth).toFixed(0)} % of ${(bandwidth / 1e9).toFixed(1)}`;
-  process.stdout.write(
-    `${flags.shape}, batch ${rows}, ${type}: ${ms.toFixed(2)} ms a step, ${((1000 * rows) / ms).toFixed(0)} tokens/s, ` +
-      `weights ${(bytes / 1e6).toFixed(0)} MB at ${rate.toFixed(1)} GB/s${share}\n`,
-  );
+/** Shows llama.cpp's milliseconds. */
+function showPeer(type: string, folder: string): void {
+  const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
+  const python = join(process.env.LUTHIER_PEERS ?? join(cache, 'luthier', 'peers'), 'venv', 'bin', 'python');
+  const script = join(import.meta.dirname, 'peers', 'llamacpp_decode.py');
+  const counts = [tokens, rows, prompt].map(String);
+  spawnSync(python, [script, flags.shape, types[type]!.peer, ...counts, folder], { stdio: 'inherit' });
+}
+
+for (let round = 0; round < Number(flags.rounds); round++) {
+  for (const type of flags.types.split(',')) {
+    const before = await memoryBandwidth(numThreads);
+    const { ms, bytes } = await measured(type);
+    const bandwidth = Math.max(before ?? 0, (await memoryBandwidth(numThreads)) ?? 0);
+    const rate = bytes / ms / 1e6;
+    const share =
+      bandwidth === 0
+        ? ''
+        : `, ${((100e9 * rate) / bandwidth).toFixed(0)} % of ${(bandwidth / 1e9).toFixed(1)}`;
+    const what = prompt > 0 ? `a prompt of ${prompt}` : `batch ${rows}`;
+    const perSecond = ((1000 * rows) / ms) * Math.max(1, prompt);
+    process.stdout.write(
+      `${flags.shape}, ${what}, ${type}: ${ms.toFixed(2)} ms, ${perSecond.toFixed(0)} tokens/s, ` +
+        `weights ${(bytes / 1e6).toFixed(0)} MB at ${rate.toFixed(1)} GB/s${share}\n`,
+    );
+    if (flags.peer !== undefined) showPeer(type, flags.peer);
+  }
 }
 process.exit();

@@ -1,20 +1,24 @@
 """Milliseconds of decoding steps by llama.cpp, the tokens given, on random weights of the shapes of bench/quantised.ts.
 
-    python llamacpp_decode.py gpt2 f32,bf16,q8_0,q4_0 24
+    python llamacpp_decode.py SHAPE TYPES TOKENS ROWS PROMPT FOLDER
+    python llamacpp_decode.py gpt2 f32,bf16,q8_0,q4_0 24 1 0 models
+
+PROMPT tokens at once, where it is not 0; FOLDER keeps the models. With no TOKENS models are only written.
 """
+import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from statistics import median
 
 import gguf
-import llama_cpp
+import llama_cpp.llama_cpp as llama
 import numpy as np
 from gguf import GGMLQuantizationType as Type
 from gguf import quants
 
-CONTEXT = 256
+CONTEXT = 512
+THREADS = os.cpu_count()
 SHAPES = {
     "gpt2": dict(arch="gpt2", vocab=50257, dims=768, layers=12, heads=12, kv=12, hidden=3072),
     "llama": dict(arch="llama", vocab=151936, dims=896, layers=24, heads=14, kv=2, hidden=4864),
@@ -77,23 +81,61 @@ def write(path, kind, shape):
     writer.close()
 
 
+def contextOf(model, batch, positions):
+    params = llama.llama_context_default_params()
+    params.n_ctx = batch * positions
+    params.n_batch = params.n_ubatch = max(batch, positions)
+    params.n_seq_max = batch
+    params.n_threads = params.n_threads_batch = THREADS
+    return llama.llama_init_from_model(model, params)
+
+
+def batchOf(tokens, first, row):
+    """A token of each row at a position, or the prompt of one row; logits behind the last of each."""
+    batch = llama.llama_batch_init(tokens, 0, 1)
+    batch.n_tokens = tokens
+    for i in range(tokens):
+        batch.token[i] = 1
+        batch.pos[i] = first if row is None else first + i
+        batch.n_seq_id[i] = 1
+        batch.seq_id[i][0] = i if row is None else row
+        batch.logits[i] = row is None or i == tokens - 1
+    return batch
+
+
+def milliseconds(context, batches):
+    """Of each batch, after an empty cache."""
+    llama.llama_memory_clear(llama.llama_get_memory(context), True)
+    began = time.perf_counter()
+    for batch in batches:
+        if llama.llama_decode(context, batch) != 0:
+            raise RuntimeError("llama_decode failed")
+        llama.llama_synchronize(context)
+        llama.llama_get_logits(context)
+    return 1000 * (time.perf_counter() - began) / len(batches)
+
+
 def main():
-    name, kinds, tokens = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3])
+    name, kinds = sys.argv[1], sys.argv[2].split(",")
+    tokens, rows, prompt = (int(value) for value in sys.argv[3:6])
+    folder = Path(sys.argv[6])
+    folder.mkdir(parents=True, exist_ok=True)
+    silent = llama.llama_log_callback(lambda *_: None)  # kept: the library holds no reference
+    llama.llama_log_set(silent, None)
+    llama.llama_backend_init()
     for kind in kinds:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.gguf"
+        path = folder / f"{name}-{kind}.gguf"
+        if not path.exists():
             write(path, Type[kind.upper()], SHAPES[name])
-            model = llama_cpp.Llama(str(path), n_ctx=CONTEXT, n_threads=2, n_threads_batch=2, verbose=False)
-            took = []
-            for _ in range(6):
-                model.reset()
-                model.eval([1])
-                began = time.perf_counter()
-                for _ in range(tokens):
-                    model.eval([1])
-                took.append(1000 * (time.perf_counter() - began) / tokens)
-            print(f"llama.cpp, {name}, batch 1, {kind}: {median(took[1:]):.2f} ms a step, file {path.stat().st_size / 1e6:.0f} MB", flush=True)
-            del model
+        if tokens == 0:
+            continue
+        model = llama.llama_model_load_from_file(str(path).encode(), llama.llama_model_default_params())
+        context = contextOf(model, rows, max(CONTEXT, prompt))
+        batches = [batchOf(prompt, 0, 0)] if prompt > 0 else [batchOf(rows, i, None) for i in range(tokens)]
+        milliseconds(context, batches)
+        ms = median(milliseconds(context, batches) for _ in range(5))
+        what = f"a prompt of {prompt}" if prompt > 0 else f"batch {rows}"
+        print(f"  llama.cpp, {name}, {what}, {kind}: {ms:.2f} ms", flush=True)
 
 
 main()
