@@ -28,12 +28,12 @@ import { Evaluator, evaluatorDigest, type Limits } from './versions/evaluators.j
 import { formerNames, movedExperiments, withPresentNames } from './versions/formerNames.js';
 import {
   type Base as BaseCommit,
-  changedFiles,
   cleanCommit,
   findBase,
   type Repository,
   repositoryOf,
 } from './versions/gitQueries.js';
+import { changedFiles, type Lacking, lackingIn, lookedFor, missingPackages } from './versions/heldApart.js';
 import { loadExperiments } from './versions/loadedExperiments.js';
 import {
   type AnalysisDocument,
@@ -107,8 +107,12 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
       if (changed.size > 0 && cache.isEmpty) void old.start();
       const oldSources = new Sources(oldTree, changed);
       const versions = {
-        old: { evaluator: old, sources: oldSources },
-        now: { evaluator: now, sources: newSources },
+        old: {
+          evaluator: old,
+          sources: oldSources,
+          lacking: [...worktree.lacking, ...missingPackages(oldTree.project)],
+        },
+        now: { evaluator: now, sources: newSources, lacking: lackingIn(repository) },
       };
       const loaded = await loadExperiments(versions.old, versions.now);
       const asked =
@@ -158,6 +162,8 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
 interface Evaluated {
   readonly evaluator: Evaluator;
   readonly sources: Sources;
+  /** What the version's folder lacks. */
+  readonly lacking: readonly Lacking[];
 }
 
 interface Versions {
@@ -198,7 +204,11 @@ async function reached(
     [old, now].some(({ sources }) => !sources.experiments.has(name) || sources.isTouched(name));
   const others = names.filter((name) => !isExpected(name));
   await old.evaluator.look({ names: others, changes, processes: processors });
-  return names.filter((name) => isExpected(name) || files.readBy(old.evaluator.readsOf(name)).size > 0);
+  const isReached = (name: string): boolean => {
+    const reads = old.evaluator.readsOf(name);
+    return files.readBy(reads).size > 0 || lookedFor(old.lacking, old.sources.tree.root, reads).length > 0;
+  };
+  return names.filter((name) => isExpected(name) || isReached(name));
 }
 
 /** Where the old version is from, which experiment is meant (all where that is undefined), and where pictures go. */
@@ -279,6 +289,8 @@ async function evaluateAll(
     ]);
     return [...new Set(read.map((file) => relative(home.project, join(home.root, file))))].sort();
   };
+  const lackOf = ({ lacking, evaluator, sources }: Evaluated, name: string, error: string): string[] =>
+    lookedFor(lacking, sources.tree.root, evaluator.ownReadsOf(name), error).map(({ why }) => why);
   const [oldPlaces, newPlaces] = [new DeclaredPlaces(old.sources.tree, home), new DeclaredPlaces(home, home)];
   const hostCode = new HostCodes(old.sources, now.sources, files);
   const reports = names.map((name) => {
@@ -290,6 +302,10 @@ async function evaluateAll(
       base: found,
       ...resumptions.get(name),
       broken: models.broken.get(name),
+      lacks: {
+        old: lackOf(old, oldNameOf(name), failureText(olds.get(name))),
+        now: lackOf(now, name, failureText(news.get(name))),
+      },
       computed: computedOf(
         [oldNameOf(name), name],
         models.computed.get(name),
@@ -321,6 +337,9 @@ async function evaluateAll(
     ],
   };
 }
+
+const failureText = (document: ExperimentDocument | undefined): string =>
+  document !== undefined && 'error' in document ? document.error.message : '';
 
 /** Whether a model's step can't be traced, so that no run goes on with it. */
 const isUntraced = (document: AnalysisDocument | undefined): boolean =>

@@ -40,6 +40,8 @@ export interface Known extends Pick<ExperimentReport, 'former' | 'was'> {
   readonly resumed?: ResumedDocument | undefined;
   /** Which of its parts fails now and did not before, and how. */
   readonly broken?: string | undefined;
+  /** Why what it looked for in each version could not be had. */
+  readonly lacks?: Readonly<Record<'old' | 'now', readonly string[]>> | undefined;
   /** Its baseline, if it was added. */
   readonly base?: (Version & { readonly name?: string }) | undefined;
 }
@@ -54,10 +56,13 @@ export function compareExperiment(
   old: Version,
   now: Version,
   declarations: readonly DeclarationChange[],
-  { base, computed, broken, saved, resumed, ...names }: Known = {},
+  { base, computed: known, broken, saved, resumed, lacks = { old: [], now: [] }, ...names }: Known = {},
 ): ExperimentReport {
   const other = base ?? old;
   const [before, after] = [made(other.document), made(now.document)];
+  const areBoth = old.document !== undefined && now.document !== undefined;
+  const reasons = areBoth ? [...new Set([...lacks.old, ...lacks.now])] : [];
+  const computed = withReasons(known, reasons);
   const [constants, changed] =
     before === undefined || after === undefined
       ? [now.document === undefined ? ownConstants(before) : [], []]
@@ -82,7 +87,10 @@ export function compareExperiment(
     (settled === 'unchanged' || settled === 'moved') &&
     computed !== undefined &&
     computed.uncompared.length > 0;
-  const status = isOpen ? 'uncompared' : settled;
+  const tellsOfLack: readonly Status[] =
+    reasons.length === 0 ? [] : ['mended', 'failing', ...(lacks.now.length > 0 ? (['broken'] as const) : [])];
+  const isUntold = tellsOfLack.includes(settled);
+  const status = isOpen || isUntold ? 'uncompared' : settled;
   return {
     name,
     status,
@@ -90,13 +98,21 @@ export function compareExperiment(
     ...names,
     constants,
     fields,
-    ...(models[0] || models[1] ? { effects } : {}),
+    ...((models[0] || models[1]) && !isUntold ? { effects } : {}),
     ...(checkpoints === undefined ? {} : { checkpoints }),
     ...(base === undefined ? changedRates(before, after) : {}),
     ...(computed === undefined ? {} : { computed }),
-    ...(oldError === undefined ? {} : { oldError }),
-    ...(newError ? { newError } : {}),
+    ...(oldError === undefined || isUntold ? {} : { oldError }),
+    ...(newError && !isUntold ? { newError } : {}),
   };
+}
+
+/** A comparison, with why all of it may be another one. */
+function withReasons(computed: Computed | undefined, reasons: readonly string[]): Computed | undefined {
+  if (reasons.length === 0) return computed;
+  const { uncompared, ...others } = computed ?? { differs: [], uncompared: [], files: [] };
+  const added = reasons.map((reason) => ({ part: 'experiment' as const, reason }));
+  return { ...others, uncompared: [...added, ...uncompared] };
 }
 
 function changedRates(

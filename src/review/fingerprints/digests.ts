@@ -13,6 +13,13 @@ import {
   traceProgram,
 } from '../../compiler/index.js';
 
+let checkedOut: string | undefined;
+
+/** Has digests leave out the root of the checked-out tree, in which versions differ: paths in it are from there. */
+export function omitRoot(root: string): void {
+  checkedOut = root;
+}
+
 /** A digest of plain data; arrays of numbers count to the bit. */
 export function digest(...parts: readonly unknown[]): string {
   const arrays: ArrayBufferView[] = [];
@@ -21,7 +28,8 @@ export function digest(...parts: readonly unknown[]): string {
     arrays.push(value);
     return `${value.constructor.name} of ${value.byteLength} bytes`;
   });
-  const hash = createHash('sha256').update(text);
+  const named = checkedOut === undefined ? text : text.replaceAll(checkedOut, '.');
+  const hash = createHash('sha256').update(named);
   for (const { buffer, byteOffset, byteLength } of arrays)
     hash.update(new Uint8Array(buffer, byteOffset, byteLength));
   return hash.digest('base64');

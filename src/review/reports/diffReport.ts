@@ -155,8 +155,10 @@ const effects = z
 /** Effects on the model and its training. */
 export type Effects = z.infer<typeof effects>;
 
-const uncompared = z.strictObject({ part, reason: text }).readonly();
-/** A part of an experiment's computations or data that was not compared, or not completely. */
+const uncompared = z
+  .strictObject({ part: z.enum([...fingerprinted, 'experiment']), reason: text })
+  .readonly();
+/** A part of an experiment's computations or data, or all of it, that was not compared, or not completely. */
 export type Uncompared = z.infer<typeof uncompared>;
 
 const computed = z

@@ -8,6 +8,8 @@ limitMemory(Number(process.argv[2]));
 const takeReads = recordReads();
 // Modules loaded from here on are the version's.
 const { Evaluation } = await import('./evaluate.js');
+const { omitRoot } = await import('../fingerprints/digests.js');
+omitRoot(process.argv[3]!);
 const evaluation = new Evaluation();
 
 function answer({ ask, ...subject }: Question): Promise<Answer> {

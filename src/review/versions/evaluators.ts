@@ -59,13 +59,16 @@ export interface Limits {
 const everything = ['/'];
 
 /** Starts a process of a tree. @throws ChildError for another version of the protocol. */
-async function begin({ library, project }: Tree, { gigabytes }: Limits): Promise<Child<Question, Message>> {
+async function begin(
+  { library, project, root }: Tree,
+  { gigabytes }: Limits,
+): Promise<Child<Question, Message>> {
   const file = [entry, formerEntry].map((name) => join(library, name)).find((path) => existsSync(path));
   if (file === undefined) throw new ChildError('ended', `${join(library, entry)} is missing.`, '');
   // Traces are many small objects that live a while: copying them too often took a sixth of the time.
   const options = {
     cwd: project,
-    args: [String(gigabytes)],
+    args: [String(gigabytes), root],
     flags: ['--max-semi-space-size=128'],
     isForeign: true,
   };

@@ -49,8 +49,11 @@ export function repositoryOf(folder: string): Repository {
       `--base compares with a git revision, and ${folder} is no working tree of git: ${error.output.trim()}`,
     );
   }
-  return { root, git: (...args) => run(root, args) };
+  return repositoryAt(root);
 }
+
+/** The repository whose working tree, or whose own folder, `root` is. */
+export const repositoryAt = (root: string): Repository => ({ root, git: (...args) => run(root, args) });
 
 /** The commit of the base. */
 export interface Base {
@@ -138,17 +141,12 @@ export function cleanCommit({ git }: Repository): string | undefined {
   return git('status', '--porcelain') === '' ? git('rev-parse', 'HEAD').trim() : undefined;
 }
 
-/** The files that differ between a commit and the working tree, untracked ones included; from the root. */
-export function changedFiles(repository: Repository, commit: string): Set<string> {
-  const untracked = repository.git('ls-files', '--others', '--exclude-standard', '-z');
-  return new Set([...filesBetween(repository, commit), ...namesIn(untracked)]);
-}
-
 /** The files that differ between commits, or between one and the tracked files of the working tree; from the root. */
 export function filesBetween({ git }: Repository, ...commits: readonly string[]): string[] {
   return namesIn(git('diff', '--name-only', '--no-renames', '--no-ext-diff', '-z', ...commits, '--'));
 }
 
-function namesIn(output: string): string[] {
+/** The names in a list that git ends with zeros. */
+export function namesIn(output: string): string[] {
   return output.split('\0').filter((name) => name !== '');
 }

@@ -1,5 +1,5 @@
 /** @file Reach of a change: the changed files that a process read, or looked for. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { contentsAt, digestOf } from '../../system/index.js';
 import type { Repository } from './gitQueries.js';
@@ -68,6 +68,8 @@ export class ChangedFiles {
   private readonly settings: readonly string[];
   private readonly root: string;
   private readonly roots: readonly string[];
+  /** Submodules that cannot be compared, with the slash behind. */
+  private readonly folders: readonly string[];
 
   /** `files` are named from the roots of both. The processes are of `tree`. */
   constructor(
@@ -77,6 +79,11 @@ export class ChangedFiles {
   ) {
     const root = (this.root = tree.root);
     this.roots = [tree.root, other.root];
+    this.folders = [...files]
+      .filter((file) =>
+        this.roots.some((each) => statSync(join(each, file), { throwIfNoEntry: false })?.isDirectory()),
+      )
+      .map((file) => `${file}/`);
     const translating = [tree, other].map((each) => ({ each, found: translationSettings(each) }));
     this.settings = [...files].filter(
       (file) =>
@@ -106,6 +113,8 @@ export class ChangedFiles {
     const found = new Set(this.settings);
     for (const path of paths) {
       for (const file of this.byPath.get(path) ?? []) found.add(file);
+      for (const folder of this.folders)
+        if (path.startsWith(join(this.root, folder))) found.add(folder.slice(0, -1));
       if (!path.endsWith('/')) continue;
       for (const file of this.files) if (join(this.root, file).startsWith(path)) found.add(file);
     }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { isAlive, temporaryFolder } from '../../system/index.js';
 import { GitError, type Repository } from './gitQueries.js';
+import { fillHeldApart, type Lacking, withoutLfs } from './heldApart.js';
 
 /** A commit in a folder of its own. */
 export interface Worktree {
@@ -16,23 +17,27 @@ const prefix = 'luthier-diff-';
 
 /**
  * Checks `commit` out into the system's folder for temporary files, to run its code: files that git ignores,
- * node_modules and data above all, are links to the user's tree. The worktree is removed when the process ends in any
+ * node_modules and data above all, are links to the user's tree; submodules and content of git-lfs are there as far as this
+ * machine has them. The worktree is removed when the process ends in any
  * way; one left by a killed process is removed by the next.
  */
-export function addWorktree(repository: Repository, commit: string, project: string): Worktree {
-  return checkOut(repository, commit, [], (root) => linkIgnored(repository, root, project));
+export function addWorktree(
+  repository: Repository,
+  commit: string,
+  project: string,
+): Worktree & { readonly lacking: readonly Lacking[] } {
+  let lacking: readonly Lacking[] = [];
+  const worktree = checkOut(repository, commit, [], (root) => {
+    linkIgnored(repository, root, project);
+    lacking = fillHeldApart(repository, commit, root);
+  });
+  return { ...worktree, lacking };
 }
 
 /** Checks `commit` out as `addWorktree` does, to read untrusted files: symbolic links become plain files. */
 export function addForeignWorktree(repository: Repository, commit: string): Worktree {
   return checkOut(repository, commit, ['-c', 'core.symlinks=false'], () => {});
 }
-
-/** Content that git-lfs holds apart stays there: its filters may be missing, and fail. */
-const withoutLfs = ['smudge', 'process', 'clean']
-  .map((name) => `filter.lfs.${name}=`)
-  .concat('filter.lfs.required=false')
-  .flatMap((setting) => ['-c', setting]);
 
 function checkOut(
   repository: Repository,

@@ -11,7 +11,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { changedFiles, repositoryOf as gitOf } from '../../../src/review/versions/gitQueries.js';
+import { repositoryOf as gitOf } from '../../../src/review/versions/gitQueries.js';
+import { changedFiles } from '../../../src/review/versions/heldApart.js';
 import { ImportGraph } from '../../../src/review/versions/importGraph.js';
 import { treeAt } from '../../../src/review/versions/versionTree.js';
 import { addWorktree } from '../../../src/review/versions/worktree.js';
