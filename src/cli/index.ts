@@ -3,6 +3,7 @@ export { type FiddlerResult, fiddler, type SweepResult, sweep } from './commandF
 export { dumpText, jsonDocument, yamlDocument } from './configDump.js';
 export { loadConfigModules } from './configModules.js';
 export { type ConfiguredExperiment, configure, constantOverrides } from './configure.js';
+export { namedExperiment } from './namedExperiment.js';
 export {
   type Change,
   flagOf,
@@ -10,6 +11,7 @@ export {
   parseFiddler,
   parseFile,
   parseSet,
+  parseShellText,
   parseSweep,
   parseUnset,
   shellText,

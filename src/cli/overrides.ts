@@ -72,6 +72,20 @@ export function shellText(change: Change): string {
   return `${flag} ${plain ? text : `'${text.replaceAll("'", `'\\''`)}'`}`;
 }
 
+const parsers = {
+  '--set': parseSet,
+  '--unset': parseUnset,
+  '--fiddler': parseFiddler,
+  '--config_file': parseFile,
+};
+
+/** The override that `shellText` wrote. @throws UsageError for another text */
+export function parseShellText(text: string): Override {
+  const [, flag = '', plain, quoted = ''] = /^(--\w+) (?:([^'][\s\S]*)|'([\s\S]*)')$/.exec(text) ?? [];
+  if (!Object.hasOwn(parsers, flag)) throw new UsageError(`'${text}' is no flag that changes an experiment.`);
+  return parsers[flag as keyof typeof parsers](plain ?? quoted.replaceAll("'\\''", "'"));
+}
+
 /** Runs `action`, and turns its ConfigErrors, which are about a flag's text or file, into errors of the flag. */
 export function asUsage<R>(origin: string, action: () => R): R {
   try {

@@ -2,13 +2,20 @@
  * @file Whether code goes on from the checkpoints of a run, decided as a job does at its start, from their descriptions:
  * no value is read, and no memory taken.
  */
-import { type CheckpointDescription, describeState, planRestore } from '../checkpoints/index.js';
+import {
+  type CheckpointDescription,
+  describeState,
+  locateCheckpoint,
+  planRestore,
+  readBeside,
+  readMetadata,
+} from '../checkpoints/index.js';
 import { build } from '../hparams/index.js';
 import { type DataIdentity, type InputState, recordedIdentity, withDigests } from '../inputs/index.js';
 import { changingPart } from '../learners/index.js';
 import type { JobOptions } from '../runs/index.js';
 import { CheckpointLoadingRules, type SingleTask } from '../tasks/index.js';
-import { keptRecord } from './dataRecord.js';
+import { dataRecordPath, keptRecord, recordedData } from './dataRecord.js';
 import { checkDatasets, programsOf, restoreStates } from './jobPrograms.js';
 import { VariableMatcher } from './loadedVariables.js';
 import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
@@ -72,6 +79,25 @@ export async function savedRun(
   } catch (error) {
     return { description, noData: reasonOf(error) };
   }
+}
+
+/**
+ * The description of the newest checkpoint in a run's directory, and of its data.
+ *
+ * @throws CheckpointError where there is none, or it is broken; JobError for a record of the data that can't be read
+ */
+export function savedIn(jobLogDir: string): SavedRun {
+  const checkpoint = locateCheckpoint(jobLogDir);
+  const metadata = readMetadata(checkpoint);
+  const { files: _, ...description } = metadata;
+  const { inputState, progress } = readBeside(checkpoint, metadata);
+  const record = dataRecordPath(jobLogDir, TRAIN);
+  const identity = recordedData(jobLogDir, TRAIN);
+  const data =
+    identity === undefined
+      ? { noData: `${record} is missing` }
+      : { data: { identity, inputState: inputState as InputState | null } };
+  return { description, ...data, progress, checkpoint, record };
 }
 
 async function dataOf(experiment: Trainable): Promise<NonNullable<SavedRun['data']>> {

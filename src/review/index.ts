@@ -1,5 +1,6 @@
 /** @file Reviews: comparison of two experiments or of two versions, and its reports. */
 export { onDevice } from './changes/deviceEffects.js';
+export { compareRun, type RunReport } from './compareRun.js';
 export { compareTwo } from './compareTwo.js';
 export { compareVersions, type VersionsRequest } from './compareVersions.js';
 export { withLoaded } from './findExperiments.js';

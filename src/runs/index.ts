@@ -33,5 +33,5 @@ export {
   timed,
 } from './options.js';
 export { type RunEnd, StatusRecord, trainingState } from './runStatus.js';
-export { readRun } from './runSummary.js';
+export { readExperiment, readRun } from './runSummary.js';
 export { missingOf, type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';

@@ -92,11 +92,15 @@ function readConstants(directory: string): Map<string, RunConstant> {
   return constants;
 }
 
-const experimentSchema = z.looseObject({ name: z.string(), overrides: z.array(z.string()).default([]) });
+const experimentSchema = z.looseObject({
+  name: z.string(),
+  overrides: z.array(z.string()).default([]),
+  gitRevision: z.string().nullable().default(null),
+});
 
-function readExperiment(directory: string): { name: string; overrides: readonly string[] } {
-  return readJsonFile(join(directory, 'experiment.json'), experimentSchema);
-}
+/** Name and flags of a run's experiment, and the commit of its code. @throws Error where the record can't be read */
+export const readExperiment = (directory: string): Readonly<z.output<typeof experimentSchema>> =>
+  readJsonFile(join(directory, 'experiment.json'), experimentSchema);
 
 /** Reads a job directory; a broken part becomes a problem, and the rest is still reported. */
 export async function readRun(directory: string): Promise<RunSummary> {

@@ -1,4 +1,5 @@
 /** @file `luthier diff`: the differences between two experiments, or the effects of a change on experiments. */
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Device, readDevice } from '../analysis/index.js';
 import { nonEmpty, positive } from '../cli/commandLine/index.js';
@@ -6,6 +7,7 @@ import type { Override } from '../cli/index.js';
 import { explain, readRegularFile } from '../files/index.js';
 import {
   answerFolder,
+  compareRun,
   compareTwo,
   compareVersions,
   type DiffReport,
@@ -27,7 +29,7 @@ const defaultGigabytes = 4;
 
 /** The command. */
 export const diff: Command = {
-  usage: '[EXP | A B]',
+  usage: '[EXP | A B | RUN]',
   positionals: [0, 2],
   changes: true,
   formats: ['markdown'],
@@ -101,6 +103,11 @@ export const diff: Command = {
   npx luthier diff lm.Small --base=HEAD
   npx luthier diff --base=origin/main --format=markdown
   npx luthier diff --base=origin/main --format=json > report.json; npx luthier diff --report=report.json
+  npx luthier diff out/lm_small
+
+RUN, the directory of a run, asks whether it goes on from its newest checkpoint with the code and data of now and the flags
+that it was started with: with the same bits, changed, or not at all, with the error with which the job would end, and what
+train.initFromCheckpoint would still load of it. Nothing is trained.
 
 --set and the other flags that change experiments apply to both sides. The revision is checked out into a temporary
 folder, with the ignored files (packages, data) of the working tree. An experiment has changed if its configs, its
@@ -111,7 +118,8 @@ compared by fingerprints. An experiment with a part that could not be compared d
 Thresholds are read from package.json, under luthier.review, at REF:
   "thresholds": [{ "figure": "parameters", "moreThan": "10%", "needsLabel": "costs-more" }]
 
-Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it lacks; 2 for a wrong command line.`,
+Exit codes: 0; 1 if the change breaks an experiment or needs a label that it lacks, or if RUN cannot go on; 2 for a wrong
+command line.`,
   async run(args: Arguments): Promise<Report> {
     const { failOnChange, labels, asked } = requestOf(args);
     if ('report' in asked) return reportOf(parseReport(textOfReport(asked.report)), failOnChange, labels);
@@ -120,14 +128,20 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
       const answers = asked.fresh ? undefined : answerFolder();
       return reportOf(await compareVersions({ ...asked, device, answers }), failOnChange, labels);
     }
+    if ('run' in asked) {
+      const { report, goesOn } = await compareRun(asked.run, args.changes, asked.limits);
+      const told = reportOf(onDevice(report, device ?? deviceOfSettings()), failOnChange);
+      return goesOn === 'never' ? { ...told, exitCode: 1 } : told;
+    }
     const compared = await compareTwo(...asked.experiments, args.changes, asked.limits);
     return reportOf(onDevice(compared, device ?? deviceOfSettings()), failOnChange);
   },
 };
 
-/** A comparison of two experiments, or of the working tree with a revision, or a report of an earlier one. */
+/** A comparison of two experiments, of a run or the working tree with a revision, or a report of an earlier one. */
 type DiffRequest =
   | { readonly report: string }
+  | { readonly run: string; readonly device: string | undefined; readonly limits: Limits }
   | {
       readonly experiments: readonly [string, string];
       readonly device: string | undefined;
@@ -161,9 +175,12 @@ export function requestOf({ positionals, values, changes }: Omit<Arguments, 'war
     gigabytes: (values.memory as number | undefined) ?? defaultGigabytes,
   };
   if (base === undefined) {
+    if (first !== undefined && second === undefined && isDirectory(first))
+      return { ...common, asked: { run: first, device, limits } };
     if (first === undefined || second === undefined)
       throw new UsageError(
-        'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help explains more.',
+        "luthier diff takes two experiments (A B), a run's directory, or --base=REF with an experiment or none. " +
+          'luthier diff --help explains more.',
       );
     return { ...common, asked: { experiments: [first, second], device, limits } };
   }
@@ -184,6 +201,9 @@ export function requestOf({ positionals, values, changes }: Omit<Arguments, 'war
     },
   };
 }
+
+const isDirectory = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 function textOfReport(file: string): string {
   try {

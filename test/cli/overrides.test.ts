@@ -10,6 +10,12 @@ import {
   dumpText,
   expandSweeps,
   type Override,
+  parseFiddler,
+  parseFile,
+  parseSet,
+  parseShellText,
+  parseUnset,
+  shellText,
 } from '../../src/cli/index.js';
 import { type Flags, parseFlags } from '../../src/cli/run/flags.js';
 import { settingsHelp } from '../../src/cli/settingsHelp.js';
@@ -424,4 +430,19 @@ test('help lists all settings, with stars at changed ones, fiddlers and sweeps; 
   expect(text).not.toContain('…,');
   const narrow = settingsHelp(resolved, [], 100).split('\n');
   expect(narrow.filter((line) => line.length > 100 && !/\S{50}/.test(line))).toEqual([]);
+});
+
+test.each([
+  parseSet('numLayers=6'),
+  parseSet("dataPath=a file of 'mine'.txt"),
+  parseSet("note='quoted'"),
+  parseUnset('datasets[0].batchSize'),
+  parseFiddler("lora(rank=8, targets='all')"),
+  parseFile('out/a run/experiment.json'),
+])('the shell text of $origin is read again', (override) => {
+  expect(parseShellText(shellText(override))).toEqual(override);
+});
+
+test.each(['--sweep numLayers=1,2', 'numLayers=6', ''])('%s is no override', (text) => {
+  expect(() => parseShellText(text)).toThrow(`'${text}' is no flag that changes an experiment.`);
 });

@@ -78,7 +78,7 @@ test('two experiments, in each form', async () => {
         fields: [
           { what: 'changed', path: 'task.train.numTrainSteps', old: { text: '5' }, new: { text: '6' } },
         ],
-        effects: { checkpoints: { goesOn: 'same', changes: [], appeared: [], vanished: [], reshaped: [] } },
+        checkpoints: { goesOn: 'same', changes: [], appeared: [], vanished: [], reshaped: [] },
       },
     ],
     declarations: [],
@@ -193,7 +193,7 @@ const usage: [string, string[], string][] = [
   [
     'one experiment and no revision',
     ['One'],
-    'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help explains more.',
+    "luthier diff takes two experiments (A B), a run's directory, or --base=REF with an experiment or none. luthier diff --help explains more.",
   ],
   [
     'two experiments and a revision',

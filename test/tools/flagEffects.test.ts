@@ -192,7 +192,7 @@ test('diff: an option for each flag', async () => {
     [['A', 'B', '--base=b'], "--base compares one experiment, or all; got 'A' 'B'."],
     [
       ['A'],
-      'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help explains more.',
+      "luthier diff takes two experiments (A B), a run's directory, or --base=REF with an experiment or none. luthier diff --help explains more.",
     ],
   ] as const)
     await expect(asked(...argv)).rejects.toThrow(message);

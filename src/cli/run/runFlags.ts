@@ -1,6 +1,4 @@
 /** @file A run from its flags: finds the experiment and runs one mode. */
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { JobOptions } from '../../programs/index.js';
 import type { ResolvedExperiment } from '../../registry/index.js';
@@ -9,6 +7,7 @@ import { UsageError } from '../../system/text/index.js';
 import { flagsHelp } from '../commandLine/flagTable.js';
 import type { ConfiguredExperiment } from '../configure.js';
 import { thisMachine } from '../machineRules.js';
+import { hasRecord, namedExperiment } from '../namedExperiment.js';
 import { checkpointsOf } from './decodeFlags.js';
 import { defaultTemplate, directoryOf } from './directoryTemplate.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
@@ -33,18 +32,13 @@ async function resolve(
   { changes, jobLogDir }: Flags,
   library: LoadLibrary,
 ): Promise<ResolvedExperiment> {
-  const resolved = hasRecord(exp)
-    ? await (await import('../recordedExperiment.js')).recordedExperiment(exp, jobLogDir)
-    : await (await import('../../registry/index.js')).resolveExperiment(exp);
+  const resolved = await namedExperiment(exp, jobLogDir);
   // The experiment has loaded the library already.
   (await library()).registerLibrary();
   const { loadConfigModules } = await import('../index.js');
   await loadConfigModules(changes);
   return resolved;
 }
-
-/** Whether a path is the directory of a run. */
-const hasRecord = (path: string): boolean => existsSync(join(path, 'experiment.json'));
 
 function required(value: string | undefined, message: string): string {
   if (value !== undefined) return value;

@@ -36,8 +36,11 @@ import { readConfigs, writeConfigs } from './writtenConfigs.js';
 const { baseClassesOf, constantProblems, constantsOf, oldConstantsOf }: Partial<typeof experiments> =
   experiments;
 
-/** Subject of a question: an experiment with the changes of flags, or its nearest base class that has configs. */
-type Subject = Pick<Question, 'name' | 'changes' | 'ofBase'>;
+/**
+ * Subject of a question: an experiment with the changes of flags, or its nearest base class that has configs, or as a run
+ * has recorded it.
+ */
+type Subject = Pick<Question, 'name' | 'changes' | 'ofBase' | 'run'>;
 
 /** Experiments, each with its configs once they are needed. */
 export class Evaluation {
@@ -73,8 +76,8 @@ export class Evaluation {
   }
 
   private async configure(subject: Subject): Promise<ConfiguredExperiment> {
-    const { name, changes, ofBase } = subject;
-    const resolved = await resolveExperiment(name);
+    const { name, changes, ofBase, run } = subject;
+    const resolved = run === undefined ? await resolveExperiment(name) : await recorded(run);
     await registerLibrary();
     const configured = ofBase
       ? configureBase(resolved, changes)
@@ -143,9 +146,14 @@ export class Evaluation {
   async saved(subject: Subject): Promise<SavedDocument> {
     const { name } = subject;
     try {
-      const configured = await this.configuredOnce(subject);
       const { resumptions, fingerprints } = await this.resumer();
-      return { name, saved: await resumptions.savedOf(configured, fingerprints) };
+      const configured = () => this.configuredOnce(subject);
+      const { run } = subject;
+      const saved =
+        run === undefined
+          ? resumptions.savedOf(await configured(), fingerprints)
+          : resumptions.savedInRun(run, configured, fingerprints);
+      return { name, saved: await saved };
     } catch (error) {
       return { name, notSaved: failureWithoutPath(error).message };
     }
@@ -192,8 +200,15 @@ export function analysisParts({
   return [classOf(task), own, train.learner, datasets.filter(({ isTraining }) => isTraining)];
 }
 
-function keyOf({ name, ofBase }: Subject): string {
+function keyOf({ name, ofBase, run }: Subject): string {
+  if (run !== undefined) return `run ${run}`;
   return ofBase ? `base class of ${name}` : name;
+}
+
+/** The experiment as a run has recorded it. Early versions, which are not asked, lack the function. */
+async function recorded(run: string): Promise<ResolvedExperiment> {
+  const { namedExperiment } = await import('../../cli/index.js');
+  return namedExperiment(run, run);
 }
 
 /** The flags, behind the given constants that have no value yet. */

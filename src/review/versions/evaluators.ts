@@ -128,6 +128,8 @@ interface EvaluationRequest {
   readonly changes: readonly Change[];
   /** Whether the nearest base class of each that has configs is meant. */
   readonly ofBase?: true;
+  /** Directory of a run, whose recorded configs and checkpoints are meant. */
+  readonly run?: string;
   /** Configs of another version by the names of experiments, to be fingerprinted in place of this version's. */
   readonly documents?: ReadonlyMap<string, string>;
   /** JSON of another version's `Saved`, by the names of experiments. */

@@ -182,6 +182,8 @@ export interface Question {
   readonly changes: readonly Change[];
   /** Whether its nearest base class that has configs is meant. */
   readonly ofBase?: true | undefined;
+  /** Directory of a run, whose recorded configs and checkpoints are meant. */
+  readonly run?: string | undefined;
   /** Configs of another version, whose programs are fingerprinted in place of its own. */
   readonly document?: string | undefined;
   /** JSON of a `Saved` to go on from: of another version, or of a run. */

@@ -1,9 +1,10 @@
 /** @file Descriptions of this version's checkpoints, and going on from those of another version. */
 import type { ConfiguredExperiment } from '../../cli/index.js';
 import { build, withOrigin } from '../../hparams/index.js';
-import { loadable, resume, type SavedRun, savedRun } from '../../programs/index.js';
+import { loadable, resume, type SavedRun, savedIn, savedRun } from '../../programs/index.js';
 import { reasonOf } from '../fingerprints/digests.js';
 import type { Fingerprints } from '../fingerprints/experimentFingerprints.js';
+import { type TrainingFingerprint, trainingParts } from '../fingerprints/fingerprintedParts.js';
 import { forcingFields } from './forcingFields.js';
 import type { Resumed, Saved } from './protocol.js';
 import { type Configs, writeConfigs } from './writtenConfigs.js';
@@ -12,6 +13,28 @@ import { type Configs, writeConfigs } from './writtenConfigs.js';
 export async function savedOf(configured: ConfiguredExperiment, fingerprints: Fingerprints): Promise<Saved> {
   const run = await savedRun(configured, reasonOf);
   return { run, training: await fingerprints.training(configured), ...written(configured) };
+}
+
+/**
+ * The description of the newest checkpoint in a run's directory, and fingerprints of its training by the code of now.
+ *
+ * @param recorded the experiment with the configs of the run; this code may be unable to build them.
+ * @throws CheckpointError, JobError
+ */
+export async function savedInRun(
+  directory: string,
+  recorded: () => Promise<ConfiguredExperiment>,
+  fingerprints: Fingerprints,
+): Promise<Saved> {
+  const run = savedIn(directory);
+  try {
+    const configured = await recorded();
+    return { run, training: await fingerprints.training(configured), ...written(configured) };
+  } catch (error) {
+    const unknown = { notCompared: reasonOf(error) };
+    const training = Object.fromEntries(trainingParts.map((part) => [part, unknown]));
+    return { run, training: training as TrainingFingerprint };
+  }
 }
 
 function written(configured: ConfiguredExperiment): { readonly document?: string } {
