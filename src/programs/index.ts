@@ -60,7 +60,15 @@ export { checkAgreement, checkVocabulary } from './inputAgreement.js';
 export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';
 export { restoreParams } from './restoredParams.js';
-export { loadable, type Resumption, resume, type SavedRun, savedIn, savedRun, type Trainable } from './resumption.js';
+export {
+  loadable,
+  type Resumption,
+  resume,
+  type SavedRun,
+  savedIn,
+  savedRun,
+  type Trainable,
+} from './resumption.js';
 export { stepsOfCall } from './stepCalls.js';
 export type { FlatParams, RestoredState } from './taskState.js';
 export { type TrainedTask, trainedTasks } from './trainedTasks.js';

@@ -1,4 +1,5 @@
 /** @file A run from its flags: finds the experiment and runs one mode. */
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { JobOptions } from '../../programs/index.js';
 import type { ResolvedExperiment } from '../../registry/index.js';
