@@ -88,6 +88,7 @@ const MAY_IMPORT = {
     'summaries',
     'experiment',
     'programs',
+    'runs',
     'registry',
     'cli',
     'analysis',
