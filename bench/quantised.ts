@@ -41,6 +41,7 @@ const { values: flags } = parseArgs({
     // Tokens of a prompt, taken in the place of decoding.
     prompt: { type: 'string', default: '0' },
     rounds: { type: 'string', default: '1' },
+    repetitions: { type: 'string', default: '5' },
     // Folder that keeps llama.cpp's models; without it, it does not run.
     peer: { type: 'string' },
     threads: { type: 'string', default: String(availableParallelism()) },
@@ -49,8 +50,14 @@ const { values: flags } = parseArgs({
 const [rows, tokens, numThreads] = [Number(flags.batch), Number(flags.tokens), Number(flags.threads)];
 const prompt = Number(flags.prompt);
 
-/** Median milliseconds of a step or of the prompt, and the bytes of all variables but a table that is only looked up. */
-async function measured(type: string): Promise<{ ms: number; bytes: number }> {
+/** Milliseconds, and those of all threads' CPU time, which other work on the machine lengthens less. */
+interface Times {
+  readonly ms: number;
+  readonly cpu: number;
+}
+
+/** Median times of a step or of the prompt, and the bytes of all variables but a table that is only looked up. */
+async function measured(type: string): Promise<Times & { bytes: number }> {
   const config = LanguageModel.config({
     fpropDtype: type === 'bfloat16' ? 'bfloat16' : 'float32',
     lmTpl: networks[flags.shape]!(),
@@ -87,24 +94,24 @@ async function measured(type: string): Promise<{ ms: number; bytes: number }> {
   const prompts = { prefixIds: { ...ones, shape: [rows, 1] }, prefixLengths: ones };
   const { extendStep, extendDrawing: extendGreedily } = stepper;
   const promptIds = new Int32Array(rows * prompt).fill(1);
-  const decode = async (): Promise<number> => {
-    const before = performance.now();
-    if (prompt > 0) {
-      await stepper.prefill(promptIds, prompt);
-      return performance.now() - before;
-    }
-    await decoder.decode({ ...prompts, extendStep, extendGreedily, key: prngKey(0) });
-    return (performance.now() - before) / tokens;
+  const decode = async (): Promise<Times> => {
+    const [before, cpuBefore] = [performance.now(), process.cpuUsage()];
+    if (prompt > 0) await stepper.prefill(promptIds, prompt);
+    else await decoder.decode({ ...prompts, extendStep, extendGreedily, key: prngKey(0) });
+    const { user, system } = process.cpuUsage(cpuBefore);
+    const count = prompt > 0 ? 1 : tokens;
+    return { ms: (performance.now() - before) / count, cpu: (user + system) / 1000 / count };
   };
   await decode();
-  const milliseconds: number[] = [];
-  for (let i = 0; i < 5; i++) milliseconds.push(await decode());
+  const times: Times[] = [];
+  for (let i = 0; i < Number(flags.repetitions); i++) times.push(await decode());
   await stepper.dispose();
   const held = layout.entries.reduce((sum, { name }) => {
     const isRead = !/(position_emb|embedding_lookup).*emb_var$/.test(name);
     return sum + (isRead ? views[name]!.byteLength : 0);
   }, 0);
-  return { ms: median(milliseconds), bytes: type === 'bfloat16' ? held / 2 : held };
+  const [ms, cpu] = [median(times.map((each) => each.ms)), median(times.map((each) => each.cpu))];
+  return { ms, cpu, bytes: type === 'bfloat16' ? held / 2 : held };
 }
 
 /** Shows llama.cpp's milliseconds. */
@@ -112,14 +119,14 @@ function showPeer(type: string, folder: string): void {
   const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
   const python = join(process.env.LUTHIER_PEERS ?? join(cache, 'luthier', 'peers'), 'venv', 'bin', 'python');
   const script = join(import.meta.dirname, 'peers', 'llamacpp_decode.py');
-  const counts = [tokens, rows, prompt].map(String);
+  const counts = [tokens, rows, prompt, numThreads, flags.repetitions].map(String);
   spawnSync(python, [script, flags.shape, types[type]!.peer, ...counts, folder], { stdio: 'inherit' });
 }
 
 for (let round = 0; round < Number(flags.rounds); round++) {
   for (const type of flags.types.split(',')) {
     const before = await memoryBandwidth(numThreads);
-    const { ms, bytes } = await measured(type);
+    const { ms, cpu, bytes } = await measured(type);
     const bandwidth = Math.max(before ?? 0, (await memoryBandwidth(numThreads)) ?? 0);
     const rate = bytes / ms / 1e6;
     const share =
@@ -129,7 +136,7 @@ for (let round = 0; round < Number(flags.rounds); round++) {
     const what = prompt > 0 ? `a prompt of ${prompt}` : `batch ${rows}`;
     const perSecond = ((1000 * rows) / ms) * Math.max(1, prompt);
     process.stdout.write(
-      `${flags.shape}, ${what}, ${type}: ${ms.toFixed(2)} ms, ${perSecond.toFixed(0)} tokens/s, ` +
+      `${flags.shape}, ${what}, ${type}: ${ms.toFixed(2)} ms, ${cpu.toFixed(2)} of CPU, ${perSecond.toFixed(0)} tokens/s, ` +
         `weights ${(bytes / 1e6).toFixed(0)} MB at ${rate.toFixed(1)} GB/s${share}\n`,
     );
     if (flags.peer !== undefined) showPeer(type, flags.peer);

@@ -1,11 +1,10 @@
 """Milliseconds of decoding steps by llama.cpp, the tokens given, on random weights of the shapes of bench/quantised.ts.
 
-    python llamacpp_decode.py SHAPE TYPES TOKENS ROWS PROMPT FOLDER
-    python llamacpp_decode.py gpt2 f32,bf16,q8_0,q4_0 24 1 0 models
+    python llamacpp_decode.py SHAPE TYPES TOKENS ROWS PROMPT THREADS REPETITIONS FOLDER
+    python llamacpp_decode.py gpt2 f32,bf16,q8_0,q4_0 24 1 0 2 5 models
 
 PROMPT tokens at once, where it is not 0; FOLDER keeps the models. With no TOKENS models are only written.
 """
-import os
 import sys
 import time
 from pathlib import Path
@@ -18,7 +17,6 @@ from gguf import GGMLQuantizationType as Type
 from gguf import quants
 
 CONTEXT = 512
-THREADS = os.cpu_count()
 SHAPES = {
     "gpt2": dict(arch="gpt2", vocab=50257, dims=768, layers=12, heads=12, kv=12, hidden=3072),
     "llama": dict(arch="llama", vocab=151936, dims=896, layers=24, heads=14, kv=2, hidden=4864),
@@ -81,12 +79,12 @@ def write(path, kind, shape):
     writer.close()
 
 
-def contextOf(model, batch, positions):
+def contextOf(model, batch, positions, threads):
     params = llama.llama_context_default_params()
     params.n_ctx = batch * positions
     params.n_batch = params.n_ubatch = max(batch, positions)
     params.n_seq_max = batch
-    params.n_threads = params.n_threads_batch = THREADS
+    params.n_threads = params.n_threads_batch = threads
     return llama.llama_init_from_model(model, params)
 
 
@@ -104,21 +102,21 @@ def batchOf(tokens, first, row):
 
 
 def milliseconds(context, batches):
-    """Of each batch, after an empty cache."""
+    """Of each batch, after an empty cache: of the clock, and of CPU time."""
     llama.llama_memory_clear(llama.llama_get_memory(context), True)
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     for batch in batches:
         if llama.llama_decode(context, batch) != 0:
             raise RuntimeError("llama_decode failed")
         llama.llama_synchronize(context)
         llama.llama_get_logits(context)
-    return 1000 * (time.perf_counter() - began) / len(batches)
+    return 1000 * (time.perf_counter() - began) / len(batches), 1000 * (time.process_time() - cpu) / len(batches)
 
 
 def main():
     name, kinds = sys.argv[1], sys.argv[2].split(",")
-    tokens, rows, prompt = (int(value) for value in sys.argv[3:6])
-    folder = Path(sys.argv[6])
+    tokens, rows, prompt, threads, repetitions = (int(value) for value in sys.argv[3:8])
+    folder = Path(sys.argv[8])
     folder.mkdir(parents=True, exist_ok=True)
     silent = llama.llama_log_callback(lambda *_: None)  # kept: the library holds no reference
     llama.llama_log_set(silent, None)
@@ -130,12 +128,12 @@ def main():
         if tokens == 0:
             continue
         model = llama.llama_model_load_from_file(str(path).encode(), llama.llama_model_default_params())
-        context = contextOf(model, rows, max(CONTEXT, prompt))
+        context = contextOf(model, rows, max(CONTEXT, prompt), threads)
         batches = [batchOf(prompt, 0, 0)] if prompt > 0 else [batchOf(rows, i, None) for i in range(tokens)]
         milliseconds(context, batches)
-        ms = median(milliseconds(context, batches) for _ in range(5))
+        ms, cpu = (median(each) for each in zip(*[milliseconds(context, batches) for _ in range(repetitions)]))
         what = f"a prompt of {prompt}" if prompt > 0 else f"batch {rows}"
-        print(f"  llama.cpp, {name}, {what}, {kind}: {ms:.2f} ms", flush=True)
+        print(f"  llama.cpp, {name}, {what}, {kind}: {ms:.2f} ms, {cpu:.2f} of CPU", flush=True)
 
 
 main()

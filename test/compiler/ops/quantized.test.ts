@@ -96,6 +96,8 @@ const SHAPES: readonly (readonly [CodeBits, number, number, number, number])[] =
   [4, 5, 7, 160, 5],
   [4, 3, 5, 384, 6],
   [4, 4, 9, 256, 2],
+  [8, 4, 7, 1601, 1],
+  [4, 7, 7, 1600, 50],
 ];
 const next = rng(Number(process.env.SEED ?? 50));
 const upTo = (n: number): number => 1 + Math.floor(next() * n);
@@ -190,7 +192,13 @@ describe.each([...engines, ['eager', { engine: 'eager', available: true }] as co
     test.skipIf(!available || engine !== 'native')(
       'a row has the same bits in a batch of any size',
       async () => {
-        const kinds = [drawn(8, 7, 75, 1, 1), drawn(8, 6, 96, 3, 4), drawn(4, 7, 160, 5, 2)];
+        const kinds = [
+          drawn(8, 7, 75, 1, 1),
+          drawn(8, 6, 96, 3, 4),
+          drawn(4, 7, 160, 5, 2),
+          drawn(8, 7, 1601, 1, 3),
+          drawn(4, 7, 1600, 50, 6),
+        ];
         const batches = [1, 2, 3, 4, 14];
         const draw = rng(8);
         const inputs = kinds.map(({ depth }) =>

@@ -20,7 +20,8 @@ static int64_t codesOf(const lt_quantized *w) { return w->bits == 4 ? w->depth /
 int64_t lt_quantized_scratch_bytes(const lt_quantized *w, int64_t rows) {
   const lt_quantized_kernel *kernel = lt_quantized_kernel_of();
   const int64_t narrow = w->code_bytes == 1 ? 0 : CHANNELS * codesOf(w);
-  return 4 * (rowsAtOnce(kernel, w, rows) * kernel->padded(w) + kernel->expanded(w) + 32) + narrow;
+  const int64_t block = rowsAtOnce(kernel, w, rows);
+  return 4 * (block * kernel->padded(w) + kernel->expanded(w, block) + 32) + narrow;
 }
 
 /* The weights of a task's channels, their codes as bytes. */
@@ -49,7 +50,7 @@ void lt_quantized_product(const lt_quantized *w, int64_t first, int64_t channels
       if (w->code_bytes == 1) {
         kernel->multiply(w, first + j, width, prepared, count, to, ldc, expanded);
       } else {
-        const lt_quantized own = narrowed(w, first + j, width, (int8_t *)(expanded + kernel->expanded(w)));
+        const lt_quantized own = narrowed(w, first + j, width, (int8_t *)(expanded + kernel->expanded(w, block)));
         kernel->multiply(&own, 0, width, prepared, count, to, ldc, expanded);
       }
     }

@@ -8,9 +8,9 @@
 enum { LT_BLOCK = 32 };
 
 typedef struct lt_quantized_kernel {
-  /* Floats of a row of x as `prepare` orders it, and of the memory that `multiply` works in. */
+  /* Floats of a row of x as `prepare` orders it, and of the memory that `multiply` of so many rows works in. */
   int64_t (*padded)(const lt_quantized *w);
-  int64_t (*expanded)(const lt_quantized *w);
+  int64_t (*expanded)(const lt_quantized *w, int64_t rows);
   void (*prepare)(const lt_quantized *w, lt_matrix x, int64_t rows, float *to);
   /* c [rows, channels] = x times the channels from `first` on. No element depends on the number of rows. */
   void (*multiply)(const lt_quantized *w, int64_t first, int64_t channels, const float *x, int64_t rows, float *c, int64_t ldc,

@@ -17,6 +17,20 @@
                                     0x0001000000010000, 0x0001000000010000, 0, 0),                                     \
       _mm512_castsi128_si512(_mm_loadl_epi64((const __m128i *)(p))))
 #define LT_TOTAL(v) _mm512_reduce_add_ps((__m512)(v))
+#define LT_STORE_TOTALS(to, v) storeTotals(to, (__m512)(v)[0], (__m512)(v)[1], (__m512)(v)[2], (__m512)(v)[3])
+
+/* The totals of four vectors, each added as by LT_TOTAL: halves, quarters, pairs, neighbours. */
+static inline __attribute__((always_inline)) void storeTotals(float *to, __m512 a, __m512 b, __m512 c, __m512 d) {
+  const __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  const __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
+  const __m512 all = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+  const __m512 pairs = _mm512_add_ps(all, _mm512_permute_ps(all, 0x4e)), sums = _mm512_add_ps(pairs, _mm512_permute_ps(pairs, 0xb1));
+  const __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+  _mm_storeu_ps(to, _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, sums)));
+}
+
+/* Keeps compilers from loading a factor anew for each product that has it. */
+#define LT_IN_REGISTER(v) __asm__("" : "+v"(v))
 #include "quantizedKernel.h"
 
 const lt_quantized_kernel lt_quantized_avx512 = LT_QUANTIZED_KERNEL;

@@ -18,6 +18,10 @@ typedef float lt_loose __attribute__((vector_size(4 * LT_LANES), aligned(4), may
 typedef uint32_t lt_words __attribute__((vector_size(4 * LT_LANES)));
 typedef uint32_t lt_loosewords __attribute__((vector_size(4 * LT_LANES), aligned(1), may_alias));
 
+#ifndef LT_IN_REGISTER
+#define LT_IN_REGISTER(v)
+#endif
+
 #define LT_UNROLL _Pragma("GCC unroll 16")
 #define LT_INLINE static inline __attribute__((always_inline))
 
@@ -140,9 +144,20 @@ LT_INLINE float total(lt_vector v) {
 #endif
 }
 
+#ifdef LT_STORE_TOTALS
+#define LT_STORE_ROW(r)                                                                                                \
+  if (channels == 4) {                                                                                                 \
+    LT_STORE_TOTALS(c + (r) * ldc, sums[r]);                                                                           \
+    continue;                                                                                                          \
+  }
+#else
+#define LT_STORE_ROW(r)
+#endif
 #define LT_STORE_SUMS                                                                                                  \
-  LT_UNROLL for (int r = 0; r < rows; r++) LT_UNROLL for (int j = 0; j < channels; j++)                                \
-    c[r * ldc + j] = total(sums[r][j])
+  LT_UNROLL for (int r = 0; r < rows; r++) {                                                                           \
+    LT_STORE_ROW(r)                                                                                                    \
+    LT_UNROLL for (int j = 0; j < channels; j++) c[r * ldc + j] = total(sums[r][j]);                                   \
+  }
 
 /* A tile of few rows, by weights as memory holds them. */
 LT_INLINE void direct(const int bits, const int rows, const int channels, const lt_quantized *w, int64_t first,
@@ -194,6 +209,16 @@ LT_INLINE void direct(const int bits, const int rows, const int channels, const 
   LT_STORE_SUMS;
 }
 
+/* A plane of codes of 8 bits, or a chunk of planes of 4 bits, as floats. */
+LT_INLINE void expandPlanes(const int bits, const char *from, float *to) {
+  if (bits == 8) {
+    *(lt_loose *)to = LT_BYTES(from);
+  } else {
+    const lt_words words = *(const lt_loosewords *)from;
+    LT_UNROLL for (int i = 0; i < NIBBLES; i++) *(lt_loose *)(to + i * LT_LANES) = LT_NIBBLES(words, i);
+  }
+}
+
 /* A channel's codes as floats, plane by plane, and its scales. */
 LT_INLINE void expand(const int bits, const lt_quantized *w, int64_t channel, float *to, float *scales) {
   const lt_order order = orderOf(w);
@@ -201,33 +226,57 @@ LT_INLINE void expand(const int bits, const lt_quantized *w, int64_t channel, fl
   const int64_t bytes = bits == 4 ? w->depth / 2 : w->depth;
   for (int64_t chunk = 0; chunk < order.chunks; chunk++)
     *(lt_loose *)(scales + chunk * LT_LANES) = scalesOf(bits, w, channel, chunk);
-  const int64_t step = bits == 4 ? 4 * LT_LANES : LT_LANES;
-  for (int64_t at = 0; at < bytes; at += step) {
-    LT_PARTIAL(rest, codes + at, bytes - at < step ? bytes - at : step);
-    const char *from = bytes - at < step ? rest : codes + at;
-    if (bits == 8) {
-      *(lt_loose *)to = LT_BYTES(from);
-      to += LT_LANES;
-    } else {
-      const lt_words words = *(const lt_loosewords *)from;
-      LT_UNROLL for (int i = 0; i < NIBBLES; i++, to += LT_LANES) *(lt_loose *)to = LT_NIBBLES(words, i);
-    }
+  const int64_t step = bits == 4 ? 4 * LT_LANES : LT_LANES, whole = bytes / step * step;
+  for (int64_t at = 0; at < whole; at += step, to += bits == 4 ? CHUNK : LT_LANES) expandPlanes(bits, codes + at, to);
+  if (whole < bytes) {
+    LT_PARTIAL(rest, codes + whole, bytes - whole);
+    expandPlanes(bits, rest, to);
   }
 }
 
-/* A tile of expanded weights: the sums of `direct`, to the bit. */
+/* Planes that rows of x and expanded weights are multiplied by at a time: they stay in the first-level cache. */
+enum { SPAN = 768 / LT_LANES };
+/* Tiles of channels that are expanded at a time. */
+enum { SIDES = 2, MOST_TILES = SIDES + LT_TILE_CHANNELS - 2 /* the last ones of one channel each */ };
+
+/* Sums of a tile between two spans. */
+typedef struct {
+  lt_vector parts[LT_TILE_ROWS][LT_TILE_CHANNELS], sums[LT_TILE_ROWS][LT_TILE_CHANNELS];
+} lt_state;
+
+/* A span of a tile of expanded weights; with the last one, the sums of `direct`, to the bit. */
 LT_INLINE void dense(const int rows, const int channels, lt_order order, const float *expanded, const float *scales,
-                              const float *x, float *c, int64_t ldc) {
+                     const float *x, int64_t begin, lt_state *state, float *c, int64_t ldc) {
   const int64_t padded = order.all * LT_LANES, perChannel = order.chunks * LT_LANES;
+  const int64_t end = begin + SPAN < order.all ? begin + SPAN : order.all;
   LT_BEGIN_SUMS;
-  for (int64_t chunk = 0, plane = 0; chunk < order.chunks; chunk++) {
-    for (const int64_t end = plane + order.planes; plane < end; plane++) {
-      LT_UNROLL for (int j = 0; j < channels; j++) q[j] = *(const lt_loose *)(expanded + j * padded + plane * LT_LANES);
+  if (begin > 0) {
+    LT_UNROLL for (int r = 0; r < rows; r++) LT_UNROLL for (int j = 0; j < channels; j++) {
+      parts[r][j] = state->parts[r][j];
+      sums[r][j] = state->sums[r][j];
+    }
+  }
+  for (int64_t plane = begin; plane < end;) {
+    const int64_t chunk = plane / order.planes, last = (chunk + 1) * order.planes, stop = last < end ? last : end;
+    for (; plane < stop; plane++) {
+      LT_UNROLL for (int j = 0; j < channels; j++) {
+        q[j] = *(const lt_loose *)(expanded + j * padded + plane * LT_LANES);
+        LT_IN_REGISTER(q[j]);
+      }
       LT_ADD_PLANE(plane);
     }
-    LT_END_CHUNK(*(const lt_loose *)(scales + j * perChannel + chunk * LT_LANES));
+    if (stop == last) {
+      LT_END_CHUNK(*(const lt_loose *)(scales + j * perChannel + chunk * LT_LANES));
+    }
   }
-  LT_STORE_SUMS;
+  if (end == order.all) {
+    LT_STORE_SUMS;
+  } else {
+    LT_UNROLL for (int r = 0; r < rows; r++) LT_UNROLL for (int j = 0; j < channels; j++) {
+      state->parts[r][j] = parts[r][j];
+      state->sums[r][j] = sums[r][j];
+    }
+  }
 }
 
 #define LT_DIRECT(bits, rows, channels)                                                                                \
@@ -237,8 +286,9 @@ LT_INLINE void dense(const int rows, const int channels, lt_order order, const f
   }
 #define LT_DENSE(rows, channels)                                                                                       \
   static __attribute__((noinline)) void dense_##rows##_##channels(                                            \
-      lt_order order, const float *expanded, const float *scales, const float *x, float *c, int64_t ldc) {       \
-    dense(rows, channels, order, expanded, scales, x, c, ldc);                                                \
+      lt_order order, const float *expanded, const float *scales, const float *x, int64_t begin, lt_state *state,      \
+      float *c, int64_t ldc) {                                                                                         \
+    dense(rows, channels, order, expanded, scales, x, begin, state, c, ldc);                                                \
   }
 #if LT_TILE_ROWS == 3 && LT_TILE_CHANNELS == 4
 #define LT_TILES(define) define(1, 1) define(2, 1) define(3, 1) define(1, 4) define(2, 4) define(3, 4)
@@ -253,39 +303,52 @@ LT_TILES(LT_DIRECT_8)
 LT_TILES(LT_DIRECT_4)
 LT_TILES(LT_DENSE)
 
+/* Floats of what expanded channels take: codes, scales, and the states of tiles of `rows`. */
+static int64_t expandedSize(const lt_quantized *w, int64_t rows) {
+  const lt_order order = orderOf(w);
+  const int64_t tiles = (rows + LT_TILE_ROWS - 1) / LT_TILE_ROWS;
+  const int64_t states = order.all > SPAN ? MOST_TILES * tiles * (int64_t)(sizeof(lt_state) / sizeof(float)) : 0;
+  return SIDES * LT_TILE_CHANNELS * (order.all + order.chunks) * LT_LANES + states;
+}
+
 /* lt_quantized_kernel.multiply */
 static void multiply(const lt_quantized *w, int64_t first, int64_t channels, const float *x, int64_t rows, float *c,
-                              int64_t ldc, float *expanded) {
+                     int64_t ldc, float *expanded) {
   typedef void directTile(const lt_quantized *, int64_t, const float *, int64_t, float *, int64_t);
-  typedef void denseTile(lt_order, const float *, const float *, const float *, float *, int64_t);
+  typedef void denseTile(lt_order, const float *, const float *, const float *, int64_t, lt_state *, float *, int64_t);
   static directTile *const directs[2][2][LT_TILE_ROWS] = {LT_TABLE(direct_8), LT_TABLE(direct_4)};
   static denseTile *const denses[2][LT_TILE_ROWS] = LT_TABLE(dense);
   const lt_order order = orderOf(w);
-  const int64_t padded = order.all * LT_LANES;
-  for (int64_t j = 0, width; j < channels; j += width) {
-    width = channels - j >= LT_TILE_CHANNELS ? LT_TILE_CHANNELS : 1;
-    if (rows <= LT_TILE_ROWS) {
+  const int64_t padded = order.all * LT_LANES, perChannel = order.chunks * LT_LANES;
+  if (rows <= LT_TILE_ROWS) {
+    for (int64_t j = 0, width; j < channels; j += width) {
+      width = channels - j >= LT_TILE_CHANNELS ? LT_TILE_CHANNELS : 1;
       directs[w->bits == 4][width > 1][rows - 1](w, first + j, x, padded, c + j, ldc);
-      continue;
     }
-    float *const scales = expanded + LT_TILE_CHANNELS * padded;
-    for (int64_t i = 0; i < width; i++) {
-      float *const to = expanded + i * padded, *const factors = scales + i * order.chunks * LT_LANES;
+    return;
+  }
+  float *const scales = expanded + SIDES * LT_TILE_CHANNELS * padded;
+  lt_state *const states = (lt_state *)(scales + SIDES * LT_TILE_CHANNELS * perChannel);
+  for (int64_t j = 0; j < channels; j += SIDES * LT_TILE_CHANNELS) {
+    const int64_t left = channels - j, count = left < SIDES * LT_TILE_CHANNELS ? left : SIDES * LT_TILE_CHANNELS;
+    for (int64_t i = 0; i < count; i++) {
       if (w->bits == 4)
-        expand(4, w, first + j + i, to, factors);
+        expand(4, w, first + j + i, expanded + i * padded, scales + i * perChannel);
       else
-        expand(8, w, first + j + i, to, factors);
+        expand(8, w, first + j + i, expanded + i * padded, scales + i * perChannel);
     }
-    for (int64_t r = 0; r < rows; r += LT_TILE_ROWS) {
-      const int64_t count = rows - r < LT_TILE_ROWS ? rows - r : LT_TILE_ROWS;
-      denses[width > 1][count - 1](order, expanded, scales, x + r * padded, c + r * ldc + j, ldc);
+    for (int64_t begin = 0; begin < order.all; begin += SPAN) {
+      lt_state *state = states;
+      for (int64_t r = 0; r < rows; r += LT_TILE_ROWS) {
+        const int64_t height = rows - r < LT_TILE_ROWS ? rows - r : LT_TILE_ROWS;
+        for (int64_t i = 0, width; i < count; i += width) {
+          width = count - i >= LT_TILE_CHANNELS ? LT_TILE_CHANNELS : 1;
+          denses[width > 1][height - 1](order, expanded + i * padded, scales + i * perChannel, x + r * padded, begin, state++,
+                                        c + r * ldc + j + i, ldc);
+        }
+      }
     }
   }
-}
-
-static int64_t expandedSize(const lt_quantized *w) {
-  const lt_order order = orderOf(w);
-  return LT_TILE_CHANNELS * (order.all + order.chunks) * LT_LANES;
 }
 
 #define LT_QUANTIZED_KERNEL {paddedSize, expandedSize, prepare, multiply}
