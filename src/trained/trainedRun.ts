@@ -16,6 +16,7 @@ import { RowScorer } from './languageTasks/rowScorer.js';
 import type { Specs } from './predictions.js';
 import { type Predictions, Predictor } from './predictor.js';
 import { RequestError } from './requestError.js';
+import { roundCaches } from './roundCaches.js';
 import { type RunDocument, readRunDocument } from './runDocument.js';
 import { newExamplePredictor, specsByPath } from './runExamples.js';
 import { RunTexts } from './runTexts.js';
@@ -43,6 +44,11 @@ export interface LoadRunOptions {
    * `decodeUseEmaStates`. Default: `decode` for a language model, `eval` for others.
    */
   readonly parametersOf?: 'eval' | 'decode' | undefined;
+  /**
+   * Bits of the elements that full caches have of keys and values: 8, for a quarter of float32's memory. Default: as the
+   * experiment says, those of the layer's dtype.
+   */
+  readonly cacheBits?: 8 | undefined;
   /** Template of chats in Jinja. Default: that of training or of the imported model, or else the messages alone. */
   readonly chatTemplate?: string | undefined;
 }
@@ -95,11 +101,12 @@ export class TrainedRun {
   /** Reads a run's record and restores its parameters. @throws as `loadRun` */
   static async open(
     directory: string,
-    { experiments, batchSize, parametersOf, chatTemplate, ...options }: LoadRunOptions,
+    { experiments, batchSize, parametersOf, chatTemplate, cacheBits, ...options }: LoadRunOptions,
   ): Promise<TrainedRun> {
     if (batchSize !== undefined && (!Number.isInteger(batchSize) || batchSize < 1))
       throw new RequestError(`loadRun: batchSize: expected an integer from 1, got ${batchSize}.`);
     const document = await readRunDocument(directory, experiments);
+    if (cacheBits !== undefined) roundCaches(document, cacheBits);
     const job: JobOptions = {
       ...document,
       ...options,

@@ -17,7 +17,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   serve: {
     ...all('host port batch_size max_tokens max_waiting max_seconds max_body'),
     ...all('adapter chat_template', 'trained/server/adapters.long.ts'),
-    ...all('checkpoint num_threads engine'),
+    ...all('checkpoint num_threads engine cache_bits'),
   },
   import: all('job_log_dir dtype max_length files adapter ignore_field ignore_tensor'),
   export: {
@@ -35,7 +35,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       'min_p repetition_penalty presence_penalty frequency_penalty logit_bias',
       'tools/trained/generate.test.ts',
     ),
-    ...all('checkpoint num_threads engine'),
+    ...all('checkpoint num_threads engine cache_bits'),
   },
   evaluate: {
     ...all('tasks', 'trained/languageTasks/evaluateTask.test.ts'),
@@ -154,6 +154,11 @@ test.each(['serve', 'export', 'generate', 'evaluate'])(
     expect(loadOptions((await parsed(name, 'dir')).values)).toEqual({});
   },
 );
+
+test.each(['serve', 'generate'])('%s: caches of fewer bits', async (name) => {
+  expect(loadOptions((await parsed(name, 'dir', '--cache_bits=8')).values)).toEqual({ cacheBits: 8 });
+  await expect(parsed(name, 'dir', '--cache_bits=4')).rejects.toThrow('--cache_bits: ');
+});
 
 test('diff: an option for each flag', async () => {
   const asked = async (...argv: string[]) => requestOf(await parsed('diff', ...argv));

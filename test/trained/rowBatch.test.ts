@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { GREEDY, Stepper } from '../../src/decoding/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
-import { type TransformerLm, WindowCache } from '../../src/layers/index.js';
+import { FullCache, type TransformerLm, WindowCache } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel, pretrainedLm } from '../../src/models/index.js';
 import { Completion } from '../../src/trained/completion.js';
 import { generationOf } from '../../src/trained/generation.js';
@@ -22,6 +22,12 @@ const small = (): Config<TransformerLm> =>
 /** Networks by the state that they keep, and how their prompts are taken. */
 const networks: Record<string, () => Config<TransformerLm>> = {
   'full caches': small,
+  'caches of 8 bits': () => {
+    const lm = small();
+    const attention = lm.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl;
+    attention.cacheTpl = FullCache.config({ precision: 8 });
+    return lm;
+  },
   rings: () => {
     const lm = small();
     const attention = lm.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl;

@@ -3,6 +3,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { nativeTools } from '../../src/compiler/index.js';
+import type { Decodable } from '../../src/decoding/index.js';
 import type { Batch } from '../../src/inputs/index.js';
 import { loadRun, type TrainedRun } from '../../src/trained/index.js';
 import { project, temporaryDirectory } from '../command.js';
@@ -52,6 +53,18 @@ test('a batch beyond memory is refused with the bytes that it would take', async
     /^The batch size is 1,000,000,000: the keys, values and logits of as many texts of 24 tokens would take [\d,]+ bytes, and there are [\d,]+ bytes of memory\. Set a smaller batchSize \(--batch_size\)\.$/,
   );
   await large.dispose();
+});
+
+test('caches of 8 bits are chosen where the run is loaded', async () => {
+  const rounded = await loadRun(directory, { cacheBits: 8 });
+  const states = Object.values((rounded.task.model as unknown as Decodable).initialDecodeState(1, 24));
+  expect(states.filter(({ roundedTo }) => roundedTo === 'int8').length).toBe(states.length / 2);
+  const { prefix } = decoded[0]!;
+  expect((await rounded.generate(prefix, { maxTokens: 8 })).length).toBe(8);
+  await rounded.dispose();
+  await expect(loadRun(directory, { cacheBits: 4 as never })).rejects.toThrow(
+    'loadRun: cacheBits: expected 8, or none, got 4.',
+  );
 });
 
 test('a run that is disposed of ends its continuations with an error', async () => {

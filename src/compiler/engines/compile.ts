@@ -9,7 +9,7 @@ import { compileWithinBorder } from '../program/border.js';
 import { productPrecision } from '../program/cost.js';
 import { Executable } from '../program/executable.js';
 import type { Graph } from '../program/ir.js';
-import type { NarrowFloat, TensorSpec, Tree } from '../program/tensors.js';
+import type { NarrowType, TensorSpec, Tree } from '../program/tensors.js';
 import type { Tensor } from '../tfjs/tfjs.js';
 import {
   checkProgram,
@@ -37,10 +37,10 @@ export interface CompileOptions {
    */
   readonly frozen?: readonly string[];
   /**
-   * Storage in which the engine may hold float32 inputs, and the results of changing them in place, by path or prefix:
-   * one to whose values all readers round them. `Executable.newInputs` gives arrays of the storage that it has chosen.
+   * Storage in which the engine may hold inputs, and the results of changing them in place, by path or prefix: of float32 one
+   * to whose values all readers round them, of int32 one that has all of their values. `Executable.newInputs` gives arrays of the storage that it has chosen.
    */
-  readonly storages?: Readonly<Record<string, NarrowFloat>>;
+  readonly storages?: Readonly<Record<string, NarrowType>>;
   /**
    * Instructions for products of bfloat16 in machine code, which add in different orders; by default, the faster ones on this
    * machine.

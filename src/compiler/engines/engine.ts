@@ -10,7 +10,7 @@ import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
 import type { Backend } from '../program/backend.js';
 import type { Graph } from '../program/ir.js';
-import { CompilerError, type NarrowFloat, NativeEngineError } from '../program/tensors.js';
+import { CompilerError, type NarrowType, NativeEngineError } from '../program/tensors.js';
 import { type PredictedSeconds, predictSeconds } from './engineCost.js';
 
 /**
@@ -35,7 +35,7 @@ export interface GraphOptions {
   readonly engine?: Engine;
   readonly numThreads?: number;
   readonly frozen?: readonly string[];
-  readonly storages?: Readonly<Record<string, NarrowFloat>>;
+  readonly storages?: Readonly<Record<string, NarrowType>>;
   readonly bfloat16Products?: Bfloat16Products | undefined;
   readonly profiler?: Profiler | undefined;
   readonly runs?: number | undefined;

@@ -53,6 +53,7 @@ defineOperation('UpdateSlice', {
     name: 'updateSlice',
     isInPlace: true,
     narrowOperands: 2,
+    bytes: [0, 1],
     keeps: ({ inputs: [x] }) => x!.dtype !== 'bool',
     // The slice of a cache [B, N, S, H], by batch and head.
     shares: (_, [out], { axis }) => (out!.shape.length === 4 && axis === 2 ? { written: [[0, [0, 1]]] } : {}),

@@ -1,5 +1,5 @@
 /** @file Contract of a lowering: executes a graph on flat memory. */
-import type { HostArray, NarrowFloat } from './tensors.js';
+import type { HostArray, NarrowType } from './tensors.js';
 
 /** Flat memory of a call: one array per graph input and output. */
 export interface FlatBinding {
@@ -25,8 +25,8 @@ export interface Stacked {
 
 /** Storage of float32 inputs and outputs, by number, that an engine holds in fewer bytes than their specs say. */
 export interface PortStorages {
-  readonly inputs: Readonly<Record<number, NarrowFloat>>;
-  readonly outputs: Readonly<Record<number, NarrowFloat>>;
+  readonly inputs: Readonly<Record<number, NarrowType>>;
+  readonly outputs: Readonly<Record<number, NarrowType>>;
 }
 
 /** The engine that runs a program; `auto` chooses per program. */

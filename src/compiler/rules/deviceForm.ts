@@ -58,6 +58,8 @@ export interface CallForm extends Form {
   readonly narrowOperands?: number;
   /** The operand that is codes of 8 bits, or pairs of 4, which it reads as memory holds them where they are narrow. */
   readonly codes?: number;
+  /** The operands that it reads from memory of int8 as it does from that of int32. */
+  readonly bytes?: readonly number[];
   /** Whether results may have any strides but along the last axis. */
   readonly writesRows?: boolean;
   /** Where the precision rounds: leading operands that are rounded, and so may be stored so, and leading results that may be. */

@@ -89,10 +89,60 @@ export const filledUpTo = ({ timeStep, prefix }: StepArgs, steps: number): Visib
   ...(prefix && { prefix }),
 });
 
-/** A cache of all tokens, each at the place of its position. */
-export class FullCache extends BaseKvCache {
+/** The largest code of 8 bits; codes are symmetric. */
+const LARGEST_CODE = 127;
+
+/** Vectors [.., H] as codes, int32, times scales [.., 1] that reach their largest elements. */
+function rounded(x: Tensor): { readonly codes: Tensor; readonly scales: Tensor } {
+  const scales = tf.div(tf.max(tf.abs(x), -1, true), LARGEST_CODE) as Tensor;
+  // A vector of zeros has a scale of 0.
+  const codes = tf.round(tf.div(x, tf.where(tf.greater(scales, 0), scales, tf.onesLike(scales))));
+  return { codes: tf.cast(codes, 'int32'), scales };
+}
+
+/** Keys and values of a token, by name. */
+type Part = 'key' | 'value';
+
+/**
+ * A cache of all tokens, each at the place of its position.
+ *
+ * Of 8 bits, it has a scale for each token and head: a token is rounded once, as it comes, whatever comes behind it, and a head
+ * whose elements are small loses nothing to others. Attention multiplies the codes where they lie, and each product by its scale.
+ */
+export class FullCache extends BaseKvCache.with({
+  precision: z
+    .literal(8)
+    .nullable()
+    .default(null)
+    .describe(
+      "Bits of an element of keys and values, with a float32 scale for each token and head; null: the elements of the layer's dtype.",
+    ),
+}) {
   override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
-    return this.specsOf(batchSize, seqLen, { isPerToken: true });
+    const { precision, numHeads, dimPerHead } = this.hp;
+    if (precision === null) return this.specsOf(batchSize, seqLen, { isPerToken: true });
+    const shape = (depth: number) => ({ shape: [batchSize, numHeads, seqLen, depth], isPerToken: true });
+    const codes: DecodeStateSpec = { ...shape(dimPerHead), dtype: 'int32', roundedTo: 'int8' };
+    const scales: DecodeStateSpec = { ...shape(1), dtype: 'float32' };
+    return { key_state: codes, key_scale: scales, value_state: codes, value_scale: scales };
+  }
+
+  /** Writes `tokens` [B, T, N, H] from `place` on; returns the whole, [B, S, N, H]. */
+  #write(part: Part, tokens: Tensor, place: Tensor): Tensor {
+    if (this.hp.precision === null) return this.write(`${part}_state`, tokens, place);
+    const { codes, scales } = rounded(swapTimeAndHeads(tokens));
+    const update = (name: string, x: Tensor): void =>
+      this.updateDecodeState(name, ops.updateSlice(this.getDecodeState(name), x, place, 2));
+    update(`${part}_state`, codes);
+    update(`${part}_scale`, scales);
+    return this.#read(part, (name) => this.getDecodeState(name));
+  }
+
+  /** The whole of a state, [B, S, N, H]. */
+  #read(part: Part, stateOf: (name: string) => Tensor): Tensor {
+    const state = stateOf(`${part}_state`);
+    if (this.hp.precision === null) return swapTimeAndHeads(state);
+    return swapTimeAndHeads(tf.mul(tf.cast(state, 'float32'), stateOf(`${part}_scale`)));
   }
 
   /**
@@ -103,8 +153,8 @@ export class FullCache extends BaseKvCache {
     const { windowSize } = this.hp;
     if (args.promptLength) return this.#extendBehind(key, value, args.promptLength, args.timeStep);
     return {
-      key: this.write('key_state', key, args.timeStep),
-      value: this.write('value_state', value, args.timeStep),
+      key: this.#write('key', key, args.timeStep),
+      value: this.#write('value', value, args.timeStep),
       seen: {
         ...filledUpTo(args, key.shape[1]!),
         ...(windowSize !== null && { window: { before: windowSize - 1 } }),
@@ -122,11 +172,11 @@ export class FullCache extends BaseKvCache {
     const queries = tf.broadcastTo(stepsFrom(timeStep, steps), [batch, steps]);
     const range = (size: number): Tensor => tf.reshape(tf.range(0, size, 1, 'int32'), [1, size]);
     const own = {
-      key: this.write('key_state', key, place),
-      value: this.write('value_state', value, place),
+      key: this.#write('key', key, place),
+      value: this.#write('value', value, place),
     };
-    const [promptKey, promptValue] = ['key_state', 'value_state'].map((name) =>
-      swapTimeAndHeads(this.getPromptState(name)!),
+    const [promptKey, promptValue] = (['key', 'value'] as const).map((part) =>
+      this.#read(part, (name) => this.getPromptState(name)!),
     ) as [Tensor, Tensor];
     const positions = {
       queries: tf.reshape(queries, [prompts, (batch / prompts) * steps]) as Tensor,

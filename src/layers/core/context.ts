@@ -2,7 +2,7 @@
 import {
   isTensor,
   mapTree,
-  type NarrowFloat,
+  type NarrowType,
   ops,
   type Tensor,
   type TensorSpec,
@@ -21,8 +21,8 @@ export interface AuxLoss {
 
 /** Spec of a layer's state between the steps of a decode. */
 export interface DecodeStateSpec extends TensorSpec {
-  /** Storage to whose values all readers round it, so that memory may hold it so. */
-  readonly roundedTo?: NarrowFloat;
+  /** Storage to whose values all readers round it, or that has all of its values, so that memory may hold it so. */
+  readonly roundedTo?: NarrowType;
   /** The axis of rows, which are sequences; 0 where absent. */
   readonly rowAxis?: number;
   /** Whether it has a place for each token, so that a step may read those of a prompt in its `promptState`. */

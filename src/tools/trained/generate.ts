@@ -6,7 +6,7 @@ import { writeResult } from '../../system/index.js';
 import { type GenerateOptions, generationFields, type TrainedRun } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { type Continued, continued, converse, promptLines } from './prompts.js';
-import { runOf, trainedFlags } from './trainedFlags.js';
+import { cacheFlags, runOf, trainedFlags } from './trainedFlags.js';
 
 // Scores are no part of the text.
 const { stop, logprobs: _, scoresPrompt: __, ...others } = generationFields;
@@ -76,6 +76,7 @@ export const generate: Command = {
       about: 'Text to continue. Default: lines typed at the terminal or read from a pipe.',
     },
     ...settingsFlags,
+    ...cacheFlags,
     ...trainedFlags,
   },
   changes: false,

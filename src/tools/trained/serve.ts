@@ -7,7 +7,7 @@ import { exitCodeOfSignal, InterruptedError, StopSignal, writeText } from '../..
 import { UsageError } from '../../system/text/index.js';
 import { isLoopback, loadRun, type ServerOptions, serve, type TrainedRun } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
-import { loadOptions, runOf, trainedFlags } from './trainedFlags.js';
+import { cacheFlags, loadOptions, runOf, trainedFlags } from './trainedFlags.js';
 
 /** Time for requests in progress to finish after a stop signal. */
 const GRACE_MS = 10_000;
@@ -178,6 +178,7 @@ export const serveCommand: Command = {
       about:
         'Template of chats in Jinja. Default: that of training or of the imported model, or the messages alone.',
     },
+    ...cacheFlags,
     ...trainedFlags,
   },
   changes: false,

@@ -1,6 +1,6 @@
 /** @file Flags of the commands that use a trained run, and the run itself. */
 
-import type { FlagTable } from '../../cli/commandLine/index.js';
+import { type FlagTable, oneOf } from '../../cli/commandLine/index.js';
 import { flagTable } from '../../cli/run/index.js';
 import { type LoadRunOptions, loadRun, type TrainedRun } from '../../trained/index.js';
 import type { Arguments } from '../command.js';
@@ -19,6 +19,14 @@ export const trainedFlags: FlagTable = {
   engine: engine!,
 };
 
+/** The flag of caches, for commands that continue texts. */
+export const cacheFlags: FlagTable = {
+  cache_bits: {
+    ...{ key: 'cacheBits', value: 'N', parse: (text, flag) => Number(oneOf(['8'])(text, flag)) },
+    about: "Bits of the elements of cached keys and values: 8. Default: those of the model's layers.",
+  },
+};
+
 /** Loads the run whose directory is the command's argument. */
 export function runOf(
   { positionals, values }: Arguments,
@@ -29,6 +37,6 @@ export function runOf(
 
 /** The options of a run that flags set. */
 export function loadOptions(values: Arguments['values']): LoadRunOptions {
-  const { checkpoint, numThreads, engine } = values as LoadRunOptions;
-  return { checkpoint, numThreads, ...(engine && { engine }) };
+  const { checkpoint, numThreads, engine, cacheBits } = values as LoadRunOptions;
+  return { checkpoint, numThreads, ...(engine && { engine }), ...(cacheBits && { cacheBits }) };
 }

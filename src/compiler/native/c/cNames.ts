@@ -53,9 +53,10 @@ export function precisionName(precision: Precision, isKept = false): string {
 export const callPrecision = ({ attrs }: { readonly attrs: Attrs }): string =>
   precisionName(precisionOf(attrs));
 
+const TYPE_NAMES: Partial<Record<Storage, string>> = { bfloat16: 'LT_BFLOAT16', int8: 'LT_INT8' };
+
 /** The runtime's constant for the elements of a matrix; LT_FLOAT32 are any others of four bytes. */
-export const typeName = ({ storage }: Buffer): string =>
-  storage === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
+export const typeName = ({ storage }: Buffer): string => TYPE_NAMES[storage] ?? 'LT_FLOAT32';
 
 /**
  * Byte offset of item `index` of several axes, the last one fastest.

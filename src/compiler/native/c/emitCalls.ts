@@ -19,6 +19,14 @@ type Writer = (unit: CallUnit, pointer: PointerOf, needs: Needs, workspace: () =
 const heads = (view: View, pointer: PointerOf): string =>
   `(lt_heads){${pointer(view)}, ${typeName(view.buffer)}, ${view.strides.slice(0, 3).join(', ')}}`;
 
+/** Keys or values as the runtime's heads: of `heads` queries, and of codes with scales. */
+function held(view: View, count: number, scales: View | undefined, pointer: PointerOf): string {
+  const type = view.buffer.storage === 'int32' ? 'LT_INT32' : typeName(view.buffer);
+  const factors = scales ? [pointer(scales), ...scales.strides.slice(0, 3)] : ['NULL', 0, 0, 0];
+  const parts = [pointer(view), type, ...view.strides.slice(0, 3), count / view.shape[2]!, ...factors];
+  return `(lt_heads){${parts.join(', ')}}`;
+}
+
 /** A tensor's strides along four axes that it broadcasts to. */
 const stridesOf = ({ shape, strides }: View): number[] =>
   [0, 1, 2, 3].map((axis) => {
@@ -57,7 +65,7 @@ function description(
     ...[pointerOr(dropKey), dropKey?.strides[0] ?? 0, keys],
     literal((attrs.keepProb as number | undefined) ?? 0, 'float32'),
     ...[...counts.map(pointerOr), ...counts.map(batchStride), reach],
-    ...[pointerOr(sinks), sinks?.strides[0] ?? 0],
+    ...[pointerOr(sinks), sinks?.strides[0] ?? 0, attrs.coded ? 1 : 0],
   ];
   return `const lt_attention attention = {${parts.join(', ')}};`;
 }
@@ -74,7 +82,14 @@ function attention(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
   const [q, k, v, ...rest] = unit.inputs as [View, View, View, ...View[]];
   const [out, sums] = unit.outputs as [View, View];
   needs.work.add(scratch(unit, [q, k, v], 0));
-  const args = [q, k, v, out].map((view) => heads(view, pointer));
+  const [keyScales, valueScales] = unit.attrs.coded ? rest.splice(-2) : [];
+  const count = q.shape[2]!;
+  const args = [
+    heads(q, pointer),
+    held(k, count, keyScales, pointer),
+    held(v, count, valueScales, pointer),
+    heads(out, pointer),
+  ];
   return [
     description(unit, [q, k, v], rest, pointer),
     `lt_attention_forward(${callPrecision(unit)}, &attention, ${args.join(', ')}, ${pointer(sums)}, frame->work, frame->thread, frame->threads);`,
@@ -234,6 +249,7 @@ export const CALLS: Readonly<Record<string, Writer>> = {
   DepthwiseConv2dNative: depthwise,
   DepthwiseConv2dNativeBackpropInput: depthwise,
   DepthwiseConv2dNativeBackpropFilter: depthwiseFilter,
+  HeldAttention: attention,
   GroupedMatMul: groupedProducts,
   GroupedMatMulGrad: groupedSums,
   QuantizedMatMul: quantizedProduct,

@@ -4,7 +4,7 @@
 
 import { verifyNoEmpties } from '../../passes/index.js';
 import { type Graph, type Node, producers, type Value } from '../../program/ir.js';
-import { fillOf, type NarrowFloat, type Shape, sizeOf } from '../../program/tensors.js';
+import { fillOf, type NarrowType, type Shape, sizeOf } from '../../program/tensors.js';
 import { formOf } from './forms.js';
 import { type Iteration, isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
 import { takesNumbers, wantsCopy, writesTo } from './operandForms.js';
@@ -48,7 +48,7 @@ class Placement implements Around {
   /** @param before the graph whose inputs, outputs and data are numbered before this one's. */
   constructor(
     private readonly graph: Graph,
-    private readonly storages: ReadonlyMap<Value, NarrowFloat>,
+    private readonly storages: ReadonlyMap<Value, NarrowType>,
     private readonly buffers: Buffer[],
     private readonly constants: Value[],
     private readonly before: Pick<Graph, 'inputs' | 'outputs'> = { inputs: [], outputs: [] },
@@ -346,7 +346,7 @@ export const MOVED: readonly string[] = Object.keys(MOVES);
  */
 export function layOut(
   graph: Graph,
-  stored: ReadonlyMap<Value, NarrowFloat> = new Map(),
+  stored: ReadonlyMap<Value, NarrowType> = new Map(),
   then: Graph | null = null,
 ): Layout {
   for (const each of then === null ? [graph] : [graph, then]) verifyNoEmpties(each);

@@ -1,6 +1,6 @@
 /** @file Forms of operands: which strides and storage each placed operation reads and writes. */
 import { operandStorage, precisionOf } from '../../program/precision.js';
-import type { NarrowFloat } from '../../program/tensors.js';
+import type { NarrowFloat, NarrowType } from '../../program/tensors.js';
 import { formOf } from './forms.js';
 import { isLoopOp } from './iteration.js';
 import type { PlacedOp } from './placedOps.js';
@@ -22,7 +22,10 @@ export function writesTo(op: string, view: View): boolean {
 }
 
 /** Narrow storage that products and calls read and write as they do float32. */
-export const CALL_STORAGE: NarrowFloat = 'bfloat16';
+const CALL_STORAGE: NarrowFloat = 'bfloat16';
+
+/** Storages in which calls change memory in place. */
+export const CALL_STORAGES: readonly NarrowType[] = [CALL_STORAGE, 'int8'];
 
 /** How many leading operands an operation reads in that storage. */
 function narrowOperands({ op, attrs }: PlacedOp): number {
@@ -38,7 +41,9 @@ export function wantsCopy(placed: PlacedOp, operand: View, index: number): boole
   const form = formOf(placed.op);
   const { storage } = operand.buffer;
   if (isLoopOp(placed.op)) return false;
-  const readsCodes = form?.kind === 'call' && form.codes === index;
+  const readsCodes =
+    form?.kind === 'call' &&
+    (form.codes === index || (storage === 'int8' && form.bytes?.includes(index) === true));
   const readsNarrow = readsCodes || (storage === CALL_STORAGE && index < narrowOperands(placed));
   if (isNarrow(storage) && !readsNarrow) return true;
   if (form?.kind !== 'call') return false;

@@ -1,12 +1,12 @@
 /** @file Plan of a graph: preparation, layout, fusion, scheduling and memory, in no language. */
 import type { PortStorages } from '../../program/backend.js';
 import { type Graph, joinGraphs, type Value } from '../../program/ir.js';
-import type { NarrowFloat } from '../../program/tensors.js';
+import type { NarrowType } from '../../program/tensors.js';
 import { blocksOf } from './blocks.js';
 import { formOf } from './forms.js';
 import { type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
-import { CALL_STORAGE } from './operandForms.js';
+import { CALL_STORAGES } from './operandForms.js';
 import { packedPlaces } from './packedPlaces.js';
 import { prepareForNative } from './prepare.js';
 import { fuseSegments, scheduleSegments, unitsOfSegments } from './scheduleLoops.js';
@@ -42,8 +42,8 @@ export interface PlannedGraphs {
 export interface KeptInputs {
   /** Inputs whose contents stay the same until the caller reports a change. */
   readonly frozen?: readonly string[] | undefined;
-  /** Storage in which memory may hold float32 inputs. */
-  readonly storages?: Readonly<Record<string, NarrowFloat>> | undefined;
+  /** Storage in which memory may hold inputs. */
+  readonly storages?: Readonly<Record<string, NarrowType>> | undefined;
 }
 
 /** Whether an input is at a path or below. */
@@ -54,10 +54,10 @@ const inputsAt = ({ inputs }: Graph, paths: readonly string[] = []): Set<Value> 
   new Set(inputs.filter((input) => paths.some((path) => isAt(input, path))));
 
 /** Of the inputs that memory may hold in a storage, those that calls change in place there. */
-const storedInputs = ({ inputs }: Graph, storages: KeptInputs['storages'] = {}): Map<Value, NarrowFloat> =>
+const storedInputs = ({ inputs }: Graph, storages: KeptInputs['storages'] = {}): Map<Value, NarrowType> =>
   new Map(
     Object.entries(storages)
-      .filter(([, storage]) => storage === CALL_STORAGE)
+      .filter(([, storage]) => CALL_STORAGES.includes(storage))
       .flatMap(([path, storage]) =>
         inputs.filter((input) => isAt(input, path)).map((input) => [input, storage]),
       ),
@@ -66,8 +66,8 @@ const storedInputs = ({ inputs }: Graph, storages: KeptInputs['storages'] = {}):
 /** Those of some values that have a chosen storage, by number. */
 const chosenOf = (
   values: readonly Value[],
-  storages: ReadonlyMap<Value, NarrowFloat>,
-): Record<number, NarrowFloat> =>
+  storages: ReadonlyMap<Value, NarrowType>,
+): Record<number, NarrowType> =>
   Object.fromEntries(
     values.flatMap((value, i) => {
       const storage = storages.get(value);

@@ -12,6 +12,7 @@ import { type Graph, mapBodies, type Node } from '../../program/ir.js';
 import { withLogSums } from './attentionSums.js';
 import { expandOps } from './expansions.js';
 import { formOf } from './forms.js';
+import { readHeldKeys } from './heldKeys.js';
 import { withSquaresRepeated } from './repeatedSquares.js';
 import { addProductsInPlace } from './runningSums.js';
 
@@ -28,7 +29,7 @@ function isWhole(node: Node): boolean {
 export const prepareForNative = (graph: Graph): Graph => withSquaresRepeated(expanded(withLogSums(graph)));
 
 function expanded(graph: Graph): Graph {
-  const current = dropEmpties(eliminateDeadCode(expandComposites(graph, isWhole)));
+  const current = dropEmpties(eliminateDeadCode(expandComposites(readHeldKeys(graph), isWhole)));
   const merged = mergeProducts(simplify(foldConstants(current)));
   return addProductsInPlace(mapBodies(eliminateDeadCode(expandOps(merged)), expanded));
 }

@@ -5,7 +5,7 @@
 
 import type { Graph, Value } from '../../program/ir.js';
 import { operandStorage, precisionOf } from '../../program/precision.js';
-import type { NarrowFloat } from '../../program/tensors.js';
+import type { NarrowFloat, NarrowType } from '../../program/tensors.js';
 import { touchedReads, touchedWrites } from './chainRows.js';
 import { formOf } from './forms.js';
 import type { Chain, Stage } from './stages.js';
@@ -157,10 +157,7 @@ function isInPlace(op: string): boolean {
 }
 
 /** Storage of values: of these inputs, and of the results of changing them in place. */
-export function storagesOf(
-  { nodes }: Graph,
-  inputs: ReadonlyMap<Value, NarrowFloat>,
-): Map<Value, NarrowFloat> {
+export function storagesOf({ nodes }: Graph, inputs: ReadonlyMap<Value, NarrowType>): Map<Value, NarrowType> {
   const storages = new Map(inputs);
   for (const { op, inputs, outputs } of nodes) {
     const storage = storages.get(inputs[0]!);

@@ -47,7 +47,7 @@ lt_range lt_range_of(const lt_shape *a, int64_t batch, int64_t query, int64_t qu
 
 void lt_add_stream(lt_streams *streams, lt_matrix rows, int64_t count, int64_t columns, int write) {
   enum { MOST = 1 << 17 };
-  const int64_t size = rows.type == LT_BFLOAT16 ? 2 : 4, bytes = columns * size;
+  const int64_t size = lt_size_of(rows.type), bytes = columns * size;
   if (count * bytes > MOST || streams->count == LT_STREAMS) return;
   streams->of[streams->count].at = rows.data;
   streams->of[streams->count].rows = count;

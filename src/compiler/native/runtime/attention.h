@@ -180,10 +180,21 @@ static inline int64_t lt_read_keys(const lt_shape *a, int64_t key, int64_t keys,
   return lt_lane_keys(a, key, keys, query + a->kernel->rows - 1, lane);
 }
 
+static inline int64_t lt_size_of(int32_t type) { return type == LT_INT8 ? 1 : type == LT_BFLOAT16 ? 2 : 4; }
+
+/* The place in memory of one of the heads. */
+static inline int64_t lt_held_head(lt_heads x, int64_t head) { return x.shared > 1 ? head / x.shared : head; }
+
 /* The rows of one head, from row `first` on, as a matrix. */
 static inline lt_matrix lt_head_rows(lt_heads x, int64_t batch, int64_t head, int64_t first) {
-  const int64_t at = batch * x.batch + head * x.head + first * x.time;
-  return (lt_matrix){(const char *)x.data + at * (x.type == LT_BFLOAT16 ? 2 : 4), x.type, x.time, 1};
+  const int64_t at = batch * x.batch + lt_held_head(x, head) * x.head + first * x.time;
+  return (lt_matrix){(const char *)x.data + at * lt_size_of(x.type), x.type, x.time, 1};
+}
+
+/* The factors of these rows, scales_time apart; NULL where they are no integers. */
+static inline const float *lt_head_scales(lt_heads x, int64_t batch, int64_t head, int64_t first) {
+  if (x.scales == NULL) return NULL;
+  return x.scales + batch * x.scales_batch + lt_held_head(x, head) * x.scales_head + first * x.scales_time;
 }
 
 /* Rows that the next item reads or writes. A head's rows are strided among those of all heads, further apart than

@@ -61,6 +61,19 @@ static float dot_f32(const float *restrict query, const float *restrict key, int
   return lt_sum_lanes(sums);
 }
 
+/* Dot product of a query, in memory order, and the codes of a key. */
+#define LT_DOT_CODES(name, TYPE)                                                            \
+  static float name(const float *restrict query, const TYPE *restrict key, int64_t dims) { \
+    float sums[LANES] = {0};                                                                \
+    int64_t d = 0;                                                                          \
+    for (; d + LANES <= dims; d += LANES)                                                   \
+      _Pragma("omp simd") for (int c = 0; c < LANES; c++) sums[c] += query[d + c] * (float)key[d + c]; \
+    for (int c = 0; d + c < dims; c++) sums[c] += query[d + c] * (float)key[d + c];         \
+    return lt_sum_lanes(sums);                                                              \
+  }
+LT_DOT_CODES(dot_i8, int8_t)
+LT_DOT_CODES(dot_i32, int32_t)
+
 typedef uint32_t loose_word __attribute__((aligned(2), may_alias));
 
 /* The same for bf16 keys: two to a word, so the query's even and odd elements are separate. */
@@ -121,10 +134,48 @@ static void load_query(const lt_shape *a, lt_matrix q, int apart, float *query) 
 LT_ADD_VALUES(add_values_exact, float, )
 LT_ADD_VALUES(add_values_rounded, float, ROUNDED)
 LT_ADD_VALUES(add_values_bf16, bf16, lt_from_bf16)
+LT_ADD_VALUES(add_values_i8, int8_t, (float))
+LT_ADD_VALUES(add_values_i32, int32_t, (float))
+
+/* Rows of a head, and of codes their factors. */
+typedef struct {
+  lt_matrix rows;
+  const float *scales;
+  int64_t step;
+} held_rows;
+
+static held_rows held(lt_heads x, int64_t batch, int64_t head, int64_t first) {
+  return (held_rows){lt_head_rows(x, batch, head, first), lt_head_scales(x, batch, head, first), x.scales_time};
+}
+
+/* Dot products of a query with keys in codes. */
+static void dot_codes(const float *query, held_rows of, int64_t keys, int64_t dims, float *logits) {
+  const lt_matrix k = of.rows;
+  if (k.type == LT_INT8)
+    for (int64_t r = 0; r < keys; r++) logits[r] = of.scales[r * of.step] * dot_i8(query, (const int8_t *)k.data + r * k.rs, dims);
+  else
+    for (int64_t r = 0; r < keys; r++) logits[r] = of.scales[r * of.step] * dot_i32(query, (const int32_t *)k.data + r * k.rs, dims);
+}
+
+/* Adds values in codes. */
+static void add_codes(const float *weights, held_rows of, int64_t keys, int64_t columns, float *sums) {
+  const lt_matrix v = of.rows;
+  float scaled[KEYS];
+  for (int64_t r = 0; r < keys; r++) scaled[r] = weights[r] * of.scales[r * of.step];
+  if (v.type == LT_INT8)
+    add_values_i8(scaled, v.data, v.rs, keys, columns, sums);
+  else
+    add_values_i32(scaled, v.data, v.rs, keys, columns, sums);
+}
 
 /* Dot products of a query with keys. */
-static void dot_keys(const lt_shape *a, const float *query, lt_matrix k, int64_t keys, float *logits) {
+static void dot_keys(const lt_shape *a, const float *query, held_rows of, int64_t keys, float *logits) {
   const int64_t dims = a->s->dims;
+  const lt_matrix k = of.rows;
+  if (of.scales != NULL) {
+    dot_codes(query, of, keys, dims, logits);
+    return;
+  }
 #ifdef LT_MULTIPLIES_BF16
   if (k.type == LT_BFLOAT16 && multiplies_bf16(a)) {
     lt_few_dots_avx512bf16((const bf16 *)query, k.data, k.rs, keys, dims, logits);
@@ -138,8 +189,13 @@ static void dot_keys(const lt_shape *a, const float *query, lt_matrix k, int64_t
       logits[r] = dot_f32(query, (const float *)k.data + r * k.rs, dims, a->p != LT_FLOAT32);
 }
 
-static void add_values(const lt_shape *a, const float *weights, lt_matrix v, int64_t keys, float *sums) {
+static void add_values(const lt_shape *a, const float *weights, held_rows of, int64_t keys, float *sums) {
   const int64_t columns = a->s->value_dims;
+  const lt_matrix v = of.rows;
+  if (of.scales != NULL) {
+    add_codes(weights, of, keys, columns, sums);
+    return;
+  }
 #ifdef LT_MULTIPLIES_BF16
   if (v.type == LT_BFLOAT16 && multiplies_bf16(a)) {
     lt_few_values_avx512bf16(weights, v.data, v.rs, keys, columns, sums);
@@ -156,7 +212,7 @@ static void add_values(const lt_shape *a, const float *weights, lt_matrix v, int
 
 /* Prefetches a row: a head's rows are too far apart for hardware prefetchers. */
 static void fetch_row(lt_matrix x, int64_t row, int64_t columns) {
-  const int64_t size = x.type == LT_BFLOAT16 ? 2 : 4;
+  const int64_t size = lt_size_of(x.type);
   const char *at = (const char *)x.data + row * x.rs * size, *last = at + columns * size - 1;
   for (; at < last; at += 64) __builtin_prefetch(at, 0, 2);
   __builtin_prefetch(last, 0, 2);
@@ -165,7 +221,8 @@ static void fetch_row(lt_matrix x, int64_t row, int64_t columns) {
 /* A block of one head's keys, and the blocks that follow. */
 typedef struct {
   int64_t batch, head, key, keys, next_keys;
-  lt_matrix k, v, next_k;
+  held_rows k, v;
+  lt_matrix next_k;
 } block;
 
 /* Sets the logits of a block's keys to -infinity that are before a query's window or of other segments. */
@@ -185,7 +242,7 @@ static void few_block(const lt_shape *a, few_query *state, const block *of, int6
   const int round = a->p != LT_FLOAT32;
   const int64_t fetched = query == 0 ? of->keys : 0, next = query == 0 ? of->next_keys : 0;
   float weights[KEYS];
-  for (int64_t r = 0; r < fetched; r++) fetch_row(of->v, r, s->value_dims);
+  for (int64_t r = 0; r < fetched; r++) fetch_row(of->v.rows, r, s->value_dims);
   dot_keys(a, state->query, of->k, keys, weights);
   for (int64_t r = 0; r < next; r++) fetch_row(of->next_k, r, s->dims);
   if (a->finish) lt_finish_logits(a, of->batch, of->head, of->key, keys, query, 1, 1, weights, NULL);
@@ -225,8 +282,8 @@ static void few_item(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_h
     memset(states[t].sums, 0, (size_t)s->value_dims * sizeof(float));
   }
   for (int64_t key = range.begin; key < range.end; key += KEYS) {
-    block of = {batch, head, key, lt_least(KEYS, range.end - key), 0, lt_head_rows(k, batch, head, key),
-                lt_head_rows(v, batch, head, key), {NULL, 0, 0, 0}};
+    block of = {batch, head, key, lt_least(KEYS, range.end - key), 0, held(k, batch, head, key),
+                held(v, batch, head, key), {NULL, 0, 0, 0}};
     if (key + KEYS < range.end) {
       of.next_k = lt_head_rows(k, batch, head, key + KEYS);
       of.next_keys = lt_least(KEYS, range.end - key - KEYS);

@@ -10,6 +10,7 @@ typedef struct {
   lt_left keys;
   lt_panel_list packed_keys, values, queries, weights;
   float *logits, *sums;              /* [keys of a block, lanes], [lanes, value_dims] */
+  float *plain_keys, *plain_values;  /* those of a head, where memory has codes: [keys, dims], [keys, value_dims] */
   int64_t sums_stride, block, width; /* width: queries per strip */
 } buffers;
 
@@ -29,6 +30,8 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   b->weights = (lt_panel_list){lt_take(scratch, (LT_STRIP + 8) * (b->block + 1)), kernel->rows, kernel->rows * block_words};
   b->logits = lt_take(scratch, LT_STRIP * (b->block + 8));
   b->sums = lt_take(scratch, (LT_STRIP + 8) * (s->value_dims + LT_PANEL));
+  b->plain_keys = s->coded ? lt_take(scratch, a->keys * s->dims) : NULL;
+  b->plain_values = s->coded ? lt_take(scratch, a->keys * s->value_dims) : NULL;
   return scratch->used;
 }
 
@@ -112,6 +115,26 @@ static void forward_strip(const lt_shape *a, const buffers *b, lt_heads q, lt_he
   finish_strip(a, b, lt_head_rows(out, batch, head, query), lse == NULL ? NULL : lse + row, head, queries, maxima, totals);
 }
 
+/* A head's rows, in codes as numbers of scratch. */
+static lt_matrix plain_rows(lt_heads x, int64_t batch, int64_t head, int64_t count, int64_t columns, float *to) {
+  const lt_matrix rows = lt_head_rows(x, batch, head, 0);
+  const float *scales = lt_head_scales(x, batch, head, 0);
+  if (scales == NULL) return rows;
+  for (int64_t r = 0; r < count; r++) {
+    float *restrict row = to + r * columns;
+    const float scale = scales[r * x.scales_time];
+    const int8_t *bytes = (const int8_t *)rows.data + r * rows.rs;
+    const int32_t *words = (const int32_t *)rows.data + r * rows.rs;
+    if (rows.type == LT_INT8)
+#pragma omp simd
+      for (int64_t c = 0; c < columns; c++) row[c] = (float)bytes[c] * scale;
+    else
+#pragma omp simd
+      for (int64_t c = 0; c < columns; c++) row[c] = (float)words[c] * scale;
+  }
+  return (lt_matrix){to, LT_FLOAT32, columns, 1};
+}
+
 /* Cost of a strip: the keys in its windows, plus one for constant work. */
 static int64_t strip_cost(const lt_shape *a, int64_t width, int64_t strip) {
   const int64_t begin = strip * width + a->first, end = lt_window_end(a, lt_least((strip + 1) * width, a->s->queries) - 1);
@@ -193,9 +216,12 @@ void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, 
     }
     const lt_matrix keys = lt_head_rows(k, batch, head, 0), values = lt_head_rows(v, batch, head, 0);
     /* Heads that share keys are consecutive. */
-    if (keys.data != packed_keys) b.keys = lt_keys_as_left(&a, b.packed_keys, keys, s->dims);
-    if (values.data != packed_values)
-      lt_pack_list(a.kernel, b.values, values, values.cs, values.rs, s->value_dims, s->value_dims, a.keys);
+    if (keys.data != packed_keys)
+      b.keys = lt_keys_as_left(&a, b.packed_keys, plain_rows(k, batch, head, a.keys, s->dims, b.plain_keys), s->dims);
+    if (values.data != packed_values) {
+      const lt_matrix plain = plain_rows(v, batch, head, a.keys, s->value_dims, b.plain_values);
+      lt_pack_list(a.kernel, b.values, plain, plain.cs, plain.rs, s->value_dims, s->value_dims, a.keys);
+    }
     if (at == first || query == 0) next = next_item(&a, strips, item + 1, (last - 1) / strips, q, k, v, out);
     packed_keys = keys.data;
     packed_values = values.data;

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Element types of stored matrices, and precisions of products. */
-enum { LT_FLOAT32 = 0, LT_BFLOAT16 = 1 };
+enum { LT_FLOAT32 = 0, LT_BFLOAT16 = 1, LT_INT8 = 2, LT_INT32 = 3 };
 
 /* A matrix in memory: element (i, j) lies at data[i * rs + j * cs]; strides count elements. */
 typedef struct {
@@ -221,11 +221,15 @@ void lt_depthwise_filter(const lt_depthwise *s, const float *sums, float *dw, in
 
 /* ---- Attention (attention.c) --------------------------------------------------------------------------------- */
 
-/* Heads in memory, strides in elements; a head's own dimension is contiguous. head == 0: one head shared by all. */
+/* Heads in memory, strides in elements; a head's own dimension is contiguous. head == 0: one head shared by all; `shared`
+   (0: 1) consecutive heads are one in memory. Keys and values of the forward pass may be integers, LT_INT8 or LT_INT32, each
+   row times a number of `scales`, which has strides of its own. */
 typedef struct {
   void *data;
   int32_t type;
-  int64_t batch, time, head;
+  int64_t batch, time, head, shared;
+  const float *scales;
+  int64_t scales_batch, scales_time, scales_head;
 } lt_heads;
 
 /* A bound of a window that hides nothing. */
@@ -254,6 +258,7 @@ typedef struct {
   int64_t prefix_batch, visible_batch, prefix_after;
   const float *sinks;
   int64_t sink_stride;
+  int64_t coded; /* whether keys and values are integers with scales */
 } lt_attention;
 
 /* Scratch bytes per thread, for these shapes or fewer keys. */

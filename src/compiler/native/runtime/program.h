@@ -174,6 +174,15 @@ static inline void lt_move_rows(lt_line to, int64_t first, lt_line from, int64_t
     else if (from.type == LT_BFLOAT16)
       for (int64_t c = 0; c < columns; c++)
         ((float *)to.data)[at + c * to.column] = lt_from_bf16(((const bf16 *)from.data)[r * from.row + c * from.column]);
+    else if (to.type == LT_INT8 && from.type == LT_INT8)
+      for (int64_t c = 0; c < columns; c++)
+        ((int8_t *)to.data)[at + c * to.column] = ((const int8_t *)from.data)[r * from.row + c * from.column];
+    else if (to.type == LT_INT8)
+      for (int64_t c = 0; c < columns; c++)
+        ((int8_t *)to.data)[at + c * to.column] = lt_to_i8(((const int32_t *)from.data)[r * from.row + c * from.column]);
+    else if (from.type == LT_INT8)
+      for (int64_t c = 0; c < columns; c++)
+        ((int32_t *)to.data)[at + c * to.column] = ((const int8_t *)from.data)[r * from.row + c * from.column];
     else
       for (int64_t c = 0; c < columns; c++)
         ((lt_word *)to.data)[at + c * to.column] = ((const lt_word *)from.data)[r * from.row + c * from.column];
