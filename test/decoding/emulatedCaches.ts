@@ -33,7 +33,7 @@ function nearest(x: Tensor): Tensor {
 }
 
 /** A cache of floats that takes rounded ones. */
-export class Emulated extends FullCache {
+class Emulated extends FullCache {
   override extend(key: Tensor, value: Tensor, args: StepArgs): CachedHeads {
     return super.extend(nearest(key), nearest(value), args);
   }
