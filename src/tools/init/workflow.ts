@@ -56,6 +56,10 @@ jobs:
           ')
           # Ends with 1 where the change does what it may not.
           npx --no-install luthier diff --base="$BASE" "\${labels[@]}" --format=markdown >> "$GITHUB_STEP_SUMMARY"
+      # Those that the change does not reach as well.
+      - name: Experiments are valid
+        if: \${{ !cancelled() }}
+        run: npx --no-install luthier validate
       - name: Snapshots are current
         if: \${{ !cancelled() }}
         run: npx --no-install luthier snapshot --check

@@ -143,7 +143,14 @@ test("the workflow is the library's own, and shows the report in its summary alo
   const [given, own] = [parse(text) as Workflow, readWorkflow('config-review.yml')];
   expect({ ...given, jobs: undefined }).toEqual({ ...own, jobs: undefined });
   const compares = 'Compare the experiments';
-  const others = (workflow: Workflow) => stepsOf(workflow).filter(({ name }) => name !== compares);
+  const validates = 'Experiments are valid';
+  const apart = [compares, validates];
+  const others = (workflow: Workflow) => stepsOf(workflow).filter(({ name }) => !apart.includes(name!));
+  expect(stepsOf(given).find(({ name }) => name === validates)).toEqual({
+    name: validates,
+    if: stepsOf(given).find(({ name }) => name === 'Snapshots are current')!.if,
+    run: 'npx --no-install luthier validate',
+  });
   expect(others(given)).toEqual(
     others(own).filter(({ uses }) => !uses?.startsWith('actions/upload-artifact@')),
   );
