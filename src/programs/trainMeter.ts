@@ -31,7 +31,8 @@ function auxiliaryRates({ auxiliary = {} }: UpdateReport): Scalars {
   return Object.fromEntries(Object.entries(auxiliary).map(([name, rate]) => [`learning/lr_${name}`, rate]));
 }
 
-const number = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
+// An enum's type has keys by value, of which tsc declares '-Infinity' without its quotes.
+const number = z.union([z.number(), z.literal(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
 
 /** Two numbers in JSON; non-finite ones, which JSON lacks, are strings. */
 export const pair = z.tuple([number, number]);
