@@ -22,6 +22,8 @@ export async function withLoaded(scan: Scan, limits: Limits): Promise<Scan> {
       project: tree.project,
     });
     const names = new Set(told.map(({ name }) => name));
+    // A syntax error is told already, with its line.
+    const unread = new Set(problems.map(({ file }) => file));
     const found = experiments.filter(({ name }) => !names.has(name));
     return {
       experiments: [...told, ...found.map((each) => ({ ...each, isLoaded: true as const }))].sort((a, b) =>
@@ -30,7 +32,9 @@ export async function withLoaded(scan: Scan, limits: Limits): Promise<Scan> {
       unclassified: [],
       problems: [
         ...problems,
-        ...failures.map(({ file, failure }) => ({ file, message: `It fails to load: ${failure.message}` })),
+        ...failures
+          .filter(({ file }) => !unread.has(file))
+          .map(({ file, failure }) => ({ file, message: `It fails to load: ${failure.message}` })),
       ],
     };
   } finally {
