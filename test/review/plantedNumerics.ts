@@ -89,6 +89,10 @@ export class Rows extends SyntheticLmInput {
   protected override fillRow(row: number, batch: any, b: number): void {
     super.fillRow(row, batch, b);
   }
+
+  override idsToStrings({ data }: any): any {
+    return [[...data].join(' ')];
+  }
 }
 export const source = (file: string) => CsvSource.config({ files: [file] });
 export const features = {
@@ -184,6 +188,8 @@ export interface Plant {
 const part = (old: string, text: string) => ({ 'lib/NAME/parts.ts': [[old, text]] as const });
 const config = (old: string, text: string) => ({ 'experiments/NAME.ts': [[old, text]] as const });
 const wide = 'task.model = Factored.config();';
+/** Positive weights, without which the relu gives zeros and every order of the sum has the same bits. */
+const positive = 'task.model.paramsInit = Ramp.config();';
 
 export const plants: readonly Plant[] = [
   {
@@ -260,11 +266,13 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'swappedOperands',
+    has: positive,
     edits: part('tf.add(tf.add(a, b), c)', 'tf.add(c, tf.add(b, a))'),
     ...{ truth: 'same', status: 'unchanged' },
   },
   {
     name: 'otherAssociation',
+    has: positive,
     edits: part('tf.add(tf.add(a, b), c)', 'tf.add(a, tf.add(b, c))'),
     ...{
       truth: 'differs',
@@ -287,7 +295,7 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'initializer',
-    has: 'task.model.paramsInit = Ramp.config();',
+    has: positive,
     edits: part('0.1 * (i + 1)', '0.1 * (i + 2)'),
     ...{ truth: 'differs', status: 'changed', says: 'the initial values differ' },
   },

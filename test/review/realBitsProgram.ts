@@ -40,12 +40,47 @@ const digest = (...parts: readonly (string | NodeJS.ArrayBufferView)[]): string 
   return hash.digest('base64url');
 };
 
+/** A file of tensors as lines by name: their order in the file is that of the variables. */
+function tensorsOf(bytes: Buffer): string {
+  const start = 8 + Number(bytes.readBigUInt64LE());
+  const { __metadata__, ...tensors } = JSON.parse(bytes.toString('utf8', 8, start));
+  const found = Object.entries<{ data_offsets: [number, number] }>(tensors).map(
+    ([
+      name,
+      {
+        data_offsets: [from, to],
+        ...tensor
+      },
+    ]) => JSON.stringify([name, tensor, digest(bytes.subarray(start + from, start + to))]),
+  );
+  return [JSON.stringify(__metadata__), ...found.sort()].join('\n');
+}
+
+/** Metrics that no two runs have alike: times, speeds, and the saves that have ended by then. */
+const unsettled = /sec|wait|mfu|peak|flops|^checkpoints\//i;
+
+/** Lines of metrics without these, by name. @throws the error of an evaluation or a decode, after which jobs go on */
+function metricsOf(text: string): string {
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const failed = lines.find(({ error }) => error !== undefined);
+  if (failed) throw new Error(`${failed.program}: ${failed.error}`);
+  const kept = lines.map((line) =>
+    Object.entries(line)
+      .filter(([name]) => !unsettled.test(name))
+      .sort(),
+  );
+  return JSON.stringify(kept);
+}
+
 /** A file without what no two runs have alike. */
-function settled(path: string): string | Uint8Array {
+function settled(path: string): string {
   const bytes = readFileSync(path);
-  if (path.endsWith('.safetensors')) return bytes;
-  const text = bytes.toString().replaceAll(process.cwd(), '');
-  return text.replace(/"[^"]*(?:sec|wait|mfu|peak|flops)[^"]*":[^,}]*/gi, '');
+  if (path.endsWith('.safetensors')) return tensorsOf(bytes);
+  if (path.endsWith('metrics.jsonl')) return metricsOf(bytes.toString());
+  return bytes.toString().replaceAll(process.cwd(), '');
 }
 
 /** Files that a job leaves behind. */
