@@ -32,7 +32,7 @@ export class Line extends BaseModel {
   override computePredictions(batch: any): any {
     const x = this.tensorOf(batch, 'sizes');
     const [a, b] = [tf.relu(this.map.fprop(x)), tf.sum(this.more.fprop(x), -1, true)];
-    const c = tf.maximum(a, 0.25);
+    const c = tf.sigmoid(a);
     return tf.squeeze(this.bias.fprop(tf.add(tf.add(a, b), c)), [-1]);
   }
 
@@ -188,7 +188,7 @@ export interface Plant {
 const part = (old: string, text: string) => ({ 'lib/NAME/parts.ts': [[old, text]] as const });
 const config = (old: string, text: string) => ({ 'experiments/NAME.ts': [[old, text]] as const });
 const wide = 'task.model = Factored.config();';
-/** Positive weights, without which the relu gives zeros and every order of the sum has the same bits. */
+/** Positive weights, without which the relu gives zeros and either order of the sum has the same bits. */
 const positive = 'task.model.paramsInit = Ramp.config();';
 
 export const plants: readonly Plant[] = [
