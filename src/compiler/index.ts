@@ -26,6 +26,7 @@ export {
   namedRates,
   productsBy,
 } from './native/toolchain/kernelTable.js';
+export { mpiLibrary } from './native/toolchain/mpiLibrary.js';
 export { exportOnnx, type OpenSpec } from './onnx/exportModel.js';
 export { loadRuntime } from './onnx/onnxSession.js';
 export { defineElementwise, type Elementwise } from './ops/defineElementwise.js';

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { explain, readRegularFile, writeWhole } from '../files/index.js';
-import { Configurable } from '../hparams/index.js';
+import { type Config, ConfigError, Configurable, classOf, copyWith } from '../hparams/index.js';
 import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { padBatch, specsWithRows } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
@@ -106,6 +106,21 @@ export abstract class BaseInput
   implements InputSource
 {
   static override readonly isAbstract = true;
+
+  /**
+   * The config with a share of each batch's rows, for one of `hosts` that read together what it reads alone.
+   *
+   * @throws ConfigError where the rows cannot be shared evenly
+   */
+  static withShareOfRows(config: Config<BaseInput>, hosts: number): Config<BaseInput> {
+    const { batchSize, name, isTraining } = config;
+    if (batchSize % hosts === 0) return copyWith(config, { batchSize: batchSize / hosts });
+    throw new ConfigError(
+      `Input '${name ?? (isTraining ? 'train' : 'input')}': batchSize is ${batchSize}, which ${hosts} hosts cannot share ` +
+        `evenly: set it to a multiple of ${hosts}, or start fewer.`,
+      { path: 'batchSize' },
+    );
+  }
   protected override setup(): void {
     super.setup();
     if (this.repeats && !this.hp.isTraining && this.hp.evalLoopNumBatches === -1) {
@@ -319,3 +334,23 @@ export abstract class BaseInput
     return placed(() => `${this.constructor.name} '${this.name}'`, make);
   }
 }
+
+/**
+ * The config of host `index` of `hosts`, which together read the batches that `config` reads alone.
+ *
+ * @throws ConfigError where the rows cannot be shared evenly, or the config is that of one of several hosts already
+ */
+export function hostShare(config: Config<BaseInput>, index: number, hosts: number): Config<BaseInput> {
+  const { name, numInfeedHosts } = config;
+  if (numInfeedHosts > 1)
+    throw new ConfigError(
+      `Input '${name ?? 'train'}': numInfeedHosts is ${numInfeedHosts}, and ${hosts} ranks share its rows: leave it at 1.`,
+      { path: 'numInfeedHosts' },
+    );
+  const divided = shareOfRows(config, hosts);
+  return copyWith(divided, { numInfeedHosts: hosts, infeedHostIndex: index });
+}
+
+/** `withShareOfRows` of the config's class. */
+export const shareOfRows = (config: Config<BaseInput>, hosts: number): Config<BaseInput> =>
+  (classOf(config) as unknown as typeof BaseInput).withShareOfRows(config, hosts);

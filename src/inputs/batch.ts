@@ -44,8 +44,8 @@ function firstShape(specs: BatchSpecs): readonly number[] | undefined {
 }
 
 /** Units in a batch with these specs, by the shape of its first array. */
-export function batchCount(specs: BatchSpecs, { unit, dims }: BatchUnit): BatchCount {
-  return { count: sizeOf((firstShape(specs) ?? []).slice(0, dims)), unit };
+export function batchCount(specs: BatchSpecs, { unit, dims }: BatchUnit, hosts = 1): BatchCount {
+  return { count: hosts * sizeOf((firstShape(specs) ?? []).slice(0, dims)), unit };
 }
 
 /** Whether an entry of a batch is an array, not a nested batch. */

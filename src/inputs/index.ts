@@ -5,7 +5,7 @@ export { type OpenInputOptions, openInput } from './ahead/prefetch.js';
 export { AudioInput } from './audio/audioInput.js';
 export { LogMel, WhisperLogMel } from './audio/logMel.js';
 export { SoundFeature } from './audio/soundFeature.js';
-export { BaseInput, directoryName } from './baseInput.js';
+export { BaseInput, directoryName, hostShare } from './baseInput.js';
 export {
   arraysOf,
   type Batch,

@@ -1,10 +1,11 @@
 /** @file InterleavedInput: each batch of one of several inputs, by turns or by chance. */
 import { z } from 'zod';
-import { Configurable, didYouMean, instance } from '../hparams/index.js';
+import { type Config, Configurable, copyWith, didYouMean, instance } from '../hparams/index.js';
+import type { BaseInput } from './baseInput.js';
 import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { InputError } from './inputErrors.js';
 import type { BatchKind, IdVocabulary, InputSource, InputState } from './inputSource.js';
-import { NamedInputs } from './namedInputs.js';
+import { NamedInputs, sharesOfRows } from './namedInputs.js';
 import { drawBelow, streamKey } from './random.js';
 
 /** Batches whose input is looked up before the first one. */
@@ -81,6 +82,10 @@ export class InterleavedInput extends NamedInputs.with({
   batchSize: z.int().positive().default(1).describe('Not read: each input has batches of its own size.'),
   which: instance(BaseWhichInput, () => InTurn.config()).describe('The input of each batch.'),
 }) {
+  static override withShareOfRows(config: Config<InterleavedInput>, hosts: number): Config<BaseInput> {
+    return copyWith(config, { inputs: sharesOfRows(config, hosts) });
+  }
+
   /** Batches that each input has given. */
   #counts: Record<string, number> = {};
 

@@ -1,7 +1,7 @@
 /** @file NamedInputs: base of the inputs that read several others, by name. */
 import { z } from 'zod';
 import { build, type Config, copyWith, sub } from '../hparams/index.js';
-import { BaseInput } from './baseInput.js';
+import { BaseInput, shareOfRows } from './baseInput.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { IdRows, InputState } from './inputSource.js';
@@ -23,6 +23,11 @@ export abstract class NamedInputs extends BaseInput.with({
 }) {
   static override readonly isAbstract = true;
   #inputs: InputsByName | undefined;
+
+  static override withShareOfRows(config: Config<NamedInputs>, hosts: number): Config<BaseInput> {
+    const own = BaseInput.withShareOfRows(config, hosts) as Config<NamedInputs>;
+    return copyWith(own, { inputs: sharesOfRows(config, hosts) });
+  }
 
   protected override setup(): void {
     super.setup();
@@ -122,3 +127,10 @@ export abstract class NamedInputs extends BaseInput.with({
     };
   }
 }
+
+/** The inputs of a config, each with a share of its rows. */
+export const sharesOfRows = (
+  { inputs }: Config<NamedInputs>,
+  hosts: number,
+): Record<string, Config<BaseInput>> =>
+  Object.fromEntries(Object.entries(inputs).map(([name, each]) => [name, shareOfRows(each, hosts)]));

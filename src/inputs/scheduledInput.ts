@@ -1,8 +1,8 @@
 /** @file ScheduledInput: the rows of another input in batches whose size and length change at given steps. */
 import { z } from 'zod';
 import { newHostArray, sizeOf } from '../compiler/program/index.js';
-import { build, copyWith, sub } from '../hparams/index.js';
-import { BaseInput } from './baseInput.js';
+import { build, type Config, ConfigError, copyWith, sub } from '../hparams/index.js';
+import { BaseInput, shareOfRows } from './baseInput.js';
 import { type Batch, type BatchSpecs, mapBatch, mapSpecs } from './batch.js';
 import { copyRows, paddingLike, specsWithRows } from './batchRows.js';
 import { InputAdaptor } from './inputAdaptor.js';
@@ -41,6 +41,19 @@ export class ScheduledInput extends InputAdaptor.with({
     })
     .describe('Sizes and lengths by step.'),
 }) {
+  static override withShareOfRows(config: Config<ScheduledInput>, hosts: number): Config<BaseInput> {
+    const phases = config.phases.map(({ batchSize, ...rest }) => {
+      if (batchSize === undefined) return rest;
+      if (batchSize % hosts === 0) return { ...rest, batchSize: batchSize / hosts };
+      throw new ConfigError(
+        `Input '${config.name ?? 'train'}': the phase from step ${rest.fromStep} on has a batchSize of ${batchSize}, which ` +
+          `${hosts} hosts cannot share evenly: set it to a multiple of ${hosts}, or start fewer.`,
+        { path: 'phases' },
+      );
+    });
+    return copyWith(config, { phases, input: shareOfRows(config.input, hosts) });
+  }
+
   /** Batches given. */
   #count = 0;
 

@@ -5,6 +5,8 @@ import { InterruptedError, StopSignal, type StopSignalName } from '../system/ind
 import { runCheckpointJob } from './checkpointJob.js';
 import { followsTraining, nextCheckpoint } from './followTraining.js';
 import { showRestore } from './matchTable.js';
+import { followRanks } from './ranks/followRanks.js';
+import { optionsOfRank } from './ranks/optionsOfRank.js';
 import { runTraining } from './trainJob.js';
 
 export type { JobMode, JobOptions } from '../runs/index.js';
@@ -27,14 +29,19 @@ export interface JobResult {
  *   CheckpointError, SummaryError or JobError for files and environment.
  */
 export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<JobResult> {
-  const options = job.profile ? { ...job, profiler: new Profiler() } : job;
-  const { mode, jobLogDir } = options;
+  const profiled = job.profile ? { ...job, profiler: new Profiler() } : job;
+  const options = profiled.ranks ? await optionsOfRank(profiled, profiled.ranks) : profiled;
+  const { mode, jobLogDir, ranks } = options;
   if (options.restoreChanged === 'dry_run') {
     showRestore(options);
     return { signal: undefined };
   }
   stop.listen();
   try {
+    if (ranks !== undefined && ranks.rank > 0) {
+      await followRanks(options, ranks);
+      return { signal: stop.received };
+    }
     // There may be no directory yet that could be locked; what is wrong with one is told by those who open it.
     if (followsTraining(options)) await nextCheckpoint(options, stop).catch(() => {});
     const directory = await openJobDirectory(jobLogDir, mode);
@@ -59,6 +66,7 @@ export { asStored, ImportedWeights } from './importWeights.js';
 export { checkAgreement, checkVocabulary } from './inputAgreement.js';
 export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';
+export { openRanks, threadsOfRank } from './ranks/openRanks.js';
 export { restoreParams } from './restoredParams.js';
 export {
   loadable,

@@ -10,7 +10,7 @@ import {
 import type { JobOptions } from '../runs/index.js';
 import { type SingleTask, trainStep } from '../tasks/index.js';
 import { eagerStep } from './eagerStep.js';
-import { type Ranks, rankStep } from './rankStep.js';
+import { rankStep } from './ranks/rankStep.js';
 import { type BoundStep, compileStep, trainSpecs } from './stepCalls.js';
 import type { TrainMemory } from './taskState.js';
 import { checkTrained } from './trainedTasks.js';
@@ -22,7 +22,6 @@ export interface StepParts {
   readonly task: SingleTask;
   readonly state: TrainMemory;
   readonly input: InputSource;
-  readonly ranks?: Ranks | undefined;
 }
 
 /** The step for batches of a kind. */
@@ -60,14 +59,15 @@ export class KindSteps {
 
   /** Compiles the step for batches of a kind. @param batch one of them */
   async compile(kind: BatchKind | null, batch: Batch): Promise<KindStep> {
-    const { options, task: main, input, ranks } = this.parts;
+    const { options, task: main, input } = this.parts;
+    const { ranks } = options;
     const task = main.taskOf(kind?.part);
     const state = stateOf(this.parts, kind?.part);
     const make = options.debug === 'eager' ? eagerStep : compileStep;
     const step = ranks
       ? await rankStep(options, task, state, input.name, batch, ranks)
       : await make(options, task, state, input.name, batch);
-    const made = { kind, task, step, batch: batchCount(step.buffers.specs, input.batchUnit) };
+    const made = { kind, task, step, batch: batchCount(step.buffers.specs, input.batchUnit, ranks?.count) };
     this.#steps.set(kind?.name ?? '', made);
     return made;
   }

@@ -10,13 +10,15 @@ import { checkAgreement, checkVocabulary } from './inputAgreement.js';
 /** Name of the training program. */
 export const TRAIN = 'train';
 
-/** The only dataset with isTraining. @throws ConfigError if there are none or several */
+/** The only dataset with isTraining, or a rank's share of it. @throws ConfigError if there are none or several, and as `hostShare` */
 export function trainingDataset({
   name,
   datasets,
-}: Pick<JobOptions, 'name' | 'datasets'>): Config<inputs.BaseInput> {
+  ranks,
+}: Pick<JobOptions, 'name' | 'datasets' | 'ranks'>): Config<inputs.BaseInput> {
   const training = datasets.filter((dataset) => dataset.isTraining);
-  if (training.length === 1) return training[0]!;
+  if (training.length === 1)
+    return ranks === undefined ? training[0]! : inputs.hostShare(training[0]!, ranks.rank, ranks.count);
   const found = training.map((d) => `'${d.name ?? 'train'}'`).join(', ') || 'none';
   // Of other models an experiment gives some.
   const why =

@@ -3,6 +3,7 @@ import { build } from '../hparams/index.js';
 import { checkInputSpecs, peekBatch } from '../inputs/index.js';
 import {
   type JobOptions,
+  type JobRanks,
   keepRecord,
   keptProducts,
   type Machine,
@@ -24,6 +25,8 @@ import { checkDatasets, evaluationsAmong, pendingAt, programsOf, restoreStates }
 import { runLoop } from './loop.js';
 import { Measurements } from './measurements.js';
 import { TRAIN } from './programDataset.js';
+import { announce } from './ranks/agreement.js';
+import { tellStart } from './ranks/followRanks.js';
 import { Reporter, shortList } from './reporter.js';
 import { sampleRollouts } from './rollouts.js';
 import { setAside } from './setAside.js';
@@ -31,7 +34,7 @@ import { recordOrigin, restoredLines } from './startingCheckpoint.js';
 import { stateTexts, writePostInit, writeProvenance } from './stateFiles.js';
 import { compileTraining, makeLoop, type TrainingLoop } from './trainingLoop.js';
 import { openStart, type TrainingStart } from './trainingStart.js';
-import { Watchdog } from './watchdog/watchdog.js';
+import { HangError, Watchdog } from './watchdog/watchdog.js';
 
 /** A training run, open. */
 interface Training {
@@ -63,27 +66,43 @@ async function train(given: JobOptions, stop: StopSignal, status: StatusRecord):
   const { run, train, meter, programs } = loop;
   const { memory } = start.state;
   const { reporter } = run;
-  await runToEnd(
-    options,
-    reporter,
-    [
-      ...[start.dataset, programs, measurements, ...samplers, ...(memory ? [memory] : []), watchdog],
-      { close: async () => time.close(run.step) },
-    ],
-    async () => {
-      stop.postpone('saving a checkpoint, then leaving');
-      watch(watchdog, options, training);
-      await time.during('step', () => runLoop({ ...loop, hung: watchdog.hung }));
-      if (meter.skipped > 0)
-        reporter.tell(`Of ${run.step} steps, ${meter.skipped} changed nothing: their updates were left out.`);
-      reporter.trainingEnds(run.step, meter, stop.received, run.ended);
-      return { steps: train.profiledSteps, peak: meter.cost?.peak };
-    },
-  );
+  const toEnd = () =>
+    runToEnd(
+      options,
+      reporter,
+      [
+        ...[start.dataset, programs, measurements, ...samplers, ...(memory ? [memory] : []), watchdog],
+        { close: async () => time.close(run.step) },
+      ],
+      async () => {
+        stop.postpone('saving a checkpoint, then leaving');
+        watch(watchdog, options, training);
+        await time.during('step', () => runLoop({ ...loop, hung: watchdog.hung }));
+        if (meter.skipped > 0)
+          reporter.tell(
+            `Of ${run.step} steps, ${meter.skipped} changed nothing: their updates were left out.`,
+          );
+        reporter.trainingEnds(run.step, meter, stop.received, run.ended);
+        return { steps: train.profiledSteps, peak: meter.cost?.peak };
+      },
+    );
+  await (options.ranks ? endingRanks(options.ranks, toEnd) : toEnd());
   const hasEnded = run.ended !== undefined || !train.isDue(run.step);
   if (hasEnded && !(run.isStopped && programs.pending.length > 0))
     return { state: 'finished', ...(run.ended !== undefined && { reason: run.ended }) };
   return { state: 'stopped', reason: stop.received! };
+}
+
+/** Ends the steps of other ranks with those of rank 0; one that hangs is left to the launcher. */
+async function endingRanks(ranks: JobRanks, act: () => Promise<void>): Promise<void> {
+  let failure: unknown;
+  try {
+    await act();
+  } catch (error) {
+    failure = error;
+  }
+  if (!(failure instanceof HangError)) await announce(ranks, 'end');
+  if (failure !== undefined) throw failure;
 }
 
 /** Starts the watchdog, unless the task wants none. */
@@ -111,6 +130,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   tell = (line) => reporter.tell(line);
   const strays = strayFailures();
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
+  if (options.ranks) await tellStart(options.ranks, start.dataset, input, state);
   await checkFirstBatch(options, start);
   const program = await compileTraining(explained, task, start, strays);
   const samplers = sampleRollouts(explained, task, state, start.dataset, input);

@@ -21,7 +21,8 @@ import { BatchFeed, type Reading } from './batchFeed.js';
 import { CorruptionCheck } from './corruptionCheck.js';
 import { type TextsOf, textsOf } from './gatheredMedia.js';
 import { type KindStep, KindSteps } from './kindSteps.js';
-import { optionsOfRanks, type Ranks } from './rankStep.js';
+import { agree, announce, RankFailure } from './ranks/agreement.js';
+import { optionsOfRanks } from './ranks/rankStep.js';
 import type { BoundStep, StepOutputs } from './stepCalls.js';
 import { hostParams, type TrainMemory } from './taskState.js';
 
@@ -66,9 +67,9 @@ export class TrainProgram {
   }
 
   /**
-   * Compiles the step for the shapes of the input's next batch, without taking it.
+   * Compiles the step for the shapes of the input's next batch, without taking it. Of several ranks, each has an input of its
+   * own rows.
    *
-   * @param ranks the processes that train together, each with an input of its own rows; absent for one alone.
    * @throws JobError if the input is empty.
    */
   static async create(
@@ -77,10 +78,9 @@ export class TrainProgram {
     state: TrainMemory,
     input: InputSource,
     reading: Reading = (read) => read(),
-    ranks?: Ranks,
   ): Promise<TrainProgram> {
-    const options = ranks ? await optionsOfRanks(given, ranks) : given;
-    const steps = new KindSteps({ options, task, state, input, ranks });
+    const options = given.ranks ? await optionsOfRanks(given, given.ranks) : given;
+    const steps = new KindSteps({ options, task, state, input });
     steps.check();
     const feed = new BatchFeed(input, reading);
     const batch = await timed(options, 'first_batch', () => feed.peek(state.step));
@@ -148,13 +148,12 @@ export class TrainProgram {
     const { options, state, feed, mostSteps } = this;
     if (!(count >= 1 && count <= mostSteps))
       throw new RangeError(`${count} steps at once, and the program takes 1 to ${mostSteps}`);
-    const kind = await this.#turnToNextKind();
-    const { call, keys, steps, updater } = this.step;
+    const { ranks } = options;
+    if (ranks?.rank === 0) await announce(ranks, 'step');
     const first = state.step;
-    const most = Math.min(count, this.mostSteps);
-    const loadedSteps = await timed(options, 'input_wait', () =>
-      phase(options, 'input', () => feed.load(this.present, first, most)),
-    );
+    const load = () => this.#load(first, count);
+    const [kind, loadedSteps] = await (ranks ? agree(ranks, load) : load());
+    const { call, keys, steps, updater } = this.step;
     const own = this.steps.ownSteps(kind, first);
     for (let i = 0; i < loadedSteps; i++) {
       keys.set(foldIn(this.stream, first + i), 2 * i);
@@ -168,6 +167,7 @@ export class TrainProgram {
     try {
       await phase(options, 'step', () => this.#take(first + 1, taken));
     } catch (error) {
+      if (error instanceof RankFailure) this.#isUpdating = false;
       if (!(error instanceof IndexError)) throw error;
       // Steps before the one with the bad index are complete; that one has changed nothing.
       taken = error.run;
@@ -180,6 +180,17 @@ export class TrainProgram {
     this.#lastPlace = taken - 1;
     const [outputs] = call.outputs as unknown as [StepOutputs];
     return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i, kind?.part));
+  }
+
+  /** Loads the batches of a call's steps. @returns their kind, and how many they are */
+  async #load(first: number, count: number): Promise<[BatchKind | null, number]> {
+    const { options, feed } = this;
+    const kind = await this.#turnToNextKind();
+    const most = Math.min(count, this.mostSteps);
+    const loaded = await timed(options, 'input_wait', () =>
+      phase(options, 'input', () => feed.load(this.present, first, most)),
+    );
+    return [kind, loaded];
   }
 
   /** Compiles the step of the next batch's kind, if it is the first of its kind. */

@@ -10,6 +10,8 @@ import type { Loop } from './loop.js';
 import type { Measurements } from './measurements.js';
 import { MeteredTraining } from './meteredTraining.js';
 import { metricsOf, savedWith } from './progress.js';
+import { agree } from './ranks/agreement.js';
+import { shareState } from './ranks/followRanks.js';
 import type { Reporter } from './reporter.js';
 import { Run } from './run.js';
 import { StepTaps } from './stepTaps.js';
@@ -51,11 +53,12 @@ export async function compileTraining(
   const { matching } = restored ?? {};
   const begins = restored === undefined || matching !== undefined;
   const beginning = begins ? await beginToInitialize(options, task, state, matching ?? given) : undefined;
-  const creating = timed(options, 'compile', () =>
-    TrainProgram.create(options, task, state, input, (reading) => strays.during(reading)),
-  );
+  const { ranks } = options;
+  const create = () => TrainProgram.create(options, task, state, input, (reading) => strays.during(reading));
+  const creating = timed(options, 'compile', () => (ranks ? agree(ranks, create) : create()));
   const [program] = await Promise.all([creating, beginning?.done]);
   matching?.close();
+  if (ranks) await shareState(ranks, state);
   return program;
 }
 

@@ -10,7 +10,7 @@ export {
 export { WallTime } from './goodput.js';
 export { openJobDirectory, writeJobFile } from './jobDirectory.js';
 export { JobError, JobInUseError, strayFailures } from './jobErrors.js';
-export { describeConfigs, keepRecord, versions, writeJobFiles } from './jobFiles.js';
+export { describeConfigs, keepRecord, settingChanges, versions, writeJobFiles } from './jobFiles.js';
 export { keptProducts, type Machine, machineChanges, machineOf, recordedMachine } from './machine.js';
 export { goodputMetrics, type MetricSelection, selectedMetrics } from './metricValues.js';
 export {
@@ -26,6 +26,7 @@ export {
   isOfOwnRun,
   type JobMode,
   type JobOptions,
+  type JobRanks,
   type ProgressNotes,
   phase,
   slowUnit,

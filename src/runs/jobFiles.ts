@@ -67,7 +67,7 @@ export function parseSettings(text: string): Map<string, string> {
 const longestValue = 60;
 
 /** `path: old → new` for each setting that differs. */
-function changesBetween(before: string, after: string): string[] {
+export function settingChanges(before: string, after: string): string[] {
   const [old, present] = [parseSettings(before), parseSettings(after)];
   const shown = (value = '(absent)') =>
     value.length <= longestValue ? value : `${value.slice(0, longestValue - 1)}…`;
@@ -97,7 +97,7 @@ export function keepRecord(options: JobOptions): ChangedSettings | undefined {
   const { jobLogDir } = options;
   const [settings, record] = [join(jobLogDir, 'model_params.txt'), join(jobLogDir, 'experiment.json')];
   if (!isThere(settings) || !isThere(record)) return undefined;
-  const changes = changesBetween(readRegularFile(settings).toString(), describeConfigs(options));
+  const changes = settingChanges(readRegularFile(settings).toString(), describeConfigs(options));
   if (changes.length === 0) return undefined;
   const kept = freeName(jobLogDir);
   writeJobFile(join(jobLogDir, kept), readRegularFile(record).toString());

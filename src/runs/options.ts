@@ -1,8 +1,10 @@
 /** @file Options of a job. */
 import { join } from 'node:path';
+import type { Ranks } from '../collectives/index.js';
 import type { Bfloat16Products, CompileOptions, EagerDevice, Engine, Profiler } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
 import type { BaseInput, BaseInputSpecsProvider } from '../inputs/index.js';
+import type { StopSignal } from '../system/index.js';
 import type { BaseExecutor, BaseProgram, SingleTask } from '../tasks/index.js';
 import type { TimeUse, WallTime } from './goodput.js';
 
@@ -56,6 +58,14 @@ export interface TapOptions {
   readonly values: boolean;
 }
 
+/** The ranks of a job. */
+export interface JobRanks extends Ranks {
+  /** The signals that this one gets. */
+  readonly stop?: StopSignal;
+  /** Whether rank 0 has ended training, so that all may leave. */
+  hasEnded?: boolean;
+}
+
 /** An experiment's configs with the settings of one run. */
 export interface JobOptions extends EngineOptions {
   /** Full name of the experiment. */
@@ -95,6 +105,8 @@ export interface JobOptions extends EngineOptions {
   readonly debug?: 'nan' | 'eager' | undefined;
   /** Whether to write a profile at the end. */
   readonly profile?: boolean;
+  /** The processes that train together; absent for one alone. */
+  readonly ranks?: JobRanks | undefined;
 }
 
 /** Whether a job evaluates its datasets, or runs the programs in their place. */

@@ -50,6 +50,11 @@ export class StopSignal {
     else if (!detached) this.watchLaunchers();
   }
 
+  /** Stops as if the signal had come: another process has received one. */
+  request(name: StopSignalName): void {
+    this.receive(name);
+  }
+
   close(): void {
     for (const undo of this.undo.splice(0)) undo();
   }

@@ -1,5 +1,6 @@
 /** @file Gradients of tables as rows and indices: the steps that all rows take, of every rule, and where they stay dense. */
 import { describe, expect, test } from 'vitest';
+import type { Ranks } from '../../src/collectives/index.js';
 import {
   type Engine,
   executions,
@@ -25,13 +26,13 @@ import {
   Sgd,
 } from '../../src/learners/index.js';
 import { BaseModel, type TensorBatch } from '../../src/models/index.js';
-import { type Ranks, rankStep } from '../../src/programs/rankStep.js';
+import { rankStep } from '../../src/programs/ranks/rankStep.js';
 import { compileStep } from '../../src/programs/stepCalls.js';
 import { trainStateOf } from '../../src/programs/taskState.js';
 import type { JobOptions } from '../../src/runs/options.js';
 import { SingleTask, Train, trainStep } from '../../src/tasks/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
-import { ranksInProcess } from './ranksInProcess.js';
+import { ranksInProcess } from './ranks/ranksInProcess.js';
 
 const ROWS = 4;
 

@@ -5,11 +5,10 @@ import { type InputSource, SyntheticLmInput } from '../../src/inputs/index.js';
 import type { BaseNormalization } from '../../src/layers/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
-import type { Ranks } from '../../src/programs/rankStep.js';
 import type { TrainMemory } from '../../src/programs/taskState.js';
 import { heldByEngine, trainStateOf } from '../../src/programs/taskState.js';
 import { TrainProgram } from '../../src/programs/trainProgram.js';
-import type { JobOptions } from '../../src/runs/options.js';
+import type { JobOptions, JobRanks } from '../../src/runs/options.js';
 import { SingleTask, Train } from '../../src/tasks/index.js';
 
 /** Rows of several blocks of a chain. */
@@ -46,7 +45,7 @@ export async function tinyTraining(
     /** Whether steps may hold the state on their device. */
     isHeld?: boolean;
     edit?: (config: Config<SingleTask>) => void;
-    ranks?: Ranks;
+    ranks?: JobRanks;
     bfloat16Products?: Bfloat16Products | undefined;
   } = {},
 ): Promise<{ program: TrainProgram; state: TrainMemory; task: SingleTask; options: JobOptions }> {
@@ -76,9 +75,10 @@ export async function tinyTraining(
     numThreads,
     debug,
     bfloat16Products,
+    ranks,
   };
   return {
-    program: await TrainProgram.create(options, task, state, input, undefined, ranks),
+    program: await TrainProgram.create(options, task, state, input),
     state,
     task,
     options,

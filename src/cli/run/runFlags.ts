@@ -1,8 +1,10 @@
 /** @file A run from its flags: finds the experiment and runs one mode. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { type Launch, launchOf, type MpiRanks } from '../../collectives/index.js';
 import type { JobOptions } from '../../programs/index.js';
 import type { ResolvedExperiment } from '../../registry/index.js';
+import type { JobRanks } from '../../runs/index.js';
 import { exitCodeOfSignal, StopSignal, warn, writeResult, writeText } from '../../system/index.js';
 import { UsageError } from '../../system/text/index.js';
 import { flagsHelp } from '../commandLine/flagTable.js';
@@ -66,6 +68,8 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
     );
     return 0;
   }
+  const launch = launchOf();
+  if (launch !== null) return runRank(exp, flags, library, launch);
   if (flags.study !== undefined) return runStudy(exp, flags.study, flags, library);
   return flags.changes.some(({ kind }) => kind === 'sweep')
     ? runSweep(exp, flags, library)
@@ -96,8 +100,39 @@ export function jobSettings(flags: Flags) {
   } satisfies Partial<JobOptions>;
 }
 
-async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<number> {
-  const stop = new StopSignal();
+/** Trains as one of several ranks. @throws UsageError for another mode, a sweep or a study */
+async function runRank(exp: string, flags: Flags, library: LoadLibrary, launch: Launch): Promise<number> {
+  const { rank, count, launcher } = launch;
+  const isSweep = flags.changes.some(({ kind }) => kind === 'sweep');
+  const other = flags.study !== undefined ? '--study' : isSweep ? '--sweep' : `--mode=${flags.mode}`;
+  if (isSweep || flags.study !== undefined || !flags.mode.startsWith('train'))
+    throw new UsageError(
+      `${launcher} has started ${count} ranks, and ${other} runs as one process: start it alone.`,
+    );
+  const { openRanks, threadsOfRank } = await import('../../programs/index.js');
+  const ranks: MpiRanks & JobRanks = await openRanks(launch);
+  const stop = rank === 0 ? new StopSignal() : new StopSignal({ first: () => {} });
+  Object.assign(ranks, { stop });
+  // What the launcher asks for: the next one saves and ends.
+  process.on('SIGUSR1', () => stop.request('SIGTERM'));
+  process.on('exit', (code) => {
+    if (ranks.hasEnded !== true && code !== 0) ranks.abort(code);
+  });
+  try {
+    const numThreads = flags.numThreads ?? threadsOfRank();
+    return await runOne(exp, { ...flags, numThreads }, library, stop, ranks);
+  } finally {
+    if (ranks.hasEnded === true) await ranks.finish();
+  }
+}
+
+async function runOne(
+  exp: string,
+  flags: Flags,
+  library: LoadLibrary,
+  stop = new StopSignal(),
+  ranks?: JobRanks,
+): Promise<number> {
   stop.listen();
   // Loading the programs takes as long as loading the experiment: do both concurrently.
   import('../../programs/index.js').catch(() => {});
@@ -105,7 +140,7 @@ async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<
   const { subExperimentsOf } = await import('../../registry/index.js');
   const directory = directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name);
   for (const { part, resolved: each } of subExperimentsOf(resolved)) {
-    const code = await runResolved(each, part === '' ? directory : join(directory, part), flags, stop);
+    const code = await runResolved(each, part === '' ? directory : join(directory, part), flags, stop, ranks);
     if (code !== 0) return code;
   }
   return 0;
@@ -117,6 +152,7 @@ async function runResolved(
   jobLogDir: string,
   flags: Flags,
   stop: StopSignal,
+  ranks?: JobRanks,
 ): Promise<number> {
   const [{ configure, shellText }, { classVarsText }, { runJob }] = await Promise.all([
     import('../index.js'),
@@ -125,10 +161,11 @@ async function runResolved(
   ]);
   const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
   const { warnings, hits, ...configured } = configure(resolved, overrides, thisMachine(flags));
-  for (const line of [...warnings, ...hits]) warn(line);
+  const isFirst = ranks === undefined || ranks.rank === 0;
+  if (isFirst) for (const line of [...warnings, ...hits]) warn(line);
   // A missing device ends the command before it writes anything.
   if (flags.device === 'gpu') await (await import('../../compiler/index.js')).loadBackend('gpu');
-  if (flags.mode.startsWith('train')) await tellUnloadable(configured);
+  if (flags.mode.startsWith('train') && isFirst) await tellUnloadable(configured);
   const job = {
     ...configured,
     moduleUrl: resolved.moduleUrl ?? pathToFileURL(resolved.file).href,
@@ -138,7 +175,7 @@ async function runResolved(
     ...jobSettings(flags),
   };
   for (const checkpoint of checkpointsOf(flags)) {
-    const { signal } = await runJob({ ...job, checkpoint }, stop);
+    const { signal } = await runJob({ ...job, checkpoint, ranks }, stop);
     if (signal !== undefined) return exitCodeOfSignal[signal];
   }
   return 0;

@@ -45,7 +45,7 @@ export function folderBytes(folder: string): number {
 
 /** Undefined for other files, and for entries that have just been removed. */
 function describe(folder: string, fileName: string): CachedEntry | undefined {
-  const kind = /^(runtime|program|plan|failed)-[0-9a-f]+$/.exec(fileName)?.[1] as
+  const kind = /^(runtime|program|plan|mpi|failed)-[0-9a-f]+$/.exec(fileName)?.[1] as
     | CachedEntry['kind']
     | undefined;
   if (kind === undefined) return undefined;

@@ -14,7 +14,7 @@ import { markUse } from './useMarks.js';
 
 /** Manifest of an entry. */
 interface Manifest {
-  readonly kind: 'runtime' | 'program' | 'plan';
+  readonly kind: 'runtime' | 'program' | 'plan' | 'mpi';
   /** Name of the program, for display. */
   readonly name: string;
   /** Name of the file in the entry: a library, or a plan. */

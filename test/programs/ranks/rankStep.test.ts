@@ -1,21 +1,22 @@
 /** @file Steps that ranks take together: the bits of one process with the same sub-batches, and shares that cannot be. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import type { Ranks } from '../../../src/collectives/index.js';
 import {
   BFLOAT16_PRODUCTS,
   type Bfloat16Products,
   type HostTensor,
   mapTree,
-} from '../../src/compiler/index.js';
-import { type Config, ConfigError } from '../../src/hparams/index.js';
-import type { Batch, InputSource } from '../../src/inputs/index.js';
-import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
-import { type Ranks, sharedProducts } from '../../src/programs/rankStep.js';
-import type { TrainReport } from '../../src/programs/trainProgram.js';
-import { partsOfRank, type SingleTask, treeSum } from '../../src/tasks/index.js';
-import { hasCompiler } from '../compiler/native/compilerSupport.js';
+} from '../../../src/compiler/index.js';
+import { type Config, ConfigError } from '../../../src/hparams/index.js';
+import type { Batch, InputSource } from '../../../src/inputs/index.js';
+import { gpt2Lm, LanguageModel } from '../../../src/models/index.js';
+import { sharedProducts } from '../../../src/programs/ranks/rankStep.js';
+import type { TrainReport } from '../../../src/programs/trainProgram.js';
+import { partsOfRank, type SingleTask, treeSum } from '../../../src/tasks/index.js';
+import { hasCompiler } from '../../compiler/native/compilerSupport.js';
+import { tinyTraining, tokens } from '../tinyTraining.js';
 import { ranksInProcess } from './ranksInProcess.js';
-import { tinyTraining, tokens } from './tinyTraining.js';
 
 const ROWS = 8;
 

@@ -1,6 +1,6 @@
 /** @file Ranks in this process, whose collectives wait for one another. */
-import type { Ranks } from '../../src/programs/rankStep.js';
-import { treeSum } from '../../src/tasks/index.js';
+import type { Ranks } from '../../../src/collectives/index.js';
+import { treeSum } from '../../../src/tasks/index.js';
 
 /** @param told hears the bytes that each rank hands to a collective. */
 export function ranksInProcess(count: number, told?: (collective: string, bytes: number) => void): Ranks[] {
@@ -25,6 +25,9 @@ export function ranksInProcess(count: number, told?: (collective: string, bytes:
     const blocks = buffers.map((buffer, i) => buffer.slice(i * size, (i + 1) * size));
     for (const buffer of buffers) for (const [i, block] of blocks.entries()) buffer.set(block, i * size);
   });
+  const tell = collective<Uint8Array>(([first, ...others]) => {
+    for (const buffer of others) buffer.set(first!);
+  });
   return Array.from({ length: count }, (_, rank) => ({
     ...{ rank, count },
     allReduce: (sums) => {
@@ -35,5 +38,6 @@ export function ranksInProcess(count: number, told?: (collective: string, bytes:
       told?.('allGather', all.byteLength / count);
       return gather(rank, all);
     },
+    broadcast: (data) => tell(rank, data),
   }));
 }

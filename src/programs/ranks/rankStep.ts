@@ -1,4 +1,6 @@
 /** @file Training step that several ranks take together: gradients of a rank's rows, their sum over ranks, the update. */
+
+import type { Ranks } from '../../collectives/index.js';
 import {
   BFLOAT16_PRODUCTS,
   type Bfloat16Products,
@@ -20,10 +22,10 @@ import {
   type Tensor,
   type TensorSpec,
   type Tree,
-} from '../compiler/index.js';
-import { type Batch, specsOf } from '../inputs/index.js';
-import type { FlatUpdater, RowBuffers } from '../learners/index.js';
-import { compileOptions, type EngineOptions, type JobOptions } from '../runs/index.js';
+} from '../../compiler/index.js';
+import { type Batch, specsOf } from '../../inputs/index.js';
+import type { FlatUpdater, RowBuffers } from '../../learners/index.js';
+import { compileOptions, type EngineOptions, type JobOptions, type JobRanks } from '../../runs/index.js';
 import {
   addTables,
   type GradientSums,
@@ -33,8 +35,8 @@ import {
   type RowGradients,
   type SingleTask,
   treeReduce,
-} from '../tasks/index.js';
-import { BatchBuffers } from './batchBuffers.js';
+} from '../../tasks/index.js';
+import { BatchBuffers } from '../batchBuffers.js';
 import {
   type BoundStep,
   isTraced,
@@ -43,33 +45,21 @@ import {
   rowBuffers,
   stepNumber,
   trainSpecs,
-} from './stepCalls.js';
-import { partsBeside, type TrainMemory } from './taskState.js';
-
-/** The processes that take a step together: rank i has the i-th share of the rows of each batch. */
-export interface Ranks {
-  /** Number of this one, from 0. */
-  readonly rank: number;
-  readonly count: number;
-  /** Replaces this rank's sums by those over all ranks, `treeSum`, whose bits do not depend on how many ranks there are. */
-  allReduce(sums: Float32Array): Promise<void>;
-  /** Fills in the blocks of the other ranks: of `count` blocks of `all`, as long as each other, rank i's is the i-th. */
-  allGather(all: Uint8Array): Promise<void>;
-}
+} from '../stepCalls.js';
+import { partsBeside, type TrainMemory } from '../taskState.js';
+import { agree } from './agreement.js';
 
 /**
  * Options that rank 0 decides for all: each machine would choose by its own table, and sums by other instructions have other
  * last bits.
  */
-export async function optionsOfRanks(
-  options: JobOptions,
-  { rank, count, allGather }: Ranks,
-): Promise<JobOptions> {
+export async function optionsOfRanks(options: JobOptions, ranks: Ranks): Promise<JobOptions> {
+  const { rank, count } = ranks;
   const numbers = new Uint8Array(count);
   const own = mayBeNative(options) ? await productsOf(options, rank) : undefined;
   // 0: no choice, as without a C compiler.
   numbers[rank] = own === undefined ? 0 : 1 + BFLOAT16_PRODUCTS.indexOf(own);
-  await allGather(numbers);
+  await ranks.allGather(numbers);
   const [chosen, ...others] = Array.from(numbers, (number) => BFLOAT16_PRODUCTS[number - 1]);
   return { ...options, bfloat16Products: chosen && sharedProducts(chosen, others) };
 }
@@ -113,8 +103,9 @@ export async function rankStep(
   state: TrainMemory,
   inputName: string,
   batch: Batch,
-  { rank, count, allReduce, allGather }: Ranks,
+  ranks: JobRanks,
 ): Promise<BoundStep> {
+  const { rank, count } = ranks;
   const { numSubBatches, numTrainSteps, learner } = task.hp.train.hp;
   const parts = partsOfRank(numSubBatches, count);
   const buffers = new BatchBuffers(inputName, batch);
@@ -177,9 +168,9 @@ export async function rankStep(
   const run = async (): Promise<Tree<HostTensor>> => {
     const ofAll = splitKeyHost(keys, numSubBatches);
     prngKeys.set(ofAll.subarray(rank * prngKeys.length, (rank + 1) * prngKeys.length));
-    await gradientCall.run();
-    for (const sums of dense) await allReduce(sums);
-    if (rows.length > 0) await allGather(rows);
+    await agree(ranks, () => gradientCall.run());
+    for (const sums of dense) await ranks.allReduce(sums);
+    if (rows.length > 0) await ranks.allGather(rows);
     await updateCall.run();
     return outputs;
   };
