@@ -1,6 +1,7 @@
 /** @file The rule that imports point one way only. Each room names the rooms it may import; docs/architecture.md draws it. */
 const MAY_IMPORT = {
   system: [],
+  collectives: ['system'],
   hparams: ['system'],
   compiler: ['files', 'system'],
   workers: [],
@@ -31,6 +32,7 @@ const MAY_IMPORT = {
   experiment: ['hparams', 'tasks', 'inputs', 'search', 'system'],
   registry: ['hparams', 'experiment', 'files', 'system'],
   cli: [
+    'collectives',
     'hparams',
     'compiler',
     'inputs',
@@ -96,8 +98,9 @@ const MAY_IMPORT = {
     'system',
     'index\\.ts',
   ],
-  runs: ['hparams', 'compiler', 'inputs', 'checkpoints', 'summaries', 'tasks', 'files', 'system'],
+  runs: ['hparams', 'collectives', 'compiler', 'inputs', 'checkpoints', 'summaries', 'tasks', 'files', 'system'],
   programs: [
+    'collectives',
     'hparams',
     'compiler',
     'layers',

@@ -32,6 +32,14 @@ interface Callable {
 
 type Functions = Record<'allReduce' | 'allGather' | 'broadcast' | 'finish' | 'abort', Callable>;
 
+/** Calls a function on one of koffi's threads. */
+const call = (callable: Callable, ...args: unknown[]): Promise<number> =>
+  new Promise((resolve, reject) => {
+    callable.async(...args, (failure: unknown, result: number) =>
+      failure ? reject(failure) : resolve(result),
+    );
+  });
+
 /** Ranks of MPI. Open once a process: MPI can't be started again. */
 export class MpiRanks implements Ranks {
   /** The last call: calls follow one another, as MPI asks for. */
@@ -47,11 +55,13 @@ export class MpiRanks implements Ranks {
   ) {}
 
   /**
-   * Starts MPI. @param library of {@link mpiSource}
+   * Starts MPI.
    *
+   * @param library of {@link mpiSource}
+   * @param check may refuse a version before MPI is started.
    * @throws RanksError where it cannot be loaded or started.
    */
-  static async open(library: string): Promise<MpiRanks> {
+  static async open(library: string, check: (version: string) => void = () => {}): Promise<MpiRanks> {
     const koffi = await loadKoffi();
     let loaded: ReturnType<typeof koffi.load>;
     try {
@@ -62,16 +72,16 @@ export class MpiRanks implements Ranks {
         cause: error,
       });
     }
-    const facts = new Int32Array(3);
-    const error = loaded.func('int lt_mpi_start(void *facts)')(facts);
-    if (error !== 0) throw new RanksError(`MPI could not be started: error ${error}.`);
-    const [rank, count, isSafe] = facts as unknown as [number, number, number];
     const text = new Uint8Array(VERSION_BYTES);
     loaded.func('void lt_mpi_version(void *text, int32_t size)')(text, VERSION_BYTES);
-    const version = new TextDecoder()
-      .decode(text.subarray(0, text.indexOf(0)))
-      .split(/[\n,]/, 1)[0]!
-      .trim();
+    const [line] = new TextDecoder().decode(text.subarray(0, text.indexOf(0))).split(/[\n,]/, 1);
+    const version = line!.replace(/ Version:\s*/, ' ').trim();
+    check(version);
+    const facts = new Int32Array(3);
+    // On a stack of the size that loadKoffi gives to calls by threads; those of the main thread are smaller.
+    const error = await call(loaded.func('int lt_mpi_start(void *facts)'), facts);
+    if (error !== 0) throw new RanksError(`MPI could not be started: error ${error}.`);
+    const [rank, count, isSafe] = facts as unknown as [number, number, number];
     if (!isSafe)
       throw new RanksError(
         `${version} grants no calls by threads (MPI_THREAD_SERIALIZED): install one built with them.`,
@@ -117,11 +127,7 @@ export class MpiRanks implements Ranks {
     const made = this.#last.then(async () => {
       const note = { name, bytes: data.byteLength, begin: Date.now() };
       if (this.#notes.push(note) > REMEMBERED) this.#notes.shift();
-      const error = await new Promise<number>((resolve, reject) =>
-        this.functions[name].async(data, size, (failure: unknown, result: number) =>
-          failure ? reject(failure) : resolve(result),
-        ),
-      );
+      const error = await call(this.functions[name], data, size);
       this.#notes[this.#notes.indexOf(note)] = { ...note, end: Date.now() };
       if (error === -1)
         throw new RanksError(`${name} of ${data.byteLength} bytes: memory is short on rank ${this.rank}.`);

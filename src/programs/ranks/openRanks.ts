@@ -14,18 +14,23 @@ export async function openRanks(launch: Launch): Promise<MpiRanks> {
   const where = `Rank ${rank} of ${count}, which ${launcher} started on ${hostname()}`;
   const found = await mpiLibrary(mpiSource);
   if ('reason' in found) throw new UsageError(`${where}: ${found.reason}`);
-  let ranks: MpiRanks;
+  const differs = (found: string) =>
+    new UsageError(
+      `${where}: ${found}, so mpicc and the launcher are of different MPIs. Put the folder of one of them first on PATH, or ` +
+        'set MPICC.',
+    );
   try {
-    ranks = await MpiRanks.open(found.library);
+    const ranks = await MpiRanks.open(found.library, (version) => {
+      const isOpenMpi = version.startsWith('Open MPI');
+      if (launcher !== 'srun' && isOpenMpi !== (launcher === 'mpirun of Open MPI'))
+        throw differs(`its mpicc is that of ${version}`);
+    });
+    if (ranks.count === count && ranks.rank === rank) return ranks;
+    throw differs(`to ${ranks.version} it is rank ${ranks.rank} of ${ranks.count}`);
   } catch (error) {
     if (!(error instanceof RanksError)) throw error;
     throw new UsageError(`${where}: ${error.message}`, { cause: error });
   }
-  if (ranks.count === count && ranks.rank === rank) return ranks;
-  throw new UsageError(
-    `${where}, is rank ${ranks.rank} of ${ranks.count} to ${ranks.version}: mpicc and the launcher are of different MPIs. ` +
-      'Put one of them first on PATH, or set MPICC.',
-  );
 }
 
 /** Ranks on this machine, as launchers tell. */

@@ -11,6 +11,7 @@ import {
 import { type Config, ConfigError } from '../../../src/hparams/index.js';
 import type { Batch, InputSource } from '../../../src/inputs/index.js';
 import { gpt2Lm, LanguageModel } from '../../../src/models/index.js';
+import { nextTurn } from '../../../src/programs/ranks/agreement.js';
 import { sharedProducts } from '../../../src/programs/ranks/rankStep.js';
 import type { TrainReport } from '../../../src/programs/trainProgram.js';
 import { partsOfRank, type SingleTask, treeSum } from '../../../src/tasks/index.js';
@@ -75,7 +76,14 @@ async function trained(
   );
   const reports: TrainReport[][] = [];
   for (let step = 0; step < 3; step++)
-    reports.push(await Promise.all(opened.map(({ program }) => program.run())));
+    reports.push(
+      await Promise.all(
+        opened.map(async ({ program }, rank) => {
+          if (rank > 0) await nextTurn(ranks[rank]!);
+          return program.run();
+        }),
+      ),
+    );
   const digest = (x: ArrayBufferView) => createHash('sha256').update(new Uint8Array(x.buffer)).digest('hex');
   return opened.map(({ state }, rank) => ({
     buffers: [state.params, ...Object.values(state.slots)].map(digest),
