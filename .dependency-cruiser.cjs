@@ -98,7 +98,17 @@ const MAY_IMPORT = {
     'system',
     'index\\.ts',
   ],
-  runs: ['hparams', 'collectives', 'compiler', 'inputs', 'checkpoints', 'summaries', 'tasks', 'files', 'system'],
+  runs: [
+    'hparams',
+    'collectives',
+    'compiler',
+    'inputs',
+    'checkpoints',
+    'summaries',
+    'tasks',
+    'files',
+    'system',
+  ],
   programs: [
     'collectives',
     'hparams',

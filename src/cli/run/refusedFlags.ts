@@ -1,7 +1,8 @@
 /** @file Pax's flags that have no counterpart here, each with the reason. */
 
 const noTensorFlow = 'inputs are read and prepared ahead by threads of the run (prefetchBatches of an input)';
-const oneProcess = 'a run is one process on one machine, which uses all of its cores (--num_threads)';
+const byMpi =
+  'ranks are started by MPI (mpirun -np N npx luthier train …, or srun), and each uses the cores that it is given (--num_threads)';
 const fiddle = 'configs are changed by --set PATH=VALUE, --fiddler NAME(ARG=VALUE) and --config_file FILE';
 const saving = 'checkpoints are safetensors files, always written by a worker while training goes on';
 
@@ -31,9 +32,11 @@ export const refusedFlags: Readonly<Record<string, string>> = {
   jax_traceback_filtering_option: 'messages name the layer, its path and the line of the experiment',
   globally_use_hardware_rng:
     'random numbers are Threefry on every machine, so that a run has the same bits anywhere (task.train.randomSeed)',
-  enable_auto_sharding: `${oneProcess}; the mesh that task.mesh describes is analysed, not run`,
-  startup_random_jitter_max_secs: `${oneProcess}: there is nothing to spread over time`,
-  ...all('multiprocess_gpu server_addr num_hosts host_idx', oneProcess),
+  enable_auto_sharding:
+    'ranks share the rows of each batch; the mesh that task.mesh describes is analysed, not run',
+  startup_random_jitter_max_secs:
+    'ranks begin when their launcher starts them, and rank 0 alone opens files of the run',
+  ...all('multiprocess_gpu server_addr num_hosts host_idx', byMpi),
   ...all(
     'controller_mode tuner_group',
     'every process with the same --study asks for trials by itself, and each trial trains and evaluates in one process',

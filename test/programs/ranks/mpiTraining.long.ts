@@ -89,32 +89,35 @@ describe.skipIf(tried.length === 0).each(tried.map((mpi) => [mpi.name, mpi] as c
     expect(state).toBe('stopped');
   });
 
-  test.skipIf(isShort)('other modes, ranks without mpicc, and rows that cannot be shared are refused', async () => {
-    const directory = join(temporaryDirectory(), 'none');
-    const evaluates = await mpirun(mpi, 2, [...flags(directory, 2), '--mode=eval']).ended;
-    expect(evaluates.output).toMatch(
-      /mpirun of \w+( \w+)? has started 2 ranks, and --mode=eval runs as one process: start it alone\./,
-    );
-    const without = await mpirun(mpi, 2, flags(directory, 2), { MPICC: '/nowhere/mpicc' }).ended;
-    expect(without.output).toContain(
-      "There is no mpicc that works, which compiles the calls of MPI (MPICC is '/nowhere/mpicc'). Install the headers of",
-    );
-    const uneven = await mpirun(mpi, 3, flags(directory, 2)).ended;
-    expect(uneven.output).toContain(
-      "Input 'train': batchSize is 4, which 3 hosts cannot share evenly: set it to a multiple of 3, or start fewer.",
-    );
-    for (const { code } of [evaluates, without, uneven]) expect(code).not.toBe(0);
-    const seeds = mpirun(mpi, 1, [
-      ...flags(directory, 2),
-      ...[':', '-np', '1', process.execPath],
-      ...flags(directory, 2, ['--set', 'task.train.randomSeed=7']),
-    ]);
-    const { code, output } = await seeds.ended;
-    expect(output).toMatch(
-      /Rank 1 runs another job than rank 0: task\.train\.randomSeed: \d+ → 7\. Start all ranks with/,
-    );
-    expect(code).toBe(2);
-  });
+  test.skipIf(isShort)(
+    'other modes, ranks without mpicc, and rows that cannot be shared are refused',
+    async () => {
+      const directory = join(temporaryDirectory(), 'none');
+      const evaluates = await mpirun(mpi, 2, [...flags(directory, 2), '--mode=eval']).ended;
+      expect(evaluates.output).toMatch(
+        /mpirun of \w+( \w+)? has started 2 ranks, and --mode=eval runs as one process: start it alone\./,
+      );
+      const without = await mpirun(mpi, 2, flags(directory, 2), { MPICC: '/nowhere/mpicc' }).ended;
+      expect(without.output).toContain(
+        "There is no mpicc that works, which compiles the calls of MPI (MPICC is '/nowhere/mpicc'). Install the headers of",
+      );
+      const uneven = await mpirun(mpi, 3, flags(directory, 2)).ended;
+      expect(uneven.output).toContain(
+        "Input 'train': batchSize is 4, which 3 hosts cannot share evenly: set it to a multiple of 3, or start fewer.",
+      );
+      for (const { code } of [evaluates, without, uneven]) expect(code).not.toBe(0);
+      const seeds = mpirun(mpi, 1, [
+        ...flags(directory, 2),
+        ...[':', '-np', '1', process.execPath],
+        ...flags(directory, 2, ['--set', 'task.train.randomSeed=7']),
+      ]);
+      const { code, output } = await seeds.ended;
+      expect(output).toMatch(
+        /Rank 1 runs another job than rank 0: task\.train\.randomSeed: \d+ → 7\. Start all ranks with/,
+      );
+      expect(code).toBe(2);
+    },
+  );
 });
 
 test.skipIf(isShort || mpis.length < 2)('an mpicc of another MPI than the launcher is told', async () => {
