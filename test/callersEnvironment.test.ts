@@ -37,6 +37,7 @@ const kept: Readonly<Record<string, string>> = {
   GITHUB_EVENT_PATH: 'read where a workflow runs, of which tests give their own',
   HOME: 'where tools of the machine have their settings',
   LUTHIER_GUARD_PAGES: 'by which a run of all tests puts tensors beside pages that nothing may touch',
+  MPICC: 'the MPI of the machine, as CC',
   ORT_DISABLE_TELEMETRY: 'given by vitest.config.ts',
   PATH: 'where programs of the machine are',
   TMPDIR: 'made by test/temporaryFolders.ts',

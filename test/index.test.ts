@@ -95,7 +95,12 @@ test('every abstract class of configs says so to files and flags, which cannot s
 test('rooms are reached by sub-paths of the package', async () => {
   const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, string> };
   const rooms = globSync('src/*/index.ts').map((file) => `./${file}`);
-  const inner = ['./src/files/index.ts', './src/system/index.ts', './src/workers/index.ts'];
+  const inner = [
+    './src/collectives/index.ts',
+    './src/files/index.ts',
+    './src/system/index.ts',
+    './src/workers/index.ts',
+  ];
   // For `node --import luthier/typescript`.
   const { './typescript': loader, ...ofRooms } = exports;
   expect(loader).toBe('./src/system/typescript.js');

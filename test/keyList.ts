@@ -153,6 +153,14 @@ export const KEYS = {
   'compiler/native/plan/overwrites.test.ts': {
     'slices in place': ['compiler/native/plan/overwrites.ts', 'const sameView', 'offset strides', 'slice'],
   },
+  'compiler/native/toolchain/mpiLibrary.test.ts': {
+    collectives: [
+      'compiler/native/toolchain/mpiLibrary.ts',
+      'cache.entry(wanted',
+      'mpicc flags source',
+      'is made once for each mpicc and source',
+    ],
+  },
   'compiler/native/toolchain/runtimeLibrary.test.ts': {
     'compiled programs': [
       'compiler/native/toolchain/compileC.ts',

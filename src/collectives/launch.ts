@@ -1,4 +1,4 @@
-/** @file What started this process beside others of the same job: a rank and their number, as MPI's launchers tell in the environment. */
+/** @file Rank of this process and their number, as MPI's launchers tell them in the environment. */
 
 /** A process among those that a launcher started together. */
 export interface Launch {

@@ -1,4 +1,4 @@
-/** @file What the processes of a job do together. */
+/** @file Collectives of the processes of a job. */
 
 /**
  * The processes that take a step together. All call the same collectives in the same order, with arrays as long as each

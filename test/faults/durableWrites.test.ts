@@ -124,6 +124,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'system/foreignCode.ts: write',
     'system/lock.ts: ftruncate write',
     'review/versions/evaluators.ts: copyFile',
+    'review/versions/heldApart.ts: symlink',
     'review/versions/memoryLimit.ts: write',
     'review/versions/worktree.ts: symlink',
     'tools/validate/checkWorker.ts: writeFile',

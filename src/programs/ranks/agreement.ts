@@ -1,4 +1,4 @@
-/** @file What ranks tell each other: that they run the same job, what comes next, and who cannot go on. */
+/** @file Agreement of ranks: on the same job, the next turn, and the end where one cannot go on. */
 import { gatherJson, type Ranks } from '../../collectives/index.js';
 import {
   describeConfigs,
@@ -19,7 +19,7 @@ const SHOWN = 3;
 /**
  * Compares this rank's job with rank 0's.
  *
- * @throws UsageError on every rank where one differs, with what differs.
+ * @throws UsageError on every rank where one differs, with the differences.
  */
 export async function checkSameJob(ranks: Ranks, job: JobOptions): Promise<void> {
   const { luthier, node } = versions();
@@ -45,7 +45,7 @@ export async function checkSameJob(ranks: Ranks, job: JobOptions): Promise<void>
 }
 
 /**
- * Does on every rank what each has to do before a collective. Tells rank 0 where another one was asked to stop.
+ * Does on every rank the part that each has in front of a collective. Tells rank 0 where another one was asked to stop.
  *
  * @throws on every rank where it fails on one: its own error there, elsewhere a RankFailure with the message.
  */
@@ -71,17 +71,17 @@ export async function agree<T>(ranks: JobRanks, act: () => Promise<T>): Promise<
   throw new RankFailure(`Rank ${rank} cannot go on: ${messages[rank]}`);
 }
 
-/** What rank 0 has the others do. */
+/** A turn of all ranks, as rank 0 announces it. */
 export type Turn = 'step' | 'end';
 const TURNS: readonly Turn[] = ['step', 'end'];
 
-/** Says on rank 0 what comes next. */
+/** Announces a turn on rank 0. */
 export async function announce(ranks: JobRanks, turn: Turn): Promise<void> {
   await ranks.broadcast(Uint8Array.of(TURNS.indexOf(turn)));
   ranks.hasEnded = turn === 'end';
 }
 
-/** Waits on another rank for what comes next. */
+/** Waits on another rank for the next turn. */
 export async function nextTurn(ranks: JobRanks): Promise<Turn> {
   const told = new Uint8Array(1);
   await ranks.broadcast(told);

@@ -37,7 +37,7 @@ export async function shareState(ranks: JobRanks, { params, slots }: TrainMemory
     await ranks.broadcast(new Uint8Array(buffer, byteOffset, byteLength));
 }
 
-/** Takes steps until rank 0 ends training. @throws what this rank could not do, once rank 0 has saved */
+/** Takes steps until rank 0 ends training. @throws the error of this rank, once rank 0 has saved */
 export async function followRanks(options: JobOptions, ranks: JobRanks): Promise<void> {
   try {
     await follow(options, ranks);
