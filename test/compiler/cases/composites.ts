@@ -359,7 +359,37 @@ const alongLines = [[floats([7], -4, 4)], [floats([2, 3, 5], -8, 8)], [floats([]
 const layerNorm = norms((x, scale, bias) => ops.layerNorm(x, scale, bias, { epsilon: 1e-3 }), true);
 const rmsNorm = norms((x, scale) => ops.rmsNorm(x, scale, { epsilon: 1e-3 }), false);
 
+/** Attention to heads that queries share, and to codes with factors. */
+const heldCases: Case[] = [
+  ...over(
+    (q, k, v) => callComposite('HeldAttention', [q, k, v], { scale: 0.5, causal: true, logitCap: 0 }, 0),
+    [
+      qkv(2, 2, 5, 3, 4),
+      [floats([2, 2, 6, 4], -1, 1, 11), floats([2, 5, 2, 4], -1, 1, 12), floats([2, 5, 2, 3], -1, 1, 13)],
+    ],
+    constant,
+  ),
+  ...over(
+    (q, k, v, ks, vs) =>
+      callComposite(
+        'HeldAttention',
+        [q, k, v, ks, vs],
+        { scale: 0.5, causal: false, logitCap: 0, coded: true },
+        0,
+      ),
+    [
+      [
+        floats([2, 1, 4, 4], -1, 1, 11),
+        ...[ints([2, 5, 2, 4], -127, 127, 12), ints([2, 5, 2, 3], -127, 127, 13)],
+        ...[floats([2, 5, 2, 1], 0.001, 0.01, 14), floats([2, 5, 2, 1], 0.001, 0.01, 15)],
+      ],
+    ],
+    constant,
+  ),
+];
+
 export const compositeCases: CaseTable = {
+  HeldAttention: heldCases,
   Attention: [...sinkCases, ...attentionCases, ...windowCases, ...visibleCases, ...countCases],
   AttentionGrad: [...sinkCases, ...attentionCases, ...windowCases, ...dropCases, ...countCases],
   AttentionMaskGrad: maskCases,
