@@ -259,7 +259,7 @@ static void check_slices(int p) {
     for (int i = 0; i < 6; i++) {
       free(slices[i]->memory);
       slices[i]->memory = buffers[i / 3] + i % 3 * count * dims * bytes_of(type);
-      slices[i]->at = (lt_heads){slices[i]->memory, type, time * row, row, dims};
+      slices[i]->at = (lt_heads){.data = slices[i]->memory, .type = type, .batch = time * row, .time = row, .head = dims};
       if (i < 3) fill(slices[i], 1);
     }
     run(&x, 2);

@@ -41,7 +41,7 @@ static void set(heads *x, int64_t b, int64_t h, int64_t t, int64_t c, float valu
 
 /* Batch, time and head in a random order, with gaps; shared: one head for all. */
 static heads make_heads(int32_t type, int64_t batch, int64_t count, int64_t time, int64_t dims, int shared) {
-  heads x = {{NULL, type, 0, 0, 0}, NULL, batch, count, time, dims, 0};
+  heads x = {{.type = type}, NULL, batch, count, time, dims, 0};
   const int64_t gap = drawn() % 3 ? 0 : drawn() % 7, stored = shared ? 1 : count;
   const int64_t row = dims + gap;
   if (drawn() % 2)
