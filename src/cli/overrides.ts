@@ -1,6 +1,6 @@
 /** @file Changes of an experiment from the command line: set, unset, files, fiddlers, sweeps. */
 import { type Call, ConfigError, parseCall } from '../hparams/index.js';
-import { UsageError } from '../system/text/index.js';
+import { shellQuoted, UsageError } from '../system/text/index.js';
 import { splitSetting } from './sweepGrammar.js';
 
 /** `--set path=text`, or a setting of a sweep's run. */
@@ -69,7 +69,7 @@ export function flagOf(change: Change): [flag: string, text: string] {
 export function shellText(change: Change): string {
   const [flag, text] = flagOf(change);
   const plain = /^[\w@%+=:,./^-][\w@%+=:,./^~-]*$/.test(text);
-  return `${flag} ${plain ? text : `'${text.replaceAll("'", `'\\''`)}'`}`;
+  return `${flag} ${plain ? text : shellQuoted(text)}`;
 }
 
 const parsers = {

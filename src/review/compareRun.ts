@@ -1,4 +1,4 @@
-/** @file Whether a run goes on with the working tree's code. */
+/** @file Comparison of a run with the working tree's code, which resumes it or refuses. */
 import { existsSync, realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Override, parseShellText } from '../cli/index.js';

@@ -32,10 +32,14 @@ function submodulesOf({ git }: Repository, commit?: string): Map<string, string>
   );
 }
 
+/** Git's folder that all working trees of a repository share. */
+const commonFolder = ({ git }: Repository): string =>
+  git('rev-parse', '--path-format=absolute', '--git-common-dir').trim();
+
 /** The repository of a submodule, also of one that is checked out no more; undefined where it lacks the commit. */
 function submoduleAt(repository: Repository, path: string, commit: string): Repository | undefined {
   const here = join(repository.root, path);
-  const common = repository.git('rev-parse', '--path-format=absolute', '--git-common-dir').trim();
+  const common = commonFolder(repository);
   const folder = [here, join(common, 'modules', path)].find((each) =>
     existsSync(join(each, each === here ? '.git' : 'HEAD')),
   );
@@ -137,7 +141,7 @@ const lfsLack = (path: string): Lacking => ({
 });
 
 function linkLfs(repository: Repository, root: string): Lacking[] {
-  const common = repository.git('rev-parse', '--path-format=absolute', '--git-common-dir').trim();
+  const common = commonFolder(repository);
   return pointersIn(root).flatMap(([path, digest, size]) => {
     const kept = join(common, 'lfs/objects', digest.slice(0, 2), digest.slice(2, 4), digest);
     const own = join(repository.root, path);

@@ -16,9 +16,12 @@ export function linesBelow(lines: readonly string[], most = 20): string {
   return [...lines.slice(0, most), ...more].map((line) => `\n  ${line}`).join('');
 }
 
+/** A text in quotes as a POSIX shell reads it. */
+export const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
 /** A word of a command as a POSIX shell reads it: quoted if it holds more than letters, digits and common signs. */
 export function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : shellQuoted(word);
 }
 
 /** `119,990`. */
