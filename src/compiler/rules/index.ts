@@ -1,6 +1,7 @@
 /** @file Records of all operations of a program, by name. */
 import type { Attrs, Graph } from '../program/ir.js';
 import { CompilerError, type TensorSpec } from '../program/tensors.js';
+import { collectiveRules } from './collectiveRules.js';
 import { controlRules } from './controlRules.js';
 import { elementwiseRules } from './elementwiseRules.js';
 import { indexingRules } from './indexingRules.js';
@@ -10,7 +11,9 @@ import { type Composite, Misfit, type Operation, type OperationTable } from './o
 import { reduceRules } from './reduceRules.js';
 import { shapeRules } from './shapeRules.js';
 
-const operations = new Map<string, Operation>(Object.entries(controlRules));
+/** Operations that no function of tfjs stands for: loops and choices, which have bodies, and what ranks do together. */
+const structural: OperationTable = { ...controlRules, ...collectiveRules };
+const operations = new Map<string, Operation>(Object.entries(structural));
 const kernels = new Set<string>();
 
 /** Operations that programs define. */
@@ -50,9 +53,9 @@ defineKernels({
 /** The names of tfjs's kernels that are operations of their own. */
 export const kernelNames = (): readonly string[] => [...kernels];
 
-/** The names of Luthier's operations but loops and choices, which have bodies. */
+/** The names of Luthier's operations but those of the structure of programs. */
 export const opNames = (): string[] =>
-  [...operations.keys()].filter((name) => !(name in controlRules) && isOwn(name));
+  [...operations.keys()].filter((name) => !(name in structural) && isOwn(name));
 
 /** The record of `op`. */
 export function ruleOf(op: string): Operation {

@@ -1,0 +1,151 @@
+/** @file Operations between the ranks of a mesh, which programs of one rank have in them. */
+
+import type { Lowering } from '../onnx/builder.js';
+import { type Attrs, ints } from '../program/ir.js';
+import { CompilerError, type Shape } from '../program/tensors.js';
+import {
+  expects,
+  expectsDtypes,
+  isWithin,
+  NUMBERS,
+  type OperationTable,
+  type PlainOperation,
+  spec,
+} from './operation.js';
+
+/** How values of several ranks become one. */
+export type Reduction = 'sum' | 'max' | 'min';
+const REDUCTIONS: readonly unknown[] = ['sum', 'max', 'min'] satisfies Reduction[];
+
+/** Ranks that take part together: those whose places in the mesh differ along `axes` alone. */
+export interface Group {
+  /** Devices along each axis; ranks are numbered in row-major order. */
+  readonly mesh: readonly number[];
+  /** Numbers of axes; members are numbered in row-major order of these. */
+  readonly axes: readonly number[];
+}
+
+/** The group that a collective names. */
+export const groupOf = (attrs: Attrs): Group => ({ mesh: ints(attrs.mesh), axes: ints(attrs.axes) });
+
+/** Members of a group. */
+export const membersOf = ({ mesh, axes }: Group): number =>
+  axes.reduce((product, axis) => product * mesh[axis]!, 1);
+
+/** Place of `rank` along each axis of a mesh. */
+export function placeInMesh(mesh: readonly number[], rank: number): number[] {
+  const place = new Array<number>(mesh.length);
+  let rest = rank;
+  for (let i = mesh.length - 1; i >= 0; i--) {
+    place[i] = rest % mesh[i]!;
+    rest = Math.floor(rest / mesh[i]!);
+  }
+  return place;
+}
+
+/** Number of `rank` among the members of its group. */
+export function memberOf({ mesh, axes }: Group, rank: number): number {
+  const place = placeInMesh(mesh, rank);
+  return axes.reduce((number, axis) => number * mesh[axis]! + place[axis]!, 0);
+}
+
+/** The ranks of the group that `rank` belongs to, by their numbers in it. */
+export function ranksOf(group: Group, rank: number): number[] {
+  const { mesh, axes } = group;
+  const place = placeInMesh(mesh, rank);
+  return Array.from({ length: membersOf(group) }, (_, member) => {
+    const other = [...place];
+    let rest = member;
+    for (const axis of [...axes].reverse()) {
+      other[axis] = rest % mesh[axis]!;
+      rest = Math.floor(rest / mesh[axis]!);
+    }
+    return other.reduce((number, at, axis) => number * mesh[axis]! + at, 0);
+  });
+}
+
+const isGroup = (mesh: Attrs[string] | undefined, axes: Attrs[string] | undefined): boolean =>
+  Array.isArray(mesh) &&
+  Array.isArray(axes) &&
+  mesh.every((size) => isWithin(size, 1)) &&
+  axes.every((axis) => isWithin(axis, 0, mesh.length - 1)) &&
+  new Set(axes).size === axes.length;
+
+const expectsGroup = ({ mesh, axes }: Attrs): void =>
+  expects(isGroup(mesh, axes), 'sizes of a mesh and different axes of it', `${mesh} and ${axes}`);
+
+/** Engines that cannot call other ranks run the pieces between collectives. */
+const inPieces: Lowering = ({ op }) => {
+  throw new CompilerError(
+    `${op} is no operation of ONNX: programs of ranks run in pieces between collectives.`,
+  );
+};
+
+/** An operation that gives a tensor of another size along `dim`: each rank's part of it, or all parts. */
+const resizing = (
+  name: string,
+  shapeOf: (shape: Shape, attrs: Attrs, ways: number) => Shape,
+): PlainOperation => ({
+  inputs: ['x'],
+  infer: ([x], attrs) => {
+    expectsGroup(attrs);
+    return [spec(shapeOf(x!.shape, attrs, membersOf(groupOf(attrs))), x!.dtype)];
+  },
+  onnx: inPieces,
+  device: { kind: 'call', name, contiguous: [0] },
+});
+
+/** The shape with the size of one dimension replaced. */
+function withSize(shape: Shape, dim: unknown, resize: (size: number) => number): number[] {
+  expects(isWithin(dim, 0, shape.length - 1), `a dimension below ${shape.length}`, dim);
+  const sizes = [...shape];
+  sizes[dim] = resize(shape[dim]!);
+  return sizes;
+}
+
+/** A size over a number of members. */
+const part =
+  (ways: number) =>
+  (size: number): number => {
+    expects(size % ways === 0, `a size that ${ways} ranks divide`, size);
+    return size / ways;
+  };
+
+const expectsReduction = ({ reduction }: Attrs): void =>
+  expects(REDUCTIONS.includes(reduction), 'sum, max or min', reduction);
+
+export const collectiveRules: OperationTable = {
+  /** The reduction over the members of a group, for all of them. */
+  AllReduce: {
+    inputs: ['x'],
+    infer: ([x], attrs) => {
+      expectsGroup(attrs);
+      expectsReduction(attrs);
+      expectsDtypes([x!], NUMBERS);
+      return [spec(x!.shape, x!.dtype)];
+    },
+    onnx: inPieces,
+    device: { kind: 'call', name: 'allReduce', contiguous: [0] },
+  },
+  /** The parts of all members along `dim`, in their order. */
+  AllGather: resizing('allGather', (shape, { dim }, ways) => withSize(shape, dim, (size) => size * ways)),
+  /** Each member's part along `dim` of the sum over them. */
+  ReduceScatter: resizing('reduceScatter', (shape, { dim }, ways) => withSize(shape, dim, part(ways))),
+  /** Parts along `from` of what each member has, exchanged and joined along `to`: member i gives its j-th part to member j. */
+  AllToAll: resizing('allToAll', (shape, { from, to }, ways) => {
+    expects(from !== to, 'two dimensions', `${from} and ${to}`);
+    return withSize(withSize(shape, from, part(ways)), to, (size) => size * ways);
+  }),
+  /** The member's own part along `dim` of what all members have. No rank is asked. */
+  OwnPart: resizing('ownPart', (shape, { dim }, ways) => withSize(shape, dim, part(ways))),
+  /** int32 []: the member's number in its group. */
+  MemberIndex: {
+    inputs: [],
+    infer: (_, attrs) => {
+      expectsGroup(attrs);
+      return [spec([], 'int32')];
+    },
+    onnx: inPieces,
+    device: { kind: 'call', name: 'memberIndex' },
+  },
+};
