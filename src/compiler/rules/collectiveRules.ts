@@ -14,7 +14,7 @@ import {
 } from './operation.js';
 
 /** How values of several ranks become one. */
-export type Reduction = 'sum' | 'max' | 'min';
+type Reduction = 'sum' | 'max' | 'min';
 const REDUCTIONS: readonly unknown[] = ['sum', 'max', 'min'] satisfies Reduction[];
 
 /** Ranks that take part together: those whose places in the mesh differ along `axes` alone. */
@@ -26,7 +26,7 @@ export interface Group {
 }
 
 /** The group that a collective names. */
-export const groupOf = (attrs: Attrs): Group => ({ mesh: ints(attrs.mesh), axes: ints(attrs.axes) });
+const groupOf = (attrs: Attrs): Group => ({ mesh: ints(attrs.mesh), axes: ints(attrs.axes) });
 
 /** Members of a group. */
 export const membersOf = ({ mesh, axes }: Group): number =>
