@@ -189,7 +189,7 @@ review.commit();
 test('a number in the forward pass', async () => {
   const edits = { 'experiments/parts.ts': instead('1 / Math.LN2', '3 / Math.LN2') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 4 the same, 12 that the change does not reach
+    "1 computes something else, 4 the same, 12 that the change does not reach
 
     own.Computes
       config same, the training step computes different values (Multiply of the model or the loss), the evaluation computes different values (Multiply of the model or the loss): experiments/parts.ts
@@ -202,7 +202,7 @@ test('a number in the forward pass', async () => {
 test('the update of an optimizer', async () => {
   const edits = { 'experiments/parts.ts': instead('tf.mul(grad, 0.5)', 'tf.mul(grad, 0.25)') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 4 the same, 12 that the change does not reach
+    "1 computes something else, 4 the same, 12 that the change does not reach
 
     own.Updates
       config same, the optimizer update differs (Multiply of update/Half_decay): experiments/parts.ts
@@ -215,7 +215,7 @@ test('the update of an optimizer', async () => {
 test('a schedule', async () => {
   const edits = { 'experiments/parts.ts': instead('1 / (1 + step)', '1 / (2 + step)') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 4 the same, 12 that the change does not reach
+    "1 computes something else, 4 the same, 12 that the change does not reach
 
     own.Updates
       config same, the optimizer update differs: experiments/parts.ts
@@ -228,7 +228,7 @@ test('a schedule', async () => {
 test('an initialiser', async () => {
   const edits = { 'experiments/parts.ts': instead('return 2;', 'return 3;') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 4 the same, 12 that the change does not reach
+    "1 computes something else, 4 the same, 12 that the change does not reach
 
     own.Starts
       config same, the initial values differ: experiments/parts.ts
@@ -240,7 +240,7 @@ test('an initialiser', async () => {
 test('rows of an input', async () => {
   const edits = { 'experiments/parts.ts': instead('row + 1', 'row + 2') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 4 the same, 12 that the change does not reach
+    "1 computes something else, 4 the same, 12 that the change does not reach
 
     own.Reads
       config same, the input gives different rows (datasets[0] 'train' row 0: ids 21 22 24 19 2 6 29 4, labels 22 24 19 2 6 29 4 16, paddings 0 0 0 0 0 0 0 0, weights 1 1 1 1 1 1 1 1 → ids 12 11 1 22 13 13 16 29, labels 11 1 22 13 13 16 29 24, paddings 0 0 0 0 0 0 0 0, weights 1 1 1 1 1 1 1 1): experiments/parts.ts
@@ -253,7 +253,7 @@ test('rows of an input', async () => {
 test('a metric of the evaluation alone', async () => {
   const edits = { 'experiments/parts.ts': instead('tf.mul(loss, 100)', 'tf.mul(loss, 1000)') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 4 the same, 12 that the change does not reach
+    "1 computes something else, 4 the same, 12 that the change does not reach
 
     own.Computes
       config same, the evaluation computes different values (Multiply of the model or the loss): experiments/parts.ts

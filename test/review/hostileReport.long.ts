@@ -253,7 +253,13 @@ function expectOurs(markdown: string, experiments: number): void {
   expect(of('tr_open').length).toBeLessThanOrEqual(1 + experiments);
   // Columns of figures that nothing tells of are left out; no text adds one.
   const header = tokens.filter((_, i) => tokens[i - 1]?.type === 'th_open').map(({ content }) => content);
-  const known = ['Experiment', '', 'Checkpoints', ...figureKinds.map(({ column }) => column)];
+  const known = [
+    'Experiment',
+    'Verdict',
+    'Numerics',
+    'Checkpoints',
+    ...figureKinds.map(({ column }) => column),
+  ];
   expect(header).toEqual(known.filter((column) => header.includes(column)));
   // A cell too many would be cut off, and one too few be added.
   expect(of('td_open').length).toBe((of('tr_open').length - of('table_open').length) * header.length);

@@ -103,13 +103,13 @@ test('changed, added, removed, broken and mended experiments, from base classes 
 
     \`main (abc1234)\` → \`working tree\`
 
-    | Experiment        |                                                    | Checkpoints              | Parameters | FLOPs/token | Tokens/step | Training tokens     | Training FLOPs                     | Peak memory                  |
-    |-------------------|----------------------------------------------------|--------------------------|-----------:|------------:|------------:|---------------------|------------------------------------|------------------------------|
-    | \`new.fresh.Wrong\` | ❌ broken                                           | –                        |          – |           – |           – | –                   | –                                  | –                            |
-    | \`small.Gone\`      | 🗑️ removed                                        | –                        |          – |           – |           – | –                   | –                                  | –                            |
-    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` | –                        |      6.86k |  16.3 kFLOP |          16 | 80 → 112 (**+40%**) | 3.92 MFLOP → 5.49 MFLOP (**+40%**) | 216 kB                       |
-    | \`small.One\`       | ✏️ changed                                         | cannot go on: 8 reshaped |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB → 216 kB (**+0.12%**) |
-    | \`broken.Mended\`   | ✅ mended                                           | –                        |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB                       |
+    | Experiment        | Verdict                                            | Numerics  | Checkpoints              | Parameters | FLOPs/token | Tokens/step | Training tokens     | Training FLOPs                     | Peak memory                  |
+    |-------------------|----------------------------------------------------|-----------|--------------------------|-----------:|------------:|------------:|---------------------|------------------------------------|------------------------------|
+    | \`new.fresh.Wrong\` | ❌ broken                                           | –         | –                        |          – |           – |           – | –                   | –                                  | –                            |
+    | \`small.Gone\`      | 🗑️ removed                                        | –         | –                        |          – |           – |           – | –                   | –                                  | –                            |
+    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` | –         | –                        |      6.86k |  16.3 kFLOP |          16 | 80 → 112 (**+40%**) | 3.92 MFLOP → 5.49 MFLOP (**+40%**) | 216 kB                       |
+    | \`small.One\`       | ✏️ changed                                         | same code | cannot go on: 8 reshaped |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB → 216 kB (**+0.12%**) |
+    | \`broken.Mended\`   | ✅ mended                                           | –         | –                        |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.92 MFLOP                         | 216 kB                       |
 
     > For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
@@ -133,6 +133,20 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     </details>
 
     <details>
+    <summary>Runs cannot go on: 1 experiment</summary>
+
+    - \`small.One\`
+      - \`forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4\`
+      - \`a checkpoint: not compatible with this model, 8 differences\`
+      - \`initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more\`
+      - \`lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+      - \`lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+      - \`lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+      - \`lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+
+    </details>
+
+    <details>
     <summary><code>new.fresh.Fresh</code> against <code>Family of experiments/family.ts</code>: 1 constant, 1 field</summary>
 
     - \`steps\`: \`5\` → \`7\` · set by \`Fresh\` at \`experiments/new/fresh.ts:3\` · was set by \`Family\` at \`experiments/family.ts:9\`
@@ -145,20 +159,6 @@ test('changed, added, removed, broken and mended experiments, from base classes 
 
     - \`numHeads\`: \`2\` → \`4\` · set by \`Family\` at \`experiments/family.ts:7\`
     - \`task.model.lmTpl.stackedTransformerTpl.numHeads\`: \`2\` → \`4\` · \`luthier/src/models\` · forces a new run
-
-    </details>
-
-    <details>
-    <summary>Runs cannot go on: 1 experiment</summary>
-
-    - \`small.One\`
-      - \`forced by task.model.lmTpl.stackedTransformerTpl.numHeads: 2 → 4\`
-      - \`a checkpoint: not compatible with this model, 8 differences\`
-      - \`initFromCheckpoint would load 11 of 19 variables, not lm/transformer/x_layers_0/self_attention/key/w, lm/transformer/x_layers_0/self_attention/query/w, lm/transformer/x_layers_0/self_attention/value/w and 5 more\`
-      - \`lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
-      - \`lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
-      - \`lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
-      - \`lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
 
     </details>"
   `);

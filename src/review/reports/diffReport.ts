@@ -90,7 +90,7 @@ export type VariableGroup = z.infer<typeof variableGroup>;
  * How runs of the old version go on in the new one: with the same bits; with something changed; not at all; or what could not be
  * compared.
  */
-export const resumptions = ['same', 'changed', 'never', 'unknown'] as const;
+const resumptions = ['same', 'changed', 'never', 'unknown'] as const;
 const checkpointEffect = z
   .strictObject({
     goesOn: z.enum(resumptions),

@@ -1,4 +1,4 @@
-/** @file The folded parts of a comment: errors, names, fields, curves, programs and checkpoints. */
+/** @file The folded parts of a comment: errors, names, programs, checkpoints, fields and curves. */
 
 import { shortened, visible } from '../../system/text/index.js';
 import { codeBlock, counted } from '../text/reportFormat.js';
@@ -14,7 +14,7 @@ import {
   groupRules,
   groupUncompared,
 } from './changeGroups.js';
-import { type CheckpointEffect, type DiffReport, type ExperimentReport, resumptions } from './diffReport.js';
+import type { CheckpointEffect, DiffReport, ExperimentReport } from './diffReport.js';
 import { learningRateChart } from './learningRateChart.js';
 import { htmlCode, type Links, namesHtml, namesMarkdown, span } from './markdownText.js';
 import { errorStatusText } from './outcomes.js';
@@ -55,10 +55,10 @@ export function detailsOf(report: DiffReport, links: Links): Details[] {
     ...experiments.flatMap((each) => lineDetails(descriptionLines(each))),
     ...experiments.flatMap((each) => lineDetails(formerLines(each))),
     ...declarationDetails(report),
-    ...groupChanges(experiments).map((group) => groupDetails(group, links)),
-    ...learningRateDetails(experiments),
     ...computedDetails(experiments),
     ...checkpointDetails(experiments),
+    ...groupChanges(experiments).map((group) => groupDetails(group, links)),
+    ...learningRateDetails(experiments),
     ...ruleDetails(experiments),
     ...renamedDetails(experiments),
     ...uncomparedDetails(experiments),
@@ -125,16 +125,16 @@ function learningRateDetails(experiments: readonly ExperimentReport[]): Details[
 
 function computedDetails(experiments: readonly ExperimentReport[]): Details[] {
   return groupComputed(experiments).map(({ experiments: names, computed }) => ({
-    summary: `Config same, computation differs: ${namesHtml(names)}`,
+    summary: `${computed.differs.length > 0 ? 'Computes something else' : 'Data differs'}: ${namesHtml(names)}`,
     items: [`- ${span(computedText(computed))}`],
   }));
 }
 
 function checkpointDetails(experiments: readonly ExperimentReport[]): Details[] {
   const groups = groupCheckpoints(experiments);
-  return resumptions.toReversed().flatMap((goesOn) => {
+  return (['never', 'changed', 'unknown'] as const).flatMap((goesOn) => {
     const own = groups.filter(({ effect }) => effect.goesOn === goesOn);
-    return own.length === 0 || goesOn === 'same' ? [] : [goingOnDetails(goesOn, own)];
+    return own.length === 0 ? [] : [goingOnDetails(goesOn, own)];
   });
 }
 

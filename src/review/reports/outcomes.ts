@@ -3,13 +3,14 @@ import type { ErrorGroup } from './changeGroups.js';
 import type { Status } from './diffReport.js';
 
 /** A status; for a change, its most important consequence. */
-export type Outcome = Status | 'incompatible' | 'costlier' | 'cheaper' | 'unknown';
+export type Outcome = Status | 'incompatible' | 'different' | 'costlier' | 'cheaper' | 'unknown';
 
 /** Phrases for one experiment and for several, gravest first, in the order of reports. */
 export const outcomePhrases: Readonly<Record<Outcome, readonly [one: string, several: string]>> = {
   broken: ['breaks', 'break'],
   removed: ['removed', 'removed'],
   incompatible: ["can't go on from its checkpoints", "can't go on from their checkpoints"],
+  different: ['computes something else', 'compute something else'],
   costlier: ['costs more', 'cost more'],
   unknown: ['changes, its cost not compared', 'change, their cost not compared'],
   cheaper: ['costs less', 'cost less'],

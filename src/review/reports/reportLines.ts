@@ -14,6 +14,7 @@ import type {
   Former,
   RuleChange,
   Side,
+  Status,
   Uncompared,
   VariableGroup,
 } from './diffReport.js';
@@ -201,6 +202,20 @@ export function computedText({ differs, places = [], files, data = [], isByNew }
   const ofData = data.length === 0 ? [] : [`${someOf(data)} ${data.length === 1 ? 'differs' : 'differ'}`];
   const head = `${isByNew ? 'beside its config' : 'config same'}, ${[...parts, ...ofData].join(', ')}`;
   return `${head}${files.length === 0 ? '' : `: ${someOf(files)}`}`;
+}
+
+/** Statuses of experiments that are not in both versions, or compute nothing in one of them. */
+const withoutNumerics: readonly Status[] = ['added', 'removed', 'broken', 'mended', 'failing'];
+
+/** What two codes compute by one config, in a few words. */
+export function numericsText({ status, computed }: ExperimentReport): string {
+  if (withoutNumerics.includes(status)) return '–';
+  if (computed === undefined) return 'same code';
+  const { differs, data = [], uncompared } = computed;
+  const others = [...differs, ...data];
+  if (others.length > 0) return `differs: ${someOf(others)}`;
+  if (uncompared.length > 0) return `not compared: ${someOf(uncompared.map(({ part }) => part))}`;
+  return 'same';
 }
 
 /** A part that could not be compared, and why. */

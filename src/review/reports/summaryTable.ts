@@ -5,7 +5,7 @@ import { isDifferent } from '../changes/effects.js';
 import { counted, escapeMarkdown, markdownTable } from '../text/reportFormat.js';
 import type { Effects, ExperimentReport, Figure, Status } from './diffReport.js';
 import { namesMarkdown, span } from './markdownText.js';
-import { checkpointText, figureKinds, inUnit, percent, unitOf } from './reportLines.js';
+import { checkpointText, figureKinds, inUnit, numericsText, percent, unitOf } from './reportLines.js';
 
 export const signs: Readonly<Record<Status, string>> = {
   broken: '❌ broken',
@@ -37,7 +37,13 @@ export function summaryTable(
 ): string {
   const kinds = figureKinds.filter(({ key }) => !ofTraining.has(key) || hasValues(key, experiments));
   const unit = unitOf(experiments);
-  const header = ['Experiment', '', 'Checkpoints', ...kinds.map(({ column }) => inUnit(column, unit))];
+  const header = [
+    'Experiment',
+    'Verdict',
+    'Numerics',
+    'Checkpoints',
+    ...kinds.map(({ column }) => inUnit(column, unit)),
+  ];
   const namesByRow = new Map<string, string[]>();
   for (const each of experiments) {
     if (withoutRow.has(each.status)) continue;
@@ -72,16 +78,17 @@ const hasValues = (key: keyof Effects, experiments: readonly ExperimentReport[])
 
 /** The row of an experiment, without its name. */
 function rowOf(
-  { status, against, effects, checkpoints }: ExperimentReport,
+  report: ExperimentReport,
   kinds: readonly (typeof figureKinds)[number][],
   isLoaded: boolean,
 ): string[] {
+  const { status, against, effects, checkpoints } = report;
   const found = isLoaded ? ', found by loading' : '';
+  const words = (text: string): string => escapeMarkdown(visible(shortened(text, longestCell)));
   return [
     `${signs[status]}${against === undefined ? '' : ` against ${span(against)}`}${found}`,
-    checkpoints === undefined
-      ? '–'
-      : escapeMarkdown(visible(shortened(checkpointText(checkpoints), longestCell))),
+    words(numericsText(report)),
+    checkpoints === undefined ? '–' : words(checkpointText(checkpoints)),
     ...kinds.map(({ key, format }) => figureCell(effects?.[key], format)),
   ];
 }

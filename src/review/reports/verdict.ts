@@ -37,24 +37,28 @@ function countsOf({ experiments, unchanged, untouched }: DiffReport): string {
     const count = counts.get(outcome) ?? 0;
     if (count === 0) return [];
     const phrase = `${count} ${outcomePhrases[outcome][Number(count > 1)]}`;
-    return [outcome === 'incompatible' ? `${phrase}${costlierToo(experiments)}` : phrase];
+    return [`${phrase}${aboveCost.has(outcome) ? costlierToo(outcome, experiments) : ''}`];
   });
   if (untouched > 0) parts.push(`${untouched} that the change does not reach`);
   return parts.length === 0 ? 'No experiments' : parts.join(', ');
 }
 
-/** Of those that do not go on from their checkpoints, how many would otherwise be counted among the costlier. */
-function costlierToo(experiments: readonly ExperimentReport[]): string {
-  const incompatible = experiments.filter((each) => outcomeOf(each) === 'incompatible');
-  const count = incompatible.filter(({ effects }) => effects && costChange(effects) > 0).length;
+/** Outcomes of changes that may cost more as well. */
+const aboveCost: ReadonlySet<Outcome> = new Set(['incompatible', 'different']);
+
+/** Of the experiments with an outcome, how many would otherwise be counted among the costlier. */
+function costlierToo(outcome: Outcome, experiments: readonly ExperimentReport[]): string {
+  const own = experiments.filter((each) => outcomeOf(each) === outcome);
+  const count = own.filter(({ effects }) => effects && costChange(effects) > 0).length;
   if (count === 0) return '';
-  if (count === incompatible.length) return count === 1 ? ' (and costs more)' : ' (and all cost more)';
+  if (count === own.length) return count === 1 ? ' (and costs more)' : ' (and all cost more)';
   return ` (${count} of them ${count === 1 ? 'costs' : 'cost'} more)`;
 }
 
 function outcomeOf({ status, effects, checkpoints, computed, newError }: ExperimentReport): Outcome {
   if (status !== 'changed') return status;
   if (checkpoints?.goesOn === 'never') return 'incompatible';
+  if (computed !== undefined && computed.differs.length > 0) return 'different';
   // Programs that do the same operations as before cost the same, and are not analysed.
   if (effects === undefined) return computed === undefined || newError !== undefined ? 'unknown' : 'changed';
   if (!areBothKnown(effects)) return 'unknown';

@@ -128,7 +128,7 @@ async function text(changed: string): Promise<string> {
 test('a number in the forward pass', async () => {
   const found = await report(parts.replace('1 / Math.LN2', '3 / Math.LN2'));
   expect(settled(textOf(found, plain))).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 1 not compared in full, 3 the same
+    "1 computes something else, 1 not compared in full, 3 the same
     main (abc1234) → working tree
 
     own.Computes
@@ -143,19 +143,19 @@ test('a number in the forward pass', async () => {
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
   expect(settled(markdownOf(found))).toMatchInlineSnapshot(`
-    "### 1 changes at the same cost, 1 not compared in full, 3 the same
+    "### 1 computes something else, 1 not compared in full, 3 the same
 
     \`main (abc1234)\` → \`working tree\`
 
-    | Experiment     |                        | Checkpoints                | Parameters | FLOPs/token | Tokens/step | Peak memory |
-    |----------------|------------------------|----------------------------|------------|-------------|-------------|-------------|
-    | \`own.Computes\` | ✏️ changed             | changed: loss or gradients | –          | –           | –           | –           |
-    | \`own.Waits\`    | ❔ not compared in full | –                          | –          | –           | –           | –           |
+    | Experiment     | Verdict                | Numerics                           | Checkpoints                | Parameters | FLOPs/token | Tokens/step | Peak memory |
+    |----------------|------------------------|------------------------------------|----------------------------|------------|-------------|-------------|-------------|
+    | \`own.Computes\` | ✏️ changed             | differs: training step, evaluation | changed: loss or gradients | –          | –           | –           | –           |
+    | \`own.Waits\`    | ❔ not compared in full | not compared: input                | –                          | –          | –           | –           | –           |
 
     > For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it.
 
     <details>
-    <summary>Config same, computation differs: <code>own.Computes</code></summary>
+    <summary>Computes something else: <code>own.Computes</code></summary>
 
     - \`config same, the training step computes different values (Multiply of the model or the loss), the evaluation computes different values (Multiply of the model or the loss): experiments/parts.ts\`
 
@@ -185,7 +185,7 @@ test('an update, a schedule, initial values, rows; sources of an input whose dat
     .replace('row + 1', 'row + 2')
     .replace('return super.batchSize', 'return 1 * super.batchSize');
   expect(await text(changed)).toMatchInlineSnapshot(`
-    "3 change at the same cost, 1 not compared in full, 1 the same
+    "3 compute something else, 1 not compared in full, 1 the same
     main (abc1234) → working tree
 
     own.Reads
@@ -211,7 +211,7 @@ test('an update, a schedule, initial values, rows; sources of an input whose dat
     Note: For equal configs, the traced training step and evaluation, the update and its learning rates, the distributions of initial values, decoding, and rows of the data were compared; without data, the code that reads it."
   `);
   expect(await text(parts.replace('1 / (1 + step)', '1 / (2 + step)'))).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 1 not compared in full, 3 the same
+    "1 computes something else, 1 not compared in full, 3 the same
     main (abc1234) → working tree
 
     own.Updates
@@ -248,7 +248,7 @@ const faster = { 'experiments/own.ts': experiments.replace('learningRate: 1,', '
 test('a changed field hides no changed code', async () => {
   const found = await report(parts.replace('mul(grad, 0.5)', 'mul(grad, 0.25)'), faster);
   expect(settled(textOf(found, plain))).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 1 not compared in full, 3 the same
+    "1 computes something else, 1 not compared in full, 3 the same
     main (abc1234) → working tree
 
     own.Updates

@@ -73,10 +73,10 @@ test('the verdict, the head commit and the run; places are lines of the commit t
 
     - Allowed by the label \`removes\`, which \`ada\` set: 1 experiment is removed.
 
-    | Experiment |             | Checkpoints | Parameters | FLOPs/token | Tokens/step | Peak memory |
-    |------------|-------------|-------------|------------|-------------|-------------|-------------|
-    | \`lm.Gone\`  | 🗑️ removed | –           | –          | –           | –           | –           |
-    | \`lm.Small\` | ✏️ changed  | –           | –          | –           | –           | –           |
+    | Experiment | Verdict     | Numerics  | Checkpoints | Parameters | FLOPs/token | Tokens/step | Peak memory |
+    |------------|-------------|-----------|-------------|------------|-------------|-------------|-------------|
+    | \`lm.Gone\`  | 🗑️ removed | –         | –           | –          | –           | –           | –           |
+    | \`lm.Small\` | ✏️ changed  | same code | –           | –          | –           | –           | –           |
 
     <details>
     <summary><code>lm.Small</code>: 1 constant, 2 fields</summary>
@@ -133,8 +133,8 @@ test('experiments with the same row share one', () => {
       .filter((line) => line.startsWith('|'))
       .map((line) => line.replace(/ +/g, ' '));
   expect(rows([of('a.One', 130), of('a.Two', 200), of('a.Three', 130)]).slice(2)).toEqual([
-    '| 2 experiments: `a.One`, `a.Three` | ✏️ changed | same bits | 100 → 130 (**+30%**) | 100 FLOP | 100 | 100 B |',
-    '| `a.Two` | ✏️ changed | same bits | 100 → 200 (**+100%**) | 100 FLOP | 100 | 100 B |',
+    '| 2 experiments: `a.One`, `a.Three` | ✏️ changed | same code | same bits | 100 → 130 (**+30%**) | 100 FLOP | 100 | 100 B |',
+    '| `a.Two` | ✏️ changed | same code | same bits | 100 → 200 (**+100%**) | 100 FLOP | 100 | 100 B |',
   ]);
   const many = Array.from({ length: 1000 }, (_, i) => of(`a.E${i}`, 110 + i));
   const markdown = markdownOf(reportWith(many));
@@ -167,6 +167,134 @@ test('an error that was there before is told with its text, folded, and with wha
     No such folder.
     \`\`\`
     at [\`experiments/lm.ts:7\`](https://github.com/someone/luthier/blob/abc1234000000000000000000000000000000000/experiments/lm.ts#L7)
+
+    </details>"
+  `);
+});
+
+test('a comment: numerics before checkpoints before parameters, and details in the same order', () => {
+  const figures = (parameters: readonly [number, number]) => ({
+    parameters: { old: parameters[0], new: parameters[1] },
+    unit: 'tokens',
+    flopsPerToken: { old: 200, new: 200 },
+    tokensPerStep: { old: 16, new: 16 },
+    ...{ trainingTokens: {}, trainingFlops: {}, precision: {}, deviceHours: {}, price: {} },
+    peakMemory: { old: 4096, new: 4096 },
+  });
+  const none = { changes: [], forcedBy: [], appeared: [], vanished: [], reshaped: [] } as const;
+  const report = reportWith(
+    [
+      experimentOf('changed', {
+        name: 'lm.Forced',
+        fields: [
+          {
+            what: 'changed',
+            path: 'task.model.modelDims',
+            old: { text: '16', place: 'experiments/lm.ts:3' },
+            new: { text: '32', place: 'experiments/lm.ts:3' },
+            forcesNewRun: true,
+          },
+        ],
+        effects: figures([100, 130]),
+        checkpoints: {
+          ...none,
+          goesOn: 'never',
+          error: 'checkpoint: 1 variable has another shape:\nlm/w',
+          forcedBy: ['task.model.modelDims: 16 → 32'],
+          loads: { count: 3, keeps: ['lm/w'] },
+          reshaped: [{ name: 'lm/w', count: 1, old: '[16] float32', new: '[32] float32' }],
+        },
+      }),
+      experimentOf('changed', {
+        name: 'lm.Other',
+        computed: {
+          differs: ['training step', 'input'],
+          places: [
+            { part: 'training step', text: 'Mul of lm/head' },
+            { part: 'input', text: "datasets[0] 'train' row 7: label 1 → label 0" },
+          ],
+          data: ['data/points.json'],
+          uncompared: [],
+          files: ['lib/head.ts'],
+        },
+        checkpoints: { ...none, goesOn: 'changed', changes: [{ what: 'loss or gradients' }] },
+      }),
+      experimentOf('uncompared', {
+        name: 'lm.Unread',
+        computed: {
+          ...{ differs: [], files: ['lib/rows.ts'] },
+          uncompared: [{ part: 'input', reason: 'the code that reads it changed' }],
+        },
+        checkpoints: { ...none, goesOn: 'unknown', changes: [{ what: 'data', text: 'No such file.' }] },
+      }),
+    ],
+    {
+      thresholds: (['incompatible', 'changed', 'uncompared'] as const).map((when) => ({
+        ...{ figure: 'checkpoints', when, needsLabel: `checkpoints-${when}` },
+      })),
+      unchanged: 2,
+    },
+  );
+  expect(markdownOf(report)).toMatchInlineSnapshot(`
+    "### ❌ Fails: 1 can't go on from its checkpoints, 1 computes something else, 1 not compared in full, 2 the same
+
+    \`main (abc1234)\` → \`working tree\`
+
+    - Fails without the label \`checkpoints-incompatible\`: 1 experiment can't go on from its checkpoints.
+    - Fails without the label \`checkpoints-changed\`: 1 experiment goes on changed from its checkpoints.
+    - Fails without the label \`checkpoints-uncompared\`: 1 experiment has checkpoints that were not compared.
+
+    | Experiment  | Verdict                | Numerics                                        | Checkpoints                | Parameters           | FLOPs/token | Tokens/step | Peak memory |
+    |-------------|------------------------|-------------------------------------------------|----------------------------|----------------------|------------:|------------:|------------:|
+    | \`lm.Forced\` | ✏️ changed             | same code                                       | cannot go on: 1 reshaped   | 100 → 130 (**+30%**) |    200 FLOP |          16 |     4.10 kB |
+    | \`lm.Other\`  | ✏️ changed             | differs: training step, input, data/points.json | changed: loss or gradients | –                    |           – |           – |           – |
+    | \`lm.Unread\` | ❔ not compared in full | not compared: input                             | not compared               | –                    |           – |           – |           – |
+
+    <details>
+    <summary>Computes something else: <code>lm.Other</code></summary>
+
+    - \`config same, the training step computes different values (Mul of lm/head), the input gives different rows (datasets[0] 'train' row 7: label 1 → label 0), data/points.json differs: lib/head.ts\`
+
+    </details>
+
+    <details>
+    <summary>Runs cannot go on: 1 experiment</summary>
+
+    - \`lm.Forced\`
+      - \`forced by task.model.modelDims: 16 → 32\`
+      - \`checkpoint: 1 variable has another shape\`
+      - \`initFromCheckpoint would load 3 of 4 variables, not lm/w\`
+      - \`lm/w [16] float32 → [32] float32\`
+
+    </details>
+
+    <details>
+    <summary>Runs go on changed: 1 experiment</summary>
+
+    - \`lm.Other\`
+      - \`loss or gradients\`
+
+    </details>
+
+    <details>
+    <summary>Checkpoints not compared: 1 experiment</summary>
+
+    - \`lm.Unread\`
+      - \`data: No such file.\`
+
+    </details>
+
+    <details>
+    <summary><code>lm.Forced</code>: 1 field</summary>
+
+    - \`task.model.modelDims\`: \`16\` → \`32\` · \`experiments/lm.ts:3\` · forces a new run
+
+    </details>
+
+    <details>
+    <summary>Not compared</summary>
+
+    - \`lm.Unread\`: \`input: the code that reads it changed\`
 
     </details>"
   `);

@@ -156,7 +156,7 @@ function expectWhole(markdown: string): void {
   expect(tags).not.toMatch(/<[a-z!/]/i);
   expect(outside.replace(/<code>[^<]*<\/code>/g, '')).not.toMatch(/(?<!\\)@\w|https?:|#\d|!\[/);
   const rows = outside.split('\n').filter((line) => line.startsWith('|'));
-  for (const row of rows) expect(row.replace(/\\\|/g, '').split('|')).toHaveLength(9);
+  for (const row of rows) expect(row.replace(/\\\|/g, '').split('|')).toHaveLength(10);
 }
 
 describe('random versions of experiments', () => {

@@ -79,13 +79,22 @@ describe('the line', () => {
       [changed({ flopsPerToken: less }), '1 costs less'],
       [changed({ tokensPerStep: more }), '1 changes at the same cost'],
       [changed({ peakMemory: { old: 1e6, new: 1e6 + 1 } }), '1 changes at the same cost'],
-      [experimentOf('changed', { computed }), '1 changes at the same cost'],
+      [experimentOf('changed', { computed }), '1 computes something else'],
+      [{ ...costlier, computed }, '1 computes something else (and costs more)'],
+      [{ ...incompatible, computed }, "1 can't go on from its checkpoints"],
+      [
+        experimentOf('changed', { computed: { ...computed, differs: [], data: ['rows.json'] } }),
+        '1 changes at the same cost',
+      ],
       [
         experimentOf('changed', { effects: effectsWith({ parameters: { new: 7 } }) }),
         '1 changes, its cost not compared',
       ],
+      [experimentOf('changed', { computed, newError: { message: 'No data.' } }), '1 computes something else'],
       [
-        experimentOf('changed', { computed, newError: { message: 'No data.' } }),
+        experimentOf('changed', {
+          ...{ computed: { ...computed, differs: [] }, newError: { message: 'No data.' } },
+        }),
         '1 changes, its cost not compared',
       ],
       [experimentOf('changed'), '1 changes, its cost not compared'],
