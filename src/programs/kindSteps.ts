@@ -10,6 +10,7 @@ import {
 import type { JobOptions } from '../runs/index.js';
 import { type SingleTask, trainStep } from '../tasks/index.js';
 import { eagerStep } from './eagerStep.js';
+import { rowShare } from './ranks/jobMesh.js';
 import { rankStep } from './ranks/rankStep.js';
 import { type BoundStep, compileStep, trainSpecs } from './stepCalls.js';
 import type { TrainMemory } from './taskState.js';
@@ -67,7 +68,12 @@ export class KindSteps {
     const step = ranks
       ? await rankStep(options, task, state, input.name, batch, ranks)
       : await make(options, task, state, input.name, batch);
-    const made = { kind, task, step, batch: batchCount(step.buffers.specs, input.batchUnit, ranks?.count) };
+    const made = {
+      kind,
+      task,
+      step,
+      batch: batchCount(step.buffers.specs, input.batchUnit, rowShare(options).count),
+    };
     this.#steps.set(kind?.name ?? '', made);
     return made;
   }

@@ -6,6 +6,7 @@ import { JobError, type JobOptions } from '../runs/index.js';
 import type { ProgramInput, SingleTask } from '../tasks/index.js';
 import { type DataRecords, recordsIn } from './dataRecord.js';
 import { checkAgreement, checkVocabulary } from './inputAgreement.js';
+import { rowShare } from './ranks/jobMesh.js';
 
 /** Name of the training program. */
 export const TRAIN = 'train';
@@ -14,11 +15,11 @@ export const TRAIN = 'train';
 export function trainingDataset({
   name,
   datasets,
-  ranks,
-}: Pick<JobOptions, 'name' | 'datasets' | 'ranks'>): Config<inputs.BaseInput> {
+  ...options
+}: Pick<JobOptions, 'name' | 'datasets' | 'ranks' | 'mesh'>): Config<inputs.BaseInput> {
   const training = datasets.filter((dataset) => dataset.isTraining);
-  if (training.length === 1)
-    return ranks === undefined ? training[0]! : inputs.hostShare(training[0]!, ranks.rank, ranks.count);
+  const { index, count } = rowShare(options);
+  if (training.length === 1) return count === 1 ? training[0]! : inputs.hostShare(training[0]!, index, count);
   const found = training.map((d) => `'${d.name ?? 'train'}'`).join(', ') || 'none';
   // Of other models an experiment gives some.
   const why =

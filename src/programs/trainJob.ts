@@ -27,6 +27,7 @@ import { Measurements } from './measurements.js';
 import { TRAIN } from './programDataset.js';
 import { announce } from './ranks/agreement.js';
 import { tellStart } from './ranks/followRanks.js';
+import { unusedMesh } from './ranks/jobMesh.js';
 import { Reporter, shortList } from './reporter.js';
 import { sampleRollouts } from './rollouts.js';
 import { setAside } from './setAside.js';
@@ -169,6 +170,8 @@ function openReporter(
     reporter.tell(`--mode=train does not run ${trackMetric.hp.evaluation}, so no best checkpoint is kept.`);
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored?.path);
   reporter.tell(...told);
+  const unused = unusedMesh(options, task);
+  if (unused !== undefined) reporter.tell(unused);
   const undrawn = restored === undefined ? undrawnIds(task, input) : undefined;
   if (undrawn !== undefined) reporter.tell(undrawn);
   if (given !== undefined) reporter.tell(...given.lines());

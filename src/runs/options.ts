@@ -5,7 +5,7 @@ import type { Bfloat16Products, CompileOptions, EagerDevice, Engine, Profiler } 
 import type { Config } from '../hparams/index.js';
 import type { BaseInput, BaseInputSpecsProvider } from '../inputs/index.js';
 import type { StopSignal } from '../system/index.js';
-import type { BaseExecutor, BaseProgram, SingleTask } from '../tasks/index.js';
+import type { BaseExecutor, BaseProgram, Mesh, SingleTask } from '../tasks/index.js';
 import type { TimeUse, WallTime } from './goodput.js';
 
 /** `train_and_eval` and `train_and_decode` evaluate while they train; the latter decodes as well. */
@@ -107,6 +107,8 @@ export interface JobOptions extends EngineOptions {
   readonly profile?: boolean;
   /** The processes that train together; absent for one alone. */
   readonly ranks?: JobRanks | undefined;
+  /** Where the ranks lie; absent: they share the rows of a batch, and all else each of them has whole. */
+  readonly mesh?: Mesh | undefined;
 }
 
 /** Whether a job evaluates its datasets, or runs the programs in their place. */

@@ -79,6 +79,7 @@ export {
 export type { DecodedExample, DecodeResult, EvalResult, InferResult, Sample } from './results.js';
 export type { Answer, Reward } from './rewards.js';
 export { RolloutInput } from './rolloutInput.js';
+export { cut, isPart, paste, type Shard } from './shards.js';
 export { Evaluate, SingleTask } from './singleTask.js';
 export {
   evalKey,

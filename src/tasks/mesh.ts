@@ -1,8 +1,10 @@
 /** @file Mesh of devices, and its axes that batches, variables and activations are split over (Pax's sharding annotations). */
 import { z } from 'zod';
+import { type Group, memberOf, membersOf } from '../compiler/index.js';
 import { type Config, ConfigError, Configurable, didYouMean, type Report } from '../hparams/index.js';
 import { splitDims, type Variable } from '../layers/index.js';
 import { isPattern, wholePath } from '../learners/index.js';
+import { type Shard, shardOf } from './shards.js';
 
 const axis = z.string().min(1);
 const meshShape = z.array(z.int().positive()).min(1);
@@ -21,9 +23,9 @@ export interface LocalVariable extends Variable {
 const axesOf = (dims: SplitDims): string[] => dims.flatMap((axes) => axes ?? []);
 
 /**
- * The devices that a task is meant for. Nothing is partitioned yet: it is what `luthier analyze` and `luthier diff` tell
- * the memory of a device from. The fields are those that Pax's Train has, and rules by path, which go before what layers say
- * of themselves.
+ * The devices that a task is meant for: those of its ranks, where a launcher has started some, and what `luthier analyze` and
+ * `luthier diff` tell the memory of a device from. The fields are those that Pax's Train has, and rules by path, which go
+ * before what layers say of themselves.
  */
 export class Mesh extends Configurable.with({
   iciMeshShape: meshShape.default([1, 1, 1]).describe('Devices of a slice along each axis.'),
@@ -93,32 +95,61 @@ export class Mesh extends Configurable.with({
    *   variable, and a pattern matches none or shares a variable with another.
    */
   localVariables(variables: readonly Variable[]): LocalVariable[] {
-    const field = 'weightSplitDimsMapping';
-    const found = variables.map((variable) => ({ variable, entry: this.#entryOf(field, variable.path) }));
-    for (const pattern of Object.keys(this.hp[field])) {
-      if (!found.some(({ entry }) => entry?.[0] === pattern))
-        throw this.#error(field, `'${pattern}' matches no variable of the model`);
-    }
-    return found.map(({ variable, entry }) => {
-      const { path, shape, splitDims, repeatPrefix } = variable;
-      if (entry && entry[1].length !== shape.length)
-        throw this.#error(
-          field,
-          `'${entry[0]}' has ${entry[1].length} dimensions, and ${path} is [${shape}]`,
-        );
-      const dims = entry?.[1] ?? (splitDims && [...repeatPrefix.map(() => null), ...splitDims]);
+    return this.#splits(variables).map(({ variable, dims }) => {
       if (dims === undefined) return { ...variable, isPadded: false };
-      this.#checkAxes(dims, path);
+      const { path, shape } = variable;
       const ways = dims.map((axes, i) => {
         const named = axesOf([axes]);
         if (this.ways(named) <= shape[i]!) return this.ways(named);
-        throw this.#error(
-          field,
-          `dimension ${i} of ${path} [${shape}] can't be split over ${this.ways(named)} devices (${this.#named(named)})`,
-        );
+        throw this.#unsplit(path, shape, i, `can't be split over ${this.#devices(named)}`);
       });
       const local = shape.map((size, i) => Math.ceil(size / ways[i]!));
       return { ...variable, shape: local, isPadded: shape.some((size, i) => size % ways[i]! > 0) };
+    });
+  }
+
+  /**
+   * Devices along each axis of the mesh as ranks lie in it, in row-major order: slices first, where there are several, so that
+   * the ranks of a slice follow one another.
+   */
+  get sizes(): readonly number[] {
+    const { iciMeshShape, dcnMeshShape } = this.hp;
+    return this.#hasSlices ? [...dcnMeshShape!, ...iciMeshShape] : iciMeshShape;
+  }
+
+  /** The ranks along axes, of which some ranks are a group: the first axis is the outermost, in each the slices. */
+  groupOf(axes: readonly string[]): Group {
+    return { mesh: this.sizes, axes: this.#numbersOf(axes) };
+  }
+
+  /** The share of a batch's rows that a rank reads. Ranks that differ along other axes read the same. */
+  shareOf(rank: number): { readonly index: number; readonly count: number } {
+    const group = this.groupOf(this.hp.inputsSplitMapping);
+    return { index: memberOf(group, rank), count: membersOf(group) };
+  }
+
+  /**
+   * The parts of variables that a rank holds.
+   *
+   * @param among the axes that split them.
+   * @throws ConfigError where devices cannot hold as many elements of a dimension each, and as `localVariables`.
+   */
+  shards(
+    variables: readonly Variable[],
+    rank: number,
+    among: readonly string[] = this.hp.meshAxisNames,
+  ): Shard[] {
+    return this.#splits(variables).map(({ variable, dims = variable.shape.map(() => null) }) => {
+      const { path, shape } = variable;
+      const named = dims.map((axes) => axesOf([axes]).filter((axis) => among.includes(axis)));
+      const all = named.flat();
+      const twice = all.find((axis, i) => all.indexOf(axis) !== i);
+      if (twice !== undefined)
+        throw this.#error('weightSplitDimsMapping', `the axis '${twice}' splits two dimensions of ${path}`);
+      const numbers = named.map((axes) => this.#numbersOf(axes));
+      const shard = shardOf(variable, this.sizes, numbers, rank);
+      if (typeof shard !== 'number') return shard;
+      throw this.#unsplit(path, shape, shard, `can't be split evenly over ${this.#devices(named[shard]!)}`);
     });
   }
 
@@ -133,6 +164,40 @@ export class Mesh extends Configurable.with({
     this.#checkAxes(dims, path);
     const axes = axesOf(dims);
     return this.ways(axes) / this.ways(inputsSplitMapping);
+  }
+
+  get #hasSlices(): boolean {
+    return this.hp.dcnMeshShape?.some((slices) => slices > 1) ?? false;
+  }
+
+  /** Numbers of axes in `sizes`. */
+  #numbersOf(names: readonly string[]): number[] {
+    const { meshAxisNames } = this.hp;
+    const numbers = names.map((name) => meshAxisNames.indexOf(name));
+    return this.#hasSlices ? numbers.flatMap((number) => [number, meshAxisNames.length + number]) : numbers;
+  }
+
+  /** Axes of each dimension of the variables, where the mesh or their layers say them. @throws ConfigError as `localVariables` */
+  #splits(
+    variables: readonly Variable[],
+  ): { readonly variable: Variable; readonly dims: SplitDims | undefined }[] {
+    const field = 'weightSplitDimsMapping';
+    const found = variables.map((variable) => ({ variable, entry: this.#entryOf(field, variable.path) }));
+    for (const pattern of Object.keys(this.hp[field])) {
+      if (!found.some(({ entry }) => entry?.[0] === pattern))
+        throw this.#error(field, `'${pattern}' matches no variable of the model`);
+    }
+    return found.map(({ variable, entry }) => {
+      const { path, shape, splitDims, repeatPrefix } = variable;
+      if (entry && entry[1].length !== shape.length)
+        throw this.#error(
+          field,
+          `'${entry[0]}' has ${entry[1].length} dimensions, and ${path} is [${shape}]`,
+        );
+      const dims = entry?.[1] ?? (splitDims && [...repeatPrefix.map(() => null), ...splitDims]);
+      if (dims !== undefined) this.#checkAxes(dims, path);
+      return { variable, dims };
+    });
   }
 
   #entryOf(field: (typeof mappings)[number], path: string): [pattern: string, dims: SplitDims] | undefined {
@@ -152,6 +217,14 @@ export class Mesh extends Configurable.with({
         `are ${meshAxisNames.join(', ')}.`,
       { path: 'task.mesh.meshAxisNames' },
     );
+  }
+
+  #unsplit(path: string, shape: readonly number[], dim: number, problem: string): ConfigError {
+    return this.#error('weightSplitDimsMapping', `dimension ${dim} of ${path} [${shape}] ${problem}`);
+  }
+
+  #devices(axes: readonly string[]): string {
+    return `${this.ways(axes)} devices (${this.#named(axes)})`;
   }
 
   #named(axes: readonly string[]): string {

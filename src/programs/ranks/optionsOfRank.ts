@@ -1,13 +1,16 @@
 /** @file The job as each of its ranks runs it. */
 import { ConfigError, copyWith } from '../../hparams/index.js';
 import type { JobOptions, JobRanks } from '../../runs/index.js';
+import { UsageError } from '../../system/text/index.js';
 import { checkSameJob } from './agreement.js';
+import { meshOfJob } from './jobMesh.js';
 
 /**
- * A job with a sub-batch for each rank, unless the task has its own: ranks together compute what one process computes from
- * the same sub-batches.
+ * A job with its mesh, and with a sub-batch for each share of a batch's rows, unless the task has its own: ranks together
+ * compute what one process computes from the same sub-batches.
  *
- * @throws UsageError where ranks run different jobs; ConfigError for an engine that ranks have not
+ * @throws UsageError where ranks run different jobs, or the mesh is of another number of devices; ConfigError for an engine
+ *   that ranks have not
  */
 export async function optionsOfRank(options: JobOptions, ranks: JobRanks): Promise<JobOptions> {
   await checkSameJob(ranks, options);
@@ -16,7 +19,14 @@ export async function optionsOfRank(options: JobOptions, ranks: JobRanks): Promi
     throw new ConfigError(
       `${ranks.count} ranks train compiled steps on the CPU: leave out --device=gpu, --engine=eager and --debug=eager.`,
     );
-  if (task.train.numSubBatches > 1) return options;
-  const train = copyWith(task.train, { numSubBatches: ranks.count });
-  return { ...options, task: copyWith(task, { train }) };
+  const mesh = meshOfJob(task, ranks.count);
+  const { count } = mesh.shareOf(ranks.rank);
+  if (count < ranks.count)
+    throw new UsageError(
+      `task.mesh has ${ranks.count / count} devices along other axes than those of rows (${mesh.hp.inputsSplitMapping.join(', ')}), ` +
+        `and ranks share rows alone: set a mesh that is 1 along them.`,
+    );
+  if (task.train.numSubBatches > 1) return { ...options, mesh };
+  const train = copyWith(task.train, { numSubBatches: count });
+  return { ...options, mesh, task: copyWith(task, { train }) };
 }
