@@ -29,7 +29,13 @@ export interface SamplingRule {
 /** Index of the largest element of a row, the first one among equals. */
 export function argmax(row: Float32Array): number {
   let best = 0;
-  for (let id = 1; id < row.length; id++) if (row[id]! > row[best]!) best = id;
+  let largest = row[0]!;
+  for (let id = 1; id < row.length; id++) {
+    const value = row[id]!;
+    if (!(value > largest)) continue;
+    largest = value;
+    best = id;
+  }
   return best;
 }
 

@@ -27,6 +27,16 @@ export const expected = (what: string) => ({
 export const only = (...values: readonly (number | boolean | string)[]) =>
   z.literal([...values], expected(`${shown(values[0])}, as others are not supported`)).optional();
 
+/** Makes a schema once for each server's limits: making and compiling one takes 5 ms, which a small model draws several tokens in. */
+export function schemaOf<L extends object, S>(make: (limits: L) => S): (limits: L) => S {
+  const made = new WeakMap<L, S>();
+  return (limits) => {
+    const schema = made.get(limits) ?? make(limits);
+    made.set(limits, schema);
+    return schema;
+  };
+}
+
 /** Whether a value is neutral: clients send null, {} and [] for fields that their users leave out. */
 function isEmpty(value: unknown): boolean {
   return value === null || (typeof value === 'object' && Object.keys(value).length === 0);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { ChatMessage } from '../../inputs/index.js';
 import type { GenerateOptions } from '../generation.js';
-import { checkedFields, expected } from './bodyFields.js';
+import { checkedFields, expected, schemaOf } from './bodyFields.js';
 import { messagesField, templateMessages, toolsField } from './chatMessages.js';
 import { oneConstraint, schemaField } from './constraintFields.js';
 import { HttpError } from './httpError.js';
@@ -52,7 +52,7 @@ function constraintOf(format: z.output<typeof responseFormat> | undefined): Gene
   return {};
 }
 
-function schemaFor(limits: Limits) {
+const schemaFor = schemaOf((limits: Limits) => {
   const { model, ...others } = requestFields(limits);
   return z.object({
     model,
@@ -69,7 +69,7 @@ function schemaFor(limits: Limits) {
       .record(z.string(), z.unknown(), expected('values for the chat template by name'))
       .optional(),
   });
-}
+});
 
 /** Checks a body. @throws HttpError 400 with the field's name */
 export function readChatBody(body: unknown, limits: Limits): ChatRequest {

@@ -1,6 +1,6 @@
 /** @file Bodies of POST /v1/completions: OpenAI's fields, as far as a trained run supports them. */
 import { z } from 'zod';
-import { checkedFields, expected, only } from './bodyFields.js';
+import { checkedFields, expected, only, schemaOf } from './bodyFields.js';
 import { HttpError } from './httpError.js';
 import {
   flag,
@@ -25,7 +25,7 @@ export interface CompletionRequest extends RequestSettings {
 
 const ids = z.array(z.int().nonnegative()).min(1);
 
-function schemaFor(limits: Limits) {
+const schemaFor = schemaOf((limits: Limits) => {
   const { prompts } = limits;
   const several = expected(`a text, or a list of 1 to ${prompts}`);
   const { model, ...others } = requestFields(limits);
@@ -46,7 +46,7 @@ function schemaFor(limits: Limits) {
     best_of: integer(1, limits.continuations),
     suffix: only(''),
   });
-}
+});
 
 /** Prompts of a field that has one or several. */
 function promptsOf(prompt: Prompt | readonly Prompt[]): readonly Prompt[] {
