@@ -9,6 +9,7 @@ import { compileWithinBorder } from '../program/border.js';
 import { productPrecision } from '../program/cost.js';
 import { Executable } from '../program/executable.js';
 import type { Graph } from '../program/ir.js';
+import type { RankCalls } from '../program/rankCalls.js';
 import type { NarrowType, TensorSpec, Tree } from '../program/tensors.js';
 import type { Tensor } from '../tfjs/tfjs.js';
 import {
@@ -54,6 +55,8 @@ export interface CompileOptions {
   readonly explain?: ((sentence: string) => void) | undefined;
   /** Collects the run times. Machine code is then compiled with timing marks. */
   readonly profiler?: Profiler | undefined;
+  /** The other ranks, for programs with collectives, which machine code alone runs (program/rankCalls.ts). */
+  readonly ranks?: RankCalls | undefined;
   /**
    * A function that follows in every run. Through arrays bound to both, it may read what the first one has written and
    * overwrite what the first one has read. Inputs and outputs are then pairs. It may depend on what the first one gives.

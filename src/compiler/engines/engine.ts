@@ -10,6 +10,7 @@ import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
 import type { Backend } from '../program/backend.js';
 import type { Graph } from '../program/ir.js';
+import type { RankCalls } from '../program/rankCalls.js';
 import { CompilerError, type NarrowType, NativeEngineError } from '../program/tensors.js';
 import { type PredictedSeconds, predictSeconds } from './engineCost.js';
 
@@ -38,6 +39,8 @@ export interface GraphOptions {
   readonly storages?: Readonly<Record<string, NarrowType>>;
   readonly bfloat16Products?: Bfloat16Products | undefined;
   readonly profiler?: Profiler | undefined;
+  /** The other ranks, for programs with collectives, which machine code alone runs (program/rankCalls.ts). */
+  readonly ranks?: RankCalls | undefined;
   readonly runs?: number | undefined;
   readonly explain?: ((sentence: string) => void) | undefined;
   /** Traces the graph that follows in the same run. Only machine code runs it. */
@@ -144,8 +147,9 @@ async function compileAuto(request: Request): Promise<Backend> {
 export async function compileGraph(traced: Graph, options: GraphOptions): Promise<Backend> {
   let graph: Graph | undefined;
   const request: Request = { traced, options, optimized: () => (graph ??= optimize(traced)) };
-  const { engine = 'auto', name = 'program' } = options;
-  const asked = GRAPH_ENGINES.find((each) => each.name === engine);
+  const { engine = 'auto', ranks, name = 'program' } = options;
+  const named = engine === 'auto' && ranks !== undefined ? 'native' : engine;
+  const asked = GRAPH_ENGINES.find((each) => each.name === named);
   if (asked === undefined) return compileAuto(request);
   const attempt = await asked.attempt(request);
   if ('backend' in attempt) return attempt.backend;

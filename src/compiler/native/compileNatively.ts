@@ -6,6 +6,7 @@ import type { Backend } from '../program/backend.js';
 import { productPrecision } from '../program/cost.js';
 import { type Graph, joinGraphs } from '../program/ir.js';
 import { precisionOf } from '../program/precision.js';
+import type { RankCalls } from '../program/rankCalls.js';
 import { PROGRAM_SECTIONS } from './c/emitProgram.js';
 import { lowerToC } from './c/lowerToC.js';
 import { isChosen } from './c/productKernels.js';
@@ -27,6 +28,8 @@ export interface NativeOptions extends KeptInputs {
   readonly bfloat16Products?: Bfloat16Products | undefined;
   /** Collects the run times. */
   readonly profiler?: Profiler | undefined;
+  /** The other ranks, for programs with collectives. */
+  readonly ranks?: RankCalls | undefined;
   /** Traces the graph that follows in the same run; its inputs and outputs come after those of the first. */
   readonly following?: (() => Graph) | undefined;
 }
@@ -45,9 +48,9 @@ function planAnew(graphs: readonly Graph[], { name = 'program', profiler, ...kep
   if ('missing' in lowered) return lowered;
   const { LUTHIER_DUMP } = process.env;
   if (LUTHIER_DUMP) writeDump(LUTHIER_DUMP, name, lowered);
-  const { source, storages, overwrites, plan } = lowered;
+  const { source, groups, storages, overwrites, plan } = lowered;
   const parts = profiler === undefined ? undefined : partsOf(plan);
-  return { source, storages, overwrites, constants: plan.constants.map(({ data }) => data!), parts };
+  return { source, groups, storages, overwrites, constants: plan.constants.map(({ data }) => data!), parts };
 }
 
 /**
@@ -59,7 +62,8 @@ function planAnew(graphs: readonly Graph[], { name = 'program', profiler, ...kep
 export async function tryNative(graph: Graph, options: NativeOptions = {}): Promise<Attempt> {
   // Probes the toolchain while the second graph is traced.
   const opening = openToolchain();
-  const { name = 'program', numThreads = availableParallelism(), profiler, following } = options;
+  const { name = 'program', ranks, profiler, following } = options;
+  const { numThreads = ranks?.areThreads ? 1 : availableParallelism() } = options;
   const graphs = following === undefined ? [graph] : [graph, following()];
   const toolchain = await opening;
   const products =
@@ -90,6 +94,8 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
     outputs: joined.outputs,
     storages: plan.storages,
     overwrites: plan.overwrites,
+    groups: plan.groups,
+    ranks,
   });
   return { backend };
 }

@@ -10,7 +10,7 @@ type Address = bigint;
 /** Exports of a program's library; calls run off the main thread. */
 export interface ProgramFunctions {
   /** Null if memory is short. */
-  create(threads: number, constants: Address): Promise<Address | null>;
+  create(threads: number, constants: Address, groups: Address): Promise<Address | null>;
   /** 0, or an error code. */
   run(program: Address, inputs: Address, outputs: Address, request: Address): Promise<number>;
   destroy(program: Address): Promise<void>;
@@ -88,12 +88,12 @@ async function spansOf(path: string): Promise<(program: Address) => Promise<Floa
 export async function loadProgram(path: string, isProfiled = false): Promise<ProgramFunctions> {
   const [create, run, destroy] = await open(
     path,
-    'void *lt_program_create(int threads, void *constants)',
+    'void *lt_program_create(int threads, void *constants, void *groups)',
     'int lt_program_run(void *program, void *inputs, void *outputs, void *request)',
     'void lt_program_destroy(void *program)',
   );
   return {
-    create: (threads, constants) => call(create!, threads, constants),
+    create: (threads, constants, groups) => call(create!, threads, constants, groups),
     run: (program, inputs, outputs, request) => call(run!, program, inputs, outputs, request),
     destroy: (program) => call(destroy!, program),
     ...(isProfiled && { spans: await spansOf(path) }),

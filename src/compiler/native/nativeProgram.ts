@@ -5,6 +5,7 @@ import type { ProgramProfile } from '../profile/profiler.js';
 import type { Backend, FlatBinding } from '../program/backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../program/indexChecks.js';
 import { heldSpecs } from '../program/ports.js';
+import type { RankCalls } from '../program/rankCalls.js';
 import {
   arrayTypeOf,
   type BoundArray,
@@ -15,6 +16,7 @@ import {
   sizeOf,
   type TensorSpec,
 } from '../program/tensors.js';
+import type { Group } from '../rules/collectiveRules.js';
 import {
   type Addressing,
   type AddressTable,
@@ -25,6 +27,7 @@ import {
   reserveThreads,
 } from './library.js';
 import type { Overwrite } from './plan/overwrites.js';
+import { openGroups, type RankFunctions } from './rankFunctions.js';
 import type { Toolchain } from './toolchain/index.js';
 import type { Entry } from './toolchain/programCache.js';
 
@@ -41,12 +44,17 @@ export interface OpenOptions {
   readonly storages?: Backend['storages'];
   /** Outputs that may share memory with inputs; absent means none. */
   readonly overwrites?: readonly Overwrite[];
+  /** Groups of ranks, in the order of their numbers in the program, and the way to these ranks. */
+  readonly groups?: readonly Group[];
+  readonly ranks?: RankCalls | undefined;
   /** Collects the run times of a source compiled with LUTHIER_PROFILE. */
   readonly profile?: ProgramProfile | undefined;
 }
 
 /** Result of lt_program_run for an index out of range: this code plus 256 times the number of the run. */
 const [BAD_INDEX, BAD_INDEX_ROUND] = [2, 256];
+/** Its result for a collective that failed. */
+const RANKS_FAILED = 3;
 /** Messages for its other nonzero results. */
 const failures: Readonly<Record<number, string>> = {
   1: 'there is not enough memory',
@@ -75,11 +83,16 @@ export async function openProgram(
   const functions = await load(find, options.profile !== undefined);
   const tables = await addressing();
   const table = tables.addresses(constants);
-  const handle = await functions.create(threads, table.address);
+  const { name, groups = [], ranks } = options;
+  const calls =
+    groups.length === 0 ? undefined : await openGroups(name, groups, ranks, threads, runtime.library);
+  const groupTable = tables.numbers(calls?.words ?? []);
+  const handle = await functions.create(threads, table.address, groupTable.address);
   if (handle === null)
     throw new NativeEngineError(`${options.name}: ${failures[1]} for its intermediate values.`);
   const preferLargePages = await largePages(runtime.library);
-  return new Program(functions, handle, { ...tables, preferLargePages }, options, [table, constants]);
+  const own = { ...functions, ...calls };
+  return new Program(own, handle, { ...tables, preferLargePages }, options, [table, constants, groupTable]);
 }
 
 /** Retries where another process drops the library between finding and loading it. */
@@ -110,7 +123,7 @@ class Program implements Backend {
   protected lastArrays: readonly unknown[] = [];
 
   constructor(
-    private readonly functions: ProgramFunctions,
+    private readonly functions: ProgramFunctions & Partial<RankFunctions>,
     private readonly handle: bigint,
     private readonly tables: Addressing & { preferLargePages(arrays: readonly BoundArray[]): void },
     private readonly options: OpenOptions,
@@ -137,35 +150,36 @@ class Program implements Backend {
     // This closure also keeps them alive.
     const arrays = [...bound, ...strides.map(({ table }) => table)];
     const lengths = arrays.map(({ length }) => length);
+    const run = async (times: number): Promise<void> => {
+      // A buffer that was transferred to a thread, or shrunk, has lost its address.
+      if (arrays.some((array, i) => array.length !== lengths[i]))
+        throw this.error('the memory of a bound array was transferred or resized');
+      request.table[0] = BigInt(times);
+      request.table[1] = BigInt(this.stale);
+      this.stale = false;
+      this.lastArrays = arrays;
+      const { profile } = this.options;
+      const before = performance.now();
+      const result = await this.functions.run(this.handle, inputs.address, outputs.address, request.address);
+      if (profile !== undefined) {
+        const seconds = (performance.now() - before) / 1000;
+        profile.add(seconds, times, await this.functions.spans!(this.handle));
+      }
+      if (result % BAD_INDEX_ROUND === BAD_INDEX)
+        throw new IndexError(this.options.name, {
+          ...UNKNOWN_INDEX,
+          run: Math.floor(result / BAD_INDEX_ROUND),
+        });
+      if (result === RANKS_FAILED) throw this.error(this.functions.failure!(this.handle));
+      if (result !== 0) throw this.error(failures[result] ?? `it failed with code ${result}`);
+    };
+    const ended = (error: unknown): never => {
+      this.options.ranks?.end();
+      throw error;
+    };
     return (times = 1) => {
       if (this.disposed) return Promise.reject(this.error('the program has been disposed of'));
-      return this.turns.take(async () => {
-        // A buffer that was transferred to a thread, or shrunk, has lost its address.
-        if (arrays.some((array, i) => array.length !== lengths[i]))
-          throw this.error('the memory of a bound array was transferred or resized');
-        request.table[0] = BigInt(times);
-        request.table[1] = BigInt(this.stale);
-        this.stale = false;
-        this.lastArrays = arrays;
-        const { profile } = this.options;
-        const before = performance.now();
-        const result = await this.functions.run(
-          this.handle,
-          inputs.address,
-          outputs.address,
-          request.address,
-        );
-        if (profile !== undefined) {
-          const seconds = (performance.now() - before) / 1000;
-          profile.add(seconds, times, await this.functions.spans!(this.handle));
-        }
-        if (result % BAD_INDEX_ROUND === BAD_INDEX)
-          throw new IndexError(this.options.name, {
-            ...UNKNOWN_INDEX,
-            run: Math.floor(result / BAD_INDEX_ROUND),
-          });
-        if (result !== 0) throw this.error(failures[result] ?? `it failed with code ${result}`);
-      });
+      return this.turns.take(() => run(times)).catch(ended);
     };
   }
 

@@ -1,7 +1,7 @@
 /** @file Profiled parts of programs. */
 
 /** Kind of work of a part. */
-export type PartKind = 'product' | 'attention' | 'loop' | 'packing' | 'other';
+export type PartKind = 'product' | 'attention' | 'collective' | 'loop' | 'packing' | 'other';
 
 /** A step that the threads of a program run together, or a unit within a step. */
 export interface Part {

@@ -3,6 +3,7 @@
 import type { Lowering } from '../onnx/builder.js';
 import { type Attrs, ints } from '../program/ir.js';
 import { CompilerError, type Shape } from '../program/tensors.js';
+import type { CallForm } from './deviceForm.js';
 import {
   expects,
   expectsDtypes,
@@ -26,7 +27,7 @@ export interface Group {
 }
 
 /** The group that a collective names. */
-const groupOf = (attrs: Attrs): Group => ({ mesh: ints(attrs.mesh), axes: ints(attrs.axes) });
+export const groupOf = (attrs: Attrs): Group => ({ mesh: ints(attrs.mesh), axes: ints(attrs.axes) });
 
 /** Members of a group. */
 export const membersOf = ({ mesh, axes }: Group): number =>
@@ -81,10 +82,14 @@ const inPieces: Lowering = ({ op }) => {
   );
 };
 
+/** What the forms of all have in common. */
+const common = { kind: 'call', contiguous: [0], part: 'collective' } as const;
+
 /** An operation that gives a tensor of another size along `dim`: each rank's part of it, or all parts. */
 const resizing = (
   name: string,
   shapeOf: (shape: Shape, attrs: Attrs, ways: number) => Shape,
+  form: Pick<CallForm, 'usesWorkspace' | 'asksRanks'> = { usesWorkspace: true, asksRanks: true },
 ): PlainOperation => ({
   inputs: ['x'],
   infer: ([x], attrs) => {
@@ -92,7 +97,7 @@ const resizing = (
     return [spec(shapeOf(x!.shape, attrs, membersOf(groupOf(attrs))), x!.dtype)];
   },
   onnx: inPieces,
-  device: { kind: 'call', name, contiguous: [0] },
+  device: { ...common, ...form, name },
 });
 
 /** The shape with the size of one dimension replaced. */
@@ -125,7 +130,7 @@ export const collectiveRules: OperationTable = {
       return [spec(x!.shape, x!.dtype)];
     },
     onnx: inPieces,
-    device: { kind: 'call', name: 'allReduce', contiguous: [0] },
+    device: { ...common, name: 'allReduce', asksRanks: true },
   },
   /** The parts of all members along `dim`, in their order. */
   AllGather: resizing('allGather', (shape, { dim }, ways) => withSize(shape, dim, (size) => size * ways)),
@@ -137,7 +142,7 @@ export const collectiveRules: OperationTable = {
     return withSize(withSize(shape, from, part(ways)), to, (size) => size * ways);
   }),
   /** The member's own part along `dim` of what all members have. No rank is asked. */
-  OwnPart: resizing('ownPart', (shape, { dim }, ways) => withSize(shape, dim, part(ways))),
+  OwnPart: resizing('ownPart', (shape, { dim }, ways) => withSize(shape, dim, part(ways)), {}),
   /** int32 []: the member's number in its group. */
   MemberIndex: {
     inputs: [],
@@ -146,6 +151,6 @@ export const collectiveRules: OperationTable = {
       return [spec([], 'int32')];
     },
     onnx: inPieces,
-    device: { kind: 'call', name: 'memberIndex' },
+    device: { ...common, name: 'memberIndex', contiguous: [] },
   },
 };

@@ -74,6 +74,8 @@ export interface CallForm extends Form {
     outputs: Shaped,
     attrs: Attrs,
   ) => { readonly read?: Items; readonly written?: Items };
+  /** Whether it asks other ranks: then it is in every run of each of them, in the same order. */
+  readonly asksRanks?: boolean;
   /** Its kind in profiles, 'other' by default, and the FLOPs that it takes. */
   readonly part?: PartKind;
   readonly work?: (inputs: Shaped, attrs: Attrs) => number;

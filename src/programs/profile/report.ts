@@ -119,6 +119,7 @@ function workTable(first: string, rows: readonly TimedRow[], run: number, limits
 const NAMES: Readonly<Record<Part['kind'], string>> = {
   product: 'matrix products',
   attention: 'attention',
+  collective: 'collectives',
   loop: 'fused loops',
   packing: 'packing of operands',
   other: 'other',

@@ -72,7 +72,7 @@ describe('products', () => {
 
   it('that store their sums otherwise pack for themselves: they have other slabs', () => {
     const sizes = (storage: Buffer['storage']) => {
-      const needs = { work: new Set<string>(), workspace: new Set<string>(), rowBytes: 0 };
+      const needs = { work: new Set<string>(), workspace: new Set<string>(), rowBytes: 0, groups: [] };
       const c = { ...plain, buffer: { ...result!, storage } };
       writeProducts([unitOf({}), unitOf({ c, b: { ...plain, buffer: other! } })], {
         ...{ pointers: new Pointers([]), needs, packingIndex: () => 0, isKept: () => false },

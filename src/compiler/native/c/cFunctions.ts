@@ -1,4 +1,5 @@
 /** @file Deduplicated C functions of a program, and their memory requirements. */
+import type { Group } from '../../rules/collectiveRules.js';
 
 /** C functions by text: equal texts become one function, whichever layer they came from. */
 export class Functions {
@@ -28,9 +29,11 @@ export class Functions {
   }
 }
 
-/** Maxima, as C expressions, of the working memory per thread and of the product workspace. */
+/** Maxima, as C expressions, of the working memory per thread and of the workspace that threads share; groups of ranks. */
 export interface Needs {
   readonly work: Set<string>;
   readonly workspace: Set<string>;
   rowBytes: number;
+  /** Those that the code names by number. */
+  readonly groups: Group[];
 }

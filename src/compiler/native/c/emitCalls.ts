@@ -5,6 +5,7 @@ import type { CallUnit } from '../plan/units.js';
 import { mergeAxes, type View } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';
 import { byteOffset, callPrecision, typeName } from './cNames.js';
+import { allGather, allReduce, allToAll, memberIndex, ownPart, reduceScatter } from './emitCollectives.js';
 import { convolution, depthwise, depthwiseFilter, filterGradient } from './emitConvolutions.js';
 import { groupedProducts, groupedSums } from './emitGroups.js';
 import { quantizedProduct } from './emitQuantized.js';
@@ -239,6 +240,9 @@ function updateRows({ inputs, outputs }: CallUnit, pointer: PointerOf): string[]
 
 /** Writers of calls, by operation. */
 export const CALLS: Readonly<Record<string, Writer>> = {
+  AllGather: allGather,
+  AllReduce: allReduce,
+  AllToAll: allToAll,
   Attention: attention,
   AttentionGrad: attentionGrad,
   AttentionMaskGrad: attentionMaskGrad,
@@ -250,6 +254,9 @@ export const CALLS: Readonly<Record<string, Writer>> = {
   DepthwiseConv2dNativeBackpropInput: depthwise,
   DepthwiseConv2dNativeBackpropFilter: depthwiseFilter,
   HeldAttention: attention,
+  MemberIndex: memberIndex,
+  OwnPart: ownPart,
+  ReduceScatter: reduceScatter,
   GroupedMatMul: groupedProducts,
   GroupedMatMulGrad: groupedSums,
   QuantizedMatMul: quantizedProduct,

@@ -1,4 +1,5 @@
 /** @file C text of a program: its functions, and tables of steps and their memory. */
+import type { Group } from '../../rules/collectiveRules.js';
 import type { ProductUnit } from '../plan/products.js';
 import { type Packing, type Schedule, samePacking } from '../plan/stages.js';
 import { keptPackings, type Plan } from '../plan/threadSteps.js';
@@ -46,11 +47,17 @@ function packingRow({ unit: { b, k, n }, precision }: Packing, packedPlace: numb
   return `{${[precisionName(precision, isKept), k, n, packedPlace, ...input].join(', ')}}`;
 }
 
+/** The text of a program, and the groups of ranks that it names by number. */
+export interface ProgramText {
+  readonly source: string;
+  readonly groups: readonly Group[];
+}
+
 /** Writes the program. Only numbers reach the text: names of variables and layers stay out. */
-export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryPlan): string {
+export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryPlan): ProgramText {
   const loops = new Functions('loop');
   const steps = new Functions('step');
-  const needs: Needs = { work: new Set(), workspace: new Set(), rowBytes: 0 };
+  const needs: Needs = { work: new Set(), workspace: new Set(), rowBytes: 0, groups: [] };
   const packingIndex = (unit: ProductUnit): number =>
     packings.findIndex((packing) => samePacking(packing.unit, unit));
   const kept = keptPackings(plan);
@@ -72,7 +79,7 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
   const packingRows = packings.map((packing, i) =>
     packingRow(packing, memory.packedPlaces[i]!, kept.has(packing)),
   );
-  return [
+  const lines = [
     '#include "program.h"\n',
     `#ifdef ${LOOPS}\n`,
     loops.text,
@@ -93,11 +100,12 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     'static const lt_program_text text = {',
     `  places, steps, packings, program_loops, terms, ${places.length}, ${rows.length}, ${packings.length}, ${turns.loops.length},`,
     `  ${memory.arenaBytes}, ${memory.scratchBytes}, ${needs.rowBytes}, ${plan.onceSteps}, ${oncePlaces}, work_bytes, workspace_bytes, LT_PROFILED};\n`,
-    'void *lt_program_create(int threads, const void *const *constants) { return lt_open(&text, threads, constants); }',
+    'void *lt_program_create(int threads, const void *const *constants, const lt_group *groups) { return lt_open(&text, threads, constants, groups); }',
     'int lt_program_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request) { return lt_run(program, inputs, outputs, request); }',
     'void lt_program_destroy(void *program) { lt_close(program); }',
     'int64_t lt_program_spans(void *program, double *spans, int64_t capacity) { return lt_spans(program, spans, capacity); }',
     '#endif',
     '',
-  ].join('\n');
+  ];
+  return { source: lines.join('\n'), groups: needs.groups };
 }

@@ -4,13 +4,12 @@ import { type Precision, precisionOf } from '../../program/precision.js';
 import { type Overwrite, overwritesOf } from '../plan/overwrites.js';
 import { type KeptInputs, type PlannedGraphs, planGraphs } from '../plan/planGraphs.js';
 import type { Unit } from '../plan/units.js';
-import { writeProgram } from './emitProgram.js';
+import { type ProgramText, writeProgram } from './emitProgram.js';
 import { hasCode } from './hasCode.js';
 import { hasKernels } from './productKernels.js';
 
 /** A program in C, with its plan and interface. */
-export interface NativeProgram extends PlannedGraphs {
-  readonly source: string;
+export interface NativeProgram extends PlannedGraphs, ProgramText {
   /** Outputs that may share memory with inputs. */
   readonly overwrites: readonly Overwrite[];
 }
@@ -41,7 +40,7 @@ export function lowerToC(
   if (lacking !== undefined) return { missing: `products in ${lacking}` };
   return {
     ...planned,
-    source: writeProgram(native.schedule, native.plan, native),
+    ...writeProgram(native.schedule, native.plan, native),
     overwrites: overwritesOf(native.plan),
   };
 }

@@ -2,6 +2,7 @@
  * @file Hoisting: values that depend only on frozen inputs and constants are computed when these change, not in every
  * run.
  */
+import { formOf } from './forms.js';
 import { buffersOf, type PlacedOp, writeCounts, writersOf } from './placedOps.js';
 import type { Buffer } from './views.js';
 
@@ -44,7 +45,10 @@ export function splitOnce(
         // What others write to as well, such as the turns of a loop to its carry, is made anew in every run.
         buffer.home.kind === 'arena' && buffer.size <= MOST_ELEMENTS && writes.get(buffer) === 1,
     );
-    if (isOurs && buffersOf(op.inputs).every(isKept)) once.add(op);
+    // Other ranks take part in every run.
+    const form = formOf(op.op);
+    const asksRanks = form?.kind === 'call' && form.asksRanks === true;
+    if (isOurs && !asksRanks && buffersOf(op.inputs).every(isKept)) once.add(op);
   }
   return {
     once: ops.filter((op) => once.has(op)),

@@ -2,6 +2,7 @@
 #ifndef LUTHIER_H
 #define LUTHIER_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 typedef uint16_t bf16; /* upper half of a float32 */
@@ -31,6 +32,12 @@ void lt_team_run(int threads, void (*fn)(void *arg, int thread, int threads), vo
 /* Starts the threads that runs of `threads` need; returns how many the system grants. lt_team_run starts missing
    threads, and runs with fewer if it must: fn must use its own `threads`. */
 int lt_team_reserve(int threads);
+
+/* Starts a thread without signals, with a stack for kernels; returns 0 where the system has none. */
+int lt_start_thread(pthread_t *id, void *(*fn)(void *), void *arg);
+
+/* Runs fn(arg, 0, 1) on the caller's thread, which may wait for other such runs. */
+void lt_run_alone(void (*fn)(void *arg, int thread, int threads), void *arg);
 
 /* Inside fn only: waits for all threads of the run. */
 void lt_barrier(void);

@@ -37,6 +37,9 @@ typedef struct {
   int32_t stale; /* whether the steps run whose results persist between runs */
   void *const *inputs, *const *outputs;
   const lt_request *request;
+  lt_ranks ranks;
+  pthread_t own; /* of a run beside others */
+  int alone, result;
 } program;
 
 static void *abandoned(program *p) {
@@ -93,11 +96,12 @@ static int64_t lay_out(program *p) {
   return end;
 }
 
-void *lt_open(const lt_program_text *text, int threads, const void *const *constants) {
+void *lt_open(const lt_program_text *text, int threads, const void *const *constants, const lt_group *groups) {
   program *p = calloc(1, sizeof *p);
   if (p == NULL) return NULL;
   p->text = text;
   p->threads = threads;
+  p->ranks.groups = groups;
   p->packed = calloc(text->packing_count + 1, sizeof *p->packed);
   p->regions = calloc(text->packing_count + 1, sizeof *p->regions);
   p->operands = calloc(text->packing_count + 1, sizeof *p->operands);
@@ -242,7 +246,8 @@ static void take_steps(void *argument, int thread, int threads) {
                     .work = own + p->work_at,
                     .timeline = p->timelines == NULL ? NULL : &p->timelines[thread],
                     .thread = thread,
-                    .threads = threads};
+                    .threads = threads,
+                    .ranks = &p->ranks};
   if (frame.timeline != NULL) lt_restart_timeline(frame.timeline);
   const lt_program_text *const text = p->text;
   const lt_loop *const loops = text->loops;
@@ -315,17 +320,49 @@ int lt_run(void *handle, void *const *inputs, void *const *outputs, const lt_req
   p->inputs = inputs;
   p->outputs = outputs;
   p->request = request;
+  p->ranks.error = 0;
   if (!share(p)) {
     p->stale = 1;
-    return 1;
+    return LT_SHORT;
   }
   resolve(p, 0);
   if (request->times < 1) return 0;
-  lt_team_run(p->threads, take_steps, p);
-  if (p->stop_at != INT64_MAX) return (int)(p->bad_round * 256 + 2);
+  if (p->alone) lt_run_alone(take_steps, p);
+  else lt_team_run(p->threads, take_steps, p);
+  if (p->ranks.error != 0) return LT_RANKS_FAILED;
+  if (p->stop_at != INT64_MAX) return (int)(p->bad_round * 256 + LT_BAD_INDEX);
   p->stale = 0;
   carry(p);
   return 0;
+}
+
+static void *run_alone(void *handle) {
+  program *p = handle;
+  p->result = lt_run(p, p->inputs, p->outputs, p->request);
+  return NULL;
+}
+
+int lt_begin(void *handle, void *const *inputs, void *const *outputs, const lt_request *request) {
+  program *p = handle;
+  p->alone = 1;
+  p->inputs = inputs;
+  p->outputs = outputs;
+  p->request = request;
+  return lt_start_thread(&p->own, run_alone, p);
+}
+
+int lt_await(void *handle) {
+  program *p = handle;
+  pthread_join(p->own, NULL);
+  return p->result;
+}
+
+void lt_failed_collective(const void *handle, int64_t *words) {
+  const lt_ranks *ranks = &((const program *)handle)->ranks;
+  words[0] = ranks->error;
+  words[1] = ranks->operation;
+  words[2] = ranks->group;
+  words[3] = ranks->bytes;
 }
 
 int64_t lt_spans(void *handle, double *spans, int64_t capacity) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "collectives.h"
 #include "luthier.h"
 
 /* A function that must not be specialised: gcc 12 stops vectorising a loop once it knows from the only call that the
@@ -53,8 +54,9 @@ typedef struct {
   char *row;     /* values of a row that a later pass reads */
   char *work;    /* scratch of the runtime's products and attention */
   lt_timeline *timeline; /* NULL without profiling */
-  int32_t bad_index;
+  int32_t bad_index; /* or any other reason to end the run */
   int thread, threads;
+  lt_ranks *ranks;
 } lt_frame;
 
 /* Memory that a step's pointer refers to. */
@@ -202,6 +204,25 @@ static inline void lt_update_slice(lt_line out, lt_line x, lt_line rows, int64_t
 void lt_pack_share(int p, void *packed, lt_matrix b, int64_t k, int64_t n, const lt_frame *frame);
 void lt_pack_kept(int p, void *packed, lt_matrix b, int64_t k, int64_t n, const lt_frame *frame);
 
+/* ---- Collectives (collectives.c), steps of all threads; groups by number ----------------------------------------
+
+   Operands and results are row-major: `outer` times the members' parts along a dimension, of `run` elements of four bytes
+   for reductions, else of `run` bytes, or the member's own part. The workspace has as many bytes as all members' parts,
+   for all_to_all twice as many. */
+void lt_all_reduce(lt_frame *frame, int32_t group, void *out, const void *x, int64_t size, int32_t reduction);
+void lt_reduce_scatter(lt_frame *frame, int32_t group, void *out, const void *x, int64_t outer, int64_t run,
+                       int32_t reduction, void *workspace);
+void lt_all_gather(lt_frame *frame, int32_t group, void *out, const void *x, int64_t outer, int64_t run,
+                   void *workspace);
+/* The parts of x that the members get, and those of the result that come from them. */
+typedef struct {
+  int64_t from_outer, from_run, to_outer, to_run;
+} lt_exchange;
+void lt_all_to_all(lt_frame *frame, int32_t group, void *out, const void *x, const lt_exchange *exchange,
+                   void *workspace);
+void lt_own_part(const lt_frame *frame, int32_t group, void *out, const void *x, int64_t outer, int64_t run);
+void lt_member_index(const lt_frame *frame, int32_t group, void *out); /* int32 */
+
 /* Zeroed memory, in large pages if the system has them; NULL if there is none. */
 void *lt_allocate(int64_t bytes);
 void lt_release(void *memory, int64_t bytes);
@@ -225,8 +246,16 @@ typedef struct {
 
 /* The exported functions of a program (runtime/program.c). If LUTHIER_GUARD_PAGES is set, each region of a program's
    memory ends at a guard page, so that overruns crash. */
-void *lt_open(const lt_program_text *text, int threads, const void *const *constants);
+void *lt_open(const lt_program_text *text, int threads, const void *const *constants, const lt_group *groups);
+/* 0, or LT_SHORT, LT_BAD_INDEX plus 256 times the number of the run, LT_RANKS_FAILED. */
+enum { LT_SHORT = 1, LT_BAD_INDEX = 2, LT_RANKS_FAILED = 3 };
 int lt_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request);
+/* A run on a thread of its own, of a program of one thread, beside other such runs: what they wait for may be each other.
+   lt_begin returns 0 where the system has no thread; lt_await returns what lt_run does. */
+int lt_begin(void *program, void *const *inputs, void *const *outputs, const lt_request *request);
+int lt_await(void *program);
+/* The transport's error of the last run, the operation, the number of its group, its bytes. */
+void lt_failed_collective(const void *program, int64_t *words);
 void lt_close(void *program);
 /* The spans of the last run, up to `capacity` of them, as thread, step, part, from, to; returns their total number. */
 int64_t lt_spans(void *program, double *spans, int64_t capacity);

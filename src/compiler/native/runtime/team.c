@@ -138,8 +138,11 @@ static int arrive(void) {
   return 1;
 }
 
+/* Whether the calling thread runs outside of the team. */
+static _Thread_local int alone;
+
 void lt_barrier(void) {
-  if (team.threads == 1) return;
+  if (alone || team.threads == 1) return;
   const uint32_t meeting = atomic_load_explicit(&team.meeting.value, memory_order_relaxed);
   const int64_t spin = team.spin ? SPIN_INSIDE : 0;
   if (!arrive()) word_await(&team.meeting, meeting, spin);
@@ -217,19 +220,29 @@ static void prepare_team(void) {
   team.cores = count_cores();
 }
 
-static int start_thread(int thread) {
+int lt_start_thread(pthread_t *id, void *(*fn)(void *), void *arg) {
   pthread_attr_t attributes;
-  pthread_t id;
-  word_init(&team.start[thread]);
+  sigset_t all, before;
   if (pthread_attr_init(&attributes) != 0) return 0;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
-  const int failed = pthread_create(&id, &attributes, work, (void *)(intptr_t)thread);
+  /* Signals are for the process's own threads, which handlers may rely on: new ones inherit the mask. */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int failed = pthread_create(id, &attributes, fn, arg);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
 #ifdef __linux__
-  if (!failed) pthread_setname_np(id, "luthier");
+  if (!failed) pthread_setname_np(*id, "luthier");
 #endif
   return !failed;
+}
+
+static int start_member(int thread) {
+  pthread_t id;
+  word_init(&team.start[thread]);
+  const int started = lt_start_thread(&id, work, (void *)(intptr_t)thread);
+  if (started) pthread_detach(id);
+  return started;
 }
 
 /* Grows the team to `threads`, as far as the system allows; returns how many may run. Requires the mutex. */
@@ -243,13 +256,7 @@ static int grow_team(int threads) {
     word_init(&team.meeting);
     atomic_store(&team.arrived, 0);
   }
-  /* Blocks signals in team threads, which inherit the mask: handlers may rely on running in the process's own
-     threads. */
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  while (team.members < threads && start_thread(team.members)) team.members++;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  while (team.members < threads && start_member(team.members)) team.members++;
   return team.members < threads ? team.members : threads;
 }
 
@@ -275,4 +282,10 @@ void lt_team_run(int threads, void (*fn)(void *arg, int thread, int threads), vo
   fn(arg, 0, team.threads);
   lt_barrier();
   pthread_mutex_unlock(&team.mutex);
+}
+
+void lt_run_alone(void (*fn)(void *arg, int thread, int threads), void *arg) {
+  alone = 1;
+  fn(arg, 0, 1);
+  alone = 0;
 }

@@ -10,6 +10,7 @@ import type { Part } from '../../profile/part.js';
 import type { PortStorages } from '../../program/backend.js';
 import type { Graph } from '../../program/ir.js';
 import { type DType, type HostArray, newHostArray } from '../../program/tensors.js';
+import type { Group } from '../../rules/collectiveRules.js';
 import { isOwn } from '../../rules/index.js';
 import type { Overwrite } from '../plan/overwrites.js';
 import type { KeptInputs } from '../plan/planGraphs.js';
@@ -29,6 +30,8 @@ export interface StoredPlan {
   readonly storages: PortStorages;
   /** Outputs that may share memory with inputs. */
   readonly overwrites: readonly Overwrite[];
+  /** Groups of ranks that the source names by number. */
+  readonly groups: readonly Group[];
   /** Parts behind the program's timing marks, if it is profiled. */
   readonly parts?: readonly (readonly Part[])[] | undefined;
 }

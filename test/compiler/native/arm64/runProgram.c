@@ -10,7 +10,7 @@
 
 #include "program.h"
 
-void *lt_program_create(int threads, const void *const *constants);
+void *lt_program_create(int threads, const void *const *constants, const void *groups);
 int lt_program_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request);
 void lt_program_destroy(void *program);
 
@@ -43,7 +43,7 @@ int main(int count, char **args) {
     arrays[i] = array_of(bytes[i]);
     if (i < outputs) need(fread(arrays[i], 1, bytes[i], in) == (size_t)bytes[i], "IN is short");
   }
-  void *program = lt_program_create(atoi(args[3]), (const void *const *)arrays);
+  void *program = lt_program_create(atoi(args[3]), (const void *const *)arrays, NULL);
   need(program != NULL, "no memory");
   const lt_request request = {.times = 1};
   const int result = lt_program_run(program, arrays + counts[0], arrays + outputs, &request);

@@ -5,11 +5,16 @@ import { EXPANSIONS } from '../../../../src/compiler/native/plan/expansions.js';
 import { formOf, ownForms } from '../../../../src/compiler/native/plan/forms.js';
 import { MOVED } from '../../../../src/compiler/native/plan/layout.js';
 import { VIEWS } from '../../../../src/compiler/native/plan/viewOps.js';
+import { collectiveRules } from '../../../../src/compiler/rules/collectiveRules.js';
 import { controlRules } from '../../../../src/compiler/rules/controlRules.js';
 import { compositeOf, opNames } from '../../../../src/compiler/rules/index.js';
 import '../../../../src/compiler/ops/operations.js';
 
-const ops = [...opNames(), ...Object.keys(controlRules), ...Object.keys(ownForms())];
+const ops = [
+  ...opNames(),
+  ...Object.keys({ ...controlRules, ...collectiveRules }),
+  ...Object.keys(ownForms()),
+];
 
 test('every operation has a form, an expansion or a meaning', () => {
   const without = ops.filter((op) => !formOf(op) && !(op in EXPANSIONS) && !compositeOf(op));

@@ -88,7 +88,7 @@ static void expected(const float *in, float *out) {
 }
 
 int main(void) {
-  void *const program = lt_open(&text, THREADS, NULL);
+  void *const program = lt_open(&text, THREADS, NULL, NULL);
   float in[THREADS], out[THREADS], wanted[THREADS];
   lt_request *const request = calloc(1, sizeof *request + 64);
   request->times = ROUNDS, request->stale = 1;

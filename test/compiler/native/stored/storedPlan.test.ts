@@ -51,6 +51,7 @@ describe('a plan', () => {
     constants: folded,
     storages: { inputs: { 0: 'bfloat16' }, outputs: {} },
     overwrites: [[0, 0]] as const,
+    groups: [{ mesh: [2, 2], axes: [1] }],
     parts: [[part]],
   };
   const place = (

@@ -1,0 +1,68 @@
+/**
+ * @file Ranks that are threads of this process and share its memory: programs of a whole mesh without MPI.
+ *
+ *     const { ranks, close } = await openThreadRanks(4);
+ *     const programs = await Promise.all(ranks.map((each) => compileProgram(program, { ranks: each })));
+ *     await Promise.all(programs.map((program, rank) => …));  // all calls at once: each waits for the others
+ *     close();  // after the programs' dispose
+ */
+import type { RankCalls } from '../program/rankCalls.js';
+import { NativeEngineError } from '../program/tensors.js';
+import { memberOf, membersOf, ranksOf } from '../rules/collectiveRules.js';
+import { open } from './library.js';
+import { openToolchain } from './toolchain/index.js';
+
+/** The ranks of a process. */
+export interface ThreadRanks {
+  readonly ranks: readonly RankCalls[];
+  /** Frees what they share, once no program uses it. */
+  close(): void;
+}
+
+/** By their numbers in threadRanks.c. */
+const REASONS = ['', 'another rank has ended with an error', 'the ranks call different collectives'];
+
+/**
+ * Opens ranks, up to 64. Once a run of one of them has failed, so do collectives of all.
+ *
+ * @throws NativeEngineError without a C compiler.
+ */
+export async function openThreadRanks(count: number): Promise<ThreadRanks> {
+  const toolchain = await openToolchain();
+  if ('reason' in toolchain) throw new NativeEngineError(toolchain.reason);
+  const [transport, newWorld, newGroup, member, end, close] = await open(
+    toolchain.runtime.library,
+    'void *lt_thread_transport()',
+    'void *lt_thread_world()',
+    'void *lt_thread_group(void *world, int64_t members)',
+    'void *lt_thread_member(void *group, int64_t number)',
+    'void lt_thread_end(void *world)',
+    'void lt_thread_close(void *world)',
+  );
+  const world = newWorld!() as bigint | null;
+  const found = (handle: unknown): bigint => {
+    if (handle === null) throw new NativeEngineError('There is not enough memory for ranks.');
+    return handle as bigint;
+  };
+  found(world);
+  /** Groups by their mesh, axes, and first rank. */
+  const groups = new Map<string, bigint>();
+  const ranks = Array.from(
+    { length: count },
+    (_, rank): RankCalls => ({
+      rank,
+      count,
+      transport: transport!() as bigint,
+      areThreads: true,
+      async open(group) {
+        const key = JSON.stringify([group, ranksOf(group, rank)[0]]);
+        const known = groups.get(key) ?? found(newGroup!(world, membersOf(group)));
+        groups.set(key, known);
+        return found(member!(known, memberOf(group, rank)));
+      },
+      reason: (code) => REASONS[code] ?? `error ${code}`,
+      end: () => void end!(world),
+    }),
+  );
+  return { ranks, close: () => void close!(world) };
+}
