@@ -149,6 +149,14 @@ export interface Distribution {
   readonly total: number;
 }
 
+/** Memory of a row under a constraint, which no draw keeps: rows of their own would be collected, a quarter of a megabyte a token. */
+let constrainedRow = new Float32Array();
+
+function constrained(logits: Float32Array, allowed: TokenBits): Float32Array {
+  if (constrainedRow.length !== logits.length) constrainedRow = new Float32Array(logits.length);
+  return allowedLogits(logits, allowed, constrainedRow);
+}
+
 /**
  * The distribution that a row of logits, [V], is drawn from. Adjustments and constraints come first, then minP and epsilonP,
  * top-k among the rest, and the nucleus among these, all before the temperature; then it is softmax(logits / temperature) of
@@ -164,7 +172,7 @@ export function distributionOf(
   allowed?: TokenBits,
 ): Distribution {
   const own = rule.adjustments ? adjusted(logits, rule.adjustments, tokens!) : logits;
-  const changed = allowed ? allowedLogits(own, allowed) : own;
+  const changed = allowed ? constrained(own, allowed) : own;
   if (rule.temperature === 0 || rule.k === 1)
     return { ids: Int32Array.of(argmax(changed)), weights: Float64Array.of(1), total: 1 };
   const row = aboveThresholds(changed, rule);

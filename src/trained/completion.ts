@@ -108,6 +108,15 @@ export class Completion implements AsyncIterable<string> {
     return this.settings.scoresPrompt ? 1 : this.promptIds.length;
   }
 
+  /** Finds the tokens that a constraint allows next, which `select` then knows: to be called while logits are computed. */
+  prepare(): void {
+    try {
+      this.#constrained?.allowed();
+    } catch {
+      // `select` throws it.
+    }
+  }
+
   /**
    * Draws the next token from logits, [V]: a function of the seed and the tokens before it alone.
    *

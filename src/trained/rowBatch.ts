@@ -57,7 +57,15 @@ export class RowBatch {
     const beside = await this.#fill(next);
     if (beside || this.#rows.size === 0) return;
     this.#set();
-    this.#draw(await this.stepper.extendRows(this.#ids, this.#positions));
+    this.#draw(await this.#beside(this.stepper.extendRows(this.#ids, this.#positions)));
+  }
+
+  /** The result of a step, while which the constraints of rows find their next tokens. */
+  async #beside<T>(step: Promise<T>): Promise<T> {
+    const rows = [...this.#rows.values()];
+    // The step is under way once all that is resolved has run.
+    if (rows.length > 0) setImmediate(() => rows.forEach(({ completion }) => void completion.prepare()));
+    return step;
   }
 
   /** Sets the inputs of the next step. */
@@ -99,7 +107,7 @@ export class RowBatch {
     try {
       this.#set();
       const step = { ids: this.#ids, positions: this.#positions };
-      return await fill.take(this.#rows.size > 0 ? step : undefined);
+      return await this.#beside(fill.take(this.#rows.size > 0 ? step : undefined));
     } catch (error) {
       completion.fail(error);
       return undefined;

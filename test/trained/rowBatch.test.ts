@@ -179,3 +179,32 @@ test.skipIf(!engine.available)('a prompt that begins as one before computes what
     [64, 8, 8],
   ]);
 });
+
+test('what rows under a constraint may draw next is found while their step is computed', async () => {
+  const events: string[] = [];
+  class Noting extends Completion {
+    override prepare(): void {
+      events.push('prepared');
+    }
+    override select(logits: Float32Array): number {
+      events.push('drawn');
+      return super.select(logits);
+    }
+  }
+  const stepped = async (): Promise<Float32Array> => {
+    events.push('begun');
+    // As a program does, it ends in a later turn of the event loop.
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+    return Float32Array.of(0, 1);
+  };
+  const fillRow = () => ({ take: async () => ({ steps: 1, isLast: true }) });
+  const batch = new RowBatch({ rows: 1, fillRow, extendRows: stepped } as unknown as Stepper, SEQLEN);
+  const settings = generationOf({ temperature: 0, topK: 0, topP: null, seed: 0 }, { maxTokens: 2 });
+  const completion = new Noting(Int32Array.of(0), settings, {
+    ...{ decoder: { take: () => '', rest: () => '' }, rule: GREEDY, endIds: new Set() },
+    enqueue: () => {},
+  });
+  const waiting = [{ completion }];
+  while (completion.finishReason === undefined) await batch.advance(() => waiting.shift());
+  expect(events.slice(-6)).toEqual(['begun', 'prepared', 'drawn', 'begun', 'prepared', 'drawn']);
+});

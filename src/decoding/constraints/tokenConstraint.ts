@@ -106,9 +106,30 @@ export class ConstrainedText {
 export const isAllowed = (allowed: TokenBits, id: number): boolean =>
   ((allowed[id >>> 5]! >>> (id & 31)) & 1) === 1;
 
-/** A row of logits, [V], with -Infinity at the tokens that may not come. */
-export const allowedLogits = (logits: Float32Array, allowed: TokenBits): Float32Array =>
-  logits.map((logit, id) => (isAllowed(allowed, id) ? logit : Number.NEGATIVE_INFINITY));
+/** Writes a value at the tokens that may not come. */
+function forbid(row: Float32Array | Int32Array, allowed: TokenBits, value: number): void {
+  // By 32 tokens: in most places nearly all may come, or nearly none.
+  for (let first = 0; first < row.length; first += 32) {
+    const bits = allowed[first >>> 5]!;
+    if (bits === 0) row.fill(value, first, first + 32);
+    else for (let off = ~bits; off !== 0; off &= off - 1) row[first + 31 - Math.clz32(off & -off)] = value;
+  }
+}
+
+/**
+ * A row of logits, [V], with -Infinity at the tokens that may not come.
+ *
+ * @param to memory of the result, [V]; by default its own.
+ */
+export function allowedLogits(
+  logits: Float32Array,
+  allowed: TokenBits,
+  to = new Float32Array(logits.length),
+): Float32Array {
+  to.set(logits);
+  forbid(to, allowed, Number.NEGATIVE_INFINITY);
+  return to;
+}
 
 /** Writes bits as numbers: 1 at the tokens that may come, else 0; all may where there are no bits. */
 export function writeAllowed(
@@ -117,15 +138,7 @@ export function writeAllowed(
   size: number,
   allowed: TokenBits | undefined,
 ): void {
-  if (allowed === undefined) {
-    to.fill(1, begin, begin + size);
-    return;
-  }
-  for (let word = 0; word * 32 < size; word++) {
-    const bits = allowed[word]!;
-    const first = begin + word * 32;
-    const last = Math.min(first + 32, begin + size);
-    if (bits === 0) to.fill(0, first, last);
-    else for (let at = first; at < last; at++) to[at] = (bits >>> (at - first)) & 1;
-  }
+  const row = to.subarray(begin, begin + size);
+  row.fill(1);
+  if (allowed) forbid(row, allowed, 0);
 }
