@@ -82,6 +82,12 @@ export { flattenTree, mapTree } from './program/tensorTrees.js';
 export { type Distribution, type Draw, fillNow } from './random/draws.js';
 export * from './random/prng.js';
 export { type Group, memberOf, membersOf } from './rules/collectiveRules.js';
+export {
+  type MeshShape,
+  type ProgramBorders,
+  partitionProgram,
+  type Sharding,
+} from './spmd/index.js';
 export type { Tensor } from './tfjs/tfjs.js';
 export * as tf from './tfjs/tfjs.js';
 export { dependences, dependencesOf } from './trace/dependences.js';

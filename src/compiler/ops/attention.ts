@@ -4,11 +4,13 @@ import './attentionGradients.js';
 import type { Attrs } from '../program/ir.js';
 import { currentPrecision } from '../program/precision.js';
 import { CompilerError, type TensorSpec } from '../program/tensors.js';
+import { lettered } from '../rules/factors.js';
 import { defineOperation } from '../rules/index.js';
 import { expectsDtypes, FLOAT, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
 import { recordOp } from '../trace/tracing.js';
 import {
+  attentionFactors,
   attentionLogits,
   attrsOf,
   checkExtras,
@@ -71,6 +73,10 @@ defineOperation('Attention', {
     const [q, k, v] = inputs;
     const [b, t, n] = q!.shape as [number, number, number];
     return [spec([b, t, n, v!.shape[3]!], 'float32'), spec([b, n, t, k!.shape[1]!], 'float32')];
+  },
+  factors: (inputs, outputs, attrs) => {
+    const { heads, weights, extras } = attentionFactors(inputs.slice(3), attrs);
+    return lettered([heads, heads, heads, ...extras], [heads, weights], { inputs, outputs });
   },
   flops: (inputs) => 2 * matmulFlops(inputs),
   device: forward,

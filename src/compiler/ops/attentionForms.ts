@@ -73,6 +73,27 @@ export function checkExtras([q, k, , ...extras]: readonly TensorSpec[], attrs: A
 export const keptOf = (weights: tf.Tensor, dropKey: tf.Tensor | undefined, { keepProb }: Attrs): tf.Tensor =>
   dropKey === undefined ? weights : dropout(weights, dropKey, keepProb as number);
 
+/**
+ * Factors of an attention: of its heads [B, T, N, H], of the weights, and of the operands behind the values. Weights are dropped by
+ * their places among those of all heads.
+ */
+export function attentionFactors(
+  operands: readonly TensorSpec[],
+  attrs: Attrs,
+): { readonly heads: string; readonly weights: string; readonly extras: readonly string[] } {
+  const { mask, sinks, segments, visible, prefix, dropKey } = extrasOf(operands, attrs);
+  const letters = dropKey === undefined ? 'bn..' : '....';
+  const [batch, head] = [letters[0]!, letters[1]!];
+  const lettersOf = (operand: TensorSpec): string => {
+    if (operand === mask) return letters.slice(4 - operand.shape.length);
+    if (operand === sinks) return head;
+    if (operand === segments?.queries || operand === segments?.keys) return `${batch}.`;
+    if (operand === visible || operand === prefix) return batch.slice(0, operand.shape.length);
+    return '.';
+  };
+  return { heads: `${batch}.${head}.`, weights: letters, extras: operands.map(lettersOf) };
+}
+
 /** FLOPs of one product of queries and keys, or of weights and values. */
 export const matmulFlops = (inputs: readonly TensorSpec[]): number =>
   2 * sizeOf(inputs[0]!.shape) * inputs[1]!.shape[1]!;

@@ -1,10 +1,12 @@
 /** @file Gradients of attention by queries, keys and values, by its mask, and by its sinks. */
 import { type Attrs, ints } from '../program/ir.js';
 import { sameShape, sizeOf, type TensorSpec } from '../program/tensors.js';
+import { lettered } from '../rules/factors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
 import {
+  attentionFactors,
   attentionLogits,
   attrsOf,
   backward,
@@ -52,6 +54,13 @@ function checkGradientInputs(inputs: readonly TensorSpec[], attrs: Attrs): void 
   expects(fit, `dy and out [${result}], and weights [${logits}]`, [dy, out, weights]);
 }
 
+/** Factors of dy, q, k, v, out, weights and the operands behind v. */
+function gradientLetters(inputs: readonly TensorSpec[], attrs: Attrs) {
+  const { heads, weights, extras } = attentionFactors(inputs.slice(6), attrs);
+  const own = weights.slice(0, inputs[5]!.shape.length);
+  return { heads, weights, inputs: [heads, heads, heads, heads, heads, own, ...extras] };
+}
+
 /** The gradient of the mask by dy, q, k, v, out, weights and the operands behind v, of the shape that is an attribute. */
 defineOperation('AttentionMaskGrad', {
   inputs: 'list',
@@ -60,6 +69,18 @@ defineOperation('AttentionMaskGrad', {
   infer: (inputs, attrs) => {
     checkGradientInputs(inputs, attrs);
     return [spec(ints(attrs.shape), 'float32')];
+  },
+  factors: (inputs, outputs, attrs) => {
+    const mask = gradientLetters(inputs, attrs);
+    const [out] = outputs as [TensorSpec];
+    return lettered(
+      mask.inputs,
+      [mask.weights.slice(4 - out.shape.length)],
+      { inputs, outputs },
+      {
+        localAttrs: (_, [shape]) => ({ ...attrs, shape: [...shape!] }),
+      },
+    );
   },
   flops: ([, q, k]) => 2 * matmulFlops([q!, k!]),
   device: maskBackward,
@@ -73,6 +94,10 @@ defineOperation('AttentionSinkGrad', {
   infer: (inputs, attrs) => {
     checkGradientInputs(inputs, attrs);
     return [spec([inputs[1]!.shape[2]!], 'float32')];
+  },
+  factors: (inputs, outputs, attrs) => {
+    const { inputs: letters, weights } = gradientLetters(inputs, attrs);
+    return lettered(letters, [weights[1]!], { inputs, outputs });
   },
   flops: ([dy]) => 2 * sizeOf(dy!.shape),
   device: sinkBackward,
@@ -90,6 +115,10 @@ defineOperation('AttentionGrad', {
   infer: (inputs, attrs) => {
     checkGradientInputs(inputs, attrs);
     return inputs.slice(1, 4).map(({ shape }) => spec(shape, 'float32'));
+  },
+  factors: (inputs, outputs, attrs) => {
+    const { inputs: letters, heads } = gradientLetters(inputs, attrs);
+    return lettered(letters, [heads, heads, heads], { inputs, outputs });
   },
   flops: ([, q, k]) => 4 * matmulFlops([q!, k!]),
   device: backward,

@@ -2,6 +2,7 @@
 import { barrier } from '../onnx/shapes.js';
 import { CompilerError } from '../program/tensors.js';
 import { MOVE } from '../rules/deviceForm.js';
+import { lettered } from '../rules/factors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, spec } from '../rules/operation.js';
 import type * as tf from '../tfjs/tfjs.js';
@@ -21,6 +22,12 @@ defineOperation('Barrier', {
     return inputs.slice(0, -1).map(({ shape, dtype }) => spec(shape, dtype));
   },
   isView: true,
+  factors: (inputs, outputs) => {
+    const names = inputs.map(({ shape }, i) => shape.map((_, axis) => `${i} ${axis}`));
+    // Nothing is computed of the last one.
+    const reductions = Object.fromEntries(names.at(-1)!.map((name) => [name, 'none' as const]));
+    return lettered(names, names.slice(0, -1), { inputs, outputs }, { reductions });
+  },
   onnx: barrier,
   device: MOVE,
 });

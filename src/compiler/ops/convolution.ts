@@ -202,6 +202,7 @@ defineKernels({
     outChannels: (filter) => filter[3]!,
     summed: (filter) => filter[2]!,
     isProduct: true,
+    factors: ['b..c', '..co', 'b..o'],
     forward: {
       decompose: convolve,
       device: byTransforms('Conv2D', 'convolution', { inRows: 1, usesWorkspace: true }),
@@ -224,6 +225,8 @@ defineKernels({
     outChannels: (filter) => filter[2]! * filter[3]!,
     summed: () => 1,
     isProduct: false,
+    // With several filters a channel, channels of the output are no parts of those of x.
+    factors: ['b...', '....', 'b...'],
     forward: {
       decompose: convolveChannels,
       device: byChannels('depthwise', { inRows: 1, contiguous: [1] }),

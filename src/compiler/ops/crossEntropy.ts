@@ -2,6 +2,7 @@
 
 import { crossEntropy, crossEntropyGrad } from '../onnx/indexingLowerings.js';
 import { sameShape, type TensorSpec } from '../program/tensors.js';
+import { lettered } from '../rules/factors.js';
 import { defineOperation } from '../rules/index.js';
 import { classesOf, expects, perInputElement, perOutputElement, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
@@ -27,6 +28,8 @@ function expectsLabels(logits: TensorSpec, labels: TensorSpec): void {
   );
 }
 
+const placesOf = ({ shape }: TensorSpec): string[] => shape.map((_, axis) => `${axis}`);
+
 /** Outputs: the cross-entropy of each position, and the log-probabilities, which the gradient reads. */
 defineOperation('SoftmaxCrossEntropy', {
   inputs: ['logits', 'labels'],
@@ -36,6 +39,10 @@ defineOperation('SoftmaxCrossEntropy', {
     return [spec(labels!.shape, 'float32'), spec(logits!.shape, 'float32')];
   },
   flops: perInputElement(6),
+  factors: (inputs, outputs) => {
+    const places = placesOf(inputs[1]!);
+    return lettered([[...places, '.'], places], [places, [...places, '.']], { inputs, outputs });
+  },
   onnx: crossEntropy,
   decompose: ([logits, labels]) => {
     const logProbs = tf.logSoftmax(logits!);
@@ -58,6 +65,10 @@ defineOperation('SoftmaxCrossEntropyGrad', {
     return [spec(logProbs!.shape, 'float32')];
   },
   flops: perOutputElement(3),
+  factors: (inputs, outputs) => {
+    const places = placesOf(inputs[2]!);
+    return lettered([places, [...places, '.'], places], [[...places, '.']], { inputs, outputs });
+  },
   onnx: crossEntropyGrad,
   decompose: ([dy, logProbs, labels]) => [
     tf.mul(tf.sub(tf.exp(logProbs!), oneHot(labels!, logProbs!)), tf.expandDims(dy!, -1)),

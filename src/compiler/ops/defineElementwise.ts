@@ -5,6 +5,7 @@ import type { Attrs } from '../program/ir.js';
 import { CompilerError } from '../program/tensors.js';
 import { broadcastShapes } from '../rules/broadcasting.js';
 import { MAP } from '../rules/deviceForm.js';
+import { elementwise } from '../rules/factors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, perOutputElement, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
@@ -69,6 +70,7 @@ export function defineElementwise(name: string, definition: ElementwiseDefinitio
         return [spec(operands.map(({ shape }) => [...shape]).reduce(broadcastShapes), 'float32')];
       },
       flops: perOutputElement(flops),
+      factors: elementwise,
       decompose: (operands, attrs) => [meaning(operands, attrs)],
       ...(gradient && {
         gradient: (

@@ -1,6 +1,7 @@
 /** @file Elementwise operations for numbers that are kept in few bits: of floats, and of codes with a scale. */
 import type { Attrs } from '../program/ir.js';
 import { CHEAP, MAP, type MapForm } from '../rules/deviceForm.js';
+import { elementwise } from '../rules/factors.js';
 import { defineOperation } from '../rules/index.js';
 import { expectsDtypes, FLOAT, perInputElement, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
@@ -22,6 +23,7 @@ function define(
       return [spec(x!.shape, dtype)];
     },
     flops: (inputs, _, attrs) => perInputElement(flops(attrs))(inputs),
+    factors: elementwise,
     device,
     decompose: ([x], attrs) => [meaning(x!, attrs)],
   });

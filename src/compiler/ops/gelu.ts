@@ -3,6 +3,7 @@
 import { gelu as onnxGelu } from '../onnx/arithmetic.js';
 import { sameShape } from '../program/tensors.js';
 import { MAP } from '../rules/deviceForm.js';
+import { elementwise } from '../rules/factors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, perInputElement, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
@@ -23,6 +24,7 @@ defineOperation('Gelu', {
     expectsDtypes([x!], FLOAT);
     return [spec(x!.shape, 'float32')];
   },
+  factors: elementwise,
   flops: perInputElement(8),
   decompose: ([x], { approximate }) => {
     const twiceCdf = tf.add(approximate ? tanhPart(x!) : tf.erf(tf.mul(x!, Math.SQRT1_2)), 1);
@@ -41,6 +43,7 @@ defineOperation('GeluGrad', {
     expects(sameShape(dy!.shape, x!.shape), 'two tensors of one shape', [dy, x]);
     return [spec(x!.shape, 'float32')];
   },
+  factors: elementwise,
   flops: perInputElement(12),
   device: { ...MAP, keeps: ({ attrs }) => !attrs.approximate },
   decompose: ([dy, x], { approximate }) => {

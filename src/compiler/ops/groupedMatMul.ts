@@ -2,6 +2,7 @@
 import { currentPrecision, precisionAttr } from '../program/precision.js';
 import { CompilerError, formatSpec, type TensorSpec } from '../program/tensors.js';
 import type { CallForm, Shaped } from '../rules/deviceForm.js';
+import { lettered } from '../rules/factors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, INT, type RawAttrs, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
@@ -54,6 +55,8 @@ defineOperation('GroupedMatMul', {
     const [x, w] = inputs;
     return [spec([x!.shape[0]!, w!.shape[transposeB ? 1 : 2]!], 'float32')];
   },
+  factors: (inputs, outputs, { transposeB }) =>
+    lettered(['.k', transposeB ? '.nk' : '.kn', '.'], ['.n'], { inputs, outputs }),
   flops: (inputs) => work(inputs, 1, 2),
   device: {
     ...common,
@@ -91,6 +94,7 @@ defineOperation('GroupedMatMulGrad', {
     ]);
     return [spec([sizes!.shape[0]!, x!.shape[1]!, dy!.shape[1]!], 'float32')];
   },
+  factors: (inputs, outputs) => lettered(['.k', '.n', '.'], ['.kn'], { inputs, outputs }),
   flops: ([x, dy]) => 2 * x!.shape[0]! * x!.shape[1]! * dy!.shape[1]!,
   device: {
     ...common,

@@ -3,6 +3,7 @@
 import { layerNorm as onnxLayerNorm } from '../onnx/alongAxis.js';
 import type { Attrs } from '../program/ir.js';
 import type { TensorSpec } from '../program/tensors.js';
+import { lettered } from '../rules/factors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, type Facts, FLOAT, perInputElement, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
@@ -22,8 +23,18 @@ const optional = (inputs: readonly tf.Tensor[], attrs: Attrs) => ({
   bias: attrs.hasBias ? inputs.at(-1)! : null,
 });
 
-const common: Pick<Facts, 'inputs' | 'attrs'> = {
+const common: Pick<Facts, 'inputs' | 'attrs' | 'factors'> = {
   inputs: 'list',
+  factors: (inputs, outputs) => {
+    const rows = inputs[0]!.shape.slice(1).map((_, axis) => `${axis}`);
+    const weights = inputs.slice(1).map(() => '.');
+    const line = [...rows, '.'];
+    return lettered(
+      [line, ...weights],
+      outputs.map(() => line),
+      { inputs, outputs },
+    );
+  },
   attrs: (raw) => ({ epsilon: raw.epsilon, hasScale: raw.hasScale, hasBias: raw.hasBias }),
 };
 

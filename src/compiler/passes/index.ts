@@ -20,6 +20,7 @@ export { hoistSums, runningSums } from './hoistSums.js';
 export { joinRows } from './joinRows.js';
 export { mergeProducts } from './mergeProducts.js';
 export { simplify } from './simplify.js';
+export { SOFTMAX_FORMS } from './softmaxForms.js';
 export { verifyNoEmpties } from './verify.js';
 
 /** Passes for every lowering: less computation, the same results. */

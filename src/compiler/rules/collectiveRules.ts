@@ -4,6 +4,7 @@ import type { Lowering } from '../onnx/builder.js';
 import { type Attrs, ints } from '../program/ir.js';
 import { CompilerError, type Shape } from '../program/tensors.js';
 import type { CallForm } from './deviceForm.js';
+import type { Reduction } from './factors.js';
 import {
   expects,
   expectsDtypes,
@@ -14,8 +15,6 @@ import {
   spec,
 } from './operation.js';
 
-/** How values of several ranks become one. */
-type Reduction = 'sum' | 'max' | 'min';
 const REDUCTIONS: readonly unknown[] = ['sum', 'max', 'min'] satisfies Reduction[];
 
 /** Ranks that take part together: those whose places in the mesh differ along `axes` alone. */
@@ -154,3 +153,6 @@ export const collectiveRules: OperationTable = {
     device: { ...common, name: 'memberIndex', contiguous: [] },
   },
 };
+
+/** Whether an operation's result depends on which rank runs it. */
+export const isCollective = (op: string): boolean => op in collectiveRules;

@@ -2,6 +2,7 @@
 import { type Attrs, ints } from '../program/ir.js';
 import { precisionAttr } from '../program/precision.js';
 import { type DType, type Shape, sameShape, sizeOf, type TensorSpec } from '../program/tensors.js';
+import { alongAxes, lettered } from './factors.js';
 import {
   type Composite,
   expects,
@@ -67,6 +68,8 @@ interface Kind {
   /** Channels that each sum runs over. */
   readonly summed: (filter: Shape) => number;
   readonly isProduct: boolean;
+  /** Factors of the dimensions of x, the filter and the output. */
+  readonly factors: readonly [x: string, filter: string, y: string];
   /** What the convolution and its gradients consist of, and the calls that run them as a whole. */
   readonly forward: Forms;
   readonly byInput: Forms;
@@ -78,7 +81,7 @@ type Forms = Pick<Composite, 'decompose' | 'device'>;
 /** A convolution of x by a filter, and its two gradients. */
 export function convolutions(
   kernel: string,
-  { call, outChannels, summed, isProduct, forward, byInput, byFilter }: Kind,
+  { call, outChannels, summed, isProduct, factors: [x, filter, y], forward, byInput, byFilter }: Kind,
 ): OperationTable {
   const common = { isProduct, ofEmpty: () => 0 };
   const precision = (raw: RawAttrs): Attrs => (isProduct ? precisionAttr(raw) : {});
@@ -100,6 +103,7 @@ export function convolutions(
         expectsChannels(x!.shape, filter!.shape, [x!, filter!]);
         return [spec(windowed(x!.shape[0]!, attrs, outChannels(filter!.shape)), 'float32')];
       },
+      factors: (inputs, outputs) => lettered([x, filter], [y], { inputs, outputs }),
       flops: perTap('output', ([, filter]) => summed(filter!)),
     },
     [`${kernel}BackpropInput`]: {
@@ -119,6 +123,15 @@ export function convolutions(
         expectsGradient(dy!, shape[0]!, attrs, outChannels(filter!.shape));
         return [spec(shape, 'float32')];
       },
+      factors: (inputs, outputs, attrs) =>
+        lettered(
+          [y, filter],
+          [x],
+          { inputs, outputs },
+          {
+            localAttrs: (_, [shape]) => ({ ...attrs, inputShape: [...shape!] }),
+          },
+        ),
       flops: perTap(0, ([, filter]) => summed(filter!)),
     },
     [`${kernel}BackpropFilter`]: {
@@ -138,6 +151,15 @@ export function convolutions(
         expectsGradient(dy!, x!.shape[0]!, attrs, outChannels(shape));
         return [spec(shape, 'float32')];
       },
+      factors: (inputs, outputs, attrs) =>
+        lettered(
+          [x, y],
+          [filter],
+          { inputs, outputs },
+          {
+            localAttrs: (_, [shape]) => ({ ...attrs, filterShape: [...shape!] }),
+          },
+        ),
       flops: perTap(1, (_, attrs) => summed(ints(attrs.filterShape))),
     },
   };
@@ -150,6 +172,9 @@ const poolAttrs =
     const window = typeof filterSize === 'number' ? ([filterSize, filterSize] as const) : filterSize;
     return windowAttrs(name, inputs[input]!.shape, window, raw);
   };
+
+/** Windows reach over rows and columns of an image. */
+const ofImages = alongAxes(() => [1, 2]);
 
 /** A pooling. */
 export const pooling = (
@@ -165,6 +190,7 @@ export const pooling = (
     expectsWindows(x!.shape, attrs, [x!]);
     return [spec(windowed(x!.shape[0]!, attrs, x!.shape[3]!), x!.dtype)];
   },
+  factors: ofImages,
   flops: (_, [out], attrs) => sizeOf(out!.shape) * tapsOf(attrs),
 });
 
@@ -183,5 +209,6 @@ export const poolingGradient = (
     for (const output of [dy!, y ?? dy!]) expectsGradient(output, x!.shape[0]!, attrs, x!.shape[3]!);
     return [spec(x!.shape, x!.dtype)];
   },
+  factors: ofImages,
   flops: ([dy], _, attrs) => sizeOf(dy!.shape) * tapsOf(attrs),
 });

@@ -24,6 +24,7 @@ import type { Lowering } from '../onnx/builder.js';
 import { type DType, type HostTensor, sameShape, sizeOf } from '../program/tensors.js';
 import { broadcastShapes, foldElementwise } from './broadcasting.js';
 import { CHEAP, type DeviceForm, MAP, VIEW } from './deviceForm.js';
+import { elementwise } from './factors.js';
 import {
   ANY,
   BOOL,
@@ -63,6 +64,7 @@ const unary = (
   },
   flops: perOutputElement(flops),
   ...(f && { fold: ([x]: readonly HostTensor[]) => foldElementwise([x!], gives ?? x!.dtype, f) }),
+  factors: elementwise,
   onnx: lowering(onnx),
   device,
 });
@@ -88,6 +90,7 @@ const binary = (
   },
   flops: perOutputElement(flops),
   fold: ([a, b]) => foldElementwise([a!, b!], gives ?? a!.dtype, f),
+  factors: elementwise,
   onnx: lowering(onnx),
   device,
 });
@@ -211,6 +214,7 @@ export const elementwiseRules: OperationTable = {
       return [spec(dy!.shape, 'float32')];
     },
     flops: perOutputElement(3),
+    factors: elementwise,
     onnx: eluGrad,
     device: MAP,
   },
@@ -234,6 +238,7 @@ export const elementwiseRules: OperationTable = {
         dtype === 'bool' ? (v) => Number(v !== 0) : dtype === 'int32' ? Math.trunc : (v) => v,
       );
     },
+    factors: elementwise,
     onnx: cast,
     device: CHEAP,
   },
@@ -251,6 +256,7 @@ export const elementwiseRules: OperationTable = {
     },
     flops: perOutputElement(),
     fold: ([c, t, e]) => foldElementwise([c!, t!, e!], t!.dtype, (cond, a, b) => (cond ? a : b)),
+    factors: elementwise,
     onnx: select,
     device: MAP,
   },
@@ -267,6 +273,7 @@ export const elementwiseRules: OperationTable = {
       return [spec(x.shape, x.dtype)];
     },
     flops: (inputs, outputs) => (inputs.length - 1) * sizeOf(outputs[0]!.shape),
+    factors: elementwise,
     onnx: addAll,
     device: MAP,
   },

@@ -1,6 +1,7 @@
 /** @file Operations that address elements by computed indices. */
 import { gather, oneHot, segmentSum } from '../onnx/indexingLowerings.js';
 import { type DType, formatSpec, sizeOf, type TensorSpec } from '../program/tensors.js';
+import { lettered } from './factors.js';
 import {
   ANY,
   expects,
@@ -46,6 +47,18 @@ export const indexingRules: OperationTable = {
       expects(isThere, `elements along axis ${axis}, which indices choose from`, [x, indices]);
       return [spec([...x!.shape.slice(0, axis), ...indices!.shape, ...x!.shape.slice(axis + 1)], x!.dtype)];
     },
+    factors: (inputs, outputs, attrs) => {
+      const [x, indices] = inputs as [TensorSpec, TensorSpec];
+      const rows = x.shape.map((_, axis) => (axis === attrs.axis ? 'rows' : `x${axis}`));
+      const places = indices.shape.map((_, axis) => `i${axis}`);
+      const out = rows.flatMap((name) => (name === 'rows' ? places : [name]));
+      return lettered(
+        [rows, places],
+        [out],
+        { inputs, outputs },
+        { addressed: { factor: 'rows', indices: 1 } },
+      );
+    },
     onnx: gather,
     device: { kind: 'gather' },
   },
@@ -68,6 +81,18 @@ export const indexingRules: OperationTable = {
       return [spec([attrs.numSegments, ...x!.shape.slice(1)], x!.dtype)];
     },
     flops: perInputElement(),
+    factors: (inputs, outputs, attrs) => {
+      const rest = inputs[0]!.shape.slice(1).map((_, axis) => `${axis}`);
+      return lettered(
+        [['r', ...rest], 'r'],
+        [['s', ...rest]],
+        { inputs, outputs },
+        {
+          addressed: { factor: 's', indices: 1 },
+          localAttrs: (_, [out]) => ({ ...attrs, numSegments: out![0]! }),
+        },
+      );
+    },
     onnx: segmentSum,
     device: { kind: 'call', name: 'segmentSum', contiguous: [0, 1], narrowOperands: 1 },
   },
@@ -86,6 +111,18 @@ export const indexingRules: OperationTable = {
       return [spec([...indices!.shape, attrs.depth], attrs.dtype as DType)];
     },
     flops: (_, [out]) => sizeOf(out!.shape),
+    factors: (inputs, outputs, attrs) => {
+      const places = inputs[0]!.shape.map((_, axis) => `${axis}`);
+      return lettered(
+        [places],
+        [[...places, 'c']],
+        { inputs, outputs },
+        {
+          addressed: { factor: 'c', indices: 0 },
+          localAttrs: (_, [out]) => ({ ...attrs, depth: out!.at(-1)! }),
+        },
+      );
+    },
     onnx: oneHot,
     device: { kind: 'map', counts: 'columns' },
   },

@@ -1,7 +1,7 @@
 /** @file Operations that join, pad or create tensors. */
 
 import { concat, fill, pack, pad, range } from '../onnx/shapes.js';
-import type { Attrs } from '../program/ir.js';
+import { type Attrs, ints } from '../program/ir.js';
 import {
   type DType,
   hostArrayFrom,
@@ -11,6 +11,7 @@ import {
   sizeOf,
 } from '../program/tensors.js';
 import { MOVE } from './deviceForm.js';
+import { alongAxes, elementwise, lettered } from './factors.js';
 import {
   ANY,
   expects,
@@ -38,6 +39,7 @@ const filled = (value: number): PlainOperation => ({
   inputs: ['x'],
   infer: ([x]) => [spec(x!.shape, x!.dtype)],
   fold: ([x]) => ({ ...x!, data: newHostArray(x!.dtype, sizeOf(x!.shape)).fill(value) }),
+  factors: elementwise,
   onnx: fill(() => value),
   device: { kind: 'fill', value: () => value },
 });
@@ -66,6 +68,7 @@ export const joinRules: OperationTable = {
         ),
       ];
     },
+    factors: alongAxes(({ axis }) => [axis as number]),
     onnx: concat,
     device: MOVE,
   },
@@ -84,6 +87,15 @@ export const joinRules: OperationTable = {
       expectsAxes([attrs.axis as number], shape.length + 1);
       shape.splice(attrs.axis as number, 0, inputs.length);
       return [spec(shape, inputs[0]!.dtype)];
+    },
+    factors: (inputs, [out], attrs) => {
+      const names = out!.shape.map((_, axis) => (axis === attrs.axis ? '.' : `${axis}`));
+      const rest = names.filter((_, axis) => axis !== attrs.axis);
+      return lettered(
+        inputs.map(() => rest),
+        [names],
+        { inputs, outputs: [out!] },
+      );
     },
     onnx: pack,
     device: MOVE,
@@ -107,6 +119,13 @@ export const joinRules: OperationTable = {
         ),
       ];
     },
+    factors: alongAxes(({ paddings }, rank) =>
+      Array.from({ length: rank }, (_, axis) => axis).filter((axis) =>
+        ints(paddings)
+          .slice(2 * axis, 2 * axis + 2)
+          .some((count) => count > 0),
+      ),
+    ),
     onnx: pad,
     device: MOVE,
   },
@@ -121,6 +140,10 @@ export const joinRules: OperationTable = {
       expectsShape(shape);
       return [spec(shape, dtype as DType)];
     },
+    factors: (_, outputs, attrs) => ({
+      ...elementwise([], outputs, attrs)!,
+      localAttrs: (_inputs, [shape]) => ({ ...attrs, shape: [...shape!] }),
+    }),
     onnx: fill(({ value }) => value as number),
     device: { kind: 'fill', value: ({ value }) => Number(value) },
   },

@@ -3,6 +3,7 @@ import { matmul } from '../onnx/productLowerings.js';
 import { precisionAttr } from '../program/precision.js';
 import { formatSpec, sizeOf, type TensorSpec } from '../program/tensors.js';
 import { broadcastShapes } from './broadcasting.js';
+import { lettered } from './factors.js';
 import { expects, expectsOneDtype, NUMBERS, type OperationTable, spec } from './operation.js';
 
 export const matmulRules: OperationTable = {
@@ -35,6 +36,13 @@ export const matmulRules: OperationTable = {
       return [spec([...batch, rows, columns], a!.dtype)];
     },
     flops: ([a], [out], { transposeA }) => 2 * sizeOf(out!.shape) * a!.shape.at(transposeA ? -2 : -1)!,
+    factors: (inputs, outputs, { transposeA, transposeB }) => {
+      const batch = ({ shape }: TensorSpec) => shape.slice(2).map((_, i) => `${shape.length - i}`);
+      const [a, b] = inputs as [TensorSpec, TensorSpec];
+      const left = [...batch(a), ...(transposeA ? 'km' : 'mk')];
+      const right = [...batch(b), ...(transposeB ? 'nk' : 'kn')];
+      return lettered([left, right], [[...batch(outputs[0]!), 'm', 'n']], { inputs, outputs });
+    },
     onnx: matmul,
     device: { kind: 'product' },
   },

@@ -12,6 +12,7 @@ import {
 } from '../program/tensors.js';
 import type * as tf from '../tfjs/tfjs.js';
 import type { DeviceForm } from './deviceForm.js';
+import type { FactorRule } from './factors.js';
 
 /** Attributes as tfjs passes them to a kernel. */
 export type RawAttrs = Readonly<Record<string, any>>;
@@ -53,6 +54,8 @@ export interface Facts {
     readonly operand: number;
     readonly address: (inputs: readonly TensorSpec[], attrs: Attrs) => Addressed;
   };
+  /** Which dimensions are split together over ranks; absent where every rank computes all of it. */
+  readonly factors?: FactorRule;
   /** How engines that generate code run it as a whole; absent where they expand it into plainer operations. */
   readonly device?: DeviceForm;
 }

@@ -4,6 +4,7 @@ import { accumulate, argReduce, extremum, mean, reduceBool } from '../onnx/arith
 import type { Lowering } from '../onnx/builder.js';
 import type { DType, Shape } from '../program/tensors.js';
 import { REDUCTION } from './deviceForm.js';
+import { alongAxes, lettered, reducing } from './factors.js';
 import {
   BOOL,
   expects,
@@ -69,6 +70,11 @@ const argReduction = (op: string): PlainOperation => ({
     return [spec(reducedShape(x!.shape, [axis as number], false), 'int32')];
   },
   flops: perInputElement(),
+  factors: ([x], [out], { axis }) => {
+    const names = x!.shape.map((_, i) => (i === axis ? '.' : `${i}`));
+    const rest = names.filter((_, i) => i !== axis);
+    return lettered([names], [rest], { inputs: [x!], outputs: [out!] });
+  },
   onnx: argReduce(op),
 });
 
@@ -87,23 +93,31 @@ const alongAxis = (
     return [spec(x!.shape, x!.dtype)];
   },
   flops: perInputElement(flops),
+  factors: alongAxes(({ axis }) => [axis as number]),
   onnx,
 });
 
 export const reduceRules: OperationTable = {
-  Sum: reduction(() => 0, accumulate('ReduceSum')),
+  Sum: { ...reduction(() => 0, accumulate('ReduceSum')), factors: reducing('sum') },
   Mean: {
     ...summary(() => Number.NaN, mean, NUMBERS, 'float32'),
+    factors: reducing('mean'),
     takes: ([x]) => [x!.dtype === 'bool' ? 'float32' : x!.dtype],
   },
-  Max: reduction(
-    (dtype) => (dtype === 'int32' ? -(2 ** 31) : Number.NEGATIVE_INFINITY),
-    extremum('ReduceMax'),
-  ),
-  Min: reduction(
-    (dtype) => (dtype === 'int32' ? 2 ** 31 - 1 : Number.POSITIVE_INFINITY),
-    extremum('ReduceMin'),
-  ),
+  Max: {
+    ...reduction(
+      (dtype) => (dtype === 'int32' ? -(2 ** 31) : Number.NEGATIVE_INFINITY),
+      extremum('ReduceMax'),
+    ),
+    factors: reducing('max'),
+  },
+  Min: {
+    ...reduction(
+      (dtype) => (dtype === 'int32' ? 2 ** 31 - 1 : Number.POSITIVE_INFINITY),
+      extremum('ReduceMin'),
+    ),
+    factors: reducing('min'),
+  },
   Prod: reduction(() => 1, accumulate('ReduceProd')),
   All: reduction(() => 1, reduceBool('ReduceMin'), BOOL),
   Any: reduction(() => 0, reduceBool('ReduceMax'), BOOL),
@@ -132,6 +146,7 @@ export const reduceRules: OperationTable = {
       return [spec(shape, x!.dtype), spec(shape, 'int32')];
     },
     flops: perInputElement(),
+    factors: (inputs, outputs) => alongAxes((_, rank) => [rank - 1])(inputs, outputs, {}),
     onnx: topK,
     device: { kind: 'call', name: 'topK' },
   },

@@ -23,6 +23,7 @@ import {
 import * as tf from '../tfjs/tfjs.js';
 import { broadcastShapes, broadcastStrides, forEachElement } from './broadcasting.js';
 import { MOVE, VIEW } from './deviceForm.js';
+import { alongAxes, elementwise, lettered, reshaping as reshapeFactors } from './factors.js';
 import {
   expects,
   expectsAxes,
@@ -59,6 +60,7 @@ const reshaping = (input: string, shapeOf: (shape: Shape, raw: any) => Shape): P
     return [spec(shape, x!.dtype)];
   },
   fold: ([x], attrs) => ({ ...x!, shape: ints(attrs.shape) }),
+  factors: ([x], [out]) => reshapeFactors(x!.shape, out!.shape),
   isView: true,
   onnx: reshape,
   device: VIEW,
@@ -66,6 +68,10 @@ const reshaping = (input: string, shapeOf: (shape: Shape, raw: any) => Shape): P
 
 /** Position of the last of `count` elements along an axis, from `begin` on. */
 const lastOf = (begin: number, step: number, count: number): number => begin + (count - 1) * step;
+
+/** The axes whose numbers of a list are such. */
+const axesWhere = (numbers: readonly number[], isSuch: (number: number, axis: number) => boolean): number[] =>
+  numbers.flatMap((number, axis) => (isSuch(number, axis) ? [axis] : []));
 
 export const shapeRules: OperationTable = {
   Reshape: reshaping('x', (shape, raw) => tf.util.inferFromImplicitShape(raw.shape, sizeOf(shape))),
@@ -96,6 +102,11 @@ export const shapeRules: OperationTable = {
         perm.map((axis) => strides[axis]!),
       );
     },
+    factors: ([x], [out], attrs) => {
+      const axes = x!.shape.map((_, axis) => `${axis}`);
+      const turned = ints(attrs.perm).map((axis) => axes[axis]!);
+      return lettered([axes], [turned], { inputs: [x!], outputs: [out!] });
+    },
     onnx: transpose,
     device: VIEW,
   },
@@ -109,6 +120,10 @@ export const shapeRules: OperationTable = {
       return [spec(shape, x!.dtype)];
     },
     fold: ([x], attrs) => foldStrided(x!, ints(attrs.shape), broadcastStrides(x!.shape, ints(attrs.shape))),
+    factors: (inputs, outputs, attrs) => ({
+      ...elementwise(inputs, outputs, attrs)!,
+      localAttrs: (_, [shape]) => ({ shape: [...shape!] }),
+    }),
     onnx: broadcastTo,
     device: VIEW,
   },
@@ -125,6 +140,7 @@ export const shapeRules: OperationTable = {
         ),
       ];
     },
+    factors: alongAxes(({ reps }) => axesWhere(ints(reps), (times) => times !== 1)),
     onnx: tile,
     device: MOVE,
   },
@@ -162,6 +178,14 @@ export const shapeRules: OperationTable = {
       const base = ints(attrs.begin).reduce((sum, start, i) => sum + start * strides[i]!, 0);
       return foldStrided(x!, ints(attrs.size), strides, base);
     },
+    factors: (inputs, outputs, attrs) => ({
+      ...alongAxes(({ size }) => axesWhere(ints(size), (count, axis) => count !== inputs[0]!.shape[axis]))(
+        inputs,
+        outputs,
+        attrs,
+      )!,
+      localAttrs: (_, [shape]) => ({ ...attrs, size: [...shape!] }),
+    }),
     onnx: slice,
     device: VIEW,
   },
@@ -229,6 +253,7 @@ export const shapeRules: OperationTable = {
         ),
       );
     },
+    factors: alongAxes(({ axis }) => [axis as number]),
     onnx: split,
     device: VIEW,
   },
@@ -242,6 +267,15 @@ export const shapeRules: OperationTable = {
       expectsAxes([axis], x!.shape.length);
       const shape = x!.shape.filter((_, i) => i !== axis);
       return Array.from({ length: x!.shape[axis]! }, () => spec(shape, x!.dtype));
+    },
+    factors: ([x], outputs, attrs) => {
+      const names = x!.shape.map((_, axis) => (axis === attrs.axis ? '.' : `${axis}`));
+      const rest = names.filter((_, axis) => axis !== attrs.axis);
+      return lettered(
+        [names],
+        outputs.map(() => rest),
+        { inputs: [x!], outputs },
+      );
     },
     onnx: unpack,
     device: VIEW,
@@ -258,6 +292,7 @@ export const shapeRules: OperationTable = {
       expectsAxes(ints(attrs.axes), x!.shape.length);
       return [spec(x!.shape, x!.dtype)];
     },
+    factors: alongAxes(({ axes }) => ints(axes)),
     onnx: reverse,
     device: VIEW,
   },

@@ -40,7 +40,10 @@ export interface Program {
 }
 
 /** Adds index checks to a program that is to run. */
-export const checkProgram = (program: Program): Program => ({ ...program, ...checkIndices(program.graph) });
+export function checkProgram(program: Program): Program {
+  const { graph, checks } = checkIndices(program.graph);
+  return { ...program, graph, checks: [...(program.checks ?? []), ...checks] };
+}
 
 /** Two programs in sequence; structures and paths are those of pairs. */
 export function joinPrograms(first: Program, second: Program): Program {

@@ -1,4 +1,5 @@
 /** @file Expansions of operations that the native engine does not run as a whole into plainer ones. */
+import { SOFTMAX_FORMS } from '../../passes/index.js';
 import { type Attrs, type Graph, ints, type Node, newValue, rewrite, type Value } from '../../program/ir.js';
 import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../../program/tensors.js';
 import { inferOutputs } from '../../rules/index.js';
@@ -11,24 +12,9 @@ const scalar = (data: HostArray, dtype: DType): Value => newValue({ shape: [], d
 
 const reshaped = (x: Value, shape: Shape, emit: Emit): Value => emit('Reshape', [x], { shape });
 
-/** Common parts of softmax and log-softmax along an axis: x - max, its exponentials and their sum. */
-function shifted(x: Value, axis: number, emit: Emit): { centered: Value; exps: Value; sum: Value } {
-  const attrs = { axes: [axis], keepDims: true };
-  const centered = emit('Sub', [x, emit('Max', [x], attrs)]);
-  const exps = emit('Exp', [centered]);
-  return { centered, exps, sum: emit('Sum', [exps], attrs) };
-}
-
 /** Expansions into plainer operations; each returns the value of the node's output. */
 export const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value>> = {
-  Softmax: ({ inputs: [x], attrs }, emit) => {
-    const { exps, sum } = shifted(x!, attrs.axis as number, emit);
-    return emit('Multiply', [exps, emit('Reciprocal', [sum])]);
-  },
-  LogSoftmax: ({ inputs: [x], attrs }, emit) => {
-    const { centered, sum } = shifted(x!, attrs.axis as number, emit);
-    return emit('Sub', [centered, emit('Log', [sum])]);
-  },
+  ...SOFTMAX_FORMS,
   Mean: ({ inputs: [x], outputs: [out], attrs }, emit) => {
     const floats = x!.dtype === 'float32' ? x! : emit('Cast', [x!], { dtype: 'float32' });
     const share = new Float32Array([sizeOf(out!.shape) / sizeOf(x!.shape)]);

@@ -1,0 +1,162 @@
+/** @file The program of one rank: which collectives it has, and what ranks compute together. */
+import { describe, expect, test } from 'vitest';
+import { ops, type Tensor, type TensorSpec, tf, valueAndGrad } from '../../../src/compiler/index.js';
+import { optimize } from '../../../src/compiler/passes/index.js';
+import { partition, partitionProgram, type Sharding } from '../../../src/compiler/spmd/index.js';
+import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
+import { program } from '../cases/case.js';
+import { caseTable } from '../cases/index.js';
+import { floats, ints } from '../values.js';
+import { collectivesOf, drawsOf, expectSharing, MESHES, opsOf } from './partitionAgreement.js';
+
+const float = (...shape: number[]): TensorSpec => ({ shape, dtype: 'float32' });
+
+/** A rank's program of a function of tensors. */
+function ofRank(
+  f: (inputs: any[]) => Tensor[],
+  specs: readonly TensorSpec[],
+  inputs: readonly (Sharding | undefined)[],
+  outputs: readonly (Sharding | undefined)[],
+  mesh: readonly number[],
+) {
+  const { graph } = traceProgram(f as any, [...specs]);
+  return optimize(partition(optimize(graph), { inputs, outputs }, mesh));
+}
+
+describe('collectives', () => {
+  test('columns, then rows of a weight: one sum forward, and one backward', () => {
+    const loss = ([x, up, down]: Tensor[]) =>
+      tf.mean(tf.square(tf.matMul(tf.relu(tf.matMul(x!, up!)), down!)));
+    const f = (inputs: Tensor[]) => {
+      return valueAndGrad((parts: any) => ({ value: loss(parts), aux: [] }), inputs as any).grads as any;
+    };
+    const shardings = [undefined, [[], [0]], [[0], []]] as const;
+    const graph = ofRank(f, [float(8, 6), float(6, 12), float(12, 6)], shardings, shardings, [4]);
+    expect(collectivesOf(graph)).toEqual(['AllReduce [8,6] over 0', 'AllReduce [8,6] over 0']);
+    expect(graph.outputs.map(({ shape }) => shape)).toEqual([
+      [8, 6],
+      [6, 3],
+      [3, 6],
+    ]);
+  });
+
+  test('three products of one operand: their gradients are added before ranks are asked', () => {
+    const f = ([dy, a, b, c]: Tensor[]) => {
+      const terms = [a, b, c].map((w) => tf.matMul(dy!, w!, false, true));
+      return [tf.add(tf.add(terms[0]!, terms[1]!), terms[2]!)];
+    };
+    const specs = [float(8, 32), float(6, 32), float(6, 32), float(6, 32)];
+    const graph = ofRank(f, specs, [[[], [0]], ...new Array<Sharding>(3).fill([[], [0]])], [undefined], [2]);
+    expect(collectivesOf(graph)).toEqual(['AllReduce [8,6] over 0']);
+  });
+
+  test('a sum that is wanted in parts is scattered', () => {
+    const f = ([x, w]: Tensor[]) => [tf.matMul(x!, w!)];
+    const graph = ofRank(
+      f,
+      [float(8, 6), float(6, 4)],
+      [
+        [[], [0]],
+        [[0], []],
+      ],
+      [[[0], []]],
+      [2],
+    );
+    expect(collectivesOf(graph)).toEqual(['ReduceScatter [8,4] over 0']);
+  });
+
+  test('rows to columns is one exchange', () => {
+    const graph = ofRank(([x]) => [tf.neg(x)], [float(8, 6)], [[[0], []]], [[[], [0]]], [2]);
+    expect(collectivesOf(graph)).toEqual(['AllToAll [4,6] over 0']);
+  });
+
+  test('heads by ranks: no rank is asked in attention', () => {
+    const f = ([q, k, v]: any[]) => [ops.attention(q, k, v, { causal: true })];
+    const heads: Sharding = [[], [], [0], []];
+    const graph = ofRank(
+      f,
+      [float(2, 5, 4, 3), float(2, 5, 4, 3), float(2, 5, 4, 3)],
+      [heads, heads, heads],
+      [heads],
+      [2],
+    );
+    expect(opsOf(graph)).toEqual(['Attention']);
+  });
+
+  test('classes by ranks: softmax, labels and the best class are told by numbers of rows', () => {
+    const f = ([logits, labels]: any[]) => [
+      ops.softmaxCrossEntropy(logits, labels),
+      tf.cast(tf.argMax(logits, -1), 'float32'),
+    ];
+    const specs = [float(5, 8), { shape: [5], dtype: 'int32' } as const];
+    const graph = ofRank(f, specs, [[[], [0]], undefined], [undefined, undefined], [4]);
+    const sent = collectivesOf(graph);
+    expect(sent.every((each) => /^AllReduce \[5(,1)?\] over 0$/.test(each))).toBe(true);
+    expect(sent.length).toBe(4);
+  });
+});
+
+test('loops keep the shardings of what they carry', () => {
+  const f = ([w, x]: any[]) => [
+    ops.scan((carry: any, each: any) => [tf.relu(tf.matMul(carry, each)), tf.sum(carry)], x, w)[0],
+  ];
+  const graph = ofRank(f, [float(3, 4, 4), float(6, 4)], [undefined, [[0], []]], [[[0], []]], [2]);
+  const [loop] = graph.nodes.filter(({ op }) => op === 'Scan');
+  expect(loop!.bodies![0]!.inputs.map(({ shape }) => shape)).toEqual([
+    [3, 4],
+    [4, 4],
+  ]);
+});
+
+test('shardings that do not fit are refused by the name of the tensor', () => {
+  const traced = traceProgram((({ w }: any) => tf.neg(w)) as any, { w: float(6, 4) });
+  const split = (sharding: Sharding) => () =>
+    partitionProgram(traced, { inputs: () => sharding, outputs: () => undefined }, [4]);
+  expect(split([[0], []])).toThrow(
+    "The input w, [6,4], can't be split as [[0],[]] over a mesh of 4: expected, for each dimension, axes that divide it, each of " +
+      'them once.',
+  );
+  expect(split([[], [1]])).toThrow('over a mesh of 4: expected, for each dimension, axes');
+  expect(split([[]])).toThrow("can't be split as [[]]");
+});
+
+test('tables and classes of which each rank has a part', async () => {
+  const table = (mesh: readonly number[]) =>
+    expectSharing(
+      ([rows, ids, labels]: any[]) => {
+        const loss = (w: any) =>
+          tf.mean(
+            ops.softmaxCrossEntropy(tf.matMul(ops.embeddingLookup(w, ids) as any, w, false, true), labels),
+          );
+        const { value, grads } = valueAndGrad(
+          ((w: any) => ({ value: loss(w), aux: [] })) as any,
+          rows,
+        ) as any;
+        return [value, grads];
+      },
+      [floats([12, 6], -1, 1, 1), ints([8], 0, 12), ints([8], 0, 12)],
+      mesh,
+      drawsOf(mesh.length + 5),
+      'a table',
+    );
+  for (const mesh of MESHES) await table(mesh);
+});
+
+const some = [
+  'BatchMatMul',
+  'Sum',
+  'Reshape',
+  'Transpose',
+  'Attention',
+  'Mean',
+  'GatherV2',
+  'OneHot',
+  'Concat',
+  'Conv2D',
+];
+
+test.each(some)('%s agrees with one process', async (op) => {
+  const draw = drawsOf(7);
+  const c = caseTable[op]![0]!;
+  await expectSharing(program(c, c.f), c.inputs, MESHES[draw(MESHES.length)]!, draw, op);
+});
