@@ -153,6 +153,14 @@ export const KEYS = {
   'compiler/native/plan/overwrites.test.ts': {
     'slices in place': ['compiler/native/plan/overwrites.ts', 'const sameView', 'offset strides', 'slice'],
   },
+  'compiler/native/ranks/collectives.test.ts': {
+    'groups of ranks': [
+      'compiler/native/threadRanks.ts',
+      'const key = ',
+      'mesh axes rank',
+      'give every rank what JavaScript does',
+    ],
+  },
   'compiler/native/toolchain/mpiLibrary.test.ts': {
     collectives: [
       'compiler/native/toolchain/mpiLibrary.ts',

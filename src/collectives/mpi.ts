@@ -11,9 +11,15 @@ export class RanksError extends Error {
   override readonly name = 'RanksError';
 }
 
-/** A collective that this rank has begun. */
+/** By their numbers in collectives.h and mpi.c. */
+const OPERATIONS = ['allReduce', 'reduceScatter', 'allGather', 'allToAll', 'broadcast'] as const;
+
+/** A collective that this rank has begun, within a step or between steps. */
 export interface CollectiveNote {
-  readonly name: 'allReduce' | 'allGather' | 'broadcast';
+  readonly name: (typeof OPERATIONS)[number];
+  /** Ranks that take part. */
+  readonly members: number;
+  /** Bytes of the tensor that all of them make, or exchange. */
   readonly bytes: number;
   /** Milliseconds since the epoch. */
   readonly begin: number;
@@ -21,30 +27,43 @@ export interface CollectiveNote {
   readonly end?: number;
 }
 
-/** Collectives that a rank remembers. */
-const REMEMBERED = 1000;
-const VERSION_BYTES = 256;
+/** Collectives that a rank remembers, and numbers of each. */
+const [REMEMBERED, NOTE_NUMBERS] = [1000, 5];
+const TEXT_BYTES = 256;
+
+/** Errors of mpi.c besides MPI's, which are positive. */
+const SHORT_OF_MEMORY = -1;
+const BUSY = -2;
 
 interface Callable {
   (...args: unknown[]): unknown;
   async(...args: unknown[]): void;
 }
 
-type Functions = Record<'allReduce' | 'allGather' | 'broadcast' | 'finish' | 'abort', Callable>;
+type Functions = Record<
+  'allReduce' | 'allGather' | 'broadcast' | 'group' | 'transport' | 'notes' | 'reason' | 'finish' | 'abort',
+  Callable
+>;
 
 /** Calls a function on one of koffi's threads. */
-const call = (callable: Callable, ...args: unknown[]): Promise<number> =>
+const call = <T = number>(callable: Callable, ...args: unknown[]): Promise<T> =>
   new Promise((resolve, reject) => {
-    callable.async(...args, (failure: unknown, result: number) =>
-      failure ? reject(failure) : resolve(result),
-    );
+    callable.async(...args, (failure: unknown, result: T) => (failure ? reject(failure) : resolve(result)));
   });
+
+/** Text that a function writes to an array of bytes. */
+function textOf(write: (text: Uint8Array, size: number) => void): string {
+  const text = new Uint8Array(TEXT_BYTES);
+  write(text, TEXT_BYTES);
+  return new TextDecoder().decode(text.subarray(0, text.indexOf(0)));
+}
 
 /** Ranks of MPI. Open once a process: MPI can't be started again. */
 export class MpiRanks implements Ranks {
   /** The last call: calls follow one another, as MPI asks for. */
   #last: Promise<unknown> = Promise.resolve();
-  readonly #notes: CollectiveNote[] = [];
+  /** Contexts of groups, by name. */
+  readonly #groups = new Map<string, Promise<bigint>>();
 
   private constructor(
     readonly rank: number,
@@ -72,9 +91,7 @@ export class MpiRanks implements Ranks {
         cause: error,
       });
     }
-    const text = new Uint8Array(VERSION_BYTES);
-    loaded.func('void lt_mpi_version(void *text, int32_t size)')(text, VERSION_BYTES);
-    const [line] = new TextDecoder().decode(text.subarray(0, text.indexOf(0))).split(/[\n,]/, 1);
+    const [line] = textOf(loaded.func('void lt_mpi_version(void *text, int32_t size)')).split(/[\n,]/, 1);
     const version = line!.replace(/ Version:\s*/, ' ').trim();
     check(version);
     const facts = new Int32Array(3);
@@ -90,6 +107,10 @@ export class MpiRanks implements Ranks {
       allReduce: loaded.func('int lt_mpi_all_reduce(void *sums, int64_t size)'),
       allGather: loaded.func('int lt_mpi_all_gather(void *all, int64_t block)'),
       broadcast: loaded.func('int lt_mpi_broadcast(void *data, int64_t bytes)'),
+      group: loaded.func('void *lt_mpi_group(int32_t colour, int32_t number)'),
+      transport: loaded.func('void *lt_mpi_transport(void)'),
+      notes: loaded.func('int32_t lt_mpi_notes(void *notes)'),
+      reason: loaded.func('void lt_mpi_reason(int32_t error, void *text, int32_t size)'),
       finish: loaded.func('int lt_mpi_finish(void)'),
       abort: loaded.func('void lt_mpi_abort(int32_t code)'),
     });
@@ -107,9 +128,30 @@ export class MpiRanks implements Ranks {
     return this.#call('broadcast', data, data.length);
   }
 
-  /** The last collectives, oldest first. */
+  /** The last collectives, oldest first, those within steps among them. */
   get notes(): readonly CollectiveNote[] {
-    return this.#notes;
+    const rows = new Float64Array(NOTE_NUMBERS * REMEMBERED);
+    const count = this.functions.notes(rows) as number;
+    return Array.from({ length: count }, (_, i) => {
+      const [name, members, bytes, begin, end] = rows.subarray(NOTE_NUMBERS * i) as unknown as number[];
+      const note = { name: OPERATIONS[name!]!, members: members!, bytes: bytes!, begin: begin! };
+      return end === 0 ? note : { ...note, end: end! };
+    });
+  }
+
+  /**
+   * These ranks as compiled programs call them within their steps: the option `ranks` of the compiler. A step's collectives
+   * and the calls above must not overlap: a rank awaits each before the next.
+   */
+  get steps() {
+    const { rank, count } = this;
+    return {
+      ...{ rank, count, areThreads: false, transport: this.functions.transport() as bigint },
+      open: (members: readonly number[], name: string) => this.#open(members, name),
+      reason: (code: number) => this.#reason(code),
+      // A process that ends with an error ends the job.
+      end: () => {},
+    };
   }
 
   /** Waits for calls under way, then for all ranks to do so. */
@@ -123,17 +165,35 @@ export class MpiRanks implements Ranks {
     this.functions.abort(code);
   }
 
-  #call(name: CollectiveNote['name'], data: ArrayBufferView, size: number): Promise<void> {
+  #open(members: readonly number[], name: string): Promise<bigint> {
+    const known = this.#groups.get(name) ?? this.#last.then(() => this.#newGroup(members, name));
+    this.#groups.set(name, known);
+    this.#last = known.catch(() => {});
+    return known;
+  }
+
+  async #newGroup(members: readonly number[], name: string): Promise<bigint> {
+    // Groups have different first ranks.
+    const [colour, number] = [Math.min(...members), members.indexOf(this.rank)];
+    const group = await call<bigint | null>(this.functions.group, colour, number);
+    if (group === null)
+      throw new RanksError(`MPI could not make the groups of ranks ${name}, on rank ${this.rank}.`);
+    return group;
+  }
+
+  #reason(code: number): string {
+    if (code === SHORT_OF_MEMORY) return 'memory is short';
+    if (code === BUSY) return 'another collective of this rank is under way';
+    const text = textOf((bytes, size) => this.functions.reason(code, bytes, size)).trim();
+    return text === '' ? `MPI's error ${code}` : `MPI's error ${code}, ${text}`;
+  }
+
+  #call(name: 'allReduce' | 'allGather' | 'broadcast', data: ArrayBufferView, size: number): Promise<void> {
     const made = this.#last.then(async () => {
-      const note = { name, bytes: data.byteLength, begin: Date.now() };
-      if (this.#notes.push(note) > REMEMBERED) this.#notes.shift();
       const error = await call(this.functions[name], data, size);
-      this.#notes[this.#notes.indexOf(note)] = { ...note, end: Date.now() };
-      if (error === -1)
-        throw new RanksError(`${name} of ${data.byteLength} bytes: memory is short on rank ${this.rank}.`);
       if (error !== 0)
         throw new RanksError(
-          `${name} of ${data.byteLength} bytes failed on rank ${this.rank}: MPI's error ${error}.`,
+          `${name} of ${data.byteLength} bytes failed on rank ${this.rank}: ${this.#reason(error)}.`,
         );
     });
     this.#last = made.catch(() => {});

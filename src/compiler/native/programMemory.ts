@@ -2,6 +2,7 @@
 import type { Graph } from '../program/ir.js';
 import { byteSize, CompilerError } from '../program/tensors.js';
 import { packedBytesOf } from './c/productKernels.js';
+import { blockBytes } from './plan/collectives.js';
 import { placeArena } from './plan/memory.js';
 import { bytesOfPlaces } from './plan/packedPlaces.js';
 import { planGraphs } from './plan/planGraphs.js';
@@ -16,7 +17,7 @@ import type { Bfloat16Products } from './toolchain/kernelTable.js';
 export interface ProgramMemory {
   /** Intermediate values; they overlap where their lifetimes don't. */
   readonly arena: number;
-  /** Packed operands of products. */
+  /** Packed operands of products, and blocks of collectives. */
   readonly packed: number;
   /** Working memory of one thread. */
   readonly scratch: number;
@@ -117,7 +118,10 @@ export function programMemory(
     return (bytes * packedSize(k, n)) / splitOf(b.buffer);
   });
   const products = schedule.stages.filter(isProducts);
-  const workspaces = products.map((stage) => workspaceOf(stage.units, splitOf, instructions));
+  const workspaces = [
+    ...products.map((stage) => workspaceOf(stage.units, splitOf, instructions)),
+    ...units.map((unit) => (unit.kind === 'call' ? blockBytes(unit) : 0)),
+  ];
   return {
     arena: placeArena(plan, (buffer) => buffer.size / splitOf(buffer)),
     packed: bytesOfPlaces(packedPlaces, packings) + Math.max(0, ...workspaces),

@@ -1,10 +1,10 @@
 /** @file Groups of ranks as a program's code names them, and the errors of its collectives. */
 import type { RankCalls } from '../program/rankCalls.js';
 import { CompilerError, sizeOf } from '../program/tensors.js';
-import { type Group, memberOf, membersOf } from '../rules/collectiveRules.js';
+import { type Group, memberOf, membersOf, ranksOf } from '../rules/collectiveRules.js';
 import { call, open, type ProgramFunctions } from './library.js';
 
-/** What a program with collectives needs besides its own functions. */
+/** Functions and groups of a program with collectives. */
 export interface RankFunctions {
   /** A table of lt_group (runtime/collectives.h). */
   readonly words: readonly (number | bigint)[];
@@ -50,8 +50,12 @@ export async function openGroups(
     throw new CompilerError(`${name}: expected numThreads 1 of ranks that are threads, got ${threads}.`);
   const words: (number | bigint)[] = [];
   for (const group of groups) {
+    const { mesh, axes } = group;
     const members = membersOf(group);
-    const context = members === 1 ? 0 : await ranks.open(group);
+    const context =
+      members === 1
+        ? 0
+        : await ranks.open(ranksOf(group, ranks.rank), `${mesh.join('x')} along ${axes.join()}`);
     words.push(members === 1 ? 0 : ranks.transport, context, memberOf(group, ranks.rank), members);
   }
   const [begin, wait, describe] = await open(

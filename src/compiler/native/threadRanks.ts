@@ -8,14 +8,13 @@
  */
 import type { RankCalls } from '../program/rankCalls.js';
 import { NativeEngineError } from '../program/tensors.js';
-import { memberOf, membersOf, ranksOf } from '../rules/collectiveRules.js';
 import { open } from './library.js';
 import { openToolchain } from './toolchain/index.js';
 
 /** The ranks of a process. */
 export interface ThreadRanks {
   readonly ranks: readonly RankCalls[];
-  /** Frees what they share, once no program uses it. */
+  /** Frees their shared memory, once no program uses it. */
   close(): void;
 }
 
@@ -45,7 +44,7 @@ export async function openThreadRanks(count: number): Promise<ThreadRanks> {
     return handle as bigint;
   };
   found(world);
-  /** Groups by their mesh, axes, and first rank. */
+  /** By their names and first ranks. */
   const groups = new Map<string, bigint>();
   const ranks = Array.from(
     { length: count },
@@ -54,11 +53,11 @@ export async function openThreadRanks(count: number): Promise<ThreadRanks> {
       count,
       transport: transport!() as bigint,
       areThreads: true,
-      async open(group) {
-        const key = JSON.stringify([group, ranksOf(group, rank)[0]]);
-        const known = groups.get(key) ?? found(newGroup!(world, membersOf(group)));
-        groups.set(key, known);
-        return found(member!(known, memberOf(group, rank)));
+      async open(members, name) {
+        const key = `${name} ${members[0]}`;
+        const group = groups.get(key) ?? found(newGroup!(world, members.length));
+        groups.set(key, group);
+        return member!(group, members.indexOf(rank)) as bigint;
       },
       reason: (code) => REASONS[code] ?? `error ${code}`,
       end: () => void end!(world),

@@ -81,7 +81,7 @@ const inPieces: Lowering = ({ op }) => {
   );
 };
 
-/** What the forms of all have in common. */
+/** Common fields of all forms. */
 const common = { kind: 'call', contiguous: [0], part: 'collective' } as const;
 
 /** An operation that gives a tensor of another size along `dim`: each rank's part of it, or all parts. */

@@ -1,24 +1,13 @@
 /** @file C calls of the runtime between ranks. */
-import { type Shape, sizeOf } from '../../program/tensors.js';
-import { groupOf, membersOf } from '../../rules/collectiveRules.js';
+import { sizeOf } from '../../program/tensors.js';
+import { groupOf } from '../../rules/collectiveRules.js';
+import { blockBytes, memberParts } from '../plan/collectives.js';
 import type { CallUnit } from '../plan/units.js';
 import { storageBytes, type View } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';
 
 type PointerOf = (view: View) => string;
-
-/** Numbers of a dimension that members' parts are joined along. */
-interface Joined {
-  readonly outer: number;
-  /** Elements of one part behind each other. */
-  readonly run: number;
-}
-
-/** A dimension of the tensor whose parts they are, by the shape of a part. */
-const joinedAlong = (part: Shape, dim: number): Joined => ({
-  outer: sizeOf(part.slice(0, dim)),
-  run: sizeOf(part.slice(dim)),
-});
+type Place = () => string;
 
 /** The number of a unit's group in the program's table. */
 function groupNumber({ attrs }: CallUnit, { groups }: Needs): number {
@@ -27,7 +16,11 @@ function groupNumber({ attrs }: CallUnit, { groups }: Needs): number {
   return known < 0 ? groups.push(group) - 1 : known;
 }
 
-const bytesOf = ({ buffer, shape }: View): number => sizeOf(shape) * storageBytes(buffer.storage);
+/** The leading arguments of each function of the runtime. */
+const target = (unit: CallUnit, pointer: PointerOf, needs: Needs): (string | number)[] => [
+  groupNumber(unit, needs),
+  ...[...unit.outputs, ...unit.inputs].map((view) => pointer(view)),
+];
 
 const REDUCTIONS: Readonly<Record<string, string>> = { sum: 'LT_SUM', max: 'LT_LARGEST', min: 'LT_LEAST' };
 
@@ -37,56 +30,38 @@ function reductionName({ inputs: [x], attrs }: CallUnit): string {
   return x!.buffer.storage === 'float32' ? name : `LT_OF_INTS + ${name}`;
 }
 
+/** Bytes of an element. */
+const widthOf = ({ inputs: [x] }: CallUnit): number => storageBytes(x!.buffer.storage);
+
+/** The workspace of a call, which has its blocks. */
+function workspaceOf(unit: CallUnit, needs: Needs, place: Place): string {
+  const bytes = blockBytes(unit);
+  if (bytes === 0) return 'NULL';
+  needs.workspace.add(`${bytes}`);
+  return place();
+}
+
 export function allReduce(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
-  const [x, out] = [unit.inputs[0]!, unit.outputs[0]!];
-  const parts = [groupNumber(unit, needs), pointer(out), pointer(x), sizeOf(x.shape), reductionName(unit)];
+  const parts = [...target(unit, pointer, needs), sizeOf(unit.inputs[0]!.shape), reductionName(unit)];
   return [`lt_all_reduce(frame, ${parts.join(', ')});`];
 }
 
-export function reduceScatter(
-  unit: CallUnit,
-  pointer: PointerOf,
-  needs: Needs,
-  workspace: () => string,
-): string[] {
-  const [x, out] = [unit.inputs[0]!, unit.outputs[0]!];
-  const { outer, run } = joinedAlong(out.shape, unit.attrs.dim as number);
-  needs.workspace.add(`${bytesOf(x)}`);
-  const parts = [groupNumber(unit, needs), pointer(out), pointer(x), outer, run, reductionName(unit)];
-  return [`lt_reduce_scatter(frame, ${parts.join(', ')}, ${workspace()});`];
+export function reduceScatter(unit: CallUnit, pointer: PointerOf, needs: Needs, place: Place): string[] {
+  const { outer, run } = memberParts(unit).from;
+  const parts = [...target(unit, pointer, needs), outer, run, reductionName(unit)];
+  return [`lt_reduce_scatter(frame, ${parts.join(', ')}, ${workspaceOf(unit, needs, place)});`];
 }
 
-export function allGather(
-  unit: CallUnit,
-  pointer: PointerOf,
-  needs: Needs,
-  workspace: () => string,
-): string[] {
-  const [x, out] = [unit.inputs[0]!, unit.outputs[0]!];
-  const { outer, run } = joinedAlong(x.shape, unit.attrs.dim as number);
-  if (outer > 1) needs.workspace.add(`${bytesOf(out)}`);
-  const bytes = run * storageBytes(x.buffer.storage);
-  const parts = [groupNumber(unit, needs), pointer(out), pointer(x), outer, bytes];
-  return [`lt_all_gather(frame, ${parts.join(', ')}, ${workspace()});`];
+export function allGather(unit: CallUnit, pointer: PointerOf, needs: Needs, place: Place): string[] {
+  const { outer, run } = memberParts(unit).to;
+  const parts = [...target(unit, pointer, needs), outer, run * widthOf(unit)];
+  return [`lt_all_gather(frame, ${parts.join(', ')}, ${workspaceOf(unit, needs, place)});`];
 }
 
-export function allToAll(
-  unit: CallUnit,
-  pointer: PointerOf,
-  needs: Needs,
-  workspace: () => string,
-): string[] {
-  const [x, out] = [unit.inputs[0]!, unit.outputs[0]!];
-  const { attrs } = unit;
-  const [split, joined] = [attrs.from as number, attrs.to as number];
-  const block = x.shape.map((size, dim) => (dim === split ? size / membersOf(groupOf(attrs)) : size));
-  const width = storageBytes(x.buffer.storage);
-  const numbers = [joinedAlong(block, split), joinedAlong(block, joined)].flatMap(({ outer, run }) => [
-    outer,
-    run * width,
-  ]);
-  needs.workspace.add(`${2 * bytesOf(x)}`);
-  const parts = [groupNumber(unit, needs), pointer(out), pointer(x), '&exchange', workspace()];
+export function allToAll(unit: CallUnit, pointer: PointerOf, needs: Needs, place: Place): string[] {
+  const { from, to } = memberParts(unit);
+  const numbers = [from, to].flatMap(({ outer, run }) => [outer, run * widthOf(unit)]);
+  const parts = [...target(unit, pointer, needs), '&exchange', workspaceOf(unit, needs, place)];
   return [
     `const lt_exchange exchange = {${numbers.join(', ')}};`,
     `lt_all_to_all(frame, ${parts.join(', ')});`,
@@ -94,13 +69,10 @@ export function allToAll(
 }
 
 export function ownPart(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
-  const [x, out] = [unit.inputs[0]!, unit.outputs[0]!];
-  const { outer, run } = joinedAlong(out.shape, unit.attrs.dim as number);
-  const bytes = run * storageBytes(x.buffer.storage);
-  const parts = [groupNumber(unit, needs), pointer(out), pointer(x), outer, bytes];
-  return [`lt_own_part(frame, ${parts.join(', ')});`];
+  const { outer, run } = memberParts(unit).from;
+  return [`lt_own_part(frame, ${[...target(unit, pointer, needs), outer, run * widthOf(unit)].join(', ')});`];
 }
 
 export const memberIndex = (unit: CallUnit, pointer: PointerOf, needs: Needs): string[] => [
-  `lt_member_index(frame, ${groupNumber(unit, needs)}, ${pointer(unit.outputs[0]!)});`,
+  `lt_member_index(frame, ${target(unit, pointer, needs).join(', ')});`,
 ];

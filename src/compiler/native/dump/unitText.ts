@@ -1,4 +1,5 @@
 /** @file Text form of units: loops node by node, products and calls with their operands' views. */
+import { collectiveOf } from '../plan/collectives.js';
 import type { Access, LoopNode } from '../plan/iteration.js';
 import type { Matrix, ProductUnit } from '../plan/products.js';
 import type { CallUnit, LoopUnit, Unit } from '../plan/units.js';
@@ -62,9 +63,13 @@ function productText({ m, n, k, a, b, c, alpha, sum, precision, batch, scope }: 
   return withScopeText(`product, ${precision}: ${text}`, scope);
 }
 
-function callText({ form, inputs, outputs, attrs, scope }: CallUnit): string {
+function callText(unit: CallUnit): string {
+  const { form, inputs, outputs, attrs, scope } = unit;
+  const collective = collectiveOf(unit);
+  const exchanged =
+    collective === undefined ? '' : `, ${collective.bytes} bytes among ${collective.members} ranks`;
   const text = `${outputs.map(viewText).join(', ')} = ${form.name}(${inputs.map(viewText).join(', ')})`;
-  return withScopeText(`${text}${attrsText(attrs)}`, scope);
+  return withScopeText(`${text}${attrsText(attrs)}${exchanged}`, scope);
 }
 
 /** A unit on one line, followed by the nodes of a loop. */

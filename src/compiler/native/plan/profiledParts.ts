@@ -2,6 +2,7 @@
 import type { Part } from '../../profile/part.js';
 import { operandBytes, operandStorage, type Precision } from '../../program/precision.js';
 import { sizeOf } from '../../program/tensors.js';
+import { collectiveOf } from './collectives.js';
 import { type Access, sameAccess } from './iteration.js';
 import type { NativePlan } from './planGraphs.js';
 import type { ProductUnit } from './products.js';
@@ -116,11 +117,14 @@ function loopPart({ nodes, columns }: LoopUnit): Part {
   };
 }
 
-function callPart({ form, inputs, outputs, attrs, scope }: CallUnit): Part {
+function callPart(unit: CallUnit): Part {
+  const { form, inputs, outputs, attrs, scope } = unit;
+  const collective = collectiveOf(unit);
+  const among = collective === undefined ? '' : ` among ${collective.members} ranks`;
   const bytes = ({ buffer, shape }: View): number => sharedBytes(buffer, sizeOf(shape));
   return {
     kind: form.part ?? 'other',
-    label: `${form.name} ${outputs[0]!.shape.join('x')}`,
+    label: `${form.name} ${outputs[0]!.shape.join('x')}${among}`,
     shares: sharesOf([[scope, 1]]),
     flops: form.work?.(inputs, attrs) ?? 0,
     bytes: [...inputs, ...outputs].reduce((sum, view) => sum + bytes(view), 0),

@@ -1,5 +1,6 @@
 /** @file Verification that steps write to no memory whose contents others take to persist. A failure is a bug in the compiler. */
 import { CompilerError } from '../../program/tensors.js';
+import { collectiveOf } from './collectives.js';
 import type { LoopNode } from './iteration.js';
 import type { ProductUnit } from './products.js';
 import { type Share, sameShare, sharesOf } from './shares.js';
@@ -160,6 +161,8 @@ export function verifyPlan(plan: Plan, frozen: ReadonlySet<number>): void {
       made.add(buffer);
     }
     if (at >= onceSteps) return;
+    if (unitsOfStep(step).some((unit) => unit.kind === 'call' && collectiveOf(unit)))
+      fault(step, 'it runs once, and asks other ranks');
     const read = readsOfStep(step).map(rootOf);
     for (const buffer of read) {
       const { home } = buffer;

@@ -89,7 +89,7 @@ void lt_all_to_all(lt_frame *frame, int32_t group, void *out, const void *x, con
     move_runs(workspace, x, e->from_outer, g->members, g->members, e->from_run, frame);
     sent = workspace;
   }
-  char *const got = e->to_outer > 1 ? (char *)workspace + all : out;
+  char *const got = e->to_outer > 1 ? (char *)workspace + all * (e->from_outer > 1) : out;
   lt_barrier();
   if (calls(frame))
     settle(frame, LT_ALL_TO_ALL, group, all, g->transport->all_to_all(g->context, sent, got, block));

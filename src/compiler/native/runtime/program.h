@@ -207,8 +207,8 @@ void lt_pack_kept(int p, void *packed, lt_matrix b, int64_t k, int64_t n, const 
 /* ---- Collectives (collectives.c), steps of all threads; groups by number ----------------------------------------
 
    Operands and results are row-major: `outer` times the members' parts along a dimension, of `run` elements of four bytes
-   for reductions, else of `run` bytes, or the member's own part. The workspace has as many bytes as all members' parts,
-   for all_to_all twice as many. */
+   for reductions, else of `run` bytes, or the member's own part. The workspace has room for all
+   members' blocks, where the call has to lay them out: of all_to_all for those of x and those of the result. */
 void lt_all_reduce(lt_frame *frame, int32_t group, void *out, const void *x, int64_t size, int32_t reduction);
 void lt_reduce_scatter(lt_frame *frame, int32_t group, void *out, const void *x, int64_t outer, int64_t run,
                        int32_t reduction, void *workspace);

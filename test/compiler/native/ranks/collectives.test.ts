@@ -1,89 +1,30 @@
-/** @file Collectives within programs, on ranks that are threads, against JavaScript. */
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { tryNative } from '../../../../src/compiler/native/compileNatively.js';
 import { openThreadRanks } from '../../../../src/compiler/native/threadRanks.js';
 import type { Backend } from '../../../../src/compiler/program/backend.js';
-import type { Attrs, Graph } from '../../../../src/compiler/program/ir.js';
-import {
-  type DType,
-  type HostArray,
-  newHostArray,
-  type Shape,
-  sizeOf,
-} from '../../../../src/compiler/program/tensors.js';
-import { membersOf } from '../../../../src/compiler/rules/collectiveRules.js';
+import type { Graph } from '../../../../src/compiler/program/ir.js';
+import { sizeOf } from '../../../../src/compiler/program/tensors.js';
 import { draw, runs, title } from '../../../faults/campaign.js';
 import { hasCompiler } from '../compilerSupport.js';
-import { GraphMaker, meaningOf, runOnThreads } from './rankPrograms.js';
-
-/** A collective of one input. */
-interface Case {
-  readonly op: string;
-  readonly attrs: Attrs;
-  readonly shape: Shape;
-  readonly dtype: DType;
-}
+import { caseOf, meaningOf, programOf } from './rankCases.js';
+import { GraphMaker, runOnThreads } from './rankPrograms.js';
 
 const MESHES = [[2, 2], [2, 2, 2], [1, 4], [3], [2, 3]];
-
-/** Any collective over any axes of a mesh, of sizes that its members divide. */
-const caseOf = (mesh: readonly number[]): fc.Arbitrary<Case> =>
-  fc
-    .record({
-      op: fc.constantFrom('AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'OwnPart'),
-      axes: fc.shuffledSubarray(
-        mesh.map((_, i) => i),
-        { minLength: 1 },
-      ),
-      sizes: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 2, maxLength: 4 }),
-      dims: fc.tuple(fc.nat(), fc.nat()),
-      number: fc.constantFrom<DType>('float32', 'int32'),
-      moved: fc.constantFrom<DType>('float32', 'int32', 'bool'),
-      reduction: fc.constantFrom('sum', 'max', 'min'),
-    })
-    .map(({ op, axes, sizes, dims, number, moved, reduction }) => {
-      const dim = dims[0] % sizes.length;
-      const to = (dim + 1 + (dims[1] % (sizes.length - 1))) % sizes.length;
-      const ways = membersOf({ mesh, axes });
-      const isWhole = op === 'AllReduce' || op === 'AllGather';
-      const shape = sizes.map((size, i) => (i === dim && !isWhole ? size * ways : size));
-      const others: Record<string, Attrs> = { AllReduce: { reduction }, AllToAll: { from: dim, to } };
-      const own = others[op] ?? { dim };
-      const sums = op === 'AllReduce' || op === 'ReduceScatter';
-      return { op, attrs: { mesh, axes, ...own }, shape, dtype: sums ? number : moved };
-    });
-
-/** Values of which sums depend on the order, with the ugly ones of each dtype. */
-function valuesOf(dtype: DType, size: number, salt: number): HostArray {
-  const array = newHostArray(dtype, size);
-  for (let i = 0; i < size; i++) {
-    const x = Math.sin(1 + 37 * salt + i) * 10 ** ((3 * salt + i) % 9);
-    if (dtype === 'bool') array[i] = x > 0 ? 1 : 0;
-    else if (dtype === 'int32') array[i] = Math.trunc(x * 2 ** 12);
-    else array[i] = i % 11 === 10 ? [Number.NaN, Number.POSITIVE_INFINITY, -x][salt % 3]! : x;
-  }
-  return array;
-}
 
 describe.skipIf(!hasCompiler)('collectives', () => {
   test.each(MESHES.map((mesh) => [mesh.join('x'), mesh] as const))(
     title('of a mesh of %s give every rank what JavaScript does'),
     async (_, mesh) => {
       const cases = draw(caseOf(mesh), runs(300, 30), sizeOf(mesh));
-      const maker = new GraphMaker();
-      const given = cases.map(({ shape, dtype }, i) =>
-        Array.from({ length: sizeOf(mesh) }, (_, rank) => valuesOf(dtype, sizeOf(shape), 5 * i + rank)),
-      );
-      const outputs = cases.flatMap(({ op, attrs, shape, dtype }) =>
-        maker.add(op, [maker.input(shape, dtype)], attrs),
-      );
-      const byRank = given[0]!.map((_, rank) => given.map((inputs) => inputs[rank]!));
-      const results = await runOnThreads([maker.graph(...outputs)], byRank);
-      for (const [i, { op, attrs, shape, dtype }] of cases.entries())
-        expect({ op, attrs, shape, dtype, results: results.map((own) => own[i]) }).toEqual({
-          ...{ op, attrs, shape, dtype },
-          results: meaningOf(op, attrs, shape, given[i]!),
+      const { graph, given } = programOf(mesh, cases);
+      const results = await runOnThreads([graph], given);
+      for (const [i, each] of cases.entries())
+        expect({ ...each, results: results.map((own) => own[i]) }).toEqual({
+          ...each,
+          results: meaningOf(
+            each,
+            given.map((inputs) => inputs[i]!),
+          ),
         });
     },
   );

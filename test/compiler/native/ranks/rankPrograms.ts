@@ -1,4 +1,4 @@
-/** @file Graphs of collectives for tests, their runs on ranks that are threads, and their meaning in JavaScript. */
+/** @file Graphs of collectives for tests, and their runs on ranks that are threads. */
 
 import { type NativeOptions, tryNative } from '../../../../src/compiler/native/compileNatively.js';
 import { openThreadRanks } from '../../../../src/compiler/native/threadRanks.js';
@@ -17,7 +17,6 @@ import {
   type Shape,
   sizeOf,
 } from '../../../../src/compiler/program/tensors.js';
-import { groupOf, memberOf, membersOf, ranksOf } from '../../../../src/compiler/rules/collectiveRules.js';
 import { inferOutputs } from '../../../../src/compiler/rules/index.js';
 
 /** Makes a graph node by node. */
@@ -76,70 +75,4 @@ async function openOn(ranks: RankCalls, [first, then]: readonly Graph[], options
     backend: attempt.backend,
     newOutputs: () => outputs.map(({ dtype, shape }) => newHostArray(dtype, sizeOf(shape))),
   };
-}
-
-const product = (shape: Shape, from: number, to = shape.length): number => sizeOf(shape.slice(from, to));
-
-/** Part `member` of `ways` along `dim`. */
-function partOf(x: HostArray, shape: Shape, dim: number, ways: number, member: number): HostArray {
-  const run = product(shape, dim) / ways;
-  return x.filter((_, i) => Math.floor(i / run) % ways === member);
-}
-
-/** Parts joined along `dim`; `shape` is that of one. */
-function joined(parts: readonly HostArray[], shape: Shape, dim: number): HostArray {
-  const [outer, run] = [product(shape, 0, dim), product(shape, dim)];
-  const whole = parts[0]!.slice(0, 0).constructor as new (size: number) => HostArray;
-  const result = new whole(parts.length * outer * run);
-  for (let o = 0; o < outer; o++)
-    for (const [i, part] of parts.entries())
-      result.set(part.subarray(o * run, (o + 1) * run), (o * parts.length + i) * run);
-  return result;
-}
-
-type Pair = (a: number, b: number) => number;
-const PAIRS: Readonly<Record<string, Pair>> = { sum: (a, b) => a + b, max: Math.max, min: Math.min };
-
-/** The tree of pairs over the members' arrays; int32 wraps and float32 rounds as arrays do. */
-function reduced(parts: readonly HostArray[], reduction: string): HostArray {
-  const pair = PAIRS[reduction]!;
-  let level = [...parts];
-  while (level.length > 1)
-    level = level.flatMap((left, i) => {
-      const right = level[i + 1];
-      if (i % 2 === 1) return [];
-      return right === undefined ? [left] : [left.map((a, j) => pair(a, right[j]!))];
-    });
-  return level[0]!;
-}
-
-/** What an operation gives on each rank, by what each has. */
-export function meaningOf(op: string, attrs: Attrs, shape: Shape, given: readonly HostArray[]): HostArray[] {
-  const group = groupOf(attrs);
-  const ways = membersOf(group);
-  const { dim, from, to } = attrs as Record<'dim' | 'from' | 'to', number>;
-  const { reduction = 'sum' } = attrs as { readonly reduction?: string };
-  return given.map((own, rank) => {
-    const parts = ranksOf(group, rank).map((each) => given[each]!);
-    const member = memberOf(group, rank);
-    const split = shape.map((size, i) => (i === from ? size / ways : size));
-    switch (op) {
-      case 'AllReduce':
-        return reduced(parts, reduction);
-      case 'AllGather':
-        return joined(parts, shape, dim);
-      case 'ReduceScatter':
-        return partOf(reduced(parts, reduction), shape, dim, ways, member);
-      case 'AllToAll':
-        return joined(
-          parts.map((part) => partOf(part, shape, from, ways, member)),
-          split,
-          to,
-        );
-      case 'OwnPart':
-        return partOf(own, shape, dim, ways, member);
-      default:
-        return Int32Array.of(member);
-    }
-  });
 }
