@@ -32,8 +32,7 @@ export const refusedFlags: Readonly<Record<string, string>> = {
   jax_traceback_filtering_option: 'messages name the layer, its path and the line of the experiment',
   globally_use_hardware_rng:
     'random numbers are Threefry on every machine, so that a run has the same bits anywhere (task.train.randomSeed)',
-  enable_auto_sharding:
-    'task.mesh says how tensors are split over ranks',
+  enable_auto_sharding: 'task.mesh says how tensors are split over ranks',
   startup_random_jitter_max_secs:
     'ranks begin when their launcher starts them, and rank 0 alone opens files of the run',
   ...all('multiprocess_gpu server_addr num_hosts host_idx', byMpi),
