@@ -9,6 +9,8 @@ import {
 } from '../versions/protocol.js';
 import { isSameConfig } from './compare.js';
 import { brokenPart, type Compared, compareFingerprints, failingPart } from './computed.js';
+import type { Varying } from './varying.js';
+import { withoutVaryingParts } from './varyingParts.js';
 
 /** The experiments of a version, and who looks at them. */
 export interface Analysable {
@@ -21,12 +23,16 @@ export interface Analysable {
     configs: ReadonlyMap<string, string>,
   ) => Promise<ReadonlyMap<string, FingerprintDocument>>;
   readonly analyses: (names: readonly string[]) => Promise<ReadonlyMap<string, AnalysisDocument>>;
+  /** Fingerprints by fresh processes; without it, nothing is looked at twice. */
+  readonly again?: Pick<Analysable, 'fingerprints' | 'fingerprintsBy'>;
 }
 
 /** Analyses by the experiments' names. */
 export interface Models {
   /** Of experiments whose configs are the same, and of the others that code may have changed as well. */
   readonly computed: ReadonlyMap<string, Compared>;
+  /** Parts that differ by themselves. */
+  readonly varying: ReadonlyMap<string, readonly Varying[]>;
   /** Of experiments, which of their parts fails now, and how. */
   readonly broken: ReadonlyMap<string, string>;
   readonly old: ReadonlyMap<string, AnalysisDocument>;
@@ -38,12 +44,14 @@ export interface Models {
  *
  * @param mayDiffer whether code, or data, that an experiment works with may have changed; the old code of those of other
  *   configs that can't is not fingerprinted.
+ * @param varying experiments whose configs are other ones each time: both codes get those that the new version writes.
  */
 export async function analyseModels(
   names: readonly string[],
   old: Analysable,
   now: Analysable,
   mayDiffer: (name: string) => boolean = () => true,
+  varying: ReadonlySet<string> = new Set(),
 ): Promise<Models> {
   const isMade = ({ documents }: Analysable, name: string): boolean =>
     made(documents.get(name)) !== undefined;
@@ -53,14 +61,23 @@ export async function analyseModels(
     both.filter((name) => isSameConfig(old.documents.get(name)!, now.documents.get(name)!)),
   );
   const changedConfigs = both.filter((name) => !same.has(name));
-  const others = changedConfigs.filter(mayDiffer);
+  const others = [
+    ...changedConfigs.filter(mayDiffer),
+    ...both.filter((name) => same.has(name) && varying.has(name)),
+  ];
   // One question after the other for each version.
   const written = await now.written(others);
+  const documents = documentsIn(written);
   const [before, after] = await Promise.all([
-    fingerprintsOfOld(same, others, written, old),
-    now.fingerprints(able),
+    fingerprintsOfOld(
+      [...same].filter((name) => !varying.has(name)),
+      others,
+      written,
+      old,
+    ),
+    byDocuments(able, new Map([...documents].filter(([name]) => varying.has(name))), now),
   ]);
-  const computed = new Map(
+  const first = new Map(
     [...before].map(([name, { document, because }]) => [
       name,
       {
@@ -68,6 +85,12 @@ export async function analyseModels(
         ...(same.has(name) ? {} : { isByNew: true as const }),
       },
     ]),
+  );
+  const { computed, varying: parts } = await varyingParts(
+    first,
+    { before, after, documents, varying },
+    old,
+    now,
   );
   const broken = await brokenParts(able, { same, after, before }, old);
   // One whose step can no longer be traced differs and is broken: the analyses show it.
@@ -77,7 +100,69 @@ export async function analyseModels(
     old.analyses([...changed, ...gone].filter((name) => isMade(old, name))),
     now.analyses(changed),
   ]);
-  return { computed, broken, old: olds, now: news };
+  return { computed, varying: parts, broken, old: olds, now: news };
+}
+
+const documentsIn = (written: ReadonlyMap<string, WrittenConfigs>): Map<string, string> =>
+  new Map(
+    [...written].flatMap(([name, found]) => ('document' in found ? [[name, found.document] as const] : [])),
+  );
+
+/** Fingerprints of experiments, of those that have a document by its configs. */
+async function byDocuments(
+  names: readonly string[],
+  documents: ReadonlyMap<string, string>,
+  version: Pick<Analysable, 'fingerprints' | 'fingerprintsBy'>,
+): Promise<ReadonlyMap<string, FingerprintDocument>> {
+  const own = await version.fingerprints(names.filter((name) => !documents.has(name)));
+  const given = new Map(names.flatMap((name) => (documents.has(name) ? [[name, documents.get(name)!]] : [])));
+  if (given.size === 0) return own;
+  return new Map([...own, ...(await version.fingerprintsBy(given))]);
+}
+
+/** Comparisons without the parts that differ by themselves, where fresh processes can be asked. */
+function varyingParts(
+  computed: ReadonlyMap<string, Compared>,
+  {
+    before,
+    after,
+    documents,
+    varying,
+  }: {
+    readonly before: ReadonlyMap<string, OldFingerprints>;
+    readonly after: ReadonlyMap<string, FingerprintDocument>;
+    readonly documents: ReadonlyMap<string, string>;
+    readonly varying: ReadonlySet<string>;
+  },
+  old: Analysable,
+  now: Analysable,
+) {
+  const [oldAgain, nowAgain] = [old.again, now.again];
+  if (oldAgain === undefined || nowAgain === undefined)
+    return { computed, varying: new Map<string, readonly Varying[]>() };
+  const given = (isGiven: (name: string) => boolean) =>
+    new Map([...documents].filter(([name]) => isGiven(name)));
+  return withoutVaryingParts(
+    computed,
+    {
+      first: new Map([...before].map(([name, { document }]) => [name, document])),
+      again: (names) =>
+        byDocuments(
+          names,
+          given((name) => before.get(name)?.because === undefined),
+          oldAgain,
+        ),
+    },
+    {
+      first: after,
+      again: (names) =>
+        byDocuments(
+          names,
+          given((name) => varying.has(name)),
+          nowAgain,
+        ),
+    },
+  );
 }
 
 /** The parts that fail now and did not before, by the configs of then; of added experiments, those that fail. */
@@ -128,10 +213,7 @@ async function fingerprintsOfOld(
   written: ReadonlyMap<string, WrittenConfigs>,
   old: Analysable,
 ): Promise<ReadonlyMap<string, OldFingerprints>> {
-  const documents = [...written].flatMap(([name, found]) =>
-    'document' in found ? [[name, found.document] as const] : [],
-  );
-  const byNew = await old.fingerprintsBy(new Map(documents));
+  const byNew = await old.fingerprintsBy(documentsIn(written));
   const unbuilt = new Map(
     others.flatMap((name): [string, string][] => {
       const document = byNew.get(name);

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { counted } from '../text/reportFormat.js';
 import type { Tree } from '../versions/versionTree.js';
+import { type Varying, varyingText } from './varying.js';
 
 /** Of experiments whose configs are the same. */
 export const whatWasCompared =
@@ -11,6 +12,43 @@ export const whatWasCompared =
 
 /** Of experiments whose configs changed, where code they work with did as well. */
 export const byNewConfigs = 'Where a config changed, both codes were compared by the config of now.';
+
+const causes: Readonly<Record<Varying['cause'], string>> = {
+  chance: 'from one evaluation to the next',
+  state: 'with what its process evaluated before',
+  revision: "with git's revision",
+};
+
+/** Notes on values and parts that differ by themselves, and on values that begin to, by the experiments' names. */
+export function varyingNotes(
+  varying: ReadonlyMap<string, readonly Varying[]>,
+  begun: ReadonlyMap<string, readonly string[]>,
+): string[] {
+  const listed = (byName: ReadonlyMap<string, string>): string => {
+    const names = new Map<string, string[]>();
+    for (const [name, text] of byName) names.set(text, [...(names.get(text) ?? []), name]);
+    return [...names].map(([text, of]) => `${text} (${of.join(', ')})`).join('; ');
+  };
+  const textsOf = (all: readonly Varying[]): string =>
+    (['chance', 'state', 'revision'] as const)
+      .map((cause) => [cause, all.filter((each) => each.cause === cause)] as const)
+      .filter(([, own]) => own.length > 0)
+      .map(([cause, own]) => `${varyingText(own)} ${causes[cause]}`)
+      .join(', ');
+  const settled = new Map([...varying].map(([name, all]) => [name, textsOf(all)]));
+  return [
+    ...(settled.size === 0
+      ? []
+      : [
+          `What differs by itself, as a second evaluation of both versions shows, is left out: ${listed(settled)}.`,
+        ]),
+    ...(begun.size === 0
+      ? []
+      : [
+          `Another value at each evaluation now, and not before: ${listed(new Map([...begun].map(([name, paths]) => [name, paths.join(', ')])))}.`,
+        ]),
+  ];
+}
 
 /** Packages of npm's lockfile, by their folders; that of the project is ''. */
 type Locked = Readonly<

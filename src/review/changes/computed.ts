@@ -13,6 +13,7 @@ import {
 } from '../versions/protocol.js';
 import type { Sources } from '../versions/sources.js';
 import { classFiles } from './classFiles.js';
+import { type Varying, varyingText } from './varying.js';
 
 /** Result of comparing fingerprints. */
 export interface Compared extends Pick<Computed, 'differs' | 'places' | 'uncompared' | 'isByNew'> {
@@ -144,7 +145,11 @@ const codeChanged = {
 /** Code of an experiment that no trace covers. */
 export interface HostCode {
   /** Whether code that a part's classes may run differs, comments and types aside. */
-  readonly differs: (part: FingerprintedPart, old: MadeExperiment, now: MadeExperiment) => boolean;
+  readonly differs: (
+    part: FingerprintedPart | 'experiment',
+    old: MadeExperiment,
+    now: MadeExperiment,
+  ) => boolean;
 }
 
 /**
@@ -152,6 +157,7 @@ export interface HostCode {
  * parts of which a sample was, if other code may show elsewhere.
  *
  * @param data the changed files of data that the experiment read
+ * @param varying parts and values that differ by themselves: under other code, whether they do as before is not known
  */
 export function computedOf(
   [oldName, name]: readonly [oldName: string, name: string],
@@ -160,6 +166,7 @@ export function computedOf(
   { old, now }: { readonly old: { readonly sources: Sources }; readonly now: { readonly sources: Sources } },
   hostCode: HostCode,
   data: readonly string[] = [],
+  varying: readonly Varying[] = [],
 ): Computed | undefined {
   const [former, experiment] = [made(documents.old), made(documents.now)];
   if (computed === undefined || former === undefined || experiment === undefined) return undefined;
@@ -169,6 +176,8 @@ export function computedOf(
   const beyond = computed.sampled.filter(
     (part) => files.length > 0 && hostCode.differs(part, former, experiment),
   );
+  const byChance = varying.filter(({ cause }) => cause === 'chance');
+  const isOpen = byChance.length > 0 && hostCode.differs('experiment', former, experiment);
   return {
     ...(computed.isByNew && { isByNew: true }),
     differs: computed.differs,
@@ -180,6 +189,14 @@ export function computedOf(
         return isTouched(part) ? [{ part, reason: `${codeChanged[part]}: ${reason}` }] : [];
       }),
       ...beyond.map((part) => ({ part, reason: samples[part] ?? 'its code changed' })),
+      ...(isOpen
+        ? [
+            {
+              part: 'experiment' as const,
+              reason: `its code changed, and ${varyingText(byChance)} differs by itself`,
+            },
+          ]
+        : []),
     ],
     files: files.sort(),
     ...(data.length > 0 && { data }),

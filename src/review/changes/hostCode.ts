@@ -77,11 +77,12 @@ export class HostCodes implements HostCode {
     };
   }
 
-  differs(part: FingerprintedPart, old: MadeExperiment, now: MadeExperiment): boolean {
-    const place = places[part];
-    if (place === undefined) return false;
+  differs(part: FingerprintedPart | 'experiment', old: MadeExperiment, now: MadeExperiment): boolean {
+    const place = part === 'experiment' ? undefined : places[part];
+    if (place === undefined && part !== 'experiment') return false;
     const of = (side: 'old' | 'now', { config, declared }: MadeExperiment): string => {
       const slices = this.slices[side];
+      if (place === undefined) return slices.textOf(declared === undefined ? [] : [declared]);
       // What a function that stands as a value does is told by the files that the experiment loads.
       const roots = rootsIn(config, place, config).map((lineage) =>
         lineage.length > 0 || declared === undefined ? lineage : [declared],

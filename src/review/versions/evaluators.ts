@@ -144,6 +144,7 @@ interface EvaluationRequest {
 export class Evaluator {
   private readonly pool = new WorkerPool(() => new Evaluating(this.tree, this.limits));
   private started: Promise<void> | undefined;
+  private second: Evaluator | undefined;
   private readonly reads = new Map<string, Set<string>>();
   private readonly own = new Map<string, Set<string>>();
 
@@ -276,6 +277,12 @@ export class Evaluator {
     );
   }
 
+  /** The same version in fresh processes, for answers to be compared with the first ones. */
+  get again(): Evaluator {
+    this.second ??= new Evaluator(this.tree, this.label, this.home, this.limits);
+    return this.second;
+  }
+
   /** Paths that the processes had read after the experiment, as from `recordReads`. */
   readsOf(name: string): ReadonlySet<string> {
     return this.reads.get(name) ?? new Set(everything);
@@ -381,6 +388,6 @@ export class Evaluator {
   /** Ends the processes. */
   async end(): Promise<void> {
     await this.started?.catch(() => {});
-    await this.pool.end();
+    await Promise.all([this.pool.end(), this.second?.end()]);
   }
 }

@@ -1,7 +1,8 @@
 /** @file Import graph of a tree by source text, and the places where the text does not tell what is loaded. */
 import { readSourceFile, type Unfollowed } from '../../registry/names/index.js';
 import type { GitEntries } from './gitEntries.js';
-import { isCode, ModuleFiles } from './moduleFiles.js';
+import { ModuleFiles } from './moduleFiles.js';
+import { isCode } from './treeFiles.js';
 
 /** What a file loads itself. */
 interface Loaded {

@@ -2,31 +2,13 @@
  * @file Files that a specifier may mean. Node, tsx and the settings of a project choose one of them; here all count, for a
  * file too many does no harm.
  */
-import { readdirSync } from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
-import { basename, dirname, extname, isAbsolute, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type ts from 'typescript';
-import { readRegularFile } from '../../files/index.js';
-import { isFile } from '../../registry/names/index.js';
 import type { GitEntries } from './gitEntries.js';
+import { TreeFiles } from './treeFiles.js';
 
 const builtin = new Set(builtinModules);
-const codeExtensions = ['.ts', '.tsx', '.mts', '.cts', '.js', '.jsx', '.mjs', '.cjs'] as const;
-const loadable = [...codeExtensions, '.json', '.node', '.wasm'] as const;
-
-/** Extensions of sources by those that imports give them. */
-const sourcesOf: Readonly<Record<string, readonly string[]>> = {
-  '.js': ['.ts', '.tsx', '.jsx'],
-  '.jsx': ['.tsx', '.ts'],
-  '.mjs': ['.mts'],
-  '.cjs': ['.cts'],
-};
-
-/** Whether a file is code, which may load more. */
-export const isCode = (file: string): boolean =>
-  (codeExtensions as readonly string[]).includes(extname(file));
-
 /** Meaning of a specifier. */
 export interface Resolved {
   readonly files: readonly string[];
@@ -35,14 +17,6 @@ export interface Resolved {
 }
 
 const nothing: Resolved = { files: [] };
-
-interface Manifest {
-  readonly name?: unknown;
-  readonly main?: unknown;
-  readonly exports?: unknown;
-  readonly imports?: unknown;
-  readonly [dependencies: string]: unknown;
-}
 
 interface Settings {
   readonly extends?: unknown;
@@ -73,18 +47,17 @@ const isManifestMap = (value: unknown): value is Readonly<Record<string, unknown
 
 /** The files of a tree, by specifiers. */
 export class ModuleFiles {
-  private readonly listings = new Map<string, ReadonlyMap<string, 'folder' | 'other'>>();
-  private readonly manifests = new Map<string, Manifest | undefined>();
   private readonly settings = new Map<string, Settings | undefined>();
   private readonly packages = new Map<string, Resolved>();
   private readonly workspace: ReadonlyMap<string, readonly string[]>;
-  private readonly parser = createRequire(import.meta.url)('typescript') as typeof ts;
+  private readonly tree: TreeFiles;
 
   /** `git` tells of a tree whose links are plain files, and whose packages are not installed. */
   constructor(
     private readonly root: string,
     private readonly git?: GitEntries,
   ) {
+    this.tree = new TreeFiles(root, git);
     this.workspace = this.workspaceFolders();
   }
 
@@ -108,116 +81,20 @@ export class ModuleFiles {
     } catch {
       // No URL.
     }
-    const files = [...new Set(paths.flatMap((path) => this.at(path)))];
+    const files = [...new Set(paths.flatMap((path) => this.tree.at(path)))];
     if (files.length > 0 || this.git === undefined) return { files };
-    const isOutside = paths.every((path) => !this.isInside(path));
+    const isOutside = paths.every((path) => !this.tree.isInside(path));
     const where = isOutside ? 'is outside of the repository' : 'git does not have';
     return { files, unfollowed: `imports ${JSON.stringify(specifier)}, which ${where}` };
   }
 
-  private isInside(path: string): boolean {
-    return path.startsWith(`${this.root}/`);
-  }
-
-  /** Files that an import of a path may load. */
-  private at(path: string): string[] {
-    const real = this.real(path);
-    if (real === undefined || real === this.root) return [];
-    if (this.git?.submodules.has(relative(this.root, real))) return [real];
-    const [folder, name] = [this.real(dirname(real)) ?? this.root, basename(real)];
-    const entries = this.entriesOf(folder);
-    const stem = name.slice(0, name.length - extname(name).length);
-    const names = [
-      name,
-      ...(sourcesOf[extname(name)] ?? []).map((extension) => stem + extension),
-      ...loadable.map((extension) => name + extension),
-    ];
-    const files = names
-      .filter((each) => entries.get(each) === 'other')
-      .map((each) => this.real(join(folder, each)))
-      .filter((each) => each !== undefined);
-    return entries.get(name) === 'folder' ? [...files, ...this.inFolder(real)] : files;
-  }
-
-  private inFolder(folder: string): string[] {
-    const entries = this.entriesOf(folder);
-    const indices = loadable
-      .map((extension) => `index${extension}`)
-      .filter((name) => entries.get(name) === 'other');
-    const main = this.manifestIn(folder)?.main;
-    const others = typeof main === 'string' ? this.atUnlessSelf(folder, join(folder, main)) : [];
-    return [...indices.map((name) => join(folder, name)), ...others];
-  }
-
-  private atUnlessSelf(folder: string, path: string): string[] {
-    return path.replace(/\/$/, '') === folder ? [] : this.at(path);
-  }
-
-  /** A path once the links that git has are followed; undefined for one outside, and for a circle. */
-  private real(path: string, steps = 0): string | undefined {
-    if (!this.isInside(path)) return path === this.root ? path : undefined;
-    const { links, submodules } = this.git ?? {};
-    if (links === undefined || submodules === undefined) return path;
-    const parts = relative(this.root, path).split('/');
-    for (let i = 1; i <= parts.length; i += 1) {
-      const name = parts.slice(0, i).join('/');
-      if (submodules.has(name)) return join(this.root, name);
-      const target = links.get(name);
-      if (target === undefined) continue;
-      if (isAbsolute(target) || steps > 40) return undefined;
-      return this.real(resolve(this.root, dirname(name), target, ...parts.slice(i)), steps + 1);
-    }
-    return path;
-  }
-
-  private entriesOf(folder: string): ReadonlyMap<string, 'folder' | 'other'> {
-    let entries = this.listings.get(folder);
-    if (entries === undefined) {
-      entries = new Map();
-      try {
-        entries = new Map(
-          readdirSync(folder, { withFileTypes: true }).map((entry) => {
-            const isLinkToFolder = entry.isSymbolicLink() && !isFile(join(folder, entry.name));
-            return [entry.name, entry.isDirectory() || isLinkToFolder ? 'folder' : 'other'];
-          }),
-        );
-      } catch {
-        // Absent, or no folder.
-      }
-      this.listings.set(folder, entries);
-    }
-    return entries;
-  }
-
-  private *foldersAbove(file: string): Generator<string> {
-    for (let folder = dirname(file); folder === this.root || this.isInside(folder); folder = dirname(folder))
-      yield folder;
-  }
-
-  private manifestIn(folder: string): Manifest | undefined {
-    if (!this.manifests.has(folder)) {
-      this.manifests.set(folder, this.jsonOf(join(folder, 'package.json')) as Manifest | undefined);
-    }
-    return this.manifests.get(folder);
-  }
-
-  /** An object from a text that may have comments, as settings of TypeScript have; undefined for anything else. */
-  private jsonOf(file: string): object | undefined {
-    if (!isFile(file)) return undefined;
-    try {
-      const text = readRegularFile(file, 4_000_000).toString();
-      const value = this.parser.parseConfigFileTextToJson(file, text).config as unknown;
-      return typeof value === 'object' && value !== null ? value : undefined;
-    } catch {
-      return undefined;
-    }
-  }
-
   /** Files by the `imports` of package.json. */
   private imported(importer: string, specifier: string): string[] {
-    return [...this.foldersAbove(importer)].flatMap((folder) =>
-      matches(this.manifestIn(folder)?.imports, specifier).flatMap((target) =>
-        target.startsWith('.') ? this.at(join(folder, target)) : [...this.inPackage(importer, target).files],
+    return [...this.tree.foldersAbove(importer)].flatMap((folder) =>
+      matches(this.tree.manifestIn(folder)?.imports, specifier).flatMap((target) =>
+        target.startsWith('.')
+          ? this.tree.at(join(folder, target))
+          : [...this.inPackage(importer, target).files],
       ),
     );
   }
@@ -225,7 +102,7 @@ export class ModuleFiles {
   /** Files by the `paths` and `baseUrl` of each tsconfig.json above a file, and of those that these extend. */
   private byPaths(importer: string, specifier: string): string[] {
     const found: string[] = [];
-    for (const folder of this.foldersAbove(importer)) {
+    for (const folder of this.tree.foldersAbove(importer)) {
       const pending = [join(folder, 'tsconfig.json')];
       for (let i = 0; i < pending.length && i < 20; i += 1) {
         const file = pending[i]!;
@@ -237,15 +114,15 @@ export class ModuleFiles {
         const start =
           typeof options?.baseUrl === 'string' ? resolve(dirname(file), options.baseUrl) : undefined;
         for (const target of matches(options?.paths, specifier))
-          found.push(...this.at(resolve(start ?? dirname(file), target)));
-        if (start !== undefined) found.push(...this.at(resolve(start, specifier)));
+          found.push(...this.tree.at(resolve(start ?? dirname(file), target)));
+        if (start !== undefined) found.push(...this.tree.at(resolve(start, specifier)));
       }
     }
     return [...new Set(found)];
   }
 
   private settingsIn(file: string): Settings | undefined {
-    if (!this.settings.has(file)) this.settings.set(file, this.jsonOf(file) as Settings | undefined);
+    if (!this.settings.has(file)) this.settings.set(file, this.tree.jsonOf(file) as Settings | undefined);
     return this.settings.get(file);
   }
 
@@ -258,8 +135,8 @@ export class ModuleFiles {
       if (known === undefined) this.packages.set(specifier, (known = this.installed(specifier)));
       return known;
     }
-    const isCommitted = [...this.foldersAbove(importer)].some((folder) =>
-      this.entriesOf(join(folder, 'node_modules', dirname(name))).has(basename(name)),
+    const isCommitted = [...this.tree.foldersAbove(importer)].some((folder) =>
+      this.tree.entriesOf(join(folder, 'node_modules', dirname(name))).has(basename(name)),
     );
     const packaged = isCommitted ? this.git.packaged.map((path) => join(this.root, path)) : [];
     const folders = this.workspace.get(name) ?? [];
@@ -273,13 +150,15 @@ export class ModuleFiles {
   }
 
   private inManifest(folder: string, subpath: string): string[] {
-    const { exports } = this.manifestIn(folder) ?? {};
+    const { exports } = this.tree.manifestIn(folder) ?? {};
     const map = isManifestMap(exports) ? exports : { '.': exports };
     const named = matches(map, subpath).filter((target) => target.startsWith('.'));
     const paths = [...named, ...(exports === undefined || named.length === 0 ? [subpath] : [])];
     return [
       ...new Set(
-        paths.flatMap((path) => (path === '.' ? this.inFolder(folder) : this.at(join(folder, path)))),
+        paths.flatMap((path) =>
+          path === '.' ? this.tree.inFolder(folder) : this.tree.at(join(folder, path)),
+        ),
       ),
     ];
   }
@@ -294,7 +173,7 @@ export class ModuleFiles {
     };
     for (const path of this.git?.manifests ?? []) {
       const folder = dirname(join(this.root, path));
-      const manifest = this.manifestIn(folder) ?? {};
+      const manifest = this.tree.manifestIn(folder) ?? {};
       if (typeof manifest.name === 'string') add(manifest.name, folder);
       for (const [kind, listed] of Object.entries(manifest)) {
         if (!/dependencies$/i.test(kind) || typeof listed !== 'object' || listed === null) continue;

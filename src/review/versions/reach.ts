@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { contentsAt, digestOf } from '../../system/index.js';
 import type { Repository } from './gitQueries.js';
-import { isCode } from './moduleFiles.js';
+import { isCode } from './treeFiles.js';
 import type { Tree } from './versionTree.js';
 
 /** Modules that an evaluating process loads before it records reads. */

@@ -10,9 +10,9 @@ import { extendsOnly, movedExperiments, renameOf } from './formerNames.js';
 import { gitEntries } from './gitEntries.js';
 import { filesBetween, repositoryOf } from './gitQueries.js';
 import { addTold } from './loadedExperiments.js';
-import { isCode } from './moduleFiles.js';
 import { descriptionOf } from './removedExperiment.js';
 import { Sources } from './sources.js';
+import { isCode } from './treeFiles.js';
 import { treeAt } from './versionTree.js';
 import { addForeignWorktree, type Worktree } from './worktree.js';
 
