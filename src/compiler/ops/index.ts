@@ -27,6 +27,7 @@ export { type AttentionPart, attentionPart, joinParts } from './partialAttention
 export { CODE_BLOCK, type CodeBits, dequantize } from './quantized.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
 export { coalesceRows } from './rowGradients.js';
+export { withSharding } from './shardingConstraint.js';
 export { stopGradient } from './stopGradient.js';
 export { stored } from './stored.js';
 export { updateRows } from './updateRows.js';

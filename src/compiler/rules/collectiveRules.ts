@@ -4,7 +4,7 @@ import type { Lowering } from '../onnx/builder.js';
 import { type Attrs, ints } from '../program/ir.js';
 import { CompilerError, type Shape } from '../program/tensors.js';
 import type { CallForm } from './deviceForm.js';
-import type { Reduction } from './factors.js';
+import { elementwise, type Reduction } from './factors.js';
 import {
   expects,
   expectsDtypes,
@@ -118,7 +118,28 @@ const part =
 const expectsReduction = ({ reduction }: Attrs): void =>
   expects(REDUCTIONS.includes(reduction), 'sum, max or min', reduction);
 
+/** The name of the operation that says how a tensor is split. Partitions of programs leave none. */
+export const CONSTRAINT = 'ShardingConstraint';
+
+/** Numbers of the axes of a mesh that each dimension is split over. */
+export function constrainedSharding({ axes, counts }: Attrs): number[][] {
+  const rest = [...ints(axes)];
+  return ints(counts).map((count) => rest.splice(0, count));
+}
+
 export const collectiveRules: OperationTable = {
+  /** x, split over axes of the mesh: those of each dimension in one list, as many of each as `counts` says. */
+  [CONSTRAINT]: {
+    inputs: ['x'],
+    attrs: (raw) => raw,
+    infer: ([x], { counts }) => {
+      expects(ints(counts).length === x!.shape.length, `axes of ${x!.shape.length} dimensions`, counts);
+      return [spec(x!.shape, x!.dtype)];
+    },
+    factors: elementwise,
+    isView: true,
+    onnx: inPieces,
+  },
   /** The reduction over the members of a group, for all of them. */
   AllReduce: {
     inputs: ['x'],
@@ -155,4 +176,4 @@ export const collectiveRules: OperationTable = {
 };
 
 /** Whether an operation's result depends on which rank runs it. */
-export const isCollective = (op: string): boolean => op in collectiveRules;
+export const isCollective = (op: string): boolean => op in collectiveRules && op !== CONSTRAINT;

@@ -1,225 +1,33 @@
-/** @file A program of one rank from a program of whole tensors: each operation on the rank's parts, and collectives between them. */
-import { type Attrs, type Graph, type Node, newValue, type Value } from '../program/ir.js';
+/** @file A program of one rank from a program of whole tensors, by the shardings of its inputs and outputs. */
+
+import type { Graph, Node, Value } from '../program/ir.js';
 import { CompilerError } from '../program/tensors.js';
-import type { Factors, Reduction } from '../rules/factors.js';
-import { ON_PARTS, scalar } from './addressed.js';
-import { cheapest, summedAxes } from './assign.js';
+import { CONSTRAINT, constrainedSharding } from '../rules/collectiveRules.js';
 import { expandSplit } from './expandSplit.js';
 import { mergeReductions } from './mergeReductions.js';
+import { PartWriter } from './partWriter.js';
 import { propagate } from './propagate.js';
-import { factorsOf, loopCounts, relationsOf } from './relations.js';
-import { type Emit, emitTo, reshard } from './reshard.js';
-import {
-  localShape,
-  type MeshShape,
-  type Sharding,
-  type Shardings,
-  sameAxes,
-  sameSharding,
-  shardingBy,
-  waysOf,
-  wholeOf,
-} from './sharding.js';
-
-/** A value of whole tensors as a rank has it. */
-interface Part {
-  readonly value: Value;
-  readonly sharding: Sharding;
-}
-
-/** Writes the nodes of one graph, the program's or a body's. */
-class PartWriter {
-  readonly nodes: Node[] = [];
-  readonly #parts = new Map<Value, Part>();
-  /** Parts by other shardings than a value's own, by the JSON of these. */
-  readonly #others = new Map<Value, Map<string, Value>>();
-
-  constructor(
-    private readonly shardings: Shardings,
-    private readonly mesh: MeshShape,
-  ) {}
-
-  /** The inputs of a graph, as values of parts by their shardings. */
-  open(inputs: readonly Value[], shardings: readonly Sharding[]): Value[] {
-    return inputs.map((input, i) => {
-      const sharding = shardings[i]!;
-      const { name } = input;
-      const shape = localShape(input.shape, sharding, this.mesh);
-      const value = newValue({ ...input, shape }, name === undefined ? {} : { name });
-      this.#parts.set(input, { value, sharding });
-      return value;
-    });
-  }
-
-  /** A value's part by a sharding, made of the one that there is. */
-  part(value: Value, sharding: Sharding, scope: string): Value {
-    const known = this.#parts.get(value) ?? { value, sharding: wholeOf(value.shape) };
-    if (sameSharding(known.sharding, sharding)) return known.value;
-    const others = this.#others.get(value) ?? new Map<string, Value>();
-    this.#others.set(value, others);
-    const key = JSON.stringify(sharding);
-    const found =
-      others.get(key) ?? reshard(known.value, known.sharding, sharding, this.mesh, this.#emit(scope));
-    others.set(key, found);
-    return found;
-  }
-
-  write(node: Node): void {
-    if (node.bodies !== undefined) this.#writeBodies(node);
-    else {
-      const factors = factorsOf(node);
-      if (factors === undefined) this.#writeWhole(node);
-      else this.#writeParts(node, factors);
-    }
-  }
-
-  #emit(scope: string): Emit {
-    return emitTo(this.nodes, scope);
-  }
-
-  #wanted(value: Value): Sharding {
-    return this.shardings.get(value) ?? wholeOf(value.shape);
-  }
-
-  #push(node: Node, inputs: readonly Value[], outputs: readonly Value[], rest: Partial<Node> = {}): void {
-    this.nodes.push({ ...node, ...rest, inputs, outputs });
-  }
-
-  /** Every rank computes all of it. */
-  #writeWhole(node: Node): void {
-    const { inputs, outputs, scope } = node;
-    const results = outputs.map((output) => newValue(output));
-    this.#push(
-      node,
-      inputs.map((input) => this.part(input, wholeOf(input.shape), scope)),
-      results,
-    );
-    outputs.forEach((output, i) => {
-      this.#settle(output, results[i]!, wholeOf(output.shape), [], scope);
-    });
-  }
-
-  #writeParts(node: Node, factors: Factors): void {
-    const { mesh } = this;
-    const { scope } = node;
-    const around = {
-      inputs: node.inputs.map((input) => this.#parts.get(input)?.sharding ?? wholeOf(input.shape)),
-      outputs: node.outputs.map((output) => this.#wanted(output)),
-    };
-    const assignment = cheapest(node, factors, around, mesh);
-    const inputs = node.inputs.map((input, i) =>
-      this.part(input, shardingBy(factors.inputs[i]!, assignment, factors, mesh), scope),
-    );
-    const made = node.outputs.map((_, i) => shardingBy(factors.outputs[i]!, assignment, factors, mesh));
-    const shapes = node.outputs.map(({ shape }, i) => localShape(shape, made[i]!, mesh));
-    const attrs: Attrs =
-      factors.localAttrs?.(
-        inputs.map(({ shape }) => shape),
-        shapes,
-      ) ?? node.attrs;
-    const { addressed } = factors;
-    const axes = addressed && assignment[addressed.factor]!;
-    let results: readonly Value[];
-    if (axes !== undefined && axes.length > 0) {
-      const range = { group: { mesh, axes }, size: factors.sizes[addressed!.factor]! / waysOf(axes, mesh) };
-      results = [ON_PARTS[node.op]!(inputs, attrs, range, this.#emit(scope))];
-    } else {
-      results = node.outputs.map((output, i) => newValue({ ...output, shape: shapes[i]! }));
-      this.#push(node, inputs, results, { attrs });
-    }
-    const sums = [...summedAxes(factors, assignment)].map(([factor, each]) => ({
-      axes: each,
-      reduction: factors.reductions?.[factor] ?? 'sum',
-    }));
-    node.outputs.forEach((output, i) => {
-      this.#settle(output, results[i]!, made[i]!, sums, scope);
-    });
-  }
-
-  /** Adds up a result, and has it by the sharding that is wanted. */
-  #settle(
-    value: Value,
-    result: Value,
-    made: Sharding,
-    sums: readonly { readonly axes: readonly number[]; readonly reduction: Reduction | 'mean' | 'none' }[],
-    scope: string,
-  ): void {
-    const { mesh } = this;
-    const emit = this.#emit(scope);
-    const wanted = this.#wanted(value);
-    const sharding = made.map((axes) => [...axes]);
-    let current = result;
-    const reductions = new Map<Reduction, Set<number>>();
-    for (const { axes, reduction } of sums) {
-      const kind = reduction === 'mean' ? 'sum' : (reduction as Reduction);
-      reductions.set(kind, new Set([...(reductions.get(kind) ?? []), ...axes]));
-      // Before sums are, so that they do not overflow where the mean does not.
-      if (reduction === 'mean')
-        current = emit('Multiply', [current, scalar(1 / waysOf(axes, mesh), current.dtype)]);
-    }
-    for (const [reduction, axes] of reductions) {
-      if (reduction === 'sum')
-        wanted.forEach((all, dim) => {
-          const more = all.slice(sharding[dim]!.length);
-          const isScattered =
-            more.length > 0 &&
-            sameAxes(all.slice(0, sharding[dim]!.length), sharding[dim]!) &&
-            more.every((axis) => axes.has(axis));
-          if (!isScattered) return;
-          current = emit('ReduceScatter', [current], { mesh, axes: more, dim });
-          sharding[dim]!.push(...more);
-          for (const axis of more) axes.delete(axis);
-        });
-      if (axes.size > 0)
-        current = emit('AllReduce', [current], { mesh, axes: [...axes].sort((a, b) => a - b), reduction });
-    }
-    this.#parts.set(value, { value: reshard(current, sharding, wanted, mesh, emit), sharding: wanted });
-  }
-
-  /** A loop's carries have one sharding before, in and behind it; slices of its turns are whole along their axis. */
-  #writeBodies(node: Node): void {
-    const { inputs, outputs, bodies = [], scope } = node;
-    const isLoop = node.op === 'Scan';
-    const { carries, xs } = isLoop ? loopCounts(node) : { carries: 0, xs: 0 };
-    const skipped = isLoop ? 0 : 1;
-    const within = inputs.slice(skipped).map((_, i) => this.#wanted(bodies[0]!.inputs[i]!));
-    const results = outputs.map((_, i) => (i < carries ? within[i]! : this.#wanted(bodies[0]!.outputs[i]!)));
-    const written = bodies.map((body) => {
-      const writer = new PartWriter(this.shardings, this.mesh);
-      const own = writer.open(body.inputs, within);
-      for (const each of body.nodes) writer.write(each);
-      const given = body.outputs.map((output, i) => writer.part(output, results[i]!, scope));
-      return { inputs: own, nodes: writer.nodes, outputs: given };
-    });
-    const stacked = (sharding: Sharding): Sharding => [[], ...sharding];
-    const operands = inputs.map((input, i) => {
-      if (i < skipped) return this.part(input, wholeOf(input.shape), scope);
-      const sharding = within[i - skipped]!;
-      const isSliced = isLoop && i >= carries && i < carries + xs;
-      return this.part(input, isSliced ? stacked(sharding) : sharding, scope);
-    });
-    const made = results.map((sharding, i) => (isLoop && i >= carries ? stacked(sharding) : sharding));
-    const values = outputs.map((output, i) =>
-      newValue({ ...output, shape: localShape(output.shape, made[i]!, this.mesh) }),
-    );
-    this.#push(node, operands, values, { bodies: written });
-    outputs.forEach((output, i) => {
-      this.#settle(output, values[i]!, made[i]!, [], scope);
-    });
-  }
-}
+import { relationsOf } from './relations.js';
+import { emitTo, reshard } from './reshard.js';
+import { localShape, type MeshShape, type Sharding, type Shardings, wholeOf } from './sharding.js';
 
 /** Shardings of inputs and outputs, by number; absent ones are whole. */
 export interface Borders {
   readonly inputs: readonly (Sharding | undefined)[];
   readonly outputs: readonly (Sharding | undefined)[];
+  /** Names of inputs and outputs, for messages. */
+  readonly names?: { readonly inputs: readonly string[]; readonly outputs: readonly string[] };
+  /**
+   * Axes along which ranks have other rows, as the program says nothing of: its batch is that of the ranks along the other axes.
+   * An input that is split over these is gathered before its first use, and such an output is the sum over the ranks along
+   * them, of which each has its part.
+   */
+  readonly rowAxes?: readonly number[];
 }
 
-/** Names of inputs and outputs, for messages. */
-export interface BorderNames {
-  readonly inputs: readonly string[];
-  readonly outputs: readonly string[];
-}
+/** The sharding without some axes. */
+const without = (sharding: Sharding, axes: readonly number[]): Sharding =>
+  sharding.map((own) => own.filter((axis) => !axes.includes(axis)));
 
 /** @throws CompilerError for a sharding that a tensor cannot have. */
 function check(what: string, { shape }: Value, sharding: Sharding | undefined, mesh: MeshShape): void {
@@ -237,21 +45,38 @@ function check(what: string, { shape }: Value, sharding: Sharding | undefined, m
   );
 }
 
-/** How the tensors of a graph are split, from those of its borders. */
-function shardingsOf(graph: Graph, borders: Borders, mesh: MeshShape, names?: BorderNames): Shardings {
-  const shardings: Shardings = new Map();
-  const named = (kind: 'input' | 'output', i: number) => `The ${kind} ${names?.[`${kind}s`][i] ?? i},`;
+function checkBorders(graph: Graph, { inputs, outputs, names }: Borders, mesh: MeshShape): void {
   graph.inputs.forEach((input, i) => {
-    check(named('input', i), input, borders.inputs[i], mesh);
-    shardings.set(input, borders.inputs[i] ?? wholeOf(input.shape));
+    check(`The input ${names?.inputs[i] ?? i},`, input, inputs[i], mesh);
   });
   graph.outputs.forEach((output, i) => {
-    check(named('output', i), output, borders.outputs[i], mesh);
-    const sharding = borders.outputs[i];
-    if (sharding !== undefined && !shardings.has(output) && output.data === undefined)
-      shardings.set(output, sharding);
+    check(`The output ${names?.outputs[i] ?? i},`, output, outputs[i], mesh);
   });
+}
+
+const allNodes = ({ nodes }: Graph): Node[] =>
+  nodes.flatMap((node) => [node, ...(node.bodies ?? []).flatMap(allNodes)]);
+
+/** Shardings of all tensors of a graph, from those of its borders and constraints. */
+function shardingsOf(graph: Graph, { inputs, outputs, rowAxes = [] }: Borders, mesh: MeshShape): Shardings {
+  const shardings: Shardings = new Map();
   const fixed = new Set<Value>(graph.inputs);
+  graph.inputs.forEach((input, i) => {
+    shardings.set(input, without(inputs[i] ?? wholeOf(input.shape), rowAxes));
+  });
+  for (const node of allNodes(graph)) {
+    if (node.op !== CONSTRAINT) continue;
+    const [output] = node.outputs as [Value];
+    const sharding = without(constrainedSharding(node.attrs), rowAxes);
+    check(`A tensor of '${node.scope}',`, output, sharding, mesh);
+    shardings.set(output, sharding);
+    fixed.add(output);
+  }
+  graph.outputs.forEach((output, i) => {
+    const sharding = outputs[i];
+    if (sharding !== undefined && !shardings.has(output) && output.data === undefined)
+      shardings.set(output, without(sharding, rowAxes));
+  });
   propagate(relationsOf(graph), shardings, (value) => fixed.has(value), mesh);
   return shardings;
 }
@@ -259,28 +84,43 @@ function shardingsOf(graph: Graph, borders: Borders, mesh: MeshShape, names?: Bo
 /**
  * The program of one rank. All ranks run it, each on its parts; which rank it is, collectives know.
  *
- * @param borders shardings of inputs and outputs; an output without one is whole.
  * @throws CompilerError for a sharding that a tensor cannot have.
  */
-export function partition(graph: Graph, borders: Borders, mesh: MeshShape, names?: BorderNames): Graph {
+export function partition(graph: Graph, borders: Borders, mesh: MeshShape): Graph {
+  checkBorders(graph, borders, mesh);
+  const { rowAxes = [] } = borders;
   let current = graph;
-  let shardings = shardingsOf(current, borders, mesh, names);
+  let shardings = shardingsOf(current, borders, mesh);
   for (
     let plainer = expandSplit(current, shardings);
     plainer !== current;
     plainer = expandSplit(current, shardings)
   ) {
     current = plainer;
-    shardings = shardingsOf(current, borders, mesh, names);
+    shardings = shardingsOf(current, borders, mesh);
   }
   const writer = new PartWriter(shardings, mesh);
   const inputs = writer.open(
     current.inputs,
-    current.inputs.map((input) => shardings.get(input)!),
+    current.inputs.map((input, i) => borders.inputs[i] ?? wholeOf(input.shape)),
   );
   for (const node of current.nodes) writer.write(node);
-  const outputs = current.outputs.map((output, i) =>
-    writer.part(output, borders.outputs[i] ?? wholeOf(output.shape), ''),
-  );
+  const emit = emitTo(writer.nodes, '');
+  const outputs = current.outputs.map((output, i) => {
+    const wanted = borders.outputs[i] ?? wholeOf(output.shape);
+    // Minor to axes of rows, others would number other parts.
+    let made = wanted.map((axes) => {
+      const first = axes.findIndex((axis) => rowAxes.includes(axis));
+      return first < 0 ? axes : axes.slice(0, first);
+    });
+    let value = writer.part(output, made, '');
+    wanted.forEach((axes, dim) => {
+      const rows = axes.slice(made[dim]!.length).filter((axis) => rowAxes.includes(axis));
+      if (rows.length === 0) return;
+      value = emit('ReduceScatter', [value], { mesh, axes: rows, dim });
+      made = made.map((own, i) => (i === dim ? [...own, ...rows] : own));
+    });
+    return reshard(value, made, wanted, mesh, emit);
+  });
   return mergeReductions({ inputs, nodes: writer.nodes, outputs });
 }

@@ -15,6 +15,8 @@ type ShardingOf = (path: string, spec: TensorSpec) => Sharding | undefined;
 export interface ProgramBorders {
   readonly inputs: ShardingOf;
   readonly outputs: ShardingOf;
+  /** As those of `Borders`. */
+  readonly rowAxes?: readonly number[];
 }
 
 /** The structure with the shapes of values. */
@@ -38,9 +40,10 @@ export function partitionProgram(program: Program, borders: ProgramBorders, mesh
     {
       inputs: at(borders.inputs, inputPaths, graph.inputs),
       outputs: at(borders.outputs, outputPaths, graph.outputs),
+      names: { inputs: inputPaths, outputs: outputPaths },
+      ...(borders.rowAxes && { rowAxes: borders.rowAxes }),
     },
     mesh,
-    { inputs: inputPaths, outputs: outputPaths },
   );
   return {
     ...program,

@@ -6,8 +6,10 @@ import { partition, partitionProgram, type Sharding } from '../../../src/compile
 import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { program } from '../cases/case.js';
 import { caseTable } from '../cases/index.js';
+import { expectClose } from '../support.js';
 import { floats, ints } from '../values.js';
 import { collectivesOf, drawsOf, expectSharing, MESHES, opsOf } from './partitionAgreement.js';
+import { partOf, runRanks, wholeFrom } from './ranks.js';
 
 const float = (...shape: number[]): TensorSpec => ({ shape, dtype: 'float32' });
 
@@ -94,6 +96,64 @@ describe('collectives', () => {
     expect(sent.every((each) => /^AllReduce \[5(,1)?\] over 0$/.test(each))).toBe(true);
     expect(sent.length).toBe(4);
   });
+});
+
+describe('weights that are split over ranks with other rows', () => {
+  const mesh = [2, 2];
+  const specs = [float(4, 6), float(6, 4)];
+  // The weight's rows lie over the axis of rows, its columns over the other.
+  const weight: Sharding = [[0], [1]];
+  const { graph } = traceProgram(
+    (([x, w]: any[]) =>
+      valueAndGrad(
+        (part: any) => ({ value: tf.sum(tf.square(tf.matMul(x, part))), aux: [] }),
+        w as any,
+      )) as any,
+    specs,
+  );
+  const whole = optimize(graph);
+  const own = optimize(
+    partition(whole, { inputs: [undefined, weight], outputs: [undefined, weight], rowAxes: [0] }, mesh),
+  );
+
+  test('are gathered before they are read, and their gradient is scattered as it is added up', () => {
+    expect(collectivesOf(own)).toEqual([
+      'AllGather [3,2] over 0',
+      'AllReduce [] over 1',
+      'ReduceScatter [6,2] over 0',
+    ]);
+  });
+
+  test('have the gradients of all rows', async () => {
+    const w = floats([6, 4], -1, 1, 3);
+    const rows = [floats([4, 6], -1, 1, 4), floats([4, 6], -1, 1, 5)];
+    const given = [0, 1, 2, 3].map((rank) => [
+      rows[rank >> 1]!.data,
+      partOf(w.data, w.shape, weight, mesh, rank),
+    ]);
+    const [, grads] = await runRanks(own, given);
+    const [, alone] = await runRanks(
+      whole,
+      rows.map(({ data }) => [data, w.data]),
+    );
+    const sum = alone![0]!.map((value, i) => value + alone![1]![i]!);
+    const data = wholeFrom(grads!, w.shape, weight, mesh);
+    expectClose({ ...w, data }, { ...w, data: sum }, { relative: 1e-5, absolute: 1e-5 });
+  });
+});
+
+test('a constraint splits a tensor and its gradient, and leaves no operation', () => {
+  const f = ([x]: any[]) =>
+    valueAndGrad(
+      (part: any) => ({ value: tf.sum(tf.square(ops.withSharding(tf.exp(part), [[0], []]))), aux: [] }),
+      x,
+    ).grads as any;
+  const graph = ofRank((inputs) => [f(inputs)], [float(8, 4)], [undefined], [undefined], [2]);
+  expect(collectivesOf(graph)).toEqual(['AllGather [4,4] over 0']);
+  expect(opsOf(graph)).not.toContain('ShardingConstraint');
+  const wrong = () =>
+    ofRank(([x]) => [ops.withSharding(x, [[1], []])], [float(8, 4)], [undefined], [undefined], [2]);
+  expect(wrong).toThrow("A tensor of '', [8,4], can't be split as [[1],[]] over a mesh of 2");
 });
 
 test('loops keep the shardings of what they carry', () => {

@@ -1,0 +1,213 @@
+/** @file Writer of a rank's graph: each operation on the rank's parts, and collectives between them. */
+
+import { type Attrs, type Node, newValue, type Value } from '../program/ir.js';
+import { CONSTRAINT } from '../rules/collectiveRules.js';
+import type { Factors, Reduction } from '../rules/factors.js';
+import { ON_PARTS, scalar } from './addressed.js';
+import { cheapest, summedAxes } from './assign.js';
+import { factorsOf, loopCounts } from './relations.js';
+import { type Emit, emitTo, reshard } from './reshard.js';
+import {
+  localShape,
+  type MeshShape,
+  type Sharding,
+  type Shardings,
+  sameAxes,
+  sameSharding,
+  shardingBy,
+  waysOf,
+  wholeOf,
+} from './sharding.js';
+
+/** A value of whole tensors as a rank has it. */
+interface Part {
+  readonly value: Value;
+  readonly sharding: Sharding;
+}
+
+/** Writes the nodes of one graph, the program's or a body's. */
+export class PartWriter {
+  readonly nodes: Node[] = [];
+  readonly #parts = new Map<Value, Part>();
+  /** Parts by other shardings than a value's own, by the JSON of these. */
+  readonly #others = new Map<Value, Map<string, Value>>();
+
+  constructor(
+    private readonly shardings: Shardings,
+    private readonly mesh: MeshShape,
+  ) {}
+
+  /** The inputs of a graph, as values of parts by their shardings. */
+  open(inputs: readonly Value[], shardings: readonly Sharding[]): Value[] {
+    return inputs.map((input, i) => {
+      const sharding = shardings[i]!;
+      const { name } = input;
+      const shape = localShape(input.shape, sharding, this.mesh);
+      const value = newValue({ ...input, shape }, name === undefined ? {} : { name });
+      this.#parts.set(input, { value, sharding });
+      return value;
+    });
+  }
+
+  /** A value's part by a sharding, made of the one that there is. */
+  part(value: Value, sharding: Sharding, scope: string): Value {
+    const known = this.#parts.get(value) ?? { value, sharding: wholeOf(value.shape) };
+    if (sameSharding(known.sharding, sharding)) return known.value;
+    const others = this.#others.get(value) ?? new Map<string, Value>();
+    this.#others.set(value, others);
+    const key = JSON.stringify(sharding);
+    const found =
+      others.get(key) ?? reshard(known.value, known.sharding, sharding, this.mesh, this.#emit(scope));
+    others.set(key, found);
+    return found;
+  }
+
+  write(node: Node): void {
+    if (node.bodies !== undefined) this.#writeBodies(node);
+    else if (node.op === CONSTRAINT) {
+      const [output] = node.outputs as [Value];
+      const sharding = this.#wanted(output);
+      this.#parts.set(output, { value: this.part(node.inputs[0]!, sharding, node.scope), sharding });
+    } else {
+      const factors = factorsOf(node);
+      if (factors === undefined) this.#writeWhole(node);
+      else this.#writeParts(node, factors);
+    }
+  }
+
+  #emit(scope: string): Emit {
+    return emitTo(this.nodes, scope);
+  }
+
+  #wanted(value: Value): Sharding {
+    return this.shardings.get(value) ?? wholeOf(value.shape);
+  }
+
+  #push(node: Node, inputs: readonly Value[], outputs: readonly Value[], rest: Partial<Node> = {}): void {
+    this.nodes.push({ ...node, ...rest, inputs, outputs });
+  }
+
+  /** Every rank computes all of it. */
+  #writeWhole(node: Node): void {
+    const { inputs, outputs, scope } = node;
+    const results = outputs.map((output) => newValue(output));
+    this.#push(
+      node,
+      inputs.map((input) => this.part(input, wholeOf(input.shape), scope)),
+      results,
+    );
+    outputs.forEach((output, i) => {
+      this.#settle(output, results[i]!, wholeOf(output.shape), [], scope);
+    });
+  }
+
+  #writeParts(node: Node, factors: Factors): void {
+    const { mesh } = this;
+    const { scope } = node;
+    const around = {
+      // Not as inputs lie: of axes of rows, no operation may make use.
+      inputs: node.inputs.map((input) => this.#wanted(input)),
+      outputs: node.outputs.map((output) => this.#wanted(output)),
+    };
+    const assignment = cheapest(node, factors, around, mesh);
+    const inputs = node.inputs.map((input, i) =>
+      this.part(input, shardingBy(factors.inputs[i]!, assignment, factors, mesh), scope),
+    );
+    const made = node.outputs.map((_, i) => shardingBy(factors.outputs[i]!, assignment, factors, mesh));
+    const shapes = node.outputs.map(({ shape }, i) => localShape(shape, made[i]!, mesh));
+    const attrs: Attrs =
+      factors.localAttrs?.(
+        inputs.map(({ shape }) => shape),
+        shapes,
+      ) ?? node.attrs;
+    const { addressed } = factors;
+    const axes = addressed && assignment[addressed.factor]!;
+    let results: readonly Value[];
+    if (axes !== undefined && axes.length > 0) {
+      const range = { group: { mesh, axes }, size: factors.sizes[addressed!.factor]! / waysOf(axes, mesh) };
+      results = [ON_PARTS[node.op]!(inputs, attrs, range, this.#emit(scope))];
+    } else {
+      results = node.outputs.map((output, i) => newValue({ ...output, shape: shapes[i]! }));
+      this.#push(node, inputs, results, { attrs });
+    }
+    const sums = [...summedAxes(factors, assignment)].map(([factor, each]) => ({
+      axes: each,
+      reduction: factors.reductions?.[factor] ?? 'sum',
+    }));
+    node.outputs.forEach((output, i) => {
+      this.#settle(output, results[i]!, made[i]!, sums, scope);
+    });
+  }
+
+  /** Adds up a result, and has it by the sharding that is wanted. */
+  #settle(
+    value: Value,
+    result: Value,
+    made: Sharding,
+    sums: readonly { readonly axes: readonly number[]; readonly reduction: Reduction | 'mean' | 'none' }[],
+    scope: string,
+  ): void {
+    const { mesh } = this;
+    const emit = this.#emit(scope);
+    const wanted = this.#wanted(value);
+    const sharding = made.map((axes) => [...axes]);
+    let current = result;
+    const reductions = new Map<Reduction, Set<number>>();
+    for (const { axes, reduction } of sums) {
+      const kind = reduction === 'mean' ? 'sum' : (reduction as Reduction);
+      reductions.set(kind, new Set([...(reductions.get(kind) ?? []), ...axes]));
+      // Before sums are, so that they do not overflow where the mean does not.
+      if (reduction === 'mean')
+        current = emit('Multiply', [current, scalar(1 / waysOf(axes, mesh), current.dtype)]);
+    }
+    for (const [reduction, axes] of reductions) {
+      if (reduction === 'sum')
+        wanted.forEach((all, dim) => {
+          const more = all.slice(sharding[dim]!.length);
+          const isScattered =
+            more.length > 0 &&
+            sameAxes(all.slice(0, sharding[dim]!.length), sharding[dim]!) &&
+            more.every((axis) => axes.has(axis));
+          if (!isScattered) return;
+          current = emit('ReduceScatter', [current], { mesh, axes: more, dim });
+          sharding[dim]!.push(...more);
+          for (const axis of more) axes.delete(axis);
+        });
+      if (axes.size > 0)
+        current = emit('AllReduce', [current], { mesh, axes: [...axes].sort((a, b) => a - b), reduction });
+    }
+    this.#parts.set(value, { value: reshard(current, sharding, wanted, mesh, emit), sharding: wanted });
+  }
+
+  /** A loop's carries have one sharding before, in and behind it; slices of its turns are whole along their axis. */
+  #writeBodies(node: Node): void {
+    const { inputs, outputs, bodies = [], scope } = node;
+    const isLoop = node.op === 'Scan';
+    const { carries, xs } = isLoop ? loopCounts(node) : { carries: 0, xs: 0 };
+    const skipped = isLoop ? 0 : 1;
+    const within = inputs.slice(skipped).map((_, i) => this.#wanted(bodies[0]!.inputs[i]!));
+    const results = outputs.map((_, i) => (i < carries ? within[i]! : this.#wanted(bodies[0]!.outputs[i]!)));
+    const written = bodies.map((body) => {
+      const writer = new PartWriter(this.shardings, this.mesh);
+      const own = writer.open(body.inputs, within);
+      for (const each of body.nodes) writer.write(each);
+      const given = body.outputs.map((output, i) => writer.part(output, results[i]!, scope));
+      return { inputs: own, nodes: writer.nodes, outputs: given };
+    });
+    const stacked = (sharding: Sharding): Sharding => [[], ...sharding];
+    const operands = inputs.map((input, i) => {
+      if (i < skipped) return this.part(input, wholeOf(input.shape), scope);
+      const sharding = within[i - skipped]!;
+      const isSliced = isLoop && i >= carries && i < carries + xs;
+      return this.part(input, isSliced ? stacked(sharding) : sharding, scope);
+    });
+    const made = results.map((sharding, i) => (isLoop && i >= carries ? stacked(sharding) : sharding));
+    const values = outputs.map((output, i) =>
+      newValue({ ...output, shape: localShape(output.shape, made[i]!, this.mesh) }),
+    );
+    this.#push(node, operands, values, { bodies: written });
+    outputs.forEach((output, i) => {
+      this.#settle(output, values[i]!, made[i]!, [], scope);
+    });
+  }
+}
