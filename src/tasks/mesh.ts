@@ -166,6 +166,26 @@ export class Mesh extends Configurable.with({
     return this.ways(axes) / this.ways(inputsSplitMapping);
   }
 
+  /**
+   * Numbers of the axes, in `sizes`, that split the dimensions of a layer's tensor, those of rows and those that don't divide it
+   * left out; undefined where neither the mesh nor layers say any.
+   *
+   * @param own the split that layers say. @throws ConfigError where that has an axis that the mesh has not.
+   */
+  activationAxes(
+    path: string,
+    own: SplitDims | undefined,
+    shape: readonly number[],
+  ): (readonly number[])[] | undefined {
+    const dims = this.#entryOf('activationSplitDimsMapping', path)?.[1] ?? own;
+    if (dims?.length !== shape.length) return undefined;
+    this.#checkAxes(dims, path);
+    return dims.map((axes, i) => {
+      const named = axesOf([axes]).filter((name) => !this.hp.inputsSplitMapping.includes(name));
+      return shape[i]! % this.ways(named) === 0 ? this.#numbersOf(named) : [];
+    });
+  }
+
   get #hasSlices(): boolean {
     return this.hp.dcnMeshShape?.some((slices) => slices > 1) ?? false;
   }

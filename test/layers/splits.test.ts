@@ -1,8 +1,16 @@
 /** @file Splits of variables and activations that layers say themselves, and what devices then hold. */
 import { expect, test } from 'vitest';
-import { type Tensor, tf } from '../../src/compiler/index.js';
+import { type Tensor, tf, traceProgram } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
-import { BaseLayer, FeedForward, Linear, listVariables, Repeat } from '../../src/layers/index.js';
+import {
+  BaseLayer,
+  FeedForward,
+  Linear,
+  listVariables,
+  Repeat,
+  runInContext,
+  splitActivations,
+} from '../../src/layers/index.js';
 import { Mesh } from '../../src/tasks/index.js';
 import { randomTheta, run, tensor } from './helpers.js';
 
@@ -60,6 +68,31 @@ test('what a layer computes is itself, whatever its split', () => {
   expect(() => run(randomTheta(other), () => other.fprop(x))).toThrow(
     "model (Sharded): activationSplitDimsMapping.out has 1 dimensions, and 'out' has 2.",
   );
+});
+
+test('traced for ranks, tensors that layers, rules of the mesh or both split are constrained', () => {
+  const layer = build(
+    FeedForward.config({
+      inputDims: 6,
+      outputDims: 8,
+      linearTpl: Linear.config({ activationSplitDimsMapping: { out: [['replica', 'data'], 'mdl'] } }),
+    }),
+  );
+  const rules = { '.*activation': ['data', null], '': [null, 'mdl', null] };
+  const split = build(Mesh.config({ iciMeshShape: [1, 2, 4], activationSplitDimsMapping: rules }));
+  const traced = (splits: Mesh) =>
+    traceProgram(
+      (({ x, theta }: any) =>
+        splitActivations(splits.activationAxes.bind(splits), () =>
+          runInContext({ theta }, () => layer.fprop(x)),
+        )) as any,
+      { x: { shape: [4, 6], dtype: 'float32' }, theta: randomTheta(layer) as any },
+    ).graph.nodes.flatMap(({ op, scope, attrs }) =>
+      op === 'ShardingConstraint' ? [`${scope}: ${attrs.axes} by ${attrs.counts}`] : [],
+    );
+  // Rows are split already. The rule of three dimensions is for no output here, that of rows alone splits nothing.
+  expect(traced(split)).toEqual(['linear: 2 by 0,1', 'activation:  by 0,0']);
+  expect(traced(mesh)).toEqual(['linear: 2 by 0,1']);
 });
 
 test('an axis that the mesh has not, and another rank, are errors', () => {

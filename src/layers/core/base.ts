@@ -19,7 +19,7 @@ import { builtElsewhere, type Placement, takePlacement, withPlacement } from './
 import type { CodeForm, Quantization } from './quantization.js';
 import { declareQuantized } from './quantizedVariables.js';
 import { SharedLayers } from './sharedLayers.js';
-import { splitOf } from './splitDims.js';
+import { splitOf, splitTensor } from './splitDims.js';
 import { isDefaultParamsInit, type WeightInit } from './weightInit.js';
 import { heldAs, type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
 
@@ -308,8 +308,8 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
    * @throws LayerError where the layer's own mapping has another rank.
    */
   protected shard(x: Tensor, name = 'out'): Tensor {
-    this.activationSplit(name, x.rank);
-    return x;
+    const own = this.activationSplit(name, x.rank);
+    return splitTensor(x, this.path, () => own);
   }
 
   /** Adds a scalar to the model's training loss. */

@@ -9,6 +9,8 @@ import {
   withScope,
 } from '../../compiler/index.js';
 import { currentContext } from './context.js';
+import type { SplitDims } from './layerFields.js';
+import { splitTensor } from './splitDims.js';
 import type { Taps } from './taps.js';
 
 /** An error in a layer; the message starts with the layer's path and class. */
@@ -47,6 +49,8 @@ export function observeCalls<T>(told: CallObserver, fn: () => T): T {
 interface Callee {
   readonly path: string;
   readonly productDtype: Precision;
+  /** Of layers: the split of what they give. */
+  activationSplit?(name: string, rank: number): SplitDims | undefined;
   error(detail: string, options?: ErrorOptions): LayerError;
 }
 
@@ -69,9 +73,11 @@ function wrap(name: string, method: Method): Method {
     const outer = running;
     running = this;
     try {
-      const result = withScope(this.path, () =>
-        withPrecision(this.productDtype, () => method.apply(this, args)),
-      );
+      const result = withScope(this.path, () => {
+        const given = withPrecision(this.productDtype, () => method.apply(this, args));
+        if (name !== 'fprop' || !isTensor(given)) return given;
+        return splitTensor(given, this.path, () => this.activationSplit?.('out', given.rank));
+      });
       observer?.(this.path, name, result);
       return context.taps === undefined ? result : tapped(context.taps, this.path, name, result);
     } catch (error) {

@@ -1,4 +1,5 @@
 /** @file Splits of a layer's tensors over the mesh of devices, with those that it inherits (Pax's split_dims_mapping). */
+import { ops, type Sharding, type Tensor } from '../../compiler/index.js';
 import type { SplitDims } from './layerFields.js';
 
 type Mappings = 'weightSplitDimsMapping' | 'activationSplitDimsMapping';
@@ -38,4 +39,34 @@ export function splitOf(
       throw layer.error(`${field}.${key} has ${dims.length} dimensions, and '${name}' has ${rank}.`);
   }
   return undefined;
+}
+
+/**
+ * Numbers of the axes of a mesh that split a tensor of a layer, if anything splits it.
+ *
+ * @param own the split that layers say.
+ */
+export type ActivationSplits = (
+  path: string,
+  own: SplitDims | undefined,
+  shape: readonly number[],
+) => Sharding | undefined;
+
+let splits: ActivationSplits | undefined;
+
+/** Runs the synchronous function `fn`, which traces layers for several ranks: their tensors are split so. */
+export function splitActivations<T>(by: ActivationSplits, fn: () => T): T {
+  const outer = splits;
+  splits = by;
+  try {
+    return fn();
+  } finally {
+    splits = outer;
+  }
+}
+
+/** `x` itself, of which ranks hold parts where something splits it. Programs of one rank are the same without it. */
+export function splitTensor(x: Tensor, path: string, own: () => SplitDims | undefined): Tensor {
+  const sharding = splits?.(path, own(), x.shape);
+  return sharding === undefined ? x : ops.withSharding(x, sharding);
 }
