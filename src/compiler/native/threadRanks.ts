@@ -7,7 +7,7 @@
  *     close();  // after the programs' dispose
  */
 import type { RankCalls } from '../program/rankCalls.js';
-import { NativeEngineError } from '../program/tensors.js';
+import { CompilerError, NativeEngineError } from '../program/tensors.js';
 import { open } from './library.js';
 import { openToolchain } from './toolchain/index.js';
 
@@ -21,12 +21,16 @@ export interface ThreadRanks {
 /** By their numbers in threadRanks.c. */
 const REASONS = ['', 'another rank has ended with an error', 'the ranks call different collectives'];
 
+/** As in threadRanks.c. */
+const MOST = 64;
+
 /**
  * Opens ranks, up to 64. Once a run of one of them has failed, so do collectives of all.
  *
- * @throws NativeEngineError without a C compiler.
+ * @throws CompilerError for too many; NativeEngineError without a C compiler.
  */
 export async function openThreadRanks(count: number): Promise<ThreadRanks> {
+  if (count > MOST) throw new CompilerError(`Expected up to ${MOST} ranks that are threads, got ${count}.`);
   const toolchain = await openToolchain();
   if ('reason' in toolchain) throw new NativeEngineError(toolchain.reason);
   const [transport, newWorld, newGroup, member, end, close] = await open(
@@ -38,12 +42,11 @@ export async function openThreadRanks(count: number): Promise<ThreadRanks> {
     'void lt_thread_end(void *world)',
     'void lt_thread_close(void *world)',
   );
-  const world = newWorld!() as bigint | null;
-  const found = (handle: unknown): bigint => {
-    if (handle === null) throw new NativeEngineError('There is not enough memory for ranks.');
-    return handle as bigint;
+  const allocated = (memory: unknown): bigint => {
+    if (memory === null) throw new NativeEngineError('There is not enough memory for ranks.');
+    return memory as bigint;
   };
-  found(world);
+  const world = allocated(newWorld!());
   /** By their names and first ranks. */
   const groups = new Map<string, bigint>();
   const ranks = Array.from(
@@ -55,7 +58,7 @@ export async function openThreadRanks(count: number): Promise<ThreadRanks> {
       areThreads: true,
       async open(members, name) {
         const key = `${name} ${members[0]}`;
-        const group = groups.get(key) ?? found(newGroup!(world, members.length));
+        const group = groups.get(key) ?? allocated(newGroup!(world, members.length));
         groups.set(key, group);
         return member!(group, members.indexOf(rank)) as bigint;
       },

@@ -9,7 +9,12 @@ import { hasCompiler } from '../compilerSupport.js';
 import { caseOf, meaningOf, programOf } from './rankCases.js';
 import { GraphMaker, runOnThreads } from './rankPrograms.js';
 
-const MESHES = [[2, 2], [2, 2, 2], [1, 4], [3], [2, 3]];
+const MESHES = [
+  [2, 2],
+  [2, 2, 2],
+  [1, 4],
+  [2, 3],
+];
 
 describe.skipIf(!hasCompiler)('collectives', () => {
   test.each(MESHES.map((mesh) => [mesh.join('x'), mesh] as const))(
@@ -114,6 +119,7 @@ describe.skipIf(!hasCompiler)('collectives', () => {
     expect(await messageOf([summed(3)], given, { name: 'step' })).toBe(
       'step: expected a mesh of as many ranks as there are, 3, got 2.',
     );
+    await expect(openThreadRanks(65)).rejects.toThrow('Expected up to 64 ranks that are threads, got 65.');
     expect(await messageOf([summed(3)], given.slice(1), { name: 'step', numThreads: 2 })).toBe(
       'step: expected numThreads 1 of ranks that are threads, got 2.',
     );
