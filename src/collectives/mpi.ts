@@ -81,6 +81,8 @@ export class MpiRanks implements Ranks {
    * @throws RanksError where it cannot be loaded or started.
    */
   static async open(library: string, check: (version: string) => void = () => {}): Promise<MpiRanks> {
+    // UCX, which Open MPI loads, replaces brk, and gives up memory in use where brk cannot grow, as beside V8's code.
+    process.env.UCX_MEM_EVENTS ??= 'no';
     const koffi = await loadKoffi();
     let loaded: ReturnType<typeof koffi.load>;
     try {

@@ -80,10 +80,7 @@ describe.skipIf(!hasCompiler)('a step', () => {
         mesh,
       );
       const one = expected![i]!;
-      const tolerance = {
-        relative: 0,
-        absolute: 1e-5 * one.reduce((most, x) => Math.max(most, Math.abs(x)), 0),
-      };
+      const tolerance = { relative: 0, absolute: 1e-5 * Math.max(...Array.from(one, Math.abs)) };
       expectClose({ shape, dtype, data }, { shape, dtype, data: one }, tolerance, `output ${i}`);
     });
     expect(await runOnThreads([own], parts)).toEqual(results);
