@@ -4,6 +4,7 @@ export { compareRun, type RunReport } from './compareRun.js';
 export { compareTwo } from './compareTwo.js';
 export { compareVersions, type VersionsRequest } from './compareVersions.js';
 export { withLoaded } from './findExperiments.js';
+export { tryDecoding } from './fingerprints/decodingFingerprint.js';
 export type { DiffReport } from './reports/diffReport.js';
 export type { Label } from './reports/gates.js';
 export { markdownOf } from './reports/markdownReport.js';

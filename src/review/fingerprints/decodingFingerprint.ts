@@ -15,10 +15,11 @@ import {
   isDecodable,
   ofRows,
 } from '../../decoding/index.js';
-import type { BatchSpecs } from '../../inputs/index.js';
+import { build, type Config } from '../../hparams/index.js';
+import type { BaseInput, BatchSpecs } from '../../inputs/index.js';
 import { runInContext } from '../../layers/index.js';
 import type { Decode, SingleTask } from '../../tasks/index.js';
-import { digest, trace } from './digests.js';
+import { digest, programOf, trace } from './digests.js';
 
 /** Tokens of the vocabulary of made-up logits. */
 const VOCABULARY = 61;
@@ -47,20 +48,31 @@ export function promptSpecs(
   return Object.fromEntries(found.map(({ path, value }) => [path, value]));
 }
 
+/** A function of tensors, and its specs. */
+type Function = readonly [f: unknown, specs: unknown];
+
+/** The functions of a decode, and the state that they hold. */
+interface DecodingFunctions {
+  readonly state: Readonly<Record<string, TensorSpec>>;
+  /** Of one token, and of a prompt. */
+  readonly steps: readonly Function[];
+  /** Of what a model begins with; absent for one that begins with nothing. */
+  readonly begin?: Function;
+}
+
 /**
- * The programs that decode batches of `batchSize` prompts.
+ * The functions that decode batches of `batchSize` prompts; undefined for a model that does not decode.
  *
  * @param batchPrompt `promptSpecs` of the dataset's batches.
- * @throws LayerError where the model cannot.
  */
-export function decodingProgramsDigest(
+function decodingFunctions(
   task: SingleTask,
   params: Readonly<Record<string, TensorSpec>>,
   batchSize: number,
   batchPrompt: Readonly<Record<string, TensorSpec>> | undefined,
-) {
+): DecodingFunctions | undefined {
   const { model } = task;
-  if (!isDecodable(model)) return digest(`${model.constructor.name} does not decode`);
+  if (!isDecodable(model)) return undefined;
   const { decoder } = task.hp.decode.hp;
   const rows = decoder.numRows(batchSize);
   const seqlen = Math.max(1, decoder.hp.seqlen);
@@ -73,20 +85,46 @@ export function decodingProgramsDigest(
     const args = { timeStep, ...(prefix && { prefix }) };
     return { logits: runInContext(context, () => model.extendStep(ids, args)), state: decodeState };
   };
-  const hashes = [[rows], [rows, Math.min(PREFILL, seqlen)]].map((shape) => {
+  const steps = [[rows], [rows, Math.min(PREFILL, seqlen)]].map((shape): Function => {
     const specs = {
       ...{ params, state, ids: { shape, dtype: 'int32' }, timeStep: { shape: [], dtype: 'int32' } },
       ...(model.seesWholePrompt && shape.length > 1 && { prefix: { shape: [rows], dtype: 'int32' } }),
     };
-    return trace(step, specs).hash;
+    return [step, specs];
   });
-  if (prompt === undefined) return digest(state, hashes);
+  if (prompt === undefined) return { state, steps };
   const begin = (given: { params: Tensors; state: Tensors; prompt: Tensors }) => {
     const decodeState = { ...given.state };
     runInContext({ theta: given.params, doEval: true, decodeState }, () => model.begin!(given.prompt));
     return { state: decodeState };
   };
-  return digest(state, hashes, trace(begin, { params, state, prompt }).hash);
+  return { state, steps, begin: [begin, { params, state, prompt }] };
+}
+
+/** Digest of the programs that decode, by the arguments of `decodingFunctions`. @throws LayerError where the model cannot. */
+export function decodingProgramsDigest(...args: Parameters<typeof decodingFunctions>): string {
+  const functions = decodingFunctions(...args);
+  if (functions === undefined) return digest(`${args[0].model.constructor.name} does not decode`);
+  const { state, steps, begin } = functions;
+  const hashes = steps.map((each) => trace(...each).hash);
+  return begin === undefined ? digest(state, hashes) : digest(state, hashes, trace(...begin).hash);
+}
+
+/**
+ * Traces the programs that decode a dataset's prompts, and has the decoder draw by made-up logits: no weights are allocated.
+ *
+ * @throws the error with which a decode would end
+ */
+export async function tryDecoding(
+  task: SingleTask,
+  params: Readonly<Record<string, TensorSpec>>,
+  dataset: Config<BaseInput>,
+): Promise<void> {
+  const prompt = promptSpecs(task, () => build(dataset).paddedBatchSpecs());
+  const functions = decodingFunctions(task, params, dataset.batchSize, prompt);
+  if (functions === undefined) return;
+  for (const each of [...functions.steps, ...(functions.begin ? [functions.begin] : [])]) programOf(...each);
+  await drawnDigest(task.hp.decode);
 }
 
 /** Logits of each row that depend on its token and the position, and are the same in every version. */

@@ -263,11 +263,11 @@ export class Check {
   }
 
   /** Level trace: settings of inputs and model agree, and steps have valid shapes. Nothing is computed or allocated. */
-  private trace(): void {
+  private async trace(): Promise<void> {
     const { configured, task } = this.known;
     if (!configured || !task || this.problems.length > 0) return;
-    for (const { dataset, error } of traceSteps(configured, task))
-      this.addProblem({ level: 'trace', ...failureOf(error), path: `datasets[${dataset}]` });
+    for (const { path, error } of await traceSteps(configured, task))
+      this.addProblem({ level: 'trace', ...failureOf(error), path });
   }
 
   /** Level step: computes one training step and one batch of every evaluation. */

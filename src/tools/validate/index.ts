@@ -34,7 +34,7 @@ Levels; each includes those before it:
   0 resolve   the file loads, and exports the class
   1 task      the constants are complete and valid, and the task's config is valid and builds
   2 datasets  the datasets build, including those to decode
-  3 trace     the shapes of a training step and of evaluation fit, forward and backward; nothing is allocated
+  3 trace     the shapes of a training step, of evaluation and of decoding fit; the decoder draws; nothing is allocated
   4 step      one training step and one batch of each evaluation run here, in a temporary directory
 
 Experiments are checked in separate processes: one that crashes, hangs or runs out of memory does not affect the others.

@@ -12,21 +12,21 @@ const paramsOf = (task: SingleTask): Record<string, TensorSpec> =>
   Object.fromEntries(task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }] as const));
 
 /**
- * Traces the training step of each task, and the evaluation of each dataset.
+ * Traces the training step of each task, the evaluation of each dataset and the decoding of each dataset to decode.
  *
- * @returns errors of evaluations, with the dataset's position. @throws errors of training
+ * @returns errors of evaluations and decodes, with the dataset's path. @throws errors of training
  */
-export function traceSteps(
+export async function traceSteps(
   configured: ConfiguredExperiment,
   main: SingleTask,
-): { readonly dataset: number; readonly error: unknown }[] {
+): Promise<{ readonly path: string; readonly error: unknown }[]> {
   const training = build(trainingDataset(configured));
   checkInputSettings(main, training);
   for (const { task, batch } of trainedTasks(main, training))
     evalShape(trainStep(task), { params: paramsOf(task), batch, prngKey, ...stepNumberSpec(task) });
   const params = paramsOf(main);
   const seen = new Set<string>();
-  return configured.datasets.flatMap((dataset, i) => {
+  const evaluated = configured.datasets.flatMap((dataset, i) => {
     if (dataset.isTraining) return [];
     try {
       const input = build(dataset);
@@ -37,7 +37,18 @@ export function traceSteps(
       seen.add(signature);
       return [];
     } catch (error) {
-      return [{ dataset: i, error }];
+      return [{ path: `datasets[${i}]`, error }];
     }
   });
+  if (configured.decodeDatasets.length === 0) return evaluated;
+  const { tryDecoding } = await import('../../review/index.js');
+  const decoded = configured.decodeDatasets.map(async (dataset, i) => {
+    try {
+      await tryDecoding(main, params, dataset);
+      return [];
+    } catch (error) {
+      return [{ path: `decodeDatasets[${i}]`, error }];
+    }
+  });
+  return [...evaluated, ...(await Promise.all(decoded)).flat()];
 }
