@@ -131,9 +131,9 @@ def main():
         context = contextOf(model, rows, max(CONTEXT, prompt), threads)
         batches = [batchOf(prompt, 0, 0)] if prompt > 0 else [batchOf(rows, i, None) for i in range(tokens)]
         milliseconds(context, batches)
-        ms, cpu = (median(each) for each in zip(*[milliseconds(context, batches) for _ in range(repetitions)]))
+        clock, cpu = zip(*[milliseconds(context, batches) for _ in range(repetitions)])
         what = f"a prompt of {prompt}" if prompt > 0 else f"batch {rows}"
-        print(f"  llama.cpp, {name}, {what}, {kind}: {ms:.2f} ms, {cpu:.2f} of CPU", flush=True)
+        print(f"  llama.cpp, {name}, {what}, {kind}: {median(clock):.2f} ms, fastest {min(clock):.2f}, {median(cpu):.2f} of CPU", flush=True)
 
 
 main()

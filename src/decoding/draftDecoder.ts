@@ -40,7 +40,7 @@ export class DraftedRow implements Continuation {
 
 /** Drafts tokens and has the model read them. Outputs are [B, 1, T] and [B, 1]. */
 export abstract class DraftDecoder extends BaseDecoder.with({
-  numDraftTokens: z.int().positive().default(8).describe('Tokens of a draft, at most.'),
+  numDraftTokens: z.int().positive().default(4).describe('Tokens of a draft, at most.'),
 }) {
   static override readonly isAbstract = true;
 
