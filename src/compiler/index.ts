@@ -56,6 +56,7 @@ export {
   PRECISION_NAMES,
   type Precision,
 } from './program/precision.js';
+export type { RankCalls } from './program/rankCalls.js';
 export { TensorMemory } from './program/tensorMemory.js';
 export type {
   BoundArray,

@@ -1,5 +1,5 @@
 /** @file Variables, as far as learners need them; those of layers are such. */
-import type { NarrowType } from '../compiler/index.js';
+import type { Group, NarrowType } from '../compiler/index.js';
 import { check } from './checkFields.js';
 
 export interface LearnableVariable {
@@ -14,6 +14,8 @@ export interface LearnableVariable {
   readonly storage?: NarrowType;
   /** Its initial values; `scaleUpdateByVarNorm` alone needs them. */
   readonly init?: InitialScale;
+  /** Of a part of a variable: the ranks that hold it together, and the shape of the whole. */
+  readonly part?: { readonly ranks: Group; readonly whole: readonly number[] };
 }
 
 /** Initial values of variables. */
@@ -29,7 +31,8 @@ interface InitialScale {
  * @throws ConfigError for initial values without a scale
  */
 export function updateScaleOf(owner: object, variable: LearnableVariable): { readonly updateScale?: number } {
-  const { path, shape, repeatPrefix = [], init } = variable;
+  const { path, shape: held, part, repeatPrefix = [], init } = variable;
+  const shape = part?.whole ?? held;
   const one = { ...variable, shape: shape.slice(repeatPrefix.length), repeatPrefix: [] };
   if (one.shape.length <= 1) return {};
   const updateScale = init?.scaleOf(one) ?? null;

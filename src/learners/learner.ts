@@ -7,7 +7,14 @@ import { type LearnableVariable, updateScaleOf } from './learnableVariable.js';
 import { Adam } from './optimizers/adam.js';
 import { BaseOptimizer } from './optimizers/optimizer.js';
 import type { SlotLayouts } from './optimizers/slots.js';
-import { FROZEN, groupName, groupParts, isTable, NON_TRAINABLE } from './optimizers/variableGroup.js';
+import {
+  FROZEN,
+  groupName,
+  groupOfParts,
+  groupParts,
+  isTable,
+  NON_TRAINABLE,
+} from './optimizers/variableGroup.js';
 import { checkPatterns, compilePattern } from './pathPattern.js';
 import { BaseStochasticGradient } from './privacy/stochasticGradients.js';
 import { clipEachByGlobalNorm } from './transforms/clipping.js';
@@ -182,7 +189,7 @@ export class Learner extends Configurable.with({
   takesRows(variable: LearnableVariable): boolean {
     const parts = groupParts(this.groupOf(variable));
     // An average of parameters moves where these do not.
-    if (!isTable(variable) || parts === undefined || this.averages) return false;
+    if (!isTable(variable) || variable.part || parts === undefined || this.averages) return false;
     // Noise is on all rows.
     if (this.hp.stochasticGradient !== null) return false;
     return this.optimizers.get(parts.optimizer)!.movesRowsAlone(parts.decays);
@@ -221,8 +228,9 @@ export class Learner extends Configurable.with({
     for (const { hp } of this.optimizers.values())
       checkPatterns(this, Object.keys(hp.ewcWeightPerVar), variables);
     const placed = variables.map((v) => {
-      const { path: name, shape, repeatPrefix = [], storage } = v;
+      const { path: name, shape, repeatPrefix = [], storage, part } = v;
       const group = this.groupOf(v);
+      if (part !== undefined) this.checkPart(v, group);
       check(
         this,
         storage === undefined || group === FROZEN,
@@ -233,7 +241,8 @@ export class Learner extends Configurable.with({
       return {
         name,
         shape,
-        group,
+        group: part === undefined || group === FROZEN ? group : groupOfParts(group, part.ranks),
+        ...(part && { ranks: part.ranks }),
         ...(storage && { storage }),
         ...(repeatPrefix.length > 0 && { repeatPrefix }),
         ...(this.hp.scaleUpdateByVarNorm && group !== FROZEN && updateScaleOf(this, v)),
@@ -241,6 +250,29 @@ export class Learner extends Configurable.with({
     });
     const isFrozen = ({ group }: { group: string }) => group === FROZEN;
     return flatLayout([...placed.filter((each) => !isFrozen(each)), ...placed.filter(isFrozen)]);
+  }
+
+  /** @throws ConfigError for a part of a variable that cannot be updated alone */
+  private checkPart({ path }: LearnableVariable, group: string): void {
+    check(
+      this,
+      group !== NON_TRAINABLE,
+      `ranks hold parts of '${path}', which the forward pass replaces: leave it whole in task.mesh.weightSplitDimsMapping.`,
+    );
+    const { optimizer } = groupParts(group) ?? {};
+    const reason = optimizer === undefined ? undefined : this.optimizers.get(optimizer)!.needsWholes;
+    check(
+      this,
+      reason === undefined,
+      `ranks hold parts of '${path}', and ${reason}: leave it whole in task.mesh.weightSplitDimsMapping, or take an optimizer ` +
+        'of elements, such as AdamW.',
+    );
+    check(
+      this,
+      this.hp.stochasticGradient?.hasNoise !== true,
+      `ranks hold parts of '${path}', and the noise of stochasticGradient is that of whole variables: leave them whole in ` +
+        'task.mesh.weightSplitDimsMapping.',
+    );
   }
 
   /**

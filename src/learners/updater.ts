@@ -24,6 +24,8 @@ export interface UpdaterBuffers {
   readonly slots: Readonly<Record<string, FlatArray>>;
   /** Gradients that are rows and indices, by the path of their table, coalesced; `grads` does not have these. */
   readonly rowGrads?: Readonly<Record<string, RowBuffers>>;
+  /** The whole variables, of which the host's norms are, where the other buffers hold parts. */
+  readonly whole?: { readonly layout: FlatLayout } & Readonly<Record<'params' | 'grads', Float32Array>>;
 }
 
 /** A gradient that is rows and indices. */
@@ -76,7 +78,9 @@ export class FlatUpdater {
     runs: number,
   ) {
     checkBuffers(rules, layout, buffers);
-    this.entries = layout.entries.filter(({ group }) => groupParts(group) !== undefined);
+    this.entries = (buffers.whole?.layout ?? layout).entries.filter(
+      ({ group }) => groupParts(group) !== undefined,
+    );
     this.groups = groupsOf(rules, layout);
     this.learningRates = new Map([...rules.optimizers.keys()].map((name) => [name, []]));
     const perRun = () => new Float32Array(runs);
@@ -142,7 +146,8 @@ export class FlatUpdater {
 
   /** Norm of each variable's gradient at the last step, before clipping, by path. */
   gradNorms(): Record<string, number> {
-    const { grads, rowGrads = {} } = this.buffers;
+    const { rowGrads = {} } = this.buffers;
+    const { grads } = this.normed;
     const ofRows = mapValues(rowGrads, ({ rows }) => Math.sqrt(sumOfSquares(rows, 0, rows.length)));
     const dense = this.entries.filter(({ name }) => rowGrads[name] === undefined);
     const norms = { ...entryNorms(dense, grads), ...ofRows };
@@ -151,12 +156,16 @@ export class FlatUpdater {
 
   /** Norm of each variable that is updated, by path. */
   varNorms(): Record<string, number> {
-    return entryNorms(this.entries, this.buffers.params);
+    return entryNorms(this.entries, this.normed.params);
   }
 
   /** Norm of all variables that are updated, together. */
   varNorm(): number {
-    return globalNorm(this.entries, this.buffers.params);
+    return globalNorm(this.entries, this.normed.params);
+  }
+
+  private get normed(): Readonly<Record<'params' | 'grads', Float32Array>> {
+    return this.buffers.whole ?? this.buffers;
   }
 }
 

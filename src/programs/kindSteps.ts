@@ -12,6 +12,7 @@ import { type SingleTask, trainStep } from '../tasks/index.js';
 import { eagerStep } from './eagerStep.js';
 import { rowShare } from './ranks/jobMesh.js';
 import { rankStep } from './ranks/rankStep.js';
+import { splitStep } from './ranks/splitStep.js';
 import { type BoundStep, compileStep, trainSpecs } from './stepCalls.js';
 import type { TrainMemory } from './taskState.js';
 import { checkTrained } from './trainedTasks.js';
@@ -65,9 +66,11 @@ export class KindSteps {
     const task = main.taskOf(kind?.part);
     const state = stateOf(this.parts, kind?.part);
     const make = options.debug === 'eager' ? eagerStep : compileStep;
-    const step = ranks
-      ? await rankStep(options, task, state, input.name, batch, ranks)
-      : await make(options, task, state, input.name, batch);
+    const step = state.split
+      ? await splitStep({ options, task, state, split: state.split, inputName: input.name, batch })
+      : ranks
+        ? await rankStep(options, task, state, input.name, batch, ranks)
+        : await make(options, task, state, input.name, batch);
     const made = {
       kind,
       task,

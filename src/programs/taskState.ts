@@ -17,7 +17,7 @@ import {
 import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../learners/index.js';
 import { type EngineOptions, JobError } from '../runs/index.js';
 import { formatCount } from '../system/text/index.js';
-import type { SingleTask } from '../tasks/index.js';
+import type { Shard, SingleTask } from '../tasks/index.js';
 
 /** Parameters in flat buffers, shared by all programs, which therefore see updates. */
 export interface FlatParams {
@@ -43,7 +43,23 @@ export type TrainMemory = FlatTrainState & {
   readonly grads: Float32Array;
   /** `grads` but for those that may be rows and indices, which steps then never touch here. */
   readonly denseGrads: readonly Float32Array[];
+  /** Where ranks hold parts of the variables: those of this one, in the place of which the others' state is whole on rank 0. */
+  readonly split?: StateInParts;
 };
+
+/** The part of a training state that a rank holds. */
+export interface StateInParts {
+  /** What steps read and change. */
+  readonly parts: TrainMemory;
+  /** The parts of each variable, in the order of the task's. */
+  readonly shards: readonly Shard[];
+  /** Changes the parts: the whole is no longer theirs, and theirs are those of no step meanwhile. */
+  change(update: () => Promise<void>): Promise<void>;
+  /** Gives each rank its part of rank 0's state. All ranks call it. */
+  scatter(): Promise<void>;
+  /** Makes rank 0's state that of the parts. All ranks call it. */
+  gather(): Promise<void>;
+}
 
 /** All variables by path, as tensors. */
 export function hostParams({ layout, views }: FlatParams): Record<string, HostTensor> {
@@ -60,18 +76,29 @@ const gigabytes = (bytes: number): string => `${Math.ceil(bytes / 1e9).toLocaleS
 
 /** A task's parameters, zeroed. @throws JobError if they exceed the machine's memory. */
 export function paramsOf(task: SingleTask): FlatTrainState {
-  return allocate(task);
+  return allocate(task, task.layout());
 }
 
 /**
  * A task's parameters, optimizer slots, and gradients of variables that are not frozen, zeroed.
  *
+ * @param layout of the variables, or of the parts of them that a rank holds.
  * @throws JobError if they exceed the machine's memory.
  */
-export function trainStateOf(task: SingleTask): TrainMemory {
-  const state = allocate(task, true);
+export function trainStateOf(task: SingleTask, layout = task.layout()): TrainMemory {
+  const state = allocate(task, layout, true);
   const grads = new Float32Array(state.changing.size);
   return { ...state, grads, denseGrads: partsBeside(new Set(task.tablePaths()), state.changing, grads) };
+}
+
+/** A task's state without memory, of a rank that has parts of it alone. */
+export function outlineOf(task: SingleTask): TrainMemory {
+  const layout = task.layout();
+  const none = new Float32Array(0);
+  return {
+    ...{ step: 0, layout, changing: changingPart(layout), slotLayouts: task.slotLayouts() },
+    ...{ params: none, views: {}, slots: {}, grads: none, denseGrads: [] },
+  };
 }
 
 /** The state in memory that steps may hold on their device: whoever reads its buffers calls `memory.toHost` before. */
@@ -97,10 +124,9 @@ export function partsBeside(
   return parts.map(({ begin, end }) => grads.subarray(begin, end)).filter(({ length }) => length > 0);
 }
 
-function allocate(task: SingleTask, trains = false): FlatTrainState {
-  const layout = task.layout();
+function allocate(task: SingleTask, layout: FlatLayout, trains = false): FlatTrainState {
   const changing = changingPart(layout);
-  const slotLayouts = trains ? task.slotLayouts() : {};
+  const slotLayouts = trains ? task.slotLayouts(layout) : {};
   const elements = layout.size + (trains ? changing.size : 0);
   const bytes = elements * Float32Array.BYTES_PER_ELEMENT + slotBytes(slotLayouts);
   if (bytes > totalmem()) {

@@ -63,7 +63,11 @@ export class TrainProgram {
     const { runner } = present.step.executable;
     const hint =
       runner === 'native' ? '' : ` Or the engine (${runner}) adds in no fixed order: see --engine=native.`;
-    this.check = new CorruptionCheck(state, main.hp.train.hp.corruptionCheckIntervalSteps, hint);
+    this.check = new CorruptionCheck(
+      state.split?.parts ?? state,
+      main.hp.train.hp.corruptionCheckIntervalSteps,
+      hint,
+    );
   }
 
   /**

@@ -6,6 +6,7 @@ import type { SingleTask } from '../tasks/index.js';
 import { forgetData } from './dataRecord.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';
 import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
+import { SplitState } from './ranks/splitState.js';
 import { type Restored, restoreStart, takeData } from './startingCheckpoint.js';
 import { heldByEngine, type TrainMemory, trainStateOf } from './taskState.js';
 
@@ -53,7 +54,9 @@ export async function openStart(
     takeData(options);
   }
   const input = dataset.open();
-  const state = heldByEngine(trainStateOf(task));
+  const whole = heldByEngine(trainStateOf(task));
+  const split = await SplitState.of(options, task, whole);
+  const state = split === undefined ? whole : { ...whole, split };
   const restored = await timed(options, 'restore', () => restoreStart(options, checkpointer, state, dataset));
   const given = restored === undefined ? InitFromCheckpoint.open(task, state) : undefined;
   return { checkpointer, dataset, input, state, restored, given };

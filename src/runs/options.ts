@@ -1,7 +1,14 @@
 /** @file Options of a job. */
 import { join } from 'node:path';
 import type { Ranks } from '../collectives/index.js';
-import type { Bfloat16Products, CompileOptions, EagerDevice, Engine, Profiler } from '../compiler/index.js';
+import type {
+  Bfloat16Products,
+  CompileOptions,
+  EagerDevice,
+  Engine,
+  Profiler,
+  RankCalls,
+} from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
 import type { BaseInput, BaseInputSpecsProvider } from '../inputs/index.js';
 import type { StopSignal } from '../system/index.js';
@@ -60,6 +67,8 @@ export interface TapOptions {
 
 /** The ranks of a job. */
 export interface JobRanks extends Ranks {
+  /** They as steps call them, where they hold parts of the variables. */
+  readonly steps?: RankCalls | undefined;
   /** The signals that this one gets. */
   readonly stop?: StopSignal;
   /** Whether rank 0 has ended training, so that all may leave. */

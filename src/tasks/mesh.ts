@@ -139,9 +139,14 @@ export class Mesh extends Configurable.with({
     rank: number,
     among: readonly string[] = this.hp.meshAxisNames,
   ): Shard[] {
+    const isOfRows = (axis: string): boolean => this.hp.inputsSplitMapping.includes(axis);
     return this.#splits(variables).map(({ variable, dims = variable.shape.map(() => null) }) => {
       const { path, shape } = variable;
-      const named = dims.map((axes) => axesOf([axes]).filter((axis) => among.includes(axis)));
+      // A dimension's parts of rows lie side by side in those along other axes: ranks join them by rows first.
+      const named = dims.map((axes) => {
+        const own = axesOf([axes]).filter((axis) => among.includes(axis));
+        return [...own.filter((axis) => !isOfRows(axis)), ...own.filter(isOfRows)];
+      });
       const all = named.flat();
       const twice = all.find((axis, i) => all.indexOf(axis) !== i);
       if (twice !== undefined)

@@ -55,13 +55,13 @@ export class MultiTask extends SingleTask.with({
     return new Map(sharedLayouts(learners, variables).map((layout, i) => [names[i]!, layout]));
   }
 
-  override slotLayouts(): SlotLayouts {
+  override slotLayouts(layout?: FlatLayout): SlotLayouts {
     const auxiliary = this.auxiliaryNames.flatMap((name) =>
       Object.entries(this.taskOf(name).hp.train.hp.learner.slotLayouts(this.layout(name))).map(
         ([slot, layout]) => [`${name}.${slot}`, layout] as const,
       ),
     );
-    return { ...super.slotLayouts(), ...Object.fromEntries(auxiliary) };
+    return { ...super.slotLayouts(layout), ...Object.fromEntries(auxiliary) };
   }
 
   /** @throws ConfigError where a task's variables are not those of this one */

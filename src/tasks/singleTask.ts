@@ -126,9 +126,9 @@ export class SingleTask extends Configurable.with({
     return this.hp.train.hp.learner.layout(variables);
   }
 
-  /** Places of all slots; those of tasks beside this one have their input's name in front: `translation.m`. */
-  slotLayouts(): SlotLayouts {
-    return this.hp.train.hp.learner.slotLayouts(this.layout());
+  /** Places of all slots of a layout's variables; those of tasks beside this one have their input's name in front: `translation.m`. */
+  slotLayouts(layout = this.layout()): SlotLayouts {
+    return this.hp.train.hp.learner.slotLayouts(layout);
   }
 
   /** Paths of the variables that take gradients. */

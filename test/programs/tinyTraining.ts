@@ -5,11 +5,12 @@ import { type InputSource, SyntheticLmInput } from '../../src/inputs/index.js';
 import type { BaseNormalization } from '../../src/layers/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import { SplitState } from '../../src/programs/ranks/splitState.js';
 import type { TrainMemory } from '../../src/programs/taskState.js';
-import { heldByEngine, trainStateOf } from '../../src/programs/taskState.js';
+import { heldByEngine, outlineOf, trainStateOf } from '../../src/programs/taskState.js';
 import { TrainProgram } from '../../src/programs/trainProgram.js';
 import type { JobOptions, JobRanks } from '../../src/runs/options.js';
-import { SingleTask, Train } from '../../src/tasks/index.js';
+import { type Mesh, SingleTask, Train } from '../../src/tasks/index.js';
 
 /** Rows of several blocks of a chain. */
 const batchSize = 9;
@@ -34,6 +35,7 @@ export async function tinyTraining(
     isHeld = false,
     edit = () => {},
     ranks,
+    mesh,
     bfloat16Products,
   }: {
     fpropDtype?: 'float32' | 'bfloat16';
@@ -46,6 +48,8 @@ export async function tinyTraining(
     isHeld?: boolean;
     edit?: (config: Config<SingleTask>) => void;
     ranks?: JobRanks;
+    /** Where ranks lie that hold parts of the state. */
+    mesh?: Mesh;
     bfloat16Products?: Bfloat16Products | undefined;
   } = {},
 ): Promise<{ program: TrainProgram; state: TrainMemory; task: SingleTask; options: JobOptions }> {
@@ -58,9 +62,13 @@ export async function tinyTraining(
   });
   edit(config);
   const task = build(config);
-  const own = trainStateOf(task);
-  const state = isHeld ? heldByEngine(own) : own;
-  await task.initialize(flatViews(state.layout, state.params));
+  const isFirst = (ranks?.rank ?? 0) === 0;
+  const own = isFirst || mesh === undefined ? trainStateOf(task) : outlineOf(task);
+  const whole = isHeld || mesh !== undefined ? heldByEngine(own) : own;
+  const split = await SplitState.of({ ranks, mesh }, task, isFirst ? whole : undefined);
+  const state = split === undefined ? whole : { ...whole, split };
+  if (isFirst || mesh === undefined) await task.initialize(flatViews(state.layout, state.params));
+  await split?.scatter();
   const options: JobOptions = {
     name: 'tiny',
     task: config,
@@ -75,7 +83,7 @@ export async function tinyTraining(
     numThreads,
     debug,
     bfloat16Products,
-    ranks,
+    ...{ ranks, mesh },
   };
   return {
     program: await TrainProgram.create(options, task, state, input),

@@ -115,6 +115,6 @@ test('a dimension that devices cannot share evenly is refused', () => {
   );
   expect(() => mesh.shards([variable('lm/w', 4, 6)], 0)).toThrow(
     "task.mesh.weightSplitDimsMapping does not fit the model: dimension 1 of lm/w [4,6] can't be split evenly over 4 devices " +
-      '(data 2, mdl 2).',
+      '(mdl 2, data 2).',
   );
 });

@@ -26,6 +26,7 @@ export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
 export { type AttentionPart, attentionPart, joinParts } from './partialAttention.js';
 export { CODE_BLOCK, type CodeBits, dequantize } from './quantized.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
+export { allGather, allReduce, ownPart } from './rankOperations.js';
 export { coalesceRows } from './rowGradients.js';
 export { withSharding } from './shardingConstraint.js';
 export { stopGradient } from './stopGradient.js';

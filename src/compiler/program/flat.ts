@@ -1,4 +1,5 @@
 /** @file Layout of many variables in one flat buffer, and views of it. */
+import type { Group } from '../rules/collectiveRules.js';
 import { widen } from './narrowStorage.js';
 import { type DType, NARROW, type NarrowArray, type NarrowType, type TensorSpec } from './tensors.js';
 
@@ -13,6 +14,8 @@ export interface FlatVariable {
   storage?: NarrowType;
   /** Factor of the steps that move it; absent: 1. */
   updateScale?: number;
+  /** The ranks that hold the variable together, each a part of this shape; absent for one that is whole. */
+  ranks?: Group;
 }
 
 /** Position of a variable: `offset` counts float32 elements of the buffer, `size` those of the variable. */
@@ -28,6 +31,8 @@ export interface FlatEntry {
   storage?: NarrowType;
   /** Factor of the steps that move it; absent: 1. */
   updateScale?: number;
+  /** The ranks that hold the variable together, each a part of this shape; absent for one that is whole. */
+  ranks?: Group;
 }
 
 /** A contiguous range of the buffer; `size` includes padding. */
@@ -84,12 +89,13 @@ export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
   const layout: FlatLayout = { entries: [], groups: [], size: 0 };
   for (const [group, members] of byGroup) {
     const offset = layout.size;
-    for (const { name, shape, repeatPrefix, storage, updateScale } of members) {
+    for (const { name, shape, repeatPrefix, storage, updateScale, ranks } of members) {
       const size = elementCount(name, shape);
       const rest = {
         ...(repeatPrefix && { repeatPrefix }),
         ...(storage && { storage }),
         ...(updateScale !== undefined && { updateScale }),
+        ...(ranks && { ranks }),
       };
       layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group, ...rest });
       layout.size += paddedSize(wordsOf(size, storage));

@@ -91,6 +91,7 @@ const resizing = (
   form: Pick<CallForm, 'usesWorkspace' | 'asksRanks'> = { usesWorkspace: true, asksRanks: true },
 ): PlainOperation => ({
   inputs: ['x'],
+  attrs: (raw) => raw,
   infer: ([x], attrs) => {
     expectsGroup(attrs);
     return [spec(shapeOf(x!.shape, attrs, membersOf(groupOf(attrs))), x!.dtype)];
@@ -143,6 +144,7 @@ export const collectiveRules: OperationTable = {
   /** The reduction over the members of a group, for all of them. */
   AllReduce: {
     inputs: ['x'],
+    attrs: (raw) => raw,
     infer: ([x], attrs) => {
       expectsGroup(attrs);
       expectsReduction(attrs);

@@ -27,7 +27,7 @@ function byTrustRatio(
   { coefficient = 1, epsilon = 0 } = {},
 ): Tensor {
   const ratioOf = (direction: Tensor, _: number, param: Tensor | undefined): Tensor => {
-    const [length, size] = [normOf(param!), normOf(direction)];
+    const [length, size] = [normOf(param!, variables), normOf(direction, variables)];
     const isZero = tf.logicalOr(tf.equal(length, 0), tf.equal(size, 0));
     const ratio = tf.mul(tf.div(length, tf.add(size, epsilon)), coefficient);
     return tf.where(isZero, tf.onesLike(ratio), ratio);

@@ -41,7 +41,7 @@ function withGradient(direction: Tensor, grad: Tensor, variables: VariableGroup)
   const kept = tf.where(agrees, direction, tf.zerosLike(direction));
   return variables.scaleEach(kept, (one, size) => {
     const isKept = tf.cast(tf.notEqual(one, 0), 'float32');
-    const count = one.rank === 2 ? tf.sum(isKept, -1, true) : tf.sum(isKept);
+    const count = variables.total(one.rank === 2 ? tf.sum(isKept, -1, true) : tf.sum(isKept));
     return tf.reciprocal(tf.maximum(tf.div(count, Math.max(1, size)), 1e-3));
   });
 }
@@ -177,6 +177,15 @@ export abstract class BaseOptimizer extends Configurable.with({
   /** Whether an update takes one variable at a time: blocks of elements with a scale are those of one. */
   get updatesEach(): boolean {
     return this.isPerVariable || this.hp.slotDtype === 'int8';
+  }
+
+  /** Why it can't update parts of variables that ranks hold, each its own; undefined where it can. */
+  get needsWholes(): string | undefined {
+    const { name } = this.constructor;
+    if (this.isPerVariable) return `${name} updates variables as wholes`;
+    if (this.isLazy) return `${name} looks at whole rows, as it is lazy`;
+    if (this.updatesEach) return `${name} has slots of slotDtype 'int8', in blocks of whole variables`;
+    return undefined;
   }
 
   storedSpecs(variable: SlotVariable): SlotSpecs {

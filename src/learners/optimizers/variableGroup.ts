@@ -3,6 +3,9 @@ import {
   type FlatEntry,
   type FlatGroup,
   type FlatLayout,
+  type Group,
+  membersOf,
+  ops,
   sizeOf,
   type Tensor,
   tf,
@@ -32,6 +35,10 @@ export function groupParts(group: string): GroupParts | undefined {
   const [, optimizer = '', kind] = /^(?:(.*)\/)?(decay|noDecay)(?:#\d+)?$/.exec(group) ?? [];
   return kind === undefined ? undefined : { optimizer, decays: kind === 'decay' };
 }
+
+/** Name of the group of those variables of a group that are split over the same axes, so that ranks reduce them alike. */
+export const groupOfParts = (group: string, { mesh, axes }: Group): string =>
+  `${group}#${axes.reduce((number, axis) => number * (mesh.length + 1) + axis + 1, 0)}`;
 
 /** Whether a variable is a matrix whose rows a step may move alone, as those of an embedding. */
 export const isTable = ({ shape, repeatPrefix = [] }: Pick<FlatEntry, 'shape' | 'repeatPrefix'>): boolean =>
@@ -102,6 +109,16 @@ export class VariableGroup {
     return this.parts.optimizer;
   }
 
+  /** The ranks that hold the variables together; undefined for variables that are whole here. */
+  get ranks(): Group | undefined {
+    return this.entries[0]!.ranks;
+  }
+
+  /** The sum over the whole variable by that over its part here. */
+  total(sum: Tensor): Tensor {
+    return this.ranks === undefined ? sum : ops.allReduce(sum, this.ranks);
+  }
+
   /** Elements of a rule's tensors. */
   private get length(): number {
     return this.rows === undefined ? this.place.size : this.rows * this.entries[0]!.shape[1]!;
@@ -116,8 +133,8 @@ export class VariableGroup {
    * Multiplies each variable of a flat tensor by a factor of its own; of stacked variables, each slice.
    *
    * @param flat [size of the group], or the rows of a table that have a gradient.
-   * @param factorOf the factor, [], of a variable's elements, followed by zeros up to the next one; `size` counts them
-   *   without these. Of stacked variables [slices, size], the factors, [slices, 1].
+   * @param factorOf the factor, [], of a variable's elements, followed by zeros up to the next one; `size` counts those of the
+   *   whole variable without these. Of stacked variables [slices, size], the factors, [slices, 1].
    * @param others like `flat`: `factorOf` sees the same elements of them.
    */
   scaleEach(
@@ -143,6 +160,7 @@ export class VariableGroup {
   ): Tensor {
     const { length } = this;
     const { offset: begin } = this.place;
+    const parts = this.ranks === undefined ? 1 : membersOf(this.ranks);
     const scaled = this.entries.flatMap((entry, i) => {
       const { offset, size, repeatPrefix } = entry;
       const end = this.entries[i + 1]?.offset ?? begin + length;
@@ -153,14 +171,14 @@ export class VariableGroup {
         ) as [Tensor, ...Tensor[]];
         const rest = end - offset - size;
         return [
-          tf.reshape(tf.mul(stack, factorOf(entry, stack, size / slices, ...rests)), [size]),
+          tf.reshape(tf.mul(stack, factorOf(entry, stack, (parts * size) / slices, ...rests)), [size]),
           ...(rest > 0 ? [tf.slice(flat, [offset - begin + size], [rest])] : []),
         ];
       }
       const [variable, ...rests] = [flat, ...others].map((each) =>
         tf.slice(each, [offset - begin], [end - offset]),
       ) as [Tensor, ...Tensor[]];
-      return tf.mul(variable, factorOf(entry, variable, size, ...rests));
+      return tf.mul(variable, factorOf(entry, variable, parts * size, ...rests));
     });
     return scaled.length === 1 ? scaled[0]! : tf.concat(scaled);
   }

@@ -25,12 +25,23 @@ const sumOfSquares = (x: Tensor): Tensor =>
 
 /** Gradients with their norm. */
 export function withNorm(groups: readonly GroupGradient[]): Gradients {
-  const sums = groups.map(({ grad }) => sumOfSquares(grad()));
-  return { groups, norm: sums.length === 0 ? tf.scalar(0) : tf.sqrt(sums.reduce((a, b) => tf.add(a, b))) };
+  if (groups.length === 0) return { groups, norm: tf.scalar(0) };
+  // Ranks are asked once for all variables that are split alike.
+  const alike = new Map<string, GroupGradient[]>();
+  for (const group of groups) {
+    const key = group.variables.ranks?.axes.join() ?? '';
+    alike.set(key, [...(alike.get(key) ?? []), group]);
+  }
+  const add = (a: Tensor, b: Tensor): Tensor => tf.add(a, b);
+  const sums = [...alike.values()].map((members) =>
+    members[0]!.variables.total(members.map(({ grad }) => sumOfSquares(grad())).reduce(add)),
+  );
+  return { groups, norm: tf.sqrt(sums.reduce(add)) };
 }
 
-/** Norm of each row of a matrix, [rows, 1]; of all else together, []. */
-export const normOf = (x: Tensor): Tensor => tf.sqrt(sumOfSquares(x));
+/** Norm of each row of a variable that is a matrix, [rows, 1]; of all else of it together, []. */
+export const normOf = (x: Tensor, variables: VariableGroup): Tensor =>
+  tf.sqrt(variables.total(sumOfSquares(x)));
 
 /** The factor that brings a norm down to `most`; 1 where it is not above, zero, or not a number. */
 export function factorTo(most: number, norm: Tensor): Tensor {
@@ -65,7 +76,7 @@ export const clipBySingleNorm =
   ({ groups }) =>
     withNorm(
       groups.map(({ variables, grad }) => {
-        const clipped = variables.scaleEach(grad(), (one) => factorTo(most, normOf(one)));
+        const clipped = variables.scaleEach(grad(), (one) => factorTo(most, normOf(one, variables)));
         return { variables, grad: () => clipped };
       }),
     );
@@ -73,6 +84,6 @@ export const clipBySingleNorm =
 /** Scales each variable of a flat tensor, so that the root of its mean square is at most `most`. */
 export function limitRootMeanSquare(flat: Tensor, variables: VariableGroup, most: number): Tensor {
   return variables.scaleEach(flat, (one, size) =>
-    factorTo(most, tf.sqrt(tf.div(sumOfSquares(one), Math.max(1, size)))),
+    factorTo(most, tf.sqrt(tf.div(variables.total(sumOfSquares(one)), Math.max(1, size)))),
   );
 }

@@ -72,8 +72,8 @@ export async function agree<T>(ranks: JobRanks, act: () => Promise<T>): Promise<
 }
 
 /** A turn of all ranks, as rank 0 announces it. */
-export type Turn = 'step' | 'end';
-const TURNS: readonly Turn[] = ['step', 'end'];
+export type Turn = 'step' | 'gather' | 'end';
+const TURNS: readonly Turn[] = ['step', 'gather', 'end'];
 
 /** Announces a turn on rank 0. */
 export async function announce(ranks: JobRanks, turn: Turn): Promise<void> {

@@ -7,9 +7,10 @@ import { warn } from '../../system/index.js';
 import { recordsIn } from '../dataRecord.js';
 import { ProgramDataset, TRAIN, trainingDataset } from '../programDataset.js';
 import { setPosition } from '../startingCheckpoint.js';
-import { type TrainMemory, trainStateOf } from '../taskState.js';
+import { outlineOf, type StateInParts, type TrainMemory, trainStateOf } from '../taskState.js';
 import { TrainProgram } from '../trainProgram.js';
 import { agree, nextTurn } from './agreement.js';
+import { SplitState } from './splitState.js';
 
 /** Where training begins. */
 interface Start {
@@ -31,25 +32,33 @@ export async function tellStart(
   await agree(ranks, async () => {});
 }
 
-/** Gives all ranks rank 0's parameters and slots. */
-export async function shareState(ranks: JobRanks, { params, slots }: TrainMemory): Promise<void> {
+/** Gives all ranks rank 0's parameters and slots, or each its parts of them. */
+export async function shareState(ranks: JobRanks, { params, slots, split }: TrainMemory): Promise<void> {
+  if (split !== undefined) return split.scatter();
   for (const { buffer, byteOffset, byteLength } of [params, ...Object.values(slots)])
     await ranks.broadcast(new Uint8Array(buffer, byteOffset, byteLength));
 }
 
 /** Takes steps until rank 0 ends training. @throws the error of this rank, once rank 0 has saved */
 export async function followRanks(options: JobOptions, ranks: JobRanks): Promise<void> {
+  const held: { split?: StateInParts } = {};
   try {
-    await follow(options, ranks);
+    await follow(options, ranks, held);
   } catch (error) {
     // Its end would have the launcher kill rank 0.
     warn(`Rank ${ranks.rank}: ${(error as Error).message}`);
-    while ((await nextTurn(ranks)) !== 'end');
+    for (let turn = await nextTurn(ranks); turn !== 'end'; turn = await nextTurn(ranks))
+      if (turn === 'gather') await held.split?.gather();
     throw error;
   }
 }
 
-async function follow(options: JobOptions, ranks: JobRanks): Promise<void> {
+/** @param held gets the parts of the state that this rank holds, which rank 0 may ask for to the end */
+async function follow(
+  options: JobOptions,
+  ranks: JobRanks,
+  held: { split?: StateInParts | undefined },
+): Promise<void> {
   const told = await broadcastBytes(ranks, new Uint8Array());
   const start = JSON.parse(new TextDecoder().decode(told)) as Start;
   const task = build(options.task);
@@ -57,14 +66,18 @@ async function follow(options: JobOptions, ranks: JobRanks): Promise<void> {
   const dataset = new ProgramDataset(options, task, trainingDataset(options), TRAIN, records);
   try {
     const input = await agree(ranks, async () => opened(dataset, start));
-    const state = trainStateOf(task);
+    const split = await SplitState.of(options, task);
+    held.split = split;
+    const state = split === undefined ? trainStateOf(task) : { ...outlineOf(task), split };
     state.step = start.step;
     const strays = strayFailures();
     const program = await agree(ranks, () =>
       TrainProgram.create(options, task, state, input, (read) => strays.during(read)),
     );
     await shareState(ranks, state);
-    while ((await nextTurn(ranks)) === 'step') await program.run();
+    for (let turn = await nextTurn(ranks); turn !== 'end'; turn = await nextTurn(ranks))
+      if (turn === 'step') await program.run();
+      else await split?.gather();
   } finally {
     await dataset.close();
   }

@@ -1,7 +1,6 @@
 /** @file The job as each of its ranks runs it. */
 import { ConfigError, copyWith } from '../../hparams/index.js';
 import type { JobOptions, JobRanks } from '../../runs/index.js';
-import { UsageError } from '../../system/text/index.js';
 import { checkSameJob } from './agreement.js';
 import { meshOfJob } from './jobMesh.js';
 
@@ -21,11 +20,6 @@ export async function optionsOfRank(options: JobOptions, ranks: JobRanks): Promi
     );
   const mesh = meshOfJob(task, ranks.count);
   const { count } = mesh.shareOf(ranks.rank);
-  if (count < ranks.count)
-    throw new UsageError(
-      `task.mesh has ${ranks.count / count} devices along other axes than those of rows (${mesh.hp.inputsSplitMapping.join(', ')}), ` +
-        `and ranks share rows alone: set a mesh that is 1 along them.`,
-    );
   if (task.train.numSubBatches > 1) return { ...options, mesh };
   const train = copyWith(task.train, { numSubBatches: count });
   return { ...options, mesh, task: copyWith(task, { train }) };

@@ -1,0 +1,125 @@
+/** @file States that ranks hold in parts: parts of rank 0's, the whole from them, and learners that need wholes. */
+import { expect, test } from 'vitest';
+import { build, type Config } from '../../../src/hparams/index.js';
+import { Adafactor, AdamW, Learner, Muon } from '../../../src/learners/index.js';
+import { gpt2Lm, LanguageModel } from '../../../src/models/index.js';
+import { nextTurn } from '../../../src/programs/ranks/agreement.js';
+import { SplitState } from '../../../src/programs/ranks/splitState.js';
+import { heldByEngine, outlineOf, type TrainMemory, trainStateOf } from '../../../src/programs/taskState.js';
+import type { JobRanks } from '../../../src/runs/index.js';
+import { Mesh, SingleTask, Train } from '../../../src/tasks/index.js';
+import { ranksInProcess } from './ranksInProcess.js';
+
+const LAYERS = 'lm/transformer/x_layers_0';
+const weightSplitDimsMapping = {
+  '.*/ffn_layer1/linear/w': ['data', 'mdl'],
+  '.*/softmax/w': [['data', 'mdl'], null],
+  '.*/layer_norm/scale': ['mdl'],
+};
+const grid = (...iciMeshShape: number[]) => build(Mesh.config({ iciMeshShape, weightSplitDimsMapping }));
+const taskOf = (learner: Partial<Config<Learner>> = {}): SingleTask => {
+  const lmTpl = gpt2Lm({ vocabSize: 64, modelDims: 16, numLayers: 1, numHeads: 2, maxSeqLength: 16 });
+  const optimizer = AdamW.config({ learningRate: 1e-2, emaDecay: 0.5 });
+  return build(
+    SingleTask.config({
+      model: LanguageModel.config({ lmTpl }),
+      train: Train.config({ learner: Learner.config({ optimizer, ...learner }) }),
+    }),
+  );
+};
+
+/** Rank 0's state, with other numbers in all elements of variables and slots, and the parts of all ranks. */
+async function split(ranks: readonly JobRanks[], mesh: Mesh) {
+  const task = taskOf();
+  const whole = heldByEngine(trainStateOf(task));
+  const arrays = [whole.params, ...Object.values(whole.slots)];
+  for (const [i, array] of arrays.entries()) for (let j = 0; j < array.length; j++) array[j] = i * 10_000 + j;
+  const states = await Promise.all(
+    ranks.map((each, rank) => SplitState.of({ ranks: each, mesh }, task, rank === 0 ? whole : undefined)),
+  );
+  await Promise.all(states.map((state) => state!.scatter()));
+  return { whole, arrays, states: states.map((state) => state!) };
+}
+
+test('each rank has its part of every variable and slot, and rank 0 the whole of changed parts', async () => {
+  const told: string[] = [];
+  const ranks = ranksInProcess(4, (name) => told.push(name));
+  const { whole, states } = await split(ranks, grid(1, 2, 2));
+  const held = (state: TrainMemory, path: string) => state.views[path]![0];
+  const { offset } = whole.layout.entries.find(({ name }) => name.endsWith('ffn_layer1/linear/w'))!;
+  // [16, 64] in blocks of [8, 32].
+  expect(states.map(({ parts }) => held(parts, `${LAYERS}/ff_layer/ffn_layer1/linear/w`))).toEqual(
+    [0, 32, 8 * 64, 8 * 64 + 32].map((at) => offset + at),
+  );
+  const before = whole.params.slice();
+  const { memory } = whole;
+  await memory!.toHost();
+  expect(told).toEqual([]);
+  await Promise.all(
+    states.map(({ change, parts }, i) =>
+      change.call(states[i], async () => {
+        for (const array of [parts.params, ...Object.values(parts.slots)])
+          for (let j = 0; j < array.length; j++) array[j]! += 0.5;
+      }),
+    ),
+  );
+  await Promise.all([
+    memory!.toHost(),
+    ...states.slice(1).map(async (state, i) => {
+      expect(await nextTurn(ranks[i + 1]!)).toBe('gather');
+      await state.gather();
+    }),
+  ]);
+  for (const { offset: at, size } of whole.layout.entries)
+    expect(whole.params.slice(at, at + size)).toEqual(before.slice(at, at + size).map((x) => x + 0.5));
+  const { entries } = whole.slotLayouts.m!;
+  for (const { offset: at, size } of entries) expect(whole.slots.m![at + size - 1]! % 1).toBe(0.5);
+});
+
+test('parts of a step that failed are of no step, and stay where they are', async () => {
+  const ranks = ranksInProcess(2);
+  const { whole, states } = await split(ranks, grid(1, 1, 2));
+  const before = whole.params.slice();
+  const failing = states[0]!.change(async () => {
+    states[0]!.parts.params.fill(0);
+    throw new RangeError('no');
+  });
+  await expect(failing).rejects.toThrow('no');
+  await whole.memory!.toHost();
+  expect(whole.params).toEqual(before);
+});
+
+test('a state without parts is none, unless ranks have the same rows', async () => {
+  const [ranks] = ranksInProcess(1);
+  const of = (...sizes: number[]) =>
+    SplitState.of(
+      {
+        ranks: { ...ranks!, count: sizes.reduce((a, b) => a * b) },
+        mesh: build(Mesh.config({ iciMeshShape: sizes })),
+      },
+      taskOf(),
+    );
+  expect(await SplitState.of({}, taskOf())).toBeUndefined();
+  expect(await of(1, 2, 1)).toBeUndefined();
+  expect(await of(1, 1, 2)).toBeDefined();
+  expect(outlineOf(taskOf()).params.length).toBe(0);
+});
+
+test.each([
+  [Adafactor.config({ learningRate: 1e-2 }), 'Adafactor updates variables as wholes'],
+  [Muon.config({ learningRate: 1e-2 }), 'Muon updates variables as wholes'],
+  [
+    AdamW.config({ learningRate: 1e-2, slotDtype: 'int8' }),
+    "AdamW has slots of slotDtype 'int8', in blocks of whole variables",
+  ],
+])('learners of whole variables are refused: %#', async (optimizer, reason) => {
+  const [ranks] = ranksInProcess(1);
+  const made = SplitState.of(
+    { ranks: { ...ranks!, count: 2 }, mesh: grid(1, 1, 2) },
+    taskOf({ optimizer: optimizer as never }),
+  );
+  await expect(made).rejects.toThrow(
+    `Learner: ranks hold parts of '${LAYERS}/layer_norm/scale', and ${reason}: leave it whole in ` +
+      'task.mesh.weightSplitDimsMapping, or take an optimizer of elements, such as AdamW.',
+  );
+});
