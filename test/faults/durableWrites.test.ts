@@ -130,7 +130,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'tools/validate/checkWorker.ts: writeFile',
   ],
   'reports, which the same command makes again or which nothing but people reads': [
-    'compiler/native/dump/writeDump.ts: rename writeFile',
+    'compiler/program/writeDump.ts: rename writeFile',
     'programs/watchdog/watchWorker.ts: write writeFile',
     'review/reports/pictures.ts: writeFile',
   ],

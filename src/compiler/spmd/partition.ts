@@ -5,6 +5,7 @@ import { CompilerError } from '../program/tensors.js';
 import { CONSTRAINT, constrainedSharding } from '../rules/collectiveRules.js';
 import { expandSplit } from './expandSplit.js';
 import { mergeReductions } from './mergeReductions.js';
+import type { Partitioned } from './partitionText.js';
 import { PartWriter } from './partWriter.js';
 import { propagate } from './propagate.js';
 import { relationsOf } from './relations.js';
@@ -86,7 +87,7 @@ function shardingsOf(graph: Graph, { inputs, outputs, rowAxes = [] }: Borders, m
  *
  * @throws CompilerError for a sharding that a tensor cannot have.
  */
-export function partition(graph: Graph, borders: Borders, mesh: MeshShape): Graph {
+export function partition(graph: Graph, borders: Borders, mesh: MeshShape): Partitioned {
   checkBorders(graph, borders, mesh);
   const { rowAxes = [] } = borders;
   let current = graph;
@@ -122,5 +123,5 @@ export function partition(graph: Graph, borders: Borders, mesh: MeshShape): Grap
     });
     return reshard(value, made, wanted, mesh, emit);
   });
-  return mergeReductions({ inputs, nodes: writer.nodes, outputs });
+  return { whole: current, shardings, own: mergeReductions({ inputs, nodes: writer.nodes, outputs }) };
 }

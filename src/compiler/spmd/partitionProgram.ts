@@ -4,8 +4,10 @@ import { checkIndices } from '../program/indexChecks.js';
 import type { Graph } from '../program/ir.js';
 import type { TensorSpec, Tree } from '../program/tensors.js';
 import { mapTree } from '../program/tensorTrees.js';
+import { writeDump } from '../program/writeDump.js';
 import { isSpec, type Program } from '../trace/tracedProgram.js';
 import { partition } from './partition.js';
+import { partitionTexts } from './partitionText.js';
 import type { MeshShape, Sharding } from './sharding.js';
 
 /** The sharding of an input or output, by its path such as 'params.lm/softmax/w'; undefined for one that all ranks have whole. */
@@ -17,6 +19,8 @@ export interface ProgramBorders {
   readonly outputs: ShardingOf;
   /** As those of `Borders`. */
   readonly rowAxes?: readonly number[];
+  /** Names of the mesh's axes, for dumps. */
+  readonly axisNames?: readonly string[];
 }
 
 /** The structure with the shapes of values. */
@@ -28,14 +32,20 @@ function withShapes(tree: Tree<TensorSpec>, values: Graph['inputs']): Tree<Tenso
 /**
  * The program of one rank of a mesh: arguments and results are its parts. Indices are checked as those of the whole program.
  *
+ * @param name of the program, for LUTHIER_DUMP.
  * @throws CompilerError that names the argument, or the result, that cannot be split so.
  */
-export function partitionProgram(program: Program, borders: ProgramBorders, mesh: MeshShape): Program {
+export function partitionProgram(
+  program: Program,
+  borders: ProgramBorders,
+  mesh: MeshShape,
+  name = 'program',
+): Program {
   const graph = optimize(program.graph);
   const { inputPaths, outputPaths } = program;
   const at = (of: ShardingOf, paths: readonly string[], values: Graph['inputs']) =>
     values.map((value, i) => of(paths[i]!, value));
-  const own = partition(
+  const partitioned = partition(
     graph,
     {
       inputs: at(borders.inputs, inputPaths, graph.inputs),
@@ -45,6 +55,10 @@ export function partitionProgram(program: Program, borders: ProgramBorders, mesh
     },
     mesh,
   );
+  const { own } = partitioned;
+  const { LUTHIER_DUMP } = process.env;
+  if (LUTHIER_DUMP)
+    writeDump(LUTHIER_DUMP, `${name}_partition`, partitionTexts(partitioned, mesh, borders.axisNames));
   return {
     ...program,
     graph: own,

@@ -12,11 +12,12 @@ import {
   withScope,
 } from '../../../src/compiler/index.js';
 import { lowerToC, type NativeProgram } from '../../../src/compiler/native/c/lowerToC.js';
-import { graphText } from '../../../src/compiler/native/dump/graphText.js';
+import { dumpTexts } from '../../../src/compiler/native/dump/programTexts.js';
 import { unitsText } from '../../../src/compiler/native/dump/unitText.js';
-import { dumpTexts, writeDump } from '../../../src/compiler/native/dump/writeDump.js';
 import type { Buffer, Home, Storage } from '../../../src/compiler/native/plan/views.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
+import { graphText } from '../../../src/compiler/program/graphText.js';
+import { writeDump } from '../../../src/compiler/program/writeDump.js';
 import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { temporaryDirectory } from '../../command.js';
 
@@ -240,23 +241,19 @@ describe('LUTHIER_DUMP', () => {
 
   it('separates programs with equal names', () => {
     const directory = temporaryDirectory();
-    const first = writeDump(directory, 'step', lowered());
+    const first = writeDump(directory, 'step', dumpTexts(lowered()));
     expect(statSync(first).mode & 0o777).toBe(0o777 & ~process.umask());
-    const second = writeDump(
-      directory,
-      'step',
-      lowered(({ x }: any) => tf.relu(x), specs),
-    );
-    expect(new Set([first, second, writeDump(directory, 'step', lowered())]).size).toBe(2);
+    const second = writeDump(directory, 'step', dumpTexts(lowered(({ x }: any) => tf.relu(x), specs)));
+    expect(new Set([first, second, writeDump(directory, 'step', dumpTexts(lowered()))]).size).toBe(2);
     expect(readdirSync(directory)).toHaveLength(2);
   });
 
   it('reports a folder that can’t be written', () => {
     const file = join(temporaryDirectory(), 'file');
     writeFileSync(file, '');
-    expect(() => writeDump(file, 'step', lowered())).toThrow(
+    expect(() => writeDump(file, 'step', dumpTexts(lowered()))).toThrow(
       new RegExp(`^LUTHIER_DUMP=${file}: can't be written: E\\w+: .*\\.$`),
     );
-    expect(() => writeDump(file, 'step', lowered())).toThrow(CompilerError);
+    expect(() => writeDump(file, 'step', dumpTexts(lowered()))).toThrow(CompilerError);
   });
 });

@@ -1,9 +1,12 @@
 /** @file The program of one rank: which collectives it has, and what ranks compute together. */
-import { describe, expect, test } from 'vitest';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
 import { ops, type Tensor, type TensorSpec, tf, valueAndGrad } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { partition, partitionProgram, type Sharding } from '../../../src/compiler/spmd/index.js';
 import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
+import { temporaryDirectory } from '../../command.js';
 import { program } from '../cases/case.js';
 import { caseTable } from '../cases/index.js';
 import { expectClose } from '../support.js';
@@ -22,7 +25,7 @@ function ofRank(
   mesh: readonly number[],
 ) {
   const { graph } = traceProgram(f as any, [...specs]);
-  return optimize(partition(optimize(graph), { inputs, outputs }, mesh));
+  return optimize(partition(optimize(graph), { inputs, outputs }, mesh).own);
 }
 
 describe('collectives', () => {
@@ -113,7 +116,7 @@ describe('weights that are split over ranks with other rows', () => {
   );
   const whole = optimize(graph);
   const own = optimize(
-    partition(whole, { inputs: [undefined, weight], outputs: [undefined, weight], rowAxes: [0] }, mesh),
+    partition(whole, { inputs: [undefined, weight], outputs: [undefined, weight], rowAxes: [0] }, mesh).own,
   );
 
   test('are gathered before they are read, and their gradient is scattered as it is added up', () => {
@@ -166,6 +169,29 @@ test('loops keep the shardings of what they carry', () => {
     [3, 4],
     [4, 4],
   ]);
+});
+
+test('a dump has the shardings, the program of a rank, and how much its collectives send in all turns', () => {
+  const f = ({ x, w }: any) =>
+    ops.scan((carry: any, each: any) => [tf.relu(tf.matMul(carry, each)), tf.sum(carry)], x, w)[0];
+  const traced = traceProgram(f as any, { x: float(6, 4), w: float(3, 4, 4) });
+  const folder = temporaryDirectory();
+  vi.stubEnv('LUTHIER_DUMP', folder);
+  const rows: Sharding = [[0], []];
+  const borders = {
+    inputs: (path: string) => (path === 'x' ? rows : ([[], [], [0]] as Sharding)),
+    outputs: () => rows,
+    axisNames: ['rows'],
+  };
+  partitionProgram(traced, borders, [2], 'net');
+  vi.unstubAllEnvs();
+  const [dump] = readdirSync(folder) as [string];
+  expect(dump).toMatch(/^net_partition-[0-9a-f]{8}$/);
+  const text = (file: string) => readFileSync(join(folder, dump, file), 'utf8');
+  expect(readdirSync(join(folder, dump)).sort()).toEqual(['collectives.txt', 'rank.txt', 'shardings.txt']);
+  expect(text('shardings.txt')).toMatch(/^v\d+ = float32\[6 over rows, 4\] input x$/m);
+  expect(text('rank.txt')).toMatch(/^v\d+ = float32\[3,4\] input x$/m);
+  expect(text('collectives.txt')).toBe('3 AllGather of 2 ranks: 96 bytes\n');
 });
 
 test('shardings that do not fit are refused by the name of the tensor', () => {

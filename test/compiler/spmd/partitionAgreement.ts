@@ -54,7 +54,7 @@ export async function expectSharing(
   const graph = optimize(traceProgram(f as any, [...inputs]).graph);
   const draws = (values: readonly Value[]) => values.map(({ shape }) => drawSharding(shape, mesh, draw));
   const borders = { inputs: draws(graph.inputs), outputs: draws(graph.outputs) };
-  const own = optimize(partition(graph, borders, mesh));
+  const own = optimize(partition(graph, borders, mesh).own);
   const ranks = mesh.reduce((a, b) => a * b, 1);
   const parts = Array.from({ length: ranks }, (_, rank) =>
     inputs.map(({ data, shape }, i) => partOf(data, shape, borders.inputs[i]!, mesh, rank)),

@@ -1,10 +1,11 @@
 /** @file Text form of units: loops node by node, products and calls with their operands' views. */
+
+import { attrsText, withScopeText } from '../../program/graphText.js';
 import { collectiveOf } from '../plan/collectives.js';
 import type { Access, LoopNode } from '../plan/iteration.js';
 import type { Matrix, ProductUnit } from '../plan/products.js';
 import type { CallUnit, LoopUnit, Unit } from '../plan/units.js';
 import { type Buffer, isContiguous, shortStorage, type View } from '../plan/views.js';
-import { attrsText, withScopeText } from './graphText.js';
 
 /** `in0`, `out1` and `const2` belong to the caller, `%3` to the program. */
 export function bufferName({ id, home }: Buffer): string {

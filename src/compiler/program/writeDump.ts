@@ -1,33 +1,17 @@
-/** @file LUTHIER_DUMP: readable files with the result of each pass of the native lowering. */
+/** @file LUTHIER_DUMP: a folder of readable files for each program. */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { CompilerError } from '../../program/tensors.js';
-import type { NativeProgram } from '../c/lowerToC.js';
-import { graphText } from './graphText.js';
-import { memoryText, stepsText } from './planText.js';
-import { unitsText } from './unitText.js';
-
-/** The result of each pass as text, by file name. */
-export function dumpTexts({ graph, plan, source }: NativeProgram): Record<string, string> {
-  return {
-    'graph.txt': graphText(graph),
-    'units.txt': unitsText(plan.units),
-    'steps.txt': stepsText(plan),
-    'memory.txt': memoryText(plan),
-    'program.c': source,
-  };
-}
+import { CompilerError } from './tensors.js';
 
 /**
- * Writes these texts to a subfolder of `directory` named after the program and a hash of its contents, such as
+ * Writes texts, by file name, to a subfolder of `directory` named after the program and a hash of its contents, such as
  * `train_step-1f3a9c02`. An existing folder holds the same texts and is left alone.
  *
  * @returns the folder.
  * @throws CompilerError where it can't be written.
  */
-export function writeDump(directory: string, name: string, program: NativeProgram): string {
-  const texts = dumpTexts(program);
+export function writeDump(directory: string, name: string, texts: Readonly<Record<string, string>>): string {
   const hash = createHash('sha256').update(JSON.stringify(texts)).digest('hex').slice(0, 8);
   const folder = join(resolve(directory), `${name.replace(/[^\w.-]/g, '_')}-${hash}`);
   if (existsSync(folder)) return folder;

@@ -1,6 +1,6 @@
 /** @file Text form of a graph, one line per value. */
-import type { Attrs, Graph, Node, Value } from '../../program/ir.js';
-import { formatSpec } from '../../program/tensors.js';
+import type { Attrs, Graph, Node, Value } from './ir.js';
+import { formatSpec } from './tensors.js';
 
 /** Value names in program order: v0, v1, …. */
 class ValueNames {
@@ -36,11 +36,16 @@ export function attrsText(attrs: Attrs): string {
 export const withScopeText = (line: string, scope: string): string =>
   scope === '' ? line : `${line}  # ${scope}`;
 
-/** Prints inputs, constants, nodes in order with their bodies, and outputs. */
-export const graphText = (graph: Graph): string => `${linesOf(graph, new ValueNames()).join('\n')}\n`;
+/** Prints inputs, constants, nodes in order with their bodies, and outputs. @param specText tells the form of a value. */
+export const graphText = (graph: Graph, specText: (value: Value) => string = formatSpec): string =>
+  `${linesOf(graph, new ValueNames(), specText).join('\n')}\n`;
 
-function linesOf({ inputs, nodes, outputs }: Graph, names: ValueNames): string[] {
-  const given = (value: Value, what: string): string => `${names.of(value)} = ${formatSpec(value)} ${what}`;
+function linesOf(
+  { inputs, nodes, outputs }: Graph,
+  names: ValueNames,
+  specText: (value: Value) => string,
+): string[] {
+  const given = (value: Value, what: string): string => `${names.of(value)} = ${specText(value)} ${what}`;
   const lines = inputs.map((value) => given(value, `input ${value.name ?? ''}`.trimEnd()));
   const constants = new Set(
     [...nodes.flatMap((node) => node.inputs), ...outputs].filter(({ data }) => data !== undefined),
@@ -48,13 +53,14 @@ function linesOf({ inputs, nodes, outputs }: Graph, names: ValueNames): string[]
   lines.push(...[...constants].map((value) => given(value, `constant ${constantText(value)}`)));
   const nodeText = (node: Node): string => {
     const results = node.outputs.map((output) => names.of(output)).join(', ');
-    const types = node.outputs.map(formatSpec).join(', ');
+    const types = node.outputs.map(specText).join(', ');
     const operands = node.inputs.map((input) => names.of(input)).join(', ');
     return withScopeText(`${results} = ${types} ${node.op}(${operands})${attrsText(node.attrs)}`, node.scope);
   };
   for (const node of nodes) {
     lines.push(nodeText(node));
-    for (const body of node.bodies ?? []) lines.push(...linesOf(body, names).map((line) => `  ${line}`));
+    for (const body of node.bodies ?? [])
+      lines.push(...linesOf(body, names, specText).map((line) => `  ${line}`));
   }
   lines.push(`return ${outputs.map((output) => names.of(output)).join(', ')}`);
   return lines;
