@@ -65,7 +65,7 @@ describe.skipIf(!hasCompiler)('a step', () => {
   test.each(cases)('on the mesh %j is that of one process', async (mesh, shardings) => {
     const graph = optimize(traceProgram(network as any, inputs).graph);
     const outputs: Sharding[] = [[], ...shardings.slice(1)];
-    const own = optimize(partition(graph, { inputs: shardings, outputs }, mesh));
+    const own = optimize(partition(graph, { inputs: shardings, outputs }, mesh).own);
     const ranks = mesh.reduce((a, b) => a * b, 1);
     const parts = Array.from({ length: ranks }, (_, rank) =>
       inputs.map(({ data, shape }, i) => partOf(data, shape, shardings[i]!, mesh, rank)),
