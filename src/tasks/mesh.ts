@@ -117,6 +117,14 @@ export class Mesh extends Configurable.with({
     return this.#hasSlices ? [...dcnMeshShape!, ...iciMeshShape] : iciMeshShape;
   }
 
+  /** Names of the axes of `sizes`. */
+  get axisNames(): readonly string[] {
+    const { meshAxisNames } = this.hp;
+    return this.#hasSlices
+      ? [...meshAxisNames.map((name) => `slices of ${name}`), ...meshAxisNames]
+      : meshAxisNames;
+  }
+
   /** The ranks along axes, of which some ranks are a group: the first axis is the outermost, in each the slices. */
   groupOf(axes: readonly string[]): Group {
     return { mesh: this.sizes, axes: this.#numbersOf(axes) };

@@ -1,6 +1,5 @@
 /** @file Programs of one rank from programs of whole tensors. */
 export { partition } from './partition.js';
 export { type ProgramBorders, partitionProgram } from './partitionProgram.js';
-export { partitionTexts } from './partitionText.js';
 export { piecesOf } from './pieces.js';
 export { localShape, type MeshShape, type Sharding } from './sharding.js';

@@ -25,6 +25,7 @@ import {
 } from '../../compiler/index.js';
 import { ConfigError } from '../../hparams/index.js';
 import { type Batch, specsOf } from '../../inputs/index.js';
+import { splitActivations } from '../../layers/index.js';
 import type { FlatUpdater } from '../../learners/index.js';
 import { compileOptions, type JobOptions } from '../../runs/index.js';
 import {
@@ -166,8 +167,14 @@ function partitionedGradients(
     (prefix: string) =>
     (path: string): Sharding | undefined =>
       path.startsWith(prefix) ? shardings.get(path.slice(prefix.length)) : undefined;
-  const borders = { inputs: under('params.'), outputs: under('sums.grads.') };
-  return partitionProgram(traceProgram(gradientStep(task), specs), borders, mesh.sizes);
+  const step = gradientStep(task);
+  const splits: Parameters<typeof splitActivations>[0] = (...tensor) => mesh.activationAxes(...tensor);
+  const traced = traceProgram((inputs) => splitActivations(splits, () => step(inputs)), specs);
+  const borders = {
+    ...{ inputs: under('params.'), outputs: under('sums.grads.') },
+    ...{ rowAxes: ofRows, axisNames: mesh.axisNames },
+  };
+  return partitionProgram(traced, borders, mesh.sizes, 'gradient_step');
 }
 
 const isHostTensor = (value: unknown): value is HostTensor =>
