@@ -28,7 +28,7 @@ import { writeFiles } from '../tools/scratch.js';
 import { type Mutation, mutated, mutationsOf, shown } from './mutants.js';
 import type { Question, RealBits } from './realBitsProgram.js';
 
-const mutants = Number(process.env.MUTANTS ?? tries(50, 1));
+const mutants = Number(process.env.MUTANTS ?? tries(100, 1));
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const EXPERIMENTS = join(repository, 'test/fixtures/mutations/experiments');
 const oracle = 'test/review/realBitsProgram.ts';
@@ -149,10 +149,23 @@ const differing = (a: Record<string, RealBits>, b: Record<string, RealBits>): st
 
 const rooms = ['src/layers', 'src/learners', 'src/inputs', 'experiments'];
 
-/** A mutation of a file of the repository. */
+/** Fields of the experiments of test/fixtures/mutations, before and after: a change of one hides no changed code. */
+const fields = [
+  ['numTrainSteps: 3', 'numTrainSteps: 4'],
+  ['summaryIntervalSteps: 1', 'summaryIntervalSteps: 2'],
+  ['evalIntervalSteps: 2', 'evalIntervalSteps: 1'],
+  ['seqlen: 20', 'seqlen: 21'],
+  ['prefixLength: 3', 'prefixLength: 2'],
+  ['inputRandomSeed: 3', 'inputRandomSeed: 4'],
+] as const;
+type Field = (typeof fields)[number];
+const fieldFile = 'experiments/tiny.ts';
+
+/** A mutation of a file of the repository, and the field that is changed beside it; of experiments, it is a field itself. */
 interface Mutant {
   readonly file: string;
   readonly mutation: Mutation;
+  readonly field?: Field;
 }
 
 const everyMutant = new Map(
@@ -177,9 +190,10 @@ const PLACES = 2 ** 30;
 function drawn(): Mutant[] {
   // Doubles would be drawn from all that there are, most of which are nearly 0.
   const place = fc.noBias(fc.nat(PLACES - 1)).map((n) => n / PLACES);
-  return draw(fc.tuple(place, place, place), mutants, 0x3417).map(([room, kind, which]) => {
+  return draw(fc.tuple(place, place, place, place), mutants, 0x3417).map(([room, kind, which, field]) => {
     const byKind = everyMutant.get(at(rooms, room))!;
-    return at(byKind.get(at([...byKind.keys()].sort(), kind))!, which);
+    const mutant = at(byKind.get(at([...byKind.keys()].sort(), kind))!, which);
+    return at(rooms, room) === 'experiments' ? mutant : { ...mutant, field: at(fields, field) };
   });
 }
 
@@ -258,9 +272,74 @@ test('the experiments use every class of the rooms, can be compared in full and 
 
 const nothing: Mutation = { kind: 'none', start: 0, end: 0, replacement: '' };
 
-/** What a review tells of the working tree in `folder`; undefined for nothing. */
-async function told(folder: string, { file }: Mutant): Promise<string | undefined> {
-  const { answers, fixtures, shipped } = base;
+/** A version with the code of the base and one changed field. */
+interface WithField {
+  /** What a review tells of each experiment. */
+  readonly reports: () => Promise<ReadonlyMap<string, string>>;
+  readonly real: () => Promise<Record<string, RealBits>>;
+}
+
+/** Changes a field in a folder, or puts it back. */
+function setField(folder: string, [before, after]: readonly [string, string]): void {
+  const path = join(folder, fieldFile);
+  const text = readFileSync(path, 'utf8');
+  expect(text).toContain(before);
+  writeFileSync(path, text.replace(before, after));
+}
+
+const withField = new Map(
+  fields.map((field): [Field, WithField] => {
+    const folder = once(async () => {
+      const made = copyOfRepository();
+      setField(made, field);
+      return made;
+    });
+    const reports = async () => {
+      const now = evaluatorAt(await folder());
+      try {
+        return new Map((await reportsOf(now)).map((report) => [report.name, JSON.stringify(report)]));
+      } finally {
+        await now.end();
+      }
+    };
+    return [
+      field,
+      {
+        reports: once(reports),
+        real: once(async () => realBits(await folder(), 'run', base.fixtures)),
+      },
+    ];
+  }),
+);
+
+/** Comparisons of the fixtures with those of the base. */
+async function reportsOf(now: Evaluator) {
+  const { answers, fixtures } = base;
+  const documents = [await answers.configs(fixtures), await now.configs(asked(fixtures))] as const;
+  const models = await analyseModels(
+    fixtures,
+    { ...answers, ...byOther(evaluator), documents: documents[0] },
+    {
+      documents: documents[1],
+      fingerprints: (names) => now.fingerprints(asked(names)),
+      ...byOther(now),
+      analyses: (names) => now.analyses(asked(names)),
+    },
+  );
+  return fixtures.map((name) => {
+    const old = { document: documents[0].get(name), analysis: models.old.get(name) };
+    const after = { document: documents[1].get(name), analysis: models.now.get(name) };
+    const computed = models.computed.get(name);
+    return compareExperiment(name, old, after, [], {
+      computed: computed && { ...computed, files: [] },
+      broken: models.broken.get(name),
+    });
+  });
+}
+
+/** What a review tells of the working tree in `folder` beside the changed field; undefined for nothing. */
+async function told(folder: string, { file, field }: Mutant): Promise<string | undefined> {
+  const { answers, shipped } = base;
   const now = evaluatorAt(folder);
   try {
     await now.start();
@@ -272,24 +351,11 @@ async function told(folder: string, { file }: Mutant): Promise<string | undefine
       });
       return other === undefined ? undefined : `${other}: its config`;
     }
-    const documents = [await answers.configs(fixtures), await now.configs(asked(fixtures))] as const;
-    const models = await analyseModels(
-      fixtures,
-      { ...answers, ...byOther(evaluator), documents: documents[0] },
-      {
-        documents: documents[1],
-        fingerprints: (names) => now.fingerprints(asked(names)),
-        ...byOther(now),
-        analyses: (names) => now.analyses(asked(names)),
-      },
+    const reports = await reportsOf(now);
+    const alone = field && (await withField.get(field)!.reports());
+    const first = reports.find((report) =>
+      alone === undefined ? report.status !== 'unchanged' : JSON.stringify(report) !== alone.get(report.name),
     );
-    const reports = fixtures.map((name) => {
-      const old = { document: documents[0].get(name), analysis: models.old.get(name) };
-      const after = { document: documents[1].get(name), analysis: models.now.get(name) };
-      const computed = models.computed.get(name);
-      return compareExperiment(name, old, after, [], { computed: computed && { ...computed, files: [] } });
-    });
-    const first = reports.find(({ status }) => status !== 'unchanged');
     return first && `${first.name}: ${first.status} ${first.computed?.differs ?? ''}`;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
@@ -301,10 +367,11 @@ async function told(folder: string, { file }: Mutant): Promise<string | undefine
 
 /** What running shows to be other than it was, though no review tells; undefined where one does. */
 async function untold(folder: string, mutant: Mutant): Promise<readonly string[] | undefined> {
-  const { file, mutation } = mutant;
+  const { file, mutation, field } = mutant;
   const path = join(folder, file);
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, mutated(text, mutation));
+  if (field !== undefined) setField(folder, field);
   try {
     const said = await told(folder, mutant);
     if (said !== undefined) return undefined;
@@ -312,8 +379,10 @@ async function untold(folder: string, mutant: Mutant): Promise<readonly string[]
     const [ask, names] = file.startsWith('experiments/')
       ? (['configs', shipped] as const)
       : (['run', fixtures] as const);
-    return differing(await real[ask](), await realBits(folder, ask, names));
+    const before = field === undefined ? real[ask] : withField.get(field)!.real;
+    return differing(await before(), await realBits(folder, ask, names));
   } finally {
+    if (field !== undefined) setField(folder, [field[1], field[0]]);
     writeFileSync(path, text);
   }
 }
@@ -328,10 +397,10 @@ test(title('what is called unchanged is the same when it runs'), async () => {
     if (!isShort)
       expect(await told(folder, { file: 'src/layers/linears.ts', mutation: nothing })).toBeUndefined();
     for (let mutant = open.shift(); mutant !== undefined; mutant = open.shift()) {
-      const { file, mutation } = mutant;
+      const { file, mutation, field } = mutant;
       const found = await untold(folder, mutant);
       if (found?.length === 0) shownSame++;
-      const change = shown(file, readFileSync(join(repository, file), 'utf8'), mutation);
+      const change = `${shown(file, readFileSync(join(repository, file), 'utf8'), mutation)} beside ${field?.[1]}`;
       if (found !== undefined && found.length > 0) wrong.push(`${change}\n  ${found.join('\n  ')}`);
     }
   };
