@@ -1,4 +1,5 @@
 /** @file A project as strangers lay it out, and changes planted in it, one an experiment: what each computes, reads and breaks. */
+import { oneIn } from '../faults/campaign.js';
 
 /** Own classes in lib/, which each experiment has a copy of, so that a change reaches one experiment alone. */
 const lib = `import { z } from 'zod';
@@ -191,7 +192,7 @@ const wide = 'task.model = Factored.config();';
 /** Positive weights, without which the relu gives zeros and either order of the sum has the same bits. */
 const positive = 'task.model.paramsInit = Ramp.config();';
 
-export const plants: readonly Plant[] = [
+const allPlants: readonly Plant[] = [
   {
     name: 'factorBesideField',
     edits: {
@@ -383,6 +384,9 @@ export const plants: readonly Plant[] = [
     ...{ truth: 'fails', status: 'broken', says: 'decoding: no rows' },
   },
 ];
+
+/** Those of this run: all, or with SHORT=1 a third. */
+export const plants = oneIn(3, allPlants);
 
 /** The files of the base. */
 export const baseFiles: Readonly<Record<string, string>> = Object.fromEntries(

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../../../command.js';
-import { seed, tries } from '../../../faults/campaign.js';
+import { oneIn, seed, tries } from '../../../faults/campaign.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
 import { buildChecks, thisMachine } from '../runtimeSupport.js';
 
@@ -14,7 +14,7 @@ const checks = [
   'indexingCheck.c',
   'drawsCheck.c',
 ].map((name) => fileURLToPath(new URL(name, import.meta.url)));
-const kernels = ['portable', 'neon', 'avx2', 'avx512', 'avx512bf16', 'amx'];
+const kernels = oneIn(2, ['portable', 'neon', 'avx2', 'avx512', 'avx512bf16', 'amx']);
 
 /** Paths of the checks' programs. */
 type Programs = [string, string, string, string, string, string];
