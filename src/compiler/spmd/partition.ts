@@ -46,6 +46,9 @@ function check(what: string, { shape }: Value, sharding: Sharding | undefined, m
   );
 }
 
+/** Axes of one device, over which nothing is split. */
+const singleAxes = (mesh: MeshShape): number[] => mesh.flatMap((size, axis) => (size === 1 ? [axis] : []));
+
 function checkBorders(graph: Graph, { inputs, outputs, names }: Borders, mesh: MeshShape): void {
   graph.inputs.forEach((input, i) => {
     check(`The input ${names?.inputs[i] ?? i},`, input, inputs[i], mesh);
@@ -68,8 +71,9 @@ function shardingsOf(graph: Graph, { inputs, outputs, rowAxes = [] }: Borders, m
   for (const node of allNodes(graph)) {
     if (node.op !== CONSTRAINT) continue;
     const [output] = node.outputs as [Value];
-    const sharding = without(constrainedSharding(node.attrs), rowAxes);
-    check(`A tensor of '${node.scope}',`, output, sharding, mesh);
+    const said = constrainedSharding(node.attrs);
+    check(`A tensor of '${node.scope}',`, output, said, mesh);
+    const sharding = without(said, [...rowAxes, ...singleAxes(mesh)]);
     shardings.set(output, sharding);
     fixed.add(output);
   }
@@ -87,8 +91,10 @@ function shardingsOf(graph: Graph, { inputs, outputs, rowAxes = [] }: Borders, m
  *
  * @throws CompilerError for a sharding that a tensor cannot have.
  */
-export function partition(graph: Graph, borders: Borders, mesh: MeshShape): Partitioned {
-  checkBorders(graph, borders, mesh);
+export function partition(graph: Graph, given: Borders, mesh: MeshShape): Partitioned {
+  checkBorders(graph, given, mesh);
+  const split = (sharding: Sharding | undefined) => sharding && without(sharding, singleAxes(mesh));
+  const borders = { ...given, inputs: given.inputs.map(split), outputs: given.outputs.map(split) };
   const { rowAxes = [] } = borders;
   let current = graph;
   let shardings = shardingsOf(current, borders, mesh);

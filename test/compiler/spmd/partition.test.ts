@@ -75,6 +75,16 @@ describe('collectives', () => {
     expect(collectivesOf(graph)).toEqual(['AllToAll [4,6] over 0']);
   });
 
+  test('an axis of one device splits nothing', () => {
+    const f = ([x, w]: Tensor[]) => [ops.withSharding(tf.matMul(x!, w!), [[0], [1]])];
+    const shardings = [
+      [[], [0, 1]],
+      [[1], [0]],
+    ] as const;
+    const graph = ofRank(f, [float(8, 6), float(6, 4)], shardings, [[[1], [0]]], [1, 1]);
+    expect(opsOf(graph)).toEqual(['BatchMatMul']);
+  });
+
   test('heads by ranks: no rank is asked in attention', () => {
     const f = ([q, k, v]: any[]) => [ops.attention(q, k, v, { causal: true })];
     const heads: Sharding = [[], [], [0], []];
