@@ -42,6 +42,7 @@ const kept: Readonly<Record<string, string>> = {
   PATH: 'where programs of the machine are',
   TMPDIR: 'made by test/temporaryFolders.ts',
   TSX_DISABLE_CACHE: 'of how sources are loaded, not of what they do',
+  UCX_MEM_EVENTS: 'of the transport below the MPI of the machine',
   XDG_CACHE_HOME: 'given by vitest.config.ts',
 };
 

@@ -88,16 +88,18 @@ test('fingerprints tell a change of a task beside the main one', async () => {
   expect(await differing(together(parts(sgd(), 5)))).toEqual(['training step']);
 });
 
-test('a check traces each task’s step, and an auxiliary task without data is no task', () => {
+test('a check traces each task’s step, and an auxiliary task without data is no task', async () => {
   const check = (configured: ConfiguredExperiment) => traceSteps(configured, build(configured.task));
-  expect(check(together())).toEqual([]);
+  expect(await check(together())).toEqual([]);
   const error =
     "task.auxiliaryTasks.copy: the training data 'train' has the inputs lm, so nothing trains 'copy': name an input " +
     'of an InterleavedInput so, or leave out the task.';
-  expect(() => check(together(undefined, { lm }))).toThrow(error);
+  await expect(check(together(undefined, { lm }))).rejects.toThrow(error);
   expect(() => analyze(together(undefined, { lm }))).toThrow(error);
   // The model has 16 positions: the batches of the task beside the main one are too long.
-  expect(() => check(together(undefined, { lm, copy: rows(17, 3) }))).toThrow();
+  await expect(check(together(undefined, { lm, copy: rows(17, 3) }))).rejects.toThrow(
+    'a sequence of 17 tokens is longer than maxSeqLength 16',
+  );
 });
 
 test('shares of inputs: by their pattern, by their weights, and counted where a class has its own way', () => {
