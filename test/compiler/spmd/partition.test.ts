@@ -2,7 +2,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import { ops, type Tensor, type TensorSpec, tf, valueAndGrad } from '../../../src/compiler/index.js';
+import {
+  type HostTensor,
+  ops,
+  type Tensor,
+  type TensorSpec,
+  tf,
+  valueAndGrad,
+} from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { partition, partitionProgram, type Sharding } from '../../../src/compiler/spmd/index.js';
 import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
@@ -236,6 +243,70 @@ test('tables and classes of which each rank has a part', async () => {
       'a table',
     );
   for (const mesh of MESHES) await table(mesh);
+});
+
+/** Runs a rank's program on the parts of all ranks, and checks the results. @returns its collectives */
+async function expectShared(
+  f: (inputs: any[]) => Tensor[],
+  inputs: readonly HostTensor[],
+  shardings: readonly (Sharding | undefined)[],
+  outputs: readonly (Sharding | undefined)[],
+  mesh: readonly number[],
+) {
+  const specs = inputs.map(({ shape, dtype }) => ({ shape, dtype }));
+  const whole = optimize(traceProgram(f as any, specs).graph);
+  const own = ofRank(f, specs, shardings, outputs, mesh);
+  const of = (sharding: Sharding | undefined, { length }: readonly number[]) =>
+    sharding ?? Array.from({ length }, () => []);
+  const ranks = mesh.reduce((a, b) => a * b, 1);
+  const parts = Array.from({ length: ranks }, (_, rank) =>
+    inputs.map(({ data, shape }, i) => partOf(data, shape, of(shardings[i], shape), mesh, rank)),
+  );
+  const expected = await runRanks(whole, [inputs.map(({ data }) => data)]);
+  const results = await runRanks(own, parts);
+  whole.outputs.forEach(({ shape, dtype }, i) => {
+    const data = wholeFrom(results[i]!, shape, of(outputs[i], shape), mesh);
+    expectClose({ shape, dtype, data }, { shape, dtype, data: expected[i]![0]! });
+  });
+  return collectivesOf(own);
+}
+
+describe('rows on several ranks', () => {
+  const rows: Sharding = [[1, 0], []];
+  // The first and the last of each part among them.
+  const data = Int32Array.from([0, 5, 6, 7, 11, 12, 23, 18, 17, 1, 22, 6]);
+  const ids: HostTensor = { shape: [12], dtype: 'int32', data };
+
+  test('are looked up where they are', async () => {
+    const f = ([table, ids]: any[]) => [tf.gather(table, ids)];
+    const table = floats([24, 40], -1, 1, 8);
+    expect(await expectShared(f, [table, ids], [rows, undefined], [undefined], [2, 2])).toEqual([
+      'AllReduce [12,40] over 0,1',
+    ]);
+  });
+
+  test('get the sums of their segments, and the classes of labels', async () => {
+    const f = ([x, ids]: any[]) => [tf.unsortedSegmentSum(x, ids, 24), tf.oneHot(ids, 24)];
+    const outputs = [rows, [[], [1, 0]]] as const;
+    const inputs = [floats([12, 40], -1, 1, 9), ids];
+    expect(await expectShared(f, inputs, [undefined, undefined], outputs, [2, 2])).toEqual([]);
+  });
+});
+
+test('a minor dimension that is split is no block of the dimension that it is joined to', async () => {
+  const x = floats([4, 6], -1, 1, 6);
+  const f = ([x]: any[]) => [tf.neg(tf.reshape(x, [24]))];
+  expect(await expectShared(f, [x], [[[], [0]]], [[[0]]], [2])).toEqual(['AllToAll [4,3] over 0']);
+});
+
+test('the sum of greatest elements is not the greatest of sums', async () => {
+  const f = ([x, y]: any[]) => [tf.add(tf.max(x, 1), tf.max(y, 1))];
+  const split: Sharding = [[], [0]];
+  const inputs = [floats([5, 40], -1, 1, 10), floats([5, 40], -1, 1, 11)];
+  expect(await expectShared(f, inputs, [split, split], [undefined], [4])).toEqual([
+    'AllReduce [5] over 0',
+    'AllReduce [5] over 0',
+  ]);
 });
 
 const some = [
