@@ -1,5 +1,5 @@
 /** @file Steps of ranks that hold parts of the variables: what one process computes from the same sub-batches. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openThreadRanks } from '../../../src/compiler/native/threadRanks.js';
 import { build, type Config } from '../../../src/hparams/index.js';
 import { Lamb } from '../../../src/learners/index.js';
@@ -108,20 +108,20 @@ describe.runIf(hasCompiler)('on machine code', () => {
   test.each([
     ['two ranks', grid(1, 2, 1)],
     ['two replicas of two', grid(2, 2, 1)],
-  ])('%s have the losses of one process, and its variables but for the last bit', async (_, mesh) => {
+  ])('%s have the bits of one process', async (_, mesh) => {
+    // Of two products that are added, compilers choose the one to fuse, and another one in a loop of another length.
+    vi.stubEnv('LUTHIER_CFLAGS', '-ffp-contract=off');
+    onTestFinished(() => void vi.unstubAllEnvs());
     const one = await trained(unclipped);
     const { state, reports, norms } = await trained(unclipped, mesh);
     const { shards, parts } = state.split!;
     expect(shards.filter(isPart).length).toBeGreaterThan(5);
     expect(parts.params.length).toBeLessThan(state.params.length);
-    for (const [name, difference] of Object.entries(differences(state, one.state)))
-      expect(difference, name).toBeLessThan(5e-7);
-    for (const [i, { loss }] of reports.entries()) expect(loss).toBeCloseTo(one.reports[i]!.loss, 5);
-    const near = (norm: unknown): unknown =>
-      typeof norm === 'number'
-        ? expect.closeTo(norm, 5)
-        : Object.fromEntries(Object.entries(norm as object).map(([name, each]) => [name, near(each)]));
-    expect(norms).toEqual(one.norms.map(near));
+    expect(differences(state, one.state)).toEqual({ m: 0, v: 0, ema: 0, params: 0 });
+    expect(reports.map(({ loss, metrics }) => ({ loss, metrics }))).toEqual(
+      one.reports.map(({ loss, metrics }) => ({ loss, metrics })),
+    );
+    expect(norms).toEqual(one.norms);
   });
 
   test.each([
