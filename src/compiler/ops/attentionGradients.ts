@@ -78,7 +78,7 @@ defineOperation('AttentionMaskGrad', {
       [mask.weights.slice(4 - out.shape.length)],
       { inputs, outputs },
       {
-        localAttrs: (_, [shape]) => ({ ...attrs, shape: [...shape!] }),
+        localAttrs: (shape) => ({ shape }),
       },
     );
   },

@@ -1,4 +1,4 @@
-/** @file What ranks compute together within a program: reductions, joined parts, a rank's own part. No gradients: optimizers and their like use them. */
+/** @file Collectives of traced programs, for optimizers and the like: reductions, gathers, a rank's own part. They have no gradients. */
 import { CompilerError } from '../program/tensors.js';
 import { type Group, membersOf } from '../rules/collectiveRules.js';
 import type * as tf from '../tfjs/tfjs.js';

@@ -53,13 +53,10 @@ export function memberOf({ mesh, axes }: Group, rank: number): number {
 export function ranksOf(group: Group, rank: number): number[] {
   const { mesh, axes } = group;
   const place = placeInMesh(mesh, rank);
+  const sizes = axes.map((axis) => mesh[axis]!);
   return Array.from({ length: membersOf(group) }, (_, member) => {
     const other = [...place];
-    let rest = member;
-    for (const axis of [...axes].reverse()) {
-      other[axis] = rest % mesh[axis]!;
-      rest = Math.floor(rest / mesh[axis]!);
-    }
+    for (const [i, at] of placeInMesh(sizes, member).entries()) other[axes[i]!] = at;
     return other.reduce((number, at, axis) => number * mesh[axis]! + at, 0);
   });
 }
@@ -176,6 +173,12 @@ export const collectiveRules: OperationTable = {
     device: { ...common, name: 'memberIndex', contiguous: [] },
   },
 };
+
+/** Whether an operation waits for other ranks. */
+export function asksRanks(op: string): boolean {
+  const form = collectiveRules[op]?.device;
+  return form?.kind === 'call' && form.asksRanks === true;
+}
 
 /** Whether an operation's result depends on which rank runs it. */
 export const isCollective = (op: string): boolean => op in collectiveRules && op !== CONSTRAINT;

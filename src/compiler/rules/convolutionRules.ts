@@ -123,13 +123,13 @@ export function convolutions(
         expectsGradient(dy!, shape[0]!, attrs, outChannels(filter!.shape));
         return [spec(shape, 'float32')];
       },
-      factors: (inputs, outputs, attrs) =>
+      factors: (inputs, outputs) =>
         lettered(
           [y, filter],
           [x],
           { inputs, outputs },
           {
-            localAttrs: (_, [shape]) => ({ ...attrs, inputShape: [...shape!] }),
+            localAttrs: (inputShape) => ({ inputShape }),
           },
         ),
       flops: perTap(0, ([, filter]) => summed(filter!)),
@@ -151,13 +151,13 @@ export function convolutions(
         expectsGradient(dy!, x!.shape[0]!, attrs, outChannels(shape));
         return [spec(shape, 'float32')];
       },
-      factors: (inputs, outputs, attrs) =>
+      factors: (inputs, outputs) =>
         lettered(
           [x, y],
           [filter],
           { inputs, outputs },
           {
-            localAttrs: (_, [shape]) => ({ ...attrs, filterShape: [...shape!] }),
+            localAttrs: (filterShape) => ({ filterShape }),
           },
         ),
       flops: perTap(1, (_, attrs) => summed(ints(attrs.filterShape))),

@@ -21,8 +21,8 @@ export interface Factors {
   readonly reductions?: Readonly<Record<number, Reduction | 'mean' | 'none'>>;
   /** The factor whose elements are addressed by the numbers of an input. */
   readonly addressed?: { readonly factor: number; readonly indices: number };
-  /** The attributes of an operation on parts of these shapes. */
-  readonly localAttrs?: (inputs: readonly Shape[], outputs: readonly Shape[]) => Attrs;
+  /** The attributes that follow from the shape of the first result's part; the others are those of the whole. */
+  readonly localAttrs?: (result: Shape) => Attrs;
 }
 
 /** The factors of a call; undefined where every rank computes all of it. */
@@ -147,6 +147,6 @@ export function reshaping(from: Shape, to: Shape): Factors {
     sizes,
     inputs: [before!],
     outputs: [after!],
-    localAttrs: (_, [shape]) => ({ shape: [...shape!] }),
+    localAttrs: (shape) => ({ shape }),
   };
 }

@@ -81,7 +81,7 @@ export const indexingRules: OperationTable = {
       return [spec([attrs.numSegments, ...x!.shape.slice(1)], x!.dtype)];
     },
     flops: perInputElement(),
-    factors: (inputs, outputs, attrs) => {
+    factors: (inputs, outputs) => {
       const rest = inputs[0]!.shape.slice(1).map((_, axis) => `${axis}`);
       return lettered(
         [['r', ...rest], 'r'],
@@ -89,7 +89,7 @@ export const indexingRules: OperationTable = {
         { inputs, outputs },
         {
           addressed: { factor: 's', indices: 1 },
-          localAttrs: (_, [out]) => ({ ...attrs, numSegments: out![0]! }),
+          localAttrs: ([numSegments]) => ({ numSegments: numSegments! }),
         },
       );
     },
@@ -111,7 +111,7 @@ export const indexingRules: OperationTable = {
       return [spec([...indices!.shape, attrs.depth], attrs.dtype as DType)];
     },
     flops: (_, [out]) => sizeOf(out!.shape),
-    factors: (inputs, outputs, attrs) => {
+    factors: (inputs, outputs) => {
       const places = inputs[0]!.shape.map((_, axis) => `${axis}`);
       return lettered(
         [places],
@@ -119,7 +119,7 @@ export const indexingRules: OperationTable = {
         { inputs, outputs },
         {
           addressed: { factor: 'c', indices: 0 },
-          localAttrs: (_, [out]) => ({ ...attrs, depth: out!.at(-1)! }),
+          localAttrs: (shape) => ({ depth: shape.at(-1)! }),
         },
       );
     },

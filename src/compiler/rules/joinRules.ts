@@ -142,7 +142,7 @@ export const joinRules: OperationTable = {
     },
     factors: (_, outputs, attrs) => ({
       ...elementwise([], outputs, attrs)!,
-      localAttrs: (_inputs, [shape]) => ({ ...attrs, shape: [...shape!] }),
+      localAttrs: (shape) => ({ shape }),
     }),
     onnx: fill(({ value }) => value as number),
     device: { kind: 'fill', value: ({ value }) => Number(value) },

@@ -122,7 +122,7 @@ export const shapeRules: OperationTable = {
     fold: ([x], attrs) => foldStrided(x!, ints(attrs.shape), broadcastStrides(x!.shape, ints(attrs.shape))),
     factors: (inputs, outputs, attrs) => ({
       ...elementwise(inputs, outputs, attrs)!,
-      localAttrs: (_, [shape]) => ({ shape: [...shape!] }),
+      localAttrs: (shape) => ({ shape }),
     }),
     onnx: broadcastTo,
     device: VIEW,
@@ -184,7 +184,7 @@ export const shapeRules: OperationTable = {
         outputs,
         attrs,
       )!,
-      localAttrs: (_, [shape]) => ({ ...attrs, size: [...shape!] }),
+      localAttrs: (size) => ({ size }),
     }),
     onnx: slice,
     device: VIEW,

@@ -115,11 +115,7 @@ export class PartWriter {
     );
     const made = node.outputs.map((_, i) => shardingBy(factors.outputs[i]!, assignment, factors, mesh));
     const shapes = node.outputs.map(({ shape }, i) => localShape(shape, made[i]!, mesh));
-    const attrs: Attrs =
-      factors.localAttrs?.(
-        inputs.map(({ shape }) => shape),
-        shapes,
-      ) ?? node.attrs;
+    const attrs: Attrs = { ...node.attrs, ...factors.localAttrs?.(shapes[0]!) };
     const { addressed } = factors;
     const axes = addressed && assignment[addressed.factor]!;
     let results: readonly Value[];

@@ -2,7 +2,7 @@
 import { graphText } from '../program/graphText.js';
 import type { Graph, Value } from '../program/ir.js';
 import { byteSize, formatSpec } from '../program/tensors.js';
-import { groupOf, isCollective, membersOf } from '../rules/collectiveRules.js';
+import { asksRanks, groupOf, membersOf } from '../rules/collectiveRules.js';
 import type { MeshShape, Sharding, Shardings } from './sharding.js';
 
 /** A partition as `partition` gives it. */
@@ -31,8 +31,7 @@ function collectives(
   return nodes.flatMap(({ op, inputs: [x], attrs, bodies = [] }) => {
     const turns = op === 'Scan' ? (attrs.length as number) : 1;
     const inner = bodies.flatMap((body) => collectives(body, times * turns));
-    const isAsking = isCollective(op) && op !== 'OwnPart' && op !== 'MemberIndex';
-    return isAsking ? [{ op, bytes: byteSize(x!), ways: membersOf(groupOf(attrs)), times }] : inner;
+    return asksRanks(op) ? [{ op, bytes: byteSize(x!), ways: membersOf(groupOf(attrs)), times }] : inner;
   });
 }
 

@@ -1,6 +1,7 @@
 /** @file Shardings: over which axes of a mesh each dimension of a tensor is split. */
 import type { Value } from '../program/ir.js';
 import type { Shape } from '../program/tensors.js';
+import { membersOf } from '../rules/collectiveRules.js';
 import type { Dims, Factors } from '../rules/factors.js';
 
 /** Devices along each axis of a mesh. Ranks are numbered in row-major order. */
@@ -20,8 +21,7 @@ export const sameSharding = (a: Sharding, b: Sharding): boolean =>
   a.every((axes, i) => sameAxes(axes, b[i]!));
 
 /** Number of parts along axes together. */
-export const waysOf = (axes: readonly number[], mesh: MeshShape): number =>
-  axes.reduce((ways, axis) => ways * mesh[axis]!, 1);
+export const waysOf = (axes: readonly number[], mesh: MeshShape): number => membersOf({ mesh, axes });
 
 /** The shape of a rank's part. */
 export const localShape = (shape: Shape, sharding: Sharding, mesh: MeshShape): number[] =>

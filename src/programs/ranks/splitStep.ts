@@ -203,7 +203,6 @@ async function joinedParts(
   options: Parameters<typeof compile>[2],
 ): Promise<
   | {
-      readonly specs: Specs;
       readonly views: Readonly<Record<string, HostArray>>;
       readonly splits: Readonly<Record<string, RowSplits>>;
       run(): Promise<unknown>;
@@ -243,7 +242,7 @@ async function joinedParts(
   });
   const outputs = call.outputs as Readonly<Record<string, HostTensor>>;
   return {
-    ...{ specs: executable.outputs as Specs, splits },
+    splits,
     views: Object.fromEntries(paths.map((path) => [path, outputs[path]!.data])),
     run: () => call.run(),
   };

@@ -2,6 +2,7 @@
 import { type HostTensor, sizeOf, type Tensor, type Tree } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import type { Graph, Value } from '../../../src/compiler/program/ir.js';
+import { asksRanks } from '../../../src/compiler/rules/collectiveRules.js';
 import { type MeshShape, partition, type Sharding } from '../../../src/compiler/spmd/index.js';
 import { traceProgram } from '../../../src/compiler/trace/tracedProgram.js';
 import { expectClose, type Tolerance } from '../support.js';
@@ -75,7 +76,6 @@ export async function expectSharing(
 /** A program's parts by given shardings, and its collectives with the shapes of what is sent. */
 export function collectivesOf(graph: Graph): string[] {
   return graph.nodes
-    .filter(({ op }) => op.startsWith('All') || op === 'ReduceScatter')
-    .filter(({ attrs }) => attrs.mesh !== undefined)
+    .filter(({ op }) => asksRanks(op))
     .map(({ op, inputs, attrs }) => `${op} [${inputs[0]!.shape}] over ${attrs.axes}`);
 }

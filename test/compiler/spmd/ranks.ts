@@ -1,9 +1,10 @@
 /** @file All ranks of a mesh in one process: each runs the same pieces, and arrays are exchanged between these. */
 import { compileGraph, type Engine } from '../../../src/compiler/engines/engine.js';
-import type { Graph, Node, Value } from '../../../src/compiler/program/ir.js';
+import type { Graph, Value } from '../../../src/compiler/program/ir.js';
 import { type HostArray, newHostArray, type Shape, sizeOf } from '../../../src/compiler/program/tensors.js';
-import { groupOf, memberOf, ranksOf } from '../../../src/compiler/rules/collectiveRules.js';
+import { memberOf } from '../../../src/compiler/rules/collectiveRules.js';
 import { localShape, type MeshShape, piecesOf, type Sharding } from '../../../src/compiler/spmd/index.js';
+import { meaningOf } from '../native/ranks/rankCases.js';
 
 /** A copy of the block that begins at `begin` and has this size. */
 function block(data: HostArray, shape: Shape, begin: readonly number[], size: Shape): HostArray {
@@ -48,49 +49,12 @@ export function wholeFrom(
   return whole;
 }
 
-const REDUCERS: Record<string, (a: number, b: number) => number> = {
-  sum: (a, b) => a + b,
-  // As ONNX's reductions, which pass over NaN.
-  max: (a, b) => (a > b || Number.isNaN(b) ? a : b),
-  min: (a, b) => (a < b || Number.isNaN(b) ? a : b),
+/** As ONNX's reductions, which pass over NaN. */
+const PAIRS = {
+  sum: (a: number, b: number) => a + b,
+  max: (a: number, b: number) => (a > b || Number.isNaN(b) ? a : b),
+  min: (a: number, b: number) => (a < b || Number.isNaN(b) ? a : b),
 };
-
-/** What a collective gives to a rank. */
-function collect(
-  { op, attrs, inputs, outputs }: Node,
-  operands: readonly (HostArray | undefined)[],
-  rank: number,
-): HostArray {
-  const group = groupOf(attrs);
-  const member = memberOf(group, rank);
-  if (op === 'MemberIndex') return Int32Array.of(member);
-  const ranks = ranksOf(group, rank);
-  const { shape } = inputs[0]!;
-  const { shape: given } = outputs[0]!;
-  const own = operands[rank]!;
-  const parts = ranks.map((each) => operands[each]!);
-  const dim = attrs.dim as number;
-  const at = (axis: number, offset: number) => shape.map((_, i) => (i === axis ? offset : 0));
-  if (op === 'OwnPart') return block(own, shape, at(dim, member * given[dim]!), given);
-  if (op === 'AllGather') {
-    const out = newHostArray(outputs[0]!.dtype, sizeOf(given));
-    for (const [i, part] of parts.entries()) place(out, given, at(dim, i * shape[dim]!), part, shape);
-    return out;
-  }
-  if (op === 'AllToAll') {
-    const [from, to] = [attrs.from as number, attrs.to as number];
-    const piece = shape.map((size, i) => (i === from ? given[from]! : size));
-    const out = newHostArray(outputs[0]!.dtype, sizeOf(given));
-    parts.forEach((part, i) => {
-      const sent = block(part, shape, at(from, member * given[from]!), piece);
-      place(out, given, at(to, i * shape[to]!), sent, piece);
-    });
-    return out;
-  }
-  const reduce = REDUCERS[op === 'ReduceScatter' ? 'sum' : (attrs.reduction as string)]!;
-  const sums = own.map((_, i) => parts.map((part) => part[i]!).reduce(reduce)) as HostArray;
-  return op === 'AllReduce' ? sums : block(sums, shape, at(dim, member * given[dim]!), given);
-}
 
 /** The results of all ranks, by output. @param inputs of each rank */
 export async function runRanks(
@@ -113,9 +77,10 @@ export async function runRanks(
       await backend.dispose();
     }
     for (const node of collectives) {
-      const operands = held.map((_, rank) => node.inputs[0] && of(rank, node.inputs[0]));
-      for (const [rank, values] of held.entries())
-        values.set(node.outputs[0]!, collect(node, operands, rank));
+      const [x] = node.inputs;
+      const operands = held.map((_, rank) => (x ? of(rank, x) : new Int32Array(0)));
+      const results = meaningOf({ op: node.op, attrs: node.attrs, shape: x?.shape ?? [] }, operands, PAIRS);
+      for (const [rank, values] of held.entries()) values.set(node.outputs[0]!, results[rank]!);
     }
   }
   return graph.outputs.map((output) => held.map((_, rank) => of(rank, output)));

@@ -93,8 +93,7 @@ type Pair = (a: number, b: number) => number;
 const PAIRS: Readonly<Record<string, Pair>> = { sum: (a, b) => a + b, max: Math.max, min: Math.min };
 
 /** The tree of pairs over the members' arrays; int32 wraps and float32 rounds as arrays do. */
-function reduced(parts: readonly HostArray[], reduction: string): HostArray {
-  const pair = PAIRS[reduction]!;
+function reduced(parts: readonly HostArray[], pair: Pair): HostArray {
   let level = [...parts];
   while (level.length > 1)
     level = level.flatMap((left, i) => {
@@ -106,7 +105,11 @@ function reduced(parts: readonly HostArray[], reduction: string): HostArray {
 }
 
 /** What an operation gives on each rank, by what each has. */
-export function meaningOf({ op, attrs, shape }: Case, given: readonly HostArray[]): HostArray[] {
+export function meaningOf(
+  { op, attrs, shape }: Pick<Case, 'op' | 'attrs' | 'shape'>,
+  given: readonly HostArray[],
+  pairs = PAIRS,
+): HostArray[] {
   const group = groupOf(attrs);
   const ways = membersOf(group);
   const { dim, from, to } = attrs as Record<'dim' | 'from' | 'to', number>;
@@ -117,11 +120,11 @@ export function meaningOf({ op, attrs, shape }: Case, given: readonly HostArray[
     const split = shape.map((size, i) => (i === from ? size / ways : size));
     switch (op) {
       case 'AllReduce':
-        return reduced(parts, reduction);
+        return reduced(parts, pairs[reduction]!);
       case 'AllGather':
         return joined(parts, shape, dim);
       case 'ReduceScatter':
-        return partOf(reduced(parts, reduction), shape, dim, ways, member);
+        return partOf(reduced(parts, pairs[reduction]!), shape, dim, ways, member);
       case 'AllToAll':
         return joined(
           parts.map((part) => partOf(part, shape, from, ways, member)),
