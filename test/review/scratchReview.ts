@@ -1,6 +1,7 @@
 /** @file Reviews of edits in a scratch clone, which is reset before each. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { compareVersions, type VersionsRequest } from '../../src/review/compareVersions.js';
 import { plain } from '../../src/system/text/terminalOutput.js';
@@ -46,6 +47,8 @@ export class ScratchReview {
     ]);
     write(Object.fromEntries(texts));
     act();
+    // Answers that follow from files of the last moment are not kept: clocks of file systems may be behind.
+    if (request.answers !== undefined) await setTimeout(100);
     const asked = { project: folder, base: 'main', exact: false, name: undefined, changes: [] };
     const limits = { seconds: 120, gigabytes: 4 };
     const { text, exitCode } = reportOf(await compareVersions({ ...asked, limits, ...request }));
