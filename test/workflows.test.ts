@@ -71,6 +71,14 @@ describe('the review of configs', () => {
   });
 });
 
+describe('packages of the base', () => {
+  it('are installed where the workflow allows it, which by default it does not', () => {
+    const { env, run } = stepsOf(review).find(({ name }) => name === 'Compare the experiments')!;
+    expect(env).toMatchObject({ INSTALL: '' });
+    expect(run).toContain('luthier diff --base="$BASE" $INSTALL --format=json');
+  });
+});
+
 describe('the answers of earlier reviews', () => {
   it('are kept between runs, in a folder that is private before they are restored', () => {
     const steps = stepsOf(review);

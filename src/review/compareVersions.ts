@@ -15,6 +15,7 @@ import { Evaluator, evaluatorDigest, type Limits } from './versions/evaluators.j
 import { cleanCommit, findBase, repositoryOf } from './versions/gitQueries.js';
 import { changedFiles, lackingIn, lookedFor, missingPackages } from './versions/heldApart.js';
 import { loadExperiments } from './versions/loadedExperiments.js';
+import { packagesOfBase, withOwnPackages } from './versions/ownPackages.js';
 import type { Change } from './versions/protocol.js';
 import { ChangedFiles, unrecordedContents } from './versions/reach.js';
 import { Sources } from './versions/sources.js';
@@ -41,6 +42,8 @@ export interface VersionsRequest {
   readonly answers?: string | undefined;
   /** Limits on the evaluation of one experiment. */
   readonly limits: Limits;
+  /** Whether the base gets the packages of its own lockfile, where that differs. */
+  readonly installs?: boolean;
   /** Folder for pictures of changed configs; none are drawn by default. */
   readonly pictures?: string | undefined;
 }
@@ -68,13 +71,24 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   const mayChange = [...newSources.experiments.keys()].some((name) => newSources.isTouched(name));
   // With kept answers, the process may not be needed.
   if (mayChange && cache.isEmpty) void now.start();
-  const worktree = addWorktree(repository, base.commit, project);
+  const ownPackages =
+    request.installs === true ? packagesOfBase(repository, base.commit, project) : undefined;
+  const worktree = addWorktree(
+    repository,
+    base.commit,
+    project,
+    ownPackages?.folder === undefined ? 'linked' : 'none',
+  );
   try {
-    const oldTree = treeAt(worktree.root, user);
-    const { settings, own, notes } = settingsOfBase(oldTree.project, project);
-    const costs = deviceFor(request.device, settings.device, oldTree.project);
-    const old = new Evaluator(oldTree, base.label, newTree, request.limits, answersFor(oldTree));
+    const begin = () => {
+      const tree = treeAt(worktree.root, user);
+      return { tree, evaluator: new Evaluator(tree, base.label, newTree, request.limits, answersFor(tree)) };
+    };
+    const begun = await withOwnPackages(ownPackages ?? {}, worktree, base.label, begin);
+    const { tree: oldTree, evaluator: old, packages } = begun;
     try {
+      const { settings, own, notes } = settingsOfBase(oldTree.project, project);
+      const costs = deviceFor(request.device, settings.device, oldTree.project);
       if (changed.size > 0 && cache.isEmpty) void old.start();
       const oldSources = new Sources(oldTree, changed);
       const versions = {
@@ -96,7 +110,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
       );
       const changes = [given, ...request.changes];
       const files = new ChangedFiles(changed, oldTree, newTree);
-      const names = await namesFor(asked, versions, files, changes);
+      const names = await namesFor(asked, versions, files, changes, packages.folder !== undefined);
       const { pictures } = request;
       const found = await outcomesOf(names, versions, changes, {
         repository,
@@ -117,7 +131,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
           request.name === undefined
             ? newSources.experiments.size - names.filter((name) => newSources.experiments.has(name)).length
             : 0,
-        notes: [...notes, ...costs.notes, ...notesOf(changed, oldTree, newTree), ...found.notes],
+        notes: [...notes, ...costs.notes, ...notesOf(changed, oldTree, newTree, packages), ...found.notes],
       };
       cache.save();
       return onDevice(report, costs.device);
@@ -134,15 +148,20 @@ function allNames({ old, now }: Versions): string[] {
   return [...new Set([...now.sources.experiments.keys(), ...old.sources.experiments.keys()])].sort();
 }
 
-/** The experiments to evaluate: all that the change reaches, or one; if only one version has it, it may have moved. */
+/**
+ * The experiments to evaluate: all that the change reaches, or one; if only one version has it, it may have moved. Other
+ * packages reach all.
+ */
 async function namesFor(
   asked: string | undefined,
   versions: Versions,
   files: ChangedFiles,
   changes: readonly Change[],
+  hasOtherPackages: boolean,
 ): Promise<string[]> {
   const [old, now] = [versions.old.sources, versions.now.sources];
   if (asked !== undefined && old.experiments.has(asked) && now.experiments.has(asked)) return [asked];
+  if (hasOtherPackages) return allNames(versions);
   return reached(versions, files, changes);
 }
 

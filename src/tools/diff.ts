@@ -73,6 +73,13 @@ export const diff: Command = {
       about: 'With --base, draws the changes in the configs of each experiment: DIR/lm.Small.svg.',
       parse: nonEmpty,
     },
+    install: {
+      key: 'installs',
+      about:
+        "With --base, installs the packages of REF's own package-lock.json for REF, by npm without install scripts, where " +
+        'it differs from the present one. By default, both versions get the packages installed now.',
+      parse: () => true,
+    },
     fresh: {
       key: 'fresh',
       about: 'With --base, evaluates everything anew, ignoring results of earlier reviews.',
@@ -196,6 +203,7 @@ export function requestOf({ positionals, values, changes }: Omit<Arguments, 'war
       changes: changes.map(fromAnywhere),
       pictures,
       device,
+      installs: values.installs === true,
       fresh: values.fresh === true,
       limits,
     },

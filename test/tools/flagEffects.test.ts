@@ -47,7 +47,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ladder: all('at picture', 'tools/ladderCommand.test.ts'),
   list: all('abstract build', 'tools/list/list.test.ts'),
   dump: all('history defaults', 'tools/dump.test.ts'),
-  diff: all('base exact timeout memory device pictures fresh label report exit_code'),
+  diff: all('base exact timeout memory device pictures install fresh label report exit_code'),
   validate: all('level timeout', 'tools/validate/validate.test.ts'),
   inspect: all('dataset n length batches shards out', 'tools/inspect/index.test.ts'),
   'cache-task': {
@@ -171,6 +171,7 @@ test('diff: an option for each flag', async () => {
   const flags = [
     '--exact',
     '--pictures=p',
+    '--install',
     '--fresh',
     '--label=a',
     '--label=b',
@@ -181,11 +182,28 @@ test('diff: an option for each flag', async () => {
     { kind: 'set', path: 'x', text: '1', origin: '--set x=1' },
     { kind: 'file', file: resolve('c.yaml'), origin: '--config_file c.yaml' },
   ];
-  const versions = { project: process.cwd(), base: 'main', exact: false, changes: [], fresh: false, limits };
+  const versions = {
+    project: process.cwd(),
+    base: 'main',
+    exact: false,
+    changes: [],
+    installs: false,
+    fresh: false,
+    limits,
+  };
   expect(await asked('--base=main')).toEqual({ failOnChange: false, labels: [], asked: versions });
   expect(await asked('A', '--base=main', '--device=d.yaml', ...flags)).toEqual({
     ...{ failOnChange: false, labels: [{ name: 'a' }, { name: 'b' }] },
-    asked: { ...versions, name: 'A', exact: true, fresh: true, pictures: 'p', device: 'd.yaml', changes },
+    asked: {
+      ...versions,
+      name: 'A',
+      exact: true,
+      installs: true,
+      fresh: true,
+      pictures: 'p',
+      device: 'd.yaml',
+      changes,
+    },
   });
   expect((await asked('--report=r.json', '--label=a')).asked).toEqual({ report: 'r.json' });
   for (const [argv, message] of [

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { counted } from '../text/reportFormat.js';
+import type { BasePackages } from '../versions/ownPackages.js';
 import type { Tree } from '../versions/versionTree.js';
 import { type Varying, varyingText } from './varying.js';
 
@@ -85,7 +86,12 @@ function otherPackages(old: Tree, now: Tree): string {
 }
 
 /** Caveats of the comparison for its readers. */
-export function notesOf(changed: ReadonlySet<string>, old: Tree, now: Tree): string[] {
+export function notesOf(
+  changed: ReadonlySet<string>,
+  old: Tree,
+  now: Tree,
+  { folder: ownPackages, because }: BasePackages = {},
+): string[] {
   const { root, project, library } = now;
   const notes: string[] = [];
   const folder = relative(root, project);
@@ -94,10 +100,11 @@ export function notesOf(changed: ReadonlySet<string>, old: Tree, now: Tree): str
     (file) => changed.has(`${prefix}${file}`) || changed.has(file),
   );
   if (packages.length > 0) {
-    notes.push(
-      `${packages.join(' and ')} changed${otherPackages(old, now)}: both versions were evaluated with the packages ` +
-        'installed now.',
-    );
+    const evaluated =
+      ownPackages === undefined
+        ? `both versions were evaluated with the packages installed now${because === undefined ? '' : `, as ${because}`}`
+        : 'each version was evaluated with the packages of its own lockfile; code in them is compared by what it computes alone';
+    notes.push(`${packages.join(' and ')} changed${otherPackages(old, now)}: ${evaluated}.`);
   }
   const isChanged = (room: string): boolean => {
     const inside = `${relative(root, join(library, 'src', room))}/`;

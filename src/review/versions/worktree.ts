@@ -13,25 +13,46 @@ export interface Worktree {
   remove(): void;
 }
 
+/** A commit to be evaluated. */
+export interface BaseWorktree extends Worktree {
+  /** What it lacks of what git holds apart. */
+  readonly lacking: readonly Lacking[];
+  /** Links the node_modules of the user's tree, where it has none. */
+  linkPackages(): void;
+}
+
 const prefix = 'luthier-diff-';
+const PACKAGES = 'node_modules';
 
 /**
  * Checks `commit` out into the system's folder for temporary files, to run its code: files that git ignores,
  * node_modules and data above all, are links to the user's tree; submodules and content of git-lfs are there as far as this
  * machine has them. The worktree is removed when the process ends in any
  * way; one left by a killed process is removed by the next.
+ *
+ * @param packages `none` leaves out all node_modules, so that an installer writes into none of the user's.
  */
 export function addWorktree(
   repository: Repository,
   commit: string,
   project: string,
-): Worktree & { readonly lacking: readonly Lacking[] } {
+  packages: 'linked' | 'none' = 'linked',
+): BaseWorktree {
   let lacking: readonly Lacking[] = [];
   const worktree = checkOut(repository, commit, [], (root) => {
-    linkIgnored(repository, root, project);
+    linkIgnored(repository, root, (name) => packages === 'linked' || basename(name) !== PACKAGES);
+    if (packages === 'linked') linkPackagesAround(repository, root, project);
     lacking = fillHeldApart(repository, commit, root);
   });
-  return { ...worktree, lacking };
+  const { root } = worktree;
+  return {
+    ...worktree,
+    lacking,
+    linkPackages: () => {
+      linkIgnored(repository, root, (name) => basename(name) === PACKAGES);
+      linkPackagesAround(repository, root, project);
+    },
+  };
 }
 
 /** Checks `commit` out as `addWorktree` does, to read untrusted files: symbolic links become plain files. */
@@ -84,17 +105,28 @@ function removeLeftovers(repository: Repository): void {
 // A tree with more ignored files than this has more than data beside the code.
 const mostLinks = 5000;
 
-function linkIgnored({ root: user, git }: Repository, root: string, project: string): void {
+/** Links what git ignores and `isMeant` takes. */
+function linkIgnored(
+  { root: user, git }: Repository,
+  root: string,
+  isMeant: (name: string) => boolean,
+): void {
   const listed = git('ls-files', '--others', '--ignored', '--exclude-standard', '--directory', '-z');
-  const ignored = listed.split('\0').filter((name) => name !== '');
-  for (const name of ignored.slice(0, mostLinks)) link(user, root, name.replace(/\/$/, ''));
-  // Packages need not be ignored; those of a folder around the repository are found from nowhere else.
+  const ignored = listed
+    .split('\0')
+    .filter((name) => name !== '')
+    .map((name) => name.replace(/\/$/, ''));
+  for (const name of ignored.slice(0, mostLinks)) if (isMeant(name)) link(user, root, name);
+}
+
+/** Links packages that need not be ignored, and those of a folder around the repository, which are found from nowhere else. */
+function linkPackagesAround({ root: user }: Repository, root: string, project: string): void {
   for (let folder = project; ; folder = dirname(folder)) {
-    const packages = join(folder, 'node_modules');
+    const packages = join(folder, PACKAGES);
     if (existsSync(packages)) {
       const inside = relative(user, packages);
       if (!inside.startsWith('..')) link(user, root, inside);
-      else if (!existsSync(join(root, 'node_modules'))) symlinkSync(packages, join(root, 'node_modules'));
+      else if (!existsSync(join(root, PACKAGES))) symlinkSync(packages, join(root, PACKAGES));
     }
     if (folder === dirname(folder)) return;
   }
@@ -103,14 +135,14 @@ function linkIgnored({ root: user, git }: Repository, root: string, project: str
 function link(user: string, root: string, name: string): void {
   const [from, to] = [join(user, name), join(root, name)];
   if (existsSync(to) || !existsSync(dirname(to)) || !existsSync(from)) return;
-  if (basename(name) !== 'node_modules' || !linkPackages(from, to, user, root)) symlinkSync(from, to);
+  if (basename(name) !== PACKAGES || !linkEachPackage(from, to, user, root)) symlinkSync(from, to);
 }
 
 /**
  * Links packages one by one where some are folders of the repository itself, as in workspaces: those are to be the
  * ones of the commit. False if there are none.
  */
-function linkPackages(from: string, to: string, user: string, root: string): boolean {
+function linkEachPackage(from: string, to: string, user: string, root: string): boolean {
   if (lstatSync(from).isSymbolicLink()) return false;
   const names = readdirSync(from).flatMap((name) =>
     name.startsWith('@') ? readdirSync(join(from, name)).map((inner) => join(name, inner)) : [name],

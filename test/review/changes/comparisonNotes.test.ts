@@ -41,6 +41,22 @@ test.each([
   ]);
 });
 
+test.each([
+  [
+    { folder: '' },
+    'each version was evaluated with the packages of its own lockfile; code in them is compared by what it computes alone.',
+  ],
+  [
+    { because: 'the base has no package-lock.json to install from' },
+    'both versions were evaluated with the packages installed now, as the base has no package-lock.json to install from.',
+  ],
+])('the packages of the base: %j', (packages, text) => {
+  const [old, now] = [locked({ zod: '4.6.6' }), locked({ zod: '4.6.7' })];
+  expect(notesOf(new Set(['package-lock.json']), old, now, packages)).toEqual([
+    `package-lock.json changed (zod 4.6.6 → 4.6.7): ${text}`,
+  ]);
+});
+
 test('rooms of the library that no program shows', () => {
   const tree = locked({});
   const changed = ['compiler/engines/engine.ts', 'programs/loop.ts'].map((file) => `library/src/${file}`);

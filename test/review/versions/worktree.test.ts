@@ -60,6 +60,14 @@ test('a worktree has the packages of a workspace as they were, and what git igno
   ]);
   worktree.remove();
   expect(existsSync(root)).toBe(false);
+  const bare = addWorktree(repository, 'HEAD', folder, 'none');
+  expect([existsSync(join(bare.root, 'node_modules')), existsSync(join(bare.root, 'data/a.txt'))]).toEqual([
+    false,
+    true,
+  ]);
+  bare.linkPackages();
+  expect(readlinkSync(join(bare.root, 'node_modules/zod'))).toBe(join(folder, 'node_modules/zod'));
+  bare.remove();
   expect(readFileSync(join(folder, 'data/a.txt'), 'utf8')).toBe('ignored');
   expect(user.state()).toBe(state);
   expect([...changedFiles(repository, 'HEAD')].sort()).toEqual([
