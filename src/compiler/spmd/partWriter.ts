@@ -3,10 +3,12 @@
 import { type Attrs, type Node, newValue, type Value } from '../program/ir.js';
 import { CONSTRAINT } from '../rules/collectiveRules.js';
 import type { Factors, Reduction } from '../rules/factors.js';
+import { GRADIENT, readScope } from '../trace/gradientScopes.js';
 import { ON_PARTS, scalar } from './addressed.js';
 import { cheapest, summedAxes } from './assign.js';
 import { factorsOf, loopCounts } from './relations.js';
 import { type Emit, emitTo, reshard } from './reshard.js';
+import { scatterRows, without } from './rows.js';
 import {
   localShape,
   type MeshShape,
@@ -25,16 +27,28 @@ interface Part {
   readonly sharding: Sharding;
 }
 
+/** What lies over axes of rows in a graph. */
+export interface Rows {
+  readonly axes: readonly number[];
+  /** Sums over the ranks along these, which nothing reads but the graph's outputs. */
+  readonly scattered: ReadonlyMap<Value, Sharding>;
+  /** Whether all of the graph is of a gradient, which then gathers once. */
+  readonly isGradient?: boolean;
+}
+
 /** Writes the nodes of one graph, the program's or a body's. */
 export class PartWriter {
   readonly nodes: Node[] = [];
   readonly #parts = new Map<Value, Part>();
   /** Parts by other shardings than a value's own, by the JSON of these. */
   readonly #others = new Map<Value, Map<string, Value>>();
+  /** Values that are gathered where they are read, and how many there were at the last time. */
+  readonly #gathered = new Map<Value, number>();
 
   constructor(
     private readonly shardings: Shardings,
     private readonly mesh: MeshShape,
+    private readonly rows: Rows,
   ) {}
 
   /** The inputs of a graph, as values of parts by their shardings. */
@@ -55,11 +69,50 @@ export class PartWriter {
     if (sameSharding(known.sharding, sharding)) return known.value;
     const others = this.#others.get(value) ?? new Map<string, Value>();
     this.#others.set(value, others);
-    const key = JSON.stringify(sharding);
-    const found =
-      others.get(key) ?? reshard(known.value, known.sharding, sharding, this.mesh, this.#emit(scope));
-    others.set(key, found);
-    return found;
+    const isGathered = this.#isOfRows(known);
+    const own = JSON.stringify(sharding);
+    const again = `${own} again`;
+    const isAgain =
+      isGathered && (others.has(again) || (others.has(own) && this.#isFarInGradient(value, scope)));
+    const key = isAgain ? again : own;
+    if (isGathered) this.#read(value);
+    const found = others.get(key);
+    if (found !== undefined) return found;
+    const from = isAgain ? this.#later(known.value) : known.value;
+    const made = reshard(from, known.sharding, sharding, this.mesh, this.#emit(scope));
+    others.set(key, made);
+    return made;
+  }
+
+  /** Notes that a value is gathered, or read once more. */
+  #read(value: Value): void {
+    this.#gathered.set(value, 0);
+    this.#gathered.set(value, this.#gathered.size);
+  }
+
+  /** Whether a gradient reads what lies over axes of rows once others have been gathered: all of them are not kept for it. */
+  #isFarInGradient(value: Value, scope: string): boolean {
+    if (this.rows.isGradient || !readScope(scope).isGradient) return false;
+    return this.#gathered.get(value)! < this.#gathered.size;
+  }
+
+  /** Whether a value is gathered where it is read. */
+  #isOfRows({ sharding }: Part): boolean {
+    return sharding.flat().some((axis) => this.rows.axes.includes(axis));
+  }
+
+  /** The value behind all that is written: what is made of it is not what was made of it before. */
+  #later(value: Value): Value {
+    const arrival = this.nodes.at(-1)!.outputs[0]!;
+    const output = newValue(value);
+    this.nodes.push({
+      op: 'Barrier',
+      inputs: [value, arrival],
+      outputs: [output],
+      attrs: {},
+      scope: GRADIENT,
+    });
+    return output;
   }
 
   write(node: Node): void {
@@ -143,9 +196,10 @@ export class PartWriter {
     sums: readonly { readonly axes: readonly number[]; readonly reduction: Reduction | 'mean' | 'none' }[],
     scope: string,
   ): void {
-    const { mesh } = this;
+    const { mesh, rows } = this;
     const emit = this.#emit(scope);
-    const wanted = this.#wanted(value);
+    const scattered = rows.scattered.get(value);
+    const wanted = scattered === undefined ? this.#wanted(value) : without(scattered, rows.axes);
     const sharding = made.map((axes) => [...axes]);
     let current = result;
     const reductions = new Map<Reduction, Set<number>>();
@@ -172,30 +226,63 @@ export class PartWriter {
       if (axes.size > 0)
         current = emit('AllReduce', [current], { mesh, axes: [...axes].sort((a, b) => a - b), reduction });
     }
-    this.#parts.set(value, { value: reshard(current, sharding, wanted, mesh, emit), sharding: wanted });
+    const part = reshard(current, sharding, wanted, mesh, emit);
+    if (scattered === undefined) this.#parts.set(value, { value: part, sharding: wanted });
+    else
+      this.#parts.set(value, {
+        value: scatterRows(part, wanted, scattered, rows.axes, mesh, emit),
+        sharding: scattered,
+      });
   }
 
-  /** A loop's carries have one sharding before, in and behind it; slices of its turns are whole along their axis. */
+  /**
+   * A loop's carries have one sharding before, in and behind it; slices of its turns are whole along their axis. What lies over axes
+   * of rows comes into its turns as it is, and sums that it stacks are scattered there.
+   */
   #writeBodies(node: Node): void {
     const { inputs, outputs, bodies = [], scope } = node;
     const isLoop = node.op === 'Scan';
     const { carries, xs } = isLoop ? loopCounts(node) : { carries: 0, xs: 0 };
     const skipped = isLoop ? 0 : 1;
-    const within = inputs.slice(skipped).map((_, i) => this.#wanted(bodies[0]!.inputs[i]!));
-    const results = outputs.map((_, i) => (i < carries ? within[i]! : this.#wanted(bodies[0]!.outputs[i]!)));
+    const isSliced = (i: number): boolean => isLoop && i >= carries && i < carries + xs;
+    const stacked = (sharding: Sharding): Sharding => [[], ...sharding];
+    const within = inputs.slice(skipped).map((input, i) => {
+      const part = this.#parts.get(input);
+      const wanted = this.#wanted(bodies[0]!.inputs[i]!);
+      // Ranks may take another branch than those with other rows.
+      if (!isLoop || i < carries || part === undefined || !this.#isOfRows(part)) return wanted;
+      this.#read(input);
+      if (!isSliced(i)) return part.sharding;
+      const [turns, ...own] = part.sharding;
+      return turns!.length === 0 ? own : wanted;
+    });
+    const scattered = outputs.map((output, i) => {
+      const sharding = this.rows.scattered.get(output);
+      if (!isLoop || i < carries || sharding === undefined || sharding[0]!.length > 0) return undefined;
+      const turn = bodies[0]!.outputs[i]!;
+      const reads = [...bodies[0]!.nodes.flatMap(({ inputs }) => inputs), ...bodies[0]!.outputs];
+      return reads.filter((value) => value === turn).length === 1 ? sharding.slice(1) : undefined;
+    });
+    const results = outputs.map(
+      (_, i) => scattered[i] ?? (i < carries ? within[i]! : this.#wanted(bodies[0]!.outputs[i]!)),
+    );
     const written = bodies.map((body) => {
-      const writer = new PartWriter(this.shardings, this.mesh);
+      const writer = new PartWriter(this.shardings, this.mesh, {
+        axes: this.rows.axes,
+        scattered: new Map(
+          body.outputs.flatMap((output, i) => (scattered[i] ? [[output, scattered[i]]] : [])),
+        ),
+        isGradient: this.rows.isGradient === true || readScope(scope).isGradient,
+      });
       const own = writer.open(body.inputs, within);
       for (const each of body.nodes) writer.write(each);
       const given = body.outputs.map((output, i) => writer.part(output, results[i]!, scope));
       return { inputs: own, nodes: writer.nodes, outputs: given };
     });
-    const stacked = (sharding: Sharding): Sharding => [[], ...sharding];
     const operands = inputs.map((input, i) => {
       if (i < skipped) return this.part(input, wholeOf(input.shape), scope);
       const sharding = within[i - skipped]!;
-      const isSliced = isLoop && i >= carries && i < carries + xs;
-      return this.part(input, isSliced ? stacked(sharding) : sharding, scope);
+      return this.part(input, isSliced(i) ? stacked(sharding) : sharding, scope);
     });
     const made = results.map((sharding, i) => (isLoop && i >= carries ? stacked(sharding) : sharding));
     const values = outputs.map((output, i) =>
@@ -203,7 +290,8 @@ export class PartWriter {
     );
     this.#push(node, operands, values, { bodies: written });
     outputs.forEach((output, i) => {
-      this.#settle(output, values[i]!, made[i]!, [], scope);
+      if (scattered[i] === undefined) this.#settle(output, values[i]!, made[i]!, [], scope);
+      else this.#parts.set(output, { value: values[i]!, sharding: made[i]! });
     });
   }
 }

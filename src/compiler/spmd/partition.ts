@@ -1,6 +1,6 @@
 /** @file A program of one rank from a program of whole tensors, by the shardings of its inputs and outputs. */
 
-import type { Graph, Node, Value } from '../program/ir.js';
+import { type Graph, type Node, useCounts, type Value } from '../program/ir.js';
 import { CompilerError } from '../program/tensors.js';
 import { CONSTRAINT, constrainedSharding } from '../rules/collectiveRules.js';
 import { expandSplit } from './expandSplit.js';
@@ -10,6 +10,7 @@ import { PartWriter } from './partWriter.js';
 import { propagate } from './propagate.js';
 import { relationsOf } from './relations.js';
 import { emitTo, reshard } from './reshard.js';
+import { endsInRows, scatterRows, withMasksEarly, without } from './rows.js';
 import { localShape, type MeshShape, type Sharding, type Shardings, wholeOf } from './sharding.js';
 
 /** Shardings of inputs and outputs, by number; absent ones are whole. */
@@ -20,15 +21,11 @@ export interface Borders {
   readonly names?: { readonly inputs: readonly string[]; readonly outputs: readonly string[] };
   /**
    * Axes along which ranks have other rows, as the program says nothing of: its batch is that of the ranks along the other axes.
-   * An input that is split over these is gathered before its first use, and such an output is the sum over the ranks along
-   * them, of which each has its part.
+   * An input that is split over these is gathered where it is read, in a loop by each turn, and once more for a gradient. Such an
+   * output is the sum over the ranks along them, of which each has its part.
    */
   readonly rowAxes?: readonly number[];
 }
-
-/** The sharding without some axes. */
-const without = (sharding: Sharding, axes: readonly number[]): Sharding =>
-  sharding.map((own) => own.filter((axis) => !axes.includes(axis)));
 
 /** @throws CompilerError for a sharding that a tensor cannot have. */
 function check(what: string, { shape }: Value, sharding: Sharding | undefined, mesh: MeshShape): void {
@@ -96,7 +93,12 @@ export function partition(graph: Graph, given: Borders, mesh: MeshShape): Partit
   const split = (sharding: Sharding | undefined) => sharding && without(sharding, singleAxes(mesh));
   const borders = { ...given, inputs: given.inputs.map(split), outputs: given.outputs.map(split) };
   const { rowAxes = [] } = borders;
-  let current = graph;
+  const isOfRows = (sharding: Sharding | undefined): sharding is Sharding =>
+    sharding?.flat().some((axis) => rowAxes.includes(axis)) === true;
+  let current = withMasksEarly(
+    graph,
+    graph.outputs.filter((_, i) => isOfRows(borders.outputs[i])),
+  );
   let shardings = shardingsOf(current, borders, mesh);
   for (
     let plainer = expandSplit(current, shardings);
@@ -106,7 +108,14 @@ export function partition(graph: Graph, given: Borders, mesh: MeshShape): Partit
     current = plainer;
     shardings = shardingsOf(current, borders, mesh);
   }
-  const writer = new PartWriter(shardings, mesh);
+  const reads = useCounts(current);
+  const scattered = new Map<Value, Sharding>();
+  current.outputs.forEach((output, i) => {
+    const wanted = borders.outputs[i];
+    if (isOfRows(wanted) && endsInRows(wanted, rowAxes) && reads.get(output) === 1)
+      scattered.set(output, wanted);
+  });
+  const writer = new PartWriter(shardings, mesh, { axes: rowAxes, scattered });
   const inputs = writer.open(
     current.inputs,
     current.inputs.map((input, i) => borders.inputs[i] ?? wholeOf(input.shape)),
@@ -115,19 +124,18 @@ export function partition(graph: Graph, given: Borders, mesh: MeshShape): Partit
   const emit = emitTo(writer.nodes, '');
   const outputs = current.outputs.map((output, i) => {
     const wanted = borders.outputs[i] ?? wholeOf(output.shape);
+    if (scattered.has(output)) return writer.part(output, wanted, '');
     // Minor to axes of rows, others would number other parts.
-    let made = wanted.map((axes) => {
+    const made = wanted.map((axes) => {
       const first = axes.findIndex((axis) => rowAxes.includes(axis));
       return first < 0 ? axes : axes.slice(0, first);
     });
-    let value = writer.part(output, made, '');
-    wanted.forEach((axes, dim) => {
-      const rows = axes.slice(made[dim]!.length).filter((axis) => rowAxes.includes(axis));
-      if (rows.length === 0) return;
-      value = emit('ReduceScatter', [value], { mesh, axes: rows, dim });
-      made = made.map((own, i) => (i === dim ? [...own, ...rows] : own));
-    });
-    return reshard(value, made, wanted, mesh, emit);
+    const summed = wanted.map((axes, dim) => [
+      ...made[dim]!,
+      ...axes.slice(made[dim]!.length).filter((axis) => rowAxes.includes(axis)),
+    ]);
+    const value = scatterRows(writer.part(output, made, ''), made, summed, rowAxes, mesh, emit);
+    return reshard(value, summed, wanted, mesh, emit);
   });
   return { whole: current, shardings, own: mergeReductions({ inputs, nodes: writer.nodes, outputs }) };
 }

@@ -1,18 +1,16 @@
 /**
- * @file Training step of ranks that hold parts of the variables: parts along axes of rows are joined, gradients of a rank's rows are
- * summed over the ranks with other rows, and each rank updates its own parts.
+ * @file Training step of ranks that hold parts of the variables: weights are gathered where they are read, gradients of a rank's rows
+ * are summed over the ranks with other rows, and each rank updates its own parts.
  */
 import {
+  type BoundCall,
   compile,
   compileProgram,
   flatViews,
-  type Group,
   type HostArray,
   type HostTensor,
   isTensor,
-  layoutSpecs,
   mapTree,
-  membersOf,
   ops,
   type Program,
   partitionProgram,
@@ -56,9 +54,6 @@ interface SplitParts {
 /** Structure of tensors by name. */
 type Specs = Readonly<Record<string, Tree<TensorSpec>>>;
 
-/** Dimensions of a variable that are split over axes of rows, with the ranks that hold its parts along each. */
-type RowSplits = readonly { readonly dim: number; readonly group: Group }[];
-
 /**
  * A step like that of `compileStep`, one per call, on the parts that ranks hold.
  *
@@ -75,25 +70,23 @@ export async function splitStep(given: SplitParts): Promise<BoundStep> {
     );
   const { numSubBatches, numTrainSteps, learner } = task.hp.train.hp;
   const share = mesh.shareOf(ranks.rank);
-  const rows = mesh.groupOf(mesh.hp.inputsSplitMapping);
   const count = partsOfRank(numSubBatches, share.count);
   const compiling = (name: string) => ({
     ...compileOptions(options, name, numTrainSteps),
     ...({ engine, ranks: ranks.steps } as const),
   });
   const buffers = new BatchBuffers(inputName, batch);
-  const joined = await joinedParts(split, mesh, compiling('gather_step'));
   const { prngKey: _, ...inputs } = trainSpecs(task, state, { specs: specsOf(batch) });
   const whole = { ...inputs, prngKeys: { shape: [count, 2], dtype: 'int32' } };
   const gradients = await compileProgram(
-    partitionedGradients(task, whole as Record<string, Tree<TensorSpec>>, split, mesh),
+    partitionedGradients(task, whole as Record<string, Tree<TensorSpec>>, mesh, 'gradient_step'),
     compiling('gradient_step'),
   );
   const { sums: specs, media } = gradients.outputs as unknown as Record<'sums' | 'media', Specs>;
   const [keys, prngKeys, steps] = [new Int32Array(2), new Int32Array(2 * count), new Int32Array(1)];
   const gradientCall = gradients.bind({
     inputs: {
-      ...{ params: { ...parts.views, ...joined?.views }, batch: buffers.arrays, prngKeys },
+      ...{ params: parts.views, batch: buffers.arrays, prngKeys },
       ...stepNumber(task, steps),
     },
     outputs: { sums: ownMemory(specs), rowSums: {}, media: ownMemory(media) },
@@ -102,7 +95,7 @@ export async function splitStep(given: SplitParts): Promise<BoundStep> {
   const means = meanStep(task);
   let updater: FlatUpdater | undefined;
   const update = await compile(
-    ({ sums }: { sums: GradientSums }) => means(ownSums(sums, rows, joined?.splits ?? {}), {}),
+    ({ sums }: { sums: GradientSums }) => means(ownSums(sums, split, mesh), {}),
     { sums: specs } as Record<string, Tree<TensorSpec>>,
     {
       ...compiling('update_step'),
@@ -137,9 +130,10 @@ export async function splitStep(given: SplitParts): Promise<BoundStep> {
   const run = async (): Promise<Tree<HostTensor>> => {
     const ofAll = splitKeyHost(keys, numSubBatches);
     prngKeys.set(ofAll.subarray(share.index * prngKeys.length, (share.index + 1) * prngKeys.length));
-    await joined?.run();
-    await agree(ranks, () => gradientCall.run());
+    // A rank that fails within a collective ends the job: the others wait for it there.
+    await agree(ranks, async () => checkIndices(gradientCall));
     await split.change(async () => {
+      await gradientCall.run();
       await updateCall.run();
     });
     return outputs;
@@ -149,101 +143,55 @@ export async function splitStep(given: SplitParts): Promise<BoundStep> {
 }
 
 /**
- * The gradients of a rank's rows by its parts of the variables. Rows are its own: the mesh's axes of rows split nothing here.
+ * The gradients of a rank's rows by its parts of the variables: the sums of those that are split over axes of rows, in parts. Rows are
+ * its own: the mesh's axes of rows split nothing else.
  *
  * @param specs of whole variables.
+ * @param name of the program, for dumps.
  */
-function partitionedGradients(
+export function partitionedGradients(
   task: SingleTask,
   specs: Readonly<Record<string, Tree<TensorSpec>>>,
-  { shards }: StateInParts,
   mesh: Mesh,
+  name: string,
+  options: Parameters<typeof traceProgram>[2] = {},
 ): Program {
-  const { axes: ofRows } = mesh.groupOf(mesh.hp.inputsSplitMapping);
-  const shardings = new Map(
-    shards.map(({ path, axes }) => [path, axes.map((each) => each.filter((axis) => !ofRows.includes(axis)))]),
-  );
+  const { axes: rowAxes } = mesh.groupOf(mesh.hp.inputsSplitMapping);
+  const shardings = new Map(mesh.shards(task.variables, 0).map(({ path, axes }) => [path, axes]));
   const under =
-    (prefix: string) =>
-    (path: string): Sharding | undefined =>
-      path.startsWith(prefix) ? shardings.get(path.slice(prefix.length)) : undefined;
+    (...prefixes: readonly string[]) =>
+    (path: string): Sharding | undefined => {
+      const prefix = prefixes.find((each) => path.startsWith(each));
+      return prefix === undefined ? undefined : shardings.get(path.slice(prefix.length));
+    };
   const step = gradientStep(task);
   const splits: Parameters<typeof splitActivations>[0] = (...tensor) => mesh.activationAxes(...tensor);
-  const traced = traceProgram((inputs) => splitActivations(splits, () => step(inputs)), specs);
+  const traced = traceProgram((inputs) => splitActivations(splits, () => step(inputs)), specs, options);
   const borders = {
-    ...{ inputs: under('params.'), outputs: under('sums.grads.') },
-    ...{ rowAxes: ofRows, axisNames: mesh.axisNames },
+    ...{ inputs: under('params.'), outputs: under('sums.grads.', 'sums.updatedVars.') },
+    ...{ rowAxes, axisNames: mesh.axisNames },
   };
-  return partitionProgram(traced, borders, mesh.sizes, 'gradient_step');
+  return partitionProgram(traced, borders, mesh.sizes, name);
 }
 
 const isHostTensor = (value: unknown): value is HostTensor =>
   ArrayBuffer.isView((value as HostTensor | undefined)?.data);
 
-/** The sums over all rows, of gradients this rank's parts. */
-function ownSums(sums: GradientSums, rows: Group, splits: Readonly<Record<string, RowSplits>>): GradientSums {
-  const all = mapTree<Tensor, Tensor>(sums, isTensor, (sum) => ops.allReduce(sum, rows)) as GradientSums;
-  const grads = Object.fromEntries(
-    Object.entries(all.grads).map(([path, sum]) => [
-      path,
-      (splits[path] ?? []).reduce((part, { dim, group }) => ops.ownPart(part, group, dim), sum),
-    ]),
-  );
-  return { ...all, grads };
+/** @throws the error of a batch that has an index out of range. */
+function checkIndices(call: BoundCall): void {
+  const problem = call.problemOf(0);
+  if (problem !== undefined) throw problem;
 }
 
-/**
- * Variables that are split over axes of rows, whose parts a step joins in memory of its own; undefined where there are none.
- *
- * @param options of compiling.
- */
-async function joinedParts(
-  { parts, shards }: StateInParts,
-  mesh: Mesh,
-  options: Parameters<typeof compile>[2],
-): Promise<
-  | {
-      readonly views: Readonly<Record<string, HostArray>>;
-      readonly splits: Readonly<Record<string, RowSplits>>;
-      run(): Promise<unknown>;
-    }
-  | undefined
-> {
-  const { axes: ofRows, mesh: sizes } = mesh.groupOf(mesh.hp.inputsSplitMapping);
-  const splits = Object.fromEntries(
-    shards.flatMap(({ path, axes }) => {
-      const own = axes
-        .map((each, dim) => ({
-          dim,
-          group: { mesh: sizes, axes: each.filter((axis) => ofRows.includes(axis)) },
-        }))
-        .filter(({ group }) => membersOf(group) > 1);
-      return own.length === 0 ? [] : [[path, own]];
-    }),
-  ) as Record<string, RowSplits>;
-  const paths = Object.keys(splits);
-  if (paths.length === 0) return undefined;
-  const specs = layoutSpecs(parts.layout);
-  const held = Object.fromEntries(paths.map((path) => [path, specs[path]!]));
-  const executable = await compile(
-    (given: Readonly<Record<string, Tensor>>) =>
-      Object.fromEntries(
-        paths.map((path) => [
-          path,
-          splits[path]!.reduce((whole, { dim, group }) => ops.allGather(whole, group, dim), given[path]!),
-        ]),
-      ),
-    held,
-    options,
-  );
-  const call = executable.bind({
-    inputs: Object.fromEntries(paths.map((path) => [path, parts.views[path]!])),
-    outputs: Object.fromEntries(paths.map((path) => [path, null])),
-  });
-  const outputs = call.outputs as Readonly<Record<string, HostTensor>>;
-  return {
-    splits,
-    views: Object.fromEntries(paths.map((path) => [path, outputs[path]!.data])),
-    run: () => call.run(),
+/** The sums over all rows: those of variables that are split over rows are, along these axes. */
+function ownSums(sums: GradientSums, { shards }: StateInParts, mesh: Mesh): GradientSums {
+  const rows = mesh.groupOf(mesh.hp.inputsSplitMapping);
+  const split = new Map(shards.map(({ path, axes }) => [path, axes.flat()]));
+  const overRows = (sum: Tensor, path = ''): Tensor => {
+    const axes = rows.axes.filter((axis) => !split.get(path)?.includes(axis));
+    return ops.allReduce(sum, { ...rows, axes });
   };
+  const all = (tree: Tree<Tensor>) => mapTree<Tensor, Tensor>(tree, isTensor, overRows);
+  const { grads, updatedVars, ...others } = sums;
+  return { ...(all(others) as object), grads: all(grads), updatedVars: all(updatedVars) } as GradientSums;
 }

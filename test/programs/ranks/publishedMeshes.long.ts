@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import * as c4 from '../../../experiments/c4.js';
 import * as lmCloud from '../../../experiments/lmCloud.js';
-import { partitionProgram, type Sharding, sizeOf, traceProgram } from '../../../src/compiler/index.js';
+import { sizeOf } from '../../../src/compiler/index.js';
 import { build } from '../../../src/hparams/index.js';
-import { splitActivations } from '../../../src/layers/index.js';
-import { gradientStep, type SingleTask } from '../../../src/tasks/index.js';
+import { partitionedGradients } from '../../../src/programs/ranks/splitStep.js';
+import type { Shard, SingleTask } from '../../../src/tasks/index.js';
 import { temporaryDirectory } from '../../command.js';
 
 /** Collectives of the gradients of a rank's rows, as a dump tells them. */
@@ -29,29 +29,10 @@ function collectivesOf(Experiment: new (constants: object) => any): { told: stri
     ),
   );
   const params = Object.fromEntries(task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }]));
-  const step = gradientStep(task);
-  const traced = traceProgram(
-    (inputs) =>
-      splitActivations(
-        (...tensor) => mesh.activationAxes(...tensor),
-        () => step(inputs),
-      ),
-    { params, batch, prngKeys: { shape: [1, 2], dtype: 'int32' } } as never,
-    { abstract: true },
-  );
-  const shards = new Map(mesh.shards(task.variables, 0).map(({ path, axes }) => [path, axes]));
-  const under =
-    (prefix: string) =>
-    (path: string): Sharding | undefined =>
-      path.startsWith(prefix) ? shards.get(path.slice(prefix.length)) : undefined;
+  const inputs = { params, batch, prngKeys: { shape: [1, 2], dtype: 'int32' } };
   const folder = temporaryDirectory();
   vi.stubEnv('LUTHIER_DUMP', folder);
-  const { axes: rowAxes } = mesh.groupOf(mesh.hp.inputsSplitMapping);
-  partitionProgram(
-    traced,
-    { inputs: under('params.'), outputs: under('sums.grads.'), rowAxes, axisNames: mesh.axisNames },
-    mesh.sizes,
-  );
+  partitionedGradients(task, inputs as never, mesh, 'gradient_step', { abstract: true });
   vi.unstubAllEnvs();
   const [dump] = readdirSync(folder) as [string];
   return {
@@ -62,22 +43,37 @@ function collectivesOf(Experiment: new (constants: object) => any): { told: stri
   };
 }
 
+/** How often weights are gathered and their gradients scattered, and with how many bytes in all. */
+function expected({ variables }: SingleTask, shards: readonly Shard[]) {
+  const layersOf = ({ path }: Shard): number =>
+    variables.find((variable) => variable.path === path)!.repeatPrefix[0] ?? 1;
+  const sum = (of: (shard: Shard) => number): number => shards.reduce((total, shard) => total + of(shard), 0);
+  // Those of repeated layers by each turn, and once more for its gradient.
+  const passes = (shard: Shard): number => (layersOf(shard) > 1 ? 2 : 1);
+  return {
+    gathers: sum((shard) => passes(shard) * layersOf(shard)),
+    gathered: sum((shard) => passes(shard) * 4 * sizeOf(shard.shape)),
+    scatters: sum(layersOf),
+    bytes: sum(({ shape }) => 4 * sizeOf(shape)),
+  };
+}
+
 test.each([
   ['lmCloud.LmCloudSpmd2BLimitSteps', lmCloud.LmCloudSpmd2BLimitSteps],
   ['c4.C4Spmd1BAdam4Replicas', c4.C4Spmd1BAdam4Replicas],
   ['lmCloud.LmCloudSpmdMultislice2B', lmCloud.LmCloudSpmdMultislice2B],
-])('%s gathers each weight, and scatters its gradient', (_, Experiment) => {
+])('%s gathers each weight where it is read, and scatters its gradient', (_, Experiment) => {
   const { told, task } = collectivesOf(Experiment as never);
   const mesh = task.hp.mesh!;
   const data = mesh.groupOf(['data']).axes;
   const split = mesh
     .shards(task.variables, 0)
     .filter(({ axes }) => axes.flat().some((axis) => data.includes(axis)));
-  const bytes = split.reduce((sum, { whole }) => sum + 4 * sizeOf(whole), 0);
   const ways = mesh.ways(['data']);
+  const { gathers, gathered, scatters, bytes } = expected(task, split);
   expect(told).toEqual([
-    `${split.length} AllGather of ${ways} ranks: ${bytes / ways} bytes`,
-    `${split.length} ReduceScatter of ${ways} ranks: ${bytes} bytes`,
+    `${gathers} AllGather of ${ways} ranks: ${gathered} bytes`,
+    `${scatters} ReduceScatter of ${ways} ranks: ${bytes * ways} bytes`,
   ]);
 });
 
@@ -90,9 +86,9 @@ test.each([
     const [, Experiment, data, mdl] = args;
     const { told, task } = collectivesOf(Experiment as never);
     const split = task.hp.mesh!.shards(task.variables, 0).filter(({ axes }) => axes.flat().includes(1));
-    const bytes = split.reduce((sum, { shape }) => sum + 4 * sizeOf(shape), 0);
-    expect(told).toContain(`${split.length} AllGather of ${data} ranks: ${bytes} bytes`);
-    expect(told).toContain(`${split.length} ReduceScatter of ${data} ranks: ${bytes * data} bytes`);
+    const { gathers, gathered, scatters, bytes } = expected(task, split);
+    expect(told).toContain(`${gathers} AllGather of ${data} ranks: ${gathered} bytes`);
+    expect(told).toContain(`${scatters} ReduceScatter of ${data} ranks: ${bytes * data} bytes`);
     expect(
       told
         .filter((each) => each.includes(`of ${mdl} ranks`))
