@@ -162,6 +162,65 @@ describe('weights that are split over ranks with other rows', () => {
   });
 });
 
+describe('layers whose weights lie over ranks that have other rows', () => {
+  const count = 3;
+  const matrices: Sharding = [[], [0], []];
+
+  /** A rank's masked gradients of layers by their weights, [count, 4, 4]. */
+  function gradientsOf(layers: (x: any, w: any) => any, outputs: Sharding = matrices) {
+    const f = ([x, w, weight]: any[]) => {
+      const loss = (part: any) => ({ value: tf.sum(tf.square(layers(x, part))), aux: [] });
+      const isKept = tf.greater(weight, 0);
+      const { grads } = valueAndGrad(loss as any, w as any) as any;
+      return [tf.where(isKept, grads, tf.zerosLike(grads))];
+    };
+    const { graph } = traceProgram(f as any, [float(8, 4), float(count, 4, 4), float()]);
+    const borders = { inputs: [undefined, matrices, undefined], outputs: [outputs], rowAxes: [0] };
+    return optimize(partition(optimize(graph), borders, [2]).own);
+  }
+
+  const inLoop = (x: any, w: any) =>
+    ops.scan((y: any, each: any) => [tf.tanh(tf.matMul(y, each)), {}], x, w)[0];
+
+  test('each turn of a loop gathers its own, its gradient once more, which scatters what it masks', () => {
+    const graph = gradientsOf(inLoop);
+    expect(collectivesOf(graph)).toEqual([]);
+    const [forward, backward] = graph.nodes
+      .filter(({ op }) => op === 'Scan')
+      .map(({ bodies }) => bodies![0]!);
+    expect(collectivesOf(forward!)).toEqual(['AllGather [2,4] over 0']);
+    expect(collectivesOf(backward!)).toEqual(['AllGather [2,4] over 0', 'ReduceScatter [4,4] over 0']);
+    expect(opsOf(backward!).filter((op) => op === 'Select')).toEqual(['Select']);
+  });
+
+  test('a loop over axes that are split themselves has all of them', () => {
+    const graph = gradientsOf(inLoop, [[], [], []]);
+    expect(collectivesOf(graph)).toEqual([]);
+    const { graph: whole } = traceProgram((([x, w]: any[]) => [inLoop(x, w)]) as any, [
+      float(8, 4),
+      float(4, 4, 4),
+    ]);
+    const borders = { inputs: [undefined, [[0], [], []]], outputs: [undefined], rowAxes: [0] };
+    expect(collectivesOf(partition(optimize(whole), borders, [2]).own)).toEqual(['AllGather [2,4,4] over 0']);
+  });
+
+  test('without a loop, gradients gather again but what was gathered last', () => {
+    const layers = (x: any, w: readonly any[]) => w.reduce((y, each) => tf.tanh(tf.matMul(y, each)), x);
+    const f = ([x, ...w]: any[]) => {
+      const loss = (parts: any) => ({ value: tf.sum(tf.square(layers(x, parts))), aux: [] });
+      return (valueAndGrad(loss as any, w as any) as any).grads;
+    };
+    const own: Sharding = [[0], []];
+    const { graph } = traceProgram(f as any, [float(8, 4), float(4, 4), float(4, 4), float(4, 4)]);
+    const borders = { inputs: [undefined, own, own, own], outputs: [own, own, own], rowAxes: [0] };
+    const rank = optimize(partition(optimize(graph), borders, [2]).own);
+    const gather = 'AllGather [2,4] over 0';
+    const scatter = 'ReduceScatter [4,4] over 0';
+    // No gradient reads the first layer's.
+    expect(collectivesOf(rank)).toEqual([gather, gather, gather, scatter, gather, scatter, scatter]);
+  });
+});
+
 test('a constraint splits a tensor and its gradient, and leaves no operation', () => {
   const f = ([x]: any[]) =>
     valueAndGrad(

@@ -2,7 +2,9 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openThreadRanks } from '../../../src/compiler/native/threadRanks.js';
 import { build, type Config } from '../../../src/hparams/index.js';
+import { StackedTransformerRepeated } from '../../../src/layers/index.js';
 import { Lamb } from '../../../src/learners/index.js';
+import type { LanguageModel } from '../../../src/models/index.js';
 import { nextTurn } from '../../../src/programs/ranks/agreement.js';
 import type { TrainMemory } from '../../../src/programs/taskState.js';
 import type { TrainReport } from '../../../src/programs/trainProgram.js';
@@ -24,6 +26,20 @@ const weightSplitDimsMapping = {
   '.*/layer_norm/scale': ['data'],
 };
 const grid = (...iciMeshShape: number[]) => build(Mesh.config({ iciMeshShape, weightSplitDimsMapping }));
+
+const repeatedGrid = (...iciMeshShape: number[]) =>
+  build(
+    Mesh.config({
+      iciMeshShape,
+      weightSplitDimsMapping: {
+        '.*/ffn_layer1/linear/w': [null, null, 'data'],
+        '.*/ffn_layer2/linear/w': [null, 'data', null],
+        '.*/self_attention/(query|key|value|post)/w': [null, 'data', null, null],
+        '.*/sub/.*/layer_norm/(scale|bias)': [null, 'data'],
+        '.*/softmax/w': ['data', null],
+      },
+    }),
+  );
 
 /** Splits like Pax's of a language model. */
 const paxGrid = (...iciMeshShape: number[]) =>
@@ -104,16 +120,28 @@ const unclipped = (config: Config<SingleTask>): void => {
   config.train.learner.gradNormIndividualVars = true;
 };
 
+/** Two layers in a loop, one sub-batch a rank. */
+const repeated = (config: Config<SingleTask>): void => {
+  unclipped(config);
+  config.train.numSubBatches = 2;
+  const { lmTpl } = config.model as Config<LanguageModel>;
+  const { hiddenDims, numHeads, transformerLayerParamsTpl } = lmTpl.stackedTransformerTpl;
+  lmTpl.stackedTransformerTpl = StackedTransformerRepeated.config({
+    ...{ numLayers: 1, xTimes: 2, hiddenDims, numHeads, transformerLayerParamsTpl },
+  });
+};
+
 describe.runIf(hasCompiler)('on machine code', () => {
   test.each([
-    ['two ranks', grid(1, 2, 1)],
-    ['two replicas of two', grid(2, 2, 1)],
-  ])('%s have the bits of one process', async (_, mesh) => {
+    ['two ranks', grid(1, 2, 1), unclipped],
+    ['two replicas of two', grid(2, 2, 1), unclipped],
+    ['repeated layers of two ranks, whose turns gather and scatter,', repeatedGrid(1, 2, 1), repeated],
+  ])('%s have the bits of one process', async (_, mesh, edit) => {
     // Of two products that are added, compilers choose the one to fuse, and another one in a loop of another length.
     vi.stubEnv('LUTHIER_CFLAGS', '-ffp-contract=off');
     onTestFinished(() => void vi.unstubAllEnvs());
-    const one = await trained(unclipped);
-    const { state, reports, norms } = await trained(unclipped, mesh);
+    const one = await trained(edit);
+    const { state, reports, norms } = await trained(edit, mesh);
     const { shards, parts } = state.split!;
     expect(shards.filter(isPart).length).toBeGreaterThan(5);
     expect(parts.params.length).toBeLessThan(state.params.length);
