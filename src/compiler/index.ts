@@ -33,6 +33,7 @@ export { defineElementwise, type Elementwise } from './ops/defineElementwise.js'
 export { splitKeyHost } from './ops/distributionOps.js';
 export * as ops from './ops/index.js';
 export { addRows, type RowGradient, rowsOfGradient } from './ops/rowGradients.js';
+export { type FactorProduct, factorProducts } from './passes/factorProducts.js';
 export type { Part, PartKind } from './profile/part.js';
 export { Profiler, type ProgramProfile } from './profile/profiler.js';
 export {

@@ -76,6 +76,7 @@ export { BaseDepthwiseConv1D, DepthwiseConv1D } from './convolution/depthwiseCon
 export { Conv2DTranspose, SeparableConv2D } from './convolution/imageConvolutions.js';
 export { LightConv1D } from './convolution/lightConvolutions.js';
 export { BaseLayer } from './core/base.js';
+export { compensationOf, type FactorSums } from './core/compensation.js';
 export {
   type AuxLoss,
   type ContextOptions,

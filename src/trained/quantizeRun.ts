@@ -17,6 +17,7 @@ import {
   type BaseLayer,
   type CodeForm,
   codesOf,
+  compensationOf,
   listLayers,
   notFinite,
   Quantization,
@@ -31,6 +32,8 @@ import {
   writeJobFile,
   writeJobFiles,
 } from '../runs/index.js';
+import type { SingleTask } from '../tasks/index.js';
+import { calibrations, type WeightSums } from './calibration.js';
 import { loadRun } from './loadRun.js';
 import { copyPublished, PUBLISHED } from './published/publishedFiles.js';
 import { readRunDocument } from './runDocument.js';
@@ -48,6 +51,11 @@ export interface QuantizeOptions extends Pick<LoadRunOptions, 'checkpoint' | 'ex
   readonly skip?: readonly string[];
   /** Whether scales are those of least squared error, rather than those that reach the largest weights. Default: for 4 bits. */
   readonly clips?: boolean;
+  /**
+   * Batches of the data for training by which weights of products make up for the rounding of those before them; 0 by default:
+   * each weight is rounded by itself.
+   */
+  readonly calibration?: number;
 }
 
 /** A run that was quantized. */
@@ -57,6 +65,8 @@ export interface Quantized {
   /** Weights in codes, and the elements of all variables. */
   readonly weights: number;
   readonly elements: number;
+  /** Those of weights that were calibrated. */
+  readonly calibrated: number;
   /** Bytes of all variables before and behind. */
   readonly bytes: readonly [before: number, after: number];
 }
@@ -87,8 +97,22 @@ const formsOf = (root: BaseLayer): Map<string, CodeForm> =>
 const floatsIn = (view: FlatArray, storage: NarrowType | undefined): Float32Array =>
   (storage === undefined ? view : widen(view as NarrowArray, storage)) as Float32Array;
 
-/** Codes and scales of a weight, repetition by repetition. */
-function quantized(path: string, values: Float32Array, form: CodeForm, clips: boolean) {
+/** A weight's codes and scales, repetition by repetition. */
+interface CodedParts {
+  readonly codes: readonly FlatArray[];
+  readonly scales: readonly FlatArray[];
+}
+
+/** A weight in codes, of a run's values. @throws JobError for one that is not finite */
+function coded(
+  { params }: TrainedRun,
+  path: string,
+  form: CodeForm,
+  clips: boolean,
+  sums?: WeightSums,
+): CodedParts {
+  const { storage } = params.layout.entries.find(({ name }) => name === path)!;
+  const values = floatsIn(params.views[path]!, storage);
   const size = sizeOf(form.shape);
   const parts = Array.from({ length: values.length / size }, (_, i) => {
     const part = values.subarray(i * size, (i + 1) * size);
@@ -97,9 +121,44 @@ function quantized(path: string, values: Float32Array, form: CodeForm, clips: bo
       throw new JobError(
         `variable '${path}' can't be quantized: element [${place.join(', ')}] is ${part.find((x) => !Number.isFinite(x))}.`,
       );
-    return codesOf(part, form, clips);
+    return codesOf(part, form, clips, sums?.[i] && compensationOf(sums[i]));
   });
   return { codes: parts.map(({ codes }) => codes), scales: parts.map(({ scales }) => scales) };
+}
+
+/** Arrays one after the other. */
+function joined(parts: readonly FlatArray[]): FlatArray {
+  const [first] = parts as [FlatArray];
+  const whole = new (first.constructor as new (size: number) => FlatArray)(parts.length * first.length);
+  for (const [i, part] of parts.entries()) whole.set(part as never, i * part.length);
+  return whole;
+}
+
+/** All weights in codes, calibrated, by path, and the elements of those that were. */
+async function calibrated(
+  directory: string,
+  run: TrainedRun,
+  { task, layout }: { readonly task: SingleTask; readonly layout: FlatLayout },
+  forms: ReadonlyMap<string, CodeForm>,
+  clips: boolean,
+  batches: number,
+): Promise<{ readonly weights: Map<string, CodedParts>; readonly elements: number }> {
+  const views: Record<string, FlatArray> = { ...run.params.views };
+  const weights = new Map<string, CodedParts>();
+  const set = (path: string, parts: CodedParts): void => {
+    weights.set(path, parts);
+    views[path] = joined(parts.codes);
+    views[scaleName(path)] = joined(parts.scales);
+  };
+  for (const [path, form] of forms) set(path, coded(run, path, form, clips));
+  let elements = 0;
+  const network = { directory, document: run.document, task, params: { layout, views } };
+  for await (const sums of calibrations(network, batches))
+    for (const [path, ofWeight] of sums) {
+      set(path, coded(run, path, forms.get(path)!, clips, ofWeight));
+      elements += run.params.views[path]!.length;
+    }
+  return { weights, elements };
 }
 
 /**
@@ -112,8 +171,9 @@ function quantized(path: string, values: Float32Array, form: CodeForm, clips: bo
  */
 export async function quantizeRun(
   directory: string,
-  { to, bits = 8, group = bits === 8 ? 0 : 32, skip = [], clips = bits === 4, ...options }: QuantizeOptions,
+  { to, bits = 8, group = bits === 8 ? 0 : 32, skip = [], calibration = 0, ...given }: QuantizeOptions,
 ): Promise<Quantized> {
+  const { clips = bits === 4, ...options } = given;
   const run = await loadRun(directory, options);
   const lock = await openJobDirectory(to, 'train');
   try {
@@ -137,16 +197,20 @@ export async function quantizeRun(
       ...{ task, jobLogDir: to, mode: 'train', overrides: [], classVars: '' },
     };
     const forms = formsOf(built.model);
+    const { weights, elements } =
+      calibration === 0
+        ? { weights: new Map<string, CodedParts>(), elements: 0 }
+        : await calibrated(directory, run, { task: built, layout }, forms, clips, calibration);
     writeJobFiles(job, await machineOf({}));
     await writeParams({
       directory: checkpoints,
       experiment: run.name,
       layout,
-      values: valuesOf(run, forms, clips),
+      values: valuesOf(run, forms, (path) => weights.get(path) ?? coded(run, path, forms.get(path)!, clips)),
     });
     const before = sizesOf(run.params.layout);
     return {
-      ...{ name: run.name, step: run.step, elements: before.count },
+      ...{ name: run.name, step: run.step, elements: before.count, calibrated: elements },
       weights: [...forms.keys()].reduce((sum, path) => sum + run.params.views[path]!.length, 0),
       bytes: [before.bytes, sizesOf(layout).bytes],
     };
@@ -165,10 +229,13 @@ const sizesOf = ({ entries }: FlatLayout): { count: number; bytes: number } => (
   ),
 });
 
-/** Elements of the new run's variables, each asked for once. */
-function valuesOf(run: TrainedRun, forms: ReadonlyMap<string, CodeForm>, clips: boolean) {
-  const { layout, views } = run.params;
-  const storages = new Map(layout.entries.map(({ name, storage }) => [name, storage]));
+/** Elements of the new run's variables, each asked for once. @param codedOf a weight in codes, by path. */
+function valuesOf(
+  run: TrainedRun,
+  forms: ReadonlyMap<string, CodeForm>,
+  codedOf: (path: string) => CodedParts,
+) {
+  const { views } = run.params;
   const weights = new Map(
     [...forms.keys()].flatMap((path) => [
       [path, path],
@@ -183,12 +250,7 @@ function valuesOf(run: TrainedRun, forms: ReadonlyMap<string, CodeForm>, clips: 
     const known = waiting.get(path);
     waiting.delete(path);
     if (known !== undefined) return known;
-    const { codes, scales } = quantized(
-      weight,
-      floatsIn(views[weight]!, storages.get(weight)),
-      forms.get(weight)!,
-      clips,
-    );
+    const { codes, scales } = codedOf(weight);
     const isWeight = path === weight;
     waiting.set(isWeight ? scaleName(weight) : weight, isWeight ? scales : codes);
     return isWeight ? codes : scales;

@@ -1,5 +1,6 @@
 /** @file Codes and scales of a weight's values, on the host. */
 import { narrow, widen } from '../../compiler/index.js';
+import type { Compensation } from './compensation.js';
 import { type CodeForm, largestCode } from './quantization.js';
 
 /** A weight in codes, and the scales of its groups as memory holds them. */
@@ -39,29 +40,19 @@ function nearest(x: number): number {
 const roundedScale = (scale: number, isNarrow: boolean): number =>
   isNarrow ? widen(narrow(Float32Array.of(scale), 'bfloat16'), 'bfloat16')[0]! : Math.fround(scale);
 
-/** The sum of the squared errors of a group, each counted `importance` times. */
-function errorOf(
-  group: Float32Array,
-  scale: number,
-  most: number,
-  importance: Float32Array | undefined,
-): number {
+/** The code of a weight, between the symmetric limits. */
+const codeOf = (weight: number, scale: number, most: number): number =>
+  scale === 0 ? 0 : Math.max(-most, Math.min(most, nearest(weight / scale)));
+
+/** The sum of the squared errors of a group. */
+function errorOf(group: Float32Array, scale: number, most: number): number {
   let sum = 0;
-  for (let i = 0; i < group.length; i++) {
-    const code = Math.max(-most, Math.min(most, nearest(group[i]! / scale)));
-    const error = group[i]! - code * scale;
-    sum += error * error * (importance?.[i] ?? 1);
-  }
+  for (const weight of group) sum += (weight - codeOf(weight, scale, most) * scale) ** 2;
   return sum;
 }
 
 /** A group's scale: that of its largest weight, or with `clips` the one of least error among smaller ones. */
-function scaleOf(
-  group: Float32Array,
-  form: CodeForm,
-  clips: boolean,
-  importance: Float32Array | undefined,
-): number {
+function scaleOf(group: Float32Array, form: CodeForm, clips: boolean): number {
   const most = largestCode(form);
   const isNarrow = form.hasBlocks;
   const largest = group.reduce((max, x) => Math.max(max, Math.abs(x)), 0);
@@ -71,10 +62,19 @@ function scaleOf(
   for (const factor of FACTORS) {
     const scale = roundedScale((largest / most) * factor, isNarrow);
     if (scale === 0) continue;
-    const error = errorOf(group, scale, most, importance);
+    const error = errorOf(group, scale, most);
     if (error < least) [best, least] = [scale, error];
   }
   return best;
+}
+
+/** Moves the weights behind one by its error, within its block. */
+function makeUpFor(error: number, at: number, row: Float32Array, { block, blocks }: Compensation): void {
+  const which = Math.floor(at / block);
+  const [first, matrix] = [which * block, blocks[which]!];
+  const size = Math.min(block, row.length - first);
+  const from = (at - first) * size - first;
+  for (let k = at + 1; k < first + size; k++) row[k]! -= error * matrix[from + k]!;
 }
 
 /** The first element that is not finite, by its index in the weight; null for none. */
@@ -89,13 +89,13 @@ export function notFinite(values: Float32Array, { shape }: CodeForm): number[] |
  *
  * @param values row-major, of one repetition; all finite.
  * @param clips whether scales are those of least squared error, rather than those that reach the largest weights.
- * @param importance of the weights of an output, [depth]: mean squares of the inputs that they are multiplied by.
+ * @param compensation by which weights make up for the errors of those before them; without it, each is rounded by itself.
  */
 export function codesOf(
   values: Float32Array,
   form: CodeForm,
   clips: boolean,
-  importance?: Float32Array,
+  compensation?: Compensation,
 ): WeightCodes {
   const { bits, channels, depth, groups } = form;
   const rows = inRows(values, form);
@@ -103,15 +103,19 @@ export function codesOf(
   const size = depth / groups;
   const codes = bits === 8 ? new Int8Array(rows.length) : new Uint8Array(rows.length / 2);
   const scales = new Float32Array(channels * groups);
-  for (let i = 0; i < scales.length; i++) {
-    const group = rows.subarray(i * size, (i + 1) * size);
-    const from = (i % groups) * size;
-    const scale = scaleOf(group, form, clips, importance?.subarray(from, from + size));
-    scales[i] = scale;
-    for (let j = 0; j < size; j++) {
-      const code = scale === 0 ? 0 : Math.max(-most, Math.min(most, nearest(group[j]! / scale)));
-      if (bits === 8) codes[i * size + j] = code;
-      else codes[byteOf(i * size + j)]! |= (code + 8) << (j % 32 < 16 ? 0 : 4);
+  for (let channel = 0; channel < channels; channel++) {
+    const row = rows.subarray(channel * depth, (channel + 1) * depth);
+    let scale = 0;
+    for (let i = 0; i < depth; i++) {
+      if (i % size === 0) {
+        scale = scaleOf(row.subarray(i, i + size), form, clips);
+        scales[channel * groups + i / size] = scale;
+      }
+      const code = codeOf(row[i]!, scale, most);
+      const at = channel * depth + i;
+      if (bits === 8) codes[at] = code;
+      else codes[byteOf(at)]! |= (code + 8) << (at % 32 < 16 ? 0 : 4);
+      if (compensation) makeUpFor(row[i]! - code * scale, i, row, compensation);
     }
   }
   return { codes, scales: form.hasBlocks ? (narrow(scales, 'bfloat16') as Uint16Array) : scales };

@@ -39,7 +39,10 @@ async function quantized({ positionals, values }: Arguments): Promise<Report> {
   if (to === undefined)
     throw new UsageError('luthier quantize: no directory for the run: --to=DIR is required.');
   const directory = positionals[0]!;
-  const { name, step, weights, elements, bytes } = await quantizeRun(directory, { ...options, to });
+  const { name, step, weights, elements, calibrated, bytes } = await quantizeRun(directory, {
+    ...options,
+    to,
+  });
   let quality: QuantizedQuality | null = null;
   if (batches > 0) {
     const runs = [await loadRun(directory, options), await loadRun(to)] as const;
@@ -49,7 +52,7 @@ async function quantized({ positionals, values }: Arguments): Promise<Report> {
   const shown = showFile(to);
   const lines = [
     `Wrote ${shown}: ${name} at step ${step}, ${formatCount(weights)} of ${formatCount(elements)} parameters in ${options.bits ?? 8} bits, ` +
-      `${formatBytes(bytes[0])} → ${formatBytes(bytes[1])}.`,
+      `${formatBytes(bytes[0])} → ${formatBytes(bytes[1])}${calibrated > 0 ? `, ${formatCount(calibrated)} calibrated` : ''}.`,
     ...(quality === null
       ? ['The model has no logits of labels in the data for evaluations, by which both could be compared.']
       : [
@@ -60,7 +63,16 @@ async function quantized({ positionals, values }: Arguments): Promise<Report> {
   ];
   return {
     text: () => (batches > 0 ? lines : lines.slice(0, 1)).join('\n'),
-    json: () => ({ experiment: name, step, directory: shown, weights, parameters: elements, bytes, quality }),
+    json: () => ({
+      experiment: name,
+      step,
+      directory: shown,
+      weights,
+      calibrated,
+      parameters: elements,
+      bytes,
+      quality,
+    }),
   };
 }
 
@@ -85,6 +97,11 @@ export const quantizeCommand: Command = {
       about: 'Variables that stay as they are, by regular expressions that match whole paths.',
       parse: (text) => text.split(','),
     },
+    calibration: {
+      ...{ key: 'calibration', value: 'N', parse: wholeNumber },
+      about:
+        'Batches of the data for training by which weights of products make up for the rounding of those before them. Default: 0.',
+    },
     batches: {
       ...{ key: 'batches', value: 'N', parse: wholeNumber },
       about: `Batches of the data for evaluations that both runs are compared over; 0: no comparison. Default: ${BATCHES}.`,
@@ -97,7 +114,7 @@ export const quantizeCommand: Command = {
     'stay. What is written is a run: luthier generate, serve, loadRun and --mode=eval take it as any other.',
     '',
     '  npx luthier quantize out/lm_small --to=out/lm_small_int8',
-    '  npx luthier quantize out/llama --to=out/llama_int4 --bits=4 --group=32',
+    '  npx luthier quantize out/llama --to=out/llama_int4 --bits=4 --group=32 --calibration=64',
     '',
     'Exit codes: 0; 1 if the run has no checkpoint, a weight that is not finite, or groups that do not fit; 2 for a wrong command line.',
   ].join('\n'),
