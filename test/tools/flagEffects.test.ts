@@ -25,7 +25,10 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...all('config dtype', 'trained/published/exportPublished.test.ts'),
     ...all('checkpoint num_threads engine'),
   },
-  quantize: all('to bits group skip batches checkpoint', 'tools/trained/generate.test.ts'),
+  quantize: {
+    ...all('to bits group skip batches checkpoint', 'tools/trained/generate.test.ts'),
+    ...all('calibration', 'trained/calibration.long.ts'),
+  },
   generate: {
     ...all(
       'prompt temperature top_k top_p max_tokens seed stop constraint',
