@@ -102,40 +102,52 @@ function* rowsIn(batch: Batch | undefined): Generator<readonly [digest: string, 
   }
 }
 
-/** The rows of the first batches, by their places in the data. */
-async function firstRows(config: Config<BaseInput>): Promise<PartDigest['rows']> {
-  const input = build(config);
+/** The rows of a batch, and of those that an input gives next, by their places in the data. */
+async function rowsFrom(
+  input: BaseInput,
+  first: Batch | undefined,
+): Promise<NonNullable<PartDigest['rows']>> {
   const rows: (readonly [string, string])[] = [];
-  try {
-    while (rows.length < SHOWN_ROWS) {
-      const batch = await nextBatch(input);
-      if (batch === undefined) break;
-      rows.push(...rowsIn(batch));
-    }
-  } finally {
-    await input.close();
+  for (let batch = first; batch !== undefined; batch = await nextBatch(input)) {
+    for (const row of rowsIn(batch)) if (rows.push(row) === SHOWN_ROWS) break;
+    if (rows.length === SHOWN_ROWS) break;
   }
   return Object.fromEntries(rows.map((each, i) => [`row ${i}`, each]));
 }
 
-/** The first batch as jobs read it, with all its places; undefined for a large one. */
-async function wholeBatch(config: Config<BaseInput>, small: Batch | undefined): Promise<unknown> {
-  if (small === undefined || config.batchSize <= MOST_ROWS) return undefined;
+/** Whether batches as jobs read them have more places than a small one, and are not too large. */
+function isReadWhole({ batchSize }: Config<BaseInput>, small: Batch | undefined): boolean {
+  if (small === undefined || batchSize <= MOST_ROWS) return false;
   const elements = [...arraysOf(small)].reduce((sum, [, { data }]) => sum + data.length, 0);
-  if ((elements / MOST_ROWS) * config.batchSize > MOST_ELEMENTS) return undefined;
+  return (elements / MOST_ROWS) * batchSize <= MOST_ELEMENTS;
+}
+
+/** The first batch as jobs read it, with all its places, where that is another one than the small one; and its rows. */
+async function firstBatch(
+  config: Config<BaseInput>,
+  small: BaseInput,
+): Promise<{ readonly whole: unknown; readonly rows: NonNullable<PartDigest['rows']> }> {
+  const first = await nextBatch(small);
+  // To open data is dear: an input more only where it gives others.
+  if (!isReadWhole(config, first)) return { whole: undefined, rows: await rowsFrom(small, first) };
   const input = build(config);
   try {
-    return contentsOf(await nextBatch(input));
+    const batch = await nextBatch(input);
+    return { whole: contentsOf(batch), rows: await rowsFrom(input, batch) };
   } finally {
     await input.close();
   }
 }
 
-/** Values that an input gives: `apart` those that follow from names and classes, and tell of no row. */
-async function* givenBy(config: Config<BaseInput>, apart: (value: unknown) => void): AsyncGenerator<unknown> {
+/** Values that an input gives: `apart` those that follow from names and classes, and tell of no row; and the first rows. */
+async function* givenBy(
+  config: Config<BaseInput>,
+  apart: (value: unknown) => void,
+): AsyncGenerator<unknown, NonNullable<PartDigest['rows']>> {
   const { batchSize, numInfeedHosts, infeedHostIndex } = config;
   const small = copyWith(config, { batchSize: Math.min(batchSize, MOST_ROWS) });
   const input = build(small);
+  let rows: NonNullable<PartDigest['rows']>;
   try {
     apart(input.name);
     yield [build(config).getGlobalBatchSize(), input.isEndless];
@@ -148,7 +160,9 @@ async function* givenBy(config: Config<BaseInput>, apart: (value: unknown) => vo
     yield* beginningOf(input);
     yield* restOf(input, start);
     input.setState(start);
-    yield await wholeBatch(config, await nextBatch(input));
+    const first = await firstBatch(config, input);
+    yield first.whole;
+    rows = first.rows;
   } finally {
     await input.close();
   }
@@ -158,16 +172,19 @@ async function* givenBy(config: Config<BaseInput>, apart: (value: unknown) => vo
     yield contentsOf(await nextBatch(other));
     await other.close();
   }
+  return rows;
 }
 
 /** Digest of an input's batches, as far as there is data. */
 export async function inputDigest(config: Config<BaseInput>): Promise<PartDigest> {
   try {
     const [given, others]: [string[], string[]] = [[], []];
-    for await (const each of givenBy(config, (value) => others.push(digest(value)))) given.push(digest(each));
-    const { batchSize } = config;
-    const rows = await firstRows(copyWith(config, { batchSize: Math.min(batchSize, SHOWN_ROWS) }));
-    return { hash: digest(given, others), given: digest(given), rows: rows! };
+    const values = givenBy(config, (value) => others.push(digest(value)));
+    for (;;) {
+      const { done, value } = await values.next();
+      if (done === true) return { hash: digest(given, others), given: digest(given), rows: value };
+      given.push(digest(value));
+    }
   } catch (error) {
     return { notCompared: reasonOf(error), failed: ['all'] };
   }

@@ -105,6 +105,28 @@ test.each<[string, Config<BaseInput>, Config<BaseInput>]>([
   expect(other.hash).not.toBe(first.hash);
 });
 
+test('rows are told by their places in batches as jobs read them, and data is opened twice at most', async () => {
+  let opened = 0;
+  class Placed extends SyntheticLmInput {
+    protected override fillRow(row: number, batch: LmBatch, b: number): void {
+      if (row === 0) opened++;
+      super.fillRow(b === 6 ? row + 1 : row, batch, b);
+    }
+  }
+  const [first, other] = [
+    await inputDigest(Rows.config({ ...training, batchSize: 8 })),
+    await inputDigest(Placed.config({ ...training, batchSize: 8 })),
+  ];
+  const differing = Object.keys(first.rows!).filter((row) => first.rows![row]![0] !== other.rows![row]![0]);
+  expect(differing).toEqual(['row 6']);
+  expect(Object.keys(first.rows!)).toHaveLength(12);
+  // The first row is read at the beginning, after a reset, and for the rows that are shown; once more of whole batches.
+  expect(opened).toBe(4);
+  opened = 0;
+  await inputDigest(Placed.config({ ...training, batchSize: 4 }));
+  expect(opened).toBe(3);
+});
+
 test('a class of the same name that gives the same is the same', async () => {
   class Same extends SyntheticLmInput {}
   Object.defineProperty(Same, 'name', { value: SyntheticLmInput.name });
