@@ -1,5 +1,5 @@
 /** @file Steps of ranks that hold parts of the variables: what one process computes from the same sub-batches. */
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openThreadRanks } from '../../../src/compiler/native/threadRanks.js';
 import { build, type Config } from '../../../src/hparams/index.js';
 import { StackedTransformerRepeated } from '../../../src/layers/index.js';
@@ -137,9 +137,6 @@ describe.runIf(hasCompiler)('on machine code', () => {
     ['two replicas of two', grid(2, 2, 1), unclipped],
     ['repeated layers of two ranks, whose turns gather and scatter,', repeatedGrid(1, 2, 1), repeated],
   ])('%s have the bits of one process', async (_, mesh, edit) => {
-    // Of two products that are added, compilers choose the one to fuse, and another one in a loop of another length.
-    vi.stubEnv('LUTHIER_CFLAGS', '-ffp-contract=off');
-    onTestFinished(() => void vi.unstubAllEnvs());
     const one = await trained(edit);
     const { state, reports, norms } = await trained(edit, mesh);
     const { shards, parts } = state.split!;

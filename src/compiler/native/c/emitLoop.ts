@@ -27,6 +27,14 @@ export interface LoopFunction {
 /** Columns of a row of codes that has a buffer: it stays in the first-level cache. */
 const MOST_COLUMNS = 1024;
 
+/** Operations that C compilers fuse: a sum with a product among its terms. */
+const SUMS: ReadonlySet<string> = new Set(['Add', 'AddN', 'Sub']);
+/** The factors of products. */
+const PRODUCTS: Readonly<Record<string, (node: LoopNode) => readonly (Access | number)[]>> = {
+  Multiply: ({ reads }) => reads,
+  Square: ({ reads: [x] }) => [x!, x!],
+};
+
 const scaled = (index: string, stride: number): string =>
   stride === 1 ? index : `(int64_t)${index} * ${stride}`;
 
@@ -155,9 +163,31 @@ class LoopWriter {
     return isRecomputed(value) ? this.expression(node, phase) : `b${id}[j]`;
   }
 
+  /**
+   * The operands of a sum, of whose products the first is fused with it, and no other one. Compilers would choose one, and in loops of
+   * other lengths another one.
+   */
+  private fused(
+    { op, reads, types, wide }: LoopNode,
+    args: readonly string[],
+    phase: number,
+  ): string[] | undefined {
+    const products = reads.map((read) => {
+      const source = this.values.source(read);
+      const isHere = source !== undefined && source.phase === phase && source.node.wide === wide;
+      return isHere && source.node.result === 'float32' ? PRODUCTS[source.node.op]?.(source.node) : undefined;
+    });
+    const [first, second] = products;
+    if (!SUMS.has(op) || first === undefined || second === undefined) return undefined;
+    const [a, b] = first.map((read) => this.operand(read, types[0]!, wide, phase));
+    return [`lt_fma(${a}, ${b}, ${op === 'Sub' ? '-' : ''}${args[1]})`, ...args.slice(2)];
+  }
+
   private expression(node: LoopNode, phase: number): string {
     if (node.op === 'GatherV2') return this.gather(node, phase);
     const args = node.reads.map((read, i) => this.operand(read, node.types[i]!, node.wide, phase));
+    const fused = this.fused(node, args, phase);
+    if (fused !== undefined) return fused.reduce((sum, term) => `(${sum} + ${term})`);
     // A NaN extremum equals no element: the first NaN is the result.
     if (node.op === 'FirstIndex')
       return `(((${args[0]} == ${args[1]}) | (${args[0]} != ${args[0]})) ? (int32_t)j : INT32_MAX)`;

@@ -98,6 +98,14 @@ LT_MATH int32_t lt_nearest_integer(float x, float least, float most) {
   return (int32_t)lt_roundf(lt_below(lt_above(x, least), most)); /* of NaN the least */
 }
 LT_MATH float lt_squaref(float x) { return x * x; }
+/* a b + c, rounded once where the CPU does so: compilers themselves choose which of two products they fuse with a sum. */
+LT_MATH float lt_fma(float a, float b, float c) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__FP_FAST_FMAF)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
 LT_MATH float lt_signf(float x) { return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x; }
 LT_MATH float lt_reluf(float x) { return x <= 0.0f ? 0.0f : x; }
 LT_MATH float lt_relu6f(float x) { return lt_clipf(lt_reluf(x), 0.0f, 6.0f); }

@@ -40,3 +40,33 @@ test('a long chain is split into loops that compile fast; repeated ones share a 
   expect(loops.map(({ nodes }) => nodes.length)).toEqual(Array(24).fill(64));
   expect(new Set(loops.map((unit) => writeLoop(unit, false).text)).size).toBe(1);
 });
+
+/** Sums of products: of two, of three, and of a square. */
+const sums = (a: any, b: any, c: any) => {
+  const [x, y] = [tf.mul(a, b), tf.mul(b, c)];
+  return [tf.sub(x, y), tf.add(x, y), tf.addN([x, y, tf.mul(a, c)]), tf.add(tf.square(a), y), tf.add(x, c)];
+};
+
+test('of two products that are added, the code names the one that is fused', () => {
+  const text = (f: (...inputs: any[]) => any) => {
+    const { units } = planOf(f, f32(64), f32(64), f32(64));
+    return units.map((unit) => writeLoop(unit as LoopUnit, false).text).join();
+  };
+  expect(text((a, b, c) => tf.sub(tf.mul(a, b), tf.mul(b, c)))).toMatch(
+    /lt_fma\(e?\w+\[j\], \w+\[j\], -v\d+\)/,
+  );
+  expect(text((a, b, c) => tf.add(tf.mul(a, b), c))).not.toContain('lt_fma');
+  expect(text((a, b, c) => tf.add(tf.mul(a, b), tf.tanh(c)))).not.toContain('lt_fma');
+});
+
+test.skipIf(!hasCompiler)('sums of products have the same bits in loops of all lengths', async () => {
+  const inputs = [1, 2, 3].map((seed) => floats([67], -1, 1, seed));
+  const program = ([a, b, c]: any) => sums(a, b, c);
+  const all = await compiledResults(program, inputs, { engine: 'native' });
+  for (const size of [1, 3, 9]) {
+    const part = inputs.map(({ data }) => host([size], data.slice(0, size)));
+    const own = await compiledResults(program, part, { engine: 'native' });
+    for (const [i, { data }] of own.entries())
+      expect([...data], `${i}`).toEqual([...all[i]!.data.slice(0, size)]);
+  }
+});
