@@ -41,10 +41,16 @@ test('a long chain is split into loops that compile fast; repeated ones share a 
   expect(new Set(loops.map((unit) => writeLoop(unit, false).text)).size).toBe(1);
 });
 
-/** Sums of products: of two, of three, and of a square. */
+/** Sums of products, as in updates by an optimizer: of two, of three, and of a square. */
 const sums = (a: any, b: any, c: any) => {
   const [x, y] = [tf.mul(a, b), tf.mul(b, c)];
-  return [tf.sub(x, y), tf.add(x, y), tf.addN([x, y, tf.mul(a, c)]), tf.add(tf.square(a), y), tf.add(x, c)];
+  const [decay, rate] = [tf.sub(1, tf.mul(tf.slice(c, 0, 1), 0.1)), tf.slice(c, 0, 1)];
+  const mean = tf.add(tf.mul(a, 0.9), tf.mul(b, 0.1));
+  const update = tf.div(mean, tf.add(tf.sqrt(tf.abs(b)), 1e-8));
+  return [
+    ...[tf.sub(x, y), tf.add(x, y), tf.addN([x, y, tf.mul(a, c)]), tf.add(tf.square(a), y), tf.add(x, c)],
+    ...[mean, tf.sub(tf.mul(c, decay), tf.mul(update, rate))],
+  ];
 };
 
 test('of two products that are added, the code names the one that is fused', () => {
