@@ -1,7 +1,8 @@
-/** @file Products by weights of few bits, and lookups of them, rewritten to read the codes. */
-import { type Graph, ints, type Node, type Value } from '../program/ir.js';
+/** @file Products and convolutions by weights of few bits, and lookups of them, rewritten to read the codes. */
+import { type Graph, ints, type Node, producers, type Value } from '../program/ir.js';
 import { DEFAULT_PRECISION, precisionOf } from '../program/precision.js';
 import { type Shape, sizeOf } from '../program/tensors.js';
+import { expandComposites } from './expand.js';
 import type { GraphReader } from './patterns.js';
 import { applyRules, type Make, type Rule, reshaped } from './rewriting.js';
 
@@ -39,7 +40,7 @@ function reshapedStrides(shape: Shape, strides: readonly number[], to: Shape): n
 }
 
 /** A value as a view of dequantised weights. */
-function viewOf(value: Value, graph: GraphReader): WeightView | null {
+function viewOf(value: Value, graph: Pick<GraphReader, 'producer'>): WeightView | null {
   const made = graph.producer(value);
   if (made === undefined) return null;
   const { op, inputs, attrs } = made;
@@ -109,6 +110,31 @@ function channelsAt({ inputs, attrs }: Node, ids: Value, shape: Shape, make: Mak
   return reshaped(make('Dequantize', [codes!, scales!], attrs), shape, make);
 }
 
+/**
+ * Whether a node is a convolution that becomes a product of windows and whole channels. One with more windows than channels reads
+ * the weights themselves, since they are fewer than copies of the windows; one cell by itself is not copied.
+ */
+function isByCodes({ op, inputs, outputs, attrs }: Node, graph: Pick<GraphReader, 'producer'>): boolean {
+  if (op !== 'Conv2D' || precisionOf(attrs) !== DEFAULT_PRECISION) return false;
+  const filter = inputs[1]!;
+  const view = viewOf(filter, graph);
+  if (view === null) return false;
+  const [height, width, , channels] = filter.shape as [number, number, number, number];
+  const depth = sizeOf(filter.shape) / channels;
+  const windows = sizeOf(outputs[0]!.shape) / channels;
+  const isFew = height * width === 1 || windows <= channels;
+  const strides = reshapedStrides(view.shape, view.strides, [depth, channels]);
+  return isFew && strides?.[0] === 1 && view.made.outputs[0]!.shape[1] === depth;
+}
+
+/** The graph with convolutions by codes as products. */
+function withWindows(graph: Graph): Graph {
+  const made = producers(graph);
+  return expandComposites(graph, (node) => !isByCodes(node, { producer: (value) => made.get(value) }));
+}
+
 /** Rewrites what can read codes in the place of the weights that are made of them. */
 export const readPackedWeights = (graph: Graph): Graph =>
-  graph.nodes.some(({ op }) => op === 'Dequantize') ? applyRules([product, lookup], graph) : graph;
+  graph.nodes.some(({ op }) => op === 'Dequantize')
+    ? applyRules([product, lookup], withWindows(graph))
+    : graph;

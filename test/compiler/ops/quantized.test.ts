@@ -64,6 +64,34 @@ function expectWithin(actual: ArrayLike<number>, expected: ArrayLike<number>, wh
   expect(worst, what).toBeLessThanOrEqual(1e-6 * largest);
 }
 
+/** Taps down and across, strides, cells of a side, channels in and out. */
+interface Image {
+  readonly taps: [number, number];
+  readonly stride: number;
+  readonly size: number;
+  readonly channels: number;
+}
+
+/** Windows of x [2, size, size, channels] without padding, as rows. */
+function windowsOf(x: Float32Array, { taps: [down, across], stride, size, channels }: Image): Float32Array {
+  const counts = [down, across].map((taps) => Math.floor((size - taps) / stride) + 1) as [number, number];
+  const rows: number[] = [];
+  for (let b = 0; b < 2; b++)
+    for (let i = 0; i < counts[0]; i++)
+      for (let j = 0; j < counts[1]; j++)
+        for (let y = 0; y < down; y++)
+          for (let z = 0; z < across * channels; z++)
+            rows.push(x[((b * size + i * stride + y) * size + j * stride) * channels + z]!);
+  return Float32Array.from(rows);
+}
+
+const IMAGES: readonly (readonly [CodeBits, number, number, Image])[] = [
+  [8, 5, 1, { taps: [1, 1], stride: 1, size: 4, channels: 12 }],
+  [8, 33, 1, { taps: [3, 3], stride: 1, size: 6, channels: 5 }],
+  [4, 30, 3, { taps: [3, 1], stride: 2, size: 7, channels: 32 }],
+  [4, 41, 1, { taps: [1, 2], stride: 1, size: 5, channels: 16 }],
+];
+
 const narrowOf = { 8: 'int8', 4: 'uint8' } as const;
 
 const specsOf = ({ bits, channels, depth, groups }: Weights, isNarrow: boolean) => ({
@@ -189,6 +217,42 @@ describe.each([...engines, ['eager', { engine: 'eager', available: true }] as co
       await executable.dispose();
     });
 
+    test.skipIf(!available)('convolutions are products of windows and codes', async () => {
+      const weights = IMAGES.map(([bits, outputs, groups, { taps, channels }], i) =>
+        drawn(bits, outputs, taps[0] * taps[1] * channels, groups, 30 + i),
+      );
+      const draw = rng(4);
+      const x = IMAGES.map(([, , , { size, channels }]) =>
+        Float32Array.from({ length: 2 * size * size * channels }, () => 2 * draw() - 1),
+      );
+      const f = (given: { x: Tensor[]; w: { codes: Tensor; scales: Tensor }[] }) =>
+        IMAGES.map(([bits, outputs, , { taps, stride, channels }], i) => {
+          const { codes, scales } = given.w[i]!;
+          const apart = tf.reshape(ops.dequantize(codes, scales, bits), [outputs, ...taps, channels]);
+          const filter = tf.transpose(apart, [1, 2, 3, 0]) as tf.Tensor4D;
+          return tf.conv2d(given.x[i] as tf.Tensor4D, filter, stride, 'valid');
+        });
+      const specs = {
+        x: IMAGES.map(([, , , { size, channels }]) => ({
+          ...{ shape: [2, size, size, channels], dtype: 'float32' as const },
+        })),
+        w: weights.map((each) => specsOf(each, true)),
+      };
+      const operations = optimize(traceProgram(f, specs).graph).nodes.map(({ op }) => op);
+      expect(operations.filter((op) => op === 'QuantizedMatMul')).toHaveLength(IMAGES.length);
+      expect(operations).not.toContain('Dequantize');
+      const expected = weights.map((each, i) => {
+        const rows = windowsOf(x[i]!, IMAGES[i]![3]);
+        return productOf(rows, rows.length / each.depth, each);
+      });
+      const executable = await compile(f, specs, { engine, numThreads: 2 });
+      const outputs = expected.map(({ length }) => new Float32Array(length));
+      await executable.bind({ inputs: { x, w: weights.map((each) => arraysOf(each, true)) }, outputs }).run();
+      for (const [i, output] of outputs.entries())
+        expectWithin(output, expected[i]!, JSON.stringify(IMAGES[i]));
+      await executable.dispose();
+    });
+
     test.skipIf(!available || engine !== 'native')(
       'a row has the same bits in a batch of any size',
       async () => {
@@ -232,6 +296,22 @@ describe.each([...engines, ['eager', { engine: 'eager', available: true }] as co
     );
   },
 );
+
+test('windows that are more than the channels are not copied', () => {
+  const of = (size: number) => {
+    const f = ({ x, codes, scales }: Record<'x' | 'codes' | 'scales', Tensor>) => {
+      const apart = tf.reshape(ops.dequantize(codes, scales, 8), [8, 3, 3, 16]);
+      return tf.conv2d(x as tf.Tensor4D, tf.transpose(apart, [1, 2, 3, 0]) as tf.Tensor4D, 1, 'same');
+    };
+    const specs = {
+      ...{ codes: { shape: [8, 144], dtype: 'int32' }, scales: { shape: [8, 1], dtype: 'float32' } },
+      x: { shape: [1, size, size, 16], dtype: 'float32' },
+    } as const;
+    return optimize(traceProgram(f as never, specs).graph).nodes.map(({ op }) => op);
+  };
+  expect(of(2)).toContain('QuantizedMatMul');
+  expect(of(3)).toContain('Conv2D');
+});
 
 test('groups that are no whole blocks, or do not divide a channel, are an error', () => {
   const [codes, scales] = [tf.zeros([2, 48], 'int32'), tf.zeros([2, 3])];
