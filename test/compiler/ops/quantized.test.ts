@@ -304,7 +304,8 @@ test('windows that are more than the channels are not copied', () => {
       return tf.conv2d(x as tf.Tensor4D, tf.transpose(apart, [1, 2, 3, 0]) as tf.Tensor4D, 1, 'same');
     };
     const specs = {
-      ...{ codes: { shape: [8, 144], dtype: 'int32' }, scales: { shape: [8, 1], dtype: 'float32' } },
+      codes: { shape: [8, 144], dtype: 'int32' },
+      scales: { shape: [8, 1], dtype: 'float32' },
       x: { shape: [1, size, size, 16], dtype: 'float32' },
     } as const;
     return optimize(traceProgram(f as never, specs).graph).nodes.map(({ op }) => op);
