@@ -28,7 +28,7 @@ export class SplitState implements StateInParts {
   #isFresh = true;
   /** Whether the parts are those of a completed step. */
   #isWhole = true;
-  /** Whether summaries tell of gradients. */
+  /** Whether summaries or checks read gradients. */
   readonly #tellsGradients: boolean;
 
   private constructor(
@@ -38,10 +38,12 @@ export class SplitState implements StateInParts {
     readonly shards: readonly Shard[],
     /** On rank 0. */
     private readonly whole: TrainMemory | undefined,
+    checksGradients: boolean,
   ) {
     this.parts = trainStateOf(task, task.layout(undefined, variablesInParts(task, shards)));
     const { learner, histogramIntervalSteps } = task.hp.train.hp;
-    this.#tellsGradients = learner.hp.gradNormIndividualVars || histogramIntervalSteps !== null;
+    this.#tellsGradients =
+      checksGradients || learner.hp.gradNormIndividualVars || histogramIntervalSteps !== null;
     this.#ofRanks = Array.from(
       { length: ranks.count },
       (_, rank) => new Map(mesh.shards(task.variables, rank).map((shard) => [shard.path, shard])),
@@ -55,7 +57,7 @@ export class SplitState implements StateInParts {
    * @throws ConfigError for variables that cannot be split so, and for learners that need them whole.
    */
   static async of(
-    { ranks, mesh }: Pick<JobOptions, 'ranks' | 'mesh'>,
+    { ranks, mesh, debug }: Pick<JobOptions, 'ranks' | 'mesh' | 'debug'>,
     task: SingleTask,
     whole?: TrainMemory,
   ): Promise<SplitState | undefined> {
@@ -67,7 +69,7 @@ export class SplitState implements StateInParts {
         'A task with auxiliaryTasks trains whole variables: set a mesh of rows alone, and no task.mesh.weightSplitDimsMapping.',
         { path: 'task.mesh' },
       );
-    const state = new SplitState(task, mesh, ranks, shards, whole);
+    const state = new SplitState(task, mesh, ranks, shards, whole, debug === 'nan');
     await whole?.memory?.copyOn('ranks', () => ({ toHost: () => state.#toWhole(), drop: () => {} }));
     return state;
   }

@@ -6,7 +6,7 @@ import { gpt2Lm, LanguageModel } from '../../../src/models/index.js';
 import { nextTurn } from '../../../src/programs/ranks/agreement.js';
 import { SplitState } from '../../../src/programs/ranks/splitState.js';
 import { heldByEngine, outlineOf, type TrainMemory, trainStateOf } from '../../../src/programs/taskState.js';
-import type { JobRanks } from '../../../src/runs/index.js';
+import type { JobOptions, JobRanks } from '../../../src/runs/index.js';
 import { Mesh, SingleTask, Train } from '../../../src/tasks/index.js';
 import { ranksInProcess } from './ranksInProcess.js';
 
@@ -29,13 +29,15 @@ const taskOf = (learner: Partial<Config<Learner>> = {}): SingleTask => {
 };
 
 /** Rank 0's state, with other numbers in all elements of variables and slots, and the parts of all ranks. */
-async function split(ranks: readonly JobRanks[], mesh: Mesh) {
+async function split(ranks: readonly JobRanks[], mesh: Mesh, debug?: JobOptions['debug']) {
   const task = taskOf();
   const whole = heldByEngine(trainStateOf(task));
   const arrays = [whole.params, ...Object.values(whole.slots)];
   for (const [i, array] of arrays.entries()) for (let j = 0; j < array.length; j++) array[j] = i * 10_000 + j;
   const states = await Promise.all(
-    ranks.map((each, rank) => SplitState.of({ ranks: each, mesh }, task, rank === 0 ? whole : undefined)),
+    ranks.map((each, rank) =>
+      SplitState.of({ ranks: each, mesh, debug }, task, rank === 0 ? whole : undefined),
+    ),
   );
   await Promise.all(states.map((state) => state!.scatter()));
   return { whole, arrays, states: states.map((state) => state!) };
@@ -74,6 +76,24 @@ test('each rank has its part of every variable and slot, and rank 0 the whole of
     expect(whole.params.slice(at, at + size)).toEqual(before.slice(at, at + size).map((x) => x + 0.5));
   const { entries } = whole.slotLayouts.m!;
   for (const { offset: at, size } of entries) expect(whole.slots.m![at + size - 1]! % 1).toBe(0.5);
+});
+
+test.each([
+  ['nan', 0.25],
+  [undefined, 0],
+] as const)('with --debug=%s, gradients of the whole are %f', async (debug, expected) => {
+  const ranks = ranksInProcess(2);
+  const { whole, states } = await split(ranks, grid(1, 1, 2), debug);
+  await Promise.all(
+    states.map((state) =>
+      state.change(async () => {
+        state.parts.grads.fill(0.25);
+      }),
+    ),
+  );
+  await Promise.all([whole.memory!.toHost(), nextTurn(ranks[1]!).then(() => states[1]!.gather())]);
+  const { offset, size } = whole.changing.entries.at(-1)!;
+  expect(whole.grads.slice(offset, offset + size)).toEqual(new Float32Array(size).fill(expected));
 });
 
 test('parts of a step that failed are of no step, and stay where they are', async () => {
