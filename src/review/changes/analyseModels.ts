@@ -1,5 +1,5 @@
 /** @file Changes of models and programs: code by fingerprints under the same configs, configs by analyses. */
-
+import { fileURLToPath } from 'node:url';
 import {
   type AnalysisDocument,
   type ExperimentDocument,
@@ -162,7 +162,28 @@ function varyingParts(
           nowAgain,
         ),
     },
+    (name) => ownClassesOf(now.documents.get(name)),
   );
+}
+
+/** The library's sources. */
+const library = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Names of the classes in an experiment's configs that the library does not declare. */
+function ownClassesOf(document: ExperimentDocument | undefined): string {
+  const classes = Object.entries(made(document)?.config.classes ?? {});
+  const own = classes.filter(
+    ([
+      ,
+      {
+        lineage: [first],
+      },
+    ]) => first?.file.startsWith(library) !== true,
+  );
+  return own
+    .map(([name]) => name)
+    .sort()
+    .join();
 }
 
 /** The parts that fail now and did not before, by the configs of then; of added experiments, those that fail. */

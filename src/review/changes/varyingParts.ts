@@ -13,26 +13,31 @@ interface Looked {
 const hashOf = (document: FingerprintDocument | undefined, part: FingerprintedPart): string | undefined =>
   document !== undefined && 'fingerprint' in document ? document.fingerprint[part].hash : undefined;
 
-/** The first and the last of the experiments that differ in the same parts: others of theirs differ as they do. */
-function examplesOf(computed: ReadonlyMap<string, Compared>): string[] {
+/** The first and the last of the experiments of a kind that differ in the same parts: others of theirs differ as they do. */
+function examplesOf(computed: ReadonlyMap<string, Compared>, kindOf: (name: string) => string): string[] {
   const groups = new Map<string, string[]>();
   for (const [name, { differs }] of computed) {
     if (differs.length === 0) continue;
-    const key = differs.join();
+    const key = JSON.stringify([...differs, kindOf(name)]);
     groups.set(key, [...(groups.get(key) ?? []), name]);
   }
   return [...new Set([...groups.values()].flatMap((names) => [names[0]!, names.at(-1)!]))];
 }
 
-/** Comparisons without the parts that differ by themselves, and these by experiments. */
+/**
+ * Comparisons without the parts that differ by themselves, and these by experiments.
+ *
+ * @param kindOf what code of the project's own an experiment runs: one of other code may vary where its neighbors change.
+ */
 export async function withoutVaryingParts(
   computed: ReadonlyMap<string, Compared>,
   old: Looked,
   now: Looked,
+  kindOf: (name: string) => string = () => '',
 ): Promise<{ readonly computed: Map<string, Compared>; readonly varying: Map<string, readonly Varying[]> }> {
   const settled = new Map(computed);
   const varying = new Map<string, readonly Varying[]>();
-  const examples = examplesOf(computed);
+  const examples = examplesOf(computed, kindOf);
   if (examples.length === 0) return { computed: settled, varying };
   const nowAgain = new Map(await now.again(examples));
   const varied = new Set(

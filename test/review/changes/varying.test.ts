@@ -114,4 +114,17 @@ describe('parts', () => {
     expect([...found.varying]).toEqual([['a', [{ what: 'input', cause: 'chance' }]]]);
     expect([old.asked, now.asked]).toEqual([[['a', 'b', 'c']], [['a', 'c'], ['b']]]);
   });
+
+  test('one of other code of its own is looked at, though its neighbors change', async () => {
+    const old = looked({ a: '1', b: '1', c: '1' }, { a: '1', b: '3', c: '1' });
+    const now = looked({ a: '2', b: '2', c: '2' }, { a: '2', b: '4', c: '2' });
+    const computed = new Map(['a', 'b', 'c'].map((name) => [name, differs]));
+    const found = await withoutVaryingParts(computed, old, now, (name) => (name === 'b' ? 'Drawn' : ''));
+    expect([...found.varying]).toEqual([['b', [{ what: 'input', cause: 'chance' }]]]);
+    expect([...found.computed].map(([name, each]) => [name, each.differs])).toEqual([
+      ['a', ['input']],
+      ['b', []],
+      ['c', ['input']],
+    ]);
+  });
 });
