@@ -31,7 +31,7 @@ async function runs(folder: string, names = plants.map(({ name }) => name)): Pro
   try {
     for (const name of names) {
       child.send({ ask: 'run', name: `${name}.Planted` });
-      found.set(name, await child.receive(120_000));
+      found.set(name, await child.receive(600_000));
     }
   } finally {
     await child.kill();
