@@ -27,7 +27,7 @@ static group all;
 /* ---- Notes --------------------------------------------------------------------------------------------------- */
 
 /* Operations that programs do not have. */
-enum { BROADCAST = LT_ALL_TO_ALL + 1 };
+enum { BROADCAST = LT_PERMUTE + 1 };
 enum { REMEMBERED = 1000 };
 
 typedef struct {
@@ -227,7 +227,14 @@ static int step_all_to_all(void *of, const void *from, void *to, int64_t bytes) 
   return error ? error : end(all_to_all(of, from, to, bytes));
 }
 
-static const lt_transport transport = {step_all_reduce, step_reduce_scatter, step_all_gather, step_all_to_all};
+static int step_permute(void *of, const void *from, void *to, int64_t bytes, int32_t by) {
+  const group *g = of;
+  const int error = begin(of, LT_PERMUTE, bytes);
+  if (error) return error;
+  return end(exchange(g, from, bytes, (g->rank + by + g->count) % g->count, to, bytes, (g->rank - by + g->count) % g->count));
+}
+
+static const lt_transport transport = {step_all_reduce, step_reduce_scatter, step_all_gather, step_all_to_all, step_permute};
 const void *lt_mpi_transport(void) { return &transport; }
 
 /* The ranks of one colour as a group, numbered by `number`; NULL where memory is short, or MPI fails. All ranks call it. */

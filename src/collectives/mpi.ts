@@ -12,7 +12,14 @@ export class RanksError extends Error {
 }
 
 /** By their numbers in collectives.h and mpi.c. */
-const OPERATIONS = ['allReduce', 'reduceScatter', 'allGather', 'allToAll', 'broadcast'] as const;
+const OPERATIONS = [
+  'allReduce',
+  'reduceScatter',
+  'allGather',
+  'allToAll',
+  'collectivePermute',
+  'broadcast',
+] as const;
 
 /** A collective that this rank has begun, within a step or between steps. */
 export interface CollectiveNote {

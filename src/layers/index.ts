@@ -170,6 +170,7 @@ export { ShortConvolution } from './recurrent/shortConvolution.js';
 export { S5, SSM } from './recurrent/stateSpaces.js';
 export { Repeat } from './repeats.js';
 export { Sequential } from './sequential.js';
+export { LayerwiseShardablePipelined } from './shardablePipeline.js';
 export { SigmoidCrossEntropy } from './sigmoidCrossEntropy.js';
 export {
   FullSoftmax,
@@ -201,6 +202,7 @@ export { TransformerFeedForward } from './transformer/feedForwards.js';
 export { auxLossOf, type LmLabels, type LmOutput, withAuxLoss } from './transformer/lmLosses.js';
 export { MultiTokenPredictionHead, MultiTokenPredictionLm } from './transformer/multiTokenPrediction.js';
 export { ParallelTransformer } from './transformer/parallelTransformer.js';
+export { PipelinedTransformer } from './transformer/pipelinedTransformer.js';
 export { StackedTransformerRepeated } from './transformer/repeatedTransformers.js';
 export { SSMGated } from './transformer/ssmGated.js';
 export { StackedTransformer } from './transformer/stackedTransformers.js';

@@ -5,7 +5,8 @@ import type { Config, ConfigBuilding } from '../hparams/index.js';
 import { CHECKPOINT_POLICIES, checkpointPolicyField } from './checkpointPolicy.js';
 import { BaseLayer } from './core/base.js';
 import { type AuxLoss, type DecodeStateSpec, runInContext } from './core/context.js';
-import { repeatedKey } from './core/layerSummaries.js';
+import type { SplitDims } from './core/layerFields.js';
+import { repetitionsApart } from './core/layerSummaries.js';
 import { listVariables } from './core/variables.js';
 import type { Variable } from './core/weights.js';
 import { layerField } from './sequential.js';
@@ -74,6 +75,10 @@ export class Repeat extends BaseLayer.with({
 
   protected override get childRepeatPrefix(): readonly number[] {
     return [...this.repeatPrefix, this.hp.xTimes];
+  }
+
+  protected override get childPrefixSplit(): SplitDims {
+    return [...this.prefixSplit, null];
   }
 
   /** As the layer's own `fprop`. @param args are the same for all repetitions. */
@@ -169,8 +174,8 @@ export class Repeat extends BaseLayer.with({
     });
     Object.assign(context.updatedVars, told.updated);
     Object.assign(decodeState ?? {}, told.states);
-    Object.assign(context.summaries ?? {}, this.#apart(told.summaries));
-    Object.assign(context.media ?? {}, this.#apart(told.media));
+    Object.assign(context.summaries ?? {}, repetitionsApart(told.summaries, this.sub.path));
+    Object.assign(context.media ?? {}, repetitionsApart(told.media, this.sub.path));
     for (const [i, { name, weight }] of losses.entries())
       context.auxLosses.push({ name, weight, value: tf.sum(told.losses[i]!) });
     return x;
@@ -211,21 +216,6 @@ export class Repeat extends BaseLayer.with({
     throw this.error(
       `a repetition replaces '${shared}', which it shares with layers outside: only variables that are stacked, one ` +
         'for each repetition, can be replaced.',
-    );
-  }
-
-  /** Summaries of each repetition by names of their own. */
-  #apart(stacks: Readonly<Values>): Values {
-    const sub = this.sub.path;
-    return Object.fromEntries(
-      Object.entries(stacks).flatMap(([name, stack]) =>
-        tf
-          .unstack(stack)
-          .map((value, i) => [
-            name.startsWith(sub) ? `${sub}_${i}${name.slice(sub.length)}` : repeatedKey(name, i),
-            value,
-          ]),
-      ),
     );
   }
 }

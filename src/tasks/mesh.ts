@@ -221,13 +221,16 @@ export class Mesh extends Configurable.with({
         throw this.#error(field, `'${pattern}' matches no variable of the model`);
     }
     return found.map(({ variable, entry }) => {
-      const { path, shape, splitDims, repeatPrefix } = variable;
+      const { path, shape, splitDims, repeatPrefix, prefixSplit } = variable;
       if (entry && entry[1].length !== shape.length)
         throw this.#error(
           field,
           `'${entry[0]}' has ${entry[1].length} dimensions, and ${path} is [${shape}]`,
         );
-      const dims = entry?.[1] ?? (splitDims && [...repeatPrefix.map(() => null), ...splitDims]);
+      const whole = shape.map(() => null);
+      const prefix = prefixSplit ?? repeatPrefix.map(() => null);
+      const own = splitDims ?? (prefixSplit && whole.slice(repeatPrefix.length));
+      const dims = entry?.[1] ?? (own && [...prefix, ...own]);
       if (dims !== undefined) this.#checkAxes(dims, path);
       return { variable, dims };
     });

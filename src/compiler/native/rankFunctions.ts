@@ -15,7 +15,7 @@ export interface RankFunctions {
 }
 
 /** By their numbers in collectives.h. */
-const OPERATIONS = ['allReduce', 'reduceScatter', 'allGather', 'allToAll'];
+const OPERATIONS = ['allReduce', 'reduceScatter', 'allGather', 'allToAll', 'collectivePermute'];
 
 function checkRanks(name: string, groups: readonly Group[], ranks: RankCalls | undefined): RankCalls {
   if (ranks === undefined)

@@ -27,6 +27,7 @@ export { type AttentionPart, attentionPart, joinParts } from './partialAttention
 export { CODE_BLOCK, type CodeBits, dequantize } from './quantized.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
 export { allGather, allReduce, ownPart } from './rankOperations.js';
+export { roll } from './roll.js';
 export { coalesceRows } from './rowGradients.js';
 export { withSharding } from './shardingConstraint.js';
 export { stopGradient } from './stopGradient.js';

@@ -160,6 +160,18 @@ export const collectiveRules: OperationTable = {
     expects(from !== to, 'two dimensions', `${from} and ${to}`);
     return withSize(withSize(shape, from, part(ways)), to, (size) => size * ways);
   }),
+  /** What the member before has, the last one before the first; `by` -1: what the next one has. */
+  CollectivePermute: {
+    inputs: ['x'],
+    attrs: (raw) => raw,
+    infer: ([x], attrs) => {
+      expectsGroup(attrs);
+      expects(attrs.by === 1 || attrs.by === -1, '1 or -1 members', attrs.by);
+      return [spec(x!.shape, x!.dtype)];
+    },
+    onnx: inPieces,
+    device: { ...common, name: 'collectivePermute', asksRanks: true },
+  },
   /** The member's own part along `dim` of what all members have. No rank is asked. */
   OwnPart: resizing('ownPart', (shape, { dim }, ways) => withSize(shape, dim, part(ways)), {}),
   /** int32 []: the member's number in its group. */

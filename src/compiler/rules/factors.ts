@@ -19,8 +19,8 @@ export interface Factors {
   readonly outputs: readonly Dims[];
   /** How results of parts become one along a factor that no output has; by default they are added. */
   readonly reductions?: Readonly<Record<number, Reduction | 'mean' | 'none'>>;
-  /** The factor whose elements are addressed by the numbers of an input. */
-  readonly addressed?: { readonly factor: number; readonly indices: number };
+  /** The factor along which the operation on parts is another one (`ON_PARTS` of spmd), as where numbers address its elements. */
+  readonly onParts?: number;
   /** The attributes that follow from the shape of the first result's part; the others are those of the whole. */
   readonly localAttrs?: (result: Shape) => Attrs;
 }
@@ -43,9 +43,9 @@ export function lettered(
   inputs: readonly (readonly string[] | string)[],
   outputs: readonly (readonly string[] | string)[],
   specs: { readonly inputs: readonly TensorSpec[]; readonly outputs: readonly TensorSpec[] },
-  rest: Omit<Factors, 'sizes' | 'inputs' | 'outputs' | 'reductions' | 'addressed'> & {
+  rest: Omit<Factors, 'sizes' | 'inputs' | 'outputs' | 'reductions' | 'onParts'> & {
     readonly reductions?: Readonly<Record<string, Reduction | 'mean' | 'none'>>;
-    readonly addressed?: { readonly factor: string; readonly indices: number };
+    readonly onParts?: string;
   } = {},
 ): Factors {
   const [letters, sizes] = [new Map<string, number>(), [] as number[]];
@@ -64,7 +64,7 @@ export function lettered(
       const factor = letters.get(letter);
       return factor === undefined || shape[i] !== sizes[factor] ? [] : [factor];
     });
-  const { reductions = {}, addressed, ...others } = rest;
+  const { reductions = {}, onParts, ...others } = rest;
   const number = (letter: string): number => letters.get(letter)!;
   return {
     ...others,
@@ -74,10 +74,7 @@ export function lettered(
     reductions: Object.fromEntries(
       Object.entries(reductions).map(([letter, reduction]) => [number(letter), reduction]),
     ),
-    ...(addressed &&
-      letters.has(addressed.factor) && {
-        addressed: { factor: number(addressed.factor), indices: addressed.indices },
-      }),
+    ...(onParts !== undefined && letters.has(onParts) && { onParts: number(onParts) }),
   };
 }
 

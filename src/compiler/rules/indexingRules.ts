@@ -52,12 +52,7 @@ export const indexingRules: OperationTable = {
       const rows = x.shape.map((_, axis) => (axis === attrs.axis ? 'rows' : `x${axis}`));
       const places = indices.shape.map((_, axis) => `i${axis}`);
       const out = rows.flatMap((name) => (name === 'rows' ? places : [name]));
-      return lettered(
-        [rows, places],
-        [out],
-        { inputs, outputs },
-        { addressed: { factor: 'rows', indices: 1 } },
-      );
+      return lettered([rows, places], [out], { inputs, outputs }, { onParts: 'rows' });
     },
     onnx: gather,
     device: { kind: 'gather' },
@@ -88,7 +83,7 @@ export const indexingRules: OperationTable = {
         [['s', ...rest]],
         { inputs, outputs },
         {
-          addressed: { factor: 's', indices: 1 },
+          onParts: 's',
           localAttrs: ([numSegments]) => ({ numSegments: numSegments! }),
         },
       );
@@ -118,7 +113,7 @@ export const indexingRules: OperationTable = {
         [[...places, 'c']],
         { inputs, outputs },
         {
-          addressed: { factor: 'c', indices: 0 },
+          onParts: 'c',
           localAttrs: (shape) => ({ depth: shape.at(-1)! }),
         },
       );

@@ -1,7 +1,7 @@
 /** @file Expansion of operations along dimensions that are split, whose plainer parts ranks can share. */
 import { expandComposites, SOFTMAX_FORMS } from '../passes/index.js';
 import { type Graph, mapBodies, type Node, rewrite, type Value } from '../program/ir.js';
-import { scalar } from './addressed.js';
+import { scalar } from './onParts.js';
 import { factorsOf } from './relations.js';
 import { type Emit, emitTo } from './reshard.js';
 import type { Shardings } from './sharding.js';

@@ -4,8 +4,8 @@ import { type Attrs, type Node, newValue, type Value } from '../program/ir.js';
 import { CONSTRAINT } from '../rules/collectiveRules.js';
 import type { Factors, Reduction } from '../rules/factors.js';
 import { GRADIENT, readScope } from '../trace/gradientScopes.js';
-import { ON_PARTS, scalar } from './addressed.js';
 import { cheapest, summedAxes } from './assign.js';
+import { ON_PARTS, scalar } from './onParts.js';
 import { factorsOf, loopCounts } from './relations.js';
 import { type Emit, emitTo, reshard } from './reshard.js';
 import { scatterRows, without } from './rows.js';
@@ -49,6 +49,8 @@ export class PartWriter {
     private readonly shardings: Shardings,
     private readonly mesh: MeshShape,
     private readonly rows: Rows,
+    /** Axes of the mesh along which ranks take other turns of a loop: within it, they split nothing. */
+    private readonly taken: readonly number[] = [],
   ) {}
 
   /** The inputs of a graph, as values of parts by their shardings. */
@@ -133,7 +135,8 @@ export class PartWriter {
   }
 
   #wanted(value: Value): Sharding {
-    return this.shardings.get(value) ?? wholeOf(value.shape);
+    const sharding = this.shardings.get(value) ?? wholeOf(value.shape);
+    return this.taken.length === 0 ? sharding : without(sharding, this.taken);
   }
 
   #push(node: Node, inputs: readonly Value[], outputs: readonly Value[], rest: Partial<Node> = {}): void {
@@ -169,11 +172,11 @@ export class PartWriter {
     const made = node.outputs.map((_, i) => shardingBy(factors.outputs[i]!, assignment, factors, mesh));
     const shapes = node.outputs.map(({ shape }, i) => localShape(shape, made[i]!, mesh));
     const attrs: Attrs = { ...node.attrs, ...factors.localAttrs?.(shapes[0]!) };
-    const { addressed } = factors;
-    const axes = addressed && assignment[addressed.factor]!;
+    const { onParts } = factors;
+    const axes = onParts === undefined ? [] : assignment[onParts]!;
     let results: readonly Value[];
-    if (axes !== undefined && axes.length > 0) {
-      const range = { group: { mesh, axes }, size: factors.sizes[addressed!.factor]! / waysOf(axes, mesh) };
+    if (axes.length > 0) {
+      const range = { group: { mesh, axes }, size: factors.sizes[onParts!]! / waysOf(axes, mesh) };
       results = [ON_PARTS[node.op]!(inputs, attrs, range, this.#emit(scope))];
     } else {
       results = node.outputs.map((output, i) => newValue({ ...output, shape: shapes[i]! }));
@@ -235,9 +238,15 @@ export class PartWriter {
       });
   }
 
+  /** The axes along which ranks share the turns of a loop without carries. @param values of all turns */
+  #sharedTurns(values: readonly Value[]): readonly number[] {
+    return values.map((value) => this.#wanted(value)[0]!).find((axes) => axes.length > 0) ?? [];
+  }
+
   /**
-   * A loop's carries have one sharding before, in and behind it; slices of its turns are whole along their axis. What lies over axes
-   * of rows comes into its turns as it is, and sums that it stacks are scattered there.
+   * A loop's carries have one sharding before, in and behind it. Slices of its turns are whole along their axis, unless there are
+   * no carries: then ranks may share the turns. What lies over axes of rows comes into its turns as it is, and sums that it
+   * stacks are scattered there.
    */
   #writeBodies(node: Node): void {
     const { inputs, outputs, bodies = [], scope } = node;
@@ -245,35 +254,39 @@ export class PartWriter {
     const { carries, xs } = isLoop ? loopCounts(node) : { carries: 0, xs: 0 };
     const skipped = isLoop ? 0 : 1;
     const isSliced = (i: number): boolean => isLoop && i >= carries && i < carries + xs;
-    const stacked = (sharding: Sharding): Sharding => [[], ...sharding];
+    const shared = isLoop && carries === 0 ? this.#sharedTurns([...inputs.slice(0, xs), ...outputs]) : [];
+    const stacked = (sharding: Sharding): Sharding => [shared, ...sharding];
+    const taken = [...this.taken, ...shared];
+    const wantedInside = (value: Value): Sharding => without(this.#wanted(value), shared);
     const within = inputs.slice(skipped).map((input, i) => {
       const part = this.#parts.get(input);
-      const wanted = this.#wanted(bodies[0]!.inputs[i]!);
+      const wanted = wantedInside(bodies[0]!.inputs[i]!);
       // Ranks may take another branch than those with other rows.
       if (!isLoop || i < carries || part === undefined || !this.#isOfRows(part)) return wanted;
       this.#read(input);
       if (!isSliced(i)) return part.sharding;
       const [turns, ...own] = part.sharding;
-      return turns!.length === 0 ? own : wanted;
+      return sameAxes(turns!, shared) ? own : wanted;
     });
     const scattered = outputs.map((output, i) => {
       const sharding = this.rows.scattered.get(output);
-      if (!isLoop || i < carries || sharding === undefined || sharding[0]!.length > 0) return undefined;
+      if (!isLoop || i < carries || sharding === undefined || !sameAxes(sharding[0]!, shared)) return undefined;
       const turn = bodies[0]!.outputs[i]!;
       const reads = [...bodies[0]!.nodes.flatMap(({ inputs }) => inputs), ...bodies[0]!.outputs];
       return reads.filter((value) => value === turn).length === 1 ? sharding.slice(1) : undefined;
     });
     const results = outputs.map(
-      (_, i) => scattered[i] ?? (i < carries ? within[i]! : this.#wanted(bodies[0]!.outputs[i]!)),
+      (_, i) => scattered[i] ?? (i < carries ? within[i]! : wantedInside(bodies[0]!.outputs[i]!)),
     );
     const written = bodies.map((body) => {
-      const writer = new PartWriter(this.shardings, this.mesh, {
+      const rows: Rows = {
         axes: this.rows.axes,
         scattered: new Map(
           body.outputs.flatMap((output, i) => (scattered[i] ? [[output, scattered[i]]] : [])),
         ),
         isGradient: this.rows.isGradient === true || readScope(scope).isGradient,
-      });
+      };
+      const writer = new PartWriter(this.shardings, this.mesh, rows, taken);
       const own = writer.open(body.inputs, within);
       for (const each of body.nodes) writer.write(each);
       const given = body.outputs.map((output, i) => writer.part(output, results[i]!, scope));
@@ -288,7 +301,9 @@ export class PartWriter {
     const values = outputs.map((output, i) =>
       newValue({ ...output, shape: localShape(output.shape, made[i]!, this.mesh) }),
     );
-    this.#push(node, operands, values, { bodies: written });
+    const length = (node.attrs.length as number) / waysOf(shared, this.mesh);
+    const attrs = isLoop ? { ...node.attrs, length } : node.attrs;
+    this.#push(node, operands, values, { attrs, bodies: written });
     outputs.forEach((output, i) => {
       if (scattered[i] === undefined) this.#settle(output, values[i]!, made[i]!, [], scope);
       else this.#parts.set(output, { value: values[i]!, sharding: made[i]! });

@@ -44,6 +44,14 @@ function alike(values: readonly Value[], skipped: readonly number[] = []): Relat
   return { values, dims, sizes, isSum: false };
 }
 
+/** Tensors of turns that don't need each other, so that ranks may share them: those along the first axes. */
+const turns = (values: readonly Value[]): Relation => ({
+  values,
+  dims: values.map(({ shape }) => shape.map((_, dim) => (dim === 0 ? [0] : []))),
+  sizes: [values[0]!.shape[0]!],
+  isSum: false,
+});
+
 /** How many inputs of a loop are carried from turn to turn, and how many are sliced. */
 export const loopCounts = ({ attrs }: Node) => attrs as { readonly carries: number; readonly xs: number };
 
@@ -60,6 +68,7 @@ function borders(node: Node): Relation[] {
   const { carries, xs } = loopCounts(node);
   const [body] = bodies as [Graph];
   return [
+    ...(carries === 0 ? [turns([...inputs.slice(0, xs), ...outputs])] : []),
     ...inputs.map((input, i) => {
       const inner = body.inputs[i]!;
       if (i < carries) return alike([input, inner, body.outputs[i]!, outputs[i]!]);

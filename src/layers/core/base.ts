@@ -113,6 +113,15 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     return this.repeatPrefix;
   }
 
+  /** Axes of the mesh of devices that `repeatPrefix` is split over. */
+  get prefixSplit(): SplitDims {
+    return this.parent?.childPrefixSplit.slice(0, this.repeatPrefix.length) ?? [];
+  }
+  /** Those of the children's prefix. */
+  protected get childPrefixSplit(): SplitDims {
+    return this.prefixSplit;
+  }
+
   /** Whether the present pass evaluates: no dropout. */
   get doEval(): boolean {
     return this.context.doEval;
@@ -137,6 +146,7 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
     const collections = new Set(weight.collections ?? []);
     if (this.skipLpRegularization) collections.add(WeightCollection.SKIP_LP_REGULARIZATION);
     if (this.isFrozen) collections.add(WeightCollection.FROZEN);
+    const { prefixSplit } = this;
     const splitDims = splitOf(this, 'weightSplitDimsMapping', name, weight.shape.length);
     const isWide = collections.has(WeightCollection.DISALLOW_BFLOAT16_CONVERSION);
     const dtype = weight.dtype ?? (isWide ? DEFAULT_PRECISION : this.dtype);
@@ -150,6 +160,7 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
       fanInAxes: weight.fanInAxes,
       fanOutAxes: weight.fanOutAxes,
       ...(splitDims && { splitDims }),
+      ...(prefixSplit.some((axes) => axes !== null) && { prefixSplit }),
     };
     const { quantization } = this;
     if (quantization === null || weight.contracting === undefined) this.#variables.declare(name, variable);

@@ -54,8 +54,28 @@ export function summaryKey(summaries: object, path: string, type: string): strin
   return key;
 }
 
+/**
+ * Summaries of repetitions of a layer, each by a name of its own.
+ *
+ * @param stacks [repetitions, …], by names that those of the layer open with its `path`.
+ */
+export const repetitionsApart = (
+  stacks: Readonly<Record<string, Tensor>>,
+  path: string,
+): Record<string, Tensor> =>
+  Object.fromEntries(
+    Object.entries(stacks).flatMap(([name, stack]) =>
+      tf
+        .unstack(stack)
+        .map((value, i) => [
+          name.startsWith(path) ? `${path}_${i}${name.slice(path.length)}` : repeatedKey(name, i),
+          value,
+        ]),
+    ),
+  );
+
 /** The name of a repetition's summary, by that of all: `<path>_<i>_<type>`. */
-export const repeatedKey = (key: string, repetition: number): string =>
+const repeatedKey = (key: string, repetition: number): string =>
   key.replace(/_[a-z]+\d*$/, (type) => `_${repetition}${type}`);
 
 /** Kind of a summary by its name, and for sounds their samples per second: `<path>_audio16000`. */

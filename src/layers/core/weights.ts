@@ -55,6 +55,8 @@ export interface Variable extends WeightShape {
   readonly repeatPrefix: readonly number[];
   /** Axes of the mesh of devices that its dimensions, without `repeatPrefix`, are split over; absent where the layers say none. */
   readonly splitDims?: SplitDims | undefined;
+  /** Those that `repeatPrefix` is split over; absent where none is. */
+  readonly prefixSplit?: SplitDims;
 }
 
 /** A variable of one repetition: the variable itself where no layer repeats it. Axes of its fans are those of this shape. */

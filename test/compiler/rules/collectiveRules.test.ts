@@ -43,6 +43,7 @@ describe('shapes', () => {
     expect(infer('ReduceScatter', { dim: 0 })).toEqual([{ ...x, shape: [3, 8] }]);
     expect(infer('OwnPart', { dim: 1, axes: [0, 2] })).toEqual([{ ...x, shape: [6, 1] }]);
     expect(infer('AllToAll', { from: 1, to: 0, axes: [2] })).toEqual([{ ...x, shape: [24, 2] }]);
+    expect(infer('CollectivePermute', { by: -1 })).toEqual([x]);
     expect(inferOutputs('MemberIndex', [], { mesh, axes: [1] })).toEqual([{ shape: [], dtype: 'int32' }]);
   });
 
@@ -61,6 +62,9 @@ describe('shapes', () => {
     expect(message('AllToAll', { from: 1, to: 1 })).toBe('allToAll: expected two dimensions, got 1 and 1.');
     expect(message('AllReduce', { reduction: 'mean' })).toBe(
       'allReduce: expected sum, max or min, got mean.',
+    );
+    expect(message('CollectivePermute', { by: 2 })).toBe(
+      'collectivePermute: expected 1 or -1 members, got 2.',
     );
     expect(message('AllReduce', { reduction: 'sum', axes: [3] })).toBe(
       'allReduce: expected sizes of a mesh and different axes of it, got 2,3,4 and 3.',

@@ -5,7 +5,15 @@ import type { CallUnit } from '../plan/units.js';
 import { mergeAxes, type View } from '../plan/views.js';
 import type { Needs } from './cFunctions.js';
 import { byteOffset, callPrecision, typeName } from './cNames.js';
-import { allGather, allReduce, allToAll, memberIndex, ownPart, reduceScatter } from './emitCollectives.js';
+import {
+  allGather,
+  allReduce,
+  allToAll,
+  collectivePermute,
+  memberIndex,
+  ownPart,
+  reduceScatter,
+} from './emitCollectives.js';
 import { convolution, depthwise, depthwiseFilter, filterGradient } from './emitConvolutions.js';
 import { groupedProducts, groupedSums } from './emitGroups.js';
 import { quantizedProduct } from './emitQuantized.js';
@@ -243,6 +251,7 @@ export const CALLS: Readonly<Record<string, Writer>> = {
   AllGather: allGather,
   AllReduce: allReduce,
   AllToAll: allToAll,
+  CollectivePermute: collectivePermute,
   Attention: attention,
   AttentionGrad: attentionGrad,
   AttentionMaskGrad: attentionMaskGrad,

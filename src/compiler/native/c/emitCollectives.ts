@@ -68,6 +68,12 @@ export function allToAll(unit: CallUnit, pointer: PointerOf, needs: Needs, place
   ];
 }
 
+export function collectivePermute(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
+  const bytes = sizeOf(unit.inputs[0]!.shape) * widthOf(unit);
+  const parts = [...target(unit, pointer, needs), bytes, unit.attrs.by as number];
+  return [`lt_collective_permute(frame, ${parts.join(', ')});`];
+}
+
 export function ownPart(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
   const { outer, run } = memberParts(unit).from;
   return [`lt_own_part(frame, ${[...target(unit, pointer, needs), outer, run * widthOf(unit)].join(', ')});`];

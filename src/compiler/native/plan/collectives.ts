@@ -53,7 +53,7 @@ export function memberParts({
 
 /** Bytes of the workspace in which a collective lays out its blocks. */
 export function blockBytes(unit: CallUnit): number {
-  if (unit.form.asksRanks !== true || unit.op === 'AllReduce') return 0;
+  if (unit.form.asksRanks !== true || unit.op === 'AllReduce' || unit.op === 'CollectivePermute') return 0;
   const { bytes } = collectiveOf(unit)!;
   const { from, to } = memberParts(unit);
   switch (unit.op) {

@@ -98,6 +98,16 @@ void lt_all_to_all(lt_frame *frame, int32_t group, void *out, const void *x, con
   move_runs(out, got, g->members, e->to_outer, e->to_outer, e->to_run, frame);
 }
 
+void lt_collective_permute(lt_frame *frame, int32_t group, void *out, const void *x, int64_t bytes, int32_t by) {
+  const lt_group *g = &frame->ranks->groups[group];
+  if (g->members == 1) {
+    copy_share(out, x, bytes, frame);
+    return;
+  }
+  lt_barrier();
+  if (calls(frame)) settle(frame, LT_PERMUTE, group, bytes, g->transport->permute(g->context, x, out, bytes, by));
+}
+
 void lt_own_part(const lt_frame *frame, int32_t group, void *out, const void *x, int64_t outer, int64_t run) {
   const lt_group *g = &frame->ranks->groups[group];
   move_runs(out, (const char *)x + g->member * run, outer, 1, g->members, run, frame);

@@ -20,6 +20,8 @@ typedef struct {
   int (*all_gather)(void *group, void *data, int64_t bytes);
   /* Block j of `from` becomes block i of member j's `to`, for member i; the two do not overlap. */
   int (*all_to_all)(void *group, const void *from, void *to, int64_t bytes);
+  /* `from` becomes `to` of the member that is `by` further in the ring of members, 1 or -1; the two do not overlap. */
+  int (*permute)(void *group, const void *from, void *to, int64_t bytes, int32_t by);
 } lt_transport;
 
 /* A rank's place among those that it shares a collective with. Groups of one member have no transport. */
@@ -30,7 +32,7 @@ typedef struct {
 } lt_group;
 
 /* Operations that can fail. */
-enum { LT_ALL_REDUCE, LT_REDUCE_SCATTER, LT_ALL_GATHER, LT_ALL_TO_ALL };
+enum { LT_ALL_REDUCE, LT_REDUCE_SCATTER, LT_ALL_GATHER, LT_ALL_TO_ALL, LT_PERMUTE };
 
 /* The groups of a program, by the numbers in its code, and the first collective that failed. */
 typedef struct {

@@ -220,6 +220,7 @@ typedef struct {
 } lt_exchange;
 void lt_all_to_all(lt_frame *frame, int32_t group, void *out, const void *x, const lt_exchange *exchange,
                    void *workspace);
+void lt_collective_permute(lt_frame *frame, int32_t group, void *out, const void *x, int64_t bytes, int32_t by);
 void lt_own_part(const lt_frame *frame, int32_t group, void *out, const void *x, int64_t outer, int64_t run);
 void lt_member_index(const lt_frame *frame, int32_t group, void *out); /* int32 */
 

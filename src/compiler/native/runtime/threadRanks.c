@@ -129,7 +129,16 @@ static int all_to_all(void *group, const void *from, void *to, int64_t bytes) {
   return meet(self->at);
 }
 
-static const lt_transport transport = {all_reduce, reduce_scatter, all_gather, all_to_all};
+static int permute(void *group, const void *from, void *to, int64_t bytes, int32_t by) {
+  member *self = group;
+  const meeting *m = self->at;
+  const int error = begin(self, (request){NULL, from, bytes, LT_PERMUTE, by});
+  if (error) return error;
+  memcpy(to, m->requests[(self->number - by + m->members) % m->members].from, bytes);
+  return meet(self->at);
+}
+
+static const lt_transport transport = {all_reduce, reduce_scatter, all_gather, all_to_all, permute};
 const void *lt_thread_transport(void) { return &transport; }
 
 /* NULL where memory is short, as the next. */

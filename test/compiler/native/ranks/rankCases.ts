@@ -23,7 +23,14 @@ export interface Case {
 export const caseOf = (mesh: readonly number[]): fc.Arbitrary<Case> =>
   fc
     .record({
-      op: fc.constantFrom('AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'OwnPart'),
+      op: fc.constantFrom(
+        'AllReduce',
+        'AllGather',
+        'ReduceScatter',
+        'AllToAll',
+        'CollectivePermute',
+        'OwnPart',
+      ),
       axes: fc.shuffledSubarray(
         mesh.map((_, i) => i),
         { minLength: 1 },
@@ -38,9 +45,12 @@ export const caseOf = (mesh: readonly number[]): fc.Arbitrary<Case> =>
       const dim = dims[0] % sizes.length;
       const to = (dim + 1 + (dims[1] % (sizes.length - 1))) % sizes.length;
       const ways = membersOf({ mesh, axes });
-      const isWhole = op === 'AllReduce' || op === 'AllGather';
+      const isWhole = op === 'AllReduce' || op === 'AllGather' || op === 'CollectivePermute';
       const shape = sizes.map((size, i) => (i === dim && !isWhole ? size * ways : size));
-      const others: Record<string, Attrs> = { AllReduce: { reduction }, AllToAll: { from: dim, to } };
+      const others: Record<string, Attrs> = {
+        ...{ AllReduce: { reduction }, AllToAll: { from: dim, to } },
+        CollectivePermute: { by: dims[1] % 2 === 0 ? 1 : -1 },
+      };
       const own = others[op] ?? { dim };
       const sums = op === 'AllReduce' || op === 'ReduceScatter';
       return { op, attrs: { mesh, axes, ...own }, shape, dtype: sums ? number : moved };
@@ -131,6 +141,8 @@ export function meaningOf(
           split,
           to,
         );
+      case 'CollectivePermute':
+        return parts[(member - (attrs.by as number) + ways) % ways]!;
       case 'OwnPart':
         return partOf(own, shape, dim, ways, member);
       default:

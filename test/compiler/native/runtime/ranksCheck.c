@@ -58,6 +58,12 @@ static void exchange(const rank *r, int64_t size) {
   if (t->all_to_all(r->self, blocks, others, 4 * size)) fail(r, "error in an exchange", size);
   for (int64_t i = 0; i < all; i++)
     if (others[i] != value((int)(i / size), size * r->rank + i % size)) fail(r, "exchange", size), i = all;
+  for (int by = -1; by <= 1; by += 2) {
+    const int from = (r->rank - by + r->count) % r->count;
+    if (t->permute(r->self, blocks, others, 4 * size, by)) fail(r, "error in a permutation", size);
+    for (int64_t i = 0; i < size; i++)
+      if (others[i] != value(from, i)) fail(r, "permutation", size), i = size;
+  }
   free(x), free(blocks), free(others);
 }
 

@@ -1,9 +1,12 @@
-/** @file Operations whose indices address rows that other ranks may have: each works on its own part, and ignores the rest. */
+/**
+ * @file Operations that are others on parts: lookups of rows that other ranks may have, of which each rank ignores those, and
+ * rotations, whose slices go from rank to rank.
+ */
 import { newValue, type Value } from '../program/ir.js';
 import { type DType, hostArrayFrom } from '../program/tensors.js';
 import type { Emit } from './reshard.js';
 
-/** The part of an addressed factor that a rank has. */
+/** The part of such a factor that a rank has. */
 interface OwnRange {
   /** The group whose members have the parts. */
   readonly group: { readonly mesh: readonly number[]; readonly axes: readonly number[] };
@@ -59,5 +62,20 @@ export const ON_PARTS: Readonly<Record<string, OnPart>> = {
     // Beyond the last class, and so of none.
     const none = scalar(range.size, 'int32');
     return emit('OneHot', [emit('Select', [isOwn, shifted, none])], attrs);
+  },
+  /** The slice that leaves the part goes to the next member, and the one that comes is that of the member before. */
+  Roll: ([x], { axis, by }, { group, size }, emit) => {
+    const handOn = (slice: Value): Value => emit('CollectivePermute', [slice], { ...group, by });
+    if (size === 1) return handOn(x!);
+    const between = (begin: number, end: number): Value =>
+      emit('Slice', [x!], {
+        begin: x!.shape.map((_, i) => (i === axis ? begin : 0)),
+        size: x!.shape.map((all, i) => (i === axis ? end - begin : all)),
+      });
+    const parts =
+      by === 1
+        ? [handOn(between(size - 1, size)), between(0, size - 1)]
+        : [between(1, size), handOn(between(0, 1))];
+    return emit('Concat', parts, { axis });
   },
 };
