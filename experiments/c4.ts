@@ -153,13 +153,7 @@ export class C4Spmd32BAdam64Replicas extends C4SpmdAdam.preset({
   iciMeshShape: [1, 16, 4],
 }) {}
 
-/**
- * GPT-3 of 175 billion parameters with the constants of its paper (Brown et al., 2020), as matched with Megatron-LM.
- *
- * Its pipelined variants stand below as models that are not cut into stages: the devices of the stages count to the data
- * axis, so that devices and batches are the same. They keep nothing for the gradient; Pax's keep the products of the few
- * rows that a stage has at a time (SAVE_DOT_FOR_MLPERF_200B).
- */
+/** GPT-3 of 175 billion parameters with the constants of its paper (Brown et al., 2020), as matched with Megatron-LM. */
 export class C4SpmdGpt3AdamOrgHP extends C4SpmdAdam.with({
   targetLogPplx: z
     .number()
@@ -216,18 +210,30 @@ export class C4SpmdGpt3AdamOrgHPBS1p5k1536Replicas extends C4SpmdGpt3AdamOrgHP.p
   iciMeshShape: [1, 64, 24],
 }) {}
 
-/** GPT-3 on 768 devices, 1536 rows a step (Pax: 8 stages). */
-export class C4SpmdGpt3AdamOrgHPBS1p5k768Replicas extends C4SpmdGpt3AdamOrgHPBS1p5k1536Replicas.preset({
+/** GPT-3 in stages, for a mesh whose first axis is theirs. Pax's keep products for the gradient (SAVE_DOT_FOR_MLPERF_200B), these nothing. */
+export abstract class C4SpmdPipelineGpt3AdamOrgHP extends C4SpmdGpt3AdamOrgHP.preset({
+  useRepeatedLayer: false,
+}) {}
+
+/** GPT-3 in 8 stages on 768 devices, 1536 rows a step. */
+export class C4SpmdPipelineGpt3AdamOrgHPBS1p5k768Replicas extends C4SpmdPipelineGpt3AdamOrgHP.preset({
+  vocabSize: 51_200,
+  checkpointMaxToKeep: 100,
+  evalIntervalSteps: 25,
+  summaryIntervalSteps: 1,
+  numStages: 8,
+  // In Pax misspelt as MICROBATCH_SIAZE; here as it is meant.
+  microbatchSize: 8,
   percoreBatchSize: 2,
   checkpointEveryNSteps: 50,
-  iciMeshShape: [1, 64, 12],
+  iciMeshShape: [8, 1, 8, 12],
 }) {}
 
 /**
  * GPT-3 as MLPerf Training has it: evaluated every 24 * 1024 rows; warm-up, decay and learning rate follow from the
  * size of the batch.
  */
-export abstract class C4SpmdGpt3AdamMLPerfHP extends C4SpmdGpt3AdamOrgHP.preset({
+export abstract class C4SpmdPipelineGpt3AdamMLPerfHP extends C4SpmdPipelineGpt3AdamOrgHP.preset({
   vocabSize: 51_200,
   summaryIntervalSteps: 1,
   checkpointMaxToKeep: 100,
@@ -236,44 +242,54 @@ export abstract class C4SpmdGpt3AdamMLPerfHP extends C4SpmdGpt3AdamOrgHP.preset(
   lrDecayEnd: null,
 }) {}
 
-/** MLPerf's GPT-3 on 768 devices, 1536 rows a step (Pax: 8 stages). */
-export class C4SpmdGpt3AdamMLPerfHPBS1p5k768Replicas extends C4SpmdGpt3AdamMLPerfHP.preset({
+/** MLPerf's GPT-3 in 8 stages on 768 devices, 1536 rows a step. */
+export class C4SpmdPipelineGpt3AdamMLPerfHPBS1p5k768Replicas extends C4SpmdPipelineGpt3AdamMLPerfHP.preset({
+  numStages: 8,
+  microbatchSize: 8,
   percoreBatchSize: 2,
   evalIntervalSteps: 16,
   checkpointEveryNSteps: 32,
-  iciMeshShape: [1, 64, 12],
+  iciMeshShape: [8, 1, 8, 12],
 }) {}
 
-/** MLPerf's GPT-3 on 512 devices, 2048 rows a step (Pax: 8 stages). */
-export class C4SpmdGpt3AdamMLPerfHPBS2k512Replicas extends C4SpmdGpt3AdamMLPerfHP.preset({
+/** MLPerf's GPT-3 in 8 stages on 512 devices, 2048 rows a step. */
+export class C4SpmdPipelineGpt3AdamMLPerfHPBS2k512Replicas extends C4SpmdPipelineGpt3AdamMLPerfHP.preset({
+  numStages: 8,
+  microbatchSize: 8,
   percoreBatchSize: 4,
   evalIntervalSteps: 12,
   checkpointEveryNSteps: 24,
-  iciMeshShape: [1, 64, 8],
+  iciMeshShape: [8, 1, 8, 8],
 }) {}
 
-/** MLPerf's GPT-3 on 768 devices, 3072 rows a step (Pax: 4 stages). */
-export class C4SpmdGpt3AdamMLPerfHPBS3k768Replicas extends C4SpmdGpt3AdamMLPerfHP.preset({
+/** MLPerf's GPT-3 in 4 stages on 768 devices, 3072 rows a step. */
+export class C4SpmdPipelineGpt3AdamMLPerfHPBS3k768Replicas extends C4SpmdPipelineGpt3AdamMLPerfHP.preset({
+  numStages: 4,
+  microbatchSize: 16,
   percoreBatchSize: 4,
   evalIntervalSteps: 8,
   checkpointEveryNSteps: 16,
-  iciMeshShape: [1, 64, 12],
+  iciMeshShape: [4, 1, 16, 12],
 }) {}
 
-/** MLPerf's GPT-3 on 1024 devices, 4096 rows a step (Pax: 8 stages). */
-export class C4SpmdGpt3AdamMLPerfHPBS4k1024Replicas extends C4SpmdGpt3AdamMLPerfHP.preset({
+/** MLPerf's GPT-3 in 8 stages on 1024 devices, 4096 rows a step. */
+export class C4SpmdPipelineGpt3AdamMLPerfHPBS4k1024Replicas extends C4SpmdPipelineGpt3AdamMLPerfHP.preset({
+  numStages: 8,
+  microbatchSize: 8,
   percoreBatchSize: 4,
   evalIntervalSteps: 6,
   checkpointEveryNSteps: 12,
-  iciMeshShape: [1, 64, 16],
+  iciMeshShape: [8, 1, 8, 16],
 }) {}
 
-/** MLPerf's GPT-3 on 1024 devices, 8192 rows a step (Pax: 4 stages). */
-export class C4SpmdGpt3AdamMLPerfHPBS8k1024Replicas extends C4SpmdGpt3AdamMLPerfHP.preset({
+/** MLPerf's GPT-3 in 4 stages on 1024 devices, 8192 rows a step. */
+export class C4SpmdPipelineGpt3AdamMLPerfHPBS8k1024Replicas extends C4SpmdPipelineGpt3AdamMLPerfHP.preset({
+  numStages: 4,
+  microbatchSize: 16,
   percoreBatchSize: 8,
   evalIntervalSteps: 3,
   checkpointEveryNSteps: 6,
-  iciMeshShape: [1, 64, 16],
+  iciMeshShape: [4, 1, 16, 16],
 }) {}
 
 /** GPT-3 with 16 of its 96 layers, on 64 devices, 192 rows a step. */
@@ -285,8 +301,10 @@ export class C4SpmdGpt3L16AdamOrgHP extends C4SpmdGpt3AdamOrgHP.preset({
   iciMeshShape: [1, 16, 4],
 }) {}
 
-/** A small GPT-3 of 2.7 billion parameters on 8 devices, 512 rows a step (Pax: 2 stages). */
-export class C4SpmdGpt3SmallAdam8Replicas extends C4SpmdGpt3AdamOrgHP.preset({
+/** A small GPT-3 of 2.7 billion parameters in two stages on 8 devices, 512 rows a step. */
+export class C4SpmdPipelineGpt3SmallAdam8Replicas extends C4SpmdPipelineGpt3AdamOrgHP.preset({
+  numStages: 2,
+  numMicrobatches: 2,
   numLayers: 24,
   numHeads: 24,
   modelDims: 3072,
@@ -299,14 +317,16 @@ export class C4SpmdGpt3SmallAdam8Replicas extends C4SpmdGpt3AdamOrgHP.preset({
   evalIntervalSteps: 10,
   summaryIntervalSteps: 5,
   checkpointEveryNSteps: 200,
-  iciMeshShape: [1, 4, 2],
+  iciMeshShape: [2, 1, 2, 2],
 }) {}
 
-/** As C4SpmdGpt3SmallAdam8Replicas on 64 devices (Pax: 4 stages). */
-export class C4SpmdGpt3SmallAdam64Replicas extends C4SpmdGpt3SmallAdam8Replicas.preset({
+/** As C4SpmdPipelineGpt3SmallAdam8Replicas in four stages on 64 devices. */
+export class C4SpmdPipelineGpt3SmallAdam64Replicas extends C4SpmdPipelineGpt3SmallAdam8Replicas.preset({
+  numStages: 4,
+  numMicrobatches: 8,
   // In Pax misspelt as PER_CORE_BATCH_SIZE, and so without effect.
   percoreBatchSize: 8,
   evalIntervalSteps: 100,
   summaryIntervalSteps: 1,
-  iciMeshShape: [1, 16, 4],
+  iciMeshShape: [4, 1, 4, 4],
 }) {}

@@ -116,24 +116,32 @@ export class LmCloudSpmd1024B extends LmCloudSpmd.preset({
   iciMeshShape: [1, 256, 8],
 }) {}
 
-/** 9 billion parameters on 64 devices, 512 rows a step. In Pax, the 16 of the data axis are stages of a pipeline. */
-export class LmCloudSpmd9B extends LmCloudSpmd.preset({
+/** Models in stages, for a mesh whose first axis is theirs. */
+export abstract class LmCloudSpmdPipeline extends LmCloudSpmd.preset({ useRepeatedLayer: false }) {}
+
+/** 9 billion parameters in 16 stages on 64 devices, 512 rows a step. */
+export class LmCloudSpmdPipeline9B extends LmCloudSpmdPipeline.preset({
   percoreBatchSize: 8,
   numLayers: 48,
   modelDims: 4096,
   fpropDtype: 'float32',
-  iciMeshShape: [4, 16, 1],
+  numStages: 16,
+  microbatchSize: 4,
+  iciMeshShape: [16, 4, 1, 1],
 }) {}
 
-/** 175 billion parameters on 8 slices of 16 devices, 96 rows a step. In Pax, the slices are stages of a pipeline. */
-export class LmCloudSpmd175B extends LmCloudSpmd.preset({
+/** 175 billion parameters in 8 stages, each a slice of 16 devices, 96 rows a step. */
+export class LmCloudSpmdPipeline175B extends LmCloudSpmdPipeline.preset({
   percoreBatchSize: 0.75,
   numLayers: 96,
   modelDims: 12_288,
   numHeads: 96,
   maxSeqLen: 2048,
-  iciMeshShape: [1, 1, 16],
-  dcnMeshShape: [1, 8, 1],
+  numStages: 8,
+  numMicrobatches: 24,
+  streamIo: true,
+  iciMeshShape: [1, 1, 1, 16],
+  dcnMeshShape: [8, 1, 1, 1],
 }) {}
 
 /** 2 billion parameters on two slices of 4 devices, 128 rows a step. */
@@ -143,4 +151,21 @@ export class LmCloudSpmdMultislice2B extends LmCloudSpmd.preset({
   modelDims: 3072,
   iciMeshShape: [1, 4, 1],
   dcnMeshShape: [2, 1, 1],
+}) {}
+
+/** 2 billion parameters in two stages, each a slice of 4 devices, 128 rows a step. */
+export class LmCloudSpmdPipelineMultislice2B extends LmCloudSpmdPipeline.preset({
+  percoreBatchSize: 16,
+  numLayers: 18,
+  modelDims: 3072,
+  numStages: 2,
+  microbatchSize: 8,
+  streamIo: true,
+  iciMeshShape: [1, 1, 4, 1],
+  dcnMeshShape: [2, 1, 1, 1],
+}) {}
+
+/** As LmCloudSpmdPipelineMultislice2B, but that microbatches pass both stages three times. */
+export class LmCloudSpmdPipelineMultislice2BCircular extends LmCloudSpmdPipelineMultislice2B.preset({
+  circularRepeat: 3,
 }) {}

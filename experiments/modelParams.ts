@@ -17,6 +17,7 @@ import { LinearRampupExponentialDecay } from '../src/learners/index.js';
 import {
   ClassificationMLPModel,
   type PaxLmOptions,
+  type PaxPipeline,
   paxActivations,
   paxLm,
   paxNormalizations,
@@ -25,7 +26,7 @@ import {
 import { Mesh } from '../src/tasks/index.js';
 
 const positive = z.int().positive();
-const meshShape = z.array(positive).length(3).default([1, 1, 1]);
+const meshShape = z.array(positive).min(3).max(4);
 
 const fpropDtypes = ['float32', 'bfloat16'] as const;
 const policies = [
@@ -40,8 +41,7 @@ const lrSchedules = ['linear_rampup_exponential_decay', 'linear_rampup_cosine_de
  * Experiments for a mesh of devices, trained with Adam on synthetic tokens, as Pax's SyntheticDataset.
  *
  * The mesh decides how many devices there are, how many rows a global batch has, and what `luthier analyze` says a device
- * holds. Partitioning over devices does not exist yet: one process would hold the whole batch and the whole model. These
- * experiments are built, traced and analysed at their published sizes; those that fit into one machine also train.
+ * holds. These experiments are built, traced and analysed at their published sizes; those that fit into one machine also train.
  */
 export abstract class MeshExperiment extends Experiment.with({
   percoreBatchSize: z
@@ -50,10 +50,15 @@ export abstract class MeshExperiment extends Experiment.with({
     .default(16)
     .describe('Rows of a training batch for each device; a fraction where devices share a row.'),
   maxSeqLen: positive.default(1024).describe('Tokens of a row.'),
-  iciMeshShape: meshShape.describe('Devices of a slice along the axes replica, data and model.'),
-  dcnMeshShape: meshShape.describe(
-    'Slices along the same axes; devices of two slices share no fast network.',
-  ),
+  iciMeshShape: meshShape
+    .default([1, 1, 1])
+    .describe(
+      'Devices of a slice along the axes replica, data and mdl, of a pipeline along stage before them.',
+    ),
+  dcnMeshShape: meshShape
+    .nullable()
+    .default(null)
+    .describe('Slices along the same axes; devices of two slices share no fast network. null: one slice.'),
   numTrainSteps: positive.default(10_000_000).describe('Training steps.'),
   learningRate: z
     .number()
@@ -95,7 +100,7 @@ export abstract class MeshExperiment extends Experiment.with({
 }) {
   /** Devices of the mesh. */
   numDevices(): number {
-    return [...this.iciMeshShape, ...this.dcnMeshShape].reduce((a, b) => a * b, 1);
+    return [...this.iciMeshShape, ...(this.dcnMeshShape ?? [])].reduce((a, b) => a * b, 1);
   }
 
   /**
@@ -110,7 +115,7 @@ export abstract class MeshExperiment extends Experiment.with({
     if (whole >= 1 && Math.abs(rows - whole) < 1e-6) return whole;
     throw new ConfigError(
       `${this.constructor.name}: ${percoreBatchSize} rows for each of ${this.numDevices()} devices ` +
-        `(iciMeshShape [${this.iciMeshShape}], dcnMeshShape [${this.dcnMeshShape}]) are ${rows} rows; ` +
+        `(iciMeshShape [${this.iciMeshShape}], dcnMeshShape ${this.dcnMeshShape && `[${this.dcnMeshShape}]`}) are ${rows} rows; ` +
         'a batch has a whole number of them.',
     );
   }
@@ -139,7 +144,10 @@ export abstract class MeshExperiment extends Experiment.with({
 
   /** The devices, with what is split over them (Pax's set_sharding_annotations_v1). */
   protected mesh(splits?: ReturnType<typeof paxSplits>): Config<Mesh> {
-    return Mesh.config({ iciMeshShape: this.iciMeshShape, dcnMeshShape: this.dcnMeshShape, ...splits });
+    const { iciMeshShape, dcnMeshShape } = this;
+    const mesh = Mesh.config({ iciMeshShape, dcnMeshShape, ...splits });
+    if (iciMeshShape.length === 4) mesh.meshAxisNames = ['stage', 'replica', 'data', 'mdl'];
+    return mesh;
   }
 
   private optimizer(): Config<Adam> {
@@ -225,6 +233,24 @@ export abstract class TransformerLmExperiment extends MeshExperiment.with({
   dropoutProb: z.number().min(0).lt(1).default(0).describe('Probability of dropout.'),
   softmaxCapLogits: z.number().nonnegative().default(30).describe("Cap of the softmax's logits; 0: none."),
   attenLogitCap: z.number().nonnegative().default(50).describe('Cap of attention logits; 0: none (Pax: -1).'),
+  numStages: positive
+    .nullable()
+    .default(null)
+    .describe('Stages of a pipeline, as many as the mesh has along its axis stage; null: none.'),
+  circularRepeat: positive.default(1).describe('How often a microbatch passes all stages.'),
+  numMicrobatches: positive
+    .nullable()
+    .default(null)
+    .describe('Microbatches of a batch; of a pipeline, it or microbatchSize.'),
+  microbatchSize: positive
+    .nullable()
+    .default(null)
+    .describe('Rows of a microbatch, of all devices together.'),
+  streamIo: z.boolean().default(false).describe('Whether stages share the batch and hand microbatches on.'),
+  pipelineBroadcastInputs: z
+    .boolean()
+    .default(false)
+    .describe('Whether segments and positions move from stage to stage with their microbatch.'),
 }) {
   override task() {
     return SingleTask.config({
@@ -249,6 +275,28 @@ export abstract class TransformerLmExperiment extends MeshExperiment.with({
       normalization: this.normalizationCls,
       normEpsilon: this.layernormEpsilon,
       activation: this.activationCls,
+      pipeline: this.pipeline(),
+    };
+  }
+
+  /** The stages, where there are some. */
+  private pipeline(): PaxPipeline | null {
+    const { numStages, circularRepeat, numMicrobatches, microbatchSize, iciMeshShape, dcnMeshShape } = this;
+    const { streamIo, pipelineBroadcastInputs } = this;
+    if (numStages === null) return null;
+    const ways = iciMeshShape.length === 4 ? iciMeshShape[0]! * (dcnMeshShape?.[0] ?? 1) : 0;
+    if (ways !== numStages)
+      throw new ConfigError(
+        `${this.constructor.name}: numStages is ${numStages}, and the mesh has ${ways} devices along its axis stage, the first of ` +
+          'four: iciMeshShape times dcnMeshShape.',
+      );
+    if ((numMicrobatches === null) === (microbatchSize === null))
+      throw new ConfigError(
+        `${this.constructor.name}: set numMicrobatches or microbatchSize, one of both; they are ${numMicrobatches} and ${microbatchSize}.`,
+      );
+    return {
+      ...{ numStages, circularRepeat, streamIo, pipelineBroadcastInputs },
+      numMicrobatches: numMicrobatches ?? this.globalBatchSize() / microbatchSize!,
     };
   }
 

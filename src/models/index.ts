@@ -19,7 +19,7 @@ export { LanguageModelGRPO } from './groupRelative.js';
 export { LanguageModel } from './languageModel.js';
 export { MaskedAutoencoder } from './maskedAutoencoder.js';
 export { type MaxTextConstants, translateMaxText } from './maxText.js';
-export { type PaxLmOptions, paxActivations, paxLm, paxNormalizations } from './paxLm.js';
+export { type PaxLmOptions, type PaxPipeline, paxActivations, paxLm, paxNormalizations } from './paxLm.js';
 export { paxSplits } from './paxSplits.js';
 export { type GlamOptions, type GrokOptions, glamLm, grokLm } from './presets/glam.js';
 export { type Gpt2Options, gpt2Init, gpt2Lm } from './presets/gpt2.js';

@@ -11,6 +11,7 @@ import {
   Gaussian,
   GELU,
   LayerNorm,
+  PipelinedTransformer,
   PositionalEmbedding,
   ReLU,
   RmsNorm,
@@ -81,6 +82,17 @@ export interface PaxLmOptions {
   readonly dropoutProb?: number;
   /** What layers that are one repeated layer keep for their gradients; null or absent: each has variables of its own and keeps all. */
   readonly repeatedLayers?: Config<StackedTransformer>['checkpointPolicy'] | null;
+  /** Stages that a batch passes as microbatches; null or absent: none. */
+  readonly pipeline?: PaxPipeline | null;
+}
+
+/** A pipeline of stages: fields of a PipelinedTransformer. */
+export interface PaxPipeline {
+  readonly numStages: number;
+  readonly numMicrobatches: number;
+  readonly circularRepeat?: number;
+  readonly streamIo?: boolean;
+  readonly pipelineBroadcastInputs?: boolean;
 }
 
 /**
@@ -132,15 +144,23 @@ function softmax(options: PaxLmOptions): Config<BaseSoftmax> {
 function stack(options: PaxLmOptions): Config<StackedTransformer> {
   const { modelDims, numLayers, numHeads, dimsPerHead = null, dropoutProb = 0 } = options;
   const hiddenDims = options.hiddenDims ?? 4 * modelDims;
-  const { repeatedLayers = null } = options;
+  const { repeatedLayers = null, pipeline } = options;
   const values = { hiddenDims, numHeads, dropoutProb };
-  const config: Config<StackedTransformer> =
-    repeatedLayers === null
-      ? StackedTransformer.config({ ...values, numLayers })
-      : StackedTransformerRepeated.config({
-          ...{ ...values, xTimes: numLayers },
-          ...{ remat: true, checkpointPolicy: repeatedLayers },
-        });
+  const kept = repeatedLayers !== null && ({ remat: true, checkpointPolicy: repeatedLayers } as const);
+  let config: Config<StackedTransformer>;
+  if (pipeline) {
+    const { numStages, numMicrobatches, circularRepeat = 1, streamIo = false } = pipeline;
+    const { pipelineBroadcastInputs = false } = pipeline;
+    config = PipelinedTransformer.config({
+      ...{ ...values, ...kept, numLayers, circularRepeat, streamIo, pipelineBroadcastInputs },
+      ...{ numPipelineStages: numStages, numPipelineMicrobatches: numMicrobatches },
+      pipelineStage: kept ? StackedTransformerRepeated.config({}) : StackedTransformer.config(),
+      weightSplitDimsMapping: { stages: ['stage'] },
+    });
+  } else
+    config = kept
+      ? StackedTransformerRepeated.config({ ...values, ...kept, xTimes: numLayers })
+      : StackedTransformer.config({ ...values, numLayers });
   config.dimPerHead = dimsPerHead;
   const layer = config.transformerLayerParamsTpl;
   layer.normPolicy = options.normPolicy ?? 'pre';

@@ -14,8 +14,10 @@ export function paxSplits(
   const { combineQkv = true, useBias = false, softmaxBias = true, separateEmbedding = false } = options;
   const batch = ['replica', 'data'];
   const split = [batch, null, 'mdl'];
-  // Stacked variables have the repetitions first, which every device has.
-  const stacked = options.repeatedLayers ? [null] : [];
+  // Stacked variables have the stages first, which lie on other devices, and the repetitions, which every device has.
+  const { pipeline } = options;
+  const stages = pipeline ? [...((pipeline.circularRepeat ?? 1) > 1 ? [null] : []), 'stage'] : [];
+  const stacked = [...stages, ...(options.repeatedLayers ? [null] : [])];
   return {
     weightSplitDimsMapping: {
       '.*/ffn_layer1(_gate)?/linear/w': [...stacked, 'data', 'mdl'],

@@ -19,13 +19,13 @@ test.each([
   ['lmCloud.LmCloudSpmd2B', 4 * 8],
   ['lmCloud.LmCloudSpmd32B', 16 * 4 * 8],
   ['lmCloud.LmCloudSpmd1024B', 256 * 8 * 2],
-  ['lmCloud.LmCloudSpmd175B', 8 * 16 * 0.75],
+  ['lmCloud.LmCloudSpmdPipeline175B', 8 * 16 * 0.75],
   ['lmCloud.LmCloudSpmdMultislice2B', 2 * 4 * 16],
   ['c4.C4Spmd1BAdam4Replicas', 4 * 32],
   ['c4.C4SpmdGpt3AdamOrgHPBS1p5k1536Replicas', 1536],
   ['c4.C4SpmdGpt3L16AdamOrgHP', 192],
-  ['c4.C4SpmdGpt3SmallAdam8Replicas', 512],
-  ['c4.C4SpmdGpt3SmallAdam64Replicas', 512],
+  ['c4.C4SpmdPipelineGpt3SmallAdam8Replicas', 512],
+  ['c4.C4SpmdPipelineGpt3SmallAdam64Replicas', 512],
   ['c4Multislice.C4Spmd22BAdam4xv4_128', 4 * 64 * 16],
   ['c4Multislice.C4Spmd22BAdam2xv4_384', 2 * 192 * 10],
   ['c4Multislice.C4SpmdGpt3AdamDataParallel2x16x16', 256],
@@ -76,7 +76,7 @@ test.each(mlperf)('%s follows MLPerf’s rules', async (name) => {
 });
 
 test('where it comes out whole, MLPerf’s warm-up is 265 * 1536 rows', async () => {
-  const { lrSchedule } = await optimizerOf('c4.C4SpmdGpt3AdamMLPerfHPBS1p5k768Replicas');
+  const { lrSchedule } = await optimizerOf('c4.C4SpmdPipelineGpt3AdamMLPerfHPBS1p5k768Replicas');
   expect((lrSchedule as Config<LinearRampupCosineDecay>).warmupSteps * 1536).toBe(265 * 1536);
 });
 

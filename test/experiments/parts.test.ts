@@ -16,7 +16,7 @@ const few = [
   'lm.ShakespeareChar',
   't5.Small',
   'lmCloud.LmCloudSpmdTest',
-  'c4.C4SpmdGpt3SmallAdam8Replicas',
+  'c4.C4SpmdPipelineGpt3SmallAdam8Replicas',
 ];
 
 test('language experiments take them', async () => {

@@ -8,7 +8,7 @@ import { Tiny } from '../fixtures/project/experiments/tiny.js';
 vi.mock('node:os', async (original) => ({ ...(await original<object>()), totalmem: () => 26e9 }));
 
 test('training needs room for parameters, gradients and slots; evaluation for parameters', async () => {
-  const { task: config } = await configured('lmCloud.LmCloudSpmd9B');
+  const { task: config } = await configured('lmCloud.LmCloudSpmdPipeline9B');
   const task = build(config);
   expect(() => trainStateOf(task)).toThrow(
     'The 9.80B parameters of the model take, with gradients and 2 slots of the optimizer, 157 GB of memory, and this ' +

@@ -1,6 +1,6 @@
 /** @file Early stopping by a target: GPT-3's of MLPerf (published-experiments), and metrics that are misspelt. */
 import { expect, test } from 'vitest';
-import { C4SpmdAdam, C4SpmdGpt3AdamMLPerfHPBS1p5k768Replicas } from '../../experiments/c4.js';
+import { C4SpmdAdam, C4SpmdPipelineGpt3AdamMLPerfHPBS1p5k768Replicas } from '../../experiments/c4.js';
 import { build, ConfigError } from '../../src/hparams/index.js';
 import { StopAtTarget } from '../../src/tasks/index.js';
 
@@ -9,7 +9,7 @@ const at = (metrics: Record<string, number>, fresh = Object.keys(metrics)) => ({
 });
 
 test('GPT-3 stops at a log-perplexity of 2.69 on its validation set, and not above or without it', () => {
-  const config = new C4SpmdGpt3AdamMLPerfHPBS1p5k768Replicas().task().earlyStoppingFn!;
+  const config = new C4SpmdPipelineGpt3AdamMLPerfHPBS1p5k768Replicas().task().earlyStoppingFn!;
   const stopping = build(config);
   const key = 'eval_test_C4Validation/metrics/log_pplx';
   expect(stopping.shouldStop(at({ [key]: 2.7 }))).toBe(false);
