@@ -51,7 +51,7 @@ export interface Schedule {
 }
 
 /** What a stage is given in an iteration. */
-export interface StageInput<P, W> {
+interface StageInput<P, W> {
   readonly parcel: P;
   /** Its slice of the weights. */
   readonly weights: W;
@@ -60,7 +60,7 @@ export interface StageInput<P, W> {
 }
 
 /** A pipeline. */
-export interface Pipeline<P, W, T> {
+interface Pipeline<P, W, T> {
   readonly sizes: PipelineSizes;
   /** Whether stages share inputs and outputs, and hand them on, instead of each having all. */
   readonly streamIo: boolean;

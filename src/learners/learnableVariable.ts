@@ -14,8 +14,11 @@ export interface LearnableVariable {
   readonly storage?: NarrowType;
   /** Its initial values; `scaleUpdateByVarNorm` alone needs them. */
   readonly init?: InitialScale;
-  /** Of a part of a variable: the ranks that hold it together, and the shape of the whole. */
-  readonly part?: { readonly ranks: Group; readonly whole: readonly number[] };
+  /**
+   * Of a part of a variable: the ranks that hold it together, and the shape of the whole; of a stack that ranks share, those that
+   * hold one of its variables together.
+   */
+  readonly part?: { readonly ranks: Group; readonly sliceRanks?: Group; readonly whole: readonly number[] };
 }
 
 /** Initial values of variables. */

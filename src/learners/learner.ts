@@ -241,8 +241,9 @@ export class Learner extends Configurable.with({
       return {
         name,
         shape,
-        group: part === undefined || group === FROZEN ? group : groupOfParts(group, part.ranks),
+        group: part === undefined || group === FROZEN ? group : groupOfParts(group, part),
         ...(part && { ranks: part.ranks }),
+        ...(part?.sliceRanks && { sliceRanks: part.sliceRanks }),
         ...(storage && { storage }),
         ...(repeatPrefix.length > 0 && { repeatPrefix }),
         ...(this.hp.scaleUpdateByVarNorm && group !== FROZEN && updateScaleOf(this, v)),

@@ -16,6 +16,8 @@ export interface FlatVariable {
   updateScale?: number;
   /** The ranks that hold the variable together, each a part of this shape; absent for one that is whole. */
   ranks?: Group;
+  /** Of a stack of variables, those that hold one of these together; absent where all that hold the stack do. */
+  sliceRanks?: Group;
 }
 
 /** Position of a variable: `offset` counts float32 elements of the buffer, `size` those of the variable. */
@@ -33,6 +35,8 @@ export interface FlatEntry {
   updateScale?: number;
   /** The ranks that hold the variable together, each a part of this shape; absent for one that is whole. */
   ranks?: Group;
+  /** Of a stack of variables, those that hold one of these together; absent where all that hold the stack do. */
+  sliceRanks?: Group;
 }
 
 /** A contiguous range of the buffer; `size` includes padding. */
@@ -89,13 +93,14 @@ export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
   const layout: FlatLayout = { entries: [], groups: [], size: 0 };
   for (const [group, members] of byGroup) {
     const offset = layout.size;
-    for (const { name, shape, repeatPrefix, storage, updateScale, ranks } of members) {
+    for (const { name, shape, repeatPrefix, storage, updateScale, ranks, sliceRanks } of members) {
       const size = elementCount(name, shape);
       const rest = {
         ...(repeatPrefix && { repeatPrefix }),
         ...(storage && { storage }),
         ...(updateScale !== undefined && { updateScale }),
         ...(ranks && { ranks }),
+        ...(sliceRanks && { sliceRanks }),
       };
       layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group, ...rest });
       layout.size += paddedSize(wordsOf(size, storage));

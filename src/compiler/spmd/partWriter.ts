@@ -270,7 +270,8 @@ export class PartWriter {
     });
     const scattered = outputs.map((output, i) => {
       const sharding = this.rows.scattered.get(output);
-      if (!isLoop || i < carries || sharding === undefined || !sameAxes(sharding[0]!, shared)) return undefined;
+      if (!isLoop || i < carries || sharding === undefined || !sameAxes(sharding[0]!, shared))
+        return undefined;
       const turn = bodies[0]!.outputs[i]!;
       const reads = [...bodies[0]!.nodes.flatMap(({ inputs }) => inputs), ...bodies[0]!.outputs];
       return reads.filter((value) => value === turn).length === 1 ? sharding.slice(1) : undefined;

@@ -37,8 +37,15 @@ export function groupParts(group: string): GroupParts | undefined {
 }
 
 /** Name of the group of those variables of a group that are split over the same axes, so that ranks reduce them alike. */
-export const groupOfParts = (group: string, { mesh, axes }: Group): string =>
-  `${group}#${axes.reduce((number, axis) => number * (mesh.length + 1) + axis + 1, 0)}`;
+export const groupOfParts = (
+  group: string,
+  { ranks, sliceRanks }: { readonly ranks: Group; readonly sliceRanks?: Group },
+): string => {
+  const { mesh } = ranks;
+  // Between the two, no axis has the number 0.
+  const axes = [...ranks.axes, ...(sliceRanks ? [-1, ...sliceRanks.axes] : [])];
+  return `${group}#${axes.reduce((number, axis) => number * (mesh.length + 1) + axis + 1, 0)}`;
+};
 
 /** Whether a variable is a matrix whose rows a step may move alone, as those of an embedding. */
 export const isTable = ({ shape, repeatPrefix = [] }: Pick<FlatEntry, 'shape' | 'repeatPrefix'>): boolean =>
@@ -114,9 +121,15 @@ export class VariableGroup {
     return this.entries[0]!.ranks;
   }
 
-  /** The sum over the whole variable by that over its part here. */
+  /** The ranks that hold each variable of a stack together. */
+  private get sliceRanks(): Group | undefined {
+    return this.entries[0]!.sliceRanks ?? this.ranks;
+  }
+
+  /** The sum over the whole variable by that over its part here, []; or sums of the variables of a stack, [slices, 1]. */
   total(sum: Tensor): Tensor {
-    return this.ranks === undefined ? sum : ops.allReduce(sum, this.ranks);
+    const ranks = sum.rank === 2 ? this.sliceRanks : this.ranks;
+    return ranks === undefined ? sum : ops.allReduce(sum, ranks);
   }
 
   /** Elements of a rule's tensors. */
@@ -160,7 +173,9 @@ export class VariableGroup {
   ): Tensor {
     const { length } = this;
     const { offset: begin } = this.place;
-    const parts = this.ranks === undefined ? 1 : membersOf(this.ranks);
+    const waysOf = (ranks: Group | undefined): number => (ranks === undefined ? 1 : membersOf(ranks));
+    const parts = waysOf(this.ranks);
+    const sliceParts = waysOf(this.sliceRanks);
     const scaled = this.entries.flatMap((entry, i) => {
       const { offset, size, repeatPrefix } = entry;
       const end = this.entries[i + 1]?.offset ?? begin + length;
@@ -171,7 +186,7 @@ export class VariableGroup {
         ) as [Tensor, ...Tensor[]];
         const rest = end - offset - size;
         return [
-          tf.reshape(tf.mul(stack, factorOf(entry, stack, (parts * size) / slices, ...rests)), [size]),
+          tf.reshape(tf.mul(stack, factorOf(entry, stack, (sliceParts * size) / slices, ...rests)), [size]),
           ...(rest > 0 ? [tf.slice(flat, [offset - begin + size], [rest])] : []),
         ];
       }

@@ -13,8 +13,13 @@ import { announce } from './agreement.js';
 const variablesInParts = ({ variables }: SingleTask, shards: readonly Shard[]) =>
   variables.map((variable, i) => {
     const shard = shards[i]!;
-    const { shape, whole, group: ranks } = shard;
-    return isPart(shard) ? { ...variable, shape, part: { ranks, whole } } : variable;
+    if (!isPart(shard)) return variable;
+    const { shape, whole, group: ranks, axes } = shard;
+    const stack = variable.repeatPrefix.length;
+    const sliceAxes = axes.slice(stack).flat();
+    const sliceRanks = { mesh: ranks.mesh, axes: sliceAxes };
+    const part = { ranks, whole, ...(sliceAxes.length < ranks.axes.length && { sliceRanks }) };
+    return { ...variable, shape, repeatPrefix: shape.slice(0, stack), part };
   });
 
 /** The elements of a variable or a slot in a state's buffers. */
