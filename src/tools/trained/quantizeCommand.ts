@@ -114,7 +114,7 @@ export const quantizeCommand: Command = {
     'stay. What is written is a run: luthier generate, serve, loadRun and --mode=eval take it as any other.',
     '',
     '  npx luthier quantize out/lm_small --to=out/lm_small_int8',
-    '  npx luthier quantize out/llama --to=out/llama_int4 --bits=4 --group=32 --calibration=64',
+    '  npx luthier quantize out/llama --to=out/llama_int4 --bits=4 --group=32 --calibration=16',
     '',
     'Exit codes: 0; 1 if the run has no checkpoint, a weight that is not finite, or groups that do not fit; 2 for a wrong command line.',
   ].join('\n'),
