@@ -27,7 +27,7 @@ function examplesOf(computed: ReadonlyMap<string, Compared>, kindOf: (name: stri
 /**
  * Comparisons without the parts that differ by themselves, and these by experiments.
  *
- * @param kindOf what code of the project's own an experiment runs: one of other code may vary where its neighbors change.
+ * @param kindOf the code of the project's own that an experiment runs: one of other code may vary where its neighbors change.
  */
 export async function withoutVaryingParts(
   computed: ReadonlyMap<string, Compared>,

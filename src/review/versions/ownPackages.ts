@@ -1,5 +1,5 @@
 /**
- * @file The base's own packages: what its package-lock.json names, installed into its worktree by npm without install scripts,
+ * @file The base's own packages: those of its package-lock.json, installed into its worktree by npm without install scripts,
  * and kept on this machine by the lockfile's digest.
  */
 import {
@@ -151,7 +151,7 @@ function runNpm(folder: string, label: string): Promise<void> {
   });
 }
 
-/** What npm says of an error: without the name of its log, which is of no use elsewhere. */
+/** Npm's words on an error, without the name of its log, which is of no use elsewhere. */
 function wordsOf(output: string): string {
   const lines = output
     .split('\n')

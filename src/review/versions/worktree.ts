@@ -15,7 +15,7 @@ export interface Worktree {
 
 /** A commit to be evaluated. */
 export interface BaseWorktree extends Worktree {
-  /** What it lacks of what git holds apart. */
+  /** Content that git holds apart, and that it lacks. */
   readonly lacking: readonly Lacking[];
   /** Links the node_modules of the user's tree, where it has none. */
   linkPackages(): void;
@@ -105,7 +105,7 @@ function removeLeftovers(repository: Repository): void {
 // A tree with more ignored files than this has more than data beside the code.
 const mostLinks = 5000;
 
-/** Links what git ignores and `isMeant` takes. */
+/** Links the files that git ignores and `isMeant` takes. */
 function linkIgnored(
   { root: user, git }: Repository,
   root: string,
