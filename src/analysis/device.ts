@@ -18,6 +18,14 @@ const peaks = Object.fromEntries(PRECISION_NAMES.map((name) => [name, above0.exa
   z.ZodExactOptional<typeof above0>
 >;
 
+/** A network between devices. */
+const link = z.strictObject({
+  /** That a device sends, and receives at the same time, in a collective. */
+  bytesPerSecond: above0,
+  /** Until the first byte of a message arrives. */
+  latencySeconds: z.number().nonnegative(),
+});
+
 const deviceSchema = z
   .strictObject({
     name: z.string().min(1),
@@ -27,6 +35,18 @@ const deviceSchema = z
     count: z.int().positive().default(1),
     pricePerHour: above0.exactOptional(),
     currency: z.string().min(1).exactOptional(),
+    /** What plans of meshes are made from. */
+    mesh: z
+      .strictObject({
+        /** FLOP/s that a step's computation reaches, of the peak. */
+        efficiency: above0.max(1),
+        memoryBytesPerSecond: above0,
+        /** Between the devices of a slice, and between slices. */
+        links: z.strictObject({ ici: link, dcn: link.exactOptional() }),
+        /** Share of the computation behind which collectives of weights and their gradients can hide. */
+        overlap: z.number().nonnegative().max(1),
+      })
+      .exactOptional(),
   })
   .refine(({ pricePerHour, currency }) => (pricePerHour === undefined) === (currency === undefined), {
     error: 'expected pricePerHour and currency, or neither',
@@ -40,8 +60,9 @@ export interface Device extends Readonly<z.infer<typeof deviceSchema>> {
 
 /** Fields of a device file. */
 const fields =
-  `A device file has name, peakFlops (FLOP/s, by ${PRECISION_NAMES.join(' and ')}), assumedMfu, memoryBytes, count (default: 1), and ` +
-  'pricePerHour (of one device) with currency or neither; devices/ has examples.';
+  `A device file has name, peakFlops (FLOP/s, by ${PRECISION_NAMES.join(' and ')}), assumedMfu, memoryBytes, count (default: 1), ` +
+  'pricePerHour (of one device) with currency or neither, and mesh (efficiency, memoryBytesPerSecond, links, overlap) where plans ' +
+  'are made; devices/ has examples.';
 
 /** Reads a device file of `folder`, JSON or YAML. @throws UsageError for a file that can't be read or is no device's */
 export function readDevice(file: string, folder = ''): Device {

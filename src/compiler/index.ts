@@ -85,6 +85,8 @@ export { type Distribution, type Draw, fillNow } from './random/draws.js';
 export * from './random/prng.js';
 export { type Group, memberOf, membersOf } from './rules/collectiveRules.js';
 export {
+  type Collective,
+  collectivesOf,
   type MeshShape,
   type ProgramBorders,
   partitionProgram,

@@ -86,6 +86,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
       "Shows an experiment's layers and the cost of a training step, without allocating memory for them.",
     load: async () => (await import('./analyze/index.js')).analyzeCommand,
   },
+  mesh: {
+    about: 'Plans a training on meshes of devices: memory, time and MFU of each mesh that divides the model.',
+    load: async () => (await import('./mesh/index.js')).meshCommand,
+  },
   codegen: {
     about: 'Writes a self-contained experiment file whose class returns the same configs.',
     load: async () => (await import('./codegen/index.js')).codegenCommand,

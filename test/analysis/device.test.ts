@@ -44,8 +44,9 @@ test('a file in YAML or JSON', () => {
 });
 
 const hint =
-  'A device file has name, peakFlops (FLOP/s, by float32 and bfloat16), assumedMfu, memoryBytes, count (default: 1), and ' +
-  'pricePerHour (of one device) with currency or neither; devices/ has examples.';
+  'A device file has name, peakFlops (FLOP/s, by float32 and bfloat16), assumedMfu, memoryBytes, count (default: 1), ' +
+  'pricePerHour (of one device) with currency or neither, and mesh (efficiency, memoryBytesPerSecond, links, overlap) where plans ' +
+  'are made; devices/ has examples.';
 
 test.each([
   [toy({ mfu: 'assumedMfu: 45' }), ': device.assumedMfu: expected a positive number at most 1, got 45. '],

@@ -1,8 +1,9 @@
 /** @file A partition as text: the whole program with its shardings, and the program of a rank with the bytes that are sent. */
 import { graphText } from '../program/graphText.js';
 import type { Graph, Value } from '../program/ir.js';
-import { byteSize, formatSpec } from '../program/tensors.js';
-import { asksRanks, groupOf, membersOf } from '../rules/collectiveRules.js';
+import { formatSpec } from '../program/tensors.js';
+import { membersOf } from '../rules/collectiveRules.js';
+import { collectivesOf } from './collectivesOf.js';
 import type { MeshShape, Sharding, Shardings } from './sharding.js';
 
 /** A partition as `partition` gives it. */
@@ -23,23 +24,11 @@ function splitSpec(value: Value, sharding: Sharding, axisNames: readonly string[
   return formatSpec(value).replace(/\[.*\]$/, `[${dims.join(', ')}]`);
 }
 
-/** Collectives of a graph and of its bodies, with how often each runs. */
-function collectives(
-  { nodes }: Graph,
-  times = 1,
-): { op: string; bytes: number; ways: number; times: number }[] {
-  return nodes.flatMap(({ op, inputs: [x], attrs, bodies = [] }) => {
-    const turns = op === 'Scan' ? (attrs.length as number) : 1;
-    const inner = bodies.flatMap((body) => collectives(body, times * turns));
-    return asksRanks(op) ? [{ op, bytes: byteSize(x!), ways: membersOf(groupOf(attrs)), times }] : inner;
-  });
-}
-
 /** Collectives by kind and number of ranks, with the bytes that a rank gives to them in a run. */
 function summary(graph: Graph): string {
   const sums = new Map<string, { times: number; bytes: number }>();
-  for (const { op, bytes, ways, times } of collectives(graph)) {
-    const key = `${op} of ${ways} ranks`;
+  for (const { op, bytes, group, times } of collectivesOf(graph)) {
+    const key = `${op} of ${membersOf(group)} ranks`;
     const sum = sums.get(key) ?? { times: 0, bytes: 0 };
     sums.set(key, { times: sum.times + times, bytes: sum.bytes + times * bytes });
   }

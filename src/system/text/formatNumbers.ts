@@ -43,3 +43,15 @@ export function formatDuration(seconds: number): string {
   if (total < 86_400) return `${Math.floor(total / 3600)}h ${two(Math.floor((total % 3600) / 60))}m`;
   return `${Math.floor(total / 86_400)}d ${two(Math.floor((total % 86_400) / 3600))}h`;
 }
+
+const SHORT: Scales = [
+  [1, ' s'],
+  [1e-3, ' ms'],
+  [1e-6, ' µs'],
+];
+
+/** 23.4 ms, 4.21 s, 3m 05s; 0 s. */
+export function formatSeconds(seconds: number): string {
+  if (seconds === 0) return '0 s';
+  return seconds < 59.95 ? formatScaled(seconds, SHORT) : formatDuration(seconds);
+}

@@ -19,12 +19,10 @@ import {
 } from '../../review/text/index.js';
 import {
   formatCount,
-  formatDuration,
   formatGrouped,
-  formatScaled,
+  formatSeconds,
   headedTable,
   type Paint,
-  type Scales,
   textTable,
 } from '../../system/text/index.js';
 import type { Report } from '../command.js';
@@ -44,17 +42,6 @@ export interface Analyzed {
 }
 
 const header = ['layer', 'type', 'output', 'parameters', 'own', 'FLOPs', 'activations'];
-
-const SHORT: Scales = [
-  [1, ' s'],
-  [1e-3, ' ms'],
-  [1e-6, ' µs'],
-];
-
-/** 23.4 ms, 4.21 s, 3m 05s. */
-function formatSeconds(seconds: number): string {
-  return seconds < 59.95 ? formatScaled(seconds, SHORT) : formatDuration(seconds);
-}
 
 const nothing = (amount: number, format: (amount: number) => string): string =>
   amount === 0 ? '' : format(amount);

@@ -1,0 +1,242 @@
+/** @file Plans of a training on meshes of devices: memory, time and MFU of each mesh that divides the model. */
+import type { ConfiguredExperiment } from '../../cli/index.js';
+import { CompilerError } from '../../compiler/index.js';
+import {
+  build,
+  type Config,
+  ConfigError,
+  copyWith,
+  deepCopy,
+  getPath,
+  listPaths,
+  setPath,
+} from '../../hparams/index.js';
+import type { BatchSpecs } from '../../inputs/index.js';
+import { changingPart, slotBytes } from '../../learners/index.js';
+import { trainingDataset } from '../../programs/index.js';
+import { UsageError } from '../../system/text/index.js';
+import { Mesh, type SingleTask } from '../../tasks/index.js';
+import { analyze } from '../analyze.js';
+import { specBytes, withRows } from '../batchSpecs.js';
+import { deviceStep } from './deviceStep.js';
+import { meshShapes } from './meshShapes.js';
+import { type PlannedDevice, type StepTime, stepTime } from './stepTime.js';
+
+/** Policies that plans try where layers recompute: Pax's, from the least memory to the most. */
+export const TRIED_POLICIES = [
+  'SAVE_NOTHING',
+  'SAVE_OUT_PROJ',
+  'SAVE_DOT_EXCEPT_LOGITS_FFN1',
+  'SAVE_DOT_ONLY',
+];
+
+/** What is planned. */
+export interface PlanRequest {
+  readonly device: PlannedDevice;
+  /** All of them; by default those of the task's mesh. */
+  readonly devices?: number | undefined;
+  /** One shape of a slice instead of all that there are. */
+  readonly shape?: readonly number[] | undefined;
+  /** Whether other checkpoint policies than the configured one are tried. */
+  readonly policies?: boolean | undefined;
+}
+
+/** A training on one mesh. */
+export interface MeshPlan {
+  readonly iciMeshShape: readonly number[];
+  readonly dcnMeshShape: readonly number[] | null;
+  /** Of the layers that recompute; undefined where there are none. */
+  readonly policy: string | undefined;
+  /** Bytes on a device. */
+  readonly memory: number;
+  readonly fits: boolean;
+  readonly time: StepTime;
+  /** Of all devices together. */
+  readonly mfu: number;
+}
+
+/** Plans, the fastest first, and why other meshes have none. */
+export interface MeshPlans {
+  readonly axisNames: readonly string[];
+  readonly devices: number;
+  readonly rows: number;
+  readonly tokensPerStep: number;
+  readonly unit: string;
+  readonly flopsPerStep: number;
+  readonly plans: readonly MeshPlan[];
+  /** Reasons with the shapes that they refuse. */
+  readonly refused: ReadonlyMap<string, readonly (readonly number[])[]>;
+  /** Paths of the fields that set the policy. */
+  readonly policyPaths: readonly string[];
+}
+
+/** Meshes that other policies are tried on. */
+const RETRIED = 4;
+
+/** Bytes of a float32, the type of variables and gradients. */
+const FLOAT_BYTES = 4;
+
+type Configured = Pick<ConfiguredExperiment, 'name' | 'task' | 'datasets'>;
+
+/** Paths of the policies of layers that recompute. */
+function policyPathsOf(task: Config<SingleTask>): string[] {
+  return listPaths(task).flatMap(({ path, value }) =>
+    path.endsWith('.remat') && value === true ? [path.replace(/remat$/, 'checkpointPolicy')] : [],
+  );
+}
+
+function withPolicy(task: Config<SingleTask>, paths: readonly string[], policy: string): Config<SingleTask> {
+  const changed = deepCopy(task);
+  for (const path of paths) setPath(changed, path, policy);
+  return changed;
+}
+
+/** Shapes of a slice for so many devices; slices stay as they are configured. @throws UsageError where slices don't divide them */
+function shapesFor(mesh: Config<Mesh>, { devices, shape }: PlanRequest): readonly (readonly number[])[] {
+  const { dcnMeshShape, meshAxisNames } = mesh;
+  const slices = (dcnMeshShape ?? []).reduce((product, size) => product * size, 1);
+  if (shape !== undefined) return [shape];
+  const all = devices ?? build(mesh).ways();
+  if (all % slices === 0) return meshShapes(all / slices, meshAxisNames.length);
+  throw new UsageError(
+    `--devices=${all}: task.mesh.dcnMeshShape [${dcnMeshShape}] has ${slices} slices, which don't divide ${all} devices: expected ` +
+      `a multiple of ${slices}, or --set task.mesh.dcnMeshShape=null.`,
+  );
+}
+
+/** A task, and what plans of it have in common. */
+class Planning {
+  readonly refused = new Map<string, (readonly number[])[]>();
+  readonly plans: MeshPlan[] = [];
+  private readonly tasks = new Map<string | undefined, SingleTask>();
+
+  constructor(
+    private readonly config: Config<SingleTask>,
+    private readonly mesh: Config<Mesh>,
+    private readonly batch: BatchSpecs,
+    private readonly rows: number,
+    private readonly flopsPerStep: number,
+    private readonly device: PlannedDevice,
+    readonly policyPaths: readonly string[],
+  ) {}
+
+  /** Plans one mesh under a policy; what cannot be is noted. */
+  plan(shape: readonly number[], policy: string | undefined): void {
+    try {
+      this.plans.push(this.planned(shape, policy));
+    } catch (error) {
+      if (!(error instanceof ConfigError || error instanceof CompilerError || error instanceof TooLarge))
+        throw error;
+      const known = this.refused.get(error.message);
+      if (known === undefined) this.refused.set(error.message, [shape]);
+      else known.push(shape);
+    }
+  }
+
+  private planned(shape: readonly number[], policy: string | undefined): MeshPlan {
+    const task = this.taskWith(policy);
+    const mesh = build(copyWith(this.mesh, { iciMeshShape: [...shape] }));
+    const rows = mesh.localRows(this.rows);
+    const local = mesh.localVariables(task.variables);
+    const layout = task.layout(undefined, local);
+    const variables = FLOAT_BYTES * layout.size;
+    const gradients = FLOAT_BYTES * changingPart(layout).size;
+    const slots = slotBytes(task.slotLayouts(layout));
+    const state = variables + gradients + slots;
+    const { memoryBytes, peakFlops } = this.device;
+    if (state > memoryBytes)
+      throw new TooLarge('variables, gradients and slots alone do not fit into a device');
+    const batch = withRows(this.batch, () => rows);
+    const step = deviceStep(task, batch, mesh);
+    const { arena, packed, scratch, constants } = step.memory;
+    const memory = state + specBytes(batch) + arena + packed + scratch + constants;
+    const number = (names: readonly string[]) => mesh.groupOf(names).axes;
+    const slices = mesh.axisNames.flatMap((name, i) => (name.startsWith('slices of ') ? [i] : []));
+    const links = { slices, rows: number(mesh.hp.inputsSplitMapping) };
+    const time = stepTime(step, state, this.device, links);
+    const peak = mesh.ways() * peakFlops[step.precision]!;
+    return {
+      ...{ iciMeshShape: shape, dcnMeshShape: mesh.hp.dcnMeshShape, policy, memory, time },
+      fits: memory <= memoryBytes,
+      mfu: this.flopsPerStep / (peak * time.total),
+    };
+  }
+
+  private taskWith(policy: string | undefined): SingleTask {
+    let task = this.tasks.get(policy);
+    if (task === undefined) {
+      const config = policy === undefined ? this.config : withPolicy(this.config, this.policyPaths, policy);
+      this.tasks.set(policy, (task = build(config)));
+    }
+    return task;
+  }
+}
+
+class TooLarge extends Error {}
+
+/**
+ * Plans a training: all meshes under the configured checkpoint policy, then the fastest ones under others.
+ *
+ * @throws ConfigError and others as `analyze`, and UsageError for a device file that lacks the precision, and where no mesh
+ *   divides the model.
+ */
+export function planMeshes(configured: Configured, request: PlanRequest): MeshPlans {
+  const { device, policies = false } = request;
+  const mesh = configured.task.mesh ?? Mesh.config();
+  const task = copyWith(configured.task, { mesh: null });
+  const whole = analyze({ ...configured, task });
+  if (device.peakFlops[whole.precision] === undefined)
+    throw new UsageError(
+      `${device.file}: peakFlops lacks ${whole.precision}, in which most products multiply.`,
+    );
+  const input = build(trainingDataset(configured));
+  const rows = input.getGlobalBatchSize();
+  const policyPaths = policyPathsOf(task);
+  const configuredPolicy = policyPaths.map((path) => getPath(task, path) as string)[0];
+  const { flopsPerStep, tokensPerStep, unit } = whole;
+  const planning = new Planning(
+    task,
+    mesh,
+    input.paddedBatchSpecs(),
+    rows,
+    flopsPerStep,
+    device,
+    policyPaths,
+  );
+  const shapes = shapesFor(mesh, request);
+  for (const shape of shapes) planning.plan(shape, configuredPolicy);
+  if (policies && configuredPolicy !== undefined) {
+    const best = byTime(planning.plans).slice(0, RETRIED);
+    const others = TRIED_POLICIES.filter((policy) => policy !== configuredPolicy);
+    for (const { iciMeshShape } of best) for (const policy of others) planning.plan(iciMeshShape, policy);
+  }
+  const { plans, refused } = planning;
+  const [first] = shapes;
+  const devices = build(copyWith(mesh, { iciMeshShape: [...first!] })).ways();
+  return {
+    ...{
+      axisNames: mesh.meshAxisNames,
+      devices,
+      rows,
+      tokensPerStep,
+      unit,
+      flopsPerStep,
+      refused,
+      policyPaths,
+    },
+    plans: byTime(plans),
+  };
+}
+
+const byTime = (plans: readonly MeshPlan[]): MeshPlan[] =>
+  [...plans].sort((a, b) => a.time.total - b.time.total || a.memory - b.memory);
+
+/** Those of plans that fit that no other beats in time and in memory, the fastest first. */
+export function paretoFront(plans: readonly MeshPlan[]): MeshPlan[] {
+  let least = Number.POSITIVE_INFINITY;
+  return byTime(plans).filter(({ fits, memory }) => {
+    if (!fits || memory >= least) return false;
+    least = memory;
+    return true;
+  });
+}

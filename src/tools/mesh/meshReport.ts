@@ -1,0 +1,157 @@
+/** @file Report of `luthier mesh` as text, Markdown and JSON. */
+import type { MeshPlan, MeshPlans, PlannedDevice } from '../../analysis/index.js';
+import { codeSpan, counted, escapeMarkdown, formatBytes, markdownTable } from '../../review/text/index.js';
+import {
+  formatCount,
+  formatGrouped,
+  formatSeconds,
+  headedTable,
+  type Paint,
+  shellWord,
+} from '../../system/text/index.js';
+import type { Report } from '../command.js';
+
+/** Plans, with the options of their display. */
+export interface PlannedMeshes {
+  /** Full name of the experiment. */
+  readonly experiment: string;
+  readonly device: PlannedDevice;
+  readonly plans: MeshPlans;
+  /** Those that no other beats. */
+  readonly front: readonly MeshPlan[];
+  /** Whether the others are shown as well. */
+  readonly all: boolean;
+}
+
+const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
+
+const shapeText = ({ iciMeshShape, dcnMeshShape }: MeshPlan): string =>
+  dcnMeshShape === null ? `[${iciMeshShape}]` : `[${iciMeshShape}] × [${dcnMeshShape}]`;
+
+/** `AllGather over ici 11.2 ms`. */
+const collectivesText = ({ time: { collectives } }: MeshPlan): string =>
+  Object.entries(collectives)
+    .sort(([, a], [, b]) => b - a)
+    .map(([kind, seconds]) => `${kind} ${formatSeconds(seconds)}`)
+    .join(', ');
+
+function cells(plan: MeshPlan, { plans, front, all }: PlannedMeshes): string[] {
+  const { policy, memory, fits, time, mfu } = plan;
+  return [
+    ...(all ? [front.includes(plan) ? '*' : ''] : []),
+    shapeText(plan),
+    ...(plans.policyPaths.length > 0 ? [policy ?? ''] : []),
+    `${formatBytes(memory)}${fits ? '' : ' (too much)'}`,
+    formatSeconds(time.total),
+    formatSeconds(time.compute),
+    formatSeconds(time.update),
+    formatSeconds(time.exposed),
+    percent(mfu),
+  ];
+}
+
+function headOf({ plans, all }: PlannedMeshes): string[] {
+  const policy = plans.policyPaths.length > 0 ? ['policy'] : [];
+  const times = ['step', 'compute', 'update', 'collectives', 'MFU'];
+  return [...(all ? [''] : []), `mesh (${plans.axisNames.join(', ')})`, ...policy, 'memory', ...times];
+}
+
+/** The command that trains by a plan. */
+function commandOf({ experiment, plans: { devices, policyPaths } }: PlannedMeshes, plan: MeshPlan): string {
+  const sets = [
+    `task.mesh.iciMeshShape=[${plan.iciMeshShape}]`,
+    ...policyPaths.map((path) => `task.${path}=${plan.policy}`),
+  ];
+  const words = sets.flatMap((set) => ['--set', shellWord(set)]);
+  return `mpirun -np ${devices} npx luthier train ${shellWord(experiment)} ${words.join(' ')}`;
+}
+
+/** What the table leaves out, a line each. */
+function notes({ plans, front, all, device }: PlannedMeshes): string[] {
+  const others = plans.plans.length - front.length;
+  const [least] = [...plans.plans].sort((a, b) => a.memory - b.memory);
+  const fitting = plans.plans.filter(({ fits }) => fits).length;
+  return [
+    'Times are predictions. Collectives count where no computation hides them; all of them are in --format=json.',
+    ...(all && front.length > 0 ? ['No other plan beats those marked * in both time and memory.'] : []),
+    ...(!all && others > 0
+      ? [
+          `Of ${counted(plans.plans.length, 'plan')}, ${fitting} fit into ${device.name}; --all shows those, too, that others beat in time and memory.`,
+        ]
+      : []),
+    ...(fitting === 0 && least !== undefined
+      ? [
+          `No mesh fits: ${shapeText(least)} takes the least memory, ${formatBytes(least.memory)} of ${formatBytes(device.memoryBytes)}.`,
+        ]
+      : []),
+    ...[...plans.refused].map(([why, shapes]) => {
+      const shown = shapes.slice(0, 3).map((shape) => `[${shape}]`);
+      const more = shapes.length > shown.length ? ` and ${shapes.length - shown.length} more` : '';
+      return `Not planned: ${shown.join(', ')}${more}: ${why.replace(/\.$/, '')}.`;
+    }),
+  ];
+}
+
+/** Lines of what stands above the table and below it. */
+function aroundTable(planned: PlannedMeshes): { readonly above: string; readonly below: [string, string][] } {
+  const { plans, device, front } = planned;
+  const { devices, rows, tokensPerStep, unit } = plans;
+  const [best] = front;
+  return {
+    above:
+      `${formatGrouped(devices)} × ${device.name} (${device.file}); ${formatGrouped(rows)} rows a step, ` +
+      `${formatCount(tokensPerStep)} ${unit}`,
+    below:
+      best === undefined
+        ? []
+        : [
+            ['Fastest', `${shapeText(best)}; ${collectivesText(best) || 'no collectives'}`],
+            ['Run', commandOf(planned, best)],
+          ],
+  };
+}
+
+function textOf(planned: PlannedMeshes, shown: readonly MeshPlan[], paint: Paint): string {
+  const { above, below } = aroundTable(planned);
+  const rows = shown.map((plan) => cells(plan, planned));
+  return [
+    `${paint('bold', planned.experiment)}\n${above}`,
+    ...(rows.length > 0 ? [headedTable(rows, headOf(planned), paint)] : []),
+    notes(planned)
+      .map((line) => paint('dim', line))
+      .join('\n'),
+    ...(below.length > 0 ? [below.map(([name, text]) => `${name.padEnd(9)}${text}`).join('\n')] : []),
+  ].join('\n\n');
+}
+
+function markdownOf(planned: PlannedMeshes, shown: readonly MeshPlan[]): string {
+  const { above, below } = aroundTable(planned);
+  const rows = shown.map((plan) => cells(plan, planned));
+  return [
+    `### ${escapeMarkdown(planned.experiment)}`,
+    escapeMarkdown(above),
+    ...(rows.length > 0 ? [markdownTable(rows, headOf(planned))] : []),
+    notes(planned).map(escapeMarkdown).join('\n'),
+    ...below.map(
+      ([name, text]) => `- **${name}:** ${name === 'Run' ? codeSpan(text) : escapeMarkdown(text)}`,
+    ),
+  ].join('\n\n');
+}
+
+/** The report on an experiment's meshes; its JSON has all plans. */
+export function meshReport(planned: PlannedMeshes): Report {
+  const { experiment, device, plans, front, all } = planned;
+  const shown = all ? plans.plans : front;
+  return {
+    text: (paint) => textOf(planned, shown, paint),
+    further: { markdown: () => markdownOf(planned, shown) },
+    json: () => ({
+      experiment,
+      device,
+      ...plans,
+      plans: plans.plans.map((plan) => ({ ...plan, isOnFront: front.includes(plan) })),
+      refused: [...plans.refused].map(([why, shapes]) => ({ why, shapes })),
+    }),
+    exitCode: front.length > 0 ? 0 : 1,
+  };
+}
